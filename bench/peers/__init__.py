@@ -1,0 +1,1 @@
+"""Other libraries that the benchmarks compare with and the conformance tests ask."""

@@ -1,0 +1,79 @@
+"""Memory formats of deep-learning tensors on OpenCL devices, in clDNN and oneDNN style.
+
+Formats, descriptors, pack, unpack and plans need no OpenCL; what does is imported on first use.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from .desc import MemoryDesc
+from .dtypes import DTYPES, DType
+from .errors import (
+    DeviceError,
+    Error,
+    InvalidDescriptor,
+    InvalidFormat,
+    MappedError,
+    Unsupported,
+)
+from .formats import Digit, Format, Layout, formats
+from .host import pack, unpack
+from .index import index_source
+from .planner import Plan, make_plan
+
+if TYPE_CHECKING:
+    from .kernels.reorder import Reorder, reorder
+    from .runtime import Engine, Event, Memory, Stream, devices, from_numpy, to_numpy
+
+__version__ = "0.1.0.dev0"
+
+__all__ = [
+    "DTYPES",
+    "DType",
+    "DeviceError",
+    "Digit",
+    "Engine",
+    "Error",
+    "Event",
+    "Format",
+    "InvalidDescriptor",
+    "InvalidFormat",
+    "Layout",
+    "MappedError",
+    "Memory",
+    "MemoryDesc",
+    "Plan",
+    "Reorder",
+    "Stream",
+    "Unsupported",
+    "devices",
+    "formats",
+    "from_numpy",
+    "index_source",
+    "make_plan",
+    "pack",
+    "reorder",
+    "to_numpy",
+    "unpack",
+]
+
+_ON_A_DEVICE = {
+    **dict.fromkeys(("Reorder", "reorder"), "clformats.kernels.reorder"),
+    **dict.fromkeys(
+        ("Engine", "Event", "Memory", "Stream", "devices", "from_numpy", "to_numpy"),
+        "clformats.runtime",
+    ),
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import what needs OpenCL when it is first asked for."""
+    if name not in _ON_A_DEVICE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_ON_A_DEVICE[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,42 @@
+"""The command line: `clformats COMMAND`, one module for each command."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+from .. import __version__
+from ..errors import Error
+
+COMMANDS = ("list", "explain", "offset", "draw", "doctor", "demo")
+
+
+def parser() -> argparse.ArgumentParser:
+    """The parser of the whole command line."""
+    result = argparse.ArgumentParser(
+        prog="clformats",
+        description="Memory formats of tensors on OpenCL devices: look at them, move between them.",
+        epilog="example: clformats explain b_fs_yx_fsv16 --shape 2,17,5,4",
+    )
+    result.add_argument("--version", action="version", version=f"clformats {__version__}")
+    subparsers = result.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for name in COMMANDS:
+        # `list` would hide the built-in, so the module carries an underscore.
+        module = import_module(f".{name}_" if name == "list" else f".{name}", __name__)
+        module.add_parser(subparsers)
+    return result
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command; 0 if it did its job, 1 with one line on standard error if it could not."""
+    arguments = parser().parse_args(argv)
+    try:
+        return int(arguments.run(arguments))
+    except Error as error:
+        print(f"clformats: {error}", file=sys.stderr)
+        return 1
+    except BrokenPipeError:
+        sys.stderr.close()  # the reader has gone, `head` for instance; nothing is wrong
+        return 0

@@ -1,0 +1,188 @@
+"""`clformats doctor`: which OpenCL devices work here, what is wrong, and the command that mends it.
+
+It must work where everything else fails, so it imports only the standard library, asks devices in
+processes of their own, and never ends in a traceback.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+from dataclasses import asdict
+from importlib import metadata
+from typing import TYPE_CHECKING
+
+from clformats.runtime.findings import Finding, findings
+from clformats.runtime.probe import Report, probe_devices
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator
+
+_MARKS = {"ok": "ok     ", "note": "note   ", "problem": "PROBLEM"}
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add `doctor` to the command line."""
+    parser = subparsers.add_parser(
+        "doctor",
+        help="which OpenCL devices work here, and what mends the rest",
+        description="Look at the OpenCL loader, platforms and devices of this machine, build and "
+        "run a small kernel on each device, and say what is wrong and how to mend it. "
+        "Exit status: 0 if at least one device works, else 1.",
+        epilog="example:  clformats doctor --json > doctor.json   (to attach to a bug report)",
+    )
+    parser.add_argument("--json", action="store_true", help="print everything as JSON")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the report; 0 if a usable device exists, else 1."""
+    found = machine_findings()
+    devices, reason = probe_devices()
+    found += [*device_findings(devices), *nothing_findings(devices, reason)]
+    if args.json:
+        print(json.dumps(report(found, devices), indent=2))
+    else:
+        print("\n".join(lines(found, devices)))
+    return 0 if usable(devices) else 1
+
+
+def machine_findings() -> list[Finding]:
+    """`findings()`, or what kept it from looking: a doctor does not faint."""
+    try:
+        return findings()
+    except Exception as error:  # noqa: BLE001  # a strange machine is what this command is for
+        text = f"this machine could not be examined: {type(error).__name__}: {error}"
+        return [
+            Finding("problem", text, "report this at the project's issues, with the line above")
+        ]
+
+
+def usable(devices: list[Report]) -> list[Report]:
+    """The devices on which the probe kernel built, ran and computed the right thing."""
+    return [device for device in devices if "seconds" in device]
+
+
+def versions() -> dict[str, str]:
+    """Versions of what matters in a bug report; "missing" where a package is not installed."""
+    known = {"python": platform.python_version(), "system": platform.platform()}
+    for name in ("clformats", "pyopencl", "numpy", "mako", "ml_dtypes"):
+        try:
+            known[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            known[name] = "missing"
+    return known
+
+
+def report(found: list[Finding], devices: list[Report]) -> dict[str, object]:
+    """Everything, for `--json`."""
+    return {
+        "usable": bool(usable(devices)),
+        "versions": versions(),
+        "devices": devices,
+        "findings": [asdict(finding) for finding in found],
+    }
+
+
+# ---- findings that only devices can tell -------------------------------------------------------
+
+
+def device_findings(devices: list[Report]) -> list[Finding]:
+    """One problem for each device that is listed but does not work."""
+    return [
+        Finding("problem", f"{name_of(device)}: {device['error']}", device_remedy(device))
+        for device in devices
+        if "error" in device
+    ]
+
+
+def device_remedy(device: Report) -> str:
+    """What mends a device that cannot build or run a kernel."""
+    if "unknown target CPU" in str(device["error"]):
+        return (
+            "this build of pocl is older than the processor: use the distribution's "
+            "(sudo apt-get install pocl-opencl-icd) and remove pip's "
+            "(python -m pip uninstall pocl-binary-distribution)"
+        )
+    return f"reinstall or update the driver of platform {device['platform']!r}"
+
+
+def nothing_findings(devices: list[Report], reason: str) -> list[Finding]:
+    """What to say when no device could be listed; a missing platform is in `findings` already."""
+    if devices or "PLATFORM_NOT_FOUND" in reason:
+        return []
+    if not reason:
+        return [
+            Finding("problem", "the platforms have no device", "see clinfo; check POCL_DEVICES")
+        ]
+    if "No module named" in reason:
+        return [Finding("problem", reason, "python -m pip install pyopencl numpy")]
+    return [
+        Finding("problem", f"OpenCL cannot be used: {reason}", "mend the platforms listed above")
+    ]
+
+
+# ---- text --------------------------------------------------------------------------------------
+
+
+def name_of(device: Report) -> str:
+    """A device's name with its platform, since two platforms often share one processor."""
+    return f"{device['device']} ({device['platform']})"
+
+
+def lines(found: list[Finding], devices: list[Report]) -> Iterator[str]:
+    """The report for people."""
+    yield "  ".join(f"{name} {version}" for name, version in versions().items())
+    yield ""
+    for device in devices:
+        yield from device_lines(device)
+    for finding in found:
+        yield f"{_MARKS[finding.level]}  {_indented(finding.text)}"
+        if finding.remedy:
+            yield f"         -> {_indented(finding.remedy)}"
+    yield ""
+    yield verdict(devices)
+
+
+def device_lines(device: Report) -> Iterator[str]:
+    """What one device is, and whether it works."""
+    works = "seconds" in device
+    outcome = f"a kernel built and ran in {device['seconds']:.2f} s" if works else "does NOT work"
+    yield f"[{device['platform_index']}:{device['device_index']}] {name_of(device)}: {outcome}"
+    yield f"      {device['type']}, {device['version']}, driver {device['driver']}"
+    yield (
+        f"      fp16 {yes(device['fp16'])}, fp64 {yes(device['fp64'])}, "
+        f"sub-groups {yes(device['subgroups'])}, {device['compute_units']} compute units"
+    )
+    yield (
+        f"      memory {size(device['global_memory'])}, largest buffer "
+        f"{size(device['largest_buffer'])}, local {size(device['local_memory'])}"
+    )
+    yield ""
+
+
+def verdict(devices: list[Report]) -> str:
+    """The last line: can clformats be used on a device here?"""
+    good = usable(devices)
+    if good:
+        return f"{len(good)} of {len(devices)} devices work. clformats is ready."
+    return "No OpenCL device works here. Formats, descriptors, pack and unpack work without one."
+
+
+def yes(flag: object) -> str:
+    """`yes` or `no`."""
+    return "yes" if flag else "no"
+
+
+def size(count: int) -> str:
+    """A number of bytes in KiB, MiB or GiB."""
+    for unit, bytes_ in (("GiB", 1 << 30), ("MiB", 1 << 20)):
+        if count >= bytes_:
+            return f"{count / bytes_:.1f} {unit}"
+    return f"{count / 1024:.0f} KiB"
+
+
+def _indented(text: str) -> str:
+    """Further lines of a text under its first."""
+    return text.strip().replace("\n", "\n" + " " * 12)

@@ -1,0 +1,117 @@
+"""Element types: their bits, their numpy type, and how one is converted to another.
+
+The rules of conversion, the same on the host and in every kernel:
+
+* between integers: exact, saturating;
+* integer to float: to nearest, ties to even; to a float narrower than f32 through f32;
+* float to float: to nearest, ties to even, overflow to infinity, subnormals and -0 kept, NaN stays
+  NaN (its payload may change);
+* float to integer: to nearest, ties to even, then saturating; NaN becomes 0.
+
+oneDNN leaves NaN to integer unspecified and stops f32 -> s32 at 2147483520, the largest f32 below
+2**31; here the result saturates at 2147483647, as OpenCL's ``convert_int_sat_rte`` does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from numpy.typing import NDArray
+
+from .errors import InvalidDescriptor
+
+
+@dataclass(frozen=True, slots=True)
+class DType:
+    """An element type: ``name`` as oneDNN spells it, ``bits`` of storage, kind and numpy type."""
+
+    name: str
+    bits: int
+    kind: str  # "float", "signed" or "unsigned"
+    numpy: np.dtype[Any]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of one element."""
+        return self.bits // 8
+
+    @property
+    def is_float(self) -> bool:
+        """Whether it is a floating-point type."""
+        return self.kind == "float"
+
+    @property
+    def raw(self) -> np.dtype[Any]:
+        """The unsigned integer type of the same width, for moving bits unchanged."""
+        return np.dtype(f"u{self.nbytes}")
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __repr__(self) -> str:
+        return f"DType({self.name!r})"
+
+
+_ALL = (
+    DType("f32", 32, "float", np.dtype(np.float32)),
+    DType("f16", 16, "float", np.dtype(np.float16)),
+    DType("bf16", 16, "float", np.dtype(ml_dtypes.bfloat16)),
+    DType("f64", 64, "float", np.dtype(np.float64)),
+    DType("s32", 32, "signed", np.dtype(np.int32)),
+    DType("s8", 8, "signed", np.dtype(np.int8)),
+    DType("u8", 8, "unsigned", np.dtype(np.uint8)),
+    DType("f8_e4m3", 8, "float", np.dtype(ml_dtypes.float8_e4m3fn)),
+    DType("f8_e5m2", 8, "float", np.dtype(ml_dtypes.float8_e5m2)),
+)
+_BY_NAME = {d.name: d for d in _ALL}
+_BY_NUMPY = {d.numpy: d for d in _ALL}
+
+DTYPES = tuple(_BY_NAME)
+
+
+def as_dtype(value: object) -> DType:
+    """The element type of a name (``"bf16"``), a numpy or ml_dtypes type, or a `DType`.
+
+    Raises `InvalidDescriptor` for anything else.
+    """
+    if isinstance(value, DType):
+        return value
+    if isinstance(value, str) and value in _BY_NAME:
+        return _BY_NAME[value]
+    try:
+        found = _BY_NUMPY.get(np.dtype(value))  # type: ignore[call-overload]
+    except TypeError:
+        found = None
+    if found is None:
+        raise InvalidDescriptor(
+            f"unknown element type {value!r}: expected one of {', '.join(DTYPES)}, "
+            f"or the numpy or ml_dtypes type of one"
+        )
+    return found
+
+
+def convert(array: NDArray[Any], src: DType, dst: DType) -> NDArray[Any]:
+    """``array`` of type ``src`` as type ``dst``, by the rules in the module's docstring."""
+    if src == dst:
+        return array
+    if not src.is_float and not dst.is_float:
+        return _saturate(array.astype(np.int64), dst)
+    if src.is_float and dst.is_float:
+        return _narrow_float(array, dst)
+    if dst.is_float:
+        return _narrow_float(array.astype(np.float64 if dst.name == "f64" else np.float32), dst)
+    wide = np.rint(array.astype(np.float64))
+    return _saturate(np.where(np.isnan(wide), 0.0, wide), dst)
+
+
+def _saturate(array: NDArray[Any], dst: DType) -> NDArray[Any]:
+    limits = np.iinfo(dst.numpy)
+    return np.asarray(np.clip(array, limits.min, limits.max).astype(dst.numpy))
+
+
+def _narrow_float(array: NDArray[Any], dst: DType) -> NDArray[Any]:
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.asarray(array.astype(dst.numpy))

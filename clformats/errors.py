@@ -1,0 +1,40 @@
+"""The exceptions of clformats: each message says what was got, what was expected, what to do."""
+
+from __future__ import annotations
+
+
+class Error(Exception):
+    """Base of every exception that clformats raises on purpose."""
+
+
+class InvalidFormat(Error, ValueError):
+    """A format name that no grammar and no table knows, or one that needs more to be said."""
+
+
+class InvalidDescriptor(Error, ValueError):
+    """A memory descriptor that cannot exist, or data that does not fit its descriptor."""
+
+
+class Unsupported(Error):
+    """A legal request that clformats refuses; ``code`` names the reason (see docs/refusals.md)."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(f"{message} [{code}]")
+        self.code = code
+
+
+class MappedError(Error):
+    """A memory object was used in a way that its current mapping to the host forbids."""
+
+
+class DeviceError(Error):
+    """An OpenCL call failed.
+
+    ``name`` is OpenCL's name of the error (``"OUT_OF_RESOURCES"``), ``log`` the build log with the
+    numbered source where a build failed, else the empty string.
+    """
+
+    def __init__(self, message: str, *, name: str = "", log: str = "") -> None:
+        super().__init__(f"{message}\n{log}" if log else message)
+        self.name = name
+        self.log = log

@@ -1,0 +1,263 @@
+"""What a layout is: a list of digits.
+
+A tensor has *logical* dimensions, say ``b, f, y, x``. A layout says where element ``(b, f, y, x)``
+lies in memory. Every layout of clDNN and oneDNN does it in the same way: the index along each
+dimension is split into *digits*, as a number is split into decimal digits, and the digits of all
+dimensions are put in one order, outermost first. Then the offset is that list read as one number.
+
+``b_fs_yx_fsv16`` splits ``f`` into ``f / 16`` and ``f % 16`` and leaves the others whole::
+
+    b   f/16   y   x   f%16
+
+A digit has three numbers: which dimension ``dim`` it comes from, its ``step`` and its ``size``; its
+value is ``(index // step) % size``. The outermost digit of a dimension is *open*: its size is not
+in the format (``None``) but comes from the tensor. For the tensor ``2 x 17 x 5 x 4`` above:
+
+    ======== ======== ======== ========== =====================================
+    digit    step     size     stride     why
+    ======== ======== ======== ========== =====================================
+    b        1        2        640        2 * 5 * 4 * 16 elements further in
+    f/16     16       2        320        17 features need two slices of 16
+    y        1        5        64         4 * 16
+    x        1        4        16
+    f%16     1        16       1          innermost
+    ======== ======== ======== ========== =====================================
+
+so element (1, 16, 4, 3) lies at 640 + 320 + 4*64 + 3*16 + 0 = 1264. The second slice holds one
+real feature and fifteen of *padding*, which count as memory but belong to no element.
+
+Three more things exist, all seen in a few clDNN formats:
+
+* a *fused* index: ``dim`` is a tuple, and the index is ``y * Y + ... `` read as one number
+  (``yx`` = y*X + x), with X the padded extent;
+* a *flipped* index, counted from the far end (``Y - 1 - y``): the filter turned by 180 degrees;
+* ``align``: a dimension rounded up to a multiple without being split.
+
+What this cannot say: layouts whose values are transformed (Winograd), and those where the digits
+of one part of the tensor differ from those of another.
+
+Everything else in clformats is derived from this list: the names, sizes, strides, the offset as
+Python, numpy and OpenCL C, its inverse, the pictures and the reorder kernels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import lcm, prod
+
+from .expr import Const, Expr, total
+
+__all__ = ["Digit", "Layout", "Placed", "coordinates", "offset_expr", "place", "round_up"]
+
+
+@dataclass(frozen=True, slots=True)
+class Digit:
+    """One digit of an index: the value ``(index // step) % size``; ``size`` None = open-ended."""
+
+    dim: int | tuple[int, ...]
+    size: int | None
+    step: int = 1
+    flip: bool = False
+
+    @property
+    def dims(self) -> tuple[int, ...]:
+        """The logical dimensions of the index, outermost first; one in nearly every format."""
+        return self.dim if isinstance(self.dim, tuple) else (self.dim,)
+
+    @property
+    def index(self) -> tuple[tuple[int, ...], bool]:
+        """What tells one index from another: its dimensions and whether it is flipped."""
+        return self.dims, self.flip
+
+
+@dataclass(frozen=True)
+class Layout:
+    """An unsized layout: the digits, outermost first, over ``ndims`` logical dimensions.
+
+    ``align`` rounds dimensions up to a multiple without splitting them; empty means all 1.
+    Raises ValueError where the digits do not number every element exactly once.
+    """
+
+    ndims: int
+    digits: tuple[Digit, ...]
+    align: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.align:
+            object.__setattr__(self, "align", (1,) * self.ndims)
+        seen = sorted(d for index in self.chains for d in index[0])
+        if seen != list(range(self.ndims)):
+            raise ValueError(f"the digits cover dimensions {seen}, expected each of {self.ndims}")
+        for index, chain in self.chains.items():
+            _check_chain(index[0], chain)
+
+    @cached_property
+    def chains(self) -> dict[tuple[tuple[int, ...], bool], tuple[Digit, ...]]:
+        """For each index its digits, the finest (step 1) first."""
+        grouped: dict[tuple[tuple[int, ...], bool], list[Digit]] = {}
+        for digit in self.digits:
+            grouped.setdefault(digit.index, []).append(digit)
+        return {k: tuple(sorted(v, key=lambda d: d.step)) for k, v in grouped.items()}
+
+    @cached_property
+    def blocks(self) -> tuple[int, ...]:
+        """Per dimension the product of its block sizes: 1 where it is not split (or is fused)."""
+        result = [1] * self.ndims
+        for (dims, _), chain in self.chains.items():
+            if len(dims) == 1:
+                result[dims[0]] = chain[-1].step
+        return tuple(result)
+
+    @property
+    def inner(self) -> tuple[Digit, ...]:
+        """The digits of fixed size, outermost first: the blocks."""
+        return tuple(d for d in self.digits if d.size is not None)
+
+    @property
+    def outer(self) -> tuple[Digit, ...]:
+        """The open digits, outermost first: one for each index."""
+        return tuple(d for d in self.digits if d.size is None)
+
+    @cached_property
+    def is_tag(self) -> bool:
+        """Whether oneDNN's notation can say it: all open digits, then the blocks, nothing else."""
+        consecutive = self.digits == self.outer + self.inner
+        simple = all(isinstance(d.dim, int) and not d.flip for d in self.digits)
+        return simple and consecutive and self._steps_in_order and set(self.align) == {1}
+
+    @property
+    def _steps_in_order(self) -> bool:
+        return all(
+            [d.step for d in self.digits if d.index == index]
+            == sorted((d.step for d in chain), reverse=True)
+            for index, chain in self.chains.items()
+        )
+
+    def padded(self, extents: Sequence[int]) -> tuple[int, ...]:
+        """The extents rounded up to whole blocks and to ``align``, in elements."""
+        return tuple(
+            round_up(n, lcm(block, align))
+            for n, block, align in zip(extents, self.blocks, self.align, strict=True)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A digit in memory: ``size`` values, ``stride`` elements apart.
+
+    ``fixed_size`` and ``fixed_stride`` tell whether the number follows from the format alone, so
+    that kernels may have it as a constant and still serve every shape.
+    """
+
+    digit: Digit
+    size: int
+    stride: int
+    fixed_stride: bool = False
+
+    @property
+    def fixed_size(self) -> bool:
+        """Whether the size is in the format: the digit is a block."""
+        return self.digit.size is not None
+
+
+def place(layout: Layout, padded: Sequence[int]) -> tuple[Placed, ...]:
+    """Give each digit its size and dense stride, for padded extents in elements.
+
+    A size of zero does not multiply the strides further out: oneDNN's rule, which keeps the
+    strides of zero-volume tensors meaningful.
+    """
+    result: list[Placed] = []
+    stride, fixed = 1, True
+    for digit in reversed(layout.digits):
+        size = digit.size
+        if size is None:
+            size = -(-prod(padded[d] for d in digit.dims) // digit.step)
+        result.append(Placed(digit, size, stride, fixed))
+        stride *= max(size, 1)
+        fixed = fixed and digit.size is not None
+    return tuple(reversed(result))
+
+
+def offset_expr(
+    placed: Sequence[Placed],
+    indices: Sequence[Expr],
+    extents: Sequence[Expr | int],
+    strides: Sequence[Expr | int] | None = None,
+    offset0: Expr | int = 0,
+) -> Expr:
+    """The offset, in elements, of the element at ``indices``: the one formula of this library.
+
+    ``offset0 + sum of ((index // step) % size) * stride``. The indices count from the start of the
+    padding; ``extents`` are the padded extents, which only fused and flipped indices need;
+    ``strides`` replaces the numbers in ``placed``, for instance by names of kernel arguments.
+    """
+    terms: list[Expr] = []
+    for k, p in enumerate(placed):
+        index = _index_expr(p.digit, indices, extents) // p.digit.step
+        if p.digit.size is not None:
+            index = index % p.digit.size
+        terms.append(index * (p.stride if strides is None else strides[k]))
+    return total([*terms, Const(0) + offset0])
+
+
+def coordinates(
+    placed: Sequence[Placed], padded: Sequence[int], offset: int
+) -> tuple[int, ...] | None:
+    """The indices (counted from the start of the padding) of the element at ``offset``.
+
+    None where ``offset`` lies in a hole between strides or beyond the end. The inverse of
+    `offset_expr`; needs strides that do not overlap. A digit of stride 0 answers 0.
+    """
+    values: dict[tuple[tuple[int, ...], bool], int] = {d.digit.index: 0 for d in placed}
+    rest = offset
+    for p in sorted(placed, key=lambda p: (p.stride, p.size), reverse=True):
+        if p.stride == 0 or p.size == 1:
+            continue
+        value, rest = divmod(rest, p.stride)
+        if value >= p.size:
+            return None
+        values[p.digit.index] += value * p.digit.step
+    if rest:
+        return None
+    return _unfuse(values, padded)
+
+
+def round_up(n: int, multiple: int) -> int:
+    """The smallest multiple not below ``n``."""
+    return -(-n // multiple) * multiple
+
+
+def _check_chain(dims: tuple[int, ...], chain: tuple[Digit, ...]) -> None:
+    """A chain must be a number system: steps 1, s0, s0*s1, ..., the last digit open."""
+    step = 1
+    for digit in chain[:-1]:
+        if digit.step != step or digit.size is None:
+            raise ValueError(f"the digits of dimension {dims} do not nest: {chain}")
+        step *= digit.size
+    if chain[-1].size is not None or chain[-1].step != step:
+        raise ValueError(f"the outermost digit of dimension {dims} is not open: {chain}")
+
+
+def _index_expr(digit: Digit, indices: Sequence[Expr], extents: Sequence[Expr | int]) -> Expr:
+    result = indices[digit.dims[0]]
+    for d in digit.dims[1:]:
+        result = result * extents[d] + indices[d]
+    if digit.flip:
+        return (Const(0) + extents[digit.dims[0]]) - 1 - result
+    return result
+
+
+def _unfuse(
+    values: dict[tuple[tuple[int, ...], bool], int], padded: Sequence[int]
+) -> tuple[int, ...] | None:
+    result = [0] * len(padded)
+    for (dims, flip), fused in values.items():
+        value = fused
+        for d in reversed(dims[1:]):
+            value, result[d] = divmod(value, padded[d])
+        if value >= padded[dims[0]]:
+            return None
+        result[dims[0]] = padded[dims[0]] - 1 - value if flip else value
+    return tuple(result)

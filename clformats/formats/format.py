@@ -1,0 +1,146 @@
+"""`Format`: a named, unsized memory format."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache, cached_property
+from typing import Literal
+
+from ..errors import InvalidFormat
+from . import names, registry
+from .digits import Digit, Layout
+from .names import Role
+
+Kind = Literal["blocked", "any", "undef"]
+
+
+class Format:
+    """A memory format: how the elements of a tensor of any size are arranged in memory.
+
+    ``Format("b_fs_yx_fsv16")`` reads clDNN names, oneDNN tags and their domain names
+    (``"nChw16c"``, ``"aBcd16b"``); meta tags such as ``"aBx16b"`` need ``ndims``. The name need
+    not be listed: whatever the grammars of `clformats.formats.names` can read is a format.
+    ``"any"`` (to be chosen later) and ``"undef"`` (of the empty descriptor) have no digits.
+
+    Two formats are equal when their structure is: ``Format("nChw16c") == Format("b_fs_yx_fsv16")``.
+    Raises `InvalidFormat`.
+    """
+
+    __slots__ = ("__dict__", "kind", "layout", "letters", "name", "role")
+
+    def __init__(self, name: str | Format, ndims: int | None = None) -> None:
+        if not isinstance(name, str | Format):
+            raise InvalidFormat(f"a format is given by its name (str), got {name!r}")
+        self.kind: Kind = "blocked"
+        self.role: Role = "generic"
+        self.letters = ""
+        self.layout: Layout | None = None
+        self.name = registry.concrete(str(name), ndims)
+        if self.name in ("any", "undef"):
+            self.kind = "any" if self.name == "any" else "undef"
+            return
+        parsed = name.parsed if isinstance(name, Format) else registry.parse(self.name)
+        self.layout, self.letters, self.role = parsed.layout, parsed.letters, parsed.role
+        if ndims not in (None, self.ndims):
+            raise InvalidFormat(
+                f"{self.name!r} has {self.ndims} dimensions ({' '.join(self.dims)}), "
+                f"got ndims={ndims}"
+            )
+
+    @classmethod
+    def from_layout(cls, layout: Layout) -> Format:
+        """The format of a layout that oneDNN's notation can say; raises ValueError otherwise."""
+        name = names.print_onednn(layout)
+        if name is None:
+            raise ValueError(f"no name says {names.print_digits(layout, names.ABSTRACT)}")
+        return cls(name)
+
+    @property
+    def parsed(self) -> names.Parsed:
+        """The layout, letters and role together."""
+        return names.Parsed(self.structure, self.letters, self.role)
+
+    @property
+    def structure(self) -> Layout:
+        """The layout; raises `InvalidFormat` for ``any`` and ``undef``, which have none."""
+        if self.layout is None:
+            raise InvalidFormat(
+                f"the format {self.name!r} has no layout yet; choose a concrete one"
+            )
+        return self.layout
+
+    @property
+    def dims(self) -> tuple[str, ...]:
+        """The letters of the logical dimensions, in logical order."""
+        return tuple(self.letters)
+
+    @property
+    def ndims(self) -> int:
+        """The rank; 0 for ``any`` and ``undef``."""
+        return len(self.letters)
+
+    @property
+    def digits(self) -> tuple[Digit, ...]:
+        """The digits, outermost first; empty for ``any`` and ``undef``."""
+        return self.layout.digits if self.layout else ()
+
+    @cached_property
+    def onednn(self) -> str | None:
+        """OneDNN's tag for this structure, or None where no tag can say it."""
+        return names.print_onednn(self.layout) if self.layout else None
+
+    @cached_property
+    def cldnn(self) -> str | None:
+        """ClDNN's name for this structure and role, or None where it has none.
+
+        A listed name wins over one that only the grammar gives. Generic tags are read as data.
+        """
+        if self.layout is None or self.role == "rnn":
+            return None
+        role = "weights" if self.role == "weights" else "data"
+        if self.name in registry.listed("cldnn") and self.name not in registry.RENAMED:
+            return self.name
+        known = _cldnn_by_structure().get((self.layout, role, self.letters.startswith("g")))
+        if known:
+            return known
+        letters = names.cldnn_letters(self.ndims, role, grouped=self.letters.startswith("g"))
+        return names.print_cldnn(self.layout, letters) if letters else None
+
+    @property
+    def note(self) -> str:
+        """What the letters of the name do not tell, or the empty string."""
+        return registry.NOTES.get(self.name, "")
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Format):
+            return NotImplemented
+        return (self.kind, self.layout) == (other.kind, other.layout)
+
+    def __hash__(self) -> int:
+        return hash((self.kind, self.layout))
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __repr__(self) -> str:
+        return f"Format({self.name!r})"
+
+
+def formats(role: str | None = None, ndims: int | None = None) -> Iterator[Format]:
+    """Every listed format, clDNN's names first; only of a role or a rank where one is given."""
+    for name in registry.all_names():
+        fmt = Format(name)
+        if role in (None, fmt.role) and ndims in (None, fmt.ndims):
+            yield fmt
+
+
+@cache
+def _cldnn_by_structure() -> dict[tuple[Layout, str, bool], str]:
+    """Structure, role, grouped -> the current clDNN name."""
+    table: dict[tuple[Layout, str, bool], str] = {}
+    for name in registry.listed("cldnn"):
+        if name not in registry.RENAMED:
+            fmt = Format(name)
+            key = (fmt.structure, fmt.role, fmt.letters.startswith("g"))
+            table.setdefault(key, name)
+    return table

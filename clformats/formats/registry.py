@@ -1,0 +1,169 @@
+"""The named formats: every name that is listed, and what a name alone cannot say.
+
+A name is looked up here first and read by the grammars of `names` otherwise, so a name needs no
+row here to work; the tables below exist for listing, and for the few names that mislead.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+from functools import cache
+from importlib import resources
+
+from ..errors import InvalidFormat
+from .digits import Layout
+from .names import (
+    MAX_NDIMS,
+    GrammarError,
+    Parsed,
+    Role,
+    expand_meta,
+    is_meta,
+    parse_cldnn,
+    parse_digits,
+    parse_onednn,
+)
+
+# oneDNN aliases whose letters do not spell the tag they stand for.
+MISNAMED = {
+    "OhwI32o": "Ohwi32o",
+    "gOhwI32o": "gOhwi32o",
+    "OhwI24o": "Ohwi24o",
+    "gOhwI24o": "gOhwi24o",
+    "gIOhw2i8o16i2o": "gOIhw2i8o16i2o",
+    "gIOdhw2i8o16i2o": "gOIdhw2i8o16i2o",
+}
+
+# Names that clDNN renamed, and the kernel selector's names where they differ from clDNN's.
+RENAMED = {
+    "bfyx_f16": "b_fs_yx_fsv16",
+    "bfzyx_f16": "b_fs_zyx_fsv16",
+    "bfzyx_b16f16": "bs_fs_zyx_bsv16_fsv16",
+    "fs_bs_yx_bs4_fs32": "fs_bs_yx_bsv4_fsv32",
+    "bs_fs_fsv8_bsv8": "bs_f_bsv8",
+    "bs_fs_fsv8_bsv16": "bs_f_bsv16",
+    "bs_xs_xsv8_bsv8": "bs_f_bsv8",
+    "bs_xs_xsv8_bsv16": "bs_f_bsv16",
+    "bs_x_bsv16": "bs_f_bsv16",
+    # The buffer of these two is sized with f rounded up, the offsets are computed without.
+    "bs_f_bsv8__af8": "bs_f_bsv8",
+    "bs_f_bsv16__af8": "bs_f_bsv16",
+    "oiyx_o16": "os_iyx_osv16",
+    "o_i_yx_i16_o16": "os_is_yx_isv16_osv16",
+    "o_i_zyx_i16_o16": "os_is_zyx_isv16_osv16",
+    "i_o_zyx_o16_i16": "is_os_zyx_osv16_isv16",
+    "lstm_weights_dio": "oixy",
+    "dlstm_dir_io": "oixy",
+    "bf_lyx_yx": "oiyx",
+    "byxf_af32": "byxf__af32",
+    "byx8_f4": "byx8f4",
+    # Only 1x1 filters exist in these, and y and x are not dimensions of theirs.
+    "os_is_yx_osv32_isv2": "os_is_osv32_isv2",
+    "os_is_yx_osv64_isv2": "os_is_osv64_isv2",
+}
+
+# Names whose digits no rule gives: logical dimensions, then the digits (see `names.parse_digits`).
+# In the swizzled three, a block digit stands outside the open digit of another dimension.
+DIGITS = {
+    "os_is_yx_isa8_osv8_isv4_swizzled_by_4": (
+        "oiyx",
+        "o:*:32 o:4:1 i:*:32 y:*:1 x:*:1 i:8:4 o:8:4 i:4:1",
+    ),
+    "is_o32_yx_isv32_swizzled_by_4": (
+        "oiyx",
+        "i:*:32 o:*:32 o:4:1 o:8:4 y:*:1 x:*:1 i:32:1",
+    ),
+    "os_is_osv32_isv32_swizzled_by_4": (
+        "oi",
+        "o:*:32 i:*:32 o:4:1 i:8:4 o:8:4 i:4:1",
+    ),
+    "os_is_y_x8_osv8_isv4_swizzled_by_4": (
+        "oiyx",
+        "o:*:32 o:4:1 i:*:4 y:*:1 x:*:1 o:8:4 i:4:1",
+    ),
+    "bf8_xy16": ("bfyx", "b:*:1 f:*:8 yx:*:16 f:8:1 yx:16:1"),
+    "brfyx": ("brfyx", "b:*:1 r:*:1 f:*:1 y:*:1 x:*:1"),
+}
+_DIGITS_ALIGN = {"os_is_y_x8_osv8_isv4_swizzled_by_4": {"x": 8}}
+
+# What the letters of a name do not tell a reader.
+NOTES = {
+    "bs_fs_fsv8_bsv8": "f is not blocked, whatever the name says: its kernels never split it",
+    "bs_fs_fsv8_bsv16": "f is not blocked, whatever the name says: its kernels never split it",
+    "lstm_weights_dio": "o is the direction, x the input size, y four times the hidden size",
+    "dlstm_dir_io": "the kernel selector's name of lstm_weights_dio",
+    "bf_lyx_yx": "local convolution: two more dimensions ly, lx are left out here",
+    "brfyx": "r is the region of interest",
+    "OhwI32o": "named as if I were blocked; it is not",
+}
+
+
+@cache
+def listed(notation: str) -> tuple[str, ...]:
+    """The listed names of ``"onednn"`` or ``"cldnn"``, tags before their domain names."""
+    text = resources.files(__package__).joinpath(f"{notation}.txt").read_text("ascii")
+    return tuple(
+        name for line in text.splitlines() if not line.startswith("#") for name in line.split()
+    )
+
+
+def all_names() -> Iterator[str]:
+    """Every listed name, clDNN's first."""
+    yield from listed("cldnn")
+    yield from (n for n in listed("onednn") if n not in set(listed("cldnn")))
+
+
+def concrete(name: str, ndims: int | None) -> str:
+    """The name with a meta tag (``axb``, ``aBx16b``) written out for the rank."""
+    if not is_meta(name):
+        return name
+    least = len({c for c in name.lower() if c.isalpha()}) - 1
+    if ndims is None:
+        raise InvalidFormat(
+            f"{name!r} is a meta tag, x stands for any number of dimensions: say how many, as in "
+            f"Format({name!r}, ndims={least + 2})"
+        )
+    if not least <= ndims <= MAX_NDIMS:
+        raise InvalidFormat(
+            f"{name!r} names {least} dimensions and cannot have {ndims}: "
+            f"expected {least} to {MAX_NDIMS}"
+        )
+    return expand_meta(name, ndims)
+
+
+@cache
+def parse(name: str) -> Parsed:
+    """What a concrete name says. Raises `InvalidFormat` with the bad token and the nearest names.
+
+    The exceptions come first, then the grammar that the name looks like.
+    """
+    if name in DIGITS:
+        letters, digits = DIGITS[name]
+        align = tuple(_DIGITS_ALIGN.get(name, {}).get(c, 1) for c in letters)
+        role: Role = "weights" if "o" in letters else "data"
+        return Parsed(Layout(len(letters), parse_digits(digits, letters), align), letters, role)
+    if name in RENAMED:
+        return parse(RENAMED[name])
+    if name in MISNAMED:
+        return parse(MISNAMED[name])
+    return _read(name)
+
+
+def _read(name: str) -> Parsed:
+    onednn_first = "_" not in name and any(c.isupper() or c in "acdhnt" for c in name)
+    readers = [parse_onednn, parse_cldnn] if onednn_first else [parse_cldnn, parse_onednn]
+    errors: list[GrammarError] = []
+    for reader in readers:
+        try:
+            return reader(name)
+        except GrammarError as error:
+            errors.append(error)
+    raise InvalidFormat(f"unknown format {name!r}: {errors[0]}.{_suggestion(name)}")
+
+
+def _suggestion(name: str) -> str:
+    near = difflib.get_close_matches(name, list(all_names()), n=3, cutoff=0.6)
+    if near:
+        return f" Did you mean {', '.join(near)}?"
+    return " `clformats list` shows every known name."

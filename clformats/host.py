@@ -1,0 +1,52 @@
+"""Pack and unpack in numpy, without a device: the slow truth that kernels are tested against."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .desc import MemoryDesc
+from .dtypes import as_dtype, convert
+from .errors import InvalidDescriptor
+
+
+def pack(array: Any, desc: MemoryDesc) -> NDArray[Any]:
+    """``array`` as it lies in memory under ``desc``: a 1-D array of elements, padding zero.
+
+    ``array`` has the shape ``desc.dims``, its elements are converted to ``desc.dtype`` by the rules
+    of `clformats.dtypes` if they are of another type. The result holds ``desc.nbytes`` bytes, or
+    ``desc.span_nbytes`` where that is more. Raises `InvalidDescriptor` for another shape.
+    """
+    array = np.asarray(array)
+    if array.shape != desc.dims:
+        raise InvalidDescriptor(
+            f"got an array of shape {array.shape}, expected {desc.dims}, the dims of {desc} "
+            f"in logical order ({', '.join(desc.format.dims)})"
+        )
+    flat = np.zeros(flat_size(desc), desc.dtype.numpy)
+    if desc.nelems:
+        flat[desc.offsets()] = convert(array, as_dtype(array.dtype), desc.dtype)
+    return flat
+
+
+def unpack(flat: Any, desc: MemoryDesc) -> NDArray[Any]:
+    """The logical tensor, of shape ``desc.dims``, from the 1-D array that `pack` makes.
+
+    Raises `InvalidDescriptor` where ``flat`` is of another type or too short.
+    """
+    flat = np.asarray(flat)
+    if flat.ndim != 1 or flat.dtype != desc.dtype.numpy or flat.size < flat_size(desc):
+        raise InvalidDescriptor(
+            f"got an array of {flat.dtype} and shape {flat.shape}, expected a 1-D array of "
+            f"{desc.dtype.numpy} with at least {flat_size(desc)} elements for {desc}"
+        )
+    if not desc.nelems:
+        return np.zeros(desc.dims, desc.dtype.numpy)
+    return np.asarray(flat[desc.offsets()])
+
+
+def flat_size(desc: MemoryDesc) -> int:
+    """The number of physical elements, padding counted, that a buffer for ``desc`` has."""
+    return max(desc.nbytes, desc.span_nbytes) * 8 // desc.dtype.bits

@@ -1,0 +1,110 @@
+"""Kernels of the generic family: one work-item for each place in the destination."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..desc import MemoryDesc
+from ..formats.digits import Placed, offset_expr
+from ..formats.expr import Const, Expr, Var, as_expr, total
+from ..planner.generic import GenericPlan
+from ..planner.plan import Plan
+from ..planner.problem import Number
+from .source import Arguments, Launch, render
+from .types import conversion
+
+LOCAL_SIZE = 64
+
+
+def launch(plan: Plan, body: GenericPlan) -> Launch:
+    """The kernel and its arguments."""
+    p = plan.problem
+    arguments = Arguments()
+    arguments.values["places"] = body.places
+    declared = _digits(p.dst, arguments)
+    indices = _indices(p.dst, arguments)
+    source = render(
+        "generic",
+        wide=p.is_wide,
+        types=conversion(*p.dtypes),
+        dst=str(p.dst.format),
+        src=str(p.src.format),
+        digits=declared,
+        indices=indices,
+        bounds=_bounds(p.dst, arguments),
+        src_offset=_src_offset(p.src, arguments),
+        dst_offset=_dst_offset(p.dst, arguments),
+        declarations=arguments.declarations,
+    )
+    rounded = -(-body.places // LOCAL_SIZE) * LOCAL_SIZE
+    return Launch(source, tuple(arguments.values.values()), p.is_wide, rounded, LOCAL_SIZE)
+
+
+def _digits(dst: MemoryDesc, arguments: Arguments) -> list[tuple[str, str]]:
+    """(variable, size) of each destination digit, innermost first; the last needs no size."""
+    return [
+        (f"v{k}", arguments.text(f"size{k}", Number(p.size, p.fixed_size)))
+        for k, p in reversed(list(enumerate(dst.placed)))
+    ]
+
+
+def _indices(dst: MemoryDesc, arguments: Arguments) -> list[tuple[str, Expr]]:
+    """(``p0``.., expression): the physical index along each dimension, from the digits."""
+    result: dict[str, Expr] = {}
+    for dims, flip in dict.fromkeys(p.digit.index for p in dst.placed):
+        value = total([
+            Var(f"v{k}") * p.digit.step
+            for k, p in enumerate(dst.placed) if p.digit.index == (dims, flip)
+        ])  # fmt: skip
+        for d in reversed(dims[1:]):
+            extent = Var(arguments.text(f"dst_extent{d}", dst.padded_dims[d]))
+            result[f"p{d}"], value = value % extent, value // extent
+        if flip:
+            value = (
+                Var(arguments.text(f"dst_extent{dims[0]}", dst.padded_dims[dims[0]])) - 1 - value
+            )
+        result[f"p{dims[0]}"] = value
+    return list(result.items())
+
+
+def _bounds(dst: MemoryDesc, arguments: Arguments) -> list[tuple[str, str, str, str]]:
+    """(index, lo, hi, end) for each dimension: see `clformats.planner.problem`."""
+    return [
+        (
+            f"p{d}",
+            arguments.text(f"lo{d}", Number(lower, lower == 0)),
+            arguments.text(f"hi{d}", lower + dst.dims[d]),
+            arguments.text(f"end{d}", dst.padded_dims[d]),
+        )
+        for d, lower in enumerate(dst.padded_offsets)
+    ]
+
+
+def _strides(side: str, placed: Sequence[Placed], arguments: Arguments) -> list[Expr]:
+    result: list[Expr] = []
+    for k, p in enumerate(placed):
+        text = arguments.text(f"{side}_stride{k}", Number(p.stride, p.fixed_stride))
+        result.append(Const(p.stride) if p.fixed_stride else Var(text))
+    return result
+
+
+def _src_offset(src: MemoryDesc, arguments: Arguments) -> Expr:
+    """The offset formula of the source, with its sizes and strides as arguments."""
+    indices = [
+        Var(f"i{d}") + as_expr(Var(arguments.text(f"src_lower{d}", lower)) if lower else 0)
+        for d, lower in enumerate(src.padded_offsets)
+    ]
+    extents: list[Expr | int] = [0] * src.ndims
+    for p in src.placed:
+        for d in p.digit.dims[0 if p.digit.flip else 1 :]:
+            extents[d] = Var(arguments.text(f"src_extent{d}", src.padded_dims[d]))
+    strides = _strides("src", src.placed, arguments)
+    arguments.values["src0"] = src.offset0
+    return offset_expr(src.placed, indices, extents, strides, Var("src0"))
+
+
+def _dst_offset(dst: MemoryDesc, arguments: Arguments) -> Expr:
+    strides = _strides("dst", dst.placed, arguments)
+    arguments.values["dst0"] = dst.offset0
+    terms = [Var(f"v{k}") * stride for k, stride in enumerate(strides)]
+    return total([*terms, Var("dst0")])

@@ -1,0 +1,54 @@
+"""The copy family: source and destination are one contiguous run in the same order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .problem import Problem
+from .traits import Traits
+
+RUN_BYTES = 16 << 10
+"""What one work-item moves; enough to hide the cost of starting it, few enough to share well."""
+
+
+@dataclass(frozen=True, slots=True)
+class CopyPlan:
+    """A run of ``count`` elements, or of words of ``word`` bytes where the types are the same."""
+
+    count: int
+    src0: int
+    dst0: int
+    word: int | None
+    nontemporal: bool
+
+    def __str__(self) -> str:
+        unit = f"{self.word}-byte words" if self.word else "elements, converted"
+        return f"{self.count} {unit}, {'non-temporal' if self.nontemporal else 'ordinary'} stores"
+
+
+def refusal(p: Problem) -> str:
+    """Why the family does not take the problem; empty if it does."""
+    if p.nodes is None:
+        return p.why
+    if p.guards:
+        return "there is padding to zero"
+    if len(p.nodes) > 1:
+        return f"{len(p.nodes)} loops do not fuse into one"
+    if any(n.src.value != 1 or n.dst.value != 1 for n in p.nodes):
+        return "the elements are not contiguous on both sides"
+    return ""
+
+
+def plan(p: Problem, traits: Traits, *, nontemporal: bool) -> CopyPlan:
+    """The plan for a problem that `refusal` accepts."""
+    del traits
+    count = p.nodes[0].size.value if p.nodes else 1
+    src, dst = p.dtypes
+    if src != dst:
+        return CopyPlan(count, p.src0, p.dst0, None, nontemporal and p.dst0 * dst.nbytes % 64 == 0)
+    item = dst.nbytes
+    sizes = (count * item, p.src0 * item, p.dst0 * item)
+    word = max(w for w in (1, 2, 4) if all(n % w == 0 for n in sizes))
+    count, src0, dst0 = (n // word for n in sizes)
+    aligned = word == 4 and dst0 % 16 == 0
+    return CopyPlan(count, src0, dst0, word, nontemporal and aligned)

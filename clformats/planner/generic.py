@@ -1,0 +1,36 @@
+"""The generic family: one work-item for each place in the destination. Takes every problem.
+
+It needs no common digits: the digits of the destination give the logical index, and the offset
+formula of the source gives where to read. Slower than the others by a factor of two to ten.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from .problem import Problem
+from .traits import Traits
+
+
+@dataclass(frozen=True, slots=True)
+class GenericPlan:
+    """``places`` work-items, one for each value of the destination's digits."""
+
+    problem: Problem
+    places: int
+
+    def __str__(self) -> str:
+        return f"one work-item for each of {self.places} places"
+
+
+def refusal(p: Problem) -> str:
+    """Always empty: this family takes everything."""
+    del p
+    return ""
+
+
+def plan(p: Problem, traits: Traits, *, nontemporal: bool) -> GenericPlan:
+    """The plan; ``nontemporal`` has no meaning for single elements."""
+    del traits, nontemporal
+    return GenericPlan(p, prod(d.size for d in p.dst.placed))

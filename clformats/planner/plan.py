@@ -1,0 +1,82 @@
+"""From two descriptors to a plan: which family of kernels, and why not a better one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ..desc import MemoryDesc
+from ..errors import Unsupported
+from . import copy, generic, tile
+from .copy import CopyPlan
+from .generic import GenericPlan
+from .problem import Problem, problem
+from .tile import TilePlan
+from .traits import DEFAULT, Traits
+
+Body = CopyPlan | TilePlan | GenericPlan
+
+NONTEMPORAL_FLOOR = 48 << 20
+"""Bytes moved below which stores go through the cache even where the device names a small one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """A family of kernels: ``refusal(problem)`` is the one predicate that decides."""
+
+    name: str
+    refusal: Callable[[Problem], str]
+    plan: Callable[..., Body]
+
+
+FAMILIES = (
+    Family("copy", copy.refusal, copy.plan),
+    Family("tile", tile.tile_refusal, tile.tile_plan),
+    Family("rows", tile.rows_refusal, tile.rows_plan),
+    Family("generic", generic.refusal, generic.plan),
+)
+"""From the fastest to the one that takes everything."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What will run: the problem, the family chosen, its body, and why each better one was not."""
+
+    problem: Problem
+    family: str
+    body: Body | None
+    rejected: tuple[tuple[str, str], ...]
+
+    def __str__(self) -> str:
+        lines = [
+            f"reorder {self.problem.src} -> {self.problem.dst}",
+            f"  loops   {self.problem}",
+            f"  family  {self.family}: {self.body or 'nothing to do'}",
+        ]
+        lines += [f"  not {name:<8}{reason}" for name, reason in self.rejected]
+        return "\n".join(lines)
+
+
+def make_plan(
+    src: MemoryDesc, dst: MemoryDesc, traits: Traits = DEFAULT, family: str | None = None
+) -> Plan:
+    """The plan for moving ``src`` to ``dst``, in the first family that takes it.
+
+    ``family`` asks for one family by name; raises `Unsupported` (code FAMILY) if it refuses.
+    Raises `InvalidDescriptor` where the two do not fit together.
+    """
+    p = problem(src, dst)
+    if dst.nelems == 0:
+        return Plan(p, "none", None, ())
+    nontemporal = traits.is_cpu and p.nbytes >= max(traits.cache_bytes * 3 // 2, NONTEMPORAL_FLOOR)
+    rejected: list[tuple[str, str]] = []
+    for candidate in FAMILIES:
+        if family in (None, candidate.name):
+            reason = candidate.refusal(p)
+            if not reason:
+                body = candidate.plan(p, traits, nontemporal=nontemporal)
+                return Plan(p, candidate.name, body, tuple(rejected))
+            rejected.append((candidate.name, reason))
+    names = ", ".join(f.name for f in FAMILIES)
+    why = "; ".join(f"{name}: {reason}" for name, reason in rejected) or f"expected one of {names}"
+    raise Unsupported("FAMILY", f"family {family!r} does not take {src} -> {dst}: {why}")

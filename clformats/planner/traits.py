@@ -1,0 +1,18 @@
+"""What the planner needs to know of a device, as plain numbers, so that it can be tested alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """``compute_units`` cores or multiprocessors; ``cache_bytes`` of the last-level cache."""
+
+    is_cpu: bool = True
+    compute_units: int = 2
+    cache_bytes: int = 32 << 20
+    has_fp64: bool = True
+
+
+DEFAULT = Traits()

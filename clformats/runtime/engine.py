@@ -1,0 +1,136 @@
+"""`Engine`: a device and its context, and the programs built for it."""
+
+from __future__ import annotations
+
+import os
+import threading
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from ..errors import DeviceError
+from ..planner.traits import Traits
+from .opencl import HINT, devices, error_name, named_errors, opencl
+
+if TYPE_CHECKING:
+    import pyopencl
+
+_PROBE = "__kernel void probe(__global int *p) { p[get_global_id(0)] = 1; }"
+
+
+class Engine:
+    """An OpenCL device to work on.
+
+    ``Engine()`` takes a sensible one: the device that ``PYOPENCL_CTX`` names, else the first GPU,
+    else the first other device, that can build a kernel. ``Engine("pocl")`` takes the first whose
+    platform or device name, vendor or version has that text in it. ``Engine(device=...)`` and
+    ``Engine(context=..., device=...)`` take pyopencl's objects. Raises `DeviceError`.
+    """
+
+    def __init__(
+        self,
+        name: str | None = None,
+        *,
+        device: pyopencl.Device | None = None,
+        context: pyopencl.Context | None = None,
+    ) -> None:
+        if context is not None and device is None:
+            device = context.devices[0]
+        self.device: pyopencl.Device = device or _choose(name)
+        with named_errors(f"making a context for {self.device.name}"):
+            self.context: pyopencl.Context = context or opencl().Context([self.device])
+        if self.device not in self.context.devices:
+            raise DeviceError(f"the device {self.device.name} does not belong to the context given")
+        self._programs: dict[str, pyopencl.Program] = {}
+        self._lock = threading.Lock()
+
+    @cached_property
+    def queue(self) -> pyopencl.CommandQueue:
+        """The engine's own queue, for maps and fills where the user names no stream."""
+        with named_errors("making a queue"):
+            return opencl().CommandQueue(self.context, self.device)  # type: ignore[no-any-return]
+
+    @cached_property
+    def traits(self) -> Traits:
+        """What the planner needs to know of the device."""
+        d = self.device
+        return Traits(
+            is_cpu=bool(d.type & opencl().device_type.CPU),
+            compute_units=d.max_compute_units,
+            cache_bytes=d.global_mem_cache_size,
+            has_fp64="cl_khr_fp64" in d.extensions,
+        )
+
+    def kernel(self, source: str, name: str) -> pyopencl.Kernel:
+        """A new kernel object of the program with this source; the program is built once.
+
+        Raises `DeviceError` with the build log and the numbered source where the build fails.
+        """
+        with self._lock:
+            program = self._programs.get(source)
+            if program is None:
+                program = self._programs[source] = self._build(source)
+        with named_errors(f"creating the kernel {name}"):
+            return opencl().Kernel(program, name)  # type: ignore[no-any-return]
+
+    @property
+    def programs_built(self) -> int:
+        """How many programs this engine has built."""
+        return len(self._programs)
+
+    def _build(self, source: str) -> pyopencl.Program:
+        cl = opencl()
+        try:
+            return cl.Program(self.context, source).build(devices=[self.device])  # type: ignore[no-any-return]
+        except cl.Error as error:
+            name = error_name(error)
+            log = f"{error}\n\n{numbered(source)}"
+            raise DeviceError(
+                f"building a kernel for {self.device.name} failed: {name}", name=name, log=log
+            ) from error
+
+    def __repr__(self) -> str:
+        return f"Engine(device={self.device.name!r} of {self.device.platform.name!r})"
+
+
+def numbered(source: str) -> str:
+    """The source with line numbers, as compilers count them."""
+    return "\n".join(f"{n:4} | {line}" for n, line in enumerate(source.splitlines(), 1))
+
+
+def describe(device: pyopencl.Device) -> str:
+    """The texts that a device is found by."""
+    p = device.platform
+    texts = [device.name, device.vendor, device.version, p.name, p.vendor, p.version]
+    return " ".join(texts)
+
+
+def _choose(name: str | None) -> pyopencl.Device:
+    found = devices()
+    if not found:
+        raise DeviceError(f"no OpenCL device is visible; {HINT}")
+    if name is None and os.environ.get("PYOPENCL_CTX"):
+        with named_errors(f"PYOPENCL_CTX={os.environ['PYOPENCL_CTX']!r}"):
+            return opencl().create_some_context(interactive=False).devices[0]  # type: ignore[no-any-return]
+    if name is not None:
+        found = [d for d in found if name.lower() in describe(d).lower()]
+        if not found:
+            known = "; ".join(f"{d.name} ({d.platform.name})" for d in devices())
+            raise DeviceError(f"no OpenCL device matches {name!r}; there are: {known}; {HINT}")
+    found.sort(key=lambda d: not d.type & opencl().device_type.GPU)
+    if len(found) == 1:
+        return found[0]
+    broken = []
+    for device in found:
+        if _can_build(device):
+            return device
+        broken.append(device.name)
+    raise DeviceError(f"no device can build a kernel, tried {', '.join(broken)}; {HINT}")
+
+
+def _can_build(device: pyopencl.Device) -> bool:
+    cl = opencl()
+    try:
+        cl.Program(cl.Context([device]), _PROBE).build()
+    except cl.Error:
+        return False
+    return True

@@ -1,0 +1,66 @@
+"""The door to pyopencl: importing it late, naming its errors, listing its devices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from ..errors import DeviceError
+from .icd import expose_bundled_runtimes
+
+if TYPE_CHECKING:
+    import pyopencl
+
+HINT = "run `clformats doctor`: it says what is there, what is wrong and the command that mends it"
+
+
+@cache
+def opencl() -> ModuleType:
+    """The module pyopencl, imported on first use, with pip-installed runtimes made visible before.
+
+    Raises `DeviceError` where it cannot be imported.
+    """
+    expose_bundled_runtimes()
+    try:
+        import pyopencl
+    except ImportError as error:
+        raise DeviceError(f"pyopencl cannot be imported ({error}); {HINT}") from error
+    return pyopencl
+
+
+@contextmanager
+def named_errors(doing: str) -> Iterator[None]:
+    """Turn an OpenCL error inside the block into a `DeviceError` that tells its name."""
+    cl = opencl()
+    try:
+        yield
+    except cl.Error as error:
+        name = error_name(error)
+        raise DeviceError(f"{doing} failed: {name} ({error})", name=name) from error
+
+
+def error_name(error: object) -> str:
+    """OpenCL's name of an error of pyopencl's, such as ``MEM_OBJECT_ALLOCATION_FAILURE``."""
+    code = getattr(error, "code", None)
+    if code is None:
+        return type(error).__name__
+    return str(opencl().status_code.to_string(code, "UNKNOWN_%d"))
+
+
+def devices() -> list[pyopencl.Device]:
+    """Every OpenCL device of every platform; empty where there is none."""
+    cl = opencl()
+    found: list[pyopencl.Device] = []
+    try:
+        platforms = cl.get_platforms()
+    except cl.Error:
+        return []
+    for platform in platforms:
+        try:
+            found += platform.get_devices()
+        except cl.Error:
+            continue  # a platform without devices says so by an error
+    return found

@@ -1,0 +1,201 @@
+"""Which OpenCL devices really work: list them, and build and run a small kernel on each.
+
+A platform that is listed may still be unable to compile, and a broken one may crash the process
+instead of raising. So this module is a program of its own (`python -m clformats.runtime.probe`),
+and `probe_devices` runs it in a process per device. It needs pyopencl and numpy, and of
+clformats only the file `icd.py`: the doctor uses it where the rest cannot be imported.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import runpy
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+#: Seconds for one device; the first build of a cold compiler takes about two.
+TIMEOUT = 120
+_SOURCE = """
+__kernel void clformats_probe(__global int *out, int step) {
+    int i = (int)get_global_id(0);
+    out[i] = i * step + 1;
+}
+"""
+#: Bits of CL_DEVICE_TYPE. pyopencl's to_string writes "ALL | CPU" and the like.
+_TYPES = {2: "CPU", 4: "GPU", 8: "accelerator", 16: "custom"}
+_MARK = "clformats-probe:"
+
+Report = dict[str, Any]
+
+
+# ---- inside the probing process ----------------------------------------------------------------
+
+
+def list_devices() -> list[Report]:
+    """Describe every device of every platform: plain values only, sizes in bytes."""
+    import pyopencl as cl
+
+    return [
+        {"platform_index": i, "device_index": j, **describe(platform, device)}
+        for i, platform in enumerate(cl.get_platforms())
+        for j, device in enumerate(_devices(platform))
+    ]
+
+
+def _devices(platform: Any) -> list[Any]:  # pyopencl's, imported late
+    """The devices of a platform; a platform without any raises DEVICE_NOT_FOUND in OpenCL."""
+    import pyopencl as cl
+
+    try:
+        return list(platform.get_devices())
+    except cl.Error:
+        return []
+
+
+def describe(platform: Any, device: Any) -> Report:  # pyopencl's, imported late
+    """What a reader of a bug report wants to know of a device."""
+    extensions = set(device.extensions.split())
+    return {
+        "platform": platform.name.strip(),
+        "platform_version": platform.version.strip(),
+        "device": device.name.strip(),
+        "type": next((name for bit, name in _TYPES.items() if device.type & bit), "other"),
+        "version": device.version.strip(),
+        "driver": device.driver_version.strip(),
+        "fp16": "cl_khr_fp16" in extensions,
+        "fp64": "cl_khr_fp64" in extensions,
+        "subgroups": bool(extensions & {"cl_khr_subgroups", "cl_intel_subgroups"}),
+        "compute_units": device.max_compute_units,
+        "global_memory": device.global_mem_size,
+        "largest_buffer": device.max_mem_alloc_size,
+        "local_memory": device.local_mem_size,
+    }
+
+
+def run_kernel(platform_index: int, device_index: int) -> float:
+    """Build and run the probe kernel and check what it wrote.
+
+    Returns:
+        The seconds it took.
+
+    Raises:
+        RuntimeError: if the device computed something else.
+        pyopencl.Error: if it could not build or run.
+    """
+    import numpy as np
+    import pyopencl as cl
+
+    start = time.perf_counter()
+    device = cl.get_platforms()[platform_index].get_devices()[device_index]
+    context = cl.Context([device])
+    queue = cl.CommandQueue(context)
+    result = np.zeros(64, np.int32)
+    buffer = cl.Buffer(context, cl.mem_flags.READ_WRITE, result.nbytes)
+    program = cl.Program(context, _SOURCE).build()
+    kernel = cl.Kernel(program, "clformats_probe")
+    kernel(queue, result.shape, None, buffer, np.int32(3))
+    cl.enqueue_copy(queue, result, buffer)
+    queue.finish()
+    if not np.array_equal(result, np.arange(64) * 3 + 1):
+        message = f"the probe kernel wrote {result[:4].tolist()}..., expected [1, 4, 7, 10]..."
+        raise RuntimeError(message)
+    return time.perf_counter() - start
+
+
+# ---- outside: one process per question ---------------------------------------------------------
+
+
+def _ask(*arguments: str) -> Report:
+    """Run this file in a process of its own and return its answer, or {"error": why}.
+
+    By path and not by module name: it must work where the package cannot be imported.
+    """
+    start = "import runpy, sys; runpy.run_path(sys.argv.pop(1), run_name='__main__')"
+    command = [sys.executable, "-c", start, str(Path(__file__).resolve()), *arguments]
+    try:
+        done = subprocess.run(
+            command,
+            # No cache of built programs: whether the compiler works is the question.
+            env={**os.environ, "PYOPENCL_NO_CACHE": "1"},
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT,
+            check=False,
+            errors="replace",
+        )
+    except subprocess.TimeoutExpired:
+        return {"error": f"no answer within {TIMEOUT} s"}
+    for line in reversed(done.stdout.splitlines()):
+        if line.startswith(_MARK):
+            answer: Report = json.loads(line.removeprefix(_MARK))
+            return answer
+    return {"error": _how_it_ended(done.returncode, done.stderr)}
+
+
+def _how_it_ended(status: int, stderr: str) -> str:
+    """One line about a process that gave no answer."""
+    last = (stderr.strip().splitlines() or ["no message"])[-1]
+    return f"the process crashed with signal {-status}: {last}" if status < 0 else last
+
+
+def probe_devices() -> tuple[list[Report], str]:
+    """Every device with "seconds" (it works) or "error" (it does not), and why there is none.
+
+    Returns:
+        The reports, and "" or the reason why no device could even be listed.
+    """
+    listed = _ask("--list")
+    if "error" in listed:
+        return [], str(listed["error"])
+    devices: list[Report] = listed["devices"]
+    for device in devices:
+        device.update(_ask("--run", f"{device['platform_index']}:{device['device_index']}"))
+    return devices, ""
+
+
+# ---- the program -------------------------------------------------------------------------------
+
+
+def _answer(arguments: argparse.Namespace) -> Report:
+    """The answer of a probing process; every exception becomes an error in words."""
+    try:
+        if arguments.list:
+            return {"devices": list_devices()}
+        platform, device = arguments.run.split(":")
+        return {"seconds": run_kernel(int(platform), int(device))}
+    except Exception as error:  # noqa: BLE001  # whatever a driver throws is the answer
+        return {"error": f"{type(error).__name__}: {_first_lines(str(error))}"}
+
+
+def _first_lines(text: str, count: int = 6) -> str:
+    """The start of a long build log, blank lines dropped."""
+    lines = [line.rstrip() for line in text.splitlines() if line.strip()]
+    return "\n".join(lines[:count])
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Print one line per device; exit status 0 if at least one works."""
+    parser = argparse.ArgumentParser(prog="python -m clformats.runtime.probe", description=__doc__)
+    parser.add_argument("--list", action="store_true", help="answer with the devices, as JSON")
+    parser.add_argument("--run", metavar="P:D", help="answer for device D of platform P, as JSON")
+    arguments = parser.parse_args(argv)
+    if arguments.list or arguments.run:
+        print(_MARK + json.dumps(_answer(arguments)))
+        return 0
+    # By path: this must answer even while the package around it is being edited.
+    runpy.run_path(str(Path(__file__).with_name("icd.py")))["expose_bundled_runtimes"]()
+    devices, reason = probe_devices()
+    print(reason or "\n".join(f"{d['device']}: {d.get('error', 'works')}" for d in devices))
+    return 0 if any("seconds" in device for device in devices) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,77 @@
+"""`Stream` and `Event`: the order in which commands run, and waiting for them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..errors import DeviceError
+from .engine import Engine
+from .opencl import named_errors, opencl
+
+if TYPE_CHECKING:
+    import pyopencl
+
+
+class Stream:
+    """A queue of commands on an engine.
+
+    In order by default; ``out_of_order=True`` lets the device run commands as their dependencies
+    allow (memory objects carry them), ``profiling=True`` lets events tell their times.
+    ``Stream(queue=...)`` takes a pyopencl queue as it is.
+    """
+
+    def __init__(
+        self,
+        engine: Engine | None = None,
+        *,
+        out_of_order: bool = False,
+        profiling: bool = False,
+        queue: pyopencl.CommandQueue | None = None,
+    ) -> None:
+        cl = opencl()
+        if queue is None:
+            engine = engine or Engine()
+            properties = 0
+            if out_of_order:
+                properties |= cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
+            if profiling:
+                properties |= cl.command_queue_properties.PROFILING_ENABLE
+            with named_errors("making a stream"):
+                queue = cl.CommandQueue(engine.context, engine.device, properties)
+        self.queue: pyopencl.CommandQueue = queue
+        self.engine = engine or Engine(context=queue.context, device=queue.device)
+        flags = queue.get_info(cl.command_queue_info.PROPERTIES)
+        self.in_order = not flags & cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
+
+    def wait(self) -> None:
+        """Wait until everything enqueued so far is done. Raises `DeviceError`."""
+        with named_errors("waiting for a stream"):
+            self.queue.finish()
+
+    def __repr__(self) -> str:
+        return f"Stream({self.engine!r}, out_of_order={not self.in_order})"
+
+
+class Event:
+    """What a call returns: something to wait for. ``event`` is pyopencl's."""
+
+    __slots__ = ("event",)
+
+    def __init__(self, event: pyopencl.Event) -> None:
+        self.event = event
+
+    def wait(self) -> None:
+        """Wait until the command is done. Raises `DeviceError` where it failed."""
+        with named_errors("waiting for an event"):
+            self.event.wait()
+
+    def seconds(self) -> float:
+        """How long the command ran on the device, in seconds. Needs a profiling stream."""
+        self.wait()
+        try:
+            return float(self.event.profile.end - self.event.profile.start) * 1e-9
+        except opencl().Error as error:
+            raise DeviceError(
+                "this event knows no times: make the stream with Stream(engine, profiling=True)",
+                name="PROFILING_INFO_NOT_AVAILABLE",
+            ) from error
