@@ -49,7 +49,7 @@ _STATUS_NAMES: Final = {
 _CPU, _IN_ORDER, _IMPL_INFO_STR, _ARG_SRC, _ARG_DST = 1, 1, 8, 1, 17
 
 
-class Status(Exception):  # noqa: N818 - the library's own word
+class Status(Exception):
     """A call of the library that failed: the code it returned, its name, and the function."""
 
     def __init__(self, code: int, name: str, call: str) -> None:
@@ -338,6 +338,11 @@ class Reorder:
         (C order) or shorter than `span` of its descriptor, or if dst is read-only. They must not
         overlap, which is not checked.
         """
+        self.bind(src, dst)
+        self.run()
+
+    def bind(self, src: npt.NDArray[Any], dst: npt.NDArray[Any]) -> None:
+        """Make `run` read src and write dst, which must live as long; errors as in `execute`."""
         for array, memory, needed in zip((src, dst), self._memory, self._needed, strict=True):
             if not array.flags.c_contiguous or array.nbytes < needed:
                 got = f"{array.dtype} array of shape {array.shape}, strides {array.strides}"
@@ -345,5 +350,8 @@ class Reorder:
             _call("memory_set_data_handle", memory.pointer, c_void_p(array.ctypes.data))
         if not dst.flags.writeable:
             raise ValueError("dst is read-only")
+
+    def run(self) -> None:
+        """Do the bound reorder and wait until it is done."""
         _call("primitive_execute", self._primitive.pointer, _stream().pointer, 2, self._args)
         _call("stream_wait", _stream().pointer)

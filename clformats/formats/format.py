@@ -104,7 +104,10 @@ class Format:
         if known:
             return known
         letters = names.cldnn_letters(self.ndims, role, grouped=self.letters.startswith("g"))
-        return names.print_cldnn(self.layout, letters) if letters else None
+        printed = names.print_cldnn(self.layout, letters) if letters else None
+        # bs_fs_fsv8_bsv16 would be the name of a layout that splits f; clDNN uses it for another.
+        taken = printed is not None and registry.parse(printed).layout != self.layout
+        return None if taken else printed
 
     @property
     def note(self) -> str:

@@ -68,13 +68,18 @@ def _indices(dst: MemoryDesc, arguments: Arguments) -> list[tuple[str, Expr]]:
 
 
 def _bounds(dst: MemoryDesc, arguments: Arguments) -> list[tuple[str, str, str, str]]:
-    """(index, lo, hi, end) for each dimension: see `clformats.planner.problem`."""
+    """(index, lo, hi, end) for each dimension: see `clformats.planner.problem`.
+
+    ``end`` is empty for the outermost dimension of a fused index: what lies beyond it there is the
+    padding of the fused index, and belongs to the destination.
+    """
+    fused = {p.digit.dims[0] for p in dst.placed if len(p.digit.dims) > 1}
     return [
         (
             f"p{d}",
             arguments.text(f"lo{d}", Number(lower, lower == 0)),
             arguments.text(f"hi{d}", lower + dst.dims[d]),
-            arguments.text(f"end{d}", dst.padded_dims[d]),
+            "" if d in fused else arguments.text(f"end{d}", dst.padded_dims[d]),
         )
         for d, lower in enumerate(dst.padded_offsets)
     ]

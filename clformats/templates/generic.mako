@@ -21,7 +21,7 @@ __kernel void reorder(
 % for name, value in indices:
     const idx ${name} = ${value};
 % endfor
-    if (${" || ".join(f"{p} >= {end}" for p, lo, hi, end in bounds)}) {
+    if (${" || ".join(f"{p} >= {end}" for p, lo, hi, end in bounds if end)}) {
         return;
     }
     const bool inside = ${" && ".join(f"{p} >= {lo} && {p} < {hi}" if lo != "0" else f"{p} < {hi}" for p, lo, hi, end in bounds)};

@@ -1,0 +1,58 @@
+# Everything a newcomer needs. `make` alone prints this list.
+#   make demo IMAGE=/path/photo.jpg     the demo on your own picture
+#   make test PYTEST="-k icd -x"        more arguments for pytest
+#   make demo PYTHON=python3.12         another Python for the virtual environment
+
+SHELL   := /bin/sh
+BIN     := .venv/bin
+PYTHON  ?= python3
+IMAGE   ?=
+PYTEST  ?=
+# Two processes: what a small CI machine has. pocl itself starts a thread per core.
+WORKERS ?= 2
+SETUP   := PYTHON="$(PYTHON)" sh scripts/setup.sh
+# Folders that exist; bench/ and examples/ come and go.
+CODE    := $(wildcard clformats tests bench examples)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-slow lint format bench doctor clean
+
+help:  ## this list
+	@echo "clformats: memory formats of DNN tensors on OpenCL devices"; echo
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r a b; do printf '%-18s %s\n' "$$a" "$$b"; done
+
+demo:  ## set up what is needed and run the main job on a real photograph (IMAGE=... for yours)
+	@$(SETUP) demo
+	@$(BIN)/clformats demo $(if $(IMAGE),--image "$(IMAGE)")
+
+test:  ## set up what is needed, then lint, types and every test but the slow ones
+	@$(SETUP) test
+	@$(MAKE) --no-print-directory lint
+	@$(BIN)/python -m pytest -n $(WORKERS) $(PYTEST)
+
+test-slow:  ## the slow tier: sanitiser, big sizes, long random runs
+	@$(SETUP) test
+	@$(BIN)/python -m pytest -m slow tests $(PYTEST)
+
+lint:  ## ruff check, ruff format --check, mypy strict
+	@$(SETUP) python
+	@$(BIN)/ruff check $(CODE)
+	@$(BIN)/ruff format --check $(CODE)
+	@$(BIN)/mypy $(CODE)
+
+format:  ## let ruff format the code and mend what it can
+	@$(SETUP) python
+	@$(BIN)/ruff format $(CODE)
+	@$(BIN)/ruff check --fix $(CODE)
+
+bench:  ## GB/s of every case beside a plain copy and oneDNN
+	@$(SETUP) bench
+	@$(BIN)/python -m bench
+
+doctor:  ## which OpenCL devices are visible, what is wrong, and what mends it
+	@$(SETUP) python
+	@$(BIN)/clformats doctor
+
+clean:  ## remove the virtual environment and everything that tools left behind
+	rm -rf .venv build dist out .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""The public table of speeds: `python -m bench`."""

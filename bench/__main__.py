@@ -1,0 +1,143 @@
+"""Race the reorders against plain copies, oneDNN, torch and numpy, and print the table."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from dataclasses import asdict, replace
+from datetime import datetime, timezone
+from pathlib import Path
+
+import clformats as cf
+
+from . import table
+from .cases import CASES, MB, Case
+from .contest import contest
+from .firstuse import first_use
+from .machine import facts
+from .measure import QUICK, Settings
+from .picture import picture
+from .report import Report
+
+EXAMPLES = """\
+examples:
+  python -m bench --cases 'byxf|hwio' --why
+  python -m bench --json new.json --compare bench/results/old.json
+  python -m bench --load new.json --svg new.svg      print and draw a stored run, measure nothing
+"""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command; 1 where a case failed, 2 where the arguments are wrong."""
+    options = parser().parse_args(arguments)
+    try:
+        old = Report.read(options.compare) if options.compare else None
+        report = stored(options) if options.load else measured(options)
+    except (OSError, ValueError, cf.Error) as error:
+        print(f"bench: {error}", file=sys.stderr)
+        return 2
+    lines = [*table.footer(report), *(["", *table.comparison(report, old)] if old else [])]
+    print("\n".join(lines))
+    if options.json:
+        report.write(options.json)
+    if options.svg:
+        options.svg.write_text(picture(report), encoding="utf-8")
+    return int(any(record.error for record in report.records))
+
+
+def parser() -> argparse.ArgumentParser:
+    """The options."""
+    result = argparse.ArgumentParser(
+        prog="python -m bench",
+        description=__doc__,
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = result.add_argument
+    add("--device", metavar="NAME", help="a text in the device's or platform's name")
+    add("--cases", metavar="REGEX", type=expression, help="only cases whose name has this in it")
+    add("--rounds", metavar="N", type=positive, help="rounds per case, whatever time they take")
+    add("--quick", action="store_true", help="few short rounds, tiny cases: to see that it works")
+    add("--why", action="store_true", help="print each plan: the family, and why no better one")
+    add("--json", metavar="FILE", type=Path, help="write the results")
+    add("--svg", metavar="FILE", type=Path, help="draw the results")
+    add("--compare", metavar="OLD.json", type=Path, help="show what changed since an older run")
+    add("--load", metavar="FILE", type=Path, help="take the results from a file, measure nothing")
+    return result
+
+
+def expression(words: str) -> re.Pattern[str]:
+    """A regular expression of the command line."""
+    try:
+        return re.compile(words)
+    except re.error as error:
+        raise argparse.ArgumentTypeError(f"{words!r} is no regular expression: {error}") from error
+
+
+def positive(words: str) -> int:
+    """A number of 1 or more of the command line."""
+    if not words.isdecimal() or int(words) < 1:
+        raise argparse.ArgumentTypeError(f"got {words!r}, expected a number of 1 or more")
+    return int(words)
+
+
+def chosen(wanted: re.Pattern[str] | None, *, quick: bool) -> list[Case]:
+    """The cases to run: those that match; of all, only tiny ones where it shall be quick."""
+    if wanted is None:
+        return [c for c in CASES if not quick or size(c) < MB]
+    found = [case for case in CASES if wanted.search(case.name)]
+    if not found:
+        known = ", ".join(case.name for case in CASES)
+        raise ValueError(f"no case matches {wanted.pattern!r}; there are: {known}")
+    return found
+
+
+def size(case: Case) -> int:
+    """Bytes read and written."""
+    return sum(desc.nbytes for desc in case.descriptors())
+
+
+def settings(options: argparse.Namespace) -> Settings:
+    """How long to measure."""
+    base = QUICK if options.quick else Settings()
+    return replace(base, rounds=options.rounds, seconds=3600.0) if options.rounds else base
+
+
+def measured(options: argparse.Namespace) -> Report:
+    """A new run, printed as it goes."""
+    cases, how = chosen(options.cases, quick=options.quick), settings(options)
+    engine = cf.Engine(options.device)
+    now = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    report = Report(now, facts(engine), asdict(how), [], first_use(engine, how))
+    begin(report)
+    for case in cases:
+        report.records.append(contest(case, engine, how))
+        show(report, -1, why=options.why)
+    return report
+
+
+def stored(options: argparse.Namespace) -> Report:
+    """An old run, printed like a new one."""
+    report = Report.read(options.load)
+    begin(report)
+    for number in range(len(report.records)):
+        show(report, number, why=options.why)
+    return report
+
+
+def begin(report: Report) -> None:
+    """Print where and when, and the head of the table."""
+    print("\n".join([*table.machine(report), "", table.heading()]), flush=True)
+
+
+def show(report: Report, number: int, *, why: bool) -> None:
+    """Print one case, and its plan if wanted."""
+    record = report.records[number]
+    print(table.row(record), flush=True)
+    if why:
+        print("\n".join(f"    {line}" for line in record.plan.splitlines()), flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,103 @@
+"""Where a case is run: its data, the truth from the host, and buffers that every contestant shares.
+
+On a CPU the device and the peers use the same two page-aligned pieces of memory, so none of them
+is favoured by where its data lies. On other devices the kernels have buffers of their own.
+"""
+
+from __future__ import annotations
+
+import mmap
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import clformats as cf
+
+from .cases import Case
+
+Bytes = NDArray[np.uint8]
+LINE = 64
+
+
+class NotComparableError(Exception):
+    """A peer cannot do this case; the text says why."""
+
+
+class WrongResultError(Exception):
+    """A result is not the truth."""
+
+
+def pages(size: int) -> Bytes:
+    """Zeroed memory that starts at a page."""
+    return np.frombuffer(mmap.mmap(-1, max(size, mmap.PAGESIZE)), np.uint8)
+
+
+@lru_cache(maxsize=1)
+def random_tensor(dims: tuple[int, ...], dtype: str) -> NDArray[Any]:
+    """Random values: all bytes for integers; for floats some that saturate 8 bits, no NaN."""
+    rng = np.random.default_rng(1)
+    kind = cf.MemoryDesc(dims, dtype).dtype
+    if not kind.is_float:
+        return np.frombuffer(rng.bytes(int(np.prod(dims)) * kind.nbytes), kind.numpy).reshape(dims)
+    return (rng.standard_normal(dims, np.float32) * 60).astype(kind.numpy)
+
+
+class Arena:
+    """The two buffers of a case, filled; `read` and `written` are their bytes on the host."""
+
+    def __init__(self, case: Case, engine: cf.Engine) -> None:
+        self.case, self.engine = case, engine
+        self.stream = cf.Stream(engine)
+        self.src, self.dst = case.descriptors()
+        array = random_tensor(case.dims, self.src.dtype.name)
+        source = cf.pack(array, self.src).view(np.uint8)
+        self.truth: Bytes = cf.pack(array, self.dst).view(np.uint8)
+        self.copied = max(LINE, (source.size + self.truth.size) // 2 // LINE * LINE)
+        self.read = pages(max(source.size, self.copied))
+        self.written = pages(max(self.truth.size, self.copied))
+        self.read[: source.size] = source
+        self.on_host = bool(engine.traits.is_cpu)
+        self.buffers = self._buffer(self.read), self._buffer(self.written)
+
+    @property
+    def moved(self) -> int:
+        """Bytes read and written, padding included."""
+        return self.src.nbytes + self.dst.nbytes
+
+    def _buffer(self, data: Bytes) -> Any:
+        import pyopencl as cl
+
+        where = cl.mem_flags.USE_HOST_PTR if self.on_host else cl.mem_flags.COPY_HOST_PTR
+        return cl.Buffer(self.engine.context, cl.mem_flags.READ_WRITE | where, hostbuf=data)
+
+    def memories(self, src: cf.MemoryDesc, dst: cf.MemoryDesc) -> tuple[cf.Memory, cf.Memory]:
+        """The two buffers under these descriptors."""
+        read, written = self.buffers
+        return cf.Memory(src, self.engine, buffer=read), cf.Memory(dst, self.engine, buffer=written)
+
+    def check_device(self, run: Any) -> None:
+        """Run a move on the device over a destination full of rubbish, and compare every byte."""
+        import pyopencl as cl
+
+        queue, (_, written) = self.stream.queue, self.buffers
+        cl.enqueue_fill_buffer(queue, written, np.uint8(0xA5), 0, self.truth.size).wait()
+        run()
+        with self.memories(self.src, self.dst)[1].map("r", stream=self.stream) as flat:
+            self._compare(flat.view(np.uint8))
+
+    def check_host(self, run: Any, *, pads: bool) -> None:
+        """The same for a peer that writes `written`; ``pads`` says whether it zeroes padding."""
+        self.written[: self.truth.size] = 0xA5 if pads else 0
+        run()
+        self._compare(self.written)
+
+    def _compare(self, got: Bytes) -> None:
+        differ = np.flatnonzero(got[: self.truth.size] != self.truth)
+        if differ.size:
+            first = int(differ[0]) // self.dst.dtype.nbytes
+            raise WrongResultError(
+                f"{differ.size} bytes differ from the truth, the first in element {first} "
+                f"(logical index {self.dst.coords(first)})"
+            )

@@ -1,0 +1,131 @@
+"""What is measured, as data: the cases, and the groups whose geometric means are printed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import clformats as cf
+
+MB = 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One reorder: dims in logical order, source and destination as ``dtype:format``."""
+
+    name: str
+    group: str
+    dims: tuple[int, ...]
+    src: str
+    dst: str
+
+    def descriptors(self) -> tuple[cf.MemoryDesc, cf.MemoryDesc]:
+        """The source's and the destination's descriptor."""
+        read, written = (cf.MemoryDesc(self.dims, *t.split(":")) for t in (self.src, self.dst))
+        return read, written
+
+
+# Widths of real networks at the sizes where a reorder takes time; ODD has rows and features that
+# fill neither a cache line nor a block.
+ACT = (16, 64, 112, 112)
+HALF = (4, 64, 112, 112)
+ONE = (1, 64, 112, 112)
+ODD = (16, 250, 55, 57)
+RGB = (8, 3, 224, 224)
+W3 = (1024, 1024, 3, 3)
+W1 = (512, 512, 1, 1)
+VOLUME = (2, 64, 16, 56, 56)
+ODD_VOLUME = (2, 50, 15, 57, 55)
+TINY = (1, 64, 8, 8)
+
+F32, F16, U8 = "f32 data", "16-bit", "8-bit"
+ODDS, CONVERT, WEIGHTS = "odd sizes", "conversions", "weights"
+IMAGES, FIVE_D, SMALL, LAUNCH = "3-channel images", "5-D", "2-10 MB", "tiny"
+
+CASES = (
+    Case("bfyx_fsv16_f32", F32, ACT, "f32:bfyx", "f32:b_fs_yx_fsv16"),
+    Case("fsv16_bfyx_f32", F32, ACT, "f32:b_fs_yx_fsv16", "f32:bfyx"),
+    Case("bfyx_byxf_f32", F32, ACT, "f32:bfyx", "f32:byxf"),
+    Case("byxf_bfyx_f32", F32, ACT, "f32:byxf", "f32:bfyx"),
+    Case("byxf_fsv16_f32", F32, ACT, "f32:byxf", "f32:b_fs_yx_fsv16"),
+    Case("fsv16_byxf_f32", F32, ACT, "f32:b_fs_yx_fsv16", "f32:byxf"),
+    Case("bfyx_yxfb_f32", F32, ACT, "f32:bfyx", "f32:yxfb"),
+    Case("bfyx_bsv16fsv16_f32", F32, ACT, "f32:bfyx", "f32:bs_fs_yx_bsv16_fsv16"),
+    Case("bfyx_fsv16_f16", F16, ACT, "f16:bfyx", "f16:b_fs_yx_fsv16"),
+    Case("fsv16_bfyx_f16", F16, ACT, "f16:b_fs_yx_fsv16", "f16:bfyx"),
+    Case("bfyx_byxf_f16", F16, ACT, "f16:bfyx", "f16:byxf"),
+    Case("byxf_bfyx_f16", F16, ACT, "f16:byxf", "f16:bfyx"),
+    Case("bfyx_fsv16_u8", U8, ACT, "u8:bfyx", "u8:b_fs_yx_fsv16"),
+    Case("bfyx_fsv32_u8", U8, ACT, "u8:bfyx", "u8:b_fs_yx_fsv32"),
+    Case("bfyx_fsv4_u8", U8, ACT, "u8:bfyx", "u8:b_fs_yx_fsv4"),
+    Case("bfyx_byxf_u8", U8, ACT, "u8:bfyx", "u8:byxf"),
+    Case("byxf_bfyx_u8", U8, ACT, "u8:byxf", "u8:bfyx"),
+    Case("fsv4_fsv32_u8", U8, ACT, "u8:b_fs_yx_fsv4", "u8:b_fs_yx_fsv32"),
+    Case("odd_bfyx_fsv16_f32", ODDS, ODD, "f32:bfyx", "f32:b_fs_yx_fsv16"),
+    Case("odd_fsv16_bfyx_f32", ODDS, ODD, "f32:b_fs_yx_fsv16", "f32:bfyx"),
+    Case("odd_bfyx_byxf_f32", ODDS, ODD, "f32:bfyx", "f32:byxf"),
+    Case("odd_byxf_fsv16_f32", ODDS, ODD, "f32:byxf", "f32:b_fs_yx_fsv16"),
+    Case("odd_bfyx_fsv16_f16", ODDS, ODD, "f16:bfyx", "f16:b_fs_yx_fsv16"),
+    Case("odd_bfyx_fsv32_u8", ODDS, ODD, "u8:bfyx", "u8:b_fs_yx_fsv32"),
+    Case("cv_bfyx_bfyx_f32_f16", CONVERT, ACT, "f32:bfyx", "f16:bfyx"),
+    Case("cv_bfyx_fsv16_f32_f16", CONVERT, ACT, "f32:bfyx", "f16:b_fs_yx_fsv16"),
+    Case("cv_fsv16_bfyx_f16_f32", CONVERT, ACT, "f16:b_fs_yx_fsv16", "f32:bfyx"),
+    Case("cv_bfyx_fsv16_f32_bf16", CONVERT, ACT, "f32:bfyx", "bf16:b_fs_yx_fsv16"),
+    Case("cv_bfyx_fsv16_f32_s8", CONVERT, ACT, "f32:bfyx", "s8:b_fs_yx_fsv16"),
+    Case("cv_bfyx_byxf_f32_s8", CONVERT, ACT, "f32:bfyx", "s8:byxf"),
+    Case("cv_byxf_bfyx_u8_f32", CONVERT, ACT, "u8:byxf", "f32:bfyx"),
+    Case("w3_isv16_osv16_f32", WEIGHTS, W3, "f32:oiyx", "f32:os_is_yx_isv16_osv16"),
+    Case("w3_isv16_osv16_f16", WEIGHTS, W3, "f16:oiyx", "f16:os_is_yx_isv16_osv16"),
+    Case("w3_osv16_isv4_s8", WEIGHTS, W3, "s8:oiyx", "s8:os_is_yx_osv16_isv4"),
+    Case("w3_isa8_osv8_isv4_s8", WEIGHTS, W3, "s8:oiyx", "s8:os_is_yx_isa8_osv8_isv4"),
+    Case("w3_hwio_f32", WEIGHTS, W3, "f32:oiyx", "f32:hwio"),
+    Case("w1_isv16_osv16_f32", WEIGHTS, W1, "f32:oiyx", "f32:os_is_yx_isv16_osv16"),
+    Case("w1_osv16_isv4_s8", WEIGHTS, W1, "s8:oiyx", "s8:os_is_yx_osv16_isv4"),
+    Case("dw_goiyx_gsv16_f32", WEIGHTS, (512, 1, 1, 3, 3), "f32:goiyx", "f32:gs_oiyx_gsv16"),
+    Case("im3_bfyx_fsv16_f32", IMAGES, RGB, "f32:bfyx", "f32:b_fs_yx_fsv16"),
+    Case("im3_bfyx_fsv4_u8", IMAGES, RGB, "u8:bfyx", "u8:b_fs_yx_fsv4"),
+    Case("im3_byxf_bfyx_u8", IMAGES, RGB, "u8:byxf", "u8:bfyx"),
+    Case("im3_bfyx_byxf_f32", IMAGES, RGB, "f32:bfyx", "f32:byxf"),
+    Case("im3_byxf_fsv16_u8_f16", IMAGES, RGB, "u8:byxf", "f16:b_fs_yx_fsv16"),
+    Case("d5_bfzyx_fsv16_f32", FIVE_D, VOLUME, "f32:bfzyx", "f32:b_fs_zyx_fsv16"),
+    Case("d5_bfzyx_bzyxf_f32", FIVE_D, VOLUME, "f32:bfzyx", "f32:bzyxf"),
+    Case("d5_odd_fsv16_bfzyx_f32", FIVE_D, ODD_VOLUME, "f32:b_fs_zyx_fsv16", "f32:bfzyx"),
+    Case("a1_bfyx_fsv16_f32", SMALL, ONE, "f32:bfyx", "f32:b_fs_yx_fsv16"),
+    Case("a1_fsv16_bfyx_f32", SMALL, ONE, "f32:b_fs_yx_fsv16", "f32:bfyx"),
+    Case("a1_bfyx_byxf_f32", SMALL, ONE, "f32:bfyx", "f32:byxf"),
+    Case("a4_bfyx_fsv32_u8", SMALL, HALF, "u8:bfyx", "u8:b_fs_yx_fsv32"),
+    Case("tiny_bfyx_fsv16_f32", LAUNCH, TINY, "f32:bfyx", "f32:b_fs_yx_fsv16"),
+    Case("tiny_bfyx_byxf_f32", LAUNCH, TINY, "f32:bfyx", "f32:byxf"),
+    Case("tiny_bfyx_bfyx_u8_f32", LAUNCH, TINY, "u8:bfyx", "f32:bfyx"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A line of the summary: the cases it takes by name, group and size, and the project's goals.
+
+    ``share`` is the goal for the share of the plain copy, ``onednn`` that for the ratio to oneDNN,
+    ``launch`` the most times of an empty kernel's launch and wait.
+    """
+
+    name: str
+    takes: Callable[[str, str, float], bool]
+    share: float | None = None
+    onednn: float | None = None
+    launch: float | None = None
+
+
+GROUPS = (
+    Group("all of 18 MB and more", lambda _, __, mb: mb >= 18, onednn=3.0),
+    Group("f32 data", lambda _, group, __: group == F32, share=0.92),
+    Group("16-bit", lambda _, group, __: group == F16, share=0.88),
+    Group("8-bit", lambda _, group, __: group == U8, share=0.8),
+    Group("odd sizes", lambda _, group, __: group == ODDS, share=0.88),
+    Group("conversions", lambda _, group, __: group == CONVERT, share=0.88),
+    Group("3x3 weights", lambda name, *_: name.startswith("w3_"), share=0.75),
+    Group("3-channel images", lambda _, group, __: group == IMAGES),
+    Group("5-D", lambda _, group, __: group == FIVE_D),
+    Group("2 to 10 MB", lambda _, __, mb: 2 <= mb <= 10, share=0.92),
+    Group("under 1 MB", lambda _, __, mb: mb < 1, launch=1.15),
+)

@@ -1,0 +1,41 @@
+"""The ceiling: plain copies that read and write as many bytes as the case does.
+
+Two of them: the library's own copy kernel (its stores pass by the cache where the data is too large
+for it), and the OpenCL runtime's copy command. The faster one counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pyopencl as cl
+
+import clformats as cf
+
+from ..arena import Arena
+
+
+def kernel(arena: Arena) -> Callable[[], object]:
+    """The copy kernel on the arena's buffers: enqueues, does not wait."""
+    flat = cf.MemoryDesc((arena.copied // 4,), "f32", "a")
+    src, dst = arena.memories(flat, flat)
+    reorder = cf.Reorder(flat, flat, arena.engine, family="copy")
+    return lambda: reorder(arena.stream, src, dst)
+
+
+def command(arena: Arena) -> Callable[[], object]:
+    """The runtime's copy command on the arena's buffers: enqueues, does not wait."""
+    src, dst = arena.buffers
+    queue, size = arena.stream.queue, arena.copied
+    return lambda: cl.enqueue_copy(queue, dst, src, byte_count=size)
+
+
+_EMPTY = "__kernel void nothing(__global uchar *p) { }"
+
+
+def empty(arena: Arena) -> Callable[[], object]:
+    """A kernel that does nothing: what a launch costs."""
+    launch = arena.engine.kernel(_EMPTY, "nothing")
+    launch.set_arg(0, arena.buffers[0])
+    queue = arena.stream.queue
+    return lambda: cl.enqueue_nd_range_kernel(queue, launch, (1,), (1,))

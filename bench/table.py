@@ -1,0 +1,172 @@
+"""The table on the terminal: cases, groups, what a first use costs, two runs compared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from .measure import Times
+from .report import AGAIN, EMPTY, OURS, PEERS, Record, Report, Summary, summaries
+
+LEGEND = """\
+GB/s: bytes read + written, padding included, by the median; then its quartiles.
+copy: our share of the faster of two plain copies of as many bytes, on the same buffers.
+oneDNN, torch, numpy: how many times as fast as they we are. A/A: the same kernel entered twice;
+differences smaller than this mean nothing."""
+
+FOOTNOTES = {
+    "*": "oneDNN has only its reference code (simple:any) for this: not in the means",
+    "b": "oneDNN was given bf16, of the same size, for f16: it has no generated code for f16",
+}
+
+_PLACE = "{:<24}{:>7}{:>8} {:<13}{:>5} {:>8}{:>7}{:>7}{:>6}  {}"
+_GROUP = "{:<24}{:>7}{:>21} {:>6} {:>8}{:>7}{:>7}"
+
+
+def heading() -> str:
+    """The titles of the columns."""
+    titles = ("case", "MB", "GB/s", "quartiles", "copy", *PEERS, "A/A", "family")
+    return _PLACE.format(*titles)
+
+
+def row(record: Record) -> str:
+    """One case."""
+    if record.error:
+        return f"{record.name:<24} FAILED: {record.error}"
+    ratios = [number(record.ratio(peer)) for peer in PEERS]
+    ratios[0] += mark(record) or " "
+    return _PLACE.format(
+        record.name,
+        f"{record.mb:.2f}" if record.mb < 10 else f"{record.mb:.1f}",
+        number(record.speed()),
+        spread(record),
+        number(record.share),
+        *ratios,
+        noise(record),
+        record.family,
+    )
+
+
+def number(value: float | None) -> str:
+    """Three digits, or a dash for what is not there."""
+    if value is None:
+        return "-"
+    return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+
+
+def mark(record: Record) -> str:
+    """The footnote of the ratio to oneDNN."""
+    if "simple" in record.onednn:
+        return "*"
+    return "b" if "as bf16" in record.onednn else ""
+
+
+def spread(record: Record) -> str:
+    """The quartiles of our speed, the lower first."""
+    times = record.times[OURS]
+    low, high = (record.moved / t / 1e9 for t in (times.q3, times.q1))
+    return f"[{number(low)}-{number(high)}]"
+
+
+def noise(record: Record) -> str:
+    """How far the two medians of the same kernel differ."""
+    ratio = record.ratio(AGAIN)
+    return "-" if ratio is None else f"{abs(ratio - 1):.0%}"
+
+
+def footer(report: Report) -> Iterator[str]:
+    """All that follows the cases: footnotes, reasons of absence, groups, first use."""
+    yield ""
+    yield LEGEND
+    marks = {mark(r) for r in report.records}
+    yield from (f"{sign}: {text}" for sign, text in FOOTNOTES.items() if sign in marks)
+    yield from absences(report.records)
+    yield from ("", *groups(summaries(report.records)))
+    if report.first_use:
+        yield from ("", *costs(report.first_use))
+
+
+def absences(records: list[Record]) -> Iterator[str]:
+    """Why peers are missing: one line for each reason, with the cases where it is not all."""
+    reasons: dict[tuple[str, str], list[str]] = {}
+    for record in records:
+        for peer, reason in record.notes.items():
+            reasons.setdefault((peer, reason), []).append(record.name)
+    for (peer, reason), names in reasons.items():
+        where = "" if len(names) == len(records) else f" in {', '.join(names)}"
+        yield f"no {peer}{where}: {reason}"
+
+
+def groups(lines: list[Summary]) -> Iterator[str]:
+    """The geometric means of the groups beside the project's goals."""
+    yield _GROUP.format("geometric means", "cases", "goal", "copy", *PEERS)
+    for line in lines:
+        ratios = [number(line.ratios[peer]) for peer in PEERS]
+        ratios[0] += " "
+        text = _GROUP.format(line.group.name, line.count, goal(line), number(line.share), *ratios)
+        yield text + _more(line)
+
+
+def goal(line: Summary) -> str:
+    """The goal of a group, in words."""
+    group = line.group
+    if group.share:
+        return f"copy {group.share}"
+    if group.launch:
+        return f"empty kernel x{group.launch}"
+    return f"oneDNN {group.onednn}" if group.onednn else ""
+
+
+def _more(line: Summary) -> str:
+    """What only some groups have: the lowest ratio to oneDNN, the cost beside an empty kernel."""
+    if line.group.launch and line.ratios[EMPTY]:
+        return f"  an empty kernel x{number(1 / (line.ratios[EMPTY] or 1))}"
+    return f"  lowest {number(line.lowest)}" if line.group.onednn else ""
+
+
+def costs(first_use: dict[str, float]) -> Iterator[str]:
+    """What a first use and a call cost."""
+    yield "first use of a structure, and a call"
+    for name, value in first_use.items():
+        yield f"  {name:<38}{number(value) if name.startswith('ratio') else duration(value):>10}"
+
+
+def duration(seconds: float) -> str:
+    """A time in the unit that suits it."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds / 1e-6:.3g} us"
+
+
+def machine(report: Report) -> Iterator[str]:
+    """When and where."""
+    yield f"{'date':<12}{report.date}"
+    yield from (f"{name:<12}{value}" for name, value in report.machine.items())
+
+
+def comparison(new: Report, old: Report) -> Iterator[str]:
+    """Case by case how the speed changed since an old run."""
+    yield f"compared with {old.date} on {old.machine.get('device', '?')}"
+    if old.machine.get("device") != new.machine.get("device"):
+        yield f"ANOTHER DEVICE than now ({new.machine.get('device', '?')})"
+    yield f"{'case':<24}{'old GB/s':>10}{'new GB/s':>10}{'ratio':>8}{'copy, old':>11}{'new':>7}"
+    before = {r.name: r for r in old.records if r.times}
+    for record in new.records:
+        if record.name in before and record.times:
+            yield _compared(record, before[record.name])
+    yield "faster, SLOWER: beyond the quartiles of both runs. Where the share of the copy stayed,"
+    yield "the machine changed rather than the code."
+
+
+def _compared(new: Record, old: Record) -> str:
+    now, then = new.times[OURS], old.times[OURS]
+    speeds = "".join(f"{number(r.speed()):>10}" for r in (old, new))
+    shares = f"{number(old.share):>11}{number(new.share):>7}"
+    return f"{new.name:<24}{speeds}{then.median / now.median:>8.2f}{shares}  {verdict(now, then)}"
+
+
+def verdict(now: Times, then: Times) -> str:
+    """Whether two runs differ beyond both spreads."""
+    if now.q3 < then.q1:
+        return "faster"
+    return "SLOWER" if now.q1 > then.q3 else ""

@@ -1,0 +1,8 @@
+"""`python -m clformats` is the command `clformats`."""
+
+import sys
+
+from .cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,216 @@
+"""`clformats demo`: a photograph through blocked formats and back, every step checked to the byte.
+
+Two layers of real networks follow, packed as a convolution wants its weights. The numbers are wall
+times on this machine; the plain copy beside each reorder moves as many bytes on the same device.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..desc import MemoryDesc
+from ..drawing import picture, terminal
+from ..errors import Error
+from ..host import flat_size, pack
+from .draw import save
+from .photograph import photograph
+
+if TYPE_CHECKING:
+    from ..kernels.reorder import Reorder
+    from ..runtime import Engine, Memory, Stream
+
+LEAST_BYTES = 32 << 20
+ROUNDS = 5
+POISON = 0xA5
+SEED = 7
+CHECKED = "✔ equals numpy"
+
+# What it is, the shape, the plain format and the one a convolution wants.
+LAYERS = (
+    ("ResNet-50, the first convolution", (64, 3, 7, 7), "oiyx", "os_is_yx_isv16_osv16"),
+    ("MobileNetV3, depthwise 5 x 5", (72, 1, 1, 5, 5), "goiyx", "gs_oiyx_gsv16"),
+)
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add `demo` to the command line."""
+    parser = subparsers.add_parser(
+        "demo",
+        help="the main job on a real photograph, checked and timed",
+        description="Move a photograph to a blocked format and to planar floats on the device, and "
+        "back; then pack the weights of two real layers. Every result is compared with the one "
+        "computed in numpy, byte for byte; exit status 1 if one differs.",
+        epilog="example:  clformats demo --image photo.jpg --device pocl",
+    )
+    parser.add_argument("--image", metavar="FILE", help="your own photograph")
+    parser.add_argument("--size", metavar="WxH", help="scale the photograph to this size first")
+    parser.add_argument("--device", metavar="NAME", help="part of a device's or platform's name")
+    parser.add_argument("--svg", metavar="FILE", help="write the picture of the layout as SVG")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the demo; `Error` where a result differs from the truth."""
+    from ..runtime import Engine, Stream
+
+    pixels, origin = photograph(args.image, args.size)
+    engine = Engine(args.device)
+    bench = Bench(engine, Stream(engine))
+    images = batch_of(pixels)
+    device = engine.device
+    print(f"photo    {origin}, {len(images)} shifted copies as one batch")
+    print(f"device   {device.name.strip()} ({device.platform.name.strip()})")
+    blocked = photo_section(bench, images)
+    draw_section(blocked, args.svg)
+    weights_section(bench)
+    print("\nall results equal the numpy truth to the byte, padding included  ✔")
+    return 0
+
+
+def batch_of(pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """The photograph as a batch large enough to time, in the logical order b, f, y, x.
+
+    Each copy is shifted by another way, so that mixing up two of them would show.
+    """
+    planes = np.ascontiguousarray(pixels.transpose(2, 0, 1))
+    count = max(2, -(-LEAST_BYTES // max(planes.nbytes, 1)))
+    return np.stack([np.roll(planes, (7 * k, 13 * k), (1, 2)) for k in range(count)])
+
+
+# --- running and checking -------------------------------------------------------------------------
+
+
+class Bench:
+    """A device, and the steps that are run on it."""
+
+    def __init__(self, engine: Engine, stream: Stream) -> None:
+        self.engine, self.stream = engine, stream
+
+    def upload(self, array: NDArray[Any], desc: MemoryDesc) -> tuple[Memory, NDArray[Any]]:
+        """A memory object that holds ``array``, and its bytes as numpy packs them."""
+        from ..runtime import Memory
+
+        truth = pack(array, desc)
+        memory = Memory(desc, self.engine)
+        with memory.map("w") as flat:
+            flat[:] = truth
+        return memory, truth
+
+    def step(self, src: Memory, desc: MemoryDesc, truth: NDArray[Any]) -> tuple[Reorder, Memory]:
+        """Reorder ``src`` into a poisoned memory object and compare it with the truth."""
+        from ..kernels.reorder import Reorder
+        from ..runtime import Memory
+
+        reorder = Reorder(src.desc, desc, self.engine)
+        dst = Memory(desc, self.engine)
+        with dst.map("w") as flat:
+            flat.view(np.uint8)[:] = POISON
+        reorder(self.stream, src, dst).wait()
+        with dst.map("r") as flat:
+            check(flat, truth, reorder)
+        return reorder, dst
+
+    def rates(self, reorder: Reorder, src: Memory, dst: Memory) -> tuple[float, float]:
+        """GB/s, read and written, of the reorder and of a plain copy of as many bytes.
+
+        The two take turns, so that a slower or faster moment of the machine meets both.
+        """
+        size = (src.desc.nbytes + dst.desc.nbytes) // 2
+        copy = self._copy(size)
+        jobs: tuple[Callable[[], Any], ...] = (lambda: reorder(self.stream, src, dst), copy)
+        seconds: tuple[list[float], ...] = ([], [])
+        for _ in range(ROUNDS + 1):
+            for job, times in zip(jobs, seconds, strict=True):
+                start = time.perf_counter()
+                job().wait()
+                times.append(time.perf_counter() - start)
+        best = [median(times[1:]) for times in seconds]  # the first round warms up
+        return 2e-9 * size / best[0], 2e-9 * size / best[1]
+
+    def _copy(self, size: int) -> Callable[[], Any]:
+        from ..runtime.opencl import named_errors, opencl
+
+        cl = opencl()
+        with named_errors(f"allocating two buffers of {size} bytes to compare with"):
+            flags = cl.mem_flags.READ_WRITE
+            a, b = (cl.Buffer(self.engine.context, flags, size) for _ in range(2))
+            cl.enqueue_fill_buffer(self.stream.queue, a, np.zeros(1, np.uint8), 0, size).wait()
+        return lambda: cl.enqueue_copy(self.stream.queue, b, a, byte_count=size)
+
+
+def check(flat: NDArray[Any], truth: NDArray[Any], reorder: Reorder) -> None:
+    """Raise `Error` where the device's bytes are not the truth's."""
+    got, expected = flat.view(reorder.dst.dtype.raw), truth.view(reorder.dst.dtype.raw)
+    if np.array_equal(got, expected):
+        return
+    wrong = np.flatnonzero(got != expected)
+    at = int(wrong[0])
+    index = reorder.dst.coords(at)
+    raise Error(
+        f"MISMATCH in {reorder.src} -> {reorder.dst}: {wrong.size} of {got.size} elements differ, "
+        f"the first at offset {at} ({index or 'padding'}): got {flat[at]}, expected {truth[at]}; "
+        f"please report this with the output of `clformats doctor`"
+    )
+
+
+# --- what is printed ------------------------------------------------------------------------------
+
+
+def photo_section(bench: Bench, images: NDArray[np.uint8]) -> Memory:
+    """The photograph to two formats and back; the blocked memory is returned."""
+    photo = MemoryDesc(images.shape, "u8", "byxf")
+    blocked = MemoryDesc(images.shape, "f16", "b_fs_yx_fsv16")
+    planar = MemoryDesc(images.shape, "f32", "bfyx")
+    print("\n" + "\n".join(size_line(desc) for desc in (photo, blocked, planar)))
+    print("\nspeed = bytes read and written; the plain copy moves as many on the same device")
+    source, truth = bench.upload(images, photo)
+    there = [photo_step(bench, source, desc, pack(images, desc)) for desc in (blocked, planar)]
+    for memory in there:
+        photo_step(bench, memory, photo, truth)
+    return there[0]
+
+
+def photo_step(bench: Bench, src: Memory, desc: MemoryDesc, truth: NDArray[Any]) -> Memory:
+    """One reorder: checked, timed, and printed with its plan."""
+    reorder, dst = bench.step(src, desc, truth)
+    mine, copy = bench.rates(reorder, src, dst)
+    print(f"\n{reorder.plan}")
+    print(f"  speed   {mine:.1f} GB/s, plain copy {copy:.1f}, ratio {mine / copy:.2f}    {CHECKED}")
+    return dst
+
+
+def size_line(desc: MemoryDesc) -> str:
+    """A descriptor, its bytes, and how much of them is padding."""
+    share = 1 - desc.nelems / flat_size(desc)
+    padding = f", {100 * share:.1f} % of it padding" if share else ""
+    size = f"{desc.nbytes / 1e6:.1f} MB" if desc.nbytes >= 1e6 else f"{desc.nbytes / 1e3:.1f} kB"
+    return f"{desc!s:<38} {size:>9}{padding}"
+
+
+def draw_section(blocked: Memory, file: str | None) -> None:
+    """The first pixels as they lie in the blocked format."""
+    with blocked.map("r") as flat:
+        drawn = picture(blocked.desc, boxes=1, values=flat)
+    print("\nthe first pixels in memory: three colours, and zeros up to sixteen features")
+    print("\n".join(list(terminal(drawn))[2:]))
+    if file:
+        save(drawn, file)
+        print(f"\nwrote {file}")
+
+
+def weights_section(bench: Bench) -> None:
+    """The weights of two layers, packed as f16. Only their shapes are the networks'."""
+    print(f"\nweights in the shapes of real layers, with random values (seed {SEED})")
+    for layer, shape, plain, packed in LAYERS:
+        values = np.random.default_rng(SEED).standard_normal(shape).astype(np.float32)
+        desc = MemoryDesc(shape, "f16", packed)
+        source, _ = bench.upload(values, MemoryDesc(shape, "f32", plain))
+        reorder, _ = bench.step(source, desc, pack(values, desc))
+        print(f"\n{layer}    {CHECKED}\n{size_line(desc)}\n{reorder.plan}")

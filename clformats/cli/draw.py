@@ -1,0 +1,48 @@
+"""`clformats draw`: a tensor as it lies in memory, as boxes in the terminal and as SVG."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from ..drawing import Picture, picture, terminal
+from ..errors import Error, InvalidDescriptor
+from ..svg import svg
+from .arguments import add_target, numbers, sized_target
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add `draw` to the command line."""
+    parser = subparsers.add_parser(
+        "draw",
+        help="a picture of a tensor as it lies in memory",
+        description="Draw a tensor in the order of memory: left to right, then down, then box by "
+        "box. Each cell is an element with the coordinates that change along the row.",
+        epilog="example:  clformats draw b_fs_yx_fsv16 --shape 2,17,5,4 --svg fsv16.svg",
+    )
+    add_target(parser)
+    parser.add_argument("--boxes", default="4", help="how many boxes to draw at most (default: 4)")
+    parser.add_argument("--svg", metavar="FILE", help="write a coloured picture to this file too")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the picture, and write the file."""
+    boxes = numbers(args.boxes, "number of boxes")[0]
+    if boxes < 1:
+        raise InvalidDescriptor(f"got --boxes {boxes}, expected at least 1")
+    drawn = picture(sized_target(args), boxes=boxes)
+    if args.svg:
+        save(drawn, args.svg)
+    print("\n".join(terminal(drawn)))
+    if args.svg:
+        print(f"\nwrote {args.svg}")
+    return 0
+
+
+def save(drawn: Picture, file: str) -> None:
+    """Write the picture as SVG. Raises `Error` where the file cannot be written."""
+    try:
+        Path(file).write_text(svg(drawn), encoding="utf-8")
+    except OSError as error:
+        raise Error(f"cannot write {file}: {error.strerror}") from error

@@ -1,0 +1,183 @@
+"""`clformats explain`: what a format's name means, and where it puts the elements of a tensor."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+
+from ..desc import MemoryDesc
+from ..formats import Format
+from ..formats.digits import coordinates, offset_expr
+from ..formats.expr import Var
+from ..formats.names import print_onednn
+from ..host import flat_size
+from ..words import columns, digit_labels, dimension_words, formula, spelled, token_words
+from .arguments import add_target, target
+
+TABLE_LIMIT = 256
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add `explain` to the command line."""
+    parser = subparsers.add_parser(
+        "explain",
+        help="what a format's name means, token by token",
+        description="What every token of a format's name means, its digits, and its names in both "
+        "notations. With a shape also sizes, strides, padding and the offset formula, and for a "
+        f"tensor of at most {TABLE_LIMIT} elements in memory the table of all of them.",
+        epilog="example:  clformats explain b_fs_yx_fsv16 --shape 2,17,5,4",
+    )
+    add_target(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the explanation."""
+    fmt, desc = target(args)
+    if fmt.layout is None:
+        print(f"{fmt}: {_ABSTRACT[fmt.kind]}")
+        return 0
+    sections = [_names(fmt), _dimensions(fmt), _tokens(fmt), _digits(fmt, desc)]
+    if desc is not None:
+        sections += [_sizes(desc), _table(desc)]
+    texts = ["\n".join(section) for section in sections]
+    print("\n\n".join(text for text in texts if text))
+    return 0
+
+
+_ABSTRACT = {
+    "any": "no layout yet; it stands for 'let the library choose'",
+    "undef": "the format of the empty descriptor, which has no dimensions",
+}
+
+# --- the format -----------------------------------------------------------------------------------
+
+
+def _names(fmt: Format) -> Iterator[str]:
+    role = "recurrent networks" if fmt.role == "rnn" else fmt.role
+    yield f"{fmt}: {role}, {fmt.ndims} dimension{'s' * (fmt.ndims != 1)}"
+    yield f"  clDNN   {_cldnn(fmt)}"
+    yield f"  oneDNN  {_onednn(fmt)}"
+    if fmt.note:
+        yield f"  note    {fmt.note}"
+
+
+def _cldnn(fmt: Format) -> str:
+    as_data = " (as data)" if fmt.role == "generic" and fmt.cldnn else ""
+    return (fmt.cldnn or "has no name for it") + as_data
+
+
+def _onednn(fmt: Format) -> str:
+    """The tag, and the names it has where the role of its dimensions is known."""
+    if fmt.onednn is None:
+        return "no tag: tags know whole dimensions and blocks behind them, and nothing else"
+    spatial = "dhw"[-(fmt.ndims - 2) :] if fmt.ndims > 2 else ""
+    orders = {"data": "nc" + spatial, "weights": "oi" + spatial}
+    if fmt.letters.startswith("g"):
+        orders["weights"] = "goi" + spatial[1:]
+    names = [
+        f"{print_onednn(fmt.structure, letters)}{f' (as {role})' * (fmt.role == 'generic')}"
+        for role, letters in orders.items()
+        if fmt.role in (role, "generic") and len(letters) == fmt.ndims
+    ]
+    if fmt.role == "rnn":
+        names = [print_onednn(fmt.structure, fmt.letters) or ""]
+    return " = ".join([fmt.onednn, *names])
+
+
+def _dimensions(fmt: Format) -> Iterator[str]:
+    yield "dimensions, in logical order (shapes and coordinates are given in this order)"
+    yield from columns(list(zip(fmt.dims, dimension_words(fmt), strict=True)), "  ")
+
+
+def _tokens(fmt: Format) -> Iterator[str]:
+    name = spelled(fmt)
+    other = "" if name == fmt.name else f" {name}, which {fmt.name} is another name of"
+    yield f"the name{other}, from the outermost in memory to the innermost (/ rounds down)"
+    yield from columns(list(token_words(fmt)), "  ")
+
+
+def _digits(fmt: Format, desc: MemoryDesc | None) -> Iterator[str]:
+    """One line per digit; with sizes and strides where there is a descriptor."""
+    yield "digits, outermost first"
+    if desc is None:
+        rows = [
+            [formula(fmt, d), f"0..{d.size - 1}" if d.size else "open-ended"] for d in fmt.digits
+        ]
+        yield from columns(rows, "  ")
+        return
+    head = ["digit", "size", "stride"]
+    rows = [[formula(fmt, p.digit, desc), str(p.size), str(p.stride)] for p in desc.placed]
+    yield from columns([head, *rows], "  ")
+
+
+# --- a tensor in it -------------------------------------------------------------------------------
+
+
+def _sizes(desc: MemoryDesc) -> Iterator[str]:
+    elements = flat_size(desc)
+    unused = elements - desc.nelems
+    share = f", {unused} of them padding ({100 * unused / elements:.1f} %)" if unused > 0 else ""
+    yield str(desc)
+    yield f"  dims     {_by(desc.dims)} = {desc.nelems} elements"
+    yield f"  padded   {_by(desc.padded_dims)}, {elements} elements in memory{share}"
+    yield f"  strides  {' '.join(map(str, desc.strides))} (of each dimension's outermost digit)"
+    yield f"  bytes    {desc.nbytes}"
+    yield f"  offset   {offset_formula(desc)}"
+
+
+def _by(numbers: tuple[int, ...]) -> str:
+    return " x ".join(map(str, numbers))
+
+
+def offset_formula(desc: MemoryDesc) -> str:
+    """The offset in elements as a formula of the dimensions' letters."""
+    indices = [Var(c) + n for c, n in zip(desc.format.dims, desc.padded_offsets, strict=True)]
+    return str(offset_expr(desc.placed, indices, desc.padded_dims, offset0=desc.offset0))
+
+
+def _table(desc: MemoryDesc) -> Iterator[str]:
+    """Element by element in memory order, as clDNN's own documentation prints it."""
+    size = flat_size(desc)
+    if not 0 < size <= TABLE_LIMIT:
+        return
+    yield "elements in memory order"
+    for i in range(size):
+        yield f"  i = {i:<{len(str(size))}} => {element(desc, i)}"
+
+
+def element(desc: MemoryDesc, offset: int) -> str:
+    """What lies at an offset: ``[b=0; f=2; y=0; x=0] == [b=0; fs=0; y=0; x=0; fsv=2]  padding``."""
+    found = coordinates(desc.placed, desc.padded_dims, offset - desc.offset0)
+    if found is None:
+        return _beyond(desc, offset)
+    index = [i - lower for i, lower in zip(found, desc.padded_offsets, strict=True)]
+    text = _pairs(desc.format.dims, index)
+    labels = digit_labels(desc.format)
+    if len(labels) != desc.ndims or any(d.flip for d in desc.format.digits):
+        text += " == " + _pairs(labels, digit_values(desc, offset))
+    return text if desc.coords(offset) is not None else text + "  padding"
+
+
+def _beyond(desc: MemoryDesc, offset: int) -> str:
+    """An offset that no coordinates lead to: the end of a fused index, or a gap of strides."""
+    if all(len(d.dims) == 1 for d in desc.format.digits):
+        return "a gap between strides"
+    return _pairs(digit_labels(desc.format), digit_values(desc, offset)) + "  padding"
+
+
+def digit_values(desc: MemoryDesc, offset: int) -> list[int]:
+    """The value of each digit at an offset, outermost digit first; gaps count to the digit before.
+
+    The digits are taken off from the largest stride down, as one reads a number.
+    """
+    values = [0] * len(desc.placed)
+    rest = offset - desc.offset0
+    for k, p in sorted(enumerate(desc.placed), key=lambda kp: -kp[1].stride):
+        if p.stride and p.size > 1:
+            values[k], rest = divmod(rest, p.stride)
+    return values
+
+
+def _pairs(names: tuple[str, ...], values: list[int]) -> str:
+    return "[" + "; ".join(f"{n}={v}" for n, v in zip(names, values, strict=True)) + "]"

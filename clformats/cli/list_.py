@@ -1,0 +1,47 @@
+"""`clformats list`: every format that has a name of its own, one line each."""
+
+from __future__ import annotations
+
+import argparse
+from typing import get_args
+
+from ..errors import InvalidFormat
+from ..formats import Format, formats
+from ..formats.names import Role
+from ..formats.registry import listed
+from ..words import columns
+from .arguments import numbers
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add `list` to the command line."""
+    parser = subparsers.add_parser(
+        "list",
+        help="the formats that have a name",
+        description="One line for each listed format: its name, its dimensions in logical order, "
+        "what it is for, and its name in the other notation. Formats that are not listed work "
+        "too, if their name follows the rules: see `clformats explain`.",
+        epilog="example:  clformats list --role weights --ndims 4 --match osv16",
+    )
+    parser.add_argument("--role", choices=get_args(Role), help="only formats of this kind")
+    parser.add_argument("--ndims", help="only formats of this rank")
+    parser.add_argument("--match", metavar="TEXT", help="only names, in either notation, with TEXT")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the table."""
+    ndims = None if args.ndims is None else numbers(args.ndims, "number of dimensions")[0]
+    rows = [row(fmt) for fmt in formats(args.role, ndims)]
+    if args.match:
+        rows = [r for r in rows if args.match in r[0] or args.match in r[3]]
+    if not rows:
+        raise InvalidFormat("no listed format is like that: leave out --role, --ndims or --match")
+    print("\n".join(columns([("NAME", "DIMS", "ROLE", "OTHER NOTATION"), *rows])))
+    return 0
+
+
+def row(fmt: Format) -> tuple[str, str, str, str]:
+    """Name, dimensions, role, and the name in the notation that the first is not in."""
+    other = fmt.onednn if fmt.name in listed("cldnn") else fmt.cldnn
+    return fmt.name, " ".join(fmt.dims), fmt.role, other or "-"

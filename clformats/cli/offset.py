@@ -1,0 +1,119 @@
+"""`clformats offset`: where an element lies, and which element lies somewhere."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Iterator
+
+from ..desc import MemoryDesc
+from ..errors import InvalidDescriptor
+from ..formats.digits import coordinates
+from ..host import flat_size
+from ..words import columns, formula
+from .arguments import add_target, numbers, sized_target
+from .explain import digit_values, offset_formula
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add `offset` to the command line."""
+    parser = subparsers.add_parser(
+        "offset",
+        help="where an element lies in memory, and back",
+        description="The offset of an element, in elements and in bytes, worked out line by line; "
+        "or, with --at, the coordinates of the element at an offset.",
+        epilog="example:  clformats offset OIhw4i16o4i --shape 64,32,3,3 --coord 5,3,1,0",
+    )
+    add_target(parser)
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--coord", help="coordinates in logical order: 1,16,4,3")
+    what.add_argument("--at", metavar="OFFSET", help="an offset in elements: what lies there?")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the computation."""
+    desc = sized_target(args)
+    if args.coord is not None:
+        lines = forward(desc, numbers(args.coord, "coordinates"))
+    else:
+        lines = backward(desc, numbers(args.at, "offset")[0])
+    print("\n".join(lines))
+    return 0
+
+
+def forward(desc: MemoryDesc, index: tuple[int, ...]) -> Iterator[str]:
+    """From coordinates to the offset."""
+    offset = _offset(desc, index)
+    named = ", ".join(f"{c}={i}" for c, i in zip(desc.format.dims, index, strict=True))
+    yield f"{desc} at {named}"
+    yield f"offset = {offset_formula(desc)}"
+    yield ""
+    yield from columns(list(_terms(desc, offset, index)), "  ")
+    yield ""
+    yield f"offset {offset} elements = byte {_byte(desc, offset)}"
+
+
+def backward(desc: MemoryDesc, offset: int) -> Iterator[str]:
+    """From an offset to the coordinates."""
+    if offset >= flat_size(desc):
+        raise InvalidDescriptor(
+            f"offset {offset} lies outside {desc}, whose memory has {flat_size(desc)} elements"
+        )
+    yield f"{desc} at offset {offset} = byte {_byte(desc, offset)}"
+    yield ""
+    yield from columns(list(_terms(desc, offset, None)), "  ")
+    yield ""
+    yield _found(desc, offset)
+
+
+def _offset(desc: MemoryDesc, index: tuple[int, ...]) -> int:
+    """`MemoryDesc.offset`, with what is wrong in the words of the command line."""
+    letters = desc.format.dims
+    if len(index) != desc.ndims:
+        raise InvalidDescriptor(
+            f"got {len(index)} coordinates {index}, {desc} has {desc.ndims}: {', '.join(letters)}"
+        )
+    for letter, i, n in zip(letters, index, desc.dims, strict=True):
+        if i >= n:
+            raise InvalidDescriptor(
+                f"{letter}={i} lies outside {desc}: expected 0 to {n - 1}"
+                if n
+                else f"{desc} has no elements: {letter} has size 0"
+            )
+    return int(desc.offset(*index))
+
+
+def _terms(
+    desc: MemoryDesc, offset: int, index: tuple[int, ...] | None
+) -> Iterator[tuple[str, ...]]:
+    """One row per digit: its formula, the formula in numbers, times the stride."""
+    values = digit_values(desc, offset)
+    for p, value in zip(desc.placed, values, strict=True):
+        text = formula(desc.format, p.digit, desc)
+        numeric = "" if index is None else _in_numbers(text, desc, index, value)
+        yield text, numeric, f"= {value}", f"* {p.stride}", f"= {value * p.stride}"
+    rest = offset - sum(p.stride * v for p, v in zip(desc.placed, values, strict=True))
+    if rest:
+        yield "rest", "", "", "", f"= {rest}"
+    yield "sum", "", "", "", f"= {offset}"
+
+
+def _in_numbers(text: str, desc: MemoryDesc, index: tuple[int, ...], value: int) -> str:
+    """The formula with the coordinates put in: ``16 / 16``; nothing where it is the value."""
+    numeric = re.sub("[a-z]", lambda m: str(index[desc.format.letters.index(m[0])]), text)
+    return "" if numeric == str(value) else f"= {numeric}"
+
+
+def _found(desc: MemoryDesc, offset: int) -> str:
+    """The last line: the element, or what else lies there."""
+    index = desc.coords(offset)
+    if index is not None:
+        return ", ".join(f"{c}={i}" for c, i in zip(desc.format.dims, index, strict=True))
+    inside = coordinates(desc.placed, desc.padded_dims, offset - desc.offset0)
+    fused = any(len(d.dims) > 1 for d in desc.format.digits)
+    return "padding: no element" if inside or fused else "a gap between strides: no element"
+
+
+def _byte(desc: MemoryDesc, offset: int) -> int:
+    return offset * desc.dtype.bits // 8

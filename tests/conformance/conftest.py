@@ -1,0 +1,15 @@
+"""The real oneDNN is wanted here; without it these tests are skipped, with the reason."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench.peers import onednn
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    reason = onednn.available()
+    if reason:
+        for item in items:
+            if "conformance" in item.path.parts:
+                item.add_marker(pytest.mark.skip(reason=reason))

@@ -1,0 +1,226 @@
+"""Reorders on a device equal pack and unpack on the host, to the byte."""
+
+from __future__ import annotations
+
+import os
+import random
+from itertools import product
+from math import prod
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import clformats as cf
+from tests.device_support import check_reorder, guarded, memory_of, raw_bytes
+from tests.support import DTYPES, hurting_dims
+
+D = cf.MemoryDesc
+EXAMPLES = int(os.environ.get("CLFORMATS_TEST_EXAMPLES", "40"))
+
+# Formats of every kind that a digit list can say, by rank.
+BY_RANK: dict[int, list[str]] = {}
+for _format in cf.formats():
+    BY_RANK.setdefault(_format.ndims, []).append(_format.name)
+FREE_TAGS = {4: ["aBcd12b", "ABcd24a2b", "aBcd40b", "bcda", "dBca3b"], 5: ["aBCde6c10b", "edcba"]}
+
+SPECIAL = [0.0, -0.0, 0.5, 1.5, -2.5, 127.5, -128.5, 254.5, 255.5, 65519.99, 65520.0, 1e10, -1e10,
+           2147483520.0, 2147483648.0, -2147483904.0, 1e-40, 2.0**-24, 2.0**-25, 3e38, np.inf,
+           -np.inf, 16777217.0, 1.00390625, 1.01171875, 300.0, -300.0]  # fmt: skip
+
+
+@st.composite
+def pairs(draw: st.DrawFn) -> tuple[D, D]:
+    """Any two descriptors of the same dims: formats, element types, padding, strides."""
+    ndims = draw(st.sampled_from([1, 2, 3, 4, 4, 4, 5, 5, 6]))
+    dims = draw(st.lists(st.sampled_from([1, 2, 3, 5, 7, 8, 15, 16, 17, 20, 31, 33]),
+                         min_size=ndims, max_size=ndims))  # fmt: skip
+    while prod(dims) > 40_000:
+        dims[dims.index(max(dims))] = 3
+    types = draw(st.sampled_from(DTYPES)), draw(st.sampled_from(DTYPES))
+    return draw(_descs(dims, types[0])), draw(_descs(dims, types[1]))
+
+
+@st.composite
+def _descs(draw: st.DrawFn, dims: list[int], dtype: str) -> D:
+    names = BY_RANK[len(dims)] + FREE_TAGS.get(len(dims), [])
+    kind = draw(st.sampled_from(["format", "format", "format", "padding", "strides"]))
+    if kind == "strides":
+        order = draw(st.permutations(range(len(dims))))
+        strides, step = [0] * len(dims), 1
+        for d in order:
+            strides[d] = step
+            step = step * dims[d] + draw(st.integers(0, 3))
+        return D(dims, dtype, strides=strides)
+    name = draw(st.sampled_from(names))
+    if kind == "padding":
+        pads = draw(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)),
+                             min_size=len(dims), max_size=len(dims)))  # fmt: skip
+        try:
+            return D(dims, dtype, name, padding=pads)
+        except cf.InvalidDescriptor:
+            pass
+    return D(dims, dtype, name)
+
+
+@settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    derandomize=True,
+)
+@given(pair=pairs(), seed=st.integers(0, 2**31))
+def test_any_to_any(pair: tuple[D, D], seed: int, stream: cf.Stream) -> None:
+    check_reorder(*pair, stream, seed=seed)
+
+
+@pytest.mark.parametrize(("src", "dst"), list(product(DTYPES, DTYPES)))
+def test_every_pair_of_types_on_special_values(src: str, dst: str, stream: cf.Stream) -> None:
+    """In one run, and in a tile with an edge: the loads and stores of all widths."""
+    a = cf.dtypes.as_dtype(src)
+    with np.errstate(over="ignore"):
+        special = np.resize(np.array(SPECIAL, np.float32), (3, 19, 17))
+        values = cf.dtypes.convert(special, cf.dtypes.as_dtype("f32"), a)
+    check_reorder(D(values.shape, src), D(values.shape, dst), stream, array=values)
+    check_reorder(D(values.shape, src), D(values.shape, dst, "aBc16b"), stream, array=values)
+
+
+@pytest.mark.parametrize("dst", ["s8", "u8", "s32", "f16", "bf16"])
+def test_nan(dst: str, stream: cf.Stream) -> None:
+    """NaN becomes 0 in integers and stays NaN in floats, vector and tail alike."""
+    desc = D((37,), "f32")
+    source = memory_of(np.full(37, np.nan, np.float32), desc, stream.engine)
+    target = cf.reorder(source, dtype=dst, stream=stream)
+    got = cf.to_numpy(target, stream=stream)
+    if target.desc.dtype.is_float:
+        assert np.isnan(got.astype(np.float32)).all()
+    else:
+        assert not got.any()
+
+
+FAMILY_CASES = [
+    ("copy", "bfyx", "bfyx", (2, 3, 5, 7)),
+    ("rows", "byxf", "b_fs_yx_fsv16", (2, 17, 5, 7)),
+    ("rows", "byxf", "bfyx", (2, 3, 9, 11)),
+    ("rows", "bfyx", "byxf", (2, 3, 9, 11)),
+    ("tile", "bfyx", "b_fs_yx_fsv16", (2, 35, 5, 7)),
+    ("tile", "b_fs_yx_fsv16", "bfyx", (2, 35, 5, 7)),
+    ("tile", "bfyx", "byxf", (2, 18, 5, 7)),
+    ("tile", "oiyx", "os_is_yx_osv8_isv4", (19, 21, 3, 3)),
+    ("tile", "oiyx", "os_is_yx_isa8_osv8_isv4_swizzled_by_4", (35, 37, 3, 3)),
+    ("generic", "aBcd24b", "aBcd16b", (2, 40, 3, 3)),
+    ("generic", "oiyx", "g_os_iyx_osv16_rotate_180", (1, 17, 5, 3, 3)),
+    ("generic", "bfyx", "bf8_xy16", (2, 9, 5, 7)),
+]
+
+
+@pytest.mark.parametrize(("family", "src", "dst", "dims"), FAMILY_CASES)
+def test_each_family(
+    family: str, src: str, dst: str, dims: tuple[int, ...], stream: cf.Stream
+) -> None:
+    if src == "oiyx" and len(dims) == 5:
+        src = "goiyx"
+    a, b = D(dims, "f32", src), D(dims, "f32", dst)
+    assert check_reorder(a, b, stream).plan.family == family
+    if family != "generic":
+        assert check_reorder(a, b, stream, family="generic").plan.family == "generic"
+
+
+def test_strides_with_gaps_leave_the_gaps_alone(stream: cf.Stream) -> None:
+    dims = (5, 3, 7)
+    gaps = D(dims, "s32", strides=(40, 11, 1))
+    check_reorder(D(dims, "s32", "bca"), gaps, stream)
+    check_reorder(gaps, D(dims, "s32", "aBc4b"), stream)
+    repeated = np.broadcast_to(np.arange(21, dtype=np.int32).reshape(1, 3, 7), dims)
+    check_reorder(D(dims, "s32", strides=(0, 1, 3)), D(dims, "s32"), stream, array=repeated)
+
+
+def test_padding_of_both_sides(stream: cf.Stream) -> None:
+    dims = (2, 19, 6, 5)
+    pads = ((0, 0), (16, 3), (1, 2), (3, 0))
+    for a, b in (("bfyx", "b_fs_yx_fsv16"), ("b_fs_yx_fsv16", "byxf"), ("bfyx", "bfyx")):
+        check_reorder(D(dims, "f16", a, padding=pads), D(dims, "f16", b), stream)
+        check_reorder(D(dims, "f16", a), D(dims, "f16", b, padding=pads), stream)
+        check_reorder(D(dims, "f16", a, padding=pads), D(dims, "u8", b, padding=pads), stream)
+
+
+def test_a_new_shape_of_a_known_structure_compiles_nothing(engine: cf.Engine) -> None:
+    """Law 7."""
+    stream = cf.Stream(engine)
+    for name in ("b_fs_yx_fsv16", "byxf"):
+        built = []
+        for dims in ((2, 35, 6, 7), (3, 100, 9, 5), (5, 51, 17, 3)):
+            check_reorder(D(dims, "f32", "bfyx"), D(dims, "f32", name), stream)
+            built.append(engine.programs_built)
+        assert built[0] == built[1] == built[2]
+
+
+def test_zero_volume(stream: cf.Stream) -> None:
+    src, dst = D((2, 0, 3), "f32"), D((2, 0, 3), "s8", "aBc16b")
+    a, b = cf.Memory(src, stream.engine), cf.Memory(dst, stream.engine)
+    assert a.buffer is None
+    reorder = cf.Reorder(src, dst, stream.engine)
+    reorder(stream, a, b).wait()
+    assert reorder.source == ""
+    assert cf.to_numpy(b).shape == (2, 0, 3)
+
+
+def test_one_element(stream: cf.Stream) -> None:
+    for name in ("abcd", "aBcd16b", "ABcd16b16a"):
+        check_reorder(D((1, 1, 1, 1), "f32"), D((1, 1, 1, 1), "bf16", name), stream)
+
+
+def test_the_source_may_have_another_padding_than_zero(stream: cf.Stream) -> None:
+    """The seeds' trap: garbage in the source's padding never reaches the destination."""
+    desc = D((2, 17, 3, 3), "f32", "nChw16c")
+    target = guarded(desc, stream.engine)
+    flat = np.full(cf.host.flat_size(desc), np.nan, np.float32)
+    flat[desc.offsets()] = 1
+    cf.Reorder(desc, desc, stream.engine)(
+        stream, memory_of(flat, desc, stream.engine), target
+    ).wait()
+    with target.map("r") as a:
+        assert a.sum() == 2 * 17 * 9
+
+
+def test_the_one_line_form(engine: cf.Engine) -> None:
+    array = np.random.default_rng(0).standard_normal((2, 17, 4, 5)).astype(np.float32)
+    m = cf.from_numpy(array, engine, format="bfyx")
+    blocked = cf.reorder(m, "b_fs_yx_fsv16")
+    assert blocked.desc == D(array.shape, "f32", "nChw16c")
+    assert (cf.to_numpy(cf.reorder(blocked, "byxf")) == array).all()
+    assert (cf.to_numpy(cf.reorder(blocked, dtype="f64")) == array).all()
+    half = cf.reorder(m, "b_fs_yx_fsv16", dtype="f16")
+    assert (cf.to_numpy(half) == array.astype(np.float16)).all()
+
+
+def test_wrong_memories_are_refused(engine: cf.Engine, stream: cf.Stream) -> None:
+    a, b = D((2, 3), "f32"), D((2, 3), "f32", "ba")
+    reorder = cf.Reorder(a, b, engine)
+    ma, mb = cf.Memory(a, engine), cf.Memory(b, engine)
+    with pytest.raises(cf.InvalidDescriptor, match="was made for"):
+        reorder(stream, mb, ma)
+    with pytest.raises(cf.DeviceError, match="has no buffer"):
+        reorder(stream, ma, cf.Memory(b, engine, buffer=None))
+    with ma.map("r"), pytest.raises(cf.MappedError):
+        reorder(stream, ma, mb)
+    with pytest.raises(cf.Unsupported) as caught:
+        cf.Reorder(D((4,), "f8_e4m3"), D((4,), "f32"), engine)
+    assert caught.value.code == "DTYPE_PAIR"
+    check_reorder(D((5, 7), "u8"), D((5, 7), "u8", "ba"), stream)
+
+
+def test_a_sample_of_listed_formats_both_ways(stream: cf.Stream) -> None:
+    rng = random.Random(7)  # noqa: S311  # a choice, not a secret
+    for fmt in rng.sample(list(dict.fromkeys(cf.formats())), 25):
+        dims = hurting_dims(fmt)
+        check_reorder(D(dims, "s8"), D(dims, "s8", fmt), stream)
+        check_reorder(D(dims, "u8", fmt), D(dims, "u8"), stream)
+
+
+def test_nothing_is_read_through_raw_bytes_twice(engine: cf.Engine) -> None:
+    """The canary of the test's own helpers is alive: an overwritten one is noticed."""
+    desc = D((3,), "u8")
+    memory = guarded(desc, engine)
+    assert (raw_bytes(memory) == 0xA5).all()

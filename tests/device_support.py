@@ -1,0 +1,84 @@
+"""Running a reorder on a device and comparing it with the host, byte for byte."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import clformats as cf
+from tests.support import dirty_pack, garbage, random_values, same_bytes
+
+CANARY = 256
+
+
+def memory_of(flat: Any, desc: cf.MemoryDesc, engine: cf.Engine) -> cf.Memory:
+    """A memory object whose physical elements are ``flat``."""
+    memory = cf.Memory(desc, engine)
+    with memory.map("w") as a:
+        a[:] = flat
+    return memory
+
+
+def guarded(desc: cf.MemoryDesc, engine: cf.Engine) -> cf.Memory:
+    """A memory object full of 0xA5, with a canary behind it in the same buffer."""
+    import pyopencl as cl
+
+    nbytes = cf.host.flat_size(desc) * desc.dtype.nbytes + CANARY
+    buffer = cl.Buffer(engine.context, cl.mem_flags.READ_WRITE, nbytes)
+    cl.enqueue_fill_buffer(engine.queue, buffer, np.uint8(0xA5), 0, nbytes).wait()
+    return cf.Memory(desc, engine, buffer=buffer)
+
+
+def raw_bytes(memory: cf.Memory) -> Any:
+    """Every byte of the buffer under a memory object, canary included."""
+    import pyopencl as cl
+
+    assert memory.buffer is not None
+    result = np.empty(memory.buffer.size, np.uint8)
+    cl.enqueue_copy(memory.engine.queue, result, memory.buffer)
+    return result
+
+
+def expected(array: Any, src: cf.MemoryDesc, dst: cf.MemoryDesc) -> Any:
+    """What `guarded` memory must hold after the reorder: elements, zero padding, the rest 0xA5."""
+    values = cf.dtypes.convert(array, src.dtype, dst.dtype)
+    result = np.full(cf.host.flat_size(dst) * dst.dtype.nbytes + CANARY, 0xA5, np.uint8)
+    flat = result[:-CANARY].view(dst.dtype.raw)
+    # Padding is what a dense walk over the padded extents reaches; gaps of strides it does not.
+    whole = cf.MemoryDesc(dst.padded_dims, dst.dtype, dst.format)
+    if dst.placed == whole.placed:
+        flat[:] = 0
+    flat[dst.offsets()] = values.view(dst.dtype.raw)
+    return result
+
+
+def check_reorder(
+    src: cf.MemoryDesc,
+    dst: cf.MemoryDesc,
+    stream: cf.Stream,
+    *,
+    seed: int = 0,
+    array: Any = None,
+    family: str | None = None,
+) -> cf.Reorder:
+    """Reorder random values under garbage padding and compare every byte; returns the reorder."""
+    rng = np.random.default_rng(seed)
+    engine = stream.engine
+    if array is None:
+        array = random_values(rng, src.dims, src.dtype.name)
+    source = memory_of(dirty_pack(rng, array, src), src, engine)
+    target = guarded(dst, engine)
+    reorder = cf.Reorder(src, dst, engine, family=family)
+    reorder(stream, source, target).wait()
+    got, want = raw_bytes(target), expected(array, src, dst)
+    if not same_bytes(got, want):
+        wrong = np.flatnonzero(got != want)
+        raise AssertionError(
+            f"{wrong.size} bytes differ, the first at {wrong[:8]}: got {got[wrong[:8]]}, "
+            f"expected {want[wrong[:8]]}\n{reorder.plan}\nseed {seed}"
+        )
+    return reorder
+
+
+__all__ = ["check_reorder", "garbage", "guarded", "memory_of", "raw_bytes"]

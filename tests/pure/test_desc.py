@@ -1,0 +1,356 @@
+"""Descriptors: oneDNN's numbers, strides, padding, text, equality, and what is refused."""
+
+from __future__ import annotations
+
+import pickle
+import random
+from itertools import product
+
+import numpy as np
+import pytest
+
+import clformats as cf
+from tests.support import brute_force_offsets
+
+D = cf.MemoryDesc
+
+
+@pytest.mark.parametrize(
+    ("name", "dims", "padded", "strides", "nbytes", "offsets"),
+    [
+        (
+            "nChw8c",
+            (2, 17, 5, 4),
+            (2, 24, 5, 4),
+            (480, 160, 32, 8),
+            960,
+            {(1, 16, 4, 3): 952, (0, 9, 2, 1): 233},
+        ),
+        (
+            "OIhw4i16o4i",
+            (20, 37, 3, 2),
+            (32, 48, 3, 2),
+            (4608, 1536, 512, 256),
+            9216,
+            {(17, 21, 2, 1): 7493, (5, 6, 0, 0): 86, (19, 36, 1, 1): 8524},
+        ),
+        (
+            "OIhw8i16o2i",
+            (20, 37, 3, 2),
+            (32, 48, 3, 2),
+            (4608, 1536, 512, 256),
+            9216,
+            {(17, 21, 2, 1): 7491, (5, 6, 0, 0): 106, (19, 36, 1, 1): 8518},
+        ),
+        (
+            "OIhw8o16i2o",
+            (20, 37, 3, 2),
+            (32, 48, 3, 2),
+            (4608, 1536, 512, 256),
+            9216,
+            {(17, 21, 2, 1): 7435, (5, 6, 0, 0): 77, (19, 36, 1, 1): 8489},
+        ),
+        (
+            "OIhw4o8i8o4i",
+            (20, 37, 3, 2),
+            (32, 64, 3, 2),
+            (12288, 6144, 2048, 1024),
+            12288,
+            {(17, 21, 2, 1): 5797, (5, 6, 0, 0): 54, (19, 36, 1, 1): 9772},
+        ),
+        (
+            "IOhw16o16i",
+            (20, 37, 3, 2),
+            (32, 48, 3, 2),
+            (1536, 3072, 512, 256),
+            9216,
+            {(17, 21, 2, 1): 5909, (5, 6, 0, 0): 86, (19, 36, 1, 1): 8500},
+        ),
+        ("OIhw2i8o4i", (20, 37, 3, 2), (24, 40, 3, 2), (1920, 384, 128, 64), 5760, {}),
+        (
+            "Goihw16g",
+            (19, 1, 1, 3, 3),
+            (32, 1, 1, 3, 3),
+            (144, 144, 144, 48, 16),
+            288,
+            {(18, 0, 0, 2, 1): 258},
+        ),
+        (
+            "NChw16n16c",
+            (17, 5, 2, 2),
+            (32, 16, 2, 2),
+            (1024, 1024, 512, 256),
+            2048,
+            {(16, 4, 1, 1): 1796},
+        ),
+        ("aBcd16b", (1, 1, 1, 1), (1, 16, 1, 1), (16, 16, 16, 16), 16, {}),
+        ("ABcd16b16a", (1, 16, 1, 1), (16, 16, 1, 1), (256, 256, 256, 256), 256, {}),
+        ("OhwI32o", (33, 5, 1, 2), (64, 5, 1, 2), (320, 32, 320, 160), 640, {}),
+        ("giodhw", (2, 3, 5, 1, 1, 2), (2, 3, 5, 1, 1, 2), (30, 2, 6, 2, 2, 1), 60, {}),
+        ("nt", (7, 5), (7, 5), (1, 7), 35, {}),
+        ("ldgoi", (1, 2, 3, 4, 5), (1, 2, 3, 4, 5), (120, 60, 1, 15, 3), 120, {}),
+    ],
+)
+def test_numbers_of_onednn(
+    name: str,
+    dims: tuple[int, ...],
+    padded: tuple[int, ...],
+    strides: tuple[int, ...],
+    nbytes: int,
+    offsets: dict[tuple[int, ...], int],
+) -> None:
+    desc = D(dims, "s8", name)
+    assert desc.padded_dims == padded
+    assert desc.strides == strides
+    assert desc.nbytes == nbytes
+    assert D(dims, "f32", name).nbytes == 4 * nbytes
+    assert desc.padded_offsets == (0,) * len(dims)
+    for index, offset in offsets.items():
+        assert desc.offset(*index) == offset
+        assert desc.coords(offset) == index
+
+
+def test_twelve_dimensions() -> None:
+    desc = D((2,) * 12, "f32", "abcdefghijkl")
+    assert desc.strides == tuple(2**k for k in range(11, -1, -1))
+    assert desc.nbytes == 16384
+
+
+def test_sizes_never_overflow() -> None:
+    desc = D((2**40, 2**40, 3), "f32", "aBc16b")
+    assert desc.nbytes == 2**80 * 3 * 4
+    assert desc.offset(2**40 - 1, 2**40 - 1, 2) == 2**80 * 3 - 1
+    assert desc.coords(desc.offset(2**39, 77, 1)) == (2**39, 77, 1)
+
+
+@pytest.mark.parametrize(
+    ("dims", "strides", "nbytes"),
+    [
+        ((2, 3), (1, 2), 24),
+        ((2, 3), (4, 1), 32),
+        ((2, 3), (6, 2), 48),
+        ((2, 3), (0, 1), 12),
+        ((2, 3), (1, 0), 8),
+        ((2, 3), (0, 0), 4),  # oneDNN says 0, but element 0 is read
+        ((1, 3), (-5, 1), 12),
+        ((3, 1), (1, 77), 12),
+        ((0, 3), (-1, -7), 0),
+        ((2, 3, 4), (4, 8, 1), 96),
+        ((1, 1), (0, 0), 4),
+    ],
+)
+def test_strides_that_onednn_accepts(
+    dims: tuple[int, ...], strides: tuple[int, ...], nbytes: int
+) -> None:
+    desc = D(dims, "f32", strides=strides)
+    assert desc.nbytes == nbytes
+    assert desc.strides == strides
+    assert D.parse(str(desc)) == desc
+
+
+@pytest.mark.parametrize(
+    ("dims", "strides"),
+    [
+        ((2, 3), (2, 1)),
+        ((2, 3), (1, 1)),
+        ((2, 3), (3, -1)),
+        ((2, 3), (5, 2)),
+        ((2, 3, 4), (3, 8, 1)),
+        ((2, 2), (2, 2)),
+    ],
+)
+def test_overlapping_strides_are_refused(dims: tuple[int, ...], strides: tuple[int, ...]) -> None:
+    with pytest.raises(cf.InvalidDescriptor, match="overlap"):
+        D(dims, "f32", strides=strides)
+
+
+def test_random_strides_by_brute_force() -> None:
+    """What is accepted numbers each element on its own, except along repeated dimensions."""
+    rng = random.Random(3)  # noqa: S311  # sizes, not secrets
+    accepted = 0
+    for _ in range(3000):
+        dims = tuple(rng.choice([1, 2, 3, 4]) for _ in range(rng.choice([1, 2, 3])))
+        strides = tuple(rng.choice([0, 1, 2, 3, 4, 6, 8, 12, 16, 24]) for _ in dims)
+        try:
+            desc = D(dims, "u8", strides=strides)
+        except cf.InvalidDescriptor:
+            continue
+        accepted += 1
+        table = brute_force_offsets(desc)
+        repeated = [d for d, s in enumerate(strides) if s == 0]
+        distinct = {i: o for i, o in table.items() if all(i[d] == 0 for d in repeated)}
+        assert len(set(distinct.values())) == len(distinct)
+        assert max(table.values()) + 1 == desc.span_nbytes
+        assert (desc.offsets().ravel() == list(table.values())).all()
+        for index, offset in distinct.items():
+            assert desc.coords(offset) == index
+    assert accepted > 500
+
+
+@pytest.mark.parametrize(
+    ("name", "dims"), [("abcd", (2, 0, 3, 5)), ("acdb", (2, 0, 3, 5)), ("aBcd16b", (2, 0, 3, 5))]
+)
+def test_zero_volume(name: str, dims: tuple[int, ...]) -> None:
+    desc = D(dims, "f32", name)
+    strides = {"abcd": (15, 15, 5, 1), "acdb": (15, 1, 5, 1), "aBcd16b": (240, 240, 80, 16)}
+    assert desc.strides == strides[name]
+    assert (desc.nbytes, desc.nelems, desc.span_nbytes) == (0, 0, 0)
+    assert desc.offsets().shape == dims
+    assert cf.pack(np.zeros(dims, np.float32), desc).size == 0
+    assert cf.unpack(np.zeros(0, np.float32), desc).shape == dims
+    with pytest.raises(IndexError):
+        desc.coords(0)
+
+
+def test_zero_volume_descriptors_still_compare_their_strides() -> None:
+    assert D((2, 0, 4), "f32", "abc") != D((2, 0, 4), "f32", "acb")
+
+
+def test_any_and_undef() -> None:
+    desc = D((2, 0, 3), "f32", "any")
+    assert (desc.format_kind, desc.nbytes, desc.padded_dims) == ("any", 0, (2, 0, 3))
+    assert desc == D((2, 0, 3), "f32", "any") != D((2, 0, 3), "s8", "any")
+    assert D.parse(str(desc)) == desc
+    for use in (lambda: desc.offset(0, 0, 0), desc.offsets, lambda: desc.coords(0)):
+        with pytest.raises((cf.InvalidDescriptor, IndexError)):
+            use()
+    empty = D((), "f32")
+    assert (empty.ndims, empty.nbytes, empty.format_kind) == (0, 0, "undef")
+    assert empty == D((), "s8")
+    assert D.parse(str(empty)) == empty
+
+
+# --- clDNN's padding ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["bfyx", "byxf", "b_fs_yx_fsv16", "bs_fs_yx_bsv4_fsv2", "byx8_f4"])
+def test_padding_comes_before_blocking(name: str) -> None:
+    dims, pads = (2, 5, 3, 4), ((1, 0), (3, 2), (0, 1), (2, 2))
+    desc = D(dims, "f32", name, padding=pads)
+    whole = D([a + n + b for n, (a, b) in zip(dims, pads, strict=True)], "f32", name)
+    assert desc.padded_dims == whole.padded_dims
+    assert desc.nbytes == whole.nbytes
+    for index in product(*map(range, dims)):
+        moved = [i + a for i, (a, _) in zip(index, pads, strict=True)]
+        assert desc.offset(*index) == whole.offset(*moved)
+        assert desc.coords(desc.offset(*index)) == index
+    elements = {desc.offset(*i) for i in product(*map(range, dims))}
+    for offset in set(range(desc.nbytes // 4)) - elements:
+        assert desc.coords(offset) is None
+    assert D.parse(str(desc)) == desc
+    assert desc != D(dims, "f32", name)
+
+
+def test_padding_of_a_fused_format_is_refused() -> None:
+    with pytest.raises(cf.InvalidDescriptor, match="cannot have padding"):
+        D((1, 16, 4, 4), "f32", "bf8_xy16", padding=((0, 0), (0, 0), (1, 1), (0, 0)))
+
+
+# --- equality, text -------------------------------------------------------------------------------
+
+
+def test_equality_is_onednns() -> None:
+    def same(dims: tuple[int, ...], a: str, b: str) -> bool:
+        left, right = D(dims, "f32", a), D(dims, "f32", b)
+        assert (left == right) <= (hash(left) == hash(right))
+        return left == right
+
+    assert same((2, 3, 1, 1), "nchw", "nhwc")
+    assert same((2, 1, 4, 5), "nchw", "nhwc")
+    assert same((1, 3, 4, 5), "nchw", "chwn")
+    assert same((2, 3, 4, 5), "nchw", "bfyx")
+    assert not same((2, 3, 4, 1), "nchw", "nhwc")
+    assert not same((1, 3, 1, 5), "nchw", "nhwc")
+    assert not same((2, 16, 1, 1), "nChw16c", "nhwc")
+    assert D((2, 3, 4), "f32", strides=(12, 1, 3)) == D((2, 3, 4), "f32", "acb")
+    assert D((2, 3), "f32") == D((2, 3), "f32", "ab")
+    assert D((2, 3), "f32") != D((2, 3), "s32")
+    assert D((2, 3), "f32") != "f32:ab:2x3"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "f32:b_fs_yx_fsv16:2x17x5x4",
+        "s8:OIhw4i16o4i:20x37x3x2",
+        "bf16:acb:2x3x4:strides=24x1x4",
+        "u8:bfyx:1x3x5x7:pad=0+0x0+1x2+0x1+1",
+        "f32:any:2x3",
+        "f16:ab:0x3",
+        "f32:undef:",
+    ],
+)
+def test_text_round_trip(text: str) -> None:
+    desc = D.parse(text)
+    assert str(desc) == text
+    assert D.parse(str(desc)) == desc == pickle.loads(pickle.dumps(desc))  # noqa: S301  # our own
+    assert eval(repr(desc), {"MemoryDesc": D}) == desc  # noqa: S307  # our own
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "f32", "f32:bfyx", "f32:bfyx:2xx3", "f32:bfyx:1x2x3x4:what=1", "f32:ab:2x3:pad=1:2"],
+)
+def test_unreadable_text_is_told(text: str) -> None:
+    with pytest.raises(cf.InvalidDescriptor):
+        D.parse(text)
+
+
+def test_descriptors_are_immutable() -> None:
+    desc = D((2, 3), "f32")
+    with pytest.raises(AttributeError):
+        desc.dims = (3, 2)
+
+
+# --- refusals -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (lambda: D((2, -3), "f32"), "dimension 1 is -3"),
+        (lambda: D((1,) * 13, "f32"), "at most 12"),
+        (lambda: D((2, 3), "f32", "bfyx"), "(b, f, y, x)"),
+        (lambda: D((2, 3), "q8"), "expected one of f32"),
+        (lambda: D((2, 3), np.complex64), "unknown element type"),
+        (lambda: D((2, 3.5), "f32"), "sequence of ints"),  # type: ignore[arg-type]
+        (lambda: D(7, "f32"), "sequence of ints"),  # type: ignore[arg-type]
+        (lambda: D((2, 3), "f32", strides=(1,)), "expected one each"),
+        (lambda: D((2, 3), "f32", "ab", strides=(3, 1)), "leave the others out"),
+        (lambda: D((2, 3), "f32", "ab", padding=((0, 0),)), "2 pairs"),
+        (lambda: D((2, 3), "f32", "ab", padding=((0, 0), (0, -1))), "0 or more"),
+        (lambda: D((2, 3), "f32", "any", padding=((0, 0), (0, 1))), "cannot have padding"),
+    ],
+)
+def test_bad_descriptors_are_told(make: object, told: str) -> None:
+    with pytest.raises(cf.InvalidDescriptor) as caught:
+        make()  # type: ignore[operator]
+    assert told in str(caught.value)
+    assert isinstance(caught.value, ValueError)
+
+
+def test_indices_outside_are_refused() -> None:
+    desc = D((2, 3), "f32")
+    for index in ((2, 0), (0, 3), (-1, 0), (0,), (0, 0, 0)):
+        with pytest.raises(IndexError):
+            desc.offset(*index)
+    with pytest.raises(TypeError):
+        desc.offset(0.5, 0)
+    for offset in (-1, 6):
+        with pytest.raises(IndexError):
+            desc.coords(offset)
+
+
+def test_offset_of_arrays_broadcasts() -> None:
+    desc = D((2, 17, 5), "f32", "aBc16b")
+    b = np.arange(17)[:, None]
+    assert (desc.offset(1, b, np.arange(5)) == desc.offsets()[1]).all()
+    with pytest.raises(IndexError):
+        desc.offset(np.array([0, 2]), 0, 0)
+
+
+def test_inner_blocks_of_what_is_no_tag() -> None:
+    desc = D((32, 32, 2, 2), "s8", "is_o32_yx_isv32_swizzled_by_4")
+    with pytest.raises(cf.Unsupported) as caught:
+        _ = desc.inner_blks
+    assert caught.value.code == "NOT_A_TAG"

@@ -1,0 +1,93 @@
+"""The laws of layouts, for every listed format, on sizes that straddle the blocks."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+import pytest
+
+import clformats as cf
+from clformats.formats.digits import Layout
+from tests.support import brute_force_offsets, hurting_dims, random_values
+
+# Many names share one structure; the laws are about structures.
+UNIQUE = list(dict.fromkeys(cf.formats()))
+
+
+def _descs(fmt: cf.Format) -> list[cf.MemoryDesc]:
+    return [cf.MemoryDesc(hurting_dims(fmt, shift), "f32", fmt) for shift in (0, 1)]
+
+
+def test_there_is_something_to_test() -> None:
+    assert len(UNIQUE) > 900
+
+
+def test_bijection() -> None:
+    """Law 1: distinct elements have distinct offsets inside the buffer, and `coords` inverts."""
+    rng = np.random.default_rng(1)
+    for fmt in UNIQUE:
+        for desc in _descs(fmt):
+            flat = desc.offsets().ravel()
+            assert len(np.unique(flat)) == flat.size, desc
+            assert flat.min() >= 0, desc
+            assert flat.max() < desc.nbytes // 4, desc
+            for _ in range(8):
+                index = tuple(int(rng.integers(n)) for n in desc.dims)
+                assert desc.coords(desc.offset(*index)) == index, desc
+
+
+def test_every_offset_is_an_element_or_padding() -> None:
+    """Law 1, the other way: `coords` names each element once, all else is padding."""
+    small = [d for d in (_descs(fmt)[0] for fmt in UNIQUE) if d.nbytes < 8_000]
+    assert len(small) > 100
+    for desc in small[::3]:
+        found = [c for c in map(desc.coords, range(desc.nbytes // 4)) if c is not None]
+        assert len(found) == len(set(found)) == prod(desc.dims), desc
+
+
+def test_one_truth() -> None:
+    """Law 2, without a device: `offset`, `offsets` and the definition of digits agree."""
+    for fmt in UNIQUE:
+        desc = cf.MemoryDesc([min(n, 5) for n in hurting_dims(fmt)][:4] + [
+            min(n, 2) for n in hurting_dims(fmt)[4:]
+        ], "f32", fmt)  # fmt: skip
+        offsets = desc.offsets()
+        for index, offset in brute_force_offsets(desc).items():
+            assert offsets[index] == offset, (desc, index)
+        assert desc.offset(*(n - 1 for n in desc.dims)) == offsets[tuple(n - 1 for n in desc.dims)]
+
+
+def test_round_trip_on_the_host() -> None:
+    """Law 3 and 4: unpack(pack(a)) == a, and the padding is zero."""
+    rng = np.random.default_rng(2)
+    for fmt in UNIQUE:
+        desc = cf.MemoryDesc(hurting_dims(fmt, 2), "s8", fmt)
+        array = random_values(rng, desc.dims, "s8")
+        flat = cf.pack(array, desc)
+        assert flat.nbytes == desc.nbytes
+        assert (cf.unpack(flat, desc) == array).all(), desc
+        flat[desc.offsets()] = 0
+        assert not flat.any(), desc
+
+
+def test_print_and_parse() -> None:
+    """Law 5: what is printed can be pasted back."""
+    for fmt in UNIQUE:
+        for desc in _descs(fmt):
+            assert cf.MemoryDesc.parse(str(desc)) == desc
+
+
+@pytest.mark.parametrize(
+    "digits",
+    [
+        (cf.Digit(0, None, 16), cf.Digit(0, 8, 1)),
+        (cf.Digit(0, None, 1), cf.Digit(0, None, 1)),
+        (cf.Digit(0, 8, 1),),
+        (cf.Digit(1, None, 1),),
+        (),
+    ],
+)
+def test_a_layout_that_is_no_number_system_is_refused(digits: tuple[cf.Digit, ...]) -> None:
+    with pytest.raises(ValueError, match=r"digits|dimension"):
+        Layout(1, digits)

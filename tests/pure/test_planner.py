@@ -1,0 +1,165 @@
+"""Plans, without a device: the shuffle networks, the loops, and which family takes what."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import numpy as np
+import pytest
+
+import clformats as cf
+from clformats.planner import network as net
+from clformats.planner.plan import FAMILIES
+from clformats.planner.problem import Problem, problem
+from tests.support import hurting_dims, random_pair
+
+D = cf.MemoryDesc
+
+
+def _arrangement(lanes: net.Bits, registers: net.Bits) -> list[list[int]]:
+    """Registers of element numbers, where bit k of a number is the tile bit named k."""
+    return [
+        [
+            sum((lane >> j & 1) << int(str(b)) for j, b in enumerate(lanes))
+            + sum((reg >> j & 1) << int(str(b)) for j, b in enumerate(registers))
+            for lane in range(1 << len(lanes))
+        ]
+        for reg in range(1 << len(registers))
+    ]
+
+
+def test_every_network_arranges_the_tile_as_wanted() -> None:
+    rng = random.Random(4)  # noqa: S311  # shapes, not secrets
+    for _ in range(400):
+        width = rng.randint(1, 4)
+        shared = rng.randint(0, width)
+        bits = rng.sample(range(2 * width - shared), 2 * width - shared)
+        load, rest = tuple(bits[:width]), bits[width:]
+        store = tuple(rng.sample([*rng.sample(load, shared), *rest], width))
+        registers = tuple(b for b in store if b not in load)
+        steps, after = net.network(load, registers, store)
+        got = net.apply(steps, _arrangement(load, registers))
+        assert got == _arrangement(store, after)
+        assert len(steps) <= len(registers) + 1
+
+
+@pytest.mark.parametrize(
+    ("src", "dst", "dims", "loops"),
+    [
+        ("bfyx", "b_fs_yx_fsv16", (2, 32, 5, 4), "(4:320,320) (20:1,16) (16:20,1)"),
+        ("bfyx", "bfyx", (2, 3, 4, 5), "(120:1,1)"),
+        ("bfyx", "byxf", (2, 3, 4, 5), "(2:60,60) (20:1,3) (3:20,1)"),
+        ("bfyx", "byxf", (2, 1, 4, 5), "(40:1,1)"),
+        ("aBcd16b", "aBcd32b", (2, 64, 2, 2), "(4:128,128) (4:16,32) (2:64,16) (16:1,1)"),
+    ],
+)
+def test_loops(src: str, dst: str, dims: tuple[int, ...], loops: str) -> None:
+    assert str(problem(D(dims, "f32", src), D(dims, "f32", dst))) == loops
+
+
+def _run(p: Problem) -> dict[int, int | None]:
+    """What the loops of a problem do: destination offset -> source offset, None for a zero."""
+    assert p.nodes is not None
+    moves: dict[int, int | None] = {}
+    for index in itertools.product(*(range(n.size.value) for n in p.nodes)):
+        at = [
+            sum(i * n.unit for i, n in zip(index, p.nodes, strict=True) if n.guard == g)
+            for g in range(len(p.guards))
+        ]
+        if any(a >= g.end.value for a, g in zip(at, p.guards, strict=True)):
+            continue
+        dst = p.dst0 + sum(i * n.dst.value for i, n in zip(index, p.nodes, strict=True))
+        src = p.src0 + sum(i * n.src.value for i, n in zip(index, p.nodes, strict=True))
+        inside = all(g.lo.value <= a < g.hi.value for a, g in zip(at, p.guards, strict=True))
+        assert dst not in moves
+        moves[dst] = src if inside else None
+    return moves
+
+
+def test_the_loops_move_every_element_and_zero_the_padding() -> None:
+    rng = random.Random(5)  # noqa: S311
+    formats: dict[int, list[cf.Format]] = {}
+    for fmt in cf.formats():
+        formats.setdefault(fmt.ndims, []).append(fmt)
+    done = 0
+    while done < 100:
+        dims, a, b = random_pair(rng, formats)
+        src = D(dims, "s8", a)
+        pads = [(rng.choice([0, 0, 2]), rng.choice([0, 1])) for _ in dims]
+        try:
+            dst = D(dims, "s8", b, padding=pads if rng.random() < 0.3 else None)
+        except cf.InvalidDescriptor:
+            continue
+        p = problem(src, dst)
+        if p.nodes is None or max(src.nbytes, dst.nbytes) > 5_000:
+            continue
+        done += 1
+        want: dict[int, int | None] = dict.fromkeys(range(dst.nbytes))
+        want |= dict(
+            zip(dst.offsets().ravel().tolist(), src.offsets().ravel().tolist(), strict=True)
+        )
+        assert _run(p) == want, p
+
+
+def test_each_family_is_chosen_where_it_fits() -> None:
+    def family(src: str, dst: str, dims: tuple[int, ...]) -> str:
+        return cf.make_plan(D(dims, "f32", src), D(dims, "f32", dst)).family
+
+    assert family("bfyx", "bfyx", (2, 3, 4, 5)) == "copy"
+    assert family("bfyx", "b_fs_yx_fsv16", (2, 17, 9, 9)) == "tile"
+    assert family("byxf", "b_fs_yx_fsv16", (2, 17, 9, 9)) == "rows"
+    assert family("aBcd24b", "aBcd16b", (2, 40, 3, 3)) == "generic"
+    assert family("oiyx", "os_iyx_osv16_rotate_180", (17, 3, 3, 3)) == "generic"
+
+
+def test_a_plan_says_why_each_better_family_was_not_taken() -> None:
+    plan = cf.make_plan(D((2, 40, 3, 3), "f32", "aBcd24b"), D((2, 40, 3, 3), "f32", "aBcd16b"))
+    assert [name for name, _ in plan.rejected] == [f.name for f in FAMILIES[:-1]]
+    assert "24" in str(plan)
+    assert "generic" in str(plan)
+
+
+def test_no_listed_pair_is_slow_in_silence() -> None:
+    """Law 6: whatever falls to the generic family says why, and plain <-> listed does not."""
+    for fmt in dict.fromkeys(cf.formats()):
+        dims = tuple(4 * n for n in hurting_dims(fmt))
+        plain = D(dims, "f32")
+        for src, dst in ((plain, D(dims, "f32", fmt)), (D(dims, "f32", fmt), plain)):
+            plan = cf.make_plan(src, dst)
+            nests = all(len(d.dims) == 1 and not d.flip for d in fmt.digits)
+            assert (plan.family != "generic") or not nests, plan
+            assert plan.family == FAMILIES[0].name or plan.rejected
+
+
+def test_a_family_can_be_asked_for_by_name() -> None:
+    src, dst = D((2, 17, 4, 5), "f32", "bfyx"), D((2, 17, 4, 5), "f32", "b_fs_yx_fsv16")
+    assert cf.make_plan(src, dst, family="generic").family == "generic"
+    for name in ("copy", "none such"):
+        with pytest.raises(cf.Unsupported) as caught:
+            cf.make_plan(src, dst, family=name)
+        assert caught.value.code == "FAMILY"
+
+
+def test_what_does_not_fit_together_is_refused() -> None:
+    a = D((2, 3), "f32")
+    with pytest.raises(cf.InvalidDescriptor, match="logical dims"):
+        cf.make_plan(a, D((3, 2), "f32"))
+    with pytest.raises(cf.InvalidDescriptor, match="no layout"):
+        cf.make_plan(a, D((2, 3), "f32", "any"))
+    with pytest.raises(cf.InvalidDescriptor, match="stride of 0"):
+        cf.make_plan(a, D((2, 3), "f32", strides=(0, 1)))
+
+
+def test_offsets_beyond_32_bits_are_noticed() -> None:
+    big = D((2**16, 2**16), "s8")
+    assert cf.make_plan(big, D(big.dims, "s8", "ba")).problem.is_wide
+    small = D((2**10, 2**10), "s8")
+    assert not cf.make_plan(small, D(small.dims, "s8", "ba")).problem.is_wide
+
+
+def test_nothing_to_do() -> None:
+    plan = cf.make_plan(D((2, 0), "f32"), D((2, 0), "f32", "ba"))
+    assert (plan.family, plan.body) == ("none", None)
+    assert "nothing to do" in str(plan)
+    assert np.prod(plan.problem.dst.dims) == 0
