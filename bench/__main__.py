@@ -32,6 +32,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the command; 1 where a case failed, 2 where the arguments are wrong."""
     options = parser().parse_args(arguments)
     try:
+        check_folders(options.json, options.svg)
         old = Report.read(options.compare) if options.compare else None
         report = stored(options) if options.load else measured(options)
     except (OSError, ValueError, cf.Error) as error:
@@ -44,6 +45,13 @@ def main(arguments: list[str] | None = None) -> int:
     if options.svg:
         options.svg.write_text(picture(report), encoding="utf-8")
     return int(any(record.error for record in report.records))
+
+
+def check_folders(*files: Path | None) -> None:
+    """Refuse files that could not be written at the end of a long run."""
+    for file in files:
+        if file and not file.parent.is_dir():
+            raise ValueError(f"the folder of {file} does not exist: make it first")
 
 
 def parser() -> argparse.ArgumentParser:

@@ -8,15 +8,15 @@ from xml.sax.saxutils import escape
 
 from .cases import GROUPS
 from .report import OURS, PEERS, Record, Report
-from .table import number
+from .table import FOOTNOTES, mark, number
 
-WIDTH, LEFT, RIGHT = 980, 220, 790
+WIDTH, LEFT, RIGHT, SPEED, RATIO = 980, 220, 790, 862, 945
 TOP, ROW, GAP = 96, 17, 28
 FULL = 1.25
 """The share at the right end of the axis; what is more is cut there."""
 
 COLOURS = {"bar": "#4c86b8", "goal": "#1d3f5e", "oneDNN": "#d9702b", "torch": "#8a3fa0",
-           "numpy": "#6b6b6b", "copy": "#222222", "grid": "#dddddd"}  # fmt: skip
+           "numpy": "#333333", "copy": "#222222", "grid": "#dddddd"}  # fmt: skip
 
 STYLE = """\
 text { font-family: 'DejaVu Sans', Verdana, sans-serif; font-size: 11px; fill: #222 }
@@ -31,8 +31,8 @@ def picture(report: Report) -> str:
     records = [r for r in report.records if r.share]
     count = len(list(groupby(records, key=lambda r: r.group)))
     bottom = TOP + count * GAP + len(records) * ROW
-    height = bottom + 34
-    parts = [*_head(report), *_axis(bottom), *_groups(records)]
+    height = bottom + 40 + 15 * len(FOOTNOTES)
+    parts = [*_head(report), *_axis(bottom), *_groups(records), *_foot(bottom + 44)]
     body = "\n".join(parts)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" '
@@ -60,8 +60,11 @@ def line(x1: float, y1: float, x2: float, y2: float, colour: str, width: float =
 
 def _head(report: Report) -> Iterator[str]:
     yield text(20, 30, "Reorders as a share of a plain copy of as many bytes", "title")
-    where = f"{report.machine.get('device', '')}, {report.machine.get('platform', '')}"
-    yield text(20, 50, f"{where} - {report.date[:10]}", "small")
+    platform = report.machine.get("platform", "").split(",")[0]
+    where = (
+        f"{report.machine.get('device', '?')} on {platform}, driver {report.machine.get('driver')}"
+    )
+    yield text(20, 50, f"{where}, {report.date[:10]}", "small")
     y, x = 70, 20
     yield f'<rect x="{x}" y="{y - 9}" width="26" height="10" fill="{COLOURS["bar"]}"/>'
     yield text(x + 32, y, "clformats (line: quartiles)")
@@ -72,13 +75,19 @@ def _head(report: Report) -> Iterator[str]:
         yield text(299 + 90 * k, y, peer)
 
 
+def _foot(y: float) -> Iterator[str]:
+    for k, (token, words) in enumerate(FOOTNOTES.items()):
+        yield text(LEFT, y + 15 * k, f"{token}  {words}", "small")
+
+
 def _axis(bottom: float) -> Iterator[str]:
     for tenth in range(0, 13, 2):
         x, whole = _x(tenth / 10), tenth == 10
         colour = COLOURS["copy"] if whole else COLOURS["grid"]
         yield line(x, TOP, x, bottom + 6, colour)
         yield text(x, bottom + 20, "copy" if whole else f"{tenth * 10}%", "small", "middle")
-    yield text(RIGHT + 14, TOP + 4, f"{'GB/s':>6}  {'x oneDNN':>9}", "mono")
+    yield text(SPEED, TOP + 4, "GB/s", "mono", "end")
+    yield text(RATIO, TOP + 4, "x oneDNN", "mono", "end")
 
 
 def _groups(records: list[Record]) -> Iterator[str]:
@@ -102,12 +111,23 @@ def _bar(record: Record, y: float) -> Iterator[str]:
     wanted = goal(record)
     if wanted:
         yield line(_x(wanted), y + 0.5, _x(wanted), y + ROW - 0.5, COLOURS["goal"], 2)
+    yield from _peers(record, share, middle)
+    yield text(SPEED, y + 12, number(record.speed()), "mono", "end")
+    yield text(RATIO, y + 12, number(record.ratio("oneDNN")), "mono", "end")
+    yield text(RATIO + 3, y + 12, mark(record), "mono")
+
+
+def _peers(record: Record, share: float, y: float) -> Iterator[str]:
+    """The peers' marks; arrowheads, side by side, for those beyond the axis."""
+    outside = RIGHT
     for peer in reversed(PEERS):
-        ratio = record.ratio(peer)
-        if ratio:
-            yield sign(peer, _x(share / ratio), middle)
-    words = f"{number(record.speed()):>6}  {number(record.ratio('oneDNN')):>9}"
-    yield text(RIGHT + 14, y + 12, words, "mono").replace("<text", '<text xml:space="preserve"')
+        other = share / (record.ratio(peer) or 1e9)
+        if other > FULL:
+            corners = f"{outside},{y - 4} {outside + 6},{y} {outside},{y + 4}"
+            yield f'<polygon points="{corners}" fill="{COLOURS[peer]}"/>'
+            outside += 7
+        elif peer in record.times:
+            yield sign(peer, _x(other), y)
 
 
 def _whisker(record: Record, share: float, y: float) -> Iterator[str]:
@@ -134,6 +154,8 @@ def sign(peer: str, x: float, y: float) -> str:
             f'<circle cx="{x}" cy="{y}" r="3.5" fill="#ffffff" stroke="{colour}" '
             f'stroke-width="1.8"/>'
         )
-    return line(x - 3, y - 3, x + 3, y + 3, colour, 1.8) + line(
-        x - 3, y + 3, x + 3, y - 3, colour, 1.8
+    cross = f"M{x - 3} {y - 3}l6 6m0 -6l-6 6"
+    return "".join(
+        f'<path d="{cross}" fill="none" stroke="{c}" stroke-width="{w}"/>'
+        for c, w in (("#ffffff", 3.6), (colour, 1.8))
     )

@@ -86,11 +86,14 @@ class Report:
     @classmethod
     def read(cls, path: Path) -> Report:
         """Read what `write` wrote. Raises ValueError where the file is something else."""
-        data = json.loads(path.read_text(encoding="utf-8"))
-        if not isinstance(data, dict) or data.pop("version", None) != VERSION:
-            raise ValueError(f"{path} is no report of version {VERSION} of this benchmark")
-        records = [_record(item) for item in data.pop("records")]
-        return cls(records=records, **data)
+        try:
+            data = json.loads(path.read_text(encoding="utf-8"))
+            if data.pop("version") == VERSION:
+                records = [_record(item) for item in data.pop("records")]
+                return cls(records=records, **data)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"{path} holds no results of this benchmark: {error!r}") from error
+        raise ValueError(f"{path} holds results of another version than {VERSION}: run it again")
 
 
 def _record(item: dict[str, object]) -> Record:

@@ -18,6 +18,9 @@ FOOTNOTES = {
     "b": "oneDNN was given bf16, of the same size, for f16: it has no generated code for f16",
 }
 
+BUSY = 0.7
+"""Programs at work before a run begins, above which it says so."""
+
 _PLACE = "{:<24}{:>7}{:>8} {:<13}{:>5} {:>8}{:>7}{:>7}{:>6}  {}"
 _GROUP = "{:<24}{:>7}{:>21} {:>6} {:>8}{:>7}{:>7}"
 
@@ -142,6 +145,9 @@ def machine(report: Report) -> Iterator[str]:
     """When and where."""
     yield f"{'date':<12}{report.date}"
     yield from (f"{name:<12}{value}" for name, value in report.machine.items())
+    load = float(report.machine.get("load", "0").split(",")[0])
+    if load > BUSY:
+        yield f"THE MACHINE WAS BUSY (load {load}) before the run began: its numbers say little"
 
 
 def comparison(new: Report, old: Report) -> Iterator[str]:
@@ -154,19 +160,33 @@ def comparison(new: Report, old: Report) -> Iterator[str]:
     for record in new.records:
         if record.name in before and record.times:
             yield _compared(record, before[record.name])
-    yield "faster, SLOWER: beyond the quartiles of both runs. Where the share of the copy stayed,"
-    yield "the machine changed rather than the code."
+    yield "faster, SLOWER: speed and share of the copy differ beyond the quartiles of both runs;"
+    yield "machine: the speed does, the share does not."
 
 
 def _compared(new: Record, old: Record) -> str:
     now, then = new.times[OURS], old.times[OURS]
     speeds = "".join(f"{number(r.speed()):>10}" for r in (old, new))
     shares = f"{number(old.share):>11}{number(new.share):>7}"
-    return f"{new.name:<24}{speeds}{then.median / now.median:>8.2f}{shares}  {verdict(now, then)}"
+    ratio = f"{then.median / now.median:>8.2f}"
+    return f"{new.name:<24}{speeds}{ratio}{shares}  {verdict(new, old)}".rstrip()
 
 
-def verdict(now: Times, then: Times) -> str:
-    """Whether two runs differ beyond both spreads."""
-    if now.q3 < then.q1:
-        return "faster"
-    return "SLOWER" if now.q1 > then.q3 else ""
+def verdict(new: Record, old: Record) -> str:
+    """Whether two runs differ beyond both spreads, and whether that is our doing."""
+    now, then = new.times[OURS], old.times[OURS]
+    change = beyond(now, then, 1, 1)
+    own = beyond(now, then, 1 / (new.ceiling or 1), 1 / (old.ceiling or 1))
+    if not change:
+        return ""
+    return ("faster" if change > 0 else "SLOWER") if own == change else "machine"
+
+
+def beyond(now: Times, then: Times, unit: float, old_unit: float) -> int:
+    """1 where it now takes less time than then beyond both spreads, -1 where more, else 0.
+
+    Times are counted in units, such as those of a copy in the same run.
+    """
+    if now.q3 / unit < then.q1 / old_unit:
+        return 1
+    return -1 if now.q1 / unit > then.q3 / old_unit else 0

@@ -8,7 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .desc import MemoryDesc
+from .desc import RUNTIME_DIM, MemoryDesc
 from .dtypes import DTYPES, DType
 from .errors import (
     DeviceError,
@@ -31,6 +31,7 @@ __version__ = "0.1.0.dev0"
 
 __all__ = [
     "DTYPES",
+    "RUNTIME_DIM",
     "DType",
     "DeviceError",
     "Digit",

@@ -10,21 +10,34 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from . import operations
 from .dtypes import DType, as_dtype
-from .errors import InvalidDescriptor, Unsupported
-from .formats.digits import Digit, Layout, Placed, coordinates, offset_expr, place
+from .errors import InvalidDescriptor
+from .formats.digits import RUNTIME, Placed, coordinates, offset_expr, place
 from .formats.expr import Expr, Var
 from .formats.format import Format
-from .formats.names import ABSTRACT, MAX_NDIMS, is_meta
+from .geometry import (
+    Geometry,
+    Padding,
+    by_format,
+    by_strides,
+    check_dims,
+    extents,
+    int_tuple,
+    relaid,
+)
 
-Padding = tuple[tuple[int, int], ...]
+RUNTIME_DIM = RUNTIME
+"""A dimension, or a stride, that is known at execution only (oneDNN's DNNL_RUNTIME_DIM_VAL)."""
+RUNTIME_SIZE = 2**63
+"""`MemoryDesc.nbytes` where the sizes are not known yet (oneDNN's DNNL_RUNTIME_SIZE_VAL)."""
 
 
 class MemoryDesc:
@@ -40,7 +53,7 @@ class MemoryDesc:
     Raises `InvalidDescriptor` and `InvalidFormat`.
     """
 
-    __slots__ = ("_expr", "_key", "dims", "dtype", "format", "offset0", "padded_dims",
+    __slots__ = ("_expr", "_key", "dims", "dtype", "format", "geometry", "offset0", "padded_dims",
                  "padded_offsets", "padding", "placed")  # fmt: skip
 
     _expr: Expr | None
@@ -48,6 +61,7 @@ class MemoryDesc:
     dims: tuple[int, ...]
     dtype: DType
     format: Format
+    geometry: Geometry
     placed: tuple[Placed, ...]
     padded_dims: tuple[int, ...]
     padded_offsets: tuple[int, ...]
@@ -63,43 +77,32 @@ class MemoryDesc:
         strides: Iterable[int] | None = None,
         padding: Iterable[tuple[int, int]] | None = None,
     ) -> None:
-        dims = _check_dims(dims)
+        if strides is not None and (format is not None or padding is not None):
+            raise InvalidDescriptor(
+                f"got strides together with format={format!s}, padding={padding!r}: "
+                f"strides alone say where the elements lie, leave the others out"
+            )
         if strides is not None:
-            if format is not None or padding is not None:
-                raise InvalidDescriptor(
-                    f"got strides together with format={format!s}, padding={padding!r}: "
-                    f"strides alone say where the elements lie, leave the others out"
-                )
-            fmt, placed = _by_strides(dims, _int_tuple("strides", strides))
-            pads: Padding = ((0, 0),) * len(dims)
-            padded = dims
+            geometry = by_strides(dims, strides)
         else:
-            fmt = _format_for(dims, format)
-            pads = _check_padding(padding, fmt, len(dims))
-            padded, placed = _by_format(dims, fmt, pads)
-        self._set(dims, as_dtype(dtype), fmt, placed, padded, pads, 0)
+            geometry = by_format(dims, format, padding)
+        self._set(geometry, as_dtype(dtype))
 
-    def _set(
-        self,
-        dims: tuple[int, ...],
-        dtype: DType,
-        fmt: Format,
-        placed: tuple[Placed, ...],
-        padded: tuple[int, ...],
-        padding: Padding,
-        offset0: int,
-    ) -> None:
+    def _set(self, geometry: Geometry, dtype: DType) -> None:
         set_ = object.__setattr__
-        set_(self, "dims", dims)
+        set_(self, "geometry", geometry)
         set_(self, "dtype", dtype)
-        set_(self, "format", fmt)
-        set_(self, "placed", placed)
-        set_(self, "padded_dims", padded)
-        set_(self, "padding", padding)
-        set_(self, "padded_offsets", tuple(lower for lower, _ in padding))
-        set_(self, "offset0", offset0)
+        for field in ("dims", "format", "placed", "padded_dims", "padding", "offset0"):
+            set_(self, field, getattr(geometry, field))
+        set_(self, "padded_offsets", tuple(lower for lower, _ in geometry.padding))
         set_(self, "_expr", None)
         set_(self, "_key", None)
+
+    def _with(self, geometry: Geometry) -> MemoryDesc:
+        """A descriptor of the same element type."""
+        result = object.__new__(MemoryDesc)
+        result._set(geometry, self.dtype)
+        return result
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"MemoryDesc is immutable: cannot set {name} to {value!r}")
@@ -119,22 +122,17 @@ class MemoryDesc:
     @property
     def strides(self) -> tuple[int, ...]:
         """Per logical dimension the stride of its outermost digit, in elements (oneDNN's)."""
-        result = [0] * self.ndims
-        for p in self.placed:
-            if p.digit.size is None:
-                for d in p.digit.dims:
-                    result[d] = p.stride
-        return tuple(result)
+        return operations.strides_of(self.geometry)
 
     @property
     def inner_blks(self) -> tuple[int, ...]:
         """The block sizes, outermost block first (oneDNN's)."""
-        return tuple(p.size for p in self._blocks())
+        return tuple(size for size, _ in operations.blocks_of(self.geometry))
 
     @property
     def inner_idxs(self) -> tuple[int, ...]:
         """The dimension of each block in `inner_blks`."""
-        return tuple(p.digit.dims[0] for p in self._blocks())
+        return tuple(d for _, d in operations.blocks_of(self.geometry))
 
     @property
     def nbytes(self) -> int:
@@ -145,6 +143,8 @@ class MemoryDesc:
         """
         if self._is_empty:
             return 0
+        if self.has_runtime:
+            return RUNTIME_SIZE
         elements = max(p.size * p.stride if p.size > 1 else 1 for p in self.placed)
         return _bytes(max(elements, 1), self.dtype)
 
@@ -153,6 +153,8 @@ class MemoryDesc:
         """The bytes a buffer must have: up to the last element or padding that is ever touched."""
         if self._is_empty:
             return 0
+        if self.has_runtime:
+            return RUNTIME_SIZE
         last = self.offset0 + sum((p.size - 1) * p.stride for p in self.placed)
         return _bytes(last + 1, self.dtype)
 
@@ -162,18 +164,13 @@ class MemoryDesc:
         return 0 if self._is_empty else prod(self.dims)
 
     @property
+    def has_runtime(self) -> bool:
+        """Whether some size or stride is known at execution only."""
+        return RUNTIME in self.dims or any(RUNTIME in (p.size, p.stride) for p in self.placed)
+
+    @property
     def _is_empty(self) -> bool:
         return self.format_kind != "blocked" or 0 in self.dims or not self.dims
-
-    def _blocks(self) -> tuple[Placed, ...]:
-        layout = self.format.layout
-        if layout is not None and not layout.is_tag:
-            raise Unsupported(
-                "NOT_A_TAG",
-                f"{self.format} is no blocked format in oneDNN's sense and has no inner_blks; "
-                f"its digits are in .placed",
-            )
-        return tuple(p for p in self.placed if p.digit.size is not None)
 
     # --- where elements lie -----------------------------------------------------------------------
 
@@ -233,40 +230,72 @@ class MemoryDesc:
             raise InvalidDescriptor(
                 f"{self} has no layout: choose a concrete format instead of {self.format}"
             )
+        if self.has_runtime:
+            raise InvalidDescriptor(f"{self} has sizes that are known at execution only")
         return self.placed
+
+    # --- operations -------------------------------------------------------------------------------
+
+    def submemory(self, dims: Iterable[int], offsets: Iterable[int]) -> MemoryDesc:
+        """The region of ``dims`` at ``offsets``, in the same buffer: `operations.submemory`."""
+        sizes, starts = int_tuple("dims", dims), int_tuple("offsets", offsets)
+        return self._with(operations.submemory(self.geometry, sizes, starts))
+
+    def reshape(self, dims: Iterable[int]) -> MemoryDesc:
+        """The same elements under other dims, row-major: `operations.reshape`."""
+        return self._with(operations.reshape(self.geometry, check_dims(dims)))
+
+    def permute_axes(self, permutation: Iterable[int]) -> MemoryDesc:
+        """Axis d becomes axis ``permutation[d]``: `operations.permute_axes`."""
+        axes = int_tuple("permutation", permutation)
+        return self._with(operations.permute_axes(self.geometry, axes))
+
+    def legal_crops(self, dim: int) -> dict[int, tuple[int, ...]]:
+        """For each legal offset of a submemory along ``dim`` its legal sizes there."""
+        return operations.legal_crops(self.geometry, dim)
 
     # --- text, equality ---------------------------------------------------------------------------
 
     def __str__(self) -> str:
-        parts = [str(self.dtype), str(self.format), "x".join(map(str, self.dims))]
-        if any(lower or upper for lower, upper in self.padding):
-            parts.append("pad=" + "x".join(f"{lower}+{upper}" for lower, upper in self.padding))
-        elif self.placed and self.placed != place(self.format.structure, self.padded_dims):
-            parts.append("strides=" + "x".join(map(str, self.strides)))
-        return ":".join(parts)
+        dims = "x".join(map(_size_text, self.dims))
+        return ":".join([str(self.dtype), str(self.format), dims, *self._options()])
+
+    def _options(self) -> Iterator[str]:
+        """What dtype, format and dims do not tell, each as ``key=value``."""
+        if any(map(any, self.padding)):
+            yield "pad=" + "x".join(f"{lower}+{upper}" for lower, upper in self.padding)
+        if self.format_kind != "blocked":
+            return
+        layout = self.format.structure
+        if self.padded_dims != layout.padded(extents(self.dims, self.padding)):
+            yield "padded=" + "x".join(map(_size_text, self.padded_dims))
+        natural = {p.digit: p.stride for p in place(layout, self.padded_dims)}
+        if any(p.stride != natural[p.digit] for p in self.placed):
+            strides = self.strides if layout.is_tag else [p.stride for p in self.placed]
+            yield "strides=" + "x".join(map(_size_text, strides))
+        if self.offset0:
+            yield f"offset={self.offset0}"
 
     def __repr__(self) -> str:
         return f"MemoryDesc.parse({str(self)!r})"
 
     @classmethod
     def parse(cls, text: str) -> MemoryDesc:
-        """The descriptor that ``str`` printed: ``"f32:b_fs_yx_fsv16:2x17x5x4"``."""
-        dtype, name, dims, option = (*text.strip().split(":"), "", "", "")[:4]
-        key, _, value = option.partition("=")
+        """The descriptor that ``str`` printed, such as ``"f32:b_fs_yx_fsv16:2x17x5x4"``."""
+        dtype, name, dims, *rest = (*text.strip().split(":"), "", "")
         try:
-            if text.count(":") not in (2, 3) or key not in ("", "strides", "pad"):
+            options = {k: _numbers(v) for k, _, v in (o.partition("=") for o in rest if o)}
+            sizes = _numbers(dims)
+            if text.count(":") < 2 or not options.keys() <= set(_OPTIONS):
                 raise ValueError(text)  # noqa: TRY301  # one message for all that cannot be read
-            sizes = [int(n) for n in dims.split("x")] if dims else []
-            numbers = [int(n) for n in re.split("[x+]", value)] if value else []
         except ValueError:
             raise InvalidDescriptor(
                 f"cannot read the descriptor {text!r}: expected dtype:format:dims such as "
-                f"f32:b_fs_yx_fsv16:2x17x5x4, then perhaps :strides=12x1x3 or :pad=0+0x1+1"
+                f"f32:b_fs_yx_fsv16:2x17x5x4, then perhaps {', '.join(_OPTIONS.values())}"
             ) from None
-        if key == "strides":
-            return cls(sizes, dtype, strides=numbers)
-        pairs = list(zip(numbers[::2], numbers[1::2], strict=False))
-        return cls(sizes, dtype, name, padding=pairs if key == "pad" else None)
+        pads = options.pop("pad", ())
+        base = cls(sizes, dtype, name, padding=_pairs(pads) if pads else None)
+        return base._with(relaid(base.geometry, **options)) if options else base
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -294,100 +323,25 @@ class MemoryDesc:
         return MemoryDesc.parse, (str(self),)
 
 
-# --- construction and its checks ------------------------------------------------------------------
+_OPTIONS = {
+    "pad": "pad=0+0x1+1",
+    "padded": "padded=2x32x3",
+    "strides": "strides=12x1x3",
+    "offset": "offset=48",
+}
 
 
-def _int_tuple(what: str, values: Iterable[int]) -> tuple[int, ...]:
-    try:
-        return tuple(operator.index(n) for n in values)
-    except TypeError:
-        raise InvalidDescriptor(f"{what} must be a sequence of ints, got {values!r}") from None
+def _size_text(n: int) -> str:
+    return "*" if n == RUNTIME else str(n)
 
 
-def _check_dims(dims: Iterable[int]) -> tuple[int, ...]:
-    result = _int_tuple("dims", dims)
-    if len(result) > MAX_NDIMS:
-        raise InvalidDescriptor(
-            f"got {len(result)} dims, at most {MAX_NDIMS} are possible: merge some"
-        )
-    for d, n in enumerate(result):
-        if n < 0:
-            raise InvalidDescriptor(f"dimension {d} is {n} in dims {result}: expected 0 or more")
-    return result
+def _numbers(text: str) -> list[int]:
+    """The numbers of ``"2x17x*"``, ``"0+0x1+1"`` or ``""``; raises ValueError."""
+    return [RUNTIME if n == "*" else int(n) for n in re.split("[x+]", text)] if text else []
 
 
-def _format_for(dims: tuple[int, ...], name: str | Format | None) -> Format:
-    if not dims:
-        return Format("undef")
-    if name is None:
-        name = ABSTRACT[: len(dims)]
-    fmt = Format(name, ndims=len(dims) if is_meta(str(name)) else None)
-    if fmt.kind == "blocked" and fmt.ndims != len(dims):
-        raise InvalidDescriptor(
-            f"got {len(dims)} dims {dims}, but {fmt} has {fmt.ndims}: "
-            f"expected ({', '.join(fmt.dims)}) in this order"
-        )
-    return fmt
-
-
-def _check_padding(padding: Iterable[tuple[int, int]] | None, fmt: Format, ndims: int) -> Padding:
-    if padding is None:
-        return ((0, 0),) * ndims
-    pads = tuple(_int_tuple("padding", pair) for pair in padding)
-    if len(pads) != ndims or any(len(p) != 2 or min(p) < 0 for p in pads):
-        raise InvalidDescriptor(
-            f"padding must be {ndims} pairs (lower, upper) of 0 or more, one for each of "
-            f"({', '.join(fmt.dims)}), got {pads}"
-        )
-    layout = fmt.layout
-    fused = layout and any(len(d.dims) > 1 or d.flip for d in layout.digits)
-    if any(map(any, pads)) and (layout is None or fused):
-        raise InvalidDescriptor(f"{fmt} cannot have padding: expected a format of whole dimensions")
-    return tuple((p[0], p[1]) for p in pads)
-
-
-def _by_format(
-    dims: tuple[int, ...], fmt: Format, padding: Padding
-) -> tuple[tuple[int, ...], tuple[Placed, ...]]:
-    if fmt.layout is None:
-        return dims, ()
-    extents = [lower + n + upper for n, (lower, upper) in zip(dims, padding, strict=True)]
-    padded = fmt.layout.padded(extents)
-    return padded, place(fmt.layout, padded)
-
-
-def _by_strides(
-    dims: tuple[int, ...], strides: tuple[int, ...]
-) -> tuple[Format, tuple[Placed, ...]]:
-    if len(strides) != len(dims):
-        raise InvalidDescriptor(
-            f"got {len(strides)} strides {strides} for {len(dims)} dims {dims}: expected one each"
-        )
-    if not dims:
-        return Format("undef"), ()
-    if 0 not in dims:
-        _check_overlap(dims, strides)
-    order = sorted(range(len(dims)), key=lambda d: (-strides[d], d))
-    digits = [Digit(d, None) for d in order]
-    placed = tuple(
-        Placed(digit, dims[d], strides[d], strides[d] == 1)
-        for digit, d in zip(digits, order, strict=True)
-    )
-    return Format.from_layout(Layout(len(dims), tuple(digits))), placed
-
-
-def _check_overlap(dims: Sequence[int], strides: Sequence[int]) -> None:
-    """OneDNN's rule: from the smallest stride up, each must clear the span of the one before."""
-    least = 1
-    for stride, d in sorted(zip(strides, range(len(dims)), strict=True)):
-        if stride == 0 or dims[d] == 1:
-            continue
-        if stride < least:
-            raise InvalidDescriptor(
-                f"strides {tuple(strides)} of dims {tuple(dims)} make elements overlap: stride "
-                f"{stride} of dimension {d} must be 0 or at least {least}"
-            )
-        least = stride * dims[d]
+def _pairs(numbers: Sequence[int]) -> list[tuple[int, int]]:
+    return list(zip(numbers[::2], numbers[1::2], strict=False))
 
 
 def _bytes(elements: int, dtype: DType) -> int:

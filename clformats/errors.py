@@ -4,7 +4,12 @@ from __future__ import annotations
 
 
 class Error(Exception):
-    """Base of every exception that clformats raises on purpose."""
+    """Base of every exception that clformats raises on purpose.
+
+    ``code`` names the rule that was broken, where docs/refusals.md lists it; else it is empty.
+    """
+
+    code: str = ""
 
 
 class InvalidFormat(Error, ValueError):
@@ -12,7 +17,14 @@ class InvalidFormat(Error, ValueError):
 
 
 class InvalidDescriptor(Error, ValueError):
-    """A memory descriptor that cannot exist, or data that does not fit its descriptor."""
+    """A memory descriptor that cannot exist, or data that does not fit its descriptor.
+
+    ``code`` names the rule that was broken where an operation has several (see docs/refusals.md).
+    """
+
+    def __init__(self, message: str, *, code: str = "") -> None:
+        super().__init__(f"{message} [{code}]" if code else message)
+        self.code = code
 
 
 class Unsupported(Error):

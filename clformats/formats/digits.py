@@ -49,7 +49,19 @@ from math import lcm, prod
 
 from .expr import Const, Expr, total
 
-__all__ = ["Digit", "Layout", "Placed", "coordinates", "offset_expr", "place", "round_up"]
+__all__ = [
+    "RUNTIME",
+    "Digit",
+    "Layout",
+    "Placed",
+    "coordinates",
+    "offset_expr",
+    "place",
+    "round_up",
+]
+
+RUNTIME = -(2**63)
+"""Stands for a size, or a stride that depends on one, which is known at execution only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,9 +185,10 @@ def place(layout: Layout, padded: Sequence[int]) -> tuple[Placed, ...]:
     for digit in reversed(layout.digits):
         size = digit.size
         if size is None:
-            size = -(-prod(padded[d] for d in digit.dims) // digit.step)
+            extents = [padded[d] for d in digit.dims]
+            size = RUNTIME if RUNTIME in extents else -(-prod(extents) // digit.step)
         result.append(Placed(digit, size, stride, fixed))
-        stride *= max(size, 1)
+        stride = RUNTIME if RUNTIME in (size, stride) else stride * max(size, 1)
         fixed = fixed and digit.size is not None
     return tuple(reversed(result))
 
@@ -225,8 +238,8 @@ def coordinates(
 
 
 def round_up(n: int, multiple: int) -> int:
-    """The smallest multiple not below ``n``."""
-    return -(-n // multiple) * multiple
+    """The smallest multiple not below ``n``; what is unknown stays so."""
+    return n if n == RUNTIME else -(-n // multiple) * multiple
 
 
 def _check_chain(dims: tuple[int, ...], chain: tuple[Digit, ...]) -> None:

@@ -67,7 +67,7 @@ class Reorder:
         self._check(dst, self.dst, "destination")
         waits = [*src.to_wait_for(stream, writing=False), *dst.to_wait_for(stream, writing=True)]
         cl = opencl()
-        with named_errors(f"enqueueing {self.src} -> {self.dst}"):
+        with named_errors("enqueueing", self):
             if self._launch is None or self._kernel is None:
                 return Event(cl.enqueue_marker(stream.queue, wait_for=waits or None))
             with self._lock:

@@ -73,7 +73,7 @@ class Memory:
         if not self.nbytes:
             return None
         cl = opencl()
-        with named_errors(f"allocating {self.nbytes} bytes for {self.desc}"):
+        with named_errors(f"allocating {self.nbytes} bytes for", self.desc):
             buffer = cl.Buffer(self.engine.context, cl.mem_flags.READ_WRITE, self.nbytes)
             cl.enqueue_fill_buffer(
                 self.engine.queue, buffer, np.zeros(1, np.uint8), 0, self.nbytes
@@ -178,7 +178,7 @@ class Mapping:
         }[self.mode]
         waits = memory.to_wait_for(None, writing="w" in self.mode)
         shape, dtype = (flat_size(memory.desc),), memory.desc.dtype.raw
-        with named_errors(f"mapping {memory!r}"):
+        with named_errors("mapping", memory):
             array, _ = cl.enqueue_map_buffer(
                 self._queue, memory.buffer, flags, 0, shape, dtype, wait_for=waits
             )
@@ -192,7 +192,7 @@ class Mapping:
     ) -> None:
         try:
             if self._array is not None:
-                with named_errors(f"unmapping {self.memory!r}"):
+                with named_errors("unmapping", self.memory):
                     self._array.base.release(self._queue).wait()  # type: ignore[union-attr]
         finally:
             self._array = None

@@ -32,14 +32,18 @@ def opencl() -> ModuleType:
 
 
 @contextmanager
-def named_errors(doing: str) -> Iterator[None]:
-    """Turn an OpenCL error inside the block into a `DeviceError` that tells its name."""
+def named_errors(doing: str, about: object = "") -> Iterator[None]:
+    """Turn an OpenCL error inside the block into a `DeviceError` that tells its name.
+
+    ``about`` is printed behind ``doing``, and only where there is an error: printing a descriptor
+    costs more than enqueueing a kernel.
+    """
     cl = opencl()
     try:
         yield
     except cl.Error as error:
         name = error_name(error)
-        raise DeviceError(f"{doing} failed: {name} ({error})", name=name) from error
+        raise DeviceError(f"{doing} {about} failed: {name} ({error})", name=name) from error
 
 
 def error_name(error: object) -> str:

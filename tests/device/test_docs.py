@@ -22,6 +22,8 @@ def test_the_readmes_code_runs(engine: cf.Engine) -> None:
 def test_every_refusal_has_a_row() -> None:
     sources = "\n".join(p.read_text() for p in (ROOT / "clformats").rglob("*.py"))
     codes = set(re.findall(r'Unsupported\(\s*"([A-Z0-9_]+)"', sources))
+    codes |= set(re.findall(r'code="([A-Z_]+)"', sources))
+    codes |= set(re.findall(r'_refuse\(\s*"([A-Z_]+)"', sources))
     rows = set(
         re.findall(r"^\| `([A-Z0-9_]+)` \|", (ROOT / "docs/refusals.md").read_text(), re.MULTILINE)
     )

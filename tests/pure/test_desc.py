@@ -354,3 +354,140 @@ def test_inner_blocks_of_what_is_no_tag() -> None:
     with pytest.raises(cf.Unsupported) as caught:
         _ = desc.inner_blks
     assert caught.value.code == "NOT_A_TAG"
+
+
+# --- operations -----------------------------------------------------------------------------------
+
+RT = cf.RUNTIME_DIM
+
+
+def _code(make: object) -> str:
+    with pytest.raises((cf.InvalidDescriptor, cf.Unsupported)) as caught:
+        make()  # type: ignore[operator]
+    return str(caught.value.code)
+
+
+def test_submemory_numbers() -> None:
+    parent = D((2, 32, 3), "f32", "aBc16b")
+    region = parent.submemory((2, 8, 3), (0, 16, 0))
+    assert (region.padded_dims, region.offset0, region.strides) == ((2, 8, 3), 48, (96, 48, 16))
+    assert _code(lambda: parent.submemory((2, 8, 3), (0, 8, 0))) == "NOT_ALIGNED"
+    assert _code(lambda: parent.submemory((2, 24, 3), (0, 0, 0))) == "REGION_SIZE"
+    odd = D((2, 20, 3), "f32", "aBc16b")
+    assert odd.submemory((2, 4, 3), (0, 16, 0)).padded_dims == (2, 16, 3)
+    assert odd.submemory((2, 2, 3), (0, 16, 0)).padded_dims == (2, 2, 3)
+    assert odd.submemory((2, 20, 3), (0, 0, 0)) == odd
+    assert odd.submemory((2, 0, 3), (0, 16, 0)).nbytes == 0
+    assert _code(lambda: odd.submemory((2, 0, 3), (0, 20, 0))) == "NOT_ALIGNED"
+
+
+def test_submemory_of_submemory_and_its_bytes() -> None:
+    parent = D((4, 6), "f32", "ab")
+    inner = parent.submemory((3, 4), (1, 2)).submemory((2, 2), (1, 1))
+    assert inner.offset0 == 15
+    region = parent.submemory((2, 3), (1, 2))
+    assert (region.nbytes, region.span_nbytes) == (48, 68)
+    assert region.offset(1, 2) == parent.offset(2, 4)
+    assert region.coords(region.offset(1, 2)) == (1, 2)
+    assert parent.submemory((0, 3), (4, 0)).offset0 == 24
+    assert _code(lambda: parent.submemory((2, 3), (3, 2))) == "OUT_OF_BOUNDS"
+    assert _code(lambda: parent.submemory((2,), (3, 2))) == "BAD_RANK"
+    assert _code(lambda: D((4, 6), "f32", "any").submemory((4, 7), (0, 0))) == "OUT_OF_BOUNDS"
+    assert _code(lambda: D((4, 6), "f32", "any").submemory((4, 6), (0, 0))) == "NO_LAYOUT"
+    assert _code(lambda: D((1, 9, 4, 4), "f32", "bf8_xy16").submemory((1, 8, 4, 4), (0,) * 4))
+
+
+def test_every_legal_crop_is_legal_and_no_other() -> None:
+    for name, n in (("aB16b", 40), ("aB24b", 50), ("ab", 5), ("aB4b", 8)):
+        desc = D((3, n), "f32", name)
+        legal = desc.legal_crops(1)
+        for at in range(n + 1):
+            for size in range(n - at + 1):
+                if size in legal.get(at, ()):
+                    assert desc.submemory((3, size), (0, at)).dims == (3, size)
+                else:
+                    assert _code(lambda: desc.submemory((3, size), (0, at)))  # noqa: B023
+
+
+@pytest.mark.parametrize(
+    ("name", "dims", "to", "strides"),
+    [
+        ("aBc16b", (2, 20, 3), (2, 1, 20, 3), (96, 60, 48, 16)),
+        ("aBc16b", (2, 20, 3), (2, 20, 1, 3), (96, 48, 48, 16)),
+        ("aBc16b", (2, 20, 3), (2, 20, 3, 1), (96, 48, 16, 16)),
+        ("aBc16b", (2, 32, 4), (2, 32, 2, 2), (128, 64, 32, 16)),
+        ("aBc16b", (2, 1, 4), (2, 1, 1, 4), (64, 4, 64, 16)),
+        ("ba", (6, 4), (2, 3, 4), (3, 1, 6)),
+        ("ba", (2, 12), (2, 3, 4), (1, 8, 2)),
+        ("abc", (1, 1, 1), (), ()),
+    ],
+)
+def test_reshape_numbers(
+    name: str, dims: tuple[int, ...], to: tuple[int, ...], strides: tuple[int, ...]
+) -> None:
+    assert D(dims, "f32", name).reshape(to).strides == strides
+
+
+def test_reshape_of_strides() -> None:
+    def reshaped(dims: tuple[int, ...], strides: tuple[int, ...], to: tuple[int, ...]) -> object:
+        return D(dims, "f32", strides=strides).reshape(to).strides
+
+    assert reshaped((2, 3), (6, 2), (6,)) == (2,)
+    assert reshaped((4, 2), (8, 1), (2, 2, 2)) == (16, 8, 1)
+    assert reshaped((4, 3), (0, 1), (2, 2, 3)) == (0, 0, 1)
+    assert _code(lambda: reshaped((2, 3), (6, 1), (6,))) == "RESHAPE_STRIDES"
+
+
+def test_reshape_refusals() -> None:
+    assert _code(lambda: D((2, 32, 3), "f32", "aBc16b").reshape((2, 2, 16, 3))) == "RESHAPE_BLOCKED"
+    assert _code(lambda: D((2, 1, 4), "f32", "aBc16b").reshape((2, 4))) == "RESHAPE_BLOCKED"
+    assert _code(lambda: D((2, 3, 4), "f32", "acb").reshape((6, 4))) == "RESHAPE_STRIDES"
+    assert _code(lambda: D((2, 3), "f32", "any").reshape((7,))) == "RESHAPE_VOLUME"
+    assert _code(lambda: D((), "f32").reshape((1,))) == "EMPTY"
+    assert _code(lambda: D((2, RT), "f32", "ab").reshape((2, 1))) == "RUNTIME_SIZES"
+    for dims, to in (((2, 0, 4), (0, 8)), ((2, 0, 4), (8, 0)), ((0,), (1,)), ((0, 4), (4,))):
+        assert _code(lambda: D(dims, "f32").reshape(to))  # noqa: B023
+    assert D((2, 0, 4), "f32").reshape((2, 0, 2, 2)).dims == (2, 0, 2, 2)
+    assert D((2, 3), "f32", "any").reshape((6,)).format_kind == "any"
+
+
+def test_reshape_keeps_every_element() -> None:
+    desc = D((6, 4, 5), "f32", "cab")
+    split = desc.reshape((2, 3, 1, 4, 5))
+    assert (split.offsets().ravel() == desc.offsets().ravel()).all()
+
+
+def test_permute_axes() -> None:
+    assert D((2, 3, 4), "f32").permute_axes((1, 2, 0)).dims == (4, 2, 3)
+    desc = D((2, 20, 4), "f32", "aBc16b").permute_axes((1, 0, 2))
+    assert (desc.dims, desc.padded_dims, desc.strides) == ((20, 2, 4), (32, 2, 4), (64, 128, 16))
+    assert (desc.inner_blks, desc.inner_idxs) == ((16,), (0,))
+    for axes in ((0, 0), (-1, 0), (0, 2), (0,)):
+        assert _code(lambda: D((2, 3), "f32").permute_axes(axes)) == "NOT_A_PERMUTATION"  # noqa: B023
+    padded = D((2, 3), "f32", "ab", padding=((1, 0), (0, 2)))
+    moved = padded.permute_axes((1, 0))
+    assert moved.offset(2, 1) == padded.offset(1, 2)
+    swizzled = D((32, 32, 2, 2), "s8", "is_o32_yx_isv32_swizzled_by_4")
+    assert _code(lambda: swizzled.permute_axes((1, 0, 2, 3))) == "NOT_A_TAG"
+
+
+def test_runtime_dims() -> None:
+    desc = D((RT, 17, 3), "f32", "aBc16b")
+    assert (desc.padded_dims, desc.strides) == ((RT, 32, 3), (96, 48, 16))
+    assert D((2, 17, RT), "f32", "aBc16b").strides == (RT, RT, 16)
+    assert D((3, 2, RT), "f32").strides == (RT, RT, 1)  # oneDNN's [0, RT, 1] is an overflow
+    assert D((RT, 3), "f32", strides=(-5, -5)).has_runtime
+    assert desc.nbytes == 2**63
+    assert str(desc) == "f32:aBc16b:*x17x3"
+    assert D.parse(str(desc)) == desc
+    for use in (desc.offsets, lambda: desc.coords(0), lambda: desc.offset(0, 0, 0)):
+        with pytest.raises((cf.InvalidDescriptor, IndexError)):
+            use()
+    assert _code(lambda: desc.submemory((1, 16, 3), (0, 0, 0))) == "RUNTIME_DIMS"
+    assert _code(lambda: desc.permute_axes((0, 2, 1))) == "RUNTIME_SIZES"
+    with pytest.raises(cf.InvalidDescriptor):
+        D((RT, 3), "f32", "any")
+
+
+def test_undef_with_dims_is_the_empty_descriptor() -> None:
+    assert D((2, -3), "f32", "undef") == D((), "s8")

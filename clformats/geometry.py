@@ -1,0 +1,210 @@
+"""The geometry of a tensor: dims, format, and each digit's size and stride. Made and checked here.
+
+A `Geometry` is a descriptor without its element type. There are three ways to one: by format
+(dense, with clDNN's padding perhaps), by strides, and by oneDNN's blocking numbers, which the
+operations on descriptors need.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from .errors import InvalidDescriptor
+from .formats.digits import RUNTIME, Digit, Layout, Placed, place
+from .formats.format import Format
+from .formats.names import ABSTRACT, MAX_NDIMS, is_meta
+
+Padding = tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Geometry:
+    """Where elements lie, in elements; see `clformats.desc.MemoryDesc` for the fields."""
+
+    dims: tuple[int, ...]
+    format: Format
+    placed: tuple[Placed, ...]
+    padded_dims: tuple[int, ...]
+    padding: Padding
+    offset0: int = 0
+
+
+def by_format(
+    dims: Iterable[int],
+    name: str | Format | None = None,
+    padding: Iterable[tuple[int, int]] | None = None,
+) -> Geometry:
+    """Dense, in a format; row-major without one."""
+    if str(name) == "undef":
+        dims = ()  # oneDNN's rule: the empty descriptor, whatever else was given
+    dims = check_dims(dims)
+    fmt = _format_for(dims, name)
+    pads = _check_padding(padding, fmt, len(dims))
+    if fmt.layout is None:
+        if fmt.kind == "any" and RUNTIME in dims:
+            raise InvalidDescriptor(f"format any with unknown dims {dims}: nothing can be chosen")
+        return Geometry(dims, fmt, (), dims, pads)
+    padded = fmt.layout.padded(extents(dims, pads))
+    return Geometry(dims, fmt, place(fmt.layout, padded), padded, pads)
+
+
+def extents(dims: Sequence[int], padding: Padding) -> list[int]:
+    """The dims with their lower and upper padding."""
+    return [n if n == RUNTIME else sum(pad) + n for n, pad in zip(dims, padding, strict=True)]
+
+
+def by_strides(dims: Iterable[int], strides: Iterable[int]) -> Geometry:
+    """Plain, with one stride for each dimension; oneDNN's rule says which are legal."""
+    dims, strides = check_dims(dims), int_tuple("strides", strides)
+    if len(strides) != len(dims):
+        raise InvalidDescriptor(
+            f"got {len(strides)} strides {strides} for {len(dims)} dims {dims}: expected one each"
+        )
+    if 0 not in dims and RUNTIME not in (*dims, *strides):
+        check_overlap(dims, strides)
+    return by_blocking(dims, dims, strides)
+
+
+def by_blocking(
+    dims: Sequence[int],
+    padded: Sequence[int],
+    strides: Sequence[int],
+    blocks: Sequence[tuple[int, int]] = (),
+    offset0: int = 0,
+) -> Geometry:
+    """From oneDNN's numbers: padded dims, outer strides, and the blocks as (size, dimension)."""
+    if not dims:
+        return Geometry((), Format("undef"), (), (), ())
+    ndims = len(dims)
+    step = [1] * ndims
+    inner: list[Digit] = []
+    for size, d in reversed(blocks):
+        inner.insert(0, Digit(d, size, step[d]))
+        step[d] *= size
+    layout = Layout(ndims, (*(Digit(d, None, step[d]) for d in _order(dims, strides)), *inner))
+    dense = {p.digit: p for p in place(layout, padded)}
+    placed = tuple(
+        dense[digit] if digit.size is not None else _placed(digit, dense[digit].size, strides)
+        for digit in layout.digits
+    )
+    pads = ((0, 0),) * ndims
+    return Geometry(tuple(dims), Format.from_layout(layout), placed, tuple(padded), pads, offset0)
+
+
+def _placed(digit: Digit, size: int, strides: Sequence[int]) -> Placed:
+    stride = strides[digit.dims[0]]
+    return Placed(digit, size, stride, fixed_stride=stride == 1)
+
+
+def _order(dims: Sequence[int], strides: Sequence[int]) -> list[int]:
+    """The dimensions from the largest stride down; of equal ones those of size 1 outermost."""
+
+    def rank(d: int) -> tuple[int, bool, int]:
+        known = strides[d] != RUNTIME
+        return -strides[d] if known else -(2**200), dims[d] != 1, d
+
+    return sorted(range(len(dims)), key=rank)
+
+
+def relaid(
+    g: Geometry,
+    padded: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+    offset: Sequence[int] = (0,),
+) -> Geometry:
+    """The same format with other numbers, as a submemory has them.
+
+    ``strides`` has one number for each dimension, or one for each digit where the format is none
+    that oneDNN's notation can say; ``offset`` is one number in a sequence.
+    """
+    layout = g.format.structure
+    padded = tuple(g.padded_dims if padded is None else padded)
+    natural = place(layout, padded)
+    count = len(g.dims) if layout.is_tag else len(natural)
+    if len(padded) != len(g.dims) or len(offset) != 1 or len(strides or [0] * count) != count:
+        raise InvalidDescriptor(
+            f"{g.format} with dims {g.dims} takes {len(g.dims)} padded dims, {count} strides and "
+            f"one offset, got padded={padded}, strides={strides}, offset={offset}"
+        )
+    if strides is None:
+        placed = natural
+    elif layout.is_tag:
+        counts = [-(-p // block) for p, block in zip(padded, layout.blocks, strict=True)]
+        if 0 not in g.dims and RUNTIME not in (*g.dims, *strides):
+            check_overlap(counts, strides, prod(d.size or 1 for d in layout.inner))
+        placed = tuple(
+            p if p.digit.size is not None else _placed(p.digit, p.size, strides) for p in natural
+        )
+    else:
+        placed = tuple(
+            Placed(p.digit, p.size, s, fixed_stride=s == 1)
+            for p, s in zip(natural, strides, strict=True)
+        )
+    return Geometry(g.dims, g.format, placed, padded, g.padding, offset[0])
+
+
+def int_tuple(what: str, values: Iterable[int]) -> tuple[int, ...]:
+    """The values as a tuple of ints, or an `InvalidDescriptor` that names them."""
+    try:
+        return tuple(operator.index(n) for n in values)
+    except TypeError:
+        raise InvalidDescriptor(f"{what} must be a sequence of ints, got {values!r}") from None
+
+
+def check_dims(dims: Iterable[int]) -> tuple[int, ...]:
+    """The dims as a tuple; refuses more than 12, and negative ones other than `RUNTIME`."""
+    result = int_tuple("dims", dims)
+    if len(result) > MAX_NDIMS:
+        raise InvalidDescriptor(
+            f"got {len(result)} dims, at most {MAX_NDIMS} are possible: merge some"
+        )
+    for d, n in enumerate(result):
+        if n < 0 and n != RUNTIME:
+            raise InvalidDescriptor(f"dimension {d} is {n} in dims {result}: expected 0 or more")
+    return result
+
+
+def _format_for(dims: tuple[int, ...], name: str | Format | None) -> Format:
+    if not dims:
+        return Format("undef")
+    if name is None:
+        name = ABSTRACT[: len(dims)]
+    fmt = Format(name, ndims=len(dims) if is_meta(str(name)) else None)
+    if fmt.kind == "blocked" and fmt.ndims != len(dims):
+        raise InvalidDescriptor(
+            f"got {len(dims)} dims {dims}, but {fmt} has {fmt.ndims}: "
+            f"expected ({', '.join(fmt.dims)}) in this order"
+        )
+    return fmt
+
+
+def _check_padding(padding: Iterable[tuple[int, int]] | None, fmt: Format, ndims: int) -> Padding:
+    if padding is None:
+        return ((0, 0),) * ndims
+    pads = tuple(int_tuple("padding", pair) for pair in padding)
+    if len(pads) != ndims or any(len(p) != 2 or min(p) < 0 for p in pads):
+        raise InvalidDescriptor(
+            f"padding must be {ndims} pairs (lower, upper) of 0 or more, one for each of "
+            f"({', '.join(fmt.dims)}), got {pads}"
+        )
+    layout = fmt.layout
+    fused = layout and any(len(d.dims) > 1 or d.flip for d in layout.digits)
+    if any(map(any, pads)) and (layout is None or fused):
+        raise InvalidDescriptor(f"{fmt} cannot have padding: expected a format of whole dimensions")
+    return tuple((p[0], p[1]) for p in pads)
+
+
+def check_overlap(dims: Sequence[int], strides: Sequence[int], least: int = 1) -> None:
+    """From the smallest stride up, each must clear the span of the one before (oneDNN's rule)."""
+    for stride, d in sorted(zip(strides, range(len(dims)), strict=True)):
+        if stride == 0 or dims[d] == 1:
+            continue
+        if stride < least:
+            raise InvalidDescriptor(
+                f"strides {tuple(strides)} of dims {tuple(dims)} make elements overlap: stride "
+                f"{stride} of dimension {d} must be 0 or at least {least}"
+            )
+        least = stride * dims[d]

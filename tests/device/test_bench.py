@@ -1,0 +1,265 @@
+"""`python -m bench`: a quick run of one tiny case, and all that is made of its results."""
+
+from __future__ import annotations
+
+import io
+import json
+import time
+from contextlib import redirect_stdout
+from dataclasses import dataclass, replace
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import numpy as np
+import pytest
+
+import clformats as cf
+from bench.__main__ import main
+from bench.arena import Arena, NotComparableError, WrongResultError
+from bench.cases import CASES, GROUPS, Case
+from bench.contest import contest
+from bench.measure import QUICK, Settings, Slot, Times, race
+from bench.peers import numpy_, onednn
+from bench.peers.views import views
+from bench.picture import picture
+from bench.report import AGAIN, COMMAND, COPY, EMPTY, OURS, Record, Report, summaries
+from bench.table import comparison, groups, mark, row
+
+NAME = "tiny_bfyx_fsv16_f32"
+
+
+@dataclass(frozen=True)
+class Run:
+    """What one run left behind."""
+
+    code: int
+    text: str
+    json: Path
+    svg: Path
+
+
+@pytest.fixture(scope="module")
+def run(engine: cf.Engine, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    folder = tmp_path_factory.mktemp("bench")
+    data, drawn, printed = folder / "run.json", folder / "run.svg", io.StringIO()
+    what = ["--quick", "--why", "--device", engine.device.name, "--cases", f"^{NAME}$"]
+    with redirect_stdout(printed):
+        code = main([*what, "--json", str(data), "--svg", str(drawn)])
+    return Run(code, printed.getvalue(), data, drawn)
+
+
+def made_up(**medians: float) -> Record:
+    """A record with these medians in seconds, and quartiles 10 % around them."""
+    times = {name.replace("_", " "): Times(t, 0.9 * t, 1.1 * t, 9) for name, t in medians.items()}
+    record = Record("a", "f32 data", "src", "dst", 20_000_000, 10_000_000)
+    return replace(record, times=times, onednn="jit:uni")
+
+
+def report(*records: Record) -> Report:
+    return Report("2020-02-29T00:00:00+00:00", {"device": "D & <E>"}, {}, list(records))
+
+
+# --- a run ----------------------------------------------------------------------------------------
+
+
+def test_a_quick_run_prints_case_plan_groups_and_costs(run: Run) -> None:
+    assert run.code == 0, run.text
+    lines = run.text.splitlines()
+    assert [line for line in lines if line.startswith(NAME)]
+    for text in ("family", "loops", "geometric means", "under 1 MB", "second Reorder", "device"):
+        assert text in run.text, text
+
+
+def test_everyone_who_can_takes_part(run: Run, engine: cf.Engine) -> None:
+    (record,) = Report.read(run.json).records
+    assert {OURS, AGAIN, COPY, COMMAND, EMPTY} <= set(record.times)
+    missing = set(record.notes)
+    assert missing <= {"oneDNN", "torch", "numpy"}
+    assert not [reason for reason in record.notes.values() if "differ" in reason]
+    if engine.traits.is_cpu:
+        assert "numpy" in record.times
+        assert ("oneDNN" in record.times) == (onednn.available() is None)
+
+
+def test_json_survives_reading_and_writing(run: Run, tmp_path: Path) -> None:
+    found = Report.read(run.json)
+    found.write(tmp_path / "again.json")
+    assert Report.read(tmp_path / "again.json") == found
+    assert json.loads(run.json.read_text())["records"][0]["name"] == NAME
+
+
+def test_a_stored_run_prints_compares_and_draws(
+    run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    drawn = tmp_path / "again.svg"
+    stored = str(run.json)
+    assert main(["--load", stored, "--compare", stored, "--svg", str(drawn)]) == 0
+    assert "compared with" in capsys.readouterr().out
+    assert drawn.read_text() == run.svg.read_text()
+
+
+def test_the_picture_is_well_formed(run: Run) -> None:
+    root = ET.fromstring(run.svg.read_text())  # noqa: S314  # our own file
+    texts = [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert root.tag.endswith("svg")
+    assert NAME in texts
+
+
+# --- the cases ------------------------------------------------------------------------------------
+
+
+def test_cases_are_many_with_names_of_their_own_and_descriptors() -> None:
+    assert len({case.name for case in CASES}) == len(CASES) >= 40
+    for case in CASES:
+        src, dst = case.descriptors()
+        mb = (src.nbytes + dst.nbytes) / 1e6
+        assert any(group.takes(case.name, case.group, mb) for group in GROUPS), case.name
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        Case("tail", "", (2, 19, 3, 5), "f32:b_fs_yx_fsv16", "f32:byxf"),
+        Case("nested", "", (17, 35, 3, 1), "s8:oiyx", "s8:os_is_yx_osa4_isa8_osv8_isv4"),
+        Case("under", "", (1, 3, 4, 5), "u8:byxf", "f16:b_fs_yx_fsv4"),
+        Case("rounding", "", (2, 19, 3, 5), "f32:bfyx", "s8:b_fs_yx_fsv16"),
+        Case("grouped", "", (17, 1, 2, 3, 3), "f16:goiyx", "f16:gs_oiyx_gsv16"),
+    ],
+    ids=lambda case: str(case.name),
+)
+def test_ours_and_the_peers_do_odd_cases_right(case: Case, engine: cf.Engine) -> None:
+    record = contest(case, engine, replace(QUICK, rounds=1))
+    assert not record.error
+    assert not [reason for reason in record.notes.values() if "differ" in reason]
+    assert record.share
+    assert NAME not in row(record)
+
+
+def test_views_hold_every_element_once() -> None:
+    src = cf.MemoryDesc((3, 19, 2), "f32", "abc")
+    dst = cf.MemoryDesc((3, 19, 2), "f32", "aBc16b")
+    pairs = views(src, dst)
+    assert [one.shape for one, _ in pairs] == [(3, 1, 16, 2), (3, 3, 2)]
+    assert all(one.shape == other.shape for one, other in pairs)
+
+
+def test_blocks_that_do_not_nest_are_not_for_numpy(engine: cf.Engine) -> None:
+    case = Case("", "", (1, 48, 2), "f32:aBc16b", "f32:aBc24b")
+    with pytest.raises(NotComparableError, match="nest"):
+        numpy_.move(Arena(case, engine))
+
+
+def test_a_wrong_result_is_noticed(engine: cf.Engine) -> None:
+    arena = Arena(CASES[-1], engine)
+    with pytest.raises(WrongResultError, match="bytes differ"):
+        arena.check_device(lambda: None)
+
+
+# --- the protocol ---------------------------------------------------------------------------------
+
+
+def test_rounds_run_every_slot_in_changing_order() -> None:
+    ran: list[str] = []
+    slots = [Slot(name, lambda name=name: ran.append(name)) for name in "abc"]  # type: ignore[misc]
+    settings = Settings(rounds=20, warm=0, runs=2)
+    times = race(slots, settings, np.random.default_rng(0))
+    assert {t.count for t in times.values()} == {40}
+    visits = ran[::3]  # one untimed run, two timed
+    rounds = {tuple(visits[k : k + 3]) for k in range(0, 60, 3)}
+    assert all(set(order) == set("abc") for order in rounds)
+    assert len(rounds) > 3
+
+
+def test_a_slow_slot_leaves_after_the_first_rounds() -> None:
+    slots = [Slot("slow", lambda: time.sleep(0.02)), Slot("fast", lambda: None)]
+    settings = Settings(rounds=8, warm=0, runs=1, seconds=0.1)
+    times = race(slots, settings, np.random.default_rng(0))
+    assert times["slow"].count == 3
+    assert times["fast"].count >= times["slow"].count
+
+
+def test_a_slot_that_repeats_is_timed_per_repeat() -> None:
+    slot = Slot("often", lambda: time.sleep(0.02), batch=10)
+    times = race([slot], Settings(rounds=1, warm=0, runs=1), np.random.default_rng(0))
+    assert 0.002 <= times["often"].median < 0.01
+
+
+# --- what is made of times ------------------------------------------------------------------------
+
+
+def test_share_and_ratios_follow_from_the_medians() -> None:
+    record = made_up(
+        clformats=2e-3, clformats_again=2.2e-3, copy_kernel=1e-3, copy=3e-3, oneDNN=6e-3
+    )
+    assert record.speed() == pytest.approx(10)
+    assert record.share == pytest.approx(0.5)
+    assert record.ratio("oneDNN") == pytest.approx(3)
+    assert record.ratio("numpy") is None
+    assert "10%" in row(record)
+    assert "a" in picture(report(record))
+
+
+def test_the_reference_code_of_onednn_is_marked_and_not_in_the_means() -> None:
+    fair = made_up(clformats=2e-3, copy=2e-3, oneDNN=6e-3)
+    slow = replace(fair, onednn="simple:any", times=made_up(clformats=1e-3, oneDNN=1).times)
+    means = {s.group.name: s for s in summaries([fair, slow])}
+    assert mark(slow) == "*"
+    assert means["f32 data"].count == 2
+    assert means["f32 data"].ratios["oneDNN"] == pytest.approx(3)
+    assert means["all of 18 MB and more"].lowest == pytest.approx(3)
+    assert "f32 data" in "\n".join(groups(summaries([fair, slow])))
+
+
+@pytest.mark.parametrize(
+    ("ours", "copy", "verdict"),
+    [(1e-3, 2e-3, "faster"), (4e-3, 2e-3, "SLOWER"), (1e-3, 1e-3, "machine"), (2.1e-3, 2e-3, "")],
+)
+def test_a_comparison_marks_what_is_beyond_both_spreads(
+    ours: float, copy: float, verdict: str
+) -> None:
+    old = report(made_up(clformats=2e-3, copy=2e-3))
+    new = report(made_up(clformats=ours, copy=copy))
+    (line,) = [text for text in comparison(new, old) if text.startswith("a ")]
+    words = {"faster", "SLOWER", "machine"} & set(line.split())
+    assert words == ({verdict} if verdict else set())
+
+
+def test_another_device_is_said_in_a_comparison() -> None:
+    old = report(made_up(clformats=2e-3, copy=2e-3))
+    new = replace(old, machine={"device": "other"})
+    assert "ANOTHER DEVICE" in "\n".join(comparison(new, old))
+
+
+def test_a_failed_case_is_shown_and_fails_the_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    failed = replace(made_up(), error="3 bytes differ")
+    report(failed).write(tmp_path / "failed.json")
+    assert main(["--load", str(tmp_path / "failed.json")]) == 1
+    assert "FAILED: 3 bytes differ" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--cases", "no such case"], "no case matches"),
+        (["--load", __file__], "test_bench.py holds no results"),
+        (["--compare", "absent.json"], "absent.json"),
+        (["--json", "absent/run.json"], "folder of absent/run.json"),
+        (["--device", "no such device"], "no such device"),
+    ],
+)
+def test_what_cannot_be_done_is_said_in_one_line(
+    arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 2
+    message = capsys.readouterr().err
+    assert message.startswith("bench: ")
+    assert words in message
+
+
+@pytest.mark.parametrize("arguments", [["--rounds", "0"], ["--rounds", "x"], ["--cases", "("]])
+def test_bad_options_are_refused(arguments: list[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(arguments)
+    assert stop.value.code == 2
