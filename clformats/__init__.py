@@ -8,6 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from .compare import identify, same_bytes
 from .desc import RUNTIME_DIM, MemoryDesc
 from .dtypes import DTYPES, DType
 from .errors import (
@@ -52,10 +53,12 @@ __all__ = [
     "devices",
     "formats",
     "from_numpy",
+    "identify",
     "index_source",
     "make_plan",
     "pack",
     "reorder",
+    "same_bytes",
     "to_numpy",
     "unpack",
 ]

@@ -98,11 +98,15 @@ class MemoryDesc:
         set_(self, "_expr", None)
         set_(self, "_key", None)
 
-    def _with(self, geometry: Geometry) -> MemoryDesc:
-        """A descriptor of the same element type."""
-        result = object.__new__(MemoryDesc)
-        result._set(geometry, self.dtype)
+    @classmethod
+    def of(cls, geometry: Geometry, dtype: object) -> MemoryDesc:
+        """The descriptor of a geometry."""
+        result = object.__new__(cls)
+        result._set(geometry, as_dtype(dtype))
         return result
+
+    def _with(self, geometry: Geometry) -> MemoryDesc:
+        return MemoryDesc.of(geometry, self.dtype)
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"MemoryDesc is immutable: cannot set {name} to {value!r}")

@@ -84,7 +84,8 @@ def by_blocking(
     for size, d in reversed(blocks):
         inner.insert(0, Digit(d, size, step[d]))
         step[d] *= size
-    layout = Layout(ndims, (*(Digit(d, None, step[d]) for d in _order(dims, strides)), *inner))
+    counts = [-(-n // s) for n, s in zip(padded, step, strict=True)]
+    layout = Layout(ndims, (*(Digit(d, None, step[d]) for d in _order(counts, strides)), *inner))
     dense = {p.digit: p for p in place(layout, padded)}
     placed = tuple(
         dense[digit] if digit.size is not None else _placed(digit, dense[digit].size, strides)
@@ -99,14 +100,14 @@ def _placed(digit: Digit, size: int, strides: Sequence[int]) -> Placed:
     return Placed(digit, size, stride, fixed_stride=stride == 1)
 
 
-def _order(dims: Sequence[int], strides: Sequence[int]) -> list[int]:
-    """The dimensions from the largest stride down; of equal ones those of size 1 outermost."""
+def _order(counts: Sequence[int], strides: Sequence[int]) -> list[int]:
+    """The dimensions from the largest stride down; of equal ones those of one step innermost."""
 
     def rank(d: int) -> tuple[int, bool, int]:
         known = strides[d] != RUNTIME
-        return -strides[d] if known else -(2**200), dims[d] != 1, d
+        return -strides[d] if known else -(2**200), counts[d] == 1, d
 
-    return sorted(range(len(dims)), key=rank)
+    return sorted(range(len(counts)), key=rank)
 
 
 def relaid(
