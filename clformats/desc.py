@@ -238,6 +238,18 @@ class MemoryDesc:
             raise InvalidDescriptor(f"{self} has sizes that are known at execution only")
         return self.placed
 
+    def overlaps(self, other: MemoryDesc) -> bool:
+        """Whether the two may share bytes of one buffer: their spans do.
+
+        Regions of one tensor interleave, so for two of the same strides the elements are compared.
+        """
+        spans = [(d.offset0 * d.dtype.bits // 8, d.span_nbytes) for d in (self, other)]
+        if not (spans[0][0] < spans[1][1] and spans[1][0] < spans[0][1]):
+            return False
+        if self.dtype != other.dtype or max(self.nelems, other.nelems) > 1 << 22:
+            return True
+        return bool(np.intersect1d(self.offsets(), other.offsets()).size)
+
     # --- operations -------------------------------------------------------------------------------
 
     def submemory(self, dims: Iterable[int], offsets: Iterable[int]) -> MemoryDesc:

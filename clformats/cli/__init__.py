@@ -11,7 +11,7 @@ from importlib import import_module
 from .. import __version__
 from ..errors import Error
 
-COMMANDS = ("list", "explain", "offset", "draw", "doctor", "demo")
+COMMANDS = ("list", "explain", "offset", "draw", "convert", "doctor", "demo")
 
 
 def parser() -> argparse.ArgumentParser:

@@ -13,8 +13,7 @@ from ..desc import MemoryDesc
 from ..errors import InvalidDescriptor, InvalidFormat
 from ..formats import Format
 from ..formats.names import is_meta
-
-_VERBOSE = re.compile(r"(?:\w*?_?(?P<dtype>[a-z]+\d+(?:_e\dm\d)?):\w*:)?blocked:(?P<tag>\w+)[:\w]*")
+from ..notations import verbose
 
 
 def add_target(parser: argparse.ArgumentParser) -> None:
@@ -50,10 +49,12 @@ def target(args: argparse.Namespace) -> tuple[Format, MemoryDesc | None]:
                 f"leave --shape, --ndims and --dtype out"
             )
         return desc.format, desc
-    name, dtype = _name_and_dtype(args)
+    log = verbose.read(args.name)
+    if log is not None:
+        return _logged(log, args)
     dims = None if args.shape is None else numbers(args.shape, "shape")
-    fmt = _format(name, dims, args.ndims)
-    return fmt, None if dims is None else MemoryDesc(dims, dtype, fmt)
+    fmt = named_format(args.name, dims, args.ndims)
+    return fmt, None if dims is None else MemoryDesc(dims, args.dtype or "f32", fmt)
 
 
 def sized_target(args: argparse.Namespace) -> MemoryDesc:
@@ -68,15 +69,19 @@ def sized_target(args: argparse.Namespace) -> MemoryDesc:
     return desc
 
 
-def _name_and_dtype(args: argparse.Namespace) -> tuple[str, str]:
-    """The format's name, out of oneDNN's verbose text if it is that."""
-    verbose = _VERBOSE.fullmatch(args.name)
-    if verbose:
-        return verbose["tag"], args.dtype or verbose["dtype"] or "f32"
-    return args.name, args.dtype or "f32"
+def _logged(log: verbose.LogText, args: argparse.Namespace) -> tuple[Format, MemoryDesc | None]:
+    """What a text of oneDNN's log says, with the sizes in it or in --shape."""
+    if log.dims and args.shape is not None:
+        raise InvalidDescriptor(f"{args.name} already tells the sizes: leave --shape out")
+    fmt = log.format
+    if args.shape is None and not log.dims:
+        return fmt, None
+    shape = () if args.shape is None else numbers(args.shape, "shape")
+    return fmt, log.desc("x".join(map(str, shape)), args.dtype or "")
 
 
-def _format(name: str, dims: tuple[int, ...] | None, ndims: str | None) -> Format:
+def named_format(name: str, dims: tuple[int, ...] | None, ndims: str | None) -> Format:
+    """The format of a name; a meta tag takes its rank from the shape or from --ndims."""
     rank = None if ndims is None else numbers(ndims, "number of dimensions")[0]
     if dims is not None and rank not in (None, len(dims)):
         raise InvalidDescriptor(f"got --ndims {rank} and a shape of {len(dims)} sizes")
