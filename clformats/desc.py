@@ -200,9 +200,12 @@ class MemoryDesc:
                 f"got {len(index)} indices for {self.ndims} dimensions "
                 f"({', '.join(self.format.dims)})"
             )
+        self._concrete()
+        # Arrays count in int64; where that is too narrow, in Python's ints.
+        kind = np.int64 if self.span_nbytes < 2**62 else object
         env: dict[str, Any] = {}
         for d, (value, n) in enumerate(zip(index, self.dims, strict=True)):
-            env[f"i{d}"] = i = value if isinstance(value, np.ndarray) else operator.index(value)
+            env[f"i{d}"] = i = _index(value, kind)
             if np.any(i < 0) or np.any(i >= n):
                 raise IndexError(f"index {i} of dimension {d} is outside 0..{n - 1} in {self}")
         return self.expr.evaluate(env)
@@ -266,7 +269,7 @@ class MemoryDesc:
         axes = int_tuple("permutation", permutation)
         return self._with(operations.permute_axes(self.geometry, axes))
 
-    def legal_crops(self, dim: int) -> dict[int, tuple[int, ...]]:
+    def legal_crops(self, dim: int) -> dict[int, Sequence[int]]:
         """For each legal offset of a submemory along ``dim`` its legal sizes there."""
         return operations.legal_crops(self.geometry, dim)
 
@@ -300,9 +303,11 @@ class MemoryDesc:
         """The descriptor that ``str`` printed, such as ``"f32:b_fs_yx_fsv16:2x17x5x4"``."""
         dtype, name, dims, *rest = (*text.strip().split(":"), "", "")
         try:
-            options = {k: _numbers(v) for k, _, v in (o.partition("=") for o in rest if o)}
-            sizes = _numbers(dims)
-            if text.count(":") < 2 or not options.keys() <= set(_OPTIONS):
+            pairs = [o.partition("=") for o in rest if o]
+            options = {k: _numbers(v) for k, _, v in pairs}
+            sizes = _numbers(dims) if "+" not in dims else _numbers("?")
+            repeated = len(options) != len(pairs)
+            if text.count(":") < 2 or repeated or not options.keys() <= set(_OPTIONS):
                 raise ValueError(text)  # noqa: TRY301  # one message for all that cannot be read
         except ValueError:
             raise InvalidDescriptor(
@@ -347,12 +352,24 @@ _OPTIONS = {
 }
 
 
+def _index(value: Any, kind: type) -> Any:
+    """An int, or an array of ``kind``; TypeError for what is no integer."""
+    if not isinstance(value, np.ndarray | list | tuple):
+        return operator.index(value)
+    array = np.asarray(value)
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"indices are integers, got an array of {array.dtype}")
+    return array.astype(kind)
+
+
 def _size_text(n: int) -> str:
     return "*" if n == RUNTIME else str(n)
 
 
 def _numbers(text: str) -> list[int]:
     """The numbers of ``"2x17x*"``, ``"0+0x1+1"`` or ``""``; raises ValueError."""
+    if not re.fullmatch(r"(?:(?:-?[0-9]+|\*)(?:[x+](?:-?[0-9]+|\*))*)?", text):
+        raise ValueError(text)
     return [RUNTIME if n == "*" else int(n) for n in re.split("[x+]", text)] if text else []
 
 

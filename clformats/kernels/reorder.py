@@ -12,7 +12,8 @@ from ..desc import RUNTIME_DIM, MemoryDesc
 from ..errors import DeviceError, InvalidDescriptor, Unsupported
 from ..planner import Plan, make_plan
 from ..runtime import Engine, Event, Memory, Stream
-from ..runtime.opencl import named_errors, opencl
+from ..runtime.engine import default_engine
+from ..runtime.opencl import expect, named_errors, opencl
 from . import launch
 from .source import Launch
 
@@ -47,7 +48,10 @@ class Reorder:
         *,
         family: str | None = None,
     ) -> None:
-        self.engine = engine or Engine()
+        expect(src, MemoryDesc, "src")
+        expect(dst, MemoryDesc, "dst")
+        expect(engine, Engine | None, "engine")
+        self.engine = engine or default_engine()
         self.src, self.dst = src, dst
         self._family = family
         self._lock = threading.Lock()
@@ -82,19 +86,22 @@ class Reorder:
         `MappedError` where one is mapped, `DeviceError` where one has no buffer or belongs to
         another context, or OpenCL refuses.
         """
-        self._check(src, self.src, "source")
-        self._check(dst, self.dst, "destination")
-        _check_places(stream, src, dst)
-        with self._lock:
+        expect(stream, Stream, "stream")
+        expect(src, Memory, "src")
+        expect(dst, Memory, "dst")
+        # Always in one order, so that no two threads wait for each other.
+        first, second = sorted((src.usage, dst.usage), key=id)
+        with self._lock, first.lock, second.lock:
+            self._check(src, self.src, "source")
+            self._check(dst, self.dst, "destination")
+            _check_places(self.engine, stream, src, dst)
             ready = self._ready_for(src.desc, dst.desc)
-            waits = [
-                *src.to_wait_for(stream, writing=False),
-                *dst.to_wait_for(stream, writing=True),
-            ]
+            waits = src.usage.to_wait_for(stream.order_key, writing=False)
+            waits += dst.usage.to_wait_for(stream.order_key, writing=True)
             with named_errors("enqueueing", self):
                 event = ready.enqueue(stream, src, dst, waits)
-            src.used(stream, event, writing=False)
-            dst.used(stream, event, writing=True)
+            src.usage.used(stream.order_key, event, writing=False)
+            dst.usage.used(stream.order_key, event, writing=True)
         return Event(event)
 
     def _ready_for(self, src: MemoryDesc, dst: MemoryDesc) -> _Ready:
@@ -161,14 +168,18 @@ def _fits(desc: MemoryDesc, pattern: MemoryDesc) -> bool:
     )
 
 
-def _check_places(stream: Stream, src: Memory, dst: Memory) -> None:
-    """All three in one context; the memories not in one buffer, unless as regions side by side."""
-    context = stream.queue.context
+def _check_places(engine: Engine, stream: Stream, src: Memory, dst: Memory) -> None:
+    """All in one context; the memories not in one buffer, unless as regions side by side."""
+    if stream.queue.context != engine.context:
+        raise DeviceError(
+            "the stream belongs to another OpenCL context than the reorder: make both from one "
+            "engine"
+        )
     for memory in (src, dst):
-        if memory.buffer is not None and memory.engine.context != context:
+        if memory.buffer is not None and memory.engine.context != engine.context:
             raise DeviceError(
-                f"{memory!r} belongs to another OpenCL context than the stream: make both from one "
-                f"engine"
+                f"{memory!r} belongs to another OpenCL context than the reorder: make both from "
+                f"one engine"
             )
     same = src.buffer is not None and src.buffer == dst.buffer
     if same and src.desc.overlaps(dst.desc):
@@ -189,13 +200,14 @@ def reorder(
 ) -> Memory:  # fmt: skip
     """A new memory object with the elements of ``memory`` in another format and element type.
 
-    What is not given stays as it is. With ``stream`` the reorder is enqueued there and may still be
+    What is not given stays as it is; the result is dense and has no padding around it, whatever
+    ``memory`` has. With ``stream`` the reorder is enqueued there and may still be
     running; without, it is done when the call returns.
     """
     src = memory.desc
     dst = MemoryDesc(src.dims, dtype or src.dtype, format or src.format)  # type: ignore[arg-type]
     result = Memory(dst, memory.engine)
-    own = stream or Stream(memory.engine)
+    own = stream or Stream(memory.engine, queue=memory.engine.queue)
     event = Reorder(src, dst, memory.engine)(own, memory, result)
     if stream is None:
         event.wait()

@@ -5,6 +5,7 @@ Grammar (``md2fmt_str`` in oneDNN's src/common; the versions differ, each of the
     f32:p:blocked:aBcd16b:f0                dtype : flags : kind : tag : extra     version 1, 2
     src_f32:p:blocked:aBcd16b::f0           argument _ dtype : ... : tag : strides : extra
     src:f32:ap:blocked:aBcd16b:strides:f0   argument : dtype : ...                 version 3
+    dst_f32::any                            what has no layout may end with its kind
 
 flags: ``a`` asked for as any, ``p`` padded, ``o`` padded offsets, ``0`` an offset. The strides
 are there where the tensor has gaps (``640x20x4x1``). Extra is ``f0`` unless compensation values lie
@@ -28,7 +29,7 @@ from .shared import need, no_format
 _KINDS = "blocked|any|undef|wino|rnn_packed|opaque|sparse|cublaslt_blocked"
 _TEXT = re.compile(
     r"(?:(?:\w+:)?(?:\w*?_)?(?P<dtype>undef|[a-z]+\d+(?:_e\dm\d)?):(?P<flags>[apo0]*):)?"
-    rf"(?P<kind>{_KINDS}):(?P<tag>\w*)(?::(?P<strides>[\dx*]*))?(?::(?P<extra>f[^ ,]*?))?:*"
+    rf"(?P<kind>{_KINDS})(?::(?P<tag>\w*)|(?<=:any)|(?<=:undef))(?::(?P<strides>[\dx*]*))?(?::(?P<extra>f[^ ,]*?))?:*"
     r"(?:[ ,]+(?P<dims>[\d*]+(?:x[\d*]+)*))?"
 )
 

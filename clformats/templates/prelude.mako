@@ -51,7 +51,7 @@ ${rounding(types.rounds, types.rounded_from, width)}\
 
 // Some compilers take vload and vstore apart into short pieces; a plain access through a vector type
 // that promises no more than the element's alignment stays one instruction.
-#if defined(__clang__) && !defined(__NV_CL_C_VERSION)
+#if defined(__clang__) && !defined(__NV_CL_C_VERSION) && !defined(CLFORMATS_PORTABLE)
 % for width in vectors:
 % for name in sorted(set(plain.values())):
 typedef ${name}${width} any_${name}${width} __attribute__((aligned(sizeof(${name}))));
@@ -75,7 +75,7 @@ typedef ${name}${width} any_${name}${width} __attribute__((aligned(sizeof(${name
 #endif
 % endif
 % if streams:
-#if defined(__has_builtin)
+#if defined(__has_builtin) && !defined(CLFORMATS_PORTABLE)
 #if __has_builtin(__builtin_nontemporal_store)
 #define STORE_STREAM(value, pointer) __builtin_nontemporal_store(value, pointer)
 #endif

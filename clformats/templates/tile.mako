@@ -106,7 +106,7 @@ ${indent(text, "    ")}\
 // ${title}
 ${prelude(types, wide, widths, streams)}\
 % if prefetches:
-#if defined(__has_builtin)
+#if defined(__has_builtin) && !defined(CLFORMATS_PORTABLE)
 #if __has_builtin(__builtin_prefetch)
 #define PREFETCH(pointer) __builtin_prefetch((const void *)(uintptr_t)(pointer))
 #endif
@@ -116,7 +116,7 @@ ${prelude(types, wide, widths, streams)}\
 #endif
 % endif
 % if patterns:
-#if defined(__has_builtin)
+#if defined(__has_builtin) && !defined(CLFORMATS_PORTABLE)
 #if __has_builtin(__builtin_shufflevector)
 #define HAS_SHUFFLE
 #endif
