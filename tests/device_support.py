@@ -22,13 +22,22 @@ def memory_of(flat: Any, desc: cf.MemoryDesc, engine: cf.Engine) -> cf.Memory:
 
 
 def guarded(desc: cf.MemoryDesc, engine: cf.Engine) -> cf.Memory:
-    """A memory object full of 0xA5, with a canary behind it in the same buffer."""
+    """A memory object full of 0xA5, with a canary behind it in the same buffer.
+
+    With a descriptor from `moved` there is one in front as well.
+    """
     import pyopencl as cl
 
     nbytes = cf.host.flat_size(desc) * desc.dtype.nbytes + CANARY
     buffer = cl.Buffer(engine.context, cl.mem_flags.READ_WRITE, nbytes)
     cl.enqueue_fill_buffer(engine.queue, buffer, np.uint8(0xA5), 0, nbytes).wait()
     return cf.Memory(desc, engine, buffer=buffer)
+
+
+def moved(desc: cf.MemoryDesc, front: int) -> cf.MemoryDesc:
+    """The descriptor ``front`` elements further on in its buffer."""
+    geometry = replace(desc.geometry, offset0=desc.geometry.offset0 + front)
+    return cf.MemoryDesc.of(geometry, desc.dtype)
 
 
 def raw_bytes(memory: cf.Memory) -> Any:
@@ -54,10 +63,22 @@ def expected(array: Any, src: cf.MemoryDesc, dst: cf.MemoryDesc) -> Any:
 def _owned(desc: cf.MemoryDesc) -> Any:
     """The offsets that belong to a descriptor: its elements and its padding, not the gaps."""
     if any(len(p.digit.dims) > 1 for p in desc.placed):
-        return slice(None)  # dense: what lies behind the end of a fused index is padding too
+        # Dense: what lies behind the end of a fused index is padding too.
+        return slice(desc.offset0, None)
     unpadded = tuple((0, 0) for _ in desc.dims)
     whole = replace(desc.geometry, dims=desc.padded_dims, padding=unpadded)
     return cf.MemoryDesc.of(whole, desc.dtype).offsets()
+
+
+def check_bytes(target: cf.Memory, want: Any, why: object = "") -> None:
+    """Every byte of the buffer, canaries too; the error tells the first that differ."""
+    got = raw_bytes(target)
+    if not same_bytes(got, want):
+        wrong = np.flatnonzero(got != want)
+        raise AssertionError(
+            f"{wrong.size} bytes differ, the first at {wrong[:8]}: got {got[wrong[:8]]}, "
+            f"expected {want[wrong[:8]]}\n{why}"
+        )
 
 
 def check_reorder(
@@ -68,8 +89,14 @@ def check_reorder(
     seed: int = 0,
     array: Any = None,
     family: str | None = None,
+    front: int = 0,
 ) -> cf.Reorder:
-    """Reorder random values under garbage padding and compare every byte; returns the reorder."""
+    """Reorder random values under garbage padding and compare every byte; returns the reorder.
+
+    ``front`` elements of canary lie before the destination, and as many of garbage before the
+    source; behind the destination there is always a canary.
+    """
+    src, dst = moved(src, front), moved(dst, front)
     rng = np.random.default_rng(seed)
     engine = stream.engine
     if array is None:
@@ -78,14 +105,9 @@ def check_reorder(
     target = guarded(dst, engine)
     reorder = cf.Reorder(src, dst, engine, family=family)
     reorder(stream, source, target).wait()
-    got, want = raw_bytes(target), expected(array, src, dst)
-    if not same_bytes(got, want):
-        wrong = np.flatnonzero(got != want)
-        raise AssertionError(
-            f"{wrong.size} bytes differ, the first at {wrong[:8]}: got {got[wrong[:8]]}, "
-            f"expected {want[wrong[:8]]}\n{reorder.plan}\nseed {seed}"
-        )
+    check_bytes(target, expected(array, src, dst), f"{reorder.plan}\nseed {seed}")
     return reorder
 
 
-__all__ = ["check_reorder", "garbage", "guarded", "memory_of", "raw_bytes"]
+__all__ = ["check_bytes", "check_reorder", "expected", "garbage", "guarded", "memory_of", "moved",
+           "raw_bytes"]  # fmt: skip

@@ -390,6 +390,9 @@ def test_xla_tiles_that_no_format_has(text: str) -> None:
         ("blocked:acdb", "acdb"),
         ("src:f32::any:any::f0", "any"),
         ("f32::any::f0", "any"),
+        ("dst_f32::any", "any"),
+        ("dst:f32::any", "any"),
+        ("f32::undef", "undef"),
         ("undef::undef:::", "undef"),
     ],
 )

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import clformats as cf
+from clformats.kernels import launch
 from clformats.planner import network as net
 from clformats.planner.plan import FAMILIES
 from clformats.planner.problem import Problem, problem
@@ -149,6 +150,31 @@ def test_what_does_not_fit_together_is_refused() -> None:
         cf.make_plan(a, D((2, 3), "f32", "any"))
     with pytest.raises(cf.InvalidDescriptor, match="stride of 0"):
         cf.make_plan(a, D((2, 3), "f32", strides=(0, 1)))
+
+
+@pytest.mark.parametrize(
+    ("src", "dst", "most"),
+    [
+        ("f32:bfyx", "f32:b_fs_yx_fsv16", 4),
+        ("u8:b_fs_yx_fsv16", "f16:bfyx", 6),
+        ("f32:bfyx", "s8:byxf", 6),
+        ("u8:byxf", "f32:b_fs_yx_fsv16", 2),
+        ("f16:bfyx", "f16:bfyx", 2),
+        ("s32:aBcd24b", "s32:aBcd16b", 2),
+    ],
+)
+def test_many_shapes_need_few_programs(src: str, dst: str, most: int) -> None:
+    """Law 7 on a hundred shapes: a program for each order of the loops, none for each size."""
+    rng = random.Random(6)  # noqa: S311
+    sources = set()
+    for _ in range(100):
+        sizes = rng.randrange(2, 9), 16 * rng.randrange(2, 9) + 3, *rng.choices(range(2, 40), k=2)
+        dims = "x".join(map(str, sizes))
+        plan = cf.make_plan(D.parse(f"{src}:{dims}"), D.parse(f"{dst}:{dims}"))
+        launched = launch(plan)
+        assert launched is not None
+        sources.add(launched.source)
+    assert len(sources) <= most
 
 
 def test_offsets_beyond_32_bits_are_noticed() -> None:

@@ -1,0 +1,13 @@
+"""On the device, every listed structure: plain to the format and back, to the byte."""
+
+from __future__ import annotations
+
+import pytest
+
+import clformats as cf
+from tests.device.test_reorder import STRUCTURES, check_both_ways
+
+
+@pytest.mark.parametrize("fmt", STRUCTURES, ids=str)
+def test_both_ways(fmt: cf.Format, stream: cf.Stream) -> None:
+    check_both_ways(fmt, stream)
