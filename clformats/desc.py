@@ -120,8 +120,13 @@ class MemoryDesc:
 
     @property
     def format_kind(self) -> str:
-        """``"blocked"``, ``"any"`` or ``"undef"``."""
+        """``"blocked"``, ``"wino"``, ``"image"``, ``"any"`` or ``"undef"``."""
         return self.format.kind
+
+    @property
+    def has_layout(self) -> bool:
+        """Whether it says where elements lie; ``any`` and ``undef`` do not."""
+        return self.format.layout is not None
 
     @property
     def strides(self) -> tuple[int, ...]:
@@ -174,7 +179,7 @@ class MemoryDesc:
 
     @property
     def _is_empty(self) -> bool:
-        return self.format_kind != "blocked" or 0 in self.dims or not self.dims
+        return not self.has_layout or 0 in self.dims or not self.dims
 
     # --- where elements lie -----------------------------------------------------------------------
 
@@ -230,7 +235,7 @@ class MemoryDesc:
         return index if inside else None
 
     def _concrete(self) -> tuple[Placed, ...]:
-        if self.format_kind != "blocked":
+        if not self.has_layout:
             raise InvalidDescriptor(
                 f"{self} has no layout: choose a concrete format instead of {self.format}"
             )
@@ -268,7 +273,7 @@ class MemoryDesc:
         """What dtype, format and dims do not tell, each as ``key=value``."""
         if any(map(any, self.padding)):
             yield "pad=" + "x".join(f"{lower}+{upper}" for lower, upper in self.padding)
-        if self.format_kind != "blocked":
+        if not self.has_layout:
             return
         layout = self.format.structure
         if self.padded_dims != layout.padded(extents(self.dims, self.padding)):

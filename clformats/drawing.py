@@ -92,7 +92,7 @@ def picture(
     Of what is too much the first ones are shown and the last. Cells tell coordinates, or the
     elements of ``values``, the physical ones in memory order.
     """
-    if desc.format_kind != "blocked":
+    if not desc.has_layout:
         raise InvalidDescriptor(f"{desc} has no layout to draw: choose a concrete format")
     fold = _fold(desc, widest)
     artist = _Artist(desc, fold, widest, values)

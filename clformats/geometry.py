@@ -174,7 +174,7 @@ def _format_for(dims: tuple[int, ...], name: str | Format | None) -> Format:
     if name is None:
         name = ABSTRACT[: len(dims)]
     fmt = Format(name, ndims=len(dims) if is_meta(str(name)) else None)
-    if fmt.kind == "blocked" and fmt.ndims != len(dims):
+    if fmt.layout is not None and fmt.ndims != len(dims):
         raise InvalidDescriptor(
             f"got {len(dims)} dims {dims}, but {fmt} has {fmt.ndims}: "
             f"expected ({', '.join(fmt.dims)}) in this order"

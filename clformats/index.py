@@ -31,7 +31,7 @@ def index_source(target: MemoryDesc | Format | str, prefix: str = "SRC") -> str:
     if not _IDENTIFIER.fullmatch(str(prefix)):
         raise InvalidFormat(f"the prefix {prefix!r} must be a C identifier, such as SRC or INPUT0")
     if isinstance(target, MemoryDesc):
-        if target.format_kind != "blocked":
+        if not target.has_layout:
             raise InvalidDescriptor(f"{target} has no layout: choose a concrete format")
         return "\n".join(_of_desc(target, prefix)) + "\n"
     return "\n".join(_of_format(Format(target), prefix)) + "\n"

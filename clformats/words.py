@@ -100,6 +100,10 @@ def digit_labels(fmt: Format) -> tuple[str, ...]:
     return tuple(labels)
 
 
+_KIND_WORDS = {
+    "wino": "Winograd-transformed values, F(outputs x filter taps), in the order of the digits",
+}
+
 # --- tokens ---------------------------------------------------------------------------------------
 
 _SUFFIX = re.compile(r"__a([a-z])(\d+)|_swizzled_by_(\d+)|_rotate_180")
@@ -109,6 +113,8 @@ _CLDNN_BLOCK = re.compile(r"([a-z]+)s([av])(\d+)")
 def split(fmt: Format) -> list[str]:
     """The tokens of the name, ``b _ fs _ y x _ fsv16``; joined they give `spelled` back."""
     name = spelled(fmt)
+    if fmt.kind in _KIND_WORDS:
+        return [name]
     if _in_onednn_letters(fmt):
         return re.findall(r"\d+[a-z]|[A-Za-z]", name)
     fused = {m[1] + "s(?=_)" for m in _CLDNN_BLOCK.finditer(name) if len(m[1]) > 1}
@@ -136,6 +142,8 @@ def _with_digits(fmt: Format) -> list[tuple[str, Digit | None]]:
 def _meaning(fmt: Format, text: str, digit: Digit | None) -> str:
     if suffix := _SUFFIX.fullmatch(text):
         return _suffix_words(suffix)
+    if fmt.kind in _KIND_WORDS:
+        return _KIND_WORDS[fmt.kind]
     where = f": {formula(fmt, digit)}" if digit else ""
     if block := _CLDNN_BLOCK.fullmatch(text):
         index, kind, size = block.groups()

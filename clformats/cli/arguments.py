@@ -63,7 +63,7 @@ def sized_target(args: argparse.Namespace) -> MemoryDesc:
         raise InvalidDescriptor(
             f"{fmt} needs sizes: add --shape with {fmt.ndims} numbers, for {', '.join(fmt.dims)}"
         )
-    if desc.format_kind != "blocked":
+    if not desc.has_layout:
         raise InvalidFormat(f"the format {str(fmt)!r} has no layout: name a concrete one")
     return desc
 

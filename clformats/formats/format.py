@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache, cached_property
-from typing import Literal
 
 from ..errors import InvalidFormat
 from . import names, registry
 from .digits import Digit, Layout
-from .names import Role
-
-Kind = Literal["blocked", "any", "undef"]
+from .names import Kind, Role
 
 
 class Format:
@@ -21,12 +18,15 @@ class Format:
     (``"nChw16c"``, ``"aBcd16b"``); meta tags such as ``"aBx16b"`` need ``ndims``. The name need
     not be listed: whatever the grammars of `clformats.formats.names` can read is a format.
     ``"any"`` (to be chosen later) and ``"undef"`` (of the empty descriptor) have no digits.
+    ``kind`` tells these apart from ``"blocked"``, a layout of values in a buffer, and ``"wino"``,
+    a layout of Winograd-transformed values.
 
-    Two formats are equal when their structure is: ``Format("nChw16c") == Format("b_fs_yx_fsv16")``.
+    Two formats are equal when their kind and structure are:
+    ``Format("nChw16c") == Format("b_fs_yx_fsv16")``.
     Raises `InvalidFormat`.
     """
 
-    __slots__ = ("__dict__", "kind", "layout", "letters", "name", "role")
+    __slots__ = ("__dict__", "image", "kind", "layout", "letters", "name", "role")
 
     def __init__(self, name: str | Format, ndims: int | None = None) -> None:
         if not isinstance(name, str | Format):
@@ -35,12 +35,14 @@ class Format:
         self.role: Role = "generic"
         self.letters = ""
         self.layout: Layout | None = None
+        self.image: tuple[int, int, int] | None = None
         self.name = registry.concrete(str(name), ndims)
         if self.name in ("any", "undef"):
             self.kind = "any" if self.name == "any" else "undef"
             return
         parsed = name.parsed if isinstance(name, Format) else registry.parse(self.name)
         self.layout, self.letters, self.role = parsed.layout, parsed.letters, parsed.role
+        self.kind, self.image = parsed.kind, parsed.image
         if ndims not in (None, self.ndims):
             raise InvalidFormat(
                 f"{self.name!r} has {self.ndims} dimensions ({' '.join(self.dims)}), "
@@ -57,8 +59,8 @@ class Format:
 
     @property
     def parsed(self) -> names.Parsed:
-        """The layout, letters and role together."""
-        return names.Parsed(self.structure, self.letters, self.role)
+        """The layout, letters, role and kind together."""
+        return names.Parsed(self.structure, self.letters, self.role, self.kind, self.image)
 
     @property
     def structure(self) -> Layout:
@@ -87,7 +89,9 @@ class Format:
     @cached_property
     def onednn(self) -> str | None:
         """OneDNN's tag for this structure, or None where no tag can say it."""
-        return names.print_onednn(self.layout) if self.layout else None
+        if self.layout is None or self.kind != "blocked":
+            return None
+        return names.print_onednn(self.layout)
 
     @cached_property
     def cldnn(self) -> str | None:
@@ -100,6 +104,8 @@ class Format:
         role = "weights" if self.role == "weights" else "data"
         if self.name in registry.listed("cldnn") and self.name not in registry.RENAMED:
             return self.name
+        if self.kind != "blocked":
+            return None
         known = _cldnn_by_structure().get((self.layout, role, self.letters.startswith("g")))
         if known:
             return known
@@ -117,10 +123,10 @@ class Format:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Format):
             return NotImplemented
-        return (self.kind, self.layout) == (other.kind, other.layout)
+        return (self.kind, self.image, self.layout) == (other.kind, other.image, other.layout)
 
     def __hash__(self) -> int:
-        return hash((self.kind, self.layout))
+        return hash((self.kind, self.image, self.layout))
 
     def __str__(self) -> str:
         return self.name
@@ -144,6 +150,7 @@ def _cldnn_by_structure() -> dict[tuple[Layout, str, bool], str]:
     for name in registry.listed("cldnn"):
         if name not in registry.RENAMED:
             fmt = Format(name)
-            key = (fmt.structure, fmt.role, fmt.letters.startswith("g"))
-            table.setdefault(key, name)
+            if fmt.kind == "blocked":
+                key = (fmt.structure, fmt.role, fmt.letters.startswith("g"))
+                table.setdefault(key, name)
     return table

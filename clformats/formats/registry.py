@@ -16,6 +16,7 @@ from .digits import Layout
 from .names import (
     MAX_NDIMS,
     GrammarError,
+    Kind,
     Parsed,
     Role,
     expand_meta,
@@ -84,11 +85,25 @@ DIGITS = {
     ),
     "bf8_xy16": ("bfyx", "b:*:1 f:*:8 yx:*:16 f:8:1 yx:16:1"),
     "brfyx": ("brfyx", "b:*:1 r:*:1 f:*:1 y:*:1 x:*:1"),
+    "winograd_2x3_s1_data": ("bfyx", "b:*:1 x:*:1 y:*:1 f:*:1"),
+    "winograd_2x3_s1_weights": ("oiyx", "x:*:1 y:*:1 i:*:1 o:*:1"),
+    "winograd_2x3_s1_fused_weights": ("oiyx", "i:*:1 o:*:8 x:*:1 y:*:1 o:8:1"),
+    "winograd_6x3_s1_fused_weights": ("oiyx", "x:*:1 i:*:1 o:*:16 y:*:1 o:16:1"),
 }
 _DIGITS_ALIGN = {"os_is_y_x8_osv8_isv4_swizzled_by_4": {"x": 8}}
 
+# Names whose values are not those of the logical tensor but transformed ones.
+_KINDS: dict[str, Kind] = {name: "wino" for name in DIGITS if name.startswith("winograd_")}
+
 # What the letters of a name do not tell a reader.
 NOTES = {
+    "winograd_2x3_s1_data": "dims are those of the transformed tensor: x is 4 times the number of "
+    "windows (4 wide, 2 apart)",
+    "winograd_2x3_s1_weights": "dims are those of the transformed filter: 3 taps along x became 4",
+    "winograd_2x3_s1_fused_weights": "dims are those of the transformed filter, y and x exchanged: "
+    "x the 4 products, y the 3 filter columns; the kernels want whole blocks of o",
+    "winograd_6x3_s1_fused_weights": "dims are those of the transformed filter, y and x exchanged: "
+    "x the 8 products, y the 3 filter columns; the kernels want whole blocks of o",
     "bs_fs_fsv8_bsv8": "f is not blocked, whatever the name says: its kernels never split it",
     "bs_fs_fsv8_bsv16": "f is not blocked, whatever the name says: its kernels never split it",
     "lstm_weights_dio": "o is the direction, x the input size, y four times the hidden size",
@@ -141,13 +156,17 @@ def parse(name: str) -> Parsed:
     if name in DIGITS:
         letters, digits = DIGITS[name]
         align = tuple(_DIGITS_ALIGN.get(name, {}).get(c, 1) for c in letters)
-        role: Role = "weights" if "o" in letters else "data"
-        return Parsed(Layout(len(letters), parse_digits(digits, letters), align), letters, role)
+        layout = Layout(len(letters), parse_digits(digits, letters), align)
+        return Parsed(layout, letters, _role(letters), _KINDS.get(name, "blocked"))
     if name in RENAMED:
         return parse(RENAMED[name])
     if name in MISNAMED:
         return parse(MISNAMED[name])
     return _read(name)
+
+
+def _role(letters: str) -> Role:
+    return "weights" if "o" in letters else "data"
 
 
 def _read(name: str) -> Parsed:

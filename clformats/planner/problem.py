@@ -134,7 +134,7 @@ def problem(src: MemoryDesc, dst: MemoryDesc) -> Problem:
 
 def _check_pair(src: MemoryDesc, dst: MemoryDesc) -> None:
     for name, desc in (("source", src), ("destination", dst)):
-        if desc.format_kind != "blocked" and desc.dims:
+        if not desc.has_layout and desc.dims:
             raise InvalidDescriptor(f"the {name} {desc} has no layout: choose a concrete format")
     if src.dims != dst.dims:
         raise InvalidDescriptor(
