@@ -20,7 +20,16 @@ from numpy.typing import NDArray
 from . import operations
 from .dtypes import DType, as_dtype
 from .errors import InvalidDescriptor
-from .formats.digits import RUNTIME, Placed, coordinates, offset_expr, place
+from .formats.digits import (
+    RUNTIME,
+    Placed,
+    Tail,
+    TailAt,
+    coordinates,
+    offset_expr,
+    place,
+    tail_at,
+)
 from .formats.expr import Expr, Var
 from .formats.format import Format
 from .geometry import (
@@ -190,7 +199,8 @@ class MemoryDesc:
         if expr is None:
             lower = self.padded_offsets
             indices = [Var(f"i{d}") + lower[d] for d in range(self.ndims)]
-            expr = offset_expr(self._concrete(), indices, self.padded_dims, offset0=self.offset0)
+            placed, padded = self._concrete(), self.padded_dims
+            expr = offset_expr(placed, indices, padded, offset0=self.offset0, tail=self.tail)
             object.__setattr__(self, "_expr", expr)
         return expr
 
@@ -227,12 +237,22 @@ class MemoryDesc:
         size = max(self.nbytes, self.span_nbytes) * 8 // self.dtype.bits
         if not 0 <= offset < size:
             raise IndexError(f"offset {offset} is outside 0..{size - 1} in {self}")
-        found = coordinates(self._concrete(), self.padded_dims, offset - self.offset0)
+        self._concrete()
+        found = self.place_at(offset)
         if found is None:
             return None
         index = tuple(i - lower for i, lower in zip(found, self.padded_offsets, strict=True))
         inside = all(0 <= i < n for i, n in zip(index, self.dims, strict=True))
         return index if inside else None
+
+    def place_at(self, offset: int) -> tuple[int, ...] | None:
+        """As `coords`, but counted from the start of the padding, which has a place too."""
+        return coordinates(self.placed, self.padded_dims, offset - self.offset0, self.tail)
+
+    @property
+    def tail(self) -> TailAt | None:
+        """Where the digits come in another order; see `clformats.formats.digits.Tail`."""
+        return tail_at(self.format.structure, self.dims) if self.format.layout else None
 
     def _concrete(self) -> tuple[Placed, ...]:
         if not self.has_layout:
@@ -318,9 +338,14 @@ class MemoryDesc:
                 if not (p.digit.size is None and set(p.digit.dims) <= sized_one)
             )
             key = (self.dims, self.dtype, self.padded_dims, self.padded_offsets, self.offset0,
-                   self.format_kind, places) if self.dims else ()  # fmt: skip
+                   self.format_kind, places, self._effective_tail) if self.dims else ()  # fmt: skip
             object.__setattr__(self, "_key", key)
         return key
+
+    @property
+    def _effective_tail(self) -> Tail | None:
+        tail = self.format.layout.tail if self.format.layout else None
+        return tail if tail and self.dims[tail.dim] % tail.size else None
 
     def __eq__(self, other: object) -> bool:
         return self.key == other.key if isinstance(other, MemoryDesc) else NotImplemented

@@ -125,6 +125,8 @@ def relaid(
     padded = tuple(g.padded_dims if padded is None else padded)
     natural = place(layout, padded)
     count = len(g.dims) if layout.is_tag else len(natural)
+    if strides is not None and layout.tail:
+        raise InvalidDescriptor(f"{g.format} has two orders: its strides cannot be given")
     if len(padded) != len(g.dims) or len(offset) != 1 or len(strides or [0] * count) != count:
         raise InvalidDescriptor(
             f"{g.format} with dims {g.dims} takes {len(g.dims)} padded dims, {count} strides and "
@@ -192,7 +194,7 @@ def _check_padding(padding: Iterable[tuple[int, int]] | None, fmt: Format, ndims
             f"({', '.join(fmt.dims)}), got {pads}"
         )
     layout = fmt.layout
-    fused = layout and any(len(d.dims) > 1 or d.flip for d in layout.digits)
+    fused = layout and (layout.tail or any(len(d.dims) > 1 or d.flip for d in layout.digits))
     if any(map(any, pads)) and (layout is None or fused):
         raise InvalidDescriptor(f"{fmt} cannot have padding: expected a format of whole dimensions")
     return tuple((p[0], p[1]) for p in pads)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from .desc import MemoryDesc
 from .errors import InvalidDescriptor, InvalidFormat
-from .formats.digits import Digit, Layout, Placed, offset_expr, place
+from .formats.digits import Digit, Layout, Placed, offset_expr, place, tail_at
 from .formats.expr import Const, Expr, Var
 from .formats.format import Format
 from .formats.names import print_digits
@@ -119,7 +119,8 @@ def _function(
     if lower:
         indices = [i + pad for i, pad in zip(indices, lower, strict=True)]
     placed = [Placed(d, d.size or 0, 0) for d in fmt.digits]
-    expr = offset_expr(placed, indices, extents, strides, offset0)
+    tail = tail_at(fmt.structure, [Var(f"{prefix}_SIZE_{c.upper()}") for c in fmt.letters])
+    expr = offset_expr(placed, indices, extents, strides, offset0, tail)
     parameters = ", ".join(f"{kind} {c}" for c in fmt.letters)
     yield f"static inline {kind} {prefix}_INDEX({parameters})"
     yield "{"

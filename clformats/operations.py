@@ -95,9 +95,10 @@ def _check_kind(g: Geometry) -> None:
 
 def _check_splittable(g: Geometry) -> None:
     _check_kind(g)
-    if any(len(p.digit.dims) > 1 or p.digit.flip for p in g.placed):
+    fused = any(len(p.digit.dims) > 1 or p.digit.flip for p in g.placed)
+    if fused or g.format.structure.tail:
         raise Unsupported(
-            "FUSED_INDEX", f"{g.format} has fused or turned dimensions: take it whole"
+            "FUSED_INDEX", f"{g.format} has fused, turned or two-way dimensions: take it whole"
         )
 
 

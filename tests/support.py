@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from itertools import product
 from math import prod
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,7 @@ def brute_force_offsets(desc: cf.MemoryDesc) -> dict[tuple[int, ...], int]:
     result = {}
     for index in product(*map(range, desc.dims)):
         offset = desc.offset0
-        for p in desc.placed:
+        for p in _digits_at(desc, index):
             value = 0
             for d in p.digit.dims:
                 value = value * desc.padded_dims[d] + index[d] + desc.padded_offsets[d]
@@ -45,6 +46,18 @@ def brute_force_offsets(desc: cf.MemoryDesc) -> dict[tuple[int, ...], int]:
                 value %= p.digit.size
             offset += value * p.stride
         result[index] = offset
+    return result
+
+
+def _digits_at(desc: cf.MemoryDesc, index: tuple[int, ...]) -> list[Any]:
+    """The digits and strides of an element: those of the tail where the format has one there."""
+    tail = desc.format.structure.tail
+    if tail is None or index[tail.dim] // tail.size < desc.dims[tail.dim] // tail.size:
+        return list(desc.placed)
+    result, stride = [], 1
+    for digit in reversed(tail.digits):
+        result.append(SimpleNamespace(digit=digit, stride=stride))
+        stride *= digit.size or -(-prod(desc.padded_dims[d] for d in digit.dims) // digit.step)
     return result
 
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from importlib import resources
 
 from ..errors import InvalidFormat
-from .digits import Layout
+from .digits import Layout, Tail
 from .names import (
     MAX_NDIMS,
     GrammarError,
@@ -92,11 +93,20 @@ DIGITS = {
 }
 _DIGITS_ALIGN = {"os_is_y_x8_osv8_isv4_swizzled_by_4": {"x": 8}}
 
+# Names whose digits differ in the last column where X is odd: dimension, slice, digits there.
+TAILS = {
+    "iy_xs_os_xsv2_osv8__ao32": ("x", 2, "i:*:1 y:*:1 x:*:2 o:*:32 x:2:1 o:32:1"),
+    "iy_xs_os_xsv2_osv16__ao32": ("x", 2, "i:*:1 y:*:1 x:*:2 o:*:32 x:2:1 o:32:1"),
+    "giy_xs_os_xsv2_osv8__ao32": ("x", 2, "g:*:1 i:*:1 y:*:1 x:*:2 o:*:32 x:2:1 o:32:1"),
+    "giy_xs_os_xsv2_osv16__ao32": ("x", 2, "g:*:1 i:*:1 y:*:1 x:*:2 o:*:32 x:2:1 o:32:1"),
+}
+
 # Names whose values are not those of the logical tensor but transformed ones.
 _KINDS: dict[str, Kind] = {name: "wino" for name in DIGITS if name.startswith("winograd_")}
 
 # What the letters of a name do not tell a reader.
 NOTES = {
+    **dict.fromkeys(TAILS, "where x is odd, the last column has slices of 32 output channels"),
     "winograd_2x3_s1_data": "dims are those of the transformed tensor: x is 4 times the number of "
     "windows (4 wide, 2 apart)",
     "winograd_2x3_s1_weights": "dims are those of the transformed filter: 3 taps along x became 4",
@@ -162,7 +172,12 @@ def parse(name: str) -> Parsed:
         return parse(RENAMED[name])
     if name in MISNAMED:
         return parse(MISNAMED[name])
-    return _read(name)
+    parsed = _read(name)
+    if name in TAILS:
+        letter, size, digits = TAILS[name]
+        tail = Tail(parsed.letters.index(letter), size, parse_digits(digits, parsed.letters))
+        return replace(parsed, layout=replace(parsed.layout, tail=tail))
+    return parsed
 
 
 def _role(letters: str) -> Role:

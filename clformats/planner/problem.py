@@ -170,7 +170,7 @@ def _refine_dim(
     """The nodes of one dimension, its guard, and how far the source is shifted; or why not."""
     chains = [_chain(d, dim) for d in (src, dst)]
     if chains[0] is None or chains[1] is None:
-        return f"dimension {dim} is fused with another one or turned around"
+        return f"dimension {dim} is fused with another one, turned around or in two orders"
     src_chain, dst_chain = chains[0], chains[1]
     steps = sorted({p.digit.step for p in src_chain + dst_chain})
     for small, large in pairwise(steps):
@@ -190,9 +190,9 @@ def _refine_dim(
 
 
 def _chain(desc: MemoryDesc, dim: int) -> list[Placed] | None:
-    """The digits of a dimension, finest first; None where its index is fused or flipped."""
+    """The digits of a dimension, finest first; None where they are not all there is to it."""
     chain = [p for p in desc.placed if dim in p.digit.dims]
-    if any(len(p.digit.dims) > 1 or p.digit.flip for p in chain):
+    if desc.tail or any(len(p.digit.dims) > 1 or p.digit.flip for p in chain):
         return None
     return sorted(chain, key=lambda p: p.digit.step)
 

@@ -219,6 +219,14 @@ def test_a_sample_of_listed_formats_both_ways(stream: cf.Stream) -> None:
         check_reorder(D(dims, "u8", fmt), D(dims, "u8"), stream)
 
 
+@pytest.mark.parametrize("x", [1, 4, 5])
+@pytest.mark.parametrize("osv", [8, 16])
+def test_the_two_orders_of_odd_columns(x: int, osv: int, stream: cf.Stream) -> None:
+    dims, name = (40, 3, 2, x), f"iy_xs_os_xsv2_osv{osv}__ao32"
+    for src, dst in (("oiyx", name), (name, "oiyx"), (name, "iy_xs_os_xsv2_osv8__ao32")):
+        check_reorder(D(dims, "f32", src), D(dims, "f32", dst), stream)
+
+
 def test_nothing_is_read_through_raw_bytes_twice(engine: cf.Engine) -> None:
     """The canary of the test's own helpers is alive: an overwritten one is noticed."""
     desc = D((3,), "u8")

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import clformats as cf
+from clformats.formats.digits import Layout, Tail
 
 D = cf.MemoryDesc
 
@@ -34,11 +35,66 @@ def test_a_winograd_layout_is_no_other_name_of_a_plain_one() -> None:
 
 def test_what_is_not_blocked_cannot_be_cut_or_turned() -> None:
     desc = D((2, 5, 3, 8), "f32", "winograd_2x3_s1_data")
-    for operation in (
-        lambda: desc.submemory((1, 5, 3, 8), (0, 0, 0, 0)),
-        lambda: desc.permute_axes((0, 1, 3, 2)),
-        lambda: desc.reshape((10, 3, 8)),
-    ):
-        with pytest.raises(cf.Unsupported) as caught:
-            operation()
-        assert caught.value.code == "NOT_BLOCKED"
+    with pytest.raises(cf.Unsupported, match="NOT_BLOCKED"):
+        desc.submemory((1, 5, 3, 8), (0, 0, 0, 0))
+    with pytest.raises(cf.Unsupported, match="NOT_BLOCKED"):
+        desc.permute_axes((0, 1, 3, 2))
+    with pytest.raises(cf.Unsupported, match="NOT_BLOCKED"):
+        desc.reshape((10, 3, 8))
+
+
+# --- two orders -----------------------------------------------------------------------------------
+
+TWO_ORDERS = [("", 8), ("", 16), ("g", 8), ("g", 16)]
+
+
+@pytest.mark.parametrize(("group", "osv"), TWO_ORDERS)
+@pytest.mark.parametrize("x", [1, 4, 5])
+def test_the_last_odd_column_lies_in_slices_of_32(group: str, osv: int, x: int) -> None:
+    """As clDNN's kernel computes it: pairs of columns, slices of osv; alone, slices of 32."""
+    o, i, y = 40, 3, 2
+    name = f"{group}iy_xs_os_xsv2_osv{osv}__ao32"
+    desc = D((2, o, i, y, x)[not group :], "f32", name)
+    line = 64 * 2
+    for at in np.ndindex(desc.dims):
+        g, (ao, ai, ay, ax) = (at[0] if group else 0), at[-4:]
+        pair = ((g * i + ai) * y + ay) * -(-x // 2) + ax // 2
+        if ax == x - 1 and x % 2:
+            within = ao // 32 * 64 + ao % 32
+        else:
+            within = ao // osv * 2 * osv + ax % 2 * osv + ao % osv
+        assert desc.offset(*at) == pair * line + within, at
+
+
+def test_each_place_of_two_orders_is_one_element_or_padding() -> None:
+    desc = D((33, 2, 2, 3), "f32", "iy_xs_os_xsv2_osv16__ao32")
+    places = [desc.place_at(k) for k in range(desc.nbytes // 4)]
+    assert len(set(places)) == len(places) == 64 * 2 * 2 * 4
+    assert None not in places
+
+
+def test_two_orders_are_told() -> None:
+    name = "iy_xs_os_xsv2_osv16__ao32"
+    assert cf.Format(name).structure.tail is not None
+    assert "last column" in cf.Format(name).note
+    assert D((32, 1, 1, 3), "f32", name) != D((32, 1, 1, 3), "f32", "iy_xs_os_xsv2_osv8__ao32")
+    source = cf.index_source(name, "W")
+    assert "(x >= W_SIZE_X - W_SIZE_X % 2 ? " in source
+
+
+def test_two_orders_cannot_be_cut_padded_or_given_strides() -> None:
+    name = "iy_xs_os_xsv2_osv16__ao32"
+    desc = D((32, 1, 2, 3), "f32", name)
+    with pytest.raises(cf.Unsupported, match="FUSED_INDEX"):
+        desc.submemory((32, 1, 1, 3), (0, 0, 0, 0))
+    with pytest.raises(cf.InvalidDescriptor, match="padding"):
+        D((32, 1, 2, 3), "f32", name, padding=((0, 0),) * 3 + ((1, 0),))
+    with pytest.raises(cf.InvalidDescriptor, match="two orders"):
+        D.parse(f"{desc}:strides=512x256x128x32x16x1")
+
+
+def test_a_tail_must_fill_the_same_memory() -> None:
+    digits = (cf.Digit(0, None, 1), cf.Digit(1, None, 4), cf.Digit(1, 4, 1))
+    Layout(2, digits, tail=Tail(0, 2, digits))
+    with pytest.raises(ValueError, match="does not fit"):
+        Layout(2, digits, tail=Tail(0, 2, (cf.Digit(1, None, 1), cf.Digit(0, None, 1))))

@@ -128,6 +128,7 @@ def test_no_listed_pair_is_slow_in_silence() -> None:
         for src, dst in ((plain, D(dims, "f32", fmt)), (D(dims, "f32", fmt), plain)):
             plan = cf.make_plan(src, dst)
             nests = all(len(d.dims) == 1 and not d.flip for d in fmt.digits)
+            nests = nests and not fmt.structure.tail
             assert (plan.family != "generic") or not nests, plan
             assert plan.family == FAMILIES[0].name or plan.rejected
 
