@@ -9,8 +9,7 @@ with other numbers.
 from __future__ import annotations
 
 import operator
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from math import prod
 from typing import Any
 
@@ -27,21 +26,21 @@ from .formats.digits import (
     TailAt,
     coordinates,
     offset_expr,
-    place,
     tail_at,
 )
 from .formats.expr import Expr, Var
 from .formats.format import Format
+from .formats.registry import for_bits
 from .geometry import (
     Geometry,
     Padding,
     by_format,
     by_strides,
     check_dims,
-    extents,
     int_tuple,
     relaid,
 )
+from .text import pairs, printed, read
 
 RUNTIME_DIM = RUNTIME
 """A dimension, or a stride, that is known at execution only (oneDNN's DNNL_RUNTIME_DIM_VAL)."""
@@ -94,7 +93,9 @@ class MemoryDesc:
         if strides is not None:
             geometry = by_strides(dims, strides)
         else:
-            geometry = by_format(dims, format, padding)
+            element = as_dtype(dtype)
+            name = for_bits(str(format), element.bits)
+            geometry = by_format(dims, format if name == str(format) else name, padding)
         self._set(geometry, as_dtype(dtype))
 
     def _set(self, geometry: Geometry, dtype: DType) -> None:
@@ -286,24 +287,7 @@ class MemoryDesc:
     # --- text, equality ---------------------------------------------------------------------------
 
     def __str__(self) -> str:
-        dims = "x".join(map(_size_text, self.dims))
-        return ":".join([str(self.dtype), str(self.format), dims, *self._options()])
-
-    def _options(self) -> Iterator[str]:
-        """What dtype, format and dims do not tell, each as ``key=value``."""
-        if any(map(any, self.padding)):
-            yield "pad=" + "x".join(f"{lower}+{upper}" for lower, upper in self.padding)
-        if not self.has_layout:
-            return
-        layout = self.format.structure
-        if self.padded_dims != layout.padded(extents(self.dims, self.padding)):
-            yield "padded=" + "x".join(map(_size_text, self.padded_dims))
-        natural = {p.digit: p.stride for p in place(layout, self.padded_dims)}
-        if any(p.stride != natural[p.digit] for p in self.placed):
-            strides = self.strides if layout.is_tag else [p.stride for p in self.placed]
-            yield "strides=" + "x".join(map(_size_text, strides))
-        if self.offset0:
-            yield f"offset={self.offset0}"
+        return printed(self)
 
     def __repr__(self) -> str:
         return f"MemoryDesc.parse({str(self)!r})"
@@ -311,19 +295,9 @@ class MemoryDesc:
     @classmethod
     def parse(cls, text: str) -> MemoryDesc:
         """The descriptor that ``str`` printed, such as ``"f32:b_fs_yx_fsv16:2x17x5x4"``."""
-        dtype, name, dims, *rest = (*text.strip().split(":"), "", "")
-        try:
-            options = {k: _numbers(v) for k, _, v in (o.partition("=") for o in rest if o)}
-            sizes = _numbers(dims)
-            if text.count(":") < 2 or not options.keys() <= set(_OPTIONS):
-                raise ValueError(text)  # noqa: TRY301  # one message for all that cannot be read
-        except ValueError:
-            raise InvalidDescriptor(
-                f"cannot read the descriptor {text!r}: expected dtype:format:dims such as "
-                f"f32:b_fs_yx_fsv16:2x17x5x4, then perhaps {', '.join(_OPTIONS.values())}"
-            ) from None
+        dtype, name, sizes, options = read(text)
         pads = options.pop("pad", ())
-        base = cls(sizes, dtype, name, padding=_pairs(pads) if pads else None)
+        base = cls(sizes, dtype, name, padding=pairs(pads) if pads else None)
         return base._with(relaid(base.geometry, **options)) if options else base
 
     @property
@@ -355,27 +329,6 @@ class MemoryDesc:
 
     def __reduce__(self) -> tuple[object, ...]:
         return MemoryDesc.parse, (str(self),)
-
-
-_OPTIONS = {
-    "pad": "pad=0+0x1+1",
-    "padded": "padded=2x32x3",
-    "strides": "strides=12x1x3",
-    "offset": "offset=48",
-}
-
-
-def _size_text(n: int) -> str:
-    return "*" if n == RUNTIME else str(n)
-
-
-def _numbers(text: str) -> list[int]:
-    """The numbers of ``"2x17x*"``, ``"0+0x1+1"`` or ``""``; raises ValueError."""
-    return [RUNTIME if n == "*" else int(n) for n in re.split("[x+]", text)] if text else []
-
-
-def _pairs(numbers: Sequence[int]) -> list[tuple[int, int]]:
-    return list(zip(numbers[::2], numbers[1::2], strict=False))
 
 
 def _bytes(elements: int, dtype: DType) -> int:

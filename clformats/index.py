@@ -22,7 +22,8 @@ def index_source(target: MemoryDesc | Format | str, prefix: str = "SRC") -> str:
     For a descriptor: macros ``<prefix>_SIZE_F`` (logical extents, in elements), ``_PAD_BEFORE_F``
     and ``_PAD_AFTER_F`` where there is padding, ``_PITCH_F`` (elements between neighbours of the
     outermost digit of f), ``_OFFSET``, and a function ``<prefix>_INDEX(b, f, y, x)`` that takes the
-    logical index in logical order and returns the offset in elements: an ``int``, or a ``long``
+    logical index in logical order and returns the offset in elements (of 4 bits or 1 where they
+    share bytes): an ``int``, or a ``long``
     where the tensor needs it. For a format alone the same with the sizes left to the user, who
     defines ``<prefix>_SIZE_F`` and the others before, as numbers or as names of kernel arguments.
 

@@ -106,7 +106,7 @@ _KIND_WORDS = {
 
 # --- tokens ---------------------------------------------------------------------------------------
 
-_SUFFIX = re.compile(r"__a([a-z])(\d+)|_swizzled_by_(\d+)|_rotate_180")
+_SUFFIX = re.compile(r"__a([a-z])(\d+)|_swizzled_by_(\d+)|_rotate_180|:i4")
 _CLDNN_BLOCK = re.compile(r"([a-z]+)s([av])(\d+)")
 
 
@@ -125,14 +125,14 @@ def split(fmt: Format) -> list[str]:
 def token_words(fmt: Format) -> Iterator[tuple[str, str]]:
     """Each token of the name with its meaning, in the order of the name: outermost first."""
     for text, digit in _with_digits(fmt):
-        yield text.lstrip("_"), _meaning(fmt, text, digit)
+        yield text.lstrip("_:"), _meaning(fmt, text, digit)
 
 
 def _with_digits(fmt: Format) -> list[tuple[str, Digit | None]]:
     """The tokens with the digits they stand for; None for suffixes, and where digits differ."""
     tokens = [t for t in split(fmt) if t != "_"]
     plain = [t for t in tokens if not _SUFFIX.fullmatch(t)]
-    swizzled = any("swizzled" in t for t in tokens)
+    swizzled = any("swizzled" in t or t == ":i4" for t in tokens)
     digits: list[Digit | None] = list(fmt.digits)
     if swizzled or len(plain) != len(digits):
         digits = [None] * len(plain)
@@ -188,6 +188,8 @@ def _word(fmt: Format, letter: str) -> str:
 
 def _suffix_words(suffix: re.Match[str]) -> str:
     letter, multiple, piles = suffix.groups()
+    if suffix[0] == ":i4":
+        return "elements of 4 bits, for which the same name means another order of digits"
     if letter:
         return f"{letter} is rounded up to a multiple of {multiple} without being split"
     if piles:

@@ -66,14 +66,13 @@ def random_values(rng: np.random.Generator, dims: tuple[int, ...], dtype: str) -
     dt = cf.dtypes.as_dtype(dtype)
     if dt.is_float:
         return (rng.standard_normal(dims) * 100).astype(dt.numpy)
-    info = np.iinfo(dt.numpy)
-    return rng.integers(info.min, info.max, dims, dt.numpy, endpoint=True)
+    return rng.integers(*dt.limits, dims, np.int64, endpoint=True).astype(dt.numpy)
 
 
 def garbage(rng: np.random.Generator, desc: cf.MemoryDesc) -> Any:
     """Random bytes as the physical elements of a descriptor."""
-    size = cf.host.flat_size(desc)
-    return np.frombuffer(rng.bytes(size * desc.dtype.nbytes), desc.dtype.numpy).copy()
+    size = cf.host.storage_size(desc)
+    return np.frombuffer(rng.bytes(size * desc.dtype.nbytes), desc.dtype.storage).copy()
 
 
 def dirty_pack(rng: np.random.Generator, array: Any, desc: cf.MemoryDesc) -> Any:

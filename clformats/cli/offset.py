@@ -114,5 +114,6 @@ def _found(desc: MemoryDesc, offset: int) -> str:
     return "padding: no element" if inside or fused else "a gap between strides: no element"
 
 
-def _byte(desc: MemoryDesc, offset: int) -> int:
-    return offset * desc.dtype.bits // 8
+def _byte(desc: MemoryDesc, offset: int) -> str:
+    byte, bit = divmod(offset * desc.dtype.bits, 8)
+    return f"{byte}, from bit {bit}" if desc.dtype.is_packed else str(byte)

@@ -49,19 +49,8 @@ from math import lcm, prod
 
 from .expr import Const, Expr, Select, as_expr, total
 
-__all__ = [
-    "RUNTIME",
-    "Digit",
-    "Layout",
-    "Placed",
-    "Tail",
-    "TailAt",
-    "coordinates",
-    "offset_expr",
-    "place",
-    "round_up",
-    "tail_at",
-]
+__all__ = ["RUNTIME", "Digit", "Layout", "Placed", "Tail", "TailAt", "coordinates", "offset_expr",
+           "place", "round_up", "tail_at"]  # fmt: skip
 
 RUNTIME = -(2**63)
 """Stands for a size, or a stride that depends on one, which is known at execution only."""

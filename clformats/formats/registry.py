@@ -60,6 +60,9 @@ RENAMED = {
     "bf_lyx_yx": "oiyx",
     "byxf_af32": "byxf__af32",
     "byx8_f4": "byx8f4",
+    # Elements of one bit (u1): 32 neighbours are one word, the first in its lowest bit.
+    "b_fs_yx_32fp": "b_fs_yx_fsv32",
+    "os_is_yx_osv32_isv32p": "os_is_yx_osv32_isv32",
     # Only 1x1 filters exist in these, and y and x are not dimensions of theirs.
     "os_is_yx_osv32_isv2": "os_is_osv32_isv2",
     "os_is_yx_osv64_isv2": "os_is_osv64_isv2",
@@ -86,6 +89,10 @@ DIGITS = {
     ),
     "bf8_xy16": ("bfyx", "b:*:1 f:*:8 yx:*:16 f:8:1 yx:16:1"),
     "brfyx": ("brfyx", "b:*:1 r:*:1 f:*:1 y:*:1 x:*:1"),
+    # With elements of 4 bits the kernels mean another order by the same name; see `for_bits`.
+    "os_iyx_osv16:i4": ("oiyx", "o:*:16 i:*:2 y:*:1 x:*:1 o:16:1 i:2:1"),
+    "os_iyx_osv32:i4": ("oiyx", "o:*:32 i:*:1 y:*:1 x:*:1 o:16:1 o:2:16"),
+    "os_iyx_osv64:i4": ("oiyx", "o:*:64 i:*:1 y:*:1 x:*:1 o:2:32 o:16:1 o:2:16"),
     "winograd_2x3_s1_data": ("bfyx", "b:*:1 x:*:1 y:*:1 f:*:1"),
     "winograd_2x3_s1_weights": ("oiyx", "x:*:1 y:*:1 i:*:1 o:*:1"),
     "winograd_2x3_s1_fused_weights": ("oiyx", "i:*:1 o:*:8 x:*:1 y:*:1 o:8:1"),
@@ -120,6 +127,20 @@ NOTES = {
     "dlstm_dir_io": "the kernel selector's name of lstm_weights_dio",
     "bf_lyx_yx": "local convolution: two more dimensions ly, lx are left out here",
     "brfyx": "r is the region of interest",
+    "b_fs_yx_32fp": "for element type u1; a kernel sets the bit where the value is above 0",
+    "os_is_yx_osv32_isv32p": "for element type u1",
+    **dict.fromkeys(
+        ("os_iyx_osv16", "os_iyx_osv32", "os_iyx_osv64"),
+        "with elements of 4 bits another order, in which only 1x1 filters were seen",
+    ),
+    **dict.fromkeys(
+        ("os_iyx_osv16:i4", "os_iyx_osv32:i4", "os_iyx_osv64:i4"),
+        "the order with elements of 4 bits; only 1x1 filters were seen, with whole blocks of o",
+    ),
+    **dict.fromkeys(
+        ("os_is_yx_osv32_isv2", "os_is_yx_osv64_isv2"),
+        "for elements of 4 bits; 1x1 filters only, y and x are no dimensions here",
+    ),
     "OhwI32o": "named as if I were blocked; it is not",
 }
 
@@ -137,6 +158,12 @@ def all_names() -> Iterator[str]:
     """Every listed name, clDNN's first."""
     yield from listed("cldnn")
     yield from (n for n in listed("onednn") if n not in set(listed("cldnn")))
+
+
+def for_bits(name: str, bits: int) -> str:
+    """What a name means for elements of so many bits: ``os_iyx_osv16`` has its own order at 4."""
+    plain = name.removesuffix(":i4")
+    return f"{plain}:i4" if bits == 4 and f"{plain}:i4" in DIGITS else plain
 
 
 def concrete(name: str, ndims: int | None) -> str:

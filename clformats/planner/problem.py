@@ -30,7 +30,7 @@ from itertools import pairwise
 
 from ..desc import MemoryDesc
 from ..dtypes import DType
-from ..errors import InvalidDescriptor
+from ..errors import InvalidDescriptor, Unsupported
 from ..formats.digits import Placed
 
 SMALL = 64
@@ -127,7 +127,7 @@ class Problem:
 
 
 def problem(src: MemoryDesc, dst: MemoryDesc) -> Problem:
-    """The problem of reordering ``src`` to ``dst``. Raises `InvalidDescriptor`."""
+    """The problem of reordering ``src`` to ``dst``. Raises `InvalidDescriptor`, `Unsupported`."""
     _check_pair(src, dst)
     return fuse(normalise(refine(src, dst)))
 
@@ -136,6 +136,12 @@ def _check_pair(src: MemoryDesc, dst: MemoryDesc) -> None:
     for name, desc in (("source", src), ("destination", dst)):
         if not desc.has_layout and desc.dims:
             raise InvalidDescriptor(f"the {name} {desc} has no layout: choose a concrete format")
+        if desc.dtype.is_packed:
+            raise Unsupported(
+                "DTYPE_PAIR",
+                f"no kernel moves the {name} {desc}, whose elements share bytes: use cf.unpack and "
+                f"cf.pack on the host",
+            )
     if src.dims != dst.dims:
         raise InvalidDescriptor(
             f"a reorder keeps the logical dims: got source {src} and destination {dst}; "

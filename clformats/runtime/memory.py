@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ..desc import MemoryDesc
 from ..dtypes import as_dtype
 from ..errors import DeviceError, InvalidDescriptor, MappedError
-from ..host import flat_size, pack, unpack
+from ..host import flat_size, pack, storage_size, unpack
 from .engine import Engine
 from .opencl import named_errors, opencl
 from .stream import Stream
@@ -165,7 +165,7 @@ class Mapping:
             memory.released(self)
             raise
         raw = np.zeros(0, memory.desc.dtype.raw) if self._array is None else self._array
-        return raw.view(memory.desc.dtype.numpy)
+        return raw.view(memory.desc.dtype.storage)
 
     def _map(self, memory: Memory) -> NDArray[Any]:
         if memory.buffer is None:
@@ -177,7 +177,7 @@ class Mapping:
             "rw": cl.map_flags.READ | cl.map_flags.WRITE,
         }[self.mode]
         waits = memory.to_wait_for(None, writing="w" in self.mode)
-        shape, dtype = (flat_size(memory.desc),), memory.desc.dtype.raw
+        shape, dtype = (storage_size(memory.desc),), memory.desc.dtype.raw
         with named_errors("mapping", memory):
             array, _ = cl.enqueue_map_buffer(
                 self._queue, memory.buffer, flags, 0, shape, dtype, wait_for=waits

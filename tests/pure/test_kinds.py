@@ -7,6 +7,7 @@ import pytest
 
 import clformats as cf
 from clformats.formats.digits import Layout, Tail
+from tests.support import random_values
 
 D = cf.MemoryDesc
 
@@ -98,3 +99,60 @@ def test_a_tail_must_fill_the_same_memory() -> None:
     Layout(2, digits, tail=Tail(0, 2, digits))
     with pytest.raises(ValueError, match="does not fit"):
         Layout(2, digits, tail=Tail(0, 2, (cf.Digit(1, None, 1), cf.Digit(0, None, 1))))
+
+
+# --- elements that share bytes --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ["s4", "u4", "u1"])
+@pytest.mark.parametrize("name", ["bfyx", "b_fs_yx_fsv16", "b_fs_yx_32fp"])
+def test_packed_elements_round_trip(dtype: str, name: str) -> None:
+    """Laws 3 and 4 with odd sizes: all values come back, the rest of the bytes is zero."""
+    desc = D((2, 19, 3, 5), dtype, name)
+    array = random_values(np.random.default_rng(3), desc.dims, dtype)
+    flat = cf.pack(array, desc)
+    assert flat.dtype == np.uint8
+    assert flat.nbytes == desc.nbytes
+    assert cf.unpack(flat, desc).dtype == desc.dtype.numpy
+    assert (cf.unpack(flat, desc) == array).all()
+    bits = np.unpackbits(flat, bitorder="little").reshape(-1, desc.dtype.bits)
+    bits[desc.offsets()] = 0
+    assert not bits.any()
+    with pytest.raises(cf.InvalidDescriptor, match="uint8"):
+        cf.unpack(flat.astype(np.int8), desc)
+
+
+def test_the_first_element_lies_in_the_lowest_bits() -> None:
+    assert cf.pack(np.array([1, -2, 7], np.int32), D((3,), "s4", "a")).tolist() == [0xE1, 0x07]
+    assert cf.pack(np.array([1, 2, 15, 99], np.int32), D((4,), "u4", "a")).tolist() == [0x21, 0xFF]
+    features = np.zeros((1, 40, 1, 1), np.float32)
+    features[0, [0, 31, 33]] = 1
+    packed = cf.pack(features, D(features.shape, "u1", "b_fs_yx_32fp"))
+    assert packed.view("<u4").tolist() == [1 | 1 << 31, 1 << 1]
+
+
+@pytest.mark.parametrize(
+    ("name", "neighbours"),
+    [
+        ("os_iyx_osv16", ((3, 0), (3, 1))),
+        ("os_iyx_osv32", ((3, 0), (19, 0))),
+        ("os_iyx_osv64", ((35, 0), (51, 0))),
+        ("os_is_yx_osv32_isv2", ((3, 0), (3, 1))),
+    ],
+)
+def test_four_bits_change_the_order(name: str, neighbours: tuple[tuple[int, int], ...]) -> None:
+    """What shares a byte was read off clDNN's kernels."""
+    dims = (64, 4) + (1, 1) * (cf.Format(name).ndims == 4)
+    desc = D(dims, "u4", name)
+    low, high = (desc.offset(*at, *(0 for _ in dims[2:])) for at in neighbours)
+    assert (low % 2, high) == (0, low + 1)
+    assert str(desc).startswith(f"u4:{name}:64x4")
+    assert D.parse(str(desc)) == desc
+    assert D(dims, "s8", desc.format) == D(dims, "s8", name)
+    assert D(dims, "s4", D(dims, "s8", name).format).offset(*[0] * len(dims)) == 0
+
+
+def test_packed_elements_are_not_reordered_on_a_device() -> None:
+    for src, dst in (("s4", "s4"), ("u4", "f32"), ("f32", "u1")):
+        with pytest.raises(cf.Unsupported, match="DTYPE_PAIR"):
+            cf.make_plan(D((4, 4), src), D((4, 4), dst, "ba"))
