@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable
+from itertools import islice
 from math import prod
 from typing import Any
 
@@ -181,6 +182,18 @@ class MemoryDesc:
     def nelems(self) -> int:
         """The number of logical elements, padding not counted."""
         return 0 if self._is_empty else prod(self.dims)
+
+    @property
+    def image_shape(self) -> tuple[int, int, int] | None:
+        """Height, width and channels of an image; None where the memory is a buffer.
+
+        Offsets and `clformats.pack` take the pixels as a dense array of this shape.
+        """
+        if self.format.image is None:
+            return None
+        sizes = iter([p.size for p in self.placed])
+        height, width, channels = (prod(islice(sizes, n)) for n in self.format.image)
+        return height, width, channels
 
     @property
     def has_runtime(self) -> bool:

@@ -125,8 +125,9 @@ def relaid(
     padded = tuple(g.padded_dims if padded is None else padded)
     natural = place(layout, padded)
     count = len(g.dims) if layout.is_tag else len(natural)
-    if strides is not None and layout.tail:
-        raise InvalidDescriptor(f"{g.format} has two orders: its strides cannot be given")
+    if strides is not None and (layout.tail or g.format.image):
+        what = "is an image" if g.format.image else "has two orders"
+        raise InvalidDescriptor(f"{g.format} {what}: its strides cannot be given")
     if len(padded) != len(g.dims) or len(offset) != 1 or len(strides or [0] * count) != count:
         raise InvalidDescriptor(
             f"{g.format} with dims {g.dims} takes {len(g.dims)} padded dims, {count} strides and "
@@ -194,8 +195,9 @@ def _check_padding(padding: Iterable[tuple[int, int]] | None, fmt: Format, ndims
             f"({', '.join(fmt.dims)}), got {pads}"
         )
     layout = fmt.layout
-    fused = layout and (layout.tail or any(len(d.dims) > 1 or d.flip for d in layout.digits))
-    if any(map(any, pads)) and (layout is None or fused):
+    fused = layout and any(len(d.dims) > 1 or d.flip for d in layout.digits)
+    whole = layout and not (fused or layout.tail or fmt.image)
+    if any(map(any, pads)) and not whole:
         raise InvalidDescriptor(f"{fmt} cannot have padding: expected a format of whole dimensions")
     return tuple((p[0], p[1]) for p in pads)
 

@@ -12,6 +12,8 @@ import numpy as np
 
 import clformats as cf
 
+# The formats that memory on a device can have.
+BUFFERS = [f for f in cf.formats() if f.kind != "image"]
 DTYPES = ("f32", "f16", "bf16", "s32", "s8", "u8")
 
 # One extent per dimension: never two equal neighbours, around the blocks of 2 to 64.

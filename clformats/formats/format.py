@@ -18,8 +18,9 @@ class Format:
     (``"nChw16c"``, ``"aBcd16b"``); meta tags such as ``"aBx16b"`` need ``ndims``. The name need
     not be listed: whatever the grammars of `clformats.formats.names` can read is a format.
     ``"any"`` (to be chosen later) and ``"undef"`` (of the empty descriptor) have no digits.
-    ``kind`` tells these apart from ``"blocked"``, a layout of values in a buffer, and ``"wino"``,
-    a layout of Winograd-transformed values.
+    ``kind`` tells these apart from ``"blocked"``, a layout of values in a buffer, ``"wino"``,
+    a layout of Winograd-transformed values, and ``"image"``, pixels of an OpenCL image, whose
+    digits count as if the rows of pixels lay one behind the other.
 
     Two formats are equal when their kind and structure are:
     ``Format("nChw16c") == Format("b_fs_yx_fsv16")``.

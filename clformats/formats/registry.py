@@ -108,6 +108,18 @@ TAILS = {
     "giy_xs_os_xsv2_osv16__ao32": ("x", 2, "g:*:1 i:*:1 y:*:1 x:*:2 o:*:32 x:2:1 o:32:1"),
 }
 
+# Images: logical dimensions, then the digits of the pixel row, the pixel column and the channel.
+# image_2d_rgba: b is 1 and f 3 or 4 in clDNN; more would be stacked rows.
+# nv12: one plane of two; clDNN takes its dims as n, h, w, c.
+IMAGES = {
+    "image_2d_weights_c4_fyx_b": ("oiyx", "o:*:1", "iyx:*:4", "iyx:4:1"),
+    "image_2d_weights_c1_b_fyx": ("oiyx", "iyx:*:1", "o:*:1", ""),
+    "image_2d_weights_winograd_6x3_s1_fbxyb": ("oiyx", "i:*:1", "o:*:16 x:*:1 y:*:1 o:16:1", ""),
+    "image_2d_weights_winograd_6x3_s1_xfbyb": ("oiyx", "x:*:1 i:*:1", "o:*:16 y:*:1 o:16:1", ""),
+    "image_2d_rgba": ("bfyx", "b:*:1 f:*:4 y:*:1", "x:*:1", "f:4:1"),
+    "nv12": ("bfyx", "b:*:1 f:*:1", "y:*:1", "x:*:1"),
+}
+
 # Names whose values are not those of the logical tensor but transformed ones.
 _KINDS: dict[str, Kind] = {name: "wino" for name in DIGITS if name.startswith("winograd_")}
 
@@ -141,6 +153,17 @@ NOTES = {
         ("os_is_yx_osv32_isv2", "os_is_yx_osv64_isv2"),
         "for elements of 4 bits; 1x1 filters only, y and x are no dimensions here",
     ),
+    **dict.fromkeys(
+        ("image_2d_weights_winograd_6x3_s1_fbxyb", "image_2d_weights_winograd_6x3_s1_xfbyb"),
+        "the values of winograd_6x3_s1_fused_weights in an image of one channel",
+    ),
+    "image_2d_weights_c1_b_fyx": "an image of one channel: column o, row (i * Y + y) * X + x",
+    "image_2d_weights_c4_fyx_b": "an RGBA image: row o, four neighbours of i, y, x in a pixel; "
+    "clDNN allocated it wider than its kernel writes",
+    "image_2d_rgba": "an RGBA image of 8-bit unorm, b is 1, f 3 or 4, a missing channel 0; "
+    "read in clDNN's sources, not measured",
+    "nv12": "one of two images of 8-bit unorm, dims taken as n, h, w, c: luma with c = 1, or "
+    "chroma with c = 2 and half the height and width; read in clDNN's sources, not measured",
     "OhwI32o": "named as if I were blocked; it is not",
 }
 
@@ -195,6 +218,8 @@ def parse(name: str) -> Parsed:
         align = tuple(_DIGITS_ALIGN.get(name, {}).get(c, 1) for c in letters)
         layout = Layout(len(letters), parse_digits(digits, letters), align)
         return Parsed(layout, letters, _role(letters), _KINDS.get(name, "blocked"))
+    if name in IMAGES:
+        return _image(*IMAGES[name])
     if name in RENAMED:
         return parse(RENAMED[name])
     if name in MISNAMED:
@@ -205,6 +230,13 @@ def parse(name: str) -> Parsed:
         tail = Tail(parsed.letters.index(letter), size, parse_digits(digits, parsed.letters))
         return replace(parsed, layout=replace(parsed.layout, tail=tail))
     return parsed
+
+
+def _image(letters: str, *parts: str) -> Parsed:
+    row, column, channel = (parse_digits(text, letters) for text in parts)
+    layout = Layout(len(letters), (*row, *column, *channel))
+    counts = len(row), len(column), len(channel)
+    return Parsed(layout, letters, _role(letters), "image", counts)
 
 
 def _role(letters: str) -> Role:

@@ -136,6 +136,8 @@ def _check_pair(src: MemoryDesc, dst: MemoryDesc) -> None:
     for name, desc in (("source", src), ("destination", dst)):
         if not desc.has_layout and desc.dims:
             raise InvalidDescriptor(f"the {name} {desc} has no layout: choose a concrete format")
+        if desc.format.image:
+            raise Unsupported("IMAGE", f"no kernel reads or writes the {name} {desc}, an image")
         if desc.dtype.is_packed:
             raise Unsupported(
                 "DTYPE_PAIR",

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ..desc import MemoryDesc
 from ..dtypes import as_dtype
-from ..errors import DeviceError, InvalidDescriptor, MappedError
+from ..errors import DeviceError, InvalidDescriptor, MappedError, Unsupported
 from ..host import flat_size, pack, storage_size, unpack
 from .engine import Engine
 from .opencl import named_errors, opencl
@@ -40,7 +40,8 @@ class Memory:
     ``Memory(desc, engine)`` allocates what the descriptor needs and fills it with zeros;
     ``buffer=`` wraps a pyopencl buffer, which must be large enough; ``buffer=None`` has none until
     `set_buffer`. A descriptor without elements has no buffer. Raises `InvalidDescriptor` for
-    ``any``, `DeviceError` where allocation fails or the buffer does not fit.
+    ``any``, `Unsupported` (code IMAGE) for an image, `DeviceError` where allocation fails or the
+    buffer does not fit.
     """
 
     def __init__(
@@ -52,6 +53,12 @@ class Memory:
     ) -> None:
         if desc.format_kind == "any":
             raise InvalidDescriptor(f"{desc} has no layout yet: choose a concrete format")
+        if desc.format.image:
+            raise Unsupported(
+                "IMAGE",
+                f"{desc} is an image of shape {desc.image_shape} and fits into no buffer: write "
+                f"what cf.pack gives, reshaped so, to an image of your own",
+            )
         self.desc = desc
         self.engine = engine or Engine()
         self.lock = threading.Lock()

@@ -156,3 +156,47 @@ def test_packed_elements_are_not_reordered_on_a_device() -> None:
     for src, dst in (("s4", "s4"), ("u4", "f32"), ("f32", "u1")):
         with pytest.raises(cf.Unsupported, match="DTYPE_PAIR"):
             cf.make_plan(D((4, 4), src), D((4, 4), dst, "ba"))
+
+
+# --- images ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "dims", "shape", "index", "pixel"),
+    [
+        ("image_2d_weights_c1_b_fyx", (5, 2, 3, 4), (24, 5, 1), (4, 1, 2, 3), (23, 4, 0)),
+        ("image_2d_weights_c4_fyx_b", (5, 2, 3, 3), (5, 5, 4), (4, 1, 2, 1), (4, 4, 0)),
+        ("image_2d_weights_winograd_6x3_s1_fbxyb", (17, 5, 3, 8), (5, 32 * 24, 1),
+         (16, 4, 2, 7), (4, ((1 * 8 + 7) * 3 + 2) * 16, 0)),
+        ("image_2d_weights_winograd_6x3_s1_xfbyb", (17, 5, 3, 8), (40, 32 * 3, 1),
+         (16, 4, 2, 7), (39, (1 * 3 + 2) * 16, 0)),
+        ("image_2d_rgba", (1, 3, 5, 7), (5, 7, 4), (0, 2, 4, 6), (4, 6, 2)),
+        ("nv12", (1, 6, 8, 2), (6, 8, 2), (0, 5, 7, 1), (5, 7, 1)),
+    ],
+)  # fmt: skip
+def test_an_image_is_an_array_of_pixels(
+    name: str,
+    dims: tuple[int, ...],
+    shape: tuple[int, ...],
+    index: tuple[int, ...],
+    pixel: tuple[int, ...],
+) -> None:
+    desc = D(dims, "f32", name)
+    assert (desc.format_kind, desc.image_shape) == ("image", shape)
+    array = np.arange(1, desc.nelems + 1, dtype=np.float32).reshape(dims)
+    assert cf.pack(array, desc).reshape(shape)[pixel] == array[index]
+    assert D(dims, "f32", "abcd").image_shape is None
+
+
+def test_an_image_is_no_buffer() -> None:
+    image, buffer = D((1, 2, 3, 4), "u8", "nv12"), D((1, 2, 3, 4), "u8", "bfyx")
+    assert image != buffer
+    assert not cf.same_bytes(image, buffer)
+    assert (image.format.onednn, cf.Format("abcd").cldnn) == (None, "bfyx")
+    for pair in ((image, buffer), (buffer, image)):
+        with pytest.raises(cf.Unsupported, match="IMAGE"):
+            cf.make_plan(*pair)
+    with pytest.raises(cf.InvalidDescriptor, match="padding"):
+        D((1, 2, 3, 4), "u8", "nv12", padding=((0, 0),) * 3 + ((1, 0),))
+    with pytest.raises(cf.InvalidDescriptor, match="is an image"):
+        D.parse("u8:nv12:1x2x3x4:strides=24x12x4x1")
