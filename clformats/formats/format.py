@@ -116,6 +116,24 @@ class Format:
         taken = printed is not None and registry.parse(printed).layout != self.layout
         return None if taken else printed
 
+    def as_weights(self, *, grouped: bool = False) -> Format:
+        """The weights format that clDNN takes where a tensor of this data format is the filter.
+
+        The bytes stay: b is read as o and f as i, or, where ``grouped``, b, f, z as g, o, i. A
+        weights format is returned as it is. Raises `InvalidFormat` where clDNN has none:
+        `clformats.formats.registry.AS_WEIGHTS` is its table.
+        """
+        if self.role == "weights":
+            return self
+        table = registry.AS_GROUPED_WEIGHTS if grouped else registry.AS_WEIGHTS
+        for name in (self.name, self.cldnn):
+            if name in table:
+                return Format(table[name])
+        raise InvalidFormat(
+            f"clDNN uses no tensor of format {self.name} as {'grouped ' * grouped}weights: "
+            f"expected one of {', '.join(table)}"
+        )
+
     @property
     def note(self) -> str:
         """What the letters of the name do not tell, or the empty string."""

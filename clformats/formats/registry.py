@@ -123,6 +123,28 @@ IMAGES = {
 # Names whose values are not those of the logical tensor but transformed ones.
 _KINDS: dict[str, Kind] = {name: "wino" for name in DIGITS if name.startswith("winograd_")}
 
+# The weights format that clDNN takes where a data tensor is used as weights.
+AS_WEIGHTS = {
+    "bfyx": "oiyx",
+    "fbyx": "ioyx",
+    "fyxb": "iyxo",
+    "byxf": "oyxi",
+    "byfx": "oyix",
+    "bxfy": "oxiy",
+    "yxfb": "yxio",
+    "bfzyx": "oizyx",
+    "bfwzyx": "goizyx",
+    "b_fs_yx_fsv4": "o_is_yx_isv4",
+    "b_fs_yx_fsv16": "o_is_yx_isv16",
+    "bs_fs_fsv8_bsv8": "os_i_osv8__ai8",
+    "bs_fs_fsv8_bsv16": "os_i_osv16__ai8",
+    "bs_xs_xsv8_bsv8": "os_i_osv8__ai8",
+    "bs_xs_xsv8_bsv16": "os_i_osv16__ai8",
+    "bs_f_bsv16": "os_i_osv16",
+    "bs_x_bsv16": "os_i_osv16",
+}
+AS_GROUPED_WEIGHTS = {"bfzyx": "goiyx", "bfwzyx": "goizyx"}
+
 # What the letters of a name do not tell a reader.
 NOTES = {
     **dict.fromkeys(TAILS, "where x is odd, the last column has slices of 32 output channels"),
@@ -137,8 +159,41 @@ NOTES = {
     "bs_fs_fsv8_bsv16": "f is not blocked, whatever the name says: its kernels never split it",
     "lstm_weights_dio": "o is the direction, x the input size, y four times the hidden size",
     "dlstm_dir_io": "the kernel selector's name of lstm_weights_dio",
-    "bf_lyx_yx": "local convolution: two more dimensions ly, lx are left out here",
-    "brfyx": "r is the region of interest",
+    "bf_lyx_yx": "local convolution: two more dimensions ly, lx are left out here; "
+    "no kernel was found that defines it",
+    "brfyx": "r is the region of interest; never more than a name: no kernel defines it",
+    # Names that no kernel defines, or none that was at hand: the digits follow from the letters.
+    "f": "everything flattened; no kernel defines an order of its own",
+    "yxiog": "named in a list only: no kernel ever defined it, the order is that of the letters",
+    **dict.fromkeys(
+        ("bs_fs_zyx_bsv4_fsv4", "bs_fs_zyx_bsv4_fsv2"),
+        "named in a list only: no kernel ever defined it, the order is that of the letters",
+    ),
+    **dict.fromkeys(
+        ("bfzyx_f16", "bfzyx_b16f16", "o_i_zyx_i16_o16", "i_o_zyx_o16_i16"),
+        "a name of 2019, read off its letters: the kernels of that year were not measured",
+    ),
+    "os_is_yx_osv16_isv32": "for compressed weights of 3 bits; how three bits are packed is not "
+    "known, the order is that of the letters",
+    # Names whose kernels do something else than the name, in some versions or for some sizes.
+    "is_os_yx_isv16_osv8": "clDNN's index function has a wrong argument and gives the plain order",
+    **dict.fromkeys(
+        (
+            *("os_is_yx_isv8_osv16_isv2", "os_is_zyx_isv8_osv16_isv2"),
+            *("g_os_is_yx_isv8_osv16_isv2", "g_os_is_zyx_isv8_osv16_isv2"),
+        ),
+        "clDNN's index function lets slices overlap unless i (with groups also o) is a multiple "
+        "of 16; here they never do, as in oneDNN",
+    ),
+    **dict.fromkeys(
+        ("gs_oi_yxs_gsv4_yxsv4", "gs_oi_yxs_gsv16_yxsv4", "gs_oi_yxs_gsv32_yxsv4"),
+        "clDNN's index function is right for one o and one i only (depthwise), its only use",
+    ),
+    **dict.fromkeys(
+        ("o_is_yx_isv4", "o_is_yx_isv16"),
+        "from 2024 on clDNN's reorder to it names an index function that no longer exists",
+    ),
+    "fs_b_yx_fsv32": "clDNN's index function ignores padding of b",
     "b_fs_yx_32fp": "for element type u1; a kernel sets the bit where the value is above 0",
     "os_is_yx_osv32_isv32p": "for element type u1",
     **dict.fromkeys(

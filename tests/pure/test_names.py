@@ -188,6 +188,38 @@ def test_format_attributes() -> None:
     assert cf.Format("any") != cf.Format("undef")
 
 
+@pytest.mark.parametrize("table", [registry.AS_WEIGHTS, registry.AS_GROUPED_WEIGHTS])
+def test_a_data_format_as_weights(table: dict[str, str]) -> None:
+    for data, weights in table.items():
+        got = cf.Format(data).as_weights(grouped=table is registry.AS_GROUPED_WEIGHTS)
+        assert (got.name, got.role) == (weights, "weights")
+
+
+def test_a_data_format_as_weights_keeps_its_digits() -> None:
+    """b is read as o and f as i: the bytes stay as they are, where the table has no alignment."""
+    for data in registry.AS_WEIGHTS:
+        fmt = cf.Format(data)
+        weights = fmt.as_weights()
+        if fmt.structure != weights.structure:
+            assert max(weights.structure.align) == 8, data
+            assert fmt.digits == weights.digits
+    assert cf.Format("nChw16c").as_weights().name == "o_is_yx_isv16"
+    assert cf.Format("oiyx").as_weights().name == "oiyx"
+    assert cf.Format("bfzyx").as_weights(grouped=True).name == "goiyx"
+    with pytest.raises(cf.InvalidFormat, match="no tensor of format b_fs_yx_fsv32"):
+        cf.Format("b_fs_yx_fsv32").as_weights()
+
+
+def test_every_name_without_a_measured_order_is_marked() -> None:
+    for name in ("f", "brfyx", "bf_lyx_yx", "yxiog", "bs_fs_zyx_bsv4_fsv4", "bs_fs_zyx_bsv4_fsv2",
+                 "bfzyx_f16", "bfzyx_b16f16", "o_i_zyx_i16_o16", "i_o_zyx_o16_i16", "nv12",
+                 "image_2d_rgba", "os_is_yx_osv16_isv32", "os_is_yx_osv32_isv2",
+                 "os_is_yx_osv64_isv2", "is_os_yx_isv16_osv8"):  # fmt: skip
+        assert cf.Format(name).note, name
+    for name in registry.NOTES:
+        assert cf.Format(name).name == name
+
+
 def test_listing_filters() -> None:
     assert {f.role for f in cf.formats(role="weights")} == {"weights"}
     assert {f.ndims for f in cf.formats(ndims=6)} == {6}
