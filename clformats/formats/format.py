@@ -103,8 +103,9 @@ class Format:
         if self.layout is None or self.role == "rnn":
             return None
         role = "weights" if self.role == "weights" else "data"
-        if self.name in registry.listed("cldnn") and self.name not in registry.RENAMED:
-            return self.name
+        plain = registry.for_bits(self.name, 0)  # what clDNN calls it at any width of element
+        if plain in registry.listed("cldnn") and plain not in registry.RENAMED:
+            return plain
         if self.kind != "blocked":
             return None
         known = _cldnn_by_structure().get((self.layout, role, self.letters.startswith("g")))
