@@ -8,6 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from . import notations
 from .compare import identify, same_bytes
 from .desc import RUNTIME_DIM, MemoryDesc
 from .dtypes import DTYPES, DType
@@ -56,6 +57,7 @@ __all__ = [
     "identify",
     "index_source",
     "make_plan",
+    "notations",
     "pack",
     "reorder",
     "same_bytes",

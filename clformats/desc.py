@@ -9,7 +9,7 @@ with other numbers.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from math import prod
 from typing import Any
@@ -229,9 +229,12 @@ class MemoryDesc:
                 f"got {len(index)} indices for {self.ndims} dimensions "
                 f"({', '.join(self.format.dims)})"
             )
+        self._concrete()
+        # Arrays count in int64; where that is too narrow, in Python's ints.
+        kind = np.int64 if self.span_nbytes < 2**62 else object
         env: dict[str, Any] = {}
         for d, (value, n) in enumerate(zip(index, self.dims, strict=True)):
-            env[f"i{d}"] = i = value if isinstance(value, np.ndarray) else operator.index(value)
+            env[f"i{d}"] = i = _index(value, kind)
             if np.any(i < 0) or np.any(i >= n):
                 raise IndexError(f"index {i} of dimension {d} is outside 0..{n - 1} in {self}")
         return self.expr.evaluate(env)
@@ -277,6 +280,18 @@ class MemoryDesc:
             raise InvalidDescriptor(f"{self} has sizes that are known at execution only")
         return self.placed
 
+    def overlaps(self, other: MemoryDesc) -> bool:
+        """Whether the two may share bytes of one buffer: their spans do.
+
+        Regions of one tensor interleave, so for two of the same strides the elements are compared.
+        """
+        spans = [(d.offset0 * d.dtype.bits // 8, d.span_nbytes) for d in (self, other)]
+        if not (spans[0][0] < spans[1][1] and spans[1][0] < spans[0][1]):
+            return False
+        if self.dtype != other.dtype or max(self.nelems, other.nelems) > 1 << 22:
+            return True
+        return bool(np.intersect1d(self.offsets(), other.offsets()).size)
+
     # --- operations -------------------------------------------------------------------------------
 
     def submemory(self, dims: Iterable[int], offsets: Iterable[int]) -> MemoryDesc:
@@ -293,14 +308,14 @@ class MemoryDesc:
         axes = int_tuple("permutation", permutation)
         return self._with(operations.permute_axes(self.geometry, axes))
 
-    def legal_crops(self, dim: int) -> dict[int, tuple[int, ...]]:
+    def legal_crops(self, dim: int) -> dict[int, Sequence[int]]:
         """For each legal offset of a submemory along ``dim`` its legal sizes there."""
         return operations.legal_crops(self.geometry, dim)
 
     # --- text, equality ---------------------------------------------------------------------------
 
     def __str__(self) -> str:
-        return printed(self)
+        return printed(self.geometry, self.dtype)
 
     def __repr__(self) -> str:
         return f"MemoryDesc.parse({str(self)!r})"
@@ -342,6 +357,16 @@ class MemoryDesc:
 
     def __reduce__(self) -> tuple[object, ...]:
         return MemoryDesc.parse, (str(self),)
+
+
+def _index(value: Any, kind: type) -> Any:
+    """An int, or an array of ``kind``; TypeError for what is no integer."""
+    if not isinstance(value, np.ndarray | list | tuple):
+        return operator.index(value)
+    array = np.asarray(value)
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"indices are integers, got an array of {array.dtype}")
+    return array.astype(kind)
 
 
 def _bytes(elements: int, dtype: DType) -> int:

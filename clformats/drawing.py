@@ -94,6 +94,8 @@ def picture(
     """
     if not desc.has_layout:
         raise InvalidDescriptor(f"{desc} has no layout to draw: choose a concrete format")
+    if desc.has_runtime:
+        raise InvalidDescriptor(f"{desc} has sizes that are known at execution only: draw it then")
     fold = _fold(desc, widest)
     artist = _Artist(desc, fold, widest, values)
     if 0 in desc.dims:

@@ -105,10 +105,12 @@ def as_dtype(value: object) -> DType:
         return value
     if isinstance(value, str) and value in _BY_NAME:
         return _BY_NAME[value]
-    try:
-        found = _BY_NUMPY.get(np.dtype(value))  # type: ignore[call-overload]
-    except TypeError:
-        found = None
+    found = None
+    if value is not None:  # numpy takes None for float64
+        try:
+            found = _BY_NUMPY.get(np.dtype(value).newbyteorder("="))  # type: ignore[call-overload]
+        except (TypeError, ValueError, SyntaxError):
+            found = None
     if found is None:
         raise InvalidDescriptor(
             f"unknown element type {value!r}: expected one of {', '.join(DTYPES)}, "
@@ -122,16 +124,17 @@ def convert(array: NDArray[Any], src: DType, dst: DType) -> NDArray[Any]:
     if src == dst:
         return array
     if not src.is_float and not dst.is_float:
-        return _saturate(array.astype(np.int64), dst)
+        return saturate(array.astype(np.int64), dst)
     if src.is_float and dst.is_float:
         return _narrow_float(array, dst)
     if dst.is_float:
         return _narrow_float(array.astype(np.float64 if dst.name == "f64" else np.float32), dst)
     wide = np.rint(array.astype(np.float64))
-    return _saturate(np.where(np.isnan(wide), 0.0, wide), dst)
+    return saturate(np.where(np.isnan(wide), 0.0, wide), dst)
 
 
-def _saturate(array: NDArray[Any], dst: DType) -> NDArray[Any]:
+def saturate(array: NDArray[Any], dst: DType) -> NDArray[Any]:
+    """Integers, or floats that are whole, as the integer type ``dst``, clipped to its range."""
     return np.asarray(np.clip(array, *dst.limits).astype(dst.numpy))
 
 

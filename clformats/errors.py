@@ -33,6 +33,11 @@ class Unsupported(Error):
     def __init__(self, code: str, message: str) -> None:
         super().__init__(f"{message} [{code}]")
         self.code = code
+        self._said = message
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle by what it was made from; processes pass exceptions on."""
+        return type(self), (self.code, self._said)
 
 
 class MappedError(Error):

@@ -10,7 +10,6 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import prod
 
 from .errors import InvalidDescriptor
 from .formats.digits import RUNTIME, Digit, Layout, Placed, place
@@ -123,8 +122,7 @@ def relaid(
     """
     layout = g.format.structure
     padded = tuple(g.padded_dims if padded is None else padded)
-    natural = place(layout, padded)
-    count = len(g.dims) if layout.is_tag else len(natural)
+    count = len(g.dims) if layout.is_tag else len(layout.digits)
     if strides is not None and (layout.tail or g.format.image):
         what = "is an image" if g.format.image else "has two orders"
         raise InvalidDescriptor(f"{g.format} {what}: its strides cannot be given")
@@ -133,21 +131,28 @@ def relaid(
             f"{g.format} with dims {g.dims} takes {len(g.dims)} padded dims, {count} strides and "
             f"one offset, got padded={padded}, strides={strides}, offset={offset}"
         )
-    if strides is None:
-        placed = natural
-    elif layout.is_tag:
-        counts = [-(-p // block) for p, block in zip(padded, layout.blocks, strict=True)]
-        if 0 not in g.dims and RUNTIME not in (*g.dims, *strides):
-            check_overlap(counts, strides, prod(d.size or 1 for d in layout.inner))
-        placed = tuple(
-            p if p.digit.size is not None else _placed(p.digit, p.size, strides) for p in natural
+    least = extents(g.dims, g.padding)
+    if offset[0] < 0 or any(p < n for p, n in zip(padded, least, strict=True)):
+        raise InvalidDescriptor(
+            f"padded dims {padded} must hold {tuple(least)} and the offset {offset[0]} be 0 or more"
         )
-    else:
+    placed = place(layout, padded)
+    if strides is not None:
         placed = tuple(
-            Placed(p.digit, p.size, s, fixed_stride=s == 1)
-            for p, s in zip(natural, strides, strict=True)
+            p if stride is None else Placed(p.digit, p.size, stride, fixed_stride=stride == 1)
+            for p, stride in zip(placed, _per_digit(layout, strides), strict=True)
         )
+    unknown = RUNTIME in (*g.dims, *(p.stride for p in placed))
+    if 0 not in g.dims and not unknown:
+        check_overlap([p.size for p in placed], [p.stride for p in placed])
     return Geometry(g.dims, g.format, placed, padded, g.padding, offset[0])
+
+
+def _per_digit(layout: Layout, strides: Sequence[int]) -> list[int | None]:
+    """One stride for each digit, outermost first; None for the blocks of a tag: they are dense."""
+    if not layout.is_tag:
+        return list(strides)
+    return [strides[d.dims[0]] if d.size is None else None for d in layout.digits]
 
 
 def int_tuple(what: str, values: Iterable[int]) -> tuple[int, ...]:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .desc import MemoryDesc
-from .dtypes import DType, as_dtype, convert
+from .dtypes import DTYPES, DType, as_dtype, convert, saturate
 from .errors import InvalidDescriptor
 
 
@@ -22,6 +22,8 @@ def pack(array: Any, desc: MemoryDesc) -> NDArray[Any]:
     ``desc.span_nbytes`` where that is more. Raises `InvalidDescriptor` for another shape.
     """
     array = np.asarray(array)
+    if array.ndim == 0 and desc.dims != ():
+        raise InvalidDescriptor(f"got the single value {array!r}, expected an array of {desc.dims}")
     if array.shape != desc.dims:
         raise InvalidDescriptor(
             f"got an array of shape {array.shape}, expected {desc.dims}, the dims of {desc} "
@@ -29,8 +31,18 @@ def pack(array: Any, desc: MemoryDesc) -> NDArray[Any]:
         )
     flat = np.zeros(flat_size(desc), desc.dtype.numpy)
     if desc.nelems:
-        flat[desc.offsets()] = convert(array, as_dtype(array.dtype), desc.dtype)
+        flat[desc.offsets()] = _as_type(array, desc.dtype)
     return _shared(flat, desc.dtype) if desc.dtype.is_packed else flat
+
+
+def _as_type(array: NDArray[Any], dtype: DType) -> NDArray[Any]:
+    """The values as ``dtype``; integers that have no type of ours saturate, bool counts 0 and 1."""
+    native = array.astype(array.dtype.newbyteorder("="), copy=False)
+    if native.dtype.kind in "iub" and native.dtype not in (d.numpy for d in map(as_dtype, DTYPES)):
+        if dtype.is_float:
+            return convert(native.astype(np.float64), as_dtype("f64"), dtype)
+        return saturate(native, dtype)
+    return convert(native, as_dtype(native.dtype), dtype)
 
 
 def unpack(flat: Any, desc: MemoryDesc) -> NDArray[Any]:

@@ -16,7 +16,9 @@ _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _INT_MAX = 2**31 - 1
 
 
-def index_source(target: MemoryDesc | Format | str, prefix: str = "SRC") -> str:
+def index_source(
+    target: MemoryDesc | Format | str, prefix: str = "SRC", *, wide: bool | None = None
+) -> str:
     """Self-contained OpenCL C that says where an element lies.
 
     For a descriptor: macros ``<prefix>_SIZE_F`` (logical extents, in elements), ``_PAD_BEFORE_F``
@@ -27,18 +29,26 @@ def index_source(target: MemoryDesc | Format | str, prefix: str = "SRC") -> str:
     where the tensor needs it. For a format alone the same with the sizes left to the user, who
     defines ``<prefix>_SIZE_F`` and the others before, as numbers or as names of kernel arguments.
 
-    Raises `InvalidFormat` for ``any``, and for a prefix that is no C identifier.
+    ``wide`` asks for 64-bit arithmetic (True) or 32-bit (False); by default a descriptor's size
+    decides, and a format alone counts in 32 bits. Raises `InvalidFormat` for ``any``, and for a prefix that is no C identifier.
     """
     if not _IDENTIFIER.fullmatch(str(prefix)):
         raise InvalidFormat(f"the prefix {prefix!r} must be a C identifier, such as SRC or INPUT0")
     if isinstance(target, MemoryDesc):
         if not target.has_layout:
             raise InvalidDescriptor(f"{target} has no layout: choose a concrete format")
-        return "\n".join(_of_desc(target, prefix)) + "\n"
-    return "\n".join(_of_format(Format(target), prefix)) + "\n"
+        if target.has_runtime:
+            raise InvalidDescriptor(
+                f"{target} has sizes known at execution only: ask for the index source of its "
+                f"format {target.format}, and define the sizes yourself"
+            )
+        if wide is None:
+            wide = target.span_nbytes * 8 // target.dtype.bits > _INT_MAX
+        return "\n".join(_of_desc(target, prefix, wide=wide)) + "\n"
+    return "\n".join(_of_format(Format(target), prefix, wide=bool(wide))) + "\n"
 
 
-def _of_desc(desc: MemoryDesc, prefix: str) -> Iterator[str]:
+def _of_desc(desc: MemoryDesc, prefix: str, *, wide: bool) -> Iterator[str]:
     fmt = desc.format
     yield f"// {desc}: digits {print_digits(fmt.structure, fmt.letters)}"
     for letter, n, (lower, upper) in zip(fmt.letters, desc.dims, desc.padding, strict=True):
@@ -60,11 +70,10 @@ def _of_desc(desc: MemoryDesc, prefix: str) -> Iterator[str]:
         for c, (a, b) in zip(fmt.letters, desc.padding, strict=True)
     ]
     offset0 = Var(f"{prefix}_OFFSET") if desc.offset0 else Const(0)
-    wide = desc.span_nbytes * 8 // desc.dtype.bits > _INT_MAX
     yield from _function(fmt, prefix, strides, desc.padded_dims, pads, offset0, wide=wide)
 
 
-def _of_format(fmt: Format, prefix: str) -> Iterator[str]:
+def _of_format(fmt: Format, prefix: str, *, wide: bool) -> Iterator[str]:
     layout, letters = fmt.structure, fmt.letters
     names = ", ".join(f"{prefix}_SIZE_{c.upper()}" for c in letters)
     yield f"// {fmt}: digits {print_digits(layout, letters)}; define {names} before"
@@ -87,7 +96,7 @@ def _of_format(fmt: Format, prefix: str) -> Iterator[str]:
                 fused = fused * extents[d]
             stride = stride * ((fused + (digit.step - 1)) // digit.step)
     yield from reversed(lines)
-    yield from _function(fmt, prefix, strides[::-1], extents, [], Const(0), wide=False)
+    yield from _function(fmt, prefix, strides[::-1], extents, [], Const(0), wide=wide)
 
 
 def _extent(layout: Layout, dim: int, prefix: str, letters: str) -> Expr:

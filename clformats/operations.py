@@ -120,18 +120,24 @@ def _check_region(g: Geometry, d: int, n: int, at: int, block: int) -> None:
         )
 
 
-def legal_crops(g: Geometry, dim: int) -> dict[int, tuple[int, ...]]:
-    """For each legal offset along ``dim`` the legal sizes of a submemory there."""
+def legal_crops(g: Geometry, dim: int) -> dict[int, Sequence[int]]:
+    """For each legal offset along ``dim`` the legal sizes of a submemory there, rising."""
     _check_splittable(g)
+    if not 0 <= dim < len(g.dims) or g.dims[dim] == RUNTIME:
+        raise InvalidDescriptor(
+            f"dimension {dim} of dims {g.dims}: expected one of 0..{len(g.dims) - 1} of known size",
+            code="OUT_OF_BOUNDS",
+        )
     if any(g.padding[dim]):
         return {}
     block, whole = g.format.structure.blocks[dim], g.dims[dim]
-    result: dict[int, tuple[int, ...]] = {}
-    for at in range(0, whole + 1, block):
-        rest = whole - at
-        sizes = {*range(min(block, rest + 1)), *range(0, rest + 1, block), rest}
-        result[at] = tuple(sorted(sizes))
-    return result
+    return {at: _legal_sizes(whole - at, block) for at in range(0, whole + 1, block)}
+
+
+def _legal_sizes(rest: int, block: int) -> Sequence[int]:
+    if block == 1:
+        return range(rest + 1)
+    return sorted({*range(min(block, rest + 1)), *range(0, rest + 1, block), rest})
 
 
 # --- permutation ----------------------------------------------------------------------------------

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
+from .dtypes import DType
 from .errors import InvalidDescriptor
 from .formats.digits import RUNTIME, place
 from .formats.registry import for_bits
-from .geometry import extents
-
-if TYPE_CHECKING:
-    from .desc import MemoryDesc
+from .geometry import Geometry, extents
+from .operations import strides_of
 
 _OPTIONS = {
     "pad": "pad=0+0x1+1",
@@ -22,37 +20,38 @@ _OPTIONS = {
 }
 
 
-def printed(desc: MemoryDesc) -> str:
+def printed(g: Geometry, dtype: DType) -> str:
     """The text of a descriptor, which `MemoryDesc.parse` reads."""
-    name = for_bits(str(desc.format), 0)  # without ":i4", which the element type tells
-    dims = "x".join(map(_size_text, desc.dims))
-    return ":".join([str(desc.dtype), name, dims, *_options(desc)])
+    name = for_bits(str(g.format), 0)  # without ":i4", which the element type tells
+    return ":".join([str(dtype), name, "x".join(map(_size_text, g.dims)), *_options(g)])
 
 
-def _options(desc: MemoryDesc) -> Iterator[str]:
+def _options(g: Geometry) -> Iterator[str]:
     """What dtype, format and dims do not tell, each as ``key=value``."""
-    if any(map(any, desc.padding)):
-        yield "pad=" + "x".join(f"{lower}+{upper}" for lower, upper in desc.padding)
-    if not desc.has_layout:
+    if any(map(any, g.padding)):
+        yield "pad=" + "x".join(f"{lower}+{upper}" for lower, upper in g.padding)
+    layout = g.format.layout
+    if layout is None:
         return
-    layout = desc.format.structure
-    if desc.padded_dims != layout.padded(extents(desc.dims, desc.padding)):
-        yield "padded=" + "x".join(map(_size_text, desc.padded_dims))
-    natural = {p.digit: p.stride for p in place(layout, desc.padded_dims)}
-    if any(p.stride != natural[p.digit] for p in desc.placed):
-        strides = desc.strides if layout.is_tag else [p.stride for p in desc.placed]
+    if g.padded_dims != layout.padded(extents(g.dims, g.padding)):
+        yield "padded=" + "x".join(map(_size_text, g.padded_dims))
+    natural = {p.digit: p.stride for p in place(layout, g.padded_dims)}
+    if any(p.stride != natural[p.digit] for p in g.placed):
+        strides = strides_of(g) if layout.is_tag else [p.stride for p in g.placed]
         yield "strides=" + "x".join(map(_size_text, strides))
-    if desc.offset0:
-        yield f"offset={desc.offset0}"
+    if g.offset0:
+        yield f"offset={g.offset0}"
 
 
 def read(text: str) -> tuple[str, str, list[int], dict[str, list[int]]]:
     """Element type, format, dims and options of a text. Raises `InvalidDescriptor`."""
     dtype, name, dims, *rest = (*text.strip().split(":"), "", "")
     try:
-        options = {k: _numbers(v) for k, _, v in (o.partition("=") for o in rest if o)}
-        sizes = _numbers(dims)
-        if text.count(":") < 2 or not options.keys() <= set(_OPTIONS):
+        given = [o.partition("=") for o in rest if o]
+        options = {k: _numbers(v) for k, _, v in given}
+        sizes = _numbers(dims) if "+" not in dims else _numbers("?")
+        repeated = len(options) != len(given)
+        if text.count(":") < 2 or repeated or not options.keys() <= set(_OPTIONS):
             raise ValueError(text)  # noqa: TRY301  # one message for all that cannot be read
     except ValueError:
         raise InvalidDescriptor(
@@ -73,4 +72,6 @@ def _size_text(n: int) -> str:
 
 def _numbers(text: str) -> list[int]:
     """The numbers of ``"2x17x*"``, ``"0+0x1+1"`` or ``""``; raises ValueError."""
+    if not re.fullmatch(r"(?:(?:-?[0-9]+|\*)(?:[x+](?:-?[0-9]+|\*))*)?", text):
+        raise ValueError(text)
     return [RUNTIME if n == "*" else int(n) for n in re.split("[x+]", text)] if text else []

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from .desc import MemoryDesc
 from .formats import Digit, Format
-from .formats.digits import Placed, offset_expr
+from .formats.digits import RUNTIME, Placed, offset_expr
 from .formats.expr import Expr, Var
 from .formats.registry import DIGITS, MISNAMED, RENAMED
 
@@ -87,8 +87,19 @@ def formula(fmt: Format, digit: Digit, desc: MemoryDesc | None = None) -> str:
     extents: Sequence[Expr | int] = [Var(c.upper()) for c in fmt.letters]
     if desc is not None:
         indices = [i + lower for i, lower in zip(indices, desc.padded_offsets, strict=True)]
-        extents = desc.padded_dims
+        extents = known_extents(desc)
     return str(offset_expr([Placed(digit, digit.size or 0, 1)], indices, extents))
+
+
+def known_extents(desc: MemoryDesc) -> list[Expr | int]:
+    """The padded extents; capital letters for those that are known at execution only."""
+    extents = zip(desc.format.letters, desc.padded_dims, strict=True)
+    return [Var(c.upper()) if n == RUNTIME else n for c, n in extents]
+
+
+def size_text(n: int) -> str:
+    """A size as descriptors print it: ``*`` where it is known at execution only."""
+    return "*" if n == RUNTIME else str(n)
 
 
 def digit_labels(fmt: Format) -> tuple[str, ...]:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import random
-from itertools import product
 from math import prod
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,51 +14,67 @@ import clformats as cf
 BUFFERS = [f for f in cf.formats() if f.kind != "image"]
 DTYPES = ("f32", "f16", "bf16", "s32", "s8", "u8")
 
-# One extent per dimension: never two equal neighbours, around the blocks of 2 to 64.
-HURTING = (17, 5, 3, 2, 7, 1, 2, 3, 1, 2, 1, 2)
+PRIMES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37)
+LIMIT = 100_000
+"""The most elements of a tensor of `hurting_dims`; nearly all have far fewer."""
 
 
 def hurting_dims(fmt: cf.Format, shift: int = 0) -> tuple[int, ...]:
-    """Dims for a format whose blocked dimensions straddle their blocks, the others small primes."""
-    dims = []
-    for d, block in enumerate(fmt.structure.blocks):
-        small = HURTING[(d + shift) % len(HURTING)]
-        dims.append(block + (-1, 1, 0)[(d + shift) % 3] if block > 1 else min(small, 5))
-    while prod(dims) > 60_000:
-        largest = dims.index(max(dims))
-        dims[largest] = max(1, dims[largest] // 3)
+    """Dims on which a layout that mixes two dimensions up, or forgets a rest, is found out.
+
+    A dimension that is blocked or aligned has a size next to its block (less one, plus one, the
+    block itself, in turns that ``shift`` moves on); the others are small primes. No two are equal.
+    Where that is more than `LIMIT` elements the others count 1, 2, 3, ...; and where even that is
+    more, from nine dimensions on, they repeat, and only neighbours differ.
+    """
+    layout = fmt.structure
+    dims = [0] * fmt.ndims
+    for d, block in enumerate(map(max, layout.blocks, layout.align)):
+        turn = (d + shift) % 3
+        near = [block + k for k in ((-1, 1, 0), (1, 0, -1), (0, -1, 1))[turn]]
+        if block > 1:
+            dims[d] = next(n for n in [*near, block + 2, block + 3] if n > 1 and n not in dims)
+    rest = [d for d, n in enumerate(dims) if not n]
+    for pool in (PRIMES, range(1, 20)):
+        sizes = [n for n in pool if n not in dims][: len(rest)]
+        if prod(sizes) * prod(n for n in dims if n) <= LIMIT:
+            break
+    else:
+        return tuple(2 + (d + shift) % 2 for d in range(fmt.ndims))
+    for k, d in enumerate(rest):
+        dims[d] = sizes[(k + shift + 1) % len(rest)]
     return tuple(dims)
 
 
-def brute_force_offsets(desc: cf.MemoryDesc) -> dict[tuple[int, ...], int]:
+def brute_force_offsets(desc: cf.MemoryDesc) -> Any:
     """The offset of every element by the definition of digits, written independently of `expr`."""
-    result = {}
-    for index in product(*map(range, desc.dims)):
-        offset = desc.offset0
-        for p in _digits_at(desc, index):
-            value = 0
-            for d in p.digit.dims:
-                value = value * desc.padded_dims[d] + index[d] + desc.padded_offsets[d]
-            if p.digit.flip:
-                value = desc.padded_dims[p.digit.dims[0]] - 1 - value
-            value //= p.digit.step
-            if p.digit.size is not None:
-                value %= p.digit.size
-            offset += value * p.stride
-        result[index] = offset
-    return result
-
-
-def _digits_at(desc: cf.MemoryDesc, index: tuple[int, ...]) -> list[Any]:
-    """The digits and strides of an element: those of the tail where the format has one there."""
+    offsets = _formula(desc, [(p.digit, p.stride) for p in desc.placed])
     tail = desc.format.structure.tail
-    if tail is None or index[tail.dim] // tail.size < desc.dims[tail.dim] // tail.size:
-        return list(desc.placed)
-    result, stride = [], 1
+    if tail is None:
+        return offsets
+    digits, stride = [], 1
     for digit in reversed(tail.digits):
-        result.append(SimpleNamespace(digit=digit, stride=stride))
+        digits.append((digit, stride))
         stride *= digit.size or -(-prod(desc.padded_dims[d] for d in digit.dims) // digit.step)
-    return result
+    index = np.indices(desc.dims, np.int64, sparse=True)[tail.dim]
+    behind = index // tail.size >= desc.dims[tail.dim] // tail.size
+    return np.where(behind, _formula(desc, digits), offsets)
+
+
+def _formula(desc: cf.MemoryDesc, digits: list[tuple[cf.Digit, int]]) -> Any:
+    grid = np.indices(desc.dims, np.int64, sparse=True)
+    offsets = np.full(desc.dims, desc.offset0, np.int64)
+    for digit, stride in digits:
+        value = np.zeros((), np.int64)
+        for d in digit.dims:
+            value = value * desc.padded_dims[d] + grid[d] + desc.padded_offsets[d]
+        if digit.flip:
+            value = desc.padded_dims[digit.dims[0]] - 1 - value
+        value = value // digit.step
+        if digit.size is not None:
+            value = value % digit.size
+        offsets += value * stride
+    return offsets
 
 
 def random_values(rng: np.random.Generator, dims: tuple[int, ...], dtype: str) -> Any:

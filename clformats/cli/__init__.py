@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import argparse
 import io
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 
 from .. import __version__
 from ..errors import Error
 
-COMMANDS = ("list", "explain", "offset", "draw", "doctor", "demo")
+COMMANDS = ("list", "explain", "offset", "draw", "convert", "doctor", "demo")
 
 
 def parser() -> argparse.ArgumentParser:
@@ -31,8 +32,13 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command; 0 if it did its job, 1 with one line on standard error if it could not."""
-    arguments = parser().parse_args(argv)
+    """Run a command; 0 if it did its job, 1 with one line on standard error if it could not.
+
+    A command line that is no sentence at all, with an unknown option say, ends in argparse's usage
+    text and exit status 2.
+    """
+    words = sys.argv[1:] if argv is None else argv
+    arguments = parser().parse_args(list(_negative_values_joined(words)))
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # boxes on a terminal that has none become "?"
@@ -44,3 +50,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         sys.stderr.close()  # the reader has gone, `head` for instance; nothing is wrong
         return 0
+
+
+def _negative_values_joined(words: Sequence[str]) -> Iterator[str]:
+    """``--shape -1,2`` as ``--shape=-1,2``: argparse would take the value for an option."""
+    option = ""
+    for word in words:
+        if option and re.match(r"-\d", word):
+            yield f"{option}={word}"
+            option = ""
+            continue
+        if option:
+            yield option
+        option = word if re.fullmatch(r"--[a-z]+", word) else ""
+        if not option:
+            yield word
+    if option:
+        yield option

@@ -1,20 +1,23 @@
 """What the commands have in common: reading a format, a shape and coordinates as a user types them.
 
-Bad input is an `Error` of this library, so that every command answers it with one line and exit
-status 1; argparse's own checks would print a usage text instead.
+What a user names and counts (formats, sizes, coordinates) is read here and not by argparse: where it
+is wrong an `Error` of this library says so, which every command prints as one line, with exit status
+1. How the command line is put together is argparse's business: an unknown option, a missing NAME or
+a choice that is none ends in its usage text and, as everywhere, exit status 2.
 """
 
 from __future__ import annotations
 
 import argparse
 import re
+from contextlib import suppress
 
 from ..desc import MemoryDesc
 from ..errors import InvalidDescriptor, InvalidFormat
 from ..formats import Format
-from ..formats.names import is_meta
-
-_VERBOSE = re.compile(r"(?:\w*?_?(?P<dtype>[a-z]+\d+(?:_e\dm\d)?):\w*:)?blocked:(?P<tag>\w+)[:\w]*")
+from ..formats.digits import RUNTIME
+from ..formats.names import MAX_NDIMS, is_meta
+from ..notations import verbose
 
 
 def add_target(parser: argparse.ArgumentParser) -> None:
@@ -25,24 +28,45 @@ def add_target(parser: argparse.ArgumentParser) -> None:
         help="a format (b_fs_yx_fsv16, nChw16c, aBx16b), a printed descriptor "
         "(f32:nchw:2x17x5x4), or oneDNN's log text (src_f32::blocked:acdb::f0)",
     )
-    parser.add_argument("--shape", help="sizes in logical order: 2,17,5,4 or 2x17x5x4")
+    parser.add_argument(
+        "--shape",
+        help="sizes in logical order: 2,17,5,4 or 2x17x5x4; "
+        "* for one that is known at execution only",
+    )
     parser.add_argument("--ndims", help="the rank, for meta tags such as aBx16b without a shape")
     parser.add_argument("--dtype", help="the element type (default: f32)")
 
 
 def numbers(text: str, what: str) -> tuple[int, ...]:
-    """``"2,17,5,4"`` or ``"2x17x5x4"`` as ints. Raises `InvalidDescriptor`."""
-    if not re.fullmatch(r"\s*\d+\s*(?:[x,]\s*\d+\s*)*", text):
-        raise InvalidDescriptor(
-            f"cannot read the {what} {text!r}: expected whole numbers, not negative, "
-            f"such as 2,17,5,4 or 2x17x5x4"
-        )
-    return tuple(int(n) for n in re.split("[x,]", text))
+    """``"2,17,5,4"`` or ``"2x17x5x4"`` as ints, negative ones too. Raises `InvalidDescriptor`."""
+    with suppress(ValueError):  # from thousands of digits on Python refuses
+        if re.fullmatch(r"\s*-?\d+\s*(?:[x,]\s*-?\d+\s*)*", text):
+            return tuple(int(n) for n in re.split("[x,]", text))
+    shown = text if len(text) <= 60 else f"{text[:60]}..."
+    raise InvalidDescriptor(
+        f"cannot read the {what} {shown!r}: expected whole numbers such as 2,17,5,4 or 2x17x5x4"
+    )
+
+
+def number(text: str, what: str, least: int, most: int) -> int:
+    """One number in a range. Raises `InvalidDescriptor`."""
+    found = numbers(text, what)
+    if len(found) != 1 or not least <= found[0] <= most:
+        raise InvalidDescriptor(f"got {text} as {what}, expected one number of {least} to {most}")
+    return found[0]
+
+
+def sizes(text: str) -> tuple[int, ...]:
+    """A shape; ``*`` stands for a size that is known at execution only."""
+    return numbers(re.sub(r"(?<![^x,\s])\*(?![^x,\s])", str(RUNTIME), text), "shape")
 
 
 def target(args: argparse.Namespace) -> tuple[Format, MemoryDesc | None]:
     """The format that was asked for, and the descriptor where its sizes are known."""
-    if re.fullmatch(r"\w+:\w+:[\dx]+(?::\w+=.*)?", args.name):
+    log = verbose.read(args.name)
+    if log is not None:
+        return _logged(log, args)
+    if ":" in args.name:
         desc = MemoryDesc.parse(args.name)
         if args.shape is not None or args.ndims is not None or args.dtype is not None:
             raise InvalidDescriptor(
@@ -50,14 +74,13 @@ def target(args: argparse.Namespace) -> tuple[Format, MemoryDesc | None]:
                 f"leave --shape, --ndims and --dtype out"
             )
         return desc.format, desc
-    name, dtype = _name_and_dtype(args)
-    dims = None if args.shape is None else numbers(args.shape, "shape")
-    fmt = _format(name, dims, args.ndims)
-    return fmt, None if dims is None else MemoryDesc(dims, dtype, fmt)
+    dims = None if args.shape is None else sizes(args.shape)
+    fmt = named_format(args.name, dims, args.ndims)
+    return fmt, None if dims is None else MemoryDesc(dims, args.dtype or "f32", fmt)
 
 
 def sized_target(args: argparse.Namespace) -> MemoryDesc:
-    """The descriptor that was asked for. Raises `InvalidDescriptor` where sizes are missing."""
+    """The descriptor that was asked for, with all of its sizes. Raises `InvalidDescriptor`."""
     fmt, desc = target(args)
     if desc is None:
         raise InvalidDescriptor(
@@ -65,19 +88,28 @@ def sized_target(args: argparse.Namespace) -> MemoryDesc:
         )
     if not desc.has_layout:
         raise InvalidFormat(f"the format {str(fmt)!r} has no layout: name a concrete one")
+    if desc.has_runtime:
+        raise InvalidDescriptor(
+            f"{desc} has sizes or strides that are known at execution only: give numbers for *"
+        )
     return desc
 
 
-def _name_and_dtype(args: argparse.Namespace) -> tuple[str, str]:
-    """The format's name, out of oneDNN's verbose text if it is that."""
-    verbose = _VERBOSE.fullmatch(args.name)
-    if verbose:
-        return verbose["tag"], args.dtype or verbose["dtype"] or "f32"
-    return args.name, args.dtype or "f32"
+def _logged(log: verbose.LogText, args: argparse.Namespace) -> tuple[Format, MemoryDesc | None]:
+    """What a text of oneDNN's log says, with the sizes in it or in --shape."""
+    if log.dims and args.shape is not None:
+        raise InvalidDescriptor(f"{args.name} already tells the sizes: leave --shape out")
+    fmt = log.format
+    if args.shape is None and not log.dims:
+        return fmt, None
+    shape = () if args.shape is None else sizes(args.shape)
+    text = "x".join("*" if n == RUNTIME else str(n) for n in shape)
+    return fmt, log.desc(text, args.dtype or "")
 
 
-def _format(name: str, dims: tuple[int, ...] | None, ndims: str | None) -> Format:
-    rank = None if ndims is None else numbers(ndims, "number of dimensions")[0]
+def named_format(name: str, dims: tuple[int, ...] | None, ndims: str | None) -> Format:
+    """The format of a name; a meta tag takes its rank from the shape or from --ndims."""
+    rank = None if ndims is None else number(ndims, "the number of dimensions", 1, MAX_NDIMS)
     if dims is not None and rank not in (None, len(dims)):
         raise InvalidDescriptor(f"got --ndims {rank} and a shape of {len(dims)} sizes")
     if not is_meta(name):

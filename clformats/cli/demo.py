@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ..runtime import Engine, Memory, Stream
 
 LEAST_BYTES = 32 << 20
+MOST_SHIFTS = 64
 ROUNDS = 5
 POISON = 0xA5
 SEED = 7
@@ -77,11 +78,14 @@ def run(args: argparse.Namespace) -> int:
 def batch_of(pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """The photograph as a batch large enough to time, in the logical order b, f, y, x.
 
-    Each copy is shifted by another way, so that mixing up two of them would show.
+    Each copy is shifted by another way, so that mixing up two of them would show; a small picture
+    needs so many copies that after `MOST_SHIFTS` of them the same ones follow again.
     """
     planes = np.ascontiguousarray(pixels.transpose(2, 0, 1))
     count = max(2, -(-LEAST_BYTES // max(planes.nbytes, 1)))
-    return np.stack([np.roll(planes, (7 * k, 13 * k), (1, 2)) for k in range(count)])
+    shifts = range(min(count, MOST_SHIFTS))
+    copies = np.stack([np.roll(planes, (7 * k, 13 * k), (1, 2)) for k in shifts])
+    return copies[np.arange(count) % len(copies)]
 
 
 # --- running and checking -------------------------------------------------------------------------

@@ -6,9 +6,11 @@ import argparse
 from pathlib import Path
 
 from ..drawing import Picture, picture, terminal
-from ..errors import Error, InvalidDescriptor
+from ..errors import Error
 from ..svg import svg
-from .arguments import add_target, numbers, sized_target
+from .arguments import add_target, number, sized_target
+
+MOST_BOXES = 1000
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -21,16 +23,18 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         epilog="example:  clformats draw b_fs_yx_fsv16 --shape 2,17,5,4 --svg fsv16.svg",
     )
     add_target(parser)
-    parser.add_argument("--boxes", default="4", help="how many boxes to draw at most (default: 4)")
+    parser.add_argument(
+        "--boxes",
+        default="4",
+        help=f"how many boxes to draw at most, 1 to {MOST_BOXES} (default: 4)",
+    )
     parser.add_argument("--svg", metavar="FILE", help="write a coloured picture to this file too")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the picture, and write the file."""
-    boxes = numbers(args.boxes, "number of boxes")[0]
-    if boxes < 1:
-        raise InvalidDescriptor(f"got --boxes {boxes}, expected at least 1")
+    boxes = number(args.boxes, "the number of boxes", 1, MOST_BOXES)
     drawn = picture(sized_target(args), boxes=boxes)
     if args.svg:
         save(drawn, args.svg)

@@ -7,11 +7,20 @@ from collections.abc import Iterator
 
 from ..desc import MemoryDesc
 from ..formats import Format
-from ..formats.digits import Placed, offset_expr, place
-from ..formats.expr import Var
+from ..formats.digits import RUNTIME, Placed, offset_expr, place
+from ..formats.expr import Expr, Var
 from ..formats.names import print_onednn
 from ..host import flat_size
-from ..words import columns, digit_labels, dimension_words, formula, spelled, token_words
+from ..words import (
+    columns,
+    digit_labels,
+    dimension_words,
+    formula,
+    known_extents,
+    size_text,
+    spelled,
+    token_words,
+)
 from .arguments import add_target, target
 
 TABLE_LIMIT = 256
@@ -107,7 +116,8 @@ def _digits(fmt: Format, desc: MemoryDesc | None) -> Iterator[str]:
         yield from columns(rows, "  ")
         return
     head = ["digit", "size", "stride"]
-    rows = [[formula(fmt, p.digit, desc), str(p.size), str(p.stride)] for p in desc.placed]
+    sizes = [(formula(fmt, p.digit, desc), size_text(p.size)) for p in desc.placed]
+    rows = [[*row, str(stride)] for row, stride in zip(sizes, named_strides(desc), strict=True)]
     yield from columns([head, *rows], "  ")
 
 
@@ -115,10 +125,13 @@ def _digits(fmt: Format, desc: MemoryDesc | None) -> Iterator[str]:
 
 
 def _sizes(desc: MemoryDesc) -> Iterator[str]:
+    yield str(desc)
+    if desc.has_runtime:
+        yield from _known_sizes(desc)
+        return
     elements = flat_size(desc)
     unused = elements - desc.nelems
     share = f", {unused} of them padding ({100 * unused / elements:.1f} %)" if unused > 0 else ""
-    yield str(desc)
     yield f"  dims     {_by(desc.dims)} = {desc.nelems} elements"
     yield f"  padded   {_by(desc.padded_dims)}, {elements} elements in memory{share}"
     yield f"  strides  {' '.join(map(str, desc.strides))} (of each dimension's outermost digit)"
@@ -126,21 +139,37 @@ def _sizes(desc: MemoryDesc) -> Iterator[str]:
     yield f"  offset   {offset_formula(desc)}"
 
 
+def _known_sizes(desc: MemoryDesc) -> Iterator[str]:
+    """What can be said before execution."""
+    yield f"  dims     {_by(desc.dims)}, where * is known at execution only"
+    yield f"  padded   {_by(desc.padded_dims)}"
+    strides = " ".join(map(size_text, desc.strides))
+    yield f"  strides  {strides} (of each dimension's outermost digit)"
+    yield "  bytes    known at execution only"
+    yield f"  offset   {offset_formula(desc)}"
+
+
 def _by(numbers: tuple[int, ...]) -> str:
-    return " x ".join(map(str, numbers))
+    return " x ".join(map(size_text, numbers))
+
+
+def named_strides(desc: MemoryDesc) -> list[Expr | int]:
+    """Each digit's stride; ``s0`` for the one of digit 0 where it is known at execution only."""
+    strides = [p.stride for p in desc.placed]
+    return [Var(f"s{k}") if n == RUNTIME else n for k, n in enumerate(strides)]
 
 
 def offset_formula(desc: MemoryDesc) -> str:
     """The offset in elements as a formula of the dimensions' letters."""
     indices = [Var(c) + n for c, n in zip(desc.format.dims, desc.padded_offsets, strict=True)]
-    placed, padded = desc.placed, desc.padded_dims
-    return str(offset_expr(placed, indices, padded, offset0=desc.offset0, tail=desc.tail))
+    extents, strides = known_extents(desc), named_strides(desc)
+    return str(offset_expr(desc.placed, indices, extents, strides, desc.offset0, desc.tail))
 
 
 def _table(desc: MemoryDesc) -> Iterator[str]:
     """Element by element in memory order, as clDNN's own documentation prints it."""
     size = flat_size(desc)
-    if not 0 < size <= TABLE_LIMIT:
+    if desc.has_runtime or not 0 < size <= TABLE_LIMIT:
         return
     yield "elements in memory order"
     for i in range(size):

@@ -7,10 +7,10 @@ from typing import get_args
 
 from ..errors import InvalidFormat
 from ..formats import Format, formats
-from ..formats.names import Role
+from ..formats.names import MAX_NDIMS, Role
 from ..formats.registry import listed
 from ..words import columns
-from .arguments import numbers
+from .arguments import number
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -31,7 +31,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Print the table."""
-    ndims = None if args.ndims is None else numbers(args.ndims, "number of dimensions")[0]
+    ndims = (
+        None if args.ndims is None else number(args.ndims, "the number of dimensions", 1, MAX_NDIMS)
+    )
     rows = [row(fmt) for fmt in formats(args.role, ndims)]
     if args.match:
         rows = [r for r in rows if args.match in r[0] or args.match in r[3]]

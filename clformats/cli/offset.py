@@ -36,9 +36,17 @@ def run(args: argparse.Namespace) -> int:
     if args.coord is not None:
         lines = forward(desc, numbers(args.coord, "coordinates"))
     else:
-        lines = backward(desc, numbers(args.at, "offset")[0])
+        lines = backward(desc, one_offset(args.at))
     print("\n".join(lines))
     return 0
+
+
+def one_offset(text: str) -> int:
+    """The offset that was asked about."""
+    found = numbers(text, "offset")
+    if len(found) > 1:
+        raise InvalidDescriptor(f"got {len(found)} offsets {text}, expected one")
+    return found[0]
 
 
 def forward(desc: MemoryDesc, index: tuple[int, ...]) -> Iterator[str]:
@@ -55,7 +63,7 @@ def forward(desc: MemoryDesc, index: tuple[int, ...]) -> Iterator[str]:
 
 def backward(desc: MemoryDesc, offset: int) -> Iterator[str]:
     """From an offset to the coordinates."""
-    if offset >= flat_size(desc):
+    if not 0 <= offset < flat_size(desc):
         raise InvalidDescriptor(
             f"offset {offset} lies outside {desc}, whose memory has {flat_size(desc)} elements"
         )
@@ -74,7 +82,7 @@ def _offset(desc: MemoryDesc, index: tuple[int, ...]) -> int:
             f"got {len(index)} coordinates {index}, {desc} has {desc.ndims}: {', '.join(letters)}"
         )
     for letter, i, n in zip(letters, index, desc.dims, strict=True):
-        if i >= n:
+        if not 0 <= i < n:
             raise InvalidDescriptor(
                 f"{letter}={i} lies outside {desc}: expected 0 to {n - 1}"
                 if n

@@ -61,6 +61,9 @@ def _scaled(image: Any, size: str | None) -> Any:
         image.thumbnail((LONGEST_SIDE, LONGEST_SIDE))
         return image
     sides = numbers(size, "size")
-    if len(sides) != 2 or 0 in sides:
-        raise Error(f"got --size {size}, expected width and height, such as 640x480")
+    if len(sides) != 2 or not all(1 <= side <= LONGEST_SIDE for side in sides):
+        raise Error(
+            f"got --size {size}, expected width and height of 1 to {LONGEST_SIDE} pixels each, "
+            f"such as 640x480"
+        )
     return image.resize(sides)

@@ -73,11 +73,11 @@ class GrammarError(Exception):
 
 def parse_onednn(name: str) -> Parsed:
     """Read a oneDNN tag or domain name. Raises `GrammarError`."""
-    match = re.fullmatch(r"([A-Za-z]+)((?:\d+[A-Za-z])*)", name)
+    match = re.fullmatch(r"([A-Za-z]+)((?:[1-9][0-9]*[A-Za-z])*)", name)
     if not match:
         raise GrammarError(name, "a oneDNN tag is letters, then pairs of block size and letter")
     outer, inner_text = match.groups()
-    inner = [(int(n), letter) for n, letter in re.findall(r"(\d+)([A-Za-z])", inner_text)]
+    inner = [(int(n), letter) for n, letter in re.findall(r"([0-9]+)([A-Za-z])", inner_text)]
     _check_onednn_letters(outer, inner)
     letters = _onednn_order(outer.lower())
     role: Role = "generic" if ABSTRACT.startswith(letters) else _DOMAIN_ORDERS[letters]
@@ -130,7 +130,7 @@ def expand_meta(name: str, ndims: int) -> str:
 
 def is_meta(name: str) -> bool:
     """Whether the name is a meta tag: the first abstract letters, and one x for the others."""
-    match = re.fullmatch(r"([a-lA-L]*)x([a-lA-L]*)((?:\d+[a-l])*)", name)
+    match = re.fullmatch(r"([a-lA-L]*)x([a-lA-L]*)((?:[0-9]+[a-l])*)", name)
     if not match:
         return False
     named = (match[1] + match[2]).lower()
@@ -160,17 +160,17 @@ class _Tokens:
     align: dict[str, int]
 
 
-_BLOCK = re.compile(r"([a-z]+)s[av](\d+)")
+_BLOCK = re.compile(r"([a-z]+)s[av]([1-9][0-9]*)")
 
 
 def parse_cldnn(name: str) -> Parsed:
     """Read a clDNN name. Raises `GrammarError`."""
     base, *suffixes = name.split("__")
     base, rotated = _strip(base, r"_rotate_180")
-    base, swizzle = _strip(base, r"_swizzled_by_(\d+)")
+    base, swizzle = _strip(base, r"_swizzled_by_([1-9][0-9]*)")
     tokens = _tokenise(base)
     for suffix in suffixes:
-        match = re.fullmatch(r"a([a-z])(\d+)", suffix)
+        match = re.fullmatch(r"a([a-z])([1-9][0-9]*)", suffix)
         if not match:
             raise GrammarError(
                 suffix, "expected an alignment such as ai8 behind the two underscores"
@@ -211,9 +211,9 @@ def _tokenise(base: str) -> _Tokens:
 
 
 def _read_heads(part: str, tokens: _Tokens) -> None:
-    if not re.fullmatch(r"(?:[a-z]s?\d*)+", part):
+    if not re.fullmatch(r"(?:[a-z]s?(?:[1-9][0-9]*)?)+", part):
         raise GrammarError(part, "expected letters of dimensions, such as b, fs or yx")
-    for letter, sliced, number in re.findall(r"([a-z])(s?)(\d*)", part):
+    for letter, sliced, number in re.findall(r"([a-z])(s?)([0-9]*)", part):
         tokens.heads.append((letter, bool(sliced)))
         if number:
             tokens.align[letter] = int(number)
@@ -276,7 +276,7 @@ def _swizzled(digits: list[Digit], o: int, n: int, name: str) -> list[Digit]:
     places = [k for k, d in enumerate(digits) if d.dim == o and d.size is not None]
     sizes = [digits[k].size or 0 for k in places]
     block = prod(sizes)
-    fits = len(sizes) == 1 and block % n == 0 and block > n
+    fits = len(sizes) == 1 and block % n == 0 and block > n > 1
     if not fits and not (len(sizes) == 2 and sizes[0] == n):
         raise GrammarError(f"swizzled_by_{n}", f"{name} has no block of o that {n} can deal out")
     outer, inner = Digit(o, n, 1), Digit(o, block // n, n)

@@ -27,7 +27,7 @@ def launch(plan: Plan, body: CopyPlan) -> Launch:
         types=conversion(src, dst),
         width=width,
         per_item=per_item,
-        nontemporal=body.nontemporal and conversion(src, dst).can_stream,
+        nontemporal=body.nontemporal,
         declarations=arguments.declarations,
     )
     return Launch(source, tuple(arguments.values.values()), plan.problem.is_wide, items, 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -10,37 +10,25 @@ from ..formats.expr import Const, Expr, Var, total
 from ..planner.plan import Plan
 from ..planner.problem import Number
 from ..planner.tile import Bit, TilePlan
+from .edges import EdgeWriter, lane_part, moved
 from .source import Arguments, Launch, render
 from .types import Conversion, conversion
 
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """A loop of the kernel: its variable counts ``count`` positions along a node."""
+    """A loop of the kernel: ``variable`` runs from ``first`` to below ``last``."""
 
     variable: str
-    count: str
-
-
-@dataclass(frozen=True, slots=True)
-class GuardText:
-    """A guard in the kernel: its numbers, and how far each lane moves its index."""
-
-    name: str
-    base: str
-    span: int
-    lo: str
-    hi: str
-    end: str
-    load_lane: str
-    store_lane: str
+    first: str
+    last: str
 
 
 def launch(plan: Plan, body: TilePlan) -> Launch:
     """The kernel and its arguments."""
-    writer = _Writer(body)
     types = conversion(*plan.problem.dtypes)
-    source = render("tile", **writer.values(types), wide=plan.problem.is_wide, types=types)
+    writer = _Writer(body, types)
+    source = render("tile", **writer.values(), wide=plan.problem.is_wide, types=types)
     values = tuple(writer.arguments.values.values())
     return Launch(source, values, plan.problem.is_wide, writer.items, 1)
 
@@ -48,52 +36,92 @@ def launch(plan: Plan, body: TilePlan) -> Launch:
 class _Writer:
     """Turns a `TilePlan` into the texts that the template arranges."""
 
-    def __init__(self, plan: TilePlan) -> None:
+    def __init__(self, plan: TilePlan, types: Conversion) -> None:
         self.plan = plan
+        self.types = types
         self.arguments = Arguments()
         nodes = plan.nodes
         self.sizes = [self._number(f"size{k}", n.size) for k, n in enumerate(nodes)]
         self.src = [self._number(f"src_stride{k}", n.src) for k, n in enumerate(nodes)]
         self.dst = [self._number(f"dst_stride{k}", n.dst) for k, n in enumerate(nodes)]
         self.arguments.values.update(src0=plan.problem.src0, dst0=plan.problem.dst0)
-        counts = [plan.positions(k).value for k in plan.outer]
-        middle = plan.positions(plan.middle).value if plan.middle is not None else 1
-        self.items = prod(counts) * -(-middle // plan.chunk)
-        if plan.middle is not None:
-            self.arguments.values["chunk"] = plan.chunk
+        walk = plan.walk
+        counts = [plan.positions(k).value for k in walk.outer]
+        middle = plan.positions(walk.middle).value if walk.middle is not None else 1
+        self.items = prod(counts) * -(-middle // walk.chunk)
+        self.moving = (*walk.outer, walk.middle, walk.inner)
+        if walk.middle is not None:
+            self.arguments.values["chunk"] = walk.chunk
+        self.lane_offsets = self._lane_offsets(plan.load, self.src)
+        self.edges = EdgeWriter(plan, self.moving, self._number, self._lane_strides())
 
     def _number(self, name: str, number: Number) -> Expr:
         text = self.arguments.text(name, number)
         return Const(number.value) if number.fixed else Var(text)
 
-    def values(self, types: Conversion) -> dict[str, object]:
+    def values(self) -> dict[str, object]:
         """Everything that ``tile.mako`` uses, beside the types."""
         plan = self.plan
-        count = 1 << len(plan.registers)
-        guards = self._guards()
-        loads = self._offsets(plan.registers, self.src, count)
-        stores = self._offsets(plan.store_registers, self.dst, count)
+        p = plan.problem
         return {
-            "title": f"{plan.problem.src.format} -> {plan.problem.dst.format}: {plan}",
+            "title": f"{p.src.format} -> {p.dst.format}: {plan.structure}",
             "width": plan.lanes,
-            "registers": count,
-            "outer": [Loop(f"at{k}", str(self._positions(k))) for k in plan.outer],
-            "middle": self._loop(plan.middle),
-            "inner": self._loop(plan.inner),
-            "starts": [(f"x{k}", str(self._start(k))) for k in range(len(plan.nodes))],
-            "src_base": str(total([Var("src0"), *self._products(self.src)])),
+            "outer": [Loop(f"at{k}", "0", str(self._positions(k))) for k in plan.walk.outer],
+            "middle": self._loop(plan.walk.middle),
+            "loops": self._loops(swapped=plan.walk.swapped),
+            "prefetch_loops": self._loops(swapped=False),
+            "prefetches": self._prefetches() if plan.walk.prefetch else [],
+            "starts": self._starts(),
+            "src_base": self._src_base(),
             "dst_base": str(total([Var("dst0"), *self._products(self.dst)])),
-            "loads": loads,
-            "stores": stores,
-            "load_lanes": self._lane_offsets(plan.load, self.src, vector=plan.load_is_vector),
-            "store_lanes": self._lane_offsets(plan.store, self.dst, vector=plan.store_is_vector),
-            "guards": guards,
-            "load_guards": self._register_guards(plan.registers, count),
-            "store_guards": self._register_guards(plan.store_registers, count),
+            "piece": plan.store_piece,
             "steps": plan.steps,
-            "nontemporal": plan.nontemporal and types.can_stream,
+            "mixes": plan.comb.mixes if plan.comb else (),
+            "streams": plan.nontemporal,
+            **self._accesses(),
+            **self._edge_values(),
             "declarations": self.arguments.declarations,
-        }  # fmt: skip
+        }
+
+    def _accesses(self) -> dict[str, object]:
+        """The loads and stores of the registers, for whole tiles and for those at an edge."""
+        types, count = self.types, self.plan.register_count
+        loads, stores = self._pieces("load"), self._pieces("store")
+        order = sorted(range(count), key=self._line_order)
+        base = self._src_base()
+        whole = [self._loaded(pieces) for pieces in loads]
+        edge_loads = [self.edges.load(k, whole[k], loads[k], types, base) for k in range(count)]
+        if any("src_end" in text for text in edge_loads):
+            span = self.plan.problem.src.span_nbytes
+            self.arguments.values["src_end"] = span // types.src_type.nbytes
+        return {
+            "loads": whole,
+            "stores": [text for r in order for text in self._stored(r, stores[r])],
+            "edge_loads": edge_loads,
+            "edge_stores": [text for r in order for text in self.edges.store(r, stores[r], types)],
+        }
+
+    def _edge_values(self) -> dict[str, object]:
+        edges = self.edges
+        return {
+            "widths": self._widths(),
+            "lane_offsets": self.lane_offsets,
+            "lane_strides": edges.strides,
+            "guards": edges.guards,
+            "always_edge": edges.always,
+            "inside": edges.inside(),
+            "masked": edges.masked,
+            "counted": edges.counted,
+        }
+
+    def _src_base(self) -> str:
+        return str(total([Var("src0"), *self._products(self.src)]))
+
+    def _widths(self) -> set[int]:
+        """The vector widths that loads and stores use."""
+        plan = self.plan
+        parts = [w for w in (2, 4, 8) if w < plan.store_piece] if self.edges.counted else []
+        return {1, plan.lanes, plan.load_piece, plan.store_piece, *parts}
 
     def _positions(self, node: int) -> Expr:
         bits = self.plan.bits[node]
@@ -101,13 +129,24 @@ class _Writer:
         return (size + ((1 << bits) - 1)) // (1 << bits)
 
     def _loop(self, node: int | None) -> Loop | None:
-        return None if node is None else Loop(f"at{node}", str(self._positions(node)))
+        return None if node is None else Loop(f"at{node}", "0", str(self._positions(node)))
+
+    def _loops(self, *, swapped: bool) -> list[Loop]:
+        """The loops inside a work-item, from the outermost."""
+        walk = self.plan.walk
+        loops = [Loop(f"at{walk.middle}", "first", "last")] if walk.middle is not None else []
+        inner = self._loop(walk.inner)
+        loops += [inner] if inner else []
+        return loops[::-1] if swapped else loops
+
+    def _starts(self) -> list[tuple[str, str]]:
+        """The variables that say where the tile starts."""
+        nodes = sorted(k for k in self.moving if k is not None)
+        return [(f"x{k}", str(self._start(k))) for k in nodes]
 
     def _start(self, node: int) -> Expr:
         """Where the tile starts along a node; the last tile of an unguarded one overlaps."""
         plan, bits = self.plan, self.plan.bits[node]
-        if node not in (*plan.outer, plan.middle, plan.inner):
-            return Const(0)
         start = Var(f"at{node}") * (1 << bits)
         size = plan.nodes[node].size
         divides = bits == 0 or (size.fixed and size.value % (1 << bits) == 0)
@@ -116,65 +155,77 @@ class _Writer:
         return Var(f"min({start}, {self.sizes[node] - (1 << bits)})")
 
     def _products(self, strides: Sequence[Expr]) -> list[Expr]:
-        moving = (*self.plan.outer, self.plan.middle, self.plan.inner)
-        return [Var(f"x{k}") * s for k, s in enumerate(strides) if k in moving]
+        return [Var(f"x{k}") * s for k, s in enumerate(strides) if k in self.moving]
 
-    def _offsets(self, bits: Sequence[Bit], strides: Sequence[Expr], count: int) -> list[str]:
-        """For each register how far its first lane is from the first lane of register 0."""
-        result = []
-        for r in range(count):
-            steps: dict[int, int] = {}
-            for j, b in enumerate(bits):
-                if r >> j & 1:
-                    steps[b.node] = steps.get(b.node, 0) + (1 << b.place)
-            result.append(str(total([strides[k] * n for k, n in steps.items()])))
-        return result
+    def _line_order(self, register: int) -> tuple[int, int]:
+        """Sorts registers so that those in one cache line are stored one after the other."""
+        near = far = 0
+        for j, bit in enumerate(self.plan.store_registers):
+            if register >> j & 1:
+                stride = self.plan.nodes[bit.node].dst
+                if stride.fixed and stride.value << bit.place < 64:
+                    near += stride.value << bit.place
+                else:
+                    far |= 1 << j
+        return far, near
 
-    def _lane_offsets(
-        self, lanes: Sequence[Bit], strides: Sequence[Expr], *, vector: bool
-    ) -> list[str] | None:
-        """For each lane its distance from lane 0; None where the lanes are one vector."""
-        return None if vector else self._offsets(lanes, strides, 1 << len(lanes))
-
-    def _units(self, guard: int) -> Callable[[Bit], int]:
-        def unit(bit: Bit) -> int:
-            node = self.plan.nodes[bit.node]
-            return node.unit << bit.place if node.guard == guard else 0
-
-        return unit
-
-    def _guards(self) -> list[GuardText]:
-        result = []
-        for g, guard in enumerate(self.plan.problem.guards):
-            unit = self._units(g)
-            members = [k for k, n in enumerate(self.plan.nodes) if n.guard == g]
-            tile = {*self.plan.load, *self.plan.store}
-            result.append(GuardText(
-                name=f"g{g}",
-                base=str(total([Var(f"x{k}") * self.plan.nodes[k].unit for k in members])),
-                span=sum(unit(b) for b in tile),
-                lo=str(self._number(f"lo{g}", guard.lo)),
-                hi=str(self._number(f"hi{g}", guard.hi)),
-                end=str(self._number(f"end{g}", guard.end)),
-                load_lane=_lane_sum(self.plan.load, unit),
-                store_lane=_lane_sum(self.plan.store, unit),
-            ))  # fmt: skip
-        return result
-
-    def _register_guards(self, bits: Sequence[Bit], count: int) -> list[list[str]]:
-        """For each register, by how much it moves each guarded index."""
-        units = [self._units(g) for g in range(len(self.plan.problem.guards))]
+    def _pieces(self, side: str) -> list[list[str]]:
+        """For each register how far each of its pieces is from the first element of the tile."""
+        plan = self.plan
+        strides = self.src if side == "load" else self.dst
+        if plan.comb is not None:
+            joined = (plan.comb.splits) == (side == "load")
+            step = Const(plan.lanes) if joined else strides[plan.comb.node]
+            return [[str(step * r)] for r in range(plan.comb.size)]
+        bits = plan.registers if side == "load" else plan.store_registers
+        lanes = plan.load if side == "load" else plan.store
+        piece = plan.load_piece if side == "load" else plan.store_piece
+        apart = lanes[piece.bit_length() - 1 :]
         return [
-            [str(sum(unit(b) for j, b in enumerate(bits) if r >> j & 1)) for unit in units]
-            for r in range(count)
+            [
+                str(_offset(bits, r, strides) + _offset(apart, lane, strides))
+                for lane in range(1 << len(apart))
+            ]
+            for r in range(1 << len(bits))
         ]
 
+    def _lane_offsets(self, lanes: Sequence[Bit], strides: Sequence[Expr]) -> list[str]:
+        return [str(_offset(lanes, lane, strides)) for lane in range(1 << len(lanes))]
 
-def _lane_sum(lanes: Sequence[Bit], unit: Callable[[Bit], int]) -> str:
-    """How far lane ``l`` moves a guarded index, as an expression of ``l``; empty if not at all."""
-    moves = [unit(b) for b in lanes]
-    if not any(moves):
-        return ""
-    if moves == [moves[0] << j for j in range(len(moves))]:
-        return str(Var("l") * moves[0])
-    return " + ".join(f"(l >> {j} & 1) * {m}" for j, m in enumerate(moves) if m)
+    def _lane_strides(self) -> list[str]:
+        """The arguments that these need."""
+        words = {word for text in self.lane_offsets for word in text.split()}
+        return [str(s) for s in self.src if str(s) in words and not str(s).isdigit()]
+
+    def _loaded(self, pieces: Sequence[str]) -> str:
+        """A whole register from memory."""
+        values = [self.types.load(moved("from", p), self.plan.load_piece) for p in pieces]
+        return (
+            values[0]
+            if len(values) == 1
+            else f"({self.types.work}{self.plan.lanes})({', '.join(values)})"
+        )
+
+    def _stored(self, register: int, pieces: Sequence[str]) -> list[str]:
+        """A whole register to memory, piece by piece."""
+        name, width = f"r{register}", self.plan.store_piece
+        if self.plan.nontemporal:
+            return [self.types.store_nontemporal(name, moved("to", pieces[0]), width)]
+        lanes = range(self.plan.lanes)
+        parts = [lane_part(name, len(lanes), lanes[k : k + width]) for k in lanes[::width]]
+        return [
+            self.types.store(v, moved("to", p), width) for v, p in zip(parts, pieces, strict=True)
+        ]
+
+    def _prefetches(self) -> list[str]:
+        """The addresses of a tile, one for each register."""
+        return [moved("from", pieces[0]) for pieces in self._pieces("load")]
+
+
+def _offset(bits: Sequence[Bit], number: int, strides: Sequence[Expr]) -> Expr:
+    """How far the bits of ``number`` move."""
+    steps: dict[int, int] = {}
+    for j, b in enumerate(bits):
+        if number >> j & 1:
+            steps[b.node] = steps.get(b.node, 0) + (1 << b.place)
+    return total([strides[k] * n for k, n in steps.items()])

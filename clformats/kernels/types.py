@@ -1,9 +1,11 @@
 """Element types in OpenCL C: how a value is loaded, converted and stored.
 
-A kernel moves values in a *working* type: the bits themselves where source and destination have
-the same type, the source's integers where both are integers, else float (double where one side is
-f64). Loads convert to it, stores from it. fp16 arithmetic is never needed: half values go through
-``vload_half`` and ``vstore_half_rte``, bf16 is an upper half of a float.
+A kernel moves values in a *moving* type: the bits themselves where source and destination have the
+same type, else the narrower of the two, because a shuffle of bytes costs a quarter of one of
+floats. So values become narrower when they are loaded, or wider when they are stored. fp16
+arithmetic is never needed: half values are loaded by ``vload_half`` as floats, and made by
+``vstore_half_rte`` as bits; bf16 is the upper half of a float. In every moving type all bits zero
+is the value zero.
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ _RAW = {8: "uchar", 16: "ushort", 32: "uint", 64: "ulong"}
 class Conversion:
     """The C types of a pair of element types, and the text of its loads and stores.
 
-    ``src`` and ``dst`` are the types the buffers are declared with, ``work`` the working type.
+    ``src`` and ``dst`` are the types the buffers are declared with, ``work`` the moving type;
+    ``early`` says that loads convert, else stores do.
     """
 
     src_type: DType
@@ -37,6 +40,7 @@ class Conversion:
     src: str
     dst: str
     work: str
+    early: bool
 
     @property
     def moves_bits(self) -> bool:
@@ -46,61 +50,90 @@ class Conversion:
     @property
     def needs_fp64(self) -> bool:
         """Whether the kernel computes in double precision."""
-        return self.work == "double"
+        return not self.moves_bits and "double" in (self.src, self.dst)
 
     @property
-    def uses_bf16(self) -> bool:
-        """Whether the kernel needs the function that rounds to bf16."""
-        return not self.moves_bits and self.dst_type.name == "bf16"
+    def rounds(self) -> str:
+        """The type, if any, that the kernel needs a function for to round floats to."""
+        name = self.dst_type.name
+        if self.moves_bits or not (name in ("bf16", "f16") or self._rounds_to_bytes):
+            return ""
+        return name
+
+    @property
+    def rounded_from(self) -> str:
+        """The type that this function takes."""
+        return "double" if self.dst_type.name == "f16" and self.src == "double" else "float"
+
+    @property
+    def _rounds_to_bytes(self) -> bool:
+        """Whether floats become 8-bit integers, where convert_char16_sat_rte is slow."""
+        return self.dst_type.name in ("s8", "u8") and self._loaded == "float"
+
+    @property
+    def work_bytes(self) -> int:
+        """Bytes of one value on the move."""
+        return {"char": 1, "uchar": 1, "ushort": 2, "ulong": 8, "double": 8}.get(self.work, 4)
+
+    @property
+    def mask(self) -> str:
+        """The integers as wide as a value on the move."""
+        return {1: "char", 2: "short", 4: "int", 8: "long"}[self.work_bytes]
+
+    @property
+    def _loaded(self) -> str:
+        """The type in which the source's values can be computed with."""
+        return "float" if self.src_type.name in ("f16", "bf16") else self.src
 
     def load(self, pointer: str, width: int) -> str:
-        """An expression: ``width`` elements from ``pointer``, in the working type."""
+        """An expression: ``width`` elements from ``pointer``, in the moving type."""
         n = str(width) if width > 1 else ""
-        name = self.src_type.name
-        if not self.moves_bits and name == "f16":
-            return f"vload_half{n}(0, {pointer})"
-        plain = f"vload{n}(0, {pointer})" if width > 1 else f"*({pointer})"
-        if self.moves_bits or self.work == self.src:
-            return plain
-        if name == "bf16":
-            return f"as_float{n}(convert_uint{n}({plain}) << 16)"
-        return f"convert_{self.work}{n}({plain})"
+        if not self.moves_bits and self.src_type.name == "f16":
+            value = f"vload_half{n}(0, {pointer})"
+        elif width > 1:
+            value = f"LOAD{n}({pointer})"
+        else:
+            value = f"*({pointer})" if " " in pointer else f"*{pointer}"
+        return self._converted(value, n) if self.early else value
 
     def store(self, value: str, pointer: str, width: int) -> str:
-        """A statement: ``width`` elements of the working type to ``pointer``."""
+        """A statement: ``width`` elements of the moving type to ``pointer``."""
         n = str(width) if width > 1 else ""
-        if not self.moves_bits and self.dst_type.name == "f16":
-            return f"vstore_half{n}_rte({value}, 0, {pointer})"
-        converted = self._to_dst(value, n)
-        return f"STORE{n}({converted}, {pointer})" if width > 1 else f"*({pointer}) = {converted}"
-
-    def _to_dst(self, value: str, n: str) -> str:
-        if self.moves_bits or self.work == self.dst:
-            return value
-        if self.dst_type.name == "bf16":
-            return f"to_bf16_{n or 1}({value})"
-        if self.dst_type.is_float:
-            return f"convert_{self.dst}{n}({value})"
-        rounding = "_rte" if self.work in ("float", "double") else ""
-        return f"convert_{self.dst}{n}_sat{rounding}({value})"
+        value = value if self.early else self._converted(value, n)
+        if width > 1:
+            return f"STORE{n}({value}, {pointer})"
+        return f"*({pointer}) = {value}" if " " in pointer else f"*{pointer} = {value}"
 
     def store_nontemporal(self, value: str, pointer: str, width: int) -> str:
-        """As `store`, past the cache; only for plain vectors of one whole aligned cache line."""
-        converted = self._to_dst(value, str(width))
-        target = f"(__global {self.dst}{width} *)({pointer})"
-        return f"STORE_STREAM({converted}, {target})"
+        """As `store`, past the cache; only for plain vectors that complete aligned cache lines."""
+        value = value if self.early else self._converted(value, str(width))
+        return f"STORE_STREAM({value}, (__global {self.dst}{width} *)({pointer}))"
 
-    @property
-    def can_stream(self) -> bool:
-        """Whether `store_nontemporal` can be used: half values are stored by a function."""
-        return self.moves_bits or self.dst_type.name != "f16"
+    def _converted(self, value: str, n: str) -> str:
+        """``value`` as the destination's type."""
+        if self.moves_bits:
+            return value
+        loaded = self._loaded
+        if self.src_type.name == "bf16":
+            value = f"as_float{n}(convert_uint{n}({value}) << 16)"
+        if self.dst_type.is_float:
+            wanted = self.rounded_from if self.rounds else self.dst
+            if loaded != wanted:
+                value = f"convert_{wanted}{n}({value})"
+            return f"to_{self.rounds}_{n or 1}({value})" if self.rounds else value
+        if self._rounds_to_bytes and n:
+            return f"to_{self.dst_type.name}_{n}({value})"
+        if loaded == self.dst:
+            return value
+        rounding = "_rte" if loaded in ("float", "double") else ""
+        return f"convert_{self.dst}{n}_sat{rounding}({value})"
 
 
 def conversion(src: DType, dst: DType) -> Conversion:
     """The conversion for a pair of element types. Raises `Unsupported` (code DTYPE_PAIR)."""
     if src == dst:
         raw = _RAW[src.bits]
-        return Conversion(src, dst, raw, raw, raw)
+        return Conversion(src, dst, raw, raw, raw, early=False)
     for t in (src, dst):
         if t.name not in _STORAGE:
             raise Unsupported(
@@ -108,8 +141,9 @@ def conversion(src: DType, dst: DType) -> Conversion:
                 f"no kernel converts {src} to {dst}: {t} can only be moved unchanged; "
                 f"convert with cf.dtypes.convert on the host",
             )
-    if not src.is_float and not dst.is_float:
-        work = _STORAGE[src.name]
-    else:
-        work = "double" if "f64" in (src.name, dst.name) else "float"
-    return Conversion(src, dst, _STORAGE[src.name], _STORAGE[dst.name], work)
+    source, target = _STORAGE[src.name], _STORAGE[dst.name]
+    if dst.name == "f16":
+        target = "ushort"
+    early = src.bits >= dst.bits or (src.name == "f16" and dst.bits == 32)
+    work = target if early else "float" if src.name == "f16" else source
+    return Conversion(src, dst, source, target, work, early)

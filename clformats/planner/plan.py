@@ -32,7 +32,7 @@ class Family:
 FAMILIES = (
     Family("copy", copy.refusal, copy.plan),
     Family("tile", tile.tile_refusal, tile.tile_plan),
-    Family("rows", tile.rows_refusal, tile.rows_plan),
+    Family("rows", tile.rows_refusal, tile.tile_plan),
     Family("generic", generic.refusal, generic.plan),
 )
 """From the fastest to the one that takes everything."""

@@ -34,8 +34,8 @@ from ..errors import InvalidDescriptor, Unsupported
 from ..formats.digits import Placed
 
 SMALL = 64
-"""Extents up to this many elements are part of a guard's structure: they choose which lanes of a
-vector exist, and as constants they cost nothing."""
+"""Extents within one block of up to this many elements, such as 3 channels in a block of 16, are
+part of a guard's structure: they choose which lanes of a vector exist, and cost nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +192,7 @@ def _refine_dim(
     nodes, cover = _split(steps, extent, src_chain, dst_chain)
     guard = None
     if lower or lower + dst.dims[dim] != extent or cover != extent:
-        guard = _guard(dim, lower, lower + dst.dims[dim], extent)
+        guard = _guard(dim, lower, lower + dst.dims[dim], extent, steps[-1])
         nodes = [replace(n, guard=guard_id, unit=u) for n, u in zip(nodes, steps, strict=True)]
     return nodes, guard, moved // top.digit.step * top.stride
 
@@ -223,8 +223,8 @@ def _stride_at(chain: list[Placed], step: int) -> Number:
     return Number(holder.stride * (step // holder.digit.step), holder.fixed_stride)
 
 
-def _guard(dim: int, lo: int, hi: int, end: int) -> Guard:
-    small = end <= SMALL
+def _guard(dim: int, lo: int, hi: int, end: int, block: int) -> Guard:
+    small = end <= min(block, SMALL)
     return Guard(dim, Number(lo, small or lo == 0), Number(hi, small), Number(end, small))
 
 

@@ -3,8 +3,9 @@
 The innermost loops of the source that are contiguous there give the lanes of a *load*; those of
 the destination the lanes of a *store*. Where both are the same bits, rows are moved as they are
 (family ``rows``). Where they differ, the tile that both span is loaded into registers, transposed
-by the shuffles of `network`, and stored (family ``tile``). Rows also takes the case where only one
-side has a contiguous run: the other side is then read or written element by element.
+by the shuffles of `network`, and stored (family ``tile``). Where one side's contiguous run is
+shorter than the vector, its other lanes are bits of the other side: the vector is then put together
+from, or taken apart into, *pieces*, down to single elements.
 
 A loop that is longer than its part of the tile is walked in positions of that size; where it does
 not divide, the last position overlaps the one before, so that there is no remainder. A guarded
@@ -15,18 +16,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import prod
 
-from .network import Step, network
+from .network import Mix, Step, deinterleave, interleave, network
 from .problem import Node, Number, Problem, fixed
 from .traits import Traits
+from .walk import Walk, walk
 
 LANES_LOG2 = 4
 """16 lanes: what one AVX-512 register holds of f32, and the widest OpenCL vector."""
-TILES_PER_UNIT = 64
-"""Work-items per core at the least, so that cores of unequal speed finish together."""
-INNER_LIMIT = 64
-"""The longest inner loop that is still run whole by one work-item."""
+LINE_BYTES = 64
+REGISTERS = 16
+"""The most registers that a tile is made longer for, to store whole cache lines. A tile of bytes
+with 64 of them stores whole lines, but loads from 64 places: see `clformats.planner.walk`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +39,39 @@ class Bit:
 
 
 @dataclass(frozen=True, slots=True)
+class Edge:
+    """What a guard asks of the tiles at the edge.
+
+    ``zeroes``: lanes that are no element become zero, either because they are stored as padding or
+    because the source has no memory there (then ``reaches`` is true too). ``spills``: the tiles
+    cover more than the destination has, so that stores must stop at its end.
+    """
+
+    zeroes: bool
+    reaches: bool
+    spills: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Comb:
+    """A loop of 2 or 3 steps, ``node``, that lies inside the lanes' loop on one side: channels.
+
+    Its steps are registers. ``splits``: the source interleaves them, else the destination does;
+    there the registers together are one contiguous run, and ``mixes`` takes them to the other side.
+    """
+
+    node: int
+    size: int
+    splits: bool
+    mixes: tuple[Mix, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class TilePlan:
     """How the tile lies in registers and how the loops walk over it.
 
-    ``bits[k]`` is log2 of the tile's size along node k, 0 for none. ``outer`` nodes are spread over
-    work-items; each work-item runs ``chunk`` positions of node ``middle`` and in each of them all
-    positions of node ``inner`` (None: there is no such loop).
+    ``bits[k]`` is log2 of the tile's size along node k, 0 for none. ``load_piece`` and
+    ``store_piece`` are how many lanes are contiguous in memory.
     """
 
     problem: Problem
@@ -54,16 +82,17 @@ class TilePlan:
     steps: tuple[Step, ...]
     store: tuple[Bit, ...]
     store_registers: tuple[Bit, ...]
-    load_is_vector: bool
-    store_is_vector: bool
-    outer: tuple[int, ...]
-    middle: int | None
-    inner: int | None
-    chunk: int
+    load_piece: int
+    store_piece: int
+    edges: tuple[Edge, ...]
+    walk: Walk
     nontemporal: bool
+    comb: Comb | None = None
 
     def positions(self, node: int) -> Number:
         """How many tiles follow each other along the node."""
+        if self.comb is not None and node == self.comb.node:
+            return fixed(1)
         size, bits = self.nodes[node].size, self.bits[node]
         return Number(-(-size.value // (1 << bits)), size.fixed)
 
@@ -73,35 +102,34 @@ class TilePlan:
         return 1 << len(self.store)
 
     @property
-    def tiles(self) -> int:
-        """Tiles in all."""
-        return prod(self.positions(k).value for k in range(len(self.nodes)))
+    def register_count(self) -> int:
+        """How many registers hold a tile."""
+        return self.comb.size if self.comb is not None else 1 << len(self.registers)
 
-    def __str__(self) -> str:
+    @property
+    def structure(self) -> str:
+        """The tile in words, without what depends on sizes alone."""
         shape = "x".join(f"{1 << b} of loop {k}" for k, b in enumerate(self.bits) if b)
-        walk = f"{self.chunk} of loop {self.middle}" if self.middle is not None else "1 tile"
-        if self.inner is not None:
-            walk += f" x all of loop {self.inner}"
+        if self.comb is not None:
+            side = "source" if self.comb.splits else "destination"
+            shape += f"x{self.comb.size} of loop {self.comb.node} interleaved in the {side}"
         return (
             f"tile {shape}, {len(self.steps)} shuffle steps, "
-            f"{'vector' if self.load_is_vector else 'element'} loads, "
-            f"{'vector' if self.store_is_vector else 'element'} "
-            f"{'non-temporal' if self.nontemporal else 'ordinary'} stores, "
-            f"a work-item runs {walk}"
+            f"{self.lanes} lanes loaded by {self.load_piece} and stored by {self.store_piece}, "
+            f"{'non-temporal' if self.nontemporal else 'ordinary'} stores"
         )
+
+    def __str__(self) -> str:
+        return f"{self.structure}, {self.walk}"
 
 
 def tile_refusal(p: Problem) -> str:
     """Why the tile family does not take the problem; empty if it does."""
     if p.nodes is None:
         return p.why
-    load, store = _runs(p)
+    load, store = _lanes(p)
     if load == store:
-        return "source and destination have the same contiguous run: nothing to transpose"
-    short = min(len(load), len(store))
-    if short < 2:
-        side = "source" if len(load) < 2 else "destination"
-        return f"the contiguous run of the {side} is shorter than 4 elements"
+        return "source and destination have the same lanes: nothing to transpose"
     return ""
 
 
@@ -109,78 +137,122 @@ def rows_refusal(p: Problem) -> str:
     """Why the rows family does not take the problem; empty if it does."""
     if p.nodes is None:
         return p.why
-    load, store = _runs(p)
-    if max(len(load), len(store)) < 2:
+    load, store = _lanes(p)
+    if not load:
         return "neither side has a contiguous run of 4 elements"
-    if load != store and min(len(load), len(store)) >= 2:
+    if load != store:
         return "source and destination have different contiguous runs"
     return ""
 
 
 def tile_plan(p: Problem, traits: Traits, *, nontemporal: bool) -> TilePlan:
-    """The plan of the tile family."""
-    load, store = _runs(p)
-    width = min(len(load), len(store))
-    return _plan(p, traits, (load[:width], store[:width]), nontemporal=nontemporal)
+    """The plan of both families; rows are tiles without a step."""
+    load, store = _lanes(p)
+    comb = _comb(p, load, store)
+    registers = (
+        *(b for b in store if b not in load),
+        *([] if comb else _line_bits(p, load, store)),
+    )
+    nodes = _promoted(p.nodes or (), (*load, *registers))
+    bits = [0] * len(nodes)
+    for bit in (*load, *registers):
+        bits[bit.node] = max(bits[bit.node], bit.place + 1)
+    if comb:
+        nodes = _promoted_comb(nodes, comb, load[0].node)
+    steps, after = network(load, registers, store, _bits_near(p))
+    draft = TilePlan(
+        problem=p, nodes=nodes, bits=tuple(bits), load=load, registers=registers, steps=steps,
+        store=store, store_registers=tuple(after),  # type: ignore[arg-type]
+        load_piece=_piece(nodes, load, "src"), store_piece=_piece(nodes, store, "dst"),
+        edges=(), walk=Walk(), nontemporal=False, comb=comb,
+    )  # fmt: skip
+    if comb and comb.splits:
+        draft = replace(draft, load_piece=draft.lanes)
+    elif comb:
+        draft = replace(draft, store_piece=draft.lanes)
+    draft = replace(draft, edges=_edges(draft))
+    streams = nontemporal and _stores_whole_lines(draft)
+    return replace(draft, walk=_walk(draft, traits, large=nontemporal), nontemporal=streams)
 
 
-def rows_plan(p: Problem, traits: Traits, *, nontemporal: bool) -> TilePlan:
-    """The plan of the rows family."""
-    load, store = _runs(p)
-    run = store if len(store) >= len(load) else load
-    return _plan(p, traits, (run, run), nontemporal=nontemporal)
+def _bits_near(p: Problem) -> int:
+    """How many lane bits stay inside 128 bits, for the type that is shuffled."""
+    return (16 // min(t.nbytes for t in p.dtypes)).bit_length() - 1
 
 
-def _runs(p: Problem) -> tuple[tuple[Bit, ...], tuple[Bit, ...]]:
-    """The lanes that source and destination would have if each were alone."""
+def _lanes(p: Problem) -> tuple[tuple[Bit, ...], tuple[Bit, ...]]:
+    """The lanes of loads and of stores; empty where neither side has a run of 4 elements."""
+    load, store = _run(p, "src", LANES_LOG2), _run(p, "dst", LANES_LOG2)
+    width = min(LANES_LOG2, len({*load, *store}))
+    return _filled(load, store, width), _filled(store, load, width)
+
+
+def _filled(run: tuple[Bit, ...], other: tuple[Bit, ...], width: int) -> tuple[Bit, ...]:
+    """``run`` with bits of the other side on top, those first that need not move any more."""
+    lanes = list(run)
+    while len(lanes) < width:
+        here = [b for b in other[len(lanes) : len(lanes) + 1] if b not in lanes]
+        lanes += here or [next(b for b in other if b not in lanes)]
+    return tuple(lanes)
+
+
+def _run(p: Problem, side: str, limit: int) -> tuple[Bit, ...]:
+    """The bits of one side's contiguous run, lowest first, ``limit`` at most; none if under 4."""
     nodes = p.nodes or ()
-    return _run(nodes, [n.src.value for n in nodes]), _run(nodes, [n.dst.value for n in nodes])
-
-
-def _run(nodes: Sequence[Node], strides: Sequence[int]) -> tuple[Bit, ...]:
-    """The bits of the contiguous run on one side, lowest first, at most `LANES_LOG2`."""
+    strides = [getattr(n, side).value for n in nodes]
     bits: list[Bit] = []
     reached = 1
-    while len(bits) < LANES_LOG2 and reached in strides:
+    while len(bits) < limit and reached in strides:
         k = strides.index(reached)
         size = nodes[k].size
         # A block of 24 gives tiles of 8; a free size of 24 gives 16 and an overlap.
         whole = (size.value & -size.value) if size.fixed else size.value
-        take = min(whole.bit_length() - 1, LANES_LOG2 - len(bits))
+        take = min(whole.bit_length() - 1, limit - len(bits))
         bits += [Bit(k, j) for j in range(take)]
         if 1 << take != size.value:
             break
         reached *= size.value
-    return tuple(bits)
+    return tuple(bits) if len(bits) > 1 else ()
 
 
-def _plan(
-    p: Problem, traits: Traits, lanes: tuple[tuple[Bit, ...], tuple[Bit, ...]], *, nontemporal: bool
-) -> TilePlan:
-    load, store = lanes
-    nodes = _promoted(p.nodes or (), load + store)
-    bits = [0] * len(nodes)
-    for bit in load + store:
-        bits[bit.node] = max(bits[bit.node], bit.place + 1)
-    registers = tuple(bit for bit in store if bit not in load)
-    steps, store_registers = network(load, registers, store)
-    draft = TilePlan(
-        problem=p, nodes=nodes, bits=tuple(bits), load=load, registers=registers, steps=steps,
-        store=store, store_registers=tuple(store_registers),  # type: ignore[arg-type]
-        load_is_vector=_is_run(nodes, load, "src"), store_is_vector=_is_run(nodes, store, "dst"),
-        outer=(), middle=None, inner=None, chunk=1, nontemporal=False,
-    )  # fmt: skip
-    walked = _walk(draft, traits)
-    return replace(walked, nontemporal=nontemporal and _stores_whole_lines(walked))
+def _line_bits(p: Problem, load: tuple[Bit, ...], store: tuple[Bit, ...]) -> list[Bit]:
+    """More register bits, so that a tile stores whole cache lines."""
+    line = (LINE_BYTES // p.dst.dtype.nbytes).bit_length() - 1
+    run = _run(p, "dst", line)
+    if run[: len(store)] != store:
+        return []
+    extra = [b for b in run if b not in store and b not in load]
+    registers = 1 << len([b for b in store if b not in load])
+    while registers << len(extra) > REGISTERS and extra:
+        extra.pop()
+    return extra
 
 
-def _promoted(nodes: Sequence[Node], lanes: Sequence[Bit]) -> tuple[Node, ...]:
+def _comb(p: Problem, load: tuple[Bit, ...], store: tuple[Bit, ...]) -> Comb | None:
+    """The loop of 2 or 3 channels that one side interleaves, where nothing is guarded."""
+    nodes = p.nodes or ()
+    if load != store or p.guards or len({b.node for b in load}) != 1:
+        return None
+    long = nodes[load[0].node]
+    lanes = 1 << len(load)
+    for k, n in enumerate(nodes):
+        count = n.size.value
+        if count not in (2, 3):
+            continue
+        if (n.src.value, long.src.value, long.dst.value) == (1, count, 1):
+            return Comb(k, count, splits=True, mixes=deinterleave(count, lanes))
+        if (n.dst.value, long.dst.value, long.src.value) == (1, count, 1):
+            return Comb(k, count, splits=False, mixes=interleave(count, lanes))
+    return None
+
+
+def _promoted(nodes: Sequence[Node], tile: Sequence[Bit]) -> tuple[Node, ...]:
     """Make constant what the lanes rely on: a run over several loops needs their exact sizes."""
-    used = {bit.node for bit in lanes}
+    used = {bit.node for bit in tile}
     result = []
     for k, node in enumerate(nodes):
-        if k in used and len({b.node for b in lanes}) > 1:
-            full = 1 << max(b.place + 1 for b in lanes if b.node == k) == node.size.value
+        if k in used and len(used) > 1:
+            full = 1 << max(b.place + 1 for b in tile if b.node == k) == node.size.value
             size = fixed(node.size.value) if full else node.size
             result.append(replace(node, size=size, src=_small(node.src), dst=_small(node.dst)))
         else:
@@ -188,45 +260,81 @@ def _promoted(nodes: Sequence[Node], lanes: Sequence[Bit]) -> tuple[Node, ...]:
     return tuple(result)
 
 
+def _promoted_comb(nodes: Sequence[Node], comb: Comb, long: int) -> tuple[Node, ...]:
+    """Make constant what a comb relies on: its size and the strides inside it."""
+    return tuple(
+        replace(n, size=fixed(n.size.value) if k == comb.node else n.size,
+                src=_small(n.src), dst=_small(n.dst)) if k in (comb.node, long) else n
+        for k, n in enumerate(nodes)
+    )  # fmt: skip
+
+
 def _small(stride: Number) -> Number:
     """Strides inside a vector are below its width; they are part of the structure."""
     return fixed(stride.value) if stride.value < 1 << LANES_LOG2 else stride
 
 
-def _is_run(nodes: Sequence[Node], lanes: Sequence[Bit], side: str) -> bool:
-    return all(
-        getattr(nodes[bit.node], side).value << bit.place == 1 << k for k, bit in enumerate(lanes)
+def _piece(nodes: Sequence[Node], lanes: Sequence[Bit], side: str) -> int:
+    """How many of the lowest lanes are contiguous on one side."""
+    piece = 1
+    for bit in lanes:
+        if getattr(nodes[bit.node], side).value << bit.place != piece:
+            break
+        piece *= 2
+    return piece
+
+
+def _edges(plan: TilePlan) -> tuple[Edge, ...]:
+    p = plan.problem
+    edges = []
+    for g, guard in enumerate(p.guards):
+        cover = 1 + sum(
+            ((plan.positions(k).value << plan.bits[k]) - 1) * n.unit
+            for k, n in enumerate(plan.nodes) if n.guard == g
+        )  # fmt: skip
+        moved = p.src.padded_offsets[guard.dim] - p.dst.padded_offsets[guard.dim]
+        reaches = moved < 0 or cover + moved > p.src.padded_dims[guard.dim]
+        pads = guard.lo.value > 0 or guard.hi.value < guard.end.value
+        edges.append(Edge(pads or reaches, reaches, cover > guard.end.value))
+    return tuple(edges)
+
+
+def _walk(plan: TilePlan, traits: Traits, *, large: bool) -> Walk:
+    counts = [plan.positions(k).value for k in range(len(plan.nodes))]
+    src, dst = plan.problem.dtypes
+    size = (src.nbytes + dst.nbytes) * plan.lanes * plan.register_count
+    streams = (
+        (plan.lanes // plan.load_piece) << _rows(plan, plan.registers, "src", src.nbytes),
+        (plan.lanes // plan.store_piece) << _rows(plan, plan.store_registers, "dst", dst.nbytes),
     )
+    return walk(counts, (_tile_steps(plan, "src"), _tile_steps(plan, "dst")), streams, size, traits,
+                large=large)  # fmt: skip
 
 
-def _walk(plan: TilePlan, traits: Traits) -> TilePlan:
-    """Choose the loops inside a work-item: the nearest on either side, the shorter one innermost.
+def _tile_steps(plan: TilePlan, side: str) -> list[int]:
+    """How far the next tile along each node is."""
+    return [getattr(n, side).value << b for n, b in zip(plan.nodes, plan.bits, strict=True)]
 
-    Completing the shorter of the two contiguous runs first keeps its cache lines alive until they
-    are full; the longer one is cut into chunks for the work-items.
-    """
-    loops = [k for k in range(len(plan.nodes)) if plan.positions(k).value > 1]
-    if not loops:
-        return plan
-    near_src = min(loops, key=lambda k: plan.nodes[k].src.value << plan.bits[k])
-    near_dst = min(loops, key=lambda k: plan.nodes[k].dst.value << plan.bits[k])
-    middle, inner = sorted((near_src, near_dst), key=lambda k: -plan.positions(k).value)
-    inner_count = plan.positions(inner).value
-    alone = middle == inner or inner_count > INNER_LIMIT
-    outer = tuple(k for k in loops if k != middle and (alone or k != inner))
-    share = plan.tiles // (traits.compute_units * TILES_PER_UNIT)
-    chunk = max(1, min(share // (1 if alone else inner_count), plan.positions(middle).value))
-    return replace(plan, outer=outer, middle=middle, inner=None if alone else inner, chunk=chunk)
+
+def _rows(plan: TilePlan, registers: Sequence[Bit], side: str, item: int) -> int:
+    """How many register bits lead to another cache line."""
+    return sum(getattr(plan.nodes[b.node], side).value * item >= LINE_BYTES for b in registers)
 
 
 def _stores_whole_lines(plan: TilePlan) -> bool:
-    """Whether every store writes one whole, aligned cache line of 64 bytes."""
+    """Whether the stores of a tile fill whole, aligned cache lines, one after the other."""
     item = plan.problem.dst.dtype.nbytes
-    if not plan.store_is_vector or plan.lanes * item != 64:
+    if plan.store_piece != plan.lanes:
         return False
+    reached = plan.lanes * item
     moves = [plan.problem.dst0]
+    for stride in sorted(plan.nodes[b.node].dst.value << b.place for b in plan.store_registers):
+        if reached < LINE_BYTES and stride * item == reached:
+            reached *= 2
+        else:
+            moves.append(stride)
     for k, node in enumerate(plan.nodes):
         overlaps = node.guard is None and node.size.value % (1 << plan.bits[k])
-        moves.append(node.dst.value if overlaps else node.dst.value << plan.bits[k])
-    moves += [plan.nodes[b.node].dst.value << b.place for b in plan.store_registers]
-    return all(m * item % 64 == 0 for m in moves)
+        if plan.positions(k).value > 1:
+            moves.append(node.dst.value if overlaps else node.dst.value << plan.bits[k])
+    return reached >= LINE_BYTES and all(m * item % LINE_BYTES == 0 for m in moves)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import threading
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
 from ..errors import DeviceError
 from ..planner.traits import Traits
-from .opencl import HINT, devices, error_name, named_errors, opencl
+from .opencl import HINT, devices, error_name, expect, named_errors, opencl
 
 if TYPE_CHECKING:
     import pyopencl
@@ -23,7 +23,8 @@ class Engine:
     ``Engine()`` takes a sensible one: the device that ``PYOPENCL_CTX`` names, else the first GPU,
     else the first other device, that can build a kernel. ``Engine("pocl")`` takes the first whose
     platform or device name, vendor or version has that text in it. ``Engine(device=...)`` and
-    ``Engine(context=..., device=...)`` take pyopencl's objects. Raises `DeviceError`.
+    ``Engine(context=..., device=...)`` take pyopencl's objects. Engines made without a context
+    share one for each device, so that their memories can be mixed. Raises `DeviceError`.
     """
 
     def __init__(
@@ -33,11 +34,15 @@ class Engine:
         device: pyopencl.Device | None = None,
         context: pyopencl.Context | None = None,
     ) -> None:
+        expect(name, str | None, "name")
+        expect(device, opencl().Device | None, "device")
+        expect(context, opencl().Context | None, "context")
+        if name is not None and (device is not None or context is not None):
+            raise DeviceError(f"got the name {name!r} and a device or context: give one of them")
         if context is not None and device is None:
             device = context.devices[0]
         self.device: pyopencl.Device = device or _choose(name)
-        with named_errors(f"making a context for {self.device.name}"):
-            self.context: pyopencl.Context = context or opencl().Context([self.device])
+        self.context: pyopencl.Context = context or _context(self.device)
         if self.device not in self.context.devices:
             raise DeviceError(f"the device {self.device.name} does not belong to the context given")
         self._programs: dict[str, pyopencl.Program] = {}
@@ -90,6 +95,19 @@ class Engine:
 
     def __repr__(self) -> str:
         return f"Engine(device={self.device.name!r} of {self.device.platform.name!r})"
+
+
+@cache
+def default_engine() -> Engine:
+    """The engine that is used where none is given: `Engine()`, made once."""
+    return Engine()
+
+
+@cache
+def _context(device: pyopencl.Device) -> pyopencl.Context:
+    """One context for each device and process."""
+    with named_errors(f"making a context for {device.name}"):
+        return opencl().Context([device])  # type: ignore[no-any-return]
 
 
 def numbered(source: str) -> str:

@@ -20,7 +20,7 @@ for Intel's library, and points `OCL_ICD_VENDORS` there. Both loaders honour tha
 hidden, and a variable that the user has set is left alone.
 `CLFORMATS_BUNDLED_RUNTIMES=0` switches it off.
 
-This module imports neither pyopencl nor numpy. See `findings.py` for the doctor's view.
+This module imports neither pyopencl nor numpy, and platformdirs only where it makes a folder. See `findings.py` for the doctor's view.
 """
 
 from __future__ import annotations
@@ -180,10 +180,19 @@ def fill_folder(folder: Path, entries: Mapping[str, Path]) -> None:
             (folder / name).write_text(f"{path}\n", encoding="utf-8")
 
 
-def cache_root(environ: Mapping[str, str]) -> Path:
-    """Where vendors folders are kept between runs: the user's cache folder."""
-    base = environ.get("XDG_CACHE_HOME", "")
-    return (Path(base) if base else Path("~/.cache").expanduser()) / "clformats"
+def cache_root() -> Path:
+    """Where vendors folders are kept between runs: the user's cache folder.
+
+    Raises:
+        OSError: if the user has none.
+        ImportError: if platformdirs is missing; the doctor runs this file where packages are.
+    """
+    from platformdirs import user_cache_dir
+
+    root = Path(user_cache_dir("clformats"))
+    if not root.is_absolute():
+        raise FileNotFoundError(f"no cache folder: {root} is not absolute, there is no home folder")
+    return root
 
 
 def make_folder(entries: Mapping[str, Path], root: Path) -> Path:
@@ -290,7 +299,7 @@ def _point_loader_at(
     current = environ.get(VENDOR_VARIABLES[0], "")
     if Path(current).name != folder_name(entries):
         try:
-            current = str(_place(entries, environ))
+            current = str(_place(entries))
         except OSError as error:
             return "failed", f"no folder for vendor files could be made: {error}"
         environ[VENDOR_VARIABLES[0]] = current
@@ -299,9 +308,9 @@ def _point_loader_at(
     return _LATE if current in _set_late else None
 
 
-def _place(entries: Mapping[str, Path], environ: Mapping[str, str]) -> Path:
+def _place(entries: Mapping[str, Path]) -> Path:
     """The vendors folder in the user's cache, or a temporary one where that cannot be written."""
     try:
-        return make_folder(entries, cache_root(environ))
-    except (OSError, RuntimeError):  # RuntimeError: no home folder
+        return make_folder(entries, cache_root())
+    except (OSError, ImportError):
         return make_temporary_folder(entries)

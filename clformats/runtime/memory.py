@@ -1,12 +1,12 @@
 """`Memory`: a buffer with a descriptor, and its mapping to the host.
 
-A memory object remembers the last command that writes to it and those that read it since, so that
-commands on other streams and maps wait for what they must, and for nothing else.
+Commands that go through this library wait for each other as they must, on whatever stream they are
+(see `usage`). Commands that you enqueue yourself on ``stream.queue`` are not known to it: wait for
+them before you map, or use the same in-order stream.
 """
 
 from __future__ import annotations
 
-import threading
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -17,9 +17,10 @@ from ..desc import MemoryDesc
 from ..dtypes import as_dtype
 from ..errors import DeviceError, InvalidDescriptor, MappedError, Unsupported
 from ..host import flat_size, pack, storage_size, unpack
-from .engine import Engine
-from .opencl import named_errors, opencl
+from .engine import Engine, default_engine
+from .opencl import expect, named_errors, opencl
 from .stream import Stream
+from .usage import Usage, usage_of
 
 if TYPE_CHECKING:
     import pyopencl
@@ -51,6 +52,8 @@ class Memory:
         *,
         buffer: pyopencl.Buffer | _Allocate | None = ALLOCATE,
     ) -> None:
+        expect(desc, MemoryDesc, "desc")
+        expect(engine, Engine | None, "engine")
         if desc.format_kind == "any":
             raise InvalidDescriptor(f"{desc} has no layout yet: choose a concrete format")
         if desc.format.image:
@@ -59,15 +62,14 @@ class Memory:
                 f"{desc} is an image of shape {desc.image_shape} and fits into no buffer: write "
                 f"what cf.pack gives, reshaped so, to an image of your own",
             )
+        if desc.has_runtime:
+            raise InvalidDescriptor(f"{desc} has sizes known at execution only: give the dims")
         self.desc = desc
-        self.engine = engine or Engine()
-        self.lock = threading.Lock()
+        self.engine = engine or default_engine()
+        self.usage = Usage()
         self.buffer: pyopencl.Buffer | None = None
-        self._mapping: Mapping | None = None
-        self._writer: tuple[Stream | None, pyopencl.Event] | None = None
-        self._readers: list[tuple[Stream | None, pyopencl.Event]] = []
         if isinstance(buffer, _Allocate):
-            self.buffer = self._allocated()
+            self.set_buffer(self._allocated())
         else:
             self.set_buffer(buffer)
 
@@ -91,6 +93,7 @@ class Memory:
         """Put another buffer under the memory object, or none. Its contents are left alone."""
         self.check_unmapped("give it another buffer")
         if buffer is not None:
+            expect(buffer, opencl().Buffer, "buffer")
             if buffer.size < self.nbytes:
                 raise DeviceError(
                     f"the buffer has {buffer.size} bytes, {self.desc} needs {self.nbytes}"
@@ -98,57 +101,33 @@ class Memory:
             if buffer.context != self.engine.context:
                 raise DeviceError("the buffer belongs to another OpenCL context than the engine")
         self.buffer = buffer
-        self._writer, self._readers = None, []
+        self.usage = usage_of(buffer)
 
     # --- mapping ----------------------------------------------------------------------------------
 
     def map(self, mode: Mode = "rw", *, stream: Stream | None = None) -> Mapping:
         """Map the buffer to the host: ``with m.map("rw") as a:`` gives its physical elements.
 
-        ``a`` is a 1-D array over every element, padding too, valid inside the block only. The
-        mapping is exclusive: a second one, and any command on the memory, raises `MappedError`.
-        With ``"w"`` the old contents are not read: write every element.
+        ``a`` is a 1-D array over every element, padding too. It dies with the block: what it points
+        to is not yours any more. The mapping is exclusive for the whole buffer: a second one, and
+        any command on the buffer, raises `MappedError`. With ``"r"`` the array is read-only; with
+        ``"w"`` the old contents are not read: write every element.
         """
         if mode not in ("r", "w", "rw"):
             raise ValueError(f"got mode {mode!r}, expected 'r', 'w' or 'rw'")
-        with self.lock:
-            self.check_unmapped("map it")
-            mapping = Mapping(self, mode, stream.queue if stream else self.engine.queue)
-            self._mapping = mapping
-        return mapping
+        self.check_unmapped("map it")
+        if stream is not None and stream.queue.context != self.engine.context:
+            raise DeviceError(f"the stream belongs to another OpenCL context than {self!r}")
+        return Mapping(self, mode, stream.queue if stream else self.engine.queue)
 
     def check_unmapped(self, wish: str) -> None:
-        """Raise `MappedError` where the memory is mapped; ``wish`` is what was to be done."""
-        if self._mapping is not None:
+        """Raise `MappedError` where the buffer is mapped; ``wish`` is what was to be done."""
+        mapping = self.usage.mapping
+        if mapping is not None:
             raise MappedError(
-                f"{self!r} is mapped with mode {self._mapping.mode!r}, cannot {wish}: leave its "
-                f"`with memory.map(...)` block first"
+                f"{mapping.memory!r} is mapped with mode {mapping.mode!r}, cannot {wish}: leave "
+                f"its `with memory.map(...)` block first"
             )
-
-    def released(self, mapping: Mapping) -> None:
-        """Called by the mapping when it ends."""
-        if self._mapping is mapping:
-            self._mapping = None
-
-    # --- order of commands ------------------------------------------------------------------------
-
-    def to_wait_for(self, stream: Stream | None, *, writing: bool) -> list[pyopencl.Event]:
-        """The events that a command on ``stream`` must wait for before it uses the buffer."""
-        before = [self._writer] if self._writer else []
-        if writing:
-            before += self._readers
-        ordered = stream is not None and stream.in_order
-        return [event for other, event in before if not (ordered and other is stream)]
-
-    def used(self, stream: Stream | None, event: pyopencl.Event, *, writing: bool) -> None:
-        """Remember a command that uses the buffer."""
-        if writing:
-            self._writer, self._readers = (stream, event), []
-        else:
-            self._readers = [
-                r for r in self._readers if r[0] is not stream or not stream or not stream.in_order
-            ]
-            self._readers.append((stream, event))
 
     def __repr__(self) -> str:
         state = "" if self.buffer is not None else ", no buffer"
@@ -156,23 +135,33 @@ class Memory:
 
 
 class Mapping:
-    """A buffer mapped to the host; a context manager that unmaps once. Made by `Memory.map`."""
+    """A buffer mapped to the host; a context manager, to be entered once. Made by `Memory.map`."""
 
     def __init__(self, memory: Memory, mode: Mode, queue: pyopencl.CommandQueue) -> None:
         self.memory, self.mode = memory, mode
         self._queue = queue
+        self._usage = memory.usage
         self._array: NDArray[Any] | None = None
+        self._entered = False
 
     def __enter__(self) -> NDArray[Any]:
         memory = self.memory
+        with self._usage.lock:
+            if self._entered:
+                raise MappedError("a mapping is entered once: call memory.map() again")
+            memory.check_unmapped("map it")
+            self._entered = True
+            self._usage.mapping = self
         try:
             if memory.nbytes:
                 self._array = self._map(memory)
         except BaseException:
-            memory.released(self)
+            self._usage.mapping = None
             raise
         raw = np.zeros(0, memory.desc.dtype.raw) if self._array is None else self._array
-        return raw.view(memory.desc.dtype.storage)
+        array = raw.view(memory.desc.dtype.storage)
+        array.flags.writeable = "w" in self.mode
+        return array
 
     def _map(self, memory: Memory) -> NDArray[Any]:
         if memory.buffer is None:
@@ -183,7 +172,7 @@ class Mapping:
             "w": cl.map_flags.WRITE_INVALIDATE_REGION,
             "rw": cl.map_flags.READ | cl.map_flags.WRITE,
         }[self.mode]
-        waits = memory.to_wait_for(None, writing="w" in self.mode)
+        waits = self._usage.to_wait_for(0, writing="w" in self.mode)
         shape, dtype = (storage_size(memory.desc),), memory.desc.dtype.raw
         with named_errors("mapping", memory):
             array, _ = cl.enqueue_map_buffer(
@@ -203,7 +192,7 @@ class Mapping:
                     self._array.base.release(self._queue).wait()  # type: ignore[union-attr]
         finally:
             self._array = None
-            self.memory.released(self)
+            self._usage.mapping = None
 
 
 def from_numpy(
@@ -220,6 +209,8 @@ def from_numpy(
     dims. Raises `InvalidDescriptor` and `DeviceError`.
     """
     array = np.asarray(array)
+    if array.ndim == 0:
+        raise InvalidDescriptor(f"got the single value {array!r}, expected an array")
     desc = MemoryDesc(array.shape, as_dtype(array.dtype if dtype is None else dtype), format)
     memory = Memory(desc, engine)
     with memory.map("w", stream=stream) as flat:

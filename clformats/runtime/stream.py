@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..errors import DeviceError
-from .engine import Engine
-from .opencl import named_errors, opencl
+from .engine import Engine, default_engine
+from .opencl import expect, named_errors, opencl
 
 if TYPE_CHECKING:
     import pyopencl
@@ -29,8 +29,12 @@ class Stream:
         queue: pyopencl.CommandQueue | None = None,
     ) -> None:
         cl = opencl()
-        if queue is None:
-            engine = engine or Engine()
+        expect(engine, Engine | None, "engine")
+        expect(queue, cl.CommandQueue | None, "queue")
+        if queue is not None:
+            _check_queue(queue, engine, asked=out_of_order or profiling)
+        else:
+            engine = engine or default_engine()
             properties = 0
             if out_of_order:
                 properties |= cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
@@ -42,6 +46,7 @@ class Stream:
         self.engine = engine or Engine(context=queue.context, device=queue.device)
         flags = queue.get_info(cl.command_queue_info.PROPERTIES)
         self.in_order = not flags & cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
+        self.order_key: int = queue.int_ptr if self.in_order else 0
 
     def wait(self) -> None:
         """Wait until everything enqueued so far is done. Raises `DeviceError`."""
@@ -50,6 +55,16 @@ class Stream:
 
     def __repr__(self) -> str:
         return f"Stream({self.engine!r}, out_of_order={not self.in_order})"
+
+
+def _check_queue(queue: pyopencl.CommandQueue, engine: Engine | None, *, asked: bool) -> None:
+    if asked:
+        raise DeviceError(
+            "got a queue together with out_of_order or profiling: a queue has its properties, "
+            "make it with them"
+        )
+    if engine is not None and engine.context != queue.context:
+        raise DeviceError("the queue belongs to another OpenCL context than the engine")
 
 
 class Event:

@@ -2,197 +2,190 @@
 A tile is loaded into registers r0, r1, ..., shuffled, and stored. The loops are the same for the
 tiles that lie wholly inside the tensor and for those at its edges; the edges have a pass of their
 own, because a compiler that sees both in one loop merges their stores and spoils them.
-</%doc>
-<%namespace file="prelude.mako" import="prelude"/>
+</%doc>\
+<%namespace file="prelude.mako" import="prelude"/>\
+<%!
+from textwrap import indent
+from clformats.kernels.edges import mask_numbers
+%>\
 <%
 vector = f"{types.work}{width}"
-items = " && ".join(f"{g.name} >= {g.lo} && {g.name} + {g.span} < {g.hi}" if g.lo != "0" else f"{g.name} + {g.span} < {g.hi}" for g in guards)
-moved = lambda base, by: base if by == "0" else f"{base} + {by}"
-%>
-<%def name="shuffle(step, side)">
-<%
-pattern = step.low if side == "LOW" else step.high
-name = f"{side}{steps.index(step)}"
-lane = lambda k: f"{'ab'[k // width]}.s{k % width:x}"
-%>
+mask = f"{types.mask}{width}"
+reaches = any("src_end" in text for text in edge_loads)
+keeps = masked or any("KEEP" in text for text in edge_loads)
+parameters = [f"idx {g.name}" for g in masked] + [f"idx {n}" for n in mask_numbers(masked)]
+given = [p.split()[-1] for p in parameters]
+patterns = [(f"{side}{n}", pattern) for n, s in enumerate(steps) for side, pattern in (("LOW", s.low), ("HIGH", s.high)) if pattern]
+patterns += [(f"MIX{c}_{j}", pattern) for c, mix in enumerate(mixes) for j, pattern in enumerate(mix, 1)]
+%>\
+<%def name="shuffles(word)">\
+% for name, pattern in patterns:
+% if word == "shuffle":
 #define ${name}(a, b) __builtin_shufflevector(a, b, ${", ".join(map(str, pattern))})
-</%def>
-<%def name="swizzle(step, side)">
-<%
-pattern = step.low if side == "LOW" else step.high
-name = f"{side}{steps.index(step)}"
-%>
+% else:
 #define ${name}(a, b) (${vector})(${", ".join(f"{'ab'[k // width]}.s{k % width:x}" for k in pattern)})
-</%def>
-<%def name="network()">
+% endif
+% endfor
+</%def>\
+<%def name="network()">\
 % for number, step in enumerate(steps):
 % if step.register is None:
-% for a in range(registers):
-            r${a} = LOW${number}(r${a}, r${a});
+% for a in range(len(loads)):
+r${a} = LOW${number}(r${a}, r${a});
 % endfor
 % else:
-% for a in range(registers):
-<% b = a | 1 << step.register %>
+% for a in range(len(loads)):
+<% b = a | 1 << step.register %>\
 % if a != b:
-            t = LOW${number}(r${a}, r${b});
-            r${b} = HIGH${number}(r${a}, r${b});
-            r${a} = t;
+t = LOW${number}(r${a}, r${b});
+r${b} = HIGH${number}(r${a}, r${b});
+r${a} = t;
 % endif
 % endfor
 % endif
 % endfor
-</%def>
-<%def name="bases()">
+% for c, mix in enumerate(mixes):
+${vector} v${c} = MIX${c}_1(r0, r1);
+% for j in range(2, len(mixes)):
+v${c} = MIX${c}_${j}(v${c}, r${j});
+% endfor
+% endfor
+% for c in range(len(mixes)):
+r${c} = v${c};
+% endfor
+</%def>\
+<%def name="bases()">\
 % for name, value in starts:
-            const idx ${name} = ${value};
+const idx ${name} = ${value};
 % endfor
+</%def>\
+<%def name="tile(load_texts, store_texts)">\
+__global const ${types.src} *from = src + (${src_base});
+__global ${types.dst} *to = dst + (${dst_base});
+% for k, text in enumerate(load_texts):
+${vector} r${k} = ${text};
+% endfor
+% if any(s.register is not None for s in steps):
+${vector} t;
+% endif
+${network()}\
+% for text in store_texts:
+${text.rstrip(";") + ";" if not text.endswith("}") else text}
+% endfor
+</%def>\
+<%def name="visit(test, load_texts, store_texts)">\
+${bases()}\
+% if test:
 % for g in guards:
-            const idx ${g.name} = ${g.base};
+const idx ${g.name} = ${g.base};
 % endfor
-</%def>
-<%def name="pointers()">
-            __global const ${types.src} *from = src + (${src_base});
-            __global ${types.dst} *to = dst + (${dst_base});
-</%def>
-<%def name="walk(body)">
-% if middle:
-    for (idx ${middle.variable} = first; ${middle.variable} < last; ++${middle.variable}) {
+if (${test}) {
+${indent(capture(tile, load_texts, store_texts), "    ")}\
+}
 % else:
-    {
+${tile(load_texts, store_texts)}\
 % endif
-% if inner:
-        for (idx ${inner.variable} = 0; ${inner.variable} < ${inner.count}; ++${inner.variable}) {
-% else:
-        {
-% endif
-${body()}
-        }
-    }
-</%def>
-<%def name="inside()">
-${bases()}
-% if guards:
-            if (!(${items})) {
-                continue;
-            }
-% endif
-${pointers()}
-            ${vector} ${", ".join(f"r{k}" for k in range(registers))};
-% if any(s.register is not None for s in steps):
-            ${vector} t;
-% endif
-% for k in range(registers):
-% if load_lanes is None:
-            r${k} = ${types.load(moved("from", loads[k]), width)};
-% else:
-            r${k} = (${vector})(${", ".join(types.load(moved(moved("from", loads[k]), lane), 1) for lane in load_lanes)});
-% endif
+</%def>\
+<%def name="asked()">\
+${bases()}\
+__global const ${types.src} *from = src + (${src_base});
+% for at in prefetches:
+PREFETCH(${at});
 % endfor
-${network()}
-% for k in range(registers):
-% if store_lanes is not None:
-% for l, lane in enumerate(store_lanes):
-            ${types.store(f"r{k}.s{l:x}", moved(moved("to", stores[k]), lane), 1)};
-% endfor
-% elif nontemporal:
-            ${types.store_nontemporal(f"r{k}", moved("to", stores[k]), width)};
-% else:
-            ${types.store(f"r{k}", moved("to", stores[k]), width)};
-% endif
-% endfor
-</%def>
-<%def name="edge()">
-${bases()}
-            if (${items}) {
-                continue;
-            }
-${pointers()}
-            ${vector} ${", ".join(f"r{k}" for k in range(registers))};
-% if any(s.register is not None for s in steps):
-            ${vector} t;
-% endif
-% for k in range(registers):
-            r${k} = load_edge(${", ".join([moved("from", loads[k]), *(moved(g.name, by) for g, by in zip(guards, load_guards[k])), *edge_numbers, *strides_used(load_lanes)])});
-% endfor
-${network()}
-% for k in range(registers):
-            store_edge(${", ".join([f"r{k}", moved("to", stores[k]), *(moved(g.name, by) for g, by in zip(guards, store_guards[k])), *edge_numbers, *strides_used(store_lanes)])});
-% endfor
-</%def>
+</%def>\
+<%def name="nest(nested, text)">\
 <%
-names = [d.split()[-1] for d in declarations]
-edge_numbers = [n for n in names if n[:2] in ("lo", "hi") or n.startswith("end")]
-import re
-def strides_used(lanes):
-    return [n for n in names if "stride" in n and lanes and any(re.search(rf"\b{n}\b", lane) for lane in lanes)]
-parameters = [f"idx {g.name}" for g in guards] + [f"idx {n}" for n in edge_numbers]
-lane_index = lambda lanes: "l" if lanes is None else "lane_at[l]"
-%>
+for level in reversed(nested):
+    v = level.variable
+    text = f"for (idx {v} = {level.first}; {v} < {level.last}; ++{v}) {{\n{indent(text, '    ')}}}\n"
+if not nested:
+    text = "{\n" + indent(text, "    ") + "}\n"
+%>\
+${indent(text, "    ")}\
+</%def>\
 // ${title}
-${prelude(types, wide, (1, width), nontemporal)}
-% if steps:
-#if defined(__has_builtin)
+${prelude(types, wide, widths, streams)}\
+% if prefetches:
+#if defined(__has_builtin) && !defined(CLFORMATS_PORTABLE)
+#if __has_builtin(__builtin_prefetch)
+#define PREFETCH(pointer) __builtin_prefetch((const void *)(uintptr_t)(pointer))
+#endif
+#endif
+#ifndef PREFETCH
+#define PREFETCH(pointer)
+#endif
+% endif
+% if patterns:
+#if defined(__has_builtin) && !defined(CLFORMATS_PORTABLE)
 #if __has_builtin(__builtin_shufflevector)
 #define HAS_SHUFFLE
 #endif
 #endif
 #ifdef HAS_SHUFFLE
-% for step in steps:
-${shuffle(step, "LOW")}
-% if step.high:
-${shuffle(step, "HIGH")}
-% endif
-% endfor
+${shuffles("shuffle")}\
 #else
-% for step in steps:
-${swizzle(step, "LOW")}
-% if step.high:
-${swizzle(step, "HIGH")}
-% endif
-% endfor
+${shuffles("swizzle")}\
 #endif
 % endif
-% if guards:
-// Lanes that are no element read as zero; nothing outside the tensor is touched.
-static inline ${vector} load_edge(
-    __global const ${types.src} *p, ${", ".join(parameters + [f"idx {n}" for n in strides_used(load_lanes)])})
-{
-    ${types.work} lane[${width}];
-% if load_lanes is not None:
-    const idx lane_at[${width}] = {${", ".join(load_lanes)}};
+% if keeps:
+#define KEEP(v, mask) as_${vector}(as_${mask}(v) & (mask))
 % endif
-    for (int l = 0; l < ${width}; ++l) {
-        bool inside = true;
-% for g in guards:
-        const idx at_${g.name} = ${moved(g.name, g.load_lane or "0")};
-        inside = inside && at_${g.name} >= ${g.lo} && at_${g.name} < ${g.hi};
+% if masked:
+
+// Which lanes are elements.
+static inline ${mask} elements(${", ".join(parameters)})
+{
+    ${mask} result = -1;
+% for g in masked:
+    const ${"long" if wide else "int"}${width} at_${g.name} = ${g.name} + (${"long" if wide else "int"}${width})(${", ".join(map(str, g.load_lanes))});
+% if g.lo != "0":
+    result &= convert_${mask}(at_${g.name} >= ${g.lo});
+% endif
+    result &= convert_${mask}(at_${g.name} < ${g.hi});
 % endfor
+    return result;
+}
+% endif
+% if reaches:
+
+// Lanes that are no element read as zero. Near the ends of the buffer single elements are read.
+static inline ${vector} load_edge(
+    __global const ${types.src} *src, idx at, idx src_end, ${", ".join(parameters + [f"idx {n}" for n in lane_strides])})
+{
+    const ${mask} inside = elements(${", ".join(given)});
+    __global const ${types.src} *from = src + at;
+    if (at >= 0 && at + ${lane_offsets[-1]} < src_end) {
+        return KEEP(${loads[0]}, inside);
+    }
+    const idx lane_at[${width}] = {${", ".join(lane_offsets)}};
+    ${types.mask} is_inside[${width}];
+    ${types.work} lane[${width}];
+    vstore${width}(inside, 0, is_inside);
+    for (int l = 0; l < ${width}; ++l) {
         lane[l] = 0;
-        if (inside) {
-            lane[l] = ${types.load(f"p + {lane_index(load_lanes)}", 1)};
+        if (is_inside[l]) {
+            lane[l] = ${types.load("from + lane_at[l]", 1)};
         }
     }
     return vload${width}(0, lane);
 }
-
-// Lanes beyond the padding belong to no one and are left alone.
-static inline void store_edge(
-    ${vector} v, __global ${types.dst} *p, ${", ".join(parameters + [f"idx {n}" for n in strides_used(store_lanes)])})
-{
-    ${types.work} lane[${width}];
-    vstore${width}(v, 0, lane);
-% if store_lanes is not None:
-    const idx lane_at[${width}] = {${", ".join(store_lanes)}};
 % endif
-    for (int l = 0; l < ${width}; ++l) {
-        bool inside = true;
-% for g in guards:
-        inside = inside && ${moved(g.name, g.store_lane or "0")} < ${g.end};
-% endfor
-        if (inside) {
-            ${types.store("lane[l]", f"p + {lane_index(store_lanes)}", 1)};
-        }
+% if counted:
+
+// The first count lanes; those beyond the padding belong to no one and are left alone.
+static inline void store_part(${types.work}${piece} v, __global ${types.dst} *to, idx count)
+{
+    if (count >= ${piece}) {
+        ${types.store("v", "to", piece)};
+        return;
     }
+% for half in [w for w in (8, 4, 2, 1) if w < piece]:
+    if (count > 0 && (count & ${half})) {
+        ${types.store("v.s" + "0123456789abcdef"[:half], "to", half)};
+        v = v.s${("0123456789abcdef"[half:piece] + "0" * half)[:piece]};
+        to += ${half};
+    }
+% endfor
 }
 % endif
 
@@ -205,23 +198,28 @@ __kernel void reorder(
 % endif
 % if middle:
 % if outer:
-    const idx chunks = (${middle.count} + chunk - 1) / chunk;
+    const idx chunks = (${middle.last} + chunk - 1) / chunk;
     const idx first = rest % chunks * chunk;
     rest /= chunks;
 % else:
     const idx first = rest * chunk;
 % endif
-    const idx last = min(first + chunk, (idx)(${middle.count}));
+    const idx last = min(first + chunk, (idx)(${middle.last}));
 % endif
-% for loop_ in reversed(outer[1:]):
-    const idx ${loop_.variable} = rest % (${loop_.count});
-    rest /= ${loop_.count};
+% for level in reversed(outer[1:]):
+    const idx ${level.variable} = rest % (${level.last});
+    rest /= ${level.last};
 % endfor
 % if outer:
     const idx ${outer[0].variable} = rest;
 % endif
-${walk(inside)}
+% if prefetches:
+${nest(prefetch_loops, capture(asked))}\
+% endif
+% if not always_edge:
+${nest(loops, capture(visit, inside, loads, stores))}\
+% endif
 % if guards:
-${walk(edge)}
+${nest(loops, capture(visit, "" if always_edge else f"!({inside})", edge_loads, edge_stores))}\
 % endif
 }

@@ -118,6 +118,13 @@ def test_large_tensors_count_in_long() -> None:
     )
 
 
+def test_a_format_alone_counts_as_asked() -> None:
+    assert "int T_INDEX(int b," in cf.index_source("bfyx", "T")
+    assert "long T_INDEX(long b," in cf.index_source("bfyx", "T", wide=True)
+    with pytest.raises(cf.InvalidDescriptor, match="known at execution"):
+        cf.index_source(cf.MemoryDesc((cf.RUNTIME_DIM, 3), "f32"))
+
+
 def test_what_is_no_identifier_is_refused() -> None:
     for prefix in ("", "1A", "A-B", "A;", "A B"):
         with pytest.raises(cf.InvalidFormat, match="C identifier"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -170,6 +172,104 @@ def test_importing_the_library_does_not_import_opencl() -> None:
 
     code = "import clformats as cf, sys; cf.make_plan; assert 'pyopencl' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_memories_in_one_buffer_know_of_each_other(engine: cf.Engine, stream: cf.Stream) -> None:
+    """A view of a buffer waits for what was written through another, and shares its mapping."""
+    a, b = D((1500, 1501), "f32"), D((1500, 1501), "f32", "ba")
+    values = np.random.default_rng(0).standard_normal(a.dims).astype(np.float32)
+    source = cf.from_numpy(values, engine)
+    reorder = cf.Reorder(a, b, engine)
+    target = cf.Memory(b, engine)
+    view = cf.Memory(b, engine, buffer=target.buffer)
+    for _ in range(10):
+        reorder(stream, source, target)
+        assert (cf.to_numpy(view) == values).all()
+        source = cf.from_numpy(values := values + 1, engine)
+    with view.map("r"), pytest.raises(cf.MappedError):
+        target.map("r")
+
+
+def test_a_mapping_is_entered_once(engine: cf.Engine) -> None:
+    m = cf.Memory(D((4,), "s32"), engine)
+    mapping = m.map("r")
+    with mapping, pytest.raises(cf.MappedError):
+        mapping.__enter__()
+    with pytest.raises(cf.MappedError, match="once"), mapping:
+        pass
+    m.map("rw")  # never entered: nothing is locked
+    with m.map("w") as a:
+        a[:] = 1
+
+
+def test_reading_maps_are_read_only(engine: cf.Engine) -> None:
+    m = cf.Memory(D((4,), "s32"), engine)
+    with m.map("r") as a, pytest.raises(ValueError, match="read-only"):
+        a[0] = 1
+
+
+def test_many_threads_map_one_memory(engine: cf.Engine) -> None:
+    import threading
+
+    m = cf.Memory(D((4,), "s32"), engine)
+    wrong: list[BaseException] = []
+
+    def work() -> None:
+        for _ in range(100):
+            try:
+                with m.map("r"):
+                    pass
+            except cf.MappedError:
+                pass
+            except BaseException as error:  # noqa: BLE001  # whatever it is, it is wrong
+                wrong.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not wrong
+    assert cf.to_numpy(m).shape == (4,)
+
+
+def test_events_are_not_kept_for_ever(engine: cf.Engine) -> None:
+    m = cf.from_numpy(np.ones((4, 5), np.float32), engine)
+    for out_of_order in (False, True):
+        stream = cf.Stream(engine, out_of_order=out_of_order)
+        for _ in range(100):
+            cf.reorder(m, "ba", stream=stream)
+            stream.wait()
+        assert m.usage.remembered <= 40
+
+
+def test_arguments_of_a_wrong_kind_are_told(engine: cf.Engine, stream: cf.Stream) -> None:
+    desc = D((2, 3), "f32")
+    reorder, m = cf.Reorder(desc, D((2, 3), "f32", "ba"), engine), cf.Memory(desc, engine)
+    calls: list[Callable[[], object]] = [
+        lambda: reorder(None, m, m),  # type: ignore[arg-type]
+        lambda: reorder(stream, np.zeros(6), m),  # type: ignore[arg-type]
+        lambda: cf.Memory((2, 3), engine),  # type: ignore[arg-type]
+        lambda: cf.Memory(desc, "pocl"),  # type: ignore[arg-type]
+        lambda: cf.Memory(desc, engine, buffer=b"abc"),  # type: ignore[arg-type]
+        lambda: cf.Reorder("nchw", desc, engine),  # type: ignore[arg-type]
+        lambda: cf.Engine(5),  # type: ignore[arg-type]
+        lambda: cf.Stream("pocl"),  # type: ignore[arg-type]
+    ]
+    for call in calls:
+        with pytest.raises(TypeError, match="expected"):
+            call()
+
+
+def test_engines_of_one_device_share_a_context(engine: cf.Engine) -> None:
+    again = cf.Engine(device=engine.device)
+    m = cf.from_numpy(np.ones((2, 3), np.float32), again)
+    assert (cf.to_numpy(cf.reorder(m, "ba"), stream=cf.Stream(engine)) == 1).all()
+
+
+def test_memory_of_unknown_sizes_is_refused(engine: cf.Engine) -> None:
+    with pytest.raises(cf.InvalidDescriptor, match="give the dims"):
+        cf.Memory(D((cf.RUNTIME_DIM, 3), "f32"), engine)
 
 
 def test_an_image_is_refused_with_what_to_do(engine: cf.Engine) -> None:

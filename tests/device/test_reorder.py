@@ -156,6 +156,43 @@ def test_a_new_shape_of_a_known_structure_compiles_nothing(engine: cf.Engine) ->
         assert built[0] == built[1] == built[2]
 
 
+def test_regions_write_themselves_and_nothing_else(stream: cf.Stream) -> None:
+    """Also where a block is only begun: oneDNN zeroes the block before the region there."""
+    parents = [
+        D((19, 6, 1), "f32", "ABc8b8a"),
+        D((4, 40, 3, 5), "s8", "b_fs_yx_fsv16"),
+        D((4, 6), "f32", "ab"),
+        D((20, 37, 3, 2), "s8", "OIhw4i16o4i"),
+    ]
+    rng = random.Random(9)  # noqa: S311  # shapes, not secrets
+    for parent in parents:
+        for _ in range(6):
+            offsets, dims = [], []
+            for d in range(parent.ndims):
+                at, sizes = rng.choice(list(parent.legal_crops(d).items()))
+                offsets.append(at)
+                dims.append(rng.choice(sizes) or sizes[-1])
+            region = parent.submemory(dims, offsets)
+            if region.nelems:
+                check_reorder(D(dims, "u8"), region, stream)
+                check_reorder(region, D(dims, "u8"), stream)
+    region = parents[0].submemory((2, 6, 1), (16, 0, 0))
+    check_reorder(D((2, 6, 1), "f32"), region, stream)
+
+
+def test_concat_in_place(engine: cf.Engine, stream: cf.Stream) -> None:
+    """Parts written through regions of one buffer make the whole."""
+    whole = D((2, 40, 3, 5), "f16", "b_fs_yx_fsv16")
+    memory = cf.Memory(whole, engine)
+    values = np.random.default_rng(1).standard_normal(whole.dims).astype(np.float16)
+    for at, n in ((0, 16), (16, 16), (32, 8)):
+        part = cf.from_numpy(values[:, at : at + n], engine, format="bfyx")
+        region = whole.submemory((2, n, 3, 5), (0, at, 0, 0))
+        view = cf.Memory(region, engine, buffer=memory.buffer)
+        cf.Reorder(part.desc, region, engine)(stream, part, view).wait()
+    assert (cf.to_numpy(memory) == values).all()
+
+
 def test_zero_volume(stream: cf.Stream) -> None:
     src, dst = D((2, 0, 3), "f32"), D((2, 0, 3), "s8", "aBc16b")
     a, b = cf.Memory(src, stream.engine), cf.Memory(dst, stream.engine)
@@ -232,3 +269,39 @@ def test_nothing_is_read_through_raw_bytes_twice(engine: cf.Engine) -> None:
     desc = D((3,), "u8")
     memory = guarded(desc, engine)
     assert (raw_bytes(memory) == 0xA5).all()
+
+
+def test_sizes_known_at_execution(engine: cf.Engine, stream: cf.Stream) -> None:
+    rt = cf.RUNTIME_DIM
+    src, dst = D((rt, 35, rt, rt), "f32", "bfyx"), D((rt, 35, rt, rt), "f16", "b_fs_yx_fsv16")
+    reorder = cf.Reorder(src, dst, engine)
+    with pytest.raises(cf.InvalidDescriptor, match="after the first call"):
+        _ = reorder.plan
+    built = []
+    for dims in ((2, 35, 6, 7), (4, 35, 20, 3), (3, 35, 5, 5)):
+        values = np.random.default_rng(2).standard_normal(dims).astype(np.float32)
+        a = cf.from_numpy(values, engine, format="bfyx")
+        b = cf.Memory(D(dims, "f16", "b_fs_yx_fsv16"), engine)
+        reorder(stream, a, b)
+        assert (cf.to_numpy(b) == values.astype(np.float16)).all()
+        built.append(engine.programs_built)
+    assert built[0] == built[-1]
+    assert "35" in str(reorder.plan)
+    wrong = cf.Memory(D((2, 36, 6, 7), "f32", "bfyx"), engine)
+    with pytest.raises(cf.InvalidDescriptor, match="was made for"):
+        reorder(stream, wrong, cf.Memory(D(wrong.desc.dims, "f16", "b_fs_yx_fsv16"), engine))
+
+
+def test_in_place_and_foreign_memories_are_refused(engine: cf.Engine, stream: cf.Stream) -> None:
+    a, b = D((4, 6), "f32"), D((4, 6), "f32", "ba")
+    memory = cf.Memory(a, engine)
+    with pytest.raises(cf.InvalidDescriptor, match="in place"):
+        cf.Reorder(a, b, engine)(stream, memory, cf.Memory(b, engine, buffer=memory.buffer))
+    import pyopencl as cl
+
+    other = cf.Engine(context=cl.Context([engine.device]))
+    with pytest.raises(cf.DeviceError, match="another OpenCL context"):
+        cf.Reorder(a, b, engine)(stream, memory, cf.Memory(b, other))
+    left, right = a.submemory((4, 2), (0, 0)), a.submemory((4, 2), (0, 3))
+    views = [cf.Memory(d, engine, buffer=memory.buffer) for d in (left, right)]
+    cf.Reorder(left, right, engine)(stream, *views).wait()

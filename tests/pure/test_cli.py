@@ -83,7 +83,7 @@ def test_each_command_has_help_with_an_example(
     assert f"clformats {command}" in capsys.readouterr().out.split("example:")[1]
 
 
-@pytest.mark.parametrize("command", ["list", "explain", "offset", "draw"])
+@pytest.mark.parametrize("command", ["list", "explain", "offset", "draw", "convert"])
 def test_the_example_in_the_help_works(
     command: str,
     capsys: pytest.CaptureFixture[str],

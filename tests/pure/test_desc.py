@@ -176,7 +176,7 @@ def test_random_strides_by_brute_force() -> None:
         except cf.InvalidDescriptor:
             continue
         accepted += 1
-        table = brute_force_offsets(desc)
+        table = dict(np.ndenumerate(brute_force_offsets(desc)))
         repeated = [d for d, s in enumerate(strides) if s == 0]
         distinct = {i: o for i, o in table.items() if all(i[d] == 0 for d in repeated)}
         assert len(set(distinct.values())) == len(distinct)
@@ -491,3 +491,51 @@ def test_runtime_dims() -> None:
 
 def test_undef_with_dims_is_the_empty_descriptor() -> None:
     assert D((2, -3), "f32", "undef") == D((), "s8")
+
+
+# --- what a reviewer found ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "f32:nchw:2x3x4x5:offset=-100",
+        "f32:nchw:2x3x4x5:padded=1x1x1x1",
+        "f32:nChw16c:2x17x4x5:padded=2x16x4x5",
+        "f32:bf8_xy16:2x17x5x7:strides=1x1x1x1x1",
+        "f32:aBc16b:2x16x3:strides=40x48x16",
+        "f32:ab:2x3:offset=1:offset=2",
+        "f32:ab:2+3",
+        "f32:ab:1_0x3",
+        "f32:ab:\uff12x3",
+    ],
+)
+def test_text_cannot_make_a_descriptor_that_leaves_its_buffer(text: str) -> None:
+    with pytest.raises(cf.InvalidDescriptor):
+        D.parse(text)
+
+
+def test_index_arrays_of_any_integer_type() -> None:
+    desc = D((300, 300), "u8")
+    for kind in (np.int8, np.uint8, np.int16, np.uint16, np.int64, np.uint64):
+        got = desc.offset(np.array([100], kind), [3])
+        assert got.dtype == np.int64
+        assert got == [30003]
+    huge = D((10**12, 10**12), "f32")
+    assert huge.offset(np.array([10**12 - 1]), 10**12 - 1) == [10**24 - 1]
+    for bad in (np.array([0.5]), np.array([True])):
+        with pytest.raises(TypeError, match="integers"):
+            desc.offset(bad, 0)
+
+
+def test_a_forgotten_type_is_told() -> None:
+    for bad in (None, "(2,", "f33"):
+        with pytest.raises(cf.InvalidDescriptor, match="unknown element type"):
+            D((2, 3), bad)
+
+
+def test_refusals_can_be_pickled() -> None:
+    with pytest.raises(cf.Unsupported) as caught:
+        D((4, 6), "f32", "any").submemory((4, 6), (0, 0))
+    again = pickle.loads(pickle.dumps(caught.value))  # noqa: S301  # our own
+    assert (again.code, str(again)) == (caught.value.code, str(caught.value))

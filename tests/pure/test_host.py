@@ -93,3 +93,15 @@ def test_pack_and_unpack_tell_what_does_not_fit() -> None:
 def test_a_longer_buffer_unpacks() -> None:
     desc = cf.MemoryDesc((2, 3), "f32")
     assert cf.unpack(np.arange(10, dtype=np.float32), desc)[1, 2] == 5
+
+
+@pytest.mark.parametrize("kind", ["<i8", ">i4", ">f4", "?", "<u2", "<f8"])
+def test_arrays_of_other_types_are_converted(kind: str) -> None:
+    desc = cf.MemoryDesc((3,), "s8", "a")
+    assert list(cf.pack(np.array([0, 1, 1], kind), desc)) == [0, 1, 1]
+    assert list(cf.pack([7, -1000, 1000], desc)) == [7, -128, 127]
+
+
+def test_a_single_value_is_no_tensor() -> None:
+    with pytest.raises(cf.InvalidDescriptor, match="single value"):
+        cf.pack(3.0, cf.MemoryDesc((1,), "f32"))

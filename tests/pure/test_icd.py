@@ -27,11 +27,12 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     library.write_text("")
     monkeypatch.setattr(icd, "SYSTEM_VENDORS", vendors)
     monkeypatch.setattr(icd, "bundled_library", lambda name: library)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return tmp_path
 
 
 def environment(machine: Path, **more: str) -> dict[str, str]:
-    return {"XDG_CACHE_HOME": str(machine / "cache"), **more}
+    return dict(more)
 
 
 def exposed(environ: dict[str, str]) -> icd.Exposed:
@@ -135,12 +136,29 @@ def test_without_a_writable_cache_a_temporary_folder_serves(machine: Path) -> No
     assert "libpocl.so.2" in targets(environ)
 
 
+def test_the_cache_is_where_the_user_keeps_caches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert icd.cache_root() == tmp_path / "clformats"
+
+
+def test_without_a_home_or_platformdirs_a_temporary_folder_serves(
+    machine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("platformdirs.user_cache_dir", lambda name: f"~/.cache/{name}")
+    environ = environment(machine)
+    assert exposed(environ).state == "exposed"
+    assert Path(environ["OCL_ICD_VENDORS"]).is_absolute()
+    monkeypatch.setitem(sys.modules, "platformdirs", None)
+    assert exposed(environment(machine)).state == "exposed"
+
+
 def test_after_pyopencl_it_says_that_it_may_be_late(
     machine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in icd.VENDOR_VARIABLES:
         monkeypatch.setenv(name, "")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(machine / "cache"))
     monkeypatch.setitem(sys.modules, "pyopencl", sys)
     states = [entry.state for _ in range(2) for entry in icd.expose_bundled_runtimes()]
     assert states == ["late", "late"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from math import prod
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 
 import clformats as cf
 from clformats.formats.digits import Layout
-from tests.support import brute_force_offsets, hurting_dims, random_values
+from tests.support import LIMIT, brute_force_offsets, hurting_dims, random_values
 
 # Many names share one structure; the laws are about structures.
 UNIQUE = list(dict.fromkeys(cf.formats()))
@@ -28,6 +29,20 @@ def test_there_is_something_to_test() -> None:
     assert len(UNIQUE) > 900
     assert {f.kind for f in UNIQUE} == {"blocked", "wino", "image"}
     assert [f for f in UNIQUE if f.structure.tail]
+
+
+@pytest.mark.parametrize("shift", [0, 1, 2])
+def test_the_sizes_hurt(shift: int) -> None:
+    """The rule of `hurting_dims`: no two equal dims, and blocked ones next to their block."""
+    for fmt in UNIQUE:
+        dims, layout = hurting_dims(fmt, shift), fmt.structure
+        assert prod(dims) <= LIMIT, (fmt, dims)
+        if fmt.ndims <= 8:
+            assert len(set(dims)) == len(dims), (fmt, dims)
+        assert all(a != b for a, b in pairwise(dims)), (fmt, dims)
+        for n, block in zip(dims, map(max, layout.blocks, layout.align), strict=True):
+            assert block == 1 or abs(n - block) <= 3, (fmt, dims)
+            assert block == 1 or n > 1, (fmt, dims)
 
 
 def test_bijection() -> None:
@@ -55,14 +70,12 @@ def test_every_offset_is_an_element_or_padding() -> None:
 
 def test_one_truth() -> None:
     """Law 2, without a device: `offset`, `offsets` and the definition of digits agree."""
-    for fmt, dtype in [*((f, "f32") for f in UNIQUE), *((f, "u4") for f in FOUR_BITS)]:
-        desc = cf.MemoryDesc([min(n, 5) for n in hurting_dims(fmt)][:4] + [
-            min(n, 2) for n in hurting_dims(fmt)[4:]
-        ], dtype, fmt)  # fmt: skip
-        offsets = desc.offsets()
-        for index, offset in brute_force_offsets(desc).items():
-            assert offsets[index] == offset, (desc, index)
-        assert desc.offset(*(n - 1 for n in desc.dims)) == offsets[tuple(n - 1 for n in desc.dims)]
+    for fmt in UNIQUE:
+        for desc in _descs(fmt):
+            offsets = desc.offsets()
+            assert (offsets == brute_force_offsets(desc)).all(), desc
+            last = tuple(n - 1 for n in desc.dims)
+            assert desc.offset(*last) == offsets[last], desc
 
 
 def test_round_trip_on_the_host() -> None:

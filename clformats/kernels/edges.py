@@ -1,0 +1,260 @@
+"""What tiles at an edge of the tensor do differently: see `clformats.planner.tile.Edge`.
+
+A guard that the lanes of a vector do not move is one condition for the whole register: load it or
+take zeros, store it or leave it. One that they do move is a mask over the lanes. Where everything
+about a guard is part of the structure (3 channels in a block of 16) it is decided here, and the
+kernel has neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from ..formats.expr import Expr, Var, total
+from ..planner.problem import Number
+from ..planner.tile import Bit, Edge, TilePlan
+from .types import Conversion
+
+
+def moved(base: str, by: str | int) -> str:
+    """``base + by`` without a needless zero."""
+    return base if str(by) == "0" else f"{base} + {by}"
+
+
+@dataclass(frozen=True, slots=True)
+class GuardText:
+    """A guard in the kernel.
+
+    ``base`` is the index of the tile's first element; ``load_lanes`` and ``store_lanes`` are how
+    far each lane moves it, the ``registers`` lists how far each register does. ``limits`` are lo,
+    hi and end as numbers; ``static`` says that they and the base are constants. ``end`` is a
+    multiple of ``whole``.
+    """
+
+    name: str
+    base: str
+    span: int
+    lo: str
+    hi: str
+    end: str
+    limits: tuple[int, int, int]
+    static: bool
+    whole: int
+    edge: Edge
+    load_lanes: tuple[int, ...]
+    store_lanes: tuple[int, ...]
+    load_registers: tuple[int, ...]
+    store_registers: tuple[int, ...]
+
+    def at(self, by: int) -> str:
+        """The index ``by`` behind the tile's first element."""
+        return str(int(self.base) + by) if self.static else moved(self.name, by)
+
+    def is_element(self, at: str) -> str:
+        """The condition that an index is an element's."""
+        above = "" if self.lo == "0" else f"{at} >= {self.lo} && "
+        return f"{above}{at} < {self.hi}"
+
+
+class EdgeWriter:
+    """The loads and stores of edge tiles, as texts.
+
+    ``guards`` are those that ask for anything, ``masked`` those that need masks over the lanes of
+    loads; ``counted`` says whether a store needs to count its lanes; ``always`` that every tile is
+    an edge tile, and decided here. ``strides`` are the arguments that lane offsets need.
+    """
+
+    def __init__(
+        self,
+        plan: TilePlan,
+        moving: Sequence[int | None],
+        number: Callable[[str, Number], Expr],
+        strides: Sequence[str],
+    ) -> None:
+        self.plan = plan
+        self.strides = strides
+        self.guards = [
+            _guard_text(plan, g, moving, number)
+            for g, edge in enumerate(plan.edges) if edge.zeroes or edge.spills
+        ]  # fmt: skip
+        lanes = [g for g in self.guards if g.edge.zeroes and any(g.load_lanes)]
+        self.masked = [] if all(g.static for g in lanes) else lanes
+        self.counted = False
+        self.always = bool(self.guards) and all(g.static for g in self.guards)
+
+    def inside(self) -> str:
+        """The condition that no lane of a tile needs a guard."""
+        tests = []
+        for g in self.guards:
+            lower = "" if g.lo == "0" else f"{g.name} >= {g.lo} && "
+            tests.append(f"{lower}{moved(g.name, g.span)} < {g.hi}")
+        return " && ".join(tests)
+
+    def load(
+        self, register: int, whole: str, pieces: Sequence[str], types: Conversion, base: str
+    ) -> str:
+        """Register ``register`` of an edge tile; ``whole`` is its text where nothing is masked."""
+        zeros = f"({types.work}{self.plan.lanes})(0)"
+        guards = [g for g in self.guards if g.edge.zeroes]
+        keep = self._static_lanes(guards, register)
+        if not any(keep):
+            return zeros
+        if self.masked:
+            value = self._masked(register, whole, moved(base, pieces[0]))
+        else:
+            value = self._kept(guards, keep, whole, pieces, types)
+        conditions = [
+            g.is_element(g.at(g.load_registers[register]))
+            for g in guards
+            if not g.static and not any(g.load_lanes)
+        ]
+        return f"{' && '.join(conditions)} ? {value} : {zeros}" if conditions else value
+
+    def _masked(self, register: int, whole: str, offset: str) -> str:
+        """A load whose lanes are chosen by where the tile lies."""
+        places = [g.at(g.load_registers[register]) for g in self.masked]
+        numbers = [*places, *mask_numbers(self.masked)]
+        if not any(g.edge.reaches for g in self.masked):
+            return f"KEEP({whole}, elements({', '.join(numbers)}))"
+        return f"load_edge({', '.join(['src', offset, 'src_end', *numbers, *self.strides])})"
+
+    def _kept(
+        self,
+        guards: Sequence[GuardText],
+        keep: Sequence[bool],
+        whole: str,
+        pieces: Sequence[str],
+        types: Conversion,
+    ) -> str:
+        """A load of which the lanes to keep are known here."""
+        if all(keep):
+            return whole
+        lanes = str(self.plan.lanes)
+        if any(g.edge.reaches for g in guards if any(g.load_lanes)):
+            return f"({types.work}{lanes})({', '.join(self._some(keep, pieces, types))})"
+        mask = ", ".join("-1" if k else "0" for k in keep)
+        return f"KEEP({whole}, ({types.mask}{lanes})({mask}))"
+
+    def _static_lanes(self, guards: Sequence[GuardText], register: int) -> list[bool]:
+        """Which lanes of a load are elements, as far as it is known here."""
+        keep = [True] * self.plan.lanes
+        for g in guards:
+            if g.static and g not in self.masked:
+                lo, hi, _ = g.limits
+                first = int(g.base) + g.load_registers[register]
+                keep = [k and lo <= first + m < hi for k, m in zip(keep, g.load_lanes, strict=True)]
+        return keep
+
+    def _some(self, keep: Sequence[bool], pieces: Sequence[str], types: Conversion) -> list[str]:
+        """The lanes of a vector of which only some may be read."""
+        piece = self.plan.load_piece
+        values = []
+        for first, offset in zip(range(0, self.plan.lanes, piece), pieces, strict=True):
+            if all(keep[first : first + piece]):
+                values.append(types.load(moved("from", offset), piece))
+                continue
+            for lane in range(piece):
+                at = moved("from", offset) if lane == 0 else f"{moved('from', offset)} + {lane}"
+                values.append(types.load(at, 1) if keep[first + lane] else "0")
+        return values
+
+    def store(self, register: int, pieces: Sequence[str], types: Conversion) -> list[str]:
+        """The statements that store a register of an edge tile."""
+        guards = [g for g in self.guards if g.edge.spills]
+        return [
+            text
+            for k, offset in enumerate(pieces)
+            if (text := self._store_piece(guards, register, k, offset, types))
+        ]
+
+    def _store_piece(
+        self, guards: Sequence[GuardText], register: int, k: int, offset: str, types: Conversion
+    ) -> str:
+        width = self.plan.store_piece
+        lanes = range(k * width, k * width + width)
+        part, to = lane_part(f"r{register}", self.plan.lanes, lanes), moved("to", offset)
+        conditions, count = [], ""
+        for g in guards:
+            places = [g.store_registers[register] + g.store_lanes[lane] for lane in lanes]
+            groups = {p // g.whole for p in places}
+            if g.static and int(g.base) + places[0] >= g.limits[2]:
+                return ""
+            if len(groups) > 1 and places != list(range(places[0], places[0] + width)):
+                return self._store_lanes(guards, register, lanes, offset, types)
+            if len(groups) > 1:
+                count = f"{g.end} - ({g.at(places[0])})"
+            elif not g.static:
+                conditions.append(f"{g.at(places[0])} < {g.end}")
+        text = types.store(part, to, width) + ";"
+        if count:
+            self.counted = True
+            text = f"store_part({part}, {to}, {count});"
+        return f"if ({' && '.join(conditions)}) {{ {text} }}" if conditions else text
+
+    def _store_lanes(
+        self,
+        guards: Sequence[GuardText],
+        register: int,
+        lanes: Sequence[int],
+        offset: str,
+        types: Conversion,
+    ) -> str:
+        """Lane by lane, where those that exist are not the first ones."""
+        texts = []
+        for lane in lanes:
+            tests = [
+                f"{g.at(g.store_registers[register] + g.store_lanes[lane])} < {g.end}"
+                for g in guards
+            ]
+            to = moved(moved("to", offset), lane - lanes[0])
+            part = lane_part(f"r{register}", self.plan.lanes, (lane,))
+            texts.append(f"if ({' && '.join(tests)}) {{ {types.store(part, to, 1)}; }}")
+        return "\n".join(texts)
+
+
+def lane_part(name: str, count: int, lanes: Sequence[int]) -> str:
+    """Some neighbouring lanes of a register of ``count`` lanes."""
+    return name if len(lanes) == count else f"{name}.s" + "".join(f"{lane:x}" for lane in lanes)
+
+
+def mask_numbers(guards: Sequence[GuardText]) -> list[str]:
+    """The limits of guards that are arguments of the kernel."""
+    return [n for g in guards for n in (g.lo, g.hi) if not n.isdigit()]
+
+
+def _guard_text(
+    plan: TilePlan, g: int, moving: Sequence[int | None], number: Callable[[str, Number], Expr]
+) -> GuardText:
+    guard = plan.problem.guards[g]
+
+    def units(bits: Sequence[Bit]) -> tuple[int, ...]:
+        moves = [
+            plan.nodes[b.node].unit << b.place if plan.nodes[b.node].guard == g else 0 for b in bits
+        ]
+        return tuple(
+            sum(m for j, m in enumerate(moves) if n >> j & 1) for n in range(1 << len(bits))
+        )
+
+    numbers = (guard.lo, guard.hi, guard.end)
+    members = [k for k, n in enumerate(plan.nodes) if n.guard == g and k in moving]
+    named = zip(("lo", "hi", "end"), numbers, (True, True, plan.edges[g].spills), strict=True)
+    lo, hi, end = (str(number(f"{name}{g}", n)) if used else "" for name, n, used in named)
+    load, registers = units(plan.load), units(plan.registers)
+    block = max(p.digit.step for p in plan.problem.dst.placed if guard.dim in p.digit.dims)
+    return GuardText(
+        name=f"g{g}",
+        base=str(total([Var(f"x{k}") * plan.nodes[k].unit for k in members])),
+        span=max(load) + max(registers),
+        lo=lo,
+        hi=hi,
+        end=end,
+        limits=(guard.lo.value, guard.hi.value, guard.end.value),
+        static=not members and all(n.fixed for n in numbers),
+        whole=block if guard.end.value % block == 0 else 1,
+        edge=plan.edges[g],
+        load_lanes=load,
+        store_lanes=units(plan.store),
+        load_registers=registers,
+        store_registers=units(plan.store_registers),
+    )
