@@ -30,7 +30,8 @@ def index_source(
     defines ``<prefix>_SIZE_F`` and the others before, as numbers or as names of kernel arguments.
 
     ``wide`` asks for 64-bit arithmetic (True) or 32-bit (False); by default a descriptor's size
-    decides, and a format alone counts in 32 bits. Raises `InvalidFormat` for ``any``, and for a prefix that is no C identifier.
+    decides, and a format alone counts in 32 bits. Raises `InvalidFormat` for ``any``, and for a
+    prefix that is no C identifier.
     """
     if not _IDENTIFIER.fullmatch(str(prefix)):
         raise InvalidFormat(f"the prefix {prefix!r} must be a C identifier, such as SRC or INPUT0")

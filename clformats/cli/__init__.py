@@ -11,6 +11,7 @@ from importlib import import_module
 
 from .. import __version__
 from ..errors import Error
+from ..formats.digits import RUNTIME
 
 COMMANDS = ("list", "explain", "offset", "draw", "convert", "doctor", "demo")
 
@@ -45,7 +46,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return int(arguments.run(arguments))
     except Error as error:
-        print(f"clformats: {error}", file=sys.stderr)
+        # Messages about descriptors tell sizes as Python has them.
+        text = str(error).replace(str(RUNTIME), "*")
+        print(f"clformats: {text}", file=sys.stderr)
         return 1
     except BrokenPipeError:
         sys.stderr.close()  # the reader has gone, `head` for instance; nothing is wrong

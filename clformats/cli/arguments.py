@@ -1,9 +1,9 @@
 """What the commands have in common: reading a format, a shape and coordinates as a user types them.
 
-What a user names and counts (formats, sizes, coordinates) is read here and not by argparse: where it
-is wrong an `Error` of this library says so, which every command prints as one line, with exit status
-1. How the command line is put together is argparse's business: an unknown option, a missing NAME or
-a choice that is none ends in its usage text and, as everywhere, exit status 2.
+What a user names and counts (formats, sizes, coordinates) is read here and not by argparse: where
+it is wrong an `Error` of this library says so, which every command prints as one line, with exit
+status 1. How the command line is put together is argparse's business: an unknown option, a missing
+NAME or a choice that is none ends in its usage text and, as everywhere, exit status 2.
 """
 
 from __future__ import annotations

@@ -29,7 +29,8 @@ from .shared import need, no_format
 _KINDS = "blocked|any|undef|wino|rnn_packed|opaque|sparse|cublaslt_blocked"
 _TEXT = re.compile(
     r"(?:(?:\w+:)?(?:\w*?_)?(?P<dtype>undef|[a-z]+\d+(?:_e\dm\d)?):(?P<flags>[apo0]*):)?"
-    rf"(?P<kind>{_KINDS})(?::(?P<tag>\w*)|(?<=:any)|(?<=:undef))(?::(?P<strides>[\dx*]*))?(?::(?P<extra>f[^ ,]*?))?:*"
+    rf"(?P<kind>{_KINDS})(?::(?P<tag>\w*)|(?<=:any)|(?<=:undef))"
+    r"(?::(?P<strides>[\dx*]*))?(?::(?P<extra>f[^ ,]*?))?:*"
     r"(?:[ ,]+(?P<dims>[\d*]+(?:x[\d*]+)*))?"
 )
 

@@ -31,7 +31,7 @@ def refusal(p: Problem) -> str:
     if p.nodes is None:
         return p.why
     if p.guards:
-        return "there is padding to zero"
+        return "a side has padding: its elements are not one run"
     if len(p.nodes) > 1:
         return f"{len(p.nodes)} loops do not fuse into one"
     if any(n.src.value != 1 or n.dst.value != 1 for n in p.nodes):

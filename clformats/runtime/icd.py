@@ -20,7 +20,8 @@ for Intel's library, and points `OCL_ICD_VENDORS` there. Both loaders honour tha
 hidden, and a variable that the user has set is left alone.
 `CLFORMATS_BUNDLED_RUNTIMES=0` switches it off.
 
-This module imports neither pyopencl nor numpy, and platformdirs only where it makes a folder. See `findings.py` for the doctor's view.
+This module imports neither pyopencl nor numpy, and platformdirs only where it makes a folder.
+See `findings.py` for the doctor's view.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -56,6 +57,28 @@ def test_the_picture_shows_the_pixels(image: Path, capsys: pytest.CaptureFixture
 def test_the_size_can_be_chosen(image: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["demo", "--image", str(image), "--size", "19x11"]) == 0
     assert "19 x 11" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("size", ["30000x30000", "99999x99999", "0x5", "-3x5", "4097x1", "5"])
+def test_sizes_out_of_range_are_refused(
+    image: Path, size: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["demo", "--image", str(image), "--size", size]) == 1
+    error = capsys.readouterr().err
+    assert "expected width and height of 1 to 4096 pixels" in error
+    assert error.count("\n") == 1
+
+
+def test_a_tiny_picture_makes_its_batch_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(demo, "LEAST_BYTES", 32 << 20)
+    start = time.perf_counter()
+    batch = demo.batch_of(np.full((1, 1, 3), 7, np.uint8))
+    assert time.perf_counter() - start < 10
+    assert batch.shape == (-(-(32 << 20) // 3), 3, 1, 1)
+    assert (batch == 7).all()
+    few = demo.batch_of(np.arange(96, dtype=np.uint8).reshape(4, 8, 3))
+    assert (few[demo.MOST_SHIFTS] == few[0]).all()
+    assert not (few[1] == few[0]).all()
 
 
 def test_a_wrong_result_ends_the_demo(

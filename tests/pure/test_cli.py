@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 import xml.etree.ElementTree as ET
 from pathlib import Path
@@ -198,6 +199,57 @@ def test_explain_reads_logs_and_printed_descriptors(capsys: pytest.CaptureFixtur
     assert "f32:axb" not in run(capsys, "explain", "axb", "--shape", "2,3,5")
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "f32:nchw:2x17x5x4",
+        "f32:bfyx:1x2x3x4:pad=0+0x0+0x1+2x3+0",
+        "f32:aBc16b:2x17x3:padded=2x32x3:offset=48",
+        "f32:ab:2x3:strides=10x2",
+        "f32:os_i_yxs_osv4_yxsv4:5x2x3x7:strides=1000x400x40x4x1",
+        "f32:nchw:*x17x5x4",
+        "f32:b_fs_yx_fsv16:2x*x*x4",
+        "f32:os_iyx_osv16_rotate_180:5x2x*x7",
+        "f32:os_i_yxs_osv4_yxsv4:5x*x*x7",
+        "f32:nchw:2x17x5x4:strides=*x*x*x1",
+        "f32:nchw:*x0x5x4",
+    ],
+)
+def test_explain_reads_what_str_prints(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    desc = cf.MemoryDesc.parse(text)
+    out = run(capsys, "explain", str(desc))
+    assert f"\n{desc}\n" in out
+    assert str(cf.RUNTIME_DIM) not in out
+    assert ("bytes    known at execution only" in out) == desc.has_runtime
+
+
+def test_explain_names_what_is_known_at_execution(capsys: pytest.CaptureFixture[str]) -> None:
+    out = run(capsys, "explain", "b_fs_yx_fsv16", "--shape", "2,*,5,4")
+    assert "dims     2 x * x 5 x 4, where * is known at execution only" in out
+    assert "offset   b * s0 + f / 16 * 320 + y * 64 + x * 16 + f % 16" in out
+    assert ["b", "2", "s0"] in [line.split() for line in out.splitlines()]
+    turned = run(capsys, "explain", "f32:os_iyx_osv16_rotate_180:5x2x*x7")
+    assert "Y - 1 - y" in turned
+
+
+def test_explain_reads_both_generations_of_the_log(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "let the library choose" in run(capsys, "explain", "dst_f32::any")
+    assert "let the library choose" in run(capsys, "explain", "dst:f32::any")
+    assert "acdb = nhwc (as data)" in run(capsys, "explain", "src:f32::blocked:acdb::f0")
+
+
+@pytest.mark.parametrize(
+    "arguments", [["explain"], ["explain", "bfyx", "--colour"], ["frob"], ["convert", "a", "--to"]]
+)
+def test_a_line_that_is_no_command_ends_in_the_usage_text(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as done:
+        cli.main(arguments)
+    assert done.value.code == 2
+    assert capsys.readouterr().err.startswith("usage: clformats")
+
+
 def test_the_table_tells_padding_from_gaps() -> None:
     padded = cf.MemoryDesc((1, 1, 1, 2), "u8", "bfyx", padding=((0, 0),) * 3 + ((1, 0),))
     assert element(padded, 0) == "[b=0; f=0; y=0; x=-1]  padding"
@@ -318,6 +370,27 @@ def test_draw_takes_the_smallest_tensors(shape: str, capsys: pytest.CaptureFixtu
     ET.fromstring(svg(picture(desc)))  # noqa: S314  # our own text
 
 
+@pytest.mark.parametrize("role", ["data", "weights", "rnn", "generic"])
+def test_no_command_fails_in_another_way_than_by_one_line(
+    role: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    chance = random.Random(role)  # noqa: S311  # the same shapes in every run
+    for fmt in chance.sample([f for f in cf.formats(role) if f.layout], 15):
+        sizes = chance.choices(["0", "1", "3", "16", "17", "*", "1000000007", "-2"], k=fmt.ndims)
+        shape, zeros = ",".join(sizes), ",".join("0" * fmt.ndims)
+        for arguments in (
+            ["explain", fmt.name, "--shape", shape],
+            ["offset", fmt.name, "--shape", shape, "--coord", zeros],
+            ["offset", fmt.name, "--shape", shape, "--at", "1"],
+            ["draw", fmt.name, "--shape", shape, "--boxes", "2"],
+            ["convert", fmt.name],
+        ):
+            status = cli.main(arguments)
+            out, err = capsys.readouterr()
+            assert (status, bool(out), err.count("\n")) in ((0, True, 0), (1, False, 1)), arguments
+            assert str(cf.RUNTIME_DIM) not in out + err, arguments
+
+
 # --- refusals -------------------------------------------------------------------------------------
 
 
@@ -328,7 +401,8 @@ def test_draw_takes_the_smallest_tensors(shape: str, capsys: pytest.CaptureFixtu
         (["explain", "aBx16b"], "say how many by --ndims 4 or by --shape"),
         (["explain", "bfyx", "--shape", "1,2,3"], "got 3 dims (1, 2, 3), but bfyx has 4"),
         (["explain", "bfyx", "--shape", "1,,2"], "cannot read the shape '1,,2'"),
-        (["explain", "bfyx", "--shape", "1,2,3,-4"], "not negative"),
+        (["explain", "bfyx", "--shape", "1,2,3,-4"], "dimension 3 is -4 in dims"),
+        (["explain", "bfyx", "--shape", "-1,2,3,4"], "dimension 0 is -1 in dims"),
         (["explain", "bfyx", "--shape", "1,2,3,4", "--dtype", "f33"], "unknown element type 'f33'"),
         (["explain", "f32:bfyx:1x2x3x4", "--dtype", "f16"], "leave --shape, --ndims and --dtype"),
         (["explain", "axb", "--ndims", "4", "--shape", "1,2,3"], "a shape of 3 sizes"),
@@ -339,7 +413,20 @@ def test_draw_takes_the_smallest_tensors(shape: str, capsys: pytest.CaptureFixtu
         (["offset", "bfyx", "--shape", "1,2,3,4", "--at", "24"], "offset 24 lies outside"),
         (["offset", "any", "--shape", "1,2", "--coord", "0,0"], "name a concrete one"),
         (["draw", "bfyx"], "add --shape"),
-        (["draw", "bfyx", "--shape", "1,2,3,4", "--boxes", "0"], "at least 1"),
+        (["draw", "bfyx", "--shape", "1,2,3,4", "--boxes", "0"], "number of 1 to 1000"),
+        (["draw", "bfyx", "--shape", "1,2,3,4", "--boxes", "1000000"], "number of 1 to 1000"),
+        (["draw", "bfyx", "--shape", "1,2,3,4", "--boxes", "-3"], "number of 1 to 1000"),
+        (["draw", "bfyx", "--shape", "*,2,3,4"], "known at execution only"),
+        (["draw", "f32:nchw:*x17x5x4"], "known at execution only"),
+        (["offset", "f32:nchw:*x17x5x4", "--coord", "0,0,0,0"], "known at execution only"),
+        (["offset", "f32:ab:2x3:strides=*x1", "--at", "0"], "known at execution only"),
+        (["offset", "bfyx", "--shape", "1,2,3,4", "--coord", "-1,0,0,0"], "b=-1 lies outside"),
+        (["offset", "bfyx", "--shape", "1,2,3,4", "--at", "-1"], "offset -1 lies outside"),
+        (["offset", "bfyx", "--shape", "1,2,3,4", "--at", "1,2"], "got 2 offsets"),
+        (["explain", "bfyx", "--shape", "1" * 5000], "cannot read the shape"),
+        (["explain", "bfyx", "--ndims", "-4"], "number of 1 to 12"),
+        (["explain", "f32:ab:2x3:padded=*"], "got padded=(*,)"),
+        (["explain", "f32:ab:2x3:width=4"], "cannot read the descriptor"),
     ],
 )
 def test_bad_input_is_answered_in_one_line(
