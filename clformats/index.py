@@ -24,10 +24,10 @@ def index_source(
     For a descriptor: macros ``<prefix>_SIZE_F`` (logical extents, in elements), ``_PAD_BEFORE_F``
     and ``_PAD_AFTER_F`` where there is padding, ``_PITCH_F`` (elements between neighbours of the
     outermost digit of f), ``_OFFSET``, and a function ``<prefix>_INDEX(b, f, y, x)`` that takes the
-    logical index in logical order and returns the offset in elements (of 4 bits or 1 where they
-    share bytes): an ``int``, or a ``long``
-    where the tensor needs it. For a format alone the same with the sizes left to the user, who
-    defines ``<prefix>_SIZE_F`` and the others before, as numbers or as names of kernel arguments.
+    logical index in logical order and returns the offset in elements (nibbles or bits where they
+    share bytes, pixels' channels in an image): an ``int``, or a ``long`` where the tensor needs it.
+    For a format alone the same with the sizes left to the user, who defines ``<prefix>_SIZE_F`` and
+    the others before, as numbers or as names of kernel arguments.
 
     ``wide`` asks for 64-bit arithmetic (True) or 32-bit (False); by default a descriptor's size
     decides, and a format alone counts in 32 bits. Raises `InvalidFormat` for ``any``, and for a
