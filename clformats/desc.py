@@ -9,8 +9,8 @@ with other numbers.
 from __future__ import annotations
 
 import operator
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from itertools import islice
 from math import prod
 from typing import Any
 
@@ -20,19 +20,28 @@ from numpy.typing import NDArray
 from . import operations
 from .dtypes import DType, as_dtype
 from .errors import InvalidDescriptor
-from .formats.digits import RUNTIME, Placed, coordinates, offset_expr, place
+from .formats.digits import (
+    RUNTIME,
+    Placed,
+    Tail,
+    TailAt,
+    coordinates,
+    offset_expr,
+    tail_at,
+)
 from .formats.expr import Expr, Var
 from .formats.format import Format
+from .formats.registry import for_bits
 from .geometry import (
     Geometry,
     Padding,
     by_format,
     by_strides,
     check_dims,
-    extents,
     int_tuple,
     relaid,
 )
+from .text import pairs, printed, read
 
 RUNTIME_DIM = RUNTIME
 """A dimension, or a stride, that is known at execution only (oneDNN's DNNL_RUNTIME_DIM_VAL)."""
@@ -85,7 +94,9 @@ class MemoryDesc:
         if strides is not None:
             geometry = by_strides(dims, strides)
         else:
-            geometry = by_format(dims, format, padding)
+            element = as_dtype(dtype)
+            name = for_bits(str(format), element.bits)
+            geometry = by_format(dims, format if name == str(format) else name, padding)
         self._set(geometry, as_dtype(dtype))
 
     def _set(self, geometry: Geometry, dtype: DType) -> None:
@@ -120,8 +131,13 @@ class MemoryDesc:
 
     @property
     def format_kind(self) -> str:
-        """``"blocked"``, ``"any"`` or ``"undef"``."""
+        """``"blocked"``, ``"wino"``, ``"image"``, ``"any"`` or ``"undef"``."""
         return self.format.kind
+
+    @property
+    def has_layout(self) -> bool:
+        """Whether it says where elements lie; ``any`` and ``undef`` do not."""
+        return self.format.layout is not None
 
     @property
     def strides(self) -> tuple[int, ...]:
@@ -168,13 +184,25 @@ class MemoryDesc:
         return 0 if self._is_empty else prod(self.dims)
 
     @property
+    def image_shape(self) -> tuple[int, int, int] | None:
+        """Height, width and channels of an image; None where the memory is a buffer.
+
+        Offsets and `clformats.pack` take the pixels as a dense array of this shape.
+        """
+        if self.format.image is None:
+            return None
+        sizes = iter([p.size for p in self.placed])
+        height, width, channels = (prod(islice(sizes, n)) for n in self.format.image)
+        return height, width, channels
+
+    @property
     def has_runtime(self) -> bool:
         """Whether some size or stride is known at execution only."""
         return RUNTIME in self.dims or any(RUNTIME in (p.size, p.stride) for p in self.placed)
 
     @property
     def _is_empty(self) -> bool:
-        return self.format_kind != "blocked" or 0 in self.dims or not self.dims
+        return not self.has_layout or 0 in self.dims or not self.dims
 
     # --- where elements lie -----------------------------------------------------------------------
 
@@ -185,7 +213,8 @@ class MemoryDesc:
         if expr is None:
             lower = self.padded_offsets
             indices = [Var(f"i{d}") + lower[d] for d in range(self.ndims)]
-            expr = offset_expr(self._concrete(), indices, self.padded_dims, offset0=self.offset0)
+            placed, padded = self._concrete(), self.padded_dims
+            expr = offset_expr(placed, indices, padded, offset0=self.offset0, tail=self.tail)
             object.__setattr__(self, "_expr", expr)
         return expr
 
@@ -225,15 +254,25 @@ class MemoryDesc:
         size = max(self.nbytes, self.span_nbytes) * 8 // self.dtype.bits
         if not 0 <= offset < size:
             raise IndexError(f"offset {offset} is outside 0..{size - 1} in {self}")
-        found = coordinates(self._concrete(), self.padded_dims, offset - self.offset0)
+        self._concrete()
+        found = self.place_at(offset)
         if found is None:
             return None
         index = tuple(i - lower for i, lower in zip(found, self.padded_offsets, strict=True))
         inside = all(0 <= i < n for i, n in zip(index, self.dims, strict=True))
         return index if inside else None
 
+    def place_at(self, offset: int) -> tuple[int, ...] | None:
+        """As `coords`, but counted from the start of the padding, which has a place too."""
+        return coordinates(self.placed, self.padded_dims, offset - self.offset0, self.tail)
+
+    @property
+    def tail(self) -> TailAt | None:
+        """Where the digits come in another order; see `clformats.formats.digits.Tail`."""
+        return tail_at(self.format.structure, self.dims) if self.format.layout else None
+
     def _concrete(self) -> tuple[Placed, ...]:
-        if self.format_kind != "blocked":
+        if not self.has_layout:
             raise InvalidDescriptor(
                 f"{self} has no layout: choose a concrete format instead of {self.format}"
             )
@@ -276,24 +315,7 @@ class MemoryDesc:
     # --- text, equality ---------------------------------------------------------------------------
 
     def __str__(self) -> str:
-        dims = "x".join(map(_size_text, self.dims))
-        return ":".join([str(self.dtype), str(self.format), dims, *self._options()])
-
-    def _options(self) -> Iterator[str]:
-        """What dtype, format and dims do not tell, each as ``key=value``."""
-        if any(map(any, self.padding)):
-            yield "pad=" + "x".join(f"{lower}+{upper}" for lower, upper in self.padding)
-        if self.format_kind != "blocked":
-            return
-        layout = self.format.structure
-        if self.padded_dims != layout.padded(extents(self.dims, self.padding)):
-            yield "padded=" + "x".join(map(_size_text, self.padded_dims))
-        natural = {p.digit: p.stride for p in place(layout, self.padded_dims)}
-        if any(p.stride != natural[p.digit] for p in self.placed):
-            strides = self.strides if layout.is_tag else [p.stride for p in self.placed]
-            yield "strides=" + "x".join(map(_size_text, strides))
-        if self.offset0:
-            yield f"offset={self.offset0}"
+        return printed(self.geometry, self.dtype)
 
     def __repr__(self) -> str:
         return f"MemoryDesc.parse({str(self)!r})"
@@ -301,21 +323,9 @@ class MemoryDesc:
     @classmethod
     def parse(cls, text: str) -> MemoryDesc:
         """The descriptor that ``str`` printed, such as ``"f32:b_fs_yx_fsv16:2x17x5x4"``."""
-        dtype, name, dims, *rest = (*text.strip().split(":"), "", "")
-        try:
-            pairs = [o.partition("=") for o in rest if o]
-            options = {k: _numbers(v) for k, _, v in pairs}
-            sizes = _numbers(dims) if "+" not in dims else _numbers("?")
-            repeated = len(options) != len(pairs)
-            if text.count(":") < 2 or repeated or not options.keys() <= set(_OPTIONS):
-                raise ValueError(text)  # noqa: TRY301  # one message for all that cannot be read
-        except ValueError:
-            raise InvalidDescriptor(
-                f"cannot read the descriptor {text!r}: expected dtype:format:dims such as "
-                f"f32:b_fs_yx_fsv16:2x17x5x4, then perhaps {', '.join(_OPTIONS.values())}"
-            ) from None
+        dtype, name, sizes, options = read(text)
         pads = options.pop("pad", ())
-        base = cls(sizes, dtype, name, padding=_pairs(pads) if pads else None)
+        base = cls(sizes, dtype, name, padding=pairs(pads) if pads else None)
         return base._with(relaid(base.geometry, **options)) if options else base
 
     @property
@@ -330,9 +340,14 @@ class MemoryDesc:
                 if not (p.digit.size is None and set(p.digit.dims) <= sized_one)
             )
             key = (self.dims, self.dtype, self.padded_dims, self.padded_offsets, self.offset0,
-                   self.format_kind, places) if self.dims else ()  # fmt: skip
+                   self.format_kind, places, self._effective_tail) if self.dims else ()  # fmt: skip
             object.__setattr__(self, "_key", key)
         return key
+
+    @property
+    def _effective_tail(self) -> Tail | None:
+        tail = self.format.layout.tail if self.format.layout else None
+        return tail if tail and self.dims[tail.dim] % tail.size else None
 
     def __eq__(self, other: object) -> bool:
         return self.key == other.key if isinstance(other, MemoryDesc) else NotImplemented
@@ -344,14 +359,6 @@ class MemoryDesc:
         return MemoryDesc.parse, (str(self),)
 
 
-_OPTIONS = {
-    "pad": "pad=0+0x1+1",
-    "padded": "padded=2x32x3",
-    "strides": "strides=12x1x3",
-    "offset": "offset=48",
-}
-
-
 def _index(value: Any, kind: type) -> Any:
     """An int, or an array of ``kind``; TypeError for what is no integer."""
     if not isinstance(value, np.ndarray | list | tuple):
@@ -360,21 +367,6 @@ def _index(value: Any, kind: type) -> Any:
     if array.dtype.kind not in "iu":
         raise TypeError(f"indices are integers, got an array of {array.dtype}")
     return array.astype(kind)
-
-
-def _size_text(n: int) -> str:
-    return "*" if n == RUNTIME else str(n)
-
-
-def _numbers(text: str) -> list[int]:
-    """The numbers of ``"2x17x*"``, ``"0+0x1+1"`` or ``""``; raises ValueError."""
-    if not re.fullmatch(r"(?:(?:-?[0-9]+|\*)(?:[x+](?:-?[0-9]+|\*))*)?", text):
-        raise ValueError(text)
-    return [RUNTIME if n == "*" else int(n) for n in re.split("[x+]", text)] if text else []
-
-
-def _pairs(numbers: Sequence[int]) -> list[tuple[int, int]]:
-    return list(zip(numbers[::2], numbers[1::2], strict=False))
 
 
 def _bytes(elements: int, dtype: DType) -> int:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from .desc import MemoryDesc
 from .errors import InvalidDescriptor
-from .formats.digits import Placed, coordinates
+from .formats.digits import Placed
 from .host import flat_size
 from .words import digit_labels, formula
 
@@ -92,7 +92,7 @@ def picture(
     Of what is too much the first ones are shown and the last. Cells tell coordinates, or the
     elements of ``values``, the physical ones in memory order.
     """
-    if desc.format_kind != "blocked":
+    if not desc.has_layout:
         raise InvalidDescriptor(f"{desc} has no layout to draw: choose a concrete format")
     if desc.has_runtime:
         raise InvalidDescriptor(f"{desc} has sizes that are known at execution only: draw it then")
@@ -178,7 +178,7 @@ class _Artist:
         return " ".join(f"{labels[p.digit]}={value}" for p, value in named)
 
     def _row_label(self, offset: int) -> str:
-        found = coordinates(self.desc.placed, self.desc.padded_dims, offset - self.desc.offset0)
+        found = self.desc.place_at(offset)
         if found is None:
             return ""
         dims = [d for d in _dims(self.fold.rows) if d not in self._cell_dims()]

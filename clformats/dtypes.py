@@ -8,6 +8,10 @@ The rules of conversion, the same on the host and in every kernel:
   NaN (its payload may change);
 * float to integer: to nearest, ties to even, then saturating; NaN becomes 0.
 
+Types of less than a byte (``s4 u4 u1``) have one byte per element in arrays of logical shape, and
+share bytes in memory, the first element in the lowest bits: the low nibble of a byte, the lowest
+bit of a word.
+
 oneDNN leaves NaN to integer unspecified and stops f32 -> s32 at 2147483520, the largest f32 below
 2**31; here the result saturates at 2147483647, as OpenCL's ``convert_int_sat_rte`` does.
 """
@@ -35,8 +39,25 @@ class DType:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of one element."""
-        return self.bits // 8
+        """Bytes of one element; 1 also where several share a byte."""
+        return max(1, self.bits // 8)
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether several elements share a byte."""
+        return self.bits < 8
+
+    @property
+    def storage(self) -> np.dtype[Any]:
+        """The numpy type of memory: that of elements, or of the bytes that they share."""
+        return np.dtype(np.uint8) if self.is_packed else self.numpy
+
+    @property
+    def limits(self) -> tuple[int, int]:
+        """The smallest and the largest value of an integer type."""
+        if self.kind == "signed":
+            return -(1 << self.bits - 1), (1 << self.bits - 1) - 1
+        return 0, (1 << self.bits) - 1
 
     @property
     def is_float(self) -> bool:
@@ -63,6 +84,9 @@ _ALL = (
     DType("s32", 32, "signed", np.dtype(np.int32)),
     DType("s8", 8, "signed", np.dtype(np.int8)),
     DType("u8", 8, "unsigned", np.dtype(np.uint8)),
+    DType("s4", 4, "signed", np.dtype(ml_dtypes.int4)),
+    DType("u4", 4, "unsigned", np.dtype(ml_dtypes.uint4)),
+    DType("u1", 1, "unsigned", np.dtype(np.bool_)),
     DType("f8_e4m3", 8, "float", np.dtype(ml_dtypes.float8_e4m3fn)),
     DType("f8_e5m2", 8, "float", np.dtype(ml_dtypes.float8_e5m2)),
 )
@@ -111,8 +135,7 @@ def convert(array: NDArray[Any], src: DType, dst: DType) -> NDArray[Any]:
 
 def saturate(array: NDArray[Any], dst: DType) -> NDArray[Any]:
     """Integers, or floats that are whole, as the integer type ``dst``, clipped to its range."""
-    limits = np.iinfo(dst.numpy)
-    return np.asarray(np.clip(array, limits.min, limits.max).astype(dst.numpy))
+    return np.asarray(np.clip(array, *dst.limits).astype(dst.numpy))
 
 
 def _narrow_float(array: NDArray[Any], dst: DType) -> NDArray[Any]:

@@ -123,6 +123,9 @@ def relaid(
     layout = g.format.structure
     padded = tuple(g.padded_dims if padded is None else padded)
     count = len(g.dims) if layout.is_tag else len(layout.digits)
+    if strides is not None and (layout.tail or g.format.image):
+        what = "is an image" if g.format.image else "has two orders"
+        raise InvalidDescriptor(f"{g.format} {what}: its strides cannot be given")
     if len(padded) != len(g.dims) or len(offset) != 1 or len(strides or [0] * count) != count:
         raise InvalidDescriptor(
             f"{g.format} with dims {g.dims} takes {len(g.dims)} padded dims, {count} strides and "
@@ -179,7 +182,7 @@ def _format_for(dims: tuple[int, ...], name: str | Format | None) -> Format:
     if name is None:
         name = ABSTRACT[: len(dims)]
     fmt = Format(name, ndims=len(dims) if is_meta(str(name)) else None)
-    if fmt.kind == "blocked" and fmt.ndims != len(dims):
+    if fmt.layout is not None and fmt.ndims != len(dims):
         raise InvalidDescriptor(
             f"got {len(dims)} dims {dims}, but {fmt} has {fmt.ndims}: "
             f"expected ({', '.join(fmt.dims)}) in this order"
@@ -198,7 +201,8 @@ def _check_padding(padding: Iterable[tuple[int, int]] | None, fmt: Format, ndims
         )
     layout = fmt.layout
     fused = layout and any(len(d.dims) > 1 or d.flip for d in layout.digits)
-    if any(map(any, pads)) and (layout is None or fused):
+    whole = layout and not (fused or layout.tail or fmt.image)
+    if any(map(any, pads)) and not whole:
         raise InvalidDescriptor(f"{fmt} cannot have padding: expected a format of whole dimensions")
     return tuple((p[0], p[1]) for p in pads)
 

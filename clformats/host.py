@@ -15,6 +15,8 @@ from .errors import InvalidDescriptor
 def pack(array: Any, desc: MemoryDesc) -> NDArray[Any]:
     """``array`` as it lies in memory under ``desc``: a 1-D array of elements, padding zero.
 
+    Of element types that share bytes (``s4 u4 u1``) it is an array of those bytes, uint8.
+
     ``array`` has the shape ``desc.dims``, its elements are converted to ``desc.dtype`` by the rules
     of `clformats.dtypes` if they are of another type. The result holds ``desc.nbytes`` bytes, or
     ``desc.span_nbytes`` where that is more. Raises `InvalidDescriptor` for another shape.
@@ -30,7 +32,7 @@ def pack(array: Any, desc: MemoryDesc) -> NDArray[Any]:
     flat = np.zeros(flat_size(desc), desc.dtype.numpy)
     if desc.nelems:
         flat[desc.offsets()] = _as_type(array, desc.dtype)
-    return flat
+    return _shared(flat, desc.dtype) if desc.dtype.is_packed else flat
 
 
 def _as_type(array: NDArray[Any], dtype: DType) -> NDArray[Any]:
@@ -49,16 +51,40 @@ def unpack(flat: Any, desc: MemoryDesc) -> NDArray[Any]:
     Raises `InvalidDescriptor` where ``flat`` is of another type or too short.
     """
     flat = np.asarray(flat)
-    if flat.ndim != 1 or flat.dtype != desc.dtype.numpy or flat.size < flat_size(desc):
+    size, storage = storage_size(desc), desc.dtype.storage
+    if flat.ndim != 1 or flat.dtype != storage or flat.size < size:
         raise InvalidDescriptor(
             f"got an array of {flat.dtype} and shape {flat.shape}, expected a 1-D array of "
-            f"{desc.dtype.numpy} with at least {flat_size(desc)} elements for {desc}"
+            f"{storage} with at least {size} elements for {desc}"
         )
     if not desc.nelems:
         return np.zeros(desc.dims, desc.dtype.numpy)
+    if desc.dtype.is_packed:
+        flat = _taken_apart(flat, desc.dtype)
     return np.asarray(flat[desc.offsets()])
 
 
 def flat_size(desc: MemoryDesc) -> int:
     """The number of physical elements, padding counted, that a buffer for ``desc`` has."""
     return max(desc.nbytes, desc.span_nbytes) * 8 // desc.dtype.bits
+
+
+def storage_size(desc: MemoryDesc) -> int:
+    """As `flat_size`, but in bytes where several elements share one: the size of `pack`'s array."""
+    return flat_size(desc) * desc.dtype.bits // 8 // desc.dtype.storage.itemsize
+
+
+def _shared(flat: NDArray[Any], dtype: DType) -> NDArray[np.uint8]:
+    """Elements to the bytes they share; the first in the lowest bits."""
+    values = flat.astype(np.int8).view(np.uint8) & ((1 << dtype.bits) - 1)
+    shifts = np.arange(0, 8, dtype.bits, dtype=np.uint8)
+    return np.asarray(np.bitwise_or.reduce(values.reshape(-1, shifts.size) << shifts, axis=1))
+
+
+def _taken_apart(bytes_: NDArray[np.uint8], dtype: DType) -> NDArray[Any]:
+    """The inverse of `_shared`."""
+    shifts = np.arange(0, 8, dtype.bits, dtype=np.uint8)
+    values = (bytes_[:, None] >> shifts & ((1 << dtype.bits) - 1)).ravel().astype(np.int8)
+    _, highest = dtype.limits
+    values[values > highest] -= 1 << dtype.bits
+    return values.astype(dtype.numpy)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from .desc import MemoryDesc
 from .errors import InvalidDescriptor, InvalidFormat
-from .formats.digits import Digit, Layout, Placed, offset_expr, place
+from .formats.digits import Digit, Layout, Placed, offset_expr, place, tail_at
 from .formats.expr import Const, Expr, Var
 from .formats.format import Format
 from .formats.names import print_digits
@@ -24,9 +24,10 @@ def index_source(
     For a descriptor: macros ``<prefix>_SIZE_F`` (logical extents, in elements), ``_PAD_BEFORE_F``
     and ``_PAD_AFTER_F`` where there is padding, ``_PITCH_F`` (elements between neighbours of the
     outermost digit of f), ``_OFFSET``, and a function ``<prefix>_INDEX(b, f, y, x)`` that takes the
-    logical index in logical order and returns the offset in elements: an ``int``, or a ``long``
-    where the tensor needs it. For a format alone the same with the sizes left to the user, who
-    defines ``<prefix>_SIZE_F`` and the others before, as numbers or as names of kernel arguments.
+    logical index in logical order and returns the offset in elements (nibbles or bits where they
+    share bytes, pixels' channels in an image): an ``int``, or a ``long`` where the tensor needs it.
+    For a format alone the same with the sizes left to the user, who defines ``<prefix>_SIZE_F`` and
+    the others before, as numbers or as names of kernel arguments.
 
     ``wide`` asks for 64-bit arithmetic (True) or 32-bit (False); by default a descriptor's size
     decides, and a format alone counts in 32 bits. Raises `InvalidFormat` for ``any``, and for a
@@ -35,7 +36,7 @@ def index_source(
     if not _IDENTIFIER.fullmatch(str(prefix)):
         raise InvalidFormat(f"the prefix {prefix!r} must be a C identifier, such as SRC or INPUT0")
     if isinstance(target, MemoryDesc):
-        if target.format_kind != "blocked":
+        if not target.has_layout:
             raise InvalidDescriptor(f"{target} has no layout: choose a concrete format")
         if target.has_runtime:
             raise InvalidDescriptor(
@@ -129,7 +130,8 @@ def _function(
     if lower:
         indices = [i + pad for i, pad in zip(indices, lower, strict=True)]
     placed = [Placed(d, d.size or 0, 0) for d in fmt.digits]
-    expr = offset_expr(placed, indices, extents, strides, offset0)
+    tail = tail_at(fmt.structure, [Var(f"{prefix}_SIZE_{c.upper()}") for c in fmt.letters])
+    expr = offset_expr(placed, indices, extents, strides, offset0, tail)
     parameters = ", ".join(f"{kind} {c}" for c in fmt.letters)
     yield f"static inline {kind} {prefix}_INDEX({parameters})"
     yield "{"

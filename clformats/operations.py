@@ -85,12 +85,20 @@ def _resized(p: Placed, padded: Sequence[int]) -> Placed:
     return replace(p, size=-(-padded[p.digit.dims[0]] // p.digit.step))
 
 
-def _check_splittable(g: Geometry) -> None:
-    if g.format.kind != "blocked":
+def _check_kind(g: Geometry) -> None:
+    """As oneDNN: only blocked descriptors can be cut and turned, Winograd's and images cannot."""
+    if g.format.layout is None:
         raise Unsupported("NO_LAYOUT", f"format {g.format} has no layout: choose a concrete one")
-    if any(len(p.digit.dims) > 1 or p.digit.flip for p in g.placed):
+    if g.format.kind != "blocked":
+        raise Unsupported("NOT_BLOCKED", f"{g.format} is of kind {g.format.kind}: take it whole")
+
+
+def _check_splittable(g: Geometry) -> None:
+    _check_kind(g)
+    fused = any(len(p.digit.dims) > 1 or p.digit.flip for p in g.placed)
+    if fused or g.format.structure.tail:
         raise Unsupported(
-            "FUSED_INDEX", f"{g.format} has fused or turned dimensions: take it whole"
+            "FUSED_INDEX", f"{g.format} has fused, turned or two-way dimensions: take it whole"
         )
 
 
@@ -172,6 +180,7 @@ def _check_operable(g: Geometry) -> None:
     """What reshape and permute_axes need: a tag-like layout of known sizes."""
     if RUNTIME in (*g.dims, *strides_of(g)):
         raise InvalidDescriptor("some sizes are unknown: give them first", code="RUNTIME_SIZES")
+    _check_kind(g)
     blocks_of(g)
 
 
@@ -197,6 +206,7 @@ def reshape(g: Geometry, dims: Sequence[int]) -> Geometry:
         return Geometry(tuple(dims), g.format, (), tuple(dims), zero)
     if tuple(dims) == g.dims and not g.format.structure.is_tag:
         return g
+    _check_kind(g)
     if any(map(any, g.padding)):
         raise Unsupported("HAS_PADDING", f"{g.format} with padding {g.padding}: no reshape of it")
     return _Reshape(g, tuple(dims)).run()

@@ -111,15 +111,22 @@ def digit_labels(fmt: Format) -> tuple[str, ...]:
     return tuple(labels)
 
 
+_KIND_WORDS = {
+    "image": "pixels of an OpenCL image, in the order of the digits: row, column, channel",
+    "wino": "Winograd-transformed values, F(outputs x filter taps), in the order of the digits",
+}
+
 # --- tokens ---------------------------------------------------------------------------------------
 
-_SUFFIX = re.compile(r"__a([a-z])(\d+)|_swizzled_by_(\d+)|_rotate_180")
+_SUFFIX = re.compile(r"__a([a-z])(\d+)|_swizzled_by_(\d+)|_rotate_180|:i4")
 _CLDNN_BLOCK = re.compile(r"([a-z]+)s([av])(\d+)")
 
 
 def split(fmt: Format) -> list[str]:
     """The tokens of the name, ``b _ fs _ y x _ fsv16``; joined they give `spelled` back."""
     name = spelled(fmt)
+    if fmt.kind in _KIND_WORDS:
+        return [name]
     if _in_onednn_letters(fmt):
         return re.findall(r"\d+[a-z]|[A-Za-z]", name)
     fused = {m[1] + "s(?=_)" for m in _CLDNN_BLOCK.finditer(name) if len(m[1]) > 1}
@@ -130,14 +137,14 @@ def split(fmt: Format) -> list[str]:
 def token_words(fmt: Format) -> Iterator[tuple[str, str]]:
     """Each token of the name with its meaning, in the order of the name: outermost first."""
     for text, digit in _with_digits(fmt):
-        yield text.lstrip("_"), _meaning(fmt, text, digit)
+        yield text.lstrip("_:"), _meaning(fmt, text, digit)
 
 
 def _with_digits(fmt: Format) -> list[tuple[str, Digit | None]]:
     """The tokens with the digits they stand for; None for suffixes, and where digits differ."""
     tokens = [t for t in split(fmt) if t != "_"]
     plain = [t for t in tokens if not _SUFFIX.fullmatch(t)]
-    swizzled = any("swizzled" in t for t in tokens)
+    swizzled = any("swizzled" in t or t == ":i4" for t in tokens)
     digits: list[Digit | None] = list(fmt.digits)
     if swizzled or len(plain) != len(digits):
         digits = [None] * len(plain)
@@ -147,6 +154,8 @@ def _with_digits(fmt: Format) -> list[tuple[str, Digit | None]]:
 def _meaning(fmt: Format, text: str, digit: Digit | None) -> str:
     if suffix := _SUFFIX.fullmatch(text):
         return _suffix_words(suffix)
+    if fmt.kind in _KIND_WORDS:
+        return _KIND_WORDS[fmt.kind]
     where = f": {formula(fmt, digit)}" if digit else ""
     if block := _CLDNN_BLOCK.fullmatch(text):
         index, kind, size = block.groups()
@@ -191,6 +200,8 @@ def _word(fmt: Format, letter: str) -> str:
 
 def _suffix_words(suffix: re.Match[str]) -> str:
     letter, multiple, piles = suffix.groups()
+    if suffix[0] == ":i4":
+        return "elements of 4 bits, for which the same name means another order of digits"
     if letter:
         return f"{letter} is rounded up to a multiple of {multiple} without being split"
     if piles:

@@ -10,6 +10,8 @@ import numpy as np
 
 import clformats as cf
 
+# The formats that memory on a device can have.
+BUFFERS = [f for f in cf.formats() if f.kind != "image"]
 DTYPES = ("f32", "f16", "bf16", "s32", "s8", "u8")
 
 PRIMES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37)
@@ -46,18 +48,32 @@ def hurting_dims(fmt: cf.Format, shift: int = 0) -> tuple[int, ...]:
 
 def brute_force_offsets(desc: cf.MemoryDesc) -> Any:
     """The offset of every element by the definition of digits, written independently of `expr`."""
+    offsets = _formula(desc, [(p.digit, p.stride) for p in desc.placed])
+    tail = desc.format.structure.tail
+    if tail is None:
+        return offsets
+    digits, stride = [], 1
+    for digit in reversed(tail.digits):
+        digits.append((digit, stride))
+        stride *= digit.size or -(-prod(desc.padded_dims[d] for d in digit.dims) // digit.step)
+    index = np.indices(desc.dims, np.int64, sparse=True)[tail.dim]
+    behind = index // tail.size >= desc.dims[tail.dim] // tail.size
+    return np.where(behind, _formula(desc, digits), offsets)
+
+
+def _formula(desc: cf.MemoryDesc, digits: list[tuple[cf.Digit, int]]) -> Any:
     grid = np.indices(desc.dims, np.int64, sparse=True)
     offsets = np.full(desc.dims, desc.offset0, np.int64)
-    for p in desc.placed:
+    for digit, stride in digits:
         value = np.zeros((), np.int64)
-        for d in p.digit.dims:
+        for d in digit.dims:
             value = value * desc.padded_dims[d] + grid[d] + desc.padded_offsets[d]
-        if p.digit.flip:
-            value = desc.padded_dims[p.digit.dims[0]] - 1 - value
-        value = value // p.digit.step
-        if p.digit.size is not None:
-            value = value % p.digit.size
-        offsets += value * p.stride
+        if digit.flip:
+            value = desc.padded_dims[digit.dims[0]] - 1 - value
+        value = value // digit.step
+        if digit.size is not None:
+            value = value % digit.size
+        offsets += value * stride
     return offsets
 
 
@@ -66,14 +82,13 @@ def random_values(rng: np.random.Generator, dims: tuple[int, ...], dtype: str) -
     dt = cf.dtypes.as_dtype(dtype)
     if dt.is_float:
         return (rng.standard_normal(dims) * 100).astype(dt.numpy)
-    info = np.iinfo(dt.numpy)
-    return rng.integers(info.min, info.max, dims, dt.numpy, endpoint=True)
+    return rng.integers(*dt.limits, dims, np.int64, endpoint=True).astype(dt.numpy)
 
 
 def garbage(rng: np.random.Generator, desc: cf.MemoryDesc) -> Any:
     """Random bytes as the physical elements of a descriptor."""
-    size = cf.host.flat_size(desc)
-    return np.frombuffer(rng.bytes(size * desc.dtype.nbytes), desc.dtype.numpy).copy()
+    size = cf.host.storage_size(desc)
+    return np.frombuffer(rng.bytes(size * desc.dtype.nbytes), desc.dtype.storage).copy()
 
 
 def dirty_pack(rng: np.random.Generator, array: Any, desc: cf.MemoryDesc) -> Any:

@@ -86,7 +86,7 @@ def sized_target(args: argparse.Namespace) -> MemoryDesc:
         raise InvalidDescriptor(
             f"{fmt} needs sizes: add --shape with {fmt.ndims} numbers, for {', '.join(fmt.dims)}"
         )
-    if desc.format_kind != "blocked":
+    if not desc.has_layout:
         raise InvalidFormat(f"the format {str(fmt)!r} has no layout: name a concrete one")
     if desc.has_runtime:
         raise InvalidDescriptor(

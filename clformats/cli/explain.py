@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from ..desc import MemoryDesc
 from ..formats import Format
-from ..formats.digits import RUNTIME, coordinates, offset_expr
+from ..formats.digits import RUNTIME, Placed, offset_expr, place
 from ..formats.expr import Expr, Var
 from ..formats.names import print_onednn
 from ..host import flat_size
@@ -163,7 +163,7 @@ def offset_formula(desc: MemoryDesc) -> str:
     """The offset in elements as a formula of the dimensions' letters."""
     indices = [Var(c) + n for c, n in zip(desc.format.dims, desc.padded_offsets, strict=True)]
     extents, strides = known_extents(desc), named_strides(desc)
-    return str(offset_expr(desc.placed, indices, extents, strides, desc.offset0))
+    return str(offset_expr(desc.placed, indices, extents, strides, desc.offset0, desc.tail))
 
 
 def _table(desc: MemoryDesc) -> Iterator[str]:
@@ -178,12 +178,15 @@ def _table(desc: MemoryDesc) -> Iterator[str]:
 
 def element(desc: MemoryDesc, offset: int) -> str:
     """What lies at an offset: ``[b=0; f=2; y=0; x=0] == [b=0; fs=0; y=0; x=0; fsv=2]  padding``."""
-    found = coordinates(desc.placed, desc.padded_dims, offset - desc.offset0)
+    found = desc.place_at(offset)
     if found is None:
         return _beyond(desc, offset)
     index = [i - lower for i, lower in zip(found, desc.padded_offsets, strict=True)]
     text = _pairs(desc.format.dims, index)
+    placed = placed_at(desc, offset)
     labels = digit_labels(desc.format)
+    if placed is not desc.placed:
+        labels = tuple(formula(desc.format, p.digit).replace(" ", "") for p in placed)
     if len(labels) != desc.ndims or any(d.flip for d in desc.format.digits):
         text += " == " + _pairs(labels, digit_values(desc, offset))
     return text if desc.coords(offset) is not None else text + "  padding"
@@ -196,14 +199,23 @@ def _beyond(desc: MemoryDesc, offset: int) -> str:
     return _pairs(digit_labels(desc.format), digit_values(desc, offset)) + "  padding"
 
 
+def placed_at(desc: MemoryDesc, offset: int) -> tuple[Placed, ...]:
+    """The digits by which what lies at an offset is found: the descriptor's, or its tail's."""
+    tail, found = desc.tail, desc.place_at(offset)
+    if tail and found and found[tail.dim] >= tail.start.evaluate({}):
+        return place(tail.layout, desc.padded_dims)
+    return desc.placed
+
+
 def digit_values(desc: MemoryDesc, offset: int) -> list[int]:
     """The value of each digit at an offset, outermost digit first; gaps count to the digit before.
 
     The digits are taken off from the largest stride down, as one reads a number.
     """
-    values = [0] * len(desc.placed)
+    placed = placed_at(desc, offset)
+    values = [0] * len(placed)
     rest = offset - desc.offset0
-    for k, p in sorted(enumerate(desc.placed), key=lambda kp: -kp[1].stride):
+    for k, p in sorted(enumerate(placed), key=lambda kp: -kp[1].stride):
         if p.stride and p.size > 1:
             values[k], rest = divmod(rest, p.stride)
     return values

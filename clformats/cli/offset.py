@@ -8,11 +8,10 @@ from collections.abc import Iterator
 
 from ..desc import MemoryDesc
 from ..errors import InvalidDescriptor
-from ..formats.digits import coordinates
 from ..host import flat_size
 from ..words import columns, formula
 from .arguments import add_target, numbers, sized_target
-from .explain import digit_values, offset_formula
+from .explain import digit_values, offset_formula, placed_at
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -96,12 +95,12 @@ def _terms(
     desc: MemoryDesc, offset: int, index: tuple[int, ...] | None
 ) -> Iterator[tuple[str, ...]]:
     """One row per digit: its formula, the formula in numbers, times the stride."""
-    values = digit_values(desc, offset)
-    for p, value in zip(desc.placed, values, strict=True):
+    values, placed = digit_values(desc, offset), placed_at(desc, offset)
+    for p, value in zip(placed, values, strict=True):
         text = formula(desc.format, p.digit, desc)
         numeric = "" if index is None else _in_numbers(text, desc, index, value)
         yield text, numeric, f"= {value}", f"* {p.stride}", f"= {value * p.stride}"
-    rest = offset - sum(p.stride * v for p, v in zip(desc.placed, values, strict=True))
+    rest = offset - sum(p.stride * v for p, v in zip(placed, values, strict=True))
     if rest:
         yield "rest", "", "", "", f"= {rest}"
     yield "sum", "", "", "", f"= {offset}"
@@ -118,10 +117,11 @@ def _found(desc: MemoryDesc, offset: int) -> str:
     index = desc.coords(offset)
     if index is not None:
         return ", ".join(f"{c}={i}" for c, i in zip(desc.format.dims, index, strict=True))
-    inside = coordinates(desc.placed, desc.padded_dims, offset - desc.offset0)
+    inside = desc.place_at(offset)
     fused = any(len(d.dims) > 1 for d in desc.format.digits)
     return "padding: no element" if inside or fused else "a gap between strides: no element"
 
 
-def _byte(desc: MemoryDesc, offset: int) -> int:
-    return offset * desc.dtype.bits // 8
+def _byte(desc: MemoryDesc, offset: int) -> str:
+    byte, bit = divmod(offset * desc.dtype.bits, 8)
+    return f"{byte}, from bit {bit}" if desc.dtype.is_packed else str(byte)

@@ -26,15 +26,15 @@ in the format (``None``) but comes from the tensor. For the tensor ``2 x 17 x 5 
 so element (1, 16, 4, 3) lies at 640 + 320 + 4*64 + 3*16 + 0 = 1264. The second slice holds one
 real feature and fifteen of *padding*, which count as memory but belong to no element.
 
-Three more things exist, all seen in a few clDNN formats:
+Four more things exist, all seen in a few clDNN formats:
 
 * a *fused* index: ``dim`` is a tuple, and the index is ``y * Y + ... `` read as one number
   (``yx`` = y*X + x), with X the padded extent;
 * a *flipped* index, counted from the far end (``Y - 1 - y``): the filter turned by 180 degrees;
-* ``align``: a dimension rounded up to a multiple without being split.
+* ``align``: a dimension rounded up to a multiple without being split;
+* a *tail*: behind the last whole slice of a dimension the digits come in another order.
 
-What this cannot say: layouts whose values are transformed (Winograd), and those where the digits
-of one part of the tensor differ from those of another.
+What this cannot say: that the values are transformed (Winograd), or lie in an image.
 
 Everything else in clformats is derived from this list: the names, sizes, strides, the offset as
 Python, numpy and OpenCL C, its inverse, the pictures and the reorder kernels.
@@ -47,18 +47,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import lcm, prod
 
-from .expr import Const, Expr, total
+from .expr import Const, Expr, Select, as_expr, total
 
-__all__ = [
-    "RUNTIME",
-    "Digit",
-    "Layout",
-    "Placed",
-    "coordinates",
-    "offset_expr",
-    "place",
-    "round_up",
-]
+__all__ = ["RUNTIME", "Digit", "Layout", "Placed", "Tail", "TailAt", "coordinates", "offset_expr",
+           "place", "round_up", "tail_at"]  # fmt: skip
 
 RUNTIME = -(2**63)
 """Stands for a size, or a stride that depends on one, which is known at execution only."""
@@ -84,17 +76,32 @@ class Digit:
         return self.dims, self.flip
 
 
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """Another order of the digits behind the last whole slice of ``size`` along ``dim``.
+
+    In ``iy_xs_os_xsv2_osv8__ao32`` columns lie in pairs; where X is odd the last one has no
+    neighbour, and its output channels lie in slices of 32 instead of 8.
+    """
+
+    dim: int
+    size: int
+    digits: tuple[Digit, ...]
+
+
 @dataclass(frozen=True)
 class Layout:
     """An unsized layout: the digits, outermost first, over ``ndims`` logical dimensions.
 
     ``align`` rounds dimensions up to a multiple without splitting them; empty means all 1.
+    ``tail``: an incomplete last slice of one dimension has other digits, in the same memory.
     Raises ValueError where the digits do not number every element exactly once.
     """
 
     ndims: int
     digits: tuple[Digit, ...]
     align: tuple[int, ...] = ()
+    tail: Tail | None = None
 
     def __post_init__(self) -> None:
         if not self.align:
@@ -104,6 +111,13 @@ class Layout:
             raise ValueError(f"the digits cover dimensions {seen}, expected each of {self.ndims}")
         for index, chain in self.chains.items():
             _check_chain(index[0], chain)
+        if self.tail is not None:
+            _check_tail(self, self.behind)
+
+    @cached_property
+    def behind(self) -> Layout:
+        """The layout of the tail, as if all of the tensor lay so; itself where there is none."""
+        return self if self.tail is None else Layout(self.ndims, self.tail.digits, self.align)
 
     @cached_property
     def chains(self) -> dict[tuple[tuple[int, ...], bool], tuple[Digit, ...]]:
@@ -137,7 +151,8 @@ class Layout:
         """Whether oneDNN's notation can say it: all open digits, then the blocks, nothing else."""
         consecutive = self.digits == self.outer + self.inner
         simple = all(isinstance(d.dim, int) and not d.flip for d in self.digits)
-        return simple and consecutive and self._steps_in_order and set(self.align) == {1}
+        whole = set(self.align) == {1} and self.tail is None
+        return simple and consecutive and self._steps_in_order and whole
 
     @property
     def _steps_in_order(self) -> bool:
@@ -193,36 +208,68 @@ def place(layout: Layout, padded: Sequence[int]) -> tuple[Placed, ...]:
     return tuple(reversed(result))
 
 
+@dataclass(frozen=True, slots=True)
+class TailAt:
+    """A `Tail` in a tensor: it begins at index ``start`` of ``dim`` and lies by ``layout``."""
+
+    layout: Layout
+    dim: int
+    start: Expr
+
+
+def tail_at(layout: Layout, dims: Sequence[Expr | int]) -> TailAt | None:
+    """Where the tail of a layout begins, for logical dims; None where it has none."""
+    if layout.tail is None:
+        return None
+    extent = as_expr(dims[layout.tail.dim])
+    start = extent - extent % layout.tail.size
+    return TailAt(layout.behind, layout.tail.dim, start)
+
+
 def offset_expr(
     placed: Sequence[Placed],
     indices: Sequence[Expr],
     extents: Sequence[Expr | int],
     strides: Sequence[Expr | int] | None = None,
     offset0: Expr | int = 0,
+    tail: TailAt | None = None,
 ) -> Expr:
     """The offset, in elements, of the element at ``indices``: the one formula of this library.
 
     ``offset0 + sum of ((index // step) % size) * stride``. The indices count from the start of the
     padding; ``extents`` are the padded extents, which only fused and flipped indices need;
     ``strides`` replaces the numbers in ``placed``, for instance by names of kernel arguments.
+    Indices in the ``tail`` take its digits; those whose stride follows from the sizes are the same
+    in both lists.
     """
-    terms: list[Expr] = []
-    for k, p in enumerate(placed):
-        index = _index_expr(p.digit, indices, extents) // p.digit.step
-        if p.digit.size is not None:
-            index = index % p.digit.size
-        terms.append(index * (p.stride if strides is None else strides[k]))
-    return total([*terms, Const(0) + offset0])
+    numbers = [p.stride for p in placed] if strides is None else strides
+    terms = _terms([p.digit for p in placed], indices, extents, numbers)
+    if tail is None:
+        return total([*terms, as_expr(offset0)])
+    known = {p.digit: n for p, n in zip(placed, numbers, strict=True)}
+    behind = place(tail.layout, [1] * tail.layout.ndims)
+    numbers = [p.stride if p.fixed_stride else known[p.digit] for p in behind]
+    last = _terms(tail.layout.digits, indices, extents, numbers)
+    return Select(indices[tail.dim], tail.start, total(last), total(terms)) + offset0
 
 
 def coordinates(
-    placed: Sequence[Placed], padded: Sequence[int], offset: int
+    placed: Sequence[Placed], padded: Sequence[int], offset: int, tail: TailAt | None = None
 ) -> tuple[int, ...] | None:
     """The indices (counted from the start of the padding) of the element at ``offset``.
 
     None where ``offset`` lies in a hole between strides or beyond the end. The inverse of
     `offset_expr`; needs strides that do not overlap. A digit of stride 0 answers 0.
     """
+    found = _coordinates(placed, padded, offset)
+    if tail is None or found is None or found[tail.dim] < tail.start.evaluate({}):
+        return found
+    return _coordinates(place(tail.layout, padded), padded, offset)
+
+
+def _coordinates(
+    placed: Sequence[Placed], padded: Sequence[int], offset: int
+) -> tuple[int, ...] | None:
     values: dict[tuple[tuple[int, ...], bool], int] = {d.digit.index: 0 for d in placed}
     rest = offset
     for p in sorted(placed, key=lambda p: (p.stride, p.size), reverse=True):
@@ -251,6 +298,30 @@ def _check_chain(dims: tuple[int, ...], chain: tuple[Digit, ...]) -> None:
         step *= digit.size
     if chain[-1].size is not None or chain[-1].step != step:
         raise ValueError(f"the outermost digit of dimension {dims} is not open: {chain}")
+
+
+def _check_tail(layout: Layout, behind: Layout) -> None:
+    """Both orders must fill the same memory, slice by slice: their open strides are the same."""
+    ones = [1] * layout.ndims
+    free = [{p.digit for p in place(x, ones) if not p.fixed_stride} for x in (layout, behind)]
+    if free[0] != free[1] or layout.padded(ones) != behind.padded(ones):
+        raise ValueError(f"the tail {behind.digits} does not fit into the memory of {layout}")
+
+
+def _terms(
+    digits: Sequence[Digit],
+    indices: Sequence[Expr],
+    extents: Sequence[Expr | int],
+    strides: Sequence[Expr | int],
+) -> list[Expr]:
+    """The value of each digit times its stride."""
+    terms: list[Expr] = []
+    for digit, stride in zip(digits, strides, strict=True):
+        index = _index_expr(digit, indices, extents) // digit.step
+        if digit.size is not None:
+            index = index % digit.size
+        terms.append(index * stride)
+    return terms
 
 
 def _index_expr(digit: Digit, indices: Sequence[Expr], extents: Sequence[Expr | int]) -> Expr:

@@ -121,6 +121,28 @@ class Binary(Expr):
     __str__ = Expr.__str__
 
 
+@dataclass(frozen=True, slots=True)
+class Select(Expr):
+    """``then`` where ``left >= right``, else ``otherwise``."""
+
+    left: Expr
+    right: Expr
+    then: Expr
+    otherwise: Expr
+
+    def evaluate(self, env: Mapping[str, Any]) -> Any:  # noqa: D102  # as in Expr
+        # In numbers instead of a branch, so that it takes arrays and needs no numpy.
+        chosen = (self.left.evaluate(env) >= self.right.evaluate(env)) * 1
+        otherwise = self.otherwise.evaluate(env)
+        return otherwise + chosen * (self.then.evaluate(env) - otherwise)
+
+    def render(self) -> tuple[str, int]:  # noqa: D102  # as in Expr
+        text = f"({self.left} >= {self.right} ? {self.then} : {self.otherwise})"
+        return text, _ATOM
+
+    __str__ = Expr.__str__
+
+
 def as_expr(value: Expr | int) -> Expr:
     """An `Expr` as it is, an int as a `Const`."""
     return value if isinstance(value, Expr) else Const(int(value))

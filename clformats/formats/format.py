@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache, cached_property
-from typing import Literal
 
 from ..errors import InvalidFormat
 from . import names, registry
 from .digits import Digit, Layout
-from .names import Role
-
-Kind = Literal["blocked", "any", "undef"]
+from .names import Kind, Role
 
 
 class Format:
@@ -21,12 +18,16 @@ class Format:
     (``"nChw16c"``, ``"aBcd16b"``); meta tags such as ``"aBx16b"`` need ``ndims``. The name need
     not be listed: whatever the grammars of `clformats.formats.names` can read is a format.
     ``"any"`` (to be chosen later) and ``"undef"`` (of the empty descriptor) have no digits.
+    ``kind`` tells these apart from ``"blocked"``, a layout of values in a buffer, ``"wino"``,
+    a layout of Winograd-transformed values, and ``"image"``, pixels of an OpenCL image, whose
+    digits count as if the rows of pixels lay one behind the other.
 
-    Two formats are equal when their structure is: ``Format("nChw16c") == Format("b_fs_yx_fsv16")``.
+    Two formats are equal when their kind and structure are:
+    ``Format("nChw16c") == Format("b_fs_yx_fsv16")``.
     Raises `InvalidFormat`.
     """
 
-    __slots__ = ("__dict__", "kind", "layout", "letters", "name", "role")
+    __slots__ = ("__dict__", "image", "kind", "layout", "letters", "name", "role")
 
     def __init__(self, name: str | Format, ndims: int | None = None) -> None:
         if not isinstance(name, str | Format):
@@ -35,12 +36,14 @@ class Format:
         self.role: Role = "generic"
         self.letters = ""
         self.layout: Layout | None = None
+        self.image: tuple[int, int, int] | None = None
         self.name = registry.concrete(str(name), ndims)
         if self.name in ("any", "undef"):
             self.kind = "any" if self.name == "any" else "undef"
             return
         parsed = name.parsed if isinstance(name, Format) else registry.parse(self.name)
         self.layout, self.letters, self.role = parsed.layout, parsed.letters, parsed.role
+        self.kind, self.image = parsed.kind, parsed.image
         if ndims not in (None, self.ndims):
             raise InvalidFormat(
                 f"{self.name!r} has {self.ndims} dimensions ({' '.join(self.dims)}), "
@@ -57,8 +60,8 @@ class Format:
 
     @property
     def parsed(self) -> names.Parsed:
-        """The layout, letters and role together."""
-        return names.Parsed(self.structure, self.letters, self.role)
+        """The layout, letters, role and kind together."""
+        return names.Parsed(self.structure, self.letters, self.role, self.kind, self.image)
 
     @property
     def structure(self) -> Layout:
@@ -87,7 +90,9 @@ class Format:
     @cached_property
     def onednn(self) -> str | None:
         """OneDNN's tag for this structure, or None where no tag can say it."""
-        return names.print_onednn(self.layout) if self.layout else None
+        if self.layout is None or self.kind != "blocked":
+            return None
+        return names.print_onednn(self.layout)
 
     @cached_property
     def cldnn(self) -> str | None:
@@ -98,8 +103,11 @@ class Format:
         if self.layout is None or self.role == "rnn":
             return None
         role = "weights" if self.role == "weights" else "data"
-        if self.name in registry.listed("cldnn") and self.name not in registry.RENAMED:
-            return self.name
+        plain = registry.for_bits(self.name, 0)  # what clDNN calls it at any width of element
+        if plain in registry.listed("cldnn") and plain not in registry.RENAMED:
+            return plain
+        if self.kind != "blocked":
+            return None
         known = _cldnn_by_structure().get((self.layout, role, self.letters.startswith("g")))
         if known:
             return known
@@ -109,6 +117,24 @@ class Format:
         taken = printed is not None and registry.parse(printed).layout != self.layout
         return None if taken else printed
 
+    def as_weights(self, *, grouped: bool = False) -> Format:
+        """The weights format that clDNN takes where a tensor of this data format is the filter.
+
+        The bytes stay: b is read as o and f as i, or, where ``grouped``, b, f, z as g, o, i. A
+        weights format is returned as it is. Raises `InvalidFormat` where clDNN has none:
+        `clformats.formats.registry.AS_WEIGHTS` is its table.
+        """
+        if self.role == "weights":
+            return self
+        table = registry.AS_GROUPED_WEIGHTS if grouped else registry.AS_WEIGHTS
+        for name in (self.name, self.cldnn):
+            if name in table:
+                return Format(table[name])
+        raise InvalidFormat(
+            f"clDNN uses no tensor of format {self.name} as {'grouped ' * grouped}weights: "
+            f"expected one of {', '.join(table)}"
+        )
+
     @property
     def note(self) -> str:
         """What the letters of the name do not tell, or the empty string."""
@@ -117,10 +143,10 @@ class Format:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Format):
             return NotImplemented
-        return (self.kind, self.layout) == (other.kind, other.layout)
+        return (self.kind, self.image, self.layout) == (other.kind, other.image, other.layout)
 
     def __hash__(self) -> int:
-        return hash((self.kind, self.layout))
+        return hash((self.kind, self.image, self.layout))
 
     def __str__(self) -> str:
         return self.name
@@ -144,6 +170,7 @@ def _cldnn_by_structure() -> dict[tuple[Layout, str, bool], str]:
     for name in registry.listed("cldnn"):
         if name not in registry.RENAMED:
             fmt = Format(name)
-            key = (fmt.structure, fmt.role, fmt.letters.startswith("g"))
-            table.setdefault(key, name)
+            if fmt.kind == "blocked":
+                key = (fmt.structure, fmt.role, fmt.letters.startswith("g"))
+                table.setdefault(key, name)
     return table

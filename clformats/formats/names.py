@@ -33,6 +33,8 @@ DATA_ORDER = "bfvuwzyx"
 WEIGHTS_ORDER = "goizyx"
 # The logical orders of the recurrent names cannot be read off the letters; oneDNN fixes them.
 Role = Literal["data", "weights", "rnn", "generic"]
+# "wino": the values are Winograd-transformed, the dims those of the transformed tensor.
+Kind = Literal["blocked", "wino", "image", "any", "undef"]
 RNN_ORDERS = ("tn", "tnc", "ldnc", "ldigo", "ldio", "ldgo")
 _SPATIAL = ("", "w", "hw", "dhw")
 _DOMAIN_ORDERS: dict[str, Role] = {
@@ -45,11 +47,17 @@ _DOMAIN_ORDERS: dict[str, Role] = {
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """What a name says: the layout, the letters of its logical dimensions, its role."""
+    """What a name says: the layout, the letters of its logical dimensions, its role and kind.
+
+    ``image`` is the number of digits, from the outermost, that number the pixel rows, then the
+    pixel columns, then the channels; None where the memory is a buffer.
+    """
 
     layout: Layout
     letters: str
     role: Role
+    kind: Kind = "blocked"
+    image: tuple[int, int, int] | None = None
 
 
 class GrammarError(Exception):

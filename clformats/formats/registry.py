@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from importlib import resources
 
 from ..errors import InvalidFormat
-from .digits import Layout
+from .digits import Layout, Tail
 from .names import (
     MAX_NDIMS,
     GrammarError,
+    Kind,
     Parsed,
     Role,
     expand_meta,
@@ -58,6 +60,9 @@ RENAMED = {
     "bf_lyx_yx": "oiyx",
     "byxf_af32": "byxf__af32",
     "byx8_f4": "byx8f4",
+    # Elements of one bit (u1): 32 neighbours are one word, the first in its lowest bit.
+    "b_fs_yx_32fp": "b_fs_yx_fsv32",
+    "os_is_yx_osv32_isv32p": "os_is_yx_osv32_isv32",
     # Only 1x1 filters exist in these, and y and x are not dimensions of theirs.
     "os_is_yx_osv32_isv2": "os_is_osv32_isv2",
     "os_is_yx_osv64_isv2": "os_is_osv64_isv2",
@@ -84,17 +89,136 @@ DIGITS = {
     ),
     "bf8_xy16": ("bfyx", "b:*:1 f:*:8 yx:*:16 f:8:1 yx:16:1"),
     "brfyx": ("brfyx", "b:*:1 r:*:1 f:*:1 y:*:1 x:*:1"),
+    # With elements of 4 bits the kernels mean another order by the same name; see `for_bits`.
+    "os_iyx_osv16:i4": ("oiyx", "o:*:16 i:*:2 y:*:1 x:*:1 o:16:1 i:2:1"),
+    "os_iyx_osv32:i4": ("oiyx", "o:*:32 i:*:1 y:*:1 x:*:1 o:16:1 o:2:16"),
+    "os_iyx_osv64:i4": ("oiyx", "o:*:64 i:*:1 y:*:1 x:*:1 o:2:32 o:16:1 o:2:16"),
+    "winograd_2x3_s1_data": ("bfyx", "b:*:1 x:*:1 y:*:1 f:*:1"),
+    "winograd_2x3_s1_weights": ("oiyx", "x:*:1 y:*:1 i:*:1 o:*:1"),
+    "winograd_2x3_s1_fused_weights": ("oiyx", "i:*:1 o:*:8 x:*:1 y:*:1 o:8:1"),
+    "winograd_6x3_s1_fused_weights": ("oiyx", "x:*:1 i:*:1 o:*:16 y:*:1 o:16:1"),
 }
 _DIGITS_ALIGN = {"os_is_y_x8_osv8_isv4_swizzled_by_4": {"x": 8}}
 
+# Names whose digits differ in the last column where X is odd: dimension, slice, digits there.
+TAILS = {
+    "iy_xs_os_xsv2_osv8__ao32": ("x", 2, "i:*:1 y:*:1 x:*:2 o:*:32 x:2:1 o:32:1"),
+    "iy_xs_os_xsv2_osv16__ao32": ("x", 2, "i:*:1 y:*:1 x:*:2 o:*:32 x:2:1 o:32:1"),
+    "giy_xs_os_xsv2_osv8__ao32": ("x", 2, "g:*:1 i:*:1 y:*:1 x:*:2 o:*:32 x:2:1 o:32:1"),
+    "giy_xs_os_xsv2_osv16__ao32": ("x", 2, "g:*:1 i:*:1 y:*:1 x:*:2 o:*:32 x:2:1 o:32:1"),
+}
+
+# Images: logical dimensions, then the digits of the pixel row, the pixel column and the channel.
+# image_2d_rgba: b is 1 and f 3 or 4 in clDNN; more would be stacked rows.
+# nv12: one plane of two; clDNN takes its dims as n, h, w, c.
+IMAGES = {
+    "image_2d_weights_c4_fyx_b": ("oiyx", "o:*:1", "iyx:*:4", "iyx:4:1"),
+    "image_2d_weights_c1_b_fyx": ("oiyx", "iyx:*:1", "o:*:1", ""),
+    "image_2d_weights_winograd_6x3_s1_fbxyb": ("oiyx", "i:*:1", "o:*:16 x:*:1 y:*:1 o:16:1", ""),
+    "image_2d_weights_winograd_6x3_s1_xfbyb": ("oiyx", "x:*:1 i:*:1", "o:*:16 y:*:1 o:16:1", ""),
+    "image_2d_rgba": ("bfyx", "b:*:1 f:*:4 y:*:1", "x:*:1", "f:4:1"),
+    "nv12": ("bfyx", "b:*:1 f:*:1", "y:*:1", "x:*:1"),
+}
+
+# Names whose values are not those of the logical tensor but transformed ones.
+_KINDS: dict[str, Kind] = {name: "wino" for name in DIGITS if name.startswith("winograd_")}
+
+# The weights format that clDNN takes where a data tensor is used as weights.
+AS_WEIGHTS = {
+    "bfyx": "oiyx",
+    "fbyx": "ioyx",
+    "fyxb": "iyxo",
+    "byxf": "oyxi",
+    "byfx": "oyix",
+    "bxfy": "oxiy",
+    "yxfb": "yxio",
+    "bfzyx": "oizyx",
+    "bfwzyx": "goizyx",
+    "b_fs_yx_fsv4": "o_is_yx_isv4",
+    "b_fs_yx_fsv16": "o_is_yx_isv16",
+    "bs_fs_fsv8_bsv8": "os_i_osv8__ai8",
+    "bs_fs_fsv8_bsv16": "os_i_osv16__ai8",
+    "bs_xs_xsv8_bsv8": "os_i_osv8__ai8",
+    "bs_xs_xsv8_bsv16": "os_i_osv16__ai8",
+    "bs_f_bsv16": "os_i_osv16",
+    "bs_x_bsv16": "os_i_osv16",
+}
+AS_GROUPED_WEIGHTS = {"bfzyx": "goiyx", "bfwzyx": "goizyx"}
+
 # What the letters of a name do not tell a reader.
 NOTES = {
+    **dict.fromkeys(TAILS, "where x is odd, the last column has slices of 32 output channels"),
+    "winograd_2x3_s1_data": "dims are those of the transformed tensor: x is 4 times the number of "
+    "windows (4 wide, 2 apart)",
+    "winograd_2x3_s1_weights": "dims are those of the transformed filter: 3 taps along x became 4",
+    "winograd_2x3_s1_fused_weights": "dims are those of the transformed filter, y and x exchanged: "
+    "x the 4 products, y the 3 filter columns; the kernels want whole blocks of o",
+    "winograd_6x3_s1_fused_weights": "dims are those of the transformed filter, y and x exchanged: "
+    "x the 8 products, y the 3 filter columns; the kernels want whole blocks of o",
     "bs_fs_fsv8_bsv8": "f is not blocked, whatever the name says: its kernels never split it",
     "bs_fs_fsv8_bsv16": "f is not blocked, whatever the name says: its kernels never split it",
     "lstm_weights_dio": "o is the direction, x the input size, y four times the hidden size",
     "dlstm_dir_io": "the kernel selector's name of lstm_weights_dio",
-    "bf_lyx_yx": "local convolution: two more dimensions ly, lx are left out here",
-    "brfyx": "r is the region of interest",
+    "bf_lyx_yx": "local convolution: two more dimensions ly, lx are left out here; "
+    "no kernel was found that defines it",
+    "brfyx": "r is the region of interest; never more than a name: no kernel defines it",
+    # Names that no kernel defines, or none that was at hand: the digits follow from the letters.
+    "f": "everything flattened; no kernel defines an order of its own",
+    "yxiog": "named in a list only: no kernel ever defined it, the order is that of the letters",
+    **dict.fromkeys(
+        ("bs_fs_zyx_bsv4_fsv4", "bs_fs_zyx_bsv4_fsv2"),
+        "named in a list only: no kernel ever defined it, the order is that of the letters",
+    ),
+    **dict.fromkeys(
+        ("bfzyx_f16", "bfzyx_b16f16", "o_i_zyx_i16_o16", "i_o_zyx_o16_i16"),
+        "a name of 2019, read off its letters: the kernels of that year were not measured",
+    ),
+    "os_is_yx_osv16_isv32": "for compressed weights of 3 bits; how three bits are packed is not "
+    "known, the order is that of the letters",
+    # Names whose kernels do something else than the name, in some versions or for some sizes.
+    "is_os_yx_isv16_osv8": "clDNN's index function has a wrong argument and gives the plain order",
+    **dict.fromkeys(
+        (
+            *("os_is_yx_isv8_osv16_isv2", "os_is_zyx_isv8_osv16_isv2"),
+            *("g_os_is_yx_isv8_osv16_isv2", "g_os_is_zyx_isv8_osv16_isv2"),
+        ),
+        "clDNN's index function lets slices overlap unless i (with groups also o) is a multiple "
+        "of 16; here they never do, as in oneDNN",
+    ),
+    **dict.fromkeys(
+        ("gs_oi_yxs_gsv4_yxsv4", "gs_oi_yxs_gsv16_yxsv4", "gs_oi_yxs_gsv32_yxsv4"),
+        "clDNN's index function is right for one o and one i only (depthwise), its only use",
+    ),
+    **dict.fromkeys(
+        ("o_is_yx_isv4", "o_is_yx_isv16"),
+        "from 2024 on clDNN's reorder to it names an index function that no longer exists",
+    ),
+    "fs_b_yx_fsv32": "clDNN's index function ignores padding of b",
+    "b_fs_yx_32fp": "for element type u1; a kernel sets the bit where the value is above 0",
+    "os_is_yx_osv32_isv32p": "for element type u1",
+    **dict.fromkeys(
+        ("os_iyx_osv16", "os_iyx_osv32", "os_iyx_osv64"),
+        "with elements of 4 bits another order, in which only 1x1 filters were seen",
+    ),
+    **dict.fromkeys(
+        ("os_iyx_osv16:i4", "os_iyx_osv32:i4", "os_iyx_osv64:i4"),
+        "the order with elements of 4 bits; only 1x1 filters were seen, with whole blocks of o",
+    ),
+    **dict.fromkeys(
+        ("os_is_yx_osv32_isv2", "os_is_yx_osv64_isv2"),
+        "for elements of 4 bits; 1x1 filters only, y and x are no dimensions here",
+    ),
+    **dict.fromkeys(
+        ("image_2d_weights_winograd_6x3_s1_fbxyb", "image_2d_weights_winograd_6x3_s1_xfbyb"),
+        "the values of winograd_6x3_s1_fused_weights in an image of one channel",
+    ),
+    "image_2d_weights_c1_b_fyx": "an image of one channel: column o, row (i * Y + y) * X + x",
+    "image_2d_weights_c4_fyx_b": "an RGBA image: row o, four neighbours of i, y, x in a pixel; "
+    "clDNN allocated it wider than its kernel writes",
+    "image_2d_rgba": "an RGBA image of 8-bit unorm, b is 1, f 3 or 4, a missing channel 0; "
+    "read in clDNN's sources, not measured",
+    "nv12": "one of two images of 8-bit unorm, dims taken as n, h, w, c: luma with c = 1, or "
+    "chroma with c = 2 and half the height and width; read in clDNN's sources, not measured",
     "OhwI32o": "named as if I were blocked; it is not",
 }
 
@@ -112,6 +236,12 @@ def all_names() -> Iterator[str]:
     """Every listed name, clDNN's first."""
     yield from listed("cldnn")
     yield from (n for n in listed("onednn") if n not in set(listed("cldnn")))
+
+
+def for_bits(name: str, bits: int) -> str:
+    """What a name means for elements of so many bits: ``os_iyx_osv16`` has its own order at 4."""
+    plain = name.removesuffix(":i4")
+    return f"{plain}:i4" if bits == 4 and f"{plain}:i4" in DIGITS else plain
 
 
 def concrete(name: str, ndims: int | None) -> str:
@@ -141,13 +271,31 @@ def parse(name: str) -> Parsed:
     if name in DIGITS:
         letters, digits = DIGITS[name]
         align = tuple(_DIGITS_ALIGN.get(name, {}).get(c, 1) for c in letters)
-        role: Role = "weights" if "o" in letters else "data"
-        return Parsed(Layout(len(letters), parse_digits(digits, letters), align), letters, role)
+        layout = Layout(len(letters), parse_digits(digits, letters), align)
+        return Parsed(layout, letters, _role(letters), _KINDS.get(name, "blocked"))
+    if name in IMAGES:
+        return _image(*IMAGES[name])
     if name in RENAMED:
         return parse(RENAMED[name])
     if name in MISNAMED:
         return parse(MISNAMED[name])
-    return _read(name)
+    parsed = _read(name)
+    if name in TAILS:
+        letter, size, digits = TAILS[name]
+        tail = Tail(parsed.letters.index(letter), size, parse_digits(digits, parsed.letters))
+        return replace(parsed, layout=replace(parsed.layout, tail=tail))
+    return parsed
+
+
+def _image(letters: str, *parts: str) -> Parsed:
+    row, column, channel = (parse_digits(text, letters) for text in parts)
+    layout = Layout(len(letters), (*row, *column, *channel))
+    counts = len(row), len(column), len(channel)
+    return Parsed(layout, letters, _role(letters), "image", counts)
+
+
+def _role(letters: str) -> Role:
+    return "weights" if "o" in letters else "data"
 
 
 def _read(name: str) -> Parsed:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..desc import MemoryDesc
-from ..formats.digits import Placed, offset_expr
+from ..formats.digits import Placed, offset_expr, tail_at
 from ..formats.expr import Const, Expr, Var, as_expr, total
 from ..planner.generic import GenericPlan
 from ..planner.plan import Plan
@@ -99,16 +99,28 @@ def _src_offset(src: MemoryDesc, arguments: Arguments) -> Expr:
         Var(f"i{d}") + as_expr(Var(arguments.text(f"src_lower{d}", lower)) if lower else 0)
         for d, lower in enumerate(src.padded_offsets)
     ]
-    extents: list[Expr | int] = [0] * src.ndims
-    for p in src.placed:
+    return _formula("src", src, indices, arguments)
+
+
+def _formula(side: str, desc: MemoryDesc, indices: list[Expr], arguments: Arguments) -> Expr:
+    extents: list[Expr | int] = [0] * desc.ndims
+    for p in desc.placed:
         for d in p.digit.dims[0 if p.digit.flip else 1 :]:
-            extents[d] = Var(arguments.text(f"src_extent{d}", src.padded_dims[d]))
-    strides = _strides("src", src.placed, arguments)
-    arguments.values["src0"] = src.offset0
-    return offset_expr(src.placed, indices, extents, strides, Var("src0"))
+            extents[d] = Var(arguments.text(f"{side}_extent{d}", desc.padded_dims[d]))
+    sizes: list[Expr | int] = [0] * desc.ndims
+    if desc.tail:
+        d = desc.tail.dim
+        sizes[d] = Var(arguments.text(f"{side}_size{d}", desc.dims[d]))
+    strides = _strides(side, desc.placed, arguments)
+    arguments.values[f"{side}0"] = desc.offset0
+    tail = tail_at(desc.format.structure, sizes)
+    return offset_expr(desc.placed, indices, extents, strides, Var(f"{side}0"), tail)
 
 
 def _dst_offset(dst: MemoryDesc, arguments: Arguments) -> Expr:
+    if dst.tail:
+        # The digits number the places in one order; in the tail they lie in another.
+        return _formula("dst", dst, [Var(f"p{d}") for d in range(dst.ndims)], arguments)
     strides = _strides("dst", dst.placed, arguments)
     arguments.values["dst0"] = dst.offset0
     terms = [Var(f"v{k}") * stride for k, stride in enumerate(strides)]

@@ -38,7 +38,8 @@ def parse_onednn(text: str) -> Format:
 def parse_cldnn(text: str) -> Format:
     """Read ``b_fs_yx_fsv16``."""
     result = Format(text)
-    known = text in registry.listed("cldnn") or text in registry.RENAMED or text in registry.DIGITS
+    tables = (registry.listed("cldnn"), registry.RENAMED, registry.DIGITS)
+    known = any(text in table for table in tables)
     if not (known or text in _ABSTRACT["cldnn"] or _is_cldnn(text)):
         raise InvalidFormat(f"{text!r} is a oneDNN name, expected a clDNN one: b_fs_yx_fsv16")
     return result

@@ -36,6 +36,10 @@ def no_format(text: str, reason: str) -> Unsupported:
 def _features(fmt: Format) -> Iterator[tuple[str, str]]:
     """What the layout has beyond whole dimensions followed by blocks: feature and reason."""
     layout = fmt.structure
+    if fmt.kind != "blocked":
+        yield "kind", "it holds transformed values or pixels of an image"
+    if layout.tail:
+        yield "tail", "its last column has another order"
     if any(d.flip for d in layout.digits):
         yield "flip", "it counts an index from the far end"
     if aligned := [c for c, n in zip(fmt.letters, layout.align, strict=True) if n > 1]:
@@ -87,4 +91,4 @@ _OWN = (
 
 @cache
 def _listed() -> dict[Layout, Format]:
-    return {fmt.structure: fmt for fmt in reversed(tuple(formats())) if fmt.layout}
+    return {fmt.structure: fmt for fmt in reversed(tuple(formats())) if fmt.kind == "blocked"}

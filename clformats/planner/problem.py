@@ -30,7 +30,7 @@ from itertools import pairwise
 
 from ..desc import MemoryDesc
 from ..dtypes import DType
-from ..errors import InvalidDescriptor
+from ..errors import InvalidDescriptor, Unsupported
 from ..formats.digits import Placed
 
 SMALL = 64
@@ -127,15 +127,23 @@ class Problem:
 
 
 def problem(src: MemoryDesc, dst: MemoryDesc) -> Problem:
-    """The problem of reordering ``src`` to ``dst``. Raises `InvalidDescriptor`."""
+    """The problem of reordering ``src`` to ``dst``. Raises `InvalidDescriptor`, `Unsupported`."""
     _check_pair(src, dst)
     return fuse(normalise(refine(src, dst)))
 
 
 def _check_pair(src: MemoryDesc, dst: MemoryDesc) -> None:
     for name, desc in (("source", src), ("destination", dst)):
-        if desc.format_kind != "blocked" and desc.dims:
+        if not desc.has_layout and desc.dims:
             raise InvalidDescriptor(f"the {name} {desc} has no layout: choose a concrete format")
+        if desc.format.image:
+            raise Unsupported("IMAGE", f"no kernel reads or writes the {name} {desc}, an image")
+        if desc.dtype.is_packed:
+            raise Unsupported(
+                "DTYPE_PAIR",
+                f"no kernel moves the {name} {desc}, whose elements share bytes: use cf.unpack and "
+                f"cf.pack on the host",
+            )
     if src.dims != dst.dims:
         raise InvalidDescriptor(
             f"a reorder keeps the logical dims: got source {src} and destination {dst}; "
@@ -170,7 +178,7 @@ def _refine_dim(
     """The nodes of one dimension, its guard, and how far the source is shifted; or why not."""
     chains = [_chain(d, dim) for d in (src, dst)]
     if chains[0] is None or chains[1] is None:
-        return f"dimension {dim} is fused with another one or turned around"
+        return f"dimension {dim} is fused with another one, turned around or in two orders"
     src_chain, dst_chain = chains[0], chains[1]
     steps = sorted({p.digit.step for p in src_chain + dst_chain})
     for small, large in pairwise(steps):
@@ -190,9 +198,9 @@ def _refine_dim(
 
 
 def _chain(desc: MemoryDesc, dim: int) -> list[Placed] | None:
-    """The digits of a dimension, finest first; None where its index is fused or flipped."""
+    """The digits of a dimension, finest first; None where they are not all there is to it."""
     chain = [p for p in desc.placed if dim in p.digit.dims]
-    if any(len(p.digit.dims) > 1 or p.digit.flip for p in chain):
+    if desc.tail or any(len(p.digit.dims) > 1 or p.digit.flip for p in chain):
         return None
     return sorted(chain, key=lambda p: p.digit.step)
 

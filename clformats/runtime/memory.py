@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from ..desc import MemoryDesc
 from ..dtypes import as_dtype
-from ..errors import DeviceError, InvalidDescriptor, MappedError
-from ..host import flat_size, pack, unpack
+from ..errors import DeviceError, InvalidDescriptor, MappedError, Unsupported
+from ..host import flat_size, pack, storage_size, unpack
 from .engine import Engine, default_engine
 from .opencl import expect, named_errors, opencl
 from .stream import Stream
@@ -41,7 +41,8 @@ class Memory:
     ``Memory(desc, engine)`` allocates what the descriptor needs and fills it with zeros;
     ``buffer=`` wraps a pyopencl buffer, which must be large enough; ``buffer=None`` has none until
     `set_buffer`. A descriptor without elements has no buffer. Raises `InvalidDescriptor` for
-    ``any``, `DeviceError` where allocation fails or the buffer does not fit.
+    ``any``, `Unsupported` (code IMAGE) for an image, `DeviceError` where allocation fails or the
+    buffer does not fit.
     """
 
     def __init__(
@@ -55,6 +56,12 @@ class Memory:
         expect(engine, Engine | None, "engine")
         if desc.format_kind == "any":
             raise InvalidDescriptor(f"{desc} has no layout yet: choose a concrete format")
+        if desc.format.image:
+            raise Unsupported(
+                "IMAGE",
+                f"{desc} is an image of shape {desc.image_shape} and fits into no buffer: write "
+                f"what cf.pack gives, reshaped so, to an image of your own",
+            )
         if desc.has_runtime:
             raise InvalidDescriptor(f"{desc} has sizes known at execution only: give the dims")
         self.desc = desc
@@ -152,7 +159,7 @@ class Mapping:
             self._usage.mapping = None
             raise
         raw = np.zeros(0, memory.desc.dtype.raw) if self._array is None else self._array
-        array = raw.view(memory.desc.dtype.numpy)
+        array = raw.view(memory.desc.dtype.storage)
         array.flags.writeable = "w" in self.mode
         return array
 
@@ -166,7 +173,7 @@ class Mapping:
             "rw": cl.map_flags.READ | cl.map_flags.WRITE,
         }[self.mode]
         waits = self._usage.to_wait_for(0, writing="w" in self.mode)
-        shape, dtype = (flat_size(memory.desc),), memory.desc.dtype.raw
+        shape, dtype = (storage_size(memory.desc),), memory.desc.dtype.raw
         with named_errors("mapping", memory):
             array, _ = cl.enqueue_map_buffer(
                 self._queue, memory.buffer, flags, 0, shape, dtype, wait_for=waits

@@ -53,6 +53,16 @@ def _compare(engine: cf.Engine, sources: list[str], descs: list[cf.MemoryDesc]) 
         assert (out[: want.size] == want).all(), f"{desc}\n{sources[k]}"
 
 
+def _with_sizes(descs: list[cf.MemoryDesc]) -> list[str]:
+    """The source of each format alone, and the sizes that a user would define before."""
+    sources = []
+    for k, desc in enumerate(descs):
+        sizes = zip(desc.format.letters, desc.dims, strict=True)
+        defines = [f"#define T{k}_SIZE_{c.upper()} {n}" for c, n in sizes]
+        sources.append("\n".join([*defines, cf.index_source(desc.format, f"T{k}")]))
+    return sources
+
+
 def _descs(start: int) -> Iterator[cf.MemoryDesc]:
     for fmt in FORMATS[start : start + GROUP]:
         yield cf.MemoryDesc(hurting_dims(fmt), "f32", fmt)
@@ -67,12 +77,7 @@ def test_of_descriptors(start: int, engine: cf.Engine) -> None:
 @pytest.mark.parametrize("start", GROUPS)
 def test_of_formats_with_sizes_from_the_user(start: int, engine: cf.Engine) -> None:
     descs = list(_descs(start))
-    sources = []
-    for k, desc in enumerate(descs):
-        sizes = zip(desc.format.letters, desc.dims, strict=True)
-        defines = [f"#define T{k}_SIZE_{c.upper()} {n}" for c, n in sizes]
-        sources.append("\n".join([*defines, cf.index_source(desc.format, f"T{k}")]))
-    _compare(engine, sources, descs)
+    _compare(engine, _with_sizes(descs), descs)
 
 
 def test_with_padding_and_strides(engine: cf.Engine) -> None:
@@ -84,6 +89,27 @@ def test_with_padding_and_strides(engine: cf.Engine) -> None:
         cf.MemoryDesc(dims, "f32", strides=(0, 1, 33, 7)),
     ]
     _compare(engine, [cf.index_source(d, f"T{k}") for k, d in enumerate(descs)], descs)
+
+
+def test_of_elements_that_share_bytes(engine: cf.Engine) -> None:
+    """The offsets count nibbles and bits; with 4 bits some names mean another order."""
+    descs = [
+        *(cf.MemoryDesc((70, 5, 1, 1), "u4", f"os_iyx_osv{n}") for n in (16, 32, 64)),
+        cf.MemoryDesc((70, 5), "s4", "os_is_yx_osv32_isv2"),
+        cf.MemoryDesc((70, 5), "s4", "os_is_yx_osv64_isv2"),
+        cf.MemoryDesc((2, 37, 3, 5), "u1", "b_fs_yx_32fp"),
+        cf.MemoryDesc((35, 37, 3, 2), "u1", "os_is_yx_osv32_isv32p"),
+    ]
+    _compare(engine, [cf.index_source(d, f"T{k}") for k, d in enumerate(descs)], descs)
+    _compare(engine, _with_sizes(descs), descs)
+
+
+@pytest.mark.parametrize("x", [1, 4, 5])
+def test_of_the_two_orders_of_odd_columns(x: int, engine: cf.Engine) -> None:
+    names = [f"{g}iy_xs_os_xsv2_osv{n}__ao32" for g in ("", "g") for n in (8, 16)]
+    descs = [cf.MemoryDesc((2, 40, 3, 2, x)[n[0] != "g" :], "f32", n) for n in names]
+    _compare(engine, [cf.index_source(d, f"T{k}") for k, d in enumerate(descs)], descs)
+    _compare(engine, _with_sizes(descs), descs)
 
 
 def test_large_tensors_count_in_long() -> None:

@@ -270,3 +270,16 @@ def test_engines_of_one_device_share_a_context(engine: cf.Engine) -> None:
 def test_memory_of_unknown_sizes_is_refused(engine: cf.Engine) -> None:
     with pytest.raises(cf.InvalidDescriptor, match="give the dims"):
         cf.Memory(D((cf.RUNTIME_DIM, 3), "f32"), engine)
+
+
+def test_an_image_is_refused_with_what_to_do(engine: cf.Engine) -> None:
+    with pytest.raises(cf.Unsupported, match=r"shape \(24, 5, 1\).*IMAGE"):
+        cf.Memory(D((5, 2, 3, 4), "f32", "image_2d_weights_c1_b_fyx"), engine)
+
+
+@pytest.mark.parametrize("dtype", ["s4", "u4", "u1"])
+def test_elements_that_share_bytes_are_mapped_as_bytes(dtype: str, engine: cf.Engine) -> None:
+    desc = D((64, 6, 1, 1), dtype, "os_iyx_osv32")
+    with cf.Memory(desc, engine).map("r") as a:
+        assert a.dtype == np.uint8
+        assert a.size == desc.nbytes == 64 * 6 * desc.dtype.bits // 8

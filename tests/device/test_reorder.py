@@ -21,7 +21,7 @@ from tests.device_support import (
     memory_of,
     moved,
 )
-from tests.support import DTYPES, hurting_dims, random_values
+from tests.support import BUFFERS, DTYPES, hurting_dims, random_values
 
 D = cf.MemoryDesc
 FRONTS = (0, 1, 7, 64)  # elements in front of the tensor: the canary there, and odd alignments
@@ -29,12 +29,12 @@ EXAMPLES = int(os.environ.get("CLFORMATS_TEST_EXAMPLES", "40"))
 
 # Formats of every kind that a digit list can say, by rank.
 BY_RANK: dict[int, list[str]] = {}
-for _format in cf.formats():
+for _format in BUFFERS:
     BY_RANK.setdefault(_format.ndims, []).append(_format.name)
 FREE_TAGS = {4: ["aBcd12b", "ABcd24a2b", "aBcd40b", "bcda", "dBca3b"], 5: ["aBCde6c10b", "edcba"]}
 
 # Of these no oneDNN tag exists: swizzled, aligned, fused, turned around. Others have their tags.
-STRUCTURES = list(dict.fromkeys(cf.formats()))
+STRUCTURES = list(dict.fromkeys(BUFFERS))
 NO_TAG = [fmt for fmt in STRUCTURES if not fmt.structure.is_tag]
 ALL_TYPES = (*DTYPES, "f64")
 
@@ -337,6 +337,14 @@ def test_one_wrong_byte_anywhere_is_noticed(at: str, engine: cf.Engine) -> None:
         AssertionError, match=rf"1 bytes differ, the first at \[{places[at] % want.size}\]"
     ):
         check_bytes(target, want)
+
+
+@pytest.mark.parametrize("x", [1, 4, 5])
+@pytest.mark.parametrize("osv", [8, 16])
+def test_the_two_orders_of_odd_columns(x: int, osv: int, stream: cf.Stream) -> None:
+    dims, name = (40, 3, 2, x), f"iy_xs_os_xsv2_osv{osv}__ao32"
+    for src, dst in (("oiyx", name), (name, "oiyx"), (name, "iy_xs_os_xsv2_osv8__ao32")):
+        check_reorder(D(dims, "f32", src), D(dims, "f32", dst), stream)
 
 
 def test_sizes_known_at_execution(engine: cf.Engine, stream: cf.Stream) -> None:

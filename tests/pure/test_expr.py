@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clformats.formats.expr import Const, Expr, Var, total
+from clformats.formats.expr import Const, Expr, Select, Var, total
 
 _leaves = st.one_of(st.integers(0, 50).map(Const), st.sampled_from(["a", "b", "c"]).map(Var))
 _positive = st.integers(1, 40)
@@ -61,3 +61,11 @@ def test_brackets_only_where_needed() -> None:
     assert str(a * b // c) == "a * b / c"
     assert str(a - (b + c)) == "a - (b + c)"
     assert str(a + (b + c)) == "a + b + c"
+
+
+def test_select_takes_numbers_and_arrays() -> None:
+    i = Var("i")
+    e = Select(i, Const(3), i + 10, i * 2) + 1
+    assert str(e) == "(i >= 3 ? i + 10 : i * 2) + 1"
+    assert [e.evaluate({"i": k}) for k in range(5)] == [1, 3, 5, 14, 15]
+    assert e.evaluate({"i": np.arange(5)}).tolist() == [1, 3, 5, 14, 15]

@@ -14,14 +14,21 @@ from tests.support import LIMIT, brute_force_offsets, hurting_dims, random_value
 
 # Many names share one structure; the laws are about structures.
 UNIQUE = list(dict.fromkeys(cf.formats()))
+# The formats that have another order where elements have 4 bits.
+FOUR_BITS = [cf.Format(n) for n in ("os_iyx_osv16", "os_iyx_osv32", "os_iyx_osv64")]
 
 
 def _descs(fmt: cf.Format) -> list[cf.MemoryDesc]:
-    return [cf.MemoryDesc(hurting_dims(fmt, shift), "f32", fmt) for shift in (0, 1)]
+    dtypes = ("f32", "u4") if fmt in FOUR_BITS else ("f32",)
+    return [
+        cf.MemoryDesc(hurting_dims(fmt, shift), dtype, fmt) for shift in (0, 1) for dtype in dtypes
+    ]
 
 
 def test_there_is_something_to_test() -> None:
     assert len(UNIQUE) > 900
+    assert {f.kind for f in UNIQUE} == {"blocked", "wino", "image"}
+    assert [f for f in UNIQUE if f.structure.tail]
 
 
 @pytest.mark.parametrize("shift", [0, 1, 2])
@@ -46,7 +53,7 @@ def test_bijection() -> None:
             flat = desc.offsets().ravel()
             assert len(np.unique(flat)) == flat.size, desc
             assert flat.min() >= 0, desc
-            assert flat.max() < desc.nbytes // 4, desc
+            assert flat.max() < desc.nbytes * 8 // desc.dtype.bits, desc
             for _ in range(8):
                 index = tuple(int(rng.integers(n)) for n in desc.dims)
                 assert desc.coords(desc.offset(*index)) == index, desc
@@ -82,6 +89,21 @@ def test_round_trip_on_the_host() -> None:
         assert (cf.unpack(flat, desc) == array).all(), desc
         flat[desc.offsets()] = 0
         assert not flat.any(), desc
+
+
+@pytest.mark.parametrize("dtype", ["s4", "u4", "u1"])
+def test_round_trip_where_elements_share_bytes(dtype: str) -> None:
+    """Laws 3 and 4 in bits."""
+    rng = np.random.default_rng(4)
+    for fmt in UNIQUE:
+        desc = cf.MemoryDesc(hurting_dims(fmt, 2), dtype, fmt)
+        array = random_values(rng, desc.dims, dtype)
+        flat = cf.pack(array, desc)
+        assert flat.nbytes == desc.nbytes
+        assert (cf.unpack(flat, desc) == array).all(), desc
+        bits = np.unpackbits(flat, bitorder="little").reshape(-1, desc.dtype.bits)
+        bits[desc.offsets()] = 0
+        assert not bits.any(), desc
 
 
 def test_print_and_parse() -> None:

@@ -23,6 +23,7 @@ LAYERS = [
     {"runtime", "compare", "drawing", "notations"},
     {"planner", "host", "index", "words"},
     {"desc"},
+    {"text"},
     {"operations"},
     {"geometry"},
     {"dtypes", "formats"},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -19,19 +20,45 @@ ROWS = [
 ALL = list(cf.formats())
 
 
+# What the row of an image leaves out: dimensions that are 1 there, and all of nv12.
+IMAGE_EXTRA = {"image_2d_rgba": "b:*:1 f:*:4 ", "nv12": "row[b:*:1 f:*:1] col[y:*:1] ch[x:*:1]"}
+
+
+def check_image(name: str, letters: str, digits: str) -> None:
+    """Row, column and channel digits of an image."""
+    fmt = cf.Format(name)
+    assert "".join(fmt.dims) == letters
+    assert fmt.image is not None
+    rest = iter(names.print_digits(fmt.structure, fmt.letters).split())
+    parts = [" ".join(islice(rest, n)) for n in fmt.image]
+    got = " ".join(f"{k}[{v}]" for k, v in zip(("row", "col", "ch"), parts, strict=True) if v)
+    extra = IMAGE_EXTRA.get(name, "")
+    assert got == (extra if digits == "-" else digits.replace("row[", f"row[{extra}", 1))
+
+
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])
 def test_cldnn_name_means_its_measured_digits(row: list[str]) -> None:
     name, letters, digits, alignment = row
-    fmt = cf.Format(name)
-    assert "".join(fmt.dims) == letters
-    assert names.print_digits(fmt.structure, fmt.letters) == digits
+    if "[" in digits or digits == "-":
+        check_image(name, letters, digits)
+        return
+    plain, _, four = name.partition(":")
+    fmt = cf.Format(registry.for_bits(plain, 4 if four else 32))
+    got = names.print_digits(fmt.structure, fmt.letters)
+    if four:
+        # Measured at 1x1 filters, so the rows have no y and x.
+        got = " ".join(d for d in got.split() if d not in ("y:*:1", "x:*:1"))
+        assert "".join(fmt.dims).removesuffix("yx") == letters
+    else:
+        assert "".join(fmt.dims) == letters
+    assert got == digits
     align = {f"{c}:{n}" for c, n in zip(fmt.letters, fmt.structure.align, strict=True) if n > 1}
     assert align == (set() if alignment == "-" else set(alignment.split()))
 
 
 def test_the_table_of_measured_digits_is_whole() -> None:
-    assert len(ROWS) == 231
-    assert {row[0] for row in ROWS} == set(registry.listed("cldnn"))
+    assert len(ROWS) == 252
+    assert {row[0] for row in ROWS if ":i4" not in row[0]} == set(registry.listed("cldnn"))
 
 
 def test_every_tag_prints_back() -> None:
@@ -159,6 +186,38 @@ def test_format_attributes() -> None:
     assert cf.Format("ldigo").role == "rnn"
     assert cf.Format("any").digits == ()
     assert cf.Format("any") != cf.Format("undef")
+
+
+@pytest.mark.parametrize("table", [registry.AS_WEIGHTS, registry.AS_GROUPED_WEIGHTS])
+def test_a_data_format_as_weights(table: dict[str, str]) -> None:
+    for data, weights in table.items():
+        got = cf.Format(data).as_weights(grouped=table is registry.AS_GROUPED_WEIGHTS)
+        assert (got.name, got.role) == (weights, "weights")
+
+
+def test_a_data_format_as_weights_keeps_its_digits() -> None:
+    """b is read as o and f as i: the bytes stay as they are, where the table has no alignment."""
+    for data in registry.AS_WEIGHTS:
+        fmt = cf.Format(data)
+        weights = fmt.as_weights()
+        if fmt.structure != weights.structure:
+            assert max(weights.structure.align) == 8, data
+            assert fmt.digits == weights.digits
+    assert cf.Format("nChw16c").as_weights().name == "o_is_yx_isv16"
+    assert cf.Format("oiyx").as_weights().name == "oiyx"
+    assert cf.Format("bfzyx").as_weights(grouped=True).name == "goiyx"
+    with pytest.raises(cf.InvalidFormat, match="no tensor of format b_fs_yx_fsv32"):
+        cf.Format("b_fs_yx_fsv32").as_weights()
+
+
+def test_every_name_without_a_measured_order_is_marked() -> None:
+    for name in ("f", "brfyx", "bf_lyx_yx", "yxiog", "bs_fs_zyx_bsv4_fsv4", "bs_fs_zyx_bsv4_fsv2",
+                 "bfzyx_f16", "bfzyx_b16f16", "o_i_zyx_i16_o16", "i_o_zyx_o16_i16", "nv12",
+                 "image_2d_rgba", "os_is_yx_osv16_isv32", "os_is_yx_osv32_isv2",
+                 "os_is_yx_osv64_isv2", "is_os_yx_isv16_osv8"):  # fmt: skip
+        assert cf.Format(name).note, name
+    for name in registry.NOTES:
+        assert cf.Format(name).name == name
 
 
 def test_listing_filters() -> None:

@@ -53,7 +53,7 @@ def test_one_text_means_one_layout(notation: str) -> None:
 
 @pytest.mark.parametrize("notation", ["onednn", "tvm", "einops", "xla"])
 def test_every_tag_has_a_name(notation: str) -> None:
-    tags = {fmt for fmt in UNIQUE if fmt.layout and fmt.layout.is_tag}
+    tags = {fmt for fmt in UNIQUE if fmt.kind == "blocked" and fmt.onednn}
     assert len(tags) > 900
     assert tags <= {fmt for fmt, _ in said(notation)}
 

@@ -13,7 +13,7 @@ from clformats.kernels import launch
 from clformats.planner import network as net
 from clformats.planner.plan import FAMILIES
 from clformats.planner.problem import Problem, problem
-from tests.support import hurting_dims, random_pair
+from tests.support import BUFFERS, hurting_dims, random_pair
 
 D = cf.MemoryDesc
 
@@ -81,7 +81,7 @@ def _run(p: Problem) -> dict[int, int | None]:
 def test_the_loops_move_every_element_and_zero_the_padding() -> None:
     rng = random.Random(5)  # noqa: S311
     formats: dict[int, list[cf.Format]] = {}
-    for fmt in cf.formats():
+    for fmt in BUFFERS:
         formats.setdefault(fmt.ndims, []).append(fmt)
     done = 0
     while done < 100:
@@ -123,12 +123,13 @@ def test_a_plan_says_why_each_better_family_was_not_taken() -> None:
 
 def test_no_listed_pair_is_slow_in_silence() -> None:
     """Law 6: whatever falls to the generic family says why, and plain <-> listed does not."""
-    for fmt in dict.fromkeys(cf.formats()):
+    for fmt in dict.fromkeys(BUFFERS):
         dims = tuple(4 * n for n in hurting_dims(fmt))
         plain = D(dims, "f32")
         for src, dst in ((plain, D(dims, "f32", fmt)), (D(dims, "f32", fmt), plain)):
             plan = cf.make_plan(src, dst)
             nests = all(len(d.dims) == 1 and not d.flip for d in fmt.digits)
+            nests = nests and not fmt.structure.tail
             assert (plan.family != "generic") or not nests, plan
             assert plan.family == FAMILIES[0].name or plan.rejected
 

@@ -1,0 +1,77 @@
+"""Descriptors as text: ``f32:b_fs_yx_fsv16:2x17x5x4``, printed and read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from .dtypes import DType
+from .errors import InvalidDescriptor
+from .formats.digits import RUNTIME, place
+from .formats.registry import for_bits
+from .geometry import Geometry, extents
+from .operations import strides_of
+
+_OPTIONS = {
+    "pad": "pad=0+0x1+1",
+    "padded": "padded=2x32x3",
+    "strides": "strides=12x1x3",
+    "offset": "offset=48",
+}
+
+
+def printed(g: Geometry, dtype: DType) -> str:
+    """The text of a descriptor, which `MemoryDesc.parse` reads."""
+    name = for_bits(str(g.format), 0)  # without ":i4", which the element type tells
+    return ":".join([str(dtype), name, "x".join(map(_size_text, g.dims)), *_options(g)])
+
+
+def _options(g: Geometry) -> Iterator[str]:
+    """What dtype, format and dims do not tell, each as ``key=value``."""
+    if any(map(any, g.padding)):
+        yield "pad=" + "x".join(f"{lower}+{upper}" for lower, upper in g.padding)
+    layout = g.format.layout
+    if layout is None:
+        return
+    if g.padded_dims != layout.padded(extents(g.dims, g.padding)):
+        yield "padded=" + "x".join(map(_size_text, g.padded_dims))
+    natural = {p.digit: p.stride for p in place(layout, g.padded_dims)}
+    if any(p.stride != natural[p.digit] for p in g.placed):
+        strides = strides_of(g) if layout.is_tag else [p.stride for p in g.placed]
+        yield "strides=" + "x".join(map(_size_text, strides))
+    if g.offset0:
+        yield f"offset={g.offset0}"
+
+
+def read(text: str) -> tuple[str, str, list[int], dict[str, list[int]]]:
+    """Element type, format, dims and options of a text. Raises `InvalidDescriptor`."""
+    dtype, name, dims, *rest = (*text.strip().split(":"), "", "")
+    try:
+        given = [o.partition("=") for o in rest if o]
+        options = {k: _numbers(v) for k, _, v in given}
+        sizes = _numbers(dims) if "+" not in dims else _numbers("?")
+        repeated = len(options) != len(given)
+        if text.count(":") < 2 or repeated or not options.keys() <= set(_OPTIONS):
+            raise ValueError(text)  # noqa: TRY301  # one message for all that cannot be read
+    except ValueError:
+        raise InvalidDescriptor(
+            f"cannot read the descriptor {text!r}: expected dtype:format:dims such as "
+            f"f32:b_fs_yx_fsv16:2x17x5x4, then perhaps {', '.join(_OPTIONS.values())}"
+        ) from None
+    return dtype, name, sizes, options
+
+
+def pairs(numbers: Sequence[int]) -> list[tuple[int, int]]:
+    """Neighbours as pairs: the lower and upper padding of each dimension."""
+    return list(zip(numbers[::2], numbers[1::2], strict=False))
+
+
+def _size_text(n: int) -> str:
+    return "*" if n == RUNTIME else str(n)
+
+
+def _numbers(text: str) -> list[int]:
+    """The numbers of ``"2x17x*"``, ``"0+0x1+1"`` or ``""``; raises ValueError."""
+    if not re.fullmatch(r"(?:(?:-?[0-9]+|\*)(?:[x+](?:-?[0-9]+|\*))*)?", text):
+        raise ValueError(text)
+    return [RUNTIME if n == "*" else int(n) for n in re.split("[x+]", text)] if text else []
