@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import warnings
 from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
@@ -85,7 +86,10 @@ class Engine:
     def _build(self, source: str) -> pyopencl.Program:
         cl = opencl()
         try:
-            return cl.Program(self.context, source).build(devices=[self.device])  # type: ignore[no-any-return]
+            with warnings.catch_warnings():
+                # Some compilers report that all went well; failures raise.
+                warnings.simplefilter("ignore", cl.CompilerWarning)
+                return cl.Program(self.context, source).build(devices=[self.device])  # type: ignore[no-any-return]
         except cl.Error as error:
             name = error_name(error)
             log = f"{error}\n\n{numbered(source)}"
