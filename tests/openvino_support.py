@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Final
 
 import clformats as cf
+from clformats.formats import registry
 
 PLUGIN: Final = "libs/libopenvino_intel_gpu_plugin.so"
 HEADERS: Final = ("fetch_data", "fetch_weights")
@@ -40,15 +41,11 @@ BORROWED: Final = {
     "bs_fs_fsv8_bsv8": "BS_FYX_BSV8",
     "bs_fs_fsv8_bsv16": "BS_FYX_BSV8",
     "bs_f_bsv16": "BS_FYX_BSV8",
-    "bs_xs_xsv8_bsv8": "BS_FYX_BSV8",
-    "bs_xs_xsv8_bsv16": "BS_FYX_BSV8",
-    "bs_x_bsv16": "BS_FYX_BSV8",
     "bs_f_bsv8__af8": "BS_FYX_BSV8",
     "bs_f_bsv16__af8": "BS_FYX_BSV8",
     "os_i_osv16": "OS_IYX_OSV",
     "os_i_osv8__ai8": "OS_IYX_OSV",
     "os_i_osv16__ai8": "OS_IYX_OSV",
-    "oiyx_o16": "OS_IYX_OSV",
     "os_iyx_osv8": "OS_IYX_OSV16",
     "g_os_iyx_osv8": "G_OS_IYX_OSV16",
     "g_os_iyx_osv32": "G_OS_IYX_OSV16",
@@ -120,9 +117,10 @@ def _candidates(fmt: cf.Format) -> Iterator[str]:
         planes = max(4, len(fmt.letters) - ("g" in fmt.letters))
         yield PLAIN[planes].format(kind)
         return
-    own = re.sub(r"__A[A-Z]\d+$", "", str(fmt).upper())
+    name = registry.RENAMED.get(str(fmt), str(fmt))
+    own = re.sub(r"__A[A-Z]\d+$", "", name.upper())
     general = re.sub(r"(?<=[IO]S[AV])\d+", "", own)
-    stems = [BORROWED[str(fmt)]] if str(fmt) in BORROWED else [own, general]
+    stems = [BORROWED[name]] if name in BORROWED else [own, general]
     if kind == "FILTER":  # one group of many, one plane of a volume
         stems += [f"G_{s}" for s in stems]
         stems += [s.replace("_YX_", "_ZYX_") for s in stems]
@@ -134,8 +132,9 @@ def _candidates(fmt: cf.Format) -> Iterator[str]:
 def _argument(fmt: cf.Format, parameter: str) -> str:
     if parameter in LETTERS:
         return parameter if parameter in fmt.letters else "0"
-    numbers = re.findall(r"(?:[obg]sv|_o)(\d+)" if parameter == "sub_group_size"
-                         else rf"{parameter}(\d+)", str(fmt))  # fmt: skip
+    name = registry.RENAMED.get(str(fmt), str(fmt))
+    numbers = re.findall(r"(?:osv|bsv|gsv)(\d+)" if parameter == "sub_group_size"
+                         else rf"{parameter}(\d+)", name)  # fmt: skip
     return str(numbers[-1])
 
 
@@ -149,7 +148,8 @@ def constants(desc: cf.MemoryDesc) -> list[int]:
     letters = desc.format.letters
     dims = dict.fromkeys(LETTERS, 1) | dict(zip(letters, desc.dims, strict=True))
     pads = dict.fromkeys(LETTERS, (0, 0)) | dict(zip(letters, desc.padding, strict=True))
-    pitches = _pitches(str(desc.format), letters, {c: dims[c] + sum(pads[c]) for c in dims})
+    name = registry.RENAMED.get(str(desc.format), str(desc.format))
+    pitches = _pitches(name, letters, {c: dims[c] + sum(pads[c]) for c in dims})
     offset = sum(pads[c][0] * pitches[c] for c in letters)
     return [
         offset,

@@ -89,9 +89,10 @@ def _check_onednn_letters(outer: str, inner: list[tuple[int, str]]) -> None:
         if outer.lower().count(letter.lower()) > 1:
             raise GrammarError(letter, f"this dimension occurs twice in the order {outer!r}")
         blocked = letter.lower() in {b for _, b in inner}
-        if letter.isupper() != blocked:
-            want = "no block of it follows" if letter.isupper() else "a block of it follows"
-            raise GrammarError(letter, f"upper case means blocked, but {want}")
+        if letter.isupper() and not blocked:
+            raise GrammarError(letter, "upper case means blocked, but no block of it follows")
+        if blocked and letter.islower():
+            raise GrammarError(letter, f"a block of it follows, so it is written {letter.upper()}")
     for size, letter in inner:
         if letter not in outer.lower():
             raise GrammarError(f"{size}{letter}", f"the order {outer!r} has no such dimension")

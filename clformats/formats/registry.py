@@ -299,15 +299,19 @@ def _role(letters: str) -> Role:
 
 
 def _read(name: str) -> Parsed:
-    onednn_first = "_" not in name and any(c.isupper() or c in "acdhnt" for c in name)
-    readers = [parse_onednn, parse_cldnn] if onednn_first else [parse_cldnn, parse_onednn]
-    errors: list[GrammarError] = []
-    for reader in readers:
+    """Try both grammars, the likelier first; where both refuse, say why each did."""
+    readers = {"a oneDNN tag": parse_onednn, "a clDNN name": parse_cldnn}
+    if "_" in name or not any(c.isupper() or c in "acdhnt" for c in name):
+        readers = dict(reversed(readers.items()))
+    reasons: list[str] = []
+    for kind, reader in readers.items():
         try:
             return reader(name)
         except GrammarError as error:
-            errors.append(error)
-    raise InvalidFormat(f"unknown format {name!r}: {errors[0]}.{_suggestion(name)}")
+            reasons.append(f"as {kind}, {error}")
+    if "_" in name:
+        reasons = reasons[:1]  # no oneDNN tag has an underscore
+    raise InvalidFormat(f"unknown format {name!r}: {'; '.join(reasons)}.{_suggestion(name)}")
 
 
 def _suggestion(name: str) -> str:
