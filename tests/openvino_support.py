@@ -1,8 +1,8 @@
 """Intel's own index macros, read from the installed wheel of `openvino`, and how to call them.
 
-The GPU plugin carries the OpenCL C of its kernels as text. The two headers with the index macros are
-taken from there when a test asks; none of their text is kept here, only names of macros and of the
-constants that they want. Those constants are made from the name, the sizes and the padding alone,
+The GPU plugin carries the OpenCL C of its kernels as text. The two headers with the index macros
+are taken from there when a test asks; none of their text is kept here, only names of macros and of
+the constants that they want. Those constants are made from the name, the sizes and the padding,
 not from the digits of the format: what the macros compute is an independent answer.
 """
 
@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Final
 
 import clformats as cf
-from clformats.formats import registry
 
 PLUGIN: Final = "libs/libopenvino_intel_gpu_plugin.so"
 HEADERS: Final = ("fetch_data", "fetch_weights")
@@ -53,6 +52,17 @@ BORROWED: Final = {
     "gs_oiyx_gsv32": "GS_OIYX_GSV16",
     "gs_oizyx_gsv8": "GS_OIZYX_GSV16",
     "gs_oizyx_gsv32": "GS_OIZYX_GSV16",
+}
+# Names of earlier years for the same format, as OpenVINO renamed them.
+OLD_NAMES: Final = {
+    "bfyx_f16": "b_fs_yx_fsv16",
+    "bfzyx_f16": "b_fs_zyx_fsv16",
+    "bfzyx_b16f16": "bs_fs_zyx_bsv16_fsv16",
+    "bs_xs_xsv8_bsv8": "bs_fs_fsv8_bsv8",
+    "bs_xs_xsv8_bsv16": "bs_fs_fsv8_bsv16",
+    "bs_x_bsv16": "bs_f_bsv16",
+    "o_i_yx_i16_o16": "os_is_yx_isv16_osv16",
+    "o_i_zyx_i16_o16": "os_is_zyx_isv16_osv16",
 }
 PLAIN: Final = {4: "GET_{}_INDEX", 5: "GET_{}_INDEX_5D", 6: "GET_{}_INDEX_6D",
                 7: "GET_{}_INDEX_7D", 8: "GET_{}_INDEX_8D"}  # fmt: skip
@@ -117,7 +127,7 @@ def _candidates(fmt: cf.Format) -> Iterator[str]:
         planes = max(4, len(fmt.letters) - ("g" in fmt.letters))
         yield PLAIN[planes].format(kind)
         return
-    name = registry.RENAMED.get(str(fmt), str(fmt))
+    name = OLD_NAMES.get(str(fmt), str(fmt))
     own = re.sub(r"__A[A-Z]\d+$", "", name.upper())
     general = re.sub(r"(?<=[IO]S[AV])\d+", "", own)
     stems = [BORROWED[name]] if name in BORROWED else [own, general]
@@ -132,7 +142,7 @@ def _candidates(fmt: cf.Format) -> Iterator[str]:
 def _argument(fmt: cf.Format, parameter: str) -> str:
     if parameter in LETTERS:
         return parameter if parameter in fmt.letters else "0"
-    name = registry.RENAMED.get(str(fmt), str(fmt))
+    name = OLD_NAMES.get(str(fmt), str(fmt))
     numbers = re.findall(r"(?:osv|bsv|gsv)(\d+)" if parameter == "sub_group_size"
                          else rf"{parameter}(\d+)", name)  # fmt: skip
     return str(numbers[-1])
@@ -148,7 +158,7 @@ def constants(desc: cf.MemoryDesc) -> list[int]:
     letters = desc.format.letters
     dims = dict.fromkeys(LETTERS, 1) | dict(zip(letters, desc.dims, strict=True))
     pads = dict.fromkeys(LETTERS, (0, 0)) | dict(zip(letters, desc.padding, strict=True))
-    name = registry.RENAMED.get(str(desc.format), str(desc.format))
+    name = OLD_NAMES.get(str(desc.format), str(desc.format))
     pitches = _pitches(name, letters, {c: dims[c] + sum(pads[c]) for c in dims})
     offset = sum(pads[c][0] * pitches[c] for c in letters)
     return [
@@ -193,9 +203,10 @@ def program(calls: list[str]) -> str:
     defines = [f"#define T_{name} constants[{k}]" for k, name in enumerate(CONSTANTS)]
     cases = [f"    case {k}: out[element] = {text}; break;" for k, text in enumerate(calls)]
     sizes = [f"dims[{k}]" for k in range(len(LETTERS))]
-    indices = []
-    for k in reversed(range(len(LETTERS))):
-        indices.append(f"    const uint {LETTERS[k]} = rest % {sizes[k]}; rest /= {sizes[k]};")
+    indices = [
+        f"    const uint {letter} = rest % {size}; rest /= {size};"
+        for letter, size in reversed(list(zip(LETTERS, sizes, strict=True)))
+    ]
     return "\n".join([
         "#define CAT_(a, b) a##b",
         "#define CAT(a, b) CAT_(a, b)",

