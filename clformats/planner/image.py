@@ -3,6 +3,9 @@
 As in the generic family the digits of the destination give the logical index, and the offset
 formula of the source where to read. An image is written pixel by pixel, all channels at once; the
 offset in one that is read is taken apart into row, column and channel.
+
+Values pass through float, which holds all of f32 and f16; what is narrower is rounded before it is
+written, because image functions may round in their own way. They may also flush f32 subnormals.
 """
 
 from __future__ import annotations

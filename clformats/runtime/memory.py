@@ -96,7 +96,7 @@ class Memory:
         return buffer  # type: ignore[no-any-return]
 
     def set_buffer(self, buffer: pyopencl.Buffer | pyopencl.Image | None) -> None:
-        """Put another buffer under the memory object, or none. Its contents are left alone."""
+        """Put another buffer or image under the memory object, or none; its contents stay."""
         self.check_unmapped("give it another buffer")
         if buffer is not None:
             if self.desc.format.image:
