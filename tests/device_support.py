@@ -44,7 +44,7 @@ def raw_bytes(memory: cf.Memory) -> Any:
     """Every byte of the buffer under a memory object, canary included."""
     import pyopencl as cl
 
-    assert memory.buffer is not None
+    assert isinstance(memory.buffer, cl.Buffer)
     result = np.empty(memory.buffer.size, np.uint8)
     cl.enqueue_copy(memory.engine.queue, result, memory.buffer)
     return result

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from ..planner.copy import CopyPlan
 from ..planner.generic import GenericPlan
+from ..planner.image import ImagePlan
 from ..planner.plan import Plan
 from ..planner.tile import TilePlan
-from . import copy, generic, tile
+from . import copy, generic, image, tile
 from .source import Launch, RenderError
 
 __all__ = ["Launch", "RenderError", "launch"]
@@ -21,4 +22,6 @@ def launch(plan: Plan) -> Launch | None:
         return tile.launch(plan, body)
     if isinstance(body, GenericPlan):
         return generic.launch(plan, body)
+    if isinstance(body, ImagePlan):
+        return image.launch(plan, body)
     return None

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from ..desc import MemoryDesc
 from ..formats.digits import Placed, offset_expr, tail_at
 from ..formats.expr import Const, Expr, Var, as_expr, total
 from ..planner.generic import GenericPlan
 from ..planner.plan import Plan
-from ..planner.problem import Number
+from ..planner.problem import Number, Problem
 from .source import Arguments, Launch, render
 from .types import conversion
 
@@ -21,23 +22,25 @@ def launch(plan: Plan, body: GenericPlan) -> Launch:
     p = plan.problem
     arguments = Arguments()
     arguments.values["places"] = body.places
-    declared = _digits(p.dst, arguments)
-    indices = _indices(p.dst, arguments)
-    source = render(
-        "generic",
-        wide=p.is_wide,
-        types=conversion(*p.dtypes),
-        dst=str(p.dst.format),
-        src=str(p.src.format),
-        digits=declared,
-        indices=indices,
-        bounds=_bounds(p.dst, arguments),
-        src_offset=_src_offset(p.src, arguments),
-        dst_offset=_dst_offset(p.dst, arguments),
-        declarations=arguments.declarations,
-    )
+    parts = common_parts(p, arguments)
+    parts["dst_offset"] = dst_offset(p.dst, arguments)
+    source = render("generic", **parts, declarations=arguments.declarations)
     rounded = -(-body.places // LOCAL_SIZE) * LOCAL_SIZE
     return Launch(source, tuple(arguments.values.values()), p.is_wide, rounded, LOCAL_SIZE)
+
+
+def common_parts(p: Problem, arguments: Arguments) -> dict[str, Any]:
+    """What the template needs to go from a place in the destination to the source's offset."""
+    return {
+        "wide": p.is_wide,
+        "types": conversion(*p.dtypes),
+        "dst": str(p.dst.format),
+        "src": str(p.src.format),
+        "digits": _digits(p.dst, arguments),
+        "indices": _indices(p.dst, arguments),
+        "bounds": _bounds(p.dst, arguments),
+        "src_offset": _src_offset(p.src, arguments),
+    }
 
 
 def _digits(dst: MemoryDesc, arguments: Arguments) -> list[tuple[str, str]]:
@@ -117,7 +120,8 @@ def _formula(side: str, desc: MemoryDesc, indices: list[Expr], arguments: Argume
     return offset_expr(desc.placed, indices, extents, strides, Var(f"{side}0"), tail)
 
 
-def _dst_offset(dst: MemoryDesc, arguments: Arguments) -> Expr:
+def dst_offset(dst: MemoryDesc, arguments: Arguments) -> Expr:
+    """The offset of a place in the destination."""
     if dst.tail:
         # The digits number the places in one order; in the tail they lie in another.
         return _formula("dst", dst, [Var(f"p{d}") for d in range(dst.ndims)], arguments)

@@ -13,6 +13,7 @@ from ..errors import DeviceError, InvalidDescriptor, Unsupported
 from ..planner import Plan, make_plan
 from ..runtime import Engine, Event, Memory, Stream
 from ..runtime.engine import default_engine
+from ..runtime.image import check_pixels
 from ..runtime.opencl import expect, named_errors, opencl
 from . import launch
 from .source import Launch
@@ -136,6 +137,9 @@ class _Ready:
         self._kernel: pyopencl.Kernel | None = None
         if self.launch:
             _check_fp64(plan, engine)
+            for desc in (plan.problem.src, plan.problem.dst):
+                if desc.format.image:
+                    check_pixels(engine, desc)
             self._kernel = engine.kernel(self.launch.source, Launch.KERNEL)
             index = np.int64 if self.launch.wide else np.int32
             for k, value in enumerate(self.launch.arguments, 2):

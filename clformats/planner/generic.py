@@ -1,4 +1,4 @@
-"""The generic family: one work-item for each place in the destination. Takes every problem.
+"""The generic family: one work-item for each place in the destination. Takes every buffer.
 
 It needs no common digits: the digits of the destination give the logical index, and the offset
 formula of the source gives where to read. Slower than the others by a factor of two to ten.
@@ -25,9 +25,8 @@ class GenericPlan:
 
 
 def refusal(p: Problem) -> str:
-    """Always empty: this family takes everything."""
-    del p
-    return ""
+    """Why the family does not take the problem; it takes all but images."""
+    return p.why if p.has_image else ""
 
 
 def plan(p: Problem, traits: Traits, *, nontemporal: bool) -> GenericPlan:

@@ -7,14 +7,15 @@ from dataclasses import dataclass
 
 from ..desc import MemoryDesc
 from ..errors import Unsupported
-from . import copy, generic, tile
+from . import copy, generic, image, tile
 from .copy import CopyPlan
 from .generic import GenericPlan
+from .image import ImagePlan
 from .problem import Problem, problem
 from .tile import TilePlan
 from .traits import DEFAULT, Traits
 
-Body = CopyPlan | TilePlan | GenericPlan
+Body = CopyPlan | TilePlan | GenericPlan | ImagePlan
 
 NONTEMPORAL_FLOOR = 48 << 20
 """Bytes moved below which stores go through the cache even where the device names a small one."""
@@ -34,8 +35,9 @@ FAMILIES = (
     Family("tile", tile.tile_refusal, tile.tile_plan),
     Family("rows", tile.rows_refusal, tile.tile_plan),
     Family("generic", generic.refusal, generic.plan),
+    Family("image", image.refusal, image.plan),
 )
-"""From the fastest to the one that takes everything."""
+"""From the fastest to the one that takes every buffer; and the one that takes images."""
 
 
 @dataclass(frozen=True)

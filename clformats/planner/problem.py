@@ -28,6 +28,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from .. import images
 from ..desc import MemoryDesc
 from ..dtypes import DType
 from ..errors import InvalidDescriptor, Unsupported
@@ -93,7 +94,8 @@ class Problem:
     """A reorder, ready to be planned.
 
     ``nodes`` by falling destination stride, fused; None where the digits of the two sides do not
-    nest, ``why`` then says where. ``src0`` and ``dst0`` are the offsets where all loops are 0.
+    nest or a side is an image, ``why`` then says where. ``src0`` and ``dst0`` are the offsets where
+    all loops are 0.
     """
 
     src: MemoryDesc
@@ -108,6 +110,11 @@ class Problem:
     def dtypes(self) -> tuple[DType, DType]:
         """The element types of source and destination."""
         return self.src.dtype, self.dst.dtype
+
+    @property
+    def has_image(self) -> bool:
+        """Whether source or destination is an image."""
+        return self.src.format.image is not None or self.dst.format.image is not None
 
     @property
     def nbytes(self) -> int:
@@ -136,8 +143,10 @@ def _check_pair(src: MemoryDesc, dst: MemoryDesc) -> None:
     for name, desc in (("source", src), ("destination", dst)):
         if not desc.has_layout and desc.dims:
             raise InvalidDescriptor(f"the {name} {desc} has no layout: choose a concrete format")
-        if desc.format.image:
-            raise Unsupported("IMAGE", f"no kernel reads or writes the {name} {desc}, an image")
+        if reason := images.refusal(desc):
+            raise Unsupported(
+                "IMAGE", f"no kernel reads or writes the {name} {desc}, an image: {reason}"
+            )
         if desc.dtype.is_packed:
             raise Unsupported(
                 "DTYPE_PAIR",
@@ -158,6 +167,9 @@ def _check_pair(src: MemoryDesc, dst: MemoryDesc) -> None:
 
 def refine(src: MemoryDesc, dst: MemoryDesc) -> Problem:
     """Split each dimension at the splits of both sides."""
+    whole = Problem(src, dst, None, (), src.offset0, dst.offset0, "a side is an image")
+    if whole.has_image:
+        return whole
     guards: list[Guard] = []
     nodes: list[Node] = []
     src0, why = src.offset0, ""

@@ -13,6 +13,7 @@ class Traits:
     compute_units: int = 2
     cache_bytes: int = 32 << 20
     has_fp64: bool = True
+    has_images: bool = True
 
 
 DEFAULT = Traits()

@@ -64,6 +64,7 @@ class Engine:
             compute_units=d.max_compute_units,
             cache_bytes=d.global_mem_cache_size,
             has_fp64="cl_khr_fp64" in d.extensions,
+            has_images=bool(d.image_support),
         )
 
     def kernel(self, source: str, name: str) -> pyopencl.Kernel:

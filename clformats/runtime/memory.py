@@ -1,4 +1,4 @@
-"""`Memory`: a buffer with a descriptor, and its mapping to the host.
+"""`Memory`: a buffer or image with a descriptor, and its mapping to the host.
 
 Commands that go through this library wait for each other as they must, on whatever stream they are
 (see `usage`). Commands that you enqueue yourself on ``stream.queue`` are not known to it: wait for
@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import images
 from ..desc import MemoryDesc
 from ..dtypes import as_dtype
 from ..errors import DeviceError, InvalidDescriptor, MappedError, Unsupported
 from ..host import flat_size, pack, storage_size, unpack
+from . import image
 from .engine import Engine, default_engine
 from .opencl import expect, named_errors, opencl
 from .stream import Stream
@@ -40,9 +42,11 @@ class Memory:
 
     ``Memory(desc, engine)`` allocates what the descriptor needs and fills it with zeros;
     ``buffer=`` wraps a pyopencl buffer, which must be large enough; ``buffer=None`` has none until
-    `set_buffer`. A descriptor without elements has no buffer. Raises `InvalidDescriptor` for
-    ``any``, `Unsupported` (code IMAGE) for an image, `DeviceError` where allocation fails or the
-    buffer does not fit.
+    `set_buffer`. A descriptor without elements has no buffer. For the image formats of weights, in
+    f32 and f16, ``buffer`` is a pyopencl image of `MemoryDesc.image_shape`.
+
+    Raises `InvalidDescriptor` for ``any``, `Unsupported` (code IMAGE) for other images,
+    `DeviceError` where allocation fails, the buffer does not fit or the device has no images.
     """
 
     def __init__(
@@ -50,24 +54,24 @@ class Memory:
         desc: MemoryDesc,
         engine: Engine | None = None,
         *,
-        buffer: pyopencl.Buffer | _Allocate | None = ALLOCATE,
+        buffer: pyopencl.Buffer | pyopencl.Image | _Allocate | None = ALLOCATE,
     ) -> None:
         expect(desc, MemoryDesc, "desc")
         expect(engine, Engine | None, "engine")
         if desc.format_kind == "any":
             raise InvalidDescriptor(f"{desc} has no layout yet: choose a concrete format")
-        if desc.format.image:
-            raise Unsupported(
-                "IMAGE",
-                f"{desc} is an image of shape {desc.image_shape} and fits into no buffer: write "
-                f"what cf.pack gives, reshaped so, to an image of your own",
-            )
         if desc.has_runtime:
             raise InvalidDescriptor(f"{desc} has sizes known at execution only: give the dims")
+        if reason := images.refusal(desc):
+            raise Unsupported(
+                "IMAGE",
+                f"{desc} is an image of shape {desc.image_shape}, and {reason}: write what cf.pack "
+                f"gives, reshaped so, to an image of your own",
+            )
         self.desc = desc
         self.engine = engine or default_engine()
         self.usage = Usage()
-        self.buffer: pyopencl.Buffer | None = None
+        self.buffer: pyopencl.Buffer | pyopencl.Image | None = None
         if isinstance(buffer, _Allocate):
             self.set_buffer(self._allocated())
         else:
@@ -78,9 +82,11 @@ class Memory:
         """The bytes the buffer has at the least."""
         return flat_size(self.desc) * self.desc.dtype.bits // 8
 
-    def _allocated(self) -> pyopencl.Buffer | None:
+    def _allocated(self) -> pyopencl.Buffer | pyopencl.Image | None:
         if not self.nbytes:
             return None
+        if self.desc.format.image:
+            return image.allocated(self.engine, self.desc)
         cl = opencl()
         with named_errors(f"allocating {self.nbytes} bytes for", self.desc):
             buffer = cl.Buffer(self.engine.context, cl.mem_flags.READ_WRITE, self.nbytes)
@@ -89,19 +95,25 @@ class Memory:
             ).wait()
         return buffer  # type: ignore[no-any-return]
 
-    def set_buffer(self, buffer: pyopencl.Buffer | None) -> None:
-        """Put another buffer under the memory object, or none. Its contents are left alone."""
+    def set_buffer(self, buffer: pyopencl.Buffer | pyopencl.Image | None) -> None:
+        """Put another buffer or image under the memory object, or none; its contents stay."""
         self.check_unmapped("give it another buffer")
         if buffer is not None:
-            expect(buffer, opencl().Buffer, "buffer")
-            if buffer.size < self.nbytes:
-                raise DeviceError(
-                    f"the buffer has {buffer.size} bytes, {self.desc} needs {self.nbytes}"
-                )
+            if self.desc.format.image:
+                image.check(buffer, self.desc)
+            else:
+                self._check_size(buffer)
             if buffer.context != self.engine.context:
                 raise DeviceError("the buffer belongs to another OpenCL context than the engine")
         self.buffer = buffer
         self.usage = usage_of(buffer)
+
+    def _check_size(self, buffer: pyopencl.Buffer | pyopencl.Image) -> None:
+        expect(buffer, opencl().Buffer, "buffer")
+        if buffer.size < self.nbytes:
+            raise DeviceError(
+                f"the buffer has {buffer.size} bytes, {self.desc} needs {self.nbytes}"
+            )
 
     # --- mapping ----------------------------------------------------------------------------------
 
@@ -112,6 +124,9 @@ class Memory:
         to is not yours any more. The mapping is exclusive for the whole buffer: a second one, and
         any command on the buffer, raises `MappedError`. With ``"r"`` the array is read-only; with
         ``"w"`` the old contents are not read: write every element.
+
+        An image is read, whatever the mode, into an array of its own, row by row without a pitch,
+        and with ``"w"`` or ``"rw"`` written back when the block ends.
         """
         if mode not in ("r", "w", "rw"):
             raise ValueError(f"got mode {mode!r}, expected 'r', 'w' or 'rw'")
@@ -166,13 +181,16 @@ class Mapping:
     def _map(self, memory: Memory) -> NDArray[Any]:
         if memory.buffer is None:
             raise DeviceError(f"{memory!r} cannot be mapped: give it one by set_buffer()")
+        waits = self._usage.to_wait_for(0, writing="w" in self.mode)
+        if memory.desc.format.image:
+            with named_errors("reading", memory):
+                return image.read(self._queue, memory.buffer, memory.desc, waits)
         cl = opencl()
         flags = {
             "r": cl.map_flags.READ,
             "w": cl.map_flags.WRITE_INVALIDATE_REGION,
             "rw": cl.map_flags.READ | cl.map_flags.WRITE,
         }[self.mode]
-        waits = self._usage.to_wait_for(0, writing="w" in self.mode)
         shape, dtype = (storage_size(memory.desc),), memory.desc.dtype.raw
         with named_errors("mapping", memory):
             array, _ = cl.enqueue_map_buffer(
@@ -189,10 +207,17 @@ class Mapping:
         try:
             if self._array is not None:
                 with named_errors("unmapping", self.memory):
-                    self._array.base.release(self._queue).wait()  # type: ignore[union-attr]
+                    self._unmap(self._array)
         finally:
             self._array = None
             self._usage.mapping = None
+
+    def _unmap(self, array: NDArray[Any]) -> None:
+        memory = self.memory
+        if not memory.desc.format.image:
+            array.base.release(self._queue).wait()  # type: ignore[union-attr]
+        elif "w" in self.mode:
+            image.write(self._queue, memory.buffer, memory.desc, array)
 
 
 def from_numpy(

@@ -56,7 +56,7 @@ _known: WeakValueDictionary[int, Usage] = WeakValueDictionary()
 _known_lock = threading.Lock()
 
 
-def usage_of(buffer: pyopencl.Buffer | None) -> Usage:
+def usage_of(buffer: pyopencl.Buffer | pyopencl.Image | None) -> Usage:
     """The usage of a buffer: one for all memory objects in it. One of its own for no buffer."""
     if buffer is None:
         return Usage()

@@ -330,7 +330,7 @@ def test_one_wrong_byte_anywhere_is_noticed(at: str, engine: cf.Engine) -> None:
     ).wait()
     check_bytes(target, want)
     places = {"first": 0, "before": 8, "inside": 9, "padding": 12, "behind": 17, "last": -1}
-    assert target.buffer is not None
+    assert isinstance(target.buffer, cl.Buffer)
     byte = want[places[at] :][:1] ^ np.uint8(1)
     cl.enqueue_copy(engine.queue, target.buffer, byte, dst_offset=places[at] % want.size)
     with pytest.raises(

@@ -22,6 +22,7 @@ LAYERS = [
     {"kernels", "svg"},
     {"runtime", "compare", "drawing", "notations"},
     {"planner", "host", "index", "words"},
+    {"images"},
     {"desc"},
     {"text"},
     {"operations"},

@@ -1,0 +1,139 @@
+"""OpenCL images under memory objects: made, checked, read and written.
+
+An image of one channel is of order R, one of four of order RGBA; the channels are FLOAT or
+HALF_FLOAT as the elements. Rows of an image may have a pitch that the host cannot choose, so its
+pixels are copied to an array and back instead of being mapped.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..desc import MemoryDesc
+from ..errors import DeviceError, Unsupported
+from .engine import Engine
+from .opencl import expect, named_errors, opencl
+
+if TYPE_CHECKING:
+    import pyopencl
+
+_PROBE = """\
+__constant sampler_t exact = CLK_NORMALIZED_COORDS_FALSE | CLK_ADDRESS_NONE | CLK_FILTER_NEAREST;
+__kernel void probe(__read_only image2d_t a, __write_only image2d_t b, __global float *seen)
+{
+    vstore4(read_imagef(a, exact, (int2)(1, 0)), 0, seen);
+    write_imagef(b, (int2)(1, 0), (float4)(5.0f, 6.0f, 7.0f, 8.0f));
+}
+"""
+
+
+def allocated(engine: Engine, desc: MemoryDesc) -> pyopencl.Image:
+    """A new image for a descriptor, all zero. Raises `DeviceError`."""
+    check_support(engine)
+    cl = opencl()
+    size = _size(desc)
+    with named_errors(f"allocating {_shape_text(desc)} for", desc):
+        image = _image(engine.context, _pixel(desc), size)
+        zero = np.zeros(4, np.float32)
+        cl.enqueue_fill_image(engine.queue, image, zero, (0, 0, 0), (*size, 1)).wait()
+    return image
+
+
+def _image(context: pyopencl.Context, pixel: Any, size: tuple[int, int]) -> pyopencl.Image:
+    cl = opencl()
+    wanted = cl.ImageDescriptor()
+    wanted.image_type, wanted.shape = cl.mem_object_type.IMAGE2D, size
+    wanted.num_mip_levels = wanted.num_samples = 0
+    wanted.pitches, wanted.buffer = (0, 0), None
+    return cl.Image(context, cl.mem_flags.READ_WRITE, pixel, desc=wanted)  # type: ignore[no-any-return]
+
+
+def check_support(engine: Engine) -> None:
+    """Raise `DeviceError` where a device has no images."""
+    if not engine.traits.has_images:
+        raise DeviceError(
+            f"{engine.device.name} has no image support: reorder to a format in a buffer instead"
+        )
+
+
+def check_pixels(engine: Engine, desc: MemoryDesc) -> None:
+    """Raise where kernels read or write other pixels than the host: `DeviceError`, `Unsupported`.
+
+    PoCL 3.1 lists images of one HALF_FLOAT channel, but its image functions go astray in them.
+    """
+    check_support(engine)
+    with named_errors("trying out pixels of", desc):
+        right = _pixels_agree(engine, desc)
+    if not right:
+        raise Unsupported(
+            "IMAGE",
+            f"the OpenCL driver of {engine.device.name} reads or writes wrong values in pixels of "
+            f"{_pixel(desc)}, which {desc} has: take f32, or cf.pack on the host",
+        )
+
+
+def _pixels_agree(engine: Engine, desc: MemoryDesc) -> bool:
+    """One pixel from the host to a kernel, and one from a kernel to the host."""
+    cl, queue = opencl(), engine.queue
+    channels = (desc.image_shape or (0, 0, 1))[2]
+    flags, size = cl.mem_flags.READ_WRITE, (2, 1)
+    read, written = (_image(engine.context, _pixel(desc), size) for _ in range(2))
+    host = np.arange(1, 2 * channels + 1).astype(desc.dtype.numpy)
+    seen, back = np.zeros(4, np.float32), np.zeros_like(host)
+    buffer = cl.Buffer(engine.context, flags, seen.nbytes)
+    cl.enqueue_copy(queue, read, host, origin=(0, 0), region=size)
+    cl.enqueue_copy(queue, written, back, origin=(0, 0), region=size)
+    engine.kernel(_PROBE, "probe")(queue, (1,), (1,), read, written, buffer)
+    cl.enqueue_copy(queue, seen, buffer)
+    cl.enqueue_copy(queue, back, written, origin=(0, 0), region=size)
+    wanted = np.array([0] * channels + [5, 6, 7, 8][:channels])
+    return bool((seen[:channels] == host[channels:]).all() and (back == wanted).all())
+
+
+def check(image: Any, desc: MemoryDesc) -> None:
+    """Raise unless this is an image of the very shape and pixels that the descriptor says."""
+    expect(image, opencl().Image, "buffer")
+    width, height = _size(desc)
+    if (image.width, image.height) != (width, height):
+        got = f"{image.width} x {image.height} pixels"
+        raise DeviceError(f"the image has {got}, {desc} needs {_shape_text(desc)}")
+    if image.format != _pixel(desc):
+        got = f"pixels of {image.format}"
+        raise DeviceError(f"the image has {got}, {desc} needs {_pixel(desc)}")
+
+
+def read(
+    queue: pyopencl.CommandQueue, image: Any, desc: MemoryDesc, waits: list[pyopencl.Event]
+) -> NDArray[Any]:
+    """Every element of the image, row by row."""
+    array = np.empty(prod(desc.image_shape or ()), desc.dtype.raw)
+    opencl().enqueue_copy(queue, array, image, origin=(0, 0), region=_size(desc), wait_for=waits)
+    return array
+
+
+def write(queue: pyopencl.CommandQueue, image: Any, desc: MemoryDesc, array: NDArray[Any]) -> None:
+    """Every element of the image, from an array that `read` makes."""
+    opencl().enqueue_copy(queue, image, array, origin=(0, 0), region=_size(desc))
+
+
+def _size(desc: MemoryDesc) -> tuple[int, int]:
+    """The width and height of an image."""
+    height, width, _ = desc.image_shape or (0, 0, 0)
+    return width, height
+
+
+def _shape_text(desc: MemoryDesc) -> str:
+    width, height = _size(desc)
+    return f"an image of {width} x {height} pixels"
+
+
+def _pixel(desc: MemoryDesc) -> Any:
+    """OpenCL's name for the channels of a pixel."""
+    cl = opencl()
+    order = {1: cl.channel_order.R, 4: cl.channel_order.RGBA}[(desc.image_shape or (0, 0, 1))[2]]
+    kind = cl.channel_type.HALF_FLOAT if desc.dtype.name == "f16" else cl.channel_type.FLOAT
+    return cl.ImageFormat(order, kind)

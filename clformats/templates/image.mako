@@ -1,0 +1,79 @@
+<%namespace file="prelude.mako" import="prelude"/>
+<%
+reads, writes = channels["src"], channels["dst"]
+is_half = {"src": types.src_type.name == "f16", "dst": types.dst_type.name == "f16"}
+%>\
+// ${src} -> ${dst}: one work-item for each ${"pixel" if writes else "place"} of the destination.
+${prelude(types, wide)}
+% if reads:
+__constant sampler_t exact = CLK_NORMALIZED_COORDS_FALSE | CLK_ADDRESS_NONE | CLK_FILTER_NEAREST;
+
+% endif
+__kernel void reorder(
+    ${"__read_only image2d_t src" if reads else f"__global const {types.src} *restrict src"},
+    ${"__write_only image2d_t dst" if writes else f"__global {types.dst} *restrict dst"},
+    ${",\n    ".join(declarations)})
+{
+    const idx item = (idx)get_global_id(0);
+    if (item >= items) {
+        return;
+    }
+% if writes:
+    ${types.dst} written[4] = {0, 0, 0, 0};
+    for (int channel = 0; channel < ${writes}; ++channel) {
+${element("idx rest = item" + (f" * {writes} + channel" if writes > 1 else ""), "written + channel")}\
+    }
+    // The values are those of the channel's type already: nothing is rounded here.
+    write_imagef(dst, (int2)((int)(item % dst_width), (int)(item / dst_width)),
+                 ${"vload_half4(0, (const half *)written)" if is_half["dst"] else "as_float4(vload4(0, written))"});
+% else:
+    {
+${element("idx rest = item", f"dst + ({dst_offset})")}\
+    }
+% endif
+}
+<%def name="element(start, target)">\
+        ${start};
+
+        // The digits of the destination, innermost first.
+% for variable, size in digits[:-1]:
+        const idx ${variable} = rest % ${size};
+        rest /= ${size};
+% endfor
+        const idx ${digits[-1][0]} = rest;
+
+        // The physical index along each dimension, and whether an element lies there.
+% for name, value in indices:
+        const idx ${name} = ${value};
+% endfor
+% if not writes:
+        if (${" || ".join(f"{p} >= {end}" for p, lo, hi, end in bounds if end)}) {
+            return;
+        }
+% endif
+        const bool inside = ${" && ".join(f"{p} >= {lo} && {p} < {hi}" if lo != "0" else f"{p} < {hi}" for p, lo, hi, end in bounds)};
+
+        ${types.work} value = 0;
+        if (inside) {
+% for d, (p, lo, hi, end) in enumerate(bounds):
+            const idx i${d} = ${p}${"" if lo == "0" else f" - {lo}"};
+% endfor
+% if reads:
+            const idx at = ${src_offset};
+            const idx pixel = at${f" / {reads}" if reads > 1 else ""};
+            const float4 seen =
+                read_imagef(src, exact, (int2)((int)(pixel % src_width), (int)(pixel / src_width)));
+% if is_half["src"]:
+            ushort texel[4];
+            vstore_half4_rte(seen, 0, (half *)texel);
+% else:
+            ${types.src} texel[4];
+            vstore4(as_${types.src}4(seen), 0, texel);
+% endif
+            value = ${types.load(f"(const {types.src} *)texel + at % {reads}" if reads > 1 else f"(const {types.src} *)texel + 0", 1)};
+% else:
+            value = ${types.load(f"src + ({src_offset})", 1)};
+% endif
+        }
+        ${types.store("value", target, 1)};
+</%def>
