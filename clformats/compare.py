@@ -47,9 +47,11 @@ def same_bytes(a: MemoryDesc, b: MemoryDesc) -> bool:
     Dims and the width of an element must be equal too. ``nChw16c`` and ``nhwc`` of 2 x 16 x 1 x 1
     are the same bytes though they are different descriptors. Padding is not compared.
     """
+    a.require_layout()
+    b.require_layout()
     if a.dims != b.dims or a.dtype.bits != b.dtype.bits or a.format.image != b.format.image:
         return False
-    if not a.nelems:
+    if 0 in a.dims or not a.dims:
         return True
     problem = refine(a, b)
     if problem.nodes is None:

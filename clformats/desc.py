@@ -213,7 +213,8 @@ class MemoryDesc:
         if expr is None:
             lower = self.padded_offsets
             indices = [Var(f"i{d}") + lower[d] for d in range(self.ndims)]
-            placed, padded = self._concrete(), self.padded_dims
+            self.require_layout()
+            placed, padded = self.placed, self.padded_dims
             expr = offset_expr(placed, indices, padded, offset0=self.offset0, tail=self.tail)
             object.__setattr__(self, "_expr", expr)
         return expr
@@ -229,7 +230,7 @@ class MemoryDesc:
                 f"got {len(index)} indices for {self.ndims} dimensions "
                 f"({', '.join(self.format.dims)})"
             )
-        self._concrete()
+        self.require_layout()
         # Arrays count in int64; where that is too narrow, in Python's ints.
         kind = np.int64 if self.span_nbytes < 2**62 else object
         env: dict[str, Any] = {}
@@ -254,7 +255,7 @@ class MemoryDesc:
         size = max(self.nbytes, self.span_nbytes) * 8 // self.dtype.bits
         if not 0 <= offset < size:
             raise IndexError(f"offset {offset} is outside 0..{size - 1} in {self}")
-        self._concrete()
+        self.require_layout()
         found = self.place_at(offset)
         if found is None:
             return None
@@ -271,14 +272,14 @@ class MemoryDesc:
         """Where the digits come in another order; see `clformats.formats.digits.Tail`."""
         return tail_at(self.format.structure, self.dims) if self.format.layout else None
 
-    def _concrete(self) -> tuple[Placed, ...]:
-        if not self.has_layout:
+    def require_layout(self) -> None:
+        """Raise `InvalidDescriptor` where it is not known yet where elements lie."""
+        if not self.has_layout and self.dims:
             raise InvalidDescriptor(
                 f"{self} has no layout: choose a concrete format instead of {self.format}"
             )
         if self.has_runtime:
             raise InvalidDescriptor(f"{self} has sizes that are known at execution only")
-        return self.placed
 
     def overlaps(self, other: MemoryDesc) -> bool:
         """Whether the two may share bytes of one buffer: their spans do.

@@ -21,6 +21,7 @@ def pack(array: Any, desc: MemoryDesc) -> NDArray[Any]:
     of `clformats.dtypes` if they are of another type. The result holds ``desc.nbytes`` bytes, or
     ``desc.span_nbytes`` where that is more. Raises `InvalidDescriptor` for another shape.
     """
+    desc.require_layout()
     array = np.asarray(array)
     if array.ndim == 0 and desc.dims != ():
         raise InvalidDescriptor(f"got the single value {array!r}, expected an array of {desc.dims}")
@@ -39,9 +40,10 @@ def _as_type(array: NDArray[Any], dtype: DType) -> NDArray[Any]:
     """The values as ``dtype``; integers that have no type of ours saturate, bool counts 0 and 1."""
     native = array.astype(array.dtype.newbyteorder("="), copy=False)
     if native.dtype.kind in "iub" and native.dtype not in (d.numpy for d in map(as_dtype, DTYPES)):
-        if dtype.is_float:
-            return convert(native.astype(np.float64), as_dtype("f64"), dtype)
-        return saturate(native, dtype)
+        if not dtype.is_float:
+            return saturate(native, dtype)
+        wide = as_dtype("f64" if dtype.name == "f64" else "f32")
+        return convert(native.astype(wide.numpy), wide, dtype)
     return convert(native, as_dtype(native.dtype), dtype)
 
 
@@ -50,6 +52,7 @@ def unpack(flat: Any, desc: MemoryDesc) -> NDArray[Any]:
 
     Raises `InvalidDescriptor` where ``flat`` is of another type or too short.
     """
+    desc.require_layout()
     flat = np.asarray(flat)
     size, storage = storage_size(desc), desc.dtype.storage
     if flat.ndim != 1 or flat.dtype != storage or flat.size < size:

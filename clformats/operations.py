@@ -123,13 +123,15 @@ def _check_region(g: Geometry, d: int, n: int, at: int, block: int) -> None:
 def legal_crops(g: Geometry, dim: int) -> dict[int, Sequence[int]]:
     """For each legal offset along ``dim`` the legal sizes of a submemory there, rising."""
     _check_splittable(g)
-    if not 0 <= dim < len(g.dims) or g.dims[dim] == RUNTIME:
+    if not 0 <= dim < len(g.dims):
         raise InvalidDescriptor(
-            f"dimension {dim} of dims {g.dims}: expected one of 0..{len(g.dims) - 1} of known size",
+            f"dimension {dim} of dims {g.dims}: expected one of 0..{len(g.dims) - 1}",
             code="OUT_OF_BOUNDS",
         )
-    if any(g.padding[dim]):
-        return {}
+    if RUNTIME in (*g.dims, *strides_of(g)):
+        raise Unsupported("RUNTIME_DIMS", "a region of unknown sizes: give the sizes first")
+    if any(map(any, g.padding)):
+        return {}  # submemory refuses every region of a padded tensor
     block, whole = g.format.structure.blocks[dim], g.dims[dim]
     return {at: _legal_sizes(whole - at, block) for at in range(0, whole + 1, block)}
 
@@ -241,12 +243,16 @@ class _Reshape:
         return by_blocking(self.dims, self.padded, self.strides, blocks, self.g.offset0)
 
     def _one(self, i: int, o: int) -> int:
-        """An input dimension of size 1: dropped (0), or kept with its block (1)."""
-        if self.g.padded_dims[i] == 1:
+        """An input dimension of size 1: dropped (0), or kept with its block (1).
+
+        One that a region cut out of a block keeps its block: oneDNN drops the dimension and leaves
+        the block behind on another one, which moves elements.
+        """
+        if self.g.padded_dims[i] == 1 and self.block[i] == 1:
             self.last = i
             return 0
         if o < 0 or self.dims[o] != 1:
-            self._refuse("RESHAPE_BLOCKED", i, "is padded to a block and cannot be dropped")
+            self._refuse("RESHAPE_BLOCKED", i, "is part of a block and cannot be dropped")
         self._keep(i, o)
         return 1
 

@@ -275,8 +275,8 @@ def parse(name: str) -> Parsed:
         return Parsed(layout, letters, _role(letters), _KINDS.get(name, "blocked"))
     if name in IMAGES:
         return _image(*IMAGES[name])
-    if name in RENAMED:
-        return parse(RENAMED[name])
+    if (plain := name.removesuffix(":i4")) in RENAMED:  # the same order at any width of element
+        return parse(RENAMED[plain])
     if name in MISNAMED:
         return parse(MISNAMED[name])
     parsed = _read(name)

@@ -539,3 +539,30 @@ def test_refusals_can_be_pickled() -> None:
         D((4, 6), "f32", "any").submemory((4, 6), (0, 0))
     again = pickle.loads(pickle.dumps(caught.value))  # noqa: S301  # our own
     assert (again.code, str(again)) == (caught.value.code, str(caught.value))
+
+
+def test_a_reshape_never_moves_elements() -> None:
+    """Not even of a region that cut a block down to one element, where oneDNN's does."""
+    region = D((16, 32), "u8", "AB16a2b").submemory((16, 1), (0, 0))
+    assert _code(lambda: region.reshape((16,))) == "RESHAPE_BLOCKED"
+    kept = region.reshape((1, 16, 1))
+    assert (kept.offsets().ravel() == region.offsets().ravel()).all()
+
+
+def test_what_does_not_say_where_elements_lie_is_told() -> None:
+    unknown, later = D((RT, 5), "f32", "ab"), D((2, 3), "f32", "any")
+    for make in (
+        lambda: cf.same_bytes(unknown, unknown),
+        lambda: cf.same_bytes(later, D((2, 3), "f32")),
+        lambda: cf.pack(np.zeros((2, 3), np.float32), later),
+        lambda: cf.unpack(np.zeros(6, np.float32), later),
+    ):
+        with pytest.raises(cf.InvalidDescriptor):
+            make()
+    assert _code(lambda: unknown.legal_crops(1)) == "RUNTIME_DIMS"
+    assert D((2, 3), "f32", "ab", padding=((0, 0), (1, 0))).legal_crops(0) == {}
+    assert cf.Format("os_is_yx_osv32_isv2:i4") == cf.Format("os_is_yx_osv32_isv2")
+
+
+def test_wide_integers_round_once() -> None:
+    assert cf.pack(np.array([2**60 + 2**36 + 1]), D((1,), "f32"))[0] == 2.0**60 + 2.0**37
