@@ -8,6 +8,7 @@ from functools import cache
 from .desc import MemoryDesc
 from .errors import InvalidDescriptor
 from .formats import registry
+from .formats.digits import round_up
 from .formats.format import Format
 from .geometry import by_blocking, check_dims, int_tuple
 from .planner.problem import refine
@@ -30,7 +31,7 @@ def identify(
     block = [1] * len(dims)
     for size, d in blocks:
         block[d] *= size
-    padded = [-(-n // b) * b for n, b in zip(dims, block, strict=True)]
+    padded = [round_up(n, b) for n, b in zip(dims, block, strict=True)]
     geometry = by_blocking(dims, padded, strides, blocks)
     asked = MemoryDesc.of(geometry, "u8")
     inner = geometry.format.structure.inner

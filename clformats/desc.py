@@ -91,13 +91,13 @@ class MemoryDesc:
                 f"got strides together with format={format!s}, padding={padding!r}: "
                 f"strides alone say where the elements lie, leave the others out"
             )
+        element = as_dtype(dtype)
         if strides is not None:
             geometry = by_strides(dims, strides)
         else:
-            element = as_dtype(dtype)
             name = for_bits(str(format), element.bits)
             geometry = by_format(dims, format if name == str(format) else name, padding)
-        self._set(geometry, as_dtype(dtype))
+        self._set(geometry, element)
 
     def _set(self, geometry: Geometry, dtype: DType) -> None:
         set_ = object.__setattr__
