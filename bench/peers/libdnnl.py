@@ -12,9 +12,6 @@ import clformats as cf
 from ..arena import Arena, NotComparableError
 from . import onednn
 
-REFERENCE = "simple:any"
-"""The implementation that oneDNN falls back to where it has no generated code."""
-
 
 def move(arena: Arena) -> tuple[Callable[[], None], str]:
     """The case as oneDNN does it, and the name of the implementation that it chose."""
