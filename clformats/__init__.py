@@ -9,13 +9,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from . import notations
+from .attr import Attr, at_execution
 from .compare import identify, same_bytes
 from .desc import RUNTIME_DIM, MemoryDesc
 from .dtypes import DTYPES, DType
 from .errors import (
     DeviceError,
     Error,
+    InvalidAttr,
     InvalidDescriptor,
+    InvalidExpression,
     InvalidFormat,
     MappedError,
     Unsupported,
@@ -34,6 +37,7 @@ __version__ = "0.1.0.dev0"
 __all__ = [
     "DTYPES",
     "RUNTIME_DIM",
+    "Attr",
     "DType",
     "DeviceError",
     "Digit",
@@ -41,7 +45,9 @@ __all__ = [
     "Error",
     "Event",
     "Format",
+    "InvalidAttr",
     "InvalidDescriptor",
+    "InvalidExpression",
     "InvalidFormat",
     "Layout",
     "MappedError",
@@ -51,6 +57,7 @@ __all__ = [
     "Reorder",
     "Stream",
     "Unsupported",
+    "at_execution",
     "devices",
     "formats",
     "from_numpy",

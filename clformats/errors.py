@@ -27,6 +27,14 @@ class InvalidDescriptor(Error, ValueError):
         self.code = code
 
 
+class InvalidAttr(Error, ValueError):
+    """Scales, zero points or other values of a reorder that do not fit it, or are missing."""
+
+
+class InvalidExpression(InvalidAttr):
+    """The text of an expression that cannot be read, or calls what is not allowed."""
+
+
 class Unsupported(Error):
     """A legal request that clformats refuses; ``code`` names the reason (see docs/refusals.md)."""
 

@@ -27,7 +27,8 @@ LAYERS = [
     {"text"},
     {"operations"},
     {"geometry"},
-    {"dtypes", "formats"},
+    {"attr"},
+    {"dtypes", "formats", "formula"},
     {"errors"},
 ]
 LEVEL = {part: -k for k, layer in enumerate(LAYERS) for part in layer}

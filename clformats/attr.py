@@ -1,0 +1,240 @@
+"""What a reorder computes on the way: scales, zero points, a sum, an expression of the user's.
+
+The formula is oneDNN 3's, every step rounded to f32, or to f64 where one of the two types is f64::
+
+    dst = cvt(((src - src_zero_point) * src_scale + beta * old) * (1 / dst_scale) + dst_zero_point)
+
+``old`` is what the destination holds, unchanged: its zero point is not taken off. What is not given
+is left out of the formula, not multiplied by 1. With an expression, its value takes the place of
+``(src - src_zero_point) * src_scale``, which is its ``x``.
+
+oneDNN multiplies by the reciprocal of the destination's scale, which rounds twice; so do we, that
+results are equal to the bit. Its zero points are integers; here they may be fractions: clDNN's
+input preparation, a mean to subtract from each feature and a factor, is a source zero point and a
+source scale with the mask of the feature dimension.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .dtypes import DType, as_dtype, convert
+from .errors import InvalidAttr
+from .formula import ONE, Formula, parse
+
+VALUE, OLD = "x", "old"
+"""The variables of the formula beside the attributes: the source's value, the destination's old."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Values:
+    """The values of one attribute: a flat float64 array, or None where they come at execution.
+
+    ``mask`` says which logical dimensions they run over, bit d for dimension d, in any combination;
+    row-major over these. 0: one value for all.
+    """
+
+    values: NDArray[np.float64] | None
+    mask: int = 0
+
+    def strides(self, dims: Sequence[int]) -> tuple[int, ...]:
+        """How far each logical dimension of a tensor moves in the values; 0 where it does not."""
+        sizes = self.sizes(dims)
+        return tuple(prod(sizes[d + 1 :]) if self.mask >> d & 1 else 0 for d, _ in enumerate(dims))
+
+    def sizes(self, dims: Sequence[int]) -> tuple[int, ...]:
+        """The sizes of the dimensions they run over; 1 for the others."""
+        return tuple(n if self.mask >> d & 1 else 1 for d, n in enumerate(dims))
+
+    def __str__(self) -> str:
+        what = "given at execution" if self.values is None else f"{self.values.size} values"
+        if self.values is not None and self.values.size == 1:
+            what = f"{self.values[0]:g}"
+        return f"{what}, mask {self.mask}" if self.mask else what
+
+
+def at_execution(mask: int = 0) -> Values:
+    """Stands for values that are given when a reorder is called: ``r(stream, src, dst, beta=2)``.
+
+    Raises `InvalidAttr` for a mask that is no whole number of at least 0.
+    """
+    return Values(None, _mask("values given at execution", mask))
+
+
+class Attr:
+    """Attributes of a reorder; the module's docstring has the formula.
+
+    ``src_scale``, ``dst_scale``, ``src_zero_point``, ``dst_zero_point`` and ``beta`` are each a
+    number, or ``(values, mask)``, or `at_execution`. Bit d of the mask says that there is one value
+    for each index of logical dimension d; the values are row-major over the masked dimensions.
+    ``beta`` is the factor of what the destination holds (oneDNN's sum).
+
+    ``expression`` is text over ``x``, in the part of OpenCL C that `clformats.formula` describes:
+    ``"max(x, 0.f) * 0.5f"``. Padding is zero whatever the expression makes of 0.
+
+    Immutable. Raises `InvalidAttr`; counts of values are checked where the dims are known.
+    """
+
+    NAMES = ("src_scale", "dst_scale", "src_zero_point", "dst_zero_point", "beta")
+
+    def __init__(
+        self,
+        *,
+        src_scale: Any = None,
+        dst_scale: Any = None,
+        src_zero_point: Any = None,
+        dst_zero_point: Any = None,
+        beta: Any = None,
+        expression: str | None = None,
+    ) -> None:
+        given = (src_scale, dst_scale, src_zero_point, dst_zero_point, beta)
+        self.terms: dict[str, Values] = {
+            name: _values(name, value)
+            for name, value in zip(self.NAMES, given, strict=True) if value is not None
+        }  # fmt: skip
+        self.expression = expression
+        self._inner = None if expression is None else parse(expression, (VALUE,))
+        self.formula = self._formula()
+
+    def _formula(self) -> Formula:
+        def name(text: str) -> Formula:
+            return Formula("name", text)
+
+        value = name(VALUE)
+        if "src_zero_point" in self.terms:
+            value = value - name("src_zero_point")
+        if "src_scale" in self.terms:
+            value = value * name("src_scale")
+        if self._inner is not None:
+            value = self._inner.with_names({VALUE: value})
+        if "beta" in self.terms:
+            value = value + name("beta") * name(OLD)
+        if "dst_scale" in self.terms:
+            value = value * (ONE / name("dst_scale"))
+        if "dst_zero_point" in self.terms:
+            value = value + name("dst_zero_point")
+        return value
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to compute: the reorder moves and converts alone."""
+        return not self.terms and self._inner is None
+
+    def resolve(
+        self, dims: Sequence[int], given: Mapping[str, Any] | None
+    ) -> dict[str, NDArray[np.float64]]:
+        """The values of every attribute for a tensor of ``dims``; ``given`` are those at execution.
+
+        With ``given`` None those may be missing: then only what is known is checked. Raises
+        `InvalidAttr` for a wrong count, a mask beyond the rank, and what is missing or not asked.
+        """
+        for name in given or ():
+            if name not in self.terms or self.terms[name].values is not None:
+                asked = ", ".join(n for n, t in self.terms.items() if t.values is None) or "none"
+                raise InvalidAttr(
+                    f"got {name} at execution; the attributes ask for these then: {asked}"
+                )
+        result = {}
+        for name, term in self.terms.items():
+            if term.mask >> len(dims):
+                raise InvalidAttr(
+                    f"the mask of {name} is {term.mask}, which names a dimension beyond the "
+                    f"{len(dims)} of {tuple(dims)}; expected at most {(1 << len(dims)) - 1}"
+                )
+            if term.values is None and given is None:
+                continue
+            if term.values is None and name not in (given or {}):
+                raise InvalidAttr(f"{name} is to be given at execution: pass {name}=...")
+            values = term.values
+            if values is None:
+                values = _flat(name, (given or {})[name])
+            count = prod(term.sizes(dims))
+            if values.size != count:
+                raise InvalidAttr(
+                    f"got {values.size} values of {name} with mask {term.mask} for a tensor of "
+                    f"{tuple(dims)}, expected {count}: one for each index of the masked dimensions"
+                )
+            result[name] = values
+        return result
+
+    def apply(
+        self, array: Any, src: object, dst: object, old: Any = None, **given: Any
+    ) -> NDArray[Any]:
+        """The formula in numpy: the truth that kernels are checked against.
+
+        ``array`` has the logical shape and elements of type ``src``; the result is of type ``dst``.
+        ``old``, elements of type ``dst`` in that shape, is needed with ``beta``; ``given`` are the
+        values that come at execution. Raises `InvalidAttr`.
+        """
+        source, target = as_dtype(src), as_dtype(dst)
+        array = np.asarray(array)
+        if self.is_empty:
+            return convert(array, source, target)
+        real = compute_type(source, target)
+        env = {VALUE: convert(array, source, real)}
+        for name, values in self.resolve(array.shape, given).items():
+            env[name] = values.reshape(self.terms[name].sizes(array.shape)).astype(real.numpy)
+        if "beta" in self.terms:
+            if old is None:
+                raise InvalidAttr("beta is given: the sum needs old, what the destination holds")
+            env[OLD] = convert(np.asarray(old), target, real)
+        result = np.broadcast_to(self.formula.evaluate(env, real.numpy), array.shape)
+        return convert(result, real, target)
+
+    def __repr__(self) -> str:
+        texts = [f"{name}={value}" for name, value in self.terms.items()]
+        texts += [f"expression={self.expression!r}"] if self.expression is not None else []
+        return f"Attr({', '.join(texts)})"
+
+
+def compute_type(*dtypes: DType) -> DType:
+    """The type that values are computed in: f64 where one of the types is, else f32."""
+    return as_dtype("f64" if any(t.name == "f64" for t in dtypes) else "f32")
+
+
+def _values(name: str, value: Any) -> Values:
+    if isinstance(value, Values):
+        return value
+    if isinstance(value, tuple):
+        if len(value) != 2:
+            raise InvalidAttr(
+                f"got {len(value)} items for {name}, expected a number, (values, mask) or "
+                f"cf.at_execution(mask)"
+            )
+        return Values(_flat(name, value[0]), _mask(name, value[1]))
+    flat = _flat(name, value)
+    if flat.size != 1:
+        raise InvalidAttr(
+            f"got {flat.size} values of {name} without a mask: give (values, mask), where bit d of "
+            f"the mask stands for logical dimension d"
+        )
+    return Values(flat)
+
+
+def _flat(name: str, value: Any) -> NDArray[np.float64]:
+    """Numbers as a flat array of its own."""
+    try:
+        array = np.asarray(value)
+        flat = np.empty(0) if array.dtype.kind == "c" else array.astype(np.float64).ravel()
+    except (TypeError, ValueError) as error:
+        raise InvalidAttr(f"got {value!r} for {name}, expected numbers: {error}") from None
+    if not flat.size:
+        raise InvalidAttr(f"got {value!r} for {name}, expected numbers")
+    if name == "dst_scale" and not flat.all():
+        raise InvalidAttr("a dst_scale is 0: values are divided by it, give another number")
+    return flat
+
+
+def _mask(name: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
+        raise InvalidAttr(
+            f"got the mask {value!r} for {name}, expected a whole number of at least 0: bit d "
+            f"stands for logical dimension d"
+        )
+    return int(value)
