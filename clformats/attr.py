@@ -16,7 +16,7 @@ source scale with the mask of the feature dimension.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -127,12 +127,16 @@ class Attr:
         return not self.terms and self._inner is None
 
     def resolve(
-        self, dims: Sequence[int], given: Mapping[str, Any] | None
+        self,
+        dims: Sequence[int],
+        given: Mapping[str, Any] | None,
+        elsewhere: Collection[str] = (),
     ) -> dict[str, NDArray[np.float64]]:
         """The values of every attribute for a tensor of ``dims``; ``given`` are those at execution.
 
-        With ``given`` None those may be missing: then only what is known is checked. Raises
-        `InvalidAttr` for a wrong count, a mask beyond the rank, and what is missing or not asked.
+        With ``given`` None those may be missing: then only what is known is checked; what is given
+        ``elsewhere``, on a device, is left out. Raises `InvalidAttr` for a wrong count, a mask
+        beyond the rank, and what is missing or not asked.
         """
         for name in given or ():
             if name not in self.terms or self.terms[name].values is not None:
@@ -147,7 +151,7 @@ class Attr:
                     f"the mask of {name} is {term.mask}, which names a dimension beyond the "
                     f"{len(dims)} of {tuple(dims)}; expected at most {(1 << len(dims)) - 1}"
                 )
-            if term.values is None and given is None:
+            if name in elsewhere or (term.values is None and given is None):
                 continue
             if term.values is None and name not in (given or {}):
                 raise InvalidAttr(f"{name} is to be given at execution: pass {name}=...")

@@ -52,7 +52,11 @@ def raw_bytes(memory: cf.Memory) -> Any:
 
 def expected(array: Any, src: cf.MemoryDesc, dst: cf.MemoryDesc) -> Any:
     """What `guarded` memory must hold after the reorder: elements, zero padding, the rest 0xA5."""
-    values = cf.dtypes.convert(array, src.dtype, dst.dtype)
+    return holding(cf.dtypes.convert(array, src.dtype, dst.dtype), dst)
+
+
+def holding(values: Any, dst: cf.MemoryDesc) -> Any:
+    """The bytes of `guarded` memory with the elements ``values`` and zero padding."""
     result = np.full(cf.host.flat_size(dst) * dst.dtype.nbytes + CANARY, 0xA5, np.uint8)
     flat = result[:-CANARY].view(dst.dtype.raw)
     flat[_owned(dst)] = 0
@@ -90,8 +94,12 @@ def check_reorder(
     array: Any = None,
     family: str | None = None,
     front: int = 0,
+    attr: cf.Attr | None = None,
+    **given: Any,
 ) -> cf.Reorder:
     """Reorder random values under garbage padding and compare every byte; returns the reorder.
+
+    With ``attr`` the destination holds random values before, and garbage in its padding.
 
     ``front`` elements of canary lie before the destination, and as many of garbage before the
     source; behind the destination there is always a canary.
@@ -103,11 +111,29 @@ def check_reorder(
         array = random_values(rng, src.dims, src.dtype.name)
     source = memory_of(dirty_pack(rng, array, src), src, engine)
     target = guarded(dst, engine)
-    reorder = cf.Reorder(src, dst, engine, family=family)
-    reorder(stream, source, target).wait()
-    check_bytes(target, expected(array, src, dst), f"{reorder.plan}\nseed {seed}")
+    old = random_values(rng, dst.dims, dst.dtype.name)
+    if attr is not None:
+        fill(target, old)
+    attr = attr or cf.Attr()
+    reorder = cf.Reorder(src, dst, engine, family=family, attr=attr)
+    reorder(stream, source, target, **given).wait()
+    want = holding(attr.apply(array, src.dtype, dst.dtype, old, **given), dst)
+    check_bytes(target, want, f"{reorder.plan}\n{attr}\nseed {seed}")
     return reorder
 
 
-__all__ = ["check_bytes", "check_reorder", "expected", "garbage", "guarded", "memory_of", "moved",
-           "raw_bytes"]  # fmt: skip
+def fill(memory: cf.Memory, values: Any) -> None:
+    """Write logical values, and nothing else, into a buffer."""
+    import pyopencl as cl
+
+    raw = raw_bytes(memory)
+    used = cf.host.flat_size(memory.desc) * memory.desc.dtype.nbytes
+    raw[:used].view(memory.desc.dtype.raw)[memory.desc.offsets()] = values.view(
+        memory.desc.dtype.raw
+    )
+    assert isinstance(memory.buffer, cl.Buffer)
+    cl.enqueue_copy(memory.engine.queue, memory.buffer, raw).wait()
+
+
+__all__ = ["check_bytes", "check_reorder", "expected", "fill", "garbage", "guarded", "holding",
+           "memory_of", "moved", "raw_bytes"]  # fmt: skip

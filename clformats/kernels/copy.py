@@ -2,32 +2,63 @@
 
 from __future__ import annotations
 
+from ..attr import OLD
 from ..dtypes import as_dtype
 from ..planner.copy import RUN_BYTES, CopyPlan
 from ..planner.plan import Plan
+from ..planner.problem import Problem
+from .computation import Computed, operands_of, types_of
 from .source import Arguments, Launch, render
-from .types import conversion
+from .types import Conversion, conversion
 
 WIDTH = 16
 
 
 def launch(plan: Plan, body: CopyPlan) -> Launch:
     """The kernel and its arguments."""
-    src, dst = plan.problem.dtypes
-    if body.word:
-        src = dst = as_dtype({1: "u8", 2: "f16", 4: "f32"}[body.word])
+    p = plan.problem
+    words = as_dtype({1: "u8", 2: "f16", 4: "f32"}[body.word]) if body.word else None
+    types = conversion(words, words) if words else types_of(p)
     width = min(WIDTH, 1 << (body.count.bit_length() - 1))
-    per_item = RUN_BYTES // max(src.nbytes, dst.nbytes) // width * width
+    item = words.nbytes if words else max(t.nbytes for t in p.dtypes)
+    per_item = RUN_BYTES // item // width * width
     items = -(-body.count // per_item)
     arguments = Arguments()
     arguments.values.update(count=body.count, src0=body.src0, dst0=body.dst0)
+    for operand, start in zip(operands_of(p), p.operands0, strict=True):
+        if operand.name != OLD:  # the destination's pointer has moved to the start of the run
+            arguments.values[f"{operand.name}0"] = start
+    steps = {n: _step(p, types, n, nontemporal=body.nontemporal) for n in {1, width}}
     source = render(
         "copy",
-        wide=plan.problem.is_wide,
-        types=conversion(src, dst),
+        wide=p.is_wide,
+        types=types,
         width=width,
         per_item=per_item,
         nontemporal=body.nontemporal,
-        declarations=arguments.declarations,
+        steps=steps,
+        declarations=arguments.declarations + types.parameters,
     )
-    return Launch(source, tuple(arguments.values.values()), plan.problem.is_wide, items, 1)
+    return Launch(source, tuple(arguments.values.values()), p.is_wide, items, 1)
+
+
+def _step(p: Problem, types: Conversion, width: int, *, nontemporal: bool) -> str:
+    """The statement that moves ``width`` elements from ``i`` on."""
+    value = types.load("src + i", width)
+    if isinstance(types, Computed):
+        value = types.call(value, _operands(p, types, width), width)
+    if nontemporal and width > 1:
+        return types.store_nontemporal(value, "dst + i", width)
+    return types.store(value, "dst + i", width)
+
+
+def _operands(p: Problem, types: Computed, width: int) -> list[str]:
+    """``width`` elements of each operand: those from ``i`` on, or one for all."""
+    texts = []
+    for k, operand in enumerate(operands_of(p)):
+        start = [] if operand.name == OLD else [f"{operand.name}0"]
+        if p.nodes and p.nodes[0].operands[k].value:
+            texts.append(types.load_operand(operand, " + ".join([*start, "i"]), width))
+        else:
+            texts.append(types.spread(types.load_operand(operand, "".join(start) or "0", 1), width))
+    return texts

@@ -14,12 +14,8 @@ from dataclasses import dataclass
 from ..formats.expr import Expr, Var, total
 from ..planner.problem import Number
 from ..planner.tile import Bit, Edge, TilePlan
+from .source import moved
 from .types import Conversion
-
-
-def moved(base: str, by: str | int) -> str:
-    """``base + by`` without a needless zero."""
-    return base if str(by) == "0" else f"{base} + {by}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +57,10 @@ class EdgeWriter:
     """The loads and stores of edge tiles, as texts.
 
     ``guards`` are those that ask for anything, ``masked`` those that need masks over the lanes of
-    loads; ``counted`` says whether a store needs to count its lanes; ``always`` that every tile is
-    an edge tile, and decided here. ``strides`` are the arguments that lane offsets need.
+    loads, ``zeroed`` those that need them over the lanes of stores where values are computed in
+    between; ``stored`` is what registers are called then. ``counted`` says whether a store needs to
+    count its lanes; ``always`` that every tile is an edge tile, and decided here. ``strides`` are
+    the arguments that lane offsets need.
     """
 
     def __init__(
@@ -74,12 +72,15 @@ class EdgeWriter:
     ) -> None:
         self.plan = plan
         self.strides = strides
+        self.stored = "w" if plan.problem.computation else "r"
         self.guards = [
             _guard_text(plan, g, moving, number)
             for g, edge in enumerate(plan.edges) if edge.zeroes or edge.spills
         ]  # fmt: skip
         lanes = [g for g in self.guards if g.edge.zeroes and any(g.load_lanes)]
         self.masked = [] if all(g.static for g in lanes) else lanes
+        # A computation makes something of zeros too: padding is masked where it is stored.
+        self.zeroed = [g for g in self.guards if g.edge.zeroes and not g.static]
         self.counted = False
         self.always = bool(self.guards) and all(g.static for g in self.guards)
 
@@ -97,7 +98,8 @@ class EdgeWriter:
         """Register ``register`` of an edge tile; ``whole`` is its text where nothing is masked."""
         zeros = f"({types.work}{self.plan.lanes})(0)"
         guards = [g for g in self.guards if g.edge.zeroes]
-        keep = self._static_lanes(guards, register)
+        known = [g for g in guards if g.static and g not in self.masked]
+        keep = _static_lanes(known, register, self.plan.lanes)
         if not any(keep):
             return zeros
         if self.masked:
@@ -136,15 +138,17 @@ class EdgeWriter:
         mask = ", ".join("-1" if k else "0" for k in keep)
         return f"KEEP({whole}, ({types.mask}{lanes})({mask}))"
 
-    def _static_lanes(self, guards: Sequence[GuardText], register: int) -> list[bool]:
-        """Which lanes of a load are elements, as far as it is known here."""
-        keep = [True] * self.plan.lanes
-        for g in guards:
-            if g.static and g not in self.masked:
-                lo, hi, _ = g.limits
-                first = int(g.base) + g.load_registers[register]
-                keep = [k and lo <= first + m < hi for k, m in zip(keep, g.load_lanes, strict=True)]
-        return keep
+    def kept(self, register: int) -> list[bool]:
+        """Which lanes of a store are elements, as far as it is known here."""
+        known = [g for g in self.guards if g.edge.zeroes and g.static]
+        return _static_lanes(known, register, self.plan.lanes, stored=True)
+
+    def written(self, register: int) -> str:
+        """The mask of the lanes of a store that are elements; empty where `kept` says it all."""
+        if not self.zeroed:
+            return ""
+        places = [g.at(g.store_registers[register]) for g in self.zeroed]
+        return f"written({', '.join([*places, *mask_numbers(self.zeroed)])})"
 
     def _some(self, keep: Sequence[bool], pieces: Sequence[str], types: Conversion) -> list[str]:
         """The lanes of a vector of which only some may be read."""
@@ -173,7 +177,10 @@ class EdgeWriter:
     ) -> str:
         width = self.plan.store_piece
         lanes = range(k * width, k * width + width)
-        part, to = lane_part(f"r{register}", self.plan.lanes, lanes), moved("to", offset)
+        part, to = (
+            lane_part(f"{self.stored}{register}", self.plan.lanes, lanes),
+            moved("to", offset),
+        )
         conditions, count = [], ""
         for g in guards:
             places = [g.store_registers[register] + g.store_lanes[lane] for lane in lanes]
@@ -208,7 +215,7 @@ class EdgeWriter:
                 for g in guards
             ]
             to = moved(moved("to", offset), lane - lanes[0])
-            part = lane_part(f"r{register}", self.plan.lanes, (lane,))
+            part = lane_part(f"{self.stored}{register}", self.plan.lanes, (lane,))
             texts.append(f"if ({' && '.join(tests)}) {{ {types.store(part, to, 1)}; }}")
         return "\n".join(texts)
 
@@ -216,6 +223,19 @@ class EdgeWriter:
 def lane_part(name: str, count: int, lanes: Sequence[int]) -> str:
     """Some neighbouring lanes of a register of ``count`` lanes."""
     return name if len(lanes) == count else f"{name}.s" + "".join(f"{lane:x}" for lane in lanes)
+
+
+def _static_lanes(
+    guards: Sequence[GuardText], register: int, count: int, *, stored: bool = False
+) -> list[bool]:
+    """Which lanes of a load or a store are elements by guards that are constants."""
+    keep = [True] * count
+    for g in guards:
+        lo, hi, _ = g.limits
+        first = int(g.base) + (g.store_registers if stored else g.load_registers)[register]
+        lanes = g.store_lanes if stored else g.load_lanes
+        keep = [k and lo <= first + m < hi for k, m in zip(keep, lanes, strict=True)]
+    return keep
 
 
 def mask_numbers(guards: Sequence[GuardText]) -> list[str]:
@@ -241,7 +261,6 @@ def _guard_text(
     named = zip(("lo", "hi", "end"), numbers, (True, True, plan.edges[g].spills), strict=True)
     lo, hi, end = (str(number(f"{name}{g}", n)) if used else "" for name, n, used in named)
     load, registers = units(plan.load), units(plan.registers)
-    block = max(p.digit.step for p in plan.problem.dst.placed if guard.dim in p.digit.dims)
     return GuardText(
         name=f"g{g}",
         base=str(total([Var(f"x{k}") * plan.nodes[k].unit for k in members])),
@@ -251,7 +270,7 @@ def _guard_text(
         end=end,
         limits=(guard.lo.value, guard.hi.value, guard.end.value),
         static=not members and all(n.fixed for n in numbers),
-        whole=block if guard.end.value % block == 0 else 1,
+        whole=guard.block if guard.end.value % guard.block == 0 else 1,
         edge=plan.edges[g],
         load_lanes=load,
         store_lanes=units(plan.store),

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ..attr import OLD
 from ..desc import MemoryDesc
 from ..formats.digits import Placed, offset_expr, tail_at
 from ..formats.expr import Const, Expr, Var, as_expr, total
 from ..planner.generic import GenericPlan
 from ..planner.plan import Plan
 from ..planner.problem import Number, Problem
+from .computation import Computed, operands_of, types_of
 from .source import Arguments, Launch, render
-from .types import conversion
+from .types import Conversion
 
 LOCAL_SIZE = 64
 
@@ -24,7 +26,10 @@ def launch(plan: Plan, body: GenericPlan) -> Launch:
     arguments.values["places"] = body.places
     parts = common_parts(p, arguments)
     parts["dst_offset"] = dst_offset(p.dst, arguments)
-    source = render("generic", **parts, declarations=arguments.declarations)
+    types = parts["types"]
+    parts["stored"] = _stored(p, types, arguments, parts["dst_offset"])
+    declarations = arguments.declarations + types.parameters
+    source = render("generic", **parts, declarations=declarations)
     rounded = -(-body.places // LOCAL_SIZE) * LOCAL_SIZE
     return Launch(source, tuple(arguments.values.values()), p.is_wide, rounded, LOCAL_SIZE)
 
@@ -33,13 +38,13 @@ def common_parts(p: Problem, arguments: Arguments) -> dict[str, Any]:
     """What the template needs to go from a place in the destination to the source's offset."""
     return {
         "wide": p.is_wide,
-        "types": conversion(*p.dtypes),
+        "types": types_of(p),
         "dst": str(p.dst.format),
         "src": str(p.src.format),
         "digits": _digits(p.dst, arguments),
         "indices": _indices(p.dst, arguments),
         "bounds": _bounds(p.dst, arguments),
-        "src_offset": _src_offset(p.src, arguments),
+        "src_offset": _offset_of("src", p.src, arguments),
     }
 
 
@@ -96,13 +101,28 @@ def _strides(side: str, placed: Sequence[Placed], arguments: Arguments) -> list[
     return result
 
 
-def _src_offset(src: MemoryDesc, arguments: Arguments) -> Expr:
-    """The offset formula of the source, with its sizes and strides as arguments."""
+def _offset_of(side: str, desc: MemoryDesc, arguments: Arguments) -> Expr:
+    """The offset formula of a tensor that is read, with its sizes and strides as arguments."""
     indices = [
-        Var(f"i{d}") + as_expr(Var(arguments.text(f"src_lower{d}", lower)) if lower else 0)
-        for d, lower in enumerate(src.padded_offsets)
+        Var(f"i{d}") + as_expr(Var(arguments.text(f"{side}_lower{d}", lower)) if lower else 0)
+        for d, lower in enumerate(desc.padded_offsets)
     ]
-    return _formula("src", src, indices, arguments)
+    return _formula(side, desc, indices, arguments)
+
+
+def _stored(p: Problem, types: Conversion, arguments: Arguments, dst_offset: Expr) -> str:
+    """What is stored of ``value`` where an element lies; empty where it is the value itself."""
+    if not isinstance(types, Computed):
+        return ""
+    texts = [
+        types.load_operand(
+            operand,
+            str(dst_offset if operand.name == OLD
+                else _offset_of(operand.name, operand.desc, arguments)), 1,
+        )
+        for operand in operands_of(p)
+    ]  # fmt: skip
+    return types.call("value", texts, 1)
 
 
 def _formula(side: str, desc: MemoryDesc, indices: list[Expr], arguments: Arguments) -> Expr:

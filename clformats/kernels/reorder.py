@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from typing import TYPE_CHECKING
+from math import prod
+from typing import Any
 
-import numpy as np
-
-from ..desc import RUNTIME_DIM, MemoryDesc
-from ..errors import DeviceError, InvalidDescriptor, Unsupported
+from ..attr import Attr, compute_type
+from ..desc import MemoryDesc
+from ..errors import InvalidAttr, InvalidDescriptor
 from ..planner import Plan, make_plan
+from ..planner.computation import from_attr
 from ..runtime import Engine, Event, Memory, Stream
 from ..runtime.engine import default_engine
-from ..runtime.image import check_pixels
-from ..runtime.opencl import expect, named_errors, opencl
-from . import launch
-from .source import Launch
-
-if TYPE_CHECKING:
-    import pyopencl
+from ..runtime.opencl import expect
+from .ready import Ready, Use, Value, in_order, values_on_device
 
 KEPT_SHAPES = 64
 """How many shapes a reorder with sizes known at execution remembers."""
@@ -30,7 +26,9 @@ class Reorder:
 
     ``Reorder(src_desc, dst_desc, engine)`` plans and builds; ``r(stream, src, dst)`` enqueues and
     returns an `Event`. Every element is converted by the rules of `clformats.dtypes`; every element
-    of the destination's padding becomes zero, whatever was there; nothing else is touched.
+    of the destination's padding becomes zero, whatever was there; nothing else is touched. With
+    ``attr``, an `Attr`, values are scaled, shifted and summed on the way; what it leaves open is
+    given at the call, by name: numbers, or a memory object of f32 (f64 where one side is).
 
     Descriptors may have `RUNTIME_DIM` in their dims: then the memories at a call say the sizes, and
     all shapes of one structure share one kernel.
@@ -38,7 +36,7 @@ class Reorder:
     ``r.plan`` prints what will run and why; ``r.source`` is the OpenCL C (empty where there is
     nothing to do); with runtime dims both speak of the latest call. ``family`` asks for one family
     of kernels by name, for comparison. Safe to call from several threads. Raises
-    `InvalidDescriptor`, `Unsupported` and `DeviceError`.
+    `InvalidDescriptor`, `InvalidAttr`, `Unsupported` and `DeviceError`.
     """
 
     def __init__(
@@ -47,19 +45,28 @@ class Reorder:
         dst: MemoryDesc,
         engine: Engine | None = None,
         *,
+        attr: Attr | None = None,
         family: str | None = None,
     ) -> None:
         expect(src, MemoryDesc, "src")
         expect(dst, MemoryDesc, "dst")
         expect(engine, Engine | None, "engine")
+        expect(attr, Attr | None, "attr")
         self.engine = engine or default_engine()
         self.src, self.dst = src, dst
+        self.attr = attr or Attr()
         self._family = family
         self._lock = threading.Lock()
-        self._shapes: OrderedDict[tuple[MemoryDesc, MemoryDesc], _Ready] = OrderedDict()
-        self._ready: _Ready | None = None
+        self._shapes: OrderedDict[tuple[MemoryDesc, MemoryDesc], Ready] = OrderedDict()
+        self._ready: Ready | None = None
         if not (src.has_runtime or dst.has_runtime):
-            self._ready = _Ready(make_plan(src, dst, self.engine.traits, family), self.engine)
+            self._ready = self._prepared(src, dst)
+
+    def _prepared(self, src: MemoryDesc, dst: MemoryDesc) -> Ready:
+        """Planned and built for descriptors whose sizes are known."""
+        computation = from_attr(self.attr, src, dst) if src.dims == dst.dims else None
+        plan = make_plan(src, dst, self.engine.traits, self._family, computation)
+        return Ready(plan, self.engine, self.attr.resolve(dst.dims, None))
 
     @property
     def plan(self) -> Plan:
@@ -72,7 +79,7 @@ class Reorder:
         launched = self._known().launch
         return launched.source if launched else ""
 
-    def _known(self) -> _Ready:
+    def _known(self) -> Ready:
         if self._ready is None:
             raise InvalidDescriptor(
                 f"{self.src} -> {self.dst} has sizes known at execution only: "
@@ -80,123 +87,58 @@ class Reorder:
             )
         return self._ready
 
-    def __call__(self, stream: Stream, src: Memory, dst: Memory) -> Event:
-        """Enqueue the reorder of ``src`` into ``dst``.
+    def __call__(self, stream: Stream, src: Memory, dst: Memory, **given: Any) -> Event:
+        """Enqueue the reorder of ``src`` into ``dst``; ``given`` are values of attributes.
 
         Raises `InvalidDescriptor` where a memory has another descriptor or both are one,
-        `MappedError` where one is mapped, `DeviceError` where one has no buffer or belongs to
-        another context, or OpenCL refuses.
+        `InvalidAttr` where values are missing or of a wrong count, `MappedError` where a memory is
+        mapped, `DeviceError` where one has no buffer or belongs to another context, or OpenCL
+        refuses.
         """
         expect(stream, Stream, "stream")
         expect(src, Memory, "src")
         expect(dst, Memory, "dst")
-        # Always in one order, so that no two threads wait for each other.
-        first, second = sorted((src.usage, dst.usage), key=id)
-        with self._lock, first.lock, second.lock:
-            self._check(src, self.src, "source")
-            self._check(dst, self.dst, "destination")
-            _check_places(self.engine, stream, src, dst)
-            ready = self._ready_for(src.desc, dst.desc)
-            waits = src.usage.to_wait_for(stream.order_key, writing=False)
-            waits += dst.usage.to_wait_for(stream.order_key, writing=True)
-            with named_errors("enqueueing", self):
-                event = ready.enqueue(stream, src, dst, waits)
-            src.usage.used(stream.order_key, event, writing=False)
-            dst.usage.used(stream.order_key, event, writing=True)
-        return Event(event)
+        reads = [Use("source", src, self.src)]
+        reads += [Use(n, m, m.desc) for n, m in given.items() if isinstance(m, Memory)]
 
-    def _ready_for(self, src: MemoryDesc, dst: MemoryDesc) -> _Ready:
+        def start(waits: list[Any]) -> Any:
+            ready = self._ready_for(src.desc, dst.desc)
+            return ready.enqueue(stream, src, dst, waits, self._values(given, dst))
+
+        with self._lock:
+            return in_order(
+                self.engine, stream, reads, Use("destination", dst, self.dst), start, self
+            )
+
+    def _values(self, given: dict[str, Any], dst: Memory) -> dict[str, Value]:
+        """What is given at this call, checked."""
+        if not (self.attr.terms or given):
+            return {}
+        dims, terms = dst.desc.dims, self.attr.terms
+        values: dict[str, Value] = {}
+        for name, value in given.items():
+            if isinstance(value, Memory) and name in terms:
+                if not terms[name].mask:
+                    raise InvalidAttr(f"{name} is one number for all: give it as a number")
+                real = compute_type(self.src.dtype, self.dst.dtype)
+                values_on_device(name, value, prod(terms[name].sizes(dims)), real)
+                values[name] = value
+        known = self.attr.resolve(dims, given, elsewhere=values)
+        return values | {name: known[name] for name in given if name not in values}
+
+    def _ready_for(self, src: MemoryDesc, dst: MemoryDesc) -> Ready:
         if not (self.src.has_runtime or self.dst.has_runtime):
             return self._known()
         found = self._shapes.get((src, dst))
         if found is None:
-            plan = make_plan(src, dst, self.engine.traits, self._family)
-            found = self._shapes[src, dst] = _Ready(plan, self.engine)
+            found = self._shapes[src, dst] = self._prepared(src, dst)
             if len(self._shapes) > KEPT_SHAPES:
                 self._shapes.popitem(last=False)
         self._ready = found
         return found
 
-    def _check(self, memory: Memory, desc: MemoryDesc, name: str) -> None:
-        if memory.desc is not desc and not _fits(memory.desc, desc):
-            raise InvalidDescriptor(f"the {name} is {memory.desc}, the reorder was made for {desc}")
-        memory.check_unmapped("reorder it")
-        if memory.buffer is None and memory.nbytes:
-            raise DeviceError(f"the {name} {memory!r} has no buffer: give it one by set_buffer()")
-
     def __repr__(self) -> str:
         return f"Reorder({self.src} -> {self.dst})"
-
-
-class _Ready:
-    """A plan with its kernel built and its scalar arguments set."""
-
-    def __init__(self, plan: Plan, engine: Engine) -> None:
-        self.plan = plan
-        self.launch: Launch | None = launch(plan)
-        self._kernel: pyopencl.Kernel | None = None
-        if self.launch:
-            _check_fp64(plan, engine)
-            for desc in (plan.problem.src, plan.problem.dst):
-                if desc.format.image:
-                    check_pixels(engine, desc)
-            self._kernel = engine.kernel(self.launch.source, Launch.KERNEL)
-            index = np.int64 if self.launch.wide else np.int32
-            for k, value in enumerate(self.launch.arguments, 2):
-                self._kernel.set_arg(k, index(value))
-
-    def enqueue(
-        self, stream: Stream, src: Memory, dst: Memory, waits: list[pyopencl.Event]
-    ) -> pyopencl.Event:
-        """Enqueue the kernel; the caller holds the lock that guards its arguments."""
-        cl = opencl()
-        if self.launch is None or self._kernel is None:
-            return cl.enqueue_marker(stream.queue, wait_for=waits or None)  # type: ignore[no-any-return]
-        self._kernel.set_arg(0, src.buffer)
-        self._kernel.set_arg(1, dst.buffer)
-        sizes = (self.launch.global_size,), (self.launch.local_size,)
-        return cl.enqueue_nd_range_kernel(  # type: ignore[no-any-return]
-            stream.queue, self._kernel, *sizes, wait_for=waits or None
-        )
-
-
-def _fits(desc: MemoryDesc, pattern: MemoryDesc) -> bool:
-    """Whether a descriptor is what a reorder was made for, runtime dims standing for any size."""
-    if not pattern.has_runtime:
-        return desc == pattern
-    return (
-        desc.dtype == pattern.dtype
-        and desc.ndims == pattern.ndims
-        and (RUNTIME_DIM in pattern.strides or desc.format == pattern.format)
-        and all(p in (RUNTIME_DIM, n) for n, p in zip(desc.dims, pattern.dims, strict=True))
-    )
-
-
-def _check_places(engine: Engine, stream: Stream, src: Memory, dst: Memory) -> None:
-    """All in one context; the memories not in one buffer, unless as regions side by side."""
-    if stream.queue.context != engine.context:
-        raise DeviceError(
-            "the stream belongs to another OpenCL context than the reorder: make both from one "
-            "engine"
-        )
-    for memory in (src, dst):
-        if memory.buffer is not None and memory.engine.context != engine.context:
-            raise DeviceError(
-                f"{memory!r} belongs to another OpenCL context than the reorder: make both from "
-                f"one engine"
-            )
-    same = src.buffer is not None and src.buffer == dst.buffer
-    if same and src.desc.overlaps(dst.desc):
-        raise InvalidDescriptor(
-            f"source {src.desc} and destination {dst.desc} share bytes of one buffer: a reorder "
-            f"cannot work in place, give it another destination"
-        )
-
-
-def _check_fp64(plan: Plan, engine: Engine) -> None:
-    names = {t.name for t in plan.problem.dtypes}
-    if "f64" in names and len(names) > 1 and not engine.traits.has_fp64:
-        raise Unsupported("FP64", f"{engine.device.name} has no double precision to convert f64")
 
 
 def reorder(

@@ -21,7 +21,11 @@ class RenderError(Error):
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """A kernel ready to be built and run: source, scalar arguments in order, and its sizes."""
+    """A kernel ready to be built and run.
+
+    Its parameters are the source, the destination, ``arguments``, which are integers, and what its
+    computation reads: the operands that are no part of the destination, then the scalars.
+    """
 
     source: str
     arguments: tuple[int, ...]
@@ -51,6 +55,11 @@ class Arguments:
     def declarations(self) -> list[str]:
         """The scalar parameters, as OpenCL C."""
         return [f"const idx {name}" for name in self.values]
+
+
+def moved(base: str, by: str | int) -> str:
+    """``base + by`` without a needless zero."""
+    return base if str(by) == "0" else f"{base} + {by}"
 
 
 @cache

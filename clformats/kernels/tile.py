@@ -10,9 +10,11 @@ from ..formats.expr import Const, Expr, Var, total
 from ..planner.plan import Plan
 from ..planner.problem import Number
 from ..planner.tile import Bit, TilePlan
-from .edges import EdgeWriter, lane_part, moved
-from .source import Arguments, Launch, render
-from .types import Conversion, conversion
+from .computation import Computed, types_of
+from .edges import EdgeWriter, lane_part
+from .operands import ComputedWriter, tile_operands
+from .source import Arguments, Launch, moved, render
+from .types import Conversion
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +28,7 @@ class Loop:
 
 def launch(plan: Plan, body: TilePlan) -> Launch:
     """The kernel and its arguments."""
-    types = conversion(*plan.problem.dtypes)
+    types = types_of(plan.problem)
     writer = _Writer(body, types)
     source = render("tile", **writer.values(), wide=plan.problem.is_wide, types=types)
     values = tuple(writer.arguments.values.values())
@@ -52,8 +54,26 @@ class _Writer:
         self.moving = (*walk.outer, walk.middle, walk.inner)
         if walk.middle is not None:
             self.arguments.values["chunk"] = walk.chunk
-        self.lane_offsets = self._lane_offsets(plan.load, self.src)
+        self.lane_offsets = self._offsets(plan.load, self.src)
         self.edges = EdgeWriter(plan, self.moving, self._number, self._lane_strides())
+        self.computed = self._computed_writer(types)
+
+    def _computed_writer(self, types: Conversion) -> ComputedWriter | None:
+        if not isinstance(types, Computed):
+            return None
+
+        def offsets(strides: Sequence[Expr]) -> tuple[list[str], list[str]]:
+            if self.plan.comb is None:
+                registers = self._offsets(self.plan.store_registers, strides)
+            else:
+                step = strides[self.plan.comb.node] if strides else Const(0)
+                registers = [str(step * c) for c in range(self.plan.comb.size)]
+            return registers, self._offsets(self.plan.store, strides)
+
+        operands = tile_operands(self.plan, self.moving, self._number, offsets)
+        writer = ComputedWriter(self.plan, types, operands, self.edges)
+        writer.add_arguments(self.arguments)
+        return writer
 
     def _number(self, name: str, number: Number) -> Expr:
         text = self.arguments.text(name, number)
@@ -80,7 +100,8 @@ class _Writer:
             "streams": plan.nontemporal,
             **self._accesses(),
             **self._edge_values(),
-            "declarations": self.arguments.declarations,
+            **self._computed_values(),
+            "declarations": self.arguments.declarations + self.types.parameters,
         }
 
     def _accesses(self) -> dict[str, object]:
@@ -99,6 +120,18 @@ class _Writer:
             "stores": [text for r in order for text in self._stored(r, stores[r])],
             "edge_loads": edge_loads,
             "edge_stores": [text for r in order for text in self.edges.store(r, stores[r], types)],
+        }
+
+    def _computed_values(self) -> dict[str, object]:
+        """What is computed from each register, where anything is."""
+        writer, registers = self.computed, range(self.plan.register_count)
+        edge = [writer.edge(r) for r in registers] if writer and self.edges.guards else []
+        return {
+            "computed": [writer.whole(r) for r in registers] if writer else [],
+            "edge_computed": edge,
+            "operands": writer.operands if writer else [],
+            "gathered": writer.gathered if writer else [],
+            "zeroed": self.edges.zeroed if writer else [],
         }
 
     def _edge_values(self) -> dict[str, object]:
@@ -121,7 +154,8 @@ class _Writer:
         """The vector widths that loads and stores use."""
         plan = self.plan
         parts = [w for w in (2, 4, 8) if w < plan.store_piece] if self.edges.counted else []
-        return {1, plan.lanes, plan.load_piece, plan.store_piece, *parts}
+        operands = [o.piece for o in self.computed.operands] if self.computed else []
+        return {1, plan.lanes, plan.load_piece, plan.store_piece, *parts, *operands}
 
     def _positions(self, node: int) -> Expr:
         bits = self.plan.bits[node]
@@ -189,8 +223,9 @@ class _Writer:
             for r in range(1 << len(bits))
         ]
 
-    def _lane_offsets(self, lanes: Sequence[Bit], strides: Sequence[Expr]) -> list[str]:
-        return [str(_offset(lanes, lane, strides)) for lane in range(1 << len(lanes))]
+    def _offsets(self, bits: Sequence[Bit], strides: Sequence[Expr]) -> list[str]:
+        """How far each number that the bits make is from 0."""
+        return [str(_offset(bits, n, strides)) for n in range(1 << len(bits))]
 
     def _lane_strides(self) -> list[str]:
         """The arguments that these need."""
@@ -208,7 +243,7 @@ class _Writer:
 
     def _stored(self, register: int, pieces: Sequence[str]) -> list[str]:
         """A whole register to memory, piece by piece."""
-        name, width = f"r{register}", self.plan.store_piece
+        name, width = f"{self.edges.stored}{register}", self.plan.store_piece
         if self.plan.nontemporal:
             return [self.types.store_nontemporal(name, moved("to", pieces[0]), width)]
         lanes = range(self.plan.lanes)

@@ -10,6 +10,7 @@ is the value zero.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..dtypes import DType
@@ -53,6 +54,26 @@ class Conversion:
         return not self.moves_bits and "double" in (self.src, self.dst)
 
     @property
+    def stored(self) -> str:
+        """The type of what a store is given."""
+        return self.work
+
+    @property
+    def operand_types(self) -> frozenset[str]:
+        """The C types of other tensors that are loaded as vectors."""
+        return frozenset()
+
+    @property
+    def parameters(self) -> list[str]:
+        """The kernel's parameters behind its sizes."""
+        return []
+
+    def functions(self, widths: Sequence[int]) -> str:
+        """The functions, for each width, that compute what is stored."""
+        del widths
+        return ""
+
+    @property
     def rounds(self) -> str:
         """The type, if any, that the kernel needs a function for to round floats to."""
         name = self.dst_type.name
@@ -71,14 +92,9 @@ class Conversion:
         return self.dst_type.name in ("s8", "u8") and self._loaded == "float"
 
     @property
-    def work_bytes(self) -> int:
-        """Bytes of one value on the move."""
-        return {"char": 1, "uchar": 1, "ushort": 2, "ulong": 8, "double": 8}.get(self.work, 4)
-
-    @property
     def mask(self) -> str:
         """The integers as wide as a value on the move."""
-        return {1: "char", 2: "short", 4: "int", 8: "long"}[self.work_bytes]
+        return mask_type(self.work)
 
     @property
     def _loaded(self) -> str:
@@ -94,23 +110,23 @@ class Conversion:
             value = f"LOAD{n}({pointer})"
         else:
             value = f"*({pointer})" if " " in pointer else f"*{pointer}"
-        return self._converted(value, n) if self.early else value
+        return self.converted(value, n) if self.early else value
 
     def store(self, value: str, pointer: str, width: int) -> str:
         """A statement: ``width`` elements of the moving type to ``pointer``."""
         n = str(width) if width > 1 else ""
-        value = value if self.early else self._converted(value, n)
+        value = value if self.early else self.converted(value, n)
         if width > 1:
             return f"STORE{n}({value}, {pointer})"
         return f"*({pointer}) = {value}" if " " in pointer else f"*{pointer} = {value}"
 
     def store_nontemporal(self, value: str, pointer: str, width: int) -> str:
         """As `store`, past the cache; only for plain vectors that complete aligned cache lines."""
-        value = value if self.early else self._converted(value, str(width))
+        value = value if self.early else self.converted(value, str(width))
         return f"STORE_STREAM({value}, (__global {self.dst}{width} *)({pointer}))"
 
-    def _converted(self, value: str, n: str) -> str:
-        """``value`` as the destination's type."""
+    def converted(self, value: str, n: str) -> str:
+        """``value``, of ``n`` lanes (empty for one), as the destination's type."""
         if self.moves_bits:
             return value
         loaded = self._loaded
@@ -127,6 +143,26 @@ class Conversion:
             return value
         rounding = "_rte" if loaded in ("float", "double") else ""
         return f"convert_{self.dst}{n}_sat{rounding}({value})"
+
+
+def mask_type(name: str) -> str:
+    """The signed integers as wide as the C type ``name``."""
+    narrow = {"char": "char", "uchar": "char", "ushort": "short"}
+    return narrow.get(name, "long" if name in ("long", "ulong", "double") else "int")
+
+
+def storage_type(dtype: DType) -> str:
+    """The C type that memory of an element type is declared with, where values are computed with.
+
+    Raises `Unsupported` (code DTYPE_PAIR).
+    """
+    if dtype.name not in _STORAGE:
+        raise Unsupported(
+            "DTYPE_PAIR",
+            f"no kernel computes with {dtype}: it can only be moved unchanged; convert with "
+            f"cf.dtypes.convert on the host",
+        )
+    return _STORAGE[dtype.name]
 
 
 def conversion(src: DType, dst: DType) -> Conversion:

@@ -36,6 +36,8 @@ def refusal(p: Problem) -> str:
         return f"{len(p.nodes)} loops do not fuse into one"
     if any(n.src.value != 1 or n.dst.value != 1 for n in p.nodes):
         return "the elements are not contiguous on both sides"
+    if any(stride.value not in (0, 1) for n in p.nodes for stride in n.operands):
+        return "the values of an operand do not lie in the same order"
     return ""
 
 
@@ -44,7 +46,7 @@ def plan(p: Problem, traits: Traits, *, nontemporal: bool) -> CopyPlan:
     del traits
     count = p.nodes[0].size.value if p.nodes else 1
     src, dst = p.dtypes
-    if src != dst:
+    if src != dst or p.computation:
         return CopyPlan(count, p.src0, p.dst0, None, nontemporal and p.dst0 * dst.nbytes % 64 == 0)
     item = dst.nbytes
     sizes = (count * item, p.src0 * item, p.dst0 * item)

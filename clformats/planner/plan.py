@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ..desc import MemoryDesc
 from ..errors import Unsupported
 from . import copy, generic, image, tile
+from .computation import Computation
 from .copy import CopyPlan
 from .generic import GenericPlan
 from .image import ImagePlan
@@ -53,6 +54,7 @@ class Plan:
         lines = [
             f"reorder {self.problem.src} -> {self.problem.dst}",
             f"  loops   {self.problem}",
+            *([f"  compute {self.problem.computation}"] if self.problem.computation else []),
             f"  family  {self.family}: {self.body or 'nothing to do'}",
         ]
         lines += [f"  not {name:<8}{reason}" for name, reason in self.rejected]
@@ -60,14 +62,18 @@ class Plan:
 
 
 def make_plan(
-    src: MemoryDesc, dst: MemoryDesc, traits: Traits = DEFAULT, family: str | None = None
+    src: MemoryDesc,
+    dst: MemoryDesc,
+    traits: Traits = DEFAULT,
+    family: str | None = None,
+    computation: Computation | None = None,
 ) -> Plan:
-    """The plan for moving ``src`` to ``dst``, in the first family that takes it.
+    """The plan for moving ``src`` to ``dst``, computing on the way, in the first family that can.
 
     ``family`` asks for one family by name; raises `Unsupported` (code FAMILY) if it refuses.
     Raises `InvalidDescriptor` where the two do not fit together.
     """
-    p = problem(src, dst)
+    p = problem(src, dst, computation)
     if dst.nelems == 0:
         return Plan(p, "none", None, ())
     nontemporal = traits.is_cpu and p.nbytes >= max(traits.cache_bytes * 3 // 2, NONTEMPORAL_FLOOR)

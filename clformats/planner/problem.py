@@ -33,7 +33,10 @@ from ..desc import MemoryDesc
 from ..dtypes import DType
 from ..errors import InvalidDescriptor, Unsupported
 from ..formats.digits import Placed
+from .computation import Computation
 
+TILE = 64
+"""The longest part of a loop that one tile takes."""
 SMALL = 64
 """Extents within one block of up to this many elements, such as 3 channels in a block of 16, are
 part of a guard's structure: they choose which lanes of a vector exist, and cost nothing."""
@@ -62,7 +65,8 @@ def fixed(value: int) -> Number:
 class Node:
     """One loop: ``size`` steps, ``src`` and ``dst`` elements apart.
 
-    Where it has a guard, it moves the guarded index by ``unit`` per step.
+    Where it has a guard, it moves the guarded index by ``unit`` per step. ``operands`` are the
+    strides in the other tensors that the kernel reads.
     """
 
     size: Number
@@ -70,23 +74,31 @@ class Node:
     dst: Number
     guard: int | None = None
     unit: int = 0
+    operands: tuple[Number, ...] = ()
 
     def __str__(self) -> str:
         mark = f"?{self.guard}" if self.guard is not None else ""
-        return f"({self.size}:{self.src},{self.dst}{mark})"
+        others = "".join(f",{n}" for n in self.operands)
+        return f"({self.size}:{self.src},{self.dst}{others}{mark})"
 
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """Where along dimension ``dim`` elements lie: ``lo <= p < hi``, padding up to ``end``."""
+    """Where along ``what``, a dimension or a loop, elements lie: ``lo <= p < hi``.
 
-    dim: int
+    Padding reaches up to ``end``; the source has memory from ``source[0]`` to below ``source[1]``.
+    ``block`` is the largest block of the destination along it.
+    """
+
+    what: str
     lo: Number
     hi: Number
     end: Number
+    source: tuple[int, int]
+    block: int
 
     def __str__(self) -> str:
-        return f"dim {self.dim}: [{self.lo}, {self.hi}) of {self.end}"
+        return f"{self.what}: [{self.lo}, {self.hi}) of {self.end}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +106,8 @@ class Problem:
     """A reorder, ready to be planned.
 
     ``nodes`` by falling destination stride, fused; None where the digits of the two sides do not
-    nest or a side is an image, ``why`` then says where. ``src0`` and ``dst0`` are the offsets where
-    all loops are 0.
+    nest or a side is an image, ``why`` then says where. ``src0``, ``dst0`` and ``operands0`` are
+    the offsets where all loops are 0.
     """
 
     src: MemoryDesc
@@ -105,6 +117,8 @@ class Problem:
     src0: int
     dst0: int
     why: str = ""
+    computation: Computation | None = None
+    operands0: tuple[int, ...] = ()
 
     @property
     def dtypes(self) -> tuple[DType, DType]:
@@ -119,12 +133,19 @@ class Problem:
     @property
     def nbytes(self) -> int:
         """Bytes read and written, padding counted."""
-        return self.src.nbytes + self.dst.nbytes
+        return sum(d.nbytes for d in (self.src, self.dst, *self.operand_descs))
+
+    @property
+    def operand_descs(self) -> tuple[MemoryDesc, ...]:
+        """The other tensors that the kernel reads."""
+        return tuple(o.desc for o in self.computation.operands) if self.computation else ()
 
     @property
     def is_wide(self) -> bool:
         """Whether offsets need 64 bits; 32 leave room for an overshoot of one block."""
-        most = max(d.span_nbytes * 8 // d.dtype.bits for d in (self.src, self.dst))
+        most = max(
+            d.span_nbytes * 8 // d.dtype.bits for d in (self.src, self.dst, *self.operand_descs)
+        )
         return most >= 2**31 - 2**16
 
     def __str__(self) -> str:
@@ -133,10 +154,19 @@ class Problem:
         return nodes + (f"  guards {guards}" if guards else "")
 
 
-def problem(src: MemoryDesc, dst: MemoryDesc) -> Problem:
-    """The problem of reordering ``src`` to ``dst``. Raises `InvalidDescriptor`, `Unsupported`."""
+def problem(src: MemoryDesc, dst: MemoryDesc, computation: Computation | None = None) -> Problem:
+    """The problem of reordering ``src`` to ``dst``, computing on the way.
+
+    Raises `InvalidDescriptor` and `Unsupported`.
+    """
     _check_pair(src, dst)
-    return fuse(normalise(refine(src, dst)))
+    if computation and (src.format.image or dst.format.image):
+        raise Unsupported(
+            "IMAGE",
+            f"no kernel computes on the way from or to an image: {src} -> {dst}; reorder "
+            f"to a buffer format first",
+        )
+    return fuse(normalise(refine(src, dst, computation)))
 
 
 def _check_pair(src: MemoryDesc, dst: MemoryDesc) -> None:
@@ -165,48 +195,60 @@ def _check_pair(src: MemoryDesc, dst: MemoryDesc) -> None:
         )
 
 
-def refine(src: MemoryDesc, dst: MemoryDesc) -> Problem:
-    """Split each dimension at the splits of both sides."""
-    whole = Problem(src, dst, None, (), src.offset0, dst.offset0, "a side is an image")
+def refine(src: MemoryDesc, dst: MemoryDesc, computation: Computation | None = None) -> Problem:
+    """Split each dimension at the splits of all sides."""
+    others = tuple(o.desc for o in computation.operands) if computation else ()
+    sides = (src, dst, *others)
+    starts = [d.offset0 for d in sides]
+    whole = Problem(src, dst, None, (), src.offset0, dst.offset0, "a side is an image",
+                    computation, tuple(starts[2:]))  # fmt: skip
     if whole.has_image:
         return whole
     guards: list[Guard] = []
     nodes: list[Node] = []
-    src0, why = src.offset0, ""
     for dim in range(src.ndims):
-        split = _refine_dim(src, dst, dim, len(guards))
+        split = _refine_dim(sides, dim, len(guards))
         if isinstance(split, str):
-            return Problem(src, dst, None, (), src.offset0, dst.offset0, split)
-        new_nodes, guard, shift = split
+            return replace(whole, why=split)
+        new_nodes, guard, shifts = split
         nodes += new_nodes
         guards += [guard] if guard else []
-        src0 += shift
-    return Problem(src, dst, tuple(nodes), tuple(guards), src0, dst.offset0, why)
+        starts = [start + shift for start, shift in zip(starts, shifts, strict=True)]
+    return replace(whole, nodes=tuple(nodes), guards=tuple(guards), src0=starts[0],
+                   operands0=tuple(starts[2:]), why="")  # fmt: skip
 
 
 def _refine_dim(
-    src: MemoryDesc, dst: MemoryDesc, dim: int, guard_id: int
-) -> tuple[list[Node], Guard | None, int] | str:
-    """The nodes of one dimension, its guard, and how far the source is shifted; or why not."""
-    chains = [_chain(d, dim) for d in (src, dst)]
-    if chains[0] is None or chains[1] is None:
-        return f"dimension {dim} is fused with another one, turned around or in two orders"
-    src_chain, dst_chain = chains[0], chains[1]
-    steps = sorted({p.digit.step for p in src_chain + dst_chain})
+    sides: Sequence[MemoryDesc], dim: int, guard_id: int
+) -> tuple[list[Node], Guard | None, list[int]] | str:
+    """The nodes of one dimension, its guard, and how far each side is shifted; or why not.
+
+    Of the ``sides`` the second is the destination.
+    """
+    dst = sides[1]
+    chains = []
+    for side in sides:
+        chain = _chain(side, dim)
+        if chain is None:
+            return f"dimension {dim} is fused with another one, turned around or in two orders"
+        chains.append(chain)
+    steps = sorted({p.digit.step for chain in chains for p in chain})
     for small, large in pairwise(steps):
         if large % small:
             return f"dimension {dim} is split at {small} on one side and at {large} on the other"
-    moved = src.padded_offsets[dim] - dst.padded_offsets[dim]
-    top = src_chain[-1]
-    if moved % top.digit.step:
-        return f"the paddings of dimension {dim} shift it by {moved}, across its blocks"
+    shifts = []
+    for side, chain in zip(sides, chains, strict=True):
+        moved, top = side.padded_offsets[dim] - dst.padded_offsets[dim], chain[-1]
+        if moved % top.digit.step:
+            return f"the paddings of dimension {dim} shift it by {moved}, across its blocks"
+        shifts.append(moved // top.digit.step * top.stride)
     lower, extent = dst.padded_offsets[dim], dst.padded_dims[dim]
-    nodes, cover = _split(steps, extent, src_chain, dst_chain)
+    nodes, cover = _split(steps, extent, chains)
     guard = None
     if lower or lower + dst.dims[dim] != extent or cover != extent:
-        guard = _guard(dim, lower, lower + dst.dims[dim], extent, steps[-1])
+        guard = _guard(sides, dim, steps[-1])
         nodes = [replace(n, guard=guard_id, unit=u) for n, u in zip(nodes, steps, strict=True)]
-    return nodes, guard, moved // top.digit.step * top.stride
+    return nodes, guard, shifts
 
 
 def _chain(desc: MemoryDesc, dim: int) -> list[Placed] | None:
@@ -218,14 +260,17 @@ def _chain(desc: MemoryDesc, dim: int) -> list[Placed] | None:
 
 
 def _split(
-    steps: Sequence[int], extent: int, src: list[Placed], dst: list[Placed]
+    steps: Sequence[int], extent: int, chains: Sequence[list[Placed]]
 ) -> tuple[list[Node], int]:
     """One node per step, finest first, and the number of elements that they cover."""
     nodes = []
     sizes = [fixed(b // a) for a, b in pairwise(steps)]
     sizes.append(Number(-(-extent // steps[-1])))
     for step, size in zip(steps, sizes, strict=True):
-        nodes.append(Node(size, _stride_at(src, step), _stride_at(dst, step)))
+        src, dst, *operands = (_stride_at(chain, step) for chain in chains)
+        # That a value is the same for all is part of the structure.
+        others = tuple(fixed(0) if n.value == 0 else n for n in operands)
+        nodes.append(Node(size, src, dst, operands=others))
     return nodes, steps[-1] * sizes[-1].value
 
 
@@ -235,9 +280,19 @@ def _stride_at(chain: list[Placed], step: int) -> Number:
     return Number(holder.stride * (step // holder.digit.step), holder.fixed_stride)
 
 
-def _guard(dim: int, lo: int, hi: int, end: int, block: int) -> Guard:
+def _guard(sides: Sequence[MemoryDesc], dim: int, block: int) -> Guard:
+    src, dst = sides[:2]
+    lo, end = dst.padded_offsets[dim], dst.padded_dims[dim]
     small = end <= min(block, SMALL)
-    return Guard(dim, Number(lo, small or lo == 0), Number(hi, small), Number(end, small))
+    moved = src.padded_offsets[dim] - lo
+    return Guard(
+        f"dim {dim}",
+        Number(lo, small or lo == 0),
+        Number(lo + dst.dims[dim], small),
+        Number(end, small),
+        (-moved, src.padded_dims[dim] - moved),
+        max(p.digit.step for p in dst.placed if dim in p.digit.dims),
+    )
 
 
 def normalise(p: Problem) -> Problem:
@@ -264,11 +319,33 @@ def fuse(p: Problem) -> Problem:
 
 def _join(outer: Node, inner: Node) -> Node | None:
     """The two loops as one; None where a stride or a guard is in the way."""
-    for a, b in ((outer.src, inner.src), (outer.dst, inner.dst)):
-        if a.value != inner.size.value * b.value:
-            return None
+    sides = zip(
+        (outer.src, outer.dst, *outer.operands), (inner.src, inner.dst, *inner.operands),
+        strict=True,
+    )  # fmt: skip
+    if any(a.value != inner.size.value * b.value for a, b in sides):
+        return None
     if outer.guard != inner.guard:
         return None
     if outer.guard is not None and outer.unit != inner.unit * inner.size.value:
         return None
-    return Node(outer.size * inner.size, inner.src, inner.dst, inner.guard, inner.unit)
+    return replace(inner, size=outer.size * inner.size)
+
+
+def separate(p: Problem) -> Problem:
+    """Guard the loops of a problem that reads what the destination held.
+
+    Elsewhere the last tile along a loop may overlap the one before; here no element may be written
+    before it is read for the last time.
+    """
+    if p.nodes is None or p.computation is None or not p.computation.reads_old:
+        return p
+    guards, nodes = list(p.guards), []
+    for k, node in enumerate(p.nodes):
+        size = node.size
+        if node.guard is None and not size.fixed and size.value % TILE:
+            guards.append(Guard(f"loop {k}", fixed(0), size, size, (0, size.value), 1))
+            nodes.append(replace(node, guard=len(guards) - 1, unit=1))
+        else:
+            nodes.append(node)
+    return replace(p, nodes=tuple(nodes), guards=tuple(guards))

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from .network import Mix, Step, deinterleave, interleave, network
-from .problem import Node, Number, Problem, fixed
+from .problem import Node, Number, Problem, fixed, separate
 from .traits import Traits
 from .walk import Walk, walk
 
@@ -147,6 +147,7 @@ def rows_refusal(p: Problem) -> str:
 
 def tile_plan(p: Problem, traits: Traits, *, nontemporal: bool) -> TilePlan:
     """The plan of both families; rows are tiles without a step."""
+    p = separate(p)
     load, store = _lanes(p)
     comb = _comb(p, load, store)
     registers = (
@@ -229,7 +230,10 @@ def _line_bits(p: Problem, load: tuple[Bit, ...], store: tuple[Bit, ...]) -> lis
 
 
 def _comb(p: Problem, load: tuple[Bit, ...], store: tuple[Bit, ...]) -> Comb | None:
-    """The loop of 2 or 3 channels that one side interleaves, where nothing is guarded."""
+    """The loop of 2 or 3 channels that one side interleaves, where nothing is guarded.
+
+    Operands are read in the order of the destination, which must not interleave them.
+    """
     nodes = p.nodes or ()
     if load != store or p.guards or len({b.node for b in load}) != 1:
         return None
@@ -241,7 +245,7 @@ def _comb(p: Problem, load: tuple[Bit, ...], store: tuple[Bit, ...]) -> Comb | N
             continue
         if (n.src.value, long.src.value, long.dst.value) == (1, count, 1):
             return Comb(k, count, splits=True, mixes=deinterleave(count, lanes))
-        if (n.dst.value, long.dst.value, long.src.value) == (1, count, 1):
+        if (n.dst.value, long.dst.value, long.src.value) == (1, count, 1) and not n.operands:
             return Comb(k, count, splits=False, mixes=interleave(count, lanes))
     return None
 
@@ -254,7 +258,9 @@ def _promoted(nodes: Sequence[Node], tile: Sequence[Bit]) -> tuple[Node, ...]:
         if k in used and len(used) > 1:
             full = 1 << max(b.place + 1 for b in tile if b.node == k) == node.size.value
             size = fixed(node.size.value) if full else node.size
-            result.append(replace(node, size=size, src=_small(node.src), dst=_small(node.dst)))
+            result.append(_with_small_strides(replace(node, size=size)))
+        elif k in used:
+            result.append(replace(node, operands=tuple(map(_small, node.operands))))
         else:
             result.append(node)
     return tuple(result)
@@ -263,10 +269,16 @@ def _promoted(nodes: Sequence[Node], tile: Sequence[Bit]) -> tuple[Node, ...]:
 def _promoted_comb(nodes: Sequence[Node], comb: Comb, long: int) -> tuple[Node, ...]:
     """Make constant what a comb relies on: its size and the strides inside it."""
     return tuple(
-        replace(n, size=fixed(n.size.value) if k == comb.node else n.size,
-                src=_small(n.src), dst=_small(n.dst)) if k in (comb.node, long) else n
+        _with_small_strides(replace(n, size=fixed(n.size.value) if k == comb.node else n.size))
+        if k in (comb.node, long) else n
         for k, n in enumerate(nodes)
     )  # fmt: skip
+
+
+def _with_small_strides(node: Node) -> Node:
+    """The node with the strides inside a vector made constant, on every side."""
+    operands = tuple(map(_small, node.operands))
+    return replace(node, src=_small(node.src), dst=_small(node.dst), operands=operands)
 
 
 def _small(stride: Number) -> Number:
@@ -276,12 +288,17 @@ def _small(stride: Number) -> Number:
 
 def _piece(nodes: Sequence[Node], lanes: Sequence[Bit], side: str) -> int:
     """How many of the lowest lanes are contiguous on one side."""
-    piece = 1
+    return lane_run([getattr(n, side).value for n in nodes], lanes, 1)
+
+
+def lane_run(strides: Sequence[int], lanes: Sequence[Bit], step: int) -> int:
+    """How many of the lowest lanes lie ``step`` apart, 0 or 1, by the strides of the nodes."""
+    run = 1
     for bit in lanes:
-        if getattr(nodes[bit.node], side).value << bit.place != piece:
+        if strides[bit.node] << bit.place != run * step:
             break
-        piece *= 2
-    return piece
+        run *= 2
+    return run
 
 
 def _edges(plan: TilePlan) -> tuple[Edge, ...]:
@@ -292,8 +309,7 @@ def _edges(plan: TilePlan) -> tuple[Edge, ...]:
             ((plan.positions(k).value << plan.bits[k]) - 1) * n.unit
             for k, n in enumerate(plan.nodes) if n.guard == g
         )  # fmt: skip
-        moved = p.src.padded_offsets[guard.dim] - p.dst.padded_offsets[guard.dim]
-        reaches = moved < 0 or cover + moved > p.src.padded_dims[guard.dim]
+        reaches = guard.source[0] > 0 or cover > guard.source[1]
         pads = guard.lo.value > 0 or guard.hi.value < guard.end.value
         edges.append(Edge(pads or reaches, reaches, cover > guard.end.value))
     return tuple(edges)

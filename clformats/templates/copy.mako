@@ -1,6 +1,6 @@
 <%namespace file="prelude.mako" import="prelude"/>
 // A contiguous run of count elements, ${per_item} for each work-item.
-${prelude(types, wide, (1, width), nontemporal)}
+${prelude(types, wide, (1, width), nontemporal, computed=(1, width))}
 __kernel void reorder(
     __global const ${types.src} *restrict src, __global ${types.dst} *restrict dst,
     ${",\n    ".join(declarations)})
@@ -12,18 +12,14 @@ __kernel void reorder(
 % if width > 1:
     idx i = first;
     for (; i + ${width} <= last; i += ${width}) {
-% if nontemporal:
-        ${types.store_nontemporal(types.load("src + i", width), "dst + i", width)};
-% else:
-        ${types.store(types.load("src + i", width), "dst + i", width)};
-% endif
+        ${steps[width]};
     }
     for (; i < last; ++i) {
-        ${types.store(types.load("src + i", 1), "dst + i", 1)};
+        ${steps[1]};
     }
 % else:
     for (idx i = first; i < last; ++i) {
-        ${types.store(types.load("src + i", 1), "dst + i", 1)};
+        ${steps[1]};
     }
 % endif
 }

@@ -1,6 +1,6 @@
 <%namespace file="prelude.mako" import="prelude"/>
 // ${src} -> ${dst}: one work-item for each place in the destination.
-${prelude(types, wide)}
+${prelude(types, wide, computed=(1,))}
 __kernel void reorder(
     __global const ${types.src} *restrict src, __global ${types.dst} *restrict dst,
     ${",\n    ".join(declarations)})
@@ -26,12 +26,17 @@ __kernel void reorder(
     }
     const bool inside = ${" && ".join(f"{p} >= {lo} && {p} < {hi}" if lo != "0" else f"{p} < {hi}" for p, lo, hi, end in bounds)};
 
-    ${types.work} value = 0;
+    ${types.stored} written = 0;
     if (inside) {
 % for d, (p, lo, hi, end) in enumerate(bounds):
         const idx i${d} = ${p}${"" if lo == "0" else f" - {lo}"};
 % endfor
-        value = ${types.load(f"src + ({src_offset})", 1)};
+% if stored:
+        const ${types.work} value = ${types.load(f"src + ({src_offset})", 1)};
+        written = ${stored};
+% else:
+        written = ${types.load(f"src + ({src_offset})", 1)};
+% endif
     }
-    ${types.store("value", f"dst + ({dst_offset})", 1)};
+    ${types.store("written", f"dst + ({dst_offset})", 1)};
 }

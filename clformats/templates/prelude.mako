@@ -32,14 +32,19 @@ static inline ${to}${n} to_${name}_${width}(float${n} x)
 }
 % endif
 </%def>\
-<%def name="prelude(types, wide, widths=(1,), streams=False)">\
+<%def name="prelude(types, wide, widths=(1,), streams=False, computed=())">\
 <%
 vectors = sorted(set(widths) - {1})
-sides = {"LOAD": types.src, "STORE": types.dst}
-plain = {side: name for side, name in sides.items() if name != "half"}
+loads = {f"LOAD_{name}": name for name in sorted(types.operand_types)}
+loads |= {"LOAD": types.src} if types.src != "half" else {}
+plain = set(loads.values()) | {types.dst}
+functions = types.functions(computed)
 %>\
 % if types.needs_fp64:
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
+% endif
+% if functions:
+#pragma OPENCL FP_CONTRACT OFF
 % endif
 typedef ${"long" if wide else "int"} idx;
 % if types.rounds:
@@ -47,30 +52,26 @@ typedef ${"long" if wide else "int"} idx;
 ${rounding(types.rounds, types.rounded_from, width)}\
 % endfor
 % endif
-% if vectors and plain:
+% if vectors:
 
 // Some compilers take vload and vstore apart into short pieces; a plain access through a vector type
 // that promises no more than the element's alignment stays one instruction.
 #if defined(__clang__) && !defined(__NV_CL_C_VERSION) && !defined(CLFORMATS_PORTABLE)
 % for width in vectors:
-% for name in sorted(set(plain.values())):
+% for name in sorted(plain):
 typedef ${name}${width} any_${name}${width} __attribute__((aligned(sizeof(${name}))));
 % endfor
-% if "LOAD" in plain:
-#define LOAD${width}(p) (*(__global const any_${types.src}${width} *)(p))
-% endif
-% if "STORE" in plain:
+% for load, name in loads.items():
+#define ${load}${width}(p) (*(__global const any_${name}${width} *)(p))
+% endfor
 #define STORE${width}(v, p) (*(__global any_${types.dst}${width} *)(p) = (v))
-% endif
 % endfor
 #else
 % for width in vectors:
-% if "LOAD" in plain:
-#define LOAD${width}(p) vload${width}(0, p)
-% endif
-% if "STORE" in plain:
+% for load in loads:
+#define ${load}${width}(p) vload${width}(0, p)
+% endfor
 #define STORE${width}(v, p) vstore${width}(v, 0, p)
-% endif
 % endfor
 #endif
 % endif
@@ -83,5 +84,9 @@ typedef ${name}${width} any_${name}${width} __attribute__((aligned(sizeof(${name
 #ifndef STORE_STREAM
 #define STORE_STREAM(value, pointer) (*(pointer) = (value))
 #endif
+% endif
+% if functions:
+
+${functions}\
 % endif
 </%def>\

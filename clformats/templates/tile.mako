@@ -59,7 +59,10 @@ r${c} = v${c};
 const idx ${name} = ${value};
 % endfor
 </%def>\
-<%def name="tile(load_texts, store_texts)">\
+<%def name="tile(load_texts, computed_texts, store_texts)">\
+% for o in operands:
+const idx ${o.at} = ${o.base};
+% endfor
 __global const ${types.src} *from = src + (${src_base});
 __global ${types.dst} *to = dst + (${dst_base});
 % for k, text in enumerate(load_texts):
@@ -69,21 +72,24 @@ ${vector} r${k} = ${text};
 ${vector} t;
 % endif
 ${network()}\
+% for k, text in enumerate(computed_texts):
+const ${types.dst}${width} w${k} = ${text};
+% endfor
 % for text in store_texts:
 ${text.rstrip(";") + ";" if not text.endswith("}") else text}
 % endfor
 </%def>\
-<%def name="visit(test, load_texts, store_texts)">\
+<%def name="visit(test, *texts)">\
 ${bases()}\
 % if test:
 % for g in guards:
 const idx ${g.name} = ${g.base};
 % endfor
 if (${test}) {
-${indent(capture(tile, load_texts, store_texts), "    ")}\
+${indent(capture(tile, *texts), "    ")}\
 }
 % else:
-${tile(load_texts, store_texts)}\
+${tile(*texts)}\
 % endif
 </%def>\
 <%def name="asked()">\
@@ -104,7 +110,7 @@ if not nested:
 ${indent(text, "    ")}\
 </%def>\
 // ${title}
-${prelude(types, wide, widths, streams)}\
+${prelude(types, wide, widths, streams, (width,) if computed else ())}\
 % if prefetches:
 #if defined(__has_builtin) && !defined(CLFORMATS_PORTABLE)
 #if __has_builtin(__builtin_prefetch)
@@ -130,22 +136,47 @@ ${shuffles("swizzle")}\
 % if keeps:
 #define KEEP(v, mask) as_${vector}(as_${mask}(v) & (mask))
 % endif
-% if masked:
-
-// Which lanes are elements.
-static inline ${mask} elements(${", ".join(parameters)})
+<%def name="mask_function(function, type, guards_, side)">\
+static inline ${type} ${function}(${", ".join([f"idx {g.name}" for g in guards_] + [f"idx {n}" for n in mask_numbers(guards_)])})
 {
-    ${mask} result = -1;
-% for g in masked:
-    const ${"long" if wide else "int"}${width} at_${g.name} = ${g.name} + (${"long" if wide else "int"}${width})(${", ".join(map(str, g.load_lanes))});
+    ${type} result = -1;
+% for g in guards_:
+    const ${"long" if wide else "int"}${width} at_${g.name} = ${g.name} + (${"long" if wide else "int"}${width})(${", ".join(map(str, getattr(g, side)))});
 % if g.lo != "0":
-    result &= convert_${mask}(at_${g.name} >= ${g.lo});
+    result &= convert_${type}(at_${g.name} >= ${g.lo});
 % endif
-    result &= convert_${mask}(at_${g.name} < ${g.hi});
+    result &= convert_${type}(at_${g.name} < ${g.hi});
 % endfor
     return result;
 }
+</%def>\
+% if masked:
+
+// Which lanes of a load are elements.
+${mask_function("elements", mask, masked, "load_lanes")}\
 % endif
+% if zeroed:
+
+// Which lanes of a store are elements.
+${mask_function("written", f"{types.stored_mask}{width}", zeroed, "store_lanes")}\
+% endif
+% if any("KEEP_STORED" in text for text in edge_computed):
+#define KEEP_STORED(v, mask) as_${types.dst}${width}(as_${types.stored_mask}${width}(v) & (mask))
+% endif
+% for o in gathered:
+
+// An operand lane by lane; what is no element is read from somewhere in it.
+static inline ${types.real}${width} edge_${o.name}(
+    ${types.declared(o.operand)}, idx at, idx last${"".join(f", idx {n}" for n in o.strides)})
+{
+    const idx lane_at[${width}] = {${", ".join(o.lanes)}};
+    ${types.real} lane[${width}];
+    for (int l = 0; l < ${width}; ++l) {
+        lane[l] = ${types.load_from("values", o.operand, "clamp(at + lane_at[l], (idx)0, last)", 1)};
+    }
+    return vload${width}(0, lane);
+}
+% endfor
 % if reaches:
 
 // Lanes that are no element read as zero. Near the ends of the buffer single elements are read.
@@ -173,7 +204,7 @@ static inline ${vector} load_edge(
 % if counted:
 
 // The first count lanes; those beyond the padding belong to no one and are left alone.
-static inline void store_part(${types.work}${piece} v, __global ${types.dst} *to, idx count)
+static inline void store_part(${types.stored}${piece} v, __global ${types.dst} *to, idx count)
 {
     if (count >= ${piece}) {
         ${types.store("v", "to", piece)};
@@ -217,9 +248,9 @@ __kernel void reorder(
 ${nest(prefetch_loops, capture(asked))}\
 % endif
 % if not always_edge:
-${nest(loops, capture(visit, inside, loads, stores))}\
+${nest(loops, capture(visit, inside, loads, computed, stores))}\
 % endif
 % if guards:
-${nest(loops, capture(visit, "" if always_edge else f"!({inside})", edge_loads, edge_stores))}\
+${nest(loops, capture(visit, "" if always_edge else f"!({inside})", edge_loads, edge_computed, edge_stores))}\
 % endif
 }

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 from itertools import product
-from math import prod
 
 import numpy as np
 import pytest
@@ -21,17 +20,12 @@ from tests.device_support import (
     memory_of,
     moved,
 )
+from tests.strategies import pairs
 from tests.support import BUFFERS, DTYPES, hurting_dims, random_values
 
 D = cf.MemoryDesc
 FRONTS = (0, 1, 7, 64)  # elements in front of the tensor: the canary there, and odd alignments
 EXAMPLES = int(os.environ.get("CLFORMATS_TEST_EXAMPLES", "40"))
-
-# Formats of every kind that a digit list can say, by rank.
-BY_RANK: dict[int, list[str]] = {}
-for _format in BUFFERS:
-    BY_RANK.setdefault(_format.ndims, []).append(_format.name)
-FREE_TAGS = {4: ["aBcd12b", "ABcd24a2b", "aBcd40b", "bcda", "dBca3b"], 5: ["aBCde6c10b", "edcba"]}
 
 # Of these no oneDNN tag exists: swizzled, aligned, fused, turned around. Others have their tags.
 STRUCTURES = list(dict.fromkeys(BUFFERS))
@@ -47,40 +41,6 @@ SPECIAL_F64 = [*SPECIAL, 2147483647.0, 2147483646.5, 2147483647.5, -2147483648.5
                0.5 + 2.0**-50, 2.5 - 2.0**-50, 65520 - 2.0**-30, 3.5e38, -1e300, 1e-300,
                2.0**-150, 2.0**-1074, 2.0**-25 + 2.0**-60, 127.5 - 2.0**-40,
                254.5 + 2.0**-40]  # fmt: skip
-
-
-@st.composite
-def pairs(draw: st.DrawFn) -> tuple[D, D]:
-    """Any two descriptors of the same dims: formats, element types, padding, strides."""
-    ndims = draw(st.sampled_from([1, 2, 3, 4, 4, 4, 5, 5, 6]))
-    dims = draw(st.lists(st.sampled_from([1, 2, 3, 5, 7, 8, 15, 16, 17, 20, 31, 33]),
-                         min_size=ndims, max_size=ndims))  # fmt: skip
-    while prod(dims) > 40_000:
-        dims[dims.index(max(dims))] = 3
-    types = draw(st.sampled_from(DTYPES)), draw(st.sampled_from(DTYPES))
-    return draw(_descs(dims, types[0])), draw(_descs(dims, types[1]))
-
-
-@st.composite
-def _descs(draw: st.DrawFn, dims: list[int], dtype: str) -> D:
-    names = BY_RANK[len(dims)] + FREE_TAGS.get(len(dims), [])
-    kind = draw(st.sampled_from(["format", "format", "format", "padding", "strides"]))
-    if kind == "strides":
-        order = draw(st.permutations(range(len(dims))))
-        strides, step = [0] * len(dims), 1
-        for d in order:
-            strides[d] = step
-            step = step * dims[d] + draw(st.integers(0, 3))
-        return D(dims, dtype, strides=strides)
-    name = draw(st.sampled_from(names))
-    if kind == "padding":
-        pads = draw(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)),
-                             min_size=len(dims), max_size=len(dims)))  # fmt: skip
-        try:
-            return D(dims, dtype, name, padding=pads)
-        except cf.InvalidDescriptor:
-            pass
-    return D(dims, dtype, name)
 
 
 @settings(

@@ -1,0 +1,155 @@
+"""Kernels that compute on the way: the formula as a function, its operands as texts.
+
+A value is loaded in its own type and moved in it; where it is stored, one function for each vector
+width makes of it, and of the operands at the same place, what is stored. All steps are in ``float``
+or ``double``, each rounded by itself: contraction is off, so that the host gets the same bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..attr import OLD
+from ..dtypes import DType
+from ..planner.computation import Computation, Operand
+from ..planner.problem import Problem
+from .source import moved
+from .types import Conversion, conversion, mask_type, storage_type
+
+
+@dataclass(frozen=True, slots=True)
+class Computed(Conversion):
+    """The types of a kernel that computes: loads and stores move bits, `function` converts."""
+
+    computation: Computation
+
+    @property
+    def real(self) -> str:
+        """The C type of the formula."""
+        return "double" if self.computation.real.name == "f64" else "float"
+
+    @property
+    def moves_bits(self) -> bool:
+        """Whether values are moved unchanged; they never are."""
+        return False
+
+    @property
+    def needs_fp64(self) -> bool:
+        """Whether the kernel computes in double precision."""
+        return self.real == "double"
+
+    @property
+    def rounds(self) -> str:
+        """The type, if any, that the kernel needs a function for to round floats to."""
+        return self._result.rounds
+
+    @property
+    def rounded_from(self) -> str:
+        """The type that this function takes."""
+        return self._result.rounded_from
+
+    @property
+    def _result(self) -> Conversion:
+        return conversion(self.computation.real, self.dst_type)
+
+    def converted(self, value: str, n: str) -> str:
+        """``value`` unchanged: what is stored is converted already."""
+        del n
+        return value
+
+    @property
+    def stored(self) -> str:
+        """The type of what a store is given."""
+        return self.dst
+
+    @property
+    def stored_mask(self) -> str:
+        """The integers as wide as an element of the destination."""
+        return mask_type(self.dst)
+
+    @property
+    def operand_types(self) -> frozenset[str]:
+        """The C types of operands that are loaded as vectors."""
+        types = {storage_type(o.desc.dtype) for o in self.computation.operands}
+        return frozenset(types - {"half"})
+
+    @property
+    def parameters(self) -> list[str]:
+        """The kernel's parameters behind its sizes: operands, then scalars."""
+        pointers = [
+            f"__global const {storage_type(o.desc.dtype)} *restrict {o.name}_values"
+            for o in self.computation.operands if o.name != OLD
+        ]  # fmt: skip
+        return pointers + [f"const {self.real} {name}" for name in self.computation.scalars]
+
+    def functions(self, widths: Sequence[int]) -> str:
+        """The functions that make what is stored, for each width."""
+        return "\n".join(self._function(width) for width in sorted(set(widths)))
+
+    def _function(self, width: int) -> str:
+        n = str(width) if width > 1 else ""
+        c, real = self.computation, f"{self.real}{n}"
+        value = as_real("value", self.src_type, c.real, n)
+        result = self._result.converted(c.formula.source(self.real, width), n)
+        names = [*(o.name for o in c.operands), *c.scalars]
+        parameters = [f"{self.work}{n} value", *(f"{real} {name}" for name in names)]
+        return (
+            f"static inline {self.dst}{n} computed_{width}({', '.join(parameters)})\n"
+            f"{{\n    const {real} {c.value} = {value};\n    return {result};\n}}\n"
+        )
+
+    def call(self, value: str, operands: Sequence[str], width: int) -> str:
+        """What is stored, of a value and of operands as texts of ``width`` lanes."""
+        scalars = [self.spread(name, width) for name in self.computation.scalars]
+        return f"computed_{width}({', '.join([value, *operands, *scalars])})"
+
+    def spread(self, value: str, width: int) -> str:
+        """One number in every lane."""
+        return f"({self.real}{width})({value})" if width > 1 else value
+
+    def pointer(self, operand: Operand) -> str:
+        """Where an operand's elements start."""
+        if operand.name != OLD:
+            return f"{operand.name}_values"
+        return "(__global const half *)dst" if self.dst_type.name == "f16" else "dst"
+
+    def declared(self, operand: Operand) -> str:
+        """The parameter of a function that reads an operand."""
+        return f"__global const {storage_type(operand.desc.dtype)} *values"
+
+    def load_operand(self, operand: Operand, at: str, width: int) -> str:
+        """An expression: ``width`` elements of an operand from offset ``at``, in the real type."""
+        return self.load_from(self.pointer(operand), operand, at, width)
+
+    def load_from(self, pointer: str, operand: Operand, at: str, width: int) -> str:
+        """As `load_operand`, from where ``pointer`` points to."""
+        dtype, n = operand.desc.dtype, str(width) if width > 1 else ""
+        if dtype.name == "f16":
+            value = f"vload_half{n}(0, {moved(pointer, at)})"
+        elif n:
+            value = f"LOAD_{storage_type(dtype)}{n}({moved(pointer, at)})"
+        else:
+            value = f"{pointer}[{at}]"
+        return as_real(value, dtype, self.computation.real, n)
+
+
+def as_real(value: str, dtype: DType, real: DType, n: str) -> str:
+    """A loaded value of ``n`` lanes in the type that is computed with."""
+    return value if dtype == real else conversion(dtype, real).converted(value, n)
+
+
+def types_of(p: Problem) -> Conversion:
+    """The types of the kernel for a problem: those of a conversion, or of a computation."""
+    src, dst = p.dtypes
+    if p.computation is None:
+        return conversion(src, dst)
+    declared = storage_type(src)
+    stored = "ushort" if dst.name == "f16" else storage_type(dst)
+    work = "float" if src.name == "f16" else declared
+    return Computed(src, dst, declared, stored, work, early=False, computation=p.computation)
+
+
+def operands_of(p: Problem) -> tuple[Operand, ...]:
+    """The operands of a problem."""
+    return p.computation.operands if p.computation else ()
