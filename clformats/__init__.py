@@ -29,6 +29,7 @@ from .index import index_source
 from .planner import Plan, make_plan
 
 if TYPE_CHECKING:
+    from .kernels.map import Map
     from .kernels.reorder import Reorder, reorder
     from .runtime import Engine, Event, Memory, Stream, devices, from_numpy, to_numpy
 
@@ -50,6 +51,7 @@ __all__ = [
     "InvalidExpression",
     "InvalidFormat",
     "Layout",
+    "Map",
     "MappedError",
     "Memory",
     "MemoryDesc",
@@ -73,6 +75,7 @@ __all__ = [
 ]
 
 _ON_A_DEVICE = {
+    "Map": "clformats.kernels.map",
     **dict.fromkeys(("Reorder", "reorder"), "clformats.kernels.reorder"),
     **dict.fromkeys(
         ("Engine", "Event", "Memory", "Stream", "devices", "from_numpy", "to_numpy"),

@@ -309,6 +309,10 @@ class MemoryDesc:
         axes = int_tuple("permutation", permutation)
         return self._with(operations.permute_axes(self.geometry, axes))
 
+    def broadcast_to(self, dims: Iterable[int]) -> MemoryDesc:
+        """The same elements, dimensions of size 1 repeated: `operations.broadcast_to`."""
+        return self._with(operations.broadcast_to(self.geometry, check_dims(dims)))
+
     def legal_crops(self, dim: int) -> dict[int, Sequence[int]]:
         """For each legal offset of a submemory along ``dim`` its legal sizes there."""
         return operations.legal_crops(self.geometry, dim)

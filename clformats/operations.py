@@ -11,7 +11,7 @@ from math import prod
 from typing import NoReturn, TypeVar
 
 from .errors import InvalidDescriptor, Unsupported
-from .formats.digits import RUNTIME, Layout, Placed
+from .formats.digits import RUNTIME, Digit, Layout, Placed
 from .formats.format import Format
 from .geometry import Geometry, by_blocking
 
@@ -143,6 +143,31 @@ def _legal_sizes(rest: int, block: int) -> Sequence[int]:
 
 
 # --- permutation ----------------------------------------------------------------------------------
+
+
+def broadcast_to(g: Geometry, dims: Sequence[int]) -> Geometry:
+    """The same elements, with dimensions of size 1 repeated to ``dims``: their stride becomes 0."""
+    _check_operable(g)
+    spread = [d for d, (n, m) in enumerate(zip(g.dims, dims, strict=False)) if n != m]
+    if len(dims) != len(g.dims) or any(g.dims[d] != 1 for d in spread):
+        raise InvalidDescriptor(
+            f"only dimensions of size 1 can be repeated: got dims {g.dims} for {tuple(dims)}",
+            code="BROADCAST",
+        )
+    blocks_of(g)  # refuses what is no blocked format
+    repeated = [Placed(Digit(d, None, 1), dims[d], 0) for d in spread]
+    kept = [p for p in g.placed if p.digit.dims[0] not in spread]
+    placed = (*repeated, *kept)
+    lower = [0 if d in spread else low for d, (low, _) in enumerate(g.padding)]
+    start = sum(
+        g.padding[d][0] // p.digit.step % (p.digit.size or p.size) * p.stride
+        for p in g.placed for d in p.digit.dims if d in spread
+    )  # fmt: skip
+    layout = Layout(len(dims), tuple(p.digit for p in placed))
+    padded = tuple(dims[d] if d in spread else n for d, n in enumerate(g.padded_dims))
+    pads = tuple((low, 0 if d in spread else g.padding[d][1]) for d, low in enumerate(lower))
+    return Geometry(tuple(dims), Format.from_layout(layout), placed, padded, pads,
+                    g.offset0 + start)  # fmt: skip
 
 
 def permute_axes(g: Geometry, permutation: Sequence[int]) -> Geometry:

@@ -73,9 +73,11 @@ def over_tensors(
     """The tensor that is moved, and what is computed, of a map from ``inputs`` to ``dst``.
 
     An input of another layout than the destination is moved, so that the transposition is done in
-    registers; the others are read where the destination is written.
+    registers; the others are read where the destination is written. Where the formula has the
+    variable `OLD`, that is the destination itself.
     """
     moved = next((i for i in inputs if i[1].format != dst.format), inputs[0])
-    operands = tuple(Operand(name, desc) for name, desc in inputs if name != moved[0])
+    old = [(OLD, dst)] if OLD in formula.names else []
+    operands = tuple(Operand(name, desc) for name, desc in [*inputs, *old] if name != moved[0])
     real = compute_type(dst.dtype, *(desc.dtype for _, desc in inputs))
     return moved[1], Computation(formula, moved[0], operands, (), real)

@@ -1,0 +1,132 @@
+"""`Map`: an element-wise expression over tensors in any formats, as one kernel."""
+
+from __future__ import annotations
+
+import re
+import threading
+from typing import Any
+
+from ..attr import OLD
+from ..desc import MemoryDesc
+from ..errors import InvalidDescriptor, InvalidExpression
+from ..formula import Formula, parse
+from ..planner import Plan, make_plan
+from ..planner.computation import over_tensors
+from ..runtime import Engine, Event, Memory, Stream
+from ..runtime.engine import default_engine
+from ..runtime.opencl import expect
+from .ready import Ready, Use, in_order
+
+_ASSIGNMENT = re.compile(r"\s*([A-Za-z_]\w*)\s*=(?!=)(.*)", re.DOTALL)
+
+
+class Map:
+    """Computes each element of a tensor from those of others at the same logical index.
+
+    ``Map("z = max(x, y) * 0.5f", x=desc, y=desc, z=desc)``: every variable is a tensor, in any
+    format and element type; the expression is in the part of OpenCL C that `clformats.formula`
+    describes, computed in f32, or in f64 where a tensor is. Where a tensor has a dimension of size
+    1, it is repeated. On the right, the result's own name is what it held before. The padding of
+    the result becomes zero, whatever the expression makes of 0.
+
+    ``m(stream, x=memory, y=memory, z=memory)`` enqueues it and returns an `Event`. ``m.plan`` and
+    ``m.source`` are as of `clformats.Reorder`. Safe to call from several threads. Raises
+    `InvalidExpression`, `InvalidDescriptor`, `Unsupported` and `DeviceError`.
+    """
+
+    def __init__(
+        self,
+        text: str,
+        engine: Engine | None = None,
+        *,
+        family: str | None = None,
+        **tensors: MemoryDesc,
+    ) -> None:
+        expect(engine, Engine | None, "engine")
+        for name, desc in tensors.items():
+            expect(desc, MemoryDesc, name)
+        self.text = text
+        self.engine = engine or default_engine()
+        self.target, formula = _read(text, tensors)
+        self.tensors = tensors
+        self.inputs = [name for name in formula.names if name != self.target]
+        if not self.inputs:
+            raise InvalidExpression(f"{text!r} reads no tensor but its own result: name one more")
+        dst = tensors[self.target]
+        inputs = [(_variable(n), _repeated(n, tensors[n], dst)) for n in self.inputs]
+        renamed = {n: Formula("name", _variable(n)) for n in self.inputs}
+        if self.target in formula.names:
+            renamed[self.target] = Formula("name", OLD)
+        src, computation = over_tensors(formula.with_names(renamed), inputs, dst)
+        self._moved = next(n for n in self.inputs if _variable(n) == computation.value)
+        plan = make_plan(src, dst, self.engine.traits, family, computation)
+        self._ready = Ready(plan, self.engine)
+        self._lock = threading.Lock()
+
+    @property
+    def plan(self) -> Plan:
+        """What runs: the loops, the family, and why no better one."""
+        return self._ready.plan
+
+    @property
+    def source(self) -> str:
+        """The OpenCL C that runs; empty where there is nothing to do."""
+        return self._ready.launch.source if self._ready.launch else ""
+
+    def __call__(self, stream: Stream, **memories: Memory) -> Event:
+        """Enqueue it; the memories by the names of their variables.
+
+        Raises `InvalidDescriptor` where one is missing, too many or of another descriptor,
+        `MappedError` where one is mapped, `DeviceError` where OpenCL refuses.
+        """
+        expect(stream, Stream, "stream")
+        for name, memory in memories.items():
+            expect(memory, Memory, name)
+        wanted = {*self.inputs, self.target}
+        if set(memories) != wanted:
+            raise InvalidDescriptor(
+                f"got memories for {', '.join(sorted(memories)) or 'nothing'}, {self.text!r} needs "
+                f"{', '.join(sorted(wanted))}"
+            )
+        reads = [Use(name, memories[name], self.tensors[name]) for name in self.inputs]
+        write = Use(self.target, memories[self.target], self.tensors[self.target])
+        values = {_variable(name): memories[name] for name in self.inputs}
+
+        def start(waits: list[Any]) -> Any:
+            moved = memories[self._moved]
+            return self._ready.enqueue(stream, moved, write.memory, waits, values)
+
+        with self._lock:
+            return in_order(self.engine, stream, reads, write, start, self)
+
+    def __repr__(self) -> str:
+        return f"Map({self.text!r}, {', '.join(f'{n}={d}' for n, d in self.tensors.items())})"
+
+
+def _read(text: str, tensors: dict[str, MemoryDesc]) -> tuple[str, Formula]:
+    """The name of the result, and the formula."""
+    found = _ASSIGNMENT.fullmatch(text) if isinstance(text, str) else None
+    if found is None:
+        raise InvalidExpression(f"got {text!r}, expected an assignment such as 'z = x + y'")
+    target = found[1]
+    formula = parse(found[2], tuple(tensors))
+    if target not in tensors:
+        raise InvalidExpression(f"{text!r} makes {target!r}: give its descriptor, {target}=...")
+    unused = [name for name in tensors if name != target and name not in formula.names]
+    if unused:
+        raise InvalidExpression(f"{text!r} does not use {', '.join(unused)}: leave them out")
+    return target, formula
+
+
+def _variable(name: str) -> str:
+    """The name in the kernel: no word of OpenCL C or of the kernel's own starts so."""
+    return f"in_{name}"
+
+
+def _repeated(name: str, desc: MemoryDesc, dst: MemoryDesc) -> MemoryDesc:
+    if desc.dims == dst.dims:
+        return desc
+    try:
+        return desc.broadcast_to(dst.dims)
+    except InvalidDescriptor as error:
+        raise InvalidDescriptor(f"{name} does not fit the result: {error}") from error
