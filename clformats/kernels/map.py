@@ -103,7 +103,7 @@ class Map:
         return f"Map({self.text!r}, {', '.join(f'{n}={d}' for n, d in self.tensors.items())})"
 
 
-def _read(text: str, tensors: dict[str, MemoryDesc]) -> tuple[str, Formula]:
+def _read(text: object, tensors: dict[str, MemoryDesc]) -> tuple[str, Formula]:
     """The name of the result, and the formula."""
     found = _ASSIGNMENT.fullmatch(text) if isinstance(text, str) else None
     if found is None:
