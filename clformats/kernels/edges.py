@@ -12,8 +12,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ..formats.expr import Expr, Var, total
+from ..planner.lanes import Bit
 from ..planner.problem import Number
-from ..planner.tile import Bit, Edge, TilePlan
+from ..planner.tile import Edge, TilePlan
 from .source import moved
 from .types import Conversion
 

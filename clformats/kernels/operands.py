@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 from ..formats.expr import Expr, Var, total
 from ..planner.computation import Operand
+from ..planner.lanes import lane_run
 from ..planner.problem import Number
-from ..planner.tile import TilePlan, lane_run
+from ..planner.tile import TilePlan
 from .computation import Computed
 from .edges import EdgeWriter
 from .source import Arguments, moved
@@ -23,16 +24,15 @@ from .source import Arguments, moved
 class TileOperand:
     """An operand in a tile.
 
-    ``at`` is the offset of the tile's first element, ``registers`` and ``lanes`` how far the
-    registers and the lanes of a store are from there. The lowest ``piece`` lanes lie side by side,
-    or the lowest ``same`` lanes in one place. ``strides`` are the arguments that ``lanes`` need.
+    ``at`` is the offset of the tile's first element, ``base`` its text, ``offsets[r][l]`` how far
+    lane l of register r of the stores is from there. The lowest ``piece`` lanes lie side by side,
+    or the lowest ``same`` lanes in one place. ``strides`` are the arguments that the offsets need.
     """
 
     operand: Operand
     at: str
     base: str
-    registers: tuple[str, ...]
-    lanes: tuple[str, ...]
+    offsets: tuple[tuple[str, ...], ...]
     piece: int
     same: int
     strides: tuple[str, ...]
@@ -52,24 +52,25 @@ def tile_operands(
     plan: TilePlan,
     moving: Sequence[int | None],
     number: Callable[[str, Number], Expr],
-    offsets: Callable[[Sequence[Expr]], tuple[list[str], list[str]]],
+    offsets: Callable[[Sequence[Expr]], list[list[str]]],
 ) -> list[TileOperand]:
-    """The operands of a plan; ``offsets`` gives those of the registers and of the lanes."""
+    """The operands of a plan; ``offsets`` gives those of each register's lanes for strides."""
     computation = plan.problem.computation
     result = []
     for j, operand in enumerate(computation.operands if computation else ()):
         name = operand.name
         strides = [number(f"{name}_stride{k}", n.operands[j]) for k, n in enumerate(plan.nodes)]
         products = [Var(f"x{k}") * s for k, s in enumerate(strides) if k in moving]
-        registers, lanes = offsets(strides)
-        words = {word for text in lanes for word in text.split()}
-        named = [s for s in map(str, strides) if s in words and not s.isdigit()]
+        places = offsets(strides)
+        words = {word for text in places[0] for word in text.split()}
+        named = dict.fromkeys(s for s in map(str, strides) if s in words and not s.isdigit())
         steps = [n.operands[j].value for n in plan.nodes]
+        woven = plan.comb is not None and plan.comb.is_woven
+        piece, same = (1 if woven else lane_run(steps, plan.store, step) for step in (1, 0))
         result.append(
             TileOperand(
-                operand, f"{name}_at", str(total([Var(f"{name}0"), *products])), tuple(registers),
-                tuple(lanes), lane_run(steps, plan.store, 1), lane_run(steps, plan.store, 0),
-                tuple(dict.fromkeys(named)),
+                operand, f"{name}_at", str(total([Var(f"{name}0"), *products])),
+                tuple(map(tuple, places)), piece, same, tuple(named),
             )
         )  # fmt: skip
     return result
@@ -116,25 +117,27 @@ class ComputedWriter:
         return f"KEEP_STORED({value}, {' & '.join(masks)})"
 
     def _whole(self, o: TileOperand, register: int) -> str:
-        at, lanes = moved(o.at, o.registers[register]), self.plan.lanes
+        places, lanes = o.offsets[register], self.plan.lanes
         if o.same == lanes:
+            at = moved(o.at, places[0])
             return self.types.spread(self.types.load_operand(o.operand, at, 1), lanes)
         parts = []
         for lane in range(0, lanes, max(o.piece, o.same)):
-            value = self.types.load_operand(o.operand, moved(at, o.lanes[lane]), o.piece)
+            value = self.types.load_operand(o.operand, moved(o.at, places[lane]), o.piece)
             parts.append(self.types.spread(value, o.same) if o.same > 1 else value)
         return self._joined(parts)
 
     def _gathered(self, o: TileOperand, register: int, keep: Sequence[bool], mask: str) -> str:
         """An operand where some lanes are no element."""
-        at = moved(o.at, o.registers[register])
+        places = o.offsets[register]
+        at = moved(o.at, places[0])
         if not mask:
             # Which lanes are elements is known: only those are read.
             if o.same == self.plan.lanes:
                 return self._whole(o, register)
             loads = [
-                self.types.load_operand(o.operand, moved(at, lane), 1) if k else "0"
-                for k, lane in zip(keep, o.lanes, strict=True)
+                self.types.load_operand(o.operand, moved(o.at, place), 1) if k else "0"
+                for k, place in zip(keep, places, strict=True)
             ]
             return self._joined(loads)
         if o.same == self.plan.lanes:

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from math import prod
 
 from ..formats.expr import Const, Expr, Var, total
+from ..planner.lanes import Bit
 from ..planner.plan import Plan
 from ..planner.problem import Number
-from ..planner.tile import Bit, TilePlan
+from ..planner.tile import TilePlan
 from .computation import Computed, types_of
 from .edges import EdgeWriter, lane_part
 from .operands import ComputedWriter, tile_operands
@@ -62,13 +63,20 @@ class _Writer:
         if not isinstance(types, Computed):
             return None
 
-        def offsets(strides: Sequence[Expr]) -> tuple[list[str], list[str]]:
-            if self.plan.comb is None:
-                registers = self._offsets(self.plan.store_registers, strides)
-            else:
-                step = strides[self.plan.comb.node] if strides else Const(0)
-                registers = [str(step * c) for c in range(self.plan.comb.size)]
-            return registers, self._offsets(self.plan.store, strides)
+        def offsets(strides: Sequence[Expr]) -> list[list[str]]:
+            comb, lanes = self.plan.comb, range(self.plan.lanes)
+            if comb is None:
+                registers = range(self.plan.register_count)
+                bits = self.plan.store_registers
+                return [[str(_offset(bits, r, strides) + _offset(self.plan.store, lane, strides))
+                         for lane in lanes] for r in registers]  # fmt: skip
+            channel, along = strides[comb.node], strides[self.plan.store[0].node]
+            if not comb.is_woven:
+                return [[str(channel * c + along * lane) for lane in lanes]
+                        for c in range(comb.size)]  # fmt: skip
+            places = [[len(lanes) * c + lane for lane in lanes] for c in range(comb.size)]
+            return [[str(channel * (n % comb.size) + along * (n // comb.size)) for n in row]
+                    for row in places]  # fmt: skip
 
         operands = tile_operands(self.plan, self.moving, self._number, offsets)
         writer = ComputedWriter(self.plan, types, operands, self.edges)
@@ -208,7 +216,7 @@ class _Writer:
         plan = self.plan
         strides = self.src if side == "load" else self.dst
         if plan.comb is not None:
-            joined = (plan.comb.splits) == (side == "load")
+            joined = plan.comb.joined[side == "store"]
             step = Const(plan.lanes) if joined else strides[plan.comb.node]
             return [[str(step * r)] for r in range(plan.comb.size)]
         bits = plan.registers if side == "load" else plan.store_registers

@@ -17,25 +17,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from .network import Mix, Step, deinterleave, interleave, network
+from .lanes import LANES_LOG2, Bit, Comb, comb_of, lane_run, lanes_of, run_of
+from .network import Step, network
 from .problem import Node, Number, Problem, fixed, separate
 from .traits import Traits
 from .walk import Walk, walk
 
-LANES_LOG2 = 4
-"""16 lanes: what one AVX-512 register holds of f32, and the widest OpenCL vector."""
 LINE_BYTES = 64
 REGISTERS = 16
 """The most registers that a tile is made longer for, to store whole cache lines. A tile of bytes
 with 64 of them stores whole lines, but loads from 64 places: see `clformats.planner.walk`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Bit:
-    """One bit of a position in the tile: it moves loop ``node`` by ``1 << place`` steps."""
-
-    node: int
-    place: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,20 +41,6 @@ class Edge:
     zeroes: bool
     reaches: bool
     spills: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Comb:
-    """A loop of 2 or 3 steps, ``node``, that lies inside the lanes' loop on one side: channels.
-
-    Its steps are registers. ``splits``: the source interleaves them, else the destination does;
-    there the registers together are one contiguous run, and ``mixes`` takes them to the other side.
-    """
-
-    node: int
-    size: int
-    splits: bool
-    mixes: tuple[Mix, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +88,7 @@ class TilePlan:
         """The tile in words, without what depends on sizes alone."""
         shape = "x".join(f"{1 << b} of loop {k}" for k, b in enumerate(self.bits) if b)
         if self.comb is not None:
-            side = "source" if self.comb.splits else "destination"
-            shape += f"x{self.comb.size} of loop {self.comb.node} interleaved in the {side}"
+            shape += str(self.comb)
         return (
             f"tile {shape}, {len(self.steps)} shuffle steps, "
             f"{self.lanes} lanes loaded by {self.load_piece} and stored by {self.store_piece}, "
@@ -127,7 +103,7 @@ def tile_refusal(p: Problem) -> str:
     """Why the tile family does not take the problem; empty if it does."""
     if p.nodes is None:
         return p.why
-    load, store = _lanes(p)
+    load, store = lanes_of(separate(p))
     if load == store:
         return "source and destination have the same lanes: nothing to transpose"
     return ""
@@ -137,7 +113,7 @@ def rows_refusal(p: Problem) -> str:
     """Why the rows family does not take the problem; empty if it does."""
     if p.nodes is None:
         return p.why
-    load, store = _lanes(p)
+    load, store = lanes_of(separate(p))
     if not load:
         return "neither side has a contiguous run of 4 elements"
     if load != store:
@@ -148,8 +124,8 @@ def rows_refusal(p: Problem) -> str:
 def tile_plan(p: Problem, traits: Traits, *, nontemporal: bool) -> TilePlan:
     """The plan of both families; rows are tiles without a step."""
     p = separate(p)
-    load, store = _lanes(p)
-    comb = _comb(p, load, store)
+    load, store = lanes_of(p)
+    comb = comb_of(p, load, store)
     registers = (
         *(b for b in store if b not in load),
         *([] if comb else _line_bits(p, load, store)),
@@ -167,10 +143,10 @@ def tile_plan(p: Problem, traits: Traits, *, nontemporal: bool) -> TilePlan:
         load_piece=_piece(nodes, load, "src"), store_piece=_piece(nodes, store, "dst"),
         edges=(), walk=Walk(), nontemporal=False, comb=comb,
     )  # fmt: skip
-    if comb and comb.splits:
-        draft = replace(draft, load_piece=draft.lanes)
-    elif comb:
-        draft = replace(draft, store_piece=draft.lanes)
+    if comb:
+        pieces = zip((draft.load_piece, draft.store_piece), comb.joined, strict=True)
+        load_piece, store_piece = (draft.lanes if joined else piece for piece, joined in pieces)
+        draft = replace(draft, load_piece=load_piece, store_piece=store_piece)
     draft = replace(draft, edges=_edges(draft))
     streams = nontemporal and _stores_whole_lines(draft)
     return replace(draft, walk=_walk(draft, traits, large=nontemporal), nontemporal=streams)
@@ -181,45 +157,10 @@ def _bits_near(p: Problem) -> int:
     return (16 // min(t.nbytes for t in p.dtypes)).bit_length() - 1
 
 
-def _lanes(p: Problem) -> tuple[tuple[Bit, ...], tuple[Bit, ...]]:
-    """The lanes of loads and of stores; empty where neither side has a run of 4 elements."""
-    load, store = _run(p, "src", LANES_LOG2), _run(p, "dst", LANES_LOG2)
-    width = min(LANES_LOG2, len({*load, *store}))
-    return _filled(load, store, width), _filled(store, load, width)
-
-
-def _filled(run: tuple[Bit, ...], other: tuple[Bit, ...], width: int) -> tuple[Bit, ...]:
-    """``run`` with bits of the other side on top, those first that need not move any more."""
-    lanes = list(run)
-    while len(lanes) < width:
-        here = [b for b in other[len(lanes) : len(lanes) + 1] if b not in lanes]
-        lanes += here or [next(b for b in other if b not in lanes)]
-    return tuple(lanes)
-
-
-def _run(p: Problem, side: str, limit: int) -> tuple[Bit, ...]:
-    """The bits of one side's contiguous run, lowest first, ``limit`` at most; none if under 4."""
-    nodes = p.nodes or ()
-    strides = [getattr(n, side).value for n in nodes]
-    bits: list[Bit] = []
-    reached = 1
-    while len(bits) < limit and reached in strides:
-        k = strides.index(reached)
-        size = nodes[k].size
-        # A block of 24 gives tiles of 8; a free size of 24 gives 16 and an overlap.
-        whole = (size.value & -size.value) if size.fixed else size.value
-        take = min(whole.bit_length() - 1, limit - len(bits))
-        bits += [Bit(k, j) for j in range(take)]
-        if 1 << take != size.value:
-            break
-        reached *= size.value
-    return tuple(bits) if len(bits) > 1 else ()
-
-
 def _line_bits(p: Problem, load: tuple[Bit, ...], store: tuple[Bit, ...]) -> list[Bit]:
     """More register bits, so that a tile stores whole cache lines."""
     line = (LINE_BYTES // p.dst.dtype.nbytes).bit_length() - 1
-    run = _run(p, "dst", line)
+    run = run_of(p, "dst", line)
     if run[: len(store)] != store:
         return []
     extra = [b for b in run if b not in store and b not in load]
@@ -227,27 +168,6 @@ def _line_bits(p: Problem, load: tuple[Bit, ...], store: tuple[Bit, ...]) -> lis
     while registers << len(extra) > REGISTERS and extra:
         extra.pop()
     return extra
-
-
-def _comb(p: Problem, load: tuple[Bit, ...], store: tuple[Bit, ...]) -> Comb | None:
-    """The loop of 2 or 3 channels that one side interleaves, where nothing is guarded.
-
-    Operands are read in the order of the destination, which must not interleave them.
-    """
-    nodes = p.nodes or ()
-    if load != store or p.guards or len({b.node for b in load}) != 1:
-        return None
-    long = nodes[load[0].node]
-    lanes = 1 << len(load)
-    for k, n in enumerate(nodes):
-        count = n.size.value
-        if count not in (2, 3):
-            continue
-        if (n.src.value, long.src.value, long.dst.value) == (1, count, 1):
-            return Comb(k, count, splits=True, mixes=deinterleave(count, lanes))
-        if (n.dst.value, long.dst.value, long.src.value) == (1, count, 1) and not n.operands:
-            return Comb(k, count, splits=False, mixes=interleave(count, lanes))
-    return None
 
 
 def _promoted(nodes: Sequence[Node], tile: Sequence[Bit]) -> tuple[Node, ...]:
@@ -289,16 +209,6 @@ def _small(stride: Number) -> Number:
 def _piece(nodes: Sequence[Node], lanes: Sequence[Bit], side: str) -> int:
     """How many of the lowest lanes are contiguous on one side."""
     return lane_run([getattr(n, side).value for n in nodes], lanes, 1)
-
-
-def lane_run(strides: Sequence[int], lanes: Sequence[Bit], step: int) -> int:
-    """How many of the lowest lanes lie ``step`` apart, 0 or 1, by the strides of the nodes."""
-    run = 1
-    for bit in lanes:
-        if strides[bit.node] << bit.place != run * step:
-            break
-        run *= 2
-    return run
 
 
 def _edges(plan: TilePlan) -> tuple[Edge, ...]:

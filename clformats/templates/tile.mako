@@ -169,7 +169,7 @@ ${mask_function("written", f"{types.stored_mask}{width}", zeroed, "store_lanes")
 static inline ${types.real}${width} edge_${o.name}(
     ${types.declared(o.operand)}, idx at, idx last${"".join(f", idx {n}" for n in o.strides)})
 {
-    const idx lane_at[${width}] = {${", ".join(o.lanes)}};
+    const idx lane_at[${width}] = {${", ".join(o.offsets[0])}};
     ${types.real} lane[${width}];
     for (int l = 0; l < ${width}; ++l) {
         lane[l] = ${types.load_from("values", o.operand, "clamp(at + lane_at[l], (idx)0, last)", 1)};

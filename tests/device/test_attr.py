@@ -73,13 +73,16 @@ def test_every_family_takes_every_mask(family: str, mask: int, stream: cf.Stream
     check_reorder(src, dst, stream, family=family, attr=attr)
 
 
-@pytest.mark.parametrize("target", ["b_fs_yx_fsv16", "b_fs_yx_fsv32", "bfyx", "fs_b_yx_fsv32"])
+@pytest.mark.parametrize(
+    "target", ["b_fs_yx_fsv16", "b_fs_yx_fsv32", "bfyx", "fs_b_yx_fsv32", "byxf"]
+)
 @pytest.mark.parametrize("dtype", ["f16", "f32", "s8"])
 def test_input_preparation(target: str, dtype: str, stream: cf.Stream) -> None:
     """clDNN's: a mean for each feature, and a factor, from byxf u8 to a blocked tensor."""
     dims = (2, 3, 13, 19)
     attr = cf.Attr(src_zero_point=([123.68, 116.78, 103.94], 2), src_scale=([0.3, 0.4, 0.5], 2))
-    check_reorder(D(dims, "u8", "byxf"), D(dims, dtype, target), stream, attr=attr)
+    reorder = check_reorder(D(dims, "u8", "byxf"), D(dims, dtype, target), stream, attr=attr)
+    assert reorder.plan.family == "rows"
 
 
 def test_padding_is_zero_whatever_the_formula_makes_of_zero(stream: cf.Stream) -> None:

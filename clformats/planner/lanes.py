@@ -1,0 +1,134 @@
+"""Which elements share a vector: the lanes of loads and stores, and channels between them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from .network import Mix, deinterleave, interleave
+from .problem import Problem
+
+LANES_LOG2 = 4
+"""16 lanes: what one AVX-512 register holds of f32, and the widest OpenCL vector."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bit:
+    """One bit of a position in the tile: it moves loop ``node`` by ``1 << place`` steps."""
+
+    node: int
+    place: int
+
+
+@dataclass(frozen=True, slots=True)
+class Comb:
+    """A loop of 2 or 3 steps, ``node``, that lies inside the lanes' loop on a side: channels.
+
+    Its steps are registers. On a side that is ``joined``, the source, the destination or both,
+    memory interleaves them, and the registers together are one contiguous run; ``mixes`` takes them
+    from one order to the other.
+    """
+
+    node: int
+    size: int
+    joined: tuple[bool, bool]
+    mixes: tuple[Mix, ...]
+
+    @property
+    def is_woven(self) -> bool:
+        """Whether both sides interleave them."""
+        return all(self.joined)
+
+    def __str__(self) -> str:
+        sides = [
+            s for s, joined in zip(("source", "destination"), self.joined, strict=True) if joined
+        ]
+        return f"x{self.size} of loop {self.node} interleaved in the {' and the '.join(sides)}"
+
+
+def lanes_of(p: Problem) -> tuple[tuple[Bit, ...], tuple[Bit, ...]]:
+    """The lanes of loads and of stores; empty where neither side has a run of 4 elements."""
+    if woven := _woven(p):
+        bits = tuple(Bit(woven[1], j) for j in range(LANES_LOG2))
+        return bits, bits
+    load, store = run_of(p, "src", LANES_LOG2), run_of(p, "dst", LANES_LOG2)
+    width = min(LANES_LOG2, len({*load, *store}))
+    return _filled(load, store, width), _filled(store, load, width)
+
+
+def _filled(run: tuple[Bit, ...], other: tuple[Bit, ...], width: int) -> tuple[Bit, ...]:
+    """``run`` with bits of the other side on top, those first that need not move any more."""
+    lanes = list(run)
+    while len(lanes) < width:
+        here = [b for b in other[len(lanes) : len(lanes) + 1] if b not in lanes]
+        lanes += here or [next(b for b in other if b not in lanes)]
+    return tuple(lanes)
+
+
+def run_of(p: Problem, side: str, limit: int) -> tuple[Bit, ...]:
+    """The bits of one side's contiguous run, lowest first, ``limit`` at most; none if under 4."""
+    nodes = p.nodes or ()
+    strides = [getattr(n, side).value for n in nodes]
+    bits: list[Bit] = []
+    reached = 1
+    while len(bits) < limit and reached in strides:
+        k = strides.index(reached)
+        size = nodes[k].size
+        # A block of 24 gives tiles of 8; a free size of 24 gives 16 and an overlap.
+        whole = (size.value & -size.value) if size.fixed else size.value
+        take = min(whole.bit_length() - 1, limit - len(bits))
+        bits += [Bit(k, j) for j in range(take)]
+        if 1 << take != size.value:
+            break
+        reached *= size.value
+    return tuple(bits) if len(bits) > 1 else ()
+
+
+def comb_of(p: Problem, load: tuple[Bit, ...], store: tuple[Bit, ...]) -> Comb | None:
+    """The loop of 2 or 3 channels that a side interleaves, where nothing is guarded.
+
+    Operands are read in the order of the destination, which must not interleave them alone.
+    """
+    nodes = p.nodes or ()
+    if woven := _woven(p):
+        return Comb(woven[0], nodes[woven[0]].size.value, (True, True), ())
+    if load != store or p.guards or len({b.node for b in load}) != 1:
+        return None
+    long = nodes[load[0].node]
+    lanes = 1 << len(load)
+    for k, n in enumerate(nodes):
+        count = n.size.value
+        if count not in (2, 3):
+            continue
+        if (n.src.value, long.src.value, long.dst.value) == (1, count, 1):
+            return Comb(k, count, (True, False), deinterleave(count, lanes))
+        if (n.dst.value, long.dst.value, long.src.value) == (1, count, 1) and not n.operands:
+            return Comb(k, count, (False, True), interleave(count, lanes))
+    return None
+
+
+def _woven(p: Problem) -> tuple[int, int] | None:
+    """The loop of channels and the long one around it, where both sides interleave them.
+
+    Without operands the two are one loop.
+    """
+    nodes = p.nodes or ()
+    for k, n in enumerate(nodes):
+        count = n.size.value
+        if p.guards or count not in (2, 3) or (n.src.value, n.dst.value) != (1, 1):
+            continue
+        for j, long in enumerate(nodes):
+            strides = (long.src.value, long.dst.value)
+            if strides == (count, count) and long.size.value >> LANES_LOG2:
+                return k, j
+    return None
+
+
+def lane_run(strides: Sequence[int], lanes: Sequence[Bit], step: int) -> int:
+    """How many of the lowest lanes lie ``step`` apart, 0 or 1, by the strides of the nodes."""
+    run = 1
+    for bit in lanes:
+        if strides[bit.node] << bit.place != run * step:
+            break
+        run *= 2
+    return run
