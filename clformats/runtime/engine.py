@@ -79,6 +79,14 @@ class Engine:
         with named_errors(f"creating the kernel {name}"):
             return opencl().Kernel(program, name)  # type: ignore[no-any-return]
 
+    @cached_property
+    def _options(self) -> tuple[str, ...]:
+        """Compiler options: a division is to be rounded as on the host, where the device can."""
+        wanted = opencl().device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT
+        if self.device.single_fp_config & wanted:
+            return ("-cl-fp32-correctly-rounded-divide-sqrt",)
+        return ()
+
     @property
     def programs_built(self) -> int:
         """How many programs this engine has built."""
@@ -90,7 +98,8 @@ class Engine:
             with warnings.catch_warnings():
                 # Some compilers report that all went well; failures raise.
                 warnings.simplefilter("ignore", cl.CompilerWarning)
-                return cl.Program(self.context, source).build(devices=[self.device])  # type: ignore[no-any-return]
+                options = list(self._options)
+                return cl.Program(self.context, source).build(options, devices=[self.device])  # type: ignore[no-any-return]
         except cl.Error as error:
             name = error_name(error)
             log = f"{error}\n\n{numbered(source)}"
