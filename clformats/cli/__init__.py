@@ -13,7 +13,7 @@ from .. import __version__
 from ..errors import Error
 from ..formats.digits import RUNTIME
 
-COMMANDS = ("list", "explain", "offset", "draw", "convert", "doctor", "demo")
+COMMANDS = ("list", "explain", "offset", "draw", "convert", "pack", "unpack", "doctor", "demo")
 
 
 def parser() -> argparse.ArgumentParser:
@@ -36,7 +36,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; 0 if it did its job, 1 with one line on standard error if it could not.
 
     A command line that is no sentence at all, with an unknown option say, ends in argparse's usage
-    text and exit status 2.
+    text and exit status 2. `pack` and `unpack` keep 1 for a check that failed, as `cmp` does, and
+    refuse with 2 whatever the reason.
     """
     words = sys.argv[1:] if argv is None else argv
     arguments = parser().parse_args(list(_negative_values_joined(words)))
@@ -49,7 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         # Messages about descriptors tell sizes as Python has them.
         text = str(error).replace(str(RUNTIME), "*")
         print(f"clformats: {text}", file=sys.stderr)
-        return 1
+        return int(getattr(arguments, "refused", 1))
     except BrokenPipeError:
         sys.stderr.close()  # the reader has gone, `head` for instance; nothing is wrong
         return 0

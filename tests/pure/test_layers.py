@@ -20,7 +20,7 @@ LAYERS = [
     {"__main__"},
     {"cli"},
     {"kernels", "svg"},
-    {"runtime", "compare", "drawing", "notations"},
+    {"runtime", "compare", "drawing", "files", "notations"},
     {"planner", "host", "index", "words"},
     {"images"},
     {"desc"},

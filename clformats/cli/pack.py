@@ -1,0 +1,64 @@
+"""`clformats pack`: the tensors of a file in another memory format."""
+
+from __future__ import annotations
+
+import argparse
+
+from ..files import Options, Summary, pack_file
+from .transfer import add_arguments, carry_out
+
+NOTE = (
+    "note: the weights are 1-D arrays of physical elements now, in an order that the graph does "
+    "not know: no plain ONNX runtime can run this model; `clformats unpack` restores it"
+)
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add `pack` to the command line."""
+    parser = subparsers.add_parser(
+        "pack",
+        help="put the weights of a file into a memory format",
+        description="Write a copy of a .npy, .safetensors or .onnx file in which the tensors of "
+        "the right rank are packed: 1-D arrays of physical elements, padding zero, with the "
+        "descriptor in the file. All others stay as they are. The copy is read back and compared "
+        "before it takes its place. Exit status 1 if it differs, 2 if nothing can be done.",
+        epilog="example:  clformats pack model.safetensors --from oiyx --to os_is_yx_isv16_osv16 "
+        "-o packed.safetensors",
+    )
+    parser.add_argument(
+        "--to", metavar="FORMAT", required=True, help="the format, such as os_is_yx_isv16_osv16"
+    )
+    parser.add_argument(
+        "--from",
+        dest="order",
+        metavar="FORMAT",
+        help="what the axes of the arrays are: oiyx, hwio, goiyx ... (default: the logical order "
+        "of --to)",
+    )
+    parser.add_argument(
+        "--as",
+        dest="raw_type",
+        metavar="DTYPE",
+        help="the element type of a .npy that numpy saved as raw bytes: bf16, f8_e4m3 ...",
+    )
+    add_arguments(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Pack, and tell what was done."""
+
+    def job(options: Options) -> Summary:
+        return pack_file(
+            args.source,
+            args.output,
+            args.to,
+            order=args.order,
+            raw_type=args.raw_type,
+            options=options,
+        )
+
+    status = carry_out(args, "packed", job)
+    if status == 0 and args.output.endswith(".onnx"):
+        print(NOTE)
+    return status

@@ -1,0 +1,136 @@
+"""What `clformats pack` and `clformats unpack` share: arguments, who moves, and what is told."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import host
+from ..desc import MemoryDesc
+from ..errors import Error
+from ..files import Mismatch, Options, Summary, Tensor, Watch
+from ..files.common import shown
+
+if TYPE_CHECKING:
+    from ..runtime import Engine
+
+REFUSED = 2
+"""The exit status of both commands where they do nothing; 1 says that the check failed."""
+
+FILES = "a .npy, .safetensors or .onnx file"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add IN, -o, --dtype, --match, --device and --force."""
+    parser.add_argument("source", metavar="IN", help=FILES)
+    parser.add_argument("-o", "--output", metavar="OUT", required=True, help="the file to write")
+    parser.add_argument("--dtype", help="convert to this element type: f16, bf16, s8, ...")
+    parser.add_argument("--match", metavar="REGEX", help="only tensors in whose name this is found")
+    parser.add_argument(
+        "--device", metavar="NAME", help="reorder on this OpenCL device instead of in numpy"
+    )
+    parser.add_argument("--force", action="store_true", help="replace OUT if it exists")
+    parser.set_defaults(refused=REFUSED)
+
+
+def carry_out(
+    args: argparse.Namespace, verb: str, job: Callable[[Options], Summary]
+) -> int:  # fmt: skip
+    """Do the job, tell of it on the way, and return the exit status."""
+    watch = Teller(verb)
+    try:
+        mover = host if args.device is None else Device(args.device)
+        summary = job(Options(args.dtype, args.match, args.force, mover, watch))
+    except Mismatch as error:
+        print(f"clformats: {error}", file=sys.stderr)
+        return 1
+    except MemoryError as error:
+        raise Error(f"not enough memory: {error}") from error
+    finally:
+        watch.close()
+    print(
+        f"wrote {shown(args.output)}: {len(summary.done)} {verb}, {len(summary.untouched)} "
+        f"untouched; read back, all equal"
+    )
+    return 0
+
+
+class Teller(Watch):
+    """One line for each tensor, as soon as it is done; on a terminal a bar too, if tqdm is there.
+
+    The lines are progress enough for a log, and for whoever has no tqdm.
+    """
+
+    def __init__(self, verb: str) -> None:
+        self._verb = verb
+        self._bar: Any = None
+
+    def planned(self, nbytes: int) -> None:
+        """Begin the bar: every byte is moved once and checked once."""
+        try:
+            bar = import_module("tqdm").tqdm
+        except ImportError:
+            return
+        self._bar = bar(total=2 * nbytes, unit="B", unit_scale=True, leave=False, disable=None)
+
+    def moved(self, tensor: Tensor, before: MemoryDesc, after: MemoryDesc) -> None:
+        """Tell how a tensor lay, and how it lies now."""
+        self._line(f"{self._verb:9}  {shown(tensor.name)}  {before} -> {after}")
+        self._advance(tensor.nbytes)
+
+    def checked(self, tensor: Tensor) -> None:
+        """Move the bar on."""
+        self._advance(tensor.nbytes)
+
+    def untouched(self, tensor: Tensor, reason: str) -> None:
+        """Tell why a tensor was left as it is."""
+        self._line(f"untouched  {shown(tensor.name)}  {tensor}: {reason}")
+
+    def close(self) -> None:
+        """Take the bar away."""
+        if self._bar is not None:
+            self._bar.close()
+
+    def _advance(self, nbytes: int) -> None:
+        if self._bar is not None:
+            self._bar.update(nbytes)
+
+    def _line(self, text: str) -> None:
+        if self._bar is None:
+            print(text, flush=True)
+        else:
+            self._bar.write(text)
+
+
+class Device:
+    """Packs and unpacks by a reorder on an OpenCL device."""
+
+    def __init__(self, name: str) -> None:
+        from ..runtime import Engine
+
+        self._engine: Engine = Engine(name)
+
+    def pack(self, array: Any, desc: MemoryDesc) -> NDArray[Any]:
+        """As `clformats.pack`."""
+        plain = MemoryDesc(array.shape, array.dtype)
+        return self._moved(np.ascontiguousarray(array).reshape(-1), plain, desc)
+
+    def unpack(self, flat: Any, desc: MemoryDesc) -> NDArray[Any]:
+        """As `clformats.unpack`."""
+        return self._moved(flat, desc, MemoryDesc(desc.dims, desc.dtype)).reshape(desc.dims)
+
+    def _moved(self, flat: NDArray[Any], src: MemoryDesc, dst: MemoryDesc) -> NDArray[Any]:
+        from ..kernels.reorder import reorder
+        from ..runtime import Memory
+
+        memory = Memory(src, self._engine)
+        with memory.map("w") as elements:
+            elements[:] = flat
+        with reorder(memory, dst.format, dtype=dst.dtype).map("r") as elements:
+            return np.array(elements)

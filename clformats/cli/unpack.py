@@ -1,0 +1,40 @@
+"""`clformats unpack`: what `clformats pack` packed, as it was."""
+
+from __future__ import annotations
+
+import argparse
+
+from ..files import Options, Summary, unpack_file
+from .transfer import add_arguments, carry_out
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add `unpack` to the command line."""
+    parser = subparsers.add_parser(
+        "unpack",
+        help="restore the weights that pack packed",
+        description="Write a copy of a file in which the packed tensors have the shape, the order "
+        "of axes and the element type that they had before `clformats pack`, to the byte unless it "
+        "converted them. Exit status 1 if what was read back differs, 2 if nothing can be done.",
+        epilog="example:  clformats unpack packed.safetensors -o model.safetensors",
+    )
+    parser.add_argument(
+        "--desc",
+        help="the descriptor of a .npy that pack has not written, such as f32:OIhw16i16o:64x3x7x7",
+    )
+    add_arguments(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Unpack, and tell what was done."""
+
+    def job(options: Options) -> Summary:
+        return unpack_file(
+            args.source,
+            args.output,
+            desc=args.desc,
+            options=options,
+        )
+
+    return carry_out(args, "unpacked", job)
