@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import clformats as cf
-from clformats import files
+from clformats import cli, files
 from clformats.files import common, run
 from tests.files_support import (
     DIMS,
@@ -247,7 +247,7 @@ def test_what_reads_back_wrong_never_reaches_its_place(
     assert watch.told == ("array", "f32:oiyx:17x15x3x2", PACKED)
     assert contents(weights.parent) == before
     monkeypatch.setattr(run, "_equal", lambda *_: False)
-    assert cf.cli.main(["pack", str(weights), "--to", TO, "-o", str(out), "--force"]) == 1
+    assert cli.main(["pack", str(weights), "--to", TO, "-o", str(out), "--force"]) == 1
     assert "is not what was written" in capsys.readouterr().err
     assert contents(weights.parent) == before
 

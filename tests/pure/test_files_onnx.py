@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import clformats as cf
-from clformats import files
+from clformats import cli, files
 from clformats.files import onnx as onnx_files
 from tests.files_support import (
     DIMS,
@@ -211,7 +211,7 @@ def test_external_data_that_cannot_be_read(damage: str, tmp_path: Path, capsys: 
 
 def refused_line(capsys: Capture, source: Path, out: Path) -> None:
     """Refused while it works: there may be lines on what was done until then."""
-    assert cf.cli.main(["pack", str(source), "--to", TO, "-o", str(out)]) == 2
+    assert cli.main(["pack", str(source), "--to", TO, "-o", str(out)]) == 2
     captured = capsys.readouterr()
     assert captured.err.startswith("clformats: ")
     assert captured.err.count("\n") == 1

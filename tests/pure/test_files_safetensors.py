@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import clformats as cf
-from clformats import files
+from clformats import cli, files
 from tests.files_support import (
     DIMS,
     TO,
@@ -97,6 +97,19 @@ def test_the_tensors_of_the_rank_are_packed_and_the_others_stay(
     assert metadata == {"format": "pt", "conv1.weight": "not a record"}
     assert all(same_bytes(tensors[name], array) for name, array in MODEL.items())
     assert back.read_bytes() == model.read_bytes()
+
+
+def test_the_examples_in_the_help_work(
+    model: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(model.parent)
+    model.rename("model.safetensors")
+    for command in ("pack", "unpack"):
+        with pytest.raises(SystemExit):
+            cli.main([command, "-h"])
+        example = " ".join(capsys.readouterr().out.split("example:")[1].split())
+        done(capsys, *example.split()[1:], "--force")
+    assert same_bytes(loaded(Path("model.safetensors"))[0][STRANGE], MODEL[STRANGE])
 
 
 def test_groups_convert_and_match_one_after_the_other(model: Path, capsys: Capture) -> None:
