@@ -31,7 +31,7 @@ from .formats.digits import (
 )
 from .formats.expr import Expr, Var
 from .formats.format import Format
-from .formats.registry import for_bits
+from .formats.registry import for_bits, without_bits
 from .geometry import (
     Geometry,
     Padding,
@@ -57,6 +57,8 @@ class MemoryDesc:
     a dimension, gaps are allowed, overlap is not. ``padding=((lower, upper), ...)`` per logical
     dimension surrounds the data as clDNN does, before the dimensions are split into blocks.
     With neither format nor strides the tensor is dense, the last dimension innermost.
+    Elements of 4 bits have another order in a few formats of clDNN's, as ``os_iyx_osv16``: there
+    ``format`` becomes the name with ``:i4`` behind it, which other element types refuse.
 
     Descriptors are immutable and hashable; ``MemoryDesc.parse(str(d)) == d``.
     Raises `InvalidDescriptor` and `InvalidFormat`.
@@ -95,7 +97,7 @@ class MemoryDesc:
         if strides is not None:
             geometry = by_strides(dims, strides)
         else:
-            name = for_bits(str(format), element.bits)
+            name = _name_for(str(format), element)
             geometry = by_format(dims, format if name == str(format) else name, padding)
         self._set(geometry, element)
 
@@ -372,6 +374,17 @@ def _index(value: Any, kind: type) -> Any:
     if array.dtype.kind not in "iu":
         raise TypeError(f"indices are integers, got an array of {array.dtype}")
     return array.astype(kind)
+
+
+def _name_for(name: str, dtype: DType) -> str:
+    """The name of a format for an element type; refuses the orders of 4-bit elements for others."""
+    plain = without_bits(name)
+    if plain != name and dtype.bits != 4:
+        raise InvalidDescriptor(
+            f"{name} is an order of elements of 4 bits (s4, u4), got {dtype}: leave :i4 out for "
+            f"what clDNN means by {plain} at other widths"
+        )
+    return for_bits(name, dtype.bits)
 
 
 def _bytes(elements: int, dtype: DType) -> int:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from .dtypes import DType
 from .errors import InvalidDescriptor
 from .formats.digits import RUNTIME, place
-from .formats.registry import for_bits
+from .formats.registry import without_bits
 from .geometry import Geometry, extents
 from .operations import strides_of
 
@@ -22,7 +22,7 @@ _OPTIONS = {
 
 def printed(g: Geometry, dtype: DType) -> str:
     """The text of a descriptor, which `MemoryDesc.parse` reads."""
-    name = for_bits(str(g.format), 0)  # without ":i4", which the element type tells
+    name = without_bits(str(g.format))  # the element type tells
     return ":".join([str(dtype), name, "x".join(map(_size_text, g.dims)), *_options(g)])
 
 
@@ -45,13 +45,16 @@ def _options(g: Geometry) -> Iterator[str]:
 
 def read(text: str) -> tuple[str, str, list[int], dict[str, list[int]]]:
     """Element type, format, dims and options of a text. Raises `InvalidDescriptor`."""
-    dtype, name, dims, *rest = (*text.strip().split(":"), "", "")
+    parts = text.strip().split(":")
+    if parts[2:3] == ["i4"]:  # part of the name of a format
+        parts[1:3] = [f"{parts[1]}:i4"]
+    dtype, name, dims, *rest = (*parts, "", "")
     try:
         given = [o.partition("=") for o in rest if o]
         options = {k: _numbers(v) for k, _, v in given}
         sizes = _numbers(dims) if "+" not in dims else _numbers("?")
         repeated = len(options) != len(given)
-        if text.count(":") < 2 or repeated or not options.keys() <= set(_OPTIONS):
+        if len(parts) < 3 or repeated or not options.keys() <= set(_OPTIONS):
             raise ValueError(text)  # noqa: TRY301  # one message for all that cannot be read
     except ValueError:
         raise InvalidDescriptor(

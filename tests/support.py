@@ -10,13 +10,20 @@ import numpy as np
 
 import clformats as cf
 
+# The formats for elements of any width; the others are for those of 4 bits alone.
+ANY_WIDTH = [f for f in cf.formats() if not f.name.endswith(":i4")]
 # The formats that memory on a device can have.
-BUFFERS = [f for f in cf.formats() if f.kind != "image"]
+BUFFERS = [f for f in ANY_WIDTH if f.kind != "image"]
 DTYPES = ("f32", "f16", "bf16", "s32", "s8", "u8")
 
 PRIMES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37)
 LIMIT = 100_000
 """The most elements of a tensor of `hurting_dims`; nearly all have far fewer."""
+
+
+def dtype_for(fmt: cf.Format, dtype: str = "f32") -> str:
+    """An element type that the format takes: ``dtype``, or the one of 4 bits."""
+    return "u4" if fmt.name.endswith(":i4") else dtype
 
 
 def hurting_dims(fmt: cf.Format, shift: int = 0) -> tuple[int, ...]:

@@ -17,6 +17,7 @@ from ..errors import InvalidDescriptor, InvalidFormat
 from ..formats import Format
 from ..formats.digits import RUNTIME
 from ..formats.names import MAX_NDIMS, is_meta
+from ..formats.registry import without_bits
 from ..notations import verbose
 
 
@@ -34,7 +35,7 @@ def add_target(parser: argparse.ArgumentParser) -> None:
         "* for one that is known at execution only",
     )
     parser.add_argument("--ndims", help="the rank, for meta tags such as aBx16b without a shape")
-    parser.add_argument("--dtype", help="the element type (default: f32)")
+    parser.add_argument("--dtype", help="the element type (default: f32; u4 for names with :i4)")
 
 
 def numbers(text: str, what: str) -> tuple[int, ...]:
@@ -66,7 +67,7 @@ def target(args: argparse.Namespace) -> tuple[Format, MemoryDesc | None]:
     log = verbose.read(args.name)
     if log is not None:
         return _logged(log, args)
-    if ":" in args.name:
+    if ":" in without_bits(args.name):
         desc = MemoryDesc.parse(args.name)
         if args.shape is not None or args.ndims is not None or args.dtype is not None:
             raise InvalidDescriptor(
@@ -76,7 +77,11 @@ def target(args: argparse.Namespace) -> tuple[Format, MemoryDesc | None]:
         return desc.format, desc
     dims = None if args.shape is None else sizes(args.shape)
     fmt = named_format(args.name, dims, args.ndims)
-    return fmt, None if dims is None else MemoryDesc(dims, args.dtype or "f32", fmt)
+    if dims is None:
+        return fmt, None
+    four_bits = without_bits(fmt.name) != fmt.name
+    desc = MemoryDesc(dims, args.dtype or ("u4" if four_bits else "f32"), fmt)
+    return desc.format if desc.has_layout else fmt, desc
 
 
 def sized_target(args: argparse.Namespace) -> MemoryDesc:

@@ -17,6 +17,7 @@ class Format:
     ``Format("b_fs_yx_fsv16")`` reads clDNN names, oneDNN tags and their domain names
     (``"nChw16c"``, ``"aBcd16b"``); meta tags such as ``"aBx16b"`` need ``ndims``. The name need
     not be listed: whatever the grammars of `clformats.formats.names` can read is a format.
+    ``":i4"`` behind a name of clDNN's means the order of 4-bit elements, where it is another one.
     ``"any"`` (to be chosen later) and ``"undef"`` (of the empty descriptor) have no digits.
     ``kind`` tells these apart from ``"blocked"``, a layout of values in a buffer, ``"wino"``,
     a layout of Winograd-transformed values, and ``"image"``, pixels of an OpenCL image, whose
@@ -99,13 +100,13 @@ class Format:
         """ClDNN's name for this structure and role, or None where it has none.
 
         A listed name wins over one that only the grammar gives. Generic tags are read as data.
+        ``:i4`` behind a name, which is no part of clDNN's, tells that elements have 4 bits.
         """
         if self.layout is None or self.role == "rnn":
             return None
         role = "weights" if self.role == "weights" else "data"
-        plain = registry.for_bits(self.name, 0)  # what clDNN calls it at any width of element
-        if plain in registry.listed("cldnn") and plain not in registry.RENAMED:
-            return plain
+        if self.name in registry.listed("cldnn") and self.name not in registry.RENAMED:
+            return self.name
         if self.kind != "blocked":
             return None
         known = _cldnn_by_structure().get((self.layout, role, self.letters.startswith("g")))
@@ -170,7 +171,7 @@ def _cldnn_by_structure() -> dict[tuple[Layout, str, bool], str]:
     for name in registry.listed("cldnn"):
         if name not in registry.RENAMED:
             fmt = Format(name)
-            if fmt.kind == "blocked":
+            if fmt.kind == "blocked" and registry.without_bits(name) == name:
                 key = (fmt.structure, fmt.role, fmt.letters.startswith("g"))
                 table.setdefault(key, name)
     return table

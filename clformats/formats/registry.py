@@ -66,6 +66,8 @@ RENAMED = {
     # Only 1x1 filters exist in these, and y and x are not dimensions of theirs.
     "os_is_yx_osv32_isv2": "os_is_osv32_isv2",
     "os_is_yx_osv64_isv2": "os_is_osv64_isv2",
+    "os_is_yx_osv32_isv2:i4": "os_is_osv32_isv2",
+    "os_is_yx_osv64_isv2:i4": "os_is_osv64_isv2",
 }
 
 # Names whose digits no rule gives: logical dimensions, then the digits (see `names.parse_digits`).
@@ -89,7 +91,8 @@ DIGITS = {
     ),
     "bf8_xy16": ("bfyx", "b:*:1 f:*:8 yx:*:16 f:8:1 yx:16:1"),
     "brfyx": ("brfyx", "b:*:1 r:*:1 f:*:1 y:*:1 x:*:1"),
-    # With elements of 4 bits the kernels mean another order by the same name; see `for_bits`.
+    # With elements of 4 bits the kernels mean another order by the same name. clDNN has no spelling
+    # for the difference; here it is ":i4", and `for_bits` puts it behind the name.
     "os_iyx_osv16:i4": ("oiyx", "o:*:16 i:*:2 y:*:1 x:*:1 o:16:1 i:2:1"),
     "os_iyx_osv32:i4": ("oiyx", "o:*:32 i:*:1 y:*:1 x:*:1 o:16:1 o:2:16"),
     "os_iyx_osv64:i4": ("oiyx", "o:*:64 i:*:1 y:*:1 x:*:1 o:2:32 o:16:1 o:2:16"),
@@ -198,14 +201,20 @@ NOTES = {
     "os_is_yx_osv32_isv32p": "for element type u1",
     **dict.fromkeys(
         ("os_iyx_osv16", "os_iyx_osv32", "os_iyx_osv64"),
-        "with elements of 4 bits another order, in which only 1x1 filters were seen",
+        "with elements of 4 bits another order, see the name with :i4 behind it",
     ),
     **dict.fromkeys(
         ("os_iyx_osv16:i4", "os_iyx_osv32:i4", "os_iyx_osv64:i4"),
-        "the order with elements of 4 bits; only 1x1 filters were seen, with whole blocks of o",
+        "what clDNN means by the name before :i4 where elements have 4 bits; only 1x1 filters were "
+        "seen, with whole blocks of o",
     ),
     **dict.fromkeys(
-        ("os_is_yx_osv32_isv2", "os_is_yx_osv64_isv2"),
+        (
+            "os_is_yx_osv32_isv2",
+            "os_is_yx_osv64_isv2",
+            "os_is_yx_osv32_isv2:i4",
+            "os_is_yx_osv64_isv2:i4",
+        ),
         "for elements of 4 bits; 1x1 filters only, y and x are no dimensions here",
     ),
     **dict.fromkeys(
@@ -240,8 +249,12 @@ def all_names() -> Iterator[str]:
 
 def for_bits(name: str, bits: int) -> str:
     """What a name means for elements of so many bits: ``os_iyx_osv16`` has its own order at 4."""
-    plain = name.removesuffix(":i4")
-    return f"{plain}:i4" if bits == 4 and f"{plain}:i4" in DIGITS else plain
+    return f"{name}:i4" if bits == 4 and f"{name}:i4" in DIGITS else name
+
+
+def without_bits(name: str) -> str:
+    """The name as clDNN has it, at any width of element: without ``:i4``."""
+    return name.removesuffix(":i4")
 
 
 def concrete(name: str, ndims: int | None) -> str:
@@ -275,10 +288,16 @@ def parse(name: str) -> Parsed:
         return Parsed(layout, letters, _role(letters), _KINDS.get(name, "blocked"))
     if name in IMAGES:
         return _image(*IMAGES[name])
-    if (plain := name.removesuffix(":i4")) in RENAMED:  # the same order at any width of element
-        return parse(RENAMED[plain])
+    if name in RENAMED:
+        return parse(RENAMED[name])
     if name in MISNAMED:
         return parse(MISNAMED[name])
+    if name != (plain := without_bits(name)):
+        parse(plain)
+        raise InvalidFormat(
+            f"{plain} has the same order at any width of element: leave :i4 out. It stands behind "
+            f"{', '.join(without_bits(n) for n in listed('cldnn') if n != without_bits(n))}"
+        )
     parsed = _read(name)
     if name in TAILS:
         letter, size, digits = TAILS[name]

@@ -27,6 +27,7 @@ from typing import TypeVar
 from ..desc import MemoryDesc
 from ..errors import InvalidFormat
 from ..formats import Format
+from ..formats.registry import without_bits
 from . import einops, native, tvm, verbose, xla
 
 __all__ = ["NOTATIONS", "guess", "parse", "parse_desc", "render", "render_desc"]
@@ -100,7 +101,7 @@ def guess(text: str) -> str:
         return "einops"
     if "{" in text:
         return "xla"
-    if ":" in text:
+    if ":" in without_bits(text.strip()):
         return "verbose"
     if "_" not in text and re.fullmatch(tvm.LOOKS, text.strip()):
         return "tvm"

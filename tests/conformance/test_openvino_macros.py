@@ -42,7 +42,8 @@ LOCAL = 64  # always the same size of work-group: pocl compiles for each one ane
 
 def _calls() -> dict[str, str]:
     """Format -> the call of its macro, for every format that has one in this wheel."""
-    calls = {name: openvino.call(cf.Format(name)) for name in registry.listed("cldnn")}
+    names = (n for n in registry.listed("cldnn") if n == registry.without_bits(n))
+    calls = {name: openvino.call(cf.Format(name)) for name in names}
     return {name: call for name, call in calls.items() if call}
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import clformats as cf
-from tests.support import hurting_dims
+from tests.support import dtype_for, hurting_dims
 
 # One function for each structure and set of letters; one kernel for a group of them.
 FORMATS = list({(f.structure, f.letters): f for f in cf.formats()}.values())
@@ -65,7 +65,7 @@ def _with_sizes(descs: list[cf.MemoryDesc]) -> list[str]:
 
 def _descs(start: int) -> Iterator[cf.MemoryDesc]:
     for fmt in FORMATS[start : start + GROUP]:
-        yield cf.MemoryDesc(hurting_dims(fmt), "f32", fmt)
+        yield cf.MemoryDesc(hurting_dims(fmt), dtype_for(fmt), fmt)
 
 
 @pytest.mark.parametrize("start", GROUPS)

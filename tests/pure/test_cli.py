@@ -15,6 +15,7 @@ from clformats.cli.explain import element
 from clformats.drawing import Box, picture, terminal
 from clformats.host import flat_size
 from clformats.svg import svg
+from tests.support import dtype_for
 
 # The printed tables of clDNN's own documentation, for [b: 2; f: 2; y: 2; x: 2]. The second is cut
 # there as it is here; three of its lines say f=1 where fsv=2 and f=2 are meant, put right here.
@@ -189,6 +190,20 @@ def test_every_token_of_every_listed_name_is_explained() -> None:
         assert len(set(labels)) == len(labels) == len(fmt.digits), name
 
 
+def test_commands_read_orders_of_four_bits(capsys: pytest.CaptureFixture[str]) -> None:
+    shape = "--shape", "32,4,1,1"
+    name, plain = "os_iyx_osv16:i4", "os_iyx_osv16"
+    assert "os_iyx_osv64:i4" in run(capsys, "list", "--match", ":i4")
+    told = run(capsys, "explain", name, *shape)
+    assert "i % 2" in told
+    assert told == run(capsys, "explain", plain, *shape, "--dtype", "u4")
+    assert told == run(capsys, "explain", f"u4:{name}:32x4x1x1")
+    assert "byte 17, from bit 0" in run(capsys, "offset", name, *shape, "--coord", "1,2,0,0")
+    assert "i3" in run(capsys, "draw", name, *shape)
+    assert "ABcd16a2b" in run(capsys, "convert", name)
+    assert "got f16: leave :i4 out" in refusal(capsys, "draw", name, *shape, "--dtype", "f16")
+
+
 def test_explain_reads_logs_and_printed_descriptors(capsys: pytest.CaptureFixture[str]) -> None:
     log = run(capsys, "explain", "src_s8::blocked:acdb::f0", "--shape", "1,2,3,4")
     assert "s8:acdb:1x2x3x4" in log
@@ -344,7 +359,7 @@ def test_a_picture_shows_every_element_once_in_memory_order(name: str) -> None:
 
 @pytest.mark.parametrize("fmt", [f for f in cf.formats() if "_" in f.name], ids=str)
 def test_every_cldnn_format_can_be_drawn(fmt: cf.Format) -> None:
-    desc = cf.MemoryDesc([(3, 17, 5, 2, 1)[k % 5] for k in range(fmt.ndims)], "f16", fmt)
+    desc = cf.MemoryDesc([(3, 17, 5, 2, 1)[k % 5] for k in range(fmt.ndims)], dtype_for(fmt), fmt)
     drawn = picture(desc, boxes=3)
     assert max(map(len, terminal(drawn))) < 220
     ET.fromstring(svg(drawn))  # noqa: S314  # our own text

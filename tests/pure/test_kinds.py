@@ -148,8 +148,25 @@ def test_four_bits_change_the_order(name: str, neighbours: tuple[tuple[int, int]
     assert (low % 2, high) == (0, low + 1)
     assert str(desc).startswith(f"u4:{name}:64x4")
     assert D.parse(str(desc)) == desc
-    assert D(dims, "s8", desc.format) == D(dims, "s8", name)
-    assert D(dims, "s4", D(dims, "s8", name).format).offset(*[0] * len(dims)) == 0
+    assert D(dims, "s4", D(dims, "s8", name).format) == D(dims, "s4", name)
+
+
+def test_an_order_of_four_bits_is_named_and_refuses_other_elements() -> None:
+    """clDNN has one name for both orders; a silent choice could be wrong."""
+    fmt, desc = cf.Format("os_iyx_osv16:i4"), D((32, 4, 1, 1), "u4", "os_iyx_osv16")
+    assert desc.format == fmt != cf.Format("os_iyx_osv16")
+    assert desc == D((32, 4, 1, 1), "u4", fmt) == D.parse("u4:os_iyx_osv16:i4:32x4x1x1")
+    assert (str(desc), fmt.cldnn) == ("u4:os_iyx_osv16:32x4x1x1", "os_iyx_osv16:i4")
+    for dtype in ("s8", "u1", "f32"):
+        for given in (fmt, fmt.name):
+            with pytest.raises(
+                cf.InvalidDescriptor, match=r"4 bits \(s4, u4\), got .*leave :i4 out"
+            ):
+                D((32, 4, 1, 1), dtype, given)
+    with pytest.raises(cf.InvalidFormat, match="the same order at any width"):
+        cf.Format("b_fs_yx_fsv16:i4")
+    with pytest.raises(cf.InvalidFormat, match="unknown format 'b_fs_yx_fs16'"):
+        cf.Format("b_fs_yx_fs16:i4")
 
 
 def test_packed_elements_are_not_reordered_on_a_device() -> None:

@@ -15,7 +15,7 @@ import clformats as cf
 from clformats import cli, notations
 from clformats.formats.registry import listed
 from clformats.notations import NOTATIONS, guess, parse, parse_desc, render, render_desc
-from tests.support import hurting_dims
+from tests.support import dtype_for, hurting_dims
 
 UNIQUE = list(dict.fromkeys(cf.formats()))
 RT = cf.desc.RUNTIME_DIM
@@ -228,7 +228,7 @@ def test_einops_means_pad_reshape_transpose() -> None:
     """What `einops.rearrange` would do, by hand: split each dimension, then transpose."""
     for fmt, text in dict(said("einops")).items():
         dims = hurting_dims(fmt)
-        desc = cf.MemoryDesc(dims, "f32", fmt)
+        desc = cf.MemoryDesc(dims, dtype_for(fmt), fmt)
         if desc.nbytes > 1_000_000:
             continue
         marks = np.arange(1, 1 + np.prod(dims)).reshape(dims)
@@ -290,10 +290,10 @@ def test_xla_puts_every_element_where_we_do() -> None:
     checked = 0
     for fmt, text in dict(said("xla")).items():
         for shift in (0, 1):
-            desc = cf.MemoryDesc(hurting_dims(fmt, shift), "s8", fmt)
+            desc = cf.MemoryDesc(hurting_dims(fmt, shift), dtype_for(fmt, "s8"), fmt)
             offsets, size = xla_offsets(desc.dims, text)
             assert (offsets == desc.offsets()).all(), (fmt, text)
-            assert size == desc.nbytes
+            assert size == desc.nbytes * 8 // desc.dtype.bits
         checked += 1
     assert checked > 900
 
