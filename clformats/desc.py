@@ -9,7 +9,7 @@ with other numbers.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from math import prod
 from typing import Any
@@ -315,8 +315,11 @@ class MemoryDesc:
         """The same elements, dimensions of size 1 repeated: `operations.broadcast_to`."""
         return self._with(operations.broadcast_to(self.geometry, check_dims(dims)))
 
-    def legal_crops(self, dim: int) -> dict[int, Sequence[int]]:
-        """For each legal offset of a submemory along ``dim`` its legal sizes there."""
+    def legal_crops(self, dim: int) -> Mapping[int, Sequence[int]]:
+        """For each legal offset of a submemory along ``dim`` its legal sizes there, rising.
+
+        The answer is worked out as it is read: a dimension may be as long as it likes.
+        """
         return operations.legal_crops(self.geometry, dim)
 
     # --- text, equality ---------------------------------------------------------------------------

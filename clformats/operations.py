@@ -5,11 +5,12 @@ Each refusal has a code, listed in docs/refusals.md, and names the rule that was
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import prod
 from typing import NoReturn, TypeVar
 
+from .crops import Crops
 from .errors import InvalidDescriptor, Unsupported
 from .formats.digits import RUNTIME, Digit, Layout, Placed
 from .formats.format import Format
@@ -120,7 +121,7 @@ def _check_region(g: Geometry, d: int, n: int, at: int, block: int) -> None:
         )
 
 
-def legal_crops(g: Geometry, dim: int) -> dict[int, Sequence[int]]:
+def legal_crops(g: Geometry, dim: int) -> Mapping[int, Sequence[int]]:
     """For each legal offset along ``dim`` the legal sizes of a submemory there, rising."""
     _check_splittable(g)
     if not 0 <= dim < len(g.dims):
@@ -132,14 +133,7 @@ def legal_crops(g: Geometry, dim: int) -> dict[int, Sequence[int]]:
         raise Unsupported("RUNTIME_DIMS", "a region of unknown sizes: give the sizes first")
     if any(map(any, g.padding)):
         return {}  # submemory refuses every region of a padded tensor
-    block, whole = g.format.structure.blocks[dim], g.dims[dim]
-    return {at: _legal_sizes(whole - at, block) for at in range(0, whole + 1, block)}
-
-
-def _legal_sizes(rest: int, block: int) -> Sequence[int]:
-    if block == 1:
-        return range(rest + 1)
-    return sorted({*range(min(block, rest + 1)), *range(0, rest + 1, block), rest})
+    return Crops(g.dims[dim], g.format.structure.blocks[dim])
 
 
 # --- permutation ----------------------------------------------------------------------------------

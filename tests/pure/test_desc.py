@@ -409,6 +409,42 @@ def test_every_legal_crop_is_legal_and_no_other() -> None:
                     assert _code(lambda: desc.submemory((3, size), (0, at)))  # noqa: B023
 
 
+def _listed_sizes(rest: int, block: int) -> list[int]:
+    """By the rule in words: below a block, whole blocks, or up to the edge."""
+    return [n for n in range(rest + 1) if n < block or n % block == 0 or n == rest]
+
+
+def test_legal_crops_read_as_the_lists_they_stand_for() -> None:
+    for name, n in (("aB16b", 49), ("aB16b", 48), ("aB16b", 15), ("ab", 7), ("aB3b", 1), ("ab", 0)):
+        desc = D((3, n), "f32", name)
+        legal, block = desc.legal_crops(1), desc.format.structure.blocks[1]
+        want = {at: _listed_sizes(n - at, block) for at in range(0, n + 1, block)}
+        assert legal == want
+        assert (list(legal), len(legal)) == (list(want), len(want))
+        for at, sizes in want.items():
+            got = legal[at]
+            assert (list(got), len(got), got[-1], got[1:3]) == (
+                sizes, len(sizes), sizes[-1], sizes[1:3],
+            )  # fmt: skip
+            assert [got[k] for k in range(len(got))] == sizes
+            assert [k in got for k in range(-1, n + 2)] == [k in sizes for k in range(-1, n + 2)]
+            with pytest.raises(IndexError):
+                got[len(sizes)]
+        for at in (-1, n + 1, block + 1 if block > 1 else -2):
+            assert legal.get(at) is None
+
+
+def test_legal_crops_of_long_dimensions_cost_nothing() -> None:
+    """A list of these would be larger than any memory."""
+    legal = D((2**40 + 5, 3), "u8", "Ab16a").legal_crops(0)
+    assert len(legal) == 2**36 + 1
+    assert 2**39 in legal
+    assert 2**39 + 1 not in legal
+    sizes = legal[2**39]
+    assert (len(sizes), sizes[15:18], sizes[-1]) == (16 + 2**35 + 1, [15, 16, 32], 2**39 + 5)
+    assert eval(repr(legal[2**40])) == [0, 1, 2, 3, 4, 5]  # noqa: S307  # our own text
+
+
 @pytest.mark.parametrize(
     ("name", "dims", "to", "strides"),
     [

@@ -28,7 +28,7 @@ LAYERS = [
     {"operations"},
     {"geometry"},
     {"attr"},
-    {"dtypes", "formats", "formula"},
+    {"dtypes", "formats", "crops", "formula"},
     {"errors"},
 ]
 LEVEL = {part: -k for k, layer in enumerate(LAYERS) for part in layer}
