@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 
 class Error(Exception):
     """Base of every exception that clformats raises on purpose.
@@ -13,7 +15,22 @@ class Error(Exception):
 
 
 class InvalidFormat(Error, ValueError):
-    """A format name that no grammar and no table knows, or one that needs more to be said."""
+    """A format name that no grammar and no table knows, or one that needs more to be said.
+
+    ``hint`` gives the end of the message, when it is read: programs that try names out need none,
+    and looking for similar names takes longer than all else.
+    """
+
+    def __init__(self, message: str, *, hint: Callable[[], str] | None = None) -> None:
+        super().__init__(message)
+        self._hint = hint
+
+    def __str__(self) -> str:
+        return super().__str__() + (self._hint() if self._hint else "")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle the whole message."""
+        return type(self), (str(self),)
 
 
 class InvalidDescriptor(Error, ValueError):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from importlib import resources
 
 from ..errors import InvalidFormat
@@ -330,7 +330,8 @@ def _read(name: str) -> Parsed:
             reasons.append(f"as {kind}, {error}")
     if "_" in name:
         reasons = reasons[:1]  # no oneDNN tag has an underscore
-    raise InvalidFormat(f"unknown format {name!r}: {'; '.join(reasons)}.{_suggestion(name)}")
+    said = f"unknown format {name!r}: {'; '.join(reasons)}."
+    raise InvalidFormat(said, hint=partial(_suggestion, name))
 
 
 def _suggestion(name: str) -> str:

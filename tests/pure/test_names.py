@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import pickle
 from itertools import islice
 from pathlib import Path
 
@@ -223,3 +224,23 @@ def test_listing_filters() -> None:
     assert {f.role for f in cf.formats(role="weights")} == {"weights"}
     assert {f.ndims for f in cf.formats(ndims=6)} == {6}
     assert "nChw16c" in [f.name for f in cf.formats(role="data", ndims=4)]
+
+
+def test_similar_names_are_looked_for_when_the_message_is_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Looking takes a hundred times as long as refusing; who tries names out reads no message."""
+    asked: list[str] = []
+
+    def near(name: str, *_: object, **__: object) -> list[str]:
+        asked.append(name)
+        return ["b_fs_yx_fsv16"]
+
+    monkeypatch.setattr("difflib.get_close_matches", near)
+    with pytest.raises(cf.InvalidFormat) as caught:
+        cf.Format("b_fs_yx_fs16")
+    assert not asked
+    assert str(caught.value).endswith(" Did you mean b_fs_yx_fsv16?")
+    assert asked == ["b_fs_yx_fs16"]
+    again = pickle.loads(pickle.dumps(caught.value))  # noqa: S301  # our own
+    assert (type(again), str(again)) == (cf.InvalidFormat, str(caught.value))
