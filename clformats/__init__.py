@@ -16,6 +16,7 @@ from .dtypes import DTYPES, DType
 from .errors import (
     DeviceError,
     Error,
+    InvalidArgument,
     InvalidAttr,
     InvalidDescriptor,
     InvalidExpression,
@@ -46,6 +47,7 @@ __all__ = [
     "Error",
     "Event",
     "Format",
+    "InvalidArgument",
     "InvalidAttr",
     "InvalidDescriptor",
     "InvalidExpression",

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import operator
+from collections.abc import Iterable, Sequence
 from functools import cache
 
 from .desc import MemoryDesc
-from .errors import InvalidDescriptor
+from .errors import InvalidDescriptor, expect
 from .formats import registry
 from .formats.digits import round_up
 from .formats.format import Format
@@ -26,7 +27,7 @@ def identify(
     of the names that fit, a listed one wins over others, and of those the first in oneDNN's list,
     where the plain order comes first. Strides with gaps have no name. Raises `InvalidDescriptor`.
     """
-    dims, strides = check_dims(dims), int_tuple("strides", strides)
+    dims, strides, blocks = check_dims(dims), int_tuple("strides", strides), _pairs(blocks)
     _check_numbers(dims, strides, blocks)
     block = [1] * len(dims)
     for size, d in blocks:
@@ -48,6 +49,8 @@ def same_bytes(a: MemoryDesc, b: MemoryDesc) -> bool:
     Dims and the width of an element must be equal too. ``nChw16c`` and ``nhwc`` of 2 x 16 x 1 x 1
     are the same bytes though they are different descriptors. Padding is not compared.
     """
+    expect(a, MemoryDesc, "a")
+    expect(b, MemoryDesc, "b")
     a.require_layout()
     b.require_layout()
     if a.dims != b.dims or a.dtype.bits != b.dtype.bits or a.format.image != b.format.image:
@@ -73,6 +76,15 @@ def _same_offsets(a: MemoryDesc, b: MemoryDesc) -> bool:
             f"one by one: ask for smaller dims with the same remainders"
         )
     return bool((a.offsets() == b.offsets()).all())
+
+
+def _pairs(blocks: Iterable[Sequence[int]]) -> list[tuple[int, int]]:
+    try:
+        return [(operator.index(size), operator.index(d)) for size, d in blocks]
+    except (TypeError, ValueError):
+        raise InvalidDescriptor(
+            f"blocks must be pairs (size, dimension) of ints, got {blocks!r}"
+        ) from None
 
 
 def _check_numbers(

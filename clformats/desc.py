@@ -8,7 +8,6 @@ with other numbers.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from math import prod
@@ -18,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import operations
-from .dtypes import DType, as_dtype
-from .errors import InvalidDescriptor
+from .dtypes import DType, as_array, as_dtype
+from .errors import InvalidArgument, InvalidDescriptor, expect, expect_int
 from .formats.digits import (
     RUNTIME,
     Placed,
@@ -114,6 +113,7 @@ class MemoryDesc:
     @classmethod
     def of(cls, geometry: Geometry, dtype: object) -> MemoryDesc:
         """The descriptor of a geometry."""
+        expect(geometry, Geometry, "geometry")
         result = object.__new__(cls)
         result._set(geometry, as_dtype(dtype))
         return result
@@ -253,7 +253,7 @@ class MemoryDesc:
 
         None also in the gaps that strides leave. Raises IndexError outside the buffer.
         """
-        offset = operator.index(offset)
+        offset = expect_int(offset, "offset")
         size = max(self.nbytes, self.span_nbytes) * 8 // self.dtype.bits
         if not 0 <= offset < size:
             raise IndexError(f"offset {offset} is outside 0..{size - 1} in {self}")
@@ -267,6 +267,7 @@ class MemoryDesc:
 
     def place_at(self, offset: int) -> tuple[int, ...] | None:
         """As `coords`, but counted from the start of the padding, which has a place too."""
+        offset = expect_int(offset, "offset")
         return coordinates(self.placed, self.padded_dims, offset - self.offset0, self.tail)
 
     @property
@@ -288,6 +289,7 @@ class MemoryDesc:
 
         Regions of one tensor interleave, so for two of the same strides the elements are compared.
         """
+        expect(other, MemoryDesc, "other")
         spans = [(d.offset0 * d.dtype.bits // 8, d.span_nbytes) for d in (self, other)]
         if not (spans[0][0] < spans[1][1] and spans[1][0] < spans[0][1]):
             return False
@@ -320,7 +322,7 @@ class MemoryDesc:
 
         The answer is worked out as it is read: a dimension may be as long as it likes.
         """
-        return operations.legal_crops(self.geometry, dim)
+        return operations.legal_crops(self.geometry, expect_int(dim, "dim"))
 
     # --- text, equality ---------------------------------------------------------------------------
 
@@ -333,6 +335,7 @@ class MemoryDesc:
     @classmethod
     def parse(cls, text: str) -> MemoryDesc:
         """The descriptor that ``str`` printed, such as ``"f32:b_fs_yx_fsv16:2x17x5x4"``."""
+        expect(text, str, "text")
         dtype, name, sizes, options = read(text)
         pads = options.pop("pad", ())
         base = cls(sizes, dtype, name, padding=pairs(pads) if pads else None)
@@ -370,12 +373,12 @@ class MemoryDesc:
 
 
 def _index(value: Any, kind: type) -> Any:
-    """An int, or an array of ``kind``; TypeError for what is no integer."""
+    """An int, or an array of ``kind``; `InvalidArgument` for what is no integer."""
     if not isinstance(value, np.ndarray | list | tuple):
-        return operator.index(value)
-    array = np.asarray(value)
+        return expect_int(value, "index")
+    array = as_array(value)
     if array.dtype.kind not in "iu":
-        raise TypeError(f"indices are integers, got an array of {array.dtype}")
+        raise InvalidArgument(f"indices are integers, got an array of {array.dtype}")
     return array.astype(kind)
 
 

@@ -25,7 +25,7 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import InvalidDescriptor
+from .errors import InvalidArgument, InvalidDescriptor, shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +119,26 @@ def as_dtype(value: object) -> DType:
     return found
 
 
-def convert(array: NDArray[Any], src: DType, dst: DType) -> NDArray[Any]:
+def as_array(value: object) -> NDArray[Any]:
+    """The value as a numpy array of numbers.
+
+    Raises `InvalidArgument` for rows of unequal length, and for texts and objects.
+    """
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise InvalidArgument(f"no array can be made of {shown(value)}: {error}") from None
+    if array.dtype.kind in "OSUMm":
+        raise InvalidArgument(f"expected an array of numbers, got {shown(value)}: {array.dtype}")
+    return array
+
+
+def convert(array: NDArray[Any], src: object, dst: object) -> NDArray[Any]:
     """``array`` of type ``src`` as type ``dst``, by the rules in the module's docstring."""
+    return _converted(as_array(array), as_dtype(src), as_dtype(dst))
+
+
+def _converted(array: NDArray[Any], src: DType, dst: DType) -> NDArray[Any]:
     if src == dst:
         return array
     if not src.is_float and not dst.is_float:

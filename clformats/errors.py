@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import operator
+import reprlib
 from collections.abc import Callable
+from typing import Any, get_args
 
 
 class Error(Exception):
@@ -65,6 +68,10 @@ class Unsupported(Error):
         return type(self), (self.code, self._said)
 
 
+class InvalidArgument(Error, TypeError, ValueError):
+    """An argument of another type, or a word that is none of those that the function knows."""
+
+
 class MappedError(Error):
     """A memory object was used in a way that its current mapping to the host forbids."""
 
@@ -80,3 +87,25 @@ class DeviceError(Error):
         super().__init__(f"{message}\n{log}" if log else message)
         self.name = name
         self.log = log
+
+
+def expect(value: object, kind: Any, what: str) -> None:
+    """Raise `InvalidArgument` where an argument is of another type than a public function takes."""
+    if not isinstance(value, kind):
+        names = " or ".join(
+            "None" if k is type(None) else k.__name__ for k in get_args(kind) or (kind,)
+        )
+        raise InvalidArgument(f"{what}: got {shown(value)}, expected {names}")
+
+
+def expect_int(value: object, what: str) -> int:
+    """The integer, numpy's too. Raises `InvalidArgument`."""
+    try:
+        return operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise InvalidArgument(f"{what}: got {shown(value)}, expected an int") from None
+
+
+def shown(value: object) -> str:
+    """A value and its type, in few words."""
+    return f"{reprlib.repr(value)} of type {type(value).__name__}"

@@ -193,7 +193,10 @@ def _format_for(dims: tuple[int, ...], name: str | Format | None) -> Format:
 def _check_padding(padding: Iterable[tuple[int, int]] | None, fmt: Format, ndims: int) -> Padding:
     if padding is None:
         return ((0, 0),) * ndims
-    pads = tuple(int_tuple("padding", pair) for pair in padding)
+    try:
+        pads = tuple(int_tuple("padding", pair) for pair in padding)
+    except TypeError:
+        raise InvalidDescriptor(f"padding must be pairs of ints, got {padding!r}") from None
     if len(pads) != ndims or any(len(p) != 2 or min(p) < 0 for p in pads):
         raise InvalidDescriptor(
             f"padding must be {ndims} pairs (lower, upper) of 0 or more, one for each of "

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .desc import MemoryDesc
-from .dtypes import DTYPES, DType, as_dtype, convert, saturate
-from .errors import InvalidDescriptor
+from .dtypes import DTYPES, DType, as_array, as_dtype, convert, saturate
+from .errors import InvalidDescriptor, expect
 
 
 def pack(array: Any, desc: MemoryDesc) -> NDArray[Any]:
@@ -21,8 +21,9 @@ def pack(array: Any, desc: MemoryDesc) -> NDArray[Any]:
     of `clformats.dtypes` if they are of another type. The result holds ``desc.nbytes`` bytes, or
     ``desc.span_nbytes`` where that is more. Raises `InvalidDescriptor` for another shape.
     """
+    expect(desc, MemoryDesc, "desc")
     desc.require_layout()
-    array = np.asarray(array)
+    array = as_array(array)
     if array.ndim == 0 and desc.dims != ():
         raise InvalidDescriptor(f"got the single value {array!r}, expected an array of {desc.dims}")
     if array.shape != desc.dims:
@@ -52,8 +53,9 @@ def unpack(flat: Any, desc: MemoryDesc) -> NDArray[Any]:
 
     Raises `InvalidDescriptor` where ``flat`` is of another type or too short.
     """
+    expect(desc, MemoryDesc, "desc")
     desc.require_layout()
-    flat = np.asarray(flat)
+    flat = as_array(flat)
     size, storage = storage_size(desc), desc.dtype.storage
     if flat.ndim != 1 or flat.dtype != storage or flat.size < size:
         raise InvalidDescriptor(

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from .desc import MemoryDesc
-from .errors import InvalidDescriptor, InvalidFormat
+from .errors import InvalidDescriptor, InvalidFormat, expect
 from .formats.digits import Digit, Layout, Placed, offset_expr, place, tail_at
 from .formats.expr import Const, Expr, Var
 from .formats.format import Format
@@ -33,7 +33,10 @@ def index_source(
     decides, and a format alone counts in 32 bits. Raises `InvalidFormat` for ``any``, and for a
     prefix that is no C identifier.
     """
-    if not _IDENTIFIER.fullmatch(str(prefix)):
+    expect(target, MemoryDesc | Format | str, "target")
+    expect(prefix, str, "prefix")
+    expect(wide, bool | None, "wide")
+    if not _IDENTIFIER.fullmatch(prefix):
         raise InvalidFormat(f"the prefix {prefix!r} must be a C identifier, such as SRC or INPUT0")
     if isinstance(target, MemoryDesc):
         if not target.has_layout:

@@ -47,6 +47,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import lcm, prod
 
+from ..errors import InvalidFormat, expect
 from .expr import Const, Expr, Select, as_expr, total
 
 __all__ = ["RUNTIME", "Digit", "Layout", "Placed", "Tail", "TailAt", "coordinates", "offset_expr",
@@ -95,7 +96,7 @@ class Layout:
 
     ``align`` rounds dimensions up to a multiple without splitting them; empty means all 1.
     ``tail``: an incomplete last slice of one dimension has other digits, in the same memory.
-    Raises ValueError where the digits do not number every element exactly once.
+    Raises `InvalidFormat` where the digits do not number every element exactly once.
     """
 
     ndims: int
@@ -104,15 +105,31 @@ class Layout:
     tail: Tail | None = None
 
     def __post_init__(self) -> None:
+        self._check_types()
         if not self.align:
             object.__setattr__(self, "align", (1,) * self.ndims)
         seen = sorted(d for index in self.chains for d in index[0])
         if seen != list(range(self.ndims)):
-            raise ValueError(f"the digits cover dimensions {seen}, expected each of {self.ndims}")
+            raise InvalidFormat(
+                f"the digits cover dimensions {seen}, expected each of {self.ndims}"
+            )
         for index, chain in self.chains.items():
             _check_chain(index[0], chain)
         if self.tail is not None:
             _check_tail(self, self.behind)
+
+    def _check_types(self) -> None:
+        expect(self.ndims, int, "ndims")
+        for name, values in (("digits", self.digits), ("align", self.align)):
+            expect(values, tuple, name)
+        for d in self.digits:
+            expect(d, Digit, "a digit")
+            expect(d.size, int | None, "the size of a digit")
+            for number in (*d.dims, d.step, *self.align):
+                expect(number, int, "dim, step and align")
+        expect(self.tail, Tail | None, "tail")
+        if len(self.align) not in (0, self.ndims):
+            raise InvalidFormat(f"got align={self.align} for {self.ndims} dims: one for each")
 
     @cached_property
     def behind(self) -> Layout:
@@ -294,10 +311,10 @@ def _check_chain(dims: tuple[int, ...], chain: tuple[Digit, ...]) -> None:
     step = 1
     for digit in chain[:-1]:
         if digit.step != step or digit.size is None:
-            raise ValueError(f"the digits of dimension {dims} do not nest: {chain}")
+            raise InvalidFormat(f"the digits of dimension {dims} do not nest: {chain}")
         step *= digit.size
     if chain[-1].size is not None or chain[-1].step != step:
-        raise ValueError(f"the outermost digit of dimension {dims} is not open: {chain}")
+        raise InvalidFormat(f"the outermost digit of dimension {dims} is not open: {chain}")
 
 
 def _check_tail(layout: Layout, behind: Layout) -> None:
@@ -305,7 +322,7 @@ def _check_tail(layout: Layout, behind: Layout) -> None:
     ones = [1] * layout.ndims
     free = [{p.digit for p in place(x, ones) if not p.fixed_stride} for x in (layout, behind)]
     if free[0] != free[1] or layout.padded(ones) != behind.padded(ones):
-        raise ValueError(f"the tail {behind.digits} does not fit into the memory of {layout}")
+        raise InvalidFormat(f"the tail {behind.digits} does not fit into the memory of {layout}")
 
 
 def _terms(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache, cached_property
+from typing import get_args
 
-from ..errors import InvalidFormat
+from ..errors import InvalidArgument, InvalidFormat, expect, expect_int
 from . import names, registry
 from .digits import Digit, Layout
 from .names import Kind, Role
@@ -33,6 +34,7 @@ class Format:
     def __init__(self, name: str | Format, ndims: int | None = None) -> None:
         if not isinstance(name, str | Format):
             raise InvalidFormat(f"a format is given by its name (str), got {name!r}")
+        ndims = None if ndims is None else expect_int(ndims, "ndims")
         self.kind: Kind = "blocked"
         self.role: Role = "generic"
         self.letters = ""
@@ -53,10 +55,11 @@ class Format:
 
     @classmethod
     def from_layout(cls, layout: Layout) -> Format:
-        """The format of a layout that oneDNN's notation can say; raises ValueError otherwise."""
+        """The format of a layout that oneDNN's notation can say. Raises `InvalidFormat`."""
+        expect(layout, Layout, "layout")
         name = names.print_onednn(layout)
         if name is None:
-            raise ValueError(f"no name says {names.print_digits(layout, names.ABSTRACT)}")
+            raise InvalidFormat(f"no name says {names.print_digits(layout, names.ABSTRACT)}")
         return cls(name)
 
     @property
@@ -125,6 +128,7 @@ class Format:
         weights format is returned as it is. Raises `InvalidFormat` where clDNN has none:
         `clformats.formats.registry.AS_WEIGHTS` is its table.
         """
+        expect(grouped, bool, "grouped")
         if self.role == "weights":
             return self
         table = registry.AS_GROUPED_WEIGHTS if grouped else registry.AS_WEIGHTS
@@ -158,10 +162,12 @@ class Format:
 
 def formats(role: str | None = None, ndims: int | None = None) -> Iterator[Format]:
     """Every listed format, clDNN's names first; only of a role or a rank where one is given."""
-    for name in registry.all_names():
-        fmt = Format(name)
-        if role in (None, fmt.role) and ndims in (None, fmt.ndims):
-            yield fmt
+    expect(role, str | None, "role")
+    if role not in (None, *get_args(Role)):
+        raise InvalidArgument(f"role: got {role!r}, expected {', '.join(get_args(Role))} or None")
+    rank = None if ndims is None else expect_int(ndims, "ndims")
+    every = map(Format, registry.all_names())
+    return (f for f in every if role in (None, f.role) and rank in (None, f.ndims))
 
 
 @cache

@@ -8,13 +8,12 @@ from typing import Any
 
 from ..attr import OLD
 from ..desc import MemoryDesc
-from ..errors import InvalidDescriptor, InvalidExpression
+from ..errors import InvalidDescriptor, InvalidExpression, expect
 from ..formula import Formula, parse
 from ..planner import Plan, make_plan
 from ..planner.computation import over_tensors
 from ..runtime import Engine, Event, Memory, Stream
 from ..runtime.engine import default_engine
-from ..runtime.opencl import expect
 from .ready import Ready, Use, in_order
 
 _ASSIGNMENT = re.compile(r"\s*([A-Za-z_]\w*)\s*=(?!=)(.*)", re.DOTALL)

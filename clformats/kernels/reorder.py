@@ -9,12 +9,11 @@ from typing import Any
 
 from ..attr import Attr, compute_type
 from ..desc import MemoryDesc
-from ..errors import InvalidAttr, InvalidDescriptor
+from ..errors import InvalidAttr, InvalidDescriptor, expect
 from ..planner import Plan, make_plan
 from ..planner.computation import from_attr
 from ..runtime import Engine, Event, Memory, Stream
 from ..runtime.engine import default_engine
-from ..runtime.opencl import expect
 from .ready import Ready, Use, Value, in_order, values_on_device
 
 KEPT_SHAPES = 64
@@ -52,6 +51,7 @@ class Reorder:
         expect(dst, MemoryDesc, "dst")
         expect(engine, Engine | None, "engine")
         expect(attr, Attr | None, "attr")
+        expect(family, str | None, "family")
         self.engine = engine or default_engine()
         self.src, self.dst = src, dst
         self.attr = attr or Attr()
@@ -150,8 +150,11 @@ def reorder(
     ``memory`` has. With ``stream`` the reorder is enqueued there and may still be
     running; without, it is done when the call returns.
     """
+    expect(memory, Memory, "memory")
+    expect(stream, Stream | None, "stream")
     src = memory.desc
-    dst = MemoryDesc(src.dims, dtype or src.dtype, format or src.format)  # type: ignore[arg-type]
+    element = src.dtype if dtype is None else dtype
+    dst = MemoryDesc(src.dims, element, src.format if format is None else format)  # type: ignore[arg-type]
     result = Memory(dst, memory.engine)
     own = stream or Stream(memory.engine, queue=memory.engine.queue)
     event = Reorder(src, dst, memory.engine)(own, memory, result)

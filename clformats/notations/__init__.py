@@ -25,7 +25,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from ..desc import MemoryDesc
-from ..errors import InvalidFormat
+from ..errors import InvalidFormat, expect
 from ..formats import Format
 from ..formats.registry import without_bits
 from . import einops, native, tvm, verbose, xla
@@ -68,7 +68,8 @@ def parse(text: str, notation: str | None = None) -> Format:
     Raises `InvalidFormat` for what the notation does not allow, and `Unsupported` with the code
     ``NO_FORMAT`` for what it allows and no format here can be.
     """
-    return _pick(_PARSE, notation or guess(text))(text.strip())
+    expect(text, str, "text")
+    return _pick(_PARSE, guess(text) if notation is None else notation)(text.strip())
 
 
 def render(format: str | Format, notation: str) -> str:
@@ -84,11 +85,14 @@ def parse_desc(text: str, notation: str | None = None) -> MemoryDesc:
 
     ``"src:f32:p:blocked:aBcd16b::f0 2x17x5x4"`` or ``"bf16[8,16]{1,0:T(8,128)(2,1)}"``.
     """
-    return _pick(_PARSE_DESC, notation or ("xla" if "{" in text else "verbose"))(text.strip())
+    expect(text, str, "text")
+    guessed = "xla" if "{" in text else "verbose"
+    return _pick(_PARSE_DESC, guessed if notation is None else notation)(text.strip())
 
 
 def render_desc(desc: MemoryDesc, notation: str) -> str:
     """The descriptor with its sizes in a notation, ``"verbose"`` or ``"xla"``."""
+    expect(desc, MemoryDesc, "desc")
     return _pick(_RENDER_DESC, notation)(desc)
 
 
@@ -97,6 +101,7 @@ def guess(text: str) -> str:
 
     A text that both oneDNN's and TVM's grammar take, such as ``OI16i16o``, means the same in both.
     """
+    expect(text, str, "text")
     if "->" in text:
         return "einops"
     if "{" in text:
@@ -109,6 +114,7 @@ def guess(text: str) -> str:
 
 
 def _pick(table: Mapping[str, Reader], notation: str) -> Reader:
+    expect(notation, str, "notation")
     if notation not in table:
         raise InvalidFormat(
             f"unknown notation {notation!r}: expected one of {', '.join(sorted(table))}"

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..desc import MemoryDesc
-from ..errors import Unsupported
+from ..errors import Unsupported, expect
 from . import copy, generic, image, tile
 from .computation import Computation
 from .copy import CopyPlan
@@ -73,6 +73,11 @@ def make_plan(
     ``family`` asks for one family by name; raises `Unsupported` (code FAMILY) if it refuses.
     Raises `InvalidDescriptor` where the two do not fit together.
     """
+    expect(src, MemoryDesc, "src")
+    expect(dst, MemoryDesc, "dst")
+    expect(traits, Traits, "traits")
+    expect(family, str | None, "family")
+    expect(computation, Computation | None, "computation")
     p = problem(src, dst, computation)
     if dst.nelems == 0:
         return Plan(p, "none", None, ())

@@ -8,9 +8,9 @@ import warnings
 from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
-from ..errors import DeviceError
+from ..errors import DeviceError, expect
 from ..planner.traits import Traits
-from .opencl import HINT, devices, error_name, expect, named_errors, opencl
+from .opencl import HINT, devices, error_name, named_errors, opencl
 
 if TYPE_CHECKING:
     import pyopencl

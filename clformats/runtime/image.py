@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..desc import MemoryDesc
-from ..errors import DeviceError, Unsupported
+from ..errors import DeviceError, Unsupported, expect
 from .engine import Engine
-from .opencl import expect, named_errors, opencl
+from .opencl import named_errors, opencl
 
 if TYPE_CHECKING:
     import pyopencl

@@ -15,12 +15,19 @@ from numpy.typing import NDArray
 
 from .. import images
 from ..desc import MemoryDesc
-from ..dtypes import as_dtype
-from ..errors import DeviceError, InvalidDescriptor, MappedError, Unsupported
+from ..dtypes import as_array, as_dtype
+from ..errors import (
+    DeviceError,
+    InvalidArgument,
+    InvalidDescriptor,
+    MappedError,
+    Unsupported,
+    expect,
+)
 from ..host import flat_size, pack, storage_size, unpack
 from . import image
 from .engine import Engine, default_engine
-from .opencl import expect, named_errors, opencl
+from .opencl import named_errors, opencl
 from .stream import Stream
 from .usage import Usage, usage_of
 
@@ -128,8 +135,10 @@ class Memory:
         An image is read, whatever the mode, into an array of its own, row by row without a pitch,
         and with ``"w"`` or ``"rw"`` written back when the block ends.
         """
+        expect(mode, str, "mode")
         if mode not in ("r", "w", "rw"):
-            raise ValueError(f"got mode {mode!r}, expected 'r', 'w' or 'rw'")
+            raise InvalidArgument(f"got mode {mode!r}, expected 'r', 'w' or 'rw'")
+        expect(stream, Stream | None, "stream")
         self.check_unmapped("map it")
         if stream is not None and stream.queue.context != self.engine.context:
             raise DeviceError(f"the stream belongs to another OpenCL context than {self!r}")
@@ -233,7 +242,7 @@ def from_numpy(
     ``format`` defaults to dense row-major, ``dtype`` to the array's; ``array.shape`` is the logical
     dims. Raises `InvalidDescriptor` and `DeviceError`.
     """
-    array = np.asarray(array)
+    array = as_array(array)
     if array.ndim == 0:
         raise InvalidDescriptor(f"got the single value {array!r}, expected an array")
     desc = MemoryDesc(array.shape, as_dtype(array.dtype if dtype is None else dtype), format)
@@ -245,5 +254,6 @@ def from_numpy(
 
 def to_numpy(memory: Memory, *, stream: Stream | None = None) -> NDArray[Any]:
     """The logical tensor of a memory object, of shape ``desc.dims``, unpacked on the host."""
+    expect(memory, Memory, "memory")
     with memory.map("r", stream=stream) as flat:
         return np.array(unpack(flat, memory.desc))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..errors import DeviceError
 from .icd import expose_bundled_runtimes
@@ -29,13 +29,6 @@ def opencl() -> ModuleType:
     except ImportError as error:
         raise DeviceError(f"pyopencl cannot be imported ({error}); {HINT}") from error
     return pyopencl
-
-
-def expect(value: object, kind: Any, what: str) -> None:
-    """Raise TypeError where an argument is of another kind than a public function takes."""
-    if not isinstance(value, kind):
-        names = str(getattr(kind, "__name__", kind)).replace("clformats.", "")
-        raise TypeError(f"{what}: got {value!r} of type {type(value).__name__}, expected {names}")
 
 
 @contextmanager

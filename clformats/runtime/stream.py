@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..errors import DeviceError
+from ..errors import DeviceError, expect
 from .engine import Engine, default_engine
-from .opencl import expect, named_errors, opencl
+from .opencl import named_errors, opencl
 
 if TYPE_CHECKING:
     import pyopencl
@@ -30,6 +30,8 @@ class Stream:
     ) -> None:
         cl = opencl()
         expect(engine, Engine | None, "engine")
+        expect(out_of_order, bool, "out_of_order")
+        expect(profiling, bool, "profiling")
         expect(queue, cl.CommandQueue | None, "queue")
         if queue is not None:
             _check_queue(queue, engine, asked=out_of_order or profiling)

@@ -1,0 +1,70 @@
+"""Every public function that needs a device, called with every kind of wrong argument."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import clformats as cf
+from tests.wrong_types import answers
+
+DESC = cf.MemoryDesc((2, 3), "f32")
+TAKES = {
+    "Engine.name": {"None"},
+    "Engine.device": {"None"},
+    "Engine.context": {"None"},
+    "Stream.engine": {"None"},
+    "Stream.queue": {"None"},
+    "Memory.engine": {"None"},
+    "Memory.buffer": {"None"},
+    "Memory.set_buffer.buffer": {"None"},
+    "Memory.map.stream": {"None"},
+    "from_numpy.array": {"array"},
+    "from_numpy.engine": {"None"},
+    "from_numpy.format": {"None"},
+    "from_numpy.dtype": {"None"},
+    "from_numpy.stream": {"None"},
+    "to_numpy.stream": {"None"},
+    "Reorder.engine": {"None"},
+    "Reorder.family": {"None"},
+    "reorder.format": {"None"},
+    "reorder.dtype": {"None"},
+    "reorder.stream": {"None"},
+}
+
+
+@pytest.fixture(scope="module")
+def calls(engine: cf.Engine, stream: cf.Stream) -> dict[str, tuple[Any, dict[str, Any]]]:
+    array = np.zeros(DESC.dims, np.float32)
+    a, b = cf.Memory(DESC, engine), cf.Memory(DESC, engine)
+
+    def mapped(**arguments: Any) -> None:
+        with a.map(**arguments):
+            pass
+
+    return {
+        "Engine": (cf.Engine, {"name": None}),
+        "Engine.given": (cf.Engine, {"device": engine.device, "context": engine.context}),
+        "Stream": (cf.Stream, {"engine": engine, "out_of_order": False, "profiling": False,
+                               "queue": None}),
+        "Memory": (cf.Memory, {"desc": DESC, "engine": engine, "buffer": None}),
+        "Memory.set_buffer": (cf.Memory(DESC, engine).set_buffer, {"buffer": None}),
+        "Memory.map": (mapped, {"mode": "r", "stream": stream}),
+        "from_numpy": (cf.from_numpy, {"array": array, "engine": engine, "format": None,
+                                       "dtype": None, "stream": stream}),
+        "to_numpy": (cf.to_numpy, {"memory": a, "stream": stream}),
+        "Reorder": (cf.Reorder, {"src": DESC, "dst": DESC, "engine": engine, "family": None}),
+        "Reorder()": (cf.Reorder(DESC, DESC, engine), {"stream": stream, "src": a, "dst": b}),
+        "reorder": (cf.reorder, {"memory": a, "format": "ba", "dtype": None, "stream": stream}),
+    }  # fmt: skip
+
+
+def test_wrong_types_are_refused_on_purpose(
+    calls: dict[str, tuple[Any, dict[str, Any]]],
+) -> None:
+    for call, (function, right) in calls.items():
+        for parameter in right:
+            wanted = TAKES.get(f"{call.removesuffix('.given')}.{parameter}", set())
+            assert answers(function, right, parameter) == wanted, (call, parameter)
