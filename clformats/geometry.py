@@ -100,11 +100,15 @@ def _placed(digit: Digit, size: int, strides: Sequence[int]) -> Placed:
 
 
 def _order(counts: Sequence[int], strides: Sequence[int]) -> list[int]:
-    """The dimensions from the largest stride down; of equal ones those of one step innermost."""
+    """The dimensions from the largest stride down, of equal ones the most steps first.
 
-    def rank(d: int) -> tuple[int, bool, int]:
-        known = strides[d] != RUNTIME
-        return -strides[d] if known else -(2**200), counts[d] == 1, d
+    So oneDNN's log orders them. Unknown strides keep the order of the dimensions.
+    """
+
+    def rank(d: int) -> tuple[int, int, int]:
+        if strides[d] == RUNTIME:
+            return -(2**200), counts[d] == 1, d
+        return -strides[d], -counts[d], d
 
     return sorted(range(len(counts)), key=rank)
 

@@ -24,6 +24,7 @@ from ..desc import MemoryDesc
 from ..errors import InvalidDescriptor, InvalidFormat
 from ..formats import Format
 from ..formats.digits import RUNTIME, place
+from ..geometry import by_blocking
 from .shared import need, no_format
 
 _KINDS = "blocked|any|undef|wino|rnn_packed|opaque|sparse|cublaslt_blocked"
@@ -108,11 +109,19 @@ def render_desc(desc: MemoryDesc, name: str = "") -> str:
     tag, strides = kind, ""
     if kind == "blocked":
         need(desc.format, "verbose")
-        tag, strides = desc.format.onednn or "", _strides(desc)
+        tag, strides = _tag(desc), _strides(desc)
     flags = "p" * (desc.padded_dims != desc.dims) + "o" * any(desc.padded_offsets)
     flags += "0" * bool(desc.offset0)
     head = f"{name}:" * bool(name)
     return f"{head}{desc.dtype}:{flags}:{kind}:{tag}:{strides}:f0 {_by(desc.dims)}".rstrip()
+
+
+def _tag(desc: MemoryDesc) -> str:
+    """The tag that the strides tell: where several fit, the one that oneDNN prints."""
+    if not desc.dims or desc.has_runtime:
+        return desc.format.onednn or ""
+    blocks = list(zip(desc.inner_blks, desc.inner_idxs, strict=True))
+    return by_blocking(desc.dims, desc.padded_dims, desc.strides, blocks).format.name
 
 
 def _strides(desc: MemoryDesc) -> str:
