@@ -6,8 +6,8 @@ from math import prod
 
 from .desc import MemoryDesc
 
-TYPES = ("f32", "f16")
-"""The element types of images: channels of type FLOAT and HALF_FLOAT."""
+TYPES = {"weights": ("f32", "f16"), "data": ("u8",)}
+"""The element types of images: channels of type FLOAT and HALF_FLOAT; of pictures UNORM_INT8."""
 
 
 def refusal(desc: MemoryDesc) -> str:
@@ -15,10 +15,11 @@ def refusal(desc: MemoryDesc) -> str:
     shape = desc.image_shape
     if shape is None:
         return ""
-    if desc.format.role != "weights":
-        return "only images of weights have memory here"
-    if desc.dtype.name not in TYPES:
-        return f"pixels of weights are of {' or '.join(TYPES)}, not of {desc.dtype}"
+    types = TYPES[desc.format.role]
+    if desc.dtype.name not in types:
+        return f"pixels of {desc.format.role} are of {' or '.join(types)}, not of {desc.dtype}"
+    if desc.format.name == "nv12" and shape[2] > 2:
+        return f"its dims are n, h, w, c with c = 1 (luma) or 2 (chroma), not c = {shape[2]}"
     if desc.span_nbytes > prod(shape) * desc.dtype.nbytes:
         return f"it begins {desc.offset0} elements behind the first pixel"
     return ""

@@ -51,6 +51,8 @@ _RNN = {
 
 def dimension_words(fmt: Format) -> tuple[str, ...]:
     """What each logical dimension is."""
+    if fmt.name == "nv12":
+        return "batch", "height", "width", "channels: 1 for luma, 2 for chroma"
     if fmt.role == "generic" and fmt.letters != "x":
         return tuple(f"dimension {k}" for k in range(fmt.ndims))
     if fmt.role == "rnn":

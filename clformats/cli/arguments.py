@@ -12,6 +12,7 @@ import argparse
 import re
 from contextlib import suppress
 
+from .. import images
 from ..desc import MemoryDesc
 from ..errors import InvalidDescriptor, InvalidFormat
 from ..formats import Format
@@ -35,7 +36,9 @@ def add_target(parser: argparse.ArgumentParser) -> None:
         "* for one that is known at execution only",
     )
     parser.add_argument("--ndims", help="the rank, for meta tags such as aBx16b without a shape")
-    parser.add_argument("--dtype", help="the element type (default: f32; u4 for names with :i4)")
+    parser.add_argument(
+        "--dtype", help="the element type (default: f32, or what the format is for)"
+    )
 
 
 def numbers(text: str, what: str) -> tuple[int, ...]:
@@ -79,9 +82,15 @@ def target(args: argparse.Namespace) -> tuple[Format, MemoryDesc | None]:
     fmt = named_format(args.name, dims, args.ndims)
     if dims is None:
         return fmt, None
-    four_bits = without_bits(fmt.name) != fmt.name
-    desc = MemoryDesc(dims, args.dtype or ("u4" if four_bits else "f32"), fmt)
+    desc = MemoryDesc(dims, args.dtype or _default_dtype(fmt), fmt)
     return desc.format if desc.has_layout else fmt, desc
+
+
+def _default_dtype(fmt: Format) -> str:
+    """The type that is most common, or the one that the format is for."""
+    if without_bits(fmt.name) != fmt.name:
+        return "u4"
+    return images.TYPES[fmt.role][0] if fmt.image else "f32"
 
 
 def sized_target(args: argparse.Namespace) -> MemoryDesc:

@@ -136,6 +136,9 @@ def _sizes(desc: MemoryDesc) -> Iterator[str]:
     yield f"  padded   {_by(desc.padded_dims)}, {elements} elements in memory{share}"
     yield f"  strides  {' '.join(map(str, desc.strides))} (of each dimension's outermost digit)"
     yield f"  bytes    {desc.nbytes}"
+    if desc.image_shape:
+        height, width, channels = desc.image_shape
+        yield f"  image    {width} x {height} pixels (width x height), channels: {channels}"
     yield f"  offset   {offset_formula(desc)}"
 
 

@@ -1,8 +1,9 @@
 """OpenCL images under memory objects: made, checked, read and written.
 
-An image of one channel is of order R, one of four of order RGBA; the channels are FLOAT or
-HALF_FLOAT as the elements. Rows of an image may have a pitch that the host cannot choose, so its
-pixels are copied to an array and back instead of being mapped.
+An image of one channel is of order R, one of two of order RG, one of four of order RGBA; the
+channels are FLOAT or HALF_FLOAT as the elements, or, of u8, UNORM_INT8. Rows of an image may have a
+pitch that the host cannot choose, so its pixels are copied to an array and back instead of being
+mapped.
 """
 
 from __future__ import annotations
@@ -23,17 +24,18 @@ if TYPE_CHECKING:
 
 _PROBE = """\
 __constant sampler_t exact = CLK_NORMALIZED_COORDS_FALSE | CLK_ADDRESS_NONE | CLK_FILTER_NEAREST;
-__kernel void probe(__read_only image2d_t a, __write_only image2d_t b, __global float *seen)
+__kernel void probe(__read_only image2d_t a, __write_only image2d_t b, __global float *seen,
+                    const float one)
 {
-    vstore4(read_imagef(a, exact, (int2)(1, 0)), 0, seen);
-    write_imagef(b, (int2)(1, 0), (float4)(5.0f, 6.0f, 7.0f, 8.0f));
+    vstore4(rint(read_imagef(a, exact, (int2)(1, 0)) * one), 0, seen);
+    write_imagef(b, (int2)(1, 0), (float4)(5.0f, 6.0f, 7.0f, 8.0f) / one);
 }
 """
 
 
 def allocated(engine: Engine, desc: MemoryDesc) -> pyopencl.Image:
     """A new image for a descriptor, all zero. Raises `DeviceError`."""
-    check_support(engine)
+    check_support(engine, desc)
     cl = opencl()
     size = _size(desc)
     with named_errors(f"allocating {_shape_text(desc)} for", desc):
@@ -52,11 +54,21 @@ def _image(context: pyopencl.Context, pixel: Any, size: tuple[int, int]) -> pyop
     return cl.Image(context, cl.mem_flags.READ_WRITE, pixel, desc=wanted)  # type: ignore[no-any-return]
 
 
-def check_support(engine: Engine) -> None:
-    """Raise `DeviceError` where a device has no images."""
+def check_support(engine: Engine, desc: MemoryDesc) -> None:
+    """Raise `DeviceError` where a device has no images, or none with pixels of this kind."""
     if not engine.traits.has_images:
         raise DeviceError(
             f"{engine.device.name} has no image support: reorder to a format in a buffer instead"
+        )
+    cl = opencl()
+    kinds = cl.get_supported_image_formats(
+        engine.context, cl.mem_flags.READ_WRITE, cl.mem_object_type.IMAGE2D
+    )
+    if _pixel(desc) not in kinds:
+        raise DeviceError(
+            f"{engine.device.name} has no images with pixels of {_pixel(desc)}, which {desc} "
+            f"needs: take a format in a buffer instead",
+            name="IMAGE_FORMAT_NOT_SUPPORTED",
         )
 
 
@@ -65,14 +77,15 @@ def check_pixels(engine: Engine, desc: MemoryDesc) -> None:
 
     PoCL 3.1 lists images of one HALF_FLOAT channel, but its image functions go astray in them.
     """
-    check_support(engine)
+    check_support(engine, desc)
     with named_errors("trying out pixels of", desc):
         right = _pixels_agree(engine, desc)
     if not right:
+        other = "take f32, or " if desc.dtype.name == "f16" else ""
         raise Unsupported(
             "IMAGE",
             f"the OpenCL driver of {engine.device.name} reads or writes wrong values in pixels of "
-            f"{_pixel(desc)}, which {desc} has: take f32, or cf.pack on the host",
+            f"{_pixel(desc)}, which {desc} has: {other}cf.pack on the host",
         )
 
 
@@ -87,7 +100,8 @@ def _pixels_agree(engine: Engine, desc: MemoryDesc) -> bool:
     buffer = cl.Buffer(engine.context, flags, seen.nbytes)
     cl.enqueue_copy(queue, read, host, origin=(0, 0), region=size)
     cl.enqueue_copy(queue, written, back, origin=(0, 0), region=size)
-    engine.kernel(_PROBE, "probe")(queue, (1,), (1,), read, written, buffer)
+    one = np.float32(255 if desc.dtype.name == "u8" else 1)
+    engine.kernel(_PROBE, "probe")(queue, (1,), (1,), read, written, buffer, one)
     cl.enqueue_copy(queue, seen, buffer)
     cl.enqueue_copy(queue, back, written, origin=(0, 0), region=size)
     wanted = np.array([0] * channels + [5, 6, 7, 8][:channels])
@@ -134,6 +148,7 @@ def _shape_text(desc: MemoryDesc) -> str:
 def _pixel(desc: MemoryDesc) -> Any:
     """OpenCL's name for the channels of a pixel."""
     cl = opencl()
-    order = {1: cl.channel_order.R, 4: cl.channel_order.RGBA}[(desc.image_shape or (0, 0, 1))[2]]
-    kind = cl.channel_type.HALF_FLOAT if desc.dtype.name == "f16" else cl.channel_type.FLOAT
-    return cl.ImageFormat(order, kind)
+    orders = {1: cl.channel_order.R, 2: cl.channel_order.RG, 4: cl.channel_order.RGBA}
+    types, channels = cl.channel_type, (desc.image_shape or (0, 0, 1))[2]
+    kinds = {"f32": types.FLOAT, "f16": types.HALF_FLOAT, "u8": types.UNORM_INT8}
+    return cl.ImageFormat(orders[channels], kinds[desc.dtype.name])

@@ -50,7 +50,8 @@ class Memory:
     ``Memory(desc, engine)`` allocates what the descriptor needs and fills it with zeros;
     ``buffer=`` wraps a pyopencl buffer, which must be large enough; ``buffer=None`` has none until
     `set_buffer`. A descriptor without elements has no buffer. For the image formats of weights, in
-    f32 and f16, ``buffer`` is a pyopencl image of `MemoryDesc.image_shape`.
+    f32 and f16, and of pictures, in u8, ``buffer`` is a pyopencl image of `MemoryDesc.image_shape`.
+    A picture in nv12 is two of them: luma, dims (n, h, w, 1), and chroma, (n, h/2, w/2, 2).
 
     Raises `InvalidDescriptor` for ``any``, `Unsupported` (code IMAGE) for other images,
     `DeviceError` where allocation fails, the buffer does not fit or the device has no images.

@@ -1,7 +1,7 @@
 <%namespace file="prelude.mako" import="prelude"/>
 <%
 reads, writes = channels["src"], channels["dst"]
-is_half = {"src": types.src_type.name == "f16", "dst": types.dst_type.name == "f16"}
+src_type, dst_type = types.src_type.name, types.dst_type.name
 %>\
 // ${src} -> ${dst}: one work-item for each ${"pixel" if writes else "place"} of the destination.
 ${prelude(types, wide)}
@@ -24,8 +24,14 @@ __kernel void reorder(
 ${element("idx rest = item" + (f" * {writes} + channel" if writes > 1 else ""), "written + channel")}\
     }
     // The values are those of the channel's type already: nothing is rounded here.
-    write_imagef(dst, (int2)((int)(item % dst_width), (int)(item / dst_width)),
-                 ${"vload_half4(0, (const half *)written)" if is_half["dst"] else "as_float4(vload4(0, written))"});
+% if dst_type == "f16":
+    const float4 shown = vload_half4(0, (const half *)written);
+% elif dst_type == "u8":
+    const float4 shown = convert_float4(vload4(0, written)) / 255.0f;
+% else:
+    const float4 shown = as_float4(vload4(0, written));
+% endif
+    write_imagef(dst, (int2)((int)(item % dst_width), (int)(item / dst_width)), shown);
 % else:
     {
 ${element("idx rest = item", f"dst + ({dst_offset})")}\
@@ -63,9 +69,12 @@ ${element("idx rest = item", f"dst + ({dst_offset})")}\
             const idx pixel = at${f" / {reads}" if reads > 1 else ""};
             const float4 seen =
                 read_imagef(src, exact, (int2)((int)(pixel % src_width), (int)(pixel / src_width)));
-% if is_half["src"]:
+% if src_type == "f16":
             ushort texel[4];
             vstore_half4_rte(seen, 0, (half *)texel);
+% elif src_type == "u8":
+            uchar texel[4];
+            vstore4(convert_uchar4_sat_rte(seen * 255.0f), 0, texel);
 % else:
             ${types.src} texel[4];
             vstore4(as_${types.src}4(seen), 0, texel);

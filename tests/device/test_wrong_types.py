@@ -53,7 +53,7 @@ def calls(engine: cf.Engine, stream: cf.Stream) -> dict[str, tuple[Any, dict[str
         "Memory.set_buffer": (cf.Memory(DESC, engine).set_buffer, {"buffer": None}),
         "Memory.map": (mapped, {"mode": "r", "stream": stream}),
         "from_numpy": (cf.from_numpy, {"array": array, "engine": engine, "format": None,
-                                       "dtype": None, "stream": stream}),
+                                       "dtype": None, "stream": None}),
         "to_numpy": (cf.to_numpy, {"memory": a, "stream": stream}),
         "Reorder": (cf.Reorder, {"src": DESC, "dst": DESC, "engine": engine, "family": None}),
         "Reorder()": (cf.Reorder(DESC, DESC, engine), {"stream": stream, "src": a, "dst": b}),

@@ -204,6 +204,16 @@ def test_commands_read_orders_of_four_bits(capsys: pytest.CaptureFixture[str]) -
     assert "got f16: leave :i4 out" in refusal(capsys, "draw", name, *shape, "--dtype", "f16")
 
 
+def test_explain_tells_the_size_of_images(capsys: pytest.CaptureFixture[str]) -> None:
+    told = run(capsys, "explain", "image_2d_rgba", "--shape", "1,3,5,7")
+    assert "u8:image_2d_rgba:1x3x5x7" in told
+    assert "image    7 x 5 pixels (width x height), channels: 4" in told
+    told = run(capsys, "explain", "nv12", "--shape", "1,6,10,1")
+    assert "y  width" in told
+    assert "image    10 x 6 pixels (width x height), channels: 1" in told
+    assert "image" not in run(capsys, "explain", "bfyx", "--shape", "1,3,5,7")
+
+
 def test_explain_reads_logs_and_printed_descriptors(capsys: pytest.CaptureFixture[str]) -> None:
     log = run(capsys, "explain", "src_s8::blocked:acdb::f0", "--shape", "1,2,3,4")
     assert "s8:acdb:1x2x3x4" in log
