@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .dtypes import DType, as_dtype, convert
+from .dtypes import DType, as_array, as_dtype, convert
 from .errors import InvalidAttr
 from .formula import ONE, Formula, parse
 
@@ -177,7 +177,7 @@ class Attr:
         values that come at execution. Raises `InvalidAttr`.
         """
         source, target = as_dtype(src), as_dtype(dst)
-        array = np.asarray(array)
+        array = as_array(array)
         if self.is_empty:
             return convert(array, source, target)
         real = compute_type(source, target)
@@ -187,7 +187,9 @@ class Attr:
         if "beta" in self.terms:
             if old is None:
                 raise InvalidAttr("beta is given: the sum needs old, what the destination holds")
-            env[OLD] = convert(np.asarray(old), target, real)
+            env[OLD] = convert(old, target, real)
+            if env[OLD].shape != array.shape:
+                raise InvalidAttr(f"old has shape {env[OLD].shape}, the array {array.shape}")
         result = np.broadcast_to(self.formula.evaluate(env, real.numpy), array.shape)
         return convert(result, real, target)
 

@@ -69,6 +69,10 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "notations.parse_desc": (notations.parse_desc, {"text": "f32[2,3]{1,0}", "notation": None}),
     "notations.render_desc": (notations.render_desc, {"desc": PLAIN, "notation": "xla"}),
     "notations.guess": (notations.guess, {"text": "bfyx"}),
+    "Attr": (cf.Attr, {**dict.fromkeys(cf.Attr.NAMES, 2.0), "expression": "x"}),
+    "Attr.apply": (cf.Attr(beta=2.0).apply, {"array": ZEROS, "src": "f32", "dst": "f32",
+                                             "old": ZEROS}),
+    "at_execution": (cf.at_execution, {"mask": 0}),
     "dtypes.convert": (dtypes.convert, {"array": ZEROS, "src": "f32", "dst": "s8"}),
     "dtypes.as_dtype": (dtypes.as_dtype, {"value": "f32"}),
 }  # fmt: skip
@@ -89,6 +93,8 @@ TAKES = {
     "notations.parse.notation": {"None"},
     "notations.parse_desc.notation": {"None"},
     "notations.guess.text": {"str"},
+    **{f"Attr.{name}": {"None", "int", "float", "nan", "list"} for name in cf.Attr.NAMES},
+    "Attr.expression": {"None"},
     "dtypes.convert.array": {"int", "float", "nan", "list", "array"},
 }
 # Records, which are looked at where they are used; and what needs a device: see tests/device.
