@@ -227,7 +227,7 @@ def _flat(name: str, value: Any) -> NDArray[np.float64]:
     """Numbers as a flat array of its own."""
     try:
         array = np.asarray(value)
-        flat = np.empty(0) if array.dtype.kind == "c" else array.astype(np.float64).ravel()
+        flat = np.empty(0) if array.dtype.kind in "cOSUMm" else array.astype(np.float64).ravel()
     except (TypeError, ValueError) as error:
         raise InvalidAttr(f"got {value!r} for {name}, expected numbers: {error}") from None
     if not flat.size:

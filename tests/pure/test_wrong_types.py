@@ -55,6 +55,7 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "MemoryDesc.submemory": (PLAIN.submemory, {"dims": (1, 1), "offsets": (0, 0)}),
     "MemoryDesc.reshape": (PLAIN.reshape, {"dims": (6,)}),
     "MemoryDesc.permute_axes": (PLAIN.permute_axes, {"permutation": (1, 0)}),
+    "MemoryDesc.broadcast_to": (D((2, 1), "f32").broadcast_to, {"dims": (2, 3)}),
     "MemoryDesc.legal_crops": (DESC.legal_crops, {"dim": 1}),
     "MemoryDesc.overlaps": (DESC.overlaps, {"other": DESC}),
     "pack": (cf.pack, {"array": ZEROS, "desc": DESC}),
@@ -63,7 +64,7 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "same_bytes": (cf.same_bytes, {"a": DESC, "b": DESC}),
     "index_source": (cf.index_source, {"target": DESC, "prefix": "SRC", "wide": None}),
     "make_plan": (cf.make_plan, {"src": DESC, "dst": DESC, "traits": cf.planner.traits.DEFAULT,
-                                 "family": None}),
+                                 "family": None, "computation": None}),
     "notations.parse": (notations.parse, {"text": "bfyx", "notation": None}),
     "notations.render": (notations.render, {"format": "bfyx", "notation": "tvm"}),
     "notations.parse_desc": (notations.parse_desc, {"text": "f32[2,3]{1,0}", "notation": None}),
@@ -90,6 +91,7 @@ TAKES = {
     "index_source.prefix": {"str"},
     "index_source.wide": {"None"},
     "make_plan.family": {"None"},
+    "make_plan.computation": {"None"},
     "notations.parse.notation": {"None"},
     "notations.parse_desc.notation": {"None"},
     "notations.guess.text": {"str"},
@@ -98,8 +100,8 @@ TAKES = {
     "dtypes.convert.array": {"int", "float", "nan", "list", "array"},
 }
 # Records, which are looked at where they are used; and what needs a device: see tests/device.
-ELSEWHERE = {"DType", "Digit", "Plan", "Event", "Engine", "Memory", "Reorder", "Stream", "devices",
-             "from_numpy", "reorder", "to_numpy"}  # fmt: skip
+ELSEWHERE = {"DType", "Digit", "Plan", "Event", "Engine", "Map", "Memory", "Reorder", "Stream",
+             "devices", "from_numpy", "reorder", "to_numpy"}  # fmt: skip
 
 
 @pytest.mark.parametrize("call", CALLS)
