@@ -19,7 +19,8 @@ import ctypes
 import functools
 import math
 import weakref
-from ctypes import POINTER, byref, c_char_p, c_int, c_int64, c_size_t, c_void_p
+from ctypes import POINTER, byref, c_char_p, c_float, c_int, c_int64, c_size_t, c_void_p
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -94,7 +95,7 @@ class Extra(ctypes.Structure):
     _fields_ = (
         ("flags", ctypes.c_uint64),
         ("compensation_mask", c_int),
-        ("scale_adjust", ctypes.c_float),
+        ("scale_adjust", c_float),
         ("asymm_compensation_mask", c_int),
         ("reserved", ctypes.c_char * 60),
     )
@@ -309,16 +310,49 @@ class Desc:
         return (last + 1) * ITEMSIZES[self.raw.data_type]
 
 
+@dataclass(frozen=True)
+class Attributes:
+    """What version 2 computes: scale * (src - src_zero_point) + dst_zero_point + beta * old.
+
+    ``scales`` are (values, mask). Arguments 1 and 17 are a reorder's source and destination.
+    """
+
+    scales: tuple[Sequence[float], int] | None = None
+    src_zero_point: int = 0
+    dst_zero_point: int = 0
+    beta: float = 0.0
+
+    def handle(self) -> _Handle:
+        """The library's object."""
+        attr = _Handle("primitive_attr")
+        if self.scales is not None:
+            values, mask = self.scales
+            array = (c_float * len(values))(*values)
+            set_scales = "primitive_attr_set_output_scales"
+            _call(set_scales, attr.pointer, c_int64(len(values)), mask, array)
+        for argument, point in ((_ARG_SRC, self.src_zero_point), (_ARG_DST, self.dst_zero_point)):
+            if point:
+                value = (c_int * 1)(point)
+                set_point = "primitive_attr_set_zero_points"
+                _call(set_point, attr.pointer, argument, c_int64(1), 0, value)
+        if self.beta:
+            after = _Handle("post_ops")
+            _call("post_ops_append_sum", after.pointer, c_float(self.beta))
+            _call("primitive_attr_set_post_ops", attr.pointer, after.pointer)
+        return attr
+
+
 class Reorder:
-    """A prepared copy from one layout and element type to another, without attributes.
+    """A prepared copy from one layout and element type to another, with attributes perhaps.
 
     Status if the library cannot do it, or if a dim or stride is RUNTIME_DIM. `impl` names the
     implementation that it chose. Two threads must not execute one object at the same time.
     """
 
-    def __init__(self, src: Desc, dst: Desc) -> None:
+    def __init__(self, src: Desc, dst: Desc, attributes: Attributes | None = None) -> None:
         engine = _engine().pointer
-        ends = (byref(src.raw), engine, byref(dst.raw), engine, None)
+        attr = attributes.handle() if attributes else None
+        ends = (byref(src.raw), engine, byref(dst.raw), engine, attr.pointer if attr else None)
         plan = _Handle("primitive_desc", *ends, create="reorder_primitive_desc_create")
         name = c_char_p()
         _call("primitive_desc_query", plan.pointer, _IMPL_INFO_STR, 0, byref(name))
