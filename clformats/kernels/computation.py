@@ -14,6 +14,7 @@ from ..attr import OLD
 from ..dtypes import DType
 from ..planner.computation import Computation, Operand
 from ..planner.problem import Problem
+from .float8 import FLOAT8
 from .source import moved
 from .types import Conversion, conversion, mask_type, storage_type
 
@@ -43,6 +44,12 @@ class Computed(Conversion):
     def rounds(self) -> str:
         """The type, if any, that the kernel needs a function for to round floats to."""
         return self._result.rounds
+
+    @property
+    def widens(self) -> frozenset[str]:
+        """The types that the kernel needs functions for to make floats of."""
+        loaded = (self.src_type, *(o.desc.dtype for o in self.computation.operands))
+        return frozenset(t.name for t in loaded if t.name in FLOAT8)
 
     @property
     def rounded_from(self) -> str:

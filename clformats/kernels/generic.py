@@ -26,10 +26,10 @@ def launch(plan: Plan, body: GenericPlan) -> Launch:
     arguments.values["places"] = body.places
     parts = common_parts(p, arguments)
     parts["dst_offset"] = dst_offset(p.dst, arguments)
-    types = parts["types"]
+    types = types_of(p)
     parts["stored"] = _stored(p, types, arguments, parts["dst_offset"])
     declarations = arguments.declarations + types.parameters
-    source = render("generic", **parts, declarations=declarations)
+    source = render("generic", **parts, types=types, declarations=declarations)
     rounded = -(-body.places // LOCAL_SIZE) * LOCAL_SIZE
     return Launch(source, tuple(arguments.values.values()), p.is_wide, rounded, LOCAL_SIZE)
 
@@ -38,7 +38,6 @@ def common_parts(p: Problem, arguments: Arguments) -> dict[str, Any]:
     """What the template needs to go from a place in the destination to the source's offset."""
     return {
         "wide": p.is_wide,
-        "types": types_of(p),
         "dst": str(p.dst.format),
         "src": str(p.src.format),
         "digits": _digits(p.dst, arguments),
