@@ -9,6 +9,7 @@ are two places. That no byte is shared with anything else was checked before, by
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -46,7 +47,7 @@ class NibblesPlan:
 
 def refusal(p: Problem) -> str:
     """Why the family does not take the problem; empty if it does."""
-    packed = any(t.is_packed for t in p.dtypes)
+    packed = any(d.dtype.is_packed for d in (p.src, p.dst, *p.operand_descs))
     return "" if packed else "no element is narrower than a byte"
 
 
@@ -74,9 +75,17 @@ def _no_runs(p: Problem) -> str:
         return "a side has padding, or a dimension that is no multiple of a block"
     if not p.nodes or (p.nodes[-1].src.value, p.nodes[-1].dst.value) != (1, 1):
         return "the elements are not contiguous on both sides"
-    *outer, inner = p.nodes
-    if inner.size.value < SHORTEST_RUN:
-        return f"runs of {inner.size} elements are too short"
+    if p.nodes[-1].size.value < SHORTEST_RUN:
+        return f"runs of {p.nodes[-1].size} elements are too short"
+    return _no_vectors(p, p.nodes)
+
+
+def _no_vectors(p: Problem, nodes: Sequence[Node]) -> str:
+    *outer, inner = nodes
     if p.src.dtype.is_packed and (p.src0 % 2 or any(n.src.value % 2 for n in outer)):
         return "the source's runs start within a byte"
+    if any(d.dtype.is_packed for d in p.operand_descs):
+        return "other values that are read have four bits too"
+    if any(stride.value not in (0, 1) for stride in inner.operands):
+        return "the values of an operand do not lie in the same order"
     return ""

@@ -21,12 +21,15 @@ static inline ${types.src}${width} apart_${width}(uchar${n} pairs)
 }
 % endfor
 
-static inline ${types.src} nibble(__global const uchar *src, idx at)
-{
-    const uchar value = src[at >> 1] >> ((at & 1) << 2) & 15;
-    return (${types.src})(${"(value ^ 8) - 8" if src_name == "s4" else "value"});
-}
 % endif
+% for name in halves:
+
+static inline ${"char" if name == "s4" else "uchar"} half_${name}(__global const uchar *bytes, idx at)
+{
+    const uchar value = bytes[at >> 1] >> ((at & 1) << 2) & 15;
+    return ${"(char)((value ^ 8) - 8)" if name == "s4" else "value"};
+}
+% endfor
 % if dst_name:
 <% byte, lowest, highest = ("char", -8, 7) if dst_name == "s4" else ("uchar", 0, 15) %>\
 
@@ -54,8 +57,12 @@ value = f"apart_{width}({pairs})" if src_name else types.load("from + i", width)
 # What is loaded from bytes is converted already if that is early, what is stored to them else.
 converted_by_load, converted_by_store = types.early and not src_name, not types.early and not dst_name
 if not converted_by_load and not converted_by_store:
-    value = types.converted(value, str(width))
+    value = types.converted(value, str(width) if width > 1 else "")
 %>\
+% if runs.computed:
+const ${types.work}${width} value = ${value};
+<% value = runs.computed[width] %>\
+% endif
 % if not dst_name:
 ${types.store(value, "to + i", width)};
 % elif width > 2:
@@ -64,9 +71,18 @@ vstore${width // 2}(together_${width}(${value}), 0, to + (i >> 1));
 to[i >> 1] = together_${width}(${value});
 % endif
 </%def>\
+<%def name="move_one()">\
+% if runs.computed:
+const ${types.work} value = half_${src_name}(from, i);
+${types.store(runs.computed[1], "to + i", 1)};
+% else:
+<% value = f"half_{src_name}(from, i)" %>\
+${types.store(types.converted(value, "") if types.early else value, "to + i", 1)};
+% endif
+</%def>\
 // ${title}
 <% widths = runs.widths if runs is not None else () %>\
-${prelude(types, wide, (1, *widths))}\
+${prelude(types, wide, (1, *widths), computed=(1, *widths))}\
 ${declared(widths)}
 __kernel void reorder(
     __global const ${"uchar" if src_name else types.src} *restrict src, __global ${"uchar" if dst_name else types.dst} *restrict dst,
@@ -95,7 +111,7 @@ ${indent(capture(move, width), "        ")}\
 % endfor
 % if not dst_name:
     if (i < last) {
-        ${types.store(types.converted("nibble(from, i)", "") if types.early else "nibble(from, i)", "to + i", 1)};
+${indent(capture(move_one), "        ")}\
     }
 % endif
 % else:
@@ -117,25 +133,26 @@ ${indent(capture(place.indices, places["digits"], places["indices"]), "        "
 ${indent(capture(place.skip, places["bounds"]), "        ")}\
 ${indent(capture(place.inside, places["bounds"]), "        ")}\
 
-        ${types.work} value = 0;
+        ${types.stored} written = 0;
         if (inside) {
 ${indent(capture(place.logical, places["bounds"]), "            ")}\
 % if src_name:
-            const ${types.src} loaded = nibble(src, ${places["src_offset"]});
-            value = ${types.load("&loaded", 1)};
+            const ${types.src} loaded = half_${src_name}(src, ${places["src_offset"]});
+            const ${types.work} value = ${types.load("&loaded", 1)};
 % else:
-            value = ${types.load(f"src + ({places['src_offset']})", 1)};
+            const ${types.work} value = ${types.load(f"src + ({places['src_offset']})", 1)};
 % endif
+            written = ${places["computed"] or "value"};
         }
 % if dst_name:
         ${types.dst} stored;
-        ${types.store("value", "&stored", 1)};
+        ${types.store("written", "&stored", 1)};
         byte |= narrow_1(stored) << (4 * k);
         to = ${places["dst_offset"]};
     }
     dst[to >> 1] = byte;
 % else:
-        ${types.store("value", f"dst + ({places['dst_offset']})", 1)};
+        ${types.store("written", f"dst + ({places['dst_offset']})", 1)};
     }
 % endif
 % endif

@@ -198,3 +198,36 @@ def test_a_run_of_another_length_compiles_nothing(stream: cf.Stream) -> None:
             assert ("no runs" in str(plan)) == (n < 8)
         built.append(stream.engine.programs_built)
     assert len(set(built[1:])) == 1
+
+
+SMALL_PAIRS = [("s4", "f16"), ("u4", "f32"), ("f32", "s4"), ("s8", "u4"), ("s4", "s4"), ("u4", "s4"),
+               ("s4", "f64"), ("s4", "f8_e4m3"), ("f8_e4m3", "f16"), ("f32", "f8_e5m2"),
+               ("f8_e5m2", "f8_e5m2"), ("f8_e4m3", "f64"), ("f64", "f8_e4m3")]  # fmt: skip
+
+
+@pytest.mark.parametrize(("src", "dst"), SMALL_PAIRS)
+def test_attributes_of_small_types(src: str, dst: str, stream: cf.Stream) -> None:
+    """Quantised weights: scales for each channel, in runs, in tiles, byte by byte, and a sum."""
+    needs_fp64(src, dst, stream)
+    dims = (2, 19, 5, 18)
+    scales = np.linspace(0.25, 3, 19)
+    attrs = [
+        cf.Attr(src_scale=0.5, dst_scale=0.3, src_zero_point=2, dst_zero_point=3, beta=0.7),
+        cf.Attr(src_scale=(scales, 2), src_zero_point=(np.arange(19) % 5, 2)),
+        cf.Attr(src_scale=(scales, 2), beta=1, expression="max(x, 0.f) * 0.5f + 1"),
+        cf.Attr(dst_scale=(np.linspace(0.5, 2, 18), 8)),
+    ]
+    for fmt, attr in product(("bfyx", "b_fs_yx_fsv16", "byxf"), attrs):
+        if fmt == "byxf" and dst in ("s4", "u4"):
+            check_reorder(D((2, 6, 5, 9), src), D((2, 6, 5, 9), dst, fmt), stream, attr=attrs[0])
+        else:
+            check_reorder(D(dims, src), D(dims, dst, fmt), stream, attr=attr, front=2)
+
+
+def test_scaled_runs_stay_runs(stream: cf.Stream) -> None:
+    """The common case: weights of four bits with a scale for each row."""
+    attr = cf.Attr(src_scale=(np.linspace(0.1, 2, 6), 1))
+    reorder = check_reorder(D((6, 50), "s4"), D((6, 50), "f16"), stream, attr=attr)
+    assert "runs of 50" in str(reorder.plan)
+    reorder = check_reorder(D((6, 50), "f32"), D((6, 50), "u4"), stream, attr=cf.Attr(beta=1))
+    assert "have four bits too" in str(reorder.plan)
