@@ -4,8 +4,9 @@ The rules of conversion, the same on the host and in every kernel:
 
 * between integers: exact, saturating;
 * integer to float: to nearest, ties to even; to a float narrower than f32 through f32;
-* float to float: to nearest, ties to even, overflow to infinity, subnormals and -0 kept, NaN stays
-  NaN (its payload may change);
+* float to float: to nearest, ties to even, overflow to infinity (in ``f8_e4m3``, which has none, to
+  NaN), subnormals and -0 kept, NaN stays NaN (its payload may change); f64 becomes f32 first
+  on the way to ``bf16``, ``f8_e4m3`` and ``f8_e5m2``;
 * float to integer: to nearest, ties to even, then saturating; NaN becomes 0.
 
 Types of less than a byte (``s4 u4 u1``) have one byte per element in arrays of logical shape, and

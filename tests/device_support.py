@@ -8,7 +8,15 @@ from typing import Any
 import numpy as np
 
 import clformats as cf
-from tests.support import dirty_pack, garbage, random_values, same_bytes
+from tests.support import (
+    bytes_of,
+    dirty_pack,
+    garbage,
+    halves_of,
+    nibbles,
+    random_values,
+    same_bytes,
+)
 
 CANARY = 256
 
@@ -28,7 +36,7 @@ def guarded(desc: cf.MemoryDesc, engine: cf.Engine) -> cf.Memory:
     """
     import pyopencl as cl
 
-    nbytes = cf.host.flat_size(desc) * desc.dtype.nbytes + CANARY
+    nbytes = cf.host.storage_size(desc) * desc.dtype.nbytes + CANARY
     buffer = cl.Buffer(engine.context, cl.mem_flags.READ_WRITE, nbytes)
     cl.enqueue_fill_buffer(engine.queue, buffer, np.uint8(0xA5), 0, nbytes).wait()
     return cf.Memory(desc, engine, buffer=buffer)
@@ -57,14 +65,19 @@ def expected(array: Any, src: cf.MemoryDesc, dst: cf.MemoryDesc) -> Any:
 
 def holding(values: Any, dst: cf.MemoryDesc) -> Any:
     """The bytes of `guarded` memory with the elements ``values`` and zero padding."""
+    if dst.dtype.bits == 4:
+        halves = halves_of(np.full(cf.host.storage_size(dst) + CANARY, 0xA5, np.uint8))
+        halves[: 2 * cf.host.storage_size(dst)][owned(dst)] = 0
+        halves[dst.offsets()] = nibbles(values)
+        return bytes_of(halves)
     result = np.full(cf.host.flat_size(dst) * dst.dtype.nbytes + CANARY, 0xA5, np.uint8)
     flat = result[:-CANARY].view(dst.dtype.raw)
-    flat[_owned(dst)] = 0
+    flat[owned(dst)] = 0
     flat[dst.offsets()] = values.view(dst.dtype.raw)
     return result
 
 
-def _owned(desc: cf.MemoryDesc) -> Any:
+def owned(desc: cf.MemoryDesc) -> Any:
     """The offsets that belong to a descriptor: its elements and its padding, not the gaps."""
     if any(len(p.digit.dims) > 1 for p in desc.placed):
         # Dense: what lies behind the end of a fused index is padding too.
@@ -127,10 +140,15 @@ def fill(memory: cf.Memory, values: Any) -> None:
     import pyopencl as cl
 
     raw = raw_bytes(memory)
-    used = cf.host.flat_size(memory.desc) * memory.desc.dtype.nbytes
-    raw[:used].view(memory.desc.dtype.raw)[memory.desc.offsets()] = values.view(
-        memory.desc.dtype.raw
-    )
+    if memory.desc.dtype.bits == 4:
+        halves = halves_of(raw)
+        halves[memory.desc.offsets()] = nibbles(values)
+        raw[:] = bytes_of(halves)
+    else:
+        used = cf.host.flat_size(memory.desc) * memory.desc.dtype.nbytes
+        raw[:used].view(memory.desc.dtype.raw)[memory.desc.offsets()] = values.view(
+            memory.desc.dtype.raw
+        )
     assert isinstance(memory.buffer, cl.Buffer)
     cl.enqueue_copy(memory.engine.queue, memory.buffer, raw).wait()
 

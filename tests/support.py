@@ -101,9 +101,28 @@ def garbage(rng: np.random.Generator, desc: cf.MemoryDesc) -> Any:
 def dirty_pack(rng: np.random.Generator, array: Any, desc: cf.MemoryDesc) -> Any:
     """`cf.pack`, but with garbage in the padding: what a source may really look like."""
     flat = garbage(rng, desc)
+    if desc.nelems and desc.dtype.bits == 4:
+        halves = halves_of(flat)
+        halves[desc.offsets()] = nibbles(array)
+        return bytes_of(halves)
     if desc.nelems:
         flat[desc.offsets()] = array
     return flat
+
+
+def nibbles(array: Any) -> Any:
+    """Values of s4 or u4 as the four bits that they are."""
+    return np.array(array, np.int64).astype(np.uint8) & 15
+
+
+def halves_of(flat: Any) -> Any:
+    """The halves of bytes, the low one first."""
+    return np.stack([flat & 15, flat >> 4], axis=-1).ravel()
+
+
+def bytes_of(halves: Any) -> Any:
+    """The inverse of `halves_of`."""
+    return np.asarray(halves[::2] | halves[1::2] << 4, np.uint8)
 
 
 def random_pair(rng: random.Random, formats: dict[int, list[cf.Format]]) -> tuple[Any, ...]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from ..planner.copy import CopyPlan
 from ..planner.generic import GenericPlan
 from ..planner.image import ImagePlan
+from ..planner.nibbles import NibblesPlan
 from ..planner.plan import Plan
 from ..planner.tile import TilePlan
-from . import copy, generic, image, tile
+from . import copy, generic, image, nibbles, tile
 from .source import Launch, RenderError
 
 __all__ = ["Launch", "RenderError", "launch"]
@@ -24,4 +25,6 @@ def launch(plan: Plan) -> Launch | None:
         return generic.launch(plan, body)
     if isinstance(body, ImagePlan):
         return image.launch(plan, body)
+    if isinstance(body, NibblesPlan):
+        return nibbles.launch(plan, body)
     return None

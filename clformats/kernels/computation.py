@@ -14,6 +14,7 @@ from ..attr import OLD
 from ..dtypes import DType
 from ..planner.computation import Computation, Operand
 from ..planner.problem import Problem
+from .float8 import FLOAT8
 from .source import moved
 from .types import Conversion, conversion, mask_type, storage_type
 
@@ -43,6 +44,12 @@ class Computed(Conversion):
     def rounds(self) -> str:
         """The type, if any, that the kernel needs a function for to round floats to."""
         return self._result.rounds
+
+    @property
+    def widens(self) -> frozenset[str]:
+        """The types that the kernel needs functions for to make floats of."""
+        loaded = (self.src_type, *(o.desc.dtype for o in self.computation.operands))
+        return frozenset(t.name for t in loaded if t.name in FLOAT8)
 
     @property
     def rounded_from(self) -> str:
@@ -141,13 +148,15 @@ def as_real(value: str, dtype: DType, real: DType, n: str) -> str:
 
 def types_of(p: Problem) -> Conversion:
     """The types of the kernel for a problem: those of a conversion, or of a computation."""
-    src, dst = p.dtypes
-    if p.computation is None:
-        return conversion(src, dst)
+    return computed_of(*p.dtypes, p.computation) if p.computation else conversion(*p.dtypes)
+
+
+def computed_of(src: DType, dst: DType, computation: Computation) -> Computed:
+    """The types of a kernel that computes on the way from ``src`` to ``dst``."""
     declared = storage_type(src)
     stored = "ushort" if dst.name == "f16" else storage_type(dst)
     work = "float" if src.name == "f16" else declared
-    return Computed(src, dst, declared, stored, work, early=False, computation=p.computation)
+    return Computed(src, dst, declared, stored, work, early=False, computation=computation)
 
 
 def operands_of(p: Problem) -> tuple[Operand, ...]:

@@ -12,7 +12,7 @@ from ..formats.expr import Const, Expr, Var, as_expr, total
 from ..planner.generic import GenericPlan
 from ..planner.plan import Plan
 from ..planner.problem import Number, Problem
-from .computation import Computed, operands_of, types_of
+from .computation import Computed, types_of
 from .source import Arguments, Launch, render
 from .types import Conversion
 
@@ -26,10 +26,10 @@ def launch(plan: Plan, body: GenericPlan) -> Launch:
     arguments.values["places"] = body.places
     parts = common_parts(p, arguments)
     parts["dst_offset"] = dst_offset(p.dst, arguments)
-    types = parts["types"]
-    parts["stored"] = _stored(p, types, arguments, parts["dst_offset"])
+    types = types_of(p)
+    parts["stored"] = computed_text(types, arguments, parts["dst_offset"])
     declarations = arguments.declarations + types.parameters
-    source = render("generic", **parts, declarations=declarations)
+    source = render("generic", **parts, types=types, declarations=declarations)
     rounded = -(-body.places // LOCAL_SIZE) * LOCAL_SIZE
     return Launch(source, tuple(arguments.values.values()), p.is_wide, rounded, LOCAL_SIZE)
 
@@ -38,7 +38,6 @@ def common_parts(p: Problem, arguments: Arguments) -> dict[str, Any]:
     """What the template needs to go from a place in the destination to the source's offset."""
     return {
         "wide": p.is_wide,
-        "types": types_of(p),
         "dst": str(p.dst.format),
         "src": str(p.src.format),
         "digits": _digits(p.dst, arguments),
@@ -110,7 +109,7 @@ def _offset_of(side: str, desc: MemoryDesc, arguments: Arguments) -> Expr:
     return _formula(side, desc, indices, arguments)
 
 
-def _stored(p: Problem, types: Conversion, arguments: Arguments, dst_offset: Expr) -> str:
+def computed_text(types: Conversion, arguments: Arguments, dst_offset: Expr) -> str:
     """What is stored of ``value`` where an element lies; empty where it is the value itself."""
     if not isinstance(types, Computed):
         return ""
@@ -120,7 +119,7 @@ def _stored(p: Problem, types: Conversion, arguments: Arguments, dst_offset: Exp
             str(dst_offset if operand.name == OLD
                 else _offset_of(operand.name, operand.desc, arguments)), 1,
         )
-        for operand in operands_of(p)
+        for operand in types.computation.operands
     ]  # fmt: skip
     return types.call("value", texts, 1)
 

@@ -6,6 +6,7 @@ from ..planner.image import ImagePlan
 from ..planner.plan import Plan
 from .generic import LOCAL_SIZE, common_parts, dst_offset
 from .source import Arguments, Launch, render
+from .types import conversion
 
 
 def launch(plan: Plan, body: ImagePlan) -> Launch:
@@ -21,6 +22,12 @@ def launch(plan: Plan, body: ImagePlan) -> Launch:
         if shape:
             arguments.values[f"{side}_width"] = shape[1]
     parts["dst_offset"] = "" if p.dst.image_shape else dst_offset(p.dst, arguments)
-    source = render("image", **parts, channels=channels, declarations=arguments.declarations)
+    source = render(
+        "image",
+        **parts,
+        types=conversion(*p.dtypes),
+        channels=channels,
+        declarations=arguments.declarations,
+    )
     rounded = -(-body.items // LOCAL_SIZE) * LOCAL_SIZE
     return Launch(source, tuple(arguments.values.values()), p.is_wide, rounded, LOCAL_SIZE)

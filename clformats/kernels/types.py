@@ -4,8 +4,9 @@ A kernel moves values in a *moving* type: the bits themselves where source and d
 same type, else the narrower of the two, because a shuffle of bytes costs a quarter of one of
 floats. So values become narrower when they are loaded, or wider when they are stored. fp16
 arithmetic is never needed: half values are loaded by ``vload_half`` as floats, and made by
-``vstore_half_rte`` as bits; bf16 is the upper half of a float. In every moving type all bits zero
-is the value zero.
+``vstore_half_rte`` as bits; bf16 is the upper half of a float; eight-bit floats are taken apart
+and put together bit by bit (`clformats.kernels.float8`). In every moving type all bits zero is the
+value zero. Elements of less than a byte are not moved so: see `clformats.kernels.nibbles`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 
 from ..dtypes import DType
 from ..errors import Unsupported
+from .float8 import FLOAT8
 
 _STORAGE = {
     "f32": "float",
@@ -24,7 +26,10 @@ _STORAGE = {
     "s32": "int",
     "s8": "char",
     "u8": "uchar",
+    "f8_e4m3": "uchar",
+    "f8_e5m2": "uchar",
 }
+_NARROW = ("bf16", "f16", *FLOAT8)
 _RAW = {8: "uchar", 16: "ushort", 32: "uint", 64: "ulong"}
 
 
@@ -77,9 +82,15 @@ class Conversion:
     def rounds(self) -> str:
         """The type, if any, that the kernel needs a function for to round floats to."""
         name = self.dst_type.name
-        if self.moves_bits or not (name in ("bf16", "f16") or self._rounds_to_bytes):
+        if self.moves_bits or not (name in _NARROW or self._rounds_to_bytes):
             return ""
         return name
+
+    @property
+    def widens(self) -> frozenset[str]:
+        """The types that the kernel needs functions for to make floats of."""
+        name = self.src_type.name
+        return frozenset({name} if name in FLOAT8 and not self.moves_bits else ())
 
     @property
     def rounded_from(self) -> str:
@@ -99,7 +110,7 @@ class Conversion:
     @property
     def _loaded(self) -> str:
         """The type in which the source's values can be computed with."""
-        return "float" if self.src_type.name in ("f16", "bf16") else self.src
+        return "float" if self.src_type.name in _NARROW else self.src
 
     def load(self, pointer: str, width: int) -> str:
         """An expression: ``width`` elements from ``pointer``, in the moving type."""
@@ -132,6 +143,8 @@ class Conversion:
         loaded = self._loaded
         if self.src_type.name == "bf16":
             value = f"as_float{n}(convert_uint{n}({value}) << 16)"
+        if self.src_type.name in FLOAT8:
+            value = f"from_{self.src_type}_{n or 1}({value})"
         if self.dst_type.is_float:
             wanted = self.rounded_from if self.rounds else self.dst
             if loaded != wanted:
@@ -174,8 +187,8 @@ def conversion(src: DType, dst: DType) -> Conversion:
         if t.name not in _STORAGE:
             raise Unsupported(
                 "DTYPE_PAIR",
-                f"no kernel converts {src} to {dst}: {t} can only be moved unchanged; "
-                f"convert with cf.dtypes.convert on the host",
+                f"no kernel converts {src} to {dst}: {t} is known on the host only; convert with "
+                f"cf.dtypes.convert",
             )
     source, target = _STORAGE[src.name], _STORAGE[dst.name]
     if dst.name == "f16":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .nibbles import refusal_elsewhere
 from .problem import Problem
 from .traits import Traits
 
@@ -38,18 +39,23 @@ def refusal(p: Problem) -> str:
         return "the elements are not contiguous on both sides"
     if any(stride.value not in (0, 1) for n in p.nodes for stride in n.operands):
         return "the values of an operand do not lie in the same order"
-    return ""
+    return "" if _moves_words(p) and p.src0 % 2 == 0 else refusal_elsewhere(p)
+
+
+def _moves_words(p: Problem) -> bool:
+    """Whether the bytes of the run are moved as they are."""
+    src, dst = p.dtypes
+    return src == dst and not p.computation
 
 
 def plan(p: Problem, traits: Traits, *, nontemporal: bool) -> CopyPlan:
     """The plan for a problem that `refusal` accepts."""
     del traits
     count = p.nodes[0].size.value if p.nodes else 1
-    src, dst = p.dtypes
-    if src != dst or p.computation:
+    dst = p.dst.dtype
+    if not _moves_words(p):
         return CopyPlan(count, p.src0, p.dst0, None, nontemporal and p.dst0 * dst.nbytes % 64 == 0)
-    item = dst.nbytes
-    sizes = (count * item, p.src0 * item, p.dst0 * item)
+    sizes = tuple(n * dst.bits // 8 for n in (count, p.src0, p.dst0))
     word = max(w for w in (1, 2, 4) if all(n % w == 0 for n in sizes))
     count, src0, dst0 = (n // word for n in sizes)
     aligned = word == 4 and dst0 % 16 == 0

@@ -1,7 +1,8 @@
 """The generic family: one work-item for each place in the destination. Takes every buffer.
 
-It needs no common digits: the digits of the destination give the logical index, and the offset
-formula of the source gives where to read. Slower than the others by a factor of two to ten.
+Every one, that is, whose elements have an address of their own: those of four bits have not. It
+needs no common digits: the digits of the destination give the logical index, and the offset formula
+of the source gives where to read. Slower than the others by a factor of two to ten.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
+from .nibbles import refusal_elsewhere
 from .problem import Problem
 from .traits import Traits
 
@@ -25,8 +27,8 @@ class GenericPlan:
 
 
 def refusal(p: Problem) -> str:
-    """Why the family does not take the problem; it takes all but images."""
-    return p.why if p.has_image else ""
+    """Why the family does not take the problem; it takes all but images and half bytes."""
+    return p.why if p.has_image else refusal_elsewhere(p)
 
 
 def plan(p: Problem, traits: Traits, *, nontemporal: bool) -> GenericPlan:

@@ -7,16 +7,17 @@ from dataclasses import dataclass
 
 from ..desc import MemoryDesc
 from ..errors import Unsupported, expect
-from . import copy, generic, image, tile
+from . import copy, generic, image, nibbles, tile
 from .computation import Computation
 from .copy import CopyPlan
 from .generic import GenericPlan
 from .image import ImagePlan
+from .nibbles import NibblesPlan
 from .problem import Problem, problem
 from .tile import TilePlan
 from .traits import DEFAULT, Traits
 
-Body = CopyPlan | TilePlan | GenericPlan | ImagePlan
+Body = CopyPlan | TilePlan | GenericPlan | ImagePlan | NibblesPlan
 
 NONTEMPORAL_FLOOR = 48 << 20
 """Bytes moved below which stores go through the cache even where the device names a small one."""
@@ -36,9 +37,10 @@ FAMILIES = (
     Family("tile", tile.tile_refusal, tile.tile_plan),
     Family("rows", tile.rows_refusal, tile.tile_plan),
     Family("generic", generic.refusal, generic.plan),
+    Family("nibbles", nibbles.refusal, nibbles.plan),
     Family("image", image.refusal, image.plan),
 )
-"""From the fastest to the one that takes every buffer; and the one that takes images."""
+"""From the fastest to the one that takes every buffer; then those for half bytes and for images."""
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from .. import images
+from .. import images, nibbles
 from ..desc import MemoryDesc
 from ..dtypes import DType
 from ..errors import InvalidDescriptor, Unsupported
@@ -177,12 +177,6 @@ def _check_pair(src: MemoryDesc, dst: MemoryDesc) -> None:
             raise Unsupported(
                 "IMAGE", f"no kernel reads or writes the {name} {desc}, an image: {reason}"
             )
-        if desc.dtype.is_packed:
-            raise Unsupported(
-                "DTYPE_PAIR",
-                f"no kernel moves the {name} {desc}, whose elements share bytes: use cf.unpack and "
-                f"cf.pack on the host",
-            )
     if src.dims != dst.dims:
         raise InvalidDescriptor(
             f"a reorder keeps the logical dims: got source {src} and destination {dst}; "
@@ -193,6 +187,7 @@ def _check_pair(src: MemoryDesc, dst: MemoryDesc) -> None:
             f"the destination {dst} has a stride of 0: several elements would be written to one "
             f"place; a repeated dimension can only be read"
         )
+    nibbles.check(src, dst)
 
 
 def refine(src: MemoryDesc, dst: MemoryDesc, computation: Computation | None = None) -> Problem:

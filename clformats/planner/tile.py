@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 
 from .lanes import LANES_LOG2, Bit, Comb, comb_of, lane_run, lanes_of, run_of
 from .network import Step, network
+from .nibbles import refusal_elsewhere
 from .problem import Node, Number, Problem, fixed, separate
 from .traits import Traits
 from .walk import Walk, walk
@@ -103,6 +104,8 @@ def tile_refusal(p: Problem) -> str:
     """Why the tile family does not take the problem; empty if it does."""
     if p.nodes is None:
         return p.why
+    if reason := refusal_elsewhere(p):
+        return reason
     load, store = lanes_of(separate(p))
     if load == store:
         return "source and destination have the same lanes: nothing to transpose"
@@ -113,6 +116,8 @@ def rows_refusal(p: Problem) -> str:
     """Why the rows family does not take the problem; empty if it does."""
     if p.nodes is None:
         return p.why
+    if reason := refusal_elsewhere(p):
+        return reason
     load, store = lanes_of(separate(p))
     if not load:
         return "neither side has a contiguous run of 4 elements"

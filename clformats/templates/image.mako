@@ -1,4 +1,8 @@
-<%namespace file="prelude.mako" import="prelude"/>
+<%namespace file="prelude.mako" import="prelude"/>\
+<%namespace name="place" file="place.mako"/>\
+<%!
+from textwrap import indent
+%>\
 <%
 reads, writes = channels["src"], channels["dst"]
 src_type, dst_type = types.src_type.name, types.dst_type.name
@@ -41,29 +45,15 @@ ${element("idx rest = item", f"dst + ({dst_offset})")}\
 <%def name="element(start, target)">\
         ${start};
 
-        // The digits of the destination, innermost first.
-% for variable, size in digits[:-1]:
-        const idx ${variable} = rest % ${size};
-        rest /= ${size};
-% endfor
-        const idx ${digits[-1][0]} = rest;
-
-        // The physical index along each dimension, and whether an element lies there.
-% for name, value in indices:
-        const idx ${name} = ${value};
-% endfor
+${indent(capture(place.indices, digits, indices), "        ")}\
 % if not writes:
-        if (${" || ".join(f"{p} >= {end}" for p, lo, hi, end in bounds if end)}) {
-            return;
-        }
+${indent(capture(place.skip, bounds), "        ")}\
 % endif
-        const bool inside = ${" && ".join(f"{p} >= {lo} && {p} < {hi}" if lo != "0" else f"{p} < {hi}" for p, lo, hi, end in bounds)};
+${indent(capture(place.inside, bounds), "        ")}\
 
         ${types.work} value = 0;
         if (inside) {
-% for d, (p, lo, hi, end) in enumerate(bounds):
-            const idx i${d} = ${p}${"" if lo == "0" else f" - {lo}"};
-% endfor
+${indent(capture(place.logical, bounds), "            ")}\
 % if reads:
             const idx at = ${src_offset};
             const idx pixel = at${f" / {reads}" if reads > 1 else ""};

@@ -1,4 +1,8 @@
 <%doc>What every kernel starts with: the index type, and the conversions that OpenCL C lacks.</%doc>\
+<%!
+from clformats.kernels.float8 import FLOAT8
+%>\
+<%namespace name="float8" file="float8.mako"/>\
 <%def name="rounding(name, loaded, width)">\
 <% n = str(width) if width > 1 else "" %>\
 % if name == "bf16":
@@ -13,6 +17,8 @@ static inline ushort${n} to_bf16_${width}(float${n} x)
     return (ushort)(isnan(x) ? (((bits >> 16) & 0x8000u) | 0x7fc0u) : rounded);
 % endif
 }
+% elif name in FLOAT8:
+${float8.narrow(name, width)}\
 % elif name == "f16":
 // Round to nearest even; half values exist in memory alone.
 static inline ushort${n} to_f16_${width}(${loaded}${n} x)
@@ -47,6 +53,11 @@ functions = types.functions(computed)
 #pragma OPENCL FP_CONTRACT OFF
 % endif
 typedef ${"long" if wide else "int"} idx;
+% for name in sorted(types.widens):
+% for width in sorted({*widths, *computed}):
+${float8.widen(name, width)}\
+% endfor
+% endfor
 % if types.rounds:
 % for width in sorted(set(widths)):
 ${rounding(types.rounds, types.rounded_from, width)}\

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-from itertools import product
 
 import numpy as np
 import pytest
@@ -21,7 +20,7 @@ from tests.device_support import (
     moved,
 )
 from tests.strategies import pairs
-from tests.support import BUFFERS, DTYPES, hurting_dims, random_values
+from tests.support import BUFFERS, hurting_dims, random_values
 
 D = cf.MemoryDesc
 FRONTS = (0, 1, 7, 64)  # elements in front of the tensor: the canary there, and odd alignments
@@ -30,17 +29,6 @@ EXAMPLES = int(os.environ.get("CLFORMATS_TEST_EXAMPLES", "40"))
 # Of these no oneDNN tag exists: swizzled, aligned, fused, turned around. Others have their tags.
 STRUCTURES = list(dict.fromkeys(BUFFERS))
 NO_TAG = [fmt for fmt in STRUCTURES if not fmt.structure.is_tag]
-ALL_TYPES = (*DTYPES, "f64")
-
-SPECIAL = [0.0, -0.0, 0.5, 1.5, -2.5, 127.5, -128.5, 254.5, 255.5, 65519.99, 65520.0, 1e10, -1e10,
-           2147483520.0, 2147483648.0, -2147483904.0, 1e-40, 2.0**-24, 2.0**-25, 3e38, np.inf,
-           -np.inf, 16777217.0, 1.00390625, 1.01171875, 300.0, -300.0]  # fmt: skip
-# And what only f64 holds: between two f32, beyond them, and where rounding twice goes wrong.
-SPECIAL_F64 = [*SPECIAL, 2147483647.0, 2147483646.5, 2147483647.5, -2147483648.5, 16777219.0,
-               1 + 2.0**-11 + 2.0**-40, 1 + 2.0**-8 + 2.0**-40, 1 + 2.0**-24 + 2.0**-52,
-               0.5 + 2.0**-50, 2.5 - 2.0**-50, 65520 - 2.0**-30, 3.5e38, -1e300, 1e-300,
-               2.0**-150, 2.0**-1074, 2.0**-25 + 2.0**-60, 127.5 - 2.0**-40,
-               254.5 + 2.0**-40]  # fmt: skip
 
 
 @settings(
@@ -52,32 +40,6 @@ SPECIAL_F64 = [*SPECIAL, 2147483647.0, 2147483646.5, 2147483647.5, -2147483648.5
 @given(pair=pairs(), seed=st.integers(0, 2**31), front=st.sampled_from(FRONTS))
 def test_any_to_any(pair: tuple[D, D], seed: int, front: int, stream: cf.Stream) -> None:
     check_reorder(*pair, stream, seed=seed, front=front)
-
-
-@pytest.mark.parametrize(("src", "dst"), list(product(ALL_TYPES, ALL_TYPES)))
-def test_every_pair_of_types_on_special_values(src: str, dst: str, stream: cf.Stream) -> None:
-    """In one run, and in a tile with an edge: the loads and stores of all widths."""
-    if "f64" in (src, dst) and src != dst and not stream.engine.traits.has_fp64:
-        pytest.skip("the device has no double precision")
-    a, kind = cf.dtypes.as_dtype(src), "f64" if src == "f64" else "f32"
-    with np.errstate(over="ignore"):
-        known = np.array(SPECIAL_F64 if src == "f64" else SPECIAL, kind.replace("f", "float"))
-        values = cf.dtypes.convert(np.resize(known, (3, 19, 17)), cf.dtypes.as_dtype(kind), a)
-    check_reorder(D(values.shape, src), D(values.shape, dst), stream, array=values)
-    check_reorder(D(values.shape, src), D(values.shape, dst, "aBc16b"), stream, array=values)
-
-
-@pytest.mark.parametrize("dst", ["s8", "u8", "s32", "f16", "bf16"])
-def test_nan(dst: str, stream: cf.Stream) -> None:
-    """NaN becomes 0 in integers and stays NaN in floats, vector and tail alike."""
-    desc = D((37,), "f32")
-    source = memory_of(np.full(37, np.nan, np.float32), desc, stream.engine)
-    target = cf.reorder(source, dtype=dst, stream=stream)
-    got = cf.to_numpy(target, stream=stream)
-    if target.desc.dtype.is_float:
-        assert np.isnan(got.astype(np.float32)).all()
-    else:
-        assert not got.any()
 
 
 FAMILY_CASES = [
@@ -252,7 +214,7 @@ def test_wrong_memories_are_refused(engine: cf.Engine, stream: cf.Stream) -> Non
     with ma.map("r"), pytest.raises(cf.MappedError):
         reorder(stream, ma, mb)
     with pytest.raises(cf.Unsupported) as caught:
-        cf.Reorder(D((4,), "f8_e4m3"), D((4,), "f32"), engine)
+        cf.Reorder(D((4,), "u1"), D((4,), "f32"), engine)
     assert caught.value.code == "DTYPE_PAIR"
     check_reorder(D((5, 7), "u8"), D((5, 7), "u8", "ba"), stream)
 

@@ -22,7 +22,7 @@ LAYERS = [
     {"kernels", "svg"},
     {"runtime", "compare", "drawing", "files", "notations"},
     {"planner", "host", "index", "words"},
-    {"images"},
+    {"images", "nibbles"},
     {"desc"},
     {"text"},
     {"operations"},

@@ -1,0 +1,91 @@
+"""The nibbles family: source or destination, or both, has elements of four bits, two to a byte.
+
+Where the innermost loop is contiguous on both sides, nothing is guarded and the source's runs start
+with whole bytes, they are taken 16 elements at a time: *runs*. Everything else goes place by place
+as in the generic family, but that a work-item makes a whole byte of a packed destination, which
+are two places. That no byte is shared with anything else was checked before, by
+`clformats.nibbles`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from .problem import Node, Problem
+from .traits import Traits
+
+RUN_ELEMENTS = 4096
+"""The most of a run that one work-item takes."""
+SHORTEST_RUN = 8
+"""Below this a vector gains nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class NibblesPlan:
+    """``items`` work-items: of runs along ``inner``, the other loops being ``outer``, or of places.
+
+    ``inner`` is None for places; ``why`` then says why they are not runs.
+    """
+
+    problem: Problem
+    items: int
+    inner: Node | None
+    outer: tuple[Node, ...]
+    why: str
+
+    def __str__(self) -> str:
+        if self.inner is not None:
+            return (
+                f"runs of {self.inner.size} elements, 16 at a time, "
+                f"{RUN_ELEMENTS} at most for each of {self.items} work-items"
+            )
+        unit = "bytes" if self.problem.dst.dtype.is_packed else "places"
+        return f"one work-item for each of {self.items} {unit}, no runs: {self.why}"
+
+
+def refusal(p: Problem) -> str:
+    """Why the family does not take the problem; empty if it does."""
+    packed = any(d.dtype.is_packed for d in (p.src, p.dst, *p.operand_descs))
+    return "" if packed else "no element is narrower than a byte"
+
+
+def refusal_elsewhere(p: Problem) -> str:
+    """Why every other family refuses a problem of this one; empty if it is not."""
+    return "" if refusal(p) else "elements of four bits have no address of their own"
+
+
+def plan(p: Problem, traits: Traits, *, nontemporal: bool) -> NibblesPlan:
+    """The plan for a problem that `refusal` accepts."""
+    del traits, nontemporal
+    why = _no_runs(p)
+    if why:
+        places = prod(d.size for d in p.dst.placed)
+        return NibblesPlan(p, places // (2 if p.dst.dtype.is_packed else 1), None, (), why)
+    *outer, inner = p.nodes or ()
+    pieces = -(-inner.size.value // RUN_ELEMENTS)
+    return NibblesPlan(p, pieces * prod(n.size.value for n in outer), inner, tuple(outer), "")
+
+
+def _no_runs(p: Problem) -> str:
+    if p.nodes is None:
+        return p.why
+    if p.guards:
+        return "a side has padding, or a dimension that is no multiple of a block"
+    if not p.nodes or (p.nodes[-1].src.value, p.nodes[-1].dst.value) != (1, 1):
+        return "the elements are not contiguous on both sides"
+    if p.nodes[-1].size.value < SHORTEST_RUN:
+        return f"runs of {p.nodes[-1].size} elements are too short"
+    return _no_vectors(p, p.nodes)
+
+
+def _no_vectors(p: Problem, nodes: Sequence[Node]) -> str:
+    *outer, inner = nodes
+    if p.src.dtype.is_packed and (p.src0 % 2 or any(n.src.value % 2 for n in outer)):
+        return "the source's runs start within a byte"
+    if any(d.dtype.is_packed for d in p.operand_descs):
+        return "other values that are read have four bits too"
+    if any(stride.value not in (0, 1) for stride in inner.operands):
+        return "the values of an operand do not lie in the same order"
+    return ""

@@ -1,0 +1,27 @@
+<%doc>From the number of a place in the destination to the logical index of the element there.</%doc>\
+<%def name="indices(digits, values)">\
+// The digits of the destination, innermost first.
+% for variable, size in digits[:-1]:
+const idx ${variable} = rest % ${size};
+rest /= ${size};
+% endfor
+const idx ${digits[-1][0]} = rest;
+
+// The physical index along each dimension, and whether an element lies there.
+% for name, value in values:
+const idx ${name} = ${value};
+% endfor
+</%def>\
+<%def name="skip(bounds)">\
+if (${" || ".join(f"{p} >= {end}" for p, lo, hi, end in bounds if end)}) {
+    return;
+}
+</%def>\
+<%def name="inside(bounds)">\
+const bool inside = ${" && ".join(f"{p} >= {lo} && {p} < {hi}" if lo != "0" else f"{p} < {hi}" for p, lo, hi, end in bounds)};
+</%def>\
+<%def name="logical(bounds)">\
+% for d, (p, lo, hi, end) in enumerate(bounds):
+const idx i${d} = ${p}${"" if lo == "0" else f" - {lo}"};
+% endfor
+</%def>\
