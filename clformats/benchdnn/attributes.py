@@ -22,7 +22,7 @@ POLICIES = {
     "mx": ALL_DIMS,
 }
 """The mask of dimensions along which values differ; `ALL_DIMS` for all that the problem has."""
-GROUPED = ("per_tensor", "per_ocic")
+GROUPED = ("per_tensor", "per_ocic", "mx")
 SIDES = {"src": "src", "src0": "src", "dst": "dst"}
 
 

@@ -118,7 +118,7 @@ def dims_text(sizes: tuple[int, ...]) -> str:
 
 def named_dims(text: str) -> tuple[tuple[int, ...], str]:
     """A problem: sizes, and behind ``_n`` or ``n`` its name, kept as it is written."""
-    match = re.fullmatch(r"([0-9x]+)(?:_?n(.*))?", text, re.DOTALL)
+    match = re.fullmatch(r"([0-9x]+)(?:_?n(\S*))?", text)
     if not match or not re.match("[0-9]", text):
         raise BadValue(f"expected a problem such as 2x64x3x3, got {text!r}")
     return dims(match[1]), match[2] or ""

@@ -9,6 +9,7 @@ at the end joins the next word on.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
@@ -105,7 +106,8 @@ class Task:
             for place in ("before", "after")
         }
         words = self.problem.words(canonical=canonical)
-        return " ".join([*texts["before"], "--reorder", *texts["after"], *words])
+        line = [*texts["before"], "--reorder", *texts["after"], *words]
+        return " ".join(shlex.quote(w) if " " in w else w for w in line)
 
 
 # --- batch files ----------------------------------------------------------------------------------
