@@ -26,7 +26,9 @@ from .outcome import (
     INITIALIZED,
     INVALID_ARGUMENTS,
     LISTED,
+    MISTRUSTED,
     NO_MEMORY,
+    PASSED,
     SKIPPED,
     SKIPPED_IMPL,
     SKIPPED_START,
@@ -177,6 +179,8 @@ def _run(task: Task, stream: Stream, outcome: Outcome) -> None:
             expected = case.expected(made.given)
         with _timed(outcome, "compare"):
             compare(dst.read(), expected, made.dst, outcome)
+        if outcome.status == PASSED and not case.is_trusted:
+            outcome.status = MISTRUSTED
     if common.measures:
         outcome.times = measured(made.reorder, stream, src, dst, made.given, common)
 

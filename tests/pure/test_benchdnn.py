@@ -14,7 +14,7 @@ import pytest
 
 from clformats import cli
 from clformats.benchdnn.attributes import PostOps, Scales, ZeroPoints
-from clformats.benchdnn.knobs import COMMON, DRIVER, Filter
+from clformats.benchdnn.knobs import COMMON, DRIVER, SINGLE, Filter
 from clformats.benchdnn.problem import concrete
 from clformats.benchdnn.template import CSV, DEFAULT, check_template, filled
 from clformats.benchdnn.values import BadValue
@@ -429,6 +429,11 @@ def test_help_names_every_option(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["bench", "--help"]) == 0
     text = capsys.readouterr().out
     assert not [k.name for k in (*DRIVER, *COMMON) if f"--{k.name}=" not in text]
+
+
+def test_the_documents_tell_every_option() -> None:
+    text = (Path(__file__).parents[2] / "docs/benchdnn.md").read_text()
+    assert not [k.name for k in (*DRIVER, *SINGLE, *COMMON) if f"--{k.name}" not in text]
 
 
 @pytest.mark.parametrize(("size", "count"), [(0, 100), (7, 7), (100, 100), (1000, 100), (1, 1)])
