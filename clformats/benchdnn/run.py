@@ -16,6 +16,7 @@ from ..desc import MemoryDesc
 from ..errors import DeviceError, InvalidAttr, InvalidDescriptor, InvalidFormat, Unsupported
 from ..kernels.reorder import Reorder
 from ..planner import FAMILIES, make_plan
+from ..planner.computation import from_attr
 from ..runtime import Engine, Stream
 from ..runtime.opencl import devices, opencl
 from .check import BEHIND, FRONT, Case, Tensor, compare, moved
@@ -131,9 +132,10 @@ class _Prepared:
 
     def _chosen(self, impl: Filter, engine: Engine) -> tuple[str | None, str]:
         """The family to ask for, None for the usual one, and its name; no name if none may run."""
+        computation = from_attr(self.attr, self.src, self.dst)
         for family in (None, *(f.name for f in FAMILIES)):
             try:
-                plan = make_plan(self.src, self.dst, engine.traits, family)
+                plan = make_plan(self.src, self.dst, engine.traits, family, computation)
             except Unsupported as error:
                 if error.code != "FAMILY":
                     raise
@@ -148,9 +150,7 @@ def reorder_of(
     src: MemoryDesc, dst: MemoryDesc, engine: Engine, attr: Attr, family: str | None
 ) -> Reorder:
     """The reorder, made ready."""
-    if not attr.is_empty:
-        raise Unsupported("ATTRIBUTE", f"a reorder has no attributes yet: {attr}")
-    return Reorder(src, dst, engine, family=family)
+    return Reorder(src, dst, engine, attr=attr, family=family)
 
 
 def _run(task: Task, stream: Stream, outcome: Outcome) -> None:

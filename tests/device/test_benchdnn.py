@@ -294,3 +294,53 @@ def test_nan_is_as_good_as_another() -> None:
         quiet, np.array([0xFFC00001, 0x3F800001], np.uint32).view(np.uint8), desc, outcome
     )
     assert (outcome.status, outcome.errors) == ("FAILED", 1)
+
+
+# --- attributes -----------------------------------------------------------------------------------
+
+
+def test_attributes_are_given_at_execution(bench: Bench) -> None:
+    ran = bench(
+        "--sdt=f32",
+        "--ddt=s8",
+        "--dtag=aBx16b",
+        "--attr-scales=,src:per_dim_1+dst:common:0.5,src:per_tensor:bf16",
+        "--attr-zero-points=,src:per_dim_0+dst:common:2",
+        "--runtime-dim-mask=0,15",
+        SMALL,
+        "--reset",
+        "--sdt=u8",
+        "--stag=axb",
+        "--attr-scales=dst:per_dim_01+src:per_dim_2",
+        "--attr-post-ops=sum:0.5,sum",
+        SMALL,
+    )
+    assert (ran.code, ran.states) == (0, ["PASSED"] * 14)
+
+
+def test_attributes_that_no_reorder_has_are_named(bench: Bench) -> None:
+    refused = [
+        "--attr-post-ops=relu:0.5",
+        "--attr-post-ops=sum:1:2",
+        "--attr-post-ops=sum+sum",
+        "--attr-scales=src:per_tensor:f32:1x3",
+        "--attr-dropout=0.5",
+        "--attr-rounding-mode=dst:stochastic:1",
+    ]
+    words = [word for option in refused for word in ("--reset", option, "2x3")]
+    ran = bench(*words)
+    assert ran.states == ["UNIMPLEMENTED (ATTRIBUTE)"] * len(refused)
+
+
+def test_a_mask_beyond_the_rank_is_invalid(bench: Bench) -> None:
+    ran = bench("--attr-scales=src:per_dim_1,src:per_dim_3,dst:common:0", "7")
+    assert ran.code == 1
+    assert all(state.startswith("INVALID_ARGUMENTS (") for state in ran.states)
+    assert "names a dimension beyond the 1 of (7,)" in ran.states[0]
+
+
+def test_a_filter_sees_what_attributes_make_of_the_plan(bench: Bench) -> None:
+    words = ["--summary=impl-csv", "--attr-scales=,src:common:2", "--skip-impl=copy", "7x5"]
+    ran = bench(*words)
+    assert ran.states == ["PASSED"] * 2
+    assert "ocl:copy" not in ran.text.split("benchdnn_summary")[1]
