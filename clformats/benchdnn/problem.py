@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import zlib
 from dataclasses import dataclass
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 from ..attr import Attr, at_execution
 from ..desc import RUNTIME_DIM, MemoryDesc
 from ..dtypes import as_dtype, convert
-from ..errors import Unsupported
+from ..errors import InvalidAttr, Unsupported
 from ..formats.names import ABSTRACT, expand_meta, is_meta
 from .attributes import PostOps, Quantity, Scales, ZeroPoints
 from .knobs import DRIVER, Filter
@@ -127,8 +126,7 @@ class Problem:
         if len(self.attr_post_ops.entries) > 1:
             result.append(f"second post-op in {self.attr_post_ops}")
         quantities = (*self.attr_scales.entries, *self.attr_zero_points.entries)
-        groups = (q.text("") for q in quantities if q.groups or q.policy == "mx")
-        result += [f"values in groups: {text}" for text in groups]
+        result += [f"policy mx: {q.text('')}" for q in quantities if q.policy == "mx"]
         if self.attr_dropout:
             result.append(f"dropout: {self.attr_dropout}")
         if "stochastic" in self.attr_rounding_mode:
@@ -138,7 +136,8 @@ class Problem:
     def attr(self) -> tuple[Attr, dict[str, NDArray[Any]]]:
         """The attributes with all values to be given at execution, and these values.
 
-        Values that differ are powers of 2 or small whole numbers, the same for the same problem.
+        Values that differ are powers of 2 or small whole numbers, the same for the same problem;
+        those that a group shares are repeated.
         """
         terms: dict[str, Any] = {}
         given: dict[str, NDArray[Any]] = {}
@@ -156,17 +155,31 @@ class Problem:
     def _values(self, entry: Quantity, kind: str, rng: np.random.Generator) -> NDArray[Any]:
         if entry.dtype in STRANGE_DTYPES:
             raise Unsupported("NO_DTYPE", f"element type {entry.dtype} is known to oneDNN alone")
-        dtype = as_dtype(entry.dtype)
-        mask = entry.mask(len(self.dims))
-        count = prod(n for d, n in enumerate(self.dims) if mask >> d & 1)
+        dtype, wide = as_dtype(entry.dtype), as_dtype("f64")
+        shape, groups = self._shape(entry)
         if entry.has_value:
             values = np.array([entry.value])
         elif kind == "scale":
-            values = 2.0 ** rng.integers(-3, 4, count)
+            values = 2.0 ** rng.integers(-3, 4, shape)
         else:
-            values = rng.integers(0 if dtype.kind == "unsigned" else -3, 4, count).astype(float)
-        wide = as_dtype("f64")
-        return np.asarray(convert(convert(values, wide, dtype), dtype, wide))
+            values = rng.integers(0 if dtype.kind == "unsigned" else -3, 4, shape).astype(float)
+        values = convert(convert(values, wide, dtype), dtype, wide)
+        for d, group in enumerate(groups):
+            values = np.repeat(values, group, d) if group > 1 else values
+        return np.asarray(values)
+
+    def _shape(self, entry: Quantity) -> tuple[list[int], list[int]]:
+        """How many values there are along each dimension, and how many neighbours share one."""
+        mask, ndims = entry.mask(len(self.dims)), len(self.dims)
+        groups = ([1] * ndims + list(entry.groups))[-ndims:] if entry.groups else [1] * ndims
+        groups = [g if mask >> d & 1 else 1 for d, g in enumerate(groups)]
+        if any(g < 1 or n % g for n, g in zip(self.dims, groups, strict=True)):
+            raise InvalidAttr(
+                f"groups of {dims_text(entry.groups)} do not divide the last sizes of "
+                f"{dims_text(self.dims)}"
+            )
+        sizes = zip(self.dims, groups, strict=True)
+        return [n // g if mask >> d & 1 else 1 for d, (n, g) in enumerate(sizes)], groups
 
 
 def _is_plain_sum(entry: Any) -> bool:

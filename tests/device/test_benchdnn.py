@@ -16,6 +16,7 @@ from clformats import cli
 from clformats.benchdnn import check, run
 from clformats.benchdnn.check import BEHIND, FRONT, Case, moved
 from clformats.benchdnn.outcome import Outcome
+from clformats.benchdnn.words import expanded, tasks
 from tests.device_support import expected
 
 SMALL = "2x17x3x5"
@@ -165,8 +166,13 @@ def test_times_are_measured(bench: Bench) -> None:
 
 
 def test_a_number_of_runs_can_be_asked_for(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    calls = []
-    monkeypatch.setattr(cf.Event, "seconds", lambda event: calls.append(event) or 1e-3)
+    calls: list[cf.Event] = []
+
+    def seconds(event: cf.Event) -> float:
+        calls.append(event)
+        return 1e-3
+
+    monkeypatch.setattr(cf.Event, "seconds", seconds)
     ran = bench("--mode=CP", "--fix-times-per-prb=7", "--perf-template=%0time%", "3x5")
     assert len(calls) == 7
     assert "\n1\n" in ran.text
@@ -323,7 +329,7 @@ def test_attributes_that_no_reorder_has_are_named(bench: Bench) -> None:
         "--attr-post-ops=relu:0.5",
         "--attr-post-ops=sum:1:2",
         "--attr-post-ops=sum+sum",
-        "--attr-scales=src:per_tensor:f32:1x3",
+        "--attr-scales=dst:mx:f32:1x3",
         "--attr-dropout=0.5",
         "--attr-rounding-mode=dst:stochastic:1",
     ]
@@ -337,6 +343,19 @@ def test_a_mask_beyond_the_rank_is_invalid(bench: Bench) -> None:
     assert ran.code == 1
     assert all(state.startswith("INVALID_ARGUMENTS (") for state in ran.states)
     assert "names a dimension beyond the 1 of (7,)" in ran.states[0]
+
+
+def test_groups_share_values(bench: Bench) -> None:
+    scales = "--attr-scales=src:per_tensor:f16:2x5"
+    ran = bench("--sdt=s8", scales, "--attr-zero-points=,src:per_ocic:s8:2x1", "--dtag=ba", "6x15")
+    assert (ran.code, ran.states) == (0, ["PASSED"] * 2)
+    (task,) = tasks(expanded(["--reorder", scales, "3x6x15"]))
+    _, given = task.problem.attr()
+    values = given["src_scale"].reshape(3, 6, 15)
+    assert (values == values[:, ::2, ::5].repeat(2, 1).repeat(5, 2)).all()
+    assert len(np.unique(values)) > 2
+    ran = bench(scales, "6x16")
+    assert ran.states == ["INVALID_ARGUMENTS (groups of 2x5 do not divide the last sizes of 6x16)"]
 
 
 def test_a_filter_sees_what_attributes_make_of_the_plan(bench: Bench) -> None:
