@@ -207,7 +207,7 @@ COMMON = (
     Knob("global-skip-impl", unwanted, ALL, "as --skip-impl, and overrides it", "never"),
     Knob("repeats-per-prb", counted, 1, "run every problem so often", "never"),
     Knob("start", counted, 0, "skip all problems before this number", "never"),
-    Knob("sample", counted, 0, "run so many problems, spread evenly over all (not in benchdnn)",
+    Knob("sample", counted, 0, "run so many problems, drawn at random from all (not in benchdnn)",
          "never"),
     Knob("summary", summary, SUMMARY, "[no-]failures, [no-]impl, [no-]impl-csv, with + between",
          "never"),

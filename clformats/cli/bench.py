@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import random
 import sys
 from collections.abc import Iterator, Sequence
 from time import perf_counter
@@ -11,6 +12,7 @@ from ..benchdnn.knobs import COMMON, DRIVER, SINGLE, Knob
 from ..benchdnn.words import Task, UnknownOption, Word, expanded, tasks
 
 INTERRUPTED = 130
+SEED = 1
 EPILOG = """\
   --dt=SRC:DST            element types of both sides
   --batch=FILE            take options and problems from a file
@@ -70,10 +72,14 @@ def _run_all(words: Sequence[Word], count: int) -> int:
 
 
 def sampled(all_tasks: Iterator[Task], count: int) -> Iterator[Task]:
-    """All ``count`` tasks, or as many as ``--sample`` says, spread evenly."""
+    """All ``count`` tasks, or as many as ``--sample`` says, drawn at random but always the same."""
+    drawn: dict[int, set[int]] = {}
     for number, task in enumerate(all_tasks):
         size = task.common.sample or count
-        if size >= count or (number + 1) * size // count > number * size // count:
+        if size < count and size not in drawn:
+            # By chance: even steps through combinations meet the same values again and again.
+            drawn[size] = set(random.Random(SEED).sample(range(count), size))  # noqa: S311  # no secret
+        if size >= count or number in drawn[size]:
             yield task
 
 

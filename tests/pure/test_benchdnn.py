@@ -7,7 +7,6 @@ import re
 import shlex
 import subprocess
 import sys
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -437,12 +436,22 @@ def test_the_documents_tell_every_option() -> None:
 
 
 @pytest.mark.parametrize(("size", "count"), [(0, 100), (7, 7), (100, 100), (1000, 100), (1, 1)])
-def test_a_sample_is_spread(size: int, count: int) -> None:
+def test_a_sample_is_drawn(size: int, count: int) -> None:
     found = read("--reorder", f"--sample={size}", *map(str, range(1, 101)))
-    chosen = [t.problem.dims[0] for t in sampled(iter(found), len(found))]
+    chosen = list(sampled(iter(found), len(found)))
     assert len(chosen) == count
-    steps = [b - a for a, b in pairwise(chosen)]
-    assert max(steps, default=1) - min(steps, default=1) <= 1
+    assert chosen == list(sampled(iter(found), len(found)))
+    assert chosen == [task for task in found if task in set(chosen)]
+
+
+def test_a_sample_meets_every_value_of_a_list() -> None:
+    found = read(
+        "--reorder", "--sample=32", "--sdt=f32,s8", "--ddt=f16,u8", "--dtag=ab,ba", *["2x3"] * 16
+    )
+    chosen = [t.problem for t in sampled(iter(found), len(found))]
+    assert {(p.sdt, p.ddt, p.dtag) for p in chosen} == {
+        (t.problem.sdt, t.problem.ddt, t.problem.dtag) for t in found
+    }
 
 
 def test_listing_needs_no_opencl() -> None:
