@@ -195,7 +195,7 @@ def _differences(got: Bytes, want: Bytes, size: int, dst: MemoryDesc, outcome: O
         place = ":".join(map(str, index))
         diff = abs(one - other)
         outcome.points.append(
-            f"[{at:4}][DST][{place}] exp:{one:12g} got:{other:12g} "
+            f"[{at:4}][DST][{place}] exp:{one:12.9g} got:{other:12.9g} "
             f"diff:{diff:8g} rdiff:{diff / (abs(one) or 1):8g}"
         )
     owned = owned_bits(dst)

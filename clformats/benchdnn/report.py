@@ -8,8 +8,8 @@ from collections.abc import Callable
 from . import outcome as o
 from .knobs import SUMMARY
 from .outcome import Outcome
+from .parse import Task
 from .template import filled
-from .words import Task
 
 LISTED_CASES = 10
 """How many failed cases a summary lists."""

@@ -25,7 +25,7 @@ STRANGE_DTYPES = ("f4_e2m1", "f4_e3m0", "e8m0", "s2", "u2", "boolean")
 WITHOUT_LAYOUT = ("any", "undef")
 
 
-class BadValue(Error):  # in the manner of argparse: the word that could not be read, and why
+class BadValue(Error):
     """A word of the command line or of a batch file that is no option, or no value of one."""
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from time import perf_counter
 
 from ..benchdnn.knobs import COMMON, DRIVER, SINGLE, Knob
-from ..benchdnn.words import Task, UnknownOption, Word, expanded, tasks
+from ..benchdnn.parse import Task, UnknownOption, Word, expanded, tasks
 
 INTERRUPTED = 130
 SEED = 1

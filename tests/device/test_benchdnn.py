@@ -16,7 +16,7 @@ from clformats import cli
 from clformats.benchdnn import check, run
 from clformats.benchdnn.check import BEHIND, FRONT, Case, moved
 from clformats.benchdnn.outcome import Outcome
-from clformats.benchdnn.words import expanded, tasks
+from clformats.benchdnn.parse import expanded, tasks
 from tests.device_support import expected
 
 SMALL = "2x17x3x5"

@@ -14,10 +14,10 @@ import pytest
 from clformats import cli
 from clformats.benchdnn.attributes import PostOps, Scales, ZeroPoints
 from clformats.benchdnn.knobs import COMMON, DRIVER, SINGLE, Filter
+from clformats.benchdnn.parse import Task, UnknownOption, batch_words, expanded, tasks
 from clformats.benchdnn.problem import concrete
 from clformats.benchdnn.template import CSV, DEFAULT, check_template, filled
 from clformats.benchdnn.values import BadValue
-from clformats.benchdnn.words import Task, UnknownOption, batch_words, expanded, tasks
 from clformats.cli.bench import sampled
 
 # Texts of every knob of a problem, as they are printed.
