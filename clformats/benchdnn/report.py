@@ -25,6 +25,7 @@ _COUNTED = {
     o.LISTED: "listed",
 }
 _ALSO_FAILED = (o.UNIMPLEMENTED, o.INVALID_ARGUMENTS)
+"""What benchdnn counts as failed too; none of them ran."""
 COUNTS = ("passed", "skipped", "mistrusted", "unimplemented", "invalid_arguments", "failed",
           "listed")  # fmt: skip
 ACTIVITIES = ("create", "fill", "execute", "compute_ref", "compare")
@@ -76,7 +77,7 @@ class Report:
             self._failures.append(line)
         if outcome.status == o.UNIMPLEMENTED:
             self._codes[outcome.reason] += 1
-        if outcome.implementation:
+        if outcome.implementation and outcome.status not in _ALSO_FAILED:
             self._implementations[outcome.implementation] += 1
         for activity, seconds in outcome.spent.items():
             self._spent[activity] += seconds  # type: ignore[assignment]
