@@ -13,7 +13,10 @@ from .. import __version__
 from ..errors import Error
 from ..formats.digits import RUNTIME
 
-COMMANDS = ("list", "explain", "offset", "draw", "convert", "pack", "unpack", "doctor", "demo")
+COMMANDS = (
+    *("list", "explain", "offset", "draw", "convert", "pack", "unpack"),
+    *("doctor", "demo", "bench"),
+)
 
 
 def parser() -> argparse.ArgumentParser:

@@ -19,6 +19,7 @@ LONGEST_FUNCTION = 45
 LAYERS = [
     {"__main__"},
     {"cli"},
+    {"benchdnn"},
     {"kernels", "svg"},
     {"runtime", "compare", "drawing", "files", "notations"},
     {"planner", "host", "index", "words"},
