@@ -14,10 +14,9 @@ from ..errors import DeviceError, InvalidDescriptor
 from ..hostmemory import HostMemory
 from ..planner import problem
 from ..planner.pieces import Piece, dense, pieces
-from ..runtime import Engine, Memory, Stream
+from ..runtime import Engine, Memory, Stream, unified
 from ..runtime.engine import default_engine
 from ..runtime.opencl import expect
-from ..runtime.unified import shares_host_memory
 from .ends import end_of, is_copied
 from .leg import Leg, Pair
 
@@ -98,9 +97,9 @@ def _together(src: Memory, dst: Memory) -> bool:
 
 def _mapped(src: Memory, dst: Memory, stack: ExitStack) -> tuple[HostMemory | Memory, ...]:
     """Two devices: the one that shares memory with the host is mapped for as long as it takes."""
-    if shares_host_memory(src.engine.device) and not src.desc.format.image:
+    if unified.shares_host_memory(src.engine.device) and not src.desc.format.image:
         return HostMemory(src.desc, stack.enter_context(src.map("r"))), dst
-    if shares_host_memory(dst.engine.device) and not dst.desc.format.image:
+    if unified.shares_host_memory(dst.engine.device) and not dst.desc.format.image:
         return src, HostMemory(dst.desc, stack.enter_context(dst.map("rw")))
     return src, dst
 
