@@ -13,6 +13,10 @@ from dataclasses import dataclass, replace
 from itertools import product
 from math import lcm, prod
 
+import numpy as np
+from numpy.typing import NDArray
+
+from ..attr import Attr
 from ..desc import MemoryDesc
 from ..errors import Unsupported
 from ..formats.digits import place
@@ -37,6 +41,21 @@ class Piece:
     def nbytes(self) -> int:
         """The bytes read and written, padding counted."""
         return dense(self.src).nbytes + dense(self.dst).nbytes
+
+    def attr(self, whole: Attr, dims: Sequence[int]) -> Attr:
+        """The attributes of a reorder of ``dims`` with those values only that are this piece's."""
+        cut = {d for d, n in enumerate(self.dst.dims) if n != dims[d]}
+        if not any(term.mask >> d & 1 for term in whole.terms.values() for d in cut):
+            return whole
+        values: dict[str, tuple[NDArray[np.float64], int]] = {}
+        for name, flat in whole.resolve(dims, {}).items():
+            term = whole.terms[name]
+            mine = tuple(
+                slice(at, at + n) if term.mask >> d & 1 else slice(None)
+                for d, (at, n) in enumerate(zip(self.start, self.dst.dims, strict=True))
+            )
+            values[name] = flat.reshape(term.sizes(dims))[mine], term.mask
+        return Attr(**values, expression=whole.expression)
 
 
 def dense(desc: MemoryDesc) -> MemoryDesc:

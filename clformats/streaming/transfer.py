@@ -9,16 +9,18 @@ from typing import Any
 
 import numpy as np
 
+from ..attr import Attr
 from ..desc import MemoryDesc
-from ..errors import DeviceError, InvalidDescriptor
+from ..errors import DeviceError, InvalidAttr, InvalidDescriptor
 from ..hostmemory import HostMemory
 from ..planner import problem
+from ..planner.computation import from_attr
 from ..planner.pieces import Piece, dense, pieces
 from ..runtime import Engine, Memory, Stream, unified
 from ..runtime.engine import default_engine
 from ..runtime.opencl import expect
 from .ends import end_of, is_copied
-from .leg import Leg, Pair
+from .leg import Job, Leg
 
 PIECE_NBYTES = 64 << 20
 """What a piece has if nothing is said: long enough to hide what starting it costs, on a GPU some
@@ -31,6 +33,7 @@ def transfer(
     src: HostMemory | Memory | Any,
     dst: HostMemory | Memory | Any,
     *,
+    attr: Attr | None = None,
     engine: Engine | None = None,
     piece_nbytes: int | None = None,
     progress: Progress | None = None,
@@ -41,7 +44,7 @@ def transfer(
     the logical dims). What is best for the device is done: where it shares memory with the host,
     host memory is used where it lies, without a copy; else the tensor goes in pieces through two
     streams, so that copies and kernels overlap. Between two devices it goes through the host.
-    ``engine`` says where to work if both sides are on the host.
+    ``attr`` is as for `Reorder`; ``engine`` says where to work if both sides are on the host.
 
     ``piece_nbytes``: the most bytes of a piece, source and destination together; two pieces are on
     the device at a time, so a tensor may be larger than its memory. Without it: one piece where
@@ -52,20 +55,24 @@ def transfer(
     is touched. After an exception, from ``progress`` too, all device memory is given back and the
     source is as it was, but the destination may be written in part.
 
-    Raises `InvalidDescriptor` where the two sides do not fit or share memory, `Unsupported` (code
-    PIECE_SIZE) where the tensor cannot be cut so fine, `MappedError` and `DeviceError`.
+    Raises `InvalidDescriptor` where the two sides do not fit or share memory, `InvalidAttr`,
+    `Unsupported` (code PIECE_SIZE where the tensor cannot be cut so fine), `MappedError` and
+    `DeviceError`.
     """
     expect(engine, Engine | None, "engine")
+    expect(attr, Attr | None, "attr")
+    attr = attr or Attr()
     if piece_nbytes is not None and piece_nbytes < 1:
         raise InvalidDescriptor(f"piece_nbytes: got {piece_nbytes}, expected 1 or more")
     src, dst = _side(src, "src"), _side(dst, "dst")
+    _check_attr(attr, src.desc, dst.desc)
     _check(src, dst, engine)
     if not src.desc.nelems:
         return
     with ExitStack() as stack:
         if isinstance(src, Memory) and isinstance(dst, Memory) and not _together(src, dst):
             src, dst = _mapped(src, dst, stack)
-        _Route(src, dst, engine).run(piece_nbytes, progress, stack)
+        _Route(src, dst, engine, attr).run(piece_nbytes, progress, stack)
 
 
 def _side(value: Any, name: str) -> HostMemory | Memory:
@@ -75,8 +82,19 @@ def _side(value: Any, name: str) -> HostMemory | Memory:
     return value  # type: ignore[no-any-return]
 
 
+def _check_attr(attr: Attr, src: MemoryDesc, dst: MemoryDesc) -> None:
+    """What a reorder checks, before anything is begun. Raises `InvalidAttr`."""
+    problem(src, dst)
+    for name, term in attr.terms.items():
+        if term.values is None:
+            raise InvalidAttr(
+                f"{name} is to be given at execution: a transfer is one call, give its values in "
+                f"the attributes"
+            )
+    problem(src, dst, from_attr(attr, src, dst))
+
+
 def _check(src: HostMemory | Memory, dst: HostMemory | Memory, engine: Engine | None) -> None:
-    problem(src.desc, dst.desc)
     hosts = [side for side in (src, dst) if isinstance(side, HostMemory)]
     if engine is not None and len(hosts) < 2:
         raise DeviceError(
@@ -108,9 +126,13 @@ class _Route:
     """The engines on the way, and the legs between them."""
 
     def __init__(
-        self, src: HostMemory | Memory, dst: HostMemory | Memory, engine: Engine | None
+        self,
+        src: HostMemory | Memory,
+        dst: HostMemory | Memory,
+        engine: Engine | None,
+        attr: Attr,
     ) -> None:
-        self.src, self.dst = src, dst
+        self.src, self.dst, self.attr = src, dst, attr
         on_devices = [m.engine for m in (src, dst) if isinstance(m, Memory)]
         if len(on_devices) == 2 and on_devices[0].context == on_devices[1].context:
             del on_devices[0]
@@ -153,42 +175,45 @@ class _Route:
 
     def _direct(self, todo: Sequence[Piece], stack: ExitStack) -> Leg:
         """One engine does it."""
-        pairs = [(piece.src, piece.dst) for piece in todo]
-        return _leg(self.engines[0], self.src, self.dst, pairs, stack)
+        dims = self.dst.desc.dims
+        jobs = [Job(piece.src, piece.dst, piece.attr(self.attr, dims)) for piece in todo]
+        return _leg(self.engines[0], self.src, self.dst, jobs, stack)
 
     def _two(self, todo: Sequence[Piece], stack: ExitStack) -> list[Leg]:
         """From one device to the host, in the shorter of the two forms, and on to the other."""
+        nothing, dims = Attr(), self.dst.desc.dims
         between = [self._between(piece) for piece in todo]
         scratch = HostMemory(max(between, key=lambda desc: desc.nbytes))
-        there = [(piece.src, desc) for piece, desc in zip(todo, between, strict=True)]
-        back = [(desc, piece.dst) for piece, desc in zip(todo, between, strict=True)]
+        there = [Job(piece.src, desc, nothing) for piece, desc in zip(todo, between, strict=True)]
+        onward = [
+            Job(desc, piece.dst, piece.attr(self.attr, dims))
+            for piece, desc in zip(todo, between, strict=True)
+        ]
         return [
             _leg(self.engines[0], self.src, scratch, there, stack),
-            _leg(self.engines[1], scratch, self.dst, back, stack),
+            _leg(self.engines[1], scratch, self.dst, onward, stack),
         ]
 
     def _between(self, piece: Piece) -> MemoryDesc:
         src, dst = self.src.desc, self.dst.desc
-        forms = [(src.nbytes, piece.src), (dst.nbytes, piece.dst)]
-        plain = [(size, desc) for size, desc in forms if not desc.format.image]
-        if not plain:
-            return MemoryDesc(piece.src.dims, src.dtype)
-        return dense(min(plain, key=lambda form: form[0])[1])
+        # What attributes compute, they compute on the way into the destination.
+        if self.attr.is_empty and dst.nbytes < src.nbytes and not dst.format.image:
+            return dense(piece.dst)
+        return MemoryDesc(piece.src.dims, src.dtype) if src.format.image else dense(piece.src)
 
 
 def _leg(
     engine: Engine,
     src: HostMemory | Memory,
     dst: HostMemory | Memory,
-    pairs: Sequence[Pair],
+    jobs: Sequence[Job],
     stack: ExitStack,
 ) -> Leg:
     """A leg whose ends are released with the stack, also where the second cannot be made."""
     streams = Stream(engine), Stream(engine)
-    ends = []
-    for k, memory in enumerate((src, dst)):
-        largest = max(dense(pair[k]).nbytes for pair in pairs)
-        end = end_of(memory, streams, largest, writing=k == 1)
-        stack.callback(end.close)
-        ends.append(end)
-    return Leg(streams, ends[0], ends[1], pairs)
+    largest = [max(dense(job[k]).nbytes for job in jobs) for k in (0, 1)]
+    source = end_of(src, streams, largest[0], writing=False)
+    stack.callback(source.close)
+    target = end_of(dst, streams, largest[1], writing=True)
+    stack.callback(target.close)
+    return Leg(streams, source, target, jobs)

@@ -193,6 +193,64 @@ def test_shared_memory_is_not_copied(engine: cf.Engine, monkeypatch: pytest.Monk
     assert not counted.sizes
 
 
+# --- attributes -----------------------------------------------------------------------------------
+
+
+def attributes(dims: tuple[int, ...]) -> dict[str, cf.Attr]:
+    """Values over the dimensions that are cut, over others, over some of both, and over none."""
+    rng = np.random.default_rng(12)
+    b, f, y, _ = dims
+
+    def values(*sizes: int) -> Any:
+        return rng.integers(1, 9, sizes) / 4
+
+    return {
+        "one": cf.Attr(src_scale=0.5, dst_zero_point=3),
+        "cut": cf.Attr(src_scale=(values(b), 1), dst_scale=(values(b * f), 3)),
+        "beside": cf.Attr(src_zero_point=(values(y), 4)),
+        "apart": cf.Attr(dst_zero_point=(values(b * y), 5), src_scale=(values(f), 2)),
+        "sum": cf.Attr(beta=(values(b), 1), expression="max(x, 0.f) + 1.0f"),
+    }
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", ["one", "cut", "beside", "apart", "sum"])
+def test_attributes_go_with_their_pieces(
+    name: str, way: str, kind: str, engine: cf.Engine, other: cf.Engine
+) -> None:
+    dims = (3, 35, 5, 2)
+    src, dst = D(dims, "s8", "byxf"), D(dims, "f16", "b_fs_yx_fsv16")
+    attr = attributes(dims)[name]
+    rng = np.random.default_rng(7)
+    array, old = (rng.integers(-40, 40, dims, np.int8) for _ in range(2))
+    where = {"host": None, "device": engine, "other": other}
+    engines = [where[end] for end in way.split("-")]
+    more: dict[str, Any] = {"engine": engine} if engines == [None, None] else {}
+    whole = src.nbytes + dst.nbytes
+    want = cf.pack(attr.apply(array, src.dtype, dst.dtype, old.astype(np.float16)), dst)
+    for piece in (None, whole // 3, whole // 9):
+        source = Side(src, engines[0], cf.pack(array, src))
+        target = Side(dst, engines[1], cf.pack(old.astype(np.float16), dst))
+        cf.transfer(source.memory, target.memory, attr=attr, piece_nbytes=piece, **more)
+        if isinstance(target.memory, cf.Memory):
+            with target.memory.map("r") as got:
+                assert same_bytes(got, want), piece
+        else:
+            assert same_bytes(target.memory.array, want), piece
+            assert (target.bytes[-CANARY:] == 0xA5).all()
+
+
+def test_wrong_attributes_are_refused_before_anything_is_done(engine: cf.Engine) -> None:
+    array, memory = np.ones((4, 6), np.float32), cf.Memory(D((4, 6), "f32"), engine)
+    for attr, said in (
+        (cf.Attr(src_scale=([1, 2, 3], 1)), "got 3 values of src_scale"),
+        (cf.Attr(src_scale=(np.ones(4), 4)), "beyond the 2"),
+        (cf.Attr(beta=cf.at_execution()), "give its values in the attributes"),
+    ):
+        refused(cf.InvalidAttr, said, partial(cf.transfer, array, memory, attr=attr))
+    assert not cf.to_numpy(memory).any()
+
+
 # --- pieces: memory, programs, order, progress ----------------------------------------------------
 
 
