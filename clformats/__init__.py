@@ -87,7 +87,7 @@ _ON_A_DEVICE = {
         ("Engine", "Event", "Memory", "Stream", "devices", "from_numpy", "to_numpy"),
         "clformats.runtime",
     ),
-    "transfer": "clformats.streaming.transfer",
+    "transfer": "clformats.streaming",
 }
 
 

@@ -217,10 +217,12 @@ def pieces(src: MemoryDesc, dst: MemoryDesc, most: int, *, or_up_to: int = 0) ->
     Where the formats do not allow it, in pieces of at most ``or_up_to`` bytes. Raises `Unsupported`
     (code PIECE_SIZE), which says why each dimension is not cut further.
     """
-    for limit in (most, max(most, or_up_to)):
-        grid = _Grid(src, dst)
-        if grid.refine(limit):
-            return list(grid.pieces())
+    grid, limit = _Grid(src, dst), most
+    if not grid.refine(most) and or_up_to > most:
+        grid, limit = _Grid(src, dst), or_up_to
+        grid.refine(or_up_to)
+    if grid.largest() <= limit:
+        return list(grid.pieces())
     why = "; ".join(grid.reasons) or "every dimension is cut as finely as its blocks allow"
     raise Unsupported(
         "PIECE_SIZE",

@@ -96,7 +96,8 @@ def test_repeated_and_partly_known(fresh: cf.Stream) -> None:
     once = D(dims, "f32", strides=(0, 3, 1))
     array = np.broadcast_to(np.arange(18, dtype=np.float32).reshape(1, 6, 3), dims)
     target = guarded(D(dims, "f16", "aBc16b"), fresh.engine)
-    reorder(fresh, memory_of(np.arange(18, dtype=np.float32), once, fresh.engine), target)
+    source = memory_of(np.arange(18, dtype=np.float32), once, fresh.engine)
+    reorder(fresh, source, target).wait()
     check_bytes(target, expected(array, once, target.desc))
     assert fresh.engine.programs_built == 1
 

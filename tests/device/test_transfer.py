@@ -444,7 +444,7 @@ def test_what_does_not_fit_is_refused(engine: cf.Engine, other: cf.Engine) -> No
     cf.transfer(frozen, memory)
     with memory.map("r"):
         for target in (np.zeros_like(array), cf.Memory(memory.desc, other)):
-            refused(cf.MappedError, "is mapped", lambda target=target: cf.transfer(memory, target))
+            refused(cf.MappedError, "is mapped", partial(cf.transfer, memory, target))
     gone = cf.Memory(memory.desc, engine, buffer=None)
     refused(cf.DeviceError, "set_buffer", lambda: cf.transfer(array, gone))
     fused = D((8, 8, 2, 3), "f32", "os_i_yxs_osv4_yxsv4")

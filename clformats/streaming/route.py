@@ -211,9 +211,10 @@ def _leg(
 ) -> Leg:
     """A leg whose ends are released with the stack, also where the second cannot be made."""
     streams = Stream(engine), Stream(engine)
-    largest = [max(dense(job[k]).nbytes for job in jobs) for k in (0, 1)]
-    source = end_of(src, streams, largest[0], writing=False)
+    read = max(dense(job.src).nbytes for job in jobs)
+    source = end_of(src, streams, read, writing=False)
     stack.callback(source.close)
-    target = end_of(dst, streams, largest[1], writing=True)
+    written = max(dense(job.dst).nbytes for job in jobs)
+    target = end_of(dst, streams, written, writing=True)
     stack.callback(target.close)
     return Leg(streams, source, target, jobs)
