@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from .desc import MemoryDesc
 from .dtypes import as_dtype
-from .errors import InvalidDescriptor, Unsupported
+from .errors import InvalidDescriptor, Unsupported, expect
 from .host import storage_size
 
 
@@ -26,8 +26,7 @@ class HostMemory:
     """
 
     def __init__(self, desc: MemoryDesc, array: Any = None) -> None:
-        if not isinstance(desc, MemoryDesc):
-            raise TypeError(f"desc: got {desc!r}, expected MemoryDesc")
+        expect(desc, MemoryDesc, "desc")
         desc.require_layout()
         if desc.format.image:
             raise Unsupported(
@@ -47,6 +46,7 @@ class HostMemory:
         The axes may lie in any order (C, Fortran, transposed), but dense. Raises
         `InvalidDescriptor` for gaps, for a single value and for an unknown element type.
         """
+        expect(array, np.ndarray, "array")
         array = np.asarray(array)
         if array.ndim == 0:
             raise InvalidDescriptor(f"got the single value {array!r}, expected an array")

@@ -11,14 +11,20 @@ import numpy as np
 
 from ..attr import Attr
 from ..desc import MemoryDesc
-from ..errors import DeviceError, InvalidAttr, InvalidDescriptor
+from ..errors import (
+    DeviceError,
+    InvalidArgument,
+    InvalidAttr,
+    InvalidDescriptor,
+    expect,
+    expect_int,
+)
 from ..hostmemory import HostMemory
 from ..planner import problem
 from ..planner.computation import from_attr
 from ..planner.pieces import Piece, dense, pieces
 from ..runtime import Engine, Memory, Stream, unified
 from ..runtime.engine import default_engine
-from ..runtime.opencl import expect
 from .ends import end_of, is_copied
 from .leg import Job, Leg
 
@@ -59,11 +65,8 @@ def transfer(
     `Unsupported` (code PIECE_SIZE where the tensor cannot be cut so fine), `MappedError` and
     `DeviceError`.
     """
-    expect(engine, Engine | None, "engine")
-    expect(attr, Attr | None, "attr")
+    _check_types(attr, engine, piece_nbytes, progress)
     attr = attr or Attr()
-    if piece_nbytes is not None and piece_nbytes < 1:
-        raise InvalidDescriptor(f"piece_nbytes: got {piece_nbytes}, expected 1 or more")
     src, dst = _side(src, "src"), _side(dst, "dst")
     _check_attr(attr, src.desc, dst.desc)
     _check(src, dst, engine)
@@ -73,6 +76,15 @@ def transfer(
         if isinstance(src, Memory) and isinstance(dst, Memory) and not _together(src, dst):
             src, dst = _mapped(src, dst, stack)
         _Route(src, dst, engine, attr).run(piece_nbytes, progress, stack)
+
+
+def _check_types(attr: Any, engine: Any, piece_nbytes: Any, progress: Any) -> None:
+    expect(attr, Attr | None, "attr")
+    expect(engine, Engine | None, "engine")
+    if piece_nbytes is not None and expect_int(piece_nbytes, "piece_nbytes") < 1:
+        raise InvalidArgument(f"piece_nbytes: got {piece_nbytes}, expected 1 or more")
+    if progress is not None and not callable(progress):
+        raise InvalidArgument(f"progress: got {progress!r}, expected a function of two numbers")
 
 
 def _side(value: Any, name: str) -> HostMemory | Memory:
