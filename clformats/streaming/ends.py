@@ -14,9 +14,8 @@ from ..desc import MemoryDesc
 from ..geometry import moved_by
 from ..hostmemory import HostMemory, places
 from ..planner.pieces import dense
-from ..runtime import Engine, Memory, Stream
+from ..runtime import Engine, Memory, Stream, unified
 from ..runtime.staging import Staging
-from ..runtime.unified import bytes_in_front, settle, wrapped
 
 Streams = tuple[Stream, Stream]
 
@@ -53,7 +52,7 @@ class Wrapped(There):
     """A tensor in host memory that the device shares: used where it lies."""
 
     def __init__(self, host: HostMemory, stream: Stream, front: int, *, writing: bool) -> None:
-        self._buffer = wrapped(stream.engine, host.array, front, writing=writing)
+        self._buffer = unified.wrapped(stream.engine, host.array, front, writing=writing)
         self._host, self._queue, self._writing, self._front = host, stream.queue, writing, front
         super().__init__(Memory(self._moved(host.desc), stream.engine, buffer=self._buffer))
 
@@ -70,7 +69,7 @@ class Wrapped(There):
     def close(self) -> None:
         """Make what was written visible, and let go of the array."""
         if self._writing:
-            settle(self._queue, self._buffer, self._front)
+            unified.settle(self._queue, self._buffer, self._front)
         self._buffer.release()
 
 
@@ -131,7 +130,7 @@ def end_of(memory: HostMemory | Memory, streams: Streams, nbytes: int, *, writin
     """The kind that suits the device; ``nbytes`` is what the largest piece has on this side."""
     if isinstance(memory, Memory):
         return There(memory)
-    front = bytes_in_front(streams[0].engine, memory.array)
+    front = unified.bytes_in_front(streams[0].engine, memory.array)
     if front is None:
         return Staged(memory, streams, nbytes)
     return Wrapped(memory, streams[0], front, writing=writing)
@@ -139,4 +138,4 @@ def end_of(memory: HostMemory | Memory, streams: Streams, nbytes: int, *, writin
 
 def is_copied(memory: HostMemory | Memory, engine: Engine) -> bool:
     """Whether pieces of this side travel through memory of their own."""
-    return isinstance(memory, HostMemory) and bytes_in_front(engine, memory.array) is None
+    return isinstance(memory, HostMemory) and unified.bytes_in_front(engine, memory.array) is None

@@ -17,6 +17,7 @@ import pytest
 
 import clformats as cf
 from clformats.runtime import unified
+from clformats.runtime.staging import Staging
 from clformats.streaming.leg import Leg
 from tests.device_support import (
     CANARY,
@@ -169,6 +170,21 @@ def test_arrays_at_any_address(offset: int, kind: str, engine: cf.Engine) -> Non
     assert same_bytes(target, cf.pack(array, dst))
     assert (room[:offset] == 0x5A).all()
     assert (room[offset + size :] == 0x5A).all()
+
+
+def test_a_buffer_begins_where_the_device_wants(engine: cf.Engine) -> None:
+    """Kernels store whole vectors past the caches, and count on the alignment of buffers."""
+    import pyopencl as cl
+
+    if not engine.device.type & cl.device_type.CPU or not engine.device.host_unified_memory:
+        pytest.skip("needs a CPU device, pocl for instance")
+    align = engine.device.mem_base_addr_align // 8
+    room = np.zeros(1000, np.float32)
+    for at in range(40):
+        front = unified.bytes_in_front(engine, room[at:])
+        assert front is not None
+        assert front < align
+        assert (room[at:].ctypes.data - front) % align == 0
 
 
 def test_elements_across_their_own_width(engine: cf.Engine) -> None:
@@ -378,6 +394,24 @@ def test_progress(piece: int | None, kind: str, engine: cf.Engine) -> None:
     assert len(done) == (2 if piece is None else 3)
 
 
+def log_calls(monkeypatch: pytest.MonkeyPatch, *names: tuple[Any, str]) -> list[str]:
+    """The calls of these functions, in order."""
+    log: list[str] = []
+
+    def logged(owner: Any, name: str) -> Any:
+        real = getattr(owner, name)
+
+        def call(*given: Any, **more: Any) -> Any:
+            log.append(f"{owner.__name__}.{name}")
+            return real(*given, **more)
+
+        return call
+
+    for owner, name in names:
+        monkeypatch.setattr(owner, name, logged(owner, name))
+    return log
+
+
 class _StopError(Exception):
     """Somebody pressed a key."""
 
@@ -403,8 +437,11 @@ def test_an_exception_half_way(
 
     more: dict[str, Any] = {"engine": engine} if engines == [None, None] else {}
     piece = (src.nbytes + dst.nbytes) // 7
+    log = log_calls(monkeypatch, (Leg, "settle"), (Staging, "close"), (unified, "settle"))
     with pytest.raises(_StopError):
         cf.transfer(source.memory, target.memory, piece_nbytes=piece, progress=stop, **more)
+    assert log[0] == "Leg.settle", "first wait for what is running, then take its memory away"
+    assert "Leg.settle" not in log[log.count("Leg.settle") :]
     gc.collect()
     assert counted.alive == 0
     if isinstance(source.memory, cf.Memory):
