@@ -40,7 +40,7 @@ class Piece:
     @property
     def nbytes(self) -> int:
         """The bytes read and written, padding counted."""
-        return dense(self.src).nbytes + dense(self.dst).nbytes
+        return nbytes_of(self.src) + nbytes_of(self.dst)
 
     def attr(self, whole: Attr, dims: Sequence[int]) -> Attr:
         """The attributes of a reorder of ``dims`` with those values only that are this piece's."""
@@ -59,10 +59,21 @@ class Piece:
 
 
 def dense(desc: MemoryDesc) -> MemoryDesc:
-    """The same digits without gaps, from offset 0 on: a piece as it lies in a buffer of its own."""
+    """The same digits without gaps, from offset 0 on: a piece as it lies in a buffer of its own.
+
+    Elements that share bytes stay as they lie.
+    """
+    if desc.dtype.is_packed:
+        return desc
     g = desc.geometry
     placed = place(g.format.structure, g.padded_dims)
     return MemoryDesc.of(replace(g, placed=placed, offset0=0), desc.dtype)
+
+
+def nbytes_of(desc: MemoryDesc) -> int:
+    """The bytes of a piece in a buffer of its own."""
+    own = dense(desc)
+    return max(own.nbytes, own.span_nbytes)
 
 
 def region(desc: MemoryDesc, spans: Sequence[Span]) -> MemoryDesc:
@@ -200,7 +211,7 @@ class _Grid:
     def largest(self) -> int:
         """The bytes of the largest piece, both sides together."""
         return max(
-            sum(dense(region(side, spans)).nbytes for side in self.sides)
+            sum(nbytes_of(region(side, spans)) for side in self.sides)
             for spans in product(*(parts.ends() for parts in self.parts))
         )
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..desc import MemoryDesc
+from ..host import storage_size
 from .engine import Engine
 from .opencl import named_errors, opencl
 from .stream import Stream
@@ -50,7 +51,7 @@ class Staging:
     def host(self, desc: MemoryDesc) -> NDArray[Any]:
         """The host's side as unsigned integers of the width of elements, to hold ``desc``."""
         item = desc.dtype.storage.itemsize
-        return self._host[: desc.nbytes].view(f"u{item}")  # type: ignore[no-any-return]
+        return self._host[: storage_size(desc) * item].view(f"u{item}")  # type: ignore[no-any-return]
 
     def upload(self, nbytes: int) -> None:
         """Enqueue the copy to the device."""

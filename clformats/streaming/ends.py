@@ -13,7 +13,7 @@ from __future__ import annotations
 from ..desc import MemoryDesc
 from ..geometry import moved_by
 from ..hostmemory import HostMemory, places
-from ..planner.pieces import dense
+from ..planner.pieces import dense, nbytes_of
 from ..runtime import Engine, Memory, Stream, unified
 from ..runtime.staging import Staging
 
@@ -96,7 +96,7 @@ class Staged:
         stage, own = self._stages[slot], dense(desc)
         stage.wait()
         places(stage.host(own), own)[...] = self._host.places(desc)
-        stage.upload(own.nbytes)
+        stage.upload(nbytes_of(desc))
         return Memory(own, stage.engine, buffer=stage.buffer)
 
     def target(self, desc: MemoryDesc, slot: int, *, keeps: bool) -> Memory:
@@ -108,7 +108,7 @@ class Staged:
 
     def fetch(self, slot: int) -> None:
         """Enqueue the copy to the host."""
-        self._stages[slot].download(dense(self._descs[slot]).nbytes)
+        self._stages[slot].download(nbytes_of(self._descs[slot]))
 
     def finish(self, slot: int) -> None:
         """Put the piece among the others."""

@@ -74,6 +74,8 @@ class Leg:
 
 
 def _is_part_of_a_block(desc: MemoryDesc) -> bool:
-    """Whether a region ends inside a block, whose other elements are not its own."""
+    """Whether a region ends inside a block, or a byte: the other elements there are not its own."""
     blocks = desc.format.structure.blocks
-    return any(n % block for n, block in zip(desc.padded_dims, blocks, strict=True))
+    return desc.dtype.is_packed or any(
+        n % block for n, block in zip(desc.padded_dims, blocks, strict=True)
+    )

@@ -22,7 +22,7 @@ from ..errors import (
 from ..hostmemory import HostMemory
 from ..planner import problem
 from ..planner.computation import from_attr
-from ..planner.pieces import Piece, dense, pieces
+from ..planner.pieces import Piece, dense, nbytes_of, pieces
 from ..runtime import Engine, Memory, Stream, unified
 from ..runtime.engine import default_engine
 from .ends import end_of, is_copied
@@ -195,7 +195,7 @@ class _Route:
         """From one device to the host, in the shorter of the two forms, and on to the other."""
         nothing, dims = Attr(), self.dst.desc.dims
         between = [self._between(piece) for piece in todo]
-        scratch = HostMemory(max(between, key=lambda desc: desc.nbytes))
+        scratch = HostMemory(max(between, key=nbytes_of))
         there = [Job(piece.src, desc, nothing) for piece, desc in zip(todo, between, strict=True)]
         onward = [
             Job(desc, piece.dst, piece.attr(self.attr, dims))
@@ -223,10 +223,10 @@ def _leg(
 ) -> Leg:
     """A leg whose ends are released with the stack, also where the second cannot be made."""
     streams = Stream(engine), Stream(engine)
-    read = max(dense(job.src).nbytes for job in jobs)
+    read = max(nbytes_of(job.src) for job in jobs)
     source = end_of(src, streams, read, writing=False)
     stack.callback(source.close)
-    written = max(dense(job.dst).nbytes for job in jobs)
+    written = max(nbytes_of(job.dst) for job in jobs)
     target = end_of(dst, streams, written, writing=True)
     stack.callback(target.close)
     return Leg(streams, source, target, jobs)

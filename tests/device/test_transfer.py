@@ -209,6 +209,42 @@ def test_shared_memory_is_not_copied(engine: cf.Engine, monkeypatch: pytest.Monk
     assert not counted.sizes
 
 
+NIBBLES = [
+    (D((3, 7, 6), "s4", "abc"), D((3, 7, 6), "f32", "acb")),
+    (D((3, 35, 4), "s8", "abc"), D((3, 35, 4), "u4", "aBc16b")),
+    (D((3, 10), "f32", "ab"), D((3, 10), "s4", strides=(16, 1))),
+]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("pair", NIBBLES, ids=lambda pair: f"{pair[0]}-{pair[1]}")
+def test_elements_that_share_bytes_go_as_a_whole(
+    pair: Any, way: str, kind: str, engine: cf.Engine, other: cf.Engine
+) -> None:
+    src, dst = pair
+    where = {"host": None, "device": engine, "other": other}
+    engines = [where[name] for name in way.split("-")]
+    more: dict[str, Any] = {"engine": engine} if engines == [None, None] else {}
+    array = np.random.default_rng(3).integers(0, 7, src.dims).astype(src.dtype.numpy)
+    source, target = Side(src, engines[0], cf.pack(array, src)), Side(dst, engines[1])
+    whole = cf.Memory(dst, engine)
+    with whole.map("w") as flat:
+        flat[:] = 0xA5 if flat.dtype == np.uint8 else 0
+    cf.Reorder(src, dst, engine)(
+        cf.Stream(engine), memory_of(cf.pack(array, src), src, engine), whole
+    ).wait()
+    cf.transfer(source.memory, target.memory, **more)
+    with whole.map("r") as want:
+        if isinstance(target.memory, cf.Memory):
+            with target.memory.map("r") as got:
+                assert same_bytes(got, want)
+        else:
+            assert same_bytes(target.memory.array, want)
+            assert (target.bytes[-CANARY:] == 0xA5).all()
+    with pytest.raises(cf.Unsupported, match="share bytes"):
+        cf.transfer(source.memory, target.memory, piece_nbytes=20, **more)
+
+
 # --- attributes -----------------------------------------------------------------------------------
 
 
