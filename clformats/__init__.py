@@ -26,6 +26,7 @@ from .errors import (
 )
 from .formats import Digit, Format, Layout, formats
 from .host import pack, unpack
+from .hostmemory import HostMemory
 from .index import index_source
 from .planner import Plan, make_plan
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from .kernels.map import Map
     from .kernels.reorder import Reorder, reorder
     from .runtime import Engine, Event, Memory, Stream, devices, from_numpy, to_numpy
+    from .streaming import transfer
 
 __version__ = "0.1.0.dev0"
 
@@ -47,6 +49,7 @@ __all__ = [
     "Error",
     "Event",
     "Format",
+    "HostMemory",
     "InvalidArgument",
     "InvalidAttr",
     "InvalidDescriptor",
@@ -73,6 +76,7 @@ __all__ = [
     "reorder",
     "same_bytes",
     "to_numpy",
+    "transfer",
     "unpack",
 ]
 
@@ -83,6 +87,7 @@ _ON_A_DEVICE = {
         ("Engine", "Event", "Memory", "Stream", "devices", "from_numpy", "to_numpy"),
         "clformats.runtime",
     ),
+    "transfer": "clformats.streaming",
 }
 
 

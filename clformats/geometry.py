@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .errors import InvalidDescriptor
 from .formats.digits import RUNTIME, Digit, Layout, Placed, place
@@ -150,6 +150,11 @@ def relaid(
     if 0 not in g.dims and not unknown:
         check_overlap([p.size for p in placed], [p.stride for p in placed])
     return Geometry(g.dims, g.format, placed, padded, g.padding, offset[0])
+
+
+def moved_by(g: Geometry, elements: int) -> Geometry:
+    """The same, so many elements further on in its buffer."""
+    return replace(g, offset0=g.offset0 + elements)
 
 
 def _per_digit(layout: Layout, strides: Sequence[int]) -> list[int | None]:

@@ -154,4 +154,4 @@ def fill(memory: cf.Memory, values: Any) -> None:
 
 
 __all__ = ["check_bytes", "check_reorder", "expected", "fill", "garbage", "guarded", "holding",
-           "memory_of", "moved", "raw_bytes"]  # fmt: skip
+           "memory_of", "moved", "owned", "raw_bytes"]  # fmt: skip

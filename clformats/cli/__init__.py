@@ -14,7 +14,7 @@ from ..errors import Error
 from ..formats.digits import RUNTIME
 
 COMMANDS = (
-    *("list", "explain", "offset", "draw", "convert", "pack", "unpack"),
+    *("list", "explain", "offset", "draw", "convert", "reorder", "pack", "unpack"),
     *("doctor", "demo", "bench"),
 )
 

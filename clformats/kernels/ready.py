@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..attr import OLD
-from ..desc import RUNTIME_DIM, MemoryDesc
+from ..desc import MemoryDesc
 from ..errors import DeviceError, InvalidAttr, InvalidDescriptor, Unsupported
 from ..planner import Plan
+from ..planner.anysize import fits
 from ..planner.computation import Operand
 from ..runtime import Engine, Event, Memory, Stream
 from ..runtime.image import check_pixels
@@ -168,18 +169,6 @@ def _check(use: Use) -> None:
     memory.check_unmapped("reorder it")
     if memory.buffer is None and memory.nbytes:
         raise DeviceError(f"the {name} {memory!r} has no buffer: give it one by set_buffer()")
-
-
-def fits(desc: MemoryDesc, pattern: MemoryDesc) -> bool:
-    """Whether a descriptor is what a reorder was made for, runtime dims standing for any size."""
-    if not pattern.has_runtime:
-        return desc == pattern
-    return (
-        desc.dtype == pattern.dtype
-        and desc.ndims == pattern.ndims
-        and (RUNTIME_DIM in pattern.strides or desc.format == pattern.format)
-        and all(p in (RUNTIME_DIM, n) for n, p in zip(desc.dims, pattern.dims, strict=True))
-    )
 
 
 def _check_places(engine: Engine, stream: Stream, reads: Sequence[Use], write: Use) -> None:

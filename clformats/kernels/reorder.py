@@ -11,6 +11,7 @@ from ..attr import Attr, compute_type
 from ..desc import MemoryDesc
 from ..errors import InvalidAttr, InvalidDescriptor, expect
 from ..planner import Plan, make_plan
+from ..planner.anysize import as_pattern, plan_for_all
 from ..planner.computation import from_attr
 from ..runtime import Engine, Event, Memory, Stream
 from ..runtime.engine import default_engine
@@ -29,8 +30,9 @@ class Reorder:
     ``attr``, an `Attr`, values are scaled, shifted and summed on the way; what it leaves open is
     given at the call, by name: numbers, or a memory object of f32 (f64 where one side is).
 
-    Descriptors may have `RUNTIME_DIM` in their dims: then the memories at a call say the sizes, and
-    all shapes of one structure share one kernel.
+    Descriptors may have `RUNTIME_DIM` in their dims and strides: then the memories at a call say
+    the numbers, and one kernel serves all of them, of the generic family. Where speed counts more
+    than compiling, make a reorder for each shape: those of one structure share a program.
 
     ``r.plan`` prints what will run and why; ``r.source`` is the OpenCL C (empty where there is
     nothing to do); with runtime dims both speak of the latest call. ``family`` asks for one family
@@ -62,10 +64,27 @@ class Reorder:
         if not (src.has_runtime or dst.has_runtime):
             self._ready = self._prepared(src, dst)
 
+    @property
+    def _serves_any_size(self) -> bool:
+        """Whether one kernel is for all sizes: where some are unknown and no family is asked for.
+
+        Images have a family of their own, whose kernels serve every size of a structure.
+        """
+        unknown = self.src.has_runtime or self.dst.has_runtime
+        image = self.src.format.image or self.dst.format.image
+        return unknown and not image and self._family is None
+
     def _prepared(self, src: MemoryDesc, dst: MemoryDesc) -> Ready:
         """Planned and built for descriptors whose sizes are known."""
+        any_size = self._serves_any_size
+        if any_size:
+            src, dst = as_pattern(src, self.src), as_pattern(dst, self.dst)
         computation = from_attr(self.attr, src, dst) if src.dims == dst.dims else None
-        plan = make_plan(src, dst, self.engine.traits, self._family, computation)
+        traits = self.engine.traits
+        if any_size:
+            plan = plan_for_all(src, dst, traits, computation)
+        else:
+            plan = make_plan(src, dst, traits, self._family, computation)
         return Ready(plan, self.engine, self.attr.resolve(dst.dims, None))
 
     @property

@@ -33,6 +33,7 @@ TAKES = {
     "Reorder().src_scale": {"int", "float", "nan", "list"},
     "Map.engine": {"None"},
     "Map.family": {"None"},
+    **{f"transfer.{name}": {"None"} for name in ("attr", "engine", "piece_nbytes")},
     "reorder.format": {"None"},
     "reorder.dtype": {"None"},
     "reorder.stream": {"None"},
@@ -66,6 +67,8 @@ def calls(engine: cf.Engine, stream: cf.Stream) -> dict[str, tuple[Any, dict[str
         "Map": (cf.Map, {"text": "y = x * 2", "engine": engine, "family": None, "x": DESC,
                          "y": DESC}),
         "Map()": (cf.Map("y = x * 2", engine, x=DESC, y=DESC), {"stream": stream, "x": a, "y": b}),
+        "transfer": (cf.transfer, {"src": array, "dst": a, "attr": None, "engine": None,
+                                   "piece_nbytes": None}),
         "reorder": (cf.reorder, {"memory": a, "format": "ba", "dtype": None, "stream": stream}),
     }  # fmt: skip
 

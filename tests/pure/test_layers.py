@@ -19,9 +19,10 @@ LONGEST_FUNCTION = 45
 LAYERS = [
     {"__main__"},
     {"cli"},
-    {"benchdnn"},
+    {"benchdnn", "streaming"},
     {"kernels", "svg"},
     {"runtime", "compare", "drawing", "files", "notations"},
+    {"hostmemory"},
     {"planner", "host", "index", "words"},
     {"images", "nibbles"},
     {"desc"},

@@ -58,6 +58,8 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "MemoryDesc.broadcast_to": (D((2, 1), "f32").broadcast_to, {"dims": (2, 3)}),
     "MemoryDesc.legal_crops": (DESC.legal_crops, {"dim": 1}),
     "MemoryDesc.overlaps": (DESC.overlaps, {"other": DESC}),
+    "HostMemory": (cf.HostMemory, {"desc": DESC, "array": None}),
+    "HostMemory.of": (cf.HostMemory.of, {"array": ZEROS}),
     "pack": (cf.pack, {"array": ZEROS, "desc": DESC}),
     "unpack": (cf.unpack, {"flat": cf.pack(ZEROS, DESC), "desc": DESC}),
     "identify": (cf.identify, {"dims": (2, 17), "strides": (32, 16), "blocks": [(16, 1)]}),
@@ -88,6 +90,8 @@ TAKES = {
     "MemoryDesc.padding": {"None"},
     "MemoryDesc with strides.strides": {"None"},
     "MemoryDesc.place_at.offset": {"int"},
+    "HostMemory.array": {"None"},
+    "HostMemory.of.array": {"array"},
     "index_source.prefix": {"str"},
     "index_source.wide": {"None"},
     "make_plan.family": {"None"},
@@ -101,7 +105,7 @@ TAKES = {
 }
 # Records, which are looked at where they are used; and what needs a device: see tests/device.
 ELSEWHERE = {"DType", "Digit", "Plan", "Event", "Engine", "Map", "Memory", "Reorder", "Stream",
-             "devices", "from_numpy", "reorder", "to_numpy"}  # fmt: skip
+             "devices", "from_numpy", "reorder", "to_numpy", "transfer"}  # fmt: skip
 
 
 @pytest.mark.parametrize("call", CALLS)

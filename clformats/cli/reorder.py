@@ -1,0 +1,214 @@
+"""`clformats reorder`: the tensor in a file to another format and element type, on a device.
+
+The files are mapped, not read: a tensor may be larger than the memory of host and device.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..desc import MemoryDesc
+from ..dtypes import as_dtype
+from ..errors import Error, InvalidDescriptor
+from ..formats import Format
+from ..host import flat_size
+from ..hostmemory import HostMemory
+from .arguments import named_format, sizes
+
+UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+HINT = "pip install 'clformats[progress]' for a progress bar"
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add `reorder` to the command line."""
+    parser = subparsers.add_parser(
+        "reorder",
+        help="a tensor in a file to another format, on a device",
+        description="Reorder the tensor in IN.npy on an OpenCL device and write its physical "
+        "elements, padding zero, to OUT.npy; the descriptor is printed. In IN.npy the axes of a "
+        "plain format (bfyx, byxf) stand in the format's order; of any other the file holds the "
+        "physical elements, and --shape or a printed descriptor tells the sizes. Both files are "
+        "mapped, and what does not fit on the device goes there in pieces. OUT.npy is there only "
+        "when it is complete.",
+        epilog="example:  clformats reorder in.npy --from bfyx --to b_fs_yx_fsv16 --dtype f16 "
+        "-o out.npy",
+    )
+    parser.add_argument("file", metavar="IN.npy", help="the tensor")
+    parser.add_argument(
+        "--from", dest="source", required=True, metavar="FORMAT",
+        help="how IN.npy lies: a format, or a printed descriptor (f16:b_fs_yx_fsv16:2x17x5x4)",
+    )  # fmt: skip
+    parser.add_argument("--to", required=True, metavar="FORMAT", help="the format of OUT.npy")
+    parser.add_argument("--shape", help="sizes in logical order, where IN.npy has no axes for them")
+    parser.add_argument("--dtype", help="the element type of OUT.npy (default: that of IN.npy)")
+    parser.add_argument("--device", metavar="NAME", help="part of a device's or platform's name")
+    parser.add_argument(
+        "--piece", metavar="SIZE", help="the most bytes of a piece, such as 64M (default: chosen)"
+    )
+    parser.add_argument(
+        "-o", "--output", metavar="OUT.npy", required=True, help="the file to write"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Move the file and print what it has become."""
+    from ..runtime import Engine
+    from ..streaming import transfer
+
+    piece = None if args.piece is None else number_of_bytes(args.piece)
+    src = source(_opened(args.file), args.source, args.shape)
+    to = MemoryDesc(
+        src.desc.dims, args.dtype or src.desc.dtype, named_format(args.to, src.desc.dims, None)
+    )
+    to.require_layout()
+    engine = Engine(args.device)
+    with _written(Path(args.output), to) as target, _bar() as progress:
+        transfer(src, target, engine=engine, piece_nbytes=piece, progress=progress)
+    print(f"{to}  {target.desc.nbytes} bytes in {args.output}")
+    return 0
+
+
+def number_of_bytes(text: str) -> int:
+    """``"64M"`` as bytes; K, M and G count 1024."""
+    found = re.fullmatch(r"(\d{1,15})([kmg]?)(i?b)?", text.strip().lower())
+    if not found or not int(found[1]):
+        raise InvalidDescriptor(f"got --piece {text!r}, expected a size such as 64M, 1G or 500000")
+    return int(found[1]) * UNITS[found[2]]
+
+
+# --- files ----------------------------------------------------------------------------------------
+
+
+def _opened(file: str) -> NDArray[Any]:
+    """The array in a file, mapped. Raises `Error` where it is none."""
+    try:
+        array = np.load(file, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise Error(f"cannot read {file}: {error}") from error
+    if not isinstance(array, np.ndarray):
+        raise Error(f"{file} is an archive of several arrays: save the one you mean by np.save")
+    return array
+
+
+def source(array: NDArray[Any], text: str, shape: str | None) -> HostMemory:
+    """The tensor in a file, as the command line says that it lies.
+
+    Raises `InvalidDescriptor` where file and words do not fit together.
+    """
+    if ":" in text:
+        if shape is not None:
+            raise InvalidDescriptor(f"{text} already tells the sizes: leave --shape out")
+        return _physical(array, MemoryDesc.parse(text))
+    dims = None if shape is None else sizes(shape)
+    if dims is not None:
+        return _physical(
+            array, MemoryDesc(dims, as_dtype(array.dtype), named_format(text, dims, None))
+        )
+    fmt = named_format(text, None, str(array.ndim))
+    if not _is_plain(fmt):
+        raise InvalidDescriptor(
+            f"{fmt} is no plain format, so the file does not tell the sizes: add --shape with "
+            f"{fmt.ndims} numbers, for {', '.join(fmt.dims)}"
+        )
+    if array.dtype.kind == "V":
+        shown = "x".join(map(str, array.shape))
+        raise InvalidDescriptor(
+            f"the file does not say what its elements of {array.dtype.itemsize} bytes are: give "
+            f"the whole descriptor, sizes in logical order, such as --from bf16:{fmt}:{shown}"
+        )
+    order = [digit.dims[0] for digit in fmt.digits]
+    return HostMemory.of(array.transpose([order.index(d) for d in range(array.ndim)]))
+
+
+def _is_plain(fmt: Format) -> bool:
+    return fmt.layout is not None and all(
+        digit.size is None and len(digit.dims) == 1 and not digit.flip for digit in fmt.digits
+    ) and fmt.layout.tail is None and set(fmt.layout.align) <= {1}  # fmt: skip
+
+
+def _physical(array: NDArray[Any], desc: MemoryDesc) -> HostMemory:
+    """The file's elements one after the other, as they lie under a descriptor."""
+    desc.require_layout()
+    item = desc.dtype.storage.itemsize
+    if not array.flags.c_contiguous or array.itemsize != item or array.size != _elements(desc):
+        raise InvalidDescriptor(
+            f"the file has {array.size} elements of {array.itemsize} bytes in shape {array.shape}"
+            f"{'' if array.flags.c_contiguous else ' in Fortran order'}, {desc} has "
+            f"{_elements(desc)} of {item}"
+        )
+    return HostMemory(desc, array.reshape(-1).view(f"u{item}"))
+
+
+def _elements(desc: MemoryDesc) -> int:
+    return flat_size(desc) * desc.dtype.bits // 8 // desc.dtype.storage.itemsize
+
+
+@contextmanager
+def _written(path: Path, desc: MemoryDesc) -> Iterator[HostMemory]:
+    """A file for the elements of a descriptor, put in its place only when all went well."""
+    shape: tuple[int, ...] = (_elements(desc),)
+    if _is_plain(desc.format):
+        shape = tuple(desc.dims[digit.dims[0]] for digit in desc.format.digits)
+    part = path.with_name(f"{path.name}.part")
+    try:
+        try:
+            mapped = np.lib.format.open_memmap(part, "w+", desc.dtype.storage, shape)
+            with part.open("r+b") as file:  # else a full disk shows only as a fatal signal
+                os.posix_fallocate(file.fileno(), 0, part.stat().st_size)
+        except OSError as error:
+            raise Error(f"cannot write {path}: {error}") from error
+        item = desc.dtype.storage.itemsize
+        yield HostMemory(desc, mapped.reshape(-1).view(f"u{item}"))
+        mapped.flush()
+        part.replace(path)
+    finally:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
+
+
+# --- progress -------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _bar() -> Iterator[Callable[[int, int], None]]:
+    """What `transfer` reports to: a bar on a terminal; without tqdm, one line at the end."""
+    try:
+        from tqdm import tqdm
+    except ImportError:
+        with _line() as report:
+            yield report
+        return
+    # tqdm shows nothing where standard error is no terminal.
+    with tqdm(unit="B", unit_scale=True, desc="reorder", disable=None, file=sys.stderr) as bar:
+
+        def report(done: int, total: int) -> None:
+            bar.total = total
+            bar.update(done - bar.n)
+
+        yield report
+
+
+@contextmanager
+def _line() -> Iterator[Callable[[int, int], None]]:
+    moved = 0
+    start = time.perf_counter()
+
+    def report(done: int, _total: int) -> None:
+        nonlocal moved
+        moved = done
+
+    yield report
+    seconds = time.perf_counter() - start
+    print(f"reorder: {moved / 1e6:.1f} MB in {seconds:.2f} s ({HINT})", file=sys.stderr)

@@ -1,0 +1,183 @@
+"""`clformats reorder`: files in, files out, and what it says when it cannot."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import clformats as cf
+from clformats.cli import main
+from tests.support import same_bytes
+
+ROOT = Path(__file__).resolve().parents[2]
+DEVICE = os.environ.get("CLFORMATS_TEST_DEVICE", "pocl")
+SHAPE = (2, 17, 5, 4)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    np.save("in.npy", np.random.default_rng(0).standard_normal(SHAPE).astype(np.float32))
+    return tmp_path
+
+
+def reorder(*words: str) -> int:
+    return main(["reorder", *words, "--device", DEVICE])
+
+
+def words(out: str, source: str, to: str, *more: str) -> tuple[str, ...]:
+    return (f"{source}.npy", "-o", f"{out}.npy", "--to", to, *more)
+
+
+@pytest.mark.parametrize("piece", [(), ("--piece", "3K")])
+def test_to_blocks_and_back(
+    piece: tuple[str, ...], folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert not reorder(
+        *words("b", "in", "b_fs_yx_fsv16", "--from", "bfyx", "--dtype", "f16"), *piece
+    )
+    desc = cf.MemoryDesc(SHAPE, "f16", "b_fs_yx_fsv16")
+    values = np.load("in.npy")
+    assert same_bytes(np.load("b.npy"), cf.pack(values, desc))
+    printed = capsys.readouterr().out.split()[0]
+    assert cf.MemoryDesc.parse(printed) == desc
+    assert not reorder(*words("c", "b", "byxf", "--from", printed), *piece)
+    back = np.load("c.npy")
+    assert back.shape == (2, 5, 4, 17)
+    assert (back.transpose(0, 3, 1, 2) == values.astype(np.float16)).all()
+    assert not reorder(*words("d", "b", "bfyx", "--from", "nChw16c", "--shape", "2,17,5,4"), *piece)
+    assert (np.load("d.npy") == back.transpose(0, 3, 1, 2)).all()
+    assert sorted(p.name for p in folder.iterdir()) == ["b.npy", "c.npy", "d.npy", "in.npy"]
+
+
+def test_axes_in_any_order(folder: Path) -> None:
+    values = np.load("in.npy")
+    np.save("hwc.npy", np.ascontiguousarray(values.transpose(0, 2, 3, 1)))
+    np.save("fortran.npy", np.asfortranarray(values))
+    np.save("bf16.npy", values.astype(ml_dtypes.bfloat16))
+    for name, source in (("hwc", "byxf"), ("fortran", "bfyx"), ("bf16", "bf16:bfyx:2x17x5x4")):
+        assert not reorder(*words("out", name, "bfyx", "--from", source, "--dtype", "f32"))
+        want = values if name != "bf16" else values.astype(ml_dtypes.bfloat16).astype(np.float32)
+        assert (np.load("out.npy") == want).all()
+
+
+def test_a_file_is_replaced_by_itself(folder: Path) -> None:
+    values = np.load("in.npy")
+    assert not reorder(*words("in", "in", "byxf", "--from", "bfyx", "--piece", "1000"))
+    assert (np.load("in.npy").transpose(0, 3, 1, 2) == values).all()
+
+
+BAD = {
+    "none": ("none", ("--from", "bfyx", "--to", "byxf"), "cannot read none.npy"),
+    "text": ("text", ("--from", "bfyx", "--to", "byxf"), "cannot read text.npy"),
+    "cut": ("cut", ("--from", "bfyx", "--to", "byxf"), "cannot read cut.npy"),
+    "empty": ("empty", ("--from", "bfyx", "--to", "byxf"), "cannot read empty.npy"),
+    "objects": ("objects", ("--from", "a", "--to", "a"), "cannot read objects.npy"),
+    "void": ("void", ("--from", "bfyx", "--to", "byxf"), "--from bf16:bfyx:2x17x5x4"),
+    "rank": ("in", ("--from", "bfy", "--to", "byxf"), "'bfy' has 3 dimensions"),
+    "blocked": ("in", ("--from", "nChw16c", "--to", "bfyx"), "add --shape with 4 numbers"),
+    "sizes": ("in", ("--from", "f32:bfyx:2x17x5x5", "--to", "bfyx"), "has 850 of 4"),
+    "piece": ("in", ("--from", "bfyx", "--to", "byxf", "--piece", "64X"), "--piece '64X'"),
+    "no piece": ("in", ("--from", "bfyx", "--to", "byxf", "--piece", "0"), "--piece '0'"),
+    "fine": (
+        "in",
+        ("--from", "bfyx", "--to", "b_fs_yx_fsv16", "--piece", "100"),
+        "[PIECE_SIZE]",
+    ),
+    "any": ("in", ("--from", "bfyx", "--to", "any"), "choose a concrete format"),
+    "image": ("in", ("--from", "oiyx", "--to", "image_2d_weights_c4_fyx_b"), "[IMAGE]"),
+    "quote": ("in", ("--from", "bfyx", "--to", "x';y"), "unknown format"),
+    "type": ("in", ("--from", "bfyx", "--to", "byxf", "--dtype", "f31"), "unknown element type"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_leaves_the_files_alone(
+    name: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = Path("in.npy").read_bytes()
+    Path("text.npy").write_bytes(b"hello")
+    Path("cut.npy").write_bytes(whole[:300])
+    Path("empty.npy").write_bytes(b"")
+    np.save("objects.npy", np.array([{}], dtype=object))
+    np.save("void.npy", np.load("in.npy").astype(ml_dtypes.bfloat16))
+    np.save("out.npy", np.arange(3))
+    before = {p.name: p.read_bytes() for p in folder.iterdir()}
+    file, more, said = BAD[name]
+    assert reorder(f"{file}.npy", "-o", "out.npy", *more) == 1
+    errors = capsys.readouterr().err
+    assert said in errors
+    assert errors.count("\n") == 1
+    assert {p.name: p.read_bytes() for p in folder.iterdir()} == before
+
+
+def test_a_missing_folder(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert reorder(*words("no/where", "in", "byxf", "--from", "bfyx")) == 1
+    assert "cannot write no/where.npy" in capsys.readouterr().err
+
+
+def start(*arguments: str, **more: Any) -> subprocess.Popen[bytes]:
+    command = [sys.executable, *arguments]
+    return subprocess.Popen(command, env={**os.environ, "PYTHONPATH": str(ROOT)}, **more)
+
+
+def test_killed_half_way(folder: Path) -> None:
+    """What is killed has not written OUT.npy, and IN.npy is as it was."""
+    np.save("big.npy", np.zeros((64, 64, 64, 64), np.float32))
+    np.save("out.npy", np.arange(3))
+    process = start("-m", "clformats", "reorder", "big.npy", "--from", "bfyx", "--to", "byxf",
+                    "--piece", "64K", "--device", DEVICE, "-o", "out.npy")  # fmt: skip
+    part = Path("out.npy.part")
+    deadline = time.monotonic() + 60
+    while not part.exists() and time.monotonic() < deadline:
+        assert process.poll() is None, "it should have begun, and not be done yet"
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    assert process.wait(60) == -signal.SIGKILL
+    assert (np.load("out.npy") == np.arange(3)).all()
+    assert not np.load("big.npy").any()
+    assert not reorder(*words("out", "in", "byxf", "--from", "bfyx")), "what is left is no obstacle"
+    assert not part.exists()
+
+
+WITHOUT_TQDM = """
+import sys
+sys.modules["tqdm"] = None
+from clformats.cli import main
+sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize("bar", [True, False])
+def test_progress_is_shown(bar: bool, folder: Path) -> None:
+    """A bar on a terminal; without tqdm one line that says how to get one."""
+    if bar:
+        pytest.importorskip("tqdm", reason="needs tqdm: pip install 'clformats[progress]'")
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("4H", 24, 100, 0, 0))
+    begin = ("-m", "clformats") if bar else ("-c", WITHOUT_TQDM)
+    more = ("--from", "bfyx", "--to", "byxf", "--piece", "500", "--device", DEVICE)
+    process = start(
+        *begin, "reorder", "in.npy", "-o", "out.npy", *more, stderr=theirs, stdout=subprocess.PIPE
+    )
+    out, _ = process.communicate(timeout=100)
+    os.close(theirs)
+    shown = os.read(ours, 100_000).decode()
+    os.close(ours)
+    assert process.returncode == 0, shown
+    assert out.startswith(b"f32:byxf:2x17x5x4")
+    assert ("100%" in shown) == bar
+    assert ("clformats[progress]" in shown) != bar
