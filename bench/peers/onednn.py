@@ -349,7 +349,7 @@ class Reorder:
     implementation that it chose. Two threads must not execute one object at the same time.
     """
 
-    def __init__(self, src: Desc, dst: Desc, attributes: Attributes | None = None) -> None:
+    def __init__(self, src: Desc, dst: Desc, *, attributes: Attributes | None = None) -> None:
         engine = _engine().pointer
         attr = attributes.handle() if attributes else None
         ends = (byref(src.raw), engine, byref(dst.raw), engine, attr.pointer if attr else None)

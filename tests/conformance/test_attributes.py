@@ -64,7 +64,7 @@ def compared(seed: int, stream: cf.Stream) -> str:
     theirs, attr = random_attributes(rng, dims)
     descs = [onednn.Desc.by_tag(d.dims, d.dtype.name, d.format.name) for d in (src, dst)]
     try:
-        real = onednn.Reorder(*descs, theirs)
+        real = onednn.Reorder(*descs, attributes=theirs)
     except onednn.Status as status:
         return status.name
     values = np.random.default_rng(seed)
