@@ -12,6 +12,7 @@ from . import notations
 from .attr import Attr, at_execution
 from .compare import identify, same_bytes
 from .desc import RUNTIME_DIM, MemoryDesc
+from .dnnl import RnnPackedDesc, WinogradDesc
 from .dtypes import DTYPES, DType
 from .errors import (
     DeviceError,
@@ -29,6 +30,7 @@ from .host import pack, unpack
 from .hostmemory import HostMemory
 from .index import index_source
 from .planner import Plan, make_plan
+from .transforms import transform, winograd
 
 if TYPE_CHECKING:
     from .kernels.map import Map
@@ -62,8 +64,10 @@ __all__ = [
     "MemoryDesc",
     "Plan",
     "Reorder",
+    "RnnPackedDesc",
     "Stream",
     "Unsupported",
+    "WinogradDesc",
     "at_execution",
     "devices",
     "formats",
@@ -77,7 +81,9 @@ __all__ = [
     "same_bytes",
     "to_numpy",
     "transfer",
+    "transform",
     "unpack",
+    "winograd",
 ]
 
 _ON_A_DEVICE = {

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import operations
-from .dtypes import DType, as_array, as_dtype
-from .errors import InvalidArgument, InvalidDescriptor, expect, expect_int
+from .dtypes import DType, as_dtype, as_index
+from .errors import InvalidDescriptor, expect, expect_int
 from .formats.digits import (
     RUNTIME,
     Placed,
@@ -31,6 +31,7 @@ from .formats.digits import (
 from .formats.expr import Expr, Var
 from .formats.format import Format
 from .formats.registry import for_bits, without_bits
+from .formats.sums import Sums
 from .geometry import (
     Geometry,
     Padding,
@@ -133,7 +134,7 @@ class MemoryDesc:
 
     @property
     def format_kind(self) -> str:
-        """``"blocked"``, ``"wino"``, ``"image"``, ``"any"`` or ``"undef"``."""
+        """``"blocked"``, ``"wino"``, ``"rnn_packed"``, ``"image"``, ``"any"`` or ``"undef"``."""
         return self.format.kind
 
     @property
@@ -168,7 +169,7 @@ class MemoryDesc:
         if self.has_runtime:
             return RUNTIME_SIZE
         elements = max(p.size * p.stride if p.size > 1 else 1 for p in self.placed)
-        return _bytes(max(elements, 1), self.dtype)
+        return _bytes(max(elements, 1), self.dtype) + self.sums_nbytes
 
     @property
     def span_nbytes(self) -> int:
@@ -178,7 +179,18 @@ class MemoryDesc:
         if self.has_runtime:
             return RUNTIME_SIZE
         last = self.offset0 + sum((p.size - 1) * p.stride for p in self.placed)
-        return _bytes(last + 1, self.dtype)
+        return _bytes(last + 1, self.dtype) + self.sums_nbytes
+
+    @property
+    def sums(self) -> Sums | None:
+        """The sums that lie behind the elements: in some formats of int8 weights, else None."""
+        return self.format.sums if self.dtype.name == "s8" else None
+
+    @property
+    def sums_nbytes(self) -> int:
+        """Bytes of the `sums`; they begin where the elements and their padding end."""
+        known = self.sums and not (self._is_empty or self.has_runtime)
+        return self.sums.nbytes(self.dims, self.padded_dims) if self.sums and known else 0
 
     @property
     def nelems(self) -> int:
@@ -237,7 +249,7 @@ class MemoryDesc:
         kind = np.int64 if self.span_nbytes < 2**62 else object
         env: dict[str, Any] = {}
         for d, (value, n) in enumerate(zip(index, self.dims, strict=True)):
-            env[f"i{d}"] = i = _index(value, kind)
+            env[f"i{d}"] = i = as_index(value, kind)
             if np.any(i < 0) or np.any(i >= n):
                 raise IndexError(f"index {i} of dimension {d} is outside 0..{n - 1} in {self}")
         return self.expr.evaluate(env)
@@ -370,16 +382,6 @@ class MemoryDesc:
 
     def __reduce__(self) -> tuple[object, ...]:
         return MemoryDesc.parse, (str(self),)
-
-
-def _index(value: Any, kind: type) -> Any:
-    """An int, or an array of ``kind``; `InvalidArgument` for what is no integer."""
-    if not isinstance(value, np.ndarray | list | tuple):
-        return expect_int(value, "index")
-    array = as_array(value)
-    if array.dtype.kind not in "iu":
-        raise InvalidArgument(f"indices are integers, got an array of {array.dtype}")
-    return array.astype(kind)
 
 
 def _name_for(name: str, dtype: DType) -> str:

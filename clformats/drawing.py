@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from .desc import MemoryDesc
 from .errors import InvalidDescriptor
 from .formats.digits import Placed
-from .host import flat_size
+from .host import places
 from .words import digit_labels, formula
 
 PADDING = "░"
@@ -71,7 +71,7 @@ class Picture:
     @property
     def summary(self) -> str:
         """How much memory there is, and how much of it is padding."""
-        elements = flat_size(self.desc)
+        elements = places(self.desc)
         text = f"{elements} element{'s' * (elements != 1)} in memory"
         unused = elements - self.desc.nelems
         if unused <= 0:
@@ -81,7 +81,7 @@ class Picture:
     @property
     def has_padding(self) -> bool:
         """Whether some of the memory belongs to no element."""
-        return flat_size(self.desc) > self.desc.nelems
+        return places(self.desc) > self.desc.nelems
 
 
 def picture(

@@ -26,7 +26,7 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import InvalidArgument, InvalidDescriptor, shown
+from .errors import InvalidArgument, InvalidDescriptor, expect_int, shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +132,16 @@ def as_array(value: object) -> NDArray[Any]:
     if array.dtype.kind in "OSUMm":
         raise InvalidArgument(f"expected an array of numbers, got {shown(value)}: {array.dtype}")
     return array
+
+
+def as_index(value: object, kind: type) -> Any:
+    """An int, or an array of ``kind``; `InvalidArgument` for what is no integer."""
+    if not isinstance(value, np.ndarray | list | tuple):
+        return expect_int(value, "index")
+    array = as_array(value)
+    if array.dtype.kind not in "iu":
+        raise InvalidArgument(f"indices are integers, got an array of {array.dtype}")
+    return array.astype(kind)
 
 
 def convert(array: NDArray[Any], src: object, dst: object) -> NDArray[Any]:

@@ -33,7 +33,11 @@ def pack(array: Any, desc: MemoryDesc) -> NDArray[Any]:
         )
     flat = np.zeros(flat_size(desc), desc.dtype.numpy)
     if desc.nelems:
-        flat[desc.offsets()] = _as_type(array, desc.dtype)
+        values = _as_type(array, desc.dtype)
+        flat[desc.offsets()] = values
+        if desc.sums:
+            at = desc.span_nbytes - desc.sums_nbytes
+            flat[at : desc.span_nbytes] = sums_of(values, desc).ravel().view(np.int8)
     return _shared(flat, desc.dtype) if desc.dtype.is_packed else flat
 
 
@@ -46,6 +50,23 @@ def _as_type(array: NDArray[Any], dtype: DType) -> NDArray[Any]:
         wide = as_dtype("f64" if dtype.name == "f64" else "f32")
         return convert(native.astype(wide.numpy), wide, dtype)
     return convert(native, as_dtype(native.dtype), dtype)
+
+
+def sums_of(values: NDArray[Any], desc: MemoryDesc) -> NDArray[Any]:
+    """The sums that lie behind ``values`` of shape ``desc.dims``: see `MemoryDesc.sums`."""
+    sums = desc.sums
+    if sums is None:
+        raise InvalidDescriptor(f"behind {desc} there are no sums")
+    rest = [d for d in range(desc.ndims) if d != sums.over]
+    total = values.sum(sums.over, dtype=np.int64) * sums.factor
+    if sums.none_at:
+        excepted = dict(sums.none_at)
+        total[tuple(slice(excepted[d], excepted[d] + 1) if d in excepted else slice(None)
+                    for d in rest)] = 0  # fmt: skip
+    ordered = total.transpose([rest.index(d) for d in sums.dims])
+    result = np.zeros(sums.shape(desc.dims, desc.padded_dims), as_dtype(sums.dtype).numpy)
+    result[tuple(map(slice, ordered.shape))] = ordered
+    return result
 
 
 def unpack(flat: Any, desc: MemoryDesc) -> NDArray[Any]:
@@ -72,6 +93,11 @@ def unpack(flat: Any, desc: MemoryDesc) -> NDArray[Any]:
 def flat_size(desc: MemoryDesc) -> int:
     """The number of physical elements, padding counted, that a buffer for ``desc`` has."""
     return max(desc.nbytes, desc.span_nbytes) * 8 // desc.dtype.bits
+
+
+def places(desc: MemoryDesc) -> int:
+    """As `flat_size`, but without what lies behind the elements and their padding."""
+    return flat_size(desc) - desc.sums_nbytes * 8 // desc.dtype.bits
 
 
 def storage_size(desc: MemoryDesc) -> int:

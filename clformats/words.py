@@ -115,6 +115,7 @@ def digit_labels(fmt: Format) -> tuple[str, ...]:
 
 _KIND_WORDS = {
     "image": "pixels of an OpenCL image, in the order of the digits: row, column, channel",
+    "rnn_packed": "recurrent weights in panels of columns, in the order of the digits",
     "wino": "Winograd-transformed values, F(outputs x filter taps), in the order of the digits",
 }
 

@@ -58,9 +58,11 @@ def raw_bytes(memory: cf.Memory) -> Any:
     return result
 
 
-def expected(array: Any, src: cf.MemoryDesc, dst: cf.MemoryDesc) -> Any:
+def expected(
+    array: Any, src: cf.MemoryDesc, dst: cf.MemoryDesc, *, transform: bool | None = None
+) -> Any:
     """What `guarded` memory must hold after the reorder: elements, zero padding, the rest 0xA5."""
-    return holding(cf.dtypes.convert(array, src.dtype, dst.dtype), dst)
+    return holding(cf.transform(array, src, dst, transform=transform), dst)
 
 
 def holding(values: Any, dst: cf.MemoryDesc) -> Any:
@@ -74,6 +76,9 @@ def holding(values: Any, dst: cf.MemoryDesc) -> Any:
     flat = result[:-CANARY].view(dst.dtype.raw)
     flat[owned(dst)] = 0
     flat[dst.offsets()] = values.view(dst.dtype.raw)
+    if dst.sums:
+        at = dst.span_nbytes - dst.sums_nbytes
+        result[at : dst.span_nbytes] = cf.host.sums_of(values, dst).ravel().view(np.uint8)
     return result
 
 
@@ -108,6 +113,7 @@ def check_reorder(
     family: str | None = None,
     front: int = 0,
     attr: cf.Attr | None = None,
+    transform: bool | None = None,
     **given: Any,
 ) -> cf.Reorder:
     """Reorder random values under garbage padding and compare every byte; returns the reorder.
@@ -127,10 +133,12 @@ def check_reorder(
     old = random_values(rng, dst.dims, dst.dtype.name)
     if attr is not None:
         fill(target, old)
-    attr = attr or cf.Attr()
-    reorder = cf.Reorder(src, dst, engine, family=family, attr=attr)
+    reorder = cf.Reorder(src, dst, engine, family=family, attr=attr, transform=transform)
     reorder(stream, source, target, **given).wait()
-    want = holding(attr.apply(array, src.dtype, dst.dtype, old, **given), dst)
+    if attr is None:
+        want = expected(array, src, dst, transform=transform)
+    else:
+        want = holding(attr.apply(array, src.dtype, dst.dtype, old, **given), dst)
     check_bytes(target, want, f"{reorder.plan}\n{attr}\nseed {seed}")
     return reorder
 

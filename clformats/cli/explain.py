@@ -10,7 +10,8 @@ from ..formats import Format
 from ..formats.digits import RUNTIME, Placed, offset_expr, place
 from ..formats.expr import Expr, Var
 from ..formats.names import print_onednn
-from ..host import flat_size
+from ..formats.sums import Sums
+from ..host import places
 from ..words import (
     columns,
     digit_labels,
@@ -129,7 +130,7 @@ def _sizes(desc: MemoryDesc) -> Iterator[str]:
     if desc.has_runtime:
         yield from _known_sizes(desc)
         return
-    elements = flat_size(desc)
+    elements = places(desc)
     unused = elements - desc.nelems
     share = f", {unused} of them padding ({100 * unused / elements:.1f} %)" if unused > 0 else ""
     yield f"  dims     {_by(desc.dims)} = {desc.nelems} elements"
@@ -139,7 +140,21 @@ def _sizes(desc: MemoryDesc) -> Iterator[str]:
     if desc.image_shape:
         height, width, channels = desc.image_shape
         yield f"  image    {width} x {height} pixels (width x height), channels: {channels}"
+    if desc.sums:
+        yield f"  sums     {_sums(desc, desc.sums)}"
     yield f"  offset   {offset_formula(desc)}"
+
+
+def _sums(desc: MemoryDesc, sums: Sums) -> str:
+    """What lies behind the elements, and where."""
+    letters = desc.format.dims
+    index = "".join(f"[{letters[d]}]" for d in sums.dims)
+    factor = f"{sums.factor} * " * (sums.factor != 1)
+    zero = " and ".join(f"{letters[d]} = {n}" for d, n in sums.none_at)
+    return (
+        f"from byte {desc.span_nbytes - desc.sums_nbytes} on {sums.dtype} {index} = {factor}sum "
+        f"over {letters[sums.over]}" + (f", 0 for {zero}" if zero else "")
+    )
 
 
 def _known_sizes(desc: MemoryDesc) -> Iterator[str]:
@@ -171,7 +186,7 @@ def offset_formula(desc: MemoryDesc) -> str:
 
 def _table(desc: MemoryDesc) -> Iterator[str]:
     """Element by element in memory order, as clDNN's own documentation prints it."""
-    size = flat_size(desc)
+    size = places(desc)
     if desc.has_runtime or not 0 < size <= TABLE_LIMIT:
         return
     yield "elements in memory order"

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from ..desc import MemoryDesc
 from ..errors import InvalidDescriptor
-from ..host import flat_size
+from ..host import flat_size, places
 from ..words import columns, formula
 from .arguments import add_target, numbers, sized_target
 from .explain import digit_values, offset_formula, placed_at
@@ -117,6 +117,8 @@ def _found(desc: MemoryDesc, offset: int) -> str:
     index = desc.coords(offset)
     if index is not None:
         return ", ".join(f"{c}={i}" for c, i in zip(desc.format.dims, index, strict=True))
+    if offset >= places(desc):
+        return "part of the sums that lie behind the elements"
     inside = desc.place_at(offset)
     fused = any(len(d.dims) > 1 for d in desc.format.digits)
     return "padding: no element" if inside or fused else "a gap between strides: no element"

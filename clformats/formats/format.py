@@ -10,6 +10,7 @@ from ..errors import InvalidArgument, InvalidFormat, expect, expect_int
 from . import names, registry
 from .digits import Digit, Layout
 from .names import Kind, Role
+from .sums import Sums
 
 
 class Format:
@@ -21,15 +22,16 @@ class Format:
     ``":i4"`` behind a name of clDNN's means the order of 4-bit elements, where it is another one.
     ``"any"`` (to be chosen later) and ``"undef"`` (of the empty descriptor) have no digits.
     ``kind`` tells these apart from ``"blocked"``, a layout of values in a buffer, ``"wino"``,
-    a layout of Winograd-transformed values, and ``"image"``, pixels of an OpenCL image, whose
-    digits count as if the rows of pixels lay one behind the other.
+    a layout of Winograd-transformed values, ``"rnn_packed"``, recurrent weights packed for matrix
+    products, and ``"image"``, pixels of an OpenCL image, whose digits count as if the rows of
+    pixels lay one behind the other.
 
     Two formats are equal when their kind and structure are:
     ``Format("nChw16c") == Format("b_fs_yx_fsv16")``.
     Raises `InvalidFormat`.
     """
 
-    __slots__ = ("__dict__", "image", "kind", "layout", "letters", "name", "role")
+    __slots__ = ("__dict__", "image", "kind", "layout", "letters", "name", "role", "sums")
 
     def __init__(self, name: str | Format, ndims: int | None = None) -> None:
         if not isinstance(name, str | Format):
@@ -40,13 +42,14 @@ class Format:
         self.letters = ""
         self.layout: Layout | None = None
         self.image: tuple[int, int, int] | None = None
+        self.sums: Sums | None = None
         self.name = registry.concrete(str(name), ndims)
         if self.name in ("any", "undef"):
             self.kind = "any" if self.name == "any" else "undef"
             return
         parsed = name.parsed if isinstance(name, Format) else registry.parse(self.name)
         self.layout, self.letters, self.role = parsed.layout, parsed.letters, parsed.role
-        self.kind, self.image = parsed.kind, parsed.image
+        self.kind, self.image, self.sums = parsed.kind, parsed.image, parsed.sums
         if ndims not in (None, self.ndims):
             raise InvalidFormat(
                 f"{self.name!r} has {self.ndims} dimensions ({' '.join(self.dims)}), "
@@ -65,7 +68,9 @@ class Format:
     @property
     def parsed(self) -> names.Parsed:
         """The layout, letters, role and kind together."""
-        return names.Parsed(self.structure, self.letters, self.role, self.kind, self.image)
+        return names.Parsed(
+            self.structure, self.letters, self.role, self.kind, self.image, self.sums
+        )
 
     @property
     def structure(self) -> Layout:

@@ -25,6 +25,7 @@ from math import prod
 from typing import Literal
 
 from .digits import Digit, Layout
+from .sums import Sums
 
 ABSTRACT = "abcdefghijkl"
 MAX_NDIMS = len(ABSTRACT)
@@ -34,7 +35,7 @@ WEIGHTS_ORDER = "goizyx"
 # The logical orders of the recurrent names cannot be read off the letters; oneDNN fixes them.
 Role = Literal["data", "weights", "rnn", "generic"]
 # "wino": the values are Winograd-transformed, the dims those of the transformed tensor.
-Kind = Literal["blocked", "wino", "image", "any", "undef"]
+Kind = Literal["blocked", "wino", "rnn_packed", "image", "any", "undef"]
 RNN_ORDERS = ("tn", "tnc", "ldnc", "ldigo", "ldio", "ldgo")
 _SPATIAL = ("", "w", "hw", "dhw")
 _DOMAIN_ORDERS: dict[str, Role] = {
@@ -50,7 +51,8 @@ class Parsed:
     """What a name says: the layout, the letters of its logical dimensions, its role and kind.
 
     ``image`` is the number of digits, from the outermost, that number the pixel rows, then the
-    pixel columns, then the channels; None where the memory is a buffer.
+    pixel columns, then the channels; None where the memory is a buffer. ``sums``: what lies behind
+    elements of type s8.
     """
 
     layout: Layout
@@ -58,6 +60,7 @@ class Parsed:
     role: Role
     kind: Kind = "blocked"
     image: tuple[int, int, int] | None = None
+    sums: Sums | None = None
 
 
 class GrammarError(Exception):

@@ -26,6 +26,9 @@ from .names import (
     parse_digits,
     parse_onednn,
 )
+from .opaque import NAMES as OPAQUE
+from .opaque import NOTES as _OPAQUE_NOTES
+from .opaque import parse_opaque
 
 # oneDNN aliases whose letters do not spell the tag they stand for.
 MISNAMED = {
@@ -150,6 +153,7 @@ AS_GROUPED_WEIGHTS = {"bfzyx": "goiyx", "bfwzyx": "goizyx"}
 
 # What the letters of a name do not tell a reader.
 NOTES = {
+    **_OPAQUE_NOTES,
     **dict.fromkeys(TAILS, "where x is odd, the last column has slices of 32 output channels"),
     "winograd_2x3_s1_data": "dims are those of the transformed tensor: x is 4 times the number of "
     "windows (4 wide, 2 apart)",
@@ -246,6 +250,7 @@ def all_names() -> Iterator[str]:
     """Every listed name, clDNN's first."""
     yield from listed("cldnn")
     yield from (n for n in listed("onednn") if n not in set(listed("cldnn")))
+    yield from OPAQUE
 
 
 def for_bits(name: str, bits: int) -> str:
@@ -289,10 +294,10 @@ def parse(name: str) -> Parsed:
         return Parsed(layout, letters, _role(letters), _KINDS.get(name, "blocked"))
     if name in IMAGES:
         return _image(*IMAGES[name])
-    if name in RENAMED:
-        return parse(RENAMED[name])
-    if name in MISNAMED:
-        return parse(MISNAMED[name])
+    if opaque := parse_opaque(name):
+        return opaque
+    if other := RENAMED.get(name) or MISNAMED.get(name):
+        return parse(other)
     if name != (plain := without_bits(name)):
         parse(plain)
         raise InvalidFormat(

@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from ..planner.copy import CopyPlan
 from ..planner.generic import GenericPlan
 from ..planner.image import ImagePlan
 from ..planner.nibbles import NibblesPlan
 from ..planner.plan import Plan
+from ..planner.summed import SummedPlan
 from ..planner.tile import TilePlan
-from . import copy, generic, image, nibbles, tile
+from ..planner.winograd import WinogradPlan
+from . import copy, generic, image, nibbles, summed, tile, winograd
 from .source import Launch, RenderError
 
 __all__ = ["Launch", "RenderError", "launch"]
 
 
+_BY_BODY: dict[type, Callable[[Plan, Any], Launch]] = {
+    CopyPlan: copy.launch,
+    TilePlan: tile.launch,
+    GenericPlan: generic.launch,
+    ImagePlan: image.launch,
+    NibblesPlan: nibbles.launch,
+    WinogradPlan: winograd.launch,
+    SummedPlan: summed.launch,
+}
+
+
 def launch(plan: Plan) -> Launch | None:
     """The kernel that carries out a plan; None where there is nothing to do."""
-    body = plan.body
-    if isinstance(body, CopyPlan):
-        return copy.launch(plan, body)
-    if isinstance(body, TilePlan):
-        return tile.launch(plan, body)
-    if isinstance(body, GenericPlan):
-        return generic.launch(plan, body)
-    if isinstance(body, ImagePlan):
-        return image.launch(plan, body)
-    if isinstance(body, NibblesPlan):
-        return nibbles.launch(plan, body)
-    return None
+    return None if plan.body is None else _BY_BODY[type(plan.body)](plan, plan.body)

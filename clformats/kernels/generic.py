@@ -139,11 +139,16 @@ def _formula(side: str, desc: MemoryDesc, indices: list[Expr], arguments: Argume
     return offset_expr(desc.placed, indices, extents, strides, Var(f"{side}0"), tail)
 
 
+def place_offset(dst: MemoryDesc, arguments: Arguments) -> Expr:
+    """The offset of a place in the destination, from its indices ``p0``.. instead of its digits."""
+    return _formula("dst", dst, [Var(f"p{d}") for d in range(dst.ndims)], arguments)
+
+
 def dst_offset(dst: MemoryDesc, arguments: Arguments) -> Expr:
     """The offset of a place in the destination."""
     if dst.tail:
         # The digits number the places in one order; in the tail they lie in another.
-        return _formula("dst", dst, [Var(f"p{d}") for d in range(dst.ndims)], arguments)
+        return place_offset(dst, arguments)
     strides = _strides("dst", dst.placed, arguments)
     arguments.values["dst0"] = dst.offset0
     terms = [Var(f"v{k}") * stride for k, stride in enumerate(strides)]

@@ -15,6 +15,7 @@ from ..planner.anysize import as_pattern, plan_for_all
 from ..planner.computation import from_attr
 from ..runtime import Engine, Event, Memory, Stream
 from ..runtime.engine import default_engine
+from ..transforms import joins_winograd, winograd
 from .ready import Ready, Use, Value, in_order, values_on_device
 
 KEPT_SHAPES = 64
@@ -36,8 +37,10 @@ class Reorder:
 
     ``r.plan`` prints what will run and why; ``r.source`` is the OpenCL C (empty where there is
     nothing to do); with runtime dims both speak of the latest call. ``family`` asks for one family
-    of kernels by name, for comparison. Safe to call from several threads. Raises
-    `InvalidDescriptor`, `InvalidAttr`, `Unsupported` and `DeviceError`.
+    of kernels by name, for comparison. To a Winograd format, and back where that is defined, values
+    are transformed if the destination has the dims that `clformats.winograd` gives, and moved if
+    the dims are equal; ``transform`` True or False says so where both fit. Safe to call from
+    several threads. Raises `InvalidDescriptor`, `InvalidAttr`, `Unsupported` and `DeviceError`.
     """
 
     def __init__(
@@ -48,16 +51,18 @@ class Reorder:
         *,
         attr: Attr | None = None,
         family: str | None = None,
+        transform: bool | None = None,
     ) -> None:
         expect(src, MemoryDesc, "src")
         expect(dst, MemoryDesc, "dst")
         expect(engine, Engine | None, "engine")
         expect(attr, Attr | None, "attr")
         expect(family, str | None, "family")
+        expect(transform, bool | None, "transform")
         self.engine = engine or default_engine()
         self.src, self.dst = src, dst
         self.attr = attr or Attr()
-        self._family = family
+        self._family, self._transform = family, transform
         self._lock = threading.Lock()
         self._shapes: OrderedDict[tuple[MemoryDesc, MemoryDesc], Ready] = OrderedDict()
         self._ready: Ready | None = None
@@ -68,23 +73,26 @@ class Reorder:
     def _serves_any_size(self) -> bool:
         """Whether one kernel is for all sizes: where some are unknown and no family is asked for.
 
-        Images have a family of their own, whose kernels serve every size of a structure.
+        Images, transforms and sums have families of their own, whose kernels serve every size of a
+        structure.
         """
         unknown = self.src.has_runtime or self.dst.has_runtime
         image = self.src.format.image or self.dst.format.image
-        return unknown and not image and self._family is None
+        computes = self.dst.sums or joins_winograd(self.src.format, self.dst.format)
+        return unknown and not (image or computes) and self._family is None
 
     def _prepared(self, src: MemoryDesc, dst: MemoryDesc) -> Ready:
         """Planned and built for descriptors whose sizes are known."""
         any_size = self._serves_any_size
         if any_size:
             src, dst = as_pattern(src, self.src), as_pattern(dst, self.dst)
-        computation = from_attr(self.attr, src, dst) if src.dims == dst.dims else None
-        traits = self.engine.traits
+        fit = src.dims == dst.dims or joins_winograd(src.format, dst.format)
+        computation = from_attr(self.attr, src, dst) if fit else None
+        traits, family, transform = self.engine.traits, self._family, self._transform
         if any_size:
             plan = plan_for_all(src, dst, traits, computation)
         else:
-            plan = make_plan(src, dst, traits, self._family, computation)
+            plan = make_plan(src, dst, traits, family, computation, transform=transform)
         return Ready(plan, self.engine, self.attr.resolve(dst.dims, None))
 
     @property
@@ -161,22 +169,35 @@ class Reorder:
 
 
 def reorder(
-    memory: Memory, format: object = None, *, dtype: object = None, stream: Stream | None = None
-) -> Memory:  # fmt: skip
+    memory: Memory,
+    format: Any = None,  # the field's word for it
+    *,
+    dtype: object = None,
+    stream: Stream | None = None,
+    transform: bool | None = None,
+) -> Memory:
     """A new memory object with the elements of ``memory`` in another format and element type.
 
     What is not given stays as it is; the result is dense and has no padding around it, whatever
-    ``memory`` has. With ``stream`` the reorder is enqueued there and may still be
+    ``memory`` has. To a Winograd format values are transformed, and from one transformed back: the
+    dims are those that `clformats.winograd` gives; ``transform=False`` moves them as they are.
+
+    With ``stream`` the reorder is enqueued there and may still be
     running; without, it is done when the call returns.
     """
     expect(memory, Memory, "memory")
     expect(stream, Stream | None, "stream")
+    expect(transform, bool | None, "transform")
     src = memory.desc
-    element = src.dtype if dtype is None else dtype
-    dst = MemoryDesc(src.dims, element, src.format if format is None else format)  # type: ignore[arg-type]
+    given = src.format if format is None else format
+    wanted = joins_winograd(src.format, given) if transform is None else transform
+    if wanted:
+        dst = winograd(src, given, dtype)
+    else:
+        dst = MemoryDesc(src.dims, src.dtype if dtype is None else dtype, given)
     result = Memory(dst, memory.engine)
     own = stream or Stream(memory.engine, queue=memory.engine.queue)
-    event = Reorder(src, dst, memory.engine)(own, memory, result)
+    event = Reorder(src, dst, memory.engine, transform=wanted)(own, memory, result)
     if stream is None:
         event.wait()
     return result

@@ -123,6 +123,11 @@ class Conversion:
             value = f"*({pointer})" if " " in pointer else f"*{pointer}"
         return self.converted(value, n) if self.early else value
 
+    def read(self, pointer: str) -> str:
+        """An expression: one element from ``pointer``, as the destination's type."""
+        value = self.load(pointer, 1)
+        return value if self.early else self.converted(value, "")
+
     def store(self, value: str, pointer: str, width: int) -> str:
         """A statement: ``width`` elements of the moving type to ``pointer``."""
         n = str(width) if width > 1 else ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..errors import InvalidFormat
-from ..formats import Format, names, registry
+from ..formats import Format, names, opaque, registry
 from .shared import need, no_notation
 
 _ABSTRACT = {"onednn": ("any", "undef"), "cldnn": ("any",)}
@@ -11,6 +11,8 @@ _ABSTRACT = {"onednn": ("any", "undef"), "cldnn": ("any",)}
 
 def is_onednn(text: str) -> bool:
     """Whether oneDNN's grammar reads the name, perhaps as a meta tag, which needs a rank."""
+    if opaque.is_opaque(text):
+        return True
     try:
         names.parse_onednn(registry.MISNAMED.get(text, text))
     except names.GrammarError:
@@ -46,9 +48,11 @@ def parse_cldnn(text: str) -> Format:
 
 
 def render_onednn(fmt: Format) -> str:
-    """The abstract tag: ``aBcd16b``."""
+    """The abstract tag: ``aBcd16b``; of DNNL's opaque formats the name."""
     if fmt.name in _ABSTRACT["onednn"]:
         return fmt.name
+    if opaque.is_opaque(fmt.name):
+        return fmt.name  # no tag, and a name of DNNL nonetheless
     need(fmt, "onednn")
     return fmt.onednn or ""
 
@@ -65,6 +69,8 @@ def render_cldnn(fmt: Format) -> str:
         return fmt.name  # an old name without a new one, or one that is not listed
     if fmt.role == "rnn":
         raise no_notation(fmt, "cldnn", "clDNN has no dimensions of recurrent networks")
+    if opaque.is_opaque(fmt.name):
+        need(fmt, "cldnn")
     role = "weights" if fmt.role == "weights" else "data"
     if names.cldnn_letters(fmt.ndims, role, grouped=fmt.letters.startswith("g")) is None:
         raise no_notation(fmt, "cldnn", f"clDNN has no {role} of {' '.join(fmt.dims)}")

@@ -37,7 +37,7 @@ def _features(fmt: Format) -> Iterator[tuple[str, str]]:
     """What the layout has beyond whole dimensions followed by blocks: feature and reason."""
     layout = fmt.structure
     if fmt.kind != "blocked":
-        yield "kind", "it holds transformed values or pixels of an image"
+        yield "kind", "it holds transformed or packed values, or pixels of an image"
     if layout.tail:
         yield "tail", "its last column has another order"
     if any(d.flip for d in layout.digits):

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
+from ..desc import MemoryDesc
 from .nibbles import refusal_elsewhere
 from .problem import Problem
 from .traits import Traits
@@ -27,11 +28,19 @@ class GenericPlan:
 
 
 def refusal(p: Problem) -> str:
-    """Why the family does not take the problem; it takes all but images and half bytes."""
-    return p.why if p.has_image else refusal_elsewhere(p)
+    """Why the family does not take the problem; it takes all buffers whose values are moved.
+
+    Those of half bytes have their own.
+    """
+    return p.why if p.has_image or not p.moves_only else refusal_elsewhere(p)
 
 
 def plan(p: Problem, traits: Traits, *, nontemporal: bool) -> GenericPlan:
     """The plan; ``nontemporal`` has no meaning for single elements."""
     del traits, nontemporal
-    return GenericPlan(p, prod(d.size for d in p.dst.placed))
+    return GenericPlan(p, places(p.dst))
+
+
+def places(dst: MemoryDesc) -> int:
+    """The number of values that the destination's digits have together; pixels have one channel."""
+    return prod(d.size for d in dst.placed)

@@ -33,7 +33,9 @@ class ImagePlan:
 
 def refusal(p: Problem) -> str:
     """Why the family does not take the problem; empty if it does."""
-    return "" if p.has_image else "neither side is an image"
+    if not p.has_image:
+        return "neither side is an image"
+    return "" if p.moves_only else p.why
 
 
 def plan(p: Problem, traits: Traits, *, nontemporal: bool) -> ImagePlan:

@@ -7,17 +7,19 @@ from dataclasses import dataclass
 
 from ..desc import MemoryDesc
 from ..errors import Unsupported, expect
-from . import copy, generic, image, nibbles, tile
+from . import copy, generic, image, nibbles, summed, tile, winograd
 from .computation import Computation
 from .copy import CopyPlan
 from .generic import GenericPlan
 from .image import ImagePlan
 from .nibbles import NibblesPlan
 from .problem import Problem, problem
+from .summed import SummedPlan
 from .tile import TilePlan
 from .traits import DEFAULT, Traits
+from .winograd import WinogradPlan
 
-Body = CopyPlan | TilePlan | GenericPlan | ImagePlan | NibblesPlan
+Body = CopyPlan | TilePlan | GenericPlan | ImagePlan | NibblesPlan | WinogradPlan | SummedPlan
 
 NONTEMPORAL_FLOOR = 48 << 20
 """Bytes moved below which stores go through the cache even where the device names a small one."""
@@ -39,8 +41,11 @@ FAMILIES = (
     Family("generic", generic.refusal, generic.plan),
     Family("nibbles", nibbles.refusal, nibbles.plan),
     Family("image", image.refusal, image.plan),
+    Family("winograd", winograd.refusal, winograd.plan),
+    Family("summed", summed.refusal, summed.plan),
 )
-"""From the fastest to the one that takes every buffer; then those for half bytes and for images."""
+"""From the fastest to the one that takes every buffer; then those for half bytes and for images;
+and those that compute: transformed values, and sums behind the elements."""
 
 
 @dataclass(frozen=True)
@@ -69,10 +74,14 @@ def make_plan(
     traits: Traits = DEFAULT,
     family: str | None = None,
     computation: Computation | None = None,
+    *,
+    transform: bool | None = None,
 ) -> Plan:
     """The plan for moving ``src`` to ``dst``, computing on the way, in the first family that can.
 
     ``family`` asks for one family by name; raises `Unsupported` (code FAMILY) if it refuses.
+    ``transform`` says whether values are moved or transformed, where the dims do not tell: see
+    `clformats.transforms.between`.
     Raises `InvalidDescriptor` where the two do not fit together.
     """
     expect(src, MemoryDesc, "src")
@@ -80,7 +89,8 @@ def make_plan(
     expect(traits, Traits, "traits")
     expect(family, str | None, "family")
     expect(computation, Computation | None, "computation")
-    p = problem(src, dst, computation)
+    expect(transform, bool | None, "transform")
+    p = problem(src, dst, computation, transform=transform)
     if dst.nelems == 0:
         return Plan(p, "none", None, ())
     nontemporal = traits.is_cpu and p.nbytes >= max(traits.cache_bytes * 3 // 2, NONTEMPORAL_FLOOR)

@@ -33,6 +33,7 @@ from ..desc import MemoryDesc
 from ..dtypes import DType
 from ..errors import InvalidDescriptor, Unsupported
 from ..formats.digits import Placed
+from ..transforms import Step, between
 from .computation import Computation
 
 TILE = 64
@@ -107,7 +108,8 @@ class Problem:
 
     ``nodes`` by falling destination stride, fused; None where the digits of the two sides do not
     nest or a side is an image, ``why`` then says where. ``src0``, ``dst0`` and ``operands0`` are
-    the offsets where all loops are 0.
+    the offsets where all loops are 0. ``step`` is the transform, where values are not moved but
+    transformed.
     """
 
     src: MemoryDesc
@@ -119,6 +121,7 @@ class Problem:
     why: str = ""
     computation: Computation | None = None
     operands0: tuple[int, ...] = ()
+    step: Step | None = None
 
     @property
     def dtypes(self) -> tuple[DType, DType]:
@@ -129,6 +132,11 @@ class Problem:
     def has_image(self) -> bool:
         """Whether source or destination is an image."""
         return self.src.format.image is not None or self.dst.format.image is not None
+
+    @property
+    def moves_only(self) -> bool:
+        """Whether elements are converted and moved, and nothing else is to be done."""
+        return self.step is None and self.dst.sums is None
 
     @property
     def nbytes(self) -> int:
@@ -154,22 +162,40 @@ class Problem:
         return nodes + (f"  guards {guards}" if guards else "")
 
 
-def problem(src: MemoryDesc, dst: MemoryDesc, computation: Computation | None = None) -> Problem:
+def problem(
+    src: MemoryDesc,
+    dst: MemoryDesc,
+    computation: Computation | None = None,
+    *,
+    transform: bool | None = None,
+) -> Problem:
     """The problem of reordering ``src`` to ``dst``, computing on the way.
 
-    Raises `InvalidDescriptor` and `Unsupported`.
+    ``transform``: see `clformats.transforms.between`. Raises `InvalidDescriptor` and `Unsupported`.
     """
-    _check_pair(src, dst)
+    _check_sides(src, dst)
+    step = between(src, dst, wanted=transform) if src.dims and dst.dims else None
+    _check_pair(src, dst, step)
     if computation and (src.format.image or dst.format.image):
         raise Unsupported(
             "IMAGE",
             f"no kernel computes on the way from or to an image: {src} -> {dst}; reorder "
             f"to a buffer format first",
         )
+    if step or dst.sums:
+        why = "the values are transformed" if step else "sums follow the elements"
+        if computation:
+            raise Unsupported(
+                "ATTR_TRANSFORM",
+                f"no kernel computes {computation} where {why}: {src} -> {dst}; do it in a "
+                f"reorder of its own, before",
+            )
+        return Problem(src, dst, None, (), src.offset0, dst.offset0, why, step=step)
     return fuse(normalise(refine(src, dst, computation)))
 
 
-def _check_pair(src: MemoryDesc, dst: MemoryDesc) -> None:
+def _check_sides(src: MemoryDesc, dst: MemoryDesc) -> None:
+    """What each side must be for any kernel."""
     for name, desc in (("source", src), ("destination", dst)):
         if not desc.has_layout and desc.dims:
             raise InvalidDescriptor(f"the {name} {desc} has no layout: choose a concrete format")
@@ -177,7 +203,20 @@ def _check_pair(src: MemoryDesc, dst: MemoryDesc) -> None:
             raise Unsupported(
                 "IMAGE", f"no kernel reads or writes the {name} {desc}, an image: {reason}"
             )
-    if src.dims != dst.dims:
+
+
+def _check_pair(src: MemoryDesc, dst: MemoryDesc, step: Step | None) -> None:
+    if step and src.format.image:
+        raise Unsupported(
+            "IMAGE", f"the source {src} is an image: reorder it to a buffer, then transform it"
+        )
+    if (step or dst.sums) and (src.dtype.is_packed or dst.dtype.is_packed):
+        raise Unsupported(
+            "DTYPE_PAIR",
+            f"no kernel transforms or sums up elements that share bytes: {src} -> {dst}; reorder "
+            f"to another type before or behind",
+        )
+    if src.dims != dst.dims and step is None:
         raise InvalidDescriptor(
             f"a reorder keeps the logical dims: got source {src} and destination {dst}; "
             f"dims are in logical order whatever the format"

@@ -19,6 +19,15 @@ def test_the_readmes_code_runs(engine: cf.Engine) -> None:
     exec(compile(code, "README.md", "exec"), names)  # noqa: S102  # our own document
 
 
+def test_the_code_of_transformed_md_runs(engine: cf.Engine) -> None:
+    blocks = re.findall(
+        r"```python\n(.*?)```", (ROOT / "docs/transformed.md").read_text(), re.DOTALL
+    )
+    assert len(blocks) == 2
+    code = "\n".join(blocks).replace("cf.Engine()", "ENGINE")
+    exec(compile(code, "transformed.md", "exec"), {"ENGINE": engine})  # noqa: S102  # our own
+
+
 def test_every_refusal_has_a_row() -> None:
     sources = "\n".join(p.read_text() for p in (ROOT / "clformats").rglob("*.py"))
     codes = set(re.findall(r'Unsupported\(\s*"([A-Z0-9_]+)"', sources))

@@ -29,6 +29,7 @@ TAKES = {
     "to_numpy.stream": {"None"},
     "Reorder.engine": {"None"},
     "Reorder.family": {"None"},
+    "Reorder.transform": {"None"},
     "Reorder.attr": {"None"},
     "Reorder().src_scale": {"int", "float", "nan", "list"},
     "Map.engine": {"None"},
@@ -37,6 +38,7 @@ TAKES = {
     "reorder.format": {"None"},
     "reorder.dtype": {"None"},
     "reorder.stream": {"None"},
+    "reorder.transform": {"None"},
 }
 
 
@@ -61,7 +63,7 @@ def calls(engine: cf.Engine, stream: cf.Stream) -> dict[str, tuple[Any, dict[str
                                        "dtype": None, "stream": None}),
         "to_numpy": (cf.to_numpy, {"memory": a, "stream": stream}),
         "Reorder": (cf.Reorder, {"src": DESC, "dst": DESC, "engine": engine, "family": None,
-                                 "attr": None}),
+                                 "transform": None, "attr": None}),
         "Reorder()": (cf.Reorder(DESC, DESC, engine, attr=cf.Attr(src_scale=cf.at_execution())),
                       {"stream": stream, "src": a, "dst": b, "src_scale": 2}),
         "Map": (cf.Map, {"text": "y = x * 2", "engine": engine, "family": None, "x": DESC,
@@ -69,7 +71,8 @@ def calls(engine: cf.Engine, stream: cf.Stream) -> dict[str, tuple[Any, dict[str
         "Map()": (cf.Map("y = x * 2", engine, x=DESC, y=DESC), {"stream": stream, "x": a, "y": b}),
         "transfer": (cf.transfer, {"src": array, "dst": a, "attr": None, "engine": None,
                                    "piece_nbytes": None}),
-        "reorder": (cf.reorder, {"memory": a, "format": "ba", "dtype": None, "stream": stream}),
+        "reorder": (cf.reorder, {"memory": a, "format": "ba", "dtype": None, "stream": stream,
+                                 "transform": None}),
     }  # fmt: skip
 
 

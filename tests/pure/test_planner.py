@@ -92,7 +92,7 @@ def test_the_loops_move_every_element_and_zero_the_padding() -> None:
             dst = D(dims, "s8", b, padding=pads if rng.random() < 0.3 else None)
         except cf.InvalidDescriptor:
             continue
-        p = problem(src, dst)
+        p = problem(src, dst, transform=False)
         if p.nodes is None or max(src.nbytes, dst.nbytes) > 5_000:
             continue
         done += 1
@@ -121,7 +121,7 @@ def test_images_are_for_their_family_alone() -> None:
     for pair in ((plain, image), (image, plain), (image, image)):
         plan = cf.make_plan(*pair)
         assert "pixels" in str(plan) or pair[1] is plain
-        assert {name for name, _ in plan.rejected} == {f.name for f in FAMILIES} - {"image"}
+        assert {name for name, _ in plan.rejected} == {"copy", "tile", "rows", "generic"}
         with pytest.raises(cf.Unsupported, match="a side is an image"):
             cf.make_plan(*pair, family="generic")
     with pytest.raises(cf.Unsupported, match="neither side is an image"):

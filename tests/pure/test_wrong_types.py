@@ -17,6 +17,7 @@ D = cf.MemoryDesc
 DESC = D((2, 17, 5, 4), "f32", "b_fs_yx_fsv16")
 PLAIN = D((2, 3), "f32")
 ZEROS = np.zeros(DESC.dims, np.float32)
+FILTER, WINO = D((5, 4, 3, 3), "f32", "oihw"), D((5, 4, 4, 4), "f32", "wino_wei_aaOio")
 LAYOUT = cf.Format("bfyx").structure
 
 
@@ -66,7 +67,14 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "same_bytes": (cf.same_bytes, {"a": DESC, "b": DESC}),
     "index_source": (cf.index_source, {"target": DESC, "prefix": "SRC", "wide": None}),
     "make_plan": (cf.make_plan, {"src": DESC, "dst": DESC, "traits": cf.planner.traits.DEFAULT,
-                                 "family": None, "computation": None}),
+                                 "family": None, "computation": None, "transform": None}),
+    "winograd": (cf.winograd, {"desc": FILTER, "format": "wino_wei_aaOio", "dtype": "f32",
+                               "padded": (16, 16)}),
+    "transform": (cf.transform, {"array": np.zeros(FILTER.dims, np.float32), "src": FILTER,
+                                 "dst": WINO, "transform": None}),
+    "WinogradDesc": (cf.WinogradDesc.of, {"desc": WINO}),
+    "RnnPackedDesc": (cf.RnnPackedDesc, {"desc": D((1, 1, 5, 3, 7), "s8", "ldigo_p"),
+                                         "parts": (2, 1), "n": 8, "ldb": 64}),
     "notations.parse": (notations.parse, {"text": "bfyx", "notation": None}),
     "notations.render": (notations.render, {"format": "bfyx", "notation": "tvm"}),
     "notations.parse_desc": (notations.parse_desc, {"text": "f32[2,3]{1,0}", "notation": None}),
@@ -96,6 +104,10 @@ TAKES = {
     "index_source.wide": {"None"},
     "make_plan.family": {"None"},
     "make_plan.computation": {"None"},
+    "make_plan.transform": {"None"},
+    "winograd.dtype": {"None"},
+    "winograd.padded": {"None"},
+    "transform.transform": {"None"},
     "notations.parse.notation": {"None"},
     "notations.parse_desc.notation": {"None"},
     "notations.guess.text": {"str"},

@@ -1,0 +1,38 @@
+"""The summed family: int8 weights that are followed by sums of themselves.
+
+One work-item for each sum: it moves, or transforms, the elements that are summed up, one after the
+other, and stores the sum of what it has stored. So a sum is that of the values as rounded, and is
+made in the one pass over memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from .problem import Problem
+from .traits import Traits
+
+
+@dataclass(frozen=True, slots=True)
+class SummedPlan:
+    """``rows`` work-items; each moves the elements that differ in the dimension summed over."""
+
+    problem: Problem
+    rows: int
+
+    def __str__(self) -> str:
+        step = f"{self.problem.step}: " if self.problem.step else ""
+        return f"{step}one work-item for each of {self.rows} sums"
+
+
+def refusal(p: Problem) -> str:
+    """Why the family does not take the problem; empty if it does."""
+    return "" if p.dst.sums else "no sums follow the elements"
+
+
+def plan(p: Problem, traits: Traits, *, nontemporal: bool) -> SummedPlan:
+    """The plan; ``nontemporal`` has no meaning for single elements."""
+    del traits, nontemporal
+    sums = p.dst.sums
+    return SummedPlan(p, prod(p.dst.padded_dims[d] for d in sums.dims) if sums else 0)

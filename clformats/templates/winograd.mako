@@ -1,0 +1,80 @@
+<%namespace file="prelude.mako" import="prelude"/>
+// ${src} -> ${dst}: one work-item for each window of the source, and of the padding.
+${prelude(writes, wide)}
+// Each step is rounded, in this order: what the host computes, to the bit.
+#pragma OPENCL FP_CONTRACT OFF
+
+__kernel void reorder(
+    __global const ${reads.src} *restrict src,
+    ${"__write_only image2d_t dst" if is_image else f"__global {writes.dst} *restrict dst"},
+    ${",\n    ".join(declarations)})
+{
+    idx rest = (idx)get_global_id(0);
+    if (rest >= items) {
+        return;
+    }
+
+    // The digits of the destination, innermost first; of that one a run. A window counts as one.
+    const idx run = rest % runs * ${run};
+    rest /= runs;
+% for variable, size in digits[1:-1]:
+    const idx ${variable} = rest % ${size};
+    rest /= ${size};
+% endfor
+    const idx ${digits[-1][0]} = rest;
+    for (idx ${digits[0][0]} = run; ${digits[0][0]} < min(run + ${run}, (idx)${digits[0][1]}); ++${digits[0][0]}) {
+% for name, index in indices:
+        const idx ${name} = ${index};
+% endfor
+% if not is_image:
+        if (${" || ".join(f"{p} >= {end}" for p, lo, hi, end in bounds if end)}) {
+            continue;
+        }
+% endif
+        ${writes.dst} ${", ".join(f"{name} = 0" for name, _ in results)};
+        if (${" && ".join(f"{p} >= {lo} && {p} < {hi}" if lo != "0" else f"{p} < {hi}" for p, lo, hi, end in bounds)}) {
+% for d, (p, lo, hi, end) in enumerate(bounds):
+            const idx ${f"i{d}" if d < 2 else "yx"[d - 2]} = ${p}${"" if lo == "0" else f" - {lo}"};
+% endfor
+% for name, y, x in taps:
+            float ${name}${" = 0.0f" if reach else ""};
+            {
+                const idx i2 = ${y};
+                const idx i3 = ${x};
+% if reach:
+                if (${reach}) {
+                    ${name} = ${reads.read(f"src + ({src_offset})")};
+                }
+% else:
+                ${name} = ${reads.read(f"src + ({src_offset})")};
+% endif
+            }
+% endfor
+% for name, text in middle:
+            const float ${name} = ${text};
+% endfor
+% for name, text in results:
+            ${name} = ${writes.converted(text, "")};
+% endfor
+        }
+        const idx to = ${dst_offset};
+% for (name, _), (offset, condition) in zip(results, places):
+% if is_image:
+        ${pixel(name, f"to{offset}")}
+% elif condition:
+        if (${condition}) {
+            dst[to${offset}] = ${name};
+        }
+% else:
+        dst[to${offset}] = ${name};
+% endif
+% endfor
+    }
+}
+<%def name="pixel(name, at)">\
+<%
+texel = f"vload_half4(0, (const half *)(const ushort[4]){{{name}, 0, 0, 0}})"
+value = texel if writes.dst == "ushort" else f"(float4)({name}, 0.0f, 0.0f, 0.0f)"
+%>\
+write_imagef(dst, (int2)((int)((${at}) % dst_width), (int)((${at}) / dst_width)), ${value});\
+</%def>
