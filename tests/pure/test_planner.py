@@ -121,7 +121,7 @@ def test_images_are_for_their_family_alone() -> None:
     for pair in ((plain, image), (image, plain), (image, image)):
         plan = cf.make_plan(*pair)
         assert "pixels" in str(plan) or pair[1] is plain
-        assert {name for name, _ in plan.rejected} == {"copy", "tile", "rows", "generic"}
+        assert {name for name, _ in plan.rejected} == {"copy", "tile", "rows", "generic", "nibbles"}
         with pytest.raises(cf.Unsupported, match="a side is an image"):
             cf.make_plan(*pair, family="generic")
     with pytest.raises(cf.Unsupported, match="neither side is an image"):
