@@ -26,6 +26,7 @@ from .errors import (
     Unsupported,
 )
 from .formats import Digit, Format, Layout, formats
+from .formats.sums import Extra
 from .host import pack, unpack
 from .hostmemory import HostMemory
 from .index import index_source
@@ -50,6 +51,7 @@ __all__ = [
     "Engine",
     "Error",
     "Event",
+    "Extra",
     "Format",
     "HostMemory",
     "InvalidArgument",

@@ -6,6 +6,8 @@ import operator
 from collections.abc import Iterable, Sequence
 from functools import cache
 
+import numpy as np
+
 from .desc import MemoryDesc
 from .errors import InvalidDescriptor, expect
 from .formats import registry
@@ -104,3 +106,16 @@ def _check_numbers(
 def _tags_of_rank(ndims: int) -> tuple[Format, ...]:
     tags = (Format(n) for n in registry.listed("onednn") if n[0] in "abcdefghijklABCDEFGHIJKL")
     return tuple(f for f in tags if f.ndims == ndims and f.onednn == f.name)
+
+
+def overlap(a: MemoryDesc, b: MemoryDesc) -> bool:
+    """Whether the two may share bytes of one buffer: their spans do.
+
+    Regions of one tensor interleave, so for two of the same strides the elements are compared.
+    """
+    spans = [(d.offset0 * d.dtype.bits // 8, d.span_nbytes) for d in (a, b)]
+    if not (spans[0][0] < spans[1][1] and spans[1][0] < spans[0][1]):
+        return False
+    if a.dtype != b.dtype or max(a.nelems, b.nelems) > 1 << 22:
+        return True
+    return bool(np.intersect1d(a.offsets(), b.offsets()).size)

@@ -26,12 +26,12 @@ from .formats.digits import (
     TailAt,
     coordinates,
     offset_expr,
+    round_up,
     tail_at,
 )
 from .formats.expr import Expr, Var
 from .formats.format import Format
-from .formats.registry import for_bits, without_bits
-from .formats.sums import Sums
+from .formats.sums import Extra, Sums
 from .geometry import (
     Geometry,
     Padding,
@@ -40,8 +40,9 @@ from .geometry import (
     check_dims,
     int_tuple,
     relaid,
+    with_extra,
 )
-from .text import pairs, printed, read
+from .text import name_for, pairs, printed, read
 
 RUNTIME_DIM = RUNTIME
 """A dimension, or a stride, that is known at execution only (oneDNN's DNNL_RUNTIME_DIM_VAL)."""
@@ -59,6 +60,7 @@ class MemoryDesc:
     With neither format nor strides the tensor is dense, the last dimension innermost.
     Elements of 4 bits have another order in a few formats of clDNN's, as ``os_iyx_osv16``: there
     ``format`` becomes the name with ``:i4`` behind it, which other element types refuse.
+    ``extra``, an `Extra`, says what follows int8 weights.
 
     Descriptors are immutable and hashable; ``MemoryDesc.parse(str(d)) == d``.
     Raises `InvalidDescriptor` and `InvalidFormat`.
@@ -87,6 +89,7 @@ class MemoryDesc:
         *,
         strides: Iterable[int] | None = None,
         padding: Iterable[tuple[int, int]] | None = None,
+        extra: Extra | None = None,
     ) -> None:
         if strides is not None and (format is not None or padding is not None):
             raise InvalidDescriptor(
@@ -97,11 +100,13 @@ class MemoryDesc:
         if strides is not None:
             geometry = by_strides(dims, strides)
         else:
-            name = _name_for(str(format), element)
+            name = name_for(str(format), element)
             geometry = by_format(dims, format if name == str(format) else name, padding)
-        self._set(geometry, element)
+        self._set(with_extra(geometry, extra) if extra is not None else geometry, element)
 
     def _set(self, geometry: Geometry, dtype: DType) -> None:
+        if geometry.extra and dtype.name != "s8":
+            raise InvalidDescriptor(f"sums follow weights of s8, got {dtype}", code="EXTRA")
         set_ = object.__setattr__
         set_(self, "geometry", geometry)
         set_(self, "dtype", dtype)
@@ -168,8 +173,10 @@ class MemoryDesc:
             return 0
         if self.has_runtime:
             return RUNTIME_SIZE
+        if self.sums:
+            return self.span_nbytes
         elements = max(p.size * p.stride if p.size > 1 else 1 for p in self.placed)
-        return _bytes(max(elements, 1), self.dtype) + self.sums_nbytes
+        return _bytes(max(elements, 1), self.dtype)
 
     @property
     def span_nbytes(self) -> int:
@@ -178,19 +185,31 @@ class MemoryDesc:
             return 0
         if self.has_runtime:
             return RUNTIME_SIZE
-        last = self.offset0 + sum((p.size - 1) * p.stride for p in self.placed)
-        return _bytes(last + 1, self.dtype) + self.sums_nbytes
+        return self.sums_at + self.sums_nbytes
 
     @property
-    def sums(self) -> Sums | None:
-        """The sums that lie behind the elements: in some formats of int8 weights, else None."""
-        return self.format.sums if self.dtype.name == "s8" else None
+    def extra(self) -> Extra | None:
+        """What follows int8 weights, and how a reorder scales them."""
+        return self.geometry.extra
+
+    @property
+    def sums(self) -> tuple[Sums, ...]:
+        """The sums that lie behind the elements of int8 weights, one array after the other."""
+        of_format = (self.format.sums,) if self.format.sums and self.dtype.name == "s8" else ()
+        return self.extra.sums(self.ndims) if self.extra else of_format
+
+    @property
+    def sums_at(self) -> int:
+        """The byte where the `sums` begin, or would: behind all elements and their padding."""
+        last = self.offset0 + sum((p.size - 1) * p.stride for p in self.placed)
+        end = _bytes(last + 1, self.dtype)
+        return round_up(end, Extra.ALIGNMENT) if self.extra and self.sums else end
 
     @property
     def sums_nbytes(self) -> int:
-        """Bytes of the `sums`; they begin where the elements and their padding end."""
-        known = self.sums and not (self._is_empty or self.has_runtime)
-        return self.sums.nbytes(self.dims, self.padded_dims) if self.sums and known else 0
+        """Bytes of all `sums` together."""
+        known = not (self._is_empty or self.has_runtime)
+        return sum(s.nbytes(self.dims, self.padded_dims) for s in self.sums) if known else 0
 
     @property
     def nelems(self) -> int:
@@ -296,19 +315,6 @@ class MemoryDesc:
         if self.has_runtime:
             raise InvalidDescriptor(f"{self} has sizes that are known at execution only")
 
-    def overlaps(self, other: MemoryDesc) -> bool:
-        """Whether the two may share bytes of one buffer: their spans do.
-
-        Regions of one tensor interleave, so for two of the same strides the elements are compared.
-        """
-        expect(other, MemoryDesc, "other")
-        spans = [(d.offset0 * d.dtype.bits // 8, d.span_nbytes) for d in (self, other)]
-        if not (spans[0][0] < spans[1][1] and spans[1][0] < spans[0][1]):
-            return False
-        if self.dtype != other.dtype or max(self.nelems, other.nelems) > 1 << 22:
-            return True
-        return bool(np.intersect1d(self.offsets(), other.offsets()).size)
-
     # --- operations -------------------------------------------------------------------------------
 
     def submemory(self, dims: Iterable[int], offsets: Iterable[int]) -> MemoryDesc:
@@ -348,9 +354,9 @@ class MemoryDesc:
     def parse(cls, text: str) -> MemoryDesc:
         """The descriptor that ``str`` printed, such as ``"f32:b_fs_yx_fsv16:2x17x5x4"``."""
         expect(text, str, "text")
-        dtype, name, sizes, options = read(text)
+        dtype, name, sizes, options, extra = read(text)
         pads = options.pop("pad", ())
-        base = cls(sizes, dtype, name, padding=pairs(pads) if pads else None)
+        base = cls(sizes, dtype, name, padding=pairs(pads) if pads else None, extra=extra)
         return base._with(relaid(base.geometry, **options)) if options else base
 
     @property
@@ -365,7 +371,8 @@ class MemoryDesc:
                 if not (p.digit.size is None and set(p.digit.dims) <= sized_one)
             )
             key = (self.dims, self.dtype, self.padded_dims, self.padded_offsets, self.offset0,
-                   self.format_kind, places, self._effective_tail) if self.dims else ()  # fmt: skip
+                   self.format_kind, places, self._effective_tail, self.extra)  # fmt: skip
+            key = key if self.dims else ()
             object.__setattr__(self, "_key", key)
         return key
 
@@ -382,17 +389,6 @@ class MemoryDesc:
 
     def __reduce__(self) -> tuple[object, ...]:
         return MemoryDesc.parse, (str(self),)
-
-
-def _name_for(name: str, dtype: DType) -> str:
-    """The name of a format for an element type; refuses the orders of 4-bit elements for others."""
-    plain = without_bits(name)
-    if plain != name and dtype.bits != 4:
-        raise InvalidDescriptor(
-            f"{name} is an order of elements of 4 bits (s4, u4), got {dtype}: leave :i4 out for "
-            f"what clDNN means by {plain} at other widths"
-        )
-    return for_bits(name, dtype.bits)
 
 
 def _bytes(elements: int, dtype: DType) -> int:

@@ -11,10 +11,11 @@ import operator
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from .errors import InvalidDescriptor
+from .errors import InvalidDescriptor, expect
 from .formats.digits import RUNTIME, Digit, Layout, Placed, place
 from .formats.format import Format
 from .formats.names import ABSTRACT, MAX_NDIMS, is_meta
+from .formats.sums import Extra
 
 Padding = tuple[tuple[int, int], ...]
 
@@ -29,6 +30,7 @@ class Geometry:
     padded_dims: tuple[int, ...]
     padding: Padding
     offset0: int = 0
+    extra: Extra | None = None
 
 
 def by_format(
@@ -48,6 +50,32 @@ def by_format(
         return Geometry(dims, fmt, (), dims, pads)
     padded = fmt.layout.padded(extents(dims, pads))
     return Geometry(dims, fmt, place(fmt.layout, padded), padded, pads)
+
+
+def with_extra(g: Geometry, extra: Extra) -> Geometry:
+    """Int8 weights followed by sums; raises `InvalidDescriptor` where there can be none."""
+    expect(extra, Extra, "extra")
+    whole = extra.mask >> len(g.dims) or not 0 < extra.mask < (1 << len(g.dims)) - 1
+    if isinstance(extra.mask, bool) or whole:
+        raise InvalidDescriptor(
+            f"the mask of sums behind weights of dims {g.dims} is {extra.mask!r}: expected the "
+            f"bits of the output channels, 1, or 3 with groups; the others are summed over",
+            code="EXTRA",
+        )
+    if not (extra.s8s8 or extra.asymmetric or extra.scale_adjust != 1):
+        raise InvalidDescriptor(f"{extra} asks for nothing: leave it out", code="EXTRA")
+    if not 0 < extra.scale_adjust < float("inf"):
+        raise InvalidDescriptor(
+            f"got scale_adjust {extra.scale_adjust!r}, expected a factor above 0", code="EXTRA"
+        )
+    plain = g.format.kind == "blocked" and g.format.structure.is_tag
+    if not plain or g.offset0 or any(map(any, g.padding)):
+        raise InvalidDescriptor(
+            f"sums follow weights in whole tensors of oneDNN's formats, without clDNN's padding, "
+            f"got {g.format}",
+            code="EXTRA",
+        )
+    return replace(g, extra=extra)
 
 
 def extents(dims: Sequence[int], padding: Padding) -> list[int]:
@@ -149,7 +177,7 @@ def relaid(
     unknown = RUNTIME in (*g.dims, *(p.stride for p in placed))
     if 0 not in g.dims and not unknown:
         check_overlap([p.size for p in placed], [p.stride for p in placed])
-    return Geometry(g.dims, g.format, placed, padded, g.padding, offset[0])
+    return Geometry(g.dims, g.format, placed, padded, g.padding, offset[0], g.extra)
 
 
 def moved_by(g: Geometry, elements: int) -> Geometry:

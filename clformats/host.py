@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from .desc import MemoryDesc
 from .dtypes import DTYPES, DType, as_array, as_dtype, convert, saturate
 from .errors import InvalidDescriptor, expect
+from .formats.sums import Sums
 
 
 def pack(array: Any, desc: MemoryDesc) -> NDArray[Any]:
@@ -35,9 +36,7 @@ def pack(array: Any, desc: MemoryDesc) -> NDArray[Any]:
     if desc.nelems:
         values = _as_type(array, desc.dtype)
         flat[desc.offsets()] = values
-        if desc.sums:
-            at = desc.span_nbytes - desc.sums_nbytes
-            flat[at : desc.span_nbytes] = sums_of(values, desc).ravel().view(np.int8)
+        flat[desc.sums_at : desc.span_nbytes] = _all_sums(values, desc)
     return _shared(flat, desc.dtype) if desc.dtype.is_packed else flat
 
 
@@ -52,12 +51,15 @@ def _as_type(array: NDArray[Any], dtype: DType) -> NDArray[Any]:
     return convert(native, as_dtype(native.dtype), dtype)
 
 
-def sums_of(values: NDArray[Any], desc: MemoryDesc) -> NDArray[Any]:
-    """The sums that lie behind ``values`` of shape ``desc.dims``: see `MemoryDesc.sums`."""
-    sums = desc.sums
-    if sums is None:
-        raise InvalidDescriptor(f"behind {desc} there are no sums")
-    rest = [d for d in range(desc.ndims) if d != sums.over]
+def _all_sums(values: NDArray[Any], desc: MemoryDesc) -> NDArray[Any]:
+    """The bytes of all sums behind ``values``, as elements; none for most descriptors."""
+    bytes_ = [sums_of(values, desc, sums).tobytes() for sums in desc.sums]
+    return np.frombuffer(b"".join(bytes_), desc.dtype.numpy)
+
+
+def sums_of(values: NDArray[Any], desc: MemoryDesc, sums: Sums) -> NDArray[Any]:
+    """One of the arrays of sums behind ``values`` of shape ``desc.dims``: see `MemoryDesc.sums`."""
+    rest = [d for d in range(desc.ndims) if d not in sums.over]
     total = values.sum(sums.over, dtype=np.int64) * sums.factor
     if sums.none_at:
         excepted = dict(sums.none_at)
@@ -97,7 +99,8 @@ def flat_size(desc: MemoryDesc) -> int:
 
 def places(desc: MemoryDesc) -> int:
     """As `flat_size`, but without what lies behind the elements and their padding."""
-    return flat_size(desc) - desc.sums_nbytes * 8 // desc.dtype.bits
+    behind = desc.span_nbytes - desc.sums_at if desc.sums else 0
+    return flat_size(desc) - behind * 8 // desc.dtype.bits
 
 
 def storage_size(desc: MemoryDesc) -> int:

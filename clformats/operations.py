@@ -88,6 +88,11 @@ def _resized(p: Placed, padded: Sequence[int]) -> Placed:
 
 def _check_kind(g: Geometry) -> None:
     """As oneDNN: only blocked descriptors can be cut and turned, Winograd's and images cannot."""
+    if g.extra:
+        raise InvalidDescriptor(
+            "sums follow these weights, which belong to the whole tensor: take it as it is",
+            code="EXTRA",
+        )
     if g.format.layout is None:
         raise Unsupported("NO_LAYOUT", f"format {g.format} has no layout: choose a concrete one")
     if g.format.kind != "blocked":

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 from .dtypes import DType
 from .errors import InvalidDescriptor
 from .formats.digits import RUNTIME, place
-from .formats.registry import without_bits
+from .formats.registry import for_bits, without_bits
+from .formats.sums import Extra
 from .geometry import Geometry, extents
 from .operations import strides_of
 
@@ -17,6 +18,9 @@ _OPTIONS = {
     "padded": "padded=2x32x3",
     "strides": "strides=12x1x3",
     "offset": "offset=48",
+    "s8s8": "s8s8=1",
+    "asymmetric": "asymmetric=1",
+    "adjust": "adjust=0.5@1",
 }
 
 
@@ -41,9 +45,13 @@ def _options(g: Geometry) -> Iterator[str]:
         yield "strides=" + "x".join(map(_size_text, strides))
     if g.offset0:
         yield f"offset={g.offset0}"
+    if extra := g.extra:
+        yield from (f"{k}={extra.mask}" for k in ("s8s8", "asymmetric") if getattr(extra, k))
+        if extra.scale_adjust != 1:
+            yield f"adjust={extra.scale_adjust!r}@{extra.mask}"
 
 
-def read(text: str) -> tuple[str, str, list[int], dict[str, list[int]]]:
+def read(text: str) -> tuple[str, str, list[int], dict[str, list[int]], Extra | None]:
     """Element type, format, dims and options of a text. Raises `InvalidDescriptor`."""
     parts = text.strip().split(":")
     if parts[2:3] == ["i4"]:  # part of the name of a format
@@ -51,9 +59,10 @@ def read(text: str) -> tuple[str, str, list[int], dict[str, list[int]]]:
     dtype, name, dims, *rest = (*parts, "", "")
     try:
         given = [o.partition("=") for o in rest if o]
-        options = {k: _numbers(v) for k, _, v in given}
+        extra = _extra([(k, v) for k, _, v in given if k in ("s8s8", "asymmetric", "adjust")])
+        options = {k: _numbers(v) for k, _, v in given if k not in ("s8s8", "asymmetric", "adjust")}
         sizes = _numbers(dims) if "+" not in dims else _numbers("?")
-        repeated = len(options) != len(given)
+        repeated = len({k for k, _, _ in given}) != len(given)
         if len(parts) < 3 or repeated or not options.keys() <= set(_OPTIONS):
             raise ValueError(text)  # noqa: TRY301  # one message for all that cannot be read
     except ValueError:
@@ -61,7 +70,20 @@ def read(text: str) -> tuple[str, str, list[int], dict[str, list[int]]]:
             f"cannot read the descriptor {text!r}: expected dtype:format:dims such as "
             f"f32:b_fs_yx_fsv16:2x17x5x4, then perhaps {', '.join(_OPTIONS.values())}"
         ) from None
-    return dtype, name, sizes, options
+    return dtype, name, sizes, options, extra
+
+
+def _extra(given: Sequence[tuple[str, str]]) -> Extra | None:
+    """The extra of ``s8s8=1``, ``asymmetric=1`` and ``adjust=0.5@1``; raises ValueError."""
+    if not given:
+        return None
+    factors = [v.partition("@") for k, v in given if k == "adjust"]
+    masks = {int(v) for k, v in given if k != "adjust"} | {int(m) for _, _, m in factors}
+    if len(masks) != 1:
+        raise ValueError(given)
+    asked = {k for k, _ in given}
+    factor = float(factors[0][0]) if factors else 1.0
+    return Extra(masks.pop(), "s8s8" in asked, "asymmetric" in asked, factor)
 
 
 def pairs(numbers: Sequence[int]) -> list[tuple[int, int]]:
@@ -78,3 +100,14 @@ def _numbers(text: str) -> list[int]:
     if not re.fullmatch(r"(?:(?:-?[0-9]+|\*)(?:[x+](?:-?[0-9]+|\*))*)?", text):
         raise ValueError(text)
     return [RUNTIME if n == "*" else int(n) for n in re.split("[x+]", text)] if text else []
+
+
+def name_for(name: str, dtype: DType) -> str:
+    """The name of a format for an element type; refuses the orders of 4-bit elements for others."""
+    plain = without_bits(name)
+    if plain != name and dtype.bits != 4:
+        raise InvalidDescriptor(
+            f"{name} is an order of elements of 4 bits (s4, u4), got {dtype}: leave :i4 out for "
+            f"what clDNN means by {plain} at other widths"
+        )
+    return for_bits(name, dtype.bits)

@@ -76,9 +76,8 @@ def holding(values: Any, dst: cf.MemoryDesc) -> Any:
     flat = result[:-CANARY].view(dst.dtype.raw)
     flat[owned(dst)] = 0
     flat[dst.offsets()] = values.view(dst.dtype.raw)
-    if dst.sums:
-        at = dst.span_nbytes - dst.sums_nbytes
-        result[at : dst.span_nbytes] = cf.host.sums_of(values, dst).ravel().view(np.uint8)
+    sums = [cf.host.sums_of(values, dst, s).ravel().view(np.uint8) for s in dst.sums]
+    result[dst.sums_at : dst.span_nbytes] = np.concatenate([*sums, np.empty(0, np.uint8)])
     return result
 
 

@@ -75,5 +75,5 @@ def attrs(draw: st.DrawFn, dims: tuple[int, ...], *, sums: bool = True) -> cf.At
 @st.composite
 def attributed_pairs(draw: st.DrawFn) -> tuple[D, D, cf.Attr]:
     """Two descriptors and attributes that fit them."""
-    src, dst = draw(pairs().filter(lambda pair: pair[1].sums is None))
+    src, dst = draw(pairs().filter(lambda pair: not pair[1].sums))
     return src, dst, draw(attrs(dst.dims))

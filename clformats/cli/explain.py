@@ -140,20 +140,22 @@ def _sizes(desc: MemoryDesc) -> Iterator[str]:
     if desc.image_shape:
         height, width, channels = desc.image_shape
         yield f"  image    {width} x {height} pixels (width x height), channels: {channels}"
-    if desc.sums:
-        yield f"  sums     {_sums(desc, desc.sums)}"
+    at = desc.sums_at
+    for sums in desc.sums:
+        yield f"  sums     {_sums(desc, sums, at)}"
+        at += sums.nbytes(desc.dims, desc.padded_dims)
     yield f"  offset   {offset_formula(desc)}"
 
 
-def _sums(desc: MemoryDesc, sums: Sums) -> str:
+def _sums(desc: MemoryDesc, sums: Sums, at: int) -> str:
     """What lies behind the elements, and where."""
     letters = desc.format.dims
     index = "".join(f"[{letters[d]}]" for d in sums.dims)
     factor = f"{sums.factor} * " * (sums.factor != 1)
     zero = " and ".join(f"{letters[d]} = {n}" for d, n in sums.none_at)
     return (
-        f"from byte {desc.span_nbytes - desc.sums_nbytes} on {sums.dtype} {index} = {factor}sum "
-        f"over {letters[sums.over]}" + (f", 0 for {zero}" if zero else "")
+        f"from byte {at} on {sums.dtype} {index} = {factor}sum over "
+        f"{', '.join(letters[d] for d in sums.over)}" + (f", 0 for {zero}" if zero else "")
     )
 
 

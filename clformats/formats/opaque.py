@@ -37,8 +37,8 @@ INNER = {"aaOIoi": "oi", "aaOio": "io", "aaOBiOo": "iOo", "OBaaIBOIio": "OIio"}
 _USUAL = {"aaOIoi": "16o4i", "aaOio": "16i16o"}
 _EXAMPLE = _USUAL | {"aaOBiOo": "16i4O16o", "OBaaIBOIio": "4O2I16i16o"}
 
-_WINOGRAD_SUMS = Sums(dims=(2, 3, 0), over=1, factor=-128, dtype="s32", none_at=((2, 1), (3, 1)))
-_RNN_SUMS = Sums(dims=(0, 1, 3, 4), over=2, factor=1, dtype="f32", padded=False)
+_WINOGRAD_SUMS = Sums(dims=(2, 3, 0), over=(1,), factor=-128, dtype="s32", none_at=((2, 1), (3, 1)))
+_RNN_SUMS = Sums(dims=(0, 1, 3, 4), over=(2,), factor=1, dtype="f32", padded=False)
 
 PANEL = 16
 """Columns of a panel of packed recurrent weights."""

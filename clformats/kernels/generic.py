@@ -113,7 +113,12 @@ def computed_text(types: Conversion, arguments: Arguments, dst_offset: Expr) -> 
     """What is stored of ``value`` where an element lies; empty where it is the value itself."""
     if not isinstance(types, Computed):
         return ""
-    texts = [
+    return types.call("value", operand_texts(types, arguments, dst_offset), 1)
+
+
+def operand_texts(types: Computed, arguments: Arguments, dst_offset: Expr) -> list[str]:
+    """The operands of a computation for the element at ``i0``.., as texts."""
+    return [
         types.load_operand(
             operand,
             str(dst_offset if operand.name == OLD
@@ -121,7 +126,6 @@ def computed_text(types: Conversion, arguments: Arguments, dst_offset: Expr) -> 
         )
         for operand in types.computation.operands
     ]  # fmt: skip
-    return types.call("value", texts, 1)
 
 
 def _formula(side: str, desc: MemoryDesc, indices: list[Expr], arguments: Arguments) -> Expr:

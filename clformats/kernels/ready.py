@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..attr import OLD
+from ..compare import overlap
 from ..desc import MemoryDesc
 from ..errors import DeviceError, InvalidAttr, InvalidDescriptor, Unsupported
 from ..planner import Plan
@@ -187,7 +188,7 @@ def _check_places(engine: Engine, stream: Stream, reads: Sequence[Use], write: U
     dst = write.memory
     for name, memory, _ in reads:
         same = memory.buffer is not None and memory.buffer == dst.buffer
-        if same and memory.desc.overlaps(dst.desc):
+        if same and overlap(memory.desc, dst.desc):
             raise InvalidDescriptor(
                 f"{name} {memory.desc} and destination {dst.desc} share bytes of one buffer: a "
                 f"reorder cannot work in place, give it another destination"

@@ -15,6 +15,7 @@ from ..planner.plan import Plan
 from ..planner.problem import Problem
 from ..planner.winograd import WinogradPlan
 from ..transforms import Step
+from .computation import types_of
 from .generic import LOCAL_SIZE, common_parts, dst_offset
 from .source import Arguments, Launch, render
 from .types import Conversion, conversion
@@ -127,7 +128,7 @@ def _scale(step: Step) -> str:
 def conversions(p: Problem) -> tuple[Conversion, Conversion]:
     """How source values are read and results written: by way of f32 where they are transformed."""
     if p.step is None:
-        types = conversion(*p.dtypes)
+        types = types_of(p)
         return types, types
     src, dst = p.dtypes
     reads = _FLOATS if src == _F32 else conversion(src, _F32)

@@ -49,12 +49,16 @@ class Computation:
 
 
 def from_attr(attr: Attr, src: MemoryDesc, dst: MemoryDesc) -> Computation | None:
-    """What the attributes of a reorder compute; None where there are none.
+    """What the attributes of a reorder compute, and the destination's `Extra`; None for neither.
 
     Raises `InvalidAttr` where their values do not fit the dims.
     """
-    if attr.is_empty:
+    adjust = dst.extra.scale_adjust if dst.extra else 1.0
+    if attr.is_empty and adjust == 1:
         return None
+    formula = attr.formula
+    if adjust != 1:
+        formula = formula * Formula("number", repr(adjust))
     attr.resolve(dst.dims, None)
     real = compute_type(src.dtype, dst.dtype)
     operands = [
@@ -64,7 +68,7 @@ def from_attr(attr: Attr, src: MemoryDesc, dst: MemoryDesc) -> Computation | Non
     if "beta" in attr.terms:
         operands.append(Operand(OLD, dst))
     scalars = tuple(name for name, values in attr.terms.items() if not values.mask)
-    return Computation(attr.formula, VALUE, tuple(operands), scalars, real)
+    return Computation(formula, VALUE, tuple(operands), scalars, real)
 
 
 def over_tensors(

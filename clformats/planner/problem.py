@@ -136,7 +136,7 @@ class Problem:
     @property
     def moves_only(self) -> bool:
         """Whether elements are converted and moved, and nothing else is to be done."""
-        return self.step is None and self.dst.sums is None
+        return self.step is None and not self.dst.sums
 
     @property
     def nbytes(self) -> int:
@@ -184,13 +184,13 @@ def problem(
         )
     if step or dst.sums:
         why = "the values are transformed" if step else "sums follow the elements"
-        if computation:
+        if computation and step:
             raise Unsupported(
                 "ATTR_TRANSFORM",
                 f"no kernel computes {computation} where {why}: {src} -> {dst}; do it in a "
                 f"reorder of its own, before",
             )
-        return Problem(src, dst, None, (), src.offset0, dst.offset0, why, step=step)
+        return Problem(src, dst, None, (), src.offset0, dst.offset0, why, computation, step=step)
     return fuse(normalise(refine(src, dst, computation)))
 
 

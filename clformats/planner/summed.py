@@ -16,7 +16,7 @@ from .traits import Traits
 
 @dataclass(frozen=True, slots=True)
 class SummedPlan:
-    """``rows`` work-items; each moves the elements that differ in the dimension summed over."""
+    """``rows`` work-items; each moves the elements that differ in the dimensions summed over."""
 
     problem: Problem
     rows: int
@@ -34,5 +34,5 @@ def refusal(p: Problem) -> str:
 def plan(p: Problem, traits: Traits, *, nontemporal: bool) -> SummedPlan:
     """The plan; ``nontemporal`` has no meaning for single elements."""
     del traits, nontemporal
-    sums = p.dst.sums
-    return SummedPlan(p, prod(p.dst.padded_dims[d] for d in sums.dims) if sums else 0)
+    # Where there are several arrays of sums, they are over the same dimensions.
+    return SummedPlan(p, prod(p.dst.padded_dims[d] for d in p.dst.sums[0].dims))

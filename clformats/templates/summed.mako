@@ -1,7 +1,7 @@
 <%namespace file="prelude.mako" import="prelude"/>
 <%namespace file="value.mako" import="functions, value"/>
 // ${src} -> ${dst}: one work-item for each sum behind the elements.
-${prelude(writes, wide)}
+${prelude(writes, wide, computed=(1,))}
 ${functions(step)}
 __kernel void reorder(
     __global const ${reads.src} *restrict src, __global ${writes.dst} *restrict dst,
@@ -20,8 +20,11 @@ __kernel void reorder(
     const idx p${kept[-1][0]} = rest;
 
     int sum = 0;
-    for (idx p${over} = 0; p${over} < over_end; ++p${over}) {
-${value(step, writes, reads, bounds, src_offset)}\
+% for d, end in over:
+    for (idx p${d} = 0; p${d} < ${end}; ++p${d})
+% endfor
+    {
+${value(step, writes, reads, bounds, src_offset, moved)}\
         dst[${dst_offset}] = value;
         sum += as_char(value);
     }
@@ -35,7 +38,8 @@ ${value(step, writes, reads, bounds, src_offset)}\
         sum = 0;
     }
 % endif
-    // The elements before may leave it at any byte.
-    const ${number} stored = ${factor} * sum;
-    vstore4(as_char4(stored), ${sum_index}, (__global char *)dst + sums_at);
+    // The elements before may leave them at any byte.
+% for factor, start in stores:
+    vstore4(as_char4((${number})(${factor} * sum)), ${sum_index}, (__global char *)dst + ${start});
+% endfor
 }

@@ -23,7 +23,7 @@ ${matrix("outer_row", step.outer)}\
 % endif
 % endif
 </%def>\
-<%def name="value(step, writes, reads, bounds, src_offset)">\
+<%def name="value(step, writes, reads, bounds, src_offset, moved='')">\
         ${writes.dst} value = 0;
         if (${" && ".join(f"{p} >= {lo} && {p} < {hi}" if lo != "0" else f"{p} < {hi}" for p, lo, hi, end in bounds)}) {
 % for d, (p, lo, hi, end) in enumerate(bounds):
@@ -61,7 +61,7 @@ ${matrix("outer_row", step.outer)}\
             value = ${writes.converted("result", "")};
 % endif
 % else:
-            value = ${writes.read(f"src + ({src_offset})")};
+            value = ${moved};
 % endif
         }
 </%def>

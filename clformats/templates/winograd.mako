@@ -60,7 +60,16 @@ __kernel void reorder(
         const idx to = ${dst_offset};
 % for (name, _), (offset, condition) in zip(results, places):
 % if is_image:
-        ${pixel(name, f"to{offset}")}
+        {
+            const idx at = to${offset};
+% if writes.dst == "ushort":
+            const ushort texel[4] = {${name}, 0, 0, 0};
+            const float4 pixel = vload_half4(0, (const half *)texel);
+% else:
+            const float4 pixel = (float4)(${name}, 0.0f, 0.0f, 0.0f);
+% endif
+            write_imagef(dst, (int2)((int)(at % dst_width), (int)(at / dst_width)), pixel);
+        }
 % elif condition:
         if (${condition}) {
             dst[to${offset}] = ${name};
@@ -71,10 +80,3 @@ __kernel void reorder(
 % endfor
     }
 }
-<%def name="pixel(name, at)">\
-<%
-texel = f"vload_half4(0, (const half *)(const ushort[4]){{{name}, 0, 0, 0}})"
-value = texel if writes.dst == "ushort" else f"(float4)({name}, 0.0f, 0.0f, 0.0f)"
-%>\
-write_imagef(dst, (int2)((int)((${at}) % dst_width), (int)((${at}) / dst_width)), ${value});\
-</%def>

@@ -39,6 +39,10 @@ def _at(i: Any) -> object:
         raise cf.Error(str(error)) from error
 
 
+def _extra(**given: Any) -> cf.MemoryDesc:
+    return D((5, 4, 3, 3), "s8", "oihw", extra=cf.Extra(**given))
+
+
 # What is called, with arguments that are right.
 CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "Format": (cf.Format, {"name": "bfyx", "ndims": None}),
@@ -58,7 +62,6 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "MemoryDesc.permute_axes": (PLAIN.permute_axes, {"permutation": (1, 0)}),
     "MemoryDesc.broadcast_to": (D((2, 1), "f32").broadcast_to, {"dims": (2, 3)}),
     "MemoryDesc.legal_crops": (DESC.legal_crops, {"dim": 1}),
-    "MemoryDesc.overlaps": (DESC.overlaps, {"other": DESC}),
     "HostMemory": (cf.HostMemory, {"desc": DESC, "array": None}),
     "HostMemory.of": (cf.HostMemory.of, {"array": ZEROS}),
     "pack": (cf.pack, {"array": ZEROS, "desc": DESC}),
@@ -80,6 +83,7 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "notations.parse_desc": (notations.parse_desc, {"text": "f32[2,3]{1,0}", "notation": None}),
     "notations.render_desc": (notations.render_desc, {"desc": PLAIN, "notation": "xla"}),
     "notations.guess": (notations.guess, {"text": "bfyx"}),
+    "Extra": (_extra, {"mask": 1, "s8s8": True, "asymmetric": True, "scale_adjust": 1.0}),
     "Attr": (cf.Attr, {**dict.fromkeys(cf.Attr.NAMES, 2.0), "expression": "x"}),
     "Attr.apply": (cf.Attr(beta=2.0).apply, {"array": ZEROS, "src": "f32", "dst": "f32",
                                              "old": ZEROS}),
@@ -91,6 +95,7 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
 # What a parameter takes of the junk, because it is none there.
 TAKES = {
     "Format.ndims": {"None"},
+    "Extra.scale_adjust": {"float"},
     "formats.role": {"None"},
     "formats.ndims": {"None", "int"},
     "Layout.tail": {"None"},
