@@ -46,9 +46,9 @@ def test_anything_to_anything(
 def test_every_pair_of_types(src: str, dst: str, stream: cf.Stream) -> None:
     """One after another: contiguous, transposed with tails, and without common digits."""
     scales = np.linspace(0.25, 3, 17)
-    for target in ("bfyx", "b_fs_yx_fsv16", "byxf"):
-        check_reorder(D(DIMS, src, "bfyx"), D(DIMS, dst, target), stream, attr=cf.Attr(**FULL))
-        attr = cf.Attr(src_scale=(scales, 2), beta=1)
+    one_for_all, for_channels = cf.Attr(**FULL), cf.Attr(src_scale=(scales, 2), beta=1)
+    targets = ("bfyx", one_for_all), ("b_fs_yx_fsv16", for_channels), ("byxf", one_for_all)
+    for target, attr in targets:
         check_reorder(D(DIMS, src, "bfyx"), D(DIMS, dst, target), stream, attr=attr)
 
 
