@@ -99,7 +99,7 @@ class Conversion:
 
     @property
     def _rounds_to_bytes(self) -> bool:
-        """Whether floats become 8-bit integers, where convert_char16_sat_rte is slow."""
+        """Whether floats become 8-bit integers, where convert_char_sat_rte is slow."""
         return self.dst_type.name in ("s8", "u8") and self._loaded == "float"
 
     @property
@@ -155,8 +155,8 @@ class Conversion:
             if loaded != wanted:
                 value = f"convert_{wanted}{n}({value})"
             return f"to_{self.rounds}_{n or 1}({value})" if self.rounds else value
-        if self._rounds_to_bytes and n:
-            return f"to_{self.dst_type.name}_{n}({value})"
+        if self._rounds_to_bytes:
+            return f"to_{self.dst_type.name}_{n or 1}({value})"
         if loaded == self.dst:
             return value
         rounding = "_rte" if loaded in ("float", "double") else ""

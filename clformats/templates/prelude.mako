@@ -27,10 +27,10 @@ static inline ushort${n} to_f16_${width}(${loaded}${n} x)
     vstore_half${n}_rte(x, 0, (half *)&bits);
     return bits${"" if n else ".s0"};
 }
-% elif width > 1:
+% else:
 <% lo, hi, to = (-128, 127, "char") if name == "s8" else (0, 255, "uchar") %>\
 // Round to nearest even, saturate; NaN becomes 0. Adding 1.5 * 2**23 leaves the rounded value in the
-// low bits; convert_${to}${n}_sat_rte does the same at 0.6 of the speed on some compilers.
+// low bits; convert_${to}${n}_sat_rte does the same at half the speed on some compilers.
 static inline ${to}${n} to_${name}_${width}(float${n} x)
 {
     const float${n} inside = clamp(select(x, (float${n})(0.0f), isnan(x)), ${lo}.0f, ${hi}.0f);
