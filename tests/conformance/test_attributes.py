@@ -27,16 +27,6 @@ CASES = 80
 CHUNKS = 4
 
 
-@pytest.fixture(scope="session")
-def engine() -> cf.Engine:
-    return cf.Engine("pocl")
-
-
-@pytest.fixture(scope="session")
-def stream(engine: cf.Engine) -> cf.Stream:
-    return cf.Stream(engine)
-
-
 def random_attributes(rng: random.Random, dims: tuple[int, ...]) -> tuple[Any, cf.Attr]:
     """oneDNN's and ours."""
     given: dict[str, Any] = {}

@@ -21,11 +21,6 @@ WEIGHTS = sorted(
 CHUNKS = 8
 
 
-@pytest.fixture(scope="session")
-def stream() -> cf.Stream:
-    return cf.Stream(cf.Engine("pocl"))
-
-
 def compared(name: str, flags: int, stream: cf.Stream) -> str:
     """One name in both libraries; what came of it."""
     tag, mask = onednn.ALIASES[name], 3 if "g" in name.lower() else 1

@@ -17,16 +17,6 @@ D = cf.MemoryDesc
 TAGS = sorted(onednn.TAGS)
 
 
-@pytest.fixture(scope="session")
-def engine() -> cf.Engine:
-    return cf.Engine("pocl")
-
-
-@pytest.fixture(scope="session")
-def stream(engine: cf.Engine) -> cf.Stream:
-    return cf.Stream(engine)
-
-
 def _real(src: D, dst: D, flat: Any, filled: Any) -> Any:
     """What oneDNN writes into a copy of ``filled``."""
     descs = [onednn.Desc.by_tag(d.dims, d.dtype.name, d.format.name) for d in (src, dst)]
