@@ -10,11 +10,11 @@ from ..attr import OLD
 from ..desc import MemoryDesc
 from ..errors import InvalidDescriptor, InvalidExpression, expect
 from ..formula import Formula, parse
-from ..planner import Plan, make_plan
+from ..planner import Plan
 from ..planner.computation import over_tensors
 from ..runtime import Engine, Event, Memory, Stream
 from ..runtime.engine import default_engine
-from .ready import Ready, Use, in_order
+from .ready import Ready, Use, in_order, planned
 
 _ASSIGNMENT = re.compile(r"\s*([A-Za-z_]\w*)\s*=(?!=)(.*)", re.DOTALL)
 
@@ -42,6 +42,7 @@ class Map:
         **tensors: MemoryDesc,
     ) -> None:
         expect(engine, Engine | None, "engine")
+        expect(family, str | None, "family")
         for name, desc in tensors.items():
             expect(desc, MemoryDesc, name)
         self.text = text
@@ -58,8 +59,10 @@ class Map:
             renamed[self.target] = Formula("name", OLD)
         src, computation = over_tensors(formula.with_names(renamed), inputs, dst)
         self._moved = next(n for n in self.inputs if _variable(n) == computation.value)
-        plan = make_plan(src, dst, self.engine.traits, family, computation)
-        self._ready = Ready(plan, self.engine)
+        names = (src.format.name, dst.format.name)
+        traits = self.engine.traits
+        plan, launched = planned(src, dst, traits, family, computation, names=names)
+        self._ready = Ready(plan, launched, self.engine)
         self._lock = threading.Lock()
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -13,9 +13,9 @@ from ..attr import OLD
 from ..compare import overlap
 from ..desc import MemoryDesc
 from ..errors import DeviceError, InvalidAttr, InvalidDescriptor, Unsupported
-from ..planner import Plan
+from ..planner import Plan, Traits, make_plan
 from ..planner.anysize import fits
-from ..planner.computation import Operand
+from ..planner.computation import Computation, Operand
 from ..runtime import Engine, Event, Memory, Stream
 from ..runtime.image import check_pixels
 from ..runtime.opencl import named_errors, opencl
@@ -37,6 +37,27 @@ class Use(NamedTuple):
     desc: MemoryDesc
 
 
+KEPT_PLANS = 512
+"""How many plans are remembered, so that what is prepared again is neither planned nor rendered."""
+
+
+@lru_cache(maxsize=KEPT_PLANS)
+def planned(
+    src: MemoryDesc,
+    dst: MemoryDesc,
+    traits: Traits,
+    family: str | None,
+    computation: Computation | None,
+    *,
+    transform: bool | None = None,
+    names: tuple[str, str],
+) -> tuple[Plan, Launch | None]:
+    """The plan and its kernel; ``names`` of the formats: equal descriptors may differ in them."""
+    del names
+    plan = make_plan(src, dst, traits, family, computation, transform=transform)
+    return plan, launch(plan)
+
+
 class Ready:
     """A plan with its kernel built and its sizes set.
 
@@ -45,11 +66,15 @@ class Ready:
     """
 
     def __init__(
-        self, plan: Plan, engine: Engine, values: Mapping[str, NDArray[np.float64]] | None = None
+        self,
+        plan: Plan,
+        launched: Launch | None,
+        engine: Engine,
+        values: Mapping[str, NDArray[np.float64]] | None = None,
     ) -> None:
         self.plan = plan
         self.engine = engine
-        self.launch: Launch | None = launch(plan)
+        self.launch = launched
         self._kernel: pyopencl.Kernel | None = None
         self._others: list[tuple[int, str, Operand | None]] = []
         self._kept: dict[str, pyopencl.Buffer] = {}
@@ -142,24 +167,27 @@ def in_order(
 
     Raises `InvalidDescriptor`, `MappedError` and `DeviceError`.
     """
-    usages = {id(use.memory.usage): use.memory.usage for use in (*reads, write)}
-    with ExitStack() as held:
-        # Always in one order, so that no two threads wait for each other.
-        for key in sorted(usages):
-            held.enter_context(usages[key].lock)
-        for use in (*reads, write):
+    uses = (*reads, write)
+    # Always in one order, so that no two threads wait for each other.
+    usages = sorted({use.memory.usage for use in uses}, key=id)
+    held = 0
+    try:
+        for usage in usages:
+            usage.lock.acquire()
+            held += 1
+        for use in uses:
             _check(use)
         _check_places(engine, stream, reads, write)
-        waits = [
-            event for use in reads
-            for event in use.memory.usage.to_wait_for(stream.order_key, writing=False)
-        ]  # fmt: skip
-        waits += write.memory.usage.to_wait_for(stream.order_key, writing=True)
+        waits: list[pyopencl.Event] = []
+        for use in uses:
+            waits += use.memory.usage.to_wait_for(stream.order_key, writing=use is write)
         with named_errors("enqueueing", about):
             event = start(waits)
-        for use in reads:
-            use.memory.usage.used(stream.order_key, event, writing=False)
-        write.memory.usage.used(stream.order_key, event, writing=True)
+        for use in uses:
+            use.memory.usage.used(stream.order_key, event, writing=use is write)
+    finally:
+        for usage in usages[:held]:
+            usage.lock.release()
     return Event(event)
 
 

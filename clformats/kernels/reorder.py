@@ -10,13 +10,14 @@ from typing import Any
 from ..attr import Attr, compute_type
 from ..desc import MemoryDesc
 from ..errors import InvalidAttr, InvalidDescriptor, expect
-from ..planner import Plan, make_plan
+from ..planner import Plan
 from ..planner.anysize import as_pattern, plan_for_all
 from ..planner.computation import from_attr
 from ..runtime import Engine, Event, Memory, Stream
 from ..runtime.engine import default_engine
 from ..transforms import joins_winograd, winograd
-from .ready import Ready, Use, Value, in_order, values_on_device
+from . import launch
+from .ready import Ready, Use, Value, in_order, planned, values_on_device
 
 KEPT_SHAPES = 64
 """How many shapes a reorder with sizes known at execution remembers."""
@@ -66,7 +67,8 @@ class Reorder:
         self._lock = threading.Lock()
         self._shapes: OrderedDict[tuple[MemoryDesc, MemoryDesc], Ready] = OrderedDict()
         self._ready: Ready | None = None
-        if not (src.has_runtime or dst.has_runtime):
+        self._has_runtime = src.has_runtime or dst.has_runtime
+        if not self._has_runtime:
             self._ready = self._prepared(src, dst)
 
     @property
@@ -76,10 +78,9 @@ class Reorder:
         Images, transforms and sums have families of their own, whose kernels serve every size of a
         structure.
         """
-        unknown = self.src.has_runtime or self.dst.has_runtime
         image = self.src.format.image or self.dst.format.image
         computes = self.dst.sums or joins_winograd(self.src.format, self.dst.format)
-        return unknown and not (image or computes) and self._family is None
+        return self._has_runtime and not (image or computes) and self._family is None
 
     def _prepared(self, src: MemoryDesc, dst: MemoryDesc) -> Ready:
         """Planned and built for descriptors whose sizes are known."""
@@ -91,9 +92,13 @@ class Reorder:
         traits, family, transform = self.engine.traits, self._family, self._transform
         if any_size:
             plan = plan_for_all(src, dst, traits, computation)
+            launched = launch(plan)
         else:
-            plan = make_plan(src, dst, traits, family, computation, transform=transform)
-        return Ready(plan, self.engine, self.attr.resolve(dst.dims, None))
+            names = (src.format.name, dst.format.name)
+            plan, launched = planned(
+                src, dst, traits, family, computation, transform=transform, names=names
+            )
+        return Ready(plan, launched, self.engine, self.attr.resolve(dst.dims, None))
 
     @property
     def plan(self) -> Plan:
@@ -154,7 +159,7 @@ class Reorder:
         return values | {name: known[name] for name in given if name not in values}
 
     def _ready_for(self, src: MemoryDesc, dst: MemoryDesc) -> Ready:
-        if not (self.src.has_runtime or self.dst.has_runtime):
+        if not self._has_runtime:
             return self._known()
         found = self._shapes.get((src, dst))
         if found is None:
