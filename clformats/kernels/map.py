@@ -16,7 +16,7 @@ from ..runtime import Engine, Event, Memory, Stream
 from ..runtime.engine import default_engine
 from .ready import Ready, Use, in_order
 
-_ASSIGNMENT = re.compile(r"\s*([A-Za-z_]\w*)\s*=(?!=)(.*)", re.DOTALL)
+_ASSIGNMENT = re.compile(r"\s*([A-Za-z_]\w*)\s*=(?!=)(.*)", re.ASCII | re.DOTALL)
 
 
 class Map:
