@@ -149,6 +149,7 @@ def test_bad_values_leave_the_destination_alone(stream: cf.Stream) -> None:
             reorder(stream, source, target, **given_)
     for attr, said in [
         (cf.Attr(src_scale=([1, 2], 2)), "got 2 values"),
+        (cf.Attr(src_scale=([], 2)), "got 0 values"),
         (cf.Attr(src_scale=([1, 2], 16)), "beyond the 4"),
     ]:
         with pytest.raises(cf.InvalidAttr, match=said):
@@ -156,6 +157,13 @@ def test_bad_values_leave_the_destination_alone(stream: cf.Stream) -> None:
     stream.wait()
     with target.map("r") as a:
         assert (a.view(np.uint8) == 0xA5).all()
+
+
+def test_no_elements_have_no_values(stream: cf.Stream) -> None:
+    src, dst = D((0, 3), "f32"), D((0, 3), "s8", "ba")
+    check_reorder(src, dst, stream, attr=cf.Attr(src_scale=([], 3), beta=2))
+    later = cf.Attr(src_scale=cf.at_execution(1), dst_scale=cf.at_execution(2))
+    check_reorder(src, dst, stream, attr=later, src_scale=[], dst_scale=[1, 2, 3])
 
 
 def test_one_program_for_all_shapes_and_values(engine: cf.Engine) -> None:
