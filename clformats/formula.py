@@ -122,7 +122,7 @@ class Formula:
 
     def source(self, real: str, width: int = 1) -> str:
         """OpenCL C over variables of ``width`` lanes of ``real``, ``float`` or ``double``."""
-        return _Writer(real, f"{real}{width}" if width > 1 else "").number(self, 0)
+        return _Writer(real, f"{real}{width}" if width > 1 else "").wide(self, 0)
 
     def __str__(self) -> str:
         return self.source("float")

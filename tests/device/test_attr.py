@@ -94,6 +94,14 @@ def test_padding_is_zero_whatever_the_formula_makes_of_zero(stream: cf.Stream) -
                           attr=attr)  # fmt: skip
 
 
+@pytest.mark.parametrize("dtype", ALL_TYPES)
+def test_an_expression_may_be_constant(dtype: str, stream: cf.Stream) -> None:
+    """Padding stays zero; a number for all lanes is a vector too."""
+    for target in ("bfyx", "b_fs_yx_fsv16"):
+        attr = cf.Attr(expression="3 / 2")
+        check_reorder(D(DIMS, "f32", "bfyx"), D(DIMS, dtype, target), stream, attr=attr)
+
+
 def test_no_element_is_summed_twice(stream: cf.Stream) -> None:
     """The last tile of a loop may overlap the one before; not where the old values are read."""
     for dims in ((1, 1, 5, 33), (3, 17, 1, 31), (1, 65, 3, 3)):
