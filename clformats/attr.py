@@ -227,10 +227,10 @@ def _flat(name: str, value: Any) -> NDArray[np.float64]:
     """Numbers as a flat array of its own."""
     try:
         array = np.asarray(value)
-        flat = np.empty(0) if array.dtype.kind in "cOSUMm" else array.astype(np.float64).ravel()
+        flat = None if array.dtype.kind in "cOSUMm" else array.astype(np.float64).ravel()
     except (TypeError, ValueError) as error:
         raise InvalidAttr(f"got {value!r} for {name}, expected numbers: {error}") from None
-    if not flat.size:
+    if flat is None:
         raise InvalidAttr(f"got {value!r} for {name}, expected numbers")
     if name == "dst_scale" and not flat.all():
         raise InvalidAttr("a dst_scale is 0: values are divided by it, give another number")

@@ -26,23 +26,37 @@ LONGEST = 2000
 """Characters that a text may have."""
 DEEPEST = 40
 """How deep brackets, calls and signs may be nested."""
+HIGHEST = 100
+"""How many operators and calls may take each the result of the one before: ``x + x + x`` has 2."""
 
 LARGEST = float(np.finfo(np.float32).max)
 
 _Values = Callable[..., Any]
 
+
+def _round(x: NDArray[Any]) -> NDArray[Any]:
+    """To nearest, halves away from zero; adding a half would round once more."""
+    whole = np.trunc(x)
+    return whole + np.copysign((np.abs(x - whole) >= 0.5).astype(x.dtype), x)
+
+
+def _sign(x: NDArray[Any]) -> NDArray[Any]:
+    """OpenCL's: zeros keep their sign, NaN becomes 0."""
+    return np.where(np.isnan(x), 0, np.where(x == 0, x, np.sign(x))).astype(x.dtype)
+
+
 FUNCTIONS: dict[str, tuple[int, _Values]] = {
     "fabs": (1, np.abs), "floor": (1, np.floor), "ceil": (1, np.ceil), "trunc": (1, np.trunc),
-    "rint": (1, np.rint), "round": (1, lambda x: np.trunc(x + np.copysign(x.dtype.type(0.5), x))),
+    "rint": (1, np.rint), "round": (1, _round),
     "sqrt": (1, np.sqrt), "rsqrt": (1, lambda x: 1 / np.sqrt(x)), "cbrt": (1, np.cbrt),
     "exp": (1, np.exp), "exp2": (1, np.exp2), "expm1": (1, np.expm1),
     "log": (1, np.log), "log2": (1, np.log2), "log10": (1, np.log10), "log1p": (1, np.log1p),
     "sin": (1, np.sin), "cos": (1, np.cos), "tan": (1, np.tan), "asin": (1, np.arcsin),
     "acos": (1, np.arccos), "atan": (1, np.arctan), "sinh": (1, np.sinh), "cosh": (1, np.cosh),
-    "tanh": (1, np.tanh), "sign": (1, np.sign),
+    "tanh": (1, np.tanh), "sign": (1, _sign),
     "min": (2, np.fmin), "max": (2, np.fmax), "fmin": (2, np.fmin), "fmax": (2, np.fmax),
     "fmod": (2, np.fmod), "pow": (2, np.power), "atan2": (2, np.arctan2), "hypot": (2, np.hypot),
-    "copysign": (2, np.copysign), "step": (2, lambda edge, x: (x >= edge).astype(x.dtype)),
+    "copysign": (2, np.copysign), "step": (2, lambda edge, x: np.logical_not(x < edge)),
     "clamp": (3, lambda x, lo, hi: np.fmin(np.fmax(x, lo), hi)),
     "mad": (3, lambda a, b, c: a * b + c), "mix": (3, lambda a, b, t: a + (b - a) * t),
 }  # fmt: skip
@@ -108,7 +122,7 @@ class Formula:
 
     def source(self, real: str, width: int = 1) -> str:
         """OpenCL C over variables of ``width`` lanes of ``real``, ``float`` or ``double``."""
-        return _Writer(real, f"{real}{width}" if width > 1 else "").number(self, 0)
+        return _Writer(real, f"{real}{width}" if width > 1 else "").wide(self, 0)
 
     def __str__(self) -> str:
         return self.source("float")
@@ -118,6 +132,14 @@ def _nodes(f: Formula) -> Iterator[Formula]:
     yield f
     for part in f.parts:
         yield from _nodes(part)
+
+
+def _height(f: Formula) -> int:
+    """How many nodes lie on the longest way down, without a recursion that could go too deep."""
+    height, level = 0, [f]
+    while level := [part for node in level for part in node.parts]:
+        height += 1
+    return height
 
 
 def _value(f: Formula, values: Mapping[str, NDArray[Any]], of: Any) -> Any:
@@ -200,7 +222,8 @@ ZERO, ONE = Formula("number", "0"), Formula("number", "1")
 
 _TOKEN = re.compile(
     r"\s*(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?[fF]?(?![\w.]))"
-    r"|(?P<name>[A-Za-z_]\w*)|(?P<sign>\|\||&&|[=!<>]=|[-+*/<>!?:(),]))"
+    r"|(?P<name>[A-Za-z_]\w*)|(?P<sign>\|\||&&|[=!<>]=|[-+*/<>!?:(),]))",
+    re.ASCII,
 )
 
 
@@ -246,6 +269,11 @@ class _Parser:
         result = self._choice()
         if self.tokens[self.at][0] != "end":
             self._refuse(f"did not expect {self.tokens[self.at][1]!r}")
+        if _height(result) > HIGHEST:
+            self._refuse(
+                f"more than {HIGHEST} operators one on top of the other (write long sums as sums "
+                f"of sums in brackets)"
+            )
         return result
 
     def _takes(self, *signs: str) -> str:

@@ -64,9 +64,10 @@ def with_extra(g: Geometry, extra: Extra) -> Geometry:
         )
     if not (extra.s8s8 or extra.asymmetric or extra.scale_adjust != 1):
         raise InvalidDescriptor(f"{extra} asks for nothing: leave it out", code="EXTRA")
-    if not 0 < extra.scale_adjust < float("inf"):
+    if not 2.0**-126 <= extra.scale_adjust < 2.0**127:
         raise InvalidDescriptor(
-            f"got scale_adjust {extra.scale_adjust!r}, expected a factor above 0", code="EXTRA"
+            f"got scale_adjust {extra.scale_adjust!r}, expected a factor above 0 that f32 can hold",
+            code="EXTRA",
         )
     plain = g.format.kind == "blocked" and g.format.structure.is_tag
     if not plain or g.offset0 or any(map(any, g.padding)):

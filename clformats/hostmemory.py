@@ -77,9 +77,12 @@ class HostMemory:
 
 
 def places(flat: NDArray[Any], desc: MemoryDesc) -> NDArray[Any]:
-    """A view of physical elements with one axis for each digit of ``desc``, outermost first."""
+    """A view of physical elements with one axis for each digit of ``desc``, outermost first.
+
+    All in one axis where elements share bytes, or sums follow them.
+    """
     item = flat.itemsize
-    if desc.dtype.is_packed:
+    if desc.dtype.is_packed or desc.sums:
         return flat[: storage_size(desc)]
     return np.lib.stride_tricks.as_strided(
         flat[desc.offset0 :],

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .attr import Attr
 from .desc import MemoryDesc
 from .dtypes import as_array, as_dtype, convert
 from .errors import InvalidDescriptor, Unsupported, expect
@@ -201,8 +202,9 @@ def transform(
     """What a reorder from ``src`` to ``dst`` makes of the logical values ``array``, in numpy.
 
     ``array`` is of shape ``src.dims`` and type ``src.dtype``; the result is of shape ``dst.dims``
-    and type ``dst.dtype``. Where the reorder moves values, they are converted only. A kernel gives
-    the same bits, NaN payloads apart. Raises as `between`.
+    and type ``dst.dtype``. Where the reorder moves values, they are converted only, and multiplied
+    by the ``scale_adjust`` of the destination's `Extra`. A kernel gives the same bits, NaN payloads
+    apart. Raises as `between`.
     """
     expect(src, MemoryDesc, "src")
     expect(dst, MemoryDesc, "dst")
@@ -215,7 +217,9 @@ def transform(
         )
     step = between(src, dst, wanted=transform)
     if step is None:
-        return convert(array, src.dtype, dst.dtype)
+        adjust = dst.extra.scale_adjust if dst.extra else 1.0
+        attr = Attr() if adjust == 1 else Attr(src_scale=adjust)
+        return attr.apply(array, src.dtype, dst.dtype)
     values = convert(array, src.dtype, _F32)
     if step.transform.overlaps:
         values = np.pad(values, ((0, 0), (0, 0), *src.padding[_Y:]))

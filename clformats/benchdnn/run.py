@@ -127,7 +127,9 @@ class _Prepared:
             self.src, self.dst = moved(self.src), moved(self.dst)
         family, self.implementation = self._chosen(problem.impl, engine)
         if self.implementation:
-            src, dst = problem.patterns() if problem.runtime_dim_mask else (self.src, self.dst)
+            src, dst = problem.patterns()
+            if not (src.has_runtime or dst.has_runtime):
+                src, dst = self.src, self.dst
             self.reorder = reorder_of(src, dst, engine, self.attr, family)
 
     def _chosen(self, impl: Filter, engine: Engine) -> tuple[str | None, str]:

@@ -24,6 +24,7 @@ from ..errors import Error, InvalidDescriptor
 from ..formats import Format
 from ..host import flat_size
 from ..hostmemory import HostMemory
+from ..transforms import joins_winograd, winograd
 from .arguments import named_format, sizes
 
 UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
@@ -39,8 +40,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "elements, padding zero, to OUT.npy; the descriptor is printed. In IN.npy the axes of a "
         "plain format (bfyx, byxf) stand in the format's order; of any other the file holds the "
         "physical elements, and --shape or a printed descriptor tells the sizes. Both files are "
-        "mapped, and what does not fit on the device goes there in pieces. OUT.npy is there only "
-        "when it is complete.",
+        "mapped, and what does not fit on the device goes there in pieces. To a Winograd format "
+        "values are transformed, and from one transformed back. OUT.npy is there only when it is "
+        "complete.",
         epilog="example:  clformats reorder in.npy --from bfyx --to b_fs_yx_fsv16 --dtype f16 "
         "-o out.npy",
     )
@@ -69,15 +71,21 @@ def run(args: argparse.Namespace) -> int:
 
     piece = None if args.piece is None else number_of_bytes(args.piece)
     src = source(_opened(args.file), args.source, args.shape)
-    to = MemoryDesc(
-        src.desc.dims, args.dtype or src.desc.dtype, named_format(args.to, src.desc.dims, None)
-    )
-    to.require_layout()
+    to = _destination(src.desc, named_format(args.to, src.desc.dims, None), args.dtype)
     engine = Engine(args.device)
     with _written(Path(args.output), to) as target, _bar() as progress:
         transfer(src, target, engine=engine, piece_nbytes=piece, progress=progress)
     print(f"{to}  {target.desc.nbytes} bytes in {args.output}")
     return 0
+
+
+def _destination(src: MemoryDesc, fmt: Format, dtype: str | None) -> MemoryDesc:
+    """What ``src`` becomes: as `clformats.reorder`, transformed to a Winograd format and back."""
+    if joins_winograd(src.format, fmt):
+        return winograd(src, fmt, dtype)
+    to = MemoryDesc(src.dims, dtype or src.dtype, fmt)
+    to.require_layout()
+    return to
 
 
 def number_of_bytes(text: str) -> int:

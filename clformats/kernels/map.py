@@ -16,7 +16,7 @@ from ..runtime import Engine, Event, Memory, Stream
 from ..runtime.engine import default_engine
 from .ready import Ready, Use, in_order, planned
 
-_ASSIGNMENT = re.compile(r"\s*([A-Za-z_]\w*)\s*=(?!=)(.*)", re.DOTALL)
+_ASSIGNMENT = re.compile(r"\s*([A-Za-z_]\w*)\s*=(?!=)(.*)", re.ASCII | re.DOTALL)
 
 
 class Map:
@@ -26,7 +26,8 @@ class Map:
     format and element type; the expression is in the part of OpenCL C that `clformats.formula`
     describes, computed in f32, or in f64 where a tensor is. Where a tensor has a dimension of size
     1, it is repeated. On the right, the result's own name is what it held before. The padding of
-    the result becomes zero, whatever the expression makes of 0.
+    the result becomes zero, whatever the expression makes of 0. No tensor can be called as what is
+    given beside them: self, text, engine, family, stream.
 
     ``m(stream, x=memory, y=memory, z=memory)`` enqueues it and returns an `Event`. ``m.plan`` and
     ``m.source`` are as of `clformats.Reorder`. Safe to call from several threads. Raises
@@ -45,6 +46,10 @@ class Map:
         expect(family, str | None, "family")
         for name, desc in tensors.items():
             expect(desc, MemoryDesc, name)
+            if desc.has_runtime:
+                raise InvalidDescriptor(
+                    f"{name} is {desc}, of sizes known at execution only: make a map for each shape"
+                )
         self.text = text
         self.engine = engine or default_engine()
         self.target, formula = _read(text, tensors)
@@ -112,6 +117,8 @@ def _read(text: object, tensors: dict[str, MemoryDesc]) -> tuple[str, Formula]:
         raise InvalidExpression(f"got {text!r}, expected an assignment such as 'z = x + y'")
     target = found[1]
     formula = parse(found[2], tuple(tensors))
+    if "stream" in tensors:
+        raise InvalidExpression(f"{text!r}: stream is the stream of a call, rename the tensor")
     if target not in tensors:
         raise InvalidExpression(f"{text!r} makes {target!r}: give its descriptor, {target}=...")
     unused = [name for name in tensors if name != target and name not in formula.names]

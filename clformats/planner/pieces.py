@@ -61,9 +61,9 @@ class Piece:
 def dense(desc: MemoryDesc) -> MemoryDesc:
     """The same digits without gaps, from offset 0 on: a piece as it lies in a buffer of its own.
 
-    Elements that share bytes stay as they lie.
+    Elements that share bytes, and those that sums follow, stay as they lie.
     """
-    if desc.dtype.is_packed:
+    if desc.dtype.is_packed or desc.sums:
         return desc
     g = desc.geometry
     placed = place(g.format.structure, g.padded_dims)
@@ -137,6 +137,10 @@ class Cuts:
 
 def cuts_of(src: MemoryDesc, dst: MemoryDesc, dim: int) -> Cuts | str:
     """Where a dimension may be cut on both sides; or the reason why nowhere."""
+    if src.dims != dst.dims:
+        return f"values are transformed from dims {src.dims} to {dst.dims}"
+    if dst.sums:
+        return f"{dst.format}: sums over the elements follow them"
     for desc in (src, dst):
         if reason := _refusal(desc, dim):
             return f"{desc.format}: {reason}"
@@ -211,14 +215,21 @@ class _Grid:
     def largest(self) -> int:
         """The bytes of the largest piece, both sides together."""
         return max(
-            sum(nbytes_of(region(side, spans)) for side in self.sides)
+            sum(nbytes_of(side) for side in self.regions(spans))
             for spans in product(*(parts.ends() for parts in self.parts))
         )
+
+    def regions(self, spans: Sequence[Span]) -> tuple[MemoryDesc, MemoryDesc]:
+        """A piece on both sides; the whole where a transform gives them other dims."""
+        src, dst = self.sides
+        if src.dims != dst.dims:
+            return src, dst
+        return region(src, spans), region(dst, spans)
 
     def pieces(self) -> Iterator[Piece]:
         """Every piece."""
         for spans in product(*self.parts):
-            src, dst = (region(side, spans) for side in self.sides)
+            src, dst = self.regions(spans)
             yield Piece(src, dst, tuple(at for at, _ in spans))
 
 

@@ -11,6 +11,7 @@ copied piece by piece through memory of its own (`Staged`). All are used alike: 
 from __future__ import annotations
 
 from ..desc import MemoryDesc
+from ..formats.sums import Sums
 from ..geometry import moved_by
 from ..hostmemory import HostMemory, places
 from ..planner.pieces import dense, nbytes_of
@@ -130,7 +131,7 @@ def end_of(memory: HostMemory | Memory, streams: Streams, nbytes: int, *, writin
     """The kind that suits the device; ``nbytes`` is what the largest piece has on this side."""
     if isinstance(memory, Memory):
         return There(memory)
-    front = unified.bytes_in_front(streams[0].engine, memory.array)
+    front = _bytes_in_front(memory, streams[0].engine)
     if front is None:
         return Staged(memory, streams, nbytes)
     return Wrapped(memory, streams[0], front, writing=writing)
@@ -138,4 +139,10 @@ def end_of(memory: HostMemory | Memory, streams: Streams, nbytes: int, *, writin
 
 def is_copied(memory: HostMemory | Memory, engine: Engine) -> bool:
     """Whether pieces of this side travel through memory of their own."""
-    return isinstance(memory, HostMemory) and unified.bytes_in_front(engine, memory.array) is None
+    return isinstance(memory, HostMemory) and _bytes_in_front(memory, engine) is None
+
+
+def _bytes_in_front(memory: HostMemory, engine: Engine) -> int | None:
+    """As `unified.bytes_in_front`; sums need an address of their own width, as in the array."""
+    front = unified.bytes_in_front(engine, memory.array)
+    return None if front and memory.desc.sums and front % Sums.ITEM else front

@@ -74,8 +74,8 @@ class Leg:
 
 
 def _is_part_of_a_block(desc: MemoryDesc) -> bool:
-    """Whether a region ends inside a block, or a byte: the other elements there are not its own."""
+    """Whether bytes within a region are not its own: in a cut block, a byte, before sums."""
     blocks = desc.format.structure.blocks
-    return desc.dtype.is_packed or any(
+    return bool(desc.dtype.is_packed or desc.sums) or any(
         n % block for n, block in zip(desc.padded_dims, blocks, strict=True)
     )

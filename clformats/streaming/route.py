@@ -209,7 +209,8 @@ class _Route:
     def _between(self, piece: Piece) -> MemoryDesc:
         src, dst = self.src.desc, self.dst.desc
         # What attributes compute, they compute on the way into the destination.
-        if self.attr.is_empty and dst.nbytes < src.nbytes and not dst.format.image:
+        moves = self.attr.is_empty and not dst.extra
+        if moves and dst.nbytes < src.nbytes and not dst.format.image:
             return dense(piece.dst)
         return MemoryDesc(piece.src.dims, src.dtype) if src.format.image else dense(piece.src)
 

@@ -38,22 +38,24 @@ static inline ${to}${n} to_${name}_${width}(float${n} x)
 }
 % endif
 </%def>\
-<%def name="prelude(types, wide, widths=(1,), streams=False, computed=())">\
+<%def name="prelude(types, wide, widths=(1,), streams=False, computed=(), reads=None)">\
 <%
+# The types of what is read, where they are not those of what is written.
+reads = reads or types
 vectors = sorted(set(widths) - {1})
 loads = {f"LOAD_{name}": name for name in sorted(types.operand_types)}
 loads |= {"LOAD": types.src} if types.src != "half" else {}
 plain = set(loads.values()) | {types.dst}
 functions = types.functions(computed)
 %>\
-% if types.needs_fp64:
+% if types.needs_fp64 or reads.needs_fp64:
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 % endif
 % if functions:
 #pragma OPENCL FP_CONTRACT OFF
 % endif
 typedef ${"long" if wide else "int"} idx;
-% for name in sorted(types.widens):
+% for name in sorted(types.widens | reads.widens):
 % for width in sorted({*widths, *computed}):
 ${float8.widen(name, width)}\
 % endfor

@@ -1,7 +1,7 @@
 <%namespace file="prelude.mako" import="prelude"/>
 <%namespace file="value.mako" import="functions, value"/>
 // ${src} -> ${dst}: one work-item for each sum behind the elements.
-${prelude(writes, wide, computed=(1,))}
+${prelude(writes, wide, computed=(1,), reads=reads)}
 ${functions(step)}
 __kernel void reorder(
     __global const ${reads.src} *restrict src, __global ${writes.dst} *restrict dst,

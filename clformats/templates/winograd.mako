@@ -1,6 +1,6 @@
 <%namespace file="prelude.mako" import="prelude"/>
 // ${src} -> ${dst}: one work-item for each window of the source, and of the padding.
-${prelude(writes, wide)}
+${prelude(writes, wide, reads=reads)}
 // Each step is rounded, in this order: what the host computes, to the bit.
 #pragma OPENCL FP_CONTRACT OFF
 

@@ -1,7 +1,7 @@
 <%namespace file="prelude.mako" import="prelude"/>
 <%namespace file="value.mako" import="functions, value"/>
 // ${src} -> ${dst}: one work-item for each place of the destination.
-${prelude(writes, wide)}
+${prelude(writes, wide, reads=reads)}
 ${functions(step)}
 __kernel void reorder(
     __global const ${reads.src} *restrict src,

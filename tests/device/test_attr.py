@@ -94,6 +94,14 @@ def test_padding_is_zero_whatever_the_formula_makes_of_zero(stream: cf.Stream) -
                           attr=attr)  # fmt: skip
 
 
+@pytest.mark.parametrize("dtype", ALL_TYPES)
+def test_an_expression_may_be_constant(dtype: str, stream: cf.Stream) -> None:
+    """Padding stays zero; a number for all lanes is a vector too."""
+    for target in ("bfyx", "b_fs_yx_fsv16"):
+        attr = cf.Attr(expression="3 / 2")
+        check_reorder(D(DIMS, "f32", "bfyx"), D(DIMS, dtype, target), stream, attr=attr)
+
+
 def test_no_element_is_summed_twice(stream: cf.Stream) -> None:
     """The last tile of a loop may overlap the one before; not where the old values are read."""
     for dims in ((1, 1, 5, 33), (3, 17, 1, 31), (1, 65, 3, 3)):
@@ -149,6 +157,7 @@ def test_bad_values_leave_the_destination_alone(stream: cf.Stream) -> None:
             reorder(stream, source, target, **given_)
     for attr, said in [
         (cf.Attr(src_scale=([1, 2], 2)), "got 2 values"),
+        (cf.Attr(src_scale=([], 2)), "got 0 values"),
         (cf.Attr(src_scale=([1, 2], 16)), "beyond the 4"),
     ]:
         with pytest.raises(cf.InvalidAttr, match=said):
@@ -156,6 +165,13 @@ def test_bad_values_leave_the_destination_alone(stream: cf.Stream) -> None:
     stream.wait()
     with target.map("r") as a:
         assert (a.view(np.uint8) == 0xA5).all()
+
+
+def test_no_elements_have_no_values(stream: cf.Stream) -> None:
+    src, dst = D((0, 3), "f32"), D((0, 3), "s8", "ba")
+    check_reorder(src, dst, stream, attr=cf.Attr(src_scale=([], 3), beta=2))
+    later = cf.Attr(src_scale=cf.at_execution(1), dst_scale=cf.at_execution(2))
+    check_reorder(src, dst, stream, attr=later, src_scale=[], dst_scale=[1, 2, 3])
 
 
 def test_one_program_for_all_shapes_and_values(engine: cf.Engine) -> None:

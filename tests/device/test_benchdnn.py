@@ -94,6 +94,11 @@ def test_a_batch_file_in_every_status(bench: Bench, tmp_path: Path) -> None:
     assert "= Failed cases, 3 of 3" in ran.text
 
 
+def test_a_runtime_mask_beyond_the_rank(bench: Bench) -> None:
+    """Bits of no dimension count for nothing, as in benchdnn."""
+    assert bench("--runtime-dim-mask=4", "2x3").states == ["PASSED"]
+
+
 def test_all_that_passes_is_exit_code_0(bench: Bench) -> None:
     ran = bench("--runtime-dim-mask=0,63", "--dtag=aBx16b,xba", SMALL, "1x17x5x3", "0x3", "7")
     assert (ran.code, set(ran.states)) == (0, {"PASSED"})

@@ -28,11 +28,11 @@ def check(src: D, dst: D, stream: cf.Stream, attr: cf.Attr | None = None) -> cf.
     reorder = cf.Reorder(src, dst, stream.engine, attr=attr)
     reorder(stream, source, target).wait()
     assert dst.extra is not None
-    if attr or dst.extra.scale_adjust != 1:
-        values = (attr or cf.Attr()).apply(array, src.dtype, "f32")
+    if attr:
+        values = attr.apply(array, src.dtype, "f32")
         values = cf.Attr(src_scale=dst.extra.scale_adjust).apply(values, "f32", "s8")
     else:
-        values = cf.dtypes.convert(array, src.dtype, dst.dtype)
+        values = cf.transform(array, src, dst)
     check_bytes(target, holding(values, dst), reorder.plan)
     assert reorder.plan.family == "summed"
     return reorder

@@ -118,6 +118,10 @@ def test_bad_tensors(stream: cf.Stream) -> None:
         cf.Map("z = x + y", engine, x=D((3, 2), "f32"), y=d, z=d)
     with pytest.raises(cf.InvalidExpression, match="no tensor but its own"):
         cf.Map("z = z + 1", engine, z=d)
+    with pytest.raises(cf.InvalidDescriptor, match="make a map for each shape"):
+        cf.Map("z = x + y", engine, x=d, y=d, z=D((cf.RUNTIME_DIM, 3), "f32"))
+    with pytest.raises(cf.InvalidExpression, match="rename the tensor"):
+        cf.Map("z = stream + 1", engine, stream=d, z=d)
     mapped = cf.Map("z = x + y", engine, x=d, y=d, z=d)
     m, n = cf.Memory(d, engine), cf.Memory(d, engine)
     with pytest.raises(cf.InvalidDescriptor, match="got memories for x, z"):

@@ -74,6 +74,23 @@ def test_axes_in_any_order(folder: Path) -> None:
         assert (np.load("out.npy") == want).all()
 
 
+def test_winograd_transforms(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As cf.reorder does: a file that says Winograd holds transformed values."""
+    weights = np.random.default_rng(1).standard_normal((16, 32, 3, 3)).astype(np.float32)
+    np.save("w.npy", weights)
+    src = cf.MemoryDesc(weights.shape, "f32")
+    desc = cf.winograd(src, "winograd_2x3_s1_weights", "f16")
+    to = ("--from", "oiyx", "--dtype", "f16")
+    assert not reorder(*words("t", "w", "winograd_2x3_s1_weights", *to))
+    assert same_bytes(np.load("t.npy"), cf.pack(cf.transform(weights, src, desc), desc))
+    printed = capsys.readouterr().out.split()[0]
+    assert cf.MemoryDesc.parse(printed) == desc
+    assert not reorder(*words("b", "t", "oiyx", "--from", printed, "--dtype", "f32"))
+    np.testing.assert_allclose(np.load("b.npy"), weights, atol=0.02)
+    assert reorder(*words("c", "in", "winograd_2x3_s1_weights", "--from", "oiyx")) == 1
+    assert "[TRANSFORM_DIMS]" in capsys.readouterr().err
+
+
 def test_a_file_is_replaced_by_itself(folder: Path) -> None:
     values = np.load("in.npy")
     assert not reorder(*words("in", "in", "byxf", "--from", "bfyx", "--piece", "1000"))

@@ -24,6 +24,7 @@ from tests.device_support import (
     check_bytes,
     expected,
     guarded,
+    holding,
     memory_of,
     moved,
 )
@@ -243,6 +244,57 @@ def test_elements_that_share_bytes_go_as_a_whole(
             assert (target.bytes[-CANARY:] == 0xA5).all()
     with pytest.raises(cf.Unsupported, match="share bytes"):
         cf.transfer(source.memory, target.memory, piece_nbytes=20, **more)
+
+
+WHOLE = [
+    (D((37, 20, 3, 2), "f32"), D((37, 20, 3, 2), "s8", "OIhw4i16o4i", extra=cf.Extra(1, True))),
+    (
+        D((37, 20, 3, 2), "f32"),
+        D((37, 20, 3, 2), "s8", "oihw", extra=cf.Extra(1, asymmetric=True, scale_adjust=0.5)),
+    ),
+    (D((32, 16, 3, 3), "f32"), cf.winograd(D((32, 16, 3, 3), "f32"), "wino_wei_aaOio")),
+    (D((32, 16, 3, 3), "f32"), cf.winograd(D((32, 16, 3, 3), "f32"), "wino_wei_aaOIoi", "s8")),
+    (
+        D((2, 5, 6, 8), "f32", padding=((0, 0), (0, 0), (1, 1), (1, 0))),
+        cf.winograd(
+            D((2, 5, 6, 8), "f32", padding=((0, 0), (0, 0), (1, 1), (1, 0))),
+            "winograd_2x3_s1_data",
+            "f16",
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("pair", WHOLE, ids=lambda pair: f"{pair[0]}-{pair[1]}")
+def test_sums_and_transforms_go_as_a_whole(
+    pair: Any, way: str, kind: str, engine: cf.Engine, other: cf.Engine
+) -> None:
+    """A sum is over all pieces, and a window in more than one: the tensor is not cut."""
+    where = {"host": None, "device": engine, "other": other}
+    first, second = way.split("-")
+    engines = where[first], where[second]
+    check_transfer(*pair, engines, engine)
+    with pytest.raises(cf.Unsupported, match="PIECE_SIZE"):
+        check_transfer(*pair, engines, engine, piece_nbytes=pair[0].nbytes)
+
+
+@pytest.mark.parametrize("address", range(5))
+def test_sums_at_any_address(address: int, kind: str, engine: cf.Engine) -> None:
+    """They begin at a multiple of four bytes of the array, wherever that begins."""
+    desc = D((5, 7), "s8", "ab", extra=cf.Extra(1, s8s8=True))
+    array = random_values(np.random.default_rng(1), desc.dims, "s8")
+    room = np.full(256, 0xA5, np.uint8)
+    size = cf.host.flat_size(desc)
+    cf.transfer(array, cf.HostMemory(desc, room[address : address + size]), engine=engine)
+    want = np.full(256, 0xA5, np.uint8)
+    want[address : address + size] = holding(array, desc)[:size]
+    assert same_bytes(room, want)
+
+
+def test_a_source_with_sums_is_cut(kind: str, engine: cf.Engine) -> None:
+    src = D((37, 20, 3, 2), "s8", "OIhw4i16o4i", extra=cf.Extra(1, s8s8=True))
+    check_transfer(src, D(src.dims, "f32"), (None, None), engine, piece_nbytes=9000)
 
 
 # --- attributes -----------------------------------------------------------------------------------

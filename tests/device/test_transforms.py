@@ -22,7 +22,7 @@ WEIGHTS = (
 IMAGES = tuple(f"image_2d_weights_winograd_6x3_s1_{order}" for order in ("fbxyb", "xfbyb"))
 SOURCES = ("oihw", "hwio", "os_is_yx_isv16_osv16", "iy_xs_os_xsv2_osv8__ao32", "oiyx_o16",
            "os_iyx_osv16_rotate_180")  # fmt: skip
-TYPES = ("f32", "f16", "bf16", "f64", "s32", "s8", "u8")
+TYPES = ("f32", "f16", "bf16", "f64", "s32", "s8", "u8", "f8_e4m3", "f8_e5m2")
 CHANNELS = [(19, 17), (1, 1), (16, 5), (33, 2)]
 
 

@@ -94,7 +94,6 @@ def test_values_given_at_execution() -> None:
         ({"src_scale": ([1, 2], True)}, "mask True"),
         ({"src_scale": ([1, 2], 1.0)}, "mask 1.0"),
         ({"src_scale": "two"}, "expected numbers"),
-        ({"src_scale": ([], 1)}, "expected numbers"),
         ({"src_scale": 1j}, "expected numbers"),
         ({"src_scale": ([[1], [2, 3]], 1)}, "expected numbers"),
         ({"dst_scale": 0}, "divided by it"),

@@ -59,6 +59,8 @@ def test_what_is_printed_reads_back(extra: cf.Extra) -> None:
         ({"extra": cf.Extra(1)}, "asks for nothing"),
         ({"extra": cf.Extra(1, scale_adjust=0.0)}, "scale_adjust"),
         ({"extra": cf.Extra(1, scale_adjust=float("nan"))}, "scale_adjust"),
+        ({"extra": cf.Extra(1, scale_adjust=1e300)}, "scale_adjust"),
+        ({"extra": cf.Extra(1, scale_adjust=1e-60)}, "scale_adjust"),
         ({"format": "os_iyx_osv16_rotate_180"}, "oneDNN's formats"),
         ({"padding": ((0, 0), (0, 1), (0, 0), (0, 0))}, "padding"),
         ({"format": "any"}, "oneDNN's formats"),

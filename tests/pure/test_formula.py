@@ -70,6 +70,28 @@ def test_every_function_is_what_its_name_says() -> None:
         np.testing.assert_allclose(got, want(*arguments[:count]), rtol=1e-12, err_msg=name)
 
 
+def test_functions_at_their_edges() -> None:
+    """What OpenCL says of halves, zeros and NaN."""
+    nan, most, x = np.float32(np.nan), np.nextafter(np.float32(0.5), np.float32(0)), ("x",)
+    values = np.array([most, -most, 0.5, -2.5, 8388609, -0.0, np.inf, nan], np.float32)
+    rounded = parse("round(x)", x).evaluate({"x": values})
+    want = np.array([0, -0.0, 1, -3, 8388609, -0.0, np.inf, nan], np.float32)
+    np.testing.assert_array_equal(rounded, want)
+    np.testing.assert_array_equal(np.signbit(rounded[:-1]), np.signbit(want[:-1]))
+    signs = parse("sign(x)", x).evaluate({"x": values})
+    np.testing.assert_array_equal(signs, [1, -1, 1, -1, 1, 0, 1, 0])
+    assert np.signbit(signs[5])
+    np.testing.assert_array_equal(parse("step(1, x)", x).evaluate({"x": values})[-2:], [1, 1])
+
+
+def test_long_expressions_are_computed() -> None:
+    """The deepest that is read is not too deep for what is done with it."""
+    for text in ("x+" * 99 + "x", "fabs(" * 39 + "x+" * 60 + "x" + ")" * 39):
+        tree = parse(text, ("x",))
+        assert tree.evaluate({"x": X}).shape == X.shape
+        assert parse(tree.source("float", 4).replace("(float4)", ""), ("x",)).names == ("x",)
+
+
 REFUSED = {
     "x;": "';'", "y": "'y'", "system(x)": "'system'", "x +": "the end", "max(x)": "2 arguments",
     "1e99": "too large", "(((x": "expected ')'", "x ** 2": "'*'", 'x"': "cannot read",
@@ -79,6 +101,8 @@ REFUSED = {
     "max": "'max'", "x(1)": "'x'", "1 ? 2": "':'", "get_global_id(0)": "'get_global_id'",
     "/* x */": "expected a value", "x // y": "expected a value", "é": "cannot read",
     "(" * 60 + "x" + ")" * 60: "levels", "-" * 60 + "x": "signs", "x+" * 2000 + "x": "characters",
+    "x+" * 900 + "x": "sums of sums", "x*(1+" * 39 + "x+" * 60 + "x" + ")" * 39: "sums of sums",
+    "x\u00e9": "cannot read", "\u0663": "cannot read",
 }  # fmt: skip
 
 
