@@ -140,6 +140,8 @@ def cuts_of(src: MemoryDesc, dst: MemoryDesc, dim: int) -> Cuts | str:
     for desc in (src, dst):
         if reason := _refusal(desc, dim):
             return f"{desc.format}: {reason}"
+    if dst.sums:
+        return f"{dst.format}: is followed by sums of all elements"
     size, rules = src.dims[dim], [(_block(d, dim), d.padded_offsets[dim]) for d in (src, dst)]
     step = lcm(*(block for block, _ in rules))
     for first in range(1, min(step, size) + 1):

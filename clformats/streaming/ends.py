@@ -11,8 +11,9 @@ copied piece by piece through memory of its own (`Staged`). All are used alike: 
 from __future__ import annotations
 
 from ..desc import MemoryDesc
+from ..formats.sums import Extra
 from ..geometry import moved_by
-from ..hostmemory import HostMemory, places
+from ..hostmemory import HostMemory, behind, places
 from ..planner.pieces import dense, nbytes_of
 from ..runtime import Engine, Memory, Stream, unified
 from ..runtime.staging import Staging
@@ -115,7 +116,9 @@ class Staged:
         stage, desc = self._stages[slot], self._descs[slot]
         stage.wait()
         own = dense(desc)
-        self._host.places(desc)[...] = places(stage.host(own), own)
+        flat = stage.host(own)
+        self._host.places(desc)[...] = places(flat, own)
+        behind(self._host.array, desc)[:] = behind(flat, own)
 
     def close(self) -> None:
         """Give the memory back."""
@@ -130,7 +133,7 @@ def end_of(memory: HostMemory | Memory, streams: Streams, nbytes: int, *, writin
     """The kind that suits the device; ``nbytes`` is what the largest piece has on this side."""
     if isinstance(memory, Memory):
         return There(memory)
-    front = unified.bytes_in_front(streams[0].engine, memory.array)
+    front = _bytes_in_front(memory, streams[0].engine)
     if front is None:
         return Staged(memory, streams, nbytes)
     return Wrapped(memory, streams[0], front, writing=writing)
@@ -138,4 +141,12 @@ def end_of(memory: HostMemory | Memory, streams: Streams, nbytes: int, *, writin
 
 def is_copied(memory: HostMemory | Memory, engine: Engine) -> bool:
     """Whether pieces of this side travel through memory of their own."""
-    return isinstance(memory, HostMemory) and unified.bytes_in_front(engine, memory.array) is None
+    return isinstance(memory, HostMemory) and _bytes_in_front(memory, engine) is None
+
+
+def _bytes_in_front(memory: HostMemory, engine: Engine) -> int | None:
+    """How many bytes before the array a buffer over it begins; None where it must be copied."""
+    front = unified.bytes_in_front(engine, memory.array)
+    # Sums would begin at another multiple, counted from there.
+    moves = front is not None and front % Extra.ALIGNMENT and memory.desc.extra
+    return None if moves else front

@@ -208,8 +208,9 @@ class _Route:
 
     def _between(self, piece: Piece) -> MemoryDesc:
         src, dst = self.src.desc, self.dst.desc
-        # What attributes compute, they compute on the way into the destination.
-        if self.attr.is_empty and dst.nbytes < src.nbytes and not dst.format.image:
+        # What attributes and extra compute, they compute on the way into the destination.
+        computes = not self.attr.is_empty or dst.extra
+        if not computes and dst.nbytes < src.nbytes and not dst.format.image:
             return dense(piece.dst)
         return MemoryDesc(piece.src.dims, src.dtype) if src.format.image else dense(piece.src)
 

@@ -24,6 +24,7 @@ from tests.device_support import (
     check_bytes,
     expected,
     guarded,
+    holding,
     memory_of,
     moved,
 )
@@ -243,6 +244,55 @@ def test_elements_that_share_bytes_go_as_a_whole(
             assert (target.bytes[-CANARY:] == 0xA5).all()
     with pytest.raises(cf.Unsupported, match="share bytes"):
         cf.transfer(source.memory, target.memory, piece_nbytes=20, **more)
+
+
+SUMS = [
+    (
+        D((17, 19, 3), "f32"),
+        D((17, 19, 3), "s8", "acb", extra=cf.Extra(1, s8s8=True, asymmetric=True)),
+    ),
+    (
+        D((3, 18, 5, 2), "s8", strides=(200, 1, 40, 19)),
+        D((3, 18, 5, 2), "s8", "aBcd16b", extra=cf.Extra(3, s8s8=True)),
+    ),
+]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("pair", SUMS, ids=lambda pair: f"{pair[0]}-{pair[1]}")
+def test_sums_go_with_their_weights(
+    pair: Any, way: str, kind: str, engine: cf.Engine, other: cf.Engine
+) -> None:
+    src, dst = pair
+    where = {"host": None, "device": engine, "other": other}
+    first, second = way.split("-")
+    check_transfer(src, dst, (where[first], where[second]), engine)
+    with pytest.raises(cf.Unsupported, match="is followed by sums of all elements") as refusal:
+        check_transfer(src, dst, (where[first], where[second]), engine, piece_nbytes=500)
+    assert refusal.value.code == "PIECE_SIZE"
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_weights_are_scaled_once(way: str, kind: str, engine: cf.Engine, other: cf.Engine) -> None:
+    where = {"host": None, "device": engine, "other": other}
+    engines = [where[name] for name in way.split("-")]
+    dst = D((5, 3), "s8", "ba", extra=cf.Extra(1, s8s8=True, scale_adjust=0.5))
+    array = np.arange(-16, 14, 2, dtype=np.float32).reshape(5, 3)
+    source = Side(D((5, 3), "f32"), engines[0], array.ravel())
+    target = Side(dst, engines[1])
+    more: dict[str, Any] = {"engine": engine} if engines == [None, None] else {}
+    cf.transfer(source.memory, target.memory, **more)
+    target.check(holding((array / 2).astype(np.int8), dst), way)
+
+
+@pytest.mark.parametrize("start", range(4))
+def test_sums_behind_arrays_at_any_address(start: int, kind: str, engine: cf.Engine) -> None:
+    dst = D((5, 3), "s8", "ba", extra=cf.Extra(1, asymmetric=True))
+    array = np.arange(-7, 8, dtype=np.int8).reshape(5, 3)
+    whole = np.full(start + dst.nbytes + CANARY, 0xA5, np.uint8)
+    cf.transfer(array, cf.HostMemory(dst, whole[start:].view(np.int8)), engine=engine)
+    assert same_bytes(whole[start:], holding(array, dst))
+    assert (whole[:start] == 0xA5).all()
 
 
 # --- attributes -----------------------------------------------------------------------------------
