@@ -115,12 +115,12 @@ class HostTensor:
     """As `Tensor`, in the host's own memory."""
 
     def __init__(self, desc: MemoryDesc, contents: Bytes) -> None:
-        self._data = _with_canary(contents)
+        self._data: Bytes = _with_canary(contents)
         self.memory = HostMemory(desc, self._data.view(desc.dtype.storage))
 
     def read(self) -> Bytes:
         """All bytes, the canary too."""
-        return self._data.copy()
+        return np.array(self._data)
 
 
 class Tensor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
@@ -12,9 +12,9 @@ from ..attr import Attr
 from ..desc import MemoryDesc
 from ..hostmemory import HostMemory
 from ..kernels.reorder import Reorder
-from ..runtime import Engine, Stream
+from ..runtime import Event, Stream
 from ..streaming import transfer
-from .check import Case, HostTensor, Tensor
+from .check import Bytes, Case, HostTensor, Tensor
 from .knobs import CPU2GPU
 from .parse import Common
 
@@ -24,26 +24,32 @@ LEAST_RUNS = 5
 Given = dict[str, NDArray[Any]]
 
 
+class Filled(NamedTuple):
+    """A move between tensors that are filled: it can run ``once``, or tell its ``seconds``.
+
+    ``read`` gives the bytes of the destination.
+    """
+
+    once: Callable[[], object]
+    seconds: Callable[[], float]
+    read: Callable[[], Bytes]
+
+
 class OnDevice:
     """A reorder that is made, with the values of attributes that are given at each call."""
 
     def __init__(self, reorder: Reorder, given: Given) -> None:
         self._reorder, self._given = reorder, given
 
-    def tensors(
-        self, src: MemoryDesc, dst: MemoryDesc, case: Case, engine: Engine
-    ) -> tuple[Tensor, Tensor]:
-        """Source and destination, filled."""
-        return Tensor(src, case.source, engine), Tensor(dst, case.before, engine)
+    def filled(self, case: Case, stream: Stream) -> Filled:
+        """With the tensors of a case; the seconds are those of the device's clock."""
+        src = Tensor(case.src, case.source, stream.engine)
+        dst = Tensor(case.dst, case.before, stream.engine)
 
-    def run(self, stream: Stream, src: Tensor, dst: Tensor) -> None:
-        """Run once."""
-        self._reorder(stream, src.memory, dst.memory, **self._given).wait()
+        def start() -> Event:
+            return self._reorder(stream, src.memory, dst.memory, **self._given)
 
-    def seconds(self, stream: Stream, src: Tensor, dst: Tensor) -> float:
-        """Run once; the seconds are those of the device's clock."""
-        event = self._reorder(stream, src.memory, dst.memory, **self._given)
-        return event.seconds()
+        return Filled(lambda: start().wait(), lambda: start().seconds(), dst.read)
 
 
 class BetweenEngines:
@@ -60,27 +66,29 @@ class BetweenEngines:
     ) -> None:
         self._from_host = way == CPU2GPU
         HostMemory(src if self._from_host else dst)
-        masks = {name: term.mask for name, term in attr.terms.items()}
-        self._attr = Attr(**{name: (given[name], mask) for name, mask in masks.items()})
+        values: dict[str, Any] = {name: (given[name], t.mask) for name, t in attr.terms.items()}
+        self._attr = Attr(**values)
 
-    def tensors(
-        self, src: MemoryDesc, dst: MemoryDesc, case: Case, engine: Engine
-    ) -> tuple[Tensor | HostTensor, Tensor | HostTensor]:
-        """Source and destination, filled."""
+    def filled(self, case: Case, stream: Stream) -> Filled:
+        """With the tensors of a case; the seconds are the host's, who sees copies and kernels."""
+        src: Tensor | HostTensor
+        dst: Tensor | HostTensor
         if self._from_host:
-            return HostTensor(src, case.source), Tensor(dst, case.before, engine)
-        return Tensor(src, case.source, engine), HostTensor(dst, case.before)
+            src = HostTensor(case.src, case.source)
+            dst = Tensor(case.dst, case.before, stream.engine)
+        else:
+            src = Tensor(case.src, case.source, stream.engine)
+            dst = HostTensor(case.dst, case.before)
 
-    def run(self, stream: Stream, src: Tensor | HostTensor, dst: Tensor | HostTensor) -> None:
-        """Run once; a transfer has streams of its own."""
-        del stream
-        transfer(src.memory, dst.memory, attr=self._attr)
+        def run() -> None:
+            transfer(src.memory, dst.memory, attr=self._attr)
 
-    def seconds(self, stream: Stream, src: Tensor | HostTensor, dst: Tensor | HostTensor) -> float:
-        """Run once; the seconds are those of the host's clock, which sees copies and kernels."""
-        start = perf_counter()
-        self.run(stream, src, dst)
-        return perf_counter() - start
+        def seconds() -> float:
+            start = perf_counter()
+            run()
+            return perf_counter() - start
+
+        return Filled(run, seconds, dst.read)
 
 
 def measured(run: Callable[[], float], common: Common) -> tuple[float, float, float]:

@@ -170,8 +170,7 @@ def _run(task: Task, stream: Stream, outcome: Outcome) -> None:
     outcome.create_ms = outcome.spent["create"] * 1e3
     outcome.implementation = made.implementation
     outcome.ibytes, outcome.obytes = made.src.nbytes, made.dst.nbytes
-    move = made.move
-    if move is None:
+    if made.move is None:
         outcome.status, outcome.reason = SKIPPED, SKIPPED_IMPL
         return
     outcome.status = INITIALIZED
@@ -179,19 +178,19 @@ def _run(task: Task, stream: Stream, outcome: Outcome) -> None:
         return
     with _timed(outcome, "fill"):
         case = Case(made.src, made.dst, made.attr, zlib.crc32(str(task.problem).encode()))
-        src, dst = move.tensors(made.src, made.dst, case, stream.engine)
+        move = made.move.filled(case, stream)
     with _timed(outcome, "execute"):
-        move.run(stream, src, dst)
+        move.once()
     outcome.status = EXECUTED
     if common.checks:
         with _timed(outcome, "compute_ref"):
             expected = case.expected(made.given)
         with _timed(outcome, "compare"):
-            compare(dst.read(), expected, made.dst, outcome)
+            compare(move.read(), expected, made.dst, outcome)
         if outcome.status == PASSED and not case.is_trusted:
             outcome.status = MISTRUSTED
     if common.measures:
-        outcome.times = measured(lambda: move.seconds(stream, src, dst), common)
+        outcome.times = measured(move.seconds, common)
 
 
 def fits(src: MemoryDesc, dst: MemoryDesc, engine: Engine) -> bool:
