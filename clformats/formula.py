@@ -37,7 +37,7 @@ _Values = Callable[..., Any]
 def _round(x: NDArray[Any]) -> NDArray[Any]:
     """To nearest, halves away from zero; adding a half would round once more."""
     whole = np.trunc(x)
-    return whole + np.copysign((np.abs(x - whole) >= 0.5).astype(x.dtype), x)
+    return np.asarray(whole + np.copysign((np.abs(x - whole) >= 0.5).astype(x.dtype), x))
 
 
 def _sign(x: NDArray[Any]) -> NDArray[Any]:

@@ -79,10 +79,10 @@ class HostMemory:
 def places(flat: NDArray[Any], desc: MemoryDesc) -> NDArray[Any]:
     """A view of physical elements with one axis for each digit of ``desc``, outermost first.
 
-    All in one axis where elements share bytes, or sums follow them.
+    All in one axis where elements share bytes.
     """
     item = flat.itemsize
-    if desc.dtype.is_packed or desc.sums:
+    if desc.dtype.is_packed:
         return flat[: storage_size(desc)]
     return np.lib.stride_tricks.as_strided(
         flat[desc.offset0 :],
@@ -90,6 +90,11 @@ def places(flat: NDArray[Any], desc: MemoryDesc) -> NDArray[Any]:
         [p.stride * item for p in desc.placed],
         writeable=flat.flags.writeable,
     )
+
+
+def behind(flat: NDArray[Any], desc: MemoryDesc) -> NDArray[np.uint8]:
+    """A view of the bytes of the sums behind the elements; of none for most descriptors."""
+    return flat.view(np.uint8)[desc.sums_at : desc.sums_at + desc.sums_nbytes]
 
 
 def _check(array: Any, desc: MemoryDesc, size: int) -> None:

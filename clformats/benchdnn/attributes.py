@@ -222,7 +222,11 @@ def _post_op(text: str) -> PostOp:
         raise BadValue(f"nothing stands behind a colon in {text!r}")
     if kind != "sum":
         return PostOp(kind, tuple(arguments))
-    readers = (lambda s: shown(real(s)), lambda s: str(whole(s)), dtype)
+    readers: tuple[Callable[[str], str], ...] = (
+        lambda s: shown(real(s)),
+        lambda s: str(whole(s)),
+        dtype,
+    )
     if len(arguments) > len(readers):
         raise BadValue(f"expected sum[:SCALE[:ZERO_POINT[:DTYPE]]], got {text!r}")
     read = [reader(s) for reader, s in zip(readers, arguments, strict=False)]

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from ..attr import Attr
 from ..desc import MemoryDesc
 from ..dtypes import DType, as_dtype, convert
-from ..host import flat_size, pack, storage_size, unpack
+from ..host import pack, places, storage_size, unpack
+from ..hostmemory import HostMemory, behind
 from ..runtime import Engine, Memory
 from ..runtime.opencl import named_errors, opencl
 from .outcome import FAILED, PASSED, Outcome
@@ -60,8 +61,8 @@ def values(rng: np.random.Generator, dims: tuple[int, ...], dtype: DType) -> NDA
 
 
 def element_bits(desc: MemoryDesc) -> Bytes:
-    """Memory with every bit of an element set, and no other."""
-    if desc.nelems == flat_size(desc) - desc.offset0:
+    """Memory with every bit of an element set, and no other; sums behind them are none."""
+    if desc.nelems == places(desc) - desc.offset0:
         return _all_bits(desc)
     if desc.dtype.is_packed:
         ones = np.full(desc.dims, desc.dtype.limits[1], np.int8)
@@ -69,23 +70,29 @@ def element_bits(desc: MemoryDesc) -> Bytes:
         return pack(ones.astype(desc.dtype.numpy), desc).view(np.uint8)
     raw = desc.dtype.raw
     ones = np.full(desc.dims, np.iinfo(raw).max, raw)
-    return pack(ones.view(desc.dtype.numpy), desc).view(np.uint8)
+    bits = pack(ones.view(desc.dtype.numpy), desc).view(np.uint8)
+    behind(bits, desc)[:] = 0
+    return bits
 
 
 def owned_bits(desc: MemoryDesc) -> Bytes:
-    """As `element_bits`, with the padding: all but gaps between strides and what is before."""
-    whole = prod(desc.padded_dims) == flat_size(desc) - desc.offset0
+    """As `element_bits`, with padding and sums: not what is before, nor gaps between all these."""
+    whole = prod(desc.padded_dims) == places(desc) - desc.offset0
     if whole or any(len(p.digit.dims) > 1 for p in desc.placed):
         # What lies behind the end of a fused index is padding too.
-        return _all_bits(desc)
-    unpadded = tuple((0, 0) for _ in desc.dims)
-    padded = replace(desc.geometry, dims=desc.padded_dims, padding=unpadded)
-    return element_bits(MemoryDesc.of(padded, desc.dtype))
+        bits = _all_bits(desc)
+    else:
+        unpadded = tuple((0, 0) for _ in desc.dims)
+        padded = replace(desc.geometry, dims=desc.padded_dims, padding=unpadded)
+        bits = element_bits(MemoryDesc.of(padded, desc.dtype))
+    behind(bits, desc)[:] = 0xFF
+    return bits
 
 
 def _all_bits(desc: MemoryDesc) -> Bytes:
     bits = np.full(_size(desc), 0xFF, np.uint8)
     bits[: desc.offset0 * desc.dtype.bits // 8] = 0
+    behind(bits, desc)[:] = 0
     return bits
 
 
@@ -101,11 +108,23 @@ def moved(desc: MemoryDesc) -> MemoryDesc:
     return MemoryDesc.of(replace(desc.geometry, offset0=desc.offset0 + FRONT), desc.dtype)
 
 
-# --- tensors on the device ------------------------------------------------------------------------
+# --- tensors --------------------------------------------------------------------------------------
+
+
+class HostTensor:
+    """As `Tensor`, in the host's own memory."""
+
+    def __init__(self, desc: MemoryDesc, contents: Bytes) -> None:
+        self._data: Bytes = _with_canary(contents)
+        self.memory = HostMemory(desc, self._data.view(desc.dtype.storage))
+
+    def read(self) -> Bytes:
+        """All bytes, the canary too."""
+        return np.array(self._data)
 
 
 class Tensor:
-    """Memory with given contents, and canaries around it in the same buffer."""
+    """Memory on a device with given contents, and canaries around it in the same buffer."""
 
     def __init__(self, desc: MemoryDesc, contents: Bytes, engine: Engine) -> None:
         if desc.format.image or not contents.size:
@@ -114,7 +133,7 @@ class Tensor:
                 flat.view(np.uint8)[:] = contents
             return
         cl = opencl()
-        data = np.concatenate([contents, np.full(BEHIND, POISON, np.uint8)])
+        data = _with_canary(contents)
         flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
         with named_errors(f"allocating {data.size} bytes for", desc):
             buffer = cl.Buffer(engine.context, flags, hostbuf=data)
@@ -161,6 +180,10 @@ class Case:
         return self.dst.nelems < SHOWN or self.zeros <= TRUSTED_ZEROS * self.dst.nelems
 
 
+def _with_canary(contents: Bytes) -> Bytes:
+    return np.concatenate([contents, np.full(BEHIND, POISON, np.uint8)])
+
+
 def _size(desc: MemoryDesc) -> int:
     return storage_size(desc) * desc.dtype.storage.itemsize
 
@@ -178,6 +201,12 @@ def compare(got: Bytes, expected: Bytes, dst: MemoryDesc, outcome: Outcome) -> N
         _differences(got, want, expected.size, dst, outcome)
 
 
+def _sums(memory: Bytes, desc: MemoryDesc) -> NDArray[Any]:
+    """All sums behind the elements."""
+    dtype = as_dtype(desc.sums[0].dtype if desc.sums else "s32")
+    return behind(memory, desc).view(dtype.numpy)
+
+
 def _differences(got: Bytes, want: Bytes, size: int, dst: MemoryDesc, outcome: Outcome) -> None:
     """Elements that are wrong, and bytes beside them; a NaN is as good as another."""
     found, truth = (unpack(side[:size].view(dst.dtype.storage), dst) for side in (got, want))
@@ -186,7 +215,10 @@ def _differences(got: Bytes, want: Bytes, size: int, dst: MemoryDesc, outcome: O
         wrong &= ~(np.isnan(found) & np.isnan(truth))
     beside = got != want
     beside[:size] = ((got ^ want)[:size] & ~element_bits(dst)) != 0
-    outcome.errors = int(np.count_nonzero(wrong) + np.count_nonzero(beside))
+    behind(beside, dst)[:] = False
+    sums = [_sums(side, dst) for side in (got, want)]
+    off = sums[0].view(np.uint32) != sums[1].view(np.uint32)
+    outcome.errors = sum(int(np.count_nonzero(which)) for which in (wrong, off, beside))
     if outcome.errors:
         outcome.status = FAILED
     for at in np.flatnonzero(wrong)[:SHOWN]:
@@ -198,6 +230,8 @@ def _differences(got: Bytes, want: Bytes, size: int, dst: MemoryDesc, outcome: O
             f"[{at:4}][DST][{place}] exp:{one:12.9g} got:{other:12.9g} "
             f"diff:{diff:8g} rdiff:{diff / (abs(one) or 1):8g}"
         )
+    for at in np.flatnonzero(off)[:SHOWN]:
+        outcome.points.append(f"[{at:4}][COMP] exp:{sums[1][at]:12} got:{sums[0][at]:12}")
     owned = owned_bits(dst)
     for at in np.flatnonzero(beside)[:SHOWN]:
         kind = "PADDING" if at < size and owned[at] else "CANARY"

@@ -131,6 +131,7 @@ def summary(text: str) -> frozenset[str]:
     return frozenset(result)
 
 
+CPU2GPU, GPU2CPU = "cpu2gpu", "gpu2cpu"
 MODES = ("L", "I", "R", "C", "P", "F", "CP")
 SUMMARY = frozenset({"failures"})
 _CTX = shaped(r"(auto|\d+)(:(auto|\d+)){0,2}", "8:auto:1")
@@ -144,7 +145,12 @@ DRIVER = (
     Knob("dtag", tag, "abx", "format of the destination", "always"),
     Knob("strides", Strides.parse, Strides(), "SRC:DST, strides such as 8x1 in place of a tag"),
     Knob("oflag", Flags.parse, Flags(), "s8s8_comp:MASK+zp_comp:MASK, compensation appended"),
-    Knob("cross-engine", one_of("none", "cpu2gpu", "gpu2cpu"), "none", "none, cpu2gpu or gpu2cpu"),
+    Knob(
+        "cross-engine",
+        one_of("none", CPU2GPU, GPU2CPU),
+        "none",
+        "none, or one side on the host: the source (cpu2gpu) or the destination (gpu2cpu)",
+    ),
     Knob("attr-scales", Scales.parse, Scales(), "SIDE:POLICY[:SCALE[:DTYPE]][+...]"),
     Knob("attr-zero-points", ZeroPoints.parse, ZeroPoints(), "SIDE:POLICY[:VALUE[:DTYPE]][+...]"),
     Knob("attr-post-ops", PostOps.parse, PostOps(), "sum[:SCALE]"),

@@ -14,9 +14,18 @@ from ..desc import RUNTIME_DIM, MemoryDesc
 from ..dtypes import as_dtype, convert
 from ..errors import InvalidAttr, Unsupported
 from ..formats.names import ABSTRACT, expand_meta, is_meta
+from ..formats.sums import Extra
 from .attributes import PostOps, Quantity, Scales, ZeroPoints
 from .knobs import DRIVER, Filter
-from .values import STRANGE_DTYPES, WITHOUT_LAYOUT, Flags, Strides, dims_text
+from .values import (
+    ASYMMETRIC,
+    S8S8,
+    STRANGE_DTYPES,
+    WITHOUT_LAYOUT,
+    Flags,
+    Strides,
+    dims_text,
+)
 
 PRINTED = sorted(DRIVER, key=lambda k: 6.5 if k.name == "runtime-dim-mask" else DRIVER.index(k))
 """The knobs in the order in which benchdnn prints them."""
@@ -102,22 +111,25 @@ class Problem:
             if name in STRANGE_DTYPES:
                 raise Unsupported("NO_DTYPE", f"element type {name} is known to oneDNN alone")
         src = _side(dims, self.sdt, self.stag, self.strides.src)
-        return src, _side(dims, self.ddt, self.dtag, self.strides.dst)
+        return src, _side(dims, self.ddt, self.dtag, self.strides.dst, self._extra())
+
+    def _extra(self) -> Extra | None:
+        """What follows the destination. Raises `Unsupported` for sums over unlike dimensions."""
+        if not self.oflag.entries:
+            return None
+        flags = [name for name, _ in self.oflag.entries]
+        masks = {mask for _, mask in self.oflag.entries}
+        if len(masks) > 1:
+            raise Unsupported(
+                "COMPENSATION",
+                f"the sums behind a tensor all have one mask, got --oflag={self.oflag}",
+            )
+        return Extra(masks.pop(), s8s8=S8S8 in flags, asymmetric=ASYMMETRIC in flags)
 
     # --- as attributes ----------------------------------------------------------------------------
 
     def check(self) -> None:
         """Raise `Unsupported` for what no reorder here does."""
-        if self.oflag.entries:
-            raise Unsupported(
-                "COMPENSATION",
-                f"no compensation is appended to a tensor: leave --oflag={self.oflag} out",
-            )
-        if self.cross_engine != "none":
-            raise Unsupported(
-                "CROSS_ENGINE",
-                f"a reorder stays on one device: leave --cross-engine={self.cross_engine} out",
-            )
         for what in self._refused_attributes():
             raise Unsupported("ATTRIBUTE", f"a reorder here has no {what}")
 
@@ -186,10 +198,16 @@ def _is_plain_sum(entry: Any) -> bool:
     return entry.kind == "sum" and len(entry.arguments) <= 1
 
 
-def _side(dims: tuple[int, ...], dtype: str, tag: str, strides: tuple[int, ...]) -> MemoryDesc:
+def _side(
+    dims: tuple[int, ...],
+    dtype: str,
+    tag: str,
+    strides: tuple[int, ...],
+    extra: Extra | None = None,
+) -> MemoryDesc:
     if strides:
-        return MemoryDesc(dims, dtype, strides=strides)
-    return MemoryDesc(dims, dtype, concrete(tag, len(dims)))
+        return MemoryDesc(dims, dtype, strides=strides, extra=extra)
+    return MemoryDesc(dims, dtype, concrete(tag, len(dims)), extra=extra)
 
 
 def concrete(tag: str, ndims: int) -> str:

@@ -7,9 +7,6 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from time import perf_counter
-from typing import Any
-
-from numpy.typing import NDArray
 
 from ..attr import Attr
 from ..desc import MemoryDesc
@@ -19,8 +16,9 @@ from ..planner import FAMILIES, make_plan
 from ..planner.computation import from_attr
 from ..runtime import Engine, Stream
 from ..runtime.opencl import devices, opencl
-from .check import BEHIND, FRONT, Case, Tensor, compare, moved
+from .check import BEHIND, FRONT, Case, compare, moved
 from .knobs import Filter
+from .moves import BetweenEngines, OnDevice, measured
 from .outcome import (
     EXECUTED,
     FAILED,
@@ -38,8 +36,6 @@ from .outcome import (
 )
 from .parse import Common, Task
 
-LEAST_RUNS = 5
-"""Timed runs of a problem, whatever its time limit (benchdnn's)."""
 HOST_BYTES = 48
 """Bytes of host memory that checking takes for each element, beside the tensors themselves."""
 HOST_SHARE = 0.75
@@ -113,24 +109,37 @@ def _timed(outcome: Outcome, what: str) -> Iterator[None]:
 
 
 class _Prepared:
-    """A reorder that is made, with the descriptors of one call and the values given at it."""
+    """What is made before a run: the descriptors, the values of attributes, and the move itself."""
 
     def __init__(self, task: Task, engine: Engine) -> None:
         problem = task.problem
         self.src, self.dst = problem.descriptors()
         problem.check()
         self.attr, self.given = problem.attr()
-        self.reorder: Reorder | None = None
+        self.move: OnDevice | BetweenEngines | None = None
         if task.common.mem_check and not fits(self.src, self.dst, engine):
             raise MemoryError
         if task.common.checks:
             self.src, self.dst = moved(self.src), moved(self.dst)
+        way = problem.cross_engine
+        if way != "none":
+            self.implementation = self._between_engines(way, problem.impl, engine)
+            return
         family, self.implementation = self._chosen(problem.impl, engine)
         if self.implementation:
             src, dst = problem.patterns()
             if not (src.has_runtime or dst.has_runtime):
                 src, dst = self.src, self.dst
-            self.reorder = reorder_of(src, dst, engine, self.attr, family)
+            self.move = OnDevice(reorder_of(src, dst, engine, self.attr, family), self.given)
+
+    def _between_engines(self, way: str, impl: Filter, engine: Engine) -> str:
+        """Make the move; its name, which is empty if it may not run."""
+        computation = from_attr(self.attr, self.src, self.dst)
+        make_plan(self.src, self.dst, engine.traits, None, computation)  # raises what it refuses
+        if not impl.accepts(BetweenEngines.NAME):
+            return ""
+        self.move = BetweenEngines(way, self.src, self.dst, self.attr, self.given)
+        return BetweenEngines.NAME
 
     def _chosen(self, impl: Filter, engine: Engine) -> tuple[str | None, str]:
         """The family to ask for, None for the usual one, and its name; no name if none may run."""
@@ -163,7 +172,7 @@ def _run(task: Task, stream: Stream, outcome: Outcome) -> None:
     outcome.create_ms = outcome.spent["create"] * 1e3
     outcome.implementation = made.implementation
     outcome.ibytes, outcome.obytes = made.src.nbytes, made.dst.nbytes
-    if made.reorder is None:
+    if made.move is None:
         outcome.status, outcome.reason = SKIPPED, SKIPPED_IMPL
         return
     outcome.status = INITIALIZED
@@ -171,43 +180,19 @@ def _run(task: Task, stream: Stream, outcome: Outcome) -> None:
         return
     with _timed(outcome, "fill"):
         case = Case(made.src, made.dst, made.attr, zlib.crc32(str(task.problem).encode()))
-        src = Tensor(made.src, case.source, stream.engine)
-        dst = Tensor(made.dst, case.before, stream.engine)
+        move = made.move.filled(case, stream)
     with _timed(outcome, "execute"):
-        made.reorder(stream, src.memory, dst.memory, **made.given).wait()
+        move.once()
     outcome.status = EXECUTED
     if common.checks:
         with _timed(outcome, "compute_ref"):
             expected = case.expected(made.given)
         with _timed(outcome, "compare"):
-            compare(dst.read(), expected, made.dst, outcome)
+            compare(move.read(), expected, made.dst, outcome)
         if outcome.status == PASSED and not case.is_trusted:
             outcome.status = MISTRUSTED
     if common.measures:
-        outcome.times = measured(made.reorder, stream, src, dst, made.given, common)
-
-
-def measured(
-    reorder: Reorder,
-    stream: Stream,
-    src: Tensor,
-    dst: Tensor,
-    given: dict[str, NDArray[Any]],
-    common: Common,
-) -> tuple[float, float, float]:
-    """Milliseconds of a run by the device's clock: least, mean and most.
-
-    One run, which the caller has done, warms up; then runs follow until the time limit is over,
-    at the least `LEAST_RUNS`, or as many as ``--fix-times-per-prb`` says.
-    """
-    times: list[float] = []
-    end = perf_counter() + common.limit_ms * 1e-3
-    while len(times) < (common.fix_times_per_prb or LEAST_RUNS) or (
-        not common.fix_times_per_prb and perf_counter() < end
-    ):
-        event = reorder(stream, src.memory, dst.memory, **given)
-        times.append(event.seconds() * 1e3)
-    return min(times), sum(times) / len(times), max(times)
+        outcome.times = measured(move.seconds, common)
 
 
 def fits(src: MemoryDesc, dst: MemoryDesc, engine: Engine) -> bool:

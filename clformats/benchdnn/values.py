@@ -23,6 +23,8 @@ T = TypeVar("T")
 STRANGE_DTYPES = ("f4_e2m1", "f4_e3m0", "e8m0", "s2", "u2", "boolean")
 """Element types that oneDNN has and this library has not."""
 WITHOUT_LAYOUT = ("any", "undef")
+S8S8, ASYMMETRIC = "s8s8_comp", "zp_comp"
+"""What ``--oflag`` can append: the sums of `clformats.Extra`, in its words s8s8 and asymmetric."""
 
 
 class BadValue(Error):
@@ -146,7 +148,7 @@ class Strides:
 
 @dataclass(frozen=True, slots=True)
 class Flags:
-    """What is appended to the destination: pairs of ``s8s8_comp`` or ``zp_comp`` and a mask."""
+    """What is appended to the destination: pairs of `S8S8` or `ASYMMETRIC` and a mask."""
 
     entries: tuple[tuple[str, int], ...] = ()
 
@@ -163,4 +165,4 @@ def _flag(text: str) -> tuple[str, int]:
     name, colon, mask = text.partition(":")
     if not colon:
         raise BadValue(f"expected FLAG:MASK such as s8s8_comp:1, got {text!r}")
-    return one_of("s8s8_comp", "zp_comp")(name), counted(mask)
+    return one_of(S8S8, ASYMMETRIC)(name), counted(mask)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from ..desc import MemoryDesc
 from ..formats.sums import Sums
 from ..geometry import moved_by
-from ..hostmemory import HostMemory, places
+from ..hostmemory import HostMemory, behind, places
 from ..planner.pieces import dense, nbytes_of
 from ..runtime import Engine, Memory, Stream, unified
 from ..runtime.staging import Staging
@@ -116,7 +116,9 @@ class Staged:
         stage, desc = self._stages[slot], self._descs[slot]
         stage.wait()
         own = dense(desc)
-        self._host.places(desc)[...] = places(stage.host(own), own)
+        flat = stage.host(own)
+        self._host.places(desc)[...] = places(flat, own)
+        behind(self._host.array, desc)[:] = behind(flat, own)
 
     def close(self) -> None:
         """Give the memory back."""

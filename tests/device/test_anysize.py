@@ -166,6 +166,10 @@ def test_what_fits_a_pattern() -> None:
     loose = D((RT, 5), "f32", strides=(RT, RT))
     assert fits(D((4, 5), "f32", "ba"), loose)
     assert not fits(D((4, 6), "f32", "ba"), loose)
+    summed = D((RT, 5), "s8", extra=cf.Extra(1, s8s8=True))
+    assert fits(D((4, 5), "s8", extra=cf.Extra(1, s8s8=True)), summed)
+    for extra in (None, cf.Extra(2, s8s8=True), cf.Extra(1, asymmetric=True)):
+        assert not fits(D((4, 5), "s8", extra=extra), summed), extra
     known = D((4, 5), "f32")
     assert fits(known, known)
     assert not fits(D((4, 5), "f32", "ba"), known)

@@ -13,11 +13,12 @@ import pytest
 
 import clformats as cf
 from clformats import cli
-from clformats.benchdnn import check, run
+from clformats.benchdnn import check, moves, run
 from clformats.benchdnn.check import BEHIND, FRONT, Case, moved
 from clformats.benchdnn.outcome import Outcome
 from clformats.benchdnn.parse import expanded, tasks
-from tests.device_support import expected
+from clformats.runtime import unified
+from tests.device_support import expected, holding
 
 SMALL = "2x17x3x5"
 
@@ -61,7 +62,7 @@ def test_a_batch_file_in_every_status(bench: Bench, tmp_path: Path) -> None:
     (tmp_path / "batch").write_text(f"""
         --sdt=f32,u8 --ddt=f16 --stag=abx,b_fs_yx_fsv16 --dtag=axb,aBx16b {SMALL}  # 8 that pass
         --reset --ddt=f4_e2m1 {SMALL}                    # oneDNN's alone
-        --reset --oflag=s8s8_comp:1 {SMALL}
+        --reset --ddt=s8 --oflag=s8s8_comp:1+zp_comp:2 {SMALL}
         --reset --stag=abcd 2x3                          # a wrong rank
         --reset --skip-impl=ocl {SMALL}
         --reset --impl=generic --dtag=xba {SMALL}
@@ -130,17 +131,15 @@ def test_problems_beyond_memory_are_skipped(bench: Bench) -> None:
 
 
 def test_reasons_are_told_with_v1(bench: Bench) -> None:
-    ran = bench("-v5", "--cross-engine=none,cpu2gpu", "--dtag=ba", "3x5")
-    assert ran.states == ["PASSED", "UNIMPLEMENTED (CROSS_ENGINE)"]
-    assert "a reorder stays on one device" in ran.text
+    ran = bench("-v5", "--ddt=s8", "--oflag=,s8s8_comp:1+zp_comp:2", "--dtag=ba", "3x5")
+    assert ran.states == ["PASSED", "UNIMPLEMENTED (COMPENSATION)"]
+    assert "all have one mask, got --oflag=s8s8_comp:1+zp_comp:2" in ran.text
     assert re.search("^run: --reorder '?--device=", ran.text, re.MULTILINE)
     assert re.search(r"^implementation: ocl:\w+$", ran.text, re.MULTILINE)
 
 
 def test_the_summary_counts_implementations(bench: Bench) -> None:
-    ran = bench(
-        "--summary=impl+impl-csv+no-failures", "--impl=generic", "--oflag=,zp_comp:1", "3x5"
-    )
+    ran = bench("--summary=impl+impl-csv+no-failures", "--impl=generic", "--ddt=f32,f4_e2m1", "3x5")
     assert re.search(r"^\| ocl:generic : 1 \(100%\) +\|$", ran.text, re.MULTILINE)
     assert "benchdnn_summary,impl_names,ocl:generic:1" in ran.text
     assert "Failed cases" not in ran.text
@@ -206,6 +205,23 @@ def test_a_mutated_kernel_fails(bench: Bench, monkeypatch: pytest.MonkeyPatch) -
     assert "[PADDING]" in ran.text
 
 
+def one_byte_off(offset: int) -> Callable[..., cf.Event]:
+    """A reorder that does its work, and then spoils this byte of the destination's buffer."""
+    original = cf.Reorder.__call__
+
+    def call(self: cf.Reorder, *args: Any, **given: Any) -> cf.Event:
+        import pyopencl as cl
+
+        original(self, *args, **given).wait()
+        stream, _, dst = args
+        flat = np.zeros(dst.buffer.size, np.uint8)
+        cl.enqueue_copy(stream.queue, flat, dst.buffer)
+        flat[offset] ^= 1
+        return cf.Event(cl.enqueue_copy(stream.queue, dst.buffer, flat))
+
+    return call
+
+
 @pytest.mark.parametrize(
     ("offset", "kind"),
     [
@@ -221,19 +237,7 @@ def test_one_wrong_byte_fails(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, offset: int, kind: str
 ) -> None:
     """Of 1 x 17 x 1 x 1 in blocks of 16, padding begins behind the first element of block 2."""
-    original = cf.Reorder.__call__
-
-    def one_byte_off(self: cf.Reorder, *args: Any, **given: Any) -> Any:
-        import pyopencl as cl
-
-        original(self, *args, **given).wait()
-        stream, _, dst = args
-        flat = np.zeros(dst.buffer.size, np.uint8)
-        cl.enqueue_copy(stream.queue, flat, dst.buffer)
-        flat[offset] ^= 1
-        return cf.Event(cl.enqueue_copy(stream.queue, dst.buffer, flat))
-
-    monkeypatch.setattr(cf.Reorder, "__call__", one_byte_off)
+    monkeypatch.setattr(cf.Reorder, "__call__", one_byte_off(offset))
     ran = bench("--dtag=aBx16b", "1x17x1x1")
     assert (ran.code, ran.states) == (1, ["FAILED (errors:1 total:17)"])
     assert re.findall(r"^\[ *\d+\]\[(\w+)\]", ran.text, re.MULTILINE) == [kind]
@@ -305,6 +309,147 @@ def test_nan_is_as_good_as_another() -> None:
         quiet, np.array([0xFFC00001, 0x3F800001], np.uint32).view(np.uint8), desc, outcome
     )
     assert (outcome.status, outcome.errors) == ("FAILED", 1)
+
+
+# --- sums behind int8 weights ---------------------------------------------------------------------
+
+OFLAGS = "--oflag=s8s8_comp:1,zp_comp:1,zp_comp:1+s8s8_comp:1"
+
+
+def test_sums_follow_the_weights(bench: Bench) -> None:
+    """Blocks that are not full, weights that end at any byte, scales, groups; sizes given later."""
+    ran = bench(
+        *("--sdt=f32,s8", "--ddt=s8", OFLAGS, "--runtime-dim-mask=0,15", "--stag=axb"),
+        *("--dtag=abx,ABx4b16a4b", "--attr-scales=,src:per_dim_0", "17x19x3", "3x5x7x1"),
+        *("--reset", "--sdt=bf16", "--ddt=s8", "--oflag=s8s8_comp:3+zp_comp:3"),
+        *("--dtag=xcab,aBCx2c8b4c", "--attr-scales=dst:per_dim_01", "3x9x10x2"),
+        *("--reset", "--sdt=f32", "--ddt=s8", "--oflag=s8s8_comp:1", "--strides=:,:35x1x5"),
+        *("--attr-zero-points=,dst:common:2", "--attr-post-ops=,sum:0.5", "3x5x7"),
+    )
+    assert (ran.code, ran.states) == (0, ["PASSED"] * (96 + 2 + 8))
+
+
+def test_sums_that_there_cannot_be(bench: Bench) -> None:
+    ran = bench("--oflag=s8s8_comp:1", "3x5", "--ddt=s8", "--oflag=s8s8_comp:0,zp_comp:3", "3x5")
+    assert [state.split(":")[0] for state in ran.states] == [
+        "INVALID_ARGUMENTS (sums follow weights of s8, got f32 [EXTRA])",
+        *["INVALID_ARGUMENTS (the mask of sums behind weights of dims (3, 5) is 0"],
+        *["INVALID_ARGUMENTS (the mask of sums behind weights of dims (3, 5) is 3"],
+    ]
+
+
+def weights() -> cf.MemoryDesc:
+    """13 x 3 of s8 fill 39 bytes; one of alignment, then twice 13 sums."""
+    extra = cf.Extra(1, s8s8=True, asymmetric=True)
+    return moved(cf.MemoryDesc((13, 3), "s8", "ba", extra=extra))
+
+
+def test_bytes_between_weights_and_sums_are_not_owned() -> None:
+    dst = weights()
+    owned, elements = check.owned_bits(dst), check.element_bits(dst)
+    assert (dst.sums_at, owned.size) == (FRONT + 40, FRONT + 40 + 2 * 13 * 4)
+    assert np.flatnonzero(owned == 0).tolist() == [*range(FRONT), FRONT + 39]
+    assert np.flatnonzero(elements).tolist() == [*range(FRONT, FRONT + 39)]
+    assert set(owned.tolist()) == set(elements.tolist()) == {0, 0xFF}
+    blocked = cf.MemoryDesc((18, 5), "s8", "AB16a4b", extra=cf.Extra(1, s8s8=True))
+    assert (check.owned_bits(blocked) == 0xFF).all()
+    assert check.element_bits(blocked).sum() == 18 * 5 * 0xFF
+
+
+def test_what_is_expected_of_sums_is_what_the_tests_of_reorders_expect() -> None:
+    case = Case(cf.MemoryDesc((13, 3), "s8"), weights(), cf.Attr(), 1)
+    assert np.array_equal(case.expected({}), holding(case.array, case.dst)[:-BEHIND])
+
+
+@pytest.mark.parametrize(
+    ("offset", "line"),
+    [
+        (FRONT + 38, r"\[  38\]\[DST\]\[12:2\] exp:.*"),
+        (FRONT + 39, r"\[ 103\]\[CANARY\] byte exp:0xa5 got:0xa4"),
+        (FRONT + 40, r"\[   0\]\[COMP\] exp: +-?\d+ got: +-?\d+"),
+        (-BEHIND - 1, r"\[  25\]\[COMP\] exp: +-?\d+ got: +-?\d+"),
+        (-BEHIND, r"\[ 208\]\[CANARY\] byte exp:0xa5 got:0xa4"),
+    ],
+)
+def test_one_wrong_byte_in_or_beside_sums_fails(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, offset: int, line: str
+) -> None:
+    monkeypatch.setattr(cf.Reorder, "__call__", one_byte_off(offset))
+    words = ("--sdt=s8", "--ddt=s8", "--dtag=ba", "--oflag=s8s8_comp:1+zp_comp:1", "13x3")
+    ran = bench(*words)
+    assert (ran.code, ran.states) == (1, ["FAILED (errors:1 total:39)"])
+    assert re.search(f"^{line}", ran.text, re.MULTILINE)
+
+
+# --- from the host to the device, and back --------------------------------------------------------
+
+
+@pytest.fixture(params=["shared", "copied"])
+def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both kinds of device, whatever this one is."""
+    if request.param == "copied":
+        monkeypatch.setattr(unified, "shares_host_memory", lambda device: False)
+
+
+WAYS = "--cross-engine=cpu2gpu,gpu2cpu"
+
+
+@pytest.mark.usefixtures("kind")
+def test_from_one_engine_to_the_other(bench: Bench) -> None:
+    ran = bench(
+        *("--sdt=f32", "--ddt=s8", WAYS, "--stag=axb", "--dtag=abx,aBx16b"),
+        *("--attr-scales=,src:per_dim_1+dst:per_dim_1", "--attr-post-ops=,sum:0.5", SMALL, "0x3x5"),
+        *("--reset", WAYS, "--runtime-dim-mask=3", "--strides=1x2:7x2", "2x3"),
+        *("--reset", "--sdt=s4", "--ddt=u4", WAYS, "--dtag=xba", "--runtime-dim-mask=0", "4x6"),
+        *("--reset", "--sdt=f32", "--ddt=s8", WAYS, OFLAGS, "--dtag=abx,ABx4b16a4b", "13x3x5"),
+    )
+    assert (ran.code, ran.states) == (0, ["PASSED"] * (32 + 2 + 2 + 12))
+
+
+def test_a_transfer_has_a_name_of_its_own(bench: Bench) -> None:
+    words = ("--summary=impl-csv", "--dtag=ba", "5x3")
+    ran = bench(WAYS, "--skip-impl=tile,generic", *words)
+    assert ran.states == ["PASSED"] * 2
+    assert "benchdnn_summary,impl_names,ocl:cross_engine:2" in ran.text
+    assert bench(WAYS, "--impl=tile", *words).states == ["SKIPPED (Skip-impl option hit)"] * 2
+
+
+def test_what_a_transfer_refuses(bench: Bench) -> None:
+    image = ("--mode=I", "--stag=abcd", "--dtag=image_2d_weights_c4_fyx_b", "3x5x2x1")
+    ran = bench(WAYS, *image)
+    assert ran.states == ["INITIALIZED", "UNIMPLEMENTED (IMAGE)"]
+    ran = bench(WAYS, "--attr-scales=dst:common:0", "3x5")
+    assert all(state.startswith("INVALID_ARGUMENTS (a dst_scale is 0") for state in ran.states)
+
+
+def test_transfers_are_timed_by_the_hosts_clock(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = iter(range(0, 10**9, 5))
+    monkeypatch.setattr(moves, "perf_counter", lambda: next(clock))
+    template = "--perf-template=%engine%,%impl%,%-time%,%+time%"
+    ran = bench("--mode=CP", "--fix-times-per-prb=3", template, "--cross-engine=gpu2cpu", "3x5")
+    assert "\ngpu2cpu,ocl:cross_engine,5000,5000\n" in ran.text
+    assert ran.states == ["PASSED"]
+
+
+@pytest.mark.parametrize("way", ["cpu2gpu", "gpu2cpu"])
+@pytest.mark.parametrize("offset", [FRONT * 4 - 1, FRONT * 4, -1, -BEHIND])
+def test_a_wrong_byte_of_a_transfer_fails(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, way: str, offset: int
+) -> None:
+    """On the host too there are canaries before and behind."""
+    tensor: Any = {"cpu2gpu": check.Tensor, "gpu2cpu": check.HostTensor}[way]
+    read = tensor.read
+
+    def one_off(self: Any) -> Any:
+        result = read(self)
+        result[offset] ^= 1
+        return result
+
+    monkeypatch.setattr(tensor, "read", one_off)
+    ran = bench(f"--cross-engine={way}", "--dtag=aBx16b", "1x17x1x1")
+    assert (ran.code, ran.states) == (1, ["FAILED (errors:1 total:17)"])
 
 
 # --- attributes -----------------------------------------------------------------------------------

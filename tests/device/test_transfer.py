@@ -262,6 +262,14 @@ WHOLE = [
             "f16",
         ),
     ),
+    (
+        D((17, 19, 3), "f32"),
+        D((17, 19, 3), "s8", "acb", extra=cf.Extra(1, s8s8=True, asymmetric=True)),
+    ),
+    (
+        D((3, 18, 5, 2), "s8", strides=(200, 1, 40, 19)),
+        D((3, 18, 5, 2), "s8", "aBcd16b", extra=cf.Extra(3, s8s8=True)),
+    ),
 ]
 
 
@@ -273,10 +281,11 @@ def test_sums_and_transforms_go_as_a_whole(
     """A sum is over all pieces, and a window in more than one: the tensor is not cut."""
     where = {"host": None, "device": engine, "other": other}
     first, second = way.split("-")
+    src, dst = pair
     engines = where[first], where[second]
-    check_transfer(*pair, engines, engine)
+    check_transfer(src, dst, engines, engine)
     with pytest.raises(cf.Unsupported, match="PIECE_SIZE"):
-        check_transfer(*pair, engines, engine, piece_nbytes=pair[0].nbytes)
+        check_transfer(src, dst, engines, engine, piece_nbytes=src.nbytes)
 
 
 @pytest.mark.parametrize("address", range(5))
@@ -295,6 +304,19 @@ def test_sums_at_any_address(address: int, kind: str, engine: cf.Engine) -> None
 def test_a_source_with_sums_is_cut(kind: str, engine: cf.Engine) -> None:
     src = D((37, 20, 3, 2), "s8", "OIhw4i16o4i", extra=cf.Extra(1, s8s8=True))
     check_transfer(src, D(src.dims, "f32"), (None, None), engine, piece_nbytes=9000)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_weights_are_scaled_once(way: str, kind: str, engine: cf.Engine, other: cf.Engine) -> None:
+    where = {"host": None, "device": engine, "other": other}
+    engines = [where[name] for name in way.split("-")]
+    dst = D((5, 3), "s8", "ba", extra=cf.Extra(1, s8s8=True, scale_adjust=0.5))
+    array = np.arange(-16, 14, 2, dtype=np.float32).reshape(5, 3)
+    source = Side(D((5, 3), "f32"), engines[0], array.ravel())
+    target = Side(dst, engines[1])
+    more: dict[str, Any] = {"engine": engine} if engines == [None, None] else {}
+    cf.transfer(source.memory, target.memory, **more)
+    target.check(holding((array / 2).astype(np.int8), dst), way)
 
 
 # --- attributes -----------------------------------------------------------------------------------

@@ -19,7 +19,8 @@ LONGEST_FUNCTION = 45
 LAYERS = [
     {"__main__"},
     {"cli"},
-    {"benchdnn", "streaming"},
+    {"benchdnn"},
+    {"streaming"},
     {"kernels", "svg"},
     {"runtime", "compare", "drawing", "files", "notations"},
     {"hostmemory"},
