@@ -37,7 +37,7 @@ static inline ${"char" if name == "s4" else "uchar"} half_${name}(__global const
 % for n in ["", *widths]:
 static inline uchar${n} narrow_${n or 1}(${types.dst}${n} x)
 {
-    return as_uchar${n}(clamp(as_${byte}${n}(x), (${byte})${lowest}, (${byte})${highest})) & (uchar)15;
+    return as_uchar${n}(clamp(as_${byte}${n}(x), (${byte}${n})(${lowest}), (${byte}${n})(${highest}))) & (uchar)15;
 }
 % endfor
 % for width in widths:

@@ -15,10 +15,12 @@ import subprocess
 import sys
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import clformats as cf
+from clformats.planner.computation import from_attr
 
 ROOT = Path(__file__).parent.parent.parent
 REPORTS = ("Invalid", "Uninitialized", "OCLGRIND", "Oclgrind")
@@ -47,16 +49,41 @@ CASES = [
 # Those whose kernels build no vector from shorter ones.
 WHOLE_VECTORS = [0, 1, 2, 3, 4, 5, 6, 7, 10, 13]
 
+CHANNELS = {"src_zero_point": (range(17), 2), "dst_scale": (range(1, 18), 2)}
+# Those that compute: behind the two descriptors the attributes.
+COMPUTED: list[tuple[str, str, dict[str, Any]]] = [
+    ("f32:bfyx:1x17x5x4", "s8:bfyx:1x17x5x4", {"src_scale": 0.5, "beta": 2}),
+    ("f32:bfyx:1x17x5x4", "f16:b_fs_yx_fsv16:1x17x5x4", CHANNELS | {"beta": 1}),
+    ("u8:byxf:1x17x5x4", "f32:bfyx:1x17x5x4", CHANNELS | {"expression": "max(x, 0) + 1"}),
+    ("u8:byxf:1x3x9x7", "f16:b_fs_yx_fsv16:1x3x9x7", {"src_scale": ([1, 2, 3], 2)}),
+    ("u8:byxf:1x3x3x17", "f32:byxf:1x3x3x17", {"src_zero_point": ([1, 2, 3], 2)}),
+    ("s8:aBcd24b:1x17x3x3", "s8:aBcd16b:1x17x3x3", CHANNELS | {"beta": 1}),
+    ("f32:ab:5x7:strides=9x1", "f32:ab:5x7:strides=1x6", {"beta": ([1, 2, 3, 4, 5], 1)}),
+    ("f32:oihw:18x5x2x3", "s8:OIhw4i16o4i:18x5x2x3:s8s8=1:asymmetric=1", {}),
+    ("f32:oihw:17x3x3x3", "f32:winograd_2x3_s1_weights:17x3x3x4", {}),
+    ("f32:bfyx:1x3x4x8", "f16:winograd_2x3_s1_data:1x3x4x12", {}),
+    ("s4:ab:6x10", "f16:ba:6x10", {}),
+    ("f32:ab:3x38", "u4:ab:3x38", {"src_scale": 0.1}),
+    ("f8_e4m3:bfyx:1x17x5x4", "f8_e5m2:b_fs_yx_fsv16:1x17x5x4", {}),
+]
+
 
 def test_the_cases_reach_every_family() -> None:
     plans = [cf.make_plan(cf.MemoryDesc.parse(a), cf.MemoryDesc.parse(b)) for a, b in CASES]
-    assert {p.family for p in plans} == {"copy", "rows", "tile", "generic"}
-    assert {plans[k].family for k in WHOLE_VECTORS} == {"copy", "rows", "tile", "generic"}
+    families = {"copy", "rows", "tile", "generic"}
+    assert {p.family for p in plans} == families
+    assert {plans[k].family for k in WHOLE_VECTORS} == families
+    reached = set()
+    for a, b, given in COMPUTED:
+        src, dst = cf.MemoryDesc.parse(a), cf.MemoryDesc.parse(b)
+        computation = from_attr(cf.Attr(**given), src, dst)
+        reached.add(cf.make_plan(src, dst, computation=computation).family)
+    assert reached == families | {"nibbles", "summed", "winograd"}
 
 
 @pytest.mark.parametrize("options", ["", PORTABLE])
 def test_nothing_out_of_bounds(options: str) -> None:
-    _watch(range(len(CASES)), options)
+    _watch(range(len(CASES) + len(COMPUTED)), options)
 
 
 def test_nothing_uninitialised() -> None:
@@ -87,8 +114,9 @@ def _main(numbers: list[str]) -> None:
 
     stream = cf.Stream(cf.Engine("oclgrind"))
     for number in numbers:
-        source, target = CASES[int(number)]
-        check_reorder(cf.MemoryDesc.parse(source), cf.MemoryDesc.parse(target), stream)
+        source, target, given = [*((a, b, {}) for a, b in CASES), *COMPUTED][int(number)]
+        attr = cf.Attr(**given) if given else None
+        check_reorder(cf.MemoryDesc.parse(source), cf.MemoryDesc.parse(target), stream, attr=attr)
     print(f"{len(numbers)} reorders")  # noqa: T201  # the test reads it
 
 
