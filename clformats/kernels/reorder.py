@@ -32,8 +32,9 @@ class Reorder:
     given at the call, by name: numbers, or a memory object of f32 (f64 where one side is).
 
     Descriptors may have `RUNTIME_DIM` in their dims and strides: then the memories at a call say
-    the numbers, and one kernel serves all of them, of the generic family. Where speed counts more
-    than compiling, make a reorder for each shape: those of one structure share a program.
+    the numbers, and one kernel serves all of them, of the generic family (of other families where
+    four bits, images, sums or a transform ask for one). Where speed counts more than compiling,
+    make a reorder for each shape: those of one structure share a program.
 
     ``r.plan`` prints what will run and why; ``r.source`` is the OpenCL C (empty where there is
     nothing to do); with runtime dims both speak of the latest call. ``family`` asks for one family
@@ -73,13 +74,14 @@ class Reorder:
     def _serves_any_size(self) -> bool:
         """Whether one kernel is for all sizes: where some are unknown and no family is asked for.
 
-        Images, transforms and sums have families of their own, whose kernels serve every size of a
-        structure.
+        Images, transforms, sums and elements of four bits have families of their own, whose kernels
+        serve every size of a structure.
         """
-        unknown = self.src.has_runtime or self.dst.has_runtime
-        image = self.src.format.image or self.dst.format.image
+        sides = (self.src, self.dst)
+        unknown = any(d.has_runtime for d in sides)
+        special = any(d.format.image or d.dtype.is_packed for d in sides)
         computes = self.dst.sums or joins_winograd(self.src.format, self.dst.format)
-        return unknown and not (image or computes) and self._family is None
+        return unknown and not (special or computes) and self._family is None
 
     def _prepared(self, src: MemoryDesc, dst: MemoryDesc) -> Ready:
         """Planned and built for descriptors whose sizes are known."""
