@@ -33,8 +33,9 @@ class Reorder:
     given at the call, by name: numbers, or a memory object of f32 (f64 where one side is).
 
     Descriptors may have `RUNTIME_DIM` in their dims and strides: then the memories at a call say
-    the numbers, and one kernel serves all of them, of the generic family. Where speed counts more
-    than compiling, make a reorder for each shape: those of one structure share a program.
+    the numbers, and one kernel serves all of them, of the generic family (of other families where
+    four bits, images, sums or a transform ask for one). Where speed counts more than compiling,
+    make a reorder for each shape: those of one structure share a program.
 
     ``r.plan`` prints what will run and why; ``r.source`` is the OpenCL C (empty where there is
     nothing to do); with runtime dims both speak of the latest call. ``family`` asks for one family
@@ -75,12 +76,13 @@ class Reorder:
     def _serves_any_size(self) -> bool:
         """Whether one kernel is for all sizes: where some are unknown and no family is asked for.
 
-        Images, transforms and sums have families of their own, whose kernels serve every size of a
-        structure.
+        Images, transforms, sums and elements of four bits have families of their own, whose kernels
+        serve every size of a structure.
         """
-        image = self.src.format.image or self.dst.format.image
+        sides = (self.src, self.dst)
+        special = any(d.format.image or d.dtype.is_packed for d in sides)
         computes = self.dst.sums or joins_winograd(self.src.format, self.dst.format)
-        return self._has_runtime and not (image or computes) and self._family is None
+        return self._has_runtime and not (special or computes) and self._family is None
 
     def _prepared(self, src: MemoryDesc, dst: MemoryDesc) -> Ready:
         """Planned and built for descriptors whose sizes are known."""

@@ -36,8 +36,7 @@ def fits(desc: MemoryDesc, pattern: MemoryDesc) -> bool:
         and desc.ndims == pattern.ndims
         and desc.format_kind == pattern.format_kind
         and all(p in (RUNTIME, n) for n, p in zip(desc.dims, pattern.dims, strict=True))
-        and desc.padding == pattern.padding
-        and desc.extra == pattern.extra
+        and (desc.padding, desc.extra) == (pattern.padding, pattern.extra)
         and {p.digit for p in desc.placed} == set(known)
         and all(p.size == 1 or known[p.digit].stride in (RUNTIME, p.stride) for p in desc.placed)
     )

@@ -146,6 +146,19 @@ def test_a_family_can_be_asked_for(fresh: cf.Stream) -> None:
     assert reorder.plan.family == "tile"
 
 
+@pytest.mark.parametrize("types", [("s4", "u4"), ("s4", "f32"), ("f32", "u4")])
+def test_elements_of_four_bits(types: tuple[str, str], fresh: cf.Stream) -> None:
+    """They have no address, so that the generic family cannot have them."""
+    a, b = types
+    reorder = cf.Reorder(D((RT,) * 4, a, "bfyx"), D((RT,) * 4, b, "byxf"), fresh.engine)
+    for dims in ((3, 18, 5, 4), (1, 2, 7, 2), (0, 2, 2, 2)):
+        src, dst = D(dims, a, "bfyx"), D(dims, b, "byxf")
+        array = random_values(np.random.default_rng(2), dims, a)
+        target = guarded(dst, fresh.engine)
+        reorder(fresh, memory_of(cf.pack(array, src), src, fresh.engine), target).wait()
+        check_bytes(target, holding(cf.transform(array, src, dst), dst), f"{reorder.plan}")
+
+
 def test_what_fits_a_pattern() -> None:
     blocked = D((RT, 35, RT), "f32", "aBc16b")
     assert fits(D((4, 35, 7), "f32", "aBc16b"), blocked)
