@@ -14,7 +14,7 @@ from .formats import registry
 from .formats.digits import round_up
 from .formats.format import Format
 from .geometry import by_blocking, check_dims, int_tuple
-from .planner.problem import refine
+from .planner.stages import refine
 
 _SMALL = 1 << 24
 

@@ -13,7 +13,8 @@ from .copy import CopyPlan
 from .generic import GenericPlan
 from .image import ImagePlan
 from .nibbles import NibblesPlan
-from .problem import Problem, problem
+from .problem import Problem
+from .stages import problem
 from .summed import SummedPlan
 from .tile import TilePlan
 from .traits import DEFAULT, Traits

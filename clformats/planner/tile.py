@@ -20,7 +20,8 @@ from dataclasses import dataclass, replace
 from .lanes import LANES_LOG2, Bit, Comb, comb_of, lane_run, lanes_of, run_of
 from .network import Step, network
 from .nibbles import refusal_elsewhere
-from .problem import Node, Number, Problem, fixed, separate
+from .problem import Node, Number, Problem, fixed
+from .stages import separate
 from .traits import Traits
 from .walk import Walk, walk
 

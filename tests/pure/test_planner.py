@@ -12,7 +12,8 @@ import clformats as cf
 from clformats.kernels import launch
 from clformats.planner import network as net
 from clformats.planner.plan import FAMILIES
-from clformats.planner.problem import Problem, problem
+from clformats.planner.problem import Problem
+from clformats.planner.stages import problem
 from tests.support import BUFFERS, hurting_dims, random_pair
 
 D = cf.MemoryDesc
