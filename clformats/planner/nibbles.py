@@ -1,7 +1,7 @@
 """The nibbles family: source or destination, or both, has elements of four bits, two to a byte.
 
-Where the innermost loop is contiguous on both sides, nothing is guarded and the source's runs start
-with whole bytes, they are taken 16 elements at a time: *runs*. Everything else goes place by place
+Where the innermost loop is contiguous on both sides, nothing is guarded and runs start with whole
+bytes, they are taken 16 elements at a time: *runs*. Everything else goes place by place
 as in the generic family, but that a work-item makes a whole byte of a packed destination, which
 are two places. That no byte is shared with anything else was checked before, by
 `clformats.nibbles`.
@@ -84,6 +84,9 @@ def _no_vectors(p: Problem, nodes: Sequence[Node]) -> str:
     *outer, inner = nodes
     if p.src.dtype.is_packed and (p.src0 % 2 or any(n.src.value % 2 for n in outer)):
         return "the source's runs start within a byte"
+    # Two runs may make the bytes between them whole.
+    if p.dst.dtype.is_packed and any(n.dst.value % 2 for n in outer):
+        return "the destination's runs start within a byte"
     if any(d.dtype.is_packed for d in p.operand_descs):
         return "other values that are read have four bits too"
     if any(stride.value not in (0, 1) for stride in inner.operands):

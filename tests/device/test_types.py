@@ -165,6 +165,15 @@ def test_halves_of_bytes_in_all_nestings(src: str, dst: str, front: int, stream:
         check_bytes(to, expected(array, source, target), reorder.plan)
 
 
+@pytest.mark.parametrize("attr", [None, cf.Attr(src_zero_point=([0.5, 1.5], 1))])
+@pytest.mark.parametrize("src", ["f32", "s4"])
+def test_runs_that_end_amid_a_byte(src: str, attr: cf.Attr | None, stream: cf.Stream) -> None:
+    """Two rows of 17 elements: the byte between them is of both."""
+    source = D((2, 17), src, strides=(18, 1))
+    reorder = check_reorder(source, D((2, 17), "u4"), stream, attr=attr)
+    assert "runs start within a byte" in str(reorder.plan)
+
+
 @pytest.mark.parametrize("dtype", ["s4", "u4"])
 def test_halves_of_bytes_between_numpy_and_a_device(dtype: str, stream: cf.Stream) -> None:
     """Arrays of logical shape have one element each, memory has the bytes; odd sizes too."""
