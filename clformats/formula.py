@@ -34,7 +34,7 @@ LARGEST = float(np.finfo(np.float32).max)
 _Values = Callable[..., Any]
 
 
-def _round(x: NDArray[Any]) -> NDArray[Any]:
+def _round(x: NDArray[Any]) -> Any:
     """To nearest, halves away from zero; adding a half would round once more."""
     whole = np.trunc(x)
     return np.asarray(whole + np.copysign((np.abs(x - whole) >= 0.5).astype(x.dtype), x))
