@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ from .dtypes import DType, as_array, as_dtype, convert
 from .errors import InvalidAttr
 from .formula import ONE, Formula, parse
 
+ZERO_SCALE = "a dst_scale is 0, or is in f32: values are divided by it, give another number"
 VALUE, OLD = "x", "old"
 """The variables of the formula beside the attributes: the source's value, the destination's old."""
 
@@ -81,6 +83,11 @@ class Attr:
     Immutable. Raises `InvalidAttr`; counts of values are checked where the dims are known.
     """
 
+    terms: Mapping[str, Values]
+    expression: str | None
+    formula: Formula
+    _inner: Formula | None
+
     NAMES = ("src_scale", "dst_scale", "src_zero_point", "dst_zero_point", "beta")
 
     def __init__(
@@ -94,13 +101,19 @@ class Attr:
         expression: str | None = None,
     ) -> None:
         given = (src_scale, dst_scale, src_zero_point, dst_zero_point, beta)
-        self.terms: dict[str, Values] = {
+        terms = {
             name: _values(name, value)
             for name, value in zip(self.NAMES, given, strict=True) if value is not None
         }  # fmt: skip
-        self.expression = expression
-        self._inner = None if expression is None else parse(expression, (VALUE,))
-        self.formula = self._formula()
+        inner = None if expression is None else parse(expression, (VALUE,))
+        set_ = object.__setattr__
+        set_(self, "terms", MappingProxyType(terms))
+        set_(self, "expression", expression)
+        set_(self, "_inner", inner)
+        set_(self, "formula", self._formula())
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"Attr is immutable: cannot set {name} to {value!r}, make another one")
 
     def _formula(self) -> Formula:
         def name(text: str) -> Formula:
@@ -130,13 +143,15 @@ class Attr:
         self,
         dims: Sequence[int],
         given: Mapping[str, Any] | None,
+        real: DType,
         elsewhere: Collection[str] = (),
-    ) -> dict[str, NDArray[np.float64]]:
-        """The values of every attribute for a tensor of ``dims``; ``given`` are those at execution.
+    ) -> dict[str, NDArray[Any]]:
+        """The values of every attribute for a tensor of ``dims``, in the type ``real``.
 
-        With ``given`` None those may be missing: then only what is known is checked; what is given
-        ``elsewhere``, on a device, is left out. Raises `InvalidAttr` for a wrong count, a mask
-        beyond the rank, and what is missing or not asked.
+        ``given`` are those at execution. Where it is None they may be missing: then only what is
+        known is checked; what is given ``elsewhere``, on a device, is left out. Raises
+        `InvalidAttr` for a wrong count, a mask beyond the rank, a value beyond the type, and what
+        is missing or not asked.
         """
         for name in given or ():
             if name not in self.terms or self.terms[name].values is not None:
@@ -144,13 +159,9 @@ class Attr:
                 raise InvalidAttr(
                     f"got {name} at execution; the attributes ask for these then: {asked}"
                 )
+        self.check_rank(len(dims))
         result = {}
         for name, term in self.terms.items():
-            if term.mask >> len(dims):
-                raise InvalidAttr(
-                    f"the mask of {name} is {term.mask}, which names a dimension beyond the "
-                    f"{len(dims)} of {tuple(dims)}; expected at most {(1 << len(dims)) - 1}"
-                )
             if name in elsewhere or (term.values is None and given is None):
                 continue
             if term.values is None and name not in (given or {}):
@@ -164,8 +175,17 @@ class Attr:
                     f"got {values.size} values of {name} with mask {term.mask} for a tensor of "
                     f"{tuple(dims)}, expected {count}: one for each index of the masked dimensions"
                 )
-            result[name] = values
+            result[name] = _as_real(name, values, real)
         return result
+
+    def check_rank(self, ndims: int) -> None:
+        """Raise `InvalidAttr` where a mask names a dimension that a tensor of ``ndims`` has not."""
+        for name, term in self.terms.items():
+            if term.mask >> ndims:
+                raise InvalidAttr(
+                    f"the mask of {name} is {term.mask}, which names a dimension beyond the "
+                    f"{ndims} of the tensor; expected at most {(1 << ndims) - 1}"
+                )
 
     def apply(
         self, array: Any, src: object, dst: object, old: Any = None, **given: Any
@@ -182,8 +202,8 @@ class Attr:
             return convert(array, source, target)
         real = compute_type(source, target)
         env = {VALUE: convert(array, source, real)}
-        for name, values in self.resolve(array.shape, given).items():
-            env[name] = values.reshape(self.terms[name].sizes(array.shape)).astype(real.numpy)
+        for name, values in self.resolve(array.shape, given, real).items():
+            env[name] = values.reshape(self.terms[name].sizes(array.shape))
         if "beta" in self.terms:
             if old is None:
                 raise InvalidAttr("beta is given: the sum needs old, what the destination holds")
@@ -233,8 +253,20 @@ def _flat(name: str, value: Any) -> NDArray[np.float64]:
     if flat is None:
         raise InvalidAttr(f"got {value!r} for {name}, expected numbers")
     if name == "dst_scale" and not flat.all():
-        raise InvalidAttr("a dst_scale is 0: values are divided by it, give another number")
+        raise InvalidAttr(ZERO_SCALE)
+    flat.setflags(write=False)
     return flat
+
+
+def _as_real(name: str, values: NDArray[np.float64], real: DType) -> NDArray[Any]:
+    """The values in the type that is computed in."""
+    with np.errstate(over="ignore", under="ignore"):
+        result = values.astype(real.numpy)
+    if (np.isinf(result) & np.isfinite(values)).any():
+        raise InvalidAttr(f"a value of {name} is beyond {real}, in which the reorder computes")
+    if name == "dst_scale" and not result.all():
+        raise InvalidAttr(ZERO_SCALE)
+    return result
 
 
 def _mask(name: str, value: Any) -> int:

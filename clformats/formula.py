@@ -69,6 +69,8 @@ _OPERATORS: dict[str, tuple[int, _Values]] = {
     "+": (5, np.add), "-": (5, np.subtract), "*": (6, np.multiply), "/": (6, np.divide),
 }  # fmt: skip
 """Two-sided operators: how tight each binds, and what it does."""
+_WRITTEN = {"min": "fmin", "max": "fmax"}
+"""These say what becomes of NaN, which OpenCL leaves open for ``min``, ``max`` and ``clamp``."""
 _CONDITIONS = {"||", "&&", "==", "!=", "<", "<=", ">", ">="}
 _SIGN = 7
 """How tight a sign in front binds."""
@@ -197,8 +199,11 @@ class _Writer:
             return f"{np.float32(f.text)}f" if self.real == "float" else repr(float(f.text))
         if f.kind == "name":
             return f.text
+        if f.kind == "call" and f.text == "clamp":
+            x, lo, hi = (self.wide(p, 0) for p in f.parts)
+            return f"fmin(fmax({x}, {lo}), {hi})"
         if f.kind == "call":
-            return f"{f.text}({', '.join(self.wide(p, 0) for p in f.parts)})"
+            return f"{_WRITTEN.get(f.text, f.text)}({', '.join(self.wide(p, 0) for p in f.parts)})"
         if f.text == "?:":
             own = 0
             text = f"{self.condition(f.parts[0], 1)} ? "

@@ -11,7 +11,7 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from ..desc import MemoryDesc
 from ..dtypes import as_dtype
 from ..errors import Error, InvalidDescriptor
+from ..files.destination import destination
 from ..formats import Format
 from ..host import flat_size
 from ..hostmemory import HostMemory
@@ -61,6 +62,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "-o", "--output", metavar="OUT.npy", required=True, help="the file to write"
     )
+    parser.add_argument("--force", action="store_true", help="replace OUT.npy if it exists")
     parser.set_defaults(run=run)
 
 
@@ -73,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
     src = source(_opened(args.file), args.source, args.shape)
     to = _destination(src.desc, named_format(args.to, src.desc.dims, None), args.dtype)
     engine = Engine(args.device)
-    with _written(Path(args.output), to) as target, _bar() as progress:
+    with _written(args, to) as target, _bar() as progress:
         transfer(src, target, engine=engine, piece_nbytes=piece, progress=progress)
     print(f"{to}  {target.desc.nbytes} bytes in {args.output}")
     return 0
@@ -164,26 +166,18 @@ def _elements(desc: MemoryDesc) -> int:
 
 
 @contextmanager
-def _written(path: Path, desc: MemoryDesc) -> Iterator[HostMemory]:
+def _written(args: argparse.Namespace, desc: MemoryDesc) -> Iterator[HostMemory]:
     """A file for the elements of a descriptor, put in its place only when all went well."""
     shape: tuple[int, ...] = (_elements(desc),)
     if _is_plain(desc.format):
         shape = tuple(desc.dims[digit.dims[0]] for digit in desc.format.digits)
-    part = path.with_name(f"{path.name}.part")
-    try:
-        try:
-            mapped = np.lib.format.open_memmap(part, "w+", desc.dtype.storage, shape)
-            with part.open("r+b") as file:  # else a full disk shows only as a fatal signal
-                os.posix_fallocate(file.fileno(), 0, part.stat().st_size)
-        except OSError as error:
-            raise Error(f"cannot write {path}: {error}") from error
+    with destination(Path(args.output), [Path(args.file)], companions=(), force=args.force) as path:
+        mapped = np.lib.format.open_memmap(path, "w+", desc.dtype.storage, shape)
+        with path.open("r+b") as file:  # else a full disk shows only as a fatal signal
+            os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
         item = desc.dtype.storage.itemsize
         yield HostMemory(desc, mapped.reshape(-1).view(f"u{item}"))
         mapped.flush()
-        part.replace(path)
-    finally:
-        with suppress(OSError):
-            part.unlink(missing_ok=True)
 
 
 # --- progress -------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ from .source import Launch
 if TYPE_CHECKING:
     import pyopencl
 
-Value = Memory | NDArray[np.float64]
+Value = Memory | NDArray[Any]
 """What an operand or a scalar is given as: a memory object, or numbers on the host."""
 
 
@@ -70,7 +70,7 @@ class Ready:
         plan: Plan,
         launched: Launch | None,
         engine: Engine,
-        values: Mapping[str, NDArray[np.float64]] | None = None,
+        values: Mapping[str, NDArray[Any]] | None = None,
     ) -> None:
         self.plan = plan
         self.engine = engine
@@ -112,10 +112,10 @@ class Ready:
             if isinstance(value, Memory):
                 self._kernel.set_arg(k, value.buffer)
             elif operand is None:
-                self._kernel.set_arg(k, computation.real.numpy.type(value[0]))
+                self._kernel.set_arg(k, value[0])
             else:
                 # A kernel does not keep its arguments alive before it is enqueued.
-                self._kept[name] = self._uploaded(name, value.astype(computation.real.numpy))
+                self._kept[name] = self._uploaded(name, value)
                 self._kernel.set_arg(k, self._kept[name])
 
     def _uploaded(self, name: str, values: NDArray[Any]) -> pyopencl.Buffer:

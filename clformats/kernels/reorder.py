@@ -69,6 +69,7 @@ class Reorder:
         self._shapes: OrderedDict[tuple[MemoryDesc, MemoryDesc], Ready] = OrderedDict()
         self._ready: Ready | None = None
         self._has_runtime = src.has_runtime or dst.has_runtime
+        self.attr.check_rank(dst.ndims)
         if not self._has_runtime:
             self._ready = self._prepared(src, dst)
 
@@ -100,7 +101,8 @@ class Reorder:
             plan, launched = planned(
                 src, dst, traits, family, computation, transform=transform, names=names
             )
-        return Ready(plan, launched, self.engine, self.attr.resolve(dst.dims, None))
+        real = compute_type(src.dtype, dst.dtype)
+        return Ready(plan, launched, self.engine, self.attr.resolve(dst.dims, None, real))
 
     @property
     def plan(self) -> Plan:
@@ -149,15 +151,15 @@ class Reorder:
         if not (self.attr.terms or given):
             return {}
         dims, terms = dst.desc.dims, self.attr.terms
+        real = compute_type(self.src.dtype, self.dst.dtype)
         values: dict[str, Value] = {}
         for name, value in given.items():
             if isinstance(value, Memory) and name in terms:
                 if not terms[name].mask:
                     raise InvalidAttr(f"{name} is one number for all: give it as a number")
-                real = compute_type(self.src.dtype, self.dst.dtype)
                 values_on_device(name, value, prod(terms[name].sizes(dims)), real)
                 values[name] = value
-        known = self.attr.resolve(dims, given, elsewhere=values)
+        known = self.attr.resolve(dims, given, real, elsewhere=values)
         return values | {name: known[name] for name in given if name not in values}
 
     def _ready_for(self, src: MemoryDesc, dst: MemoryDesc) -> Ready:

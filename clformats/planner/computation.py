@@ -53,14 +53,11 @@ def from_attr(attr: Attr, src: MemoryDesc, dst: MemoryDesc) -> Computation | Non
 
     Raises `InvalidAttr` where their values do not fit the dims.
     """
-    adjust = dst.extra.scale_adjust if dst.extra else 1.0
-    if attr.is_empty and adjust == 1:
+    formula = _adjusted(attr.formula, dst)
+    if attr.is_empty and formula == attr.formula:
         return None
-    formula = attr.formula
-    if adjust != 1:
-        formula = formula * Formula("number", repr(adjust))
-    attr.resolve(dst.dims, None)
     real = compute_type(src.dtype, dst.dtype)
+    attr.resolve(dst.dims, None, real)
     operands = [
         Operand(name, MemoryDesc(dst.dims, real, strides=values.strides(dst.dims)))
         for name, values in attr.terms.items() if values.mask
@@ -69,6 +66,12 @@ def from_attr(attr: Attr, src: MemoryDesc, dst: MemoryDesc) -> Computation | Non
         operands.append(Operand(OLD, dst))
     scalars = tuple(name for name, values in attr.terms.items() if not values.mask)
     return Computation(formula, VALUE, tuple(operands), scalars, real)
+
+
+def _adjusted(formula: Formula, dst: MemoryDesc) -> Formula:
+    """The formula with the factor that the destination's `Extra` asks for."""
+    adjust = dst.extra.scale_adjust if dst.extra else 1.0
+    return formula if adjust == 1 else formula * Formula("number", repr(adjust))
 
 
 def over_tensors(
@@ -84,4 +87,4 @@ def over_tensors(
     old = [(OLD, dst)] if OLD in formula.names else []
     operands = tuple(Operand(name, desc) for name, desc in [*inputs, *old] if name != moved[0])
     real = compute_type(dst.dtype, *(desc.dtype for _, desc in inputs))
-    return moved[1], Computation(formula, moved[0], operands, (), real)
+    return moved[1], Computation(_adjusted(formula, dst), moved[0], operands, (), real)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from ..attr import Attr
 from ..desc import MemoryDesc
+from ..dtypes import as_dtype
 from ..errors import Unsupported
 from ..formats.digits import place
 from ..geometry import Geometry
@@ -48,7 +49,7 @@ class Piece:
         if not any(term.mask >> d & 1 for term in whole.terms.values() for d in cut):
             return whole
         values: dict[str, tuple[NDArray[np.float64], int]] = {}
-        for name, flat in whole.resolve(dims, {}).items():
+        for name, flat in whole.resolve(dims, {}, as_dtype("f64")).items():
             term = whole.terms[name]
             mine = tuple(
                 slice(at, at + n) if term.mask >> d & 1 else slice(None)

@@ -69,7 +69,8 @@ def test_axes_in_any_order(folder: Path) -> None:
     np.save("fortran.npy", np.asfortranarray(values))
     np.save("bf16.npy", values.astype(ml_dtypes.bfloat16))
     for name, source in (("hwc", "byxf"), ("fortran", "bfyx"), ("bf16", "bf16:bfyx:2x17x5x4")):
-        assert not reorder(*words("out", name, "bfyx", "--from", source, "--dtype", "f32"))
+        more = ("--from", source, "--dtype", "f32", "--force")
+        assert not reorder(*words("out", name, "bfyx", *more))
         want = values if name != "bf16" else values.astype(ml_dtypes.bfloat16).astype(np.float32)
         assert (np.load("out.npy") == want).all()
 
@@ -91,10 +92,22 @@ def test_winograd_transforms(folder: Path, capsys: pytest.CaptureFixture[str]) -
     assert "[TRANSFORM_DIMS]" in capsys.readouterr().err
 
 
-def test_a_file_is_replaced_by_itself(folder: Path) -> None:
-    values = np.load("in.npy")
-    assert not reorder(*words("in", "in", "byxf", "--from", "bfyx", "--piece", "1000"))
-    assert (np.load("in.npy").transpose(0, 3, 1, 2) == values).all()
+def test_nothing_is_lost(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Neither the input, nor what stands at the place; and a link stays one."""
+    values = Path("in.npy").read_bytes()
+    assert reorder(*words("in", "in", "byxf", "--from", "bfyx", "--force")) == 1
+    assert "is the input itself" in capsys.readouterr().err
+    Path("there.npy").write_bytes(b"mine")
+    Path("there.npy.part").write_bytes(b"mine too")
+    assert reorder(*words("there", "in", "byxf", "--from", "bfyx")) == 1
+    assert "give --force" in capsys.readouterr().err
+    assert Path("in.npy").read_bytes() == values
+    assert Path("there.npy").read_bytes() == b"mine"
+    Path("link.npy").symlink_to("there.npy")
+    assert not reorder(*words("link", "in", "byxf", "--from", "bfyx", "--force"))
+    assert Path("link.npy").is_symlink()
+    assert np.load("there.npy").shape == np.load("link.npy").shape
+    assert Path("there.npy.part").read_bytes() == b"mine too"
 
 
 BAD = {
@@ -134,7 +147,7 @@ def test_bad_input_leaves_the_files_alone(
     np.save("out.npy", np.arange(3))
     before = {p.name: p.read_bytes() for p in folder.iterdir()}
     file, more, said = BAD[name]
-    assert reorder(f"{file}.npy", "-o", "out.npy", *more) == 1
+    assert reorder(f"{file}.npy", "-o", "out.npy", "--force", *more) == 1
     errors = capsys.readouterr().err
     assert said in errors
     assert errors.count("\n") == 1
@@ -156,18 +169,18 @@ def test_killed_half_way(folder: Path) -> None:
     np.save("big.npy", np.zeros((64, 64, 64, 64), np.float32))
     np.save("out.npy", np.arange(3))
     process = start("-m", "clformats", "reorder", "big.npy", "--from", "bfyx", "--to", "byxf",
-                    "--piece", "64K", "--device", DEVICE, "-o", "out.npy")  # fmt: skip
-    part = Path("out.npy.part")
+                    "--piece", "64K", "--device", DEVICE, "-o", "out.npy",
+                    "--force")  # fmt: skip
     deadline = time.monotonic() + 60
-    while not part.exists() and time.monotonic() < deadline:
+    while not any(folder.glob(".clformats-*/out.npy")) and time.monotonic() < deadline:
         assert process.poll() is None, "it should have begun, and not be done yet"
         time.sleep(0.01)
     process.send_signal(signal.SIGKILL)
     assert process.wait(60) == -signal.SIGKILL
     assert (np.load("out.npy") == np.arange(3)).all()
     assert not np.load("big.npy").any()
-    assert not reorder(*words("out", "in", "byxf", "--from", "bfyx")), "what is left is no obstacle"
-    assert not part.exists()
+    done = reorder(*words("out", "in", "byxf", "--from", "bfyx", "--force"))
+    assert done == 0, "what is left is no obstacle"
 
 
 WITHOUT_TQDM = """

@@ -56,7 +56,7 @@ def test_input_preparation_of_cldnn() -> None:
 def test_the_expression_stands_before_sum_and_destination() -> None:
     attr = cf.Attr(src_scale=2, beta=1, dst_scale=0.5, expression="max(x, 0) + 1")
     assert (
-        str(attr.formula) == "(max(x * src_scale, 0.0f) + 1.0f + beta * old) * (1.0f / dst_scale)"
+        str(attr.formula) == "(fmax(x * src_scale, 0.0f) + 1.0f + beta * old) * (1.0f / dst_scale)"
     )
     x = np.array([-3, 3], np.float32)
     np.testing.assert_array_equal(attr.apply(x, "f32", "f32", x), [(1 - 3) * 2, (7 + 3) * 2])
@@ -114,3 +114,26 @@ def test_counts_are_checked_against_dims() -> None:
         cf.Attr(beta=([1, 2], 4)).apply(x, "f32", "f32", x)
     with pytest.raises(cf.InvalidAttr, match="needs old"):
         cf.Attr(beta=1).apply(x, "f32", "f32")
+
+
+def test_values_beyond_the_type_are_refused() -> None:
+    x, wide = np.ones(3, np.float32), np.ones(3)
+    for attr, said in [
+        (cf.Attr(src_scale=1e300), "a value of src_scale is beyond f32"),
+        (cf.Attr(dst_scale=1e-60), "a dst_scale is 0"),
+    ]:
+        with pytest.raises(cf.InvalidAttr, match=said):
+            attr.apply(x, "f32", "f32")
+        assert np.isfinite(attr.apply(wide, "f64", "f64")).all()
+
+
+def test_attributes_are_immutable() -> None:
+    attr = cf.Attr(src_scale=([1, 2], 1), expression="x + 1")
+    with pytest.raises(AttributeError, match="immutable"):
+        attr.expression = "x + 2"
+    with pytest.raises(TypeError):
+        attr.terms["beta"] = Values(None)  # type: ignore[index]
+    values = attr.terms["src_scale"].values
+    assert values is not None
+    with pytest.raises(ValueError, match="read-only"):
+        values[0] = 7

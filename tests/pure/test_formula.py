@@ -126,7 +126,7 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 
 def test_vectors_are_made_where_c_does_not_widen() -> None:
     tree = parse("x > 1 ? max(x, 2) : 0 * x + 3", ("x",))
-    wide = "x > (float4)(1.0f) ? max(x, (float4)(2.0f)) : 0.0f * x + 3.0f"
+    wide = "x > (float4)(1.0f) ? fmax(x, (float4)(2.0f)) : 0.0f * x + 3.0f"
     assert tree.source("float", 4) == wide
     assert tree.source("double", 4) == wide.replace("float4", "double4").replace("0f", "0")
 
