@@ -492,7 +492,7 @@ def test_a_mask_beyond_the_rank_is_invalid(bench: Bench) -> None:
     ran = bench("--attr-scales=src:per_dim_1,src:per_dim_3,dst:common:0", "7")
     assert ran.code == 1
     assert all(state.startswith("INVALID_ARGUMENTS (") for state in ran.states)
-    assert "names a dimension beyond the 1 of (7,)" in ran.states[0]
+    assert "names a dimension beyond the 1 of the tensor" in ran.states[0]
 
 
 def test_groups_share_values(bench: Bench) -> None:
