@@ -21,7 +21,7 @@ from .types import Conversion, conversion, mask_type, storage_type
 
 @dataclass(frozen=True, slots=True)
 class Computed(Conversion):
-    """The types of a kernel that computes: loads and stores move bits, `function` converts."""
+    """The types of a kernel that computes: loads and stores move bits, `functions` convert."""
 
     computation: Computation
 
