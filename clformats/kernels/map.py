@@ -64,9 +64,8 @@ class Map:
             renamed[self.target] = Formula("name", OLD)
         src, computation = over_tensors(formula.with_names(renamed), inputs, dst)
         self._moved = next(n for n in self.inputs if _variable(n) == computation.value)
-        names = (src.format.name, dst.format.name)
         traits = self.engine.traits
-        plan, launched = planned(src, dst, traits, family, computation, names=names)
+        plan, launched = planned(src, dst, traits, family, computation)
         self._ready = Ready(plan, launched, self.engine)
         self._lock = threading.Lock()
 
@@ -78,7 +77,7 @@ class Map:
     @property
     def source(self) -> str:
         """The OpenCL C that runs; empty where there is nothing to do."""
-        return self._ready.launch.source if self._ready.launch else ""
+        return self._ready.source
 
     def __call__(self, stream: Stream, **memories: Memory) -> Event:
         """Enqueue it; the memories by the names of their variables.

@@ -41,7 +41,6 @@ KEPT_PLANS = 512
 """How many plans are remembered, so that what is prepared again is neither planned nor rendered."""
 
 
-@lru_cache(maxsize=KEPT_PLANS)
 def planned(
     src: MemoryDesc,
     dst: MemoryDesc,
@@ -50,9 +49,24 @@ def planned(
     computation: Computation | None,
     *,
     transform: bool | None = None,
+) -> tuple[Plan, Launch | None]:
+    """The plan and its kernel, made once."""
+    # Equal descriptors may name their formats differently, and a plan prints the names.
+    names = (src.format.name, dst.format.name)
+    return _planned(src, dst, traits, family, computation, transform=transform, names=names)
+
+
+@lru_cache(maxsize=KEPT_PLANS)
+def _planned(
+    src: MemoryDesc,
+    dst: MemoryDesc,
+    traits: Traits,
+    family: str | None,
+    computation: Computation | None,
+    *,
+    transform: bool | None,
     names: tuple[str, str],
 ) -> tuple[Plan, Launch | None]:
-    """The plan and its kernel; ``names`` of the formats: equal descriptors may differ in them."""
     del names
     plan = make_plan(src, dst, traits, family, computation, transform=transform)
     return plan, launch(plan)
@@ -90,6 +104,11 @@ class Ready:
             self._kernel.set_arg(k, index(value))
         self._others = self._places(2 + len(self.launch.arguments))
         self._set(values or {})
+
+    @property
+    def source(self) -> str:
+        """The OpenCL C that runs; empty where there is nothing to do."""
+        return self.launch.source if self.launch else ""
 
     def _places(self, first: int) -> list[tuple[int, str, Operand | None]]:
         """(argument, name, operand or None for a scalar) of what the computation reads."""

@@ -97,10 +97,7 @@ class Reorder:
             plan = plan_for_all(src, dst, traits, computation)
             launched = launch(plan)
         else:
-            names = (src.format.name, dst.format.name)
-            plan, launched = planned(
-                src, dst, traits, family, computation, transform=transform, names=names
-            )
+            plan, launched = planned(src, dst, traits, family, computation, transform=transform)
         real = compute_type(src.dtype, dst.dtype)
         return Ready(plan, launched, self.engine, self.attr.resolve(dst.dims, None, real))
 
@@ -112,8 +109,7 @@ class Reorder:
     @property
     def source(self) -> str:
         """The OpenCL C that runs."""
-        launched = self._known().launch
-        return launched.source if launched else ""
+        return self._known().source
 
     def _known(self) -> Ready:
         if self._ready is None:
