@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
 from ..formats.expr import Const, Expr, Var, total
 from ..planner.lanes import Bit
 from ..planner.plan import Plan
-from ..planner.problem import Number
-from ..planner.tile import TilePlan
+from ..planner.problem import FAR, Node, Number
+from ..planner.tile import LINE_BYTES, TilePlan
 from .computation import Computed, types_of
 from .edges import EdgeWriter, lane_part
 from .operands import ComputedWriter, tile_operands
@@ -45,8 +45,8 @@ class _Writer:
         self.arguments = Arguments()
         nodes = plan.nodes
         self.sizes = [self._number(f"size{k}", n.size) for k, n in enumerate(nodes)]
-        self.src = [self._number(f"src_stride{k}", n.src) for k, n in enumerate(nodes)]
-        self.dst = [self._number(f"dst_stride{k}", n.dst) for k, n in enumerate(nodes)]
+        self.src = [self._stride(f"src_stride{k}", n.src) for k, n in enumerate(nodes)]
+        self.dst = [self._stride(f"dst_stride{k}", n.dst) for k, n in enumerate(nodes)]
         self.arguments.values.update(src0=plan.problem.src0, dst0=plan.problem.dst0)
         walk = plan.walk
         counts = [plan.positions(k).value for k in walk.outer]
@@ -87,6 +87,28 @@ class _Writer:
         text = self.arguments.text(name, number)
         return Const(number.value) if number.fixed else Var(text)
 
+    def _stride(self, name: str, stride: Number) -> Expr:
+        """A stride; 0 for one that `_place` stands for."""
+        return Const(0) if stride.value == FAR else self._number(name, stride)
+
+    def _places(self) -> list[tuple[str, str]]:
+        """(name, formula) of the macros that tell where step q of a run lies on the other side."""
+        unsigned = Var(f"({'ulong' if self.plan.problem.is_wide else 'uint'})(q)")
+        places = []
+        for k, node in enumerate(self.plan.nodes):
+            if node.parts:
+                side = _far_side(node)
+                formula, before = [], 1
+                for j, part in enumerate(node.parts):
+                    digit = unsigned // before
+                    digit = digit if part is node.parts[-1] else digit % part.size.value
+                    formula.append(
+                        digit * self._number(f"{side}_stride{k}_{j}", getattr(part, side))
+                    )
+                    before *= part.size.value
+                places.append((f"PLACE{k}", str(total(formula))))
+        return places
+
     def values(self) -> dict[str, object]:
         """Everything that ``tile.mako`` uses, beside the types."""
         plan = self.plan
@@ -96,13 +118,13 @@ class _Writer:
             "width": plan.lanes,
             "outer": [Loop(f"at{k}", "0", str(self._positions(k))) for k in plan.walk.outer],
             "middle": self._loop(plan.walk.middle),
-            "loops": self._loops(swapped=plan.walk.swapped),
-            "prefetch_loops": self._loops(swapped=False),
-            "prefetches": self._prefetches() if plan.walk.prefetch else [],
+            "loops": self._loops(),
+            "ahead": self._ahead() if plan.walk.ahead else [],
             "starts": self._starts(),
             "src_base": self._src_base(),
             "dst_base": str(total([Var("dst0"), *self._products(self.dst)])),
             "piece": plan.store_piece,
+            "places": self._places(),
             "steps": plan.steps,
             "mixes": plan.comb.mixes if plan.comb else (),
             "streams": plan.nontemporal,
@@ -173,13 +195,13 @@ class _Writer:
     def _loop(self, node: int | None) -> Loop | None:
         return None if node is None else Loop(f"at{node}", "0", str(self._positions(node)))
 
-    def _loops(self, *, swapped: bool) -> list[Loop]:
+    def _loops(self) -> list[Loop]:
         """The loops inside a work-item, from the outermost."""
         walk = self.plan.walk
         loops = [Loop(f"at{walk.middle}", "first", "last")] if walk.middle is not None else []
         inner = self._loop(walk.inner)
         loops += [inner] if inner else []
-        return loops[::-1] if swapped else loops
+        return loops[::-1] if walk.swapped else loops
 
     def _starts(self) -> list[tuple[str, str]]:
         """The variables that say where the tile starts."""
@@ -223,13 +245,23 @@ class _Writer:
         lanes = plan.load if side == "load" else plan.store
         piece = plan.load_piece if side == "load" else plan.store_piece
         apart = lanes[piece.bit_length() - 1 :]
+        here = "src" if side == "load" else "dst"
         return [
             [
-                str(_offset(bits, r, strides) + _offset(apart, lane, strides))
+                str(self._moved(here, strides, _steps((bits, r), (apart, lane))))
                 for lane in range(1 << len(apart))
             ]
             for r in range(1 << len(bits))
         ]
+
+    def _moved(self, side: str, strides: Sequence[Expr], steps: Mapping[int, int]) -> Expr:
+        """How far so many steps of each node move on a side, from the tile's first element."""
+        moved = total([strides[k] * n for k, n in steps.items()])
+        for k, node in enumerate(self.plan.nodes):
+            if node.parts and _far_side(node) == side:
+                start = Var(f"x{k}") if k in self.moving else Const(0)
+                moved = moved + Var(f"PLACE{k}({start + steps.get(k, 0)})")
+        return moved
 
     def _offsets(self, bits: Sequence[Bit], strides: Sequence[Expr]) -> list[str]:
         """How far each number that the bits make is from 0."""
@@ -260,15 +292,35 @@ class _Writer:
             self.types.store(v, moved("to", p), width) for v, p in zip(parts, pieces, strict=True)
         ]
 
-    def _prefetches(self) -> list[str]:
-        """The addresses of a tile, one for each register."""
-        return [moved("from", pieces[0]) for pieces in self._pieces("load")]
+    def _ahead(self) -> list[str]:
+        """The addresses that a tile asks for ahead of the tiles that read them."""
+        plan, walk = self.plan, self.plan.walk
+        if walk.middle is None:
+            return []
+        step = self.src[walk.middle] * (walk.ahead << plan.bits[walk.middle])
+        if not walk.dense or walk.inner is None:
+            return [moved("from", str(step + Var(pieces[0]))) for pieces in self._pieces("load")]
+        share = plan.lanes * plan.register_count
+        line = LINE_BYTES // plan.problem.src.dtype.nbytes
+        begin = step + Var(f"at{walk.inner}") * share - Var(f"x{walk.inner}") * self.src[walk.inner]
+        return [moved("from", str(begin + k)) for k in range(0, share, line)]
+
+
+def _far_side(node: Node) -> str:
+    """The side on which a run is not one."""
+    return "src" if node.src.value == FAR else "dst"
 
 
 def _offset(bits: Sequence[Bit], number: int, strides: Sequence[Expr]) -> Expr:
     """How far the bits of ``number`` move."""
+    return total([strides[k] * n for k, n in _steps((bits, number)).items()])
+
+
+def _steps(*parts: tuple[Sequence[Bit], int]) -> dict[int, int]:
+    """How many steps of each node the bits of the numbers make."""
     steps: dict[int, int] = {}
-    for j, b in enumerate(bits):
-        if number >> j & 1:
-            steps[b.node] = steps.get(b.node, 0) + (1 << b.place)
-    return total([strides[k] * n for k, n in steps.items()])
+    for bits, number in parts:
+        for j, b in enumerate(bits):
+            if number >> j & 1:
+                steps[b.node] = steps.get(b.node, 0) + (1 << b.place)
+    return steps

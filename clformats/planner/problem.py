@@ -51,12 +51,18 @@ def fixed(value: int) -> Number:
     return Number(value, fixed=True)
 
 
+FAR = 1 << 62
+"""Stands for the stride of a loop whose steps are not equally far apart."""
+
+
 @dataclass(frozen=True, slots=True)
 class Node:
     """One loop: ``size`` steps, ``src`` and ``dst`` elements apart.
 
     Where it has a guard, it moves the guarded index by ``unit`` per step. ``operands`` are the
-    strides in the other tensors that the kernel reads.
+    strides in the other tensors that the kernel reads. ``parts``, innermost first, are the loops
+    that it was made of where they are one run on one side only: see `clformats.planner.flat`; its
+    stride on the other side is `FAR`.
     """
 
     size: Number
@@ -65,6 +71,7 @@ class Node:
     guard: int | None = None
     unit: int = 0
     operands: tuple[Number, ...] = ()
+    parts: tuple[Node, ...] = ()
 
     def __str__(self) -> str:
         mark = f"?{self.guard}" if self.guard is not None else ""

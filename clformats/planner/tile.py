@@ -17,18 +17,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from .flat import flattened
 from .lanes import LANES_LOG2, Bit, Comb, comb_of, lane_run, lanes_of, run_of
 from .network import Step, network
 from .nibbles import refusal_elsewhere
-from .problem import Node, Number, Problem, fixed
+from .problem import FAR, Node, Number, Problem, fixed
 from .stages import separate
 from .traits import Traits
-from .walk import Walk, walk
+from .walk import Tiles, Walk, walk
 
 LINE_BYTES = 64
 REGISTERS = 16
-"""The most registers that a tile is made longer for, to store whole cache lines. A tile of bytes
-with 64 of them stores whole lines, but loads from 64 places: see `clformats.planner.walk`."""
+"""The most registers that a tile is made longer for, to store whole cache lines."""
+LONG_RUN_BYTES = 256
+STREAMED_REGISTERS = 32
+"""The same where the tensors exceed the cache: lines that are written whole are not read before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +110,7 @@ def tile_refusal(p: Problem) -> str:
         return p.why
     if reason := refusal_elsewhere(p):
         return reason
-    load, store = lanes_of(separate(p))
+    load, store = lanes_of(flattened(separate(p)))
     if load == store:
         return "source and destination have the same lanes: nothing to transpose"
     return ""
@@ -129,12 +132,12 @@ def rows_refusal(p: Problem) -> str:
 
 def tile_plan(p: Problem, traits: Traits, *, nontemporal: bool) -> TilePlan:
     """The plan of both families; rows are tiles without a step."""
-    p = separate(p)
+    p = flattened(separate(p))
     load, store = lanes_of(p)
     comb = comb_of(p, load, store)
     registers = (
         *(b for b in store if b not in load),
-        *([] if comb else _line_bits(p, load, store)),
+        *([] if comb else _line_bits(p, load, store, large=nontemporal)),
     )
     nodes = _promoted(p.nodes or (), (*load, *registers))
     bits = [0] * len(nodes)
@@ -163,7 +166,9 @@ def _bits_near(p: Problem) -> int:
     return (16 // min(t.nbytes for t in p.dtypes)).bit_length() - 1
 
 
-def _line_bits(p: Problem, load: tuple[Bit, ...], store: tuple[Bit, ...]) -> list[Bit]:
+def _line_bits(
+    p: Problem, load: tuple[Bit, ...], store: tuple[Bit, ...], *, large: bool
+) -> list[Bit]:
     """More register bits, so that a tile stores whole cache lines."""
     line = (LINE_BYTES // p.dst.dtype.nbytes).bit_length() - 1
     run = run_of(p, "dst", line)
@@ -171,7 +176,8 @@ def _line_bits(p: Problem, load: tuple[Bit, ...], store: tuple[Bit, ...]) -> lis
         return []
     extra = [b for b in run if b not in store and b not in load]
     registers = 1 << len([b for b in store if b not in load])
-    while registers << len(extra) > REGISTERS and extra:
+    most = STREAMED_REGISTERS if large else REGISTERS
+    while registers << len(extra) > most and extra:
         extra.pop()
     return extra
 
@@ -232,20 +238,29 @@ def _edges(plan: TilePlan) -> tuple[Edge, ...]:
 
 
 def _walk(plan: TilePlan, traits: Traits, *, large: bool) -> Walk:
-    counts = [plan.positions(k).value for k in range(len(plan.nodes))]
     src, dst = plan.problem.dtypes
-    size = (src.nbytes + dst.nbytes) * plan.lanes * plan.register_count
-    streams = (
-        (plan.lanes // plan.load_piece) << _rows(plan, plan.registers, "src", src.nbytes),
-        (plan.lanes // plan.store_piece) << _rows(plan, plan.store_registers, "dst", dst.nbytes),
+    tiles = Tiles(
+        counts=[plan.positions(k).value for k in range(len(plan.nodes))],
+        src_steps=_tile_steps(plan, "src"),
+        dst_steps=_tile_steps(plan, "dst"),
+        elements=plan.lanes * plan.register_count,
+        src_bytes=src.nbytes,
+        dst_bytes=dst.nbytes,
+        reads=(plan.lanes // plan.load_piece) << _rows(plan, plan.registers, "src", src.nbytes),
+        writes=(plan.lanes // plan.store_piece)
+        << _rows(plan, plan.store_registers, "dst", dst.nbytes),
     )
-    return walk(counts, (_tile_steps(plan, "src"), _tile_steps(plan, "dst")), streams, size, traits,
-                large=large)  # fmt: skip
+    return walk(tiles, traits, large=large)
 
 
 def _tile_steps(plan: TilePlan, side: str) -> list[int]:
-    """How far the next tile along each node is."""
-    return [getattr(n, side).value << b for n, b in zip(plan.nodes, plan.bits, strict=True)]
+    """How far the next tile along each node is; at the least, where the steps differ."""
+    return [
+        min(getattr(part, side).value for part in n.parts)
+        if n.parts and getattr(n, side).value == FAR
+        else getattr(n, side).value << b
+        for n, b in zip(plan.nodes, plan.bits, strict=True)
+    ]
 
 
 def _rows(plan: TilePlan, registers: Sequence[Bit], side: str, item: int) -> int:
@@ -254,19 +269,31 @@ def _rows(plan: TilePlan, registers: Sequence[Bit], side: str, item: int) -> int
 
 
 def _stores_whole_lines(plan: TilePlan) -> bool:
-    """Whether the stores of a tile fill whole, aligned cache lines, one after the other."""
+    """Whether stores fill whole cache lines, each by stores that follow each other at once.
+
+    That is one vector, or several side by side; where a tile has many of these in one run, the run
+    need not start at a line: the next tile continues it. A vector itself must be aligned.
+    """
     item = plan.problem.dst.dtype.nbytes
     if plan.store_piece != plan.lanes:
         return False
-    reached = plan.lanes * item
+    vector = plan.lanes * item
+    run = vector
     moves = [plan.problem.dst0]
-    for stride in sorted(plan.nodes[b.node].dst.value << b.place for b in plan.store_registers):
-        if reached < LINE_BYTES and stride * item == reached:
-            reached *= 2
+    for stride in sorted(n for b in plan.store_registers for n in _moves(plan, b)):
+        if stride * item == run:
+            run *= 2
         else:
             moves.append(stride)
     for k, node in enumerate(plan.nodes):
         overlaps = node.guard is None and node.size.value % (1 << plan.bits[k])
-        if plan.positions(k).value > 1:
+        if plan.positions(k).value > 1 and not node.parts:
             moves.append(node.dst.value if overlaps else node.dst.value << plan.bits[k])
-    return reached >= LINE_BYTES and all(m * item % LINE_BYTES == 0 for m in moves)
+    unit = vector if run >= LONG_RUN_BYTES else LINE_BYTES
+    return run >= LINE_BYTES and all(m * item % unit == 0 for m in moves)
+
+
+def _moves(plan: TilePlan, bit: Bit) -> list[int]:
+    """How far a bit of the registers moves in the destination."""
+    node = plan.nodes[bit.node]
+    return [part.dst.value for part in node.parts] or [node.dst.value << bit.place]

@@ -2,14 +2,17 @@
 
 Two loops decide: the one that is nearest in the source and the one nearest in the destination,
 ``S`` and ``D``. A work-item takes a *box*: a chunk of one of them and the whole of the other. What
-the rules rest on was measured with f32 of 50 MB and more (pocl, 2 cores; share of a copy):
+the rules rest on was measured with tensors of 25 MB and more (pocl, 2 cores, shares of a copy):
 
-* a core follows up to about 15 streams of addresses at once. bfyx -> byxf with the short ``D``
-  innermost reads 64 streams and runs at 0.2; with the long ``S`` innermost it reads 16, at 0.8;
-* lines written far apart cost little, lines *read* far apart much, for the prefetcher fetches their
-  neighbours too. byxf -> bfyx writes 64 streams with the short ``S`` innermost, 0.3, and reads
-  every fourth line with the long ``D`` innermost, 0.35; with a loop before it that asks for the
-  whole box in the source's order 0.5.
+* whole lines written far apart cost nothing; lines *read* far apart cost much, and no prefetch
+  mends it. So a source that a box reads from end to end is read so, wherever that writes;
+* a core reads from end to end alone only where it need not look ahead over what a tile computes:
+  byxf -> bfyx reaches 0.6, with each tile asking for its part of the box after next, in the order
+  of addresses, 0.87; for its own lines of that box, which are not in this order, 0.66;
+* a core follows up to about 16 streams of addresses at once. bfyx -> byxf with the short ``D``
+  innermost reads 64 of them, 0.2; with the long ``S`` innermost it reads 16, 1.0. Where a tile
+  itself reads more, 32 rows of f16, asking for the same rows a little further on gives 0.98
+  instead of 0.75; with 16 it does nothing.
 """
 
 from __future__ import annotations
@@ -24,12 +27,42 @@ TILES_PER_UNIT = 64
 """Work-items per core at the least, so that cores of unequal speed finish together."""
 INNER_LIMIT = 64
 """The longest inner loop that is still run whole by one work-item."""
-STREAMS = 15
+STREAMS = 16
 """Addresses far apart that a core can follow at once."""
 FEW_TILES = 8
 """Fewer tiles than this do not pay for starting a work-item: it takes another loop as well."""
 BOX_BYTES = 256 << 10
 """Bytes of a box whose lines are touched more than once: a part of the second-level cache."""
+ROW_BYTES = 2 << 10
+"""What is read of a row before the next one, where there are many rows."""
+AHEAD_BYTES = 8 << 10
+"""How far ahead a source that is read from end to end is asked for."""
+AHEAD_ROW_BYTES = 128
+"""How far ahead each of many rows is asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tiles:
+    """What the walk needs to know of the tiles.
+
+    ``counts[k]`` of them follow each other along node k, ``src_steps[k]`` and ``dst_steps[k]``
+    elements apart. A tile has ``elements``, of ``src_bytes`` and ``dst_bytes``; it loads from
+    ``reads`` places far apart, ``row`` elements from each.
+    """
+
+    counts: Sequence[int]
+    src_steps: Sequence[int]
+    dst_steps: Sequence[int]
+    elements: int
+    src_bytes: int
+    dst_bytes: int
+    reads: int
+    writes: int
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that a tile reads and writes."""
+        return self.elements * (self.src_bytes + self.dst_bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +71,10 @@ class Walk:
 
     ``outer`` nodes are spread over work-items; each work-item runs ``chunk`` positions of node
     ``middle`` and all positions of node ``inner`` (None: no such loop), the latter in the inner
-    loop, or in the outer one if ``swapped``. ``prefetch``: the box is asked for before.
+    loop, or in the outer one if ``swapped``.
+
+    ``ahead``: so many positions of ``middle`` ahead a tile asks for what will be read there: its
+    own rows, or, where the boxes follow each other in the source (``dense``), its share of the box.
     """
 
     outer: tuple[int, ...] = ()
@@ -46,51 +82,61 @@ class Walk:
     inner: int | None = None
     chunk: int = 1
     swapped: bool = False
-    prefetch: bool = False
+    ahead: int = 0
+    dense: bool = False
 
     def __str__(self) -> str:
         if self.middle is None:
             return "a work-item runs 1 tile"
-        middle = f"{self.chunk} of loop {self.middle}"
-        if self.inner is None:
-            return f"a work-item runs {middle}"
-        loops = [middle, f"all of loop {self.inner}"]
+        loops = [f"{self.chunk} of loop {self.middle}"]
+        if self.inner is not None:
+            loops.append(f"all of loop {self.inner}")
         order = " x ".join(reversed(loops) if self.swapped else loops)
-        return f"a work-item {'prefetches and ' if self.prefetch else ''}runs {order}"
+        asks = f", prefetching {self.ahead} of loop {self.middle} ahead" if self.ahead else ""
+        return f"a work-item runs {order}{asks}"
 
 
-def walk(
-    counts: Sequence[int],
-    steps: tuple[Sequence[int], Sequence[int]],
-    streams: tuple[int, int],
-    tile_bytes: int,
-    traits: Traits,
-    *,
-    large: bool,
-) -> Walk:
-    """The walk over ``counts[k]`` tiles along each node k.
-
-    ``steps`` are how far a tile moves in source and destination, ``streams`` how many places far
-    apart one tile loads from and stores to, ``large`` whether the tensors exceed the cache.
-    """
+def walk(tiles: Tiles, traits: Traits, *, large: bool) -> Walk:
+    """The walk over the tiles; ``large`` says that the tensors exceed the cache."""
+    counts = tiles.counts
     loops = [k for k, count in enumerate(counts) if count > 1]
     if not loops:
         return Walk()
-    near_src, near_dst = (min(loops, key=side.__getitem__) for side in steps)
+    near_src = min(loops, key=tiles.src_steps.__getitem__)
+    near_dst = min(loops, key=tiles.dst_steps.__getitem__)
     share = prod(counts) // (traits.compute_units * TILES_PER_UNIT)
     short, long = sorted((near_src, near_dst), key=lambda k: counts[k])
     if short == long and counts[short] <= FEW_TILES and len(loops) > 1:
-        long = min((k for k in loops if k != short), key=steps[1].__getitem__)
+        long = min((k for k in loops if k != short), key=tiles.dst_steps.__getitem__)
     if short == long or counts[short] > INNER_LIMIT:
         middle = near_src if counts[near_src] > INNER_LIMIT else long
         outer = tuple(k for k in loops if k != middle)
-        return Walk(outer, middle, None, max(1, min(share, counts[middle])))
-    across = streams[0] if short == near_dst else streams[1]
-    swapped = across * counts[short] > STREAMS
-    prefetch = swapped and short == near_src and large
-    chunk = share // counts[short]
-    if swapped and (short == near_src or not large):
-        chunk = min(chunk, BOX_BYTES // (tile_bytes * counts[short]))
-    chunk = max(1, min(chunk, counts[long]))
+        ahead = _rows_ahead(tiles, middle) if large else 0
+        return Walk(outer, middle, None, max(1, min(share, counts[middle])), ahead=ahead)
     outer = tuple(k for k in loops if k not in (short, long))
-    return Walk(outer, long, short, chunk, swapped, prefetch)
+    box = tiles.nbytes * counts[short]
+    chunk = share // counts[short]
+    if short == near_src and tiles.src_steps[long] <= tiles.elements * counts[short]:
+        chunk = max(1, min(chunk, counts[long]))
+        read = tiles.src_steps[long] * tiles.src_bytes
+        ahead = max(2, -(-AHEAD_BYTES // read)) if large else 0
+        return Walk(outer, long, short, chunk, ahead=ahead, dense=bool(ahead))
+    across = tiles.reads if short == near_dst else tiles.writes
+    swapped = across * counts[short] >= STREAMS
+    if swapped and (short == near_src or not large):
+        chunk = min(chunk, BOX_BYTES // box)
+    chunk = max(1, min(chunk, counts[long]))
+    read = tiles.src_steps[long] * tiles.src_bytes
+    if large and swapped and short == near_dst and chunk * read < ROW_BYTES:
+        # Many short rows: better long ones, and the other loop shared among the work-items.
+        ahead = _rows_ahead(tiles, long)
+        chunk = max(1, min(share, counts[long]))
+        return Walk((*outer, short), long, None, chunk, ahead=ahead)
+    ahead = _rows_ahead(tiles, long) if large and swapped else 0
+    return Walk(outer, long, short, chunk, swapped, ahead)
+
+
+def _rows_ahead(tiles: Tiles, middle: int) -> int:
+    """How far ahead to ask for the rows of a tile: not at all where they are few."""
+    step = tiles.src_steps[middle] * tiles.src_bytes
+    return -(-AHEAD_ROW_BYTES // step) if tiles.reads > STREAMS and step < AHEAD_ROW_BYTES else 0

@@ -59,12 +59,15 @@ r${c} = v${c};
 const idx ${name} = ${value};
 % endfor
 </%def>\
-<%def name="tile(load_texts, computed_texts, store_texts)">\
+<%def name="tile(load_texts, computed_texts, store_texts, asks=())">\
 % for o in operands:
 const idx ${o.at} = ${o.base};
 % endfor
 __global const ${types.src} *from = src + (${src_base});
 __global ${types.dst} *to = dst + (${dst_base});
+% for at in asks:
+PREFETCH(${at});
+% endfor
 % for k, text in enumerate(load_texts):
 ${vector} r${k} = ${text};
 % endfor
@@ -92,13 +95,6 @@ ${indent(capture(tile, *texts), "    ")}\
 ${tile(*texts)}\
 % endif
 </%def>\
-<%def name="asked()">\
-${bases()}\
-__global const ${types.src} *from = src + (${src_base});
-% for at in prefetches:
-PREFETCH(${at});
-% endfor
-</%def>\
 <%def name="nest(nested, text)">\
 <%
 for level in reversed(nested):
@@ -111,7 +107,7 @@ ${indent(text, "    ")}\
 </%def>\
 // ${title}
 ${prelude(types, wide, widths, streams, (width,) if computed else ())}\
-% if prefetches:
+% if ahead:
 #if defined(__has_builtin) && !defined(CLFORMATS_PORTABLE)
 #if __has_builtin(__builtin_prefetch)
 #define PREFETCH(pointer) __builtin_prefetch((const void *)(uintptr_t)(pointer))
@@ -219,6 +215,11 @@ static inline void store_part(${types.stored}${piece} v, __global ${types.dst} *
 % endfor
 }
 % endif
+% for name, formula in places:
+
+// Where step q of a run lies on the side where it is not one.
+#define ${name}(q) (${formula})
+% endfor
 
 __kernel void reorder(
     __global const ${types.src} *restrict src, __global ${types.dst} *restrict dst,
@@ -244,11 +245,8 @@ __kernel void reorder(
 % if outer:
     const idx ${outer[0].variable} = rest;
 % endif
-% if prefetches:
-${nest(prefetch_loops, capture(asked))}\
-% endif
 % if not always_edge:
-${nest(loops, capture(visit, inside, loads, computed, stores))}\
+${nest(loops, capture(visit, inside, loads, computed, stores, ahead))}\
 % endif
 % if guards:
 ${nest(loops, capture(visit, "" if always_edge else f"!({inside})", edge_loads, edge_computed, edge_stores))}\
