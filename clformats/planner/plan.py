@@ -22,9 +22,6 @@ from .winograd import WinogradPlan
 
 Body = CopyPlan | TilePlan | GenericPlan | ImagePlan | NibblesPlan | WinogradPlan | SummedPlan
 
-NONTEMPORAL_FLOOR = 48 << 20
-"""Bytes moved below which stores go through the cache even where the device names a small one."""
-
 
 @dataclass(frozen=True, slots=True)
 class Family:
@@ -94,7 +91,7 @@ def make_plan(
     p = problem(src, dst, computation, transform=transform)
     if dst.nelems == 0:
         return Plan(p, "none", None, ())
-    nontemporal = traits.is_cpu and p.nbytes >= max(traits.cache_bytes * 3 // 2, NONTEMPORAL_FLOOR)
+    nontemporal = traits.streams(p.nbytes)
     rejected: list[tuple[str, str]] = []
     for candidate in FAMILIES:
         if family in (None, candidate.name):

@@ -5,15 +5,31 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 
+STREAMED_FLOOR = 48 << 20
+"""Bytes moved below which stores go through the cache even where the device names a small one."""
+
+
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """``compute_units`` cores or multiprocessors; ``cache_bytes`` of the last-level cache."""
+    """``compute_units`` cores or multiprocessors; ``cache_bytes`` of the last-level cache.
+
+    ``streamed_bytes``: from how many bytes moved on stores pass by the cache; None: from half as
+    many again as fit into it, and `STREAMED_FLOOR`.
+    """
 
     is_cpu: bool = True
     compute_units: int = 2
     cache_bytes: int = 32 << 20
     has_fp64: bool = True
     has_images: bool = True
+    streamed_bytes: int | None = None
+
+    def streams(self, nbytes: int) -> bool:
+        """Whether stores are to pass by the cache where so many bytes are moved."""
+        least = self.streamed_bytes
+        if least is None:
+            least = max(self.cache_bytes * 3 // 2, STREAMED_FLOOR)
+        return self.is_cpu and nbytes >= least
 
 
 DEFAULT = Traits()

@@ -105,35 +105,46 @@ def walk(tiles: Tiles, traits: Traits, *, large: bool) -> Walk:
     near_src = min(loops, key=tiles.src_steps.__getitem__)
     near_dst = min(loops, key=tiles.dst_steps.__getitem__)
     share = prod(counts) // (traits.compute_units * TILES_PER_UNIT)
+    if _is_dense(tiles, near_src, near_dst):
+        chunk = max(1, min(share // counts[near_src], counts[near_dst]))
+        read = tiles.src_steps[near_dst] * tiles.src_bytes
+        ahead = max(2, -(-AHEAD_BYTES // read)) if large else 0
+        outer = tuple(k for k in loops if k not in (near_src, near_dst))
+        return Walk(outer, near_dst, near_src, chunk, ahead=ahead, dense=bool(ahead))
     short, long = sorted((near_src, near_dst), key=lambda k: counts[k])
     if short == long and counts[short] <= FEW_TILES and len(loops) > 1:
         long = min((k for k in loops if k != short), key=tiles.dst_steps.__getitem__)
     if short == long or counts[short] > INNER_LIMIT:
         middle = near_src if counts[near_src] > INNER_LIMIT else long
-        outer = tuple(k for k in loops if k != middle)
-        ahead = _rows_ahead(tiles, middle) if large else 0
-        return Walk(outer, middle, None, max(1, min(share, counts[middle])), ahead=ahead)
-    outer = tuple(k for k in loops if k not in (short, long))
-    box = tiles.nbytes * counts[short]
-    chunk = share // counts[short]
-    if short == near_src and tiles.src_steps[long] <= tiles.elements * counts[short]:
-        chunk = max(1, min(chunk, counts[long]))
-        read = tiles.src_steps[long] * tiles.src_bytes
-        ahead = max(2, -(-AHEAD_BYTES // read)) if large else 0
-        return Walk(outer, long, short, chunk, ahead=ahead, dense=bool(ahead))
+        return _one_loop(tiles, loops, middle, share, large=large)
     across = tiles.reads if short == near_dst else tiles.writes
     swapped = across * counts[short] >= STREAMS
+    chunk = share // counts[short]
     if swapped and (short == near_src or not large):
-        chunk = min(chunk, BOX_BYTES // box)
+        chunk = min(chunk, BOX_BYTES // (tiles.nbytes * counts[short]))
     chunk = max(1, min(chunk, counts[long]))
-    read = tiles.src_steps[long] * tiles.src_bytes
-    if large and swapped and short == near_dst and chunk * read < ROW_BYTES:
-        # Many short rows: better long ones, and the other loop shared among the work-items.
-        ahead = _rows_ahead(tiles, long)
-        chunk = max(1, min(share, counts[long]))
-        return Walk((*outer, short), long, None, chunk, ahead=ahead)
+    read = chunk * tiles.src_steps[long] * tiles.src_bytes
+    if large and swapped and short == near_dst and read < ROW_BYTES:
+        return _one_loop(tiles, loops, long, share, large=True)
+    outer = tuple(k for k in loops if k not in (short, long))
     ahead = _rows_ahead(tiles, long) if large and swapped else 0
     return Walk(outer, long, short, chunk, swapped, ahead)
+
+
+def _is_dense(tiles: Tiles, near_src: int, near_dst: int) -> bool:
+    """Whether all tiles along the one loop read one piece, and those along the other the next."""
+    box = tiles.elements * tiles.counts[near_src]
+    fits = box * tiles.src_bytes <= BOX_BYTES
+    return near_src != near_dst and fits and tiles.src_steps[near_dst] <= box
+
+
+def _one_loop(
+    tiles: Tiles, loops: Sequence[int], middle: int, share: int, *, large: bool
+) -> Walk:
+    """A work-item runs along one loop, all others are shared among the work-items."""
+    outer = tuple(k for k in loops if k != middle)
+    ahead = _rows_ahead(tiles, middle) if large else 0
+    return Walk(outer, middle, None, max(1, min(share, tiles.counts[middle])), ahead=ahead)
 
 
 def _rows_ahead(tiles: Tiles, middle: int) -> int:

@@ -1,0 +1,91 @@
+"""What is done for tensors that exceed the cache, on small ones: whole lines, prefetches, runs."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+
+import clformats as cf
+from tests.device_support import check_reorder
+from tests.support import BUFFERS, random_pair
+
+D = cf.MemoryDesc
+
+
+@pytest.fixture(scope="module")
+def streaming(engine: cf.Engine) -> cf.Stream:
+    """A stream of an engine whose kernels treat every tensor as a large one."""
+    large = cf.Engine(device=engine.device, context=engine.context)
+    large.traits = replace(engine.traits, streamed_bytes=0)
+    return cf.Stream(large)
+
+
+CASES = [
+    ("f32", "byxf", "bfyx", (2, 48, 5, 17), "ahead"),
+    ("f32", "byxf", "bfyx", (2, 250, 5, 7), "ahead"),
+    ("u8", "byxf", "bfyx", (3, 64, 9, 8), "ahead"),
+    ("f32", "byxf", "b_fs_yx_fsv16", (2, 61, 5, 57), "ahead"),
+    ("f16", "bfyx", "byxf", (1, 64, 16, 12), "ahead"),
+    ("f16", "bfyx", "byxf", (1, 67, 16, 11), ""),
+    ("f16", "bfyx", "b_fs_yx_fsv16", (2, 33, 9, 7), "non-temporal"),
+    ("f16", "b_fs_yx_fsv16", "bfyx", (2, 33, 8, 8), ""),
+    ("f32", "b_fs_yx_fsv16", "bfyx", (2, 50, 9, 7), ""),
+    ("f32", "bfyx", "yxfb", (16, 19, 7, 5), ""),
+    ("s8", "bfyx", "b_fs_yx_fsv32", (2, 45, 9, 7), ""),
+]
+
+
+@pytest.mark.parametrize(("dtype", "src", "dst", "dims", "says"), CASES)
+@pytest.mark.parametrize("front", [0, 1])
+def test_large_data(
+    dtype: str, src: str, dst: str, dims: tuple[int, ...], says: str, front: int,
+    streaming: cf.Stream,
+) -> None:  # fmt: skip
+    made = check_reorder(D(dims, dtype, src), D(dims, dtype, dst), streaming, front=front)
+    assert front or says in str(made.plan)
+
+
+# One loop of 9 steps inside another: one run on one side.
+RUNS = [
+    ("oiyx", "os_is_yx_isv16_osv16", (33, 35, 3, 3)),
+    ("os_is_yx_isv16_osv16", "oiyx", (32, 48, 3, 3)),
+    ("oiyx", "hwio", (37, 21, 3, 5)),
+    ("hwio", "oiyx", (21, 37, 5, 3)),
+    ("oiyx", "hwio", (5, 7, 3, 3)),
+    ("goiyx", "gs_oiyx_gsv16", (48, 3, 5, 3, 3)),
+    ("oizyx", "dhwio", (17, 19, 3, 5, 7)),
+    ("oiyx", "iyxo", (67, 65, 1, 7)),
+]
+
+
+@pytest.mark.parametrize(("src", "dst", "dims"), RUNS)
+@pytest.mark.parametrize("types", [("f32", "f32"), ("f16", "f16"), ("s8", "s8"), ("f32", "s8")])
+@pytest.mark.parametrize("large", [False, True])
+def test_short_loops_are_one_run(
+    src: str, dst: str, dims: tuple[int, ...], types: tuple[str, str], large: bool,
+    stream: cf.Stream, streaming: cf.Stream,
+) -> None:  # fmt: skip
+    a, b = (D(dims, dtype, fmt) for dtype, fmt in zip(types, (src, dst), strict=True))
+    check_reorder(a, b, streaming if large else stream, seed=3)
+
+
+def test_a_run_is_divided_by_constants_alone(stream: cf.Stream) -> None:
+    dims = (32, 48, 3, 3)
+    made = cf.Reorder(D(dims, "f32", "oiyx"), D(dims, "f32", "hwio"), stream.engine)
+    assert "(uint)(q) % 9" in made.source
+    other = (64, 16, 3, 3)
+    same = cf.Reorder(D(other, "f32", "oiyx"), D(other, "f32", "hwio"), stream.engine)
+    assert same.source == made.source
+
+
+def test_random_pairs(streaming: cf.Stream) -> None:
+    rng = random.Random(8)  # noqa: S311  # shapes, not secrets
+    formats: dict[int, list[cf.Format]] = {}
+    for fmt in BUFFERS:
+        formats.setdefault(fmt.ndims, []).append(fmt)
+    for seed in range(25):
+        dims, a, b = random_pair(rng, formats)
+        dtype = rng.choice(["f32", "f16", "u8", "f64"])
+        check_reorder(D(dims, dtype, a), D(dims, dtype, b), streaming, seed=seed)
