@@ -157,8 +157,8 @@ def tile_plan(p: Problem, traits: Traits, *, nontemporal: bool) -> TilePlan:
         load_piece, store_piece = (draft.lanes if joined else piece for piece, joined in pieces)
         draft = replace(draft, load_piece=load_piece, store_piece=store_piece)
     draft = replace(draft, edges=_edges(draft))
-    streams = nontemporal and _stores_whole_lines(draft)
-    return replace(draft, walk=_walk(draft, traits, large=nontemporal), nontemporal=streams)
+    draft = replace(draft, nontemporal=nontemporal and _stores_whole_lines(draft))
+    return replace(draft, walk=_walk(draft, traits, large=nontemporal))
 
 
 def _bits_near(p: Problem) -> int:
@@ -249,6 +249,7 @@ def _walk(plan: TilePlan, traits: Traits, *, large: bool) -> Walk:
         reads=(plan.lanes // plan.load_piece) << _rows(plan, plan.registers, "src", src.nbytes),
         writes=(plan.lanes // plan.store_piece)
         << _rows(plan, plan.store_registers, "dst", dst.nbytes),
+        whole_lines=plan.nontemporal,
     )
     return walk(tiles, traits, large=large)
 

@@ -27,8 +27,11 @@ TILES_PER_UNIT = 64
 """Work-items per core at the least, so that cores of unequal speed finish together."""
 INNER_LIMIT = 64
 """The longest inner loop that is still run whole by one work-item."""
+LINE_BYTES = 64
 STREAMS = 16
 """Addresses far apart that a core can follow at once."""
+AHEAD_FLOOR = 4 << 20
+"""Bytes moved below which the processor's caches need no such help."""
 FEW_TILES = 8
 """Fewer tiles than this do not pay for starting a work-item: it takes another loop as well."""
 BOX_BYTES = 256 << 10
@@ -47,7 +50,8 @@ class Tiles:
 
     ``counts[k]`` of them follow each other along node k, ``src_steps[k]`` and ``dst_steps[k]``
     elements apart. A tile has ``elements``, of ``src_bytes`` and ``dst_bytes``; it loads from
-    ``reads`` places far apart, ``row`` elements from each.
+    ``reads`` places far apart and stores to ``writes``; ``whole_lines`` says that what it stores
+    completes lines at once, past the cache.
     """
 
     counts: Sequence[int]
@@ -58,6 +62,12 @@ class Tiles:
     dst_bytes: int
     reads: int
     writes: int
+    whole_lines: bool
+
+    @property
+    def total(self) -> int:
+        """How many tiles there are."""
+        return prod(self.counts)
 
     @property
     def nbytes(self) -> int:
@@ -104,19 +114,19 @@ def walk(tiles: Tiles, traits: Traits, *, large: bool) -> Walk:
         return Walk()
     near_src = min(loops, key=tiles.src_steps.__getitem__)
     near_dst = min(loops, key=tiles.dst_steps.__getitem__)
-    share = prod(counts) // (traits.compute_units * TILES_PER_UNIT)
+    share = tiles.total // (traits.compute_units * TILES_PER_UNIT)
     if _is_dense(tiles, near_src, near_dst):
         chunk = max(1, min(share // counts[near_src], counts[near_dst]))
         read = tiles.src_steps[near_dst] * tiles.src_bytes
-        ahead = max(2, -(-AHEAD_BYTES // read)) if large else 0
+        ahead = max(2, -(-AHEAD_BYTES // read))
         outer = tuple(k for k in loops if k not in (near_src, near_dst))
-        return Walk(outer, near_dst, near_src, chunk, ahead=ahead, dense=bool(ahead))
+        return Walk(outer, near_dst, near_src, chunk, ahead=ahead, dense=True)
     short, long = sorted((near_src, near_dst), key=lambda k: counts[k])
     if short == long and counts[short] <= FEW_TILES and len(loops) > 1:
         long = min((k for k in loops if k != short), key=tiles.dst_steps.__getitem__)
     if short == long or counts[short] > INNER_LIMIT:
         middle = near_src if counts[near_src] > INNER_LIMIT else long
-        return _one_loop(tiles, loops, middle, share, large=large)
+        return _one_loop(tiles, loops, middle, share)
     across = tiles.reads if short == near_dst else tiles.writes
     swapped = across * counts[short] >= STREAMS
     chunk = share // counts[short]
@@ -124,30 +134,30 @@ def walk(tiles: Tiles, traits: Traits, *, large: bool) -> Walk:
         chunk = min(chunk, BOX_BYTES // (tiles.nbytes * counts[short]))
     chunk = max(1, min(chunk, counts[long]))
     read = chunk * tiles.src_steps[long] * tiles.src_bytes
-    if large and swapped and short == near_dst and read < ROW_BYTES:
-        return _one_loop(tiles, loops, long, share, large=True)
+    if tiles.whole_lines and swapped and short == near_dst and read < ROW_BYTES:
+        return _one_loop(tiles, loops, long, share)
     outer = tuple(k for k in loops if k not in (short, long))
-    ahead = _rows_ahead(tiles, long) if large and swapped else 0
+    ahead = _rows_ahead(tiles, long) if swapped else 0
     return Walk(outer, long, short, chunk, swapped, ahead)
 
 
 def _is_dense(tiles: Tiles, near_src: int, near_dst: int) -> bool:
     """Whether all tiles along the one loop read one piece, and those along the other the next."""
     box = tiles.elements * tiles.counts[near_src]
-    fits = box * tiles.src_bytes <= BOX_BYTES
-    return near_src != near_dst and fits and tiles.src_steps[near_dst] <= box
+    fits = box * tiles.src_bytes <= BOX_BYTES and tiles.src_steps[near_dst] <= box
+    return tiles.whole_lines and near_src != near_dst and fits
 
 
-def _one_loop(
-    tiles: Tiles, loops: Sequence[int], middle: int, share: int, *, large: bool
-) -> Walk:
+def _one_loop(tiles: Tiles, loops: Sequence[int], middle: int, share: int) -> Walk:
     """A work-item runs along one loop, all others are shared among the work-items."""
     outer = tuple(k for k in loops if k != middle)
-    ahead = _rows_ahead(tiles, middle) if large else 0
-    return Walk(outer, middle, None, max(1, min(share, tiles.counts[middle])), ahead=ahead)
+    chunk = max(1, min(share, tiles.counts[middle]))
+    return Walk(outer, middle, None, chunk, ahead=_rows_ahead(tiles, middle))
 
 
 def _rows_ahead(tiles: Tiles, middle: int) -> int:
-    """How far ahead to ask for the rows of a tile: not at all where they are few."""
+    """How far ahead to ask for the rows of a tile: not at all where they are few, or lines."""
     step = tiles.src_steps[middle] * tiles.src_bytes
-    return -(-AHEAD_ROW_BYTES // step) if tiles.reads > STREAMS and step < AHEAD_ROW_BYTES else 0
+    many = tiles.reads > STREAMS or (tiles.reads == STREAMS and step < LINE_BYTES)
+    worth = many and step < AHEAD_ROW_BYTES and tiles.total * tiles.nbytes >= AHEAD_FLOOR
+    return -(-AHEAD_ROW_BYTES // step) if worth else 0
