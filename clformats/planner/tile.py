@@ -176,7 +176,8 @@ def _line_bits(
         return []
     extra = [b for b in run if b not in store and b not in load]
     registers = 1 << len([b for b in store if b not in load])
-    most = STREAMED_REGISTERS if large else REGISTERS
+    fills = large and registers << len(extra) <= STREAMED_REGISTERS
+    most = STREAMED_REGISTERS if fills else REGISTERS
     while registers << len(extra) > most and extra:
         extra.pop()
     return extra
