@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-
 STREAMED_FLOOR = 32 << 20
 """Bytes moved below which stores go through the cache even where the device names a small one.
 

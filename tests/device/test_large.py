@@ -23,9 +23,11 @@ def streaming(engine: cf.Engine) -> cf.Stream:
 
 
 CASES = [
-    ("f32", "byxf", "bfyx", (2, 48, 5, 17), "ahead"),
-    ("f32", "byxf", "bfyx", (2, 250, 5, 7), "ahead"),
-    ("u8", "byxf", "bfyx", (3, 64, 9, 8), "ahead"),
+    ("f32", "byxf", "bfyx", (2, 48, 7, 16), "ahead"),
+    ("f32", "byxf", "bfyx", (2, 250, 5, 16), "ahead"),
+    ("f32", "byxf", "bfyx", (2, 250, 5, 7), ""),
+    ("f16", "byxf", "bfyx", (3, 72, 4, 24), "ahead"),
+    ("u8", "byxf", "bfyx", (3, 64, 9, 8), ""),
     ("f32", "byxf", "b_fs_yx_fsv16", (2, 61, 5, 57), "ahead"),
     ("f16", "bfyx", "byxf", (1, 64, 16, 12), "ahead"),
     ("f16", "bfyx", "byxf", (1, 67, 16, 11), ""),

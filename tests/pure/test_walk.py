@@ -1,0 +1,111 @@
+"""The rules for tiles and their order, on plans alone: what is chosen, where its border lies."""
+
+from __future__ import annotations
+
+import pytest
+
+import clformats as cf
+from clformats.planner import make_plan
+from clformats.planner.tile import TilePlan
+from clformats.planner.traits import STREAMED_FLOOR, Traits
+from clformats.planner.walk import STREAMS, Tiles, walk
+
+ACT = (16, 64, 112, 112)
+ODD = (16, 250, 55, 57)
+W3 = (1024, 1024, 3, 3)
+
+
+def _plan(dims: tuple[int, ...], src: str, dst: str) -> TilePlan:
+    a, b = (cf.MemoryDesc(dims, *text.split(":")) for text in (src, dst))
+    body = make_plan(a, b).body
+    assert isinstance(body, TilePlan)
+    return body
+
+
+def _near(plan: TilePlan, side: str) -> int:
+    """The moving loop that is nearest on a side."""
+    steps = [getattr(n, side).value << b for n, b in zip(plan.nodes, plan.bits, strict=True)]
+    moving = [k for k in range(len(steps)) if plan.positions(k).value > 1]
+    return min(moving, key=steps.__getitem__)
+
+
+@pytest.mark.parametrize("channels", [48, 64, 250, 2048])
+@pytest.mark.parametrize("dtype", ["f32", "f16"])
+def test_a_source_that_is_one_piece_is_read_from_end_to_end(dtype: str, channels: int) -> None:
+    plan = _plan((256, channels, 32, 32), f"{dtype}:byxf", f"{dtype}:bfyx")
+    assert plan.walk.inner == _near(plan, "src")
+    assert not plan.walk.swapped
+    assert plan.walk.dense
+    assert plan.walk.ahead >= 2
+
+
+def test_it_is_not_where_lines_would_be_written_in_parts() -> None:
+    plan = _plan(ODD, "f32:byxf", "f32:bfyx")
+    assert not plan.nontemporal
+    assert not plan.walk.dense
+
+
+def test_many_rows_are_asked_for_ahead_and_few_are_not() -> None:
+    few, many = (_plan(ACT, f"{t}:bfyx", f"{t}:byxf") for t in ("f32", "f16"))
+    assert (few.register_count, few.walk.ahead) == (16, 0)
+    assert many.register_count == 32 > STREAMS
+    assert many.walk.ahead * 16 * 2 == 128
+
+
+@pytest.mark.parametrize(
+    ("dims", "src", "dst", "registers", "nontemporal"),
+    [
+        (ACT, "f32:bfyx", "f32:byxf", 16, True),
+        (ACT, "f16:bfyx", "f16:byxf", 32, True),
+        (ACT, "f32:bfyx", "s8:byxf", 16, False),  # whole lines would take 64 registers
+        (ODD, "f16:bfyx", "f16:b_fs_yx_fsv16", 16, True),  # rows start at half a line
+        (ODD, "f32:b_fs_yx_fsv16", "f32:bfyx", 16, False),  # rows start anywhere
+        ((1, 64, 112, 112), "f32:bfyx", "f32:byxf", 16, False),  # the cache holds it
+    ],
+)
+def test_tiles_are_longer_where_that_makes_whole_lines(
+    dims: tuple[int, ...], src: str, dst: str, registers: int, nontemporal: bool
+) -> None:
+    plan = _plan(dims, src, dst)
+    assert (plan.register_count, plan.nontemporal) == (registers, nontemporal)
+
+
+def test_stores_pass_by_the_cache_from_its_size_on() -> None:
+    traits = Traits(cache_bytes=1 << 20)
+    assert not traits.streams(STREAMED_FLOOR - 1)
+    assert traits.streams(STREAMED_FLOOR)
+    assert not Traits(cache_bytes=64 << 20).streams(STREAMED_FLOOR)
+    assert Traits(streamed_bytes=0).streams(0)
+    assert not Traits(is_cpu=False, streamed_bytes=0).streams(0)
+
+
+@pytest.mark.parametrize(
+    ("src", "dst", "run"),
+    [
+        ("f32:oiyx", "f32:os_is_yx_isv16_osv16", 9216),
+        ("f32:oiyx", "f32:hwio", 9216),
+        ("f32:hwio", "f32:oiyx", 9216),
+        ("f32:oiyx", "f32:os_is_yx_osv16_isv4", 0),  # the block of 4 lies between
+        ("f32:oiyx", "f32:oyxi", 0),  # two loops, not one in the other
+    ],
+)
+def test_short_loops_are_one_run(src: str, dst: str, run: int) -> None:
+    plan = _plan(W3, src, dst)
+    assert [n.size.value for n in plan.nodes if n.parts] == ([run] if run else [])
+    assert not run or plan.load_piece == plan.store_piece == 16
+
+
+def test_rows_are_read_long_rather_than_many() -> None:
+    plan = _plan(W3, "f32:oiyx", "f32:hwio")
+    assert plan.walk.inner is None
+    assert plan.walk.chunk * 64 >= 2048
+
+
+def test_every_walk_visits_every_tile_once() -> None:
+    for counts in [(1, 1), (5, 1), (3, 70), (70, 3), (100, 100), (4, 4)]:
+        for whole in (False, True):
+            tiles = Tiles(counts, (1, 64), (64, 1), 16, 4, 4, 16, 16, whole_lines=whole)
+            w = walk(tiles, Traits(), large=whole)
+            visited = {*w.outer, *(k for k in (w.middle, w.inner) if k is not None)}
+            assert visited == {k for k, count in enumerate(counts) if count > 1}
+            assert w.middle is None or 1 <= w.chunk <= counts[w.middle]
