@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 
 import pytest
 
@@ -17,3 +18,11 @@ def engine() -> cf.Engine:
 @pytest.fixture(scope="session")
 def stream(engine: cf.Engine) -> cf.Stream:
     return cf.Stream(engine)
+
+
+@pytest.fixture(scope="session")
+def as_gpu(engine: cf.Engine) -> cf.Stream:
+    """A stream of the same device, for which kernels are planned as if it were a GPU."""
+    other = cf.Engine(device=engine.device)
+    other.__dict__["traits"] = replace(engine.traits, is_cpu=False)
+    return cf.Stream(other)

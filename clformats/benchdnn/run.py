@@ -12,7 +12,7 @@ from ..attr import Attr
 from ..desc import MemoryDesc
 from ..errors import DeviceError, InvalidAttr, InvalidDescriptor, InvalidFormat, Unsupported
 from ..kernels.reorder import Reorder
-from ..planner import FAMILIES, make_plan
+from ..planner import families, make_plan
 from ..planner.computation import from_attr
 from ..runtime import Engine, Stream
 from ..runtime.opencl import devices, opencl
@@ -144,7 +144,7 @@ class _Prepared:
     def _chosen(self, impl: Filter, engine: Engine) -> tuple[str | None, str]:
         """The family to ask for, None for the usual one, and its name; no name if none may run."""
         computation = from_attr(self.attr, self.src, self.dst)
-        for family in (None, *(f.name for f in FAMILIES)):
+        for family in (None, *(f.name for f in families(engine.traits))):
             try:
                 plan = make_plan(self.src, self.dst, engine.traits, family, computation)
             except Unsupported as error:

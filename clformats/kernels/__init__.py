@@ -8,12 +8,13 @@ from typing import Any
 from ..planner.copy import CopyPlan
 from ..planner.generic import GenericPlan
 from ..planner.image import ImagePlan
+from ..planner.local import LocalPlan
 from ..planner.nibbles import NibblesPlan
 from ..planner.plan import Plan
 from ..planner.summed import SummedPlan
 from ..planner.tile import TilePlan
 from ..planner.winograd import WinogradPlan
-from . import copy, generic, image, nibbles, summed, tile, winograd
+from . import copy, generic, image, local, nibbles, summed, tile, winograd
 from .source import Launch, RenderError
 
 __all__ = ["Launch", "RenderError", "launch"]
@@ -22,6 +23,7 @@ __all__ = ["Launch", "RenderError", "launch"]
 _BY_BODY: dict[type, Callable[[Plan, Any], Launch]] = {
     CopyPlan: copy.launch,
     TilePlan: tile.launch,
+    LocalPlan: local.launch,
     GenericPlan: generic.launch,
     ImagePlan: image.launch,
     NibblesPlan: nibbles.launch,

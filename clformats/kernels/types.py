@@ -112,11 +112,14 @@ class Conversion:
         """The type in which the source's values can be computed with."""
         return "float" if self.src_type.name in _NARROW else self.src
 
-    def load(self, pointer: str, width: int) -> str:
-        """An expression: ``width`` elements from ``pointer``, in the moving type."""
+    def load(self, pointer: str, width: int, *, aligned: bool = False) -> str:
+        """An expression: ``width`` elements from ``pointer``, in the moving type.
+
+        ``aligned``: it points to a multiple of that many elements.
+        """
         n = str(width) if width > 1 else ""
         if not self.moves_bits and self.src_type.name == "f16":
-            value = f"vload_half{n}(0, {pointer})"
+            value = f"vload{'a' if aligned and n else ''}_half{n}(0, {pointer})"
         elif width > 1:
             value = f"LOAD{n}({pointer})"
         else:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from ..desc import MemoryDesc
 from ..formats.digits import RUNTIME, Placed
 from .computation import Computation
-from .plan import FAMILIES, Plan, make_plan
+from .plan import Plan, families, make_plan
 from .traits import Traits
 
 WHY = "sizes known at execution only: one kernel for all of them"
@@ -73,7 +73,8 @@ def plan_for_all(
     plan = make_plan(src, dst, traits, "generic" if dst.nelems else None, computation)
     if plan.body is None:
         return plan
-    better = [f.name for f in FAMILIES[: [f.name for f in FAMILIES].index(plan.family)]]
+    names = [f.name for f in families(traits)]
+    better = names[: names.index(plan.family)]
     return replace(plan, rejected=tuple((name, WHY) for name in better))
 
 

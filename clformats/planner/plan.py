@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 from ..desc import MemoryDesc
 from ..errors import Unsupported, expect
-from . import copy, generic, image, nibbles, summed, tile, winograd
+from . import copy, generic, image, local, nibbles, summed, tile, winograd
 from .computation import Computation
 from .copy import CopyPlan
 from .generic import GenericPlan
 from .image import ImagePlan
+from .local import LocalPlan
 from .nibbles import NibblesPlan
 from .problem import Problem
 from .stages import problem
@@ -20,7 +21,16 @@ from .tile import TilePlan
 from .traits import DEFAULT, Traits
 from .winograd import WinogradPlan
 
-Body = CopyPlan | TilePlan | GenericPlan | ImagePlan | NibblesPlan | WinogradPlan | SummedPlan
+Body = (
+    CopyPlan
+    | TilePlan
+    | LocalPlan
+    | GenericPlan
+    | ImagePlan
+    | NibblesPlan
+    | WinogradPlan
+    | SummedPlan
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,18 +42,39 @@ class Family:
     plan: Callable[..., Body]
 
 
-FAMILIES = (
-    Family("copy", copy.refusal, copy.plan),
-    Family("tile", tile.tile_refusal, tile.tile_plan),
-    Family("rows", tile.rows_refusal, tile.tile_plan),
+_EVERYWHERE = (
     Family("generic", generic.refusal, generic.plan),
     Family("nibbles", nibbles.refusal, nibbles.plan),
     Family("image", image.refusal, image.plan),
     Family("winograd", winograd.refusal, winograd.plan),
     Family("summed", summed.refusal, summed.plan),
 )
-"""From the fastest to the one that takes every buffer; then those for half bytes and for images;
-and those that compute: transformed values, and sums behind the elements."""
+FAMILIES = (
+    Family("copy", copy.refusal, copy.plan),
+    Family("tile", tile.tile_refusal, tile.tile_plan),
+    Family("rows", tile.rows_refusal, tile.tile_plan),
+    *_EVERYWHERE,
+)
+"""Those of CPUs. From the fastest to the one that takes every buffer; then those for half bytes and
+for images; and those that compute: transformed values, and sums behind the elements."""
+GPU_FAMILIES = (
+    Family("copy", copy.refusal, local.copy_plan),
+    Family("local", local.refusal, local.plan),
+    Family("rows", local.rows_refusal, local.rows_plan),
+    *_EVERYWHERE,
+)
+"""Those of GPUs, where consecutive work-items move neighbours: `clformats.planner.local`."""
+
+
+def families(traits: Traits) -> tuple[Family, ...]:
+    """The families that are tried on a device, in this order."""
+    return FAMILIES if traits.is_cpu else GPU_FAMILIES
+
+
+def _named(name: str, traits: Traits) -> list[Family]:
+    """The family of a name: the device's own, else the one that other devices have."""
+    every = (*families(traits), *FAMILIES, *GPU_FAMILIES)
+    return [f for f in every if f.name == name][:1]
 
 
 @dataclass(frozen=True)
@@ -77,7 +108,8 @@ def make_plan(
 ) -> Plan:
     """The plan for moving ``src`` to ``dst``, computing on the way, in the first family that can.
 
-    ``family`` asks for one family by name; raises `Unsupported` (code FAMILY) if it refuses.
+    ``family`` asks for one family by name, also for one of another kind of device; raises
+    `Unsupported` (code FAMILY) if it refuses.
     ``transform`` says whether values are moved or transformed, where the dims do not tell: see
     `clformats.transforms.between`.
     Raises `InvalidDescriptor` where the two do not fit together.
@@ -93,13 +125,12 @@ def make_plan(
         return Plan(p, "none", None, ())
     nontemporal = traits.streams(p.nbytes)
     rejected: list[tuple[str, str]] = []
-    for candidate in FAMILIES:
-        if family in (None, candidate.name):
-            reason = candidate.refusal(p)
-            if not reason:
-                body = candidate.plan(p, traits, nontemporal=nontemporal)
-                return Plan(p, candidate.name, body, tuple(rejected))
-            rejected.append((candidate.name, reason))
-    names = ", ".join(f.name for f in FAMILIES)
+    for candidate in families(traits) if family is None else _named(family, traits):
+        reason = candidate.refusal(p)
+        if not reason:
+            body = candidate.plan(p, traits, nontemporal=nontemporal)
+            return Plan(p, candidate.name, body, tuple(rejected))
+        rejected.append((candidate.name, reason))
+    names = ", ".join(dict.fromkeys(f.name for f in (*FAMILIES, *GPU_FAMILIES)))
     why = "; ".join(f"{name}: {reason}" for name, reason in rejected) or f"expected one of {names}"
     raise Unsupported("FAMILY", f"family {family!r} does not take {src} -> {dst}: {why}")

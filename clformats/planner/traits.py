@@ -16,6 +16,7 @@ fifth at 38 MB, and somebody always reads the result."""
 class Traits:
     """``compute_units`` cores or multiprocessors; ``cache_bytes`` of the last-level cache.
 
+    ``group_size`` are the work-items of a work-group where a group works together.
     ``streamed_bytes``: from how many bytes moved on stores pass by the cache; None: from as many as
     fit into it, and `STREAMED_FLOOR`.
     """
@@ -25,6 +26,7 @@ class Traits:
     cache_bytes: int = 32 << 20
     has_fp64: bool = True
     has_images: bool = True
+    group_size: int = 256
     streamed_bytes: int | None = None
 
     def streams(self, nbytes: int) -> bool:

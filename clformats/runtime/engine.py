@@ -9,7 +9,7 @@ from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
 from ..errors import DeviceError, expect
-from ..planner.traits import Traits
+from ..planner.traits import DEFAULT, Traits
 from .opencl import HINT, devices, error_name, named_errors, opencl
 
 if TYPE_CHECKING:
@@ -65,6 +65,7 @@ class Engine:
             cache_bytes=d.global_mem_cache_size,
             has_fp64="cl_khr_fp64" in d.extensions,
             has_images=bool(d.image_support),
+            group_size=min(DEFAULT.group_size, d.max_work_group_size),
         )
 
     def kernel(self, source: str, name: str) -> pyopencl.Kernel:

@@ -38,7 +38,7 @@ static inline ${to}${n} to_${name}_${width}(float${n} x)
 }
 % endif
 </%def>\
-<%def name="prelude(types, wide, widths=(1,), streams=False, computed=(), reads=None)">\
+<%def name="prelude(types, wide, widths=(1,), streams=False, computed=(), reads=None, aligned=False)">\
 <%
 # The types of what is read, where they are not those of what is written.
 reads = reads or types
@@ -65,7 +65,16 @@ ${float8.widen(name, width)}\
 ${rounding(types.rounds, types.rounded_from, width)}\
 % endfor
 % endif
-% if vectors:
+% if vectors and aligned:
+
+// Whole vectors at multiples of their size: one access each, where vload promises less.
+% for width in vectors:
+% for load, name in loads.items():
+#define ${load}${width}(p) (*(__global const ${name}${width} *)(p))
+% endfor
+#define STORE${width}(v, p) (*(__global ${types.dst}${width} *)(p) = (v))
+% endfor
+% elif vectors:
 
 // Some compilers take vload and vstore apart into short pieces; a plain access through a vector type
 // that promises no more than the element's alignment stays one instruction.

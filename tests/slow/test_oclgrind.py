@@ -14,16 +14,19 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import clformats as cf
+from clformats.planner import Traits
 from clformats.planner.computation import from_attr
 
 ROOT = Path(__file__).parent.parent.parent
-REPORTS = ("Invalid", "Uninitialized", "OCLGRIND", "Oclgrind")
+GPU = Traits(is_cpu=False)
+REPORTS = ("Invalid", "Uninitialized", "Read-write", "Write-write", "OCLGRIND", "Oclgrind")
 
 PORTABLE = "-DCLFORMATS_PORTABLE"  # the kernels without compiler built-ins, as on any OpenCL C 1.2
 
@@ -67,6 +70,21 @@ COMPUTED: list[tuple[str, str, dict[str, Any]]] = [
     ("f8_e4m3:bfyx:1x17x5x4", "f8_e5m2:b_fs_yx_fsv16:1x17x5x4", {}),
 ]
 SHUFFLED = ("f32:a", "u4:ab")
+# Planned as for a GPU.
+ON_GPUS: list[tuple[str, str, dict[str, Any]]] = [
+    ("f32:bfyx:1x3x5x7", "f16:bfyx:1x3x5x7", {}),
+    ("f32:bfyx:2x17x5x4", "f32:b_fs_yx_fsv16:2x17x5x4", {}),
+    ("u8:b_fs_yx_fsv16:2x20x5x8", "u8:bfyx:2x20x5x8", {}),
+    ("u8:byxf:1x3x9x8", "u8:bfyx:1x3x9x8", {}),
+    ("f16:bfyx:1x18x5x6", "f16:byxf:1x18x5x6", {}),
+    ("u8:b_fs_yx_fsv4:1x20x3x5", "u8:b_fs_yx_fsv32:1x20x3x5", {}),
+    ("s8:oiyx:19x21x3x3", "s8:os_is_yx_isa8_osv8_isv4:19x21x3x3", {}),
+    ("f32:bfyx:1x5x4x6", "f32:bfyx:1x5x4x6:pad=0+0x3+2x1+1x2+0", {}),
+    ("f32:byxf:1x20x3x5", "f32:b_fs_yx_fsv16:1x20x3x5", {}),
+    ("f32:bfyx:1x17x5x4", "f16:b_fs_yx_fsv16:1x17x5x4", CHANNELS | {"beta": 1}),
+    ("u8:byxf:1x17x5x4", "f32:bfyx:1x17x5x4", CHANNELS | {"expression": "max(x, 0) + 1"}),
+]
+EVERY = [*((a, b, {}) for a, b in CASES), *COMPUTED, *ON_GPUS]
 
 
 def test_the_cases_reach_every_family() -> None:
@@ -80,18 +98,26 @@ def test_the_cases_reach_every_family() -> None:
         computation = from_attr(cf.Attr(**given), src, dst)
         reached.add(cf.make_plan(src, dst, computation=computation).family)
     assert reached == families | {"nibbles", "summed", "winograd"}
+    pairs = [(cf.MemoryDesc.parse(a), cf.MemoryDesc.parse(b)) for a, b, _ in ON_GPUS]
+    assert {cf.make_plan(*p, GPU).family for p in pairs} == {"copy", "local", "rows"}
 
 
 @pytest.mark.parametrize("options", ["", PORTABLE])
 def test_nothing_out_of_bounds(options: str) -> None:
-    _watch(range(len(CASES) + len(COMPUTED)), options)
+    _watch(range(len(EVERY)), options)
+
+
+def test_no_two_work_items_race() -> None:
+    """Where work-items share local memory, or write what others read."""
+    _watch(range(len(EVERY) - len(ON_GPUS), len(EVERY)), "", "--data-races")
 
 
 def test_nothing_uninitialised() -> None:
     first = len(CASES)
     # Among those that compute one builds a vector from shorter ones, one takes even and odd lanes.
     computed = [first + k for k in range(len(COMPUTED)) if COMPUTED[k][1][:5] not in SHUFFLED]
-    _watch([*WHOLE_VECTORS, *computed], PORTABLE, "--uninitialized")
+    on_gpus = range(len(EVERY) - len(ON_GPUS), len(EVERY))
+    _watch([*WHOLE_VECTORS, *computed, *on_gpus], PORTABLE, "--uninitialized")
 
 
 def _watch(cases: Iterable[int], options: str, *flags: str) -> None:
@@ -116,11 +142,14 @@ def _main(numbers: list[str]) -> None:
     """Run cases on the device that oclgrind simulates, checked against the host."""
     from tests.device_support import check_reorder
 
-    stream = cf.Stream(cf.Engine("oclgrind"))
-    for number in numbers:
-        source, target, given = [*((a, b, {}) for a, b in CASES), *COMPUTED][int(number)]
+    for number in map(int, numbers):
+        source, target, given = EVERY[number]
+        engine = cf.Engine("oclgrind")
+        if number >= len(EVERY) - len(ON_GPUS):
+            engine.__dict__["traits"] = replace(GPU, group_size=32)
         attr = cf.Attr(**given) if given else None
-        check_reorder(cf.MemoryDesc.parse(source), cf.MemoryDesc.parse(target), stream, attr=attr)
+        pair = cf.MemoryDesc.parse(source), cf.MemoryDesc.parse(target)
+        check_reorder(*pair, cf.Stream(engine), attr=attr)
     print(f"{len(numbers)} reorders")  # noqa: T201  # the test reads it
 
 
