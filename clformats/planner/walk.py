@@ -42,6 +42,8 @@ BOX_BYTES = 256 << 10
 """Bytes of a box whose lines are touched more than once: a part of the second-level cache."""
 ROW_BYTES = 2 << 10
 """What is read of a row before the next one, where there are many rows."""
+DENSE_BYTES = 32 << 10
+"""The longest piece of a source whose rows are rather read as one: longer rows do well alone."""
 AHEAD_BYTES = 8 << 10
 """How far ahead a source that is read from end to end is asked for."""
 AHEAD_ROW_BYTES = 128
@@ -119,12 +121,9 @@ def walk(tiles: Tiles, traits: Traits, *, large: bool) -> Walk:
     near_src = min(loops, key=tiles.src_steps.__getitem__)
     near_dst = min(loops, key=tiles.dst_steps.__getitem__)
     share = _share(tiles, traits)
-    if _is_dense(tiles, near_src, near_dst):
-        chunk = max(1, min(share // counts[near_src], counts[near_dst]))
-        read = tiles.src_steps[near_dst] * tiles.src_bytes
-        ahead = max(2, -(-AHEAD_BYTES // read))
-        outer = tuple(k for k in loops if k not in (near_src, near_dst))
-        return Walk(outer, near_dst, near_src, chunk, ahead=ahead, dense=True)
+    following = _following(tiles, loops, near_src, near_dst)
+    if following is not None:
+        return _dense(tiles, loops, following, near_src, share)
     short, long = sorted((near_src, near_dst), key=lambda k: counts[k])
     if short == long and counts[short] <= FEW_TILES and len(loops) > 1:
         long = min((k for k in loops if k != short), key=tiles.dst_steps.__getitem__)
@@ -152,11 +151,26 @@ def _share(tiles: Tiles, traits: Traits) -> int:
     return tiles.total // items
 
 
-def _is_dense(tiles: Tiles, near_src: int, near_dst: int) -> bool:
-    """Whether all tiles along the one loop read one piece, and those along the other the next."""
-    box = tiles.elements * tiles.counts[near_src]
-    fits = box * tiles.src_bytes <= BOX_BYTES and tiles.src_steps[near_dst] <= box
-    return tiles.whole_lines and near_src != near_dst and fits
+def _following(tiles: Tiles, loops: Sequence[int], near_src: int, near_dst: int) -> int | None:
+    """The loop along which pieces of the source follow each other, each all of ``near_src``.
+
+    None where there is none, the pieces are long, or that loop goes through them from end to end.
+    """
+    others = [k for k in loops if k != near_src]
+    piece = tiles.elements * tiles.counts[near_src]
+    ordered = near_src == near_dst and tiles.src_steps[near_src] == tiles.elements
+    if not (others and tiles.whole_lines) or ordered or piece * tiles.src_bytes > DENSE_BYTES:
+        return None
+    following = min(others, key=tiles.src_steps.__getitem__)
+    return following if tiles.src_steps[following] <= piece else None
+
+
+def _dense(tiles: Tiles, loops: Sequence[int], middle: int, inner: int, share: int) -> Walk:
+    """A work-item reads pieces of the source from end to end, one after the other."""
+    chunk = max(1, min(share // tiles.counts[inner], tiles.counts[middle]))
+    ahead = max(2, -(-AHEAD_BYTES // (tiles.src_steps[middle] * tiles.src_bytes)))
+    outer = tuple(k for k in loops if k not in (middle, inner))
+    return Walk(outer, middle, inner, chunk, ahead=ahead, dense=True)
 
 
 def _one_loop(tiles: Tiles, loops: Sequence[int], middle: int, share: int) -> Walk:

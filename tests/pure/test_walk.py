@@ -29,7 +29,7 @@ def _near(plan: TilePlan, side: str) -> int:
     return min(moving, key=steps.__getitem__)
 
 
-@pytest.mark.parametrize("channels", [48, 64, 250, 2048])
+@pytest.mark.parametrize("channels", [48, 64, 250, 448])
 @pytest.mark.parametrize("dtype", ["f32", "f16"])
 def test_a_source_that_is_one_piece_is_read_from_end_to_end(dtype: str, channels: int) -> None:
     plan = _plan((256, channels, 32, 32), f"{dtype}:byxf", f"{dtype}:bfyx")
@@ -37,6 +37,17 @@ def test_a_source_that_is_one_piece_is_read_from_end_to_end(dtype: str, channels
     assert not plan.walk.swapped
     assert plan.walk.dense
     assert plan.walk.ahead >= 2
+
+
+def test_short_rows_of_a_block_are_one_piece_too_and_long_ones_are_not() -> None:
+    short, long = (_plan((64, 512, n, n), "f32:bfyx", "f32:b_fs_yx_fsv16") for n in (16, 32))
+    assert short.walk.dense
+    assert short.walk.inner == _near(short, "src")
+    assert not long.walk.dense
+
+
+def test_a_block_that_lies_in_order_needs_no_asking_ahead() -> None:
+    assert not _plan((64, 512, 16, 16), "f32:b_fs_yx_fsv16", "f32:bfyx").walk.ahead
 
 
 def test_it_is_not_where_lines_would_be_written_in_parts() -> None:
