@@ -108,7 +108,7 @@ ${indent(text, "    ")}\
 // ${title}
 ${prelude(types, wide, widths, streams, (width,) if computed else ())}\
 % if ahead:
-#if defined(__has_builtin) && !defined(CLFORMATS_PORTABLE)
+#if defined(__has_builtin) && !defined(CLFORMATS_PORTABLE) && !defined(CLFORMATS_NO_PREFETCH)
 #if __has_builtin(__builtin_prefetch)
 #define PREFETCH(pointer) __builtin_prefetch((const void *)(uintptr_t)(pointer))
 #endif
