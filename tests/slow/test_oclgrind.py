@@ -3,9 +3,9 @@
 Three defects of Oclgrind 21.10 are worked around. Its optimiser makes instructions that it cannot
 run (freeze), so kernels are built without. It knows no prefetch, so they are built without any. And
 its tracking of uninitialised values is wrong about shuffles of two vectors (a plain
-`__builtin_shufflevector(x, y, 1, 17, ...)` of loaded vectors is reported) and crashes where a vector
-is built from shorter ones; so that run takes the kernels' portable form, and leaves out the cases
-that crash it.
+`__builtin_shufflevector(x, y, 1, 17, ...)` of loaded vectors is reported) and crashes where a
+vector is built from shorter ones; so that run takes the kernels' portable form, and leaves out the
+cases that crash it.
 """
 
 from __future__ import annotations
