@@ -31,6 +31,7 @@ from .host import pack, unpack
 from .hostmemory import HostMemory
 from .index import index_source
 from .planner import Plan, make_plan
+from .planner.choices import Choices
 from .transforms import transform, winograd
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from .kernels.reorder import Reorder, reorder
     from .runtime import Engine, Event, Memory, Stream, devices, from_numpy, to_numpy
     from .streaming import transfer
+    from .tuned import TunedWarning
 
 __version__ = "0.1.0.dev0"
 
@@ -45,6 +47,7 @@ __all__ = [
     "DTYPES",
     "RUNTIME_DIM",
     "Attr",
+    "Choices",
     "DType",
     "DeviceError",
     "Digit",
@@ -68,6 +71,7 @@ __all__ = [
     "Reorder",
     "RnnPackedDesc",
     "Stream",
+    "TunedWarning",
     "Unsupported",
     "WinogradDesc",
     "at_execution",
@@ -96,6 +100,7 @@ _ON_A_DEVICE = {
         "clformats.runtime",
     ),
     "transfer": "clformats.streaming",
+    "TunedWarning": "clformats.tuned",
 }
 
 

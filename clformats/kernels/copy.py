@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..attr import OLD
 from ..dtypes import as_dtype
-from ..planner.copy import RUN_BYTES, CopyPlan
+from ..planner.copy import CopyPlan
 from ..planner.plan import Plan
 from ..planner.problem import Problem
 from .computation import Computed, operands_of, types_of
@@ -21,9 +21,9 @@ def launch(plan: Plan, body: CopyPlan) -> Launch:
     types = conversion(words, words) if words else types_of(p)
     width = min(WIDTH, 1 << (body.count.bit_length() - 1))
     item = words.nbytes if words else max(t.nbytes for t in p.dtypes)
-    per_item = RUN_BYTES // item // width * width
+    per_item = max(body.run_bytes // item // width, 1) * width
     items = -(-body.count // per_item)
-    arguments = Arguments()
+    arguments = Arguments(plan.choices.baked)
     arguments.values.update(count=body.count, src0=body.src0, dst0=body.dst0)
     for operand, start in zip(operands_of(p), p.operands0, strict=True):
         if operand.name != OLD:  # the destination's pointer has moved to the start of the run
@@ -38,8 +38,9 @@ def launch(plan: Plan, body: CopyPlan) -> Launch:
         nontemporal=body.nontemporal,
         steps=steps,
         declarations=arguments.declarations + types.parameters,
+        constants=arguments.constants,
     )
-    return Launch(source, tuple(arguments.values.values()), p.is_wide, items, 1)
+    return Launch(source, arguments.given, p.is_wide, items, 1)
 
 
 def _step(p: Problem, types: Conversion, width: int, *, nontemporal: bool) -> str:

@@ -9,6 +9,7 @@ from ..attr import OLD
 from ..desc import MemoryDesc
 from ..formats.digits import Placed, offset_expr, tail_at
 from ..formats.expr import Const, Expr, Var, as_expr, total
+from ..planner.choices import either
 from ..planner.generic import GenericPlan
 from ..planner.plan import Plan
 from ..planner.problem import Number, Problem
@@ -22,16 +23,17 @@ LOCAL_SIZE = 64
 def launch(plan: Plan, body: GenericPlan) -> Launch:
     """The kernel and its arguments."""
     p = plan.problem
-    arguments = Arguments()
+    arguments = Arguments(plan.choices.baked)
     arguments.values["places"] = body.places
     parts = common_parts(p, arguments)
     parts["dst_offset"] = dst_offset(p.dst, arguments)
     types = types_of(p)
     parts["stored"] = computed_text(types, arguments, parts["dst_offset"])
     declarations = arguments.declarations + types.parameters
-    source = render("generic", **parts, types=types, declarations=declarations)
-    rounded = -(-body.places // LOCAL_SIZE) * LOCAL_SIZE
-    return Launch(source, tuple(arguments.values.values()), p.is_wide, rounded, LOCAL_SIZE)
+    constants = arguments.constants
+    source = render("generic", **parts, types=types, declarations=declarations, constants=constants)
+    local = either(plan.choices.local_size, LOCAL_SIZE)
+    return Launch(source, arguments.given, p.is_wide, -(-body.places // local) * local, local)
 
 
 def common_parts(p: Problem, arguments: Arguments) -> dict[str, Any]:

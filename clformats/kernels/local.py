@@ -51,10 +51,10 @@ def launch(plan: Plan, body: LocalPlan) -> Launch:
     """The kernel and its arguments."""
     words = as_dtype(WORDS[body.word]) if body.word else None
     types = conversion(words, words) if words else types_of(body.problem)
-    writer = _Writer(body, types)
+    writer = _Writer(body, types, Arguments(plan.choices.baked))
     source = render("local", **writer.values(), wide=plan.problem.is_wide, types=types)
-    values = tuple(writer.arguments.values.values())
-    return Launch(source, values, plan.problem.is_wide, body.groups * body.group, body.group)
+    given = writer.arguments.given
+    return Launch(source, given, plan.problem.is_wide, body.groups * body.group, body.group)
 
 
 class _Writer:
@@ -63,10 +63,10 @@ class _Writer:
     Along loop k the group's box starts at ``x<k>``, and an element is ``t<k>`` steps behind that.
     """
 
-    def __init__(self, plan: LocalPlan, types: Conversion) -> None:
+    def __init__(self, plan: LocalPlan, types: Conversion, arguments: Arguments) -> None:
         self.plan = plan
         self.types = types
-        self.arguments = Arguments()
+        self.arguments = arguments
         loops = range(len(plan.nodes))
         self.sizes = [self._number(f"size{k}", plan.nodes[k].size) for k in loops]
         self.src = [self._number(f"src_stride{k}", n.src) for k, n in enumerate(plan.nodes)]
@@ -96,6 +96,7 @@ class _Writer:
             "loaded": types.load(moved("src", read.offset), read.width, aligned=True),
             **self._stores(write),
             "declarations": self.arguments.declarations + types.parameters,
+            "constants": self.arguments.constants,
         }
 
     def _starts(self) -> list[tuple[str, str, str]]:

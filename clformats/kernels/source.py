@@ -33,13 +33,22 @@ class Launch:
     global_size: int
     local_size: int
 
+    @property
+    def groups(self) -> int:
+        """How many work-groups there are."""
+        return self.global_size // self.local_size
+
     KERNEL = "reorder"
 
 
 @dataclass
 class Arguments:
-    """Names numbers in the source: constants by their value, others as kernel arguments."""
+    """Names numbers in the source: constants by their value, others as kernel arguments.
 
+    ``baked``: those too are constants, declared in the kernel.
+    """
+
+    baked: bool | None = None
     values: dict[str, int] = field(default_factory=dict)
 
     def text(self, name: str, number: Number | int) -> str:
@@ -54,7 +63,17 @@ class Arguments:
     @property
     def declarations(self) -> list[str]:
         """The scalar parameters, as OpenCL C."""
-        return [f"const idx {name}" for name in self.values]
+        return [] if self.baked else [f"const idx {name}" for name in self.values]
+
+    @property
+    def constants(self) -> list[str]:
+        """What a baked kernel declares instead."""
+        return [f"const idx {name} = {value};" for name, value in self.values.items() if self.baked]
+
+    @property
+    def given(self) -> tuple[int, ...]:
+        """The values of the parameters, in their order."""
+        return () if self.baked else tuple(self.values.values())
 
 
 def moved(base: str, by: str | int) -> str:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
+from math import gcd
 
 from ..formats.expr import Const, Expr, Var, total
+from ..planner.choices import either
 from ..planner.lanes import Bit
 from ..planner.plan import Plan
 from ..planner.problem import FAR, Node, Number
@@ -30,28 +31,26 @@ class Loop:
 def launch(plan: Plan, body: TilePlan) -> Launch:
     """The kernel and its arguments."""
     types = types_of(plan.problem)
-    writer = _Writer(body, types)
+    writer = _Writer(body, types, Arguments(plan.choices.baked))
     source = render("tile", **writer.values(), wide=plan.problem.is_wide, types=types)
-    values = tuple(writer.arguments.values.values())
-    return Launch(source, values, plan.problem.is_wide, writer.items, 1)
+    given, items = writer.arguments.given, body.work_items
+    local = gcd(items, either(plan.choices.local_size, 1))
+    return Launch(source, given, plan.problem.is_wide, items, local)
 
 
 class _Writer:
     """Turns a `TilePlan` into the texts that the template arranges."""
 
-    def __init__(self, plan: TilePlan, types: Conversion) -> None:
+    def __init__(self, plan: TilePlan, types: Conversion, arguments: Arguments) -> None:
         self.plan = plan
         self.types = types
-        self.arguments = Arguments()
+        self.arguments = arguments
         nodes = plan.nodes
         self.sizes = [self._number(f"size{k}", n.size) for k, n in enumerate(nodes)]
         self.src = [self._stride(f"src_stride{k}", n.src) for k, n in enumerate(nodes)]
         self.dst = [self._stride(f"dst_stride{k}", n.dst) for k, n in enumerate(nodes)]
         self.arguments.values.update(src0=plan.problem.src0, dst0=plan.problem.dst0)
         walk = plan.walk
-        counts = [plan.positions(k).value for k in walk.outer]
-        middle = plan.positions(walk.middle).value if walk.middle is not None else 1
-        self.items = prod(counts) * -(-middle // walk.chunk)
         self.moving = (*walk.outer, walk.middle, walk.inner)
         if walk.middle is not None:
             self.arguments.values["chunk"] = walk.chunk
@@ -132,6 +131,7 @@ class _Writer:
             **self._edge_values(),
             **self._computed_values(),
             "declarations": self.arguments.declarations + self.types.parameters,
+            "constants": self.arguments.constants,
         }
 
     def _accesses(self) -> dict[str, object]:

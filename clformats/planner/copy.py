@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .choices import RULES, Choices, either
 from .nibbles import refusal_elsewhere
 from .problem import Problem
 from .traits import Traits
@@ -21,6 +22,7 @@ class CopyPlan:
     dst0: int
     word: int | None
     nontemporal: bool
+    run_bytes: int = RUN_BYTES
 
     def __str__(self) -> str:
         unit = f"{self.word}-byte words" if self.word else "elements, converted"
@@ -48,15 +50,18 @@ def _moves_words(p: Problem) -> bool:
     return src == dst and not p.computation
 
 
-def plan(p: Problem, traits: Traits, *, nontemporal: bool) -> CopyPlan:
+def plan(p: Problem, traits: Traits, *, nontemporal: bool, choices: Choices = RULES) -> CopyPlan:
     """The plan for a problem that `refusal` accepts."""
     del traits
+    nontemporal = either(choices.nontemporal, nontemporal)
+    run_bytes = either(choices.run_bytes, RUN_BYTES)
     count = p.nodes[0].size.value if p.nodes else 1
     dst = p.dst.dtype
     if not _moves_words(p):
-        return CopyPlan(count, p.src0, p.dst0, None, nontemporal and p.dst0 * dst.nbytes % 64 == 0)
+        streams = nontemporal and p.dst0 * dst.nbytes % 64 == 0
+        return CopyPlan(count, p.src0, p.dst0, None, streams, run_bytes)
     sizes = tuple(n * dst.bits // 8 for n in (count, p.src0, p.dst0))
     word = max(w for w in (1, 2, 4) if all(n % w == 0 for n in sizes))
     count, src0, dst0 = (n // word for n in sizes)
     aligned = word == 4 and dst0 % 16 == 0
-    return CopyPlan(count, src0, dst0, word, nontemporal and aligned)
+    return CopyPlan(count, src0, dst0, word, nontemporal and aligned, run_bytes)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from math import prod
 
 from ..desc import MemoryDesc
+from .choices import RULES, Choices
 from .nibbles import refusal_elsewhere
 from .problem import Problem
 from .traits import Traits
@@ -35,9 +36,9 @@ def refusal(p: Problem) -> str:
     return p.why if p.has_image or not p.moves_only else refusal_elsewhere(p)
 
 
-def plan(p: Problem, traits: Traits, *, nontemporal: bool) -> GenericPlan:
-    """The plan; ``nontemporal`` has no meaning for single elements."""
-    del traits, nontemporal
+def plan(p: Problem, traits: Traits, *, nontemporal: bool, choices: Choices = RULES) -> GenericPlan:
+    """The plan; ``nontemporal`` has no meaning for single elements. Its kernel heeds choices."""
+    del traits, nontemporal, choices
     return GenericPlan(p, places(p.dst))
 
 

@@ -46,13 +46,16 @@ class Comb:
         return f"x{self.size} of loop {self.node} interleaved in the {' and the '.join(sides)}"
 
 
-def lanes_of(p: Problem) -> tuple[tuple[Bit, ...], tuple[Bit, ...]]:
-    """The lanes of loads and of stores; empty where neither side has a run of 4 elements."""
-    if woven := _woven(p):
-        bits = tuple(Bit(woven[1], j) for j in range(LANES_LOG2))
+def lanes_of(p: Problem, most: int = LANES_LOG2) -> tuple[tuple[Bit, ...], tuple[Bit, ...]]:
+    """The lanes of loads and of stores; empty where neither side has a run of 4 elements.
+
+    ``most`` is log2 of the longest vector.
+    """
+    if woven := _woven(p, most):
+        bits = tuple(Bit(woven[1], j) for j in range(most))
         return bits, bits
-    load, store = run_of(p, "src", LANES_LOG2), run_of(p, "dst", LANES_LOG2)
-    width = min(LANES_LOG2, len({*load, *store}))
+    load, store = run_of(p, "src", most), run_of(p, "dst", most)
+    width = min(most, len({*load, *store}))
     return _filled(load, store, width), _filled(store, load, width)
 
 
@@ -84,13 +87,15 @@ def run_of(p: Problem, side: str, limit: int) -> tuple[Bit, ...]:
     return tuple(bits) if len(bits) > 1 else ()
 
 
-def comb_of(p: Problem, load: tuple[Bit, ...], store: tuple[Bit, ...]) -> Comb | None:
+def comb_of(
+    p: Problem, load: tuple[Bit, ...], store: tuple[Bit, ...], most: int = LANES_LOG2
+) -> Comb | None:
     """The loop of 2 or 3 channels that a side interleaves, where nothing is guarded.
 
     Operands are read in the order of the destination, which must not interleave them alone.
     """
     nodes = p.nodes or ()
-    if woven := _woven(p):
+    if woven := _woven(p, most):
         return Comb(woven[0], nodes[woven[0]].size.value, (True, True), ())
     if load != store or p.guards or len({b.node for b in load}) != 1:
         return None
@@ -107,7 +112,7 @@ def comb_of(p: Problem, load: tuple[Bit, ...], store: tuple[Bit, ...]) -> Comb |
     return None
 
 
-def _woven(p: Problem) -> tuple[int, int] | None:
+def _woven(p: Problem, most: int) -> tuple[int, int] | None:
     """The loop of channels and the long one around it, where both sides interleave them.
 
     Without operands the two are one loop.
@@ -119,7 +124,7 @@ def _woven(p: Problem) -> tuple[int, int] | None:
             continue
         for j, long in enumerate(nodes):
             strides = (long.src.value, long.dst.value)
-            if strides == (count, count) and long.size.value >> LANES_LOG2:
+            if strides == (count, count) and long.size.value >> most:
                 return k, j
     return None
 

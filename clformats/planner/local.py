@@ -23,6 +23,7 @@ from math import prod
 
 from . import copy
 from .banks import Pass, extent, pitches
+from .choices import RULES, Choices, either
 from .coarse import coarse, whole_at
 from .nibbles import refusal_elsewhere
 from .problem import Node, Number, Problem, fixed
@@ -139,9 +140,10 @@ def _common_run(p: Problem) -> int | None:
     return None
 
 
-def plan(p: Problem, traits: Traits, *, nontemporal: bool) -> LocalPlan:
+def plan(p: Problem, traits: Traits, *, nontemporal: bool, choices: Choices = RULES) -> LocalPlan:
     """The plan for a problem that `refusal` accepts; stores are never ``nontemporal``."""
     del nontemporal
+    traits = _grouped(traits, choices)
     p, word = coarse(p)
     items = (word, word) if word else tuple(t.nbytes for t in p.dtypes)
     nodes = p.nodes or ()
@@ -168,18 +170,32 @@ def _moving_bytes(p: Problem) -> int:
     return src.nbytes if p.computation else min(src.nbytes, dst.nbytes)
 
 
-def rows_plan(p: Problem, traits: Traits, *, nontemporal: bool) -> LocalPlan:
+def rows_plan(
+    p: Problem, traits: Traits, *, nontemporal: bool, choices: Choices = RULES
+) -> LocalPlan:
     """The plan of the families that need no local memory, in the order of the destination."""
     del nontemporal
     p, word = coarse(p)
-    return _direct(p, word, traits)
+    return _direct(p, word, _grouped(traits, choices))
 
 
-def copy_plan(p: Problem, traits: Traits, *, nontemporal: bool) -> LocalPlan:
+def copy_plan(
+    p: Problem, traits: Traits, *, nontemporal: bool, choices: Choices = RULES
+) -> LocalPlan:
     """The plan of the copy family on GPUs."""
     body = copy.plan(p, traits, nontemporal=nontemporal)
     nodes = tuple(replace(n, size=Number(body.count)) for n in p.nodes or () if body.count > 1)
-    return _direct(replace(p, nodes=nodes, src0=body.src0, dst0=body.dst0), body.word, traits)
+    return _direct(
+        replace(p, nodes=nodes, src0=body.src0, dst0=body.dst0),
+        body.word,
+        _grouped(traits, choices),
+    )
+
+
+def _grouped(traits: Traits, choices: Choices) -> Traits:
+    """The traits with a work-group of another size: a power of two that the device has."""
+    wanted = min(either(choices.local_size, traits.group_size), traits.group_size)
+    return replace(traits, group_size=1 << (wanted.bit_length() - 1))
 
 
 def _direct(p: Problem, word: int | None, traits: Traits) -> LocalPlan:

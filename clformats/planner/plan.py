@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ..desc import MemoryDesc
 from ..errors import Unsupported, expect
 from . import copy, generic, image, local, nibbles, summed, tile, winograd
+from .choices import RULES, Choices
 from .computation import Computation
 from .copy import CopyPlan
 from .generic import GenericPlan
@@ -33,34 +34,43 @@ Body = (
 )
 
 
+TILE = ("lanes", "registers", "chunk", "swapped", "ahead", "nontemporal", "local_size", "baked")
+COPY = ("run_bytes", "nontemporal", "baked")
+GROUPS = ("local_size", "baked")
+
+
 @dataclass(frozen=True, slots=True)
 class Family:
-    """A family of kernels: ``refusal(problem)`` is the one predicate that decides."""
+    """A family of kernels: ``refusal(problem)`` is the one predicate that decides.
+
+    ``takes`` are the `Choices` that its plans or kernels heed.
+    """
 
     name: str
     refusal: Callable[[Problem], str]
     plan: Callable[..., Body]
+    takes: tuple[str, ...] = ()
 
 
 _EVERYWHERE = (
-    Family("generic", generic.refusal, generic.plan),
+    Family("generic", generic.refusal, generic.plan, GROUPS),
     Family("nibbles", nibbles.refusal, nibbles.plan),
     Family("image", image.refusal, image.plan),
     Family("winograd", winograd.refusal, winograd.plan),
     Family("summed", summed.refusal, summed.plan),
 )
 FAMILIES = (
-    Family("copy", copy.refusal, copy.plan),
-    Family("tile", tile.tile_refusal, tile.tile_plan),
-    Family("rows", tile.rows_refusal, tile.tile_plan),
+    Family("copy", copy.refusal, copy.plan, COPY),
+    Family("tile", tile.tile_refusal, tile.tile_plan, TILE),
+    Family("rows", tile.rows_refusal, tile.tile_plan, TILE),
     *_EVERYWHERE,
 )
 """Those of CPUs. From the fastest to the one that takes every buffer; then those for half bytes and
 for images; and those that compute: transformed values, and sums behind the elements."""
 GPU_FAMILIES = (
-    Family("copy", copy.refusal, local.copy_plan),
-    Family("local", local.refusal, local.plan),
-    Family("rows", local.rows_refusal, local.rows_plan),
+    Family("copy", copy.refusal, local.copy_plan, GROUPS),
+    Family("local", local.refusal, local.plan, GROUPS),
+    Family("rows", local.rows_refusal, local.rows_plan, GROUPS),
     *_EVERYWHERE,
 )
 """Those of GPUs, where consecutive work-items move neighbours: `clformats.planner.local`."""
@@ -79,12 +89,17 @@ def _named(name: str, traits: Traits) -> list[Family]:
 
 @dataclass(frozen=True)
 class Plan:
-    """What will run: the problem, the family chosen, its body, and why each better one was not."""
+    """What will run: the problem, the family chosen, its body, and why each better one was not.
+
+    ``choices`` are what was not left to the rules; ``record`` says where they come from.
+    """
 
     problem: Problem
     family: str
     body: Body | None
     rejected: tuple[tuple[str, str], ...]
+    choices: Choices = RULES
+    record: str = ""
 
     def __str__(self) -> str:
         lines = [
@@ -93,6 +108,8 @@ class Plan:
             *([f"  compute {self.problem.computation}"] if self.problem.computation else []),
             f"  family  {self.family}: {self.body or 'nothing to do'}",
         ]
+        if self.choices != RULES:
+            lines.append(f"  chosen  {self.choices}{f', {self.record}' * bool(self.record)}")
         lines += [f"  not {name:<8}{reason}" for name, reason in self.rejected]
         return "\n".join(lines)
 
@@ -105,11 +122,13 @@ def make_plan(
     computation: Computation | None = None,
     *,
     transform: bool | None = None,
+    choices: Choices = RULES,
 ) -> Plan:
     """The plan for moving ``src`` to ``dst``, computing on the way, in the first family that can.
 
     ``family`` asks for one family by name, also for one of another kind of device; raises
-    `Unsupported` (code FAMILY) if it refuses.
+    `Unsupported` (code FAMILY) if it refuses. ``choices`` override the rules, see `Choices`; a
+    family asked for goes before theirs.
     ``transform`` says whether values are moved or transformed, where the dims do not tell: see
     `clformats.transforms.between`.
     Raises `InvalidDescriptor` where the two do not fit together.
@@ -120,6 +139,8 @@ def make_plan(
     expect(family, str | None, "family")
     expect(computation, Computation | None, "computation")
     expect(transform, bool | None, "transform")
+    expect(choices, Choices, "choices")
+    family = family or choices.family
     p = problem(src, dst, computation, transform=transform)
     if dst.nelems == 0:
         return Plan(p, "none", None, ())
@@ -128,8 +149,9 @@ def make_plan(
     for candidate in families(traits) if family is None else _named(family, traits):
         reason = candidate.refusal(p)
         if not reason:
-            body = candidate.plan(p, traits, nontemporal=nontemporal)
-            return Plan(p, candidate.name, body, tuple(rejected))
+            given = {"choices": choices} if candidate.takes else {}
+            body = candidate.plan(p, traits, nontemporal=nontemporal, **given)
+            return Plan(p, candidate.name, body, tuple(rejected), choices.only(candidate.takes))
         rejected.append((candidate.name, reason))
     names = ", ".join(dict.fromkeys(f.name for f in (*FAMILIES, *GPU_FAMILIES)))
     why = "; ".join(f"{name}: {reason}" for name, reason in rejected) or f"expected one of {names}"

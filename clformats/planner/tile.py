@@ -16,7 +16,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import prod
 
+from .choices import RULES, Choices, either
 from .flat import flattened
 from .lanes import LANES_LOG2, Bit, Comb, comb_of, lane_run, lanes_of, run_of
 from .network import Step, network
@@ -24,7 +26,7 @@ from .nibbles import refusal_elsewhere
 from .problem import FAR, Node, Number, Problem, fixed
 from .stages import separate
 from .traits import Traits
-from .walk import Tiles, Walk, walk
+from .walk import Tiles, Walk, walk, with_choices
 
 LINE_BYTES = 64
 REGISTERS = 16
@@ -89,6 +91,18 @@ class TilePlan:
         return self.comb.size if self.comb is not None else 1 << len(self.registers)
 
     @property
+    def work_items(self) -> int:
+        """How many work-items share the tiles."""
+        path = self.walk
+        middle = self.positions(path.middle).value if path.middle is not None else 1
+        return prod(self.positions(k).value for k in path.outer) * -(-middle // path.chunk)
+
+    def walked(self, choices: Choices) -> TilePlan:
+        """The same tile with another walk."""
+        counts = [self.positions(k).value for k in range(len(self.nodes))]
+        return replace(self, walk=with_choices(self.walk, choices, counts))
+
+    @property
     def structure(self) -> str:
         """The tile in words, without what depends on sizes alone."""
         shape = "x".join(f"{1 << b} of loop {k}" for k, b in enumerate(self.bits) if b)
@@ -130,14 +144,17 @@ def rows_refusal(p: Problem) -> str:
     return ""
 
 
-def tile_plan(p: Problem, traits: Traits, *, nontemporal: bool) -> TilePlan:
+def tile_plan(
+    p: Problem, traits: Traits, *, nontemporal: bool, choices: Choices = RULES
+) -> TilePlan:
     """The plan of both families; rows are tiles without a step."""
     p = flattened(separate(p))
-    load, store = lanes_of(p)
-    comb = comb_of(p, load, store)
+    most = either(choices.lanes, 1 << LANES_LOG2).bit_length() - 1
+    load, store = lanes_of(p, most)
+    comb = comb_of(p, load, store, most)
     registers = (
         *(b for b in store if b not in load),
-        *([] if comb else _line_bits(p, load, store, large=nontemporal)),
+        *([] if comb else _line_bits(p, load, store, large=nontemporal, chosen=choices.registers)),
     )
     nodes = _promoted(p.nodes or (), (*load, *registers))
     bits = [0] * len(nodes)
@@ -157,8 +174,9 @@ def tile_plan(p: Problem, traits: Traits, *, nontemporal: bool) -> TilePlan:
         load_piece, store_piece = (draft.lanes if joined else piece for piece, joined in pieces)
         draft = replace(draft, load_piece=load_piece, store_piece=store_piece)
     draft = replace(draft, edges=_edges(draft))
-    draft = replace(draft, nontemporal=nontemporal and _stores_whole_lines(draft))
-    return replace(draft, walk=_walk(draft, traits, large=nontemporal))
+    streams = either(choices.nontemporal, nontemporal) and _stores_whole_lines(draft)
+    draft = replace(draft, nontemporal=streams)
+    return replace(draft, walk=_walk(draft, traits, choices, large=nontemporal))
 
 
 def _bits_near(p: Problem) -> int:
@@ -167,7 +185,12 @@ def _bits_near(p: Problem) -> int:
 
 
 def _line_bits(
-    p: Problem, load: tuple[Bit, ...], store: tuple[Bit, ...], *, large: bool
+    p: Problem,
+    load: tuple[Bit, ...],
+    store: tuple[Bit, ...],
+    *,
+    large: bool,
+    chosen: int | None,
 ) -> list[Bit]:
     """More register bits, so that a tile stores whole cache lines."""
     line = (LINE_BYTES // p.dst.dtype.nbytes).bit_length() - 1
@@ -177,7 +200,7 @@ def _line_bits(
     extra = [b for b in run if b not in store and b not in load]
     registers = 1 << len([b for b in store if b not in load])
     fills = large and registers << len(extra) <= STREAMED_REGISTERS
-    most = STREAMED_REGISTERS if fills else REGISTERS
+    most = either(chosen, STREAMED_REGISTERS if fills else REGISTERS)
     while registers << len(extra) > most and extra:
         extra.pop()
     return extra
@@ -238,7 +261,7 @@ def _edges(plan: TilePlan) -> tuple[Edge, ...]:
     return tuple(edges)
 
 
-def _walk(plan: TilePlan, traits: Traits, *, large: bool) -> Walk:
+def _walk(plan: TilePlan, traits: Traits, choices: Choices, *, large: bool) -> Walk:
     src, dst = plan.problem.dtypes
     tiles = Tiles(
         counts=[plan.positions(k).value for k in range(len(plan.nodes))],
@@ -252,7 +275,7 @@ def _walk(plan: TilePlan, traits: Traits, *, large: bool) -> Walk:
         << _rows(plan, plan.store_registers, "dst", dst.nbytes),
         whole_lines=plan.nontemporal,
     )
-    return walk(tiles, traits, large=large)
+    return with_choices(walk(tiles, traits, large=large), choices, tiles.counts)
 
 
 def _tile_steps(plan: TilePlan, side: str) -> list[int]:

@@ -18,9 +18,10 @@ the rules rest on was measured with tensors of 25 MB and more (pocl, 2 cores, sh
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
+from .choices import Choices, either
 from .traits import Traits
 
 ITEMS_PER_UNIT = (4, 64)
@@ -186,3 +187,15 @@ def _rows_ahead(tiles: Tiles, middle: int) -> int:
     many = tiles.reads > STREAMS or (tiles.reads == STREAMS and step < LINE_BYTES)
     worth = many and step < AHEAD_ROW_BYTES and tiles.total * tiles.nbytes >= AHEAD_FLOOR
     return -(-AHEAD_ROW_BYTES // step) if worth else 0
+
+
+def with_choices(path: Walk, choices: Choices, counts: Sequence[int]) -> Walk:
+    """The walk with what was chosen otherwise, as far as it has such loops."""
+    if path.middle is None:
+        return path
+    chunk = min(either(choices.chunk, path.chunk), counts[path.middle])
+    ahead = either(choices.ahead, path.ahead)
+    # Boxes that follow each other are run from end to end, or else they are none.
+    turns = path.inner is not None and not path.dense
+    swapped = either(choices.swapped, path.swapped) if turns else path.swapped
+    return replace(path, chunk=chunk, ahead=ahead, swapped=swapped)

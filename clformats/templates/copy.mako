@@ -2,9 +2,11 @@
 // A contiguous run of count elements, ${per_item} for each work-item.
 ${prelude(types, wide, (1, width), nontemporal, computed=(1, width))}
 __kernel void reorder(
-    __global const ${types.src} *restrict src, __global ${types.dst} *restrict dst,
-    ${",\n    ".join(declarations)})
+    __global const ${types.src} *restrict src, __global ${types.dst} *restrict dst${"".join(f",\n    {d}" for d in declarations)})
 {
+% for constant in constants:
+    ${constant}
+% endfor
     const idx first = (idx)get_global_id(0) * ${per_item};
     const idx last = min(first + ${per_item}, count);
     src += src0;

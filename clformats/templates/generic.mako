@@ -6,9 +6,11 @@ from textwrap import indent
 // ${src} -> ${dst}: one work-item for each place in the destination.
 ${prelude(types, wide, computed=(1,))}
 __kernel void reorder(
-    __global const ${types.src} *restrict src, __global ${types.dst} *restrict dst,
-    ${",\n    ".join(declarations)})
+    __global const ${types.src} *restrict src, __global ${types.dst} *restrict dst${"".join(f",\n    {d}" for d in declarations)})
 {
+% for constant in constants:
+    ${constant}
+% endfor
     idx rest = (idx)get_global_id(0);
     if (rest >= places) {
         return;

@@ -68,9 +68,11 @@ ${text}\
 // ${title}
 ${prelude(types, wide, {1, read.width, write.width}, computed=(1,) if result else (), aligned=True)}
 __kernel __attribute__((reqd_work_group_size(${group}, 1, 1))) void reorder(
-    __global const ${types.src} *restrict src, __global ${types.dst} *restrict dst,
-    ${",\n    ".join(declarations)})
+    __global const ${types.src} *restrict src, __global ${types.dst} *restrict dst${"".join(f",\n    {d}" for d in declarations)})
 {
+% for constant in constants:
+    ${constant}
+% endfor
 % if places:
     __local ${types.work} kept[${places}];
 % endif

@@ -222,9 +222,11 @@ static inline void store_part(${types.stored}${piece} v, __global ${types.dst} *
 % endfor
 
 __kernel void reorder(
-    __global const ${types.src} *restrict src, __global ${types.dst} *restrict dst,
-    ${",\n    ".join(declarations)})
+    __global const ${types.src} *restrict src, __global ${types.dst} *restrict dst${"".join(f",\n    {d}" for d in declarations)})
 {
+% for constant in constants:
+    ${constant}
+% endfor
 % if outer or middle:
     idx rest = (idx)get_global_id(0);
 % endif
