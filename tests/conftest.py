@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import os
+import tempfile
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
 
 import clformats as cf
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_records_of_the_user() -> Iterator[None]:
+    """What was tuned on this machine must not change what is tested."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["CLFORMATS_TUNED"] = folder
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -113,6 +113,7 @@ def check_reorder(
     front: int = 0,
     attr: cf.Attr | None = None,
     transform: bool | None = None,
+    choices: cf.Choices | None = None,
     **given: Any,
 ) -> cf.Reorder:
     """Reorder random values under garbage padding and compare every byte; returns the reorder.
@@ -132,7 +133,9 @@ def check_reorder(
     old = random_values(rng, dst.dims, dst.dtype.name)
     if attr is not None:
         fill(target, old)
-    reorder = cf.Reorder(src, dst, engine, family=family, attr=attr, transform=transform)
+    reorder = cf.Reorder(
+        src, dst, engine, family=family, attr=attr, transform=transform, tuned=choices or True
+    )
     reorder(stream, source, target, **given).wait()
     if attr is None:
         want = expected(array, src, dst, transform=transform)

@@ -14,7 +14,7 @@ from ..planner import Plan
 from ..planner.computation import over_tensors
 from ..runtime import Engine, Event, Memory, Stream
 from ..runtime.engine import default_engine
-from .ready import Ready, Use, in_order, planned
+from .ready import Ready, Use, Wish, in_order, planned
 
 _ASSIGNMENT = re.compile(r"\s*([A-Za-z_]\w*)\s*=(?!=)(.*)", re.ASCII | re.DOTALL)
 
@@ -65,7 +65,7 @@ class Map:
         src, computation = over_tensors(formula.with_names(renamed), inputs, dst)
         self._moved = next(n for n in self.inputs if _variable(n) == computation.value)
         traits = self.engine.traits
-        plan, launched = planned(src, dst, traits, family, computation)
+        plan, launched = planned(src, dst, traits, computation, Wish(family))
         self._ready = Ready(plan, launched, self.engine)
         self._lock = threading.Lock()
 

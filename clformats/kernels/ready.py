@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,12 +14,14 @@ from ..attr import OLD
 from ..compare import overlap
 from ..desc import MemoryDesc
 from ..errors import DeviceError, InvalidAttr, InvalidDescriptor, Unsupported
-from ..planner import Plan, Traits, make_plan
+from ..planner import Plan, Traits, make_plan, problem
 from ..planner.anysize import fits
+from ..planner.choices import RULES, Choices
 from ..planner.computation import Computation, Operand
 from ..runtime import Engine, Event, Memory, Stream
 from ..runtime.image import check_pixels
 from ..runtime.opencl import named_errors, opencl
+from ..tuned import Device, Lookup, lookup
 from . import launch
 from .source import Launch
 
@@ -37,6 +40,21 @@ class Use(NamedTuple):
     desc: MemoryDesc
 
 
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What is asked of a plan: a family, a transform, choices, or what the tuner's records say."""
+
+    family: str | None = None
+    transform: bool | None = None
+    choices: Choices | None = None
+    records: Lookup | None = None
+
+
+def records_of(engine: Engine) -> Lookup | None:
+    """The tuner's records of a device, where there are some that count."""
+    return lookup(Device(*engine.names))
+
+
 KEPT_PLANS = 512
 """How many plans are remembered, so that what is prepared again is neither planned nor rendered."""
 
@@ -45,15 +63,13 @@ def planned(
     src: MemoryDesc,
     dst: MemoryDesc,
     traits: Traits,
-    family: str | None,
     computation: Computation | None,
-    *,
-    transform: bool | None = None,
+    wish: Wish,
 ) -> tuple[Plan, Launch | None]:
     """The plan and its kernel, made once."""
     # Equal descriptors may name their formats differently, and a plan prints the names.
     names = (src.format.name, dst.format.name)
-    return _planned(src, dst, traits, family, computation, transform=transform, names=names)
+    return _planned(src, dst, traits, computation, wish, names)
 
 
 @lru_cache(maxsize=KEPT_PLANS)
@@ -61,15 +77,37 @@ def _planned(
     src: MemoryDesc,
     dst: MemoryDesc,
     traits: Traits,
-    family: str | None,
     computation: Computation | None,
-    *,
-    transform: bool | None,
+    wish: Wish,
     names: tuple[str, str],
 ) -> tuple[Plan, Launch | None]:
     del names
-    plan = make_plan(src, dst, traits, family, computation, transform=transform)
+    plan = _recorded(src, dst, traits, computation, wish) or make_plan(
+        src, dst, traits, wish.family, computation,
+        transform=wish.transform, choices=wish.choices or RULES,
+    )  # fmt: skip
     return plan, launch(plan)
+
+
+def _recorded(
+    src: MemoryDesc,
+    dst: MemoryDesc,
+    traits: Traits,
+    computation: Computation | None,
+    wish: Wish,
+) -> Plan | None:
+    """The plan by the tuner's record; None where there is none, or the user has other wishes."""
+    if wish.records is None or wish.choices or wish.family or computation:
+        return None
+    p = problem(src, dst, transform=wish.transform)
+    found = wish.records.find(p) if dst.nelems else None
+    if found is None:
+        return None
+    try:
+        plan = make_plan(src, dst, traits, transform=wish.transform, choices=found[0])
+    except Unsupported:  # a family that does not take the other shapes of its class
+        return None
+    return replace(plan, record=found[1])
 
 
 class Ready:

@@ -12,12 +12,13 @@ from ..desc import MemoryDesc
 from ..errors import InvalidAttr, InvalidDescriptor, expect
 from ..planner import Plan
 from ..planner.anysize import as_pattern, plan_for_all
+from ..planner.choices import Choices
 from ..planner.computation import from_attr
 from ..runtime import Engine, Event, Memory, Stream
 from ..runtime.engine import default_engine
 from ..transforms import joins_winograd, winograd
 from . import launch
-from .ready import Ready, Use, Value, in_order, planned, values_on_device
+from .ready import Ready, Use, Value, Wish, in_order, planned, records_of, values_on_device
 
 KEPT_SHAPES = 64
 """How many shapes a reorder with sizes known at execution remembers."""
@@ -39,10 +40,13 @@ class Reorder:
 
     ``r.plan`` prints what will run and why; ``r.source`` is the OpenCL C (empty where there is
     nothing to do); with runtime dims both speak of the latest call. ``family`` asks for one family
-    of kernels by name, for comparison. To a Winograd format, and back where that is defined, values
-    are transformed if the destination has the dims that `clformats.winograd` gives, and moved if
-    the dims are equal; ``transform`` True or False says so where both fit. Safe to call from
-    several threads. Raises `InvalidDescriptor`, `InvalidAttr`, `Unsupported` and `DeviceError`.
+    of kernels by name, for comparison. What `clformats.tune` found for this device counts, unless
+    ``tuned`` is False; or ``tuned`` is a `Choices` of yours.
+
+    To a Winograd format, and back where that is defined, values are transformed if the destination
+    has the dims that `clformats.winograd` gives, and moved if the dims are equal; ``transform``
+    True or False says so where both fit. Safe to call from several threads. Raises
+    `InvalidDescriptor`, `InvalidAttr`, `Unsupported` and `DeviceError`.
     """
 
     def __init__(
@@ -54,6 +58,7 @@ class Reorder:
         attr: Attr | None = None,
         family: str | None = None,
         transform: bool | None = None,
+        tuned: Choices | bool = True,
     ) -> None:
         expect(src, MemoryDesc, "src")
         expect(dst, MemoryDesc, "dst")
@@ -61,10 +66,11 @@ class Reorder:
         expect(attr, Attr | None, "attr")
         expect(family, str | None, "family")
         expect(transform, bool | None, "transform")
+        expect(tuned, Choices | bool, "tuned")
         self.engine = engine or default_engine()
         self.src, self.dst = src, dst
         self.attr = attr or Attr()
-        self._family, self._transform = family, transform
+        self._family, self._transform, self._tuned = family, transform, tuned
         self._lock = threading.Lock()
         self._shapes: OrderedDict[tuple[MemoryDesc, MemoryDesc], Ready] = OrderedDict()
         self._ready: Ready | None = None
@@ -92,14 +98,20 @@ class Reorder:
             src, dst = as_pattern(src, self.src), as_pattern(dst, self.dst)
         fit = src.dims == dst.dims or joins_winograd(src.format, dst.format)
         computation = from_attr(self.attr, src, dst) if fit else None
-        traits, family, transform = self.engine.traits, self._family, self._transform
+        traits = self.engine.traits
         if any_size:
             plan = plan_for_all(src, dst, traits, computation)
             launched = launch(plan)
         else:
-            plan, launched = planned(src, dst, traits, family, computation, transform=transform)
+            plan, launched = planned(src, dst, traits, computation, self._wish)
         real = compute_type(src.dtype, dst.dtype)
         return Ready(plan, launched, self.engine, self.attr.resolve(dst.dims, None, real))
+
+    @property
+    def _wish(self) -> Wish:
+        choices = self._tuned if isinstance(self._tuned, Choices) else None
+        records = records_of(self.engine) if self._tuned is True else None
+        return Wish(self._family, self._transform, choices, records)
 
     @property
     def plan(self) -> Plan:

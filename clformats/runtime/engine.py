@@ -56,6 +56,16 @@ class Engine:
             return opencl().CommandQueue(self.context, self.device)  # type: ignore[no-any-return]
 
     @cached_property
+    def names(self) -> tuple[str, str, str]:
+        """The device, its platform, and the version of its driver, as OpenCL names them."""
+        platform = self.device.platform
+        return (
+            self.device.name.strip(),
+            platform.name.strip(),
+            f"{self.device.driver_version}, {platform.version}".strip(),
+        )
+
+    @cached_property
     def traits(self) -> Traits:
         """What the planner needs to know of the device."""
         d = self.device

@@ -63,7 +63,7 @@ def calls(engine: cf.Engine, stream: cf.Stream) -> dict[str, tuple[Any, dict[str
                                        "dtype": None, "stream": None}),
         "to_numpy": (cf.to_numpy, {"memory": a, "stream": stream}),
         "Reorder": (cf.Reorder, {"src": DESC, "dst": DESC, "engine": engine, "family": None,
-                                 "transform": None, "attr": None}),
+                                 "transform": None, "attr": None, "tuned": True}),
         "Reorder()": (cf.Reorder(DESC, DESC, engine, attr=cf.Attr(src_scale=cf.at_execution())),
                       {"stream": stream, "src": a, "dst": b, "src_scale": 2}),
         "Map": (cf.Map, {"text": "y = x * 2", "engine": engine, "family": None, "x": DESC,

@@ -22,7 +22,7 @@ LAYERS = [
     {"benchdnn"},
     {"streaming"},
     {"kernels", "svg"},
-    {"runtime", "compare", "drawing", "files", "notations"},
+    {"runtime", "compare", "drawing", "files", "notations", "tuned"},
     {"hostmemory"},
     {"planner", "host", "index", "words", "dnnl"},
     {"images", "nibbles", "transforms"},

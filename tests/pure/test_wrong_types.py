@@ -70,7 +70,9 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "same_bytes": (cf.same_bytes, {"a": DESC, "b": DESC}),
     "index_source": (cf.index_source, {"target": DESC, "prefix": "SRC", "wide": None}),
     "make_plan": (cf.make_plan, {"src": DESC, "dst": DESC, "traits": cf.planner.traits.DEFAULT,
-                                 "family": None, "computation": None, "transform": None}),
+                                 "family": None, "computation": None, "transform": None,
+                                 "choices": cf.Choices()}),
+    "Choices": (cf.Choices, {"family": None, "lanes": 8, "swapped": False}),
     "winograd": (cf.winograd, {"desc": FILTER, "format": "wino_wei_aaOio", "dtype": "f32",
                                "padded": (16, 16)}),
     "transform": (cf.transform, {"array": np.zeros(FILTER.dims, np.float32), "src": FILTER,
@@ -110,6 +112,9 @@ TAKES = {
     "make_plan.family": {"None"},
     "make_plan.computation": {"None"},
     "make_plan.transform": {"None"},
+    "Choices.family": {"None", "str"},
+    "Choices.lanes": {"None"},
+    "Choices.swapped": {"None"},
     "winograd.dtype": {"None"},
     "winograd.padded": {"None"},
     "transform.transform": {"None"},
@@ -122,7 +127,8 @@ TAKES = {
 }
 # Records, which are looked at where they are used; and what needs a device: see tests/device.
 ELSEWHERE = {"DType", "Digit", "Plan", "Event", "Engine", "Map", "Memory", "Reorder", "Stream",
-             "devices", "from_numpy", "reorder", "to_numpy", "transfer"}  # fmt: skip
+             "TunedWarning", "devices", "from_numpy", "reorder", "to_numpy",
+             "transfer"}  # fmt: skip
 
 
 @pytest.mark.parametrize("call", CALLS)

@@ -1,0 +1,25 @@
+"""What the tuner found: records in one file for each device, looked up when a reorder is planned.
+
+Neither OpenCL nor kernels are needed to read, write or show them.
+"""
+
+from .lookup import Lookup, TunedWarning, forget, lookup
+from .record import Device, InvalidRecord, Key, Record
+from .store import Rejected, add, folder, path_of, read, rewrite
+
+__all__ = [
+    "Device",
+    "InvalidRecord",
+    "Key",
+    "Lookup",
+    "Record",
+    "Rejected",
+    "TunedWarning",
+    "add",
+    "folder",
+    "forget",
+    "lookup",
+    "path_of",
+    "read",
+    "rewrite",
+]

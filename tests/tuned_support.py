@@ -1,0 +1,31 @@
+"""Records of the tuner to test with."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import clformats as cf
+from clformats.planner import problem
+from clformats.tuned import Device, Record
+from clformats.tuned.record import kernel_version, keys_of, now
+
+DEVICE = Device("cpu-of-a-test", "Portable", "3.1, OpenCL 3.0")
+D = cf.MemoryDesc
+SRC, DST = D((2, 37, 11, 19), "f32", "bfyx"), D((2, 37, 11, 19), "f32", "byxf")
+
+
+def record_of(
+    src: cf.MemoryDesc = SRC,
+    dst: cf.MemoryDesc = DST,
+    choices: cf.Choices | None = None,
+    device: Device = DEVICE,
+    **changes: Any,
+) -> Record:
+    """A record that counts: half the time of the rules."""
+    choices = choices or cf.Choices(lanes=8)
+    exact, shape = keys_of(problem(src, dst))
+    key = exact if choices.baked else shape
+    record = Record(device, kernel_version(), key, str(src), str(dst), choices,
+                    (2e-3, 2.5e-3, 2.1e-3), (1e-3, 1.2e-3, 1.1e-3), now())  # fmt: skip
+    return replace(record, **changes)
