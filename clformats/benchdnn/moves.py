@@ -14,7 +14,7 @@ from ..hostmemory import HostMemory
 from ..kernels.reorder import Reorder
 from ..runtime import Event, Stream
 from ..streaming import transfer
-from .check import Bytes, Case, HostTensor, Tensor
+from ..trial import Bytes, Case, HostTensor, Tensor
 from .knobs import CPU2GPU
 from .parse import Common
 

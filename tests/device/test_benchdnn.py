@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 import clformats as cf
-from clformats import cli
+from clformats import cli, trial
 from clformats.benchdnn import check, moves, run
-from clformats.benchdnn.check import BEHIND, FRONT, Case, moved
 from clformats.benchdnn.outcome import Outcome
 from clformats.benchdnn.parse import expanded, tasks
 from clformats.runtime import unified
+from clformats.trial import BEHIND, FRONT, Case, moved
 from tests.device_support import expected, holding
 
 SMALL = "2x17x3x5"
@@ -119,7 +119,7 @@ def test_a_result_of_zeros_is_mistrusted(bench: Bench, monkeypatch: pytest.Monke
         flat[:2] = 1
         return flat.reshape(dims)
 
-    monkeypatch.setattr(check, "values", zeros)
+    monkeypatch.setattr(trial, "values", zeros)
     ran = bench("--dtag=ba", "3x4", "1x9", "1x11")
     assert (ran.code, ran.states) == (0, ["MISTRUSTED", "PASSED", "MISTRUSTED"])
     assert ran.counts["mistrusted"] == 2
@@ -270,7 +270,7 @@ def test_what_is_expected_is_what_the_tests_of_reorders_expect(source: str, targ
     want = expected(case.array, src, dst)
     got = case.expected({})
     assert np.array_equal(got, want[: got.size])
-    assert (want[got.size :] == check.POISON).all()
+    assert (want[got.size :] == trial.POISON).all()
 
 
 def test_gaps_between_strides_are_not_owned() -> None:
@@ -279,14 +279,14 @@ def test_gaps_between_strides_are_not_owned() -> None:
     want = expected(case.array, case.src, dst)
     got = case.expected({})
     assert np.array_equal(got, want[: got.size])
-    assert (got == check.POISON).sum() >= 4 * (dst.span_nbytes // 4 - 6)
+    assert (got == trial.POISON).sum() >= 4 * (dst.span_nbytes // 4 - 6)
 
 
 def test_elements_that_share_bytes_keep_their_neighbours() -> None:
     dst = cf.MemoryDesc((3, 4), "s4", "ba")
-    assert (check.element_bits(dst) == 0xFF).all()
+    assert (trial.element_bits(dst) == 0xFF).all()
     rows = cf.MemoryDesc((3, 1), "u4", strides=(2, 1))
-    assert check.element_bits(rows).tolist()[:3] == [0x0F] * 3
+    assert trial.element_bits(rows).tolist()[:3] == [0x0F] * 3
 
 
 def test_the_sources_padding_is_garbage() -> None:
@@ -346,14 +346,14 @@ def weights() -> cf.MemoryDesc:
 
 def test_bytes_between_weights_and_sums_are_not_owned() -> None:
     dst = weights()
-    owned, elements = check.owned_bits(dst), check.element_bits(dst)
+    owned, elements = trial.owned_bits(dst), trial.element_bits(dst)
     assert (dst.sums_at, owned.size) == (FRONT + 40, FRONT + 40 + 2 * 13 * 4)
     assert np.flatnonzero(owned == 0).tolist() == [*range(FRONT), FRONT + 39]
     assert np.flatnonzero(elements).tolist() == [*range(FRONT, FRONT + 39)]
     assert set(owned.tolist()) == set(elements.tolist()) == {0, 0xFF}
     blocked = cf.MemoryDesc((18, 5), "s8", "AB16a4b", extra=cf.Extra(1, s8s8=True))
-    assert (check.owned_bits(blocked) == 0xFF).all()
-    assert check.element_bits(blocked).sum() == 18 * 5 * 0xFF
+    assert (trial.owned_bits(blocked) == 0xFF).all()
+    assert trial.element_bits(blocked).sum() == 18 * 5 * 0xFF
 
 
 def test_what_is_expected_of_sums_is_what_the_tests_of_reorders_expect() -> None:
@@ -439,7 +439,7 @@ def test_a_wrong_byte_of_a_transfer_fails(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, way: str, offset: int
 ) -> None:
     """On the host too there are canaries before and behind."""
-    tensor: Any = {"cpu2gpu": check.Tensor, "gpu2cpu": check.HostTensor}[way]
+    tensor: Any = {"cpu2gpu": trial.Tensor, "gpu2cpu": trial.HostTensor}[way]
     read = tensor.read
 
     def one_off(self: Any) -> Any:
