@@ -37,9 +37,11 @@ from .transforms import transform, winograd
 if TYPE_CHECKING:
     from .kernels.map import Map
     from .kernels.reorder import Reorder, reorder
+    from .kernels.warm import warm_up
     from .runtime import Engine, Event, Memory, Stream, devices, from_numpy, to_numpy
     from .streaming import transfer
     from .tuned import TunedWarning
+    from .tuning import tune
 
 __version__ = "0.1.0.dev0"
 
@@ -88,7 +90,9 @@ __all__ = [
     "to_numpy",
     "transfer",
     "transform",
+    "tune",
     "unpack",
+    "warm_up",
     "winograd",
 ]
 
@@ -101,6 +105,8 @@ _ON_A_DEVICE = {
     ),
     "transfer": "clformats.streaming",
     "TunedWarning": "clformats.tuned",
+    "tune": "clformats.tuning",
+    "warm_up": "clformats.kernels.warm",
 }
 
 

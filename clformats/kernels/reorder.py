@@ -9,7 +9,7 @@ from typing import Any
 
 from ..attr import Attr, compute_type
 from ..desc import MemoryDesc
-from ..errors import InvalidAttr, InvalidDescriptor, expect
+from ..errors import InvalidAttr, InvalidDescriptor, Unsupported, expect
 from ..planner import Plan
 from ..planner.anysize import as_pattern, plan_for_all
 from ..planner.choices import Choices
@@ -19,6 +19,7 @@ from ..runtime.engine import default_engine
 from ..transforms import joins_winograd, winograd
 from . import launch
 from .ready import Ready, Use, Value, Wish, in_order, planned, records_of, values_on_device
+from .variants import Variants
 
 KEPT_SHAPES = 64
 """How many shapes a reorder with sizes known at execution remembers."""
@@ -122,6 +123,27 @@ class Reorder:
     def source(self) -> str:
         """The OpenCL C that runs."""
         return self._known().source
+
+    def as_kernel_tuner(self, *, seed: int = 0) -> dict[str, Any]:
+        """This reorder and its search space, for scripts that tune on their own.
+
+        ``kernel_tuner.tune_kernel(**reorder.as_kernel_tuner())`` runs as it is; add a strategy and
+        whatever else. In the dictionary are the source of each kernel as a function of the
+        parameters, its arguments (random elements, garbage in the source's padding, a destination
+        full of poison), the answer to the byte, the parameters and what is legal of them. Sizes are
+        baked into these kernels. The names of the parameters are those of `clformats.Choices`.
+
+        Raises `Unsupported` (code TUNING) where there is nothing to choose: with attributes, sizes
+        known at execution, or a family of kernels without parameters.
+        """
+        expect(seed, int, "seed")
+        if self._has_runtime or self.attr.terms or self.attr.expression:
+            raise Unsupported(
+                "TUNING",
+                f"{self} has attributes or sizes known at execution only: there is no search "
+                f"space for those; tune the reorder without them",
+            )
+        return Variants(self.src, self.dst, self.engine, self._family).kernel_tuner(seed)
 
     def _known(self) -> Ready:
         if self._ready is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -34,7 +35,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     tuned.forget()
 
 
-def recorded(engine: cf.Engine, folder: Path, choices: cf.Choices, **changes: str) -> None:
+def recorded(engine: cf.Engine, folder: Path, choices: cf.Choices, **changes: Any) -> None:
     """Store a record for the first pair, and forget what is known."""
     device = tuned.Device(*engine.names)
     record = record_of(*HURTING[0], choices, device, **changes)
@@ -48,13 +49,14 @@ def test_a_record_is_used_unless_the_user_has_other_wishes(stream: cf.Stream, fo
     plan = check_reorder(src, dst, stream).plan
     assert plan.choices == cf.Choices(lanes=4)
     assert "  chosen  lanes 4, 1.91 times as fast as the rules on 20" in str(plan)
-    for wish in (
+    wishes: list[dict[str, Any]] = [
         {"tuned": False},
         {"tuned": cf.Choices(lanes=8)},
         {"family": "tile"},
         {"attr": cf.Attr(src_scale=2.0)},
-    ):
-        other = cf.Reorder(src, dst, stream.engine, **wish).plan  # type: ignore[arg-type]
+    ]
+    for wish in wishes:
+        other = cf.Reorder(src, dst, stream.engine, **wish).plan
         assert not other.record
         assert other.choices.lanes in (None, 8)
 

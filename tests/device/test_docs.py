@@ -28,6 +28,13 @@ def test_the_code_of_transformed_md_runs(engine: cf.Engine) -> None:
     exec(compile(code, "transformed.md", "exec"), {"ENGINE": engine})  # noqa: S102  # our own
 
 
+def test_the_code_of_tuning_md_runs(engine: cf.Engine) -> None:
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs/tuning.md").read_text(), re.DOTALL)
+    assert len(blocks) == 3
+    code = "\n".join(blocks).replace("cf.Engine()", "ENGINE")
+    exec(compile(code, "tuning.md", "exec"), {"ENGINE": engine})  # noqa: S102  # our own document
+
+
 def test_every_refusal_has_a_row() -> None:
     sources = "\n".join(p.read_text() for p in (ROOT / "clformats").rglob("*.py"))
     codes = set(re.findall(r'Unsupported\(\s*"([A-Z0-9_]+)"', sources))

@@ -19,9 +19,10 @@ LONGEST_FUNCTION = 45
 LAYERS = [
     {"__main__"},
     {"cli"},
-    {"benchdnn"},
+    {"benchdnn", "tuning"},
     {"streaming"},
     {"kernels", "svg"},
+    {"trial"},
     {"runtime", "compare", "drawing", "files", "notations", "tuned"},
     {"hostmemory"},
     {"planner", "host", "index", "words", "dnnl"},

@@ -128,7 +128,7 @@ TAKES = {
 # Records, which are looked at where they are used; and what needs a device: see tests/device.
 ELSEWHERE = {"DType", "Digit", "Plan", "Event", "Engine", "Map", "Memory", "Reorder", "Stream",
              "TunedWarning", "devices", "from_numpy", "reorder", "to_numpy",
-             "transfer"}  # fmt: skip
+             "transfer", "tune", "warm_up"}  # fmt: skip
 
 
 @pytest.mark.parametrize("call", CALLS)

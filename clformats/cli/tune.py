@@ -1,0 +1,274 @@
+"""`clformats tune`: search for faster kernels and record them; and what becomes of the records."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..desc import MemoryDesc
+from ..errors import Error, InvalidDescriptor
+from ..formats.registry import without_bits
+from ..tuned import Device, Record, folder, path_of, read
+from .arguments import named_format, sizes
+
+if TYPE_CHECKING:
+    from ..tuning import Outcome
+
+INTERRUPTED = 130
+ACTIONS = ("show", "export", "merge", "revalidate")
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add `tune` to the command line."""
+    parser = subparsers.add_parser(
+        "tune",
+        help="search for faster kernels for a reorder, and record them",
+        description="Search for kernels that move SRC to DST faster than those of the planner's "
+        "rules, by kernel_tuner, and record what is found: every reorder of these formats and "
+        "about these sizes then uses it. Every kernel is checked before it is timed. Or: `tune "
+        "show` lists the records and what does not count; `tune export --t4 FILE` writes them for "
+        "other tools; `tune merge FILE...` adds those of other machines; `tune revalidate` "
+        "measures those of another driver or other kernels again. The records are in the folder "
+        "that CLFORMATS_TUNED names, else in the user's data folder; CLFORMATS_TUNED=off switches "
+        "them off.",
+        epilog="example:  clformats tune bfyx b_fs_yx_fsv16 --shape 8,64,56,56 --dtype f32,f16; "
+        "clformats tune f32:bfyx:8x64x56x56 f32:byxf:8x64x56x56 --time-limit 30; "
+        "clformats tune show",
+    )
+    parser.add_argument(
+        "words", nargs="+", metavar="SRC DST | show | export | merge | revalidate",
+        help="two formats, or two printed descriptors (f32:nchw:2x17x5x7); or what to do with the "
+        "records, and for `merge` the files",
+    )  # fmt: skip
+    parser.add_argument(
+        "--shape", action="append", default=[],
+        help="sizes in logical order; give it several times for several reorders",
+    )  # fmt: skip
+    parser.add_argument("--dtype", help="the element type, or SRC's and DST's: f32,f16")
+    parser.add_argument("--device", metavar="NAME", help="part of a device's or platform's name")
+    parser.add_argument(
+        "--time-limit", metavar="SECONDS", default="60", help="for each reorder (default: 60)"
+    )
+    parser.add_argument("--strategy", metavar="NAME", help="one of kernel_tuner's strategies")
+    parser.add_argument(
+        "--dask", metavar="ADDRESS", help="search on the workers of this Dask scheduler"
+    )
+    parser.add_argument("--t4", metavar="FILE", help="where `export` writes (- for the terminal)")
+    parser.add_argument(
+        "--all", action="store_true", help="`revalidate` also what counts; `show` also the times"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do what the first word says."""
+    action = args.words[0]
+    if action in ACTIONS:
+        if action != "merge" and len(args.words) > 1:
+            raise Error(f"tune {action} takes no further words, got {' '.join(args.words[1:])}")
+        return {"show": show, "export": export, "merge": merge, "revalidate": revalidate}[action](
+            args
+        )
+    try:
+        return search(args)
+    except KeyboardInterrupt:
+        print("interrupted; what was found before is recorded", file=sys.stderr)
+        return INTERRUPTED
+
+
+# --- searching ------------------------------------------------------------------------------------
+
+
+def search(args: argparse.Namespace) -> int:
+    """Tune every reorder that is asked for."""
+    pairs = pairs_of(args)
+    seconds = seconds_of(args.time_limit)
+    from ..tuning import tune
+
+    with _progress() as watch:
+        if args.dask is None:
+            tune(pairs, None, args.device, time_limit=seconds, strategy=args.strategy, watch=watch)
+            return 0
+        with _dask(args.dask) as client:
+            tune(pairs, None, args.device, time_limit=seconds, strategy=args.strategy,
+                 watch=watch, client=client)  # fmt: skip
+    return 0
+
+
+def pairs_of(args: argparse.Namespace) -> list[tuple[MemoryDesc, MemoryDesc]]:
+    """The reorders that the command line names. Raises `InvalidDescriptor`."""
+    if len(args.words) != 2:
+        raise InvalidDescriptor(
+            f"got {' '.join(args.words)!r}, expected two formats, SRC and DST, or one of "
+            f"{', '.join(ACTIONS)}"
+        )
+    types = (args.dtype or "f32").split(",")
+    if len(types) > 2:
+        raise InvalidDescriptor(f"got --dtype {args.dtype}, expected one type or two: f32,f16")
+    whole = [":" in without_bits(word) for word in args.words]
+    if all(whole):
+        if args.shape or args.dtype:
+            raise InvalidDescriptor("SRC and DST already tell sizes: leave --shape and --dtype out")
+        src, dst = map(MemoryDesc.parse, args.words)
+        return [(src, dst)]
+    if any(whole):
+        raise InvalidDescriptor("give two formats, or two printed descriptors, not one of each")
+    if not args.shape:
+        raise InvalidDescriptor("the formats need sizes: add --shape 8,64,56,56")
+    pairs = []
+    for shape in args.shape:
+        dims = sizes(shape)
+        src, dst = (
+            MemoryDesc(dims, dtype, named_format(word, dims, None))
+            for dtype, word in zip((types[0], types[-1]), args.words, strict=True)
+        )
+        pairs.append((src, dst))
+    return pairs
+
+
+def seconds_of(text: str) -> float:
+    """A time limit. Raises `Error`."""
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 1 <= seconds <= 1e6:
+        raise Error(f"got --time-limit {text}, expected seconds, from 1 on")
+    return seconds
+
+
+@contextmanager
+def _dask(address: str) -> Iterator[Any]:
+    try:
+        client = import_module("distributed").Client(address, timeout="10s")
+    except ImportError as error:
+        raise Error(f"--dask needs Dask ({error}): pip install 'clformats[dask]'") from error
+    except (OSError, ValueError) as error:
+        raise Error(f"no Dask scheduler answers at {address}: {error}") from error
+    with client:
+        yield client
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[Outcome | None], None]]:
+    """Each outcome as a line; on a terminal a count of the kernels that were tried."""
+    try:
+        from tqdm import tqdm
+    except ImportError:
+        yield lambda outcome: print(outcome, flush=True) if outcome else None
+        return
+    with tqdm(unit=" kernels", desc="tune", leave=False, disable=None, file=sys.stderr) as bar:
+
+        def watch(outcome: Outcome | None) -> None:
+            if outcome is None:
+                bar.update()
+            else:
+                bar.clear()
+                print(outcome, flush=True)
+
+        yield watch
+
+
+# --- records --------------------------------------------------------------------------------------
+
+
+def show(args: argparse.Namespace) -> int:
+    """List every file with its records, and what in it does not count."""
+    files = _files()
+    device = _device(args)
+    for file in files:
+        records, rejected = read(file)
+        print(file)
+        for record in records:
+            about = device if device and file == path_of(device, file.parent) else record.device
+            reason = record.staleness(about)
+            print(f"  {record}{f'; not used: {reason}' * bool(reason)}")
+            if args.all:
+                print(f"    {record.device.name}, {record.device.driver}, kernels {record.kernels}")
+                print(f"    rules    {_times(record.default)}")
+                print(f"    choices  {_times(record.tuned)}")
+        for line in rejected:
+            print(f"  not used: line {line.line}, {line.reason}")
+    if not files:
+        print(f"no records in {folder()}: clformats tune SRC DST --shape ... makes some")
+    return 0
+
+
+def _files() -> list[Path]:
+    where = folder()
+    if where is None:
+        raise Error("the tuner's records are switched off by CLFORMATS_TUNED=off: unset it")
+    return sorted(where.glob("*.jsonl"))
+
+
+def _device(args: argparse.Namespace) -> Device | None:
+    """The device that is there now, to tell which records are of another driver; None for none."""
+    from ..runtime import Engine
+
+    if args.device is not None:
+        return Device(*Engine(args.device).names)
+    try:
+        return Device(*Engine().names)
+    except Error:
+        return None
+
+
+def _times(times: tuple[float, ...]) -> str:
+    return f"{' '.join(f'{1e6 * t:.4g}' for t in times)} us"
+
+
+def export(args: argparse.Namespace) -> int:
+    """Write all records in the T4 format."""
+    from ..tuning import t4
+
+    if args.t4 is None:
+        raise Error("say where to: clformats tune export --t4 FILE, or --t4 - for the terminal")
+    records: list[Record] = []
+    for file in _files():
+        records += read(file)[0]
+    text = json.dumps(t4(records), indent=1)
+    if args.t4 == "-":
+        print(text)
+        return 0
+    try:
+        Path(args.t4).write_text(text + "\n", encoding="utf-8")
+    except OSError as error:
+        raise Error(f"cannot write {args.t4}: {error.strerror}") from error
+    print(f"{len(records)} records in {args.t4}")
+    return 0
+
+
+def merge(args: argparse.Namespace) -> int:
+    """Add the records of other files."""
+    from ..tuning import merge as merged
+
+    if len(args.words) < 2:
+        raise Error("say which files: clformats tune merge FILE...")
+    added, rejected = merged(map(Path, args.words[1:]))
+    for file, line in rejected:
+        print(f"{file}: line {line.line} is left out, {line.reason}", file=sys.stderr)
+    print(f"{added} records added in {folder()}")
+    return 0
+
+
+def revalidate(args: argparse.Namespace) -> int:
+    """Measure old records again."""
+    from ..runtime import Engine
+    from ..tuning import revalidate as measured_again
+
+    def watch(old: Record, new: Record | None) -> None:
+        print(new or f"{old.src} -> {old.dst}: {old.choices} is not faster any more", flush=True)
+
+    try:
+        held, count = measured_again(Engine(args.device), everything=args.all, watch=watch)
+    except KeyboardInterrupt:
+        print("interrupted; what was measured before is recorded", file=sys.stderr)
+        return INTERRUPTED
+    print(f"{held} of {count} records hold")
+    return 0

@@ -1,0 +1,96 @@
+"""The contest that decides: the library's own reorders, checked and then measured interleaved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from statistics import median
+
+import numpy as np
+
+from ..attr import Attr
+from ..desc import MemoryDesc
+from ..errors import DeviceError
+from ..kernels.reorder import Reorder
+from ..planner.choices import RULES, Choices
+from ..runtime import Engine, Stream
+from ..trial import Case, Tensor, with_canary
+from .measure import Settings, Slot, sampled, timed
+
+LEAST_GAIN = 1.03
+"""What is less faster than this is as fast."""
+BAKED_GAIN = 1.05
+"""Sizes are baked in where that gains more; a compilation for each shape wants its price."""
+BATCH_SECONDS = 1e-3
+"""Reorders that are shorter run several times for one wait."""
+DRAWS, UNLIKELY = 500, 0.02
+"""A gain must hold in all but this share of the samples drawn."""
+DEFAULT, AGAIN = "default", "default, again"
+
+
+class Contest:
+    """Reorders of one problem on an engine, by several choices."""
+
+    def __init__(self, src: MemoryDesc, dst: MemoryDesc, engine: Engine, seed: int = 0) -> None:
+        self.stream = Stream(engine)
+        self._case = Case(src, dst, Attr(), seed)
+        self._expected = with_canary(self._case.expected({}))
+        self._src = Tensor(src, self._case.source, engine)
+        self._dst = Tensor(dst, self._case.before, engine)
+        self._rng = np.random.default_rng(seed)
+
+    def checked(self, choices: Choices) -> Reorder:
+        """The reorder, after it has moved every byte right into a destination full of poison.
+
+        Raises `DeviceError` where it has not.
+        """
+        src, dst, engine = self._case.src, self._case.dst, self.stream.engine
+        reorder = Reorder(src, dst, engine, tuned=choices)
+        target = Tensor(dst, self._case.before, engine)
+        reorder(self.stream, self._src.memory, target.memory).wait()
+        wrong = np.flatnonzero(target.read() != self._expected)
+        if wrong.size:
+            raise DeviceError(
+                f"{src} -> {dst} with {choices} moves {wrong.size} bytes wrong on "
+                f"{engine.device.name}, the first at {wrong[0]}: please report this"
+            )
+        return reorder
+
+    def times(
+        self, contestants: Mapping[str, Choices], settings: Settings
+    ) -> dict[str, list[float]]:
+        """Seconds of every run of each, and of the rules' own plan, which enters twice."""
+        everyone = {DEFAULT: RULES, AGAIN: RULES, **contestants}
+        slots = [self._slot(name, self.checked(choices)) for name, choices in everyone.items()]
+        return sampled(slots, settings, self._rng)
+
+    def _slot(self, name: str, reorder: Reorder) -> Slot:
+        run = self._runner(reorder, 1)
+        run()
+        batch = max(1, min(100, int(BATCH_SECONDS / timed(run))))
+        return Slot(name, self._runner(reorder, batch), batch)
+
+    def _runner(self, reorder: Reorder, batch: int) -> Callable[[], object]:
+        stream, src, dst = self.stream, self._src.memory, self._dst.memory
+
+        def run() -> None:
+            for _ in range(batch - 1):
+                reorder(stream, src, dst)
+            reorder(stream, src, dst).wait()
+
+        return run
+
+
+def noise(times: Mapping[str, list[float]]) -> float:
+    """How far the two medians of the same kernel differ, as a factor of at least 1."""
+    one, other = median(times[DEFAULT]), median(times[AGAIN])
+    return max(one, other) / min(one, other)
+
+
+def is_faster(slow: list[float], fast: list[float], least: float, noisy: float = 1.0) -> bool:
+    """Whether one is faster than another by more than ``least`` and the noise together.
+
+    Not only by its median: that of nearly all samples drawn anew from those that were measured.
+    """
+    rng = np.random.default_rng(0)
+    drawn = [np.median(rng.choice(times, (DRAWS, len(times))), axis=1) for times in (slow, fast)]
+    return float(np.quantile(drawn[0] / drawn[1], UNLIKELY)) > least * noisy

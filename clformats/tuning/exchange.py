@@ -1,0 +1,76 @@
+"""Records from and for elsewhere: other machines' files, and the T4 format of tuners."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from ..errors import Error
+from ..tuned import Device, Key, Record, Rejected, add, forget, path_of, read
+from .run import folder_to_write
+
+Same = tuple[Device, str, Key]
+"""What two records have in common of which only the newer one counts."""
+T4_VERSION = "1.0.0"
+
+
+def merge(files: Iterable[Path]) -> tuple[int, list[tuple[Path, Rejected]]]:
+    """Add the records of other files to one's own; how many were added, and lines that are none.
+
+    Each goes to the file of its device. One that is there already, or older than what is there for
+    the same problem, stays out. Raises `Error`; what was added before stays.
+    """
+    where = folder_to_write()
+    added = 0
+    rejected: list[tuple[Path, Rejected]] = []
+    here: dict[Path, dict[Same, str]] = {}
+    for file in files:
+        if not file.is_file():
+            raise Error(f"cannot merge {file}: it is no file; see `clformats tune show`")
+        records, wrong = read(file)
+        rejected += [(file, r) for r in wrong]
+        for record in records:
+            target = path_of(record.device, where)
+            if target not in here:
+                here[target] = {_same(r): r.date for r in read(target)[0]}
+            if here[target].get(_same(record), "") < record.date:
+                add(target, record)
+                here[target][_same(record)] = record.date
+                added += 1
+    forget()
+    return added, rejected
+
+
+def _same(record: Record) -> Same:
+    return record.device, record.kernels, record.key
+
+
+def t4(records: Iterable[Record]) -> dict[str, Any]:
+    """Records as the T4 format has results: two for each, of the rules and of what was chosen."""
+    results = []
+    for record in records:
+        about = [
+            {"name": "src", "value": record.src, "unit": ""},
+            {"name": "dst", "value": record.dst, "unit": ""},
+            {"name": "device", "value": ", ".join(record.device), "unit": ""},
+            {"name": "kernels", "value": record.kernels, "unit": ""},
+        ]
+        for chosen, times in (({}, record.default), (record.choices.chosen(), record.tuned)):
+            milliseconds = [1e3 * t for t in times]
+            middle = {"name": "time", "value": median(milliseconds), "unit": "ms"}
+            results.append({
+                "timestamp": record.date,
+                "configuration": chosen,
+                "objectives": ["time"],
+                "times": {"runtimes": milliseconds},
+                "invalidity": "correct",
+                "correctness": 1,
+                "measurements": [middle, *about],
+            })  # fmt: skip
+    return {
+        "schema_version": T4_VERSION,
+        "results": results,
+        "metadata": {"timeunit": "milliseconds"},
+    }

@@ -1,0 +1,80 @@
+"""Measuring records again: after an update of the library or of a driver they do not count."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from ..desc import MemoryDesc
+from ..errors import Error
+from ..planner import problem
+from ..runtime import Engine
+from ..tuned import Device, Record, add, forget, path_of, read, rewrite
+from ..tuned.record import Key, kernel_version, keys_of, now
+from .contest import AGAIN, DEFAULT, LEAST_GAIN, Contest, is_faster, noise
+from .run import CONTEST, folder_to_write
+
+
+def revalidate(
+    engine: Engine,
+    *,
+    everything: bool = False,
+    watch: Callable[[Record, Record | None], None] = lambda _old, _new: None,
+) -> tuple[int, int]:
+    """Measure a device's records of other kernels or drivers again; how many hold, and how many.
+
+    With ``everything`` those too that count. What is still faster than the rules is recorded at
+    once; at the end the old records go, and lines that are none. ``watch`` is called with each
+    record and with what has become of it. Raises `Error`.
+    """
+    device = Device(*engine.names)
+    path = path_of(device, folder_to_write())
+    latest: dict[Key, Record] = {}
+    for record in read(path)[0]:
+        latest.pop(record.key, None)
+        latest[record.key] = record
+    old = [r for r in latest.values() if everything or r.staleness(device)]
+    held = 0
+    for record in old:
+        new = measured(record, engine)
+        if new:
+            add(path, new)
+            held += 1
+        watch(record, new)
+    if path.exists():
+        _tidy(path, device, set(old))
+    forget()
+    return held, len(old)
+
+
+def _tidy(path: Path, device: Device, old: set[Record]) -> None:
+    """Leave the newest record of each key: those that count, and others' that came meanwhile."""
+
+    def change(records: list[Record]) -> list[Record]:
+        kept: dict[tuple[Device, Key], Record] = {}
+        for record in records:
+            if record not in old and not record.staleness(device):
+                kept.pop((record.device, record.key), None)
+                kept[record.device, record.key] = record
+        return list(kept.values())
+
+    rewrite(path, change)
+
+
+def measured(record: Record, engine: Engine) -> Record | None:
+    """The record as it is today; None where its choices are not faster than the rules any more."""
+    try:
+        src, dst = MemoryDesc.parse(record.src), MemoryDesc.parse(record.dst)
+        times = Contest(src, dst, engine).times({"best": record.choices}, CONTEST)
+        exact, shape = keys_of(problem(src, dst))
+    except Error:
+        return None  # the format has gone, the family refuses, or the result is wrong
+    rules = [*times[DEFAULT], *times[AGAIN]]
+    if not is_faster(rules, times["best"], LEAST_GAIN, noise(times)):
+        return None
+    return replace(
+        record, device=Device(*engine.names), kernels=kernel_version(), date=now(),
+        key=exact if record.choices.baked else shape,
+        default=tuple(rules), tuned=tuple(times["best"]),
+    )  # fmt: skip

@@ -1,0 +1,249 @@
+"""`tune`: from a reorder to the records that make it faster from now on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from importlib import import_module
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from ..desc import MemoryDesc
+from ..errors import Error, InvalidArgument, expect
+from ..kernels.variants import Variants
+from ..kernels.warm import Pair, pairs_of
+from ..planner import problem
+from ..planner.choices import RULES, Choices
+from ..planner.space import families
+from ..runtime import Engine
+from ..runtime.engine import default_engine
+from ..tuned import Device, Record, add, folder, forget, path_of
+from ..tuned.record import Key, kernel_version, keys_of, now
+from .contest import AGAIN, BAKED_GAIN, DEFAULT, LEAST_GAIN, Contest, is_faster, noise
+from .measure import Settings
+from .search import Tried, kernel_tuner, search
+
+TIME_LIMIT = 60.0
+FINALISTS = 3
+CONTEST = Settings(rounds=8, warm=0.01, runs=5, timed=0.03, seconds=3.0)
+"""How the finalists are measured; within the time limit, and at least three rounds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What tuning a reorder has come to: ``records``, none where the rules were not beaten.
+
+    ``tried`` is how many kernels were tried, ``failures`` what those said that did not build or
+    were wrong, ``seconds`` what all took. ``note`` says what there is to say beside.
+    """
+
+    src: MemoryDesc
+    dst: MemoryDesc
+    records: tuple[Record, ...]
+    tried: int
+    failures: tuple[str, ...]
+    seconds: float
+    note: str
+
+    def __str__(self) -> str:
+        effort = f"{self.tried} kernels in {self.seconds:.0f} s"
+        lines = [f"{self.src} -> {self.dst}: {self.note} ({effort})"]
+        lines += [f"  {r.choices}: {r.gain:.2f} times as fast as the rules" for r in self.records]
+        lines += [f"  one kernel failed: {' '.join(text.split()):.200}" for text in self.failures]
+        return "\n".join(lines)
+
+
+def tune(
+    src: MemoryDesc | Iterable[Pair],
+    dst: MemoryDesc | None = None,
+    engine: Engine | str | None = None,
+    *,
+    time_limit: float = TIME_LIMIT,
+    strategy: str | None = None,
+    watch: Callable[[Outcome | None], None] | None = None,
+    client: Any = None,
+) -> list[Outcome]:
+    """Search for faster kernels for a reorder, or for many, and record what is found.
+
+    ``tune(src, dst)``, or ``tune([(src, dst), ...])``. For each at most about ``time_limit``
+    seconds: kernel_tuner searches by ``strategy``, one of its names, every kernel being checked
+    against the host before it is timed; then the best are measured again, interleaved with the
+    rules' own plan. A record is stored at once, and only where it is faster by more than the noise;
+    every `Reorder` that is made from then on uses it, in this process and in others. ``watch`` is
+    called with None for each kernel tried, and with each outcome.
+
+    ``client``, a ``distributed.Client``, makes each reorder a job of its own on Dask's workers, for
+    the device that ``engine`` names there or their default one; here the records are stored as they
+    arrive. Give a device one worker with one thread: what runs beside falsifies the times.
+
+    Raises `Error` where kernel_tuner is missing, the records cannot be written, or are switched
+    off; `InvalidArgument` and `DeviceError`.
+    """
+    expect(engine, Engine | str | None, "engine")
+    expect(time_limit, int | float, "time_limit")
+    expect(strategy, str | None, "strategy")
+    jobs = _jobs(src, dst)
+    kernel_tuner()
+    where = folder_to_write()
+    outcomes = []
+    limits = Limits(time_limit, strategy)
+    for outcome in _outcomes(jobs, engine, limits, watch or _nobody, client):
+        store(outcome, where)
+        outcomes.append(outcome)
+        if watch:
+            watch(outcome)
+    return outcomes
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How a reorder is searched: for how many seconds, and by which of kernel_tuner's ways."""
+
+    seconds: float = TIME_LIMIT
+    strategy: str | None = None
+
+
+def _outcomes(
+    jobs: Sequence[Pair],
+    engine: Engine | str | None,
+    limits: Limits,
+    watch: Callable[[None], None],
+    client: Any,
+) -> Iterator[Outcome]:
+    """Each outcome as soon as it is there; here in order, on workers in theirs."""
+    if client is None:
+        here = Engine(engine) if isinstance(engine, str) else engine or default_engine()
+        yield from (tuned(pair, here, limits, watch) for pair in jobs)
+        return
+    if isinstance(engine, Engine):
+        raise InvalidArgument(
+            f"engine: got {engine!r}, which stays in this process: name the workers' device, such "
+            f"as 'pocl', or leave it out"
+        )
+    dask = import_module("distributed")
+    futures = [client.submit(on_worker, pair, engine, limits, pure=False) for pair in jobs]
+    try:
+        yield from (future.result() for future in dask.as_completed(futures))
+    finally:
+        client.cancel(futures)
+
+
+def on_worker(pair: Pair, engine: str | None, limits: Limits) -> Outcome:
+    """A job of Dask's: tune one reorder on a device of the worker's machine."""
+    return tuned(pair, Engine(engine) if engine else default_engine(), limits)
+
+
+def _jobs(src: MemoryDesc | Iterable[Pair], dst: MemoryDesc | None) -> list[Pair]:
+    """The reorders that are meant. Raises `InvalidArgument`."""
+    if isinstance(src, MemoryDesc):
+        expect(dst, MemoryDesc, "dst")
+        return pairs_of([(src, dst)])
+    if dst is not None:
+        raise InvalidArgument(f"dst: got {dst!r:.60} beside a list of pairs: leave it out")
+    return pairs_of(src)
+
+
+def folder_to_write() -> Path:
+    """Where records go. Raises `Error` where they are switched off."""
+    where = folder()
+    if where is None:
+        raise Error("the tuner's records are switched off by CLFORMATS_TUNED=off: unset it")
+    return where
+
+
+def store(outcome: Outcome, where: Path) -> None:
+    """Bring the records of an outcome to the disk. Raises `Error`, which tells what was found."""
+    for record in outcome.records:
+        try:
+            add(path_of(record.device, where), record)
+        except Error as error:
+            raise Error(f"{error}. What was found: {record.line}") from error
+    if outcome.records:
+        forget()
+
+
+def tuned(
+    pair: Pair,
+    engine: Engine,
+    limits: Limits,
+    watch: Callable[[None], None] = lambda _: None,
+) -> Outcome:
+    """Tune one reorder, and store nothing. Raises `Error` and `DeviceError`."""
+    began = time.perf_counter()
+    src, dst = pair
+
+    def outcome(note: str, tried: Sequence[Tried] = (), records: Sequence[Record] = ()) -> Outcome:
+        failures = tuple(t.failure for t in tried if t.failure)
+        seconds = time.perf_counter() - began
+        return Outcome(src, dst, tuple(records), len(tried), failures, seconds, note)
+
+    names = families(src, dst, engine.traits)
+    if not names:
+        return outcome("nothing can be chosen here")
+    tried: list[Tried] = []
+    finalists: list[Choices] = []
+    for name in names:
+        variants = Variants(src, dst, engine, name)
+        part = search(
+            variants,
+            seconds=0.7 * limits.seconds / len(names),
+            strategy=limits.strategy,
+            watch=lambda: watch(None),
+        )
+        tried += part
+        best = [t.config for t in part if t.times][:FINALISTS]
+        finalists += [variants.space.choices(config) for config in best]
+    settings = replace(CONTEST, seconds=min(CONTEST.seconds, 0.15 * limits.seconds))
+    records = contest(pair, engine, finalists, settings)
+    note = "faster than the rules" if records else "the rules are not beaten"
+    return outcome(note, tried, records)
+
+
+def contest(
+    pair: Pair, engine: Engine, finalists: Sequence[Choices], settings: Settings
+) -> list[Record]:
+    """The records of what has beaten the rules, in a second measurement of the first one's best."""
+    run = Contest(*pair, engine)
+    named = {str(c): c for c in finalists if c != RULES}
+    best = RULES
+    if named:
+        first = run.times(named, settings)
+        name = min(named, key=lambda name: median(first[name]))
+        # What does not win twice has won by chance.
+        if is_faster(first[DEFAULT] + first[AGAIN], first[name], LEAST_GAIN):
+            best = named[name]
+    baked = replace(best, baked=True)
+    times = run.times({"best": best, "baked": baked}, settings)
+    noisy = noise(times)
+    rules = [*times[DEFAULT], *times[AGAIN]]
+    exact, shape = keys_of(problem(*pair))
+    records = []
+    base = rules
+    if best != RULES and is_faster(rules, times["best"], LEAST_GAIN, noisy):
+        records.append(_record(pair, engine, shape, best, rules, times["best"]))
+        base = times["best"]
+    if is_faster(base, times["baked"], BAKED_GAIN, noisy) and is_faster(
+        rules, times["baked"], LEAST_GAIN, noisy
+    ):
+        records.append(_record(pair, engine, exact, baked, rules, times["baked"]))
+    return records
+
+
+def _record(
+    pair: Pair,
+    engine: Engine,
+    key: Key,
+    choices: Choices,
+    rules: Sequence[float],
+    times: Sequence[float],
+) -> Record:
+    return Record(
+        Device(*engine.names), kernel_version(), key, str(pair[0]), str(pair[1]), choices,
+        tuple(rules), tuple(times), now(),
+    )  # fmt: skip
+
+
+def _nobody(_: object) -> None:
+    """Watch nothing."""

@@ -1,0 +1,143 @@
+"""The search for fast kernels, by kernel_tuner; every kernel is checked before it is timed."""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Callable, Mapping
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from statistics import median
+from time import monotonic
+from typing import Any
+
+from ..errors import Error
+from ..kernels.variants import Variants
+from ..planner.space import Config
+
+HINT = "pip install 'clformats[tune]'"
+LEAST_SECONDS = 1.0
+ITERATIONS = 7
+"""Runs of each kernel in the search. What is stored is measured anew, and longer."""
+EXHAUSTIVE = 64
+"""Spaces up to this size are tried whole, in random order: the brute force of kernel_tuner knows no
+time limit. In larger ones its genetic algorithm searches; many others fail on sparse spaces."""
+MOST_FAILURES = 5
+"""Kernels that do not build or are wrong, after which the search gives up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """A configuration that the search has tried: its times in seconds, or why it failed."""
+
+    config: Config
+    times: tuple[float, ...]
+    failure: str = ""
+
+    @property
+    def seconds(self) -> float:
+        """The median; infinite where it failed."""
+        return median(self.times) if self.times else math.inf
+
+
+def kernel_tuner() -> Any:
+    """The module. Raises `Error` with the command that installs it."""
+    try:
+        import kernel_tuner as found
+    except ImportError as error:
+        raise Error(f"tuning needs kernel_tuner ({error}): {HINT}") from error
+    return found
+
+
+def search(
+    variants: Variants,
+    *,
+    seconds: float,
+    strategy: str | None = None,
+    watch: Callable[[], None] = lambda: None,
+) -> list[Tried]:
+    """What was tried within ``seconds``, the fastest first; ``watch`` is called for each.
+
+    ``strategy`` is one of kernel_tuner's. A kernel that does not build, or is wrong, ends a run of
+    kernel_tuner: the search goes on without it. Raises `Error` where the strategy fails by itself.
+    """
+    space = variants.space
+    name = strategy or ("random_sample" if len(space) <= EXHAUSTIVE else "genetic_algorithm")
+    run = _Run(variants, watch)
+    end = monotonic() + seconds
+    while True:
+        options = {
+            "time_limit": max(end - monotonic(), LEAST_SECONDS),
+            "max_fevals": len(space) - len(run.failures),
+        }
+        try:
+            run.go(strategy=name, strategy_options=options)
+        except Exception as error:  # whatever a compiler, a driver or a strategy may raise
+            if not run.failed(error):
+                raise Error(
+                    f"kernel_tuner's strategy {name} failed on {space.src} -> {space.dst}: "
+                    f"{type(error).__name__}: {error}"
+                ) from error
+        else:
+            break
+        if len(run.failures) >= MOST_FAILURES or monotonic() > end:
+            break
+    return sorted([*run.tried.values(), *run.failures.values()], key=lambda t: t.seconds)
+
+
+class _Run:
+    """Runs of kernel_tuner on one space, and what has come of each configuration."""
+
+    def __init__(self, variants: Variants, watch: Callable[[], None]) -> None:
+        self.tried: dict[tuple[Any, ...], Tried] = {}
+        self.failures: dict[tuple[Any, ...], Tried] = {}
+        self._names = tuple(variants.space.table)
+        self._watch = watch
+        self._current: Config | None = None
+        self._arguments = variants.kernel_tuner()
+        source, is_legal, failures = variants.source, variants.space.is_legal, self.failures
+        values = self._values
+
+        def noted(params: Config) -> str:
+            self._current = params
+            return source(params)
+
+        def legal(params: Config) -> bool:
+            return is_legal(params) and values(params) not in failures
+
+        self._arguments |= {"kernel_source": noted, "restrictions": legal}
+
+    def _values(self, params: Config) -> tuple[Any, ...]:
+        return tuple(params[name] for name in self._names)
+
+    def _config(self, params: Config) -> Config:
+        return {name: params[name] for name in self._names}
+
+    def go(self, **options: Any) -> None:
+        """One run, until its end or the first failure."""
+        # kernel_tuner adds to the list of names.
+        arguments = {**self._arguments, "block_size_names": [*self._arguments["block_size_names"]]}
+        with redirect_stdout(io.StringIO()):  # it greets even when told to be quiet
+            kernel_tuner().tune_kernel(
+                **arguments, **options, iterations=ITERATIONS, quiet=True,
+                metrics={"median": self._median}, objective="median",
+                objective_higher_is_better=False,
+            )  # fmt: skip
+
+    def _median(self, result: Mapping[str, Any]) -> float:
+        """What is to become small; and the place where each result passes by."""
+        times = tuple(float(ms) * 1e-3 for ms in result["times"])
+        self.tried[self._values(result)] = Tried(self._config(result), times)
+        self._current = None
+        self._watch()
+        return median(times)
+
+    def failed(self, error: Exception) -> bool:
+        """Note what the configuration that was just tried failed by; False if there was none."""
+        params, self._current = self._current, None
+        if params is None:
+            return False
+        reason = f"{type(error).__name__}: {error}"
+        self.failures[self._values(params)] = Tried(self._config(params), (), reason)
+        self._watch()
+        return True
