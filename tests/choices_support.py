@@ -1,4 +1,4 @@
-"""Reorders in which every choice of every space is tried."""
+"""Reorders in which choices of every space are tried."""
 
 from __future__ import annotations
 
@@ -29,15 +29,14 @@ HURTING = [
 ]
 
 
-def sampled(stream: cf.Stream, count: int | None, seed: int) -> Iterator[cf.Choices]:
-    """Try ``count`` configurations of each pair, or all of them, baked and not; all choices."""
+def sampled(stream: cf.Stream, count: int, seed: int) -> Iterator[cf.Choices]:
+    """Try ``count`` configurations of each pair, or all there are, every other one baked."""
     rng = random.Random(seed)  # noqa: S311  # configurations, not secrets
     for src, dst in HURTING:
         found = space(src, dst, stream.engine.traits)
         assert found is not None
         configurations = list(found.configurations)
-        if count is not None:
-            configurations = rng.sample(configurations, min(count, len(configurations)))
+        configurations = rng.sample(configurations, min(count, len(configurations)))
         for k, config in enumerate(configurations):
             choices = cf.Choices(**config, baked=k % 2 == 1)
             check_reorder(src, dst, stream, seed=k, front=3 * (k % 3), choices=choices)

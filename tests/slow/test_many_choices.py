@@ -1,0 +1,10 @@
+"""Many choices of all search spaces, on sizes that hurt."""
+
+from __future__ import annotations
+
+import clformats as cf
+from tests.choices_support import sampled
+
+
+def test_many_choices_move_the_right_bytes(stream: cf.Stream) -> None:
+    assert sum(1 for _ in sampled(stream, 60, 1)) > 500
