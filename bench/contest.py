@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from .arena import Arena, NotComparableError, WrongResultError
 from .cases import MB, Case
 from .measure import Settings, Slot, race
 from .peers import copy, libdnnl, numpy_, torch_
-from .report import AGAIN, COMMAND, COPY, EMPTY, OURS, Record
+from .report import AGAIN, BAKED, COMMAND, COPY, EMPTY, OURS, TUNED, Record
 
 BATCH = 16
 """On a GPU large cases run so often before a wait, else its latency is part of every time."""
@@ -33,7 +34,7 @@ def contest(case: Case, engine: cf.Engine, settings: Settings) -> Record:
     src, dst = case.descriptors()
     blank = Record(case.name, case.group, str(src), str(dst))
     try:
-        reorder = cf.Reorder(src, dst, engine)
+        reorder = cf.Reorder(src, dst, engine, tuned=False)
     except cf.Error as error:
         return replace(blank, error=str(error))
     arena = Arena(case, engine)
@@ -63,12 +64,24 @@ def enter(arena: Arena, reorder: cf.Reorder) -> Entries:
     batch = BATCH if arena.moved >= 18 * MB and not arena.on_host else 1
     arena.check_device(ours)
     moves = {OURS: ours, AGAIN: ours, COPY: copy.kernel(arena), COMMAND: copy.command(arena)}
+    for name, other in _otherwise(arena).items():
+        moves[name] = partial(other, arena.stream, *memories)
+        arena.check_device(moves[name])
     if arena.moved < MB:
         moves[EMPTY] = copy.empty(arena)
     for name, enqueue in moves.items():
         entries.slots.append(Slot(name, waiting(arena.stream, enqueue, batch), batch))
     _peers(entries, arena)
     return entries
+
+
+def _otherwise(arena: Arena) -> dict[str, cf.Reorder]:
+    """The same reorder with its sizes as constants, and as the tuner recorded it if it did."""
+    pair = arena.src, arena.dst, arena.engine
+    found = {BAKED: cf.Reorder(*pair, tuned=cf.Choices(baked=True)), TUNED: cf.Reorder(*pair)}
+    if not found[TUNED].plan.record:
+        del found[TUNED]
+    return found
 
 
 def waiting(stream: cf.Stream, enqueue: Callable[[], object], batch: int) -> Callable[[], None]:

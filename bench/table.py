@@ -5,7 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from .measure import Times
-from .report import AGAIN, EMPTY, OURS, PEERS, Record, Report, Summary, summaries
+from .report import (
+    AGAIN,
+    BAKED,
+    EMPTY,
+    OURS,
+    PEERS,
+    TUNED,
+    Record,
+    Report,
+    Summary,
+    geomean,
+    summaries,
+)
 
 LEGEND = """\
 GB/s: bytes read + written, padding included, by the median; then its quartiles.
@@ -84,6 +96,7 @@ def footer(report: Report) -> Iterator[str]:
     yield from (f"{sign}: {text}" for sign, text in FOOTNOTES.items() if sign in marks)
     yield from absences(report.records)
     yield from ("", *groups(summaries(report.records)))
+    yield from ("", *choices(report.records))
     if report.first_use:
         yield from ("", *costs(report.first_use))
 
@@ -107,6 +120,15 @@ def groups(lines: list[Summary]) -> Iterator[str]:
         ratios[0] += " "
         text = _GROUP.format(line.group.name, line.count, goal(line), number(line.share), *ratios)
         yield text + _more(line)
+
+
+def choices(records: list[Record]) -> Iterator[str]:
+    """What the rules leave to constants and to the tuner, in the mean of the cases that have it."""
+    yield "speed by the rules, beside the same reorder"
+    for name, slot in (("with its sizes as constants", BAKED), ("as the tuner recorded it", TUNED)):
+        ratios = [record.ratio(slot) for record in records]
+        count = sum(ratio is not None for ratio in ratios)
+        yield f"  {name:<30}{number(geomean(ratios)):>6}  goal 0.95, {count} cases"
 
 
 def goal(line: Summary) -> str:

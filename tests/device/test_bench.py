@@ -22,8 +22,19 @@ from bench.measure import QUICK, Settings, Slot, Times, race
 from bench.peers import numpy_, onednn
 from bench.peers.views import views
 from bench.picture import picture
-from bench.report import AGAIN, COMMAND, COPY, EMPTY, OURS, Record, Report, summaries
-from bench.table import comparison, groups, mark, row
+from bench.report import (
+    AGAIN,
+    BAKED,
+    COMMAND,
+    COPY,
+    EMPTY,
+    OURS,
+    TUNED,
+    Record,
+    Report,
+    summaries,
+)
+from bench.table import choices, comparison, groups, mark, row
 
 NAME = "tiny_bfyx_fsv16_f32"
 
@@ -197,6 +208,14 @@ def test_share_and_ratios_follow_from_the_medians() -> None:
     assert record.ratio("numpy") is None
     assert "10%" in row(record)
     assert "a" in picture(report(record))
+
+
+def test_the_rules_stand_beside_constants_and_records() -> None:
+    plain = made_up(clformats=0.01)
+    beside = {BAKED: Times(0.008, 0.007, 0.009, 9), TUNED: Times(0.0125, 0.012, 0.013, 9)}
+    lines = list(choices([plain, replace(plain, times=plain.times | beside)]))
+    assert lines[1].split()[-5:] == ["0.80", "goal", "0.95,", "1", "cases"]
+    assert lines[2].split()[-5:] == ["1.25", "goal", "0.95,", "1", "cases"]
 
 
 def test_the_reference_code_of_onednn_is_marked_and_not_in_the_means() -> None:
