@@ -96,6 +96,19 @@ _BY_NUMPY = {d.numpy: d for d in _ALL}
 
 DTYPES = tuple(_BY_NAME)
 
+OPENCL = {
+    "f32": "float",
+    "f16": "half",
+    "bf16": "ushort",
+    "f64": "double",
+    "s32": "int",
+    "s8": "char",
+    "u8": "uchar",
+    "f8_e4m3": "uchar",
+    "f8_e5m2": "uchar",
+}
+"""What memory of an element type is declared as in OpenCL C, where no two elements share a byte."""
+
 
 def as_dtype(value: object) -> DType:
     """The element type of a name (``"bf16"``), a numpy or ml_dtypes type, or a `DType`.

@@ -14,8 +14,9 @@ from ..planner.plan import Plan
 from ..planner.summed import SummedPlan
 from ..planner.tile import TilePlan
 from ..planner.winograd import WinogradPlan
+from ..rendering import RenderError
 from . import copy, generic, image, local, nibbles, summed, tile, winograd
-from .source import Launch, RenderError
+from .source import Launch
 
 __all__ = ["Launch", "RenderError", "launch"]
 

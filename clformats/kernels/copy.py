@@ -7,8 +7,9 @@ from ..dtypes import as_dtype
 from ..planner.copy import CopyPlan
 from ..planner.plan import Plan
 from ..planner.problem import Problem
+from ..rendering import render
 from .computation import Computed, operands_of, types_of
-from .source import Arguments, Launch, render
+from .source import Arguments, Launch
 from .types import Conversion, conversion
 
 WIDTH = 16

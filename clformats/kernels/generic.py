@@ -13,8 +13,9 @@ from ..planner.choices import either
 from ..planner.generic import GenericPlan
 from ..planner.plan import Plan
 from ..planner.problem import Number, Problem
+from ..rendering import render
 from .computation import Computed, types_of
-from .source import Arguments, Launch, render
+from .source import Arguments, Launch
 from .types import Conversion
 
 LOCAL_SIZE = 64

@@ -13,8 +13,9 @@ from ..planner.banks import Pass
 from ..planner.local import LocalPlan
 from ..planner.plan import Plan
 from ..planner.problem import Number
+from ..rendering import render
 from .computation import Computed, types_of
-from .source import Arguments, Launch, moved, render
+from .source import Arguments, Launch, moved
 from .types import Conversion, conversion
 
 WORDS = {1: "u8", 2: "f16", 4: "f32"}

@@ -19,9 +19,10 @@ from ..planner.computation import Computation, Operand
 from ..planner.nibbles import RUN_ELEMENTS, NibblesPlan
 from ..planner.plan import Plan
 from ..planner.problem import Node, Number, Problem
+from ..rendering import render
 from .computation import Computed, as_real, computed_of
 from .generic import LOCAL_SIZE, common_parts, computed_text, dst_offset
-from .source import Arguments, Launch, moved, render
+from .source import Arguments, Launch, moved
 from .types import Conversion, conversion
 
 AS_BYTE = {"s4": as_dtype("s8"), "u4": as_dtype("u8")}

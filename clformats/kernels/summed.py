@@ -11,9 +11,10 @@ from ..formats.sums import Sums
 from ..planner.plan import Plan
 from ..planner.problem import Problem
 from ..planner.summed import SummedPlan
+from ..rendering import render
 from .computation import Computed
 from .generic import LOCAL_SIZE, common_parts, operand_texts, place_offset
-from .source import Arguments, Launch, render
+from .source import Arguments, Launch
 from .winograd import conversions, step_text
 
 _NUMBERS = {"s32": "int", "f32": "float"}

@@ -12,10 +12,11 @@ from ..planner.lanes import Bit
 from ..planner.plan import Plan
 from ..planner.problem import FAR, Node, Number
 from ..planner.tile import LINE_BYTES, TilePlan
+from ..rendering import render
 from .computation import Computed, types_of
 from .edges import EdgeWriter, lane_part
 from .operands import ComputedWriter, tile_operands
-from .source import Arguments, Launch, moved, render
+from .source import Arguments, Launch, moved
 from .types import Conversion
 
 

@@ -14,21 +14,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..dtypes import DType
+from ..dtypes import OPENCL, DType
 from ..errors import Unsupported
 from .float8 import FLOAT8
 
-_STORAGE = {
-    "f32": "float",
-    "f16": "half",
-    "bf16": "ushort",
-    "f64": "double",
-    "s32": "int",
-    "s8": "char",
-    "u8": "uchar",
-    "f8_e4m3": "uchar",
-    "f8_e5m2": "uchar",
-}
 _NARROW = ("bf16", "f16", *FLOAT8)
 _RAW = {8: "uchar", 16: "ushort", 32: "uint", 64: "ulong"}
 
@@ -177,13 +166,13 @@ def storage_type(dtype: DType) -> str:
 
     Raises `Unsupported` (code DTYPE_PAIR).
     """
-    if dtype.name not in _STORAGE:
+    if dtype.name not in OPENCL:
         raise Unsupported(
             "DTYPE_PAIR",
             f"no kernel computes with {dtype}: it can only be moved unchanged; convert with "
             f"cf.dtypes.convert on the host",
         )
-    return _STORAGE[dtype.name]
+    return OPENCL[dtype.name]
 
 
 def conversion(src: DType, dst: DType) -> Conversion:
@@ -192,13 +181,13 @@ def conversion(src: DType, dst: DType) -> Conversion:
         raw = _RAW[src.bits]
         return Conversion(src, dst, raw, raw, raw, early=False)
     for t in (src, dst):
-        if t.name not in _STORAGE:
+        if t.name not in OPENCL:
             raise Unsupported(
                 "DTYPE_PAIR",
                 f"no kernel converts {src} to {dst}: {t} is known on the host only; convert with "
                 f"cf.dtypes.convert",
             )
-    source, target = _STORAGE[src.name], _STORAGE[dst.name]
+    source, target = OPENCL[src.name], OPENCL[dst.name]
     if dst.name == "f16":
         target = "ushort"
     early = src.bits >= dst.bits or (src.name == "f16" and dst.bits == 32)

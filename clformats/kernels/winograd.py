@@ -14,10 +14,11 @@ from ..formats.winograd import Matrix
 from ..planner.plan import Plan
 from ..planner.problem import Problem
 from ..planner.winograd import WinogradPlan
+from ..rendering import render
 from ..transforms import Step
 from .computation import types_of
 from .generic import LOCAL_SIZE, common_parts, dst_offset
-from .source import Arguments, Launch, render
+from .source import Arguments, Launch
 from .types import Conversion, conversion
 
 _F32 = as_dtype("f32")

@@ -25,14 +25,15 @@ LAYERS = [
     {"trial"},
     {"runtime", "compare", "drawing", "files", "notations", "tuned"},
     {"hostmemory"},
-    {"planner", "host", "index", "words", "dnnl"},
+    {"index"},
+    {"planner", "host", "words", "dnnl"},
     {"images", "nibbles", "transforms"},
     {"desc"},
     {"text"},
     {"operations"},
     {"geometry"},
     {"attr"},
-    {"dtypes", "formats", "crops", "formula"},
+    {"dtypes", "formats", "crops", "formula", "rendering"},
     {"errors"},
 ]
 LEVEL = {part: -k for k, layer in enumerate(LAYERS) for part in layer}

@@ -1,0 +1,112 @@
+"""From an offset back to the coordinates: the digits in turn, the widest apart first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ..formats.digits import RUNTIME, Digit, Layout, Placed, place
+from ..formats.expr import Const, Expr, Var
+from .tensor import Tensor, digit_name
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A digit taken from what is left of the offset.
+
+    ``stride`` None: what is left is the digit. ``most``: where a gap or another dimension follows,
+    the size that the digit must stay below; None where the coordinate's own test sees to it.
+    """
+
+    name: str
+    stride: Expr | None
+    most: int | None
+    digit: Digit
+
+
+@dataclass(frozen=True, slots=True)
+class Inverse:
+    """How an offset is taken apart: the digits, and the coordinates they make up.
+
+    ``coordinates`` have one expression for each dimension, over the names of the digits; ``rest``
+    tells whether something may be left over.
+    """
+
+    steps: tuple[Step, ...]
+    coordinates: tuple[Expr, ...]
+    rest: bool
+
+
+def inverse(t: Tensor) -> Inverse:
+    """The inverse of a tensor's offset; behind its `tail`, see `inverse_of_tail`."""
+    if t.numbers is not None:
+        return _inverse(t, t.format.structure, _sized(t))
+    # Dense: in the order of the format.
+    dense = place(t.format.structure, [RUNTIME] * len(t.letters))
+    digits = [_Digit(p, stride) for p, stride in zip(dense, t.strides, strict=True)]
+    return _inverse(t, t.format.structure, digits)
+
+
+def inverse_of_tail(t: Tensor) -> Inverse:
+    """The inverse where the digits come in the order of the format's tail."""
+    layout = t.format.structure.behind
+    known = dict(zip(t.format.digits, t.strides, strict=True))
+    behind = place(layout, [RUNTIME] * layout.ndims)
+    strides = [Const(p.stride) if p.fixed_stride else known[p.digit] for p in behind]
+    return _inverse(t, layout, [_Digit(p, s) for p, s in zip(behind, strides, strict=True)])
+
+
+@dataclass(frozen=True, slots=True)
+class _Digit:
+    """A digit, the text of its stride, and whether a gap may follow what it counts."""
+
+    placed: Placed
+    stride: Expr
+    gap: bool = False
+
+
+def _sized(t: Tensor) -> list[_Digit]:
+    """The digits by falling stride, without those that are always 0 or are not told apart."""
+    found = sorted(
+        zip(t.numbers or (), t.strides, strict=True),
+        key=lambda pair: (pair[0].stride, pair[0].size),
+        reverse=True,
+    )
+    result: list[_Digit] = []
+    outer = 0
+    for p, stride in found:
+        if p.stride == 0 or p.size == 1:
+            continue
+        result.append(_Digit(p, stride, gap=p.fixed_size and p.size * p.stride != outer))
+        outer = p.stride
+    return result
+
+
+def _inverse(t: Tensor, layout: Layout, digits: Sequence[_Digit]) -> Inverse:
+    steps = [
+        Step(
+            digit_name(t.letters, d.placed.digit),
+            None if d.placed.stride == 1 else d.stride,
+            d.placed.digit.size if d.gap else None,
+            d.placed.digit,
+        )
+        for d in digits
+    ]
+    coordinates: list[Expr] = [Const(0)] * len(t.letters)
+    for (dims, flip), chain in layout.chains.items():
+        mine = {s.digit: s for s in steps}
+        index: Expr = Const(0)
+        for digit in reversed(chain):
+            if digit in mine:
+                index = index + Var(mine[digit].name) * digit.step
+        for d, coordinate in _unfused(t, dims, index):
+            flipped = t.extents[d] - 1 - coordinate if flip else coordinate
+            coordinates[d] = flipped - t.lower[d]
+    return Inverse(tuple(steps), tuple(coordinates), not steps or steps[-1].stride is not None)
+
+
+def _unfused(t: Tensor, dims: Sequence[int], index: Expr) -> Iterator[tuple[int, Expr]]:
+    for d in reversed(dims[1:]):
+        yield d, index % t.extents[d]
+        index = index // t.extents[d]
+    yield dims[0], index

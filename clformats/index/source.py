@@ -1,0 +1,148 @@
+"""`index_source`: where the elements of one tensor lie, as OpenCL C that stands on its own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import cast
+
+from ..desc import MemoryDesc
+from ..errors import InvalidArgument, InvalidDescriptor, InvalidFormat, expect, expect_int
+from ..formats.digits import RUNTIME
+from ..formats.expr import Const, Expr
+from ..formats.format import Format
+from ..rendering import render
+from ..words import formula
+from .inverse import Inverse, inverse, inverse_of_tail
+from .lines import folded
+from .tensor import FORMS, Form, Known, Tensor, of_desc, of_format, tensor
+from .vector import vector as vector_of
+
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def index_source(  # what can be asked about one tensor
+    target: MemoryDesc | Format | str,
+    prefix: str = "SRC",
+    *,
+    wide: bool | None = None,
+    sizes: str | None = None,
+    padded: str = "",
+    shape_info_at: int = 0,
+    vector: str | None = None,
+) -> str:
+    """Self-contained OpenCL C 1.2 that says where an element lies; `docs/kernels.md` shows it.
+
+    Macros, for each dimension, here f: ``<prefix>_SIZE_F``, where there is padding
+    ``_PAD_BEFORE_F`` and ``_PAD_AFTER_F``, ``_EXTENT_F`` (with padding, in whole blocks), where it
+    is blocked ``_BLOCK_F`` and ``_BLOCKS_F``, ``_PITCH_F`` (elements between neighbours of the
+    outermost digit); and ``_OFFSET`` of the first element, ``_LENGTH`` (elements), ``_PLACES``
+    (elements a buffer must hold, padding and all). Functions, with coordinates in logical order:
+    ``_INDEX(b, f, y, x)``, the offset in elements (nibbles or bits where they share bytes,
+    channels of pixels in an image); ``_INDEX_SAFE``, which takes each coordinate modulo its size
+    first; ``_COORDS(offset, &b, &f, &y, &x)``, false where no element lies; and
+    ``_LOAD_F16(src, b, f, y, x)``, ``_STORE_F16(value, dst, b, f, y, x)`` for vectors.
+
+    ``sizes`` says where sizes that are not known come from, all those of a format, RUNTIME_DIM
+    of a descriptor: ``"macros"`` (for a format the default) that the user defines before, by these
+    names; ``"arguments"`` of the kernel, declared by ``<prefix>_PARAMETERS``; or clDNN's
+    ``"shape_info"``, where the tensor begins at number ``shape_info_at``. ``padded``: the letters
+    of a format's dimensions with padding, which comes from there too. ``wide`` asks for ulong
+    instead of uint; by default the size of a descriptor decides, unknown sizes count in uint.
+    ``vector="f16"`` names dimension and width of vectors, "" wants none; by default they are those
+    of the innermost block of a descriptor. f16 elements are loaded and stored as floats, those of
+    bf16 and f8 as their bits.
+
+    Raises `InvalidFormat` for ``any`` and for a prefix that is no C identifier,
+    `InvalidDescriptor`, and `InvalidArgument` for the other arguments.
+    """
+    expect(wide, bool | None, "wide")
+    expect(vector, str | None, "vector")
+    known = known_of(target, padded)
+    form = _form(known, sizes)
+    at = expect_int(shape_info_at, "shape_info_at")
+    if at < 0:
+        raise InvalidArgument(f"shape_info_at: got {at}, expected 0 or more")
+    is_wide = known.is_wide if wide is None else wide
+    return render_tensor(tensor(known, checked_prefix(prefix), form, wide=is_wide, at=at), vector)
+
+
+def known_of(target: MemoryDesc | Format | str, padded: str = "") -> Known:
+    """What is known of a descriptor, or of a format with unknown padding along some dimensions."""
+    expect(target, MemoryDesc | Format | str, "target")
+    expect(padded, str, "padded")
+    if not isinstance(target, MemoryDesc):
+        return of_format(Format(target), padded)
+    if padded:
+        raise InvalidArgument(f"padded={padded!r} is for formats; {target} tells its padding")
+    return of_desc(target)
+
+
+def checked_prefix(prefix: str) -> str:
+    """The prefix. Raises `InvalidFormat` where it is no C identifier."""
+    expect(prefix, str, "prefix")
+    if not _IDENTIFIER.fullmatch(prefix):
+        raise InvalidFormat(f"the prefix {prefix!r} must be a C identifier, such as SRC or INPUT0")
+    return prefix
+
+
+def _form(known: Known, sizes: str | None) -> Form:
+    expect(sizes, str | None, "sizes")
+    if sizes not in (None, *FORMS):
+        raise InvalidArgument(f"sizes: got {sizes!r}, expected {', '.join(FORMS)} or None")
+    if sizes is None and known.desc is not None and not known.is_static:
+        raise InvalidDescriptor(
+            f"{known.desc} has sizes known at execution only: say where they come from, by "
+            f"sizes={', '.join(FORMS)}"
+        )
+    return cast("Form", sizes or "macros")
+
+
+def render_tensor(t: Tensor, vector: str | None) -> str:
+    """The source of a tensor whose numbers have names."""
+    tail = t.tail
+    behind = inverse_of_tail(t) if tail else None
+    first = inverse(t)
+    text = render(
+        "index",
+        t=t,
+        p=t.prefix,
+        kind=t.index_type,
+        head=list(_head(t)),
+        wrapped=list(zip(t.letters, _moduli(t), strict=True)),
+        inverse=first,
+        behind=behind,
+        tail=f"*{t.letters[tail.dim]} >= {tail.start}" if tail else "",
+        inside=list(_inside(t, first)),
+        vector=vector_of(t, vector),
+    )
+    return folded(text)
+
+
+def _head(t: Tensor) -> Iterator[str]:
+    """What it is, in comments."""
+    yield str(t.known.desc or t.format)
+    yield f"digits, outermost first: {', '.join(formula(t.format, d) for d in t.format.digits)}"
+    if t.form == "macros" and not t.known.is_static:
+        names = [str(n) for n, size in zip(t.sizes, t.known.dims, strict=True) if size == RUNTIME]
+        for c, pads in zip(t.letters.upper(), t.known.padding, strict=True):
+            if RUNTIME in pads:
+                names += [f"{t.prefix}_PAD_BEFORE_{c}", f"{t.prefix}_PAD_AFTER_{c}"]
+        yield f"define before: {', '.join(names)}"
+
+
+def _moduli(t: Tensor) -> Iterator[Expr]:
+    """What coordinates wrap at; an empty tensor has no place that they could."""
+    for size, n in zip(t.sizes, t.known.dims, strict=True):
+        yield size if n else Const(1)
+
+
+def _inside(t: Tensor, found: Inverse) -> Iterator[str]:
+    """The conditions under which an element lies there."""
+    if found.rest:
+        yield "rest == 0"
+    for step in found.steps:
+        if step.most is not None:
+            yield f"{step.name} < {step.most}"
+    for c, size in zip(t.letters, t.sizes, strict=True):
+        yield f"*{c} < {size}"

@@ -1,0 +1,150 @@
+<%doc>
+The index source of one tensor `t` (clformats.index.tensor.Tensor). Where sizes come from kernel
+arguments, or from shape_info, functions take them in front of the coordinates, under the names that
+they have in the kernel, and a macro of the function's name passes them on.
+</%doc>\
+<%
+letters = t.letters
+coordinates = ", ".join(letters)
+typed = ", ".join(f"{kind} {c}" for c in letters)
+pointers = ", ".join(f"{kind} *{c}" for c in letters)
+%>\
+<%def name="function(result, name, parameters)">\
+% if t.parameters:
+static inline ${result} ${p}_${name.lower()}(${p}_PARAMETERS, ${parameters})
+% else:
+static inline ${result} ${p}_${name}(${parameters})
+% endif
+{
+${caller.body()}\
+}
+% if t.parameters:
+<% names = ", ".join(parameter.split()[-1].lstrip("*") for parameter in parameters.split(",")) %>\
+#define ${p}_${name}(${names}) ${p}_${name.lower()}(${p}_ARGUMENTS, ${names})
+% endif
+</%def>\
+% for line in head:
+// ${line}
+% endfor
+% if vector and vector.memory == "double":
+
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+% endif
+% if t.parameters:
+
+// the parameters of a kernel or function that uses what follows, and how they are passed on
+#define ${p}_PARAMETERS ${", ".join(t.parameters)}
+#define ${p}_ARGUMENTS ${", ".join(t.arguments)}
+% endif
+% for title, defines in t.defines:
+% if defines:
+
+// ${title}
+% for name, value in defines.items():
+#define ${name} ${value}
+% endfor
+% endif
+% endfor
+
+// The offset of an element, in elements.
+<%self:function result="${kind}" name="INDEX" parameters="${typed}">\
+    return ${t.offset};
+</%self:function>\
+
+// The same for coordinates of any value: each is taken modulo its size first.
+<%self:function result="${kind}" name="INDEX_SAFE" parameters="${typed}">\
+    return ${p}_INDEX(${", ".join(f"{c} % {n}" for c, n in wrapped)});
+</%self:function>\
+
+// The coordinates of the element at an offset; false where there is none, but padding or a gap.
+<%self:function result="bool" name="COORDS" parameters="${kind} offset, ${pointers}">\
+${steps(inverse, "    ")}\
+% for c, value in zip(letters, inverse.coordinates):
+    *${c} = ${value};
+% endfor
+% if behind:
+    if (${tail}) {
+${steps(behind, "        ")}\
+% for c, value in zip(letters, behind.coordinates):
+        *${c} = ${value};
+% endfor
+    }
+% endif
+    return ${" && ".join(inside)};
+</%self:function>\
+<%def name="steps(inverse, indent)">\
+% if len(inverse.steps) > 1 or inverse.rest:
+${indent}${kind} rest = offset${f" - {t.offset0}" if str(t.offset0) != "0" else ""};
+% for step in inverse.steps:
+% if step.stride is None:
+${indent}const ${kind} ${step.name} = rest;
+% else:
+${indent}const ${kind} ${step.name} = rest / ${step.stride};
+${indent}rest %= ${step.stride};
+% endif
+% endfor
+% else:
+${indent}const ${kind} ${inverse.steps[0].name} = offset${f" - {t.offset0}" if str(t.offset0) != "0" else ""};
+% endif
+</%def>\
+% if vector:
+<%
+c = letters[vector.dim]
+lanes = f"{c.upper()}{vector.width}"
+value, w = f"{vector.value}{vector.width}", vector.width
+size = t.sizes[vector.dim]
+at = f"{p}_INDEX({coordinates})"
+lane = f"{p}_INDEX({', '.join(f'{c} + k' if k == c else k for k in letters)})"
+numbers = f"(uint{w})({', '.join(map(str, range(w)))})"
+test = f"{numbers} + {'(uint)' * (kind == 'ulong')}{c} >= (uint){size}"
+beyond = test if vector.mask == "int" else f"convert_{vector.mask}{w}({test})"
+zeroed = f"select(%s, ({value})(0), beyond)"
+load = f"vload_half{w}(0, src + {at})" if vector.is_half else f"vload{w}(0, src + {at})"
+store = f"vstore_half{w}_rte(%s, 0, dst + {at})" if vector.is_half else f"vstore{w}(%s, 0, dst + {at})"
+one = f"vload_half({lane}, src)" if vector.is_half else f"src[{lane}]"
+set_one = f"vstore_half_rte(lanes[k], {lane}, dst)" if vector.is_half else f"dst[{lane}] = lanes[k]"
+%>\
+
+// ${w} neighbours along ${c}, from a multiple of ${w} on. Lanes beyond the tensor are 0\
+${"; stored as 0 they fill the block up" if vector.whole else ", and not stored" if vector.tail else ""}.
+<%self:function result="${value}" name="LOAD_${lanes}" parameters="__global const ${vector.memory} *src, ${typed}">\
+% if vector.whole and vector.tail:
+    const ${vector.mask}${w} beyond = ${beyond};
+    return ${zeroed % load};
+% elif vector.whole or (vector.dense and not vector.tail):
+    return ${load};
+% else:
+% if vector.dense:
+    if (${c} + ${w} <= ${size}) {
+        return ${load};
+    }
+% endif
+    ${vector.value} lanes[${w}];
+    for (uint k = 0; k < ${w}; ++k) {
+        lanes[k] = ${f"{c} + k < {size} ? {one} : 0" if vector.tail else one};
+    }
+    return vload${w}(0, lanes);
+% endif
+</%self:function>\
+
+<%self:function result="void" name="STORE_${lanes}" parameters="${value} value, __global ${vector.memory} *dst, ${typed}">\
+% if vector.whole and vector.tail:
+    const ${vector.mask}${w} beyond = ${beyond};
+    ${store % (zeroed % "value")};
+% elif vector.whole or (vector.dense and not vector.tail):
+    ${store % "value"};
+% else:
+% if vector.dense:
+    if (${c} + ${w} <= ${size}) {
+        ${store % "value"};
+        return;
+    }
+% endif
+    ${vector.value} lanes[${w}];
+    vstore${w}(value, 0, lanes);
+    for (uint k = 0; k < ${w}${f" && {c} + k < {size}" if vector.tail else ""}; ++k) {
+        ${set_one};
+    }
+% endif
+</%self:function>\
+% endif
