@@ -29,7 +29,7 @@ from .formats import Digit, Format, Layout, formats
 from .formats.sums import Extra
 from .host import pack, unpack
 from .hostmemory import HostMemory
-from .index import index_source
+from .index import index_source, jit_constants
 from .planner import Plan, make_plan
 from .planner.choices import Choices
 from .transforms import transform, winograd
@@ -82,6 +82,7 @@ __all__ = [
     "from_numpy",
     "identify",
     "index_source",
+    "jit_constants",
     "make_plan",
     "notations",
     "pack",

@@ -198,8 +198,11 @@ def _up(n: int, block: int) -> int:
     return -(-n // block) * block
 
 
-def program(calls: list[str]) -> str:
-    """OpenCL C with one kernel: element i by the macro of a number, under constants from memory."""
+def program(calls: list[str], text: str = "") -> str:
+    """OpenCL C with one kernel: element i by the macro of a number, under constants from memory.
+
+    ``text`` defines the macros; by default it is Intel's.
+    """
     defines = [f"#define T_{name} constants[{k}]" for k, name in enumerate(CONSTANTS)]
     cases = [f"    case {k}: out[element] = {text}; break;" for k, text in enumerate(calls)]
     sizes = [f"dims[{k}]" for k in range(len(LETTERS))]
@@ -210,8 +213,7 @@ def program(calls: list[str]) -> str:
     return "\n".join([
         "#define CAT_(a, b) a##b",
         "#define CAT(a, b) CAT_(a, b)",
-        "#define inline static inline",
-        headers(),
+        *([text] if text else ["#define inline static inline", headers()]),
         *defines,
         "__kernel void offsets(int which, __constant int *constants, __constant uint *dims,",
         "                      __global uint *out)",

@@ -21,6 +21,10 @@ def _parts(line: str) -> Iterator[str]:
     comment, macro = start.startswith("//"), start.startswith("#")
     breaks = re.compile(" ") if comment else _BREAKS
     first = indent[:-4] + "//     " if comment else indent
+    head = re.match(r"#define \w+\([^)]*\)(?= )", line)
+    if head and len(line) > WIDTH:
+        yield f"{head[0]} \\"
+        line = first + line[head.end() + 1 :]
     while len(line) > WIDTH:
         ends = [m.start() for m in breaks.finditer(line, len(first)) if m.start() <= WIDTH - 2]
         if not ends:

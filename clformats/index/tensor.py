@@ -199,7 +199,7 @@ class _Naming:
     def _pad_name(self, d: int, lower: Expr) -> Expr:
         return lower if lower == Const(0) else Var(self._name("PAD_BEFORE", d))
 
-    def _given(self, what: str, d: int, n: int, group: dict[str, str], slot: int = -1) -> Expr:
+    def _given(self, what: str, d: int, n: int, group: dict[str, str], number: int = -1) -> Expr:
         """A number of the tensor itself: defined where it is known, else taken from outside."""
         name = self._name(what, d)
         if n != RUNTIME:
@@ -208,8 +208,8 @@ class _Naming:
         if self.form == "arguments":
             self.parameters.append(name)
         if self.form == "shape_info":
-            slot = self.at + _slot(d, len(self.letters)) if slot < 0 else slot
-            group[name] = f"(({'ulong' if self.wide else 'uint'})shape_info[{slot}])"
+            number = self.at + slot(d, len(self.letters)) if number < 0 else number
+            group[name] = f"(({'ulong' if self.wide else 'uint'})shape_info[{number}])"
         return Var(name)
 
     def _paddings(self) -> tuple[list[Expr], list[Expr]]:
@@ -304,7 +304,7 @@ class _Naming:
         return [f"const {kind} {name}" for name in self.parameters]
 
 
-def _slot(d: int, ndims: int) -> int:
+def slot(d: int, ndims: int) -> int:
     """Where a size stands in ``shape_info``: the first two in front, the others behind 1s."""
     return d if d < 2 else max(SLOTS, ndims) - ndims + d
 
