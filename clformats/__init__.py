@@ -29,13 +29,14 @@ from .formats import Digit, Format, Layout, formats
 from .formats.sums import Extra
 from .host import pack, unpack
 from .hostmemory import HostMemory
-from .index import index_source, jit_constants
+from .index import format_header, index_source, jit_constants
 from .planner import Plan, make_plan
 from .planner.choices import Choices
 from .transforms import transform, winograd
 
 if TYPE_CHECKING:
     from .kernels.map import Map
+    from .kernels.places import IndexKernels
     from .kernels.reorder import Reorder, reorder
     from .kernels.warm import warm_up
     from .runtime import Engine, Event, Memory, Stream, devices, from_numpy, to_numpy
@@ -59,6 +60,7 @@ __all__ = [
     "Extra",
     "Format",
     "HostMemory",
+    "IndexKernels",
     "InvalidArgument",
     "InvalidAttr",
     "InvalidDescriptor",
@@ -78,6 +80,7 @@ __all__ = [
     "WinogradDesc",
     "at_execution",
     "devices",
+    "format_header",
     "formats",
     "from_numpy",
     "identify",
@@ -98,6 +101,7 @@ __all__ = [
 ]
 
 _ON_A_DEVICE = {
+    "IndexKernels": "clformats.kernels.places",
     "Map": "clformats.kernels.map",
     **dict.fromkeys(("Reorder", "reorder"), "clformats.kernels.reorder"),
     **dict.fromkeys(

@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 import clformats as cf
+from clformats.index.names import identifier
 from tests.support import dtype_for, hurting_dims
 
 INDEX: Final = 0
@@ -141,6 +142,28 @@ def _branch(k: int, case: Case, kind: str, body: str) -> list[str]:
         f"else found = {p}_COORDS(element, {', '.join(f'c + {d}' for d in every)});",
     ]
     return [f"case {k}: {{", *names, *([body] if body else calls), "break; }"]
+
+
+def by_header(desc: cf.MemoryDesc, k: int) -> Case:
+    """The functions of `cf.format_header`, under the names that a source has."""
+    letters, name, p = desc.format.letters, identifier(desc.format.name), f"T{k}"
+    text = cf.format_header([desc.format]).replace(f"cf_{name}", f"cf_{p}")
+    text = text.replace("CLFORMATS_FORMATS_H", f"FORMATS_{p}")
+    extents = [n + a + b for n, (a, b) in zip(desc.dims, desc.padding, strict=True)]
+    sizes, arguments = ", ".join(map(str, extents)), ", ".join(letters)
+    lower = desc.padded_offsets
+    indices = ", ".join(f"({c}) + {a}" for c, a in zip(letters, lower, strict=True))
+    wrapped = ", ".join(f"({c}) % {n}" for c, n in zip(letters, desc.dims, strict=True))
+    moved = " && ".join(
+        f"(*({c}) -= {a}, *({c}) < {n})" for c, a, n in zip(letters, lower, desc.dims, strict=True)
+    )
+    found = f"cf_{p}_coords({sizes}, offset, {arguments})"
+    return Case(desc, p, "\n".join([
+        text,
+        f"#define {p}_INDEX({arguments}) cf_{p}({sizes}, {indices})",
+        f"#define {p}_INDEX_SAFE({arguments}) {p}_INDEX({wrapped})",
+        f"#define {p}_COORDS(offset, {arguments}) ({found} && {moved})",
+    ]))  # fmt: skip
 
 
 def one_for_each_structure(formats: Iterable[cf.Format]) -> list[cf.Format]:

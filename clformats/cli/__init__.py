@@ -15,7 +15,7 @@ from ..formats.digits import RUNTIME
 
 COMMANDS = (
     *("list", "explain", "offset", "draw", "convert", "reorder", "pack", "unpack"),
-    *("doctor", "demo", "bench", "tune"),
+    *("kernel", "header", "doctor", "demo", "bench", "tune"),
 )
 
 

@@ -1,6 +1,7 @@
 """Source that tells where elements lie, for other people's kernels."""
 
 from .constants import jit_constants
+from .header import format_header
 from .source import index_source
 
-__all__ = ["index_source", "jit_constants"]
+__all__ = ["format_header", "index_source", "jit_constants"]

@@ -69,7 +69,7 @@ def dense_coordinates(fmt: Format, layout: Layout) -> list[str]:
     lines: list[str] = []
     parts = _parts(layout, fmt.letters, {})
     for part in reversed(parts[1:]):
-        lines += [f"const uint {part.name} = rest % ({part.size});", f"rest /= {_atom(part.size)};"]
+        lines += [f"const uint {part.name} = rest % ({part.size});", f"rest /= {part.size};"]
     lines.append(f"const uint {parts[0].name} = rest;")
     for (dims, flip), chain in layout.chains.items():
         mine = [p for digit in reversed(chain) for p in parts if p.digit == digit]
@@ -83,10 +83,6 @@ def dense_coordinates(fmt: Format, layout: Layout) -> list[str]:
         outer = extents[dims[0]] - 1 - index if flip else index
         lines.append(f"*{fmt.letters[dims[0]]} = {outer};")
     return [re.sub(r"\((\w+)\)", r"\1", line) for line in lines]
-
-
-def _atom(expr: Expr) -> str:
-    return str(expr) if isinstance(expr, Const | Var) else f"({expr})"
 
 
 def _nested(parts: Sequence[_Part]) -> Expr:

@@ -94,15 +94,15 @@ lanes = f"{c.upper()}{vector.width}"
 value, w = f"{vector.value}{vector.width}", vector.width
 size = t.sizes[vector.dim]
 at = f"{p}_INDEX({coordinates})"
-lane = f"{p}_INDEX({', '.join(f'{c} + k' if k == c else k for k in letters)})"
+one_at = f"{p}_INDEX({', '.join(f'{c} + lane' if k == c else k for k in letters)})"
 numbers = f"(uint{w})({', '.join(map(str, range(w)))})"
 test = f"{numbers} + {'(uint)' * (kind == 'ulong')}{c} >= (uint){size}"
 beyond = test if vector.mask == "int" else f"convert_{vector.mask}{w}({test})"
 zeroed = f"select(%s, ({value})(0), beyond)"
 load = f"vload_half{w}(0, src + {at})" if vector.is_half else f"vload{w}(0, src + {at})"
 store = f"vstore_half{w}_rte(%s, 0, dst + {at})" if vector.is_half else f"vstore{w}(%s, 0, dst + {at})"
-one = f"vload_half({lane}, src)" if vector.is_half else f"src[{lane}]"
-set_one = f"vstore_half_rte(lanes[k], {lane}, dst)" if vector.is_half else f"dst[{lane}] = lanes[k]"
+one = f"vload_half({one_at}, src)" if vector.is_half else f"src[{one_at}]"
+set_one = f"vstore_half_rte(lanes[lane], {one_at}, dst)" if vector.is_half else f"dst[{one_at}] = lanes[lane]"
 %>\
 
 // ${w} neighbours along ${c}, from a multiple of ${w} on. Lanes beyond the tensor are 0\
@@ -120,8 +120,8 @@ ${"; stored as 0 they fill the block up" if vector.whole else ", and not stored"
     }
 % endif
     ${vector.value} lanes[${w}];
-    for (uint k = 0; k < ${w}; ++k) {
-        lanes[k] = ${f"{c} + k < {size} ? {one} : 0" if vector.tail else one};
+    for (uint lane = 0; lane < ${w}; ++lane) {
+        lanes[lane] = ${f"{c} + lane < {size} ? {one} : 0" if vector.tail else one};
     }
     return vload${w}(0, lanes);
 % endif
@@ -142,7 +142,7 @@ ${"; stored as 0 they fill the block up" if vector.whole else ", and not stored"
 % endif
     ${vector.value} lanes[${w}];
     vstore${w}(value, 0, lanes);
-    for (uint k = 0; k < ${w}${f" && {c} + k < {size}" if vector.tail else ""}; ++k) {
+    for (uint lane = 0; lane < ${w}${f" && {c} + lane < {size}" if vector.tail else ""}; ++lane) {
         ${set_one};
     }
 % endif

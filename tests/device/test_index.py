@@ -226,6 +226,7 @@ VECTORS = [
     ("f16:bfyx:2x17x3x5", "x4"),
     ("f32:bfyx:2x17x3x8", "x4"),
     ("f32:byxf:2x17x3x5", "f8"),
+    ("f32:abcdefghijkl:2x1x2x1x2x1x2x1x2x1x5x2", "k4"),
     ("f16:byxf:2x17x3x5", "f16"),
     ("u8:byxf:2x16x3x5", "f16"),
     ("f32:os_is_yx_isv16_osv16:19x17x1x3", None),

@@ -17,6 +17,7 @@ from tests.index_support import (
     FORMS,
     Case,
     Runner,
+    by_header,
     hurting,
     one_for_each_structure,
     padded_data,
@@ -50,6 +51,13 @@ def test_every_format(device: str, form: str, start: int) -> None:
 def test_every_padded_data_format(device: str, form: str) -> None:
     cases = [FORMS[form](desc, k) for k, desc in enumerate(padded_data())]
     Runner(_engine(device), cases).check()
+
+
+@pytest.mark.parametrize("start", range(0, len(FORMATS), GROUP))
+@pytest.mark.parametrize("device", DEVICES)
+def test_every_format_of_the_header(device: str, start: int) -> None:
+    descs = [hurting(fmt) for fmt in FORMATS[start : start + GROUP]]
+    Runner(_engine(device), [by_header(desc, k) for k, desc in enumerate(descs)]).check()
 
 
 # --- oclgrind -------------------------------------------------------------------------------------

@@ -1,0 +1,70 @@
+"""`clformats kernel`: where the elements of a tensor lie, as OpenCL C for a kernel of one's own."""
+
+from __future__ import annotations
+
+import argparse
+
+from ..desc import MemoryDesc
+from ..formats import Format
+from ..formats.digits import RUNTIME
+from ..index import index_source
+from .arguments import add_target, target
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add `kernel` to the command line."""
+    parser = subparsers.add_parser(
+        "kernel",
+        help="OpenCL C that says where elements lie, for kernels of your own",
+        description="Print OpenCL C: the index of an element, the way back, sizes, pitches, "
+        "padding and, where a shape or --dtype tells the element type, loads and stores of "
+        "vectors. Without a shape the sizes are macros that you define before.",
+        epilog="example:  clformats kernel b_fs_yx_fsv16 --shape 2,17,5,4 --prefix SRC",
+    )
+    add_target(parser)
+    parser.add_argument("--prefix", default="SRC", help="what every name starts with (SRC)")
+    parser.add_argument(
+        "--dynamic", action="store_true", help="take the sizes from arguments of the kernel"
+    )
+    parser.add_argument(
+        "--shape-info", action="store_true", help="take the sizes from clDNN's buffer shape_info"
+    )
+    parser.add_argument(
+        "--padded", default="", metavar="LETTERS", help="dimensions with unknown padding, as yx"
+    )
+    parser.add_argument("--vector", help="dimension and width of vectors, such as f16 or x4")
+    parser.add_argument("--wide", action="store_true", help="count in 64 bits")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the source."""
+    fmt, desc = target(args)
+    sizes = "shape_info" if args.shape_info else "arguments" if args.dynamic else None
+    if sizes is None and desc is not None and desc.has_runtime:
+        sizes = "arguments"
+    wanted: Format | MemoryDesc = desc or fmt
+    if sizes is not None:
+        wanted = _unknown(fmt, desc, args)
+    source = index_source(
+        wanted,
+        args.prefix,
+        sizes=sizes,
+        padded=args.padded,
+        vector=args.vector,
+        wide=True if args.wide else None,
+    )
+    print(source, end="")
+    return 0
+
+
+def _unknown(fmt: Format, desc: MemoryDesc | None, args: argparse.Namespace) -> Format | MemoryDesc:
+    """The tensor with sizes to be known at execution: those that are *, or else all."""
+    if args.padded or (desc is None and args.dtype is None):
+        return fmt
+    if desc is not None and desc.has_runtime:
+        return desc
+    padding = desc.padding if desc else None
+    return MemoryDesc(
+        (RUNTIME,) * fmt.ndims, desc.dtype if desc else args.dtype, fmt, padding=padding
+    )
