@@ -103,6 +103,25 @@ def headers() -> str:
 
 
 @cache
+def kernels() -> dict[str, str]:
+    """The kernels that lie in the plugin as one whole text, by name, without the headers they name.
+
+    Longer ones are in pieces, which nothing tells how to put together.
+    """
+    found = {}
+    for piece in _plugin().read_bytes().split(b"\0"):
+        if not re.search(rb"\bKERNEL\s*\(", piece) or len(piece) < 120:
+            continue
+        text = re.sub(r"#include[^\n]*", "", piece.decode("latin1"))
+        code = re.sub(r"//[^\n]*|/\*.*?\*/", "", text, flags=re.DOTALL)
+        starts, ends = (re.findall(rf"^\s*#\s*{w}", code, re.MULTILINE) for w in ("if", "endif"))
+        name = re.search(r"\bKERNEL\s*\(\s*(\w+)\s*\)", text)
+        if name and code.count("{") == code.count("}") and len(starts) == len(ends):
+            found[name[1]] = text
+    return found
+
+
+@cache
 def macros() -> dict[str, tuple[str, ...]]:
     """The index macros of the wheel by name: their parameters, without the tensor."""
     found = re.findall(r"#define (GET_(?:DATA|FILTER)_\w+)\(\s*\w+\s*,([^)]*)\)", headers())

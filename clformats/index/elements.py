@@ -34,6 +34,10 @@ def element_constants(name: str, dtype: DType) -> Iterator[tuple[str, str]]:
     yield f"TO_{name}_TYPE(v)", f"convert_{kind}(v)"
     yield f"TO_{name}_TYPE_SAT(v)", f"convert_{kind}(v)" if is_float else f"convert_{kind}_sat(v)"
     yield f"AS_{name}_TYPE(v)", f"as_{kind}(v)"
+    # What kernels compute in, and how they come to it: here it is always the type itself.
+    yield f"{name}_COMPUTE_TYPE", kind
+    yield f"TO_{name}_COMPUTE_TYPE(v)", f"convert_{kind}(v)"
+    yield f"DECODE_{name}_COMPUTE_TYPE(v)", "(v)"
     yield f"{name}_MAX_FUNC", "fmax" if is_float else "max"
     yield f"{name}_MIN_FUNC", "fmin" if is_float else "min"
     yield f"{name}_ABS_FUNC", "fabs" if is_float else "abs"

@@ -174,6 +174,9 @@ static inline uint cf_os_is_yx_isv16_osv16(uint O, uint I, uint Y, uint X, uint 
 #define TO_INPUT0_TYPE(v) convert_float(v)
 #define TO_INPUT0_TYPE_SAT(v) convert_float(v)
 #define AS_INPUT0_TYPE(v) as_float(v)
+#define INPUT0_COMPUTE_TYPE float
+#define TO_INPUT0_COMPUTE_TYPE(v) convert_float(v)
+#define DECODE_INPUT0_COMPUTE_TYPE(v) (v)
 #define INPUT0_MAX_FUNC fmax
 #define INPUT0_MIN_FUNC fmin
 #define INPUT0_ABS_FUNC fabs
@@ -231,6 +234,9 @@ __constant size_t INPUT0_PAD_AFTER[] = INPUT0_PAD_AFTER_DATA;
 #define TO_FILTER_TYPE(v) convert_float(v)
 #define TO_FILTER_TYPE_SAT(v) convert_float(v)
 #define AS_FILTER_TYPE(v) as_float(v)
+#define FILTER_COMPUTE_TYPE float
+#define TO_FILTER_COMPUTE_TYPE(v) convert_float(v)
+#define DECODE_FILTER_COMPUTE_TYPE(v) (v)
 #define FILTER_MAX_FUNC fmax
 #define FILTER_MIN_FUNC fmin
 #define FILTER_ABS_FUNC fabs
@@ -298,6 +304,9 @@ __constant size_t FILTER_PAD_AFTER[] = FILTER_PAD_AFTER_DATA;
 #define TO_BIAS_TYPE(v) convert_float(v)
 #define TO_BIAS_TYPE_SAT(v) convert_float(v)
 #define AS_BIAS_TYPE(v) as_float(v)
+#define BIAS_COMPUTE_TYPE float
+#define TO_BIAS_COMPUTE_TYPE(v) convert_float(v)
+#define DECODE_BIAS_COMPUTE_TYPE(v) (v)
 #define BIAS_MAX_FUNC fmax
 #define BIAS_MIN_FUNC fmin
 #define BIAS_ABS_FUNC fabs
@@ -363,6 +372,9 @@ __constant size_t BIAS_PAD_AFTER[] = BIAS_PAD_AFTER_DATA;
 #define TO_OUTPUT_TYPE(v) convert_char(v)
 #define TO_OUTPUT_TYPE_SAT(v) convert_char_sat(v)
 #define AS_OUTPUT_TYPE(v) as_char(v)
+#define OUTPUT_COMPUTE_TYPE char
+#define TO_OUTPUT_COMPUTE_TYPE(v) convert_char(v)
+#define DECODE_OUTPUT_COMPUTE_TYPE(v) (v)
 #define OUTPUT_MAX_FUNC max
 #define OUTPUT_MIN_FUNC min
 #define OUTPUT_ABS_FUNC abs
