@@ -205,7 +205,7 @@ no_device() {
         "then run this again; '$VENV/bin/clformats doctor' says more. Log: $LOG"
 }
 
-# ---- what the tests compare with ---------------------------------------------------------------------
+# ---- what the tests use beside it ---------------------------------------------------------------------
 
 has_library() { ls /usr/lib/*/"$1" /usr/lib/"$1" /usr/local/lib/"$1" >/dev/null 2>&1; }
 
@@ -213,13 +213,18 @@ has_library() { ls /usr/lib/*/"$1" /usr/lib/"$1" /usr/local/lib/"$1" >/dev/null 
 ensure_peers() {
     missing=""
     has_library libdnnl.so.2 || missing="libdnnl2"
-    if [ "$GOAL" = test ] && ! have oclgrind; then missing="$missing oclgrind"; fi
+    if [ "$GOAL" = test ]; then
+        have oclgrind || missing="$missing oclgrind"
+        # A test compiles the example in C against OpenCL.
+        have cc || missing="$missing gcc libc6-dev"
+        [ -e /usr/include/CL/cl.h ] || missing="$missing opencl-c-headers"
+    fi
     [ -n "$missing" ] || return 0
     # Not every release has them: ask once, then leave it until the virtual environment is made anew.
     [ -e "$VENV/no-peers-$GOAL" ] && return 0
     # One by one: one that is missing must not keep the other away.
     for package in $missing; do
-        apt_install "the tests compare with it" "$package" && continue
+        apt_install "the tests use it" "$package" && continue
         say "without $package: tests that need it will be skipped (apt-get install $package)"
         : >"$VENV/no-peers-$GOAL"
     done

@@ -6,6 +6,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import clformats as cf
 
 ROOT = Path(__file__).parent.parent.parent
@@ -19,13 +21,12 @@ def test_the_readmes_code_runs(engine: cf.Engine) -> None:
     exec(compile(code, "README.md", "exec"), names)  # noqa: S102  # our own document
 
 
-def test_the_code_of_transformed_md_runs(engine: cf.Engine) -> None:
-    blocks = re.findall(
-        r"```python\n(.*?)```", (ROOT / "docs/transformed.md").read_text(), re.DOTALL
-    )
-    assert len(blocks) == 2
+@pytest.mark.parametrize(("page", "count"), [("transformed.md", 2), ("kernels.md", 4)])
+def test_the_code_of_a_page_runs(page: str, count: int, engine: cf.Engine) -> None:
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / page).read_text(), re.DOTALL)
+    assert len(blocks) == count
     code = "\n".join(blocks).replace("cf.Engine()", "ENGINE")
-    exec(compile(code, "transformed.md", "exec"), {"ENGINE": engine})  # noqa: S102  # our own
+    exec(compile(code, page, "exec"), {"ENGINE": engine})  # noqa: S102  # our own
 
 
 def test_the_code_of_tuning_md_runs(engine: cf.Engine) -> None:

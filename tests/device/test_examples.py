@@ -1,0 +1,57 @@
+"""The examples run, and say what they should."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import clformats as cf
+from clformats.cli import main
+
+EXAMPLES = Path(__file__).parent.parent.parent / "examples"
+
+
+def _run(*words: str | Path, cwd: Path | None = None) -> str:
+    environment = {**os.environ, "PYTHONPATH": str(EXAMPLES.parent)}
+    done = subprocess.run(
+        words, cwd=cwd, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_every_example_has_a_test() -> None:
+    tested = {"convolution.cl", "convolution.py", "tune_formats.py", "use_header.c"}
+    assert {file.name for file in EXAMPLES.iterdir() if file.is_file()} == tested
+
+
+def test_one_convolution_in_three_pairs_of_formats() -> None:
+    lines = _run(sys.executable, EXAMPLES / "convolution.py").splitlines()
+    assert [line[:3] for line in lines] == ["1x1"] * 3 + ["3x3"] * 3
+    assert sum("b_fs_yx_fsv16 and os_is_yx_isv16_osv16" in line for line in lines) == 2
+
+
+def test_formats_as_a_tunable(tmp_path: Path) -> None:
+    if importlib.util.find_spec("kernel_tuner") is None:
+        pytest.skip("kernel_tuner is not installed: pip install 'clformats[tune]'")
+    said = _run(sys.executable, EXAMPLES / "tune_formats.py", "16", cwd=tmp_path)
+    assert "fastest: " in said
+
+
+def test_the_header_in_plain_opencl(tmp_path: Path, engine: cf.Engine) -> None:
+    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+    if compiler is None or not Path("/usr/include/CL/cl.h").exists():
+        pytest.skip("no C compiler or no OpenCL headers: apt-get install gcc opencl-c-headers")
+    assert main(["header", "nchw", "nChw16c", "-o", str(tmp_path / "formats.h")]) == 0
+    # The loader without its development package, which has the name for -lOpenCL.
+    flags = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-I."]
+    _run(compiler, *flags, EXAMPLES / "use_header.c", "-l:libOpenCL.so.1", "-o", "use_header",
+         cwd=tmp_path)  # fmt: skip
+    said = _run(tmp_path / "use_header", "formats.h", cwd=tmp_path)
+    assert said == "1330 elements in 2240 places, 0 wrong\n"
