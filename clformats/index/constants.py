@@ -52,7 +52,8 @@ def jit_constants(
     """
     expect(tensors, Mapping, "tensors")
     expect(formats, Iterable, "formats")
-    if isinstance(formats, str) and formats != "all":
+    all_formats = isinstance(formats, str) and formats == "all"
+    if isinstance(formats, str) and not all_formats:
         raise InvalidArgument(f"formats: got {formats!r}, expected a list of formats, or 'all'")
     found: list[_Constants] = []
     taken = 0
@@ -60,9 +61,9 @@ def jit_constants(
         expect(desc, MemoryDesc, f"tensors[{name!r}]")
         found.append(_Constants(checked_prefix(name), desc, taken))
         taken += SLOTS if desc.has_runtime else 0
-    every = list(formats_of_cldnn()) if formats == "all" else [Format(f) for f in formats]
+    every = list(formats_of_cldnn()) if all_formats else [Format(f) for f in formats]
     wanted = [*(t.format for t in found), *every]
-    sections = [getters(wanted, any_block=formats == "all"), *_shape_info(dynamic=taken > 0)]
+    sections = [getters(wanted, any_block=all_formats), *_shape_info(dynamic=taken > 0)]
     return folded("\n\n".join([*sections, *("\n".join(t.lines()) for t in found)]) + "\n")
 
 

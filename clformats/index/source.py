@@ -90,6 +90,11 @@ def _form(known: Known, sizes: str | None) -> Form:
     expect(sizes, str | None, "sizes")
     if sizes not in (None, *FORMS):
         raise InvalidArgument(f"sizes: got {sizes!r}, expected {', '.join(FORMS)} or None")
+    if sizes is not None and known.is_static:
+        raise InvalidArgument(
+            f"sizes={sizes!r}: every size of {known.desc} is known; give its format, or "
+            f"RUNTIME_DIM for those that are not"
+        )
     if sizes is None and known.desc is not None and not known.is_static:
         raise InvalidDescriptor(
             f"{known.desc} has sizes known at execution only: say where they come from, by "

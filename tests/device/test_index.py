@@ -192,6 +192,7 @@ def test_what_is_asked_for_and_what_is_not() -> None:
         (cf.MemoryDesc((2, 3), "f32", strides=(cf.RUNTIME_DIM, 1)), {"sizes": "arguments"},
          "dense tensors only"),
         ("bfyx", {"sizes": "args"}, "expected macros, arguments, shape_info"),
+        (cf.MemoryDesc((2, 3), "f32"), {"sizes": "arguments"}, "every size of .* is known"),
         ("bfyx", {"padded": "q"}, "bfyx has b, f, y, x, got 'q'"),
         (cf.MemoryDesc((2, 3), "f32"), {"padded": "a"}, "tells its padding"),
         ("bfyx", {"shape_info_at": -1}, "expected 0 or more"),

@@ -32,6 +32,11 @@ TAKES = {
     "Reorder.transform": {"None"},
     "Reorder.attr": {"None"},
     "Reorder().src_scale": {"int", "float", "nan", "list"},
+    "IndexKernels.engine": {"None"},
+    "IndexKernels.offsets.stream": {"None"},
+    "IndexKernels.coordinates.offsets": {"int", "list"},
+    "IndexKernels.coordinates.stream": {"None"},
+    "IndexKernels.offset_map.stream": {"None"},
     "Map.engine": {"None"},
     "Map.family": {"None"},
     **{f"transfer.{name}": {"None"} for name in ("attr", "engine", "piece_nbytes")},
@@ -46,6 +51,7 @@ TAKES = {
 def calls(engine: cf.Engine, stream: cf.Stream) -> dict[str, tuple[Any, dict[str, Any]]]:
     array = np.zeros(DESC.dims, np.float32)
     a, b = cf.Memory(DESC, engine), cf.Memory(DESC, engine)
+    places = cf.IndexKernels(DESC, engine)
 
     def mapped(**arguments: Any) -> None:
         with a.map(**arguments):
@@ -66,6 +72,10 @@ def calls(engine: cf.Engine, stream: cf.Stream) -> dict[str, tuple[Any, dict[str
                                  "transform": None, "attr": None, "tuned": True}),
         "Reorder()": (cf.Reorder(DESC, DESC, engine, attr=cf.Attr(src_scale=cf.at_execution())),
                       {"stream": stream, "src": a, "dst": b, "src_scale": 2}),
+        "IndexKernels": (cf.IndexKernels, {"desc": DESC, "engine": engine}),
+        "IndexKernels.offsets": (places.offsets, {"coordinates": [[1, 2]], "stream": stream}),
+        "IndexKernels.coordinates": (places.coordinates, {"offsets": [1], "stream": stream}),
+        "IndexKernels.offset_map": (places.offset_map, {"stream": stream}),
         "Map": (cf.Map, {"text": "y = x * 2", "engine": engine, "family": None, "x": DESC,
                          "y": DESC}),
         "Map()": (cf.Map("y = x * 2", engine, x=DESC, y=DESC), {"stream": stream, "x": a, "y": b}),

@@ -68,7 +68,11 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "unpack": (cf.unpack, {"flat": cf.pack(ZEROS, DESC), "desc": DESC}),
     "identify": (cf.identify, {"dims": (2, 17), "strides": (32, 16), "blocks": [(16, 1)]}),
     "same_bytes": (cf.same_bytes, {"a": DESC, "b": DESC}),
-    "index_source": (cf.index_source, {"target": DESC, "prefix": "SRC", "wide": None}),
+    "index_source": (cf.index_source, {"target": "bfyx", "prefix": "SRC", "wide": None,
+                                       "sizes": "shape_info", "padded": "y", "vector": None,
+                                       "shape_info_at": 8}),
+    "jit_constants": (cf.jit_constants, {"tensors": {"INPUT0": DESC}, "formats": ["bfyx"]}),
+    "format_header": (cf.format_header, {"names": ["bfyx"]}),
     "make_plan": (cf.make_plan, {"src": DESC, "dst": DESC, "traits": cf.planner.traits.DEFAULT,
                                  "family": None, "computation": None, "transform": None,
                                  "choices": cf.Choices()}),
@@ -109,6 +113,10 @@ TAKES = {
     "HostMemory.of.array": {"array"},
     "index_source.prefix": {"str"},
     "index_source.wide": {"None"},
+    "index_source.sizes": {"None"},
+    "index_source.vector": {"None"},
+    # "a" is a format.
+    "format_header.names": {"None", "dict"},
     "make_plan.family": {"None"},
     "make_plan.computation": {"None"},
     "make_plan.transform": {"None"},
@@ -126,8 +134,8 @@ TAKES = {
     "dtypes.convert.array": {"int", "float", "nan", "list", "array"},
 }
 # Records, which are looked at where they are used; and what needs a device: see tests/device.
-ELSEWHERE = {"DType", "Digit", "Plan", "Event", "Engine", "Map", "Memory", "Reorder", "Stream",
-             "TunedWarning", "devices", "from_numpy", "reorder", "to_numpy",
+ELSEWHERE = {"DType", "Digit", "Plan", "Event", "Engine", "IndexKernels", "Map", "Memory",
+             "Reorder", "Stream", "TunedWarning", "devices", "from_numpy", "reorder", "to_numpy",
              "transfer", "tune", "warm_up"}  # fmt: skip
 
 
