@@ -31,7 +31,10 @@ _DATA, _WEIGHTS = "xyzwuvfb", "xyziog"
 
 
 def jit_constants(
-    tensors: Mapping[str, MemoryDesc], formats: Iterable[Format | str] | str = ()
+    tensors: Mapping[str, MemoryDesc],
+    formats: Iterable[Format | str] | str = (),
+    *,
+    padded: Mapping[str, str] | None = None,
 ) -> str:
     """The macros that clDNN's kernels want of their tensors, so that they compile unchanged.
 
@@ -43,8 +46,10 @@ def jit_constants(
     names more; ``"all"`` gives those of every format of clDNN's, and those that take the size of a
     block as an argument.
 
-    Sizes known at execution only, in data, come from the buffer ``shape_info``, eight numbers for
-    each tensor that has such, in the order of ``tensors``; `OPTIONAL_SHAPE_INFO_ARG` declares it.
+    Sizes known at execution only, in data, come from the buffer ``shape_info``, and so does padding
+    along the dimensions whose letters ``padded`` gives, ``{"INPUT0": "yx"}``. Each tensor that has
+    such takes eight numbers, and a pair for each of these letters, in the order of ``tensors``;
+    `OPTIONAL_SHAPE_INFO_ARG` declares the buffer.
     What is no macro of a tensor, as ``KERNEL(name)``, clDNN's other headers give.
 
     Raises `InvalidFormat` for formats that clDNN has no words for, `InvalidDescriptor` for tensors
@@ -52,15 +57,19 @@ def jit_constants(
     """
     expect(tensors, Mapping, "tensors")
     expect(formats, Iterable, "formats")
+    expect(padded, Mapping | None, "padded")
     all_formats = isinstance(formats, str) and formats == "all"
     if isinstance(formats, str) and not all_formats:
         raise InvalidArgument(f"formats: got {formats!r}, expected a list of formats, or 'all'")
     found: list[_Constants] = []
     taken = 0
+    unknown = dict(padded or {})
     for name, desc in tensors.items():
         expect(desc, MemoryDesc, f"tensors[{name!r}]")
-        found.append(_Constants(checked_prefix(name), desc, taken))
-        taken += SLOTS if desc.has_runtime else 0
+        found.append(_Constants(checked_prefix(name), desc, taken, unknown.pop(name, "")))
+        taken += found[-1].taken
+    if unknown:
+        raise InvalidArgument(f"padded: {', '.join(map(repr, unknown))} are no tensors here")
     every = list(formats_of_cldnn()) if all_formats else [Format(f) for f in formats]
     wanted = [*(t.format for t in found), *every]
     sections = [getters(wanted, any_block=all_formats), *_shape_info(dynamic=taken > 0)]
@@ -76,21 +85,35 @@ def _shape_info(*, dynamic: bool) -> Iterator[str]:
 
 
 class _Constants:
-    """The macros of one tensor; ``at`` is where its sizes are in ``shape_info``."""
+    """The macros of one tensor; ``at`` is where its sizes are in ``shape_info``.
 
-    def __init__(self, name: str, desc: MemoryDesc, at: int) -> None:
+    ``padded``: the letters of dimensions whose padding is there too, behind the sizes.
+    """
+
+    def __init__(self, name: str, desc: MemoryDesc, at: int, padded: str) -> None:
+        expect(padded, str, f"padded[{name!r}]")
         if not desc.has_layout or desc.format.kind == "image":
             raise InvalidDescriptor(f"{name} is {desc}: expected a format of buffers")
         self.name, self.desc, self.at, self.format = name, desc, at, desc.format
         self.letters = letters_of(desc.format)
         self.is_weights = desc.format.role == "weights"
         self.is_plain = is_plain(desc.format)
-        self._check()
+        self.padded = [c for c in self.letters if c in padded]
+        self.is_dynamic = desc.has_runtime or bool(padded)
+        self.taken = (SLOTS + 2 * len(self.padded)) * self.is_dynamic
+        self._check(padded)
         self.sizes = [self._size(d, n) for d, n in enumerate(desc.dims)]
+        self.pads = [
+            self._pads(c, *pads) for c, pads in zip(self.letters, desc.padding, strict=True)
+        ]
 
-    def _check(self) -> None:
+    def _check(self, padded: str) -> None:
         desc = self.desc
-        if desc.has_runtime and self.is_weights:
+        if not set(padded) <= set(self.letters):
+            raise InvalidArgument(
+                f"padded: {self.name} has {', '.join(self.letters)}, got {padded!r}"
+            )
+        if self.is_dynamic and self.is_weights:
             raise InvalidDescriptor(f"{self.name} is {desc}: clDNN knows weights before execution")
         if not desc.has_runtime and desc.span_nbytes * 8 // desc.dtype.bits > INT_MAX:
             raise InvalidDescriptor(
@@ -99,7 +122,7 @@ class _Constants:
             )
         dense = [p.stride for p in place(desc.format.structure, desc.padded_dims)]
         moved = dense != [p.stride for p in desc.placed] or desc.offset0 != 0
-        if moved and (desc.has_runtime or not self.is_plain):
+        if moved and (self.is_dynamic or not self.is_plain):
             raise InvalidDescriptor(
                 f"{self.name} is {desc}: clDNN's kernels know strides of plain formats only; "
                 f"reorder it to a dense tensor, or write a kernel over index_source"
@@ -107,6 +130,12 @@ class _Constants:
 
     def _size(self, d: int, n: int) -> Expr:
         return Var(f"{self.name}_{COUNTS[self.letters[d]]}") if n == RUNTIME else Const(n)
+
+    def _pads(self, letter: str, lower: int, upper: int) -> tuple[Expr, Expr]:
+        if letter not in self.padded:
+            return Const(lower), Const(upper)
+        names = [f"{self.name}_PAD_{side}_{COUNTS[letter]}" for side in ("BEFORE", "AFTER")]
+        return Var(names[0]), Var(names[1])
 
     def lines(self) -> Iterator[str]:
         """The macros."""
@@ -129,10 +158,17 @@ class _Constants:
                 number = self.at + slot(d, len(self.letters))
                 size = f"(shape_info[{number}])" if unknown else str(self.desc.dims[d])
             yield f"{self.name}_{COUNTS[c]}", size
-        for side, place_ in (("BEFORE", 0), ("AFTER", 1)):
+        for number, side in enumerate(("BEFORE", "AFTER")):
             for c in every:
-                pad = self.desc.padding[self.letters.index(c)][place_] if c in self.letters else 0
-                yield f"{self.name}_PAD_{side}_{COUNTS[c]}", str(pad)
+                pad = (
+                    str(self.desc.padding[self.letters.index(c)][number])
+                    if c in self.letters
+                    else "0"
+                )
+                if c in self.padded:
+                    slot_of = self.at + SLOTS + 2 * self.padded.index(c) + number
+                    pad = f"(shape_info[{slot_of}])"
+                yield f"{self.name}_PAD_{side}_{COUNTS[c]}", pad
         pitches = self._pitches()
         for c in every:
             yield f"{self.name}_{PITCHES[c]}", _text(pitches.get(c, Const(1)))
@@ -143,7 +179,7 @@ class _Constants:
         That is of the padded extents further in, of data not rounded up to blocks.
         """
         layout, desc = self.format.structure, self.desc
-        if self.is_plain and not desc.has_runtime:
+        if self.is_plain and not self.is_dynamic:
             return {self.letters[p.digit.dims[0]]: Const(p.stride) for p in desc.placed}
         pitches: dict[str, Expr] = {}
         pitch: Expr = Const(_first_pitch(self.format))
@@ -151,7 +187,7 @@ class _Constants:
             start, fused = pitch, 1
             for d in reversed(digit.dims):
                 pitches[self.letters[d]] = pitch
-                lower, upper = desc.padding[d]
+                lower, upper = self.pads[d]
                 extent = self.sizes[d] + lower + upper
                 rounded = lcm(layout.blocks[d], layout.align[d]) if self.is_weights else 1
                 extent = (extent + (rounded - 1)) // rounded * rounded
@@ -162,11 +198,10 @@ class _Constants:
         return pitches
 
     def _facts(self) -> Iterator[tuple[str, str]]:
-        pads = self.desc.padded_offsets
         pitches = self._pitches()
         offset: Expr = Const(self.desc.offset0)
-        for c, pad in zip(self.letters, pads, strict=True):
-            offset = offset + pitches[c] * pad
+        for c, (lower, _) in zip(self.letters, self.pads, strict=True):
+            offset = offset + pitches[c] * lower
         length: Expr = Const(1)
         for size in self.sizes:
             length = length * size
@@ -184,7 +219,7 @@ class _Constants:
 
     def _arrays(self) -> Iterator[str]:
         """Sizes, pitches and paddings, the innermost dimension first."""
-        if self.desc.has_runtime:
+        if self.is_dynamic:
             return
         order = [d for digit in self.format.structure.outer for d in digit.dims][::-1]
         pitches = self._pitches()
@@ -219,7 +254,7 @@ class _Constants:
     def _shortcut(self) -> tuple[str, str]:
         """What clDNN has in place of an index where a tensor is broadcast: one element, or f's."""
         desc = self.desc
-        if self.is_weights or desc.has_runtime or desc.nelems == 0:
+        if self.is_weights or self.is_dynamic or desc.nelems == 0:
             return "", ""
         if prod(desc.dims) == 1:
             at = str(desc.offset(*(0 for _ in desc.dims)))

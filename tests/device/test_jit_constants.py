@@ -165,6 +165,25 @@ def test_shape_info(engine: cf.Engine) -> None:
     assert _numbers(engine, source, list(wanted), info) == list(wanted.values())
 
 
+@pytest.mark.parametrize("name", ["bfyx", "byxf", "b_fs_yx_fsv16", "bs_fs_yx_bsv16_fsv32"])
+def test_padding_from_shape_info(name: str, engine: cf.Engine) -> None:
+    """Pairs behind the eight sizes, in the order of the dimensions; sizes may be known."""
+    src = cf.MemoryDesc((3, 17, 5, 4), "f32", name, padding=((0, 0), (3, 1), (1, 2), (2, 0)))
+    unknown = cf.MemoryDesc((3, cf.RUNTIME_DIM, 5, 4), "f32", name, padding=((0, 0),) * 4)
+    dst = cf.MemoryDesc((3, 17, 5, 4), "f32", name, padding=((1, 0), (0, 0), (0, 0), (0, 1)))
+    known = cf.MemoryDesc((3, 17, 5, 4), "f32", name, padding=((1, 0), (0, 0), (0, 0), (9, 9)))
+    padded = {"INPUT0": "fyx", "OUTPUT": "x"}
+    source = cf.jit_constants({"INPUT0": unknown, "OUTPUT": known}, padded=padded)
+    info = (3, 17, 1, 1, 1, 1, 5, 4, 3, 1, 1, 2, 2, 0, 99, 99, 1, 1, 1, 1, 99, 99, 0, 1)
+    wanted = {
+        f"{t}_GET_INDEX({i[0]}, {i[1]}, {i[2]}, {i[3]})": desc.offset(*i)
+        for t, desc in (("INPUT0", src), ("OUTPUT", dst))
+        for i in ((0, 0, 0, 0), (2, 16, 4, 3), (1, 14, 2, 1))
+    }
+    wanted |= {"INPUT0_PAD_BEFORE_SIZE_Y": 1, "OUTPUT_PAD_AFTER_SIZE_X": 1}
+    assert _numbers(engine, source, list(wanted), info) == list(wanted.values())
+
+
 @pytest.mark.parametrize(
     ("desc", "said"),
     [
@@ -190,4 +209,8 @@ def test_wrong_arguments() -> None:
         cf.jit_constants({"IN": desc}, "bfyx")
     with pytest.raises(cf.InvalidArgument, match="tensors"):
         cf.jit_constants(desc)  # type: ignore[arg-type]
+    with pytest.raises(cf.InvalidArgument, match="has b, f, got 'q'"):
+        cf.jit_constants({"IN": cf.MemoryDesc((2, 3), "f32", "bf")}, padded={"IN": "q"})
+    with pytest.raises(cf.InvalidArgument, match="'OUT' are no tensors here"):
+        cf.jit_constants({"IN": desc}, padded={"OUT": "b"})
     assert "GET_FILTER_OS_IYX_OSV8_INDEX(" in cf.jit_constants({}, ["os_iyx_osv8"])

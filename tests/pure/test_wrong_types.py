@@ -71,7 +71,8 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "index_source": (cf.index_source, {"target": "bfyx", "prefix": "SRC", "wide": None,
                                        "sizes": "shape_info", "padded": "y", "vector": None,
                                        "shape_info_at": 8}),
-    "jit_constants": (cf.jit_constants, {"tensors": {"INPUT0": DESC}, "formats": ["bfyx"]}),
+    "jit_constants": (cf.jit_constants, {"tensors": {"INPUT0": DESC}, "formats": ["bfyx"],
+                                         "padded": {"INPUT0": "b"}}),
     "format_header": (cf.format_header, {"names": ["bfyx"]}),
     "make_plan": (cf.make_plan, {"src": DESC, "dst": DESC, "traits": cf.planner.traits.DEFAULT,
                                  "family": None, "computation": None, "transform": None,
@@ -115,8 +116,8 @@ TAKES = {
     "index_source.wide": {"None"},
     "index_source.sizes": {"None"},
     "index_source.vector": {"None"},
-    # "a" is a format.
-    "format_header.names": {"None", "dict"},
+    "format_header.names": {"None", "dict"},  # "a" is a format
+    "jit_constants.padded": {"None"},
     "make_plan.family": {"None"},
     "make_plan.computation": {"None"},
     "make_plan.transform": {"None"},
