@@ -76,8 +76,12 @@ class Program:
     """The macros on a device: what they say of every element of a descriptor."""
 
     def __init__(self, engine: cf.Engine, calls: list[str], text: str) -> None:
+        import pyopencl as cl
+
         self.engine = engine
-        self.kernel = engine.kernel(openvino.program(calls, text), "offsets")
+        program = cl.Program(engine.context, openvino.program(calls, text))
+        built = program.build(["-cl-opt-disable"], devices=[engine.device])  # so many functions
+        self.kernel = cl.Kernel(built, "offsets")
 
     def offsets(self, number: int, desc: cf.MemoryDesc) -> Any:
         import pyopencl as cl

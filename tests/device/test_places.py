@@ -24,7 +24,7 @@ def _descs() -> list[cf.MemoryDesc]:
     piece = cf.MemoryDesc((40, 70, 6, 4), "f32", "ABcd32a32b")
     return [
         *(hurting(cf.Format(name)) for name in FORMATS),
-        *padded_data()[::7],
+        *padded_data()[::15],
         cf.MemoryDesc(dims, "f32", strides=(1000, 1, 133, 33)),
         piece.submemory((32, 32, 3, 2), (0, 32, 2, 1)),
         piece.submemory((5, 7, 3, 2), (32, 32, 0, 1)),
