@@ -32,7 +32,10 @@ def stream(engine: cf.Engine) -> cf.Stream:
 
 @pytest.fixture(scope="session")
 def as_gpu(engine: cf.Engine) -> cf.Stream:
-    """A stream of the same device, for which kernels are planned as if it were a GPU."""
+    """A stream of the same device, for which kernels are planned as if for a GPU.
+
+    One without sub-groups: what those add has tests of its own.
+    """
     other = cf.Engine(device=engine.device)
-    other.__dict__["traits"] = replace(engine.traits, is_cpu=False)
+    other.__dict__["traits"] = replace(engine.traits, is_cpu=False, subgroup_bytes=())
     return cf.Stream(other)

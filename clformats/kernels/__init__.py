@@ -11,11 +11,12 @@ from ..planner.image import ImagePlan
 from ..planner.local import LocalPlan
 from ..planner.nibbles import NibblesPlan
 from ..planner.plan import Plan
+from ..planner.subgroup import SubgroupPlan
 from ..planner.summed import SummedPlan
 from ..planner.tile import TilePlan
 from ..planner.winograd import WinogradPlan
 from ..rendering import RenderError
-from . import copy, generic, image, local, nibbles, summed, tile, winograd
+from . import copy, generic, image, local, nibbles, subgroup, summed, tile, winograd
 from .source import Launch
 
 __all__ = ["Launch", "RenderError", "launch"]
@@ -25,6 +26,7 @@ _BY_BODY: dict[type, Callable[[Plan, Any], Launch]] = {
     CopyPlan: copy.launch,
     TilePlan: tile.launch,
     LocalPlan: local.launch,
+    SubgroupPlan: subgroup.launch,
     GenericPlan: generic.launch,
     ImagePlan: image.launch,
     NibblesPlan: nibbles.launch,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ..desc import MemoryDesc
 from ..errors import Unsupported, expect
-from . import copy, generic, image, local, nibbles, summed, tile, winograd
+from . import copy, generic, image, local, nibbles, subgroup, summed, tile, winograd
 from .choices import RULES, Choices
 from .computation import Computation
 from .copy import CopyPlan
@@ -17,6 +17,7 @@ from .local import LocalPlan
 from .nibbles import NibblesPlan
 from .problem import Problem
 from .stages import problem
+from .subgroup import SubgroupPlan
 from .summed import SummedPlan
 from .tile import TilePlan
 from .traits import DEFAULT, Traits
@@ -26,6 +27,7 @@ Body = (
     CopyPlan
     | TilePlan
     | LocalPlan
+    | SubgroupPlan
     | GenericPlan
     | ImagePlan
     | NibblesPlan
@@ -41,8 +43,9 @@ GROUPS = ("local_size", "baked")
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """A family of kernels: ``refusal(problem)`` is the one predicate that decides.
+    """A family of kernels: `refusal_on` is the one predicate that decides.
 
+    ``refusal`` says why it does not take a problem on any device, ``needs`` what a device lacks.
     ``takes`` are the `Choices` that its plans or kernels heed.
     """
 
@@ -50,6 +53,11 @@ class Family:
     refusal: Callable[[Problem], str]
     plan: Callable[..., Body]
     takes: tuple[str, ...] = ()
+    needs: Callable[[Problem, Traits], str] | None = None
+
+    def refusal_on(self, p: Problem, traits: Traits) -> str:
+        """Why the family does not take the problem on a device; empty if it does."""
+        return self.refusal(p) or (self.needs(p, traits) if self.needs else "")
 
 
 _EVERYWHERE = (
@@ -74,16 +82,24 @@ GPU_FAMILIES = (
     *_EVERYWHERE,
 )
 """Those of GPUs, where consecutive work-items move neighbours: `clformats.planner.local`."""
+SUBGROUP_FAMILIES = (
+    GPU_FAMILIES[0],
+    Family("subgroup", subgroup.refusal, subgroup.plan, needs=subgroup.needs),
+    *GPU_FAMILIES[1:],
+)
+"""Those of GPUs that read and write blocks: `clformats.planner.subgroup`."""
 
 
 def families(traits: Traits) -> tuple[Family, ...]:
     """The families that are tried on a device, in this order."""
-    return FAMILIES if traits.is_cpu else GPU_FAMILIES
+    if traits.is_cpu:
+        return FAMILIES
+    return SUBGROUP_FAMILIES if traits.subgroup_bytes else GPU_FAMILIES
 
 
 def _named(name: str, traits: Traits) -> list[Family]:
     """The family of a name: the device's own, else the one that other devices have."""
-    every = (*families(traits), *FAMILIES, *GPU_FAMILIES)
+    every = (*families(traits), *FAMILIES, *SUBGROUP_FAMILIES)
     return [f for f in every if f.name == name][:1]
 
 
@@ -147,12 +163,12 @@ def make_plan(
     nontemporal = traits.streams(p.nbytes)
     rejected: list[tuple[str, str]] = []
     for candidate in families(traits) if family is None else _named(family, traits):
-        reason = candidate.refusal(p)
+        reason = candidate.refusal_on(p, traits)
         if not reason:
             given = {"choices": choices} if candidate.takes else {}
             body = candidate.plan(p, traits, nontemporal=nontemporal, **given)
             return Plan(p, candidate.name, body, tuple(rejected), choices.only(candidate.takes))
         rejected.append((candidate.name, reason))
-    names = ", ".join(dict.fromkeys(f.name for f in (*FAMILIES, *GPU_FAMILIES)))
+    names = ", ".join(dict.fromkeys(f.name for f in (*FAMILIES, *SUBGROUP_FAMILIES)))
     why = "; ".join(f"{name}: {reason}" for name, reason in rejected) or f"expected one of {names}"
     raise Unsupported("FAMILY", f"family {family!r} does not take {src} -> {dst}: {why}")

@@ -208,7 +208,8 @@ def families(src: MemoryDesc, dst: MemoryDesc, traits: Traits) -> list[str]:
     rejected = {name for name, _ in plan.rejected}
     others = [
         f.name for f in families_on(traits)
-        if f.name not in (plan.family, "generic", *rejected) and not f.refusal(plan.problem)
+        if f.name not in (plan.family, "generic", *rejected)
+        and not f.refusal_on(plan.problem, traits)
     ]  # fmt: skip
     names = [plan.family, *others] if plan.body else []
     return [name for name in names if space(src, dst, traits, name)]

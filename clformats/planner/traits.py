@@ -17,6 +17,8 @@ class Traits:
     """``compute_units`` cores or multiprocessors; ``cache_bytes`` of the last-level cache.
 
     ``group_size`` are the work-items of a work-group where a group works together.
+    ``subgroup_bytes``: how wide the elements may be that sub-groups of 16 work-items read and write
+    as blocks; none where there are no such sub-groups.
     ``streamed_bytes``: from how many bytes moved on stores pass by the cache; None: from as many as
     fit into it, and `STREAMED_FLOOR`.
     """
@@ -27,6 +29,7 @@ class Traits:
     has_fp64: bool = True
     has_images: bool = True
     group_size: int = 256
+    subgroup_bytes: tuple[int, ...] = ()
     streamed_bytes: int | None = None
 
     def streams(self, nbytes: int) -> bool:

@@ -15,6 +15,13 @@ from .opencl import HINT, devices, error_name, named_errors, opencl
 if TYPE_CHECKING:
     import pyopencl
 
+_SUBGROUPS = {
+    1: "cl_intel_subgroups_char",
+    2: "cl_intel_subgroups_short",
+    4: "cl_intel_subgroups",
+    8: "cl_intel_subgroups_long",
+}
+"""The extension with block reads, block writes and shuffles of elements of so many bytes."""
 _PROBE = "__kernel void probe(__global int *p) { p[get_global_id(0)] = 1; }"
 
 
@@ -76,6 +83,7 @@ class Engine:
             has_fp64="cl_khr_fp64" in d.extensions,
             has_images=bool(d.image_support),
             group_size=min(DEFAULT.group_size, d.max_work_group_size),
+            subgroup_bytes=_subgroup_bytes(set(d.extensions.split())),
         )
 
     def kernel(self, source: str, name: str) -> pyopencl.Kernel:
@@ -120,6 +128,13 @@ class Engine:
 
     def __repr__(self) -> str:
         return f"Engine(device={self.device.name!r} of {self.device.platform.name!r})"
+
+
+def _subgroup_bytes(extensions: set[str]) -> tuple[int, ...]:
+    """The widths of the elements that sub-groups of a required size move as blocks."""
+    if not extensions >= {"cl_intel_subgroups", "cl_intel_required_subgroup_size"}:
+        return ()
+    return tuple(n for n, extension in _SUBGROUPS.items() if extension in extensions)
 
 
 @cache

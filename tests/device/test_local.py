@@ -141,7 +141,9 @@ def test_regions_and_gaps(as_gpu: cf.Stream) -> None:
 def test_a_smaller_work_group(engine: cf.Engine) -> None:
     """Some devices have none of 256 work-items."""
     small = cf.Engine(device=engine.device)
-    small.__dict__["traits"] = replace(engine.traits, is_cpu=False, group_size=24)
+    small.__dict__["traits"] = replace(
+        engine.traits, is_cpu=False, subgroup_bytes=(), group_size=24
+    )
     stream = cf.Stream(small)
     for a, b in (("bfyx", "b_fs_yx_fsv16"), ("byxf", "b_fs_yx_fsv16"), ("bfyx", "bfyx")):
         check_reorder(D((2, 35, 5, 8), "f32", a), D((2, 35, 5, 8), "f32", b), stream)
@@ -150,7 +152,7 @@ def test_a_smaller_work_group(engine: cf.Engine) -> None:
 def test_a_new_shape_compiles_nothing(engine: cf.Engine) -> None:
     """Law 7 for the families of GPUs, for shapes of one class: longer than a box, unaligned."""
     fresh = cf.Engine(device=engine.device)
-    fresh.__dict__["traits"] = replace(engine.traits, is_cpu=False)
+    fresh.__dict__["traits"] = replace(engine.traits, is_cpu=False, subgroup_bytes=())
     stream = cf.Stream(fresh)
     for src, dst in (("bfyx", "b_fs_yx_fsv16"), ("bfyx", "byxf"), ("byxf", "b_fs_yx_fsv16")):
         before = fresh.programs_built
