@@ -86,12 +86,17 @@ def _second(engine: cf.Engine) -> dict[str, float]:
 
 
 def _calls(arena: Arena, settings: Settings) -> dict[str, float]:
-    """A call of a `Reorder` against the bare enqueue of the same kernel."""
+    """A call of a `Reorder` against pyopencl's of the same kernel.
+
+    ``kernel(queue, sizes, *arguments)`` sets the arguments, as a call must; the bare enqueue is of
+    a kernel whose arguments were set once and for all.
+    """
     reorder = cf.Reorder(arena.src, arena.dst, arena.engine)
     memories = arena.memories(arena.src, arena.dst)
     ways: dict[str, Callable[[], object]] = {
         "call": lambda: reorder(arena.stream, *memories),
-        "bare": bare(arena, arena.engine)[1],
+        "pyopencl's call": called(arena),
+        "bare enqueue": bare(arena, arena.engine)[1],
     }
     slots = [
         Slot(f"{name} {batch}", waiting(arena.stream, enqueue, batch), batch)
@@ -101,7 +106,20 @@ def _calls(arena: Arena, settings: Settings) -> dict[str, float]:
     times = race(slots, settings, np.random.default_rng())
     found = {}
     for batch, name in ((1, "and wait"), (ROW, f"{ROW} in a row")):
-        call, plain = times[f"call {batch}"].median, times[f"bare {batch}"].median
-        found[f"call, {name}"] = call
-        found[f"ratio to bare enqueue, {name}"] = call / plain
+        own, *others = (times[f"{way} {batch}"].median for way in ways)
+        found[f"call, {name}"] = own
+        for way, other in zip(list(ways)[1:], others, strict=True):
+            found[f"ratio to {way}, {name}"] = own / other
     return found
+
+
+def called(arena: Arena) -> Callable[[], object]:
+    """The same kernel called as pyopencl's users do, with the types of its arguments told."""
+    ready = launch(cf.make_plan(arena.src, arena.dst, arena.engine.traits))
+    assert ready is not None
+    kernel = arena.engine.kernel(ready.source, ready.KERNEL)
+    index = np.int64 if ready.wide else np.int32
+    kernel.set_arg_types([None, None, *[index] * len(ready.arguments)])
+    buffers = [memory.buffer for memory in arena.memories(arena.src, arena.dst)]
+    queue, sizes = arena.stream.queue, ((ready.global_size,), (ready.local_size,))
+    return lambda: kernel(queue, *sizes, *buffers, *ready.arguments)

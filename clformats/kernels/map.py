@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import threading
-from typing import Any
 
 from ..attr import OLD
 from ..desc import MemoryDesc
@@ -14,7 +12,7 @@ from ..planner import Plan
 from ..planner.computation import over_tensors
 from ..runtime import Engine, Event, Memory, Stream
 from ..runtime.engine import default_engine
-from .ready import Ready, Use, Wish, in_order, planned
+from .ready import Ready, Wish, planned
 
 _ASSIGNMENT = re.compile(r"\s*([A-Za-z_]\w*)\s*=(?!=)(.*)", re.ASCII | re.DOTALL)
 
@@ -67,7 +65,6 @@ class Map:
         traits = self.engine.traits
         plan, launched = planned(src, dst, traits, computation, Wish(family))
         self._ready = Ready(plan, launched, self.engine)
-        self._lock = threading.Lock()
 
     @property
     def plan(self) -> Plan:
@@ -94,16 +91,10 @@ class Map:
                 f"got memories for {', '.join(sorted(memories)) or 'nothing'}, {self.text!r} needs "
                 f"{', '.join(sorted(wanted))}"
             )
-        reads = [Use(name, memories[name], self.tensors[name]) for name in self.inputs]
-        write = Use(self.target, memories[self.target], self.tensors[self.target])
+        names = sorted(self.inputs, key=lambda name: name != self._moved)
+        uses = [(name, memories[name], self.tensors[name]) for name in (*names, self.target)]
         values = {_variable(name): memories[name] for name in self.inputs}
-
-        def start(waits: list[Any]) -> Any:
-            moved = memories[self._moved]
-            return self._ready.enqueue(stream, moved, write.memory, waits, values)
-
-        with self._lock:
-            return in_order(self.engine, stream, reads, write, start, self)
+        return self._ready.call(stream, uses, values, self)
 
     def __repr__(self) -> str:
         return f"Map({self.text!r}, {', '.join(f'{n}={d}' for n, d in self.tensors.items())})"

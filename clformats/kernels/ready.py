@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +19,10 @@ from ..planner.anysize import fits
 from ..planner.choices import RULES, Choices
 from ..planner.computation import Computation, Operand
 from ..runtime import Engine, Event, Memory, Stream
+from ..runtime.engine import SharedKernel
 from ..runtime.image import check_pixels
-from ..runtime.opencl import named_errors, opencl
+from ..runtime.opencl import error_name, named_errors, opencl
+from ..runtime.usage import LOCK, Usage, enqueued, events_before
 from ..tuned import Device, Lookup, lookup
 from . import launch
 from .source import Launch
@@ -32,12 +34,8 @@ Value = Memory | NDArray[Any]
 """What an operand or a scalar is given as: a memory object, or numbers on the host."""
 
 
-class Use(NamedTuple):
-    """A memory object that a command reads or writes, and what it was made for."""
-
-    name: str
-    memory: Memory
-    desc: MemoryDesc
+Use = tuple[str, Memory, MemoryDesc]
+"""A memory object that a command reads or writes: its name there, and what it was made for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,21 +125,25 @@ class Ready:
         self.plan = plan
         self.engine = engine
         self.launch = launched
-        self._kernel: pyopencl.Kernel | None = None
+        self._shared: SharedKernel | None = None
         self._others: list[tuple[int, str, Operand | None]] = []
-        self._kept: dict[str, pyopencl.Buffer] = {}
-        if not self.launch:
+        self._known: dict[int, Any] = {}
+        # Says in the kernel, which others share, whose values are set.
+        self._mark = object()
+        if launched is None:
             return
         _check_fp64(plan, engine)
         for desc in (plan.problem.src, plan.problem.dst):
             if desc.format.image:
                 check_pixels(engine, desc)
-        self._kernel = engine.kernel(self.launch.source, Launch.KERNEL)
-        index = np.int64 if self.launch.wide else np.int32
-        for k, value in enumerate(self.launch.arguments, 2):
-            self._kernel.set_arg(k, index(value))
-        self._others = self._places(2 + len(self.launch.arguments))
-        self._set(values or {})
+        index = np.int64 if launched.wide else np.int32
+        self._shared = engine.shared_kernel(
+            launched.source, Launch.KERNEL, launched.arguments, index
+        )
+        self._global, self._local = (launched.global_size,), (launched.local_size,)
+        if plan.problem.computation is not None:
+            self._others = self._places(2 + len(launched.arguments))
+            self._known = self._as_arguments(values or {})
 
     @property
     def source(self) -> str:
@@ -157,23 +159,16 @@ class Ready:
         named = [*operands, *((name, None) for name in computation.scalars)]
         return [(k, name, operand) for k, (name, operand) in enumerate(named, first)]
 
-    def _set(self, values: Mapping[str, Value]) -> None:
-        """Set the arguments that have a value now."""
-        computation = self.plan.problem.computation
-        if computation is None or self._kernel is None:
-            return
+    def _as_arguments(self, values: Mapping[str, Value]) -> dict[int, Any]:
+        """What is given, as the kernel takes it, by the number of the argument."""
+        found: dict[int, Any] = {}
         for k, name, operand in self._others:
             value = values.get(name)
-            if value is None:
-                continue
             if isinstance(value, Memory):
-                self._kernel.set_arg(k, value.buffer)
-            elif operand is None:
-                self._kernel.set_arg(k, value[0])
-            else:
-                # A kernel does not keep its arguments alive before it is enqueued.
-                self._kept[name] = self._uploaded(name, value)
-                self._kernel.set_arg(k, self._kept[name])
+                found[k] = value.buffer
+            elif value is not None:
+                found[k] = value[0] if operand is None else self._uploaded(name, value)
+        return found
 
     def _uploaded(self, name: str, values: NDArray[Any]) -> pyopencl.Buffer:
         """A buffer of its own: a call before may still read the one before."""
@@ -182,26 +177,74 @@ class Ready:
         with named_errors(f"uploading {name} for", self.plan.problem.dst):
             return cl.Buffer(self.engine.context, flags, hostbuf=values)  # type: ignore[no-any-return]
 
-    def enqueue(
+    def call(
+        self,
+        stream: Stream,
+        uses: Sequence[Use],
+        values: Mapping[str, Value] | None,
+        about: object,
+    ) -> Event:
+        """Check the memories, and enqueue the kernel after what it must wait for.
+
+        The last of ``uses`` is written, the first is the tensor that is moved; ``values`` are given
+        at this call alone. Raises `InvalidDescriptor`, `MappedError` and `DeviceError`.
+        """
+        # This runs at every call, and a kernel is enqueued in a few microseconds: what is as it
+        # should be is seen without calling anything.
+        context, order = self.engine.context, stream.order or object()
+        if stream.context is not context:
+            _check_stream(stream, context)
+        reading: list[Usage] = []
+        dst = uses[-1][1]
+        target = dst.usage
+        with LOCK:
+            for use in uses:
+                _, memory, desc = use
+                usage = memory.usage
+                if memory.sound is not desc or usage.mapping or memory.context is not context:
+                    _check(use, context)
+                reading.append(usage)
+            reading.pop()
+            if target in reading:
+                _check_apart(uses)
+            waits = events_before(reading, target, order)
+            try:
+                event = self._enqueue(stream, uses[0][1], dst, waits, values)
+            except opencl().Error as error:
+                raise _refused(uses, error, about) from error
+            enqueued(reading, target, order, event)
+        return Event(event)
+
+    def _enqueue(
         self,
         stream: Stream,
         src: Memory,
         dst: Memory,
         waits: list[pyopencl.Event],
-        values: Mapping[str, Value] | None = None,
+        values: Mapping[str, Value] | None,
     ) -> pyopencl.Event:
-        """Enqueue the kernel; the caller holds the lock that guards its arguments."""
-        cl = opencl()
-        if self.launch is None or self._kernel is None:
+        cl, shared = opencl(), self._shared
+        if shared is None:
             return cl.enqueue_marker(stream.queue, wait_for=waits or None)  # type: ignore[no-any-return]
-        self._kernel.set_arg(0, src.buffer)
-        self._kernel.set_arg(1, dst.buffer)
-        if values:
-            self._set(values)
-        sizes = (self.launch.global_size,), (self.launch.local_size,)
+        kernel = shared.kernel
+        kernel.set_arg(0, src.buffer)
+        kernel.set_arg(1, dst.buffer)
+        # A kernel does not keep its arguments alive before it is enqueued.
+        _kept = self._set_others(shared, values) if self._others else None
         return cl.enqueue_nd_range_kernel(  # type: ignore[no-any-return]
-            stream.queue, self._kernel, *sizes, wait_for=waits or None
+            stream.queue, kernel, self._global, self._local, None, waits or None
         )
+
+    def _set_others(self, shared: SharedKernel, values: Mapping[str, Value] | None) -> object:
+        """Set the operands and scalars, unless they are set already; what must be kept now."""
+        if values or shared.mark is not self._mark:
+            shared.mark = None
+            given = self._as_arguments(values) if values else {}
+            for k, value in (self._known | given).items():
+                shared.kernel.set_arg(k, value)
+            shared.mark = self._mark
+            return given
+        return None
 
 
 def _check_fp64(plan: Plan, engine: Engine) -> None:
@@ -212,72 +255,55 @@ def _check_fp64(plan: Plan, engine: Engine) -> None:
         raise Unsupported("FP64", f"{engine.device.name} has no double precision to convert f64")
 
 
-def in_order(
-    engine: Engine,
-    stream: Stream,
-    reads: Sequence[Use],
-    write: Use,
-    start: Callable[[list[pyopencl.Event]], pyopencl.Event],
-    about: object,
-) -> Event:
-    """Check the memories, and ``start`` a command after what it must wait for.
-
-    Raises `InvalidDescriptor`, `MappedError` and `DeviceError`.
-    """
-    uses = (*reads, write)
-    # Always in one order, so that no two threads wait for each other.
-    usages = sorted({use.memory.usage for use in uses}, key=id)
-    held = 0
-    try:
-        for usage in usages:
-            usage.lock.acquire()
-            held += 1
-        for use in uses:
-            _check(use)
-        _check_places(engine, stream, reads, write)
-        waits: list[pyopencl.Event] = []
-        for use in uses:
-            waits += use.memory.usage.to_wait_for(stream.order_key, writing=use is write)
-        with named_errors("enqueueing", about):
-            event = start(waits)
-        for use in uses:
-            use.memory.usage.used(stream.order_key, event, writing=use is write)
-    finally:
-        for usage in usages[:held]:
-            usage.lock.release()
-    return Event(event)
-
-
-def _check(use: Use) -> None:
+def _check(use: Use, context: object) -> None:
     name, memory, desc = use
-    if memory.desc is not desc and not fits(memory.desc, desc):
+    if memory.desc is not desc:
+        check_desc(use)
+    if memory.usage.mapping is not None:
+        memory.check_unmapped("reorder it")
+    if memory.buffer is None:
+        if memory.nbytes:
+            raise DeviceError(f"the {name} {memory!r} has no buffer: give it one by set_buffer()")
+    elif memory.context != context:
+        raise DeviceError(
+            f"{memory!r} belongs to another OpenCL context than the reorder: make both from one "
+            f"engine"
+        )
+
+
+def check_desc(use: Use) -> None:
+    """Raise `InvalidDescriptor` where a memory object is not of the descriptor it must have."""
+    name, memory, desc = use
+    if not fits(memory.desc, desc):
         raise InvalidDescriptor(f"the {name} is {memory.desc}, the reorder was made for {desc}")
-    memory.check_unmapped("reorder it")
-    if memory.buffer is None and memory.nbytes:
-        raise DeviceError(f"the {name} {memory!r} has no buffer: give it one by set_buffer()")
 
 
-def _check_places(engine: Engine, stream: Stream, reads: Sequence[Use], write: Use) -> None:
-    """All in one context; none that is read in the buffer that is written, but side by side."""
-    if stream.queue.context != engine.context:
+def _check_stream(stream: Stream, context: object) -> None:
+    if stream.context != context:
         raise DeviceError(
             "the stream belongs to another OpenCL context than the reorder: make both from one "
             "engine"
         )
-    for _, memory, _ in (*reads, write):
-        if memory.buffer is not None and memory.engine.context != engine.context:
-            raise DeviceError(
-                f"{memory!r} belongs to another OpenCL context than the reorder: make both from "
-                f"one engine"
-            )
-    dst = write.memory
-    for name, memory, _ in reads:
-        same = memory.buffer is not None and memory.buffer == dst.buffer
-        if same and overlap(memory.desc, dst.desc):
+
+
+def _check_apart(uses: Sequence[Use]) -> None:
+    """What is read in the buffer that is written, the last, lies beside what is written."""
+    dst = uses[-1][1]
+    for name, memory, _ in uses[:-1]:
+        shared = memory.usage is dst.usage and memory.buffer is not None
+        if shared and overlap(memory.desc, dst.desc):
             raise InvalidDescriptor(
                 f"{name} {memory.desc} and destination {dst.desc} share bytes of one buffer: a "
                 f"reorder cannot work in place, give it another destination"
             )
+
+
+def _refused(uses: Sequence[Use], error: Exception, about: object) -> DeviceError:
+    """An error of OpenCL's while enqueueing, told; later commands do not wait for failed ones."""
+    for _, memory, _ in uses:
+        memory.usage.forget_failed()
+    name = error_name(error)
+    return DeviceError(f"enqueueing {about} failed: {name} ({error})", name=name)
 
 
 def values_on_device(name: str, memory: Memory, count: int, dtype: object) -> None:

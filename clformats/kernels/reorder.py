@@ -18,7 +18,7 @@ from ..runtime import Engine, Event, Memory, Stream
 from ..runtime.engine import default_engine
 from ..transforms import joins_winograd, winograd
 from . import launch
-from .ready import Ready, Use, Value, Wish, in_order, planned, records_of, values_on_device
+from .ready import Ready, Value, Wish, check_desc, planned, records_of, values_on_device
 from .variants import Variants
 
 KEPT_SHAPES = 64
@@ -79,6 +79,9 @@ class Reorder:
         self.attr.check_rank(dst.ndims)
         if not self._has_runtime:
             self._ready = self._prepared(src, dst)
+        asks = any(term.values is None for term in self.attr.terms.values())
+        # Where a call needs nothing but the two memories.
+        self._plain = None if asks else self._ready
 
     @property
     def _serves_any_size(self) -> bool:
@@ -161,20 +164,19 @@ class Reorder:
         mapped, `DeviceError` where one has no buffer or belongs to another context, or OpenCL
         refuses.
         """
-        expect(stream, Stream, "stream")
-        expect(src, Memory, "src")
-        expect(dst, Memory, "dst")
-        reads = [Use("source", src, self.src)]
-        reads += [Use(n, m, m.desc) for n, m in given.items() if isinstance(m, Memory)]
-
-        def start(waits: list[Any]) -> Any:
-            ready = self._ready_for(src.desc, dst.desc)
-            return ready.enqueue(stream, src, dst, waits, self._values(given, dst))
-
-        with self._lock:
-            return in_order(
-                self.engine, stream, reads, Use("destination", dst, self.dst), start, self
-            )
+        read, write = ("source", src, self.src), ("destination", dst, self.dst)
+        if self._plain is not None and not given:
+            try:
+                return self._plain.call(stream, (read, write), None, self)
+            except AttributeError:
+                _expect_kinds(stream, src, dst)
+                raise
+        _expect_kinds(stream, src, dst)
+        check_desc(read)
+        check_desc(write)
+        others = [(n, m, m.desc) for n, m in given.items() if isinstance(m, Memory)]
+        ready, values = self._ready_for(src.desc, dst.desc), self._values(given, dst)
+        return ready.call(stream, (read, *others, write), values, self)
 
     def _values(self, given: dict[str, Any], dst: Memory) -> dict[str, Value]:
         """What is given at this call, checked."""
@@ -195,16 +197,23 @@ class Reorder:
     def _ready_for(self, src: MemoryDesc, dst: MemoryDesc) -> Ready:
         if not self._has_runtime:
             return self._known()
-        found = self._shapes.get((src, dst))
-        if found is None:
-            found = self._shapes[src, dst] = self._prepared(src, dst)
-            if len(self._shapes) > KEPT_SHAPES:
-                self._shapes.popitem(last=False)
-        self._ready = found
+        with self._lock:
+            found = self._shapes.get((src, dst))
+            if found is None:
+                found = self._shapes[src, dst] = self._prepared(src, dst)
+                if len(self._shapes) > KEPT_SHAPES:
+                    self._shapes.popitem(last=False)
+            self._ready = found
         return found
 
     def __repr__(self) -> str:
         return f"Reorder({self.src} -> {self.dst})"
+
+
+def _expect_kinds(stream: object, src: object, dst: object) -> None:
+    expect(stream, Stream, "stream")
+    expect(src, Memory, "src")
+    expect(dst, Memory, "dst")
 
 
 def reorder(

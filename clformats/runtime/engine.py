@@ -5,8 +5,12 @@ from __future__ import annotations
 import os
 import threading
 import warnings
+from collections import OrderedDict
+from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from ..errors import DeviceError, expect
 from ..planner.traits import DEFAULT, Traits
@@ -22,6 +26,23 @@ _SUBGROUPS = {
     8: "cl_intel_subgroups_long",
 }
 """The extension with block reads, block writes and shuffles of elements of so many bytes."""
+
+KEPT_KERNELS = 512
+"""How many kernels with their sizes set are kept, so that what is prepared again costs nothing."""
+
+
+@dataclass(slots=True)
+class SharedKernel:
+    """A kernel that several reorders enqueue; `usage.LOCK` guards its arguments.
+
+    Its integers are set; the buffers are set at every call. ``mark`` says whose other values are
+    set, None where nobody's.
+    """
+
+    kernel: pyopencl.Kernel
+    mark: object = None
+
+
 _PROBE = "__kernel void probe(__global int *p) { p[get_global_id(0)] = 1; }"
 
 
@@ -54,6 +75,7 @@ class Engine:
         if self.device not in self.context.devices:
             raise DeviceError(f"the device {self.device.name} does not belong to the context given")
         self._programs: dict[str, pyopencl.Program] = {}
+        self._kernels: OrderedDict[tuple[Any, ...], SharedKernel] = OrderedDict()
         self._lock = threading.Lock()
 
     @cached_property
@@ -97,6 +119,30 @@ class Engine:
                 program = self._programs[source] = self._build(source)
         with named_errors(f"creating the kernel {name}"):
             return opencl().Kernel(program, name)  # type: ignore[no-any-return]
+
+    def shared_kernel(
+        self, source: str, name: str, integers: tuple[int, ...], kind: type[np.integer[Any]]
+    ) -> SharedKernel:
+        """A kernel of the program with this source, with ``integers`` set from argument 2 on.
+
+        Made once for equal arguments: making one takes pyopencl and setting an integer takes it
+        longer than all else that preparing a reorder again needs.
+        """
+        key = (source, name, integers, kind)
+        with self._lock:
+            found = self._kernels.get(key)
+            if found is not None:
+                self._kernels.move_to_end(key)
+                return found
+        kernel = self.kernel(source, name)
+        with named_errors(f"setting the arguments of {name}"):
+            for k, value in enumerate(integers, 2):
+                kernel.set_arg(k, kind(value))
+        with self._lock:
+            found = self._kernels.setdefault(key, SharedKernel(kernel))
+            if len(self._kernels) > KEPT_KERNELS:
+                self._kernels.popitem(last=False)
+        return found
 
     @cached_property
     def _options(self) -> tuple[str, ...]:

@@ -29,7 +29,7 @@ from . import image
 from .engine import Engine, default_engine
 from .opencl import named_errors, opencl
 from .stream import Stream
-from .usage import Usage, usage_of
+from .usage import LOCK, Usage, events_before, usage_of
 
 if TYPE_CHECKING:
     import pyopencl
@@ -78,7 +78,9 @@ class Memory:
             )
         self.desc = desc
         self.engine = engine or default_engine()
+        self.context: pyopencl.Context = self.engine.context
         self.usage = Usage()
+        self.sound: MemoryDesc | None = None
         self.buffer: pyopencl.Buffer | pyopencl.Image | None = None
         if isinstance(buffer, _Allocate):
             self.set_buffer(self._allocated())
@@ -115,6 +117,8 @@ class Memory:
                 raise DeviceError("the buffer belongs to another OpenCL context than the engine")
         self.buffer = buffer
         self.usage = usage_of(buffer)
+        # Set where there is a buffer and it fits: calls then look no further.
+        self.sound = self.desc if buffer is not None else None
 
     def _check_size(self, buffer: pyopencl.Buffer | pyopencl.Image) -> None:
         expect(buffer, opencl().Buffer, "buffer")
@@ -171,7 +175,7 @@ class Mapping:
 
     def __enter__(self) -> NDArray[Any]:
         memory = self.memory
-        with self._usage.lock:
+        with LOCK:
             if self._entered:
                 raise MappedError("a mapping is entered once: call memory.map() again")
             memory.check_unmapped("map it")
@@ -191,7 +195,9 @@ class Mapping:
     def _map(self, memory: Memory) -> NDArray[Any]:
         if memory.buffer is None:
             raise DeviceError(f"{memory!r} cannot be mapped: give it one by set_buffer()")
-        waits = self._usage.to_wait_for(0, writing="w" in self.mode)
+        with LOCK:
+            writes = self._usage if "w" in self.mode else None
+            waits = events_before([self._usage], writes, object())
         if memory.desc.format.image:
             with named_errors("reading", memory):
                 return image.read(self._queue, memory.buffer, memory.desc, waits)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from ..errors import DeviceError, expect
 from .engine import Engine, default_engine
 from .opencl import named_errors, opencl
+from .usage import Order, order_of
 
 if TYPE_CHECKING:
     import pyopencl
@@ -48,7 +49,8 @@ class Stream:
         self.engine = engine or Engine(context=queue.context, device=queue.device)
         flags = queue.get_info(cl.command_queue_info.PROPERTIES)
         self.in_order = not flags & cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
-        self.order_key: int = queue.int_ptr if self.in_order else 0
+        self.context: pyopencl.Context = self.engine.context
+        self.order: Order | None = order_of(queue) if self.in_order else None
 
     def wait(self) -> None:
         """Wait until everything enqueued so far is done. Raises `DeviceError`."""

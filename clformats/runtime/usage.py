@@ -8,7 +8,8 @@ a command on the same in-order queue needs no event to come after them.
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 if TYPE_CHECKING:
@@ -19,46 +20,111 @@ if TYPE_CHECKING:
 PRUNE_AT = 16
 """Events kept before those of finished commands are dropped."""
 
+LOCK = threading.RLock()
+"""Guards every `Usage` and the arguments of every kernel; held from the checks to the enqueueing.
+
+One for all, since enqueueing takes microseconds and Python runs one thread at a time; nobody waits
+for a device or builds a program while holding it. Reentrant because garbage that is collected
+meanwhile may want it.
+"""
+
+
+class Order:
+    """An in-order queue: commands on it come one after the other without events.
+
+    It keeps the queue, so that no other queue gets its address while anyone remembers it. A command
+    on a queue without order has an order of its own: any new object.
+    """
+
+    __slots__ = ("__weakref__", "_queue")
+
+    def __init__(self, queue: pyopencl.CommandQueue) -> None:
+        self._queue = queue
+
 
 class Usage:
-    """The use of one buffer; ``lock`` guards it, and is held from a check to its enqueueing."""
+    """The use of one buffer: its mapping, and the commands on it by their orders."""
+
+    __slots__ = ("__weakref__", "mapping", "order", "readers", "writer")
 
     def __init__(self) -> None:
-        self.lock = threading.RLock()
         self.mapping: Mapping | None = None
-        self._writer: list[tuple[int, pyopencl.Event]] = []
-        self._readers: list[tuple[int, pyopencl.Event]] = []
+        self.order: object = None
+        self.writer: pyopencl.Event | None = None
+        self.readers: dict[object, pyopencl.Event] = {}
 
-    def to_wait_for(self, queue: int, *, writing: bool) -> list[pyopencl.Event]:
-        """The events that a command must wait for; ``queue`` is its in-order queue, or 0."""
-        before = self._writer + self._readers if writing else self._writer
-        return [event for other, event in before if not queue or other != queue]
+    def forget_failed(self) -> None:
+        """Drop the commands that failed: waiting for them would make every later one fail."""
+        if self.writer is not None and self.writer.command_execution_status < 0:
+            self.writer = None
+        self._keep_readers(0)
 
-    def used(self, queue: int, event: pyopencl.Event, *, writing: bool) -> None:
-        """Remember a command; ``queue`` as for `to_wait_for`."""
-        if writing:
-            self._writer, self._readers = [(queue, event)], []
-            return
-        kept = self._readers
-        if queue:
-            kept = [r for r in kept if r[0] != queue]
-        if len(kept) >= PRUNE_AT:
-            kept = [r for r in kept if r[1].command_execution_status > 0]  # 0 is CL_COMPLETE
-        self._readers = [*kept, (queue, event)]
+    def prune(self) -> None:
+        """Drop reading commands that are done."""
+        self._keep_readers(1)
+
+    def _keep_readers(self, least: int) -> None:
+        # The status is 0 of a complete command, negative of a failed one.
+        self.readers = {
+            o: e for o, e in self.readers.items() if e.command_execution_status >= least
+        }
 
     @property
     def remembered(self) -> int:
         """How many events are kept."""
-        return len(self._writer) + len(self._readers)
+        return (self.writer is not None) + len(self.readers)
 
 
-_known: WeakValueDictionary[int, Usage] = WeakValueDictionary()
-_known_lock = threading.Lock()
+def events_before(
+    reads: Sequence[Usage], write: Usage | None, order: object
+) -> list[pyopencl.Event]:
+    """What a command on ``order`` must wait for that uses these buffers."""
+    waits = []
+    for usage in reads:
+        if usage.order is not order and usage.writer is not None:
+            waits.append(usage.writer)  # noqa: PERF401  # a call of its own until Python 3.12
+    if write is not None:
+        if write.order is not order and write.writer is not None:
+            waits.append(write.writer)
+        if write.readers:
+            waits += [event for other, event in write.readers.items() if other is not order]
+    return waits
 
 
-def usage_of(buffer: pyopencl.Buffer | pyopencl.Image | None) -> Usage:
-    """The usage of a buffer: one for all memory objects in it. One of its own for no buffer."""
+def enqueued(reads: Sequence[Usage], write: Usage, order: object, event: pyopencl.Event) -> None:
+    """Remember a command on ``order``."""
+    for usage in reads:
+        usage.readers[order] = event
+        if len(usage.readers) > PRUNE_AT:
+            usage.prune()
+    write.order, write.writer = order, event
+    if write.readers:
+        write.readers = {}
+
+
+_usages: WeakValueDictionary[int, Usage] = WeakValueDictionary()
+_orders: WeakValueDictionary[int, Order] = WeakValueDictionary()
+_ATTRIBUTE = "_clformats_usage"
+
+
+def usage_of(buffer: Any) -> Usage:
+    """The usage of a buffer: one for all memory objects in it. One of its own for no buffer.
+
+    The buffer keeps it: who drops a memory object and wraps its buffer anew still waits for the
+    commands on it.
+    """
     if buffer is None:
         return Usage()
-    with _known_lock:
-        return _known.setdefault(buffer.int_ptr, Usage())
+    found: Usage | None = getattr(buffer, _ATTRIBUTE, None)
+    if found is None:
+        address = buffer.svm_ptr if hasattr(buffer, "svm_ptr") else buffer.int_ptr
+        with LOCK:
+            found = _usages.setdefault(address, Usage())
+        setattr(buffer, _ATTRIBUTE, found)
+    return found
+
+
+def order_of(queue: pyopencl.CommandQueue) -> Order:
+    """The order of an in-order queue: one for all streams on it."""
+    with LOCK:
+        return _orders.setdefault(queue.int_ptr, Order(queue))

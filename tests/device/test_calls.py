@@ -1,0 +1,155 @@
+"""Calls are cheap and leave nothing behind; reorders that share a kernel keep apart."""
+
+from __future__ import annotations
+
+import gc
+import os
+import threading
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import clformats as cf
+
+D = cf.MemoryDesc
+SRC, DST = D((1, 33, 5, 3), "f32", "bfyx"), D((1, 33, 5, 3), "f32", "b_fs_yx_fsv16")
+CALLS = 50_000
+ROW = 500
+
+
+def resident() -> int:
+    """Bytes of this process in memory."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def growth(call: Callable[[], object], stream: cf.Stream, calls: int) -> tuple[int, int]:
+    """Bytes that Python's objects and the process grow by, from the first fifth of the calls on."""
+
+    def run(count: int) -> None:
+        for _ in range(count // ROW):
+            for _ in range(ROW):
+                call()
+            stream.wait()
+        gc.collect()
+
+    run(calls // 5)
+    before = resident()
+    run(calls)
+    grown = resident() - before
+    tracemalloc.start()
+    try:
+        run(ROW)
+        first = tracemalloc.get_traced_memory()[0]
+        run(calls // 5)
+        return tracemalloc.get_traced_memory()[0] - first, grown
+    finally:
+        tracemalloc.stop()
+
+
+def kinds_of_calls(engine: cf.Engine, stream: cf.Stream) -> dict[str, Callable[[], object]]:
+    """What a program does over and over."""
+    a, b = cf.Memory(SRC, engine), cf.Memory(DST, engine)
+    reorder = cf.Reorder(SRC, DST, engine)
+    given = cf.Reorder(SRC, DST, engine, attr=cf.Attr(src_scale=cf.at_execution()))
+    unordered = cf.Stream(engine, out_of_order=True)
+
+    def mapped() -> None:
+        with b.map("rw") as array:
+            array[0] = 1
+
+    def elsewhere() -> None:
+        reorder(unordered, a, b).wait()
+
+    return {
+        "call": lambda: reorder(stream, a, b),
+        "scaled": lambda: given(stream, a, b, src_scale=2.0),
+        "prepare": lambda: cf.Reorder(SRC, DST, engine),
+        "map": mapped,
+        "out of order": elsewhere,
+        "stream": lambda: cf.Stream(engine, queue=engine.queue),
+        "memory": lambda: cf.Memory(SRC, engine),
+    }
+
+
+@pytest.mark.parametrize(
+    ("kind", "calls"),
+    [("call", CALLS), ("scaled", CALLS // 2), ("prepare", CALLS // 5), ("map", CALLS // 5),
+     ("out of order", CALLS // 10), ("stream", CALLS // 5), ("memory", CALLS // 10)],
+)  # fmt: skip
+def test_nothing_grows(kind: str, calls: int, engine: cf.Engine, stream: cf.Stream) -> None:
+    python, process = growth(kinds_of_calls(engine, stream)[kind], stream, calls)
+    # Less than a byte for each call: a single leaked object is 16 at the least.
+    assert python < max(calls // 5, 20_000), python
+    assert process < max(16 * calls, 1 << 20), process
+
+
+def test_preparing_again_makes_no_kernel(
+    engine: cf.Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import pyopencl as cl
+
+    attr = cf.Attr(src_scale=0.5, dst_zero_point=([*range(33)], 2))
+    kept = [cf.Reorder(SRC, DST, engine), cf.Reorder(SRC, DST, engine, attr=attr)]
+
+    def fail(*arguments: object) -> None:
+        raise AssertionError(f"made a kernel of {arguments}")
+
+    monkeypatch.setattr(cl, "Kernel", fail)
+    again = [cf.Reorder(SRC, DST, engine), cf.Reorder(SRC, DST, engine, attr=attr)]
+    assert [r.source for r in again] == [r.source for r in kept]
+
+
+def test_reorders_that_share_a_kernel_keep_their_values(
+    engine: cf.Engine, stream: cf.Stream
+) -> None:
+    array = np.arange(33 * 15, dtype=np.float32).reshape(SRC.dims)
+    a, b = cf.from_numpy(array, engine), cf.Memory(DST, engine)
+    reorders = {
+        k: cf.Reorder(SRC, DST, engine, attr=cf.Attr(src_scale=k, dst_zero_point=([k] * 33, 2)))
+        for k in (2, 3)
+    }
+    open_ = cf.Reorder(SRC, DST, engine, attr=cf.Attr(src_scale=cf.at_execution(), dst_zero_point=(
+        [5] * 33, 2)))  # fmt: skip
+    for k in (2, 3, 3, 2, 2, 3):
+        reorders[k](stream, a, b)
+        assert (cf.to_numpy(b) == array * k + k).all()
+        open_(stream, a, b, src_scale=7 * k)
+        assert (cf.to_numpy(b) == array * 7 * k + 5).all()
+
+
+def test_threads_share_a_kernel(engine: cf.Engine) -> None:
+    array = np.arange(33 * 15, dtype=np.float32).reshape(SRC.dims)
+    wrong: list[object] = []
+
+    def work(k: int) -> None:
+        stream, source = cf.Stream(engine), cf.from_numpy(array + k, engine)
+        reorder = cf.Reorder(SRC, DST, engine, attr=cf.Attr(src_scale=k))
+        target = cf.Memory(DST, engine)
+        for _ in range(100):
+            reorder(stream, source, target)
+            if not (cf.to_numpy(target) == (array + k) * k).all():
+                wrong.append(k)
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(1, 9)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not wrong
+
+
+def test_a_buffer_wrapped_anew_still_waits(engine: cf.Engine) -> None:
+    """Who drops a memory object and wraps its buffer again finds what was written before."""
+    src, dst = D((1500, 1501), "f32"), D((1500, 1501), "f32", "ba")
+    values = np.random.default_rng(0).standard_normal(src.dims).astype(np.float32)
+    source, reorder = cf.from_numpy(values, engine), cf.Reorder(src, dst, engine)
+    buffer = cf.Memory(dst, engine).buffer
+    for _ in range(5):
+        with cf.Memory(dst, engine, buffer=buffer).map("w") as flat:
+            flat[:] = 0
+        reorder(cf.Stream(engine), source, cf.Memory(dst, engine, buffer=buffer))
+        assert (cf.to_numpy(cf.Memory(dst, engine, buffer=buffer)) == values).all()
