@@ -39,7 +39,19 @@ if TYPE_CHECKING:
     from .kernels.places import IndexKernels
     from .kernels.reorder import Reorder, reorder
     from .kernels.warm import warm_up
-    from .runtime import Engine, Event, Memory, Stream, devices, from_numpy, to_numpy
+    from .runtime import (
+        Engine,
+        Event,
+        Memory,
+        Stream,
+        devices,
+        from_array,
+        from_dlpack,
+        from_host,
+        from_numpy,
+        to_array,
+        to_numpy,
+    )
     from .streaming import transfer
     from .tuned import TunedWarning
     from .tuning import tune
@@ -82,6 +94,9 @@ __all__ = [
     "devices",
     "format_header",
     "formats",
+    "from_array",
+    "from_dlpack",
+    "from_host",
     "from_numpy",
     "identify",
     "index_source",
@@ -91,6 +106,7 @@ __all__ = [
     "pack",
     "reorder",
     "same_bytes",
+    "to_array",
     "to_numpy",
     "transfer",
     "transform",
@@ -105,7 +121,19 @@ _ON_A_DEVICE = {
     "Map": "clformats.kernels.map",
     **dict.fromkeys(("Reorder", "reorder"), "clformats.kernels.reorder"),
     **dict.fromkeys(
-        ("Engine", "Event", "Memory", "Stream", "devices", "from_numpy", "to_numpy"),
+        (
+            "Engine",
+            "Event",
+            "Memory",
+            "Stream",
+            "devices",
+            "from_array",
+            "from_dlpack",
+            "from_host",
+            "from_numpy",
+            "to_array",
+            "to_numpy",
+        ),
         "clformats.runtime",
     ),
     "transfer": "clformats.streaming",

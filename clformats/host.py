@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -79,7 +80,8 @@ def unpack(flat: Any, desc: MemoryDesc) -> NDArray[Any]:
     expect(desc, MemoryDesc, "desc")
     desc.require_layout()
     flat = as_array(flat)
-    size, storage = storage_size(desc), desc.dtype.storage
+    storage = desc.dtype.storage
+    size = -(-desc.span_nbytes // storage.itemsize)
     if flat.ndim != 1 or flat.dtype != storage or flat.size < size:
         raise InvalidDescriptor(
             f"got an array of {flat.dtype} and shape {flat.shape}, expected a 1-D array of "
@@ -106,6 +108,31 @@ def places(desc: MemoryDesc) -> int:
 def storage_size(desc: MemoryDesc) -> int:
     """As `flat_size`, but in bytes where several elements share one: the size of `pack`'s array."""
     return flat_size(desc) * desc.dtype.bits // 8 // desc.dtype.storage.itemsize
+
+
+def zero_padding(flat: NDArray[Any], desc: MemoryDesc) -> None:
+    """Make the padding zero in the array that `pack` makes; elements and gaps stay."""
+    if not desc.nelems:
+        return
+    offsets = padding_offsets(desc)
+    if desc.dtype.is_packed:
+        elements = _taken_apart(flat, desc.dtype)
+        elements[offsets] = 0
+        flat[:] = _shared(elements, desc.dtype)
+    else:
+        flat[offsets] = 0
+
+
+def padding_offsets(desc: MemoryDesc) -> NDArray[np.int64]:
+    """The offsets of the elements that fill up blocks or lie around the tensor, in elements."""
+    if any(len(p.digit.dims) > 1 for p in desc.placed):
+        # Dense: what lies behind the end of a fused index is padding too.
+        every = np.arange(desc.offset0, places(desc))
+    else:
+        around = tuple((0, 0) for _ in desc.dims)
+        whole = replace(desc.geometry, dims=desc.padded_dims, padding=around)
+        every = type(desc).of(whole, desc.dtype).offsets().ravel()
+    return np.setdiff1d(every, desc.offsets().ravel(), assume_unique=True)
 
 
 def _shared(flat: NDArray[Any], dtype: DType) -> NDArray[np.uint8]:

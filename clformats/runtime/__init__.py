@@ -1,8 +1,21 @@
 """The runtime: engines, streams and memory objects. Knows buffers and queues, knows no kernel."""
 
 from .engine import Engine
-from .memory import Memory, from_numpy, to_numpy
+from .interop import from_array, from_dlpack, from_host, from_numpy, to_array, to_numpy
+from .memory import Memory
 from .opencl import devices
 from .stream import Event, Stream
 
-__all__ = ["Engine", "Event", "Memory", "Stream", "devices", "from_numpy", "to_numpy"]
+__all__ = [
+    "Engine",
+    "Event",
+    "Memory",
+    "Stream",
+    "devices",
+    "from_array",
+    "from_dlpack",
+    "from_host",
+    "from_numpy",
+    "to_array",
+    "to_numpy",
+]

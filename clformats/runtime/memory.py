@@ -7,15 +7,15 @@ them before you map, or use the same in-order stream.
 
 from __future__ import annotations
 
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Iterable
+from math import prod
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .. import images
 from ..desc import MemoryDesc
-from ..dtypes import as_array, as_dtype
 from ..errors import (
     DeviceError,
     InvalidArgument,
@@ -23,18 +23,20 @@ from ..errors import (
     MappedError,
     Unsupported,
     expect,
+    shown,
 )
-from ..host import flat_size, pack, storage_size, unpack
-from . import image
+from ..geometry import moved_by
+from ..host import flat_size, unpack, zero_padding
+from ..hostmemory import places
+from . import image, storage
 from .engine import Engine, default_engine
-from .opencl import named_errors, opencl
+from .mapping import Mapping, Mode
+from .opencl import named_errors
 from .stream import Stream
 from .usage import LOCK, Usage, events_before, usage_of
 
 if TYPE_CHECKING:
     import pyopencl
-
-Mode = Literal["r", "w", "rw"]
 
 
 class _Allocate:
@@ -47,11 +49,17 @@ ALLOCATE = _Allocate()
 class Memory:
     """A tensor on a device: ``desc`` says how it lies in ``buffer``.
 
-    ``Memory(desc, engine)`` allocates what the descriptor needs and fills it with zeros;
-    ``buffer=`` wraps a pyopencl buffer, which must be large enough; ``buffer=None`` has none until
-    `set_buffer`. A descriptor without elements has no buffer. For the image formats of weights, in
-    f32 and f16, and of pictures, in u8, ``buffer`` is a pyopencl image of `MemoryDesc.image_shape`.
-    A picture in nv12 is two of them: luma, dims (n, h, w, 1), and chroma, (n, h/2, w/2, 2).
+    ``Memory(desc, engine)`` allocates what the descriptor needs and fills it with zeros, by
+    ``allocator=`` where one is given: a pyopencl ``MemoryPool``, ``SVMPool`` or anything else that
+    makes storage of a number of bytes. ``buffer=`` wraps what there is and is large enough: a
+    pyopencl buffer, an ``SVMAllocation`` or the start of a ``pyopencl.array.Array``;
+    ``buffer=None`` has none until `set_buffer`. A descriptor without elements has no buffer. For
+    the image formats of weights, in f32 and f16, and of pictures, in u8, ``buffer`` is a pyopencl
+    image of `MemoryDesc.image_shape`. A picture in nv12 is two of them: luma, dims (n, h, w, 1),
+    and chroma, (n, h/2, w/2, 2).
+
+    A driver keeps a buffer until the commands on it are done, whoever drops it. Memory of a pool,
+    shared virtual memory and host memory it does not: dropping the memory object then waits.
 
     Raises `InvalidDescriptor` for ``any``, `Unsupported` (code IMAGE) for other images,
     `DeviceError` where allocation fails, the buffer does not fit or the device has no images.
@@ -62,70 +70,130 @@ class Memory:
         desc: MemoryDesc,
         engine: Engine | None = None,
         *,
-        buffer: pyopencl.Buffer | pyopencl.Image | _Allocate | None = ALLOCATE,
+        buffer: Any = ALLOCATE,
+        allocator: storage.Allocator | None = None,
     ) -> None:
+        self.buffer: Any = None
+        self._held: object = None
         expect(desc, MemoryDesc, "desc")
         expect(engine, Engine | None, "engine")
-        if desc.format_kind == "any":
-            raise InvalidDescriptor(f"{desc} has no layout yet: choose a concrete format")
-        if desc.has_runtime:
-            raise InvalidDescriptor(f"{desc} has sizes known at execution only: give the dims")
-        if reason := images.refusal(desc):
-            raise Unsupported(
-                "IMAGE",
-                f"{desc} is an image of shape {desc.image_shape}, and {reason}: write what cf.pack "
-                f"gives, reshaped so, to an image of your own",
-            )
+        _check_desc(desc)
+        _check_allocator(allocator, buffer)
         self.desc = desc
         self.engine = engine or default_engine()
         self.context: pyopencl.Context = self.engine.context
         self.usage = Usage()
         self.sound: MemoryDesc | None = None
-        self.buffer: pyopencl.Buffer | pyopencl.Image | None = None
-        if isinstance(buffer, _Allocate):
-            self.set_buffer(self._allocated())
-        else:
-            self.set_buffer(buffer)
+        self._is_view = False
+        self.set_buffer(self._allocated(allocator) if buffer is ALLOCATE else buffer)
 
     @property
     def nbytes(self) -> int:
         """The bytes the buffer has at the least."""
         return flat_size(self.desc) * self.desc.dtype.bits // 8
 
-    def _allocated(self) -> pyopencl.Buffer | pyopencl.Image | None:
+    def _allocated(self, allocator: storage.Allocator | None) -> Any:
         if not self.nbytes:
             return None
         if self.desc.format.image:
             return image.allocated(self.engine, self.desc)
-        cl = opencl()
-        with named_errors(f"allocating {self.nbytes} bytes for", self.desc):
-            buffer = cl.Buffer(self.engine.context, cl.mem_flags.READ_WRITE, self.nbytes)
-            cl.enqueue_fill_buffer(
-                self.engine.queue, buffer, np.zeros(1, np.uint8), 0, self.nbytes
-            ).wait()
-        return buffer  # type: ignore[no-any-return]
+        return storage.allocated(self.engine, self.nbytes, allocator, self.desc)
 
-    def set_buffer(self, buffer: pyopencl.Buffer | pyopencl.Image | None) -> None:
-        """Put another buffer or image under the memory object, or none; its contents stay."""
+    def set_buffer(self, buffer: Any, *, clear_padding: bool = False) -> None:
+        """Put another buffer or image under the memory object, or none; its contents stay.
+
+        With ``clear_padding`` its padding becomes zero, as by `clear_padding`. Raises
+        `DeviceError` where the buffer is too small or of another context.
+        """
         self.check_unmapped("give it another buffer")
-        if buffer is not None:
-            if self.desc.format.image:
-                image.check(buffer, self.desc)
-            else:
-                self._check_size(buffer)
-            if buffer.context != self.engine.context:
-                raise DeviceError("the buffer belongs to another OpenCL context than the engine")
+        buffer = storage.unwrapped(buffer)
+        if buffer is not None and self.desc.format.image:
+            image.check(buffer, self.desc)
+            storage.check_context(buffer, self.engine)
+        elif buffer is not None:
+            storage.expect_storage(buffer)
+            storage.check(buffer, self.nbytes, self.engine, self.desc)
+        self._settle()
         self.buffer = buffer
         self.usage = usage_of(buffer)
         # Set where there is a buffer and it fits: calls then look no further.
         self.sound = self.desc if buffer is not None else None
+        if clear_padding:
+            self.clear_padding()
 
-    def _check_size(self, buffer: pyopencl.Buffer | pyopencl.Image) -> None:
-        expect(buffer, opencl().Buffer, "buffer")
-        if buffer.size < self.nbytes:
-            raise DeviceError(
-                f"the buffer has {buffer.size} bytes, {self.desc} needs {self.nbytes}"
-            )
+    def hold(self, buffer: Any, owner: object) -> None:
+        """Put a buffer over memory of ``owner``'s under it, which is kept as long as it is used."""
+        self.set_buffer(buffer)
+        self._held = owner
+
+    def _settle(self) -> None:
+        """Wait for the commands on memory that no driver keeps for them."""
+        if self.buffer is None:
+            return
+        if self._held is None and storage.is_kept_by_driver(self.buffer):
+            return
+        with LOCK:
+            events = events_before([], self.usage, object())
+        with named_errors("waiting for what uses", self):
+            for event in events:
+                event.wait()
+
+    def __del__(self) -> None:
+        if getattr(self, "buffer", None) is None:
+            return
+        try:
+            self._settle()
+        except DeviceError:
+            self.buffer = None  # the commands failed: nothing uses it any more
+
+    def clear_padding(self, *, stream: Stream | None = None) -> None:
+        """Make every element of the padding zero, on the host; what is no padding stays.
+
+        Reorders keep padding zero by themselves: this is for a buffer that was filled elsewhere.
+        """
+        with self.map("rw", stream=stream) as flat:
+            zero_padding(flat, self.mapped)
+
+    # --- views ------------------------------------------------------------------------------------
+
+    def submemory(self, dims: Iterable[int], offsets: Iterable[int]) -> Memory:
+        """The region of ``dims`` at ``offsets`` of this tensor, in the same buffer.
+
+        What is written there is written here: concatenation in place. Mapping it maps the bytes
+        from its first element to its last alone, see `mapped`, though nothing else in the buffer
+        may be used meanwhile. Raises `InvalidDescriptor` as `MemoryDesc.submemory` does.
+        """
+        view = Memory(self.desc.submemory(dims, offsets), self.engine, buffer=None)
+        view._is_view = True
+        view.hold(self.buffer, self._held)
+        return view
+
+    @property
+    def mapped(self) -> MemoryDesc:
+        """How the elements lie in the array that `map` gives.
+
+        That is ``desc``, but for a view made by `submemory`, whose array begins where it does.
+        """
+        first = self.mapped_bytes.start * 8 // self.desc.dtype.bits
+        return MemoryDesc.of(moved_by(self.desc.geometry, -first), self.desc.dtype) if first else (
+            self.desc
+        )  # fmt: skip
+
+    @property
+    def mapped_bytes(self) -> slice:
+        """The bytes of the buffer that `map` gives."""
+        first = self.desc.offset0 * self.desc.dtype.bits // 8 if self._is_view else 0
+        return slice(first, self.desc.span_nbytes if self._is_view else self.nbytes)
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether no bytes of others lie between those that `map` gives."""
+        desc = self.desc
+        if not self._is_view:
+            return True
+        where = self.mapped_bytes
+        bits: int = 8 * (where.stop - where.start)
+        return bits == prod(p.size for p in desc.placed) * desc.dtype.bits
 
     # --- mapping ----------------------------------------------------------------------------------
 
@@ -134,8 +202,12 @@ class Memory:
 
         ``a`` is a 1-D array over every element, padding too. It dies with the block: what it points
         to is not yours any more. The mapping is exclusive for the whole buffer: a second one, and
-        any command on the buffer, raises `MappedError`. With ``"r"`` the array is read-only; with
-        ``"w"`` the old contents are not read: write every element.
+        any command on the buffer, raises `MappedError`, which says who holds it. With ``"r"`` the
+        array is read-only; with ``"w"`` the old contents are not read: write every element. Of a
+        view between whose elements others lie, those are read, and stay.
+
+        Commands that were enqueued before are waited for, on whatever stream. To do something else
+        meanwhile, take ``m.map("r").start()``, and enter that later.
 
         An image is read, whatever the mode, into an array of its own, row by row without a pitch,
         and with ``"w"`` or ``"rw"`` written back when the block ends.
@@ -145,7 +217,7 @@ class Memory:
             raise InvalidArgument(f"got mode {mode!r}, expected 'r', 'w' or 'rw'")
         expect(stream, Stream | None, "stream")
         self.check_unmapped("map it")
-        if stream is not None and stream.queue.context != self.engine.context:
+        if stream is not None and stream.context != self.context:
             raise DeviceError(f"the stream belongs to another OpenCL context than {self!r}")
         return Mapping(self, mode, stream.queue if stream else self.engine.queue)
 
@@ -154,113 +226,62 @@ class Memory:
         mapping = self.usage.mapping
         if mapping is not None:
             raise MappedError(
-                f"{mapping.memory!r} is mapped with mode {mapping.mode!r}, cannot {wish}: leave "
-                f"its `with memory.map(...)` block first"
+                f"{mapping}, cannot {wish}: leave its `with memory.map(...)` block first"
             )
+
+    # --- copies on the host -----------------------------------------------------------------------
+
+    def numpy(self, *, stream: Stream | None = None) -> NDArray[Any]:
+        """The logical tensor, of shape ``desc.dims``, unpacked on the host: a copy."""
+        with self.map("r", stream=stream) as flat:
+            return np.array(unpack(flat, self.mapped))
+
+    def physical(self, *, stream: Stream | None = None) -> NDArray[Any]:
+        """The elements as they lie, padding too: a copy with one axis for each digit.
+
+        ``b_fs_yx_fsv16`` has five of them: b, blocks of f, y, x, and the 16 of a block. Elements
+        that share bytes come as these bytes, and an image as its rows of pixels.
+        """
+        shape = self.desc.image_shape
+        with self.map("r", stream=stream) as flat:
+            if not flat.size:
+                return np.array(flat)
+            return np.array(flat.reshape(shape) if shape else places(flat, self.mapped))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:  # noqa: FBT001  # numpy's
+        if copy is False:
+            raise ValueError(f"{self!r} is on a device: its elements come to the host by a copy")
+        return self.numpy().astype(dtype or self.desc.dtype.numpy, copy=False)
+
+    def __dlpack__(self, **wishes: Any) -> Any:
+        """The logical tensor as a DLPack capsule of host memory: a copy, as `numpy` makes."""
+        return self.numpy().__dlpack__(**wishes)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return np.empty(0).__dlpack_device__()
 
     def __repr__(self) -> str:
         state = "" if self.buffer is not None else ", no buffer"
         return f"Memory({str(self.desc)!r}{state})"
 
 
-class Mapping:
-    """A buffer mapped to the host; a context manager, to be entered once. Made by `Memory.map`."""
-
-    def __init__(self, memory: Memory, mode: Mode, queue: pyopencl.CommandQueue) -> None:
-        self.memory, self.mode = memory, mode
-        self._queue = queue
-        self._usage = memory.usage
-        self._array: NDArray[Any] | None = None
-        self._entered = False
-
-    def __enter__(self) -> NDArray[Any]:
-        memory = self.memory
-        with LOCK:
-            if self._entered:
-                raise MappedError("a mapping is entered once: call memory.map() again")
-            memory.check_unmapped("map it")
-            self._entered = True
-            self._usage.mapping = self
-        try:
-            if memory.nbytes:
-                self._array = self._map(memory)
-        except BaseException:
-            self._usage.mapping = None
-            raise
-        raw = np.zeros(0, memory.desc.dtype.raw) if self._array is None else self._array
-        array = raw.view(memory.desc.dtype.storage)
-        array.flags.writeable = "w" in self.mode
-        return array
-
-    def _map(self, memory: Memory) -> NDArray[Any]:
-        if memory.buffer is None:
-            raise DeviceError(f"{memory!r} cannot be mapped: give it one by set_buffer()")
-        with LOCK:
-            writes = self._usage if "w" in self.mode else None
-            waits = events_before([self._usage], writes, object())
-        if memory.desc.format.image:
-            with named_errors("reading", memory):
-                return image.read(self._queue, memory.buffer, memory.desc, waits)
-        cl = opencl()
-        flags = {
-            "r": cl.map_flags.READ,
-            "w": cl.map_flags.WRITE_INVALIDATE_REGION,
-            "rw": cl.map_flags.READ | cl.map_flags.WRITE,
-        }[self.mode]
-        shape, dtype = (storage_size(memory.desc),), memory.desc.dtype.raw
-        with named_errors("mapping", memory):
-            array, _ = cl.enqueue_map_buffer(
-                self._queue, memory.buffer, flags, 0, shape, dtype, wait_for=waits
-            )
-        return array  # type: ignore[no-any-return]
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        try:
-            if self._array is not None:
-                with named_errors("unmapping", self.memory):
-                    self._unmap(self._array)
-        finally:
-            self._array = None
-            self._usage.mapping = None
-
-    def _unmap(self, array: NDArray[Any]) -> None:
-        memory = self.memory
-        if not memory.desc.format.image:
-            array.base.release(self._queue).wait()  # type: ignore[union-attr]
-        elif "w" in self.mode:
-            image.write(self._queue, memory.buffer, memory.desc, array)
+def _check_allocator(allocator: object, buffer: object) -> None:
+    if allocator is not None and not (callable(allocator) and buffer is ALLOCATE):
+        also = "" if buffer is ALLOCATE else f" and buffer={shown(buffer)}"
+        raise InvalidArgument(
+            f"allocator: got {shown(allocator)}{also}, expected a function of the number of bytes, "
+            f"and no buffer"
+        )
 
 
-def from_numpy(
-    array: Any,
-    engine: Engine | None = None,
-    *,
-    format: Any = None,  # the field's word for it
-    dtype: object = None,
-    stream: Stream | None = None,
-) -> Memory:
-    """A memory object with the elements of ``array``, packed on the host.
-
-    ``format`` defaults to dense row-major, ``dtype`` to the array's; ``array.shape`` is the logical
-    dims. Raises `InvalidDescriptor` and `DeviceError`.
-    """
-    array = as_array(array)
-    if array.ndim == 0:
-        raise InvalidDescriptor(f"got the single value {array!r}, expected an array")
-    desc = MemoryDesc(array.shape, as_dtype(array.dtype if dtype is None else dtype), format)
-    memory = Memory(desc, engine)
-    with memory.map("w", stream=stream) as flat:
-        flat[:] = pack(array, desc)
-    return memory
-
-
-def to_numpy(memory: Memory, *, stream: Stream | None = None) -> NDArray[Any]:
-    """The logical tensor of a memory object, of shape ``desc.dims``, unpacked on the host."""
-    expect(memory, Memory, "memory")
-    with memory.map("r", stream=stream) as flat:
-        return np.array(unpack(flat, memory.desc))
+def _check_desc(desc: MemoryDesc) -> None:
+    if desc.format_kind == "any":
+        raise InvalidDescriptor(f"{desc} has no layout yet: choose a concrete format")
+    if desc.has_runtime:
+        raise InvalidDescriptor(f"{desc} has sizes known at execution only: give the dims")
+    if reason := images.refusal(desc):
+        raise Unsupported(
+            "IMAGE",
+            f"{desc} is an image of shape {desc.image_shape}, and {reason}: write what cf.pack "
+            f"gives, reshaped so, to an image of your own",
+        )

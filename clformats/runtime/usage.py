@@ -15,7 +15,7 @@ from weakref import WeakValueDictionary
 if TYPE_CHECKING:
     import pyopencl
 
-    from .memory import Mapping
+    from .mapping import Mapping
 
 PRUNE_AT = 16
 """Events kept before those of finished commands are dropped."""

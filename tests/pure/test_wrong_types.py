@@ -136,8 +136,9 @@ TAKES = {
 }
 # Records, which are looked at where they are used; and what needs a device: see tests/device.
 ELSEWHERE = {"DType", "Digit", "Plan", "Event", "Engine", "IndexKernels", "Map", "Memory",
-             "Reorder", "Stream", "TunedWarning", "devices", "from_numpy", "reorder", "to_numpy",
-             "transfer", "tune", "warm_up"}  # fmt: skip
+             "Reorder", "Stream", "TunedWarning", "devices", "from_array", "from_dlpack",
+             "from_host", "from_numpy", "reorder", "to_array", "to_numpy", "transfer", "tune",
+             "warm_up"}  # fmt: skip
 
 
 @pytest.mark.parametrize("call", CALLS)

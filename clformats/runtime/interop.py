@@ -1,0 +1,172 @@
+"""Memory objects from and to what others hold: numpy, pyopencl's arrays, DLPack, host memory."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..desc import MemoryDesc
+from ..dtypes import as_array, as_dtype
+from ..errors import DeviceError, InvalidDescriptor, expect
+from ..geometry import moved_by
+from ..host import pack
+from ..hostmemory import HostMemory
+from . import unified
+from .engine import Engine, default_engine
+from .memory import Memory
+from .storage import Allocator, wait_for_array
+from .stream import Stream
+
+if TYPE_CHECKING:
+    import pyopencl.array
+
+
+def from_numpy(
+    array: Any,
+    engine: Engine | None = None,
+    *,
+    format: Any = None,  # the field's word for it
+    dtype: object = None,
+    stream: Stream | None = None,
+    allocator: Allocator | None = None,
+) -> Memory:
+    """A memory object with the elements of ``array``, packed on the host.
+
+    ``format`` defaults to dense row-major, ``dtype`` to the array's; ``array.shape`` is the logical
+    dims; ``allocator`` is as of `Memory`. Raises `InvalidDescriptor` and `DeviceError`.
+    """
+    array = as_array(array)
+    if array.ndim == 0:
+        raise InvalidDescriptor(f"got the single value {array!r}, expected an array")
+    desc = MemoryDesc(array.shape, as_dtype(array.dtype if dtype is None else dtype), format)
+    memory = Memory(desc, engine, allocator=allocator)
+    with memory.map("w", stream=stream) as flat:
+        flat[:] = pack(array, desc)
+    return memory
+
+
+def to_numpy(memory: Memory, *, stream: Stream | None = None) -> NDArray[Any]:
+    """The logical tensor of a memory object, of shape ``desc.dims``, unpacked on the host."""
+    expect(memory, Memory, "memory")
+    return memory.numpy(stream=stream)
+
+
+def from_dlpack(
+    tensor: Any,
+    engine: Engine | None = None,
+    *,
+    format: Any = None,  # the field's word for it
+    dtype: object = None,
+    stream: Stream | None = None,
+) -> Memory:
+    """As `from_numpy`, of any tensor in host memory that speaks DLPack (torch, jax, ...).
+
+    Raises `InvalidDescriptor` for one that numpy does not take, such as one on a GPU.
+    """
+    try:
+        array = np.from_dlpack(tensor)
+    except (AttributeError, TypeError, ValueError, BufferError, RuntimeError) as error:
+        raise InvalidDescriptor(
+            f"got {type(tensor).__name__}, expected a tensor in host memory that speaks DLPack, of "
+            f"a type that numpy has: {error}"
+        ) from error
+    return from_numpy(array, engine, format=format, dtype=dtype, stream=stream)
+
+
+def from_host(array: Any, engine: Engine | None = None) -> Memory:
+    """A memory object over host memory as it lies, without a copy.
+
+    ``array`` is a dense numpy array, whose shape is the logical dims, or a `HostMemory`. Devices
+    that share the host's memory can do this: CPUs with any array, GPUs beside them with one that
+    begins at a page and ends at a cache line. ``desc`` may have an offset: a buffer begins where
+    the device wants it. What kernels write is in the array after the next mapping; while one may be
+    running leave the array alone. Raises `DeviceError` where the device would copy.
+    """
+    expect(engine, Engine | None, "engine")
+    host = array if isinstance(array, HostMemory) else HostMemory.of(array)
+    engine = engine or default_engine()
+    if not host.array.nbytes:
+        return Memory(host.desc, engine)
+    front = unified.bytes_in_front(engine, host.array)
+    if front is None:
+        raise DeviceError(
+            f"{engine.device.name} cannot use {host.array.nbytes} bytes at address "
+            f"{host.array.ctypes.data:#x} as they lie: copy them, by cf.from_numpy or cf.transfer"
+        )
+    elements = front * 8 // host.desc.dtype.bits
+    desc = MemoryDesc.of(moved_by(host.desc.geometry, elements), host.desc.dtype)
+    writing = bool(host.array.flags.writeable)
+    memory = Memory(desc, engine, buffer=None)
+    memory.hold(unified.wrapped(engine, host.array, front, writing=writing), host.array)
+    return memory
+
+
+def from_array(array: pyopencl.array.Array, engine: Engine | None = None) -> Memory:
+    """A memory object over a ``pyopencl.array.Array`` as it lies, without a copy.
+
+    Its shape is the logical dims, its strides may be any positive ones, and what computes it is
+    waited for. Raises `InvalidDescriptor` and `DeviceError`.
+    """
+    from pyopencl.array import Array
+
+    expect(array, Array, "array")
+    expect(engine, Engine | None, "engine")
+    if not array.shape:
+        raise InvalidDescriptor("got an array of a single value, expected one with dimensions")
+    if engine is None:
+        queue = array.queue
+        engine = Engine(context=array.context, device=queue.device if queue is not None else None)
+    item = array.dtype.itemsize
+    if array.offset % item or any(step % item for step in array.strides):
+        raise InvalidDescriptor(
+            f"got strides of {array.strides} bytes from byte {array.offset} on, expected multiples "
+            f"of the {item} bytes of an element"
+        )
+    desc = MemoryDesc(
+        array.shape, as_dtype(array.dtype), strides=[step // item for step in array.strides]
+    )
+    desc = MemoryDesc.of(moved_by(desc.geometry, array.offset // item), desc.dtype)
+    wait_for_array(array)
+    return Memory(desc, engine, buffer=array.base_data if desc.nelems else None)
+
+
+def to_array(memory: Memory, *, stream: Stream | None = None) -> pyopencl.array.Array:
+    """A ``pyopencl.array.Array`` over the buffer of a memory object, without a copy.
+
+    Of shape ``desc.dims``; its commands run on ``stream``, or on the engine's own queue, and wait
+    for what was enqueued on the memory object until now. Those that they enqueue later are unknown
+    to the memory object: wait for them before you use that again.
+
+    Raises `InvalidDescriptor` unless the format is plain: one stride for each dimension, and whole
+    bytes for each element.
+    """
+    from pyopencl.array import Array
+
+    expect(memory, Memory, "memory")
+    expect(stream, Stream | None, "stream")
+    desc = memory.desc
+    plain = desc.has_layout and all(p.digit.size is None for p in desc.placed) and len(
+        desc.placed) == desc.ndims  # fmt: skip
+    if not plain or desc.dtype.is_packed or desc.format.image or not desc.nelems:
+        raise InvalidDescriptor(
+            f"{desc} has no strides for an array: reorder it to a plain format with elements first"
+        )
+    memory.check_unmapped("make an array of it")
+    if memory.buffer is None:
+        raise DeviceError(f"{memory!r} has no buffer: give it one by set_buffer()")
+    queue, item = stream.queue if stream else memory.engine.queue, desc.dtype.nbytes
+    array = Array(
+        queue,
+        desc.dims,
+        desc.dtype.numpy,
+        data=memory.buffer,
+        offset=desc.offset(*[0] * desc.ndims) * item,
+        strides=tuple(step * item for step in desc.strides),
+    )
+    if memory.usage.writer is not None:
+        array.add_event(memory.usage.writer)
+    for event in memory.usage.readers.values():
+        array.add_event(event)
+    return array

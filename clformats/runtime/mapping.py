@@ -1,0 +1,155 @@
+"""`Mapping`: a memory object's bytes at the host, exclusively, for a while."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import DeviceError, MappedError
+from . import image
+from .opencl import named_errors, opencl
+from .storage import Mapped
+from .stream import Event
+from .usage import LOCK, Usage, events_before
+
+if TYPE_CHECKING:
+    import pyopencl
+
+    from .memory import Memory
+
+Mode = Literal["r", "w", "rw"]
+_PACKAGE = str(Path(__file__).parent.parent)
+
+
+class Mapping:
+    """A memory object mapped to the host; a context manager, to be entered once.
+
+    Made by `Memory.map`. Entering it maps and waits; `start` before that lets the device go on
+    meanwhile. It keeps the memory object, its buffer and its queue, whoever else drops them.
+    """
+
+    def __init__(self, memory: Memory, mode: Mode, queue: pyopencl.CommandQueue) -> None:
+        self.memory, self.mode = memory, mode
+        self.where = _caller()
+        self._queue = queue
+        self._usage: Usage = memory.usage
+        self._mapped: Mapped | None = None
+        self._pixels: NDArray[Any] | None = None
+        self._state: Literal["new", "started", "entered", "over"] = "new"
+
+    def start(self) -> Mapping:
+        """Enqueue the mapping without waiting for it; from now on it is exclusive.
+
+        Enter it then to wait and to get the array, or `release` it. An image is read at once.
+        Raises as entering does.
+        """
+        memory = self.memory
+        with LOCK:
+            if self._state != "new":
+                raise MappedError("a mapping is made once: call memory.map() again")
+            memory.check_unmapped("map it")
+            self._state, self._usage.mapping = "started", self
+        try:
+            if memory.nbytes:
+                self._map(memory)
+        except BaseException:
+            self._end()
+            raise
+        return self
+
+    @property
+    def event(self) -> Event | None:
+        """What tells when a started mapping is there; None where there is nothing to wait for."""
+        return Event(self._mapped.event) if self._mapped is not None else None
+
+    def __enter__(self) -> NDArray[Any]:
+        if self._state == "new":
+            self.start()
+        elif self._state != "started":
+            raise MappedError("a mapping is entered once: call memory.map() again")
+        self._state = "entered"
+        try:
+            if self._mapped is not None:
+                with named_errors("mapping", self.memory):
+                    self._mapped.event.wait()
+            return self._array()
+        except BaseException:
+            self.release()
+            raise
+
+    def _array(self) -> NDArray[Any]:
+        storage = self.memory.desc.dtype.storage
+        if self._mapped is not None:
+            array: NDArray[Any] = self._mapped.array.view(storage)
+        else:
+            array = np.zeros(0, storage) if self._pixels is None else self._pixels.view(storage)
+        array.flags.writeable = "w" in self.mode
+        return array
+
+    def _map(self, memory: Memory) -> None:
+        if memory.buffer is None:
+            raise DeviceError(f"{memory!r} cannot be mapped: give it one by set_buffer()")
+        with LOCK:
+            writes = self._usage if "w" in self.mode else None
+            waits = events_before([self._usage], writes, object())
+        if memory.desc.format.image:
+            with named_errors("reading", memory):
+                self._pixels = image.read(self._queue, memory.buffer, memory.desc, waits)
+            return
+        flags = opencl().map_flags
+        kinds = {
+            "r": flags.READ,
+            "w": flags.WRITE_INVALIDATE_REGION if memory.is_dense else flags.READ | flags.WRITE,
+            "rw": flags.READ | flags.WRITE,
+        }
+        with named_errors("mapping", memory):
+            where = memory.mapped_bytes
+            self._mapped = Mapped(self._queue, memory.buffer, kinds[self.mode], where, waits)
+
+    def release(self) -> None:
+        """Unmap, where it is mapped; what was written is in the memory object then.
+
+        The end of the ``with`` block does this. Raises `DeviceError`.
+        """
+        memory, mapped, pixels = self.memory, self._mapped, self._pixels
+        try:
+            if mapped is not None:
+                with named_errors("unmapping", memory):
+                    mapped.release(self._queue)
+            elif pixels is not None and "w" in self.mode and self._state == "entered":
+                with named_errors("writing", memory):
+                    image.write(self._queue, memory.buffer, memory.desc, pixels)
+        finally:
+            self._end()
+
+    def _end(self) -> None:
+        self._mapped = self._pixels = None
+        self._state = "over"
+        if self._usage.mapping is self:
+            self._usage.mapping = None
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.release()
+
+    def __str__(self) -> str:
+        return f"{self.memory!r} is mapped with mode {self.mode!r} since {self.where}"
+
+
+def _caller() -> str:
+    """The line outside the library, and the thread, that wants a mapping."""
+    frame = sys._getframe(1)  # noqa: SLF001  # inspect.stack() reads the files of every frame
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame = frame.f_back
+    thread = threading.current_thread().name
+    return f"{frame.f_code.co_filename}:{frame.f_lineno} in {thread}"

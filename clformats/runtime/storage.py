@@ -1,0 +1,151 @@
+"""What a tensor's bytes lie in: a buffer, one of a pool, shared virtual memory; also an image.
+
+Of each kind: made, checked, filled and mapped. The driver keeps a buffer that a running command
+uses; memory of a pool and shared virtual memory it does not keep: who drops those must wait first.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import DeviceError, InvalidArgument, shown
+from .engine import Engine
+from .opencl import named_errors, opencl
+
+if TYPE_CHECKING:
+    import pyopencl
+
+Allocator = Callable[[int], Any]
+"""Makes storage of a number of bytes: pyopencl's ``MemoryPool``, ``ImmediateAllocator``, ..."""
+
+
+def is_svm(storage: object) -> bool:
+    """Whether it is shared virtual memory."""
+    return isinstance(storage, opencl().SVMPointer)
+
+
+def is_kept_by_driver(storage: object) -> bool:
+    """Whether a command that uses it keeps it until it is done."""
+    return isinstance(storage, opencl().MemoryObject)
+
+
+def expect_storage(storage: object) -> None:
+    """Raise `InvalidArgument` unless it is a kind of storage for a buffer."""
+    cl = opencl()
+    known = isinstance(storage, cl.MemoryObjectHolder | cl.SVMPointer)
+    if not known or isinstance(storage, cl.Image):
+        raise InvalidArgument(
+            f"buffer: got {shown(storage)}, expected a pyopencl Buffer, a buffer of a MemoryPool, "
+            f"an SVMAllocation or a pyopencl.array.Array"
+        )
+
+
+def check(storage: Any, nbytes: int, engine: Engine, about: object) -> None:
+    """Raise `DeviceError` unless it has so many bytes, in the engine's context."""
+    if storage.size is not None and storage.size < nbytes:
+        raise DeviceError(f"the buffer has {storage.size} bytes, {about} needs {nbytes}")
+    check_context(storage, engine)
+
+
+def check_context(storage: Any, engine: Engine) -> None:
+    """Raise `DeviceError` for a buffer of another context; SVM does not tell its own."""
+    if is_svm(storage):
+        return
+    if storage.get_info(opencl().mem_info.CONTEXT) != engine.context:
+        raise DeviceError("the buffer belongs to another OpenCL context than the engine")
+
+
+def unwrapped(buffer: Any) -> Any:
+    """What lies under a ``pyopencl.array.Array`` from its start on; others as they are.
+
+    Its commands are waited for. Raises `DeviceError` for one that begins within its buffer.
+    """
+    arrays = sys.modules.get("pyopencl.array")
+    if arrays is None or not isinstance(buffer, arrays.Array):
+        return buffer
+    if buffer.offset:
+        raise DeviceError(
+            f"the array begins {buffer.offset} bytes behind the start of its buffer: take it by "
+            f"cf.from_array, or its base_data with a descriptor that says so"
+        )
+    wait_for_array(buffer)
+    return buffer.base_data
+
+
+def wait_for_array(array: Any) -> None:
+    """Wait for the commands that compute a ``pyopencl.array.Array``. Raises `DeviceError`."""
+    with named_errors("waiting for what computes an array"):
+        for event in array.events:
+            event.wait()
+
+
+def allocated(engine: Engine, nbytes: int, allocator: Allocator | None, about: object) -> Any:
+    """New storage, all zero. Raises `DeviceError`."""
+    cl = opencl()
+    with named_errors(f"allocating {nbytes} bytes for", about):
+        if allocator is None:
+            storage = cl.Buffer(engine.context, cl.mem_flags.READ_WRITE, nbytes)
+        else:
+            storage = _given_by(allocator, nbytes)
+            expect_storage(storage)
+            check(storage, nbytes, engine, about)
+        zero = np.zeros(1, np.uint8)
+        if is_svm(storage):
+            cl.enqueue_svm_memfill(engine.queue, storage, zero, nbytes).wait()
+        else:
+            cl.enqueue_fill_buffer(engine.queue, storage, zero, 0, nbytes).wait()
+    return storage
+
+
+def _given_by(allocator: Allocator, nbytes: int) -> Any:
+    try:
+        return allocator(nbytes)
+    except TypeError as error:
+        raise InvalidArgument(
+            f"allocator: {shown(allocator)} cannot be called with a number of bytes ({error}): "
+            f"expected a pyopencl MemoryPool or another function of one"
+        ) from error
+
+
+class Mapped:
+    """Storage mapped to the host: ``array`` holds the bytes once ``event`` is complete."""
+
+    __slots__ = ("_map", "array", "event")
+
+    def __init__(
+        self,
+        queue: pyopencl.CommandQueue,
+        storage: Any,
+        flags: int,
+        where: slice,
+        waits: list[pyopencl.Event],
+    ) -> None:
+        """Enqueue the mapping of the bytes ``where``; raises pyopencl's errors."""
+        cl, count = opencl(), where.stop - where.start
+        self._map: Any
+        self.array: NDArray[np.uint8]
+        self.event: pyopencl.Event
+        if is_svm(storage):
+            self._map = storage.map(queue, flags=flags, is_blocking=False, wait_for=waits or None)
+            self.array, self.event = storage.buf[where], self._map.event
+        else:
+            self.array, self.event = cl.enqueue_map_buffer(
+                queue,
+                storage,
+                flags,
+                where.start,
+                (count,),
+                np.dtype(np.uint8),
+                wait_for=waits or None,
+                is_blocking=False,
+            )
+            self._map = self.array.base
+
+    def release(self, queue: pyopencl.CommandQueue) -> None:
+        """Unmap, and wait until that is done. Raises pyopencl's errors."""
+        self._map.release(queue).wait()
