@@ -7,6 +7,8 @@ them before you map, or use the same in-order stream.
 
 from __future__ import annotations
 
+import _thread
+import threading
 from collections.abc import Iterable
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -145,6 +147,10 @@ class Memory:
             self._settle()
         except DeviceError:
             self.buffer = None  # the commands failed: nothing uses it any more
+        except KeyboardInterrupt:
+            # Python drops what is raised here: wait to the end, and be interrupted behind it.
+            self._settle()
+            threading.Timer(0.01, _thread.interrupt_main).start()
 
     def clear_padding(self, *, stream: Stream | None = None) -> None:
         """Make every element of the padding zero, on the host; what is no padding stays.

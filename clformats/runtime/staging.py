@@ -78,7 +78,9 @@ class Staging:
         """Give the memory back; nothing that uses it may still be running."""
         self._events = []
         host, self._host = self._host, None
-        with named_errors("releasing a piece"):
-            host.base.release(self._queue).wait()
+        try:
+            with named_errors("releasing a piece"):
+                host.base.release(self._queue).wait()
+        finally:
             self._pinned.release()
             self.buffer.release()

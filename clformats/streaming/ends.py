@@ -10,6 +10,8 @@ copied piece by piece through memory of its own (`Staged`). All are used alike: 
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+
 from ..desc import MemoryDesc
 from ..formats.sums import Sums
 from ..geometry import moved_by
@@ -122,8 +124,9 @@ class Staged:
 
     def close(self) -> None:
         """Give the memory back."""
-        while self._stages:
-            self._stages.pop().close()
+        with ExitStack() as all_of_them:
+            while self._stages:
+                all_of_them.callback(self._stages.pop().close)
 
 
 End = There | Staged

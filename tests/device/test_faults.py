@@ -1,0 +1,232 @@
+"""Whatever OpenCL call fails: a clean exception, nothing kept, and later work is right."""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import clformats as cf
+from clformats.runtime import unified
+from tests.faults_support import Faults, injected
+from tests.support import random_values
+
+D = cf.MemoryDesc
+SRC, DST = D((2, 17, 5, 3), "f32", "bfyx"), D((2, 17, 5, 3), "f32", "b_fs_yx_fsv16")
+ARRAY = random_values(np.random.default_rng(0), SRC.dims, "f32")
+
+
+def reorders(engine: cf.Engine) -> None:
+    """Allocations, maps, and calls over several streams; with operands and without."""
+    source, target = cf.from_numpy(ARRAY, engine), cf.Memory(DST, engine)
+    streams = [cf.Stream(engine), cf.Stream(engine, out_of_order=True), cf.Stream(engine)]
+    scaled = cf.Attr(src_scale=2.0, dst_zero_point=([3] * 17, 2))
+    result = cf.Memory(SRC, engine)
+    cf.Reorder(SRC, DST, engine, attr=scaled)(streams[0], source, target)
+    cf.Reorder(DST, SRC, engine)(streams[1], target, result)
+    given = cf.Reorder(SRC, DST, engine, attr=cf.Attr(src_scale=cf.at_execution(2)))
+    given(streams[2], result, target, src_scale=[0.5] * 17).wait()
+    streams[0].wait()
+    assert (cf.to_numpy(target) == (ARRAY * 2 + 3) / 2).all()
+    assert (cf.to_numpy(cf.reorder(target, "byxf")) == (ARRAY * 2 + 3) / 2).all()
+
+
+def views(engine: cf.Engine) -> None:
+    """Parts of a buffer, early mappings, arrays, padding."""
+    stream = cf.Stream(engine)
+    whole = cf.Memory(D((3, 48, 5, 3), "f32", "b_fs_yx_fsv16"), engine)
+    view = whole.submemory((2, 16, 5, 3), (1, 16, 0, 0))
+    source = cf.from_numpy(ARRAY[:, :16], engine)
+    cf.Reorder(source.desc, view.desc, engine)(stream, source, view)
+    with view.map("r").start() as flat:
+        assert (cf.unpack(flat, view.mapped) == ARRAY[:, :16]).all()
+    with view.map("w") as flat:
+        flat[view.mapped.offsets()] = 1
+    whole.clear_padding()
+    assert np.asarray(whole).sum() == view.desc.nelems
+    again = cf.from_array(cf.to_array(source))
+    assert (again.numpy() == ARRAY[:, :16]).all()
+
+
+def maps(engine: cf.Engine) -> None:
+    """An expression, sizes at execution, profiling."""
+    stream = cf.Stream(engine, profiling=True)
+    a, b, c = cf.from_numpy(ARRAY, engine), cf.Memory(DST, engine), cf.Memory(SRC, engine)
+    any_size = D((cf.RUNTIME_DIM, 17, 5, 3), "f32", "bfyx")
+    cf.Reorder(any_size, D((cf.RUNTIME_DIM, 17, 5, 3), "f32", "b_fs_yx_fsv16"), engine)(
+        stream, a, b
+    )
+    event = cf.Map("z = x * 2 + y", engine, x=DST, y=SRC, z=SRC)(stream, x=b, y=a, z=c)
+    assert event.seconds() > 0
+    assert (cf.to_numpy(c) == ARRAY * 2 + ARRAY).all()
+
+
+def transfers(engine: cf.Engine) -> None:
+    """Pieces through two streams, and host memory where it lies."""
+    target = cf.Memory(D((2, 64, 9, 8), "f32", "b_fs_yx_fsv16"), engine)
+    host = random_values(np.random.default_rng(1), target.desc.dims, "f32")
+    cf.transfer(host, target, piece_nbytes=30_000)
+    back = np.zeros_like(host)
+    cf.transfer(target, back, piece_nbytes=30_000)
+    assert (back == host).all()
+
+
+def shared(engine: cf.Engine) -> None:
+    """Host memory and shared virtual memory, which no driver keeps."""
+    import pyopencl as cl
+
+    source, target = cf.from_host(ARRAY.copy(), engine), cf.Memory(DST, engine)
+    cf.Reorder(source.desc, DST, engine)(cf.Stream(engine), source, target)
+    del source
+    svm = cl.SVMAllocation(engine.context, DST.nbytes, 64, cl.svm_mem_flags.READ_WRITE)
+    other, result = cf.Memory(DST, engine, buffer=svm), cf.Memory(SRC, engine)
+    cf.Reorder(DST, DST, engine)(cf.Stream(engine), target, other)
+    cf.Reorder(DST, SRC, engine)(cf.Stream(engine), other, result)
+    assert (cf.to_numpy(other) == ARRAY).all()
+    del other, svm
+    assert (cf.to_numpy(result) == ARRAY).all()
+
+
+def images(engine: cf.Engine) -> None:
+    """Pixels, tried out first."""
+    desc = D((5, 3, 2, 7), "f32", "image_2d_weights_c1_b_fyx")
+    array = random_values(np.random.default_rng(2), desc.dims, "f32")
+    source = cf.from_numpy(array, engine, format="oiyx")
+    target = cf.Memory(desc, engine)
+    cf.Reorder(source.desc, desc, engine)(cf.Stream(engine), source, target)
+    assert (cf.to_numpy(target) == array).all()
+    with target.map("rw") as flat:
+        flat[:] = 4
+    assert (target.physical() == 4).all()
+
+
+def builds(engine: cf.Engine) -> None:
+    """Programs and kernels, made anew."""
+    own = cf.Engine(context=engine.context, device=engine.device)
+    source, target = cf.from_numpy(ARRAY, own), cf.Memory(DST, own)
+    attr = cf.Attr(src_scale=2.0, src_zero_point=([1] * 17, 2))
+    cf.Reorder(SRC, DST, own, attr=attr)(cf.Stream(own), source, target)
+    assert (cf.to_numpy(target) == (ARRAY - 1) * 2).all()
+
+
+SCENARIOS = (reorders, views, maps, transfers, shared, images, builds)
+
+
+IN_SHORT = (reorders, shared)
+"""Those that are interrupted in the fast tier too."""
+CASES = [
+    pytest.param(s, i, id=f"{s.__name__}-{'interrupt' if i else 'error'}",
+                 marks=[pytest.mark.slow] if i and s not in IN_SHORT else [])
+    for s in SCENARIOS for i in (False, True)
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("scenario", "interrupt"), CASES)
+def test_every_call_may_fail(
+    scenario: Callable[[cf.Engine], None],
+    interrupt: bool,
+    engine: cf.Engine,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The reference counts of a context and a queue tell what is alive in them."""
+    import pyopencl as cl
+
+    if scenario is transfers:
+        monkeypatch.setattr(unified, "shares_host_memory", lambda device: False)
+    own = cf.Engine(context=cl.Context([engine.device]), device=engine.device)
+
+    def alive() -> tuple[int, int]:
+        gc.collect()
+        queue = own.queue.reference_count
+        return queue, own.context.reference_count
+
+    def nothing_is_kept() -> bool:
+        # A mapping whose release failed is given up by pyopencl, which does not wait for it.
+        for _ in range(60):
+            if alive() == before:
+                return True
+            time.sleep(0.05)
+        return False
+
+    scenario(own)
+    before, at = alive(), 0
+    while True:
+        faults = Faults(at, interrupt=interrupt)
+        failed = run(scenario, own, faults)
+        if not faults.happened:
+            break
+        wanted = KeyboardInterrupt if interrupt else cf.DeviceError
+        # What fails where memory is dropped is told to nobody: the memory is gone all the same.
+        unseen = scenario is shared and not interrupt and faults.calls[at] == "Event.wait"
+        assert failed is wanted or (failed is None and unseen), (at, faults.calls[at], failed)
+        assert nothing_is_kept(), (at, faults.calls[at], before, alive())
+        if scenario is not transfers or at % 5 == 0:  # the longest
+            scenario(own)
+            assert nothing_is_kept(), (at, faults.calls[at], before, alive())
+        at += 1
+    assert at > 20
+
+
+def run(
+    scenario: Callable[[cf.Engine], None], engine: cf.Engine, faults: Faults
+) -> type[BaseException] | None:
+    """The kind of what the scenario raised; nothing of it stays."""
+    try:
+        with injected(faults):
+            scenario(engine)
+            if scenario is shared and faults.interrupt and faults.happened:
+                time.sleep(0.1)  # an interrupt where memory was dropped comes behind that
+    except (cf.DeviceError, KeyboardInterrupt) as error:
+        return type(error)
+    return None
+
+
+@pytest.mark.parametrize("first", [0, 3, 8, 15, 24, 33])
+def test_a_lost_device(first: int, engine: cf.Engine) -> None:
+    """From some call on every one fails: errors, no hang; what is new works where the device does."""
+    import pyopencl as cl
+
+    own = cf.Engine(context=cl.Context([engine.device]), device=engine.device)
+    lost = Faults(first, for_ever=True)
+    assert run(reorders, own, lost) is cf.DeviceError
+    assert run(reorders, own, Faults(0, for_ever=True)) is cf.DeviceError
+    reorders(own)
+    del own
+    reorders(engine)
+
+
+def test_control_c_in_a_wait(engine: cf.Engine) -> None:
+    stream, big = cf.Stream(engine), D((1500, 1501), "f32")
+    source = cf.from_numpy(random_values(np.random.default_rng(0), big.dims, "f32"), engine)
+    target = cf.Memory(D(big.dims, "f32", "ba"), engine)
+    reorder = cf.Reorder(big, target.desc, engine)
+    timer = threading.Timer(0.02, os.kill, (os.getpid(), signal.SIGINT))
+
+    def wait_long() -> None:
+        timer.start()
+        while True:
+            reorder(stream, source, target).wait()
+
+    with pytest.raises(KeyboardInterrupt):
+        wait_long()
+    timer.join()
+    assert (cf.to_numpy(target) == cf.to_numpy(source)).all()
+    reorders(engine)
+
+
+def test_the_faults_happen_where_they_are_asked(engine: cf.Engine) -> None:
+    """Else the test above could not fail."""
+    faults = Faults(10**6)
+    run(reorders, engine, faults)
+    known = ("Buffer", "CommandQueue", "Event.wait", "Kernel.set_arg", "MemoryMap.release",
+             "enqueue_fill_buffer", "enqueue_map_buffer", "enqueue_nd_range_kernel")  # fmt: skip
+    for call in known:
+        fault = Faults(faults.calls.index(call))
+        with pytest.raises(cf.DeviceError, match=r"OUT_OF_RESOURCES.*on purpose"), injected(fault):
+            reorders(engine)

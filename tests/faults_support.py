@@ -1,0 +1,100 @@
+"""Making the n-th OpenCL call of a program fail, and counting what the driver still holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+CONSTRUCTORS = ("Buffer", "CommandQueue", "Image", "Kernel")
+FUNCTIONS = (
+    "enqueue_copy",
+    "enqueue_fill_buffer",
+    "enqueue_fill_image",
+    "enqueue_map_buffer",
+    "enqueue_marker",
+    "enqueue_nd_range_kernel",
+    "enqueue_svm_memfill",
+)
+METHODS = {
+    "CommandQueue": ("finish", "flush"),
+    "Event": ("wait",),
+    "Kernel": ("set_arg",),
+    "MemoryMap": ("release",),
+    "Program": ("build",),
+    "SVMMap": ("release",),
+    "SVMPointer": ("map",),
+}
+
+
+class Faults:
+    """Counts the OpenCL calls and makes number ``at`` fail, by an error of OpenCL or Control-C.
+
+    ``for_ever``: and all that follow.
+    """
+
+    def __init__(self, at: int, *, interrupt: bool = False, for_ever: bool = False) -> None:
+        self.at, self.interrupt, self.for_ever = at, interrupt, for_ever
+        self.calls: list[str] = []
+
+    @property
+    def happened(self) -> bool:
+        return len(self.calls) > self.at
+
+    def around(self, name: str, real: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any, **more: Any) -> Any:
+            self.calls.append(name)
+            number = len(self.calls) - 1
+            if number != self.at and not (self.for_ever and number > self.at):
+                return real(*arguments, **more)
+            if self.interrupt:
+                raise KeyboardInterrupt
+            if name.endswith((".wait", ".finish")):
+                real(*arguments, **more)  # a wait ends by an error when the command has ended
+            raise error()
+
+        return call
+
+
+def error() -> Exception:
+    """What pyopencl raises where a driver is out of resources."""
+    import pyopencl as cl
+
+    record = cl._cl._ErrorRecord(
+        msg="on purpose", code=cl.status_code.OUT_OF_RESOURCES, routine="clSomething"
+    )
+    result: Exception = cl.RuntimeError(record)
+    return result
+
+
+@contextmanager
+def injected(faults: Faults) -> Iterator[None]:
+    """Inside, every call of pyopencl that the library makes is counted."""
+    import pyopencl as cl
+
+    with pytest.MonkeyPatch.context() as patch:
+        for kind, names in METHODS.items():
+            for name in names:
+                real = getattr(getattr(cl, kind), name)
+                patch.setattr(getattr(cl, kind), name, faults.around(f"{kind}.{name}", real))
+        for name in FUNCTIONS:
+            patch.setattr(cl, name, faults.around(name, getattr(cl, name)))
+        for name in CONSTRUCTORS:
+            patch.setattr(cl, name, _stand_in(getattr(cl, name), faults))
+        yield
+
+
+def _stand_in(real: type, faults: Faults) -> type:
+    """A class that makes objects of the real one, counted, and takes those for its own."""
+    make = faults.around(real.__name__, real)
+
+    class Meta(type):
+        def __instancecheck__(cls, value: object) -> bool:
+            return isinstance(value, real)
+
+        def __call__(cls, *arguments: Any, **more: Any) -> Any:
+            return make(*arguments, **more)
+
+    return Meta(real.__name__, (), {})
