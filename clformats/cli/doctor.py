@@ -7,11 +7,14 @@ processes of their own, and never ends in a traceback.
 from __future__ import annotations
 
 import json
+import os
 import platform
 from dataclasses import asdict
 from importlib import metadata
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from clformats.runtime import programs
 from clformats.runtime.findings import Finding, findings
 from clformats.runtime.probe import Report, probe_devices
 
@@ -32,12 +35,21 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "Exit status: 0 if at least one device works, else 1.",
         epilog="example:  clformats doctor --json > doctor.json   (to attach to a bug report)",
     )
+    parser.add_argument(
+        "--cache",
+        nargs="?",
+        choices=("show", "clear"),
+        const="show",
+        help="show where built programs are kept, or clear it, and look at nothing else",
+    )
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the report; 0 if a usable device exists, else 1."""
+    if getattr(args, "cache", None):
+        return cache(clear=args.cache == "clear", as_json=args.json)
     found = machine_findings()
     devices, reason = probe_devices()
     found += [*device_findings(devices), *nothing_findings(devices, reason)]
@@ -46,6 +58,40 @@ def run(args: argparse.Namespace) -> int:
     else:
         print("\n".join(lines(found, devices)))
     return 0 if usable(devices) else 1
+
+
+def cache(*, clear: bool, as_json: bool) -> int:
+    """Show the caches of built programs, and clear ours; 1 where it cannot be cleared."""
+    folder = programs.cache_folder()
+    kept = list(programs.entries(folder)) if folder else []
+    others = {name: str(path) for name, path in driver_caches().items() if path.is_dir()}
+    if clear and folder:
+        try:
+            programs.clear(folder)
+        except OSError as error:
+            print(f"{folder} cannot be cleared: {error}")
+            return 1
+    nbytes = sum(count for _, count in kept)
+    if as_json:
+        found = {"folder": str(folder or ""), "programs": len(kept), "bytes": nbytes}
+        print(json.dumps({**found, "cleared": clear, "drivers": others}, indent=2))
+        return 0
+    if folder is None:
+        print("built programs are not kept: PYOPENCL_NO_CACHE is set, or there is no cache folder")
+    else:
+        done = "cleared: there were " if clear else ""
+        print(f"{folder}: {done}{len(kept)} built programs, {size(nbytes)}")
+    for name, path in others.items():
+        print(f"{path}: {name}'s own cache, which other programs use too; it is not touched")
+    return 0
+
+
+def driver_caches() -> dict[str, Path]:
+    """Where drivers keep what they built, by name; what other variables move is not looked for."""
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    nvidia = os.environ.get("CUDA_CACHE_PATH") or Path.home() / ".nv" / "ComputeCache"
+    pocl = os.environ.get("POCL_CACHE_DIR") or home / "pocl"
+    return {"PoCL": Path(pocl), "NVIDIA": Path(nvidia)}
 
 
 def machine_findings() -> list[Finding]:

@@ -15,6 +15,7 @@ import numpy as np
 from ..errors import DeviceError, expect
 from ..planner.traits import DEFAULT, Traits
 from .opencl import HINT, devices, error_name, named_errors, opencl
+from .programs import build
 
 if TYPE_CHECKING:
     import pyopencl
@@ -163,8 +164,7 @@ class Engine:
             with warnings.catch_warnings():
                 # Some compilers report that all went well; failures raise.
                 warnings.simplefilter("ignore", cl.CompilerWarning)
-                options = list(self._options)
-                return cl.Program(self.context, source).build(options, devices=[self.device])  # type: ignore[no-any-return]
+                return build(self.context, self.device, list(self._options), source)
         except cl.Error as error:
             name = error_name(error)
             log = f"{error}\n\n{numbered(source)}"

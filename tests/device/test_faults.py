@@ -189,7 +189,7 @@ def run(
 
 @pytest.mark.parametrize("first", [0, 3, 8, 15, 24, 33])
 def test_a_lost_device(first: int, engine: cf.Engine) -> None:
-    """From some call on every one fails: errors, no hang; what is new works where the device does."""
+    """From some call on every one fails: errors, no hang; a new engine works if it can."""
     import pyopencl as cl
 
     own = cf.Engine(context=cl.Context([engine.device]), device=engine.device)

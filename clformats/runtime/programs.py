@@ -1,0 +1,142 @@
+"""Programs built from source, and the cache of built ones on disk.
+
+An entry is one file: a line that says what it is, a checksum, the binary. It is written beside its
+place and moved there, so that many processes may start at once without locks; whatever cannot be
+read, or does not sum up, is a miss. The name of an entry is a hash of all that matters: source,
+options, device, driver, and the versions of the libraries. Drivers that keep their own cache (PoCL,
+NVIDIA's) are left to it, and ``PYOPENCL_NO_CACHE`` switches ours off too.
+
+Needs no OpenCL but for building: the doctor looks into the cache without.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .icd import cache_root
+
+if TYPE_CHECKING:
+    import pyopencl
+
+_MAGIC = b"clformats program 1\n"
+_SUM = 32
+_told: set[Path] = set()
+
+
+def cache_folder() -> Path | None:
+    """Where built programs are kept; None where there is no place or the user wants none."""
+    if os.environ.get("PYOPENCL_NO_CACHE"):
+        return None
+    try:
+        return cache_root() / "programs"
+    except (ImportError, OSError):
+        return None
+
+
+def entries(folder: Path) -> Iterator[tuple[Path, int]]:
+    """The files of a cache and their bytes."""
+    try:
+        files = sorted(folder.iterdir())
+    except OSError:
+        return
+    for file in files:
+        try:
+            yield file, file.stat().st_size
+        except OSError:
+            continue
+
+
+def clear(folder: Path) -> None:
+    """Remove the whole cache; programs are built again. Raises OSError."""
+    if folder.exists():
+        shutil.rmtree(folder)
+
+
+def key(device: pyopencl.Device, options: list[str], source: str) -> str:
+    """The name of an entry."""
+    from pyopencl.version import VERSION_TEXT
+
+    from .. import __version__
+
+    p = device.platform
+    facts = (
+        __version__,
+        VERSION_TEXT,
+        *(p.vendor, p.name, p.version),
+        *(device.vendor, device.name, device.version, device.driver_version),
+        *options,
+        source,
+    )
+    return hashlib.sha256(repr(facts).encode()).hexdigest()
+
+
+def build(
+    context: pyopencl.Context, device: pyopencl.Device, options: list[str], source: str
+) -> pyopencl.Program:
+    """A built program, from the cache where it is there. Raises pyopencl's errors."""
+    import pyopencl as cl
+
+    folder = None if _driver_caches(device) else cache_folder()
+    file = folder / key(device, options, source) if folder else None
+    binary = _read(file) if file else None
+    if binary is not None:
+        try:
+            kept: pyopencl.Program = cl.Program(context, [device], [binary])
+            kept.build(options, devices=[device])
+        except cl.Error:
+            pass  # a driver that does not take back what it gave: build it again
+        else:
+            return kept
+    # Without pyopencl's own cache, which waits for a lock that a killed process leaves behind.
+    built: pyopencl.Program = cl.Program(context, source)
+    built.build(options, devices=[device], cache_dir=False)  # type: ignore[arg-type]
+    if file:
+        _write(file, built.get_info(cl.program_info.BINARIES)[0])
+    return built
+
+
+def _driver_caches(device: pyopencl.Device) -> bool:
+    from pyopencl.characterize import has_src_build_cache
+
+    return bool(has_src_build_cache(device))
+
+
+def _read(file: Path) -> bytes | None:
+    """The binary of an entry; None for a miss of any kind."""
+    try:
+        data = file.read_bytes()
+    except OSError:
+        return None
+    sum_, binary = data[len(_MAGIC) : len(_MAGIC) + _SUM], data[len(_MAGIC) + _SUM :]
+    right = data.startswith(_MAGIC) and hashlib.sha256(binary).digest() == sum_
+    return binary if right and binary else None
+
+
+def _write(file: Path, binary: bytes) -> None:
+    """Add an entry; a folder that cannot be written is told once."""
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        number, name = tempfile.mkstemp(dir=file.parent, prefix=".new-")
+        try:
+            with os.fdopen(number, "wb") as out:
+                out.write(_MAGIC + hashlib.sha256(binary).digest() + binary)
+            Path(name).replace(file)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        if file.parent not in _told:
+            _told.add(file.parent)
+            warnings.warn(
+                f"built programs cannot be kept in {file.parent} ({error}): every process builds "
+                f"its own. Set XDG_CACHE_HOME to a folder that you can write",
+                RuntimeWarning,
+                stacklevel=2,
+            )

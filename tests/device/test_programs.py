@@ -1,0 +1,201 @@
+"""The cache of built programs: what is found, what is a miss, and many processes at once."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import clformats as cf
+from clformats.runtime import programs
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCE = "__kernel void put(__global int *p) { p[get_global_id(0)] = 42; }\n"
+PROCESS = """
+import sys
+import clformats as cf
+from clformats.runtime import programs
+programs._driver_caches = lambda device: False
+stream = cf.Stream(cf.Engine(sys.argv[1]))
+a = cf.from_numpy(__import__('numpy').ones((2, 17, 5, 3), 'f4'), stream.engine)
+for name in ('byxf', 'b_fs_yx_fsv16', 'b_fs_yx_fsv4', 'yxfb'):
+    assert (cf.to_numpy(cf.reorder(a, name)) == 1).all()
+"""
+
+
+class Cache:
+    """A folder of our own, and how often something was built from source."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.builds = folder, 0
+
+    @property
+    def files(self) -> list[Path]:
+        return [file for file, _ in programs.entries(self.folder)]
+
+    def works(self, engine: cf.Engine) -> int:
+        """How many builds from source it took a new engine to run the kernel."""
+        import pyopencl as cl
+
+        before, out = self.builds, np.zeros(5, np.int32)
+        own = cf.Engine(context=engine.context, device=engine.device)
+        buffer = cl.Buffer(own.context, cl.mem_flags.READ_WRITE, out.nbytes)
+        own.kernel(SOURCE, "put")(own.queue, (5,), None, buffer)
+        cl.enqueue_copy(own.queue, out, buffer)
+        assert (out == 42).all()
+        return self.builds - before
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cache:
+    monkeypatch.delenv("PYOPENCL_NO_CACHE", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(programs, "_driver_caches", lambda device: False)
+    folder = programs.cache_folder()
+    assert folder is not None
+    assert tmp_path in folder.parents
+    found = Cache(folder)
+
+    def seen(write: Callable[..., None]) -> Callable[..., None]:
+        def call(file: Path, binary: bytes) -> None:
+            found.builds += 1
+            write(file, binary)
+
+        return call
+
+    monkeypatch.setattr(programs, "_write", seen(programs._write))
+    return found
+
+
+def test_a_program_is_built_once(cache: Cache, engine: cf.Engine) -> None:
+    assert cache.works(engine) == 1
+    assert len(cache.files) == 1
+    assert cache.works(engine) == 0
+
+
+def test_what_cannot_be_read_is_a_miss(cache: Cache, engine: cf.Engine) -> None:
+    cache.works(engine)
+    (file,) = cache.files
+    right = file.read_bytes()
+    changed = bytearray(right)
+    changed[len(changed) // 2] ^= 1
+    head = len(programs._MAGIC)
+    spoilt = [
+        right[:n] for n in (0, 1, head, head + 31, head + 32, len(right) // 2, len(right) - 1)
+    ]
+    spoilt += [bytes(changed), right + b"x", b"another program's file", os.urandom(4000)]
+    for data in spoilt:
+        file.write_bytes(data)
+        assert cache.works(engine) == 1, data[:80]
+        assert cache.works(engine) == 0
+    file.unlink()
+    file.mkdir()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        assert cache.works(engine) == 1
+
+
+def test_a_binary_that_the_driver_refuses_is_a_miss(cache: Cache, engine: cf.Engine) -> None:
+    import hashlib
+
+    cache.works(engine)
+    (file,) = cache.files
+    other = b"no binary of this driver's"
+    file.write_bytes(programs._MAGIC + hashlib.sha256(other).digest() + other)
+    assert cache.works(engine) == 1
+    assert cache.works(engine) == 0
+
+
+def test_the_key_has_all_that_matters(engine: cf.Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    from types import SimpleNamespace
+
+    import pyopencl.version
+
+    def facts() -> Any:
+        platform = SimpleNamespace(vendor="v", name="n", version="1")
+        return SimpleNamespace(
+            platform=platform, vendor="V", name="N", version="2", driver_version="3"
+        )
+
+    pairs = ((["-a"], "source"), (["-b"], "source"), (["-a"], "source "), ([], "-a source"))
+    keys = [programs.key(facts(), options, source) for options, source in pairs]
+    for name in ("vendor", "name", "version", "driver_version"):
+        device = facts()
+        setattr(device, name, "other")
+        keys.append(programs.key(device, ["-a"], "source"))
+    for name in ("vendor", "name", "version"):
+        device = facts()
+        setattr(device.platform, name, "other")
+        keys.append(programs.key(device, ["-a"], "source"))
+    with monkeypatch.context() as patch:
+        patch.setattr(cf, "__version__", "other")
+        keys.append(programs.key(facts(), ["-a"], "source"))
+    with monkeypatch.context() as patch:
+        patch.setattr(pyopencl.version, "VERSION_TEXT", "other")
+        keys.append(programs.key(facts(), ["-a"], "source"))
+    assert len(set(keys)) == len(keys)
+    assert programs.key(facts(), ["-a"], "source") == keys[0]
+
+
+def test_a_folder_that_cannot_be_written_is_told_once(cache: Cache, engine: cf.Engine) -> None:
+    cache.folder.parent.mkdir(parents=True, exist_ok=True)
+    cache.folder.write_text("a file where the folder should be")
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        assert cache.works(engine) == 1
+        assert cache.works(engine) == 1
+    (only,) = told
+    assert "XDG_CACHE_HOME" in str(only.message)
+
+
+def test_the_user_may_want_no_cache(
+    cache: Cache, engine: cf.Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYOPENCL_NO_CACHE", "1")
+    cache.works(engine)
+    assert not cache.files
+
+
+def test_many_processes_start_at_once(cache: Cache, engine: cf.Engine, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", PROCESS, engine.device.platform.name]
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    for _ in range(2):
+        started = [
+            subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
+            for _ in range(6)
+        ]
+        for process in started:
+            _, said = process.communicate(timeout=250)
+            assert process.returncode == 0, said
+        assert len(cache.files) == 4
+    assert not [file for file in cache.files if programs._read(file) is None]
+
+
+def test_the_doctor_shows_and_clears_it(cache: Cache, engine: cf.Engine) -> None:
+    def doctor(*arguments: str) -> str:
+        done = subprocess.run(
+            [sys.executable, "-m", "clformats", "doctor", *arguments],
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return done.stdout
+
+    cache.works(engine)
+    assert f"{cache.folder}: 1 built programs" in doctor("--cache")
+    found = json.loads(doctor("--cache", "--json"))
+    assert found["programs"] == 1
+    assert found["bytes"] == cache.files[0].stat().st_size
+    assert "cleared: there were 1 built programs" in doctor("--cache", "clear")
+    assert not cache.files
+    assert f"{cache.folder}: 0 built programs" in doctor("--cache")
+    assert cache.works(engine) == 1
