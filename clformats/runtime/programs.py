@@ -18,7 +18,7 @@ import tempfile
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .icd import cache_root
 
@@ -98,7 +98,8 @@ def build(
     built: pyopencl.Program = cl.Program(context, source)
     built.build(options, devices=[device], cache_dir=False)  # type: ignore[arg-type]
     if file:
-        _write(file, built.get_info(cl.program_info.BINARIES)[0])
+        binaries: Any = built.get_info(cl.program_info.BINARIES)
+        _write(file, binaries[0])
     return built
 
 

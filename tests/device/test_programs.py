@@ -125,7 +125,7 @@ def test_the_key_has_all_that_matters(engine: cf.Engine, monkeypatch: pytest.Mon
             platform=platform, vendor="V", name="N", version="2", driver_version="3"
         )
 
-    pairs = ((["-a"], "source"), (["-b"], "source"), (["-a"], "source "), ([], "-a source"))
+    pairs: Any = ((["-a"], "source"), (["-b"], "source"), (["-a"], "source "), ([], "-a source"))
     keys = [programs.key(facts(), options, source) for options, source in pairs]
     for name in ("vendor", "name", "version", "driver_version"):
         device = facts()
