@@ -18,7 +18,8 @@ class Stream:
 
     In order by default; ``out_of_order=True`` lets the device run commands as their dependencies
     allow (memory objects carry them), ``profiling=True`` lets events tell their times.
-    ``Stream(queue=...)`` takes a pyopencl queue as it is.
+    ``Stream(queue=...)`` takes a pyopencl queue as it is. Several threads may use one stream: each
+    of their commands is whole, in the order in which they come.
     """
 
     def __init__(
@@ -57,6 +58,21 @@ class Stream:
         with named_errors("waiting for a stream"):
             self.queue.finish()
 
+    def after(self, *events: Event | pyopencl.Event) -> None:
+        """Let what is enqueued here from now on come after these, wherever they run.
+
+        Memory objects bring their own dependencies along: this is for the rest, such as commands
+        that you enqueue yourself. The host does not wait. Raises `DeviceError` for an event of
+        another OpenCL context.
+        """
+        cl = opencl()
+        for event in events:
+            expect(event, Event | cl.Event, "event")
+        if events:
+            found = [e.event if isinstance(e, Event) else e for e in events]
+            with named_errors("ordering a stream"):
+                cl.enqueue_barrier(self.queue, wait_for=found)
+
     def __repr__(self) -> str:
         return f"Stream({self.engine!r}, out_of_order={not self.in_order})"
 
@@ -83,6 +99,12 @@ class Event:
         """Wait until the command is done. Raises `DeviceError` where it failed."""
         with named_errors("waiting for an event"):
             self.event.wait()
+
+    @property
+    def done(self) -> bool:
+        """Whether the command is over, also by an error; does not wait. Raises `DeviceError`."""
+        with named_errors("asking an event"):
+            return int(self.event.command_execution_status) <= 0
 
     def seconds(self) -> float:
         """How long the command ran on the device, in seconds. Needs a profiling stream."""

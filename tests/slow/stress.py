@@ -101,15 +101,16 @@ class Worker(threading.Thread):
             self.shared.stop = True
         self.kept.clear()
 
-    def until_unmapped(self, step: Callable[[], None]) -> None:
+    def until_unmapped(self, step: Callable[[], object]) -> None:
         """Again and again while another thread maps the shared tensor."""
         while not self.shared.stop:
             try:
-                return step()
+                step()
             except cf.MappedError:
                 self.done["mapped by another"] += 1
                 time.sleep(0.0005)
-        return None
+            else:
+                return
 
     def pick(self, values: Any) -> Any:
         return values[self.rng.integers(len(values))]
@@ -178,7 +179,7 @@ class Worker(threading.Thread):
         if self.rng.random() < 0.5:
             source = cf.from_numpy(array, self.shared.engine, format=self.pick(RING))
             reorder = cf.Reorder(source.desc, view.desc, self.shared.engine)
-            self.until_unmapped(lambda: reorder(self.pick(self.streams), source, view) and None)
+            self.until_unmapped(lambda: reorder(self.pick(self.streams), source, view))
         else:
             self.until_unmapped(lambda: self.write(view, array))
         self.until_unmapped(lambda: self.compare(view, array))
@@ -203,7 +204,8 @@ def build_all(shared: Shared) -> None:
         cf.Reorder(src, dst, shared.engine)
     for dims in SHAPES:
         for a, b in ring:
-            cf.Reorder(*(cf.MemoryDesc(dims, "f32", name) for name in (a, b)), shared.engine)
+            src, dst = (cf.MemoryDesc(dims, "f32", name) for name in (a, b))
+            cf.Reorder(src, dst, shared.engine)
     for number in range(THREADS):
         dims = (2, SLICE, 9, 5)
         view = shared.whole.desc.submemory(dims, (0, SLICE * number, 0, 0))

@@ -1,0 +1,182 @@
+"""Streams, events and threads; several devices, for which pocl is started anew with two."""
+
+from __future__ import annotations
+
+import gc
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import clformats as cf
+from tests.support import random_values
+
+ROOT = Path(__file__).resolve().parents[2]
+D = cf.MemoryDesc
+BIG, TURNED = D((1500, 1501), "f32"), D((1500, 1501), "f32", "ba")
+SRC, DST = D((2, 17, 5, 3), "f32", "bfyx"), D((2, 17, 5, 3), "f32", "b_fs_yx_fsv16")
+
+
+def values(desc: cf.MemoryDesc, seed: int = 0) -> Any:
+    return random_values(np.random.default_rng(seed), desc.dims, desc.dtype.name)
+
+
+@pytest.mark.parametrize("out_of_order", [False, True])
+def test_threads_share_a_stream(out_of_order: bool, engine: cf.Engine) -> None:
+    stream, wrong = cf.Stream(engine, out_of_order=out_of_order), []
+    there, back = cf.Reorder(SRC, DST, engine), cf.Reorder(DST, SRC, engine)
+
+    def work(seed: int) -> None:
+        array = values(SRC, seed)
+        source = cf.from_numpy(array, engine)
+        for _ in range(50):
+            middle, result = cf.Memory(DST, engine), cf.Memory(SRC, engine)
+            there(stream, source, middle)
+            back(stream, middle, result)
+            del middle
+            if not (cf.to_numpy(result, stream=stream) == array).all():
+                wrong.append(seed)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(8)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not wrong
+
+
+def test_readers_and_writers_on_many_streams(engine: cf.Engine) -> None:
+    """A writer waits for all readers before it, and they for the writer before them."""
+    streams = [cf.Stream(engine, out_of_order=k % 2 == 1) for k in range(4)]
+    source, target = cf.Memory(BIG, engine), cf.Memory(TURNED, engine)
+    copies = [cf.Memory(BIG, engine) for _ in streams]
+    there, back = cf.Reorder(BIG, TURNED, engine), cf.Reorder(TURNED, BIG, engine)
+    for turn in range(3):
+        array = values(BIG, turn)
+        with source.map("w") as flat:
+            flat[:] = array.ravel()
+        there(streams[turn], source, target)
+        for stream, copy in zip(streams, copies, strict=True):
+            back(stream, target, copy)
+        there(streams[3 - turn], cf.from_numpy(np.zeros_like(array), engine), target)
+        for copy in copies:
+            assert (cf.to_numpy(copy) == array).all()
+        assert not cf.to_numpy(target).any()
+
+
+def test_a_stream_comes_after_events(engine: cf.Engine) -> None:
+    import pyopencl as cl
+
+    first, second = cf.Stream(engine), cf.Stream(engine)
+    source, target = cf.from_numpy(values(BIG), engine), cf.Memory(TURNED, engine)
+    event = cf.Reorder(BIG, TURNED, engine)(first, source, target)
+    second.after(event, event.event)
+    own = np.empty(BIG.nelems, np.float32)
+    cl.enqueue_copy(second.queue, own, target.buffer)  # unknown to the memory object
+    assert event.done
+    assert (values(BIG) == own.reshape(1501, 1500).T).all()
+    second.after()
+    with pytest.raises(cf.InvalidArgument, match="event"):
+        second.after(5)  # type: ignore[arg-type]
+    other = cl.CommandQueue(cl.Context([engine.device]))
+    with pytest.raises(cf.DeviceError, match="INVALID_CONTEXT"):
+        second.after(cl.enqueue_marker(other))
+
+
+def test_streams_and_events_come_and_go(engine: cf.Engine) -> None:
+    """What a stream enqueued is done though nobody keeps the stream, the event or the memory."""
+    import pyopencl as cl
+
+    own = cf.Engine(context=cl.Context([engine.device]), device=engine.device)
+    target = cf.Memory(TURNED, own)
+    reorder = cf.Reorder(BIG, TURNED, own)
+    gc.collect()
+    before = own.context.reference_count
+    for turn in range(20):
+        array = values(BIG, turn)
+        reorder(cf.Stream(own, profiling=True), cf.from_numpy(array, own), target)
+        assert (cf.to_numpy(target) == array).all()
+    target = cf.Memory(TURNED, own)
+    gc.collect()
+    own.queue.finish()
+    # One queue is kept by what it wrote last, if that buffer is.
+    assert own.context.reference_count <= before + 1
+
+
+# ---- several devices -----------------------------------------------------------------------------
+
+
+def two_devices(engine: cf.Engine) -> list[Any]:
+    found = engine.device.platform.get_devices()
+    if len(found) < 2:
+        pytest.skip("needs two devices of one platform, such as POCL_DEVICES='pthread pthread'")
+    return list(found[:2])
+
+
+def test_two_devices_in_one_context(engine: cf.Engine) -> None:
+    import pyopencl as cl
+
+    devices = two_devices(engine)
+    context = cl.Context(devices)
+    engines = [cf.Engine(context=context, device=device) for device in devices]
+    streams = [cf.Stream(e) for e in engines]
+    array = values(BIG)
+    for _ in range(3):
+        a, b, c = (cf.Memory(d, engines[0]) for d in (BIG, TURNED, BIG))
+        with a.map("w") as flat:
+            flat[:] = array.ravel()
+        cf.Reorder(BIG, TURNED, engines[0])(streams[0], a, b)
+        cf.Reorder(TURNED, BIG, engines[1])(streams[1], b, c)
+        assert (cf.to_numpy(c, stream=streams[0]) == array).all()
+        array = array + 1
+
+
+def test_two_devices_with_contexts_of_their_own(engine: cf.Engine) -> None:
+    one, other = (cf.Engine(device=device) for device in two_devices(engine))
+    array = values(SRC)
+    a, b = cf.from_numpy(array, one), cf.Memory(DST, other)
+    with pytest.raises(cf.DeviceError, match="another OpenCL context"):
+        cf.Reorder(SRC, DST, one)(cf.Stream(one), a, b)
+    with pytest.raises(cf.DeviceError, match="another OpenCL context"):
+        b.map("r", stream=cf.Stream(one))
+    cf.transfer(a, b)
+    assert (cf.to_numpy(b) == array).all()
+    wrong = []
+
+    def work(own: cf.Engine, seed: int) -> None:
+        mine = values(SRC, seed)
+        for _ in range(30):
+            moved = cf.reorder(cf.from_numpy(mine, own), "b_fs_yx_fsv16")
+            if not (cf.to_numpy(moved) == mine).all():
+                wrong.append(seed)
+
+    threads = [threading.Thread(target=work, args=((one, other)[k % 2], k)) for k in range(6)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not wrong
+
+
+def test_pocl_with_two_devices(engine: cf.Engine) -> None:
+    """The tests above that need two, where this machine shows one."""
+    if "Portable Computing Language" not in engine.device.platform.name:
+        pytest.skip("pocl is asked for two devices")
+    if len(engine.device.platform.get_devices()) > 1:
+        pytest.skip("there are two already")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "two_devices_",
+         str(Path(__file__))],
+        cwd=ROOT,
+        env={**os.environ, "POCL_DEVICES": "pthread pthread"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout
+    assert "2 passed" in done.stdout
