@@ -56,7 +56,12 @@ def check_context(storage: Any, engine: Engine) -> None:
     """Raise `DeviceError` for a buffer of another context; SVM does not tell its own."""
     if is_svm(storage):
         return
-    if storage.get_info(opencl().mem_info.CONTEXT) != engine.context:
+    cl = opencl()
+    try:
+        context = storage.get_info(cl.mem_info.CONTEXT)
+    except cl.Error:
+        context = None  # it was released before its buffer, and some drivers forget it then
+    if context != engine.context:
         raise DeviceError("the buffer belongs to another OpenCL context than the engine")
 
 
