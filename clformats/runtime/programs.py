@@ -15,6 +15,7 @@ import hashlib
 import os
 import shutil
 import tempfile
+import time
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 _MAGIC = b"clformats program 1\n"
 _SUM = 32
+RETRIES = (0.1, 0.5)
+"""Seconds before a build that failed for no reason of the source's is tried again."""
 _told: set[Path] = set()
 
 
@@ -94,13 +97,42 @@ def build(
             pass  # a driver that does not take back what it gave: build it again
         else:
             return kept
-    # Without pyopencl's own cache, which waits for a lock that a killed process leaves behind.
-    built: pyopencl.Program = cl.Program(context, source)
-    built.build(options, devices=[device], cache_dir=False)  # type: ignore[arg-type]
+    built = _from_source(context, device, options, source)
     if file:
         binaries: Any = built.get_info(cl.program_info.BINARIES)
         _write(file, binaries[0])
     return built
+
+
+def _from_source(
+    context: pyopencl.Context, device: pyopencl.Device, options: list[str], source: str
+) -> pyopencl.Program:
+    """Built anew; tried again where the compiler has nothing to say against the source.
+
+    PoCL 3.1 fails so now and then when several processes fill its cache at once.
+    """
+    import pyopencl as cl
+
+    for seconds in RETRIES:
+        try:
+            return _built(context, device, options, source)
+        except cl.Error as error:
+            failed = error.code == cl.status_code.BUILD_PROGRAM_FAILURE
+            if not failed or "error:" in str(error):
+                raise
+            time.sleep(seconds)
+    return _built(context, device, options, source)
+
+
+def _built(
+    context: pyopencl.Context, device: pyopencl.Device, options: list[str], source: str
+) -> pyopencl.Program:
+    """Without pyopencl's own cache, which waits for a lock that a killed process leaves behind."""
+    import pyopencl as cl
+
+    program: pyopencl.Program = cl.Program(context, source)
+    program.build(options, devices=[device], cache_dir=False)  # type: ignore[arg-type]
+    return program
 
 
 def _driver_caches(device: pyopencl.Device) -> bool:
