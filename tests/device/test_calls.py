@@ -77,7 +77,7 @@ def kinds_of_calls(engine: cf.Engine, stream: cf.Stream) -> dict[str, Callable[[
 
 @pytest.mark.parametrize(
     ("kind", "calls"),
-    [("call", CALLS), ("scaled", CALLS // 2), ("prepare", CALLS // 5), ("map", CALLS // 5),
+    [("call", CALLS), ("scaled", CALLS // 5), ("prepare", CALLS // 5), ("map", CALLS // 5),
      ("out of order", CALLS // 10), ("stream", CALLS // 5), ("memory", CALLS // 10)],
 )  # fmt: skip
 def test_nothing_grows(kind: str, calls: int, engine: cf.Engine, stream: cf.Stream) -> None:

@@ -118,11 +118,11 @@ def builds(engine: cf.Engine) -> None:
 SCENARIOS = (reorders, views, maps, transfers, shared, images, builds)
 
 
-IN_SHORT = (reorders, shared)
-"""Those that are interrupted in the fast tier too."""
+FAST = {(reorders, False), (views, False), (maps, False), (shared, False), (shared, True)}
+"""Those of the fast tier."""
 CASES = [
     pytest.param(s, i, id=f"{s.__name__}-{'interrupt' if i else 'error'}",
-                 marks=[pytest.mark.slow] if i and s not in IN_SHORT else [])
+                 marks=[] if (s, i) in FAST else [pytest.mark.slow])
     for s in SCENARIOS for i in (False, True)
 ]  # fmt: skip
 

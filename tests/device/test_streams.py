@@ -97,7 +97,7 @@ def test_streams_and_events_come_and_go(engine: cf.Engine) -> None:
     reorder = cf.Reorder(BIG, TURNED, own)
     gc.collect()
     before = own.context.reference_count
-    for turn in range(20):
+    for turn in range(8):
         array = values(BIG, turn)
         reorder(cf.Stream(own, profiling=True), cf.from_numpy(array, own), target)
         assert (cf.to_numpy(target) == array).all()
