@@ -12,21 +12,22 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, TypeVar
 
 from ..errors import InvalidArgument, shown
+from .lanes import LANES_LOG2
 
 if TYPE_CHECKING:
     from typing import Any
 
 T = TypeVar("T")
 
-MOST = {
-    "lanes": 64,
-    "registers": 256,
-    "chunk": 1 << 30,
-    "ahead": 1 << 20,
-    "run_bytes": 1 << 30,
-    "local_size": 1 << 16,
+LIMITS = {
+    "lanes": (4, 1 << LANES_LOG2),
+    "registers": (1, 256),
+    "chunk": (1, 1 << 30),
+    "ahead": (0, 1 << 20),
+    "run_bytes": (1, 1 << 30),
+    "local_size": (1, 1 << 16),
 }
-"""The largest value of each number."""
+"""The least and the largest value of each number; a tile has no shorter or longer vectors."""
 POWERS_OF_TWO = {"lanes", "run_bytes"}
 
 
@@ -102,15 +103,15 @@ def _check(name: str, value: object) -> None:
         if isinstance(value, str):
             return
         raise InvalidArgument(f"choice {name}: got {shown(value)}, expected a name")
-    if name not in MOST:
+    if name not in LIMITS:
         if isinstance(value, bool):
             return
         raise InvalidArgument(f"choice {name}: got {shown(value)}, expected True or False")
-    least = int(name != "ahead")
+    least, most = LIMITS[name]
     whole = isinstance(value, int) and not isinstance(value, bool)
-    wrong = not whole or not least <= value <= MOST[name]  # type: ignore[operator]
+    wrong = not whole or not least <= value <= most  # type: ignore[operator]
     if wrong or (name in POWERS_OF_TWO and value & (value - 1)):  # type: ignore[operator]
         kind = "a power of two" if name in POWERS_OF_TWO else "a number"
         raise InvalidArgument(
-            f"choice {name}: got {shown(value)}, expected {kind} of {least} to {MOST[name]}"
+            f"choice {name}: got {shown(value)}, expected {kind} of {least} to {most}"
         )

@@ -62,7 +62,9 @@ def test_a_plan_prints_what_was_chosen() -> None:
     ("values", "word"),
     [
         ({"lanes": 12}, "power of two"),
-        ({"lanes": 0}, "1 to 64"),
+        ({"lanes": 0}, "4 to 16"),
+        ({"lanes": 2}, "4 to 16"),
+        ({"lanes": 32}, "4 to 16"),
         ({"lanes": True}, "True of type bool"),
         ({"lanes": "8"}, "'8' of type str"),
         ({"chunk": 0}, "1 to 1073741824"),
