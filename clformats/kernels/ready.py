@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +18,8 @@ from ..planner import Plan, Traits, make_plan, problem
 from ..planner.anysize import fits
 from ..planner.choices import RULES, Choices
 from ..planner.computation import Computation, Operand
+from ..planner.copy import CopyPlan
+from ..planner.tile import TilePlan
 from ..runtime import Engine, Event, Memory, Stream
 from ..runtime.engine import SharedKernel
 from ..runtime.image import check_pixels
@@ -125,6 +127,7 @@ class Ready:
         self.plan = plan
         self.engine = engine
         self.launch = launched
+        self._values = values
         self._shared: SharedKernel | None = None
         self._others: list[tuple[int, str, Operand | None]] = []
         self._known: dict[int, Any] = {}
@@ -149,6 +152,18 @@ class Ready:
     def source(self) -> str:
         """The OpenCL C that runs; empty where there is nothing to do."""
         return self.launch.source if self.launch else ""
+
+    @cached_property
+    def _unaligned(self) -> Ready | None:
+        """The same for a destination that begins inside a cache line; None where this will do.
+
+        Stores past the cache are of whole vectors, and fault where they are not aligned.
+        """
+        body = self.plan.body
+        if not isinstance(body, CopyPlan | TilePlan) or not body.nontemporal:
+            return None
+        plan = replace(self.plan, body=replace(body, nontemporal=False))
+        return Ready(plan, launch(plan), self.engine, self._values)
 
     def _places(self, first: int) -> list[tuple[int, str, Operand | None]]:
         """(argument, name, operand or None for a scalar) of what the computation reads."""
@@ -189,6 +204,8 @@ class Ready:
         The last of ``uses`` is written, the first is the tensor that is moved; ``values`` are given
         at this call alone. Raises `InvalidDescriptor`, `MappedError` and `DeviceError`.
         """
+        if not uses[-1][1].starts_at_line and self._unaligned:
+            return self._unaligned.call(stream, uses, values, about)
         # This runs at every call, and a kernel is enqueued in a few microseconds: what is as it
         # should be is seen without calling anything.
         context, order = self.engine.context, stream.order or object()

@@ -55,7 +55,8 @@ class Memory:
     ``allocator=`` where one is given: a pyopencl ``MemoryPool``, ``SVMPool`` or anything else that
     makes storage of a number of bytes. ``buffer=`` wraps what there is and is large enough: a
     pyopencl buffer, an ``SVMAllocation`` or the start of a ``pyopencl.array.Array``;
-    ``buffer=None`` has none until `set_buffer`. A descriptor without elements has no buffer. For
+    ``buffer=None`` has none until `set_buffer`. Large tensors are written more slowly to host memory
+    that begins at no multiple of 64 bytes, as numpy's arrays do. A descriptor without elements has no buffer. For
     the image formats of weights, in f32 and f16, and of pictures, in u8, ``buffer`` is a pyopencl
     image of `MemoryDesc.image_shape`. A picture in nv12 is two of them: luma, dims (n, h, w, 1),
     and chroma, (n, h/2, w/2, 2).
@@ -86,6 +87,7 @@ class Memory:
         self.context: pyopencl.Context = self.engine.context
         self.usage = Usage()
         self.sound: MemoryDesc | None = None
+        self.starts_at_line = True
         self._is_view = False
         self.set_buffer(self._allocated(allocator) if buffer is ALLOCATE else buffer)
 
@@ -115,6 +117,7 @@ class Memory:
         elif buffer is not None:
             storage.expect_storage(buffer)
             storage.check(buffer, self.nbytes, self.engine, self.desc)
+            self.starts_at_line = storage.starts_at_line(buffer)
         self._settle()
         self.buffer = buffer
         self.usage = usage_of(buffer)

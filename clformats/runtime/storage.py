@@ -20,6 +20,7 @@ from .opencl import named_errors, opencl
 if TYPE_CHECKING:
     import pyopencl
 
+LINE = 64
 Allocator = Callable[[int], Any]
 """Makes storage of a number of bytes: pyopencl's ``MemoryPool``, ``ImmediateAllocator``, ..."""
 
@@ -32,6 +33,15 @@ def is_svm(storage: object) -> bool:
 def is_kept_by_driver(storage: object) -> bool:
     """Whether a command that uses it keeps it until it is done."""
     return isinstance(storage, opencl().MemoryObject)
+
+
+def starts_at_line(storage: Any) -> bool:
+    """Whether it begins at a cache line; over memory of the host's it may begin anywhere."""
+    if is_svm(storage):
+        return bool(storage.svm_ptr % LINE == 0)
+    if not storage.flags & opencl().mem_flags.USE_HOST_PTR:
+        return True
+    return bool(storage.get_host_array((1,), np.dtype(np.uint8)).ctypes.data % LINE == 0)
 
 
 def expect_storage(storage: object) -> None:
