@@ -167,7 +167,8 @@ def make_plan(
         if not reason:
             given = {"choices": choices} if candidate.takes else {}
             body = candidate.plan(p, traits, nontemporal=nontemporal, **given)
-            return Plan(p, candidate.name, body, tuple(rejected), choices.only(candidate.takes))
+            heeded = (*candidate.takes, *["family"] * (candidate.name == choices.family))
+            return Plan(p, candidate.name, body, tuple(rejected), choices.only(heeded))
         rejected.append((candidate.name, reason))
     names = ", ".join(dict.fromkeys(f.name for f in (*FAMILIES, *SUBGROUP_FAMILIES)))
     why = "; ".join(f"{name}: {reason}" for name, reason in rejected) or f"expected one of {names}"

@@ -107,7 +107,8 @@ class Space:
             fewer = {k: v for k, v in left.items() if k != name}
             if outcome(self.plan(fewer), self.table) == config:
                 left = fewer
-        return Choices(**left)
+        by_rules = make_plan(self.src, self.dst, self.traits).family == self.family
+        return Choices(**left, family=None if by_rules else self.family)
 
     def is_legal(self, config: Config) -> bool:
         """Whether the plan has what the configuration asks for."""

@@ -136,6 +136,19 @@ def test_a_legal_configuration_is_what_the_plan_then_has() -> None:
         assert found.choices(found.default) == RULES
 
 
+def test_choices_in_another_family_name_it() -> None:
+    """Else they are measured, and recorded, as those of the family that the rules take."""
+    src, dst = D((2, 17, 5, 19), "f32", "bfyx"), D((2, 17, 5, 19), "f16", "bfyx")
+    assert families(src, dst, DEFAULT) == ["copy", "rows"]
+    found = space(src, dst, DEFAULT, "rows")
+    assert found is not None
+    for config in (found.default, next(found.configurations)):
+        plan = cf.make_plan(src, dst, DEFAULT, choices=found.choices(config))
+        assert plan.family == "rows"
+        assert outcome(plan, found.table) == config
+        assert "  chosen  family rows" in str(plan)
+
+
 @pytest.mark.parametrize("dst", ["bfyx", "byxf", "b_fs_yx_fsv16"])
 def test_gpus_choose_the_size_of_their_groups(dst: str) -> None:
     src, to = D((2, 40, 19, 23), "f32", "bfyx"), D((2, 40, 19, 23), "f32", dst)
