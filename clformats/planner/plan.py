@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..desc import MemoryDesc
 from ..errors import Unsupported, expect
@@ -103,6 +103,15 @@ def _named(name: str, traits: Traits) -> list[Family]:
     return [f for f in every if f.name == name][:1]
 
 
+def _heeded(choices: Choices, family: Family, traits: Traits) -> Choices:
+    """What the plans and kernels of a family heed, within what the device has."""
+    named = ["family"] if family.name == choices.family else []
+    heeded = choices.only((*family.takes, *named))
+    if heeded.local_size:
+        heeded = replace(heeded, local_size=min(heeded.local_size, traits.group_size))
+    return heeded
+
+
 @dataclass(frozen=True)
 class Plan:
     """What will run: the problem, the family chosen, its body, and why each better one was not.
@@ -167,8 +176,8 @@ def make_plan(
         if not reason:
             given = {"choices": choices} if candidate.takes else {}
             body = candidate.plan(p, traits, nontemporal=nontemporal, **given)
-            heeded = (*candidate.takes, *["family"] * (candidate.name == choices.family))
-            return Plan(p, candidate.name, body, tuple(rejected), choices.only(heeded))
+            heeded = _heeded(choices, candidate, traits)
+            return Plan(p, candidate.name, body, tuple(rejected), heeded)
         rejected.append((candidate.name, reason))
     names = ", ".join(dict.fromkeys(f.name for f in (*FAMILIES, *SUBGROUP_FAMILIES)))
     why = "; ".join(f"{name}: {reason}" for name, reason in rejected) or f"expected one of {names}"

@@ -82,3 +82,12 @@ def test_a_record_that_no_longer_fits_is_a_miss(stream: cf.Stream, folder: Path)
     recorded(stream.engine, folder, cf.Choices(lanes=4), kernels="an older one")
     with pytest.warns(cf.TunedWarning, match="1 of other kernels"):
         assert cf.Reorder(src, dst, stream.engine).plan.choices == cf.Choices()
+
+
+@pytest.mark.parametrize("family", [None, "generic"])
+def test_a_group_is_no_larger_than_the_device_allows(family: str | None, stream: cf.Stream) -> None:
+    dims = (32, 64, 32, 16)
+    src, dst = cf.MemoryDesc(dims, "f32", "bfyx"), cf.MemoryDesc(dims, "f32", "byxf")
+    choices = cf.Choices(chunk=1, local_size=1 << 16)
+    made = check_reorder(src, dst, stream, family=family, choices=choices)
+    assert made.plan.choices.local_size == stream.engine.traits.group_size
