@@ -157,10 +157,12 @@ def _following(tiles: Tiles, loops: Sequence[int], near_src: int, near_dst: int)
 
     None where there is none, the pieces are long, or that loop goes through them from end to end.
     """
-    others = [k for k in loops if k != near_src]
+    others = [k for k in loops if k != near_src and tiles.src_steps[k]]
     piece = tiles.elements * tiles.counts[near_src]
     ordered = near_src == near_dst and tiles.src_steps[near_src] == tiles.elements
-    if not (others and tiles.whole_lines) or ordered or piece * tiles.src_bytes > DENSE_BYTES:
+    stands = not tiles.src_steps[near_src]
+    is_long = piece * tiles.src_bytes > DENSE_BYTES
+    if not (others and tiles.whole_lines) or ordered or stands or is_long:
         return None
     following = min(others, key=tiles.src_steps.__getitem__)
     return following if tiles.src_steps[following] <= piece else None
@@ -185,7 +187,7 @@ def _rows_ahead(tiles: Tiles, middle: int) -> int:
     """How far ahead to ask for the rows of a tile: not at all where they are few, or lines."""
     step = tiles.src_steps[middle] * tiles.src_bytes
     many = tiles.reads > STREAMS or (tiles.reads == STREAMS and step < LINE_BYTES)
-    worth = many and step < AHEAD_ROW_BYTES and tiles.total * tiles.nbytes >= AHEAD_FLOOR
+    worth = many and 0 < step < AHEAD_ROW_BYTES and tiles.total * tiles.nbytes >= AHEAD_FLOOR
     return -(-AHEAD_ROW_BYTES // step) if worth else 0
 
 

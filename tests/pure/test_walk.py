@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import permutations
+
 import pytest
 
 import clformats as cf
@@ -120,3 +122,24 @@ def test_every_walk_visits_every_tile_once() -> None:
             visited = {*w.outer, *(k for k in (w.middle, w.inner) if k is not None)}
             assert visited == {k for k, count in enumerate(counts) if count > 1}
             assert w.middle is None or 1 <= w.chunk <= counts[w.middle]
+
+
+@pytest.mark.parametrize("whole", [False, True])
+@pytest.mark.parametrize("still", [(0,), (1,), (2,), (0, 1), (0, 1, 2)])
+def test_loops_that_stand_still_in_the_source_are_not_asked_for_ahead(
+    still: tuple[int, ...], *, whole: bool
+) -> None:
+    """A repeated source has strides of 0 there: neither ahead nor behind lies anything else."""
+    for steps in permutations((1, 64, 4096)):
+        sources = [0 if k in still else step for k, step in enumerate(steps)]
+        tiles = Tiles((70, 90, 500), sources, (4096, 64, 16), 256, 4, 4, 32, 1, whole_lines=whole)
+        w = walk(tiles, Traits(), large=whole)
+        assert w.middle is not None
+        assert not w.ahead or w.middle not in still
+
+
+def test_a_repeated_source_has_a_plan() -> None:
+    src = cf.MemoryDesc((1, 4000, 32, 3), "f16", "byxf").broadcast_to((100, 4000, 32, 3))
+    for fmt in ("bfyx", "yxfb", "b_fs_yx_fsv16"):
+        for traits in (Traits(), Traits(streamed_bytes=0)):
+            assert make_plan(src, cf.MemoryDesc(src.dims, "f16", fmt), traits).body
