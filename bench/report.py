@@ -101,7 +101,10 @@ class Report:
 def _record(item: dict[str, object]) -> Record:
     times = item.pop("times")
     assert isinstance(times, dict)
-    return Record(times={slot: Times(**t) for slot, t in times.items()}, **item)  # type: ignore[arg-type]
+    known = {slot: Times(**t) for slot, t in times.items()}
+    if not all(t.median > 0 for t in known.values()):
+        raise ValueError(f"got medians {[t.median for t in known.values()]}, expected seconds")
+    return Record(times=known, **item)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, slots=True)

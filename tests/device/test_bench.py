@@ -243,6 +243,16 @@ def test_a_comparison_marks_what_is_beyond_both_spreads(
     assert words == ({verdict} if verdict else set())
 
 
+@pytest.mark.parametrize("median", ["fast", 0.0, -1.0, None])
+def test_times_that_are_none_are_no_results(median: object, tmp_path: Path) -> None:
+    path = tmp_path / "run.json"
+    report(made_up(clformats=2e-3)).write(path)
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace('"median": 0.002', f'"median": {json.dumps(median)}'), "utf-8")
+    with pytest.raises(ValueError, match="holds no results"):
+        Report.read(path)
+
+
 def test_another_device_is_said_in_a_comparison() -> None:
     old = report(made_up(clformats=2e-3, copy=2e-3))
     new = replace(old, machine={"device": "other"})
