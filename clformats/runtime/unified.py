@@ -18,11 +18,12 @@ from numpy.typing import NDArray
 
 from .engine import Engine
 from .opencl import named_errors, opencl
+from .storage import LINE
 
 if TYPE_CHECKING:
     import pyopencl
 
-PAGE, LINE = 4096, 64
+PAGE = 4096
 
 
 def shares_host_memory(device: pyopencl.Device) -> bool:
