@@ -55,11 +55,11 @@ class Memory:
     ``allocator=`` where one is given: a pyopencl ``MemoryPool``, ``SVMPool`` or anything else that
     makes storage of a number of bytes. ``buffer=`` wraps what there is and is large enough: a
     pyopencl buffer, an ``SVMAllocation`` or the start of a ``pyopencl.array.Array``;
-    ``buffer=None`` has none until `set_buffer`. Large tensors are written more slowly to host memory
-    that begins at no multiple of 64 bytes, as numpy's arrays do. A descriptor without elements has no buffer. For
+    ``buffer=None`` has none until `set_buffer`. A descriptor without elements has no buffer. For
     the image formats of weights, in f32 and f16, and of pictures, in u8, ``buffer`` is a pyopencl
     image of `MemoryDesc.image_shape`. A picture in nv12 is two of them: luma, dims (n, h, w, 1),
-    and chroma, (n, h/2, w/2, 2).
+    and chroma, (n, h/2, w/2, 2). Large tensors are written more slowly to memory of the host's that
+    begins at no multiple of 64 bytes, as numpy's arrays do.
 
     A driver keeps a buffer until the commands on it are done, whoever drops it. Memory of a pool,
     shared virtual memory and host memory it does not: dropping the memory object then waits.
