@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ..desc import MemoryDesc
 from ..errors import Error, InvalidDescriptor
 from ..formats.registry import without_bits
-from ..tuned import Device, Record, folder, path_of, read
+from ..tuned import Device, Record, folder, path_of, read, wanted_folder
 from .arguments import named_format, sizes
 
 if TYPE_CHECKING:
@@ -201,10 +201,7 @@ def show(args: argparse.Namespace) -> int:
 
 
 def _files() -> list[Path]:
-    where = folder()
-    if where is None:
-        raise Error("the tuner's records are switched off by CLFORMATS_TUNED=off: unset it")
-    return sorted(where.glob("*.jsonl"))
+    return sorted(wanted_folder().glob("*.jsonl"))
 
 
 def _device(args: argparse.Namespace) -> Device | None:

@@ -5,7 +5,7 @@ Neither OpenCL nor kernels are needed to read, write or show them.
 
 from .lookup import Lookup, TunedWarning, forget, lookup
 from .record import Device, InvalidRecord, Key, Record
-from .store import Rejected, add, folder, path_of, read, rewrite
+from .store import Rejected, add, folder, path_of, read, rewrite, wanted_folder
 
 __all__ = [
     "Device",
@@ -22,4 +22,5 @@ __all__ = [
     "path_of",
     "read",
     "rewrite",
+    "wanted_folder",
 ]

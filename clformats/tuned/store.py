@@ -50,6 +50,16 @@ def folder() -> Path | None:
     return _default_folder()
 
 
+def wanted_folder() -> Path:
+    """The folder, for who cannot do without. Raises `Error` where there is and can be none."""
+    where = folder()
+    if where is None:
+        raise Error(f"the tuner's records are switched off by {FOLDER}={OFF}: unset it")
+    if where.exists() and not where.is_dir():
+        raise Error(f"{FOLDER} is {where}, which is no folder: name one, or unset it")
+    return where
+
+
 @cache
 def _default_folder() -> Path:
     return Path(platformdirs.user_data_dir("clformats", appauthor=False)) / "tuned"

@@ -8,8 +8,7 @@ from statistics import median
 from typing import Any
 
 from ..errors import Error
-from ..tuned import Device, Key, Record, Rejected, add, forget, path_of, read
-from .run import folder_to_write
+from ..tuned import Device, Key, Record, Rejected, add, forget, path_of, read, wanted_folder
 
 Same = tuple[Device, str, Key]
 """What two records have in common of which only the newer one counts."""
@@ -22,7 +21,7 @@ def merge(files: Iterable[Path]) -> tuple[int, list[tuple[Path, Rejected]]]:
     Each goes to the file of its device. One that is there already, or older than what is there for
     the same problem, stays out. Raises `Error`; what was added before stays.
     """
-    where = folder_to_write()
+    where = wanted_folder()
     added = 0
     rejected: list[tuple[Path, Rejected]] = []
     here: dict[Path, dict[Same, str]] = {}

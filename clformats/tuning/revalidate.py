@@ -10,10 +10,10 @@ from ..desc import MemoryDesc
 from ..errors import Error
 from ..planner import problem
 from ..runtime import Engine
-from ..tuned import Device, Record, add, forget, path_of, read, rewrite
+from ..tuned import Device, Record, add, forget, path_of, read, rewrite, wanted_folder
 from ..tuned.record import Key, kernel_version, keys_of, now
 from .contest import AGAIN, DEFAULT, LEAST_GAIN, Contest, is_faster, noise
-from .run import CONTEST, folder_to_write
+from .run import CONTEST
 
 
 def revalidate(
@@ -29,7 +29,7 @@ def revalidate(
     record and with what has become of it. Raises `Error`.
     """
     device = Device(*engine.names)
-    path = path_of(device, folder_to_write())
+    path = path_of(device, wanted_folder())
     latest: dict[Key, Record] = {}
     for record in read(path)[0]:
         latest.pop(record.key, None)

@@ -19,7 +19,7 @@ from ..planner.choices import RULES, Choices
 from ..planner.space import families
 from ..runtime import Engine
 from ..runtime.engine import default_engine
-from ..tuned import Device, Record, add, folder, forget, path_of
+from ..tuned import Device, Record, add, forget, path_of, wanted_folder
 from ..tuned.record import Key, kernel_version, keys_of, now
 from .contest import AGAIN, BAKED_GAIN, DEFAULT, LEAST_GAIN, Contest, is_faster, noise
 from .measure import Settings
@@ -86,7 +86,7 @@ def tune(
     expect(strategy, str | None, "strategy")
     jobs = _jobs(src, dst)
     kernel_tuner()
-    where = folder_to_write()
+    where = wanted_folder()
     outcomes = []
     limits = Limits(time_limit, strategy)
     for outcome in _outcomes(jobs, engine, limits, watch or _nobody, client):
@@ -143,14 +143,6 @@ def _jobs(src: MemoryDesc | Iterable[Pair], dst: MemoryDesc | None) -> list[Pair
     if dst is not None:
         raise InvalidArgument(f"dst: got {dst!r:.60} beside a list of pairs: leave it out")
     return pairs_of(src)
-
-
-def folder_to_write() -> Path:
-    """Where records go. Raises `Error` where they are switched off."""
-    where = folder()
-    if where is None:
-        raise Error("the tuner's records are switched off by CLFORMATS_TUNED=off: unset it")
-    return where
 
 
 def store(outcome: Outcome, where: Path) -> None:

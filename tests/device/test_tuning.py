@@ -445,6 +445,19 @@ def test_the_command_refuses_in_one_line(
     assert not folder.exists()
 
 
+@pytest.mark.parametrize(
+    "words",
+    [["show"], ["bfyx", "byxf", "--shape", "2,3,4,5"], ["revalidate"], ["export", "--t4", "-"]],
+)
+def test_a_file_is_no_folder_for_records(
+    words: list[str], folder: Path, kernel_tuner: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """This is said before a search, not behind it."""
+    folder.touch()
+    assert cli.main(["tune", *words]) == 1
+    assert "which is no folder" in capsys.readouterr().err
+
+
 # --- warm_up --------------------------------------------------------------------------------------
 
 
