@@ -21,7 +21,9 @@ ITERATIONS = 7
 """Runs of each kernel in the search. What is stored is measured anew, and longer."""
 EXHAUSTIVE = 64
 """Spaces up to this size are tried whole, in random order: the brute force of kernel_tuner knows no
-time limit. In larger ones its genetic algorithm searches; many others fail on sparse spaces."""
+time limit. In larger ones its genetic algorithm searches; many others fail on sparse spaces, and
+where it does too (kernel_tuner 1.5 now and then loses its list of neighbours) random ones follow."""
+RANDOM = "random_sample"
 MOST_FAILURES = 5
 """Kernels that do not build or are wrong, after which the search gives up."""
 
@@ -62,7 +64,7 @@ def search(
     kernel_tuner: the search goes on without it. Raises `Error` where the strategy fails by itself.
     """
     space = variants.space
-    name = strategy or ("random_sample" if len(space) <= EXHAUSTIVE else "genetic_algorithm")
+    name = strategy or (RANDOM if len(space) <= EXHAUSTIVE else "genetic_algorithm")
     run = _Run(variants, watch)
     end = monotonic() + seconds
     while True:
@@ -73,7 +75,10 @@ def search(
         try:
             run.go(strategy=name, strategy_options=options)
         except Exception as error:  # whatever a compiler, a driver or a strategy may raise
-            if not run.failed(error):
+            failed = run.failed(error)
+            if not failed and strategy is None and name != RANDOM:
+                name = RANDOM
+            elif not failed:
                 raise Error(
                     f"kernel_tuner's strategy {name} failed on {space.src} -> {space.dst}: "
                     f"{type(error).__name__}: {error}"

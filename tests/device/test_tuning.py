@@ -130,6 +130,26 @@ def test_the_search_goes_on_without_what_fails(
 # --- the contest ----------------------------------------------------------------------------------
 
 
+def test_the_search_goes_on_where_its_strategy_breaks_down(
+    kernel_tuner: Any, engine: cf.Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del kernel_tuner
+    monkeypatch.setattr(search, "EXHAUSTIVE", 0)
+    go, asked = search._Run.go, []
+
+    def breaks_down(self: search._Run, **options: Any) -> None:
+        asked.append(options["strategy"])
+        if options["strategy"] != search.RANDOM:
+            raise AttributeError("no attribute 'append'")
+        go(self, **options)
+
+    monkeypatch.setattr(search._Run, "go", breaks_down)
+    assert search.search(Variants(SRC, DST, engine), seconds=1)
+    assert asked == ["genetic_algorithm", search.RANDOM]
+    with pytest.raises(cf.Error, match=r"strategy mls failed on .*append"):
+        search.search(Variants(SRC, DST, engine), seconds=1, strategy="mls")
+
+
 def test_only_what_is_surely_faster_is_faster() -> None:
     rng = np.random.default_rng(1)
     one, other = (list(rng.lognormal(0, 0.3, 40)) for _ in range(2))
