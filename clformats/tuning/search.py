@@ -22,7 +22,7 @@ ITERATIONS = 7
 EXHAUSTIVE = 64
 """Spaces up to this size are tried whole, in random order: the brute force of kernel_tuner knows no
 time limit. In larger ones its genetic algorithm searches; many others fail on sparse spaces, and
-where it does too (kernel_tuner 1.5 now and then loses its list of neighbours) random ones follow."""
+where it does too (kernel_tuner 1.5 may lose its list of neighbours) random ones follow."""
 RANDOM = "random_sample"
 MOST_FAILURES = 5
 """Kernels that do not build or are wrong, after which the search gives up."""
