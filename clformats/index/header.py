@@ -61,7 +61,17 @@ def format_header(names: Iterable[Format | str] | None = None) -> str:
         else:
             done[key] = name
             sections.append("\n".join(_functions(name, fmt)) + "\n")
-    return folded(HEAD + "\n" + "\n".join(sections) + FOOT)
+    aside, back = _letters_aside("".join(sections))
+    return folded(HEAD + aside + "\n".join(sections) + back + FOOT)
+
+
+def _letters_aside(text: str) -> tuple[str, str]:
+    """Lines that undefine the user's macros of one capital letter, and lines that restore them."""
+    letters = sorted(set(re.findall(r"\buint ([A-Z])\b", text)))
+    aside = "".join(f'#pragma push_macro("{c}")\n#undef {c}\n' for c in letters)
+    back = "".join(f'#pragma pop_macro("{c}")\n' for c in letters)
+    note = "// Macros of these names, such as I of complex.h, are set aside until the end.\n"
+    return (f"\n{note}{aside}\n", f"\n{back}") if letters else ("\n", "")
 
 
 def _same(name: str, other: str) -> Iterator[str]:

@@ -37,8 +37,9 @@ def test_the_whole_header_compiles(engine: cf.Engine, tmp_path: Path) -> None:
     for fmt in cf.formats():
         name = fmt.name.replace(":", "_")
         assert f"#define cf_{name} cf_" in text or f"uint cf_{name}(" in text
-    use = "__kernel void k(__global uint *p) { p[0] = cf_nChw16c(2, 17, 5, 4, 1, 16, 4, 3); }"
-    engine.kernel(f"{text}\n{text}\n{use}", "k")  # twice: it guards itself
+    use = "__kernel void k(__global uint *p) { p[0] = cf_nChw16c(2, C, 5, 4, 1, 16, 4, 3); }"
+    # Twice: it guards itself. Macros of one letter, of -D perhaps, are not in its way.
+    engine.kernel(f"#define C 17\n{text}\n{text}\n{use}", "k")
 
 
 def test_as_c_and_as_cpp(tmp_path: Path) -> None:
@@ -46,10 +47,15 @@ def test_as_c_and_as_cpp(tmp_path: Path) -> None:
     if compiler is None:
         pytest.skip("no C compiler here: apt-get install gcc")
     (tmp_path / "formats.h").write_text(cf.format_header())
+    # <complex.h> defines I, which weights have as an extent; N and C are users' own.
     (tmp_path / "use.c").write_text("""
+        #define I _Imaginary_I
+        #define N 2
+        #define C 17
         #include "formats.h"
         int main(void)
         {
+            if (cf_nchw_places(N, C, 5, 4) != 680) return 6;
             unsigned int b, f, y, x;
             if (cf_b_fs_yx_fsv16(2, 17, 5, 4, 1, 16, 4, 3) != 1264) return 1;
             if (!cf_nChw16c_coords(2, 17, 5, 4, 1264, &b, &f, &y, &x)) return 2;

@@ -16,6 +16,16 @@
 #define uint unsigned int
 #endif
 
+// Macros of these names, such as I of complex.h, are set aside until the end.
+#pragma push_macro("B")
+#undef B
+#pragma push_macro("F")
+#undef F
+#pragma push_macro("X")
+#undef X
+#pragma push_macro("Y")
+#undef Y
+
 // b_fs_yx_fsv16: b, f / 16, y, x, f % 16
 static inline uint cf_b_fs_yx_fsv16(uint B, uint F, uint Y, uint X, uint b, uint f, uint y, uint x)
 {
@@ -79,6 +89,11 @@ static inline uint cf_bf8_xy16_places(uint B, uint F, uint Y, uint X)
 {
     return B * ((F + 7) / 8) * ((Y * X + 15) / 16) * 8 * 16;
 }
+
+#pragma pop_macro("B")
+#pragma pop_macro("F")
+#pragma pop_macro("X")
+#pragma pop_macro("Y")
 
 #ifndef __OPENCL_VERSION__
 #undef uint
