@@ -91,7 +91,7 @@ class IndexKernels:
                 )
             return values
         array = as_array(values)
-        if array.dtype.kind not in "iu":
+        if array.size and array.dtype.kind not in "iu":
             raise InvalidArgument(f"{what}: got an array of {array.dtype}, expected integers")
         limits = np.iinfo(self.dtype)
         # What is beyond the type is outside the tensor as well.

@@ -150,3 +150,10 @@ def test_refusals(engine: cf.Engine) -> None:
             cf.IndexKernels(bad, engine)
     with pytest.raises(cf.InvalidDescriptor):
         cf.IndexKernels(cf.MemoryDesc((), "f32"), engine)
+
+
+def test_none_at_all(engine: cf.Engine) -> None:
+    """An empty list has no type that could be wrong."""
+    kernels = cf.IndexKernels(cf.MemoryDesc((2, 3), "f32"), engine)
+    assert kernels.coordinates([]).get().shape == (0, 2)
+    assert kernels.offsets(np.zeros((0, 2), np.int64)).get().shape == (0,)
