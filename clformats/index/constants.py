@@ -24,7 +24,7 @@ from .names import (
     letters_of,
 )
 from .source import checked_prefix
-from .tensor import INT_MAX, SLOTS, slot
+from .tensor import SLOTS, beyond_32_bits, slot
 
 # Every number that kernels may name, of a dimension that the tensor lacks too.
 _DATA, _WEIGHTS = "xyzwuvfb", "xyziog"
@@ -115,7 +115,7 @@ class _Constants:
             )
         if self.is_dynamic and self.is_weights:
             raise InvalidDescriptor(f"{self.name} is {desc}: clDNN knows weights before execution")
-        if not desc.has_runtime and desc.span_nbytes * 8 // desc.dtype.bits > INT_MAX:
+        if beyond_32_bits(desc):
             raise InvalidDescriptor(
                 f"{self.name} is {desc}, beyond the 32 bits that clDNN's kernels count in: "
                 f"write a kernel over index_source"

@@ -48,7 +48,7 @@ def index_source(  # what can be asked about one tensor
     names; ``"arguments"`` of the kernel, declared by ``<prefix>_PARAMETERS``; or clDNN's
     ``"shape_info"``, where the tensor begins at number ``shape_info_at``. ``padded``: the letters
     of a format's dimensions with padding, which comes from there too. ``wide`` asks for ulong
-    instead of uint; by default the size of a descriptor decides, unknown sizes count in uint.
+    instead of uint; by default the known sizes of a descriptor decide, others count in uint.
     ``vector="f16"`` names dimension and width of vectors, "" wants none; by default they are those
     of the innermost block of a descriptor. f16 elements are loaded and stored as floats, those of
     bf16 and f8 as their bits.
@@ -56,15 +56,14 @@ def index_source(  # what can be asked about one tensor
     Raises `InvalidFormat` for ``any`` and for a prefix that is no C identifier,
     `InvalidDescriptor`, and `InvalidArgument` for the other arguments.
     """
-    expect(wide, bool | None, "wide")
     expect(vector, str | None, "vector")
     known = known_of(target, padded)
     form = _form(known, sizes)
     at = expect_int(shape_info_at, "shape_info_at")
     if at < 0:
         raise InvalidArgument(f"shape_info_at: got {at}, expected 0 or more")
-    is_wide = known.is_wide if wide is None else wide
-    return render_tensor(tensor(known, checked_prefix(prefix), form, wide=is_wide, at=at), vector)
+    counted = _is_wide(known, wanted=wide)
+    return render_tensor(tensor(known, checked_prefix(prefix), form, wide=counted, at=at), vector)
 
 
 def known_of(target: MemoryDesc | Format | str, padded: str = "") -> Known:
@@ -84,6 +83,13 @@ def checked_prefix(prefix: str) -> str:
     if not _IDENTIFIER.fullmatch(prefix):
         raise InvalidFormat(f"the prefix {prefix!r} must be a C identifier, such as SRC or INPUT0")
     return prefix
+
+
+def _is_wide(known: Known, *, wanted: bool | None) -> bool:
+    expect(wanted, bool | None, "wide")
+    if wanted is False and known.is_wide:
+        raise InvalidArgument(f"wide=False: {known.desc} has more than 32 bits can count")
+    return bool(wanted) or known.is_wide
 
 
 def _form(known: Known, sizes: str | None) -> Form:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import lcm
+from math import lcm, prod
 from typing import Literal, get_args
 
 from ..desc import MemoryDesc
@@ -43,10 +43,15 @@ class Known:
 
     @property
     def is_wide(self) -> bool:
-        """Whether 32 bits do not number its elements; of unknown sizes it is assumed they do."""
-        if self.desc is None or self.desc.has_runtime:
-            return False
-        return self.desc.span_nbytes * 8 // self.desc.dtype.bits > INT_MAX
+        """Whether 32 bits do not number its elements; see `beyond_32_bits`."""
+        return self.desc is not None and beyond_32_bits(self.desc)
+
+
+def beyond_32_bits(desc: MemoryDesc) -> bool:
+    """Whether 32 bits do not number the elements; of unknown sizes it is assumed that they do."""
+    if desc.has_runtime:
+        return prod(n for n in desc.padded_dims if n != RUNTIME) > INT_MAX
+    return desc.span_nbytes * 8 // desc.dtype.bits > INT_MAX
 
 
 def of_format(fmt: Format, padded: str = "") -> Known:

@@ -172,6 +172,16 @@ def test_large_tensors_count_in_long() -> None:
     )
 
 
+def test_known_sizes_may_be_too_many_for_32_bits_by_themselves(engine: cf.Engine) -> None:
+    """Then the others need not be known."""
+    dims = (3, 70_000, 40_000)
+    partly = cf.MemoryDesc((cf.RUNTIME_DIM, *dims[1:]), "u8", "abc")
+    source = cf.index_source(partly, "T0", sizes="arguments")
+    case = Case(cf.MemoryDesc(dims, "u8", "abc"), "T0", source, (("T0_SIZE_A", 3),))
+    runner = Runner(engine, [case], body="out[element] = T0_INDEX(2, 69999, numbers[0]);")
+    assert runner.run(0, 0, 1)[0] == case.desc.offset(2, 69_999, 3)
+
+
 def test_what_is_asked_for_and_what_is_not() -> None:
     assert "uint T_INDEX(uint b," in cf.index_source("bfyx", "T")
     assert "ulong T_INDEX(ulong b," in cf.index_source("bfyx", "T", wide=True)
@@ -200,6 +210,7 @@ def test_what_is_asked_for_and_what_is_not() -> None:
         ("bfyx", {"padded": "q"}, "bfyx has b, f, y, x, got 'q'"),
         (cf.MemoryDesc((2, 3), "f32"), {"padded": "a"}, "tells its padding"),
         ("bfyx", {"shape_info_at": -1}, "expected 0 or more"),
+        (cf.MemoryDesc((2**20, 2**12), "u8"), {"wide": False}, "more than 32 bits can count"),
         ("bfyx", {"vector": "f16"}, "give a descriptor with an element type"),
         (cf.MemoryDesc((2, 3), "u4"), {"vector": "b2"}, "for elements of u4"),
         (cf.MemoryDesc((2, 3), "f32"), {"vector": "b3"}, "a width of 2, 4, 8 or 16, such as b16"),

@@ -190,6 +190,7 @@ def test_padding_from_shape_info(name: str, engine: cf.Engine) -> None:
         (cf.MemoryDesc((2, 3), "f32", "any"), "expected a format of buffers"),
         (cf.MemoryDesc((16, 3, 2, 2), "f32", "image_2d_weights_c1_b_fyx"), "a format of buffers"),
         (cf.MemoryDesc((2**20, 2**12), "u8"), "beyond the 32 bits"),
+        (cf.MemoryDesc((cf.RUNTIME_DIM, 2**20, 2**12), "u8", "bfx"), "beyond the 32 bits"),
         (cf.MemoryDesc((cf.RUNTIME_DIM, 3), "f32", "oi"), "knows weights before execution"),
         (cf.MemoryDesc((2, 40, 3, 4), "f32", "aBcd16b").submemory((2, 16, 3, 4), (0, 16, 0, 0)),
          "strides of plain formats only"),
