@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 
 from ..desc import MemoryDesc
+from ..errors import InvalidArgument, InvalidDescriptor
 from ..formats import Format
 from ..formats.digits import RUNTIME
 from ..index import index_source
+from ..index.tensor import beyond_32_bits
 from .arguments import add_target, target
 
 
@@ -23,10 +25,11 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     add_target(parser)
     parser.add_argument("--prefix", default="SRC", help="what every name starts with (SRC)")
-    parser.add_argument(
+    origin = parser.add_mutually_exclusive_group()
+    origin.add_argument(
         "--dynamic", action="store_true", help="take the sizes from arguments of the kernel"
     )
-    parser.add_argument(
+    origin.add_argument(
         "--shape-info", action="store_true", help="take the sizes from clDNN's buffer shape_info"
     )
     parser.add_argument(
@@ -43,16 +46,19 @@ def run(args: argparse.Namespace) -> int:
     sizes = "shape_info" if args.shape_info else "arguments" if args.dynamic else None
     if sizes is None and desc is not None and desc.has_runtime:
         sizes = "arguments"
+    wide = args.wide or (desc is not None and beyond_32_bits(desc))
     wanted: Format | MemoryDesc = desc or fmt
-    if sizes is not None:
+    if sizes is not None or desc is None:
         wanted = _unknown(fmt, desc, args)
+    if sizes is None and desc is None and isinstance(wanted, MemoryDesc):
+        sizes = "macros"
     source = index_source(
         wanted,
         args.prefix,
         sizes=sizes,
         padded=args.padded,
         vector=args.vector,
-        wide=True if args.wide else None,
+        wide=wide or None,
     )
     print(source, end="")
     return 0
@@ -60,11 +66,22 @@ def run(args: argparse.Namespace) -> int:
 
 def _unknown(fmt: Format, desc: MemoryDesc | None, args: argparse.Namespace) -> Format | MemoryDesc:
     """The tensor with sizes to be known at execution: those that are *, or else all."""
-    if args.padded or (desc is None and args.dtype is None):
+    if desc is None and args.dtype is None:
         return fmt
-    if desc is not None and desc.has_runtime:
-        return desc
-    padding = desc.padding if desc else None
-    return MemoryDesc(
-        (RUNTIME,) * fmt.ndims, desc.dtype if desc else args.dtype, fmt, padding=padding
-    )
+    if desc is None:
+        desc = MemoryDesc((RUNTIME,) * fmt.ndims, args.dtype, fmt)
+    elif not desc.has_runtime:
+        desc = _of_any_size(desc)
+    if args.padded and any(map(any, desc.padding)):
+        raise InvalidArgument(f"--padded {args.padded}: {desc} tells its padding")
+    return desc.format if args.padded else desc
+
+
+def _of_any_size(desc: MemoryDesc) -> MemoryDesc:
+    if desc != MemoryDesc(desc.dims, desc.dtype, desc.format, padding=desc.padding):
+        raise InvalidDescriptor(
+            f"{desc} has strides of its own, which do not go with unknown sizes: leave out "
+            f"--dynamic and --shape-info"
+        )
+    unknown = (RUNTIME,) * desc.ndims
+    return MemoryDesc(unknown, desc.dtype, desc.format, padding=desc.padding)

@@ -48,13 +48,41 @@ def test_kernel_with_some_sizes(capsys: Capture) -> None:
     assert _printed("kernel nChw16c --shape 2x*x5x* --dynamic", capsys) == wanted
 
 
+def test_kernel_of_an_element_type_alone(capsys: Capture) -> None:
+    """It decides the vectors, and with 4 bits the order."""
+    unknown = cf.MemoryDesc((UNKNOWN,) * 4, "f16", "nChw16c")
+    wanted = cf.index_source(unknown, sizes="macros", vector="c8")
+    assert _printed("kernel nChw16c --dtype f16 --vector c8", capsys) == wanted
+    wanted = cf.index_source(cf.MemoryDesc((UNKNOWN,) * 4, "s4", "os_iyx_osv32"), sizes="macros")
+    assert _printed("kernel os_iyx_osv32 --dtype s4", capsys) == wanted
+    order = "o / 32, i, y, x, o % 16, o / 16 % 2\n"
+    assert order in wanted
+    assert order in _printed("kernel os_iyx_osv32 --dtype s4 --padded o", capsys)
+
+
+def test_kernel_with_a_shape_that_wants_64_bits(capsys: Capture) -> None:
+    shape = "--shape 70000,70000,3,1"
+    assert "ulong SRC_SIZE_N" in _printed(f"kernel nchw {shape} --dynamic", capsys)
+    assert "(ulong)shape_info" in _printed(f"kernel nchw {shape} --shape-info", capsys)
+
+
+def test_sizes_come_from_one_place(capsys: Capture) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(["kernel", "nchw", "--dynamic", "--shape-info"])
+    assert stop.value.code == 2
+    assert "not allowed with" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         ("kernel nchx", "unknown format"),
+        ("kernel nchw --dtype f99", "f99"),
         ("kernel nchw --prefix 1", "C identifier"),
         ("kernel nchw --padded q", "got 'q'"),
         ("kernel nchw --vector q4 --shape 1,2,3,4", "a width of 2, 4, 8 or 16, such as c16"),
+        ("kernel f32:ab:2x3:strides=10x1 --dynamic", "strides of its own"),
+        ("kernel f32:ab:2x3:pad=1+1x0+0 --dynamic --padded b", "tells its padding"),
         ("kernel any", "no layout"),
         ("kernel nchw --shape 1,2,3", "3 dims"),
         ("header any", "no layout"),
