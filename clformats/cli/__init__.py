@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import io
+import os
 import re
 import sys
 from collections.abc import Iterator, Sequence
@@ -48,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # boxes on a terminal that has none become "?"
     try:
-        return int(arguments.run(arguments))
+        return _flushed(int(arguments.run(arguments)))
     except Error as error:
         # Messages about descriptors tell sizes as Python has them.
         text = str(error).replace(str(RUNTIME), "*")
@@ -57,6 +58,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         sys.stderr.close()  # the reader has gone, `head` for instance; nothing is wrong
         return 0
+    except OSError as error:
+        print(f"clformats: cannot write what was found: {error}", file=sys.stderr)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is left unwritten goes there
+        return 1
+
+
+def _flushed(code: int) -> int:
+    """The code, once all is written: a full disk found at the interpreter's end is a traceback."""
+    sys.stdout.flush()
+    return code
 
 
 def _negative_values_joined(words: Sequence[str]) -> Iterator[str]:
