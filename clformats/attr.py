@@ -115,6 +115,9 @@ class Attr:
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"Attr is immutable: cannot set {name} to {value!r}, make another one")
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _attr_again, (dict(self.terms), self.expression)
+
     def _formula(self) -> Formula:
         def name(text: str) -> Formula:
             return Formula("name", text)
@@ -276,3 +279,9 @@ def _mask(name: str, value: Any) -> int:
             f"stands for logical dimension d"
         )
     return int(value)
+
+
+def _attr_again(terms: Mapping[str, Values], expression: str | None) -> Attr:
+    """The attributes that were pickled."""
+    given = {n: v if v.values is None else (v.values, v.mask) for n, v in terms.items()}
+    return Attr(expression=expression, **given)

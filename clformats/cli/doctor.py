@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
 
+_NO_DEVICE = (
+    "see clinfo; check POCL_DEVICES, and that PoCL can write its cache folder (POCL_CACHE_DIR, or "
+    "pocl in XDG_CACHE_HOME)"
+)
 _MARKS = {"ok": "ok     ", "note": "note   ", "problem": "PROBLEM"}
 
 
@@ -159,9 +163,7 @@ def nothing_findings(devices: list[Report], reason: str) -> list[Finding]:
     if devices or "PLATFORM_NOT_FOUND" in reason:
         return []
     if not reason:
-        return [
-            Finding("problem", "the platforms have no device", "see clinfo; check POCL_DEVICES")
-        ]
+        return [Finding("problem", "the platforms have no device", _NO_DEVICE)]
     if "No module named" in reason:
         return [Finding("problem", reason, "python -m pip install pyopencl numpy")]
     return [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
@@ -213,13 +214,13 @@ class Ready:
             _check_stream(stream, context)
         reading: list[Usage] = []
         dst = uses[-1][1]
-        target = dst.usage
         with LOCK:
+            target = dst.usage
             for use in uses:
                 _, memory, desc = use
                 usage = memory.usage
                 if memory.sound is not desc or usage.mapping or memory.context is not context:
-                    _check(use, context)
+                    _check(use, context, writes=use is uses[-1])
                 reading.append(usage)
             reading.pop()
             if target in reading:
@@ -227,9 +228,14 @@ class Ready:
             waits = events_before(reading, target, order)
             try:
                 event = self._enqueue(stream, uses[0][1], dst, waits, values)
+                enqueued(reading, target, order, event)
             except opencl().Error as error:
                 raise _refused(uses, error, about) from error
-            enqueued(reading, target, order, event)
+            except BaseException:
+                # Control-C: the command may be under way, and those after it must wait for it.
+                with suppress(opencl().Error):
+                    enqueued(reading, target, order, opencl().enqueue_marker(stream.queue))
+                raise
         return Event(event)
 
     def _enqueue(
@@ -272,7 +278,7 @@ def _check_fp64(plan: Plan, engine: Engine) -> None:
         raise Unsupported("FP64", f"{engine.device.name} has no double precision to convert f64")
 
 
-def _check(use: Use, context: object) -> None:
+def _check(use: Use, context: object, *, writes: bool) -> None:
     name, memory, desc = use
     if memory.desc is not desc:
         check_desc(use)
@@ -286,6 +292,8 @@ def _check(use: Use, context: object) -> None:
             f"{memory!r} belongs to another OpenCL context than the reorder: make both from one "
             f"engine"
         )
+    if writes:
+        memory.check_writable()
 
 
 def check_desc(use: Use) -> None:

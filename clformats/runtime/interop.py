@@ -98,9 +98,8 @@ def from_host(array: Any, engine: Engine | None = None) -> Memory:
     elements = front * 8 // host.desc.dtype.bits
     desc = MemoryDesc.of(moved_by(host.desc.geometry, elements), host.desc.dtype)
     writing = bool(host.array.flags.writeable)
-    memory = Memory(desc, engine, buffer=None)
-    memory.hold(unified.wrapped(engine, host.array, front, writing=writing), host.array)
-    return memory
+    buffer = unified.wrapped(engine, host.array, front, writing=writing)
+    return Memory(desc, engine, buffer=buffer)
 
 
 def from_array(array: pyopencl.array.Array, engine: Engine | None = None) -> Memory:

@@ -49,19 +49,26 @@ class Mapping:
         Enter it then to wait and to get the array, or `release` it. An image is read at once.
         Raises as entering does.
         """
-        memory = self.memory
-        with LOCK:
-            if self._state != "new":
-                raise MappedError("a mapping is made once: call memory.map() again")
-            memory.check_unmapped("map it")
-            self._state, self._usage.mapping = "started", self
+        memory, claimed = self.memory, False
         try:
+            with LOCK:
+                self._check_new(memory)
+                claimed = True
+                # The buffer may be another than when map() was called.
+                self._usage = memory.usage
+                self._state, self._usage.mapping = "started", self
             if memory.nbytes:
                 self._map(memory)
         except BaseException:
-            self._end()
+            if claimed:
+                self._end()
             raise
         return self
+
+    def _check_new(self, memory: Memory) -> None:
+        if self._state != "new":
+            raise MappedError("a mapping is made once: call memory.map() again")
+        memory.check_unmapped("map it")
 
     @property
     def event(self) -> Event | None:

@@ -77,7 +77,6 @@ class Memory:
         allocator: storage.Allocator | None = None,
     ) -> None:
         self.buffer: Any = None
-        self._held: object = None
         expect(desc, MemoryDesc, "desc")
         expect(engine, Engine | None, "engine")
         _check_desc(desc)
@@ -88,6 +87,7 @@ class Memory:
         self.usage = Usage()
         self.sound: MemoryDesc | None = None
         self.starts_at_line = True
+        self.is_read_only = False
         self._is_view = False
         self.set_buffer(self._allocated(allocator) if buffer is ALLOCATE else buffer)
 
@@ -119,23 +119,20 @@ class Memory:
             storage.check(buffer, self.nbytes, self.engine, self.desc)
             self.starts_at_line = storage.starts_at_line(buffer)
         self._settle()
-        self.buffer = buffer
-        self.usage = usage_of(buffer)
-        # Set where there is a buffer and it fits: calls then look no further.
-        self.sound = self.desc if buffer is not None else None
+        usage, read_only = usage_of(buffer), storage.is_read_only(buffer)
+        with LOCK:  # a call in another thread uses the one or the other
+            self.check_unmapped("give it another buffer")
+            self.buffer, self.usage, self.is_read_only = buffer, usage, read_only
+            # Set where there is a buffer that fits any use: calls then look no further.
+            self.sound = self.desc if buffer is not None and not read_only else None
         if clear_padding:
             self.clear_padding()
-
-    def hold(self, buffer: Any, owner: object) -> None:
-        """Put a buffer over memory of ``owner``'s under it, which is kept as long as it is used."""
-        self.set_buffer(buffer)
-        self._held = owner
 
     def _settle(self) -> None:
         """Wait for the commands on memory that no driver keeps for them."""
         if self.buffer is None:
             return
-        if self._held is None and storage.is_kept_by_driver(self.buffer):
+        if storage.is_kept_by_driver(self.buffer):
             return
         with LOCK:
             events = events_before([], self.usage, object())
@@ -174,14 +171,15 @@ class Memory:
         """
         view = Memory(self.desc.submemory(dims, offsets), self.engine, buffer=None)
         view._is_view = True
-        view.hold(self.buffer, self._held)
+        view.set_buffer(self.buffer)
         return view
 
     @property
     def mapped(self) -> MemoryDesc:
         """How the elements lie in the array that `map` gives.
 
-        That is ``desc``, but for a view made by `submemory`, whose array begins where it does.
+        That is ``desc``, but for a view made by `submemory` and for memory of `from_host`, whose
+        array begins where they do.
         """
         first = self.mapped_bytes.start * 8 // self.desc.dtype.bits
         return MemoryDesc.of(moved_by(self.desc.geometry, -first), self.desc.dtype) if first else (
@@ -191,8 +189,11 @@ class Memory:
     @property
     def mapped_bytes(self) -> slice:
         """The bytes of the buffer that `map` gives."""
-        first = self.desc.offset0 * self.desc.dtype.bits // 8 if self._is_view else 0
-        return slice(first, self.desc.span_nbytes if self._is_view else self.nbytes)
+        if self._is_view:
+            return slice(self.desc.offset0 * self.desc.dtype.bits // 8, self.desc.span_nbytes)
+        part = storage.host_part(self.buffer)
+        # What lies before the user's array is not the user's.
+        return slice(part.front if part else 0, self.nbytes)
 
     @property
     def is_dense(self) -> bool:
@@ -226,6 +227,8 @@ class Memory:
             raise InvalidArgument(f"got mode {mode!r}, expected 'r', 'w' or 'rw'")
         expect(stream, Stream | None, "stream")
         self.check_unmapped("map it")
+        if "w" in mode:
+            self.check_writable()
         if stream is not None and stream.context != self.context:
             raise DeviceError(f"the stream belongs to another OpenCL context than {self!r}")
         return Mapping(self, mode, stream.queue if stream else self.engine.queue)
@@ -237,6 +240,11 @@ class Memory:
             raise MappedError(
                 f"{mapping}, cannot {wish}: leave its `with memory.map(...)` block first"
             )
+
+    def check_writable(self) -> None:
+        """Raise `DeviceError` where the buffer, or the array that it lies over, is read-only."""
+        if self.is_read_only:
+            raise DeviceError(f"{self!r} is read-only: give another destination, or a copy of it")
 
     # --- copies on the host -----------------------------------------------------------------------
 
@@ -264,6 +272,8 @@ class Memory:
 
     def __dlpack__(self, **wishes: Any) -> Any:
         """The logical tensor as a DLPack capsule of host memory: a copy, as `numpy` makes."""
+        if wishes.get("copy") is False:
+            raise BufferError(f"{self!r} is on a device: its elements come to the host by a copy")
         return self.numpy().__dlpack__(**wishes)
 
     def __dlpack_device__(self) -> tuple[int, int]:

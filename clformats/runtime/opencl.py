@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -21,14 +22,31 @@ HINT = "run `clformats doctor`: it says what is there, what is wrong and the com
 def opencl() -> ModuleType:
     """The module pyopencl, imported on first use, with pip-installed runtimes made visible before.
 
-    Raises `DeviceError` where it cannot be imported.
+    Raises `DeviceError` where it cannot be imported, and in a process forked from one that used it.
     """
+    if _is_forked:
+        raise DeviceError(
+            "this process was forked from one that had used OpenCL, whose threads and devices do "
+            "not come along: start processes by 'spawn' or 'forkserver', as "
+            "multiprocessing.get_context('spawn') does, or fork before OpenCL is used"
+        )
     expose_bundled_runtimes()
     try:
         import pyopencl
     except ImportError as error:
         raise DeviceError(f"pyopencl cannot be imported ({error}); {HINT}") from error
+    os.register_at_fork(after_in_child=_forked)
     return pyopencl
+
+
+_is_forked = False
+
+
+def _forked() -> None:
+    """A driver would hang at the next call: make the library refuse it."""
+    global _is_forked  # noqa: PLW0603
+    _is_forked = True
+    opencl.cache_clear()
 
 
 @contextmanager

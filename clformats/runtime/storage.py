@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,7 +33,39 @@ def is_svm(storage: object) -> bool:
 
 def is_kept_by_driver(storage: object) -> bool:
     """Whether a command that uses it keeps it until it is done."""
-    return isinstance(storage, opencl().MemoryObject)
+    return isinstance(storage, opencl().MemoryObject) and host_part(storage) is None
+
+
+@dataclass(frozen=True, slots=True)
+class HostPart:
+    """What of a buffer over host memory is the user's: ``array``, behind ``front`` bytes."""
+
+    array: NDArray[Any]
+    front: int
+
+
+_HOST_PART = "_clformats_host_part"
+
+
+def keep_host_part(buffer: Any, part: HostPart) -> None:
+    """Let the buffer keep the array that it lies over, whoever holds the buffer."""
+    setattr(buffer, _HOST_PART, part)
+
+
+def host_part(storage: object) -> HostPart | None:
+    """What of a buffer that the library put over host memory is the user's; None for others."""
+    return getattr(storage, _HOST_PART, None)
+
+
+def is_read_only(storage: Any) -> bool:
+    """Whether kernels must not write it: it lies over a read-only array, or was made so."""
+    cl = opencl()
+    if storage is None or is_svm(storage):
+        return False
+    try:
+        return bool(storage.get_info(cl.mem_info.FLAGS) & cl.mem_flags.READ_ONLY)
+    except cl.Error:  # as of a context that was released before its buffer
+        return False
 
 
 def starts_at_line(storage: Any) -> bool:

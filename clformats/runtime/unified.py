@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from .engine import Engine
 from .opencl import named_errors, opencl
-from .storage import LINE
+from .storage import LINE, HostPart, keep_host_part
 
 if TYPE_CHECKING:
     import pyopencl
@@ -46,7 +46,8 @@ def bytes_in_front(engine: Engine, array: NDArray[Any]) -> int | None:
 def wrapped(engine: Engine, array: NDArray[Any], front: int, *, writing: bool) -> pyopencl.Buffer:
     """A buffer over a 1-D array and ``front`` bytes before it. Raises `DeviceError`.
 
-    The array must outlive it. What a kernel wrote is sure to be there after `settle`.
+    It keeps the array (see `storage.host_part`). What a kernel wrote is sure to be there after
+    `settle`.
     """
     cl = opencl()
     size = front + array.nbytes
@@ -54,9 +55,11 @@ def wrapped(engine: Engine, array: NDArray[Any], front: int, *, writing: bool) -
     host = np.ctypeslib.as_array(memory)
     access = cl.mem_flags.READ_WRITE if writing else cl.mem_flags.READ_ONLY
     with named_errors(f"wrapping {size} bytes of host memory for", engine):
-        return cl.Buffer(  # type: ignore[no-any-return]
+        buffer: pyopencl.Buffer = cl.Buffer(
             engine.context, access | cl.mem_flags.USE_HOST_PTR, hostbuf=host
         )
+    keep_host_part(buffer, HostPart(array, front))
+    return buffer
 
 
 def settle(queue: pyopencl.CommandQueue, buffer: pyopencl.Buffer, front: int) -> None:

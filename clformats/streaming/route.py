@@ -128,9 +128,9 @@ def _together(src: Memory, dst: Memory) -> bool:
 def _mapped(src: Memory, dst: Memory, stack: ExitStack) -> tuple[HostMemory | Memory, ...]:
     """Two devices: the one that shares memory with the host is mapped for as long as it takes."""
     if unified.shares_host_memory(src.engine.device) and not src.desc.format.image:
-        return HostMemory(src.desc, stack.enter_context(src.map("r"))), dst
+        return HostMemory(src.mapped, stack.enter_context(src.map("r"))), dst
     if unified.shares_host_memory(dst.engine.device) and not dst.desc.format.image:
-        return src, HostMemory(dst.desc, stack.enter_context(dst.map("rw")))
+        return src, HostMemory(dst.mapped, stack.enter_context(dst.map("rw")))
     return src, dst
 
 
