@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import clformats as cf
-from clformats.kernels import ready
+from clformats.runtime.usage import enqueued
 from tests.support import random_values
 
 D = cf.MemoryDesc
@@ -152,17 +152,17 @@ def test_an_interrupted_call_is_not_forgotten(
     first, host = cl.UserEvent(engine.context), values()
     source, target = cf.from_numpy(host, engine), cf.Memory(TURNED, engine)
     reorder = cf.Reorder(DESC, TURNED, engine)
-    own, real, calls = cf.Stream(engine), ready.enqueued, []
+    own, calls = cf.Stream(engine), []
 
     def interrupted(*arguments: Any) -> None:
         calls.append(arguments)
         if len(calls) == 1:
             raise KeyboardInterrupt
-        real(*arguments)
+        enqueued(*arguments)
 
     own.after(first)
     with monkeypatch.context() as patch:
-        patch.setattr(ready, "enqueued", interrupted)
+        patch.setattr("clformats.kernels.ready.enqueued", interrupted)
         with pytest.raises(KeyboardInterrupt):
             reorder(own, source, target)
     complete = cl.command_execution_status.COMPLETE
