@@ -25,7 +25,7 @@ from ..runtime import Engine, Event, Memory, Stream
 from ..runtime.engine import SharedKernel
 from ..runtime.image import check_pixels
 from ..runtime.opencl import error_name, named_errors, opencl
-from ..runtime.usage import LOCK, Usage, enqueued, events_before
+from ..runtime.usage import LOCK, Usage, enqueued, events_before, flush
 from ..tuned import Device, Lookup, lookup
 from . import launch
 from .source import Launch
@@ -227,6 +227,8 @@ class Ready:
                 _check_apart(uses)
             waits = events_before(reading, target, order)
             try:
+                if waits:
+                    flush(waits)
                 event = self._enqueue(stream, uses[0][1], dst, waits, values)
                 enqueued(reading, target, order, event)
             except opencl().Error as error:

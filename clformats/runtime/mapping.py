@@ -16,7 +16,7 @@ from . import image
 from .opencl import named_errors, opencl
 from .storage import Mapped
 from .stream import Event
-from .usage import LOCK, Usage, events_before
+from .usage import LOCK, Usage, events_before, flush
 
 if TYPE_CHECKING:
     import pyopencl
@@ -105,6 +105,8 @@ class Mapping:
         with LOCK:
             writes = self._usage if "w" in self.mode else None
             waits = events_before([self._usage], writes, object())
+        with named_errors("mapping", memory):
+            flush(waits)
         if memory.desc.format.image:
             with named_errors("reading", memory):
                 self._pixels = image.read(self._queue, memory.buffer, memory.desc, waits)

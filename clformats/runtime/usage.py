@@ -91,6 +91,16 @@ def events_before(
     return waits
 
 
+def flush(waits: Sequence[pyopencl.Event]) -> None:
+    """Send the commands waited for to their devices; raises pyopencl's errors.
+
+    OpenCL asks for it where a command waits for one of another queue: a driver need not begin what
+    nobody flushed, and Intel's runtime then waits for ever now and then.
+    """
+    for event in waits:
+        event.command_queue.flush()
+
+
 def enqueued(reads: Sequence[Usage], write: Usage, order: object, event: pyopencl.Event) -> None:
     """Remember a command on ``order``."""
     for usage in reads:

@@ -180,3 +180,28 @@ def test_pocl_with_two_devices(engine: cf.Engine) -> None:
     )  # fmt: skip
     assert done.returncode == 0, done.stdout
     assert "2 passed" in done.stdout
+
+
+def test_what_is_waited_for_is_flushed(
+    engine: cf.Engine, stream: cf.Stream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """OpenCL wants it of a wait for another queue; some drivers hang without."""
+    import pyopencl as cl
+
+    flushed: list[int] = []
+    real = cl.CommandQueue.flush
+
+    def flush(queue: Any) -> None:
+        flushed.append(queue.int_ptr)
+        real(queue)
+
+    monkeypatch.setattr(cl.CommandQueue, "flush", flush)
+    desc = cf.MemoryDesc((5, 7), "f32")
+    a, b, c = (cf.Memory(desc, engine) for _ in range(3))
+    own, reorder = cf.Stream(engine), cf.Reorder(desc, desc, engine)
+    reorder(own, a, b)
+    assert flushed == []
+    reorder(stream, b, c)
+    assert flushed == [own.queue.int_ptr]
+    with c.map("r"):
+        assert flushed == [own.queue.int_ptr, stream.queue.int_ptr]
