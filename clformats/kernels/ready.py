@@ -234,9 +234,7 @@ class Ready:
             except opencl().Error as error:
                 raise _refused(uses, error, about) from error
             except BaseException:
-                # Control-C: the command may be under way, and those after it must wait for it.
-                with suppress(opencl().Error):
-                    enqueued(reading, target, order, opencl().enqueue_marker(stream.queue))
+                _may_be_under_way(stream, reading, target, order)
                 raise
         return Event(event)
 
@@ -270,6 +268,14 @@ class Ready:
             shared.mark = self._mark
             return given
         return None
+
+
+def _may_be_under_way(
+    stream: Stream, reading: Sequence[Usage], target: Usage, order: object
+) -> None:
+    """Control-C came: the command may have been enqueued, and those after it must wait for it."""
+    with suppress(opencl().Error):
+        enqueued(reading, target, order, opencl().enqueue_marker(stream.queue))
 
 
 def _check_fp64(plan: Plan, engine: Engine) -> None:
