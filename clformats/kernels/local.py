@@ -12,7 +12,6 @@ from ..formats.expr import Const, Expr, Var, as_expr, total
 from ..planner.banks import Pass
 from ..planner.local import LocalPlan
 from ..planner.plan import Plan
-from ..planner.problem import Number
 from ..rendering import render
 from .computation import Computed, types_of
 from .source import Arguments, Launch, moved
@@ -68,16 +67,13 @@ class _Writer:
         self.plan = plan
         self.types = types
         self.arguments = arguments
+        self._number = self.arguments.expression
         loops = range(len(plan.nodes))
         self.sizes = [self._number(f"size{k}", plan.nodes[k].size) for k in loops]
         self.src = [self._number(f"src_stride{k}", n.src) for k, n in enumerate(plan.nodes)]
         self.dst = [self._number(f"dst_stride{k}", n.dst) for k, n in enumerate(plan.nodes)]
         self.arguments.values.update(src0=plan.problem.src0, dst0=plan.problem.dst0)
         self.guards = [self._guard(g) for g in range(len(plan.problem.guards))]
-
-    def _number(self, name: str, number: Number) -> Expr:
-        text = self.arguments.text(name, number)
-        return Const(number.value) if number.fixed else Var(text)
 
     def values(self) -> dict[str, object]:
         """Everything that ``local.mako`` uses, beside the types."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from ..formats.expr import Const, Expr, Var
 from ..planner.problem import Number
 
 
@@ -47,6 +48,11 @@ class Arguments:
             return str(number.value)
         self.values[name] = number.value
         return name
+
+    def expression(self, name: str, number: Number) -> Expr:
+        """The same as an expression, in which constants fold."""
+        text = self.text(name, number)
+        return Const(number.value) if number.fixed else Var(text)
 
     @property
     def declarations(self) -> list[str]:

@@ -10,7 +10,6 @@ from ..dtypes import DType
 from ..formats.expr import Const, Expr, Var, total
 from ..planner.lanes import Bit
 from ..planner.plan import Plan
-from ..planner.problem import Number
 from ..planner.subgroup import LANES, READ_BYTES, WRITE_BYTES, Access, SubgroupPlan
 from ..rendering import render
 from .source import Arguments, Launch, moved
@@ -66,6 +65,7 @@ class _Writer:
         self.plan = plan
         self.types = types
         self.arguments = Arguments()
+        self._number = self.arguments.expression
         self.loops = range(len(plan.nodes))
         self.sizes = [self._number(f"size{k}", n.size) for k, n in enumerate(plan.nodes)]
         self.src = [self._number(f"src_stride{k}", n.src) for k, n in enumerate(plan.nodes)]
@@ -73,10 +73,6 @@ class _Writer:
         self.arguments.values.update(src0=plan.problem.src0, dst0=plan.problem.dst0)
         self.moving = [k for k, n in enumerate(plan.nodes)
                        if not (n.size.fixed and n.size.value == 1 << plan.bits[k])]  # fmt: skip
-
-    def _number(self, name: str, number: Number) -> Expr:
-        text = self.arguments.text(name, number)
-        return Const(number.value) if number.fixed else Var(text)
 
     def values(self) -> dict[str, object]:
         """Everything that ``subgroup.mako`` uses, beside the types."""

@@ -11,7 +11,8 @@ from ..planner.choices import either
 from ..planner.lanes import Bit
 from ..planner.plan import Plan
 from ..planner.problem import FAR, Node, Number
-from ..planner.tile import LINE_BYTES, TilePlan
+from ..planner.tile import TilePlan
+from ..planner.traits import LINE_BYTES
 from ..rendering import render
 from .computation import Computed, types_of
 from .edges import EdgeWriter, lane_part
@@ -46,6 +47,7 @@ class _Writer:
         self.plan = plan
         self.types = types
         self.arguments = arguments
+        self._number = self.arguments.expression
         nodes = plan.nodes
         self.sizes = [self._number(f"size{k}", n.size) for k, n in enumerate(nodes)]
         self.src = [self._stride(f"src_stride{k}", n.src) for k, n in enumerate(nodes)]
@@ -83,12 +85,8 @@ class _Writer:
         writer.add_arguments(self.arguments)
         return writer
 
-    def _number(self, name: str, number: Number) -> Expr:
-        text = self.arguments.text(name, number)
-        return Const(number.value) if number.fixed else Var(text)
-
     def _stride(self, name: str, stride: Number) -> Expr:
-        """A stride; 0 for one that `_place` stands for."""
+        """A stride; 0 for one that `_moved` puts a place for."""
         return Const(0) if stride.value == FAR else self._number(name, stride)
 
     def _places(self) -> list[tuple[str, str]]:

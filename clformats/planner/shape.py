@@ -11,8 +11,8 @@ from math import gcd
 
 from ..desc import MemoryDesc
 from .problem import Node, Number, Problem
+from .traits import LINE_BYTES
 
-LINE_BYTES = 64
 EXACT = 16
 """Sizes up to this are told as they are: between 2 and 3 channels lies a world."""
 

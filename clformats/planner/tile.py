@@ -25,10 +25,9 @@ from .network import Step, network
 from .nibbles import refusal_elsewhere
 from .problem import FAR, Node, Number, Problem, fixed
 from .stages import separate
-from .traits import Traits
+from .traits import LINE_BYTES, Traits
 from .walk import Tiles, Walk, walk, with_choices
 
-LINE_BYTES = 64
 REGISTERS = 16
 """The most registers that a tile is made longer for, to store whole cache lines."""
 LONG_RUN_BYTES = 256

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+LINE_BYTES = 64
+"""A cache line of the processors on which that matters here: the host's."""
 STREAMED_FLOOR = 32 << 20
 """Bytes moved below which stores go through the cache even where the device names a small one.
 

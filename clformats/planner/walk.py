@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from .choices import Choices, either
-from .traits import Traits
+from .traits import LINE_BYTES, Traits
 
 ITEMS_PER_UNIT = (4, 64)
 """Work-items per core, at the least and at the most, so that cores of unequal speed finish
@@ -32,7 +32,6 @@ ITEM_BYTES = 32 << 10
 reorder of 0.4 MB in 196 of them takes 1.3 times as long as in 12."""
 INNER_LIMIT = 64
 """The longest inner loop that is still run whole by one work-item."""
-LINE_BYTES = 64
 STREAMS = 16
 """Addresses far apart that a core can follow at once."""
 AHEAD_FLOOR = 4 << 20

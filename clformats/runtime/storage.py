@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import DeviceError, InvalidArgument, shown
+from ..planner.traits import LINE_BYTES
 from .engine import Engine
 from .opencl import named_errors, opencl
 
 if TYPE_CHECKING:
     import pyopencl
 
-LINE = 64
 Allocator = Callable[[int], Any]
 """Makes storage of a number of bytes: pyopencl's ``MemoryPool``, ``ImmediateAllocator``, ..."""
 
@@ -71,10 +71,10 @@ def is_read_only(storage: Any) -> bool:
 def starts_at_line(storage: Any) -> bool:
     """Whether it begins at a cache line; over memory of the host's it may begin anywhere."""
     if is_svm(storage):
-        return bool(storage.svm_ptr % LINE == 0)
+        return bool(storage.svm_ptr % LINE_BYTES == 0)
     if not storage.flags & opencl().mem_flags.USE_HOST_PTR:
         return True
-    return bool(storage.get_host_array((1,), np.dtype(np.uint8)).ctypes.data % LINE == 0)
+    return bool(storage.get_host_array((1,), np.dtype(np.uint8)).ctypes.data % LINE_BYTES == 0)
 
 
 def expect_storage(storage: object) -> None:

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..planner.traits import LINE_BYTES
 from .engine import Engine
 from .opencl import named_errors, opencl
-from .storage import LINE, HostPart, keep_host_part
+from .storage import HostPart, keep_host_part
 
 if TYPE_CHECKING:
     import pyopencl
@@ -40,7 +41,7 @@ def bytes_in_front(engine: Engine, array: NDArray[Any]) -> int | None:
     if device.type & opencl().device_type.CPU:
         front = address % (device.mem_base_addr_align // 8)
         return None if front % array.itemsize else front
-    return None if address % PAGE or array.nbytes % LINE else 0
+    return None if address % PAGE or array.nbytes % LINE_BYTES else 0
 
 
 def wrapped(engine: Engine, array: NDArray[Any], front: int, *, writing: bool) -> pyopencl.Buffer:
