@@ -14,6 +14,7 @@ from ..planner.problem import FAR, Node, Number
 from ..planner.tile import TilePlan
 from ..planner.traits import LINE_BYTES
 from ..rendering import render
+from .carry import Carry, carry_of
 from .computation import Computed, types_of
 from .edges import EdgeWriter, lane_part
 from .operands import ComputedWriter, tile_operands
@@ -125,7 +126,7 @@ class _Writer:
             "places": self._places(),
             "steps": plan.steps,
             "mixes": plan.comb.mixes if plan.comb else (),
-            "streams": plan.nontemporal,
+            "streams": plan.streams,
             **self._accesses(),
             **self._edge_values(),
             **self._computed_values(),
@@ -147,9 +148,19 @@ class _Writer:
         return {
             "loads": whole,
             "stores": [text for r in order for text in self._stored(r, stores[r])],
+            "carry": self._carry(order, stores),
             "edge_loads": edge_loads,
             "edge_stores": [text for r in order for text in self.edges.store(r, stores[r], types)],
         }
+
+    def _carry(self, order: Sequence[int], stores: Sequence[Sequence[str]]) -> Carry | None:
+        """The lines that are carried on, if any; ``order`` is that of the registers in memory."""
+        loop = self.plan.walk.innermost
+        if loop is None or not self.plan.walk.carries:
+            return None
+        stored = [(r, f"{self.edges.stored}{r}", stores[r][0]) for r in order]
+        whole = str(self.sizes[loop] // (1 << self.plan.bits[loop]))
+        return carry_of(self.plan, self.types, whole, stored)
 
     def _computed_values(self) -> dict[str, object]:
         """What is computed from each register, where anything is."""

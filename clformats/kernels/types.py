@@ -123,14 +123,18 @@ class Conversion:
     def store(self, value: str, pointer: str, width: int) -> str:
         """A statement: ``width`` elements of the moving type to ``pointer``."""
         n = str(width) if width > 1 else ""
-        value = value if self.early else self.converted(value, n)
+        value = self.value_to_store(value, width)
         if width > 1:
             return f"STORE{n}({value}, {pointer})"
         return f"*({pointer}) = {value}" if " " in pointer else f"*{pointer} = {value}"
 
+    def value_to_store(self, value: str, width: int) -> str:
+        """An expression: ``width`` lanes of the moving type, as the destination's type."""
+        return value if self.early else self.converted(value, str(width) if width > 1 else "")
+
     def store_nontemporal(self, value: str, pointer: str, width: int) -> str:
         """As `store`, past the cache; only for plain vectors that complete aligned cache lines."""
-        value = value if self.early else self.converted(value, str(width))
+        value = self.value_to_store(value, width)
         return f"STORE_STREAM({value}, (__global {self.dst}{width} *)({pointer}))"
 
     def converted(self, value: str, n: str) -> str:

@@ -46,15 +46,17 @@ class Comb:
         return f"x{self.size} of loop {self.node} interleaved in the {' and the '.join(sides)}"
 
 
-def lanes_of(p: Problem, most: int = LANES_LOG2) -> tuple[tuple[Bit, ...], tuple[Bit, ...]]:
+def lanes_of(
+    p: Problem, most: int = LANES_LOG2, read: int = LANES_LOG2
+) -> tuple[tuple[Bit, ...], tuple[Bit, ...]]:
     """The lanes of loads and of stores; empty where neither side has a run of 4 elements.
 
-    ``most`` is log2 of the longest vector.
+    ``most`` is log2 of the longest vector, ``read`` that of what a load takes of a run.
     """
     if woven := _woven(p, most):
         bits = tuple(Bit(woven[1], j) for j in range(most))
         return bits, bits
-    load, store = run_of(p, "src", most), run_of(p, "dst", most)
+    load, store = run_of(p, "src", min(read, most)), run_of(p, "dst", most)
     width = min(most, len({*load, *store}))
     return _filled(load, store, width), _filled(store, load, width)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from ..desc import MemoryDesc
 from ..errors import Unsupported, expect
-from . import copy, generic, image, local, nibbles, subgroup, summed, tile, winograd
+from . import copy, generic, image, local, nibbles, subgroup, summed, tiling, winograd
 from .choices import RULES, Choices
 from .computation import Computation
 from .copy import CopyPlan
@@ -69,8 +69,8 @@ _EVERYWHERE = (
 )
 FAMILIES = (
     Family("copy", copy.refusal, copy.plan, COPY),
-    Family("tile", tile.tile_refusal, tile.tile_plan, TILE),
-    Family("rows", tile.rows_refusal, tile.tile_plan, TILE),
+    Family("tile", tiling.tile_refusal, tiling.tile_plan, TILE),
+    Family("rows", tiling.rows_refusal, tiling.tile_plan, TILE),
     *_EVERYWHERE,
 )
 """Those of CPUs. From the fastest to the one that takes every buffer; then those for half bytes and

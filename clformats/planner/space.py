@@ -172,7 +172,7 @@ def outcome(plan: Plan, names: Iterable[str], walk: Choices = RULES) -> dict[str
         has = {
             "lanes": body.lanes,
             "registers": body.register_count,
-            "nontemporal": body.nontemporal,
+            "nontemporal": body.streams,
             "chunk": body.walk.chunk,
             "swapped": body.walk.swapped,
             "ahead": body.walk.ahead,

@@ -46,6 +46,9 @@ DENSE_BYTES = 32 << 10
 """The longest piece of a source whose rows are rather read as one: longer rows do well alone."""
 AHEAD_BYTES = 8 << 10
 """How far ahead a source that is read from end to end is asked for."""
+LEAST_CARRIED = 20
+"""Tiles that carry lines on to each other, at the least: the first and the last one cost more. Rows
+of 18 tiles reach 0.48 where ordinary stores reach 0.52, with 22 it is 0.57 and 0.48."""
 AHEAD_ROW_BYTES = 128
 """How far ahead each of many rows is asked for."""
 
@@ -91,6 +94,8 @@ class Walk:
 
     ``ahead``: so many positions of ``middle`` ahead a tile asks for what will be read there: its
     own rows, or, where the boxes follow each other in the source (``dense``), its share of the box.
+
+    ``carries``: along the innermost loop each tile ends the lines that the one before has begun.
     """
 
     outer: tuple[int, ...] = ()
@@ -100,6 +105,12 @@ class Walk:
     swapped: bool = False
     ahead: int = 0
     dense: bool = False
+    carries: bool = False
+
+    @property
+    def innermost(self) -> int | None:
+        """The loop that runs innermost in a work-item; None where it runs one tile."""
+        return self.middle if self.inner is None or self.swapped else self.inner
 
     def __str__(self) -> str:
         if self.middle is None:
@@ -142,6 +153,27 @@ def walk(tiles: Tiles, traits: Traits, *, large: bool) -> Walk:
     outer = tuple(k for k in loops if k not in (short, long))
     ahead = _rows_ahead(tiles, long) if swapped else 0
     return Walk(outer, long, short, chunk, swapped, ahead)
+
+
+def carrying_walk(tiles: Tiles, traits: Traits, along: int) -> Walk:
+    """The walk where lines are carried on along a loop: from end to end, if that leaves enough.
+
+    Where tiles of another loop lie between those of this one, the source would be read again for
+    each of them: there they take turns, box by box.
+    """
+    share, counts = _share(tiles, traits), tiles.counts
+    others = [k for k, count in enumerate(counts) if count > 1 and k != along]
+    middle = min(others, key=tiles.src_steps.__getitem__, default=along)
+    if middle != along and tiles.src_steps[middle] < tiles.src_steps[along]:
+        chunk = max(LEAST_CARRIED, BOX_BYTES // (tiles.nbytes * counts[middle]))
+        outer = tuple(k for k in others if k != middle)
+        return Walk(outer, along, middle, min(chunk, counts[along]), swapped=True, carries=True)
+    if middle == along or share < counts[along]:
+        chunk = min(max(share, LEAST_CARRIED), counts[along])
+        return Walk(tuple(others), along, None, chunk, carries=True)
+    chunk = max(1, min(share // counts[along], counts[middle]))
+    outer = tuple(k for k in others if k != middle)
+    return Walk(outer, middle, along, chunk, carries=True)
 
 
 def _share(tiles: Tiles, traits: Traits) -> int:
@@ -197,6 +229,6 @@ def with_choices(path: Walk, choices: Choices, counts: Sequence[int]) -> Walk:
     chunk = min(either(choices.chunk, path.chunk), counts[path.middle])
     ahead = either(choices.ahead, path.ahead)
     # Boxes that follow each other are run from end to end, or else they are none.
-    turns = path.inner is not None and not path.dense
+    turns = path.inner is not None and not (path.dense or path.carries)
     swapped = either(choices.swapped, path.swapped) if turns else path.swapped
     return replace(path, chunk=chunk, ahead=ahead, swapped=swapped)

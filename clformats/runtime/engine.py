@@ -106,6 +106,7 @@ class Engine:
             has_fp64="cl_khr_fp64" in d.extensions,
             has_images=bool(d.image_support),
             group_size=min(DEFAULT.group_size, d.max_work_group_size),
+            vector_bytes=4 * d.native_vector_width_int,
             subgroup_bytes=_subgroup_bytes(set(d.extensions.split())),
         )
 

@@ -27,14 +27,14 @@ patterns += [(f"MIX{c}_{j}", pattern) for c, mix in enumerate(mixes) for j, patt
 % endif
 % endfor
 </%def>\
-<%def name="network()">\
+<%def name="network(registers)">\
 % for number, step in enumerate(steps):
 % if step.register is None:
-% for a in range(len(loads)):
+% for a in registers:
 r${a} = LOW${number}(r${a}, r${a});
 % endfor
 % else:
-% for a in range(len(loads)):
+% for a in registers:
 <% b = a | 1 << step.register %>\
 % if a != b:
 t = LOW${number}(r${a}, r${b});
@@ -59,7 +59,7 @@ r${c} = v${c};
 const idx ${name} = ${value};
 % endfor
 </%def>\
-<%def name="tile(load_texts, computed_texts, store_texts, asks=())">\
+<%def name="tile(load_texts, computed_texts, parts, asks=())">\
 % for o in operands:
 const idx ${o.at} = ${o.base};
 % endfor
@@ -68,18 +68,22 @@ __global ${types.dst} *to = dst + (${dst_base});
 % for at in asks:
 PREFETCH(${at});
 % endfor
-% for k, text in enumerate(load_texts):
-${vector} r${k} = ${text};
-% endfor
 % if any(s.register is not None for s in steps):
 ${vector} t;
 % endif
-${network()}\
-% for k, text in enumerate(computed_texts):
-const ${types.dst}${width} w${k} = ${text};
+% for registers, store_texts in parts:
+% for k in registers:
+${vector} r${k} = ${load_texts[k]};
 % endfor
+${network(registers)}\
+% if computed_texts:
+% for k in registers:
+const ${types.dst}${width} w${k} = ${computed_texts[k]};
+% endfor
+% endif
 % for text in store_texts:
 ${text.rstrip(";") + ";" if not text.endswith("}") else text}
+% endfor
 % endfor
 </%def>\
 <%def name="visit(test, *texts)">\
@@ -94,6 +98,90 @@ ${indent(capture(tile, *texts), "    ")}\
 % else:
 ${tile(*texts)}\
 % endif
+</%def>\
+<%def name="carried(test)">\
+<%
+along = loops[-1]
+at = along.variable
+%>\
+const idx begin = ${along.first}, end = ${along.last};
+const idx whole = min(end, (idx)(${carry.whole}));
+const idx ${at} = begin;
+${bases()}\
+% if test:
+% for g in guards:
+const idx ${g.name} = ${g.base};
+% endfor
+if (${test})
+% endif
+{
+    uint16 ${", ".join(f"c{line.number}" for line in carry.lines)};
+    LINES_BEGUN(${len(carry.lines)});
+    {
+        __global ${types.dst} *to = dst + (${dst_base});
+% for line in carry.lines:
+        BEGIN_LINE(${line.at}, ${line.number});
+% endfor
+    }
+    // The tile that overlaps the one before, where there is one, and the first one.
+    for (int first_tile = end <= whole; first_tile < 2; ++first_tile) {
+        const idx ${at} = first_tile ? begin : end - 1;
+${indent(capture(bases), "        ")}\
+${indent(capture(tile, loads, computed, carry.parts_of(first=True)), "        ")}\
+    }
+    for (idx ${at} = begin + 1; ${at} < whole; ++${at}) {
+${indent(capture(bases), "        ")}\
+${indent(capture(tile, loads, computed, carry.parts_of(first=False), ahead), "        ")}\
+    }
+    {
+        const idx ${at} = max(begin, whole - 1);
+${indent(capture(bases), "        ")}\
+        __global ${types.dst} *to = dst + (${dst_base});
+% for line in carry.lines:
+        store_line(c${line.number}, ${line.at});
+% endfor
+    }
+}
+</%def>\
+<%def name="carry_functions()">\
+<%
+unit = carry.unit
+units = f"({f'{unit}_line'})({', '.join(map(str, range(carry.units)))})"
+%>\
+
+static inline void store_line(uint16 line, __global ${types.dst} *to)
+{
+% for k, part in enumerate(carry.parts):
+    STORE${width}(as_${types.dst}${width}(line${part}), to${f" + {k * width}" if k else ""});
+% endfor
+}
+
+// A line of memory lies across those of two tiles. To put lanes in an order known at run time only
+// is one instruction; the order is read again for each use, because a compiler that sees it stay the
+// same takes it apart.
+#if defined(__has_builtin) && !defined(CLFORMATS_PORTABLE)
+#if __has_builtin(__builtin_shufflevector)
+#define CARRY
+#endif
+#endif
+#ifdef CARRY
+typedef ${unit} ${unit}_line __attribute__((ext_vector_type(${carry.units})));
+#define UNITS ${units}
+#define LINES_BEGUN(n) volatile ${unit}_line turn[n]; ${unit} before[n]
+
+static inline uint16 across(uint16 left, uint16 right, ${unit} before, ${unit}_line turn)
+{
+    const ${unit}_line ends = __builtin_astype(UNITS >= before, ${unit}_line);
+    const ${unit}_line mixed = __builtin_astype(left, ${unit}_line) & ends | __builtin_astype(right, ${unit}_line) & ~ends;
+    return __builtin_astype(__builtin_shufflevector(mixed, turn), uint16);
+}
+#define BEGIN_LINE(to, k) (before[k] = ${carry.units} - ((uintptr_t)(to) & 63) / sizeof(${unit}), turn[k] = UNITS + before[k])
+#define END_LINE(left, right, to, k) STORE_STREAM(across(left, right, before[k], turn[k]), (__global uint16 *)((uintptr_t)(to) & ~(uintptr_t)63))
+#else
+#define LINES_BEGUN(n)
+#define BEGIN_LINE(to, k)
+#define END_LINE(left, right, to, k) store_line(right, to)
+#endif
 </%def>\
 <%def name="nest(nested, text)">\
 <%
@@ -215,6 +303,9 @@ static inline void store_part(${types.stored}${piece} v, __global ${types.dst} *
 % endfor
 }
 % endif
+% if carry:
+${carry_functions()}\
+% endif
 % for name, formula in places:
 
 // Where step q of a run lies on the side where it is not one.
@@ -247,10 +338,12 @@ __kernel void reorder(
 % if outer:
     const idx ${outer[0].variable} = rest;
 % endif
-% if not always_edge:
-${nest(loops, capture(visit, inside, loads, computed, stores, ahead))}\
+% if carry and not always_edge:
+${nest(loops[:-1], capture(carried, inside))}\
+% elif not always_edge:
+${nest(loops, capture(visit, inside, loads, computed, [(range(len(loads)), stores)], ahead))}\
 % endif
 % if guards:
-${nest(loops, capture(visit, "" if always_edge else f"!({inside})", edge_loads, edge_computed, edge_stores))}\
+${nest(loops, capture(visit, "" if always_edge else f"!({inside})", edge_loads, edge_computed, [(range(len(loads)), edge_stores)]))}\
 % endif
 }

@@ -39,6 +39,8 @@ CASES = [
     ("f32", "b_fs_yx_fsv16", "bfyx", (2, 50, 9, 7), ""),
     ("f32", "bfyx", "yxfb", (16, 19, 7, 5), ""),
     ("s8", "bfyx", "b_fs_yx_fsv32", (2, 45, 9, 7), ""),
+    ("u8", "byxf", "bfyx", (2, 67, 8, 24), "non-temporal"),
+    ("u8", "b_fs_yx_fsv16", "bfyx", (2, 37, 8, 24), "non-temporal"),
 ]
 
 
@@ -50,6 +52,57 @@ def test_large_data(
 ) -> None:  # fmt: skip
     made = check_reorder(D(dims, dtype, src), D(dims, dtype, dst), streaming, front=front)
     assert front or says in str(made.plan)
+
+
+# Lines that go across tiles: rows of 20 tiles and more, some with one that overlaps.
+CARRIED = [
+    ("f32", "f32", "b_fs_yx_fsv16", "bfyx", (3, 37, 17, 23)),
+    ("f32", "f32", "b_fs_yx_fsv16", "bfyx", (2, 32, 16, 21)),
+    ("f32", "f32", "b_fs_yx_fsv4", "bfyx", (2, 5, 19, 31)),
+    ("f32", "f32", "b_fs_yx_fsv8", "bfyx", (2, 19, 18, 29)),
+    ("f16", "f16", "b_fs_yx_fsv16", "bfyx", (3, 37, 17, 43)),
+    ("bf16", "bf16", "b_fs_yx_fsv4", "bfyx", (2, 9, 16, 41)),
+    ("f16", "f32", "b_fs_yx_fsv16", "bfyx", (2, 37, 19, 23)),
+    ("s8", "f32", "b_fs_yx_fsv16", "bfyx", (2, 37, 19, 23)),
+    ("u8", "f16", "b_fs_yx_fsv16", "bfyx", (2, 37, 19, 43)),
+    ("f32", "f32", "b_fs_zyx_fsv16", "bfzyx", (2, 37, 5, 17, 7)),
+]
+
+
+@pytest.mark.parametrize("case", CARRIED, ids=str)
+@pytest.mark.parametrize("front", [0, 1, 13])
+@pytest.mark.parametrize("chunk", [None, 1, 7])
+def test_lines_go_across_tiles(
+    case: tuple[str, str, str, str, tuple[int, ...]], front: int, chunk: int | None,
+    streaming: cf.Stream,
+) -> None:  # fmt: skip
+    read, written, src, dst, dims = case
+    a, b = D(dims, read, src), D(dims, written, dst)
+    choices = cf.Choices(chunk=chunk, baked=front == 13)
+    made = check_reorder(a, b, streaming, front=front, choices=choices)
+    assert "carried" in str(made.plan) or (front == 0 and b.strides[1] * b.dtype.nbytes % 64 == 0)
+
+
+def test_lines_go_across_tiles_in_padded_rows_and_with_values(streaming: cf.Stream) -> None:
+    src = D((2, 40, 19, 23), "f32", "b_fs_yx_fsv16")
+    dst = D((2, 40, 19, 23), "f32", strides=(40 * 441 + 5, 441, 23, 1))
+    attr = cf.Attr(src_scale=([0.5 + k for k in range(40)], 2))
+    for given in (None, attr):
+        assert "carried" in str(check_reorder(src, dst, streaming, attr=given).plan)
+
+
+def test_lines_of_doubles_go_across_tiles(streaming: cf.Stream) -> None:
+    dims = (2, 11, 13, 17)
+    src, dst = D(dims, "f64", "b_fs_yx_fsv8"), D(dims, "f64", "bfyx")
+    assert "carried" in str(check_reorder(src, dst, streaming, choices=cf.Choices(lanes=8)).plan)
+
+
+def test_a_row_shared_among_work_items_ends_and_begins_lines(streaming: cf.Stream) -> None:
+    dims = (1, 16, 101, 103)
+    src, dst = D(dims, "f32", "b_fs_yx_fsv16"), D(dims, "f32", "bfyx")
+    for chunk in (20, 21, 64, 650, 651):
+        made = check_reorder(src, dst, streaming, choices=cf.Choices(chunk=chunk))
+        assert "carried" in str(made.plan)
 
 
 # One loop of 9 steps inside another: one run on one side.

@@ -9,8 +9,8 @@ import pytest
 import clformats as cf
 from clformats.planner import make_plan
 from clformats.planner.tile import TilePlan
-from clformats.planner.traits import STREAMED_FLOOR, Traits
-from clformats.planner.walk import STREAMS, Tiles, walk
+from clformats.planner.traits import CACHE_FLOOR, STREAMED_SHARE, Traits
+from clformats.planner.walk import LEAST_CARRIED, STREAMS, Tiles, walk
 
 ACT = (16, 64, 112, 112)
 ODD = (16, 250, 55, 57)
@@ -71,6 +71,7 @@ def test_many_rows_are_asked_for_ahead_and_few_are_not() -> None:
         (ACT, "f32:bfyx", "f32:byxf", 16, True),
         (ACT, "f16:bfyx", "f16:byxf", 32, True),
         (ACT, "f32:bfyx", "s8:byxf", 16, False),  # whole lines would take 64 registers
+        ((32, 64, 112, 112), "u8:bfyx", "u8:byxf", 64, True),  # and are worth them here
         (ODD, "f16:bfyx", "f16:b_fs_yx_fsv16", 16, True),  # rows start at half a line
         (ODD, "f32:b_fs_yx_fsv16", "f32:bfyx", 16, False),  # rows start anywhere
         ((1, 64, 112, 112), "f32:bfyx", "f32:byxf", 16, False),  # the cache holds it
@@ -83,11 +84,61 @@ def test_tiles_are_longer_where_that_makes_whole_lines(
     assert (plan.register_count, plan.nontemporal) == (registers, nontemporal)
 
 
-def test_stores_pass_by_the_cache_from_its_size_on() -> None:
-    traits = Traits(cache_bytes=1 << 20)
-    assert not traits.streams(STREAMED_FLOOR - 1)
-    assert traits.streams(STREAMED_FLOOR)
-    assert not Traits(cache_bytes=64 << 20).streams(STREAMED_FLOOR)
+@pytest.mark.parametrize(
+    ("dims", "src", "dst", "rows", "groups"),
+    [
+        (ODD, "f32:b_fs_yx_fsv16", "f32:bfyx", 16, 1),
+        (ODD, "f16:b_fs_yx_fsv16", "f16:bfyx", 16, 2),  # of 16 half vectors each
+        (ODD, "u8:b_fs_yx_fsv16", "f32:bfyx", 16, 1),
+        (ODD, "f32:b_fs_yx_fsv4", "f32:bfyx", 4, 1),
+        ((64, 250, 19, 19), "f32:b_fs_yx_fsv16", "f32:bfyx", 16, 1),
+    ],
+)
+def test_lines_are_carried_along_rows_that_start_anywhere(
+    dims: tuple[int, ...], src: str, dst: str, rows: int, groups: int
+) -> None:
+    plan = _plan(dims, src, dst)
+    assert plan.walk.carries
+    assert not plan.nontemporal
+    assert plan.walk.innermost == _near(plan, "dst")
+    assert plan.register_count * plan.lanes * plan.problem.dst.dtype.nbytes == 64 * rows
+    assert len(plan.groups) == groups
+
+
+@pytest.mark.parametrize(
+    ("dims", "src", "dst"),
+    [
+        (ACT, "f32:b_fs_yx_fsv16", "f32:bfyx"),  # rows start at lines
+        ((32, 250, 17, 17), "f32:b_fs_yx_fsv16", "f32:bfyx"),  # rows are short
+        (ODD, "f32:b_fs_yx_fsv16", "f16:bfyx"),  # more is read than is written
+        (ODD, "f32:b_fs_yx_fsv32", "f32:bfyx"),  # a tile would read every other line
+        (ODD, "f32:bfyx", "f32:byxf"),  # the source would be read here and there
+        (ODD, "u8:b_fs_yx_fsv16", "u8:bfyx"),  # no instruction turns 64 bytes
+        ((1, 250, 55, 57), "f32:b_fs_yx_fsv16", "f32:bfyx"),  # the cache holds it
+    ],
+)
+def test_lines_are_not_carried(dims: tuple[int, ...], src: str, dst: str) -> None:
+    assert not _plan(dims, src, dst).walk.carries
+
+
+def test_lines_are_not_carried_by_devices_with_shorter_vectors() -> None:
+    src, dst = (cf.MemoryDesc(ODD, "f32", fmt) for fmt in ("b_fs_yx_fsv16", "bfyx"))
+    for traits in (Traits(vector_bytes=32), Traits(is_cpu=False)):
+        plan = make_plan(src, dst, traits).body
+        assert not (isinstance(plan, TilePlan) and plan.walk.carries)
+
+
+def test_a_row_that_is_shared_among_work_items_is_long_enough_in_each() -> None:
+    plan = _plan((1, 16, 1000, 1001), "f32:b_fs_yx_fsv16", "f32:bfyx")
+    assert plan.walk.inner is None
+    assert LEAST_CARRIED <= plan.walk.chunk < plan.positions(plan.walk.innermost or 0).value
+
+
+def test_stores_pass_by_the_cache_from_a_share_of_it_on() -> None:
+    traits, least = Traits(cache_bytes=1 << 20), int(CACHE_FLOOR * STREAMED_SHARE)
+    assert not traits.streams(least - 1)
+    assert traits.streams(least)
+    assert not Traits(cache_bytes=64 << 20).streams(least)
     assert Traits(streamed_bytes=0).streams(0)
     assert not Traits(is_cpu=False, streamed_bytes=0).streams(0)
 

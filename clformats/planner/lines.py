@@ -1,0 +1,69 @@
+"""Which tiles write whole cache lines, so that the destination need not be read before."""
+
+from __future__ import annotations
+
+from .lanes import Bit
+from .tile import TilePlan
+from .traits import LINE_BYTES
+from .walk import LEAST_CARRIED, STREAMS, Tiles
+
+LONG_RUN_BYTES = 256
+"""A run of a tile's from which on it need not start at a line."""
+VECTOR_REGISTERS = 32
+"""What holds a tile and the lines that it carries on: what does not stay in registers is stored in
+between the lines, and that costs as much as is gained."""
+
+
+def stores_whole_lines(plan: TilePlan) -> bool:
+    """Whether stores fill whole cache lines, each by stores that follow each other at once.
+
+    That is one vector, or several side by side; where a tile has many of these in one run, the run
+    need not start at a line: the next tile continues it. A vector itself must be aligned.
+    """
+    item = plan.problem.dst.dtype.nbytes
+    if plan.store_piece != plan.lanes:
+        return False
+    vector = plan.lanes * item
+    run = vector
+    moves = [plan.problem.dst0]
+    for stride in sorted(n for b in plan.store_registers for n in _moves(plan, b)):
+        if stride * item == run:
+            run *= 2
+        else:
+            moves.append(stride)
+    for k, node in enumerate(plan.nodes):
+        overlaps = node.guard is None and node.size.value % (1 << plan.bits[k])
+        if plan.positions(k).value > 1 and not node.parts:
+            moves.append(node.dst.value if overlaps else node.dst.value << plan.bits[k])
+    unit = vector if run >= LONG_RUN_BYTES else LINE_BYTES
+    return run >= LINE_BYTES and all(m * item % unit == 0 for m in moves)
+
+
+def carrying_loop(plan: TilePlan, tiles: Tiles) -> int | None:
+    """The loop along which each tile goes on by one line in every row; None where there is none.
+
+    There rows that start anywhere in a line are written in whole lines all the same.
+    """
+    item = plan.problem.dst.dtype.nbytes
+    line = LINE_BYTES // item
+    run = plan.lanes
+    for stride in sorted(n for b in plan.store_registers for n in _moves(plan, b)):
+        run *= 2 if stride == run else 1
+    narrows = plan.problem.src.dtype.nbytes > item
+    plain = item > 1 and plan.comb is None and not any(n.parts for n in plan.nodes)
+    lines = plan.register_count * plan.lanes // line
+    fits = lines + len(plan.groups[0]) <= VECTOR_REGISTERS
+    if narrows or not (plain and fits) or plan.store_piece != plan.lanes or run != line:
+        return None
+    for k, node in enumerate(plan.nodes):
+        continues = tiles.dst_steps[k] == line and node.guard is None
+        near = tiles.src_steps[k] == tiles.elements
+        if continues and tiles.counts[k] >= LEAST_CARRIED:
+            return k if near or tiles.reads * tiles.counts[k] <= 2 * STREAMS else None
+    return None
+
+
+def _moves(plan: TilePlan, bit: Bit) -> list[int]:
+    """How far a bit of the registers moves in the destination."""
+    node = plan.nodes[bit.node]
+    return [part.dst.value for part in node.parts] or [node.dst.value << bit.place]

@@ -1,0 +1,249 @@
+"""The tile and rows families: vectors on both sides, with a transposition in registers between.
+
+The innermost loops of the source that are contiguous there give the lanes of a *load*; those of
+the destination the lanes of a *store*. Where both are the same bits, rows are moved as they are
+(family ``rows``). Where they differ, the tile that both span is loaded into registers, transposed
+by the shuffles of `network`, and stored (family ``tile``). Where one side's contiguous run is
+shorter than the vector, its other lanes are bits of the other side: the vector is then put together
+from, or taken apart into, *pieces*, down to single elements.
+
+A loop that is longer than its part of the tile is walked in positions of that size; where it does
+not divide, the last position overlaps the one before, so that there is no remainder. A guarded
+loop must not overlap: there the lanes outside are masked, in a second pass over the edge tiles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from .choices import RULES, Choices, either
+from .flat import flattened
+from .lanes import LANES_LOG2, Bit, Comb, comb_of, lane_run, lanes_of, run_of
+from .lines import carrying_loop, stores_whole_lines
+from .network import network
+from .nibbles import refusal_elsewhere
+from .problem import FAR, Node, Number, Problem, fixed
+from .stages import separate
+from .tile import Edge, TilePlan
+from .traits import LINE_BYTES, Traits
+from .walk import Tiles, Walk, carrying_walk, walk, with_choices
+
+REGISTERS = 16
+"""The most registers that a tile is made longer for, to store whole cache lines."""
+STREAMED_LINES = 16
+"""Whole cache lines in a tile where the tensors exceed the cache: lines that are written whole are
+not read before. For bytes that is worth twice the registers that there are: 0.5 to 0.7 instead of
+0.3 to 0.5 to and from byxf, 0.9 instead of 0.6 from a block."""
+NARROWING_REGISTERS = 32
+"""The most registers of such a tile where more is read than is written: 64 lose up to a tenth."""
+
+
+def tile_refusal(p: Problem) -> str:
+    """Why the tile family does not take the problem; empty if it does."""
+    if p.nodes is None:
+        return p.why
+    if reason := refusal_elsewhere(p):
+        return reason
+    load, store = lanes_of(flattened(separate(p)))
+    if load == store:
+        return "source and destination have the same lanes: nothing to transpose"
+    return ""
+
+
+def rows_refusal(p: Problem) -> str:
+    """Why the rows family does not take the problem; empty if it does."""
+    if p.nodes is None:
+        return p.why
+    if reason := refusal_elsewhere(p):
+        return reason
+    load, store = lanes_of(separate(p))
+    if not load:
+        return "neither side has a contiguous run of 4 elements"
+    if load != store:
+        return "source and destination have different contiguous runs"
+    return ""
+
+
+def tile_plan(
+    p: Problem, traits: Traits, *, nontemporal: bool, choices: Choices = RULES
+) -> TilePlan:
+    """The plan of both families; rows are tiles without a step."""
+    p = flattened(separate(p))
+    streams = either(choices.nontemporal, nontemporal)
+    draft = _tile(p, choices, large=nontemporal)
+    if streams and stores_whole_lines(draft):
+        draft = replace(draft, nontemporal=True)
+    elif streams and (carrying := _carrying_tile(p, traits, choices)):
+        return carrying
+    tiles = _tiles(draft)
+    path = walk(tiles, traits, large=nontemporal)
+    return replace(draft, walk=with_choices(path, choices, tiles.counts))
+
+
+def _tile(p: Problem, choices: Choices, *, large: bool, read: int = LANES_LOG2) -> TilePlan:
+    """The tile, without a walk.
+
+    A vector takes ``1 << read`` elements of a run of the source at the most, others take the rest.
+    """
+    most = either(choices.lanes, 1 << LANES_LOG2).bit_length() - 1
+    load, store = lanes_of(p, most, min(read, most))
+    comb = comb_of(p, load, store, most)
+    rest = tuple(b for b in run_of(p, "src", most) if b not in (*load, *store))
+    registers = (
+        *(b for b in store if b not in load),
+        *([] if comb else _line_bits(p, load, store, large=large, chosen=choices.registers)),
+        *rest,
+    )
+    nodes = _promoted(p.nodes or (), (*load, *registers))
+    bits = [0] * len(nodes)
+    for bit in (*load, *registers):
+        bits[bit.node] = max(bits[bit.node], bit.place + 1)
+    if comb:
+        nodes = _promoted_comb(nodes, comb, load[0].node)
+    steps, after = network(load, registers, store, _bits_near(p))
+    draft = TilePlan(
+        problem=p, nodes=nodes, bits=tuple(bits), load=load, registers=registers, steps=steps,
+        store=store, store_registers=tuple(after),  # type: ignore[arg-type]
+        load_piece=_piece(nodes, load, "src"), store_piece=_piece(nodes, store, "dst"),
+        edges=(), walk=Walk(), nontemporal=False, comb=comb, passes=rest,
+    )  # fmt: skip
+    if comb:
+        pieces = zip((draft.load_piece, draft.store_piece), comb.joined, strict=True)
+        load_piece, store_piece = (draft.lanes if joined else piece for piece, joined in pieces)
+        draft = replace(draft, load_piece=load_piece, store_piece=store_piece)
+    return replace(draft, edges=_edges(draft))
+
+
+def _carrying_tile(p: Problem, traits: Traits, choices: Choices) -> TilePlan | None:
+    """The tile that carries its lines on; None where there is none.
+
+    Lanes are put in an order known at run time only, which takes vectors as long as a line.
+    """
+    if not traits.is_cpu or traits.vector_bytes < LINE_BYTES:
+        return None
+    for read in (LANES_LOG2, LANES_LOG2 - 1):
+        draft = _tile(p, choices, large=True, read=read)
+        tiles = _tiles(draft)
+        along = carrying_loop(draft, tiles)
+        if along is not None:
+            path = carrying_walk(tiles, traits, along)
+            return replace(draft, walk=with_choices(path, choices, tiles.counts))
+    return None
+
+
+def _bits_near(p: Problem) -> int:
+    """How many lane bits stay inside 128 bits, for the type that is shuffled."""
+    return (16 // min(t.nbytes for t in p.dtypes)).bit_length() - 1
+
+
+def _line_bits(
+    p: Problem,
+    load: tuple[Bit, ...],
+    store: tuple[Bit, ...],
+    *,
+    large: bool,
+    chosen: int | None,
+) -> list[Bit]:
+    """More register bits, so that a tile stores whole cache lines."""
+    line = (LINE_BYTES // p.dst.dtype.nbytes).bit_length() - 1
+    run = run_of(p, "dst", line)
+    if run[: len(store)] != store:
+        return []
+    extra = [b for b in run if b not in store and b not in load]
+    registers = 1 << len([b for b in store if b not in load])
+    item = p.dst.dtype.nbytes
+    most = STREAMED_LINES * LINE_BYTES // (item << len(store))
+    if p.src.dtype.nbytes > item:
+        most = min(most, NARROWING_REGISTERS)
+    fills = large and registers << len(extra) <= most
+    most = either(chosen, most if fills else REGISTERS)
+    while registers << len(extra) > most and extra:
+        extra.pop()
+    return extra
+
+
+def _promoted(nodes: Sequence[Node], tile: Sequence[Bit]) -> tuple[Node, ...]:
+    """Make constant what the lanes rely on: a run over several loops needs their exact sizes."""
+    used = {bit.node for bit in tile}
+    result = []
+    for k, node in enumerate(nodes):
+        if k in used and len(used) > 1:
+            full = 1 << max(b.place + 1 for b in tile if b.node == k) == node.size.value
+            size = fixed(node.size.value) if full else node.size
+            result.append(_with_small_strides(replace(node, size=size)))
+        elif k in used:
+            result.append(replace(node, operands=tuple(map(_small, node.operands))))
+        else:
+            result.append(node)
+    return tuple(result)
+
+
+def _promoted_comb(nodes: Sequence[Node], comb: Comb, long: int) -> tuple[Node, ...]:
+    """Make constant what a comb relies on: its size and the strides inside it."""
+    return tuple(
+        _with_small_strides(replace(n, size=fixed(n.size.value) if k == comb.node else n.size))
+        if k in (comb.node, long) else n
+        for k, n in enumerate(nodes)
+    )  # fmt: skip
+
+
+def _with_small_strides(node: Node) -> Node:
+    """The node with the strides inside a vector made constant, on every side."""
+    operands = tuple(map(_small, node.operands))
+    return replace(node, src=_small(node.src), dst=_small(node.dst), operands=operands)
+
+
+def _small(stride: Number) -> Number:
+    """Strides inside a vector are below its width; they are part of the structure."""
+    return fixed(stride.value) if stride.value < 1 << LANES_LOG2 else stride
+
+
+def _piece(nodes: Sequence[Node], lanes: Sequence[Bit], side: str) -> int:
+    """How many of the lowest lanes are contiguous on one side."""
+    return lane_run([getattr(n, side).value for n in nodes], lanes, 1)
+
+
+def _edges(plan: TilePlan) -> tuple[Edge, ...]:
+    p = plan.problem
+    edges = []
+    for g, guard in enumerate(p.guards):
+        cover = 1 + sum(
+            ((plan.positions(k).value << plan.bits[k]) - 1) * n.unit
+            for k, n in enumerate(plan.nodes) if n.guard == g
+        )  # fmt: skip
+        reaches = guard.source[0] > 0 or cover > guard.source[1]
+        pads = guard.lo.value > 0 or guard.hi.value < guard.end.value
+        edges.append(Edge(pads or reaches, reaches, cover > guard.end.value))
+    return tuple(edges)
+
+
+def _tiles(plan: TilePlan) -> Tiles:
+    src, dst = plan.problem.dtypes
+    return Tiles(
+        counts=[plan.positions(k).value for k in range(len(plan.nodes))],
+        src_steps=_tile_steps(plan, "src"),
+        dst_steps=_tile_steps(plan, "dst"),
+        elements=plan.lanes * plan.register_count,
+        src_bytes=src.nbytes,
+        dst_bytes=dst.nbytes,
+        reads=(plan.lanes // plan.load_piece) << _rows(plan, plan.registers, "src", src.nbytes),
+        writes=(plan.lanes // plan.store_piece)
+        << _rows(plan, plan.store_registers, "dst", dst.nbytes),
+        whole_lines=plan.nontemporal,
+    )
+
+
+def _tile_steps(plan: TilePlan, side: str) -> list[int]:
+    """How far the next tile along each node is; at the least, where the steps differ."""
+    return [
+        min(getattr(part, side).value for part in n.parts)
+        if n.parts and getattr(n, side).value == FAR
+        else getattr(n, side).value << b
+        for n, b in zip(plan.nodes, plan.bits, strict=True)
+    ]
+
+
+def _rows(plan: TilePlan, registers: Sequence[Bit], side: str, item: int) -> int:
+    """How many register bits lead to another cache line."""
+    return sum(getattr(plan.nodes[b.node], side).value * item >= LINE_BYTES for b in registers)
