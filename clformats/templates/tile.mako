@@ -312,6 +312,10 @@ ${carry_functions()}\
 #define ${name}(q) (${formula})
 % endfor
 
+#ifdef cl_intel_vec_len_hint
+// A work-item works on vectors already: to join several takes the compiler up to half a minute.
+__attribute__((intel_vec_len_hint(1)))
+#endif
 __kernel void reorder(
     __global const ${types.src} *restrict src, __global ${types.dst} *restrict dst${"".join(f",\n    {d}" for d in declarations)})
 {

@@ -229,3 +229,19 @@ def test_the_doctor_shows_and_clears_it(cache: Cache, engine: cf.Engine) -> None
     assert not cache.files
     assert f"{cache.folder}: 0 built programs" in doctor("--cache")
     assert cache.works(engine) == 1
+
+
+def test_the_compiler_is_told_not_to_join_work_items_of_vectors(
+    engine: cf.Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It says itself what it was told; that it heeds it shows in the seconds of a build alone."""
+    import pyopencl as cl
+
+    monkeypatch.setenv("PYOPENCL_NO_CACHE", "1")  # binaries do not tell
+    knows = "cl_intel_vec_len_hint" in engine.device.extensions.split()
+    own = cf.Engine(context=engine.context, device=engine.device)
+    dims = (19, 21, 3, 5)
+    for src, dst in (("oiyx", "os_is_yx_osv8_isv4"), ("byxf", "b_fs_yx_fsv16")):
+        made = cf.Reorder(cf.MemoryDesc(dims, "s8", src), cf.MemoryDesc(dims, "s8", dst), own)
+        told = own.kernel(made.source, "reorder").get_info(cl.kernel_info.ATTRIBUTES)
+        assert ("intel_vec_len_hint(1)" in told) == knows

@@ -11,6 +11,7 @@ import pytest
 import clformats as cf
 from clformats.kernels import launch
 from clformats.planner import network as net
+from clformats.planner.computation import from_attr
 from clformats.planner.plan import FAMILIES
 from clformats.planner.problem import Problem
 from clformats.planner.stages import problem
@@ -191,6 +192,26 @@ def test_many_shapes_need_few_programs(src: str, dst: str, most: int) -> None:
         assert launched is not None
         sources.add(launched.source)
     assert len(sources) <= most
+
+
+@pytest.mark.parametrize(
+    ("src", "dst", "attr"),
+    [
+        ("s8:oiyx", "s8:os_is_yx_osv8_isv4", cf.Attr()),
+        ("f32:bfyx", "s8:b_fs_yx_fsv16", cf.Attr(src_scale=0.5)),
+        ("u8:byxf", "f32:b_fs_yx_fsv16", cf.Attr()),
+    ],
+)
+def test_kernels_of_vectors_are_not_to_be_joined(src: str, dst: str, attr: cf.Attr) -> None:
+    """Else Intel's compiler for CPUs makes vectors of several work-items, for half a minute."""
+    a, b = (D.parse(f"{text}:19x21x5x3") for text in (src, dst))
+    launched = launch(cf.make_plan(a, b, computation=from_attr(attr, a, b)))
+    assert launched is not None
+    head, kernel, _ = launched.source.partition("\n__kernel void reorder(")
+    assert kernel
+    hint = head[head.rindex("#ifdef") :].splitlines()
+    assert hint[0] == "#ifdef cl_intel_vec_len_hint"
+    assert hint[-2:] == ["__attribute__((intel_vec_len_hint(1)))", "#endif"]
 
 
 def test_offsets_beyond_32_bits_are_noticed() -> None:
