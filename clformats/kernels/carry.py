@@ -74,16 +74,26 @@ def carry_of(
     plan: TilePlan, types: Conversion, whole: str, stored: Sequence[tuple[int, str, str]]
 ) -> Carry:
     """The texts; ``stored``: each register, its name and place, those of a line side by side."""
-    dwords = plan.lanes * plan.problem.dst.dtype.nbytes // 4
+    dwords = _dwords(plan)
     count = DWORDS // dwords
     lines = []
     for number in range(len(stored) // count):
         group = stored[number * count : (number + 1) * count]
-        values = [f"as_uint{dwords}({types.value_to_store(n, plan.lanes)})" for _, n, _ in group]
-        value = values[0] if count == 1 else f"(uint16)({', '.join(values)})"
+        value = joined(plan, types, [name for _, name, _ in group])
         registers = tuple(register for register, _, _ in group)
         lines.append(CarriedLine(number, registers, value, moved("to", group[0][2])))
     names = "0123456789abcdef"
     parts = [f".s{names[k : k + dwords]}" if count > 1 else "" for k in range(0, DWORDS, dwords)]
     unit, size = ("ushort", 2) if plan.problem.dst.dtype.nbytes == 2 else ("uint", 4)
     return Carry(whole, plan.groups, tuple(lines), tuple(parts), unit, LINE_BYTES // size)
+
+
+def joined(plan: TilePlan, types: Conversion, registers: Sequence[str]) -> str:
+    """The line, as ``uint16``, that some registers make side by side."""
+    vector = f"as_uint{_dwords(plan)}"
+    values = [f"{vector}({types.value_to_store(name, plan.lanes)})" for name in registers]
+    return values[0] if len(values) == 1 else f"(uint16)({', '.join(values)})"
+
+
+def _dwords(plan: TilePlan) -> int:
+    return plan.lanes * plan.problem.dst.dtype.nbytes // 4

@@ -8,13 +8,13 @@ from math import gcd
 
 from ..formats.expr import Const, Expr, Var, total
 from ..planner.choices import either
-from ..planner.lanes import Bit
+from ..planner.lanes import Bit, Span
 from ..planner.plan import Plan
 from ..planner.problem import FAR, Node, Number
 from ..planner.tile import TilePlan
 from ..planner.traits import LINE_BYTES
 from ..rendering import render
-from .carry import Carry, carry_of
+from .carry import Carry, carry_of, joined
 from .computation import Computed, types_of
 from .edges import EdgeWriter, lane_part
 from .operands import ComputedWriter, tile_operands
@@ -140,18 +140,37 @@ class _Writer:
         loads, stores = self._pieces("load"), self._pieces("store")
         order = sorted(range(count), key=self._line_order)
         base = self._src_base()
+        if self.plan.span is not None:
+            return self._spanned(self.plan.span, [self._loaded(pieces) for pieces in loads])
         whole = [self._loaded(pieces) for pieces in loads]
         edge_loads = [self.edges.load(k, whole[k], loads[k], types, base) for k in range(count)]
         if any("src_end" in text for text in edge_loads):
             span = self.plan.problem.src.span_nbytes
             self.arguments.values["src_end"] = span // types.src_type.nbytes
+        stored = [text for r in order for text in self._stored(r, stores[r])]
         return {
             "loads": whole,
-            "stores": [text for r in order for text in self._stored(r, stores[r])],
+            "passes": [(range(count), stored)],
             "carry": self._carry(order, stores),
             "edge_loads": edge_loads,
             "edge_stores": [text for r in order for text in self.edges.store(r, stores[r], types)],
         }
+
+    def _spanned(self, span: Span, loads: list[str]) -> dict[str, object]:
+        """The loads of all vectors, one after the other, and then the lines; there are no edges."""
+        plan, count = self.plan, 1 << len(self.plan.registers)
+        holds = {_steps((plan.store_registers, r))[span.node] if r else 0: r for r in range(count)}
+        texts = []
+        for steps in span.lines:
+            places = [span.place(step) for step in steps]
+            names = [f"{self.edges.stored}{v * count + holds[lane]}" for v, lane in places]
+            at = str(self._moved("dst", self.dst, {span.node: steps[0]}))
+            value = joined(plan, self.types, names)
+            texts.append(f"STORE_STREAM({value}, (__global uint16 *)({moved('to', at)}))")
+        *before, last = plan.groups
+        passes = [*((group, []) for group in before), (last, texts)]
+        nothing = {"carry": None, "edge_loads": [], "edge_stores": []}
+        return {"loads": loads, "passes": passes, **nothing}
 
     def _carry(self, order: Sequence[int], stores: Sequence[Sequence[str]]) -> Carry | None:
         """The lines that are carried on, if any; ``order`` is that of the registers in memory."""
@@ -159,7 +178,7 @@ class _Writer:
         if loop is None or not self.plan.walk.carries:
             return None
         stored = [(r, f"{self.edges.stored}{r}", stores[r][0]) for r in order]
-        whole = str(self.sizes[loop] // (1 << self.plan.bits[loop]))
+        whole = str(self.sizes[loop] // self.plan.steps_along(loop))
         return carry_of(self.plan, self.types, whole, stored)
 
     def _computed_values(self) -> dict[str, object]:
@@ -198,9 +217,10 @@ class _Writer:
         return {1, plan.lanes, plan.load_piece, plan.store_piece, *parts, *operands}
 
     def _positions(self, node: int) -> Expr:
-        bits = self.plan.bits[node]
-        size = self.sizes[node]
-        return (size + ((1 << bits) - 1)) // (1 << bits)
+        steps, size = self.plan.steps_along(node), self.sizes[node]
+        if self.plan.span is not None and node == self.plan.span.node:
+            return size // steps
+        return (size + (steps - 1)) // steps
 
     def _loop(self, node: int | None) -> Loop | None:
         return None if node is None else Loop(f"at{node}", "0", str(self._positions(node)))
@@ -220,13 +240,14 @@ class _Writer:
 
     def _start(self, node: int) -> Expr:
         """Where the tile starts along a node; the last tile of an unguarded one overlaps."""
-        plan, bits = self.plan, self.plan.bits[node]
-        start = Var(f"at{node}") * (1 << bits)
+        plan, steps = self.plan, self.plan.steps_along(node)
+        start = Var(f"at{node}") * steps
         size = plan.nodes[node].size
-        divides = bits == 0 or (size.fixed and size.value % (1 << bits) == 0)
-        if divides or plan.nodes[node].guard is not None:
+        divides = steps == 1 or (size.fixed and size.value % steps == 0)
+        spans = plan.span is not None and node == plan.span.node
+        if divides or spans or plan.nodes[node].guard is not None:
             return start
-        return Var(f"min({start}, {self.sizes[node] - (1 << bits)})")
+        return Var(f"min({start}, {self.sizes[node] - steps})")
 
     def _products(self, strides: Sequence[Expr]) -> list[Expr]:
         return [Var(f"x{k}") * s for k, s in enumerate(strides) if k in self.moving]
@@ -256,11 +277,13 @@ class _Writer:
         piece = plan.load_piece if side == "load" else plan.store_piece
         apart = lanes[piece.bit_length() - 1 :]
         here = "src" if side == "load" else "dst"
+        span = plan.span if side == "load" else None
         return [
             [
-                str(self._moved(here, strides, _steps((bits, r), (apart, lane))))
+                str(self._moved(here, strides, _steps((bits, r), (apart, lane))) + start)
                 for lane in range(1 << len(apart))
             ]
+            for start in (span.starts if span else (0,))
             for r in range(1 << len(bits))
         ]
 
@@ -307,7 +330,7 @@ class _Writer:
         plan, walk = self.plan, self.plan.walk
         if walk.middle is None:
             return []
-        step = self.src[walk.middle] * (walk.ahead << plan.bits[walk.middle])
+        step = self.src[walk.middle] * (walk.ahead * plan.steps_along(walk.middle))
         if not walk.dense or walk.inner is None:
             return [moved("from", str(step + Var(pieces[0]))) for pieces in self._pieces("load")]
         share = plan.lanes * plan.register_count

@@ -46,6 +46,46 @@ class Comb:
         return f"x{self.size} of loop {self.node} interleaved in the {' and the '.join(sides)}"
 
 
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The steps of a run, ``node``, that a tile covers; see `clformats.planner.span`.
+
+    It has ``repeats`` rounds of ``inner`` lines with ``count`` pieces each: piece j of line k of a
+    round is step ``k + j * inner`` in it. Vectors have ``lanes`` steps.
+    """
+
+    node: int
+    inner: int
+    count: int
+    repeats: int
+    lanes: int
+
+    @property
+    def size(self) -> int:
+        """Steps."""
+        return self.inner * self.count * self.repeats
+
+    @property
+    def starts(self) -> tuple[int, ...]:
+        """The first step of each vector."""
+        return (*range(0, self.size - self.lanes, self.lanes), self.size - self.lanes)
+
+    @property
+    def lines(self) -> list[range]:
+        """The steps that make each line."""
+        rounds = range(0, self.size, self.inner * self.count)
+        return [range(first + k, first + self.inner * self.count, self.inner)
+                for first in rounds for k in range(self.inner)]  # fmt: skip
+
+    def place(self, step: int) -> tuple[int, int]:
+        """In which vector, and at which lane of it, a step is."""
+        vector = min(step // self.lanes, len(self.starts) - 1)
+        return vector, step - self.starts[vector]
+
+    def __str__(self) -> str:
+        return f"{self.size} of loop {self.node} in {len(self.starts)} vectors"
+
+
 def lanes_of(
     p: Problem, most: int = LANES_LOG2, read: int = LANES_LOG2
 ) -> tuple[tuple[Bit, ...], tuple[Bit, ...]]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from .choices import Choices
-from .lanes import Bit, Comb
+from .lanes import Bit, Comb, Span
 from .network import Step
 from .problem import Node, Number, Problem, fixed
 from .walk import Walk, with_choices
@@ -50,13 +50,20 @@ class TilePlan:
     nontemporal: bool
     comb: Comb | None = None
     passes: tuple[Bit, ...] = ()
+    span: Span | None = None
+
+    def steps_along(self, node: int) -> int:
+        """How many steps of the node a tile covers."""
+        if self.span is not None and node == self.span.node:
+            return self.span.size
+        return 1 << self.bits[node]
 
     def positions(self, node: int) -> Number:
         """How many tiles follow each other along the node."""
         if self.comb is not None and node == self.comb.node:
             return fixed(1)
-        size, bits = self.nodes[node].size, self.bits[node]
-        return Number(-(-size.value // (1 << bits)), size.fixed)
+        size = self.nodes[node].size
+        return Number(-(-size.value // self.steps_along(node)), size.fixed)
 
     @property
     def lanes(self) -> int:
@@ -66,11 +73,17 @@ class TilePlan:
     @property
     def register_count(self) -> int:
         """How many registers hold a tile."""
-        return self.comb.size if self.comb is not None else 1 << len(self.registers)
+        if self.comb is not None:
+            return self.comb.size
+        return (len(self.span.starts) if self.span else 1) << len(self.registers)
 
     @property
     def groups(self) -> list[list[int]]:
         """The registers of each pass."""
+        if self.span is not None:
+            count = 1 << len(self.registers)
+            return [[*range(first, first + count)]
+                    for first in range(0, self.register_count, count)]  # fmt: skip
         bits = [self.registers.index(b) for b in self.passes]
         groups: dict[tuple[int, ...], list[int]] = {}
         for register in range(self.register_count):
@@ -95,6 +108,8 @@ class TilePlan:
         shape = "x".join(f"{1 << b} of loop {k}" for k, b in enumerate(self.bits) if b)
         if self.comb is not None:
             shape += str(self.comb)
+        if self.span is not None:
+            shape += f", {self.span}"
         return (
             f"tile {shape}, {len(self.steps)} shuffle steps, "
             f"{self.lanes} lanes loaded by {self.load_piece} and stored by {self.store_piece}, "

@@ -24,6 +24,7 @@ from .lines import carrying_loop, stores_whole_lines
 from .network import network
 from .nibbles import refusal_elsewhere
 from .problem import FAR, Node, Number, Problem, fixed
+from .span import span_of
 from .stages import separate
 from .tile import Edge, TilePlan
 from .traits import LINE_BYTES, Traits
@@ -74,6 +75,8 @@ def tile_plan(
     draft = _tile(p, choices, large=nontemporal)
     if streams and stores_whole_lines(draft):
         draft = replace(draft, nontemporal=True)
+    elif streams and (span := span_of(draft)):
+        draft = replace(draft, nontemporal=True, span=span)
     elif streams and (carrying := _carrying_tile(p, traits, choices)):
         return carrying
     tiles = _tiles(draft)
@@ -239,8 +242,8 @@ def _tile_steps(plan: TilePlan, side: str) -> list[int]:
     return [
         min(getattr(part, side).value for part in n.parts)
         if n.parts and getattr(n, side).value == FAR
-        else getattr(n, side).value << b
-        for n, b in zip(plan.nodes, plan.bits, strict=True)
+        else getattr(n, side).value * plan.steps_along(k)
+        for k, n in enumerate(plan.nodes)
     ]
 
 

@@ -345,7 +345,7 @@ __kernel void reorder(
 % if carry and not always_edge:
 ${nest(loops[:-1], capture(carried, inside))}\
 % elif not always_edge:
-${nest(loops, capture(visit, inside, loads, computed, [(range(len(loads)), stores)], ahead))}\
+${nest(loops, capture(visit, inside, loads, computed, passes, ahead))}\
 % endif
 % if guards:
 ${nest(loops, capture(visit, "" if always_edge else f"!({inside})", edge_loads, edge_computed, [(range(len(loads)), edge_stores)]))}\

@@ -54,6 +54,31 @@ def test_large_data(
     assert front or says in str(made.plan)
 
 
+# Lines whose parts lie apart in a run of the source.
+SPANS = [
+    ("oiyx", "os_is_yx_isv16_osv16", (32, 48, 3, 3)),
+    ("oiyx", "os_is_yx_isv16_osv16", (16, 64, 1, 3)),
+    ("oiyx", "os_is_yx_isv16_osv16", (48, 16, 3, 5)),
+    ("goiyx", "g_os_is_yx_isv16_osv16", (3, 16, 32, 3, 3)),
+    ("oizyx", "os_is_zyx_isv16_osv16", (16, 32, 3, 1, 3)),
+]
+
+
+@pytest.mark.parametrize(("src", "dst", "dims"), SPANS)
+@pytest.mark.parametrize(
+    "types", [("f16", "f16"), ("f32", "f16"), ("f32", "bf16"), ("u8", "u8"), ("f32", "s8")]
+)
+def test_lines_are_put_together_from_parts(
+    src: str, dst: str, dims: tuple[int, ...], types: tuple[str, str], streaming: cf.Stream
+) -> None:
+    a, b = (D(dims, dtype, fmt) for dtype, fmt in zip(types, (src, dst), strict=True))
+    for front in (0, 32):
+        made = check_reorder(a, b, streaming, front=front)
+        assert ("vectors" in str(made.plan)) == (front * b.dtype.nbytes % 64 == 0)
+    scaled = check_reorder(a, b, streaming, attr=cf.Attr(src_scale=0.5))
+    assert "vectors" in str(scaled.plan)
+
+
 # Lines that go across tiles: rows of 20 tiles and more, some with one that overlaps.
 CARRIED = [
     ("f32", "f32", "b_fs_yx_fsv16", "bfyx", (3, 37, 17, 23)),

@@ -121,6 +121,31 @@ def test_lines_are_not_carried(dims: tuple[int, ...], src: str, dst: str) -> Non
     assert not _plan(dims, src, dst).walk.carries
 
 
+@pytest.mark.parametrize(
+    ("dims", "types", "span"),
+    [
+        ((1024, 1024, 3, 3), "f16 f16", (18, (0, 2))),
+        ((1024, 1024, 3, 3), "f32 bf16", (18, (0, 2))),
+        ((2048, 1024, 3, 3), "u8 u8", (36, (0, 16, 20))),
+        ((2048, 2048, 1, 3), "f16 f16", (24, (0, 8))),  # 6 steps fill no vector
+        ((1024, 1024, 3, 3), "f32 f32", None),  # a vector is a line
+        ((1024, 1000, 3, 3), "f16 f16", None),  # the last block has fewer inputs
+        ((256, 256, 3, 3), "f16 f16", None),  # the cache holds it
+    ],
+)
+def test_lines_are_put_together_from_steps_of_a_run_that_lie_apart(
+    dims: tuple[int, ...], types: str, span: tuple[int, tuple[int, ...]] | None
+) -> None:
+    read, written = types.split()
+    plan = _plan(dims, f"{read}:oiyx", f"{written}:os_is_yx_isv16_osv16")
+    assert (plan.span and (plan.span.size, plan.span.starts)) == span
+    if plan.span:
+        assert plan.nontemporal
+        assert sorted(s for line in plan.span.lines for s in line) == [*range(plan.span.size)]
+        for line in plan.span.lines:
+            assert all(plan.span.starts[v] + k in line for v, k in map(plan.span.place, line))
+
+
 def test_lines_are_not_carried_by_devices_with_shorter_vectors() -> None:
     src, dst = (cf.MemoryDesc(ODD, "f32", fmt) for fmt in ("b_fs_yx_fsv16", "bfyx"))
     for traits in (Traits(vector_bytes=32), Traits(is_cpu=False)):
