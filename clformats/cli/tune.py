@@ -53,8 +53,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--dtype", help="the element type, or SRC's and DST's: f32,f16")
     parser.add_argument("--device", metavar="NAME", help="part of a device's or platform's name")
     parser.add_argument(
-        "--time-limit", metavar="SECONDS", default="60", help="for each reorder (default: 60)"
-    )
+        "--time-limit", metavar="SECONDS", default="60",
+        help="for each reorder (default: 60); only a kernel that is being compiled or measured "
+        "when the time is up is finished",
+    )  # fmt: skip
     parser.add_argument("--strategy", metavar="NAME", help="one of kernel_tuner's strategies")
     parser.add_argument(
         "--dask", metavar="ADDRESS", help="search on the workers of this Dask scheduler"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from statistics import median
+from time import perf_counter
 
 import numpy as np
 
@@ -13,7 +15,7 @@ from ..errors import DeviceError
 from ..kernels.reorder import Reorder
 from ..planner.choices import RULES, Choices
 from ..runtime import Engine, Stream
-from ..trial import Case, Tensor, with_canary
+from ..trial import Case, Tensor
 from .measure import Settings, Slot, sampled, timed
 
 LEAST_GAIN = 1.03
@@ -25,25 +27,31 @@ BATCH_SECONDS = 1e-3
 DRAWS, UNLIKELY = 500, 0.02
 """A gain must hold in all but this share of the samples drawn."""
 DEFAULT, AGAIN = "default", "default, again"
+LEAST_SLOTS = 3
+"""The rules' plan, twice, and one that they are compared with."""
 
 
 class Contest:
     """Reorders of one problem on an engine, by several choices."""
 
-    def __init__(self, src: MemoryDesc, dst: MemoryDesc, engine: Engine, seed: int = 0) -> None:
+    def __init__(
+        self, src: MemoryDesc, dst: MemoryDesc, engine: Engine, case: Case | None = None
+    ) -> None:
+        self.pair = src, dst
+        self.engine = engine
         self.stream = Stream(engine)
-        self._case = Case(src, dst, Attr(), seed)
-        self._expected = with_canary(self._case.expected({}))
+        self._case = case or Case(src, dst, Attr(), 0)
+        self._expected = self._case.answer
         self._src = Tensor(src, self._case.source, engine)
         self._dst = Tensor(dst, self._case.before, engine)
-        self._rng = np.random.default_rng(seed)
+        self._rng = np.random.default_rng(0)
 
     def checked(self, choices: Choices) -> Reorder:
         """The reorder, after it has moved every byte right into a destination full of poison.
 
         Raises `DeviceError` where it has not.
         """
-        src, dst, engine = self._case.src, self._case.dst, self.stream.engine
+        (src, dst), engine = self.pair, self.engine
         reorder = Reorder(src, dst, engine, tuned=choices)
         target = Tensor(dst, self._case.before, engine)
         reorder(self.stream, self._src.memory, target.memory).wait()
@@ -56,12 +64,21 @@ class Contest:
         return reorder
 
     def times(
-        self, contestants: Mapping[str, Choices], settings: Settings
+        self, contestants: Mapping[str, Choices], settings: Settings, end: float = math.inf
     ) -> dict[str, list[float]]:
-        """Seconds of every run of each, and of the rules' own plan, which enters twice."""
+        """Seconds of every run of each, and of the rules' own plan, which enters twice.
+
+        Those that are not built when half of the time until ``end`` (by ``perf_counter``) is over
+        do not take part; all is empty where the others cannot be measured until then.
+        """
         everyone = {DEFAULT: RULES, AGAIN: RULES, **contestants}
-        slots = [self._slot(name, self.checked(choices)) for name, choices in everyone.items()]
-        return sampled(slots, settings, self._rng)
+        now = perf_counter()
+        slots: list[Slot] = []
+        for name, choices in everyone.items():
+            if len(slots) >= LEAST_SLOTS and perf_counter() > (now + end) / 2:
+                break
+            slots.append(self._slot(name, self.checked(choices)))
+        return sampled(slots, settings, self._rng, end)
 
     def _slot(self, name: str, reorder: Reorder) -> Slot:
         run = self._runner(reorder, 1)

@@ -9,6 +9,7 @@ contestant enters twice: how far its two medians differ (A/A) is what the table 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from time import perf_counter
@@ -82,11 +83,16 @@ def race(slots: Sequence[Slot], settings: Settings, rng: np.random.Generator) ->
 
 
 def sampled(
-    slots: Sequence[Slot], settings: Settings, rng: np.random.Generator
+    slots: Sequence[Slot],
+    settings: Settings,
+    rng: np.random.Generator,
+    end: float = math.inf,
 ) -> dict[str, list[float]]:
     """Run all slots in shuffled rounds: seconds of each run.
 
     A slot that is so slow that it would eat the time of the others leaves after the first rounds.
+    Nothing begins after ``end``, by ``perf_counter``; where the first rounds are not done by then,
+    too little is known, and the answer is empty.
     """
     samples: dict[str, list[float]] = {slot.name: [] for slot in slots}
     spent = dict.fromkeys(samples, 0.0)
@@ -95,6 +101,8 @@ def sampled(
         if number >= LEAST_ROUNDS and perf_counter() - began > settings.seconds:
             break
         for k in rng.permutation(len(slots)):
+            if perf_counter() > end:
+                return samples if number >= LEAST_ROUNDS else {}
             slot = slots[k]
             if number < LEAST_ROUNDS or spent[slot.name] < settings.seconds / len(slots):
                 start = perf_counter()

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
+from operator import itemgetter
 from pathlib import Path
 from statistics import median
 from typing import Any
 
+from ..attr import Attr
 from ..desc import MemoryDesc
 from ..errors import Error, InvalidArgument, expect
 from ..kernels.variants import Variants
@@ -19,6 +22,7 @@ from ..planner.choices import RULES, Choices
 from ..planner.space import families
 from ..runtime import Engine
 from ..runtime.engine import default_engine
+from ..trial import Case
 from ..tuned import Device, Record, add, forget, path_of, wanted_folder
 from ..tuned.record import Key, kernel_version, keys_of, now
 from .contest import AGAIN, BAKED_GAIN, DEFAULT, LEAST_GAIN, Contest, is_faster, noise
@@ -26,6 +30,8 @@ from .measure import Settings
 from .search import Tried, kernel_tuner, search
 
 TIME_LIMIT = 60.0
+SEARCH_SHARE = 0.65
+"""The part of the time limit that the search may take; the rest is for the contest."""
 FINALISTS = 3
 CONTEST = Settings(rounds=8, warm=0.01, runs=5, timed=0.03, seconds=3.0)
 """How the finalists are measured; within the time limit, and at least three rounds."""
@@ -67,12 +73,13 @@ def tune(
 ) -> list[Outcome]:
     """Search for faster kernels for a reorder, or for many, and record what is found.
 
-    ``tune(src, dst)``, or ``tune([(src, dst), ...])``. For each at most about ``time_limit``
-    seconds: kernel_tuner searches by ``strategy``, one of its names, every kernel being checked
-    against the host before it is timed; then the best are measured again, interleaved with the
-    rules' own plan. A record is stored at once, and only where it is faster by more than the noise;
-    every `Reorder` that is made from then on uses it, in this process and in others. ``watch`` is
-    called with None for each kernel tried, and with each outcome.
+    ``tune(src, dst)``, or ``tune([(src, dst), ...])``. For each at most ``time_limit`` seconds,
+    beyond which only a kernel that is being compiled is finished: kernel_tuner searches by
+    ``strategy``, one of its names, every kernel being checked against the host before it is timed;
+    then the best are measured again, interleaved with the rules' own plan. A record is stored at
+    once, and only where it is faster by more than the noise; every `Reorder` that is made from then
+    on uses it, in this process and in others. ``watch`` is called with None for each kernel tried,
+    and with each outcome.
 
     ``client``, a ``distributed.Client``, makes each reorder a job of its own on Dask's workers, for
     the device that ``engine`` names there or their default one; here the records are stored as they
@@ -174,65 +181,84 @@ def tuned(
     names = families(src, dst, engine.traits)
     if not names:
         return outcome("nothing can be chosen here")
+    case = Case(src, dst, Attr(), 0)
     tried: list[Tried] = []
-    finalists: list[Choices] = []
-    for name in names:
+    finalists: list[tuple[float, Choices]] = []
+    search_end = began + SEARCH_SHARE * limits.seconds
+    for k, name in enumerate(names):
         variants = Variants(src, dst, engine, name)
+        left = search_end - time.perf_counter()
+        if tried and left <= 0:
+            break
         part = search(
             variants,
-            seconds=0.7 * limits.seconds / len(names),
+            case,
+            seconds=left / (len(names) - k),
             strategy=limits.strategy,
             watch=lambda: watch(None),
         )
         tried += part
-        best = [t.config for t in part if t.times][:FINALISTS]
-        finalists += [variants.space.choices(config) for config in best]
-    settings = replace(CONTEST, seconds=min(CONTEST.seconds, 0.15 * limits.seconds))
-    records = contest(pair, engine, finalists, settings)
+        best = [t for t in part if t.times][:FINALISTS]
+        finalists += [(t.seconds, variants.space.choices(t.config)) for t in best]
+    ordered = [choices for _, choices in sorted(finalists, key=itemgetter(0))]
+    run = Contest(src, dst, engine, case)
+    records = contest(run, ordered, CONTEST, began + limits.seconds)
+    if records is None:
+        return outcome("the time was up before the best could be measured: allow more", tried)
     note = "faster than the rules" if records else "the rules are not beaten"
     return outcome(note, tried, records)
 
 
 def contest(
-    pair: Pair, engine: Engine, finalists: Sequence[Choices], settings: Settings
-) -> list[Record]:
-    """The records of what has beaten the rules, in a second measurement of the first one's best."""
-    run = Contest(*pair, engine)
+    run: Contest, finalists: Sequence[Choices], settings: Settings, end: float = math.inf
+) -> list[Record] | None:
+    """The records of what has beaten the rules, in a second measurement of the first one's best.
+
+    None where there was no time for both until ``end``, by ``perf_counter``.
+    """
+    if time.perf_counter() > end:
+        return None
     named = {str(c): c for c in finalists if c != RULES}
     best = RULES
     if named:
-        first = run.times(named, settings)
-        name = min(named, key=lambda name: median(first[name]))
+        first = run.times(named, settings, (time.perf_counter() + end) / 2)
+        if not first:
+            return None
+        name = min((n for n in named if n in first), key=lambda name: median(first[name]))
         # What does not win twice has won by chance.
         if is_faster(first[DEFAULT] + first[AGAIN], first[name], LEAST_GAIN):
             best = named[name]
     baked = replace(best, baked=True)
-    times = run.times({"best": best, "baked": baked}, settings)
+    again = {"best": best, "baked": baked} if best != RULES else {"baked": baked}
+    times = run.times(again, settings, end)
+    if not times:
+        return None
     noisy = noise(times)
     rules = [*times[DEFAULT], *times[AGAIN]]
-    exact, shape = keys_of(problem(*pair))
+    exact, shape = keys_of(problem(*run.pair))
     records = []
     base = rules
     if best != RULES and is_faster(rules, times["best"], LEAST_GAIN, noisy):
-        records.append(_record(pair, engine, shape, best, rules, times["best"]))
+        records.append(_record(run, shape, best, rules, times["best"]))
         base = times["best"]
-    if is_faster(base, times["baked"], BAKED_GAIN, noisy) and is_faster(
-        rules, times["baked"], LEAST_GAIN, noisy
+    constant = times.get("baked", base)
+    if is_faster(base, constant, BAKED_GAIN, noisy) and is_faster(
+        rules, constant, LEAST_GAIN, noisy
     ):
-        records.append(_record(pair, engine, exact, baked, rules, times["baked"]))
+        records.append(_record(run, exact, baked, rules, constant))
     return records
 
 
 def _record(
-    pair: Pair,
-    engine: Engine,
+    run: Contest,
     key: Key,
     choices: Choices,
     rules: Sequence[float],
     times: Sequence[float],
 ) -> Record:
+    src, dst = run.pair
     return Record(
-        Device(*engine.names), kernel_version(), key, str(pair[0]), str(pair[1]), choices,
+        Device(*run.engine.names), kernel_version(), key, str(src), str(dst), choices,
         tuple(rules), tuple(times), now(),
     )  # fmt: skip
 

@@ -7,16 +7,19 @@ import math
 from collections.abc import Callable, Mapping
 from contextlib import redirect_stdout
 from dataclasses import dataclass
+from importlib import import_module
 from statistics import median
-from time import monotonic
+from time import perf_counter
 from typing import Any
 
 from ..errors import Error
 from ..kernels.variants import Variants
 from ..planner.space import Config
+from ..trial import Case
 
 HINT = "pip install 'clformats[tune]'"
-LEAST_SECONDS = 1.0
+LEAST_SECONDS = 5.0
+"""What kernel_tuner is told at the least: it fails where its own start takes longer."""
 ITERATIONS = 7
 """Runs of each kernel in the search. What is stored is measured anew, and longer."""
 EXHAUSTIVE = 64
@@ -53,6 +56,7 @@ def kernel_tuner() -> Any:
 
 def search(
     variants: Variants,
+    case: Case | None = None,
     *,
     seconds: float,
     strategy: str | None = None,
@@ -60,16 +64,18 @@ def search(
 ) -> list[Tried]:
     """What was tried within ``seconds``, the fastest first; ``watch`` is called for each.
 
-    ``strategy`` is one of kernel_tuner's. A kernel that does not build, or is wrong, ends a run of
-    kernel_tuner: the search goes on without it. Raises `Error` where the strategy fails by itself.
+    What is being tried when the time is up is finished, and something is always tried.
+    ``case`` is the data, ``strategy`` one of kernel_tuner's. A kernel that does not build, or is
+    wrong, ends a run of kernel_tuner: the search goes on without it. Raises `Error` where the
+    strategy fails by itself.
     """
     space = variants.space
     name = strategy or (RANDOM if len(space) <= EXHAUSTIVE else "genetic_algorithm")
-    run = _Run(variants, watch)
-    end = monotonic() + seconds
+    end = perf_counter() + seconds
+    run = _Run(variants, variants.kernel_tuner(case=case), watch, end)
     while True:
         options = {
-            "time_limit": max(end - monotonic(), LEAST_SECONDS),
+            "time_limit": max(end - perf_counter(), LEAST_SECONDS),
             "max_fevals": len(space) - len(run.failures),
         }
         try:
@@ -85,21 +91,23 @@ def search(
                 ) from error
         else:
             break
-        if len(run.failures) >= MOST_FAILURES or monotonic() > end:
+        if len(run.failures) >= MOST_FAILURES or perf_counter() > end:
             break
     return sorted([*run.tried.values(), *run.failures.values()], key=lambda t: t.seconds)
 
 
 class _Run:
-    """Runs of kernel_tuner on one space, and what has come of each configuration."""
+    """Runs of kernel_tuner on one space, and what has come of each configuration until ``end``."""
 
-    def __init__(self, variants: Variants, watch: Callable[[], None]) -> None:
+    def __init__(
+        self, variants: Variants, arguments: Config, watch: Callable[[], None], end: float
+    ) -> None:
         self.tried: dict[tuple[Any, ...], Tried] = {}
         self.failures: dict[tuple[Any, ...], Tried] = {}
         self._names = tuple(variants.space.table)
         self._watch = watch
+        self._end = end
         self._current: Config | None = None
-        self._arguments = variants.kernel_tuner()
         source, is_legal, failures = variants.source, variants.space.is_legal, self.failures
         values = self._values
 
@@ -110,7 +118,7 @@ class _Run:
         def legal(params: Config) -> bool:
             return is_legal(params) and values(params) not in failures
 
-        self._arguments |= {"kernel_source": noted, "restrictions": legal}
+        self._arguments = {**arguments, "kernel_source": noted, "restrictions": legal}
 
     def _values(self, params: Config) -> tuple[Any, ...]:
         return tuple(params[name] for name in self._names)
@@ -135,6 +143,8 @@ class _Run:
         self.tried[self._values(result)] = Tried(self._config(result), times)
         self._current = None
         self._watch()
+        if perf_counter() > self._end:
+            raise import_module("kernel_tuner.util").StopCriterionReached("the time is up")
         return median(times)
 
     def failed(self, error: Exception) -> bool:

@@ -18,7 +18,7 @@ from bench.__main__ import main
 from bench.arena import Arena, NotComparableError, WrongResultError
 from bench.cases import CASES, GROUPS, Case
 from bench.contest import contest
-from bench.measure import QUICK, Settings, Slot, Times, race
+from bench.measure import QUICK, Settings, Slot, Times, race, sampled
 from bench.peers import numpy_, onednn
 from bench.peers.views import views
 from bench.picture import picture
@@ -187,6 +187,23 @@ def test_a_slow_slot_leaves_after_the_first_rounds() -> None:
     times = race(slots, settings, np.random.default_rng(0))
     assert times["slow"].count == 3
     assert times["fast"].count >= times["slow"].count
+
+
+def test_nothing_begins_when_the_time_is_up() -> None:
+    began: list[float] = []
+
+    def run() -> None:
+        began.append(time.perf_counter())
+        time.sleep(0.01)
+
+    slots, settings = [Slot("a", run), Slot("b", run)], Settings(rounds=10**6, warm=0, runs=1)
+    rng = np.random.default_rng(0)
+    end = time.perf_counter() + 1
+    samples = sampled(slots, settings, rng, end)
+    assert sum(t > end for t in began) <= 2  # of one visit: a run to warm up and a timed one
+    assert all(len(times) >= 3 for times in samples.values())
+    assert sampled(slots, settings, rng, time.perf_counter() + 0.03) == {}
+    assert sampled(slots, settings, rng, time.perf_counter()) == {}
 
 
 def test_a_slot_that_repeats_is_timed_per_repeat() -> None:

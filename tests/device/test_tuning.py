@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import signal
 import subprocess
@@ -23,13 +24,13 @@ from clformats.kernels.variants import Variants
 from clformats.planner.choices import RULES
 from clformats.tuned.record import InvalidRecord
 from clformats.tuning import contest, run, search
-from clformats.tuning.measure import QUICK
+from clformats.tuning.measure import QUICK, Slot
 from tests.choices_support import HURTING
 from tests.tuned_support import record_of
 
 D = cf.MemoryDesc
 SRC, DST = D((2, 17, 5, 19), "f32", "bfyx"), D((2, 17, 5, 19), "f32", "byxf")
-WORDS = ["bfyx", "byxf", "--shape", "2,17,5,19", "--time-limit", "1"]
+WORDS = ["bfyx", "byxf", "--shape", "2,17,5,19", "--time-limit", "3"]
 ROOT = Path(__file__).resolve().parents[2]
 SLOW = cf.Choices(lanes=4, chunk=1)
 
@@ -127,6 +128,19 @@ def test_the_search_goes_on_without_what_fails(
     assert len(tried) == len(variants.space)
 
 
+def test_when_the_time_is_up_only_what_is_being_tried_is_finished(
+    engine: cf.Engine, kernel_tuner: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = [0]
+    monkeypatch.setattr(search, "perf_counter", lambda: clock[0])
+
+    def tick() -> None:
+        clock[0] += 1
+
+    assert len(search.search(Variants(SRC, DST, engine), seconds=2.5, watch=tick)) == 3
+    assert len(search.search(Variants(SRC, DST, engine), seconds=-1, watch=tick)) == 1
+
+
 # --- the contest ----------------------------------------------------------------------------------
 
 
@@ -177,20 +191,64 @@ def test_what_is_slower_than_the_rules_is_never_stored(
     src, dst = D((4, 64, 56, 57), "f32", "bfyx"), D((4, 64, 56, 57), "f32", "byxf")
     monkeypatch.setattr("clformats.tuning.run.BAKED_GAIN", 1e9)
     slow = cf.Choices(lanes=4, chunk=1, nontemporal=True)
-    assert run.contest((src, dst), engine, [slow, RULES], QUICK) == []
+    assert run.contest(contest.Contest(src, dst, engine), [slow, RULES], QUICK) == []
+
+
+def test_a_contest_keeps_half_of_its_time_to_measure(
+    engine: cf.Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = [0.0]
+    monkeypatch.setattr(contest, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr("clformats.tuning.measure.perf_counter", lambda: clock[0])
+    run_ = contest.Contest(SRC, DST, engine)
+    named = {f"{n}": cf.Choices(chunk=n) for n in range(1, 9)}
+
+    def slot(name: str, _: object) -> Slot:
+        clock[0] += 1  # what building takes
+        return Slot(name, lambda: clock.__setitem__(0, clock[0] + 0.01))
+
+    monkeypatch.setattr(run_, "_slot", slot)
+    times = run_.times(named, replace(QUICK, rounds=10**9, seconds=math.inf), end=10)
+    assert list(times) == ["default", "default, again", "1", "2", "3", "4"]
+    assert 10 < clock[0] < 11
+    # Too late: one is built nevertheless, but nothing is known of it.
+    assert run_.times(named, QUICK, end=10) == {}
+    assert clock[0] < 14
+    assert run.contest(run_, list(named.values()), QUICK, end=0) is None
+
+
+def test_what_was_not_measured_is_no_record(
+    engine: cf.Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A contestant that there was no time to build, a contest cut short, and no baked sizes."""
+    fast = {"default": [1.0] * 9, "default, again": [1.0] * 9}
+    answers: list[dict[str, list[float]]] = []
+    monkeypatch.setattr(contest.Contest, "times", lambda *_: answers.pop(0))
+    run_ = contest.Contest(SRC, DST, engine)
+    finalists = [cf.Choices(lanes=4), cf.Choices(lanes=8)]
+    answers[:] = [{}]
+    assert run.contest(run_, finalists, QUICK) is None
+    answers[:] = [fast | {"lanes 4": [0.5] * 9}, {}]
+    assert run.contest(run_, finalists, QUICK) is None
+    answers[:] = [fast | {"lanes 4": [0.5] * 9}, fast | {"best": [0.5] * 9}]
+    records = run.contest(run_, finalists, QUICK)
+    assert records is not None
+    assert [r.choices for r in records] == [cf.Choices(lanes=4)]
 
 
 def test_what_is_faster_is_stored_with_all_times(
     engine: cf.Engine, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def times(_run: object, named: dict[str, cf.Choices], _settings: object) -> Any:
+    def times(_run: object, named: dict[str, cf.Choices], *_: object) -> Any:
         speed = {name: 1.0 - 0.1 * k for k, name in enumerate(named, 1)}
         return {
             name: [t, t] for name, t in {"default": 1.0, "default, again": 1.0, **speed}.items()
         }
 
     monkeypatch.setattr(contest.Contest, "times", times)
-    records = run.contest((SRC, DST), engine, [cf.Choices(lanes=4), cf.Choices(lanes=8)], QUICK)
+    finalists = [cf.Choices(lanes=4), cf.Choices(lanes=8)]
+    records = run.contest(contest.Contest(SRC, DST, engine), finalists, QUICK)
+    assert records is not None
     assert [r.choices for r in records] == [
         cf.Choices(lanes=8), cf.Choices(lanes=8, baked=True)
     ]  # fmt: skip
@@ -215,7 +273,7 @@ def test_tune_ends_in_time_and_says_what_it_did(
         D((17, 3, 3, 3), "f32", "oiyx"),
         D((17, 3, 3, 3), "f32", "image_2d_weights_c1_b_fyx"),
     )
-    outcomes = cf.tune([(SRC, DST), nothing], engine=engine, time_limit=1, watch=seen.append)
+    outcomes = cf.tune([(SRC, DST), nothing], engine=engine, time_limit=3, watch=seen.append)
     assert [o for o in seen if o] == outcomes
     assert seen.count(None) == outcomes[0].tried > 0
     assert outcomes[0].failures == ()
@@ -346,7 +404,7 @@ def test_old_records_are_measured_again(
     with path.open("a") as file:
         file.write("garbage\n")
 
-    def times(run: contest.Contest, named: dict[str, cf.Choices], _settings: object) -> Any:
+    def times(run: contest.Contest, named: dict[str, cf.Choices], *_: object) -> Any:
         t = 0.5 if run._case.src == SRC else 1.1
         return {"default": [1.0], "default, again": [1.0], **{key: [t] for key in named}}
 
