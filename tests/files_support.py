@@ -38,7 +38,7 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
     """The one line with which a command refuses."""
     status = cli.main([str(a) for a in arguments])
     captured = capsys.readouterr()
-    assert (status, captured.out) == (2, "")
+    assert (status, captured.out) == (1, "")
     assert captured.err.startswith("clformats: ")
     assert captured.err.count("\n") == 1
     return captured.err

@@ -40,8 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; 0 if it did its job, 1 with one line on standard error if it could not.
 
     A command line that is no sentence at all, with an unknown option say, ends in argparse's usage
-    text and exit status 2. `pack` and `unpack` keep 1 for a check that failed, as `cmp` does, and
-    refuse with 2 whatever the reason.
+    text and exit status 2.
     """
     words = sys.argv[1:] if argv is None else argv
     arguments = parser().parse_args(list(_negative_values_joined(words)))
@@ -54,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         # Messages about descriptors tell sizes as Python has them.
         text = str(error).replace(str(RUNTIME), "*")
         print(f"clformats: {text}", file=sys.stderr)
-        return int(getattr(arguments, "refused", 1))
+        return 1
     except BrokenPipeError:
         sys.stderr.close()  # the reader has gone, `head` for instance; nothing is wrong
         return 0

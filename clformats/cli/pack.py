@@ -21,7 +21,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         description="Write a copy of a .npy, .safetensors or .onnx file in which the tensors of "
         "the right rank are packed: 1-D arrays of physical elements, padding zero, with the "
         "descriptor in the file. All others stay as they are. The copy is read back and compared "
-        "before it takes its place. Exit status 1 if it differs, 2 if nothing can be done.",
+        "before it takes its place. Exit status 1, with the reason, where none is written.",
         epilog="example:  clformats pack model.safetensors --from oiyx --to os_is_yx_isv16_osv16 "
         "-o packed.safetensors",
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -14,14 +13,11 @@ from numpy.typing import NDArray
 from .. import host
 from ..desc import MemoryDesc
 from ..errors import Error
-from ..files import Mismatch, Options, Summary, Tensor, Watch
+from ..files import Options, Summary, Tensor, Watch
 from ..files.common import shown
 
 if TYPE_CHECKING:
     from ..runtime import Engine
-
-REFUSED = 2
-"""The exit status of both commands where they do nothing; 1 says that the check failed."""
 
 FILES = "a .npy, .safetensors or .onnx file"
 
@@ -36,7 +32,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--device", metavar="NAME", help="reorder on this OpenCL device instead of in numpy"
     )
     parser.add_argument("--force", action="store_true", help="replace OUT if it exists")
-    parser.set_defaults(refused=REFUSED)
 
 
 def carry_out(
@@ -47,9 +42,6 @@ def carry_out(
     try:
         mover = host if args.device is None else Device(args.device)
         summary = job(Options(args.dtype, args.match, args.force, mover, watch))
-    except Mismatch as error:
-        print(f"clformats: {error}", file=sys.stderr)
-        return 1
     except MemoryError as error:
         raise Error(f"not enough memory: {error}") from error
     finally:

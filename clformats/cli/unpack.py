@@ -15,7 +15,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="restore the weights that pack packed",
         description="Write a copy of a file in which the packed tensors have the shape, the order "
         "of axes and the element type that they had before `clformats pack`, to the byte unless it "
-        "converted them. Exit status 1 if what was read back differs, 2 if nothing can be done.",
+        "converted them. The copy is read back and compared before it takes its place. Exit status "
+        "1, with the reason, where none is written.",
         epilog="example:  clformats unpack packed.safetensors -o model.safetensors",
     )
     parser.add_argument(

@@ -211,7 +211,7 @@ def test_external_data_that_cannot_be_read(damage: str, tmp_path: Path, capsys: 
 
 def refused_line(capsys: Capture, source: Path, out: Path) -> None:
     """Refused while it works: there may be lines on what was done until then."""
-    assert cli.main(["pack", str(source), "--to", TO, "-o", str(out)]) == 2
+    assert cli.main(["pack", str(source), "--to", TO, "-o", str(out)]) == 1
     captured = capsys.readouterr()
     assert captured.err.startswith("clformats: ")
     assert captured.err.count("\n") == 1
