@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..desc import MemoryDesc
+from ..dtypes import DType, as_dtype
 from ..errors import Error, InvalidDescriptor
 from ..formats.registry import without_bits
 from ..tuned import Device, Record, folder, path_of, read, wanted_folder
@@ -21,7 +22,15 @@ if TYPE_CHECKING:
     from ..tuning import Outcome
 
 INTERRUPTED = 130
-ACTIONS = ("show", "export", "merge", "revalidate")
+ACTIONS = {
+    "show": ("shape", "dtype", "device", "all"),
+    "export": ("shape", "dtype", "device", "t4"),
+    "merge": (),
+    "revalidate": ("device", "all"),
+}
+"""What becomes of the records, and the options that each heeds."""
+SEARCH = ("shape", "dtype", "device", "time_limit", "strategy", "dask")
+TIME_LIMIT = "60"
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -33,10 +42,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "rules, by kernel_tuner, and record what is found: every reorder of these formats and "
         "about these sizes then uses it. Every kernel is checked before it is timed. Or: `tune "
         "show` lists the records and what does not count; `tune export --t4 FILE` writes them for "
-        "other tools; `tune merge FILE...` adds those of other machines; `tune revalidate` "
-        "measures those of another driver or other kernels again. The records are in the folder "
-        "that CLFORMATS_TUNED names, else in the user's data folder; CLFORMATS_TUNED=off switches "
-        "them off.",
+        "other tools; both take --shape, --dtype and --device for some records alone. `tune merge "
+        "FILE...` adds those of other machines; `tune revalidate` measures those of another driver "
+        "or other kernels again. The records are in the folder that CLFORMATS_TUNED "
+        "names, else in the user's data folder; CLFORMATS_TUNED=off switches them off.",
         epilog="example:  clformats tune bfyx b_fs_yx_fsv16 --shape 8,64,56,56 --dtype f32,f16; "
         "clformats tune f32:bfyx:8x64x56x56 f32:byxf:8x64x56x56 --time-limit 30; "
         "clformats tune show",
@@ -53,9 +62,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--dtype", help="the element type, or SRC's and DST's: f32,f16")
     parser.add_argument("--device", metavar="NAME", help="part of a device's or platform's name")
     parser.add_argument(
-        "--time-limit", metavar="SECONDS", default="60",
-        help="for each reorder (default: 60); only a kernel that is being compiled or measured "
-        "when the time is up is finished",
+        "--time-limit", metavar="SECONDS",
+        help=f"for each reorder (default: {TIME_LIMIT}); only a kernel that is being compiled or "
+        "measured when the time is up is finished",
     )  # fmt: skip
     parser.add_argument("--strategy", metavar="NAME", help="one of kernel_tuner's strategies")
     parser.add_argument(
@@ -71,6 +80,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> int:
     """Do what the first word says."""
     action = args.words[0]
+    _check_options(args, action)
     if action in ACTIONS:
         if action != "merge" and len(args.words) > 1:
             raise Error(f"tune {action} takes no further words, got {' '.join(args.words[1:])}")
@@ -84,13 +94,25 @@ def run(args: argparse.Namespace) -> int:
         return INTERRUPTED
 
 
+def _check_options(args: argparse.Namespace, action: str) -> None:
+    """Raise `Error` for options that would not be heeded."""
+    heeded = ACTIONS.get(action, SEARCH)
+    named = {name for names in (SEARCH, *ACTIONS.values()) for name in names}
+    given = [name for name in sorted(named - {*heeded}) if getattr(args, name)]
+    if given:
+        what = f"tune {action}" if action in ACTIONS else "a search"
+        texts = [", ".join(f"--{name}".replace("_", "-") for name in names)
+                 for names in (given, heeded)]  # fmt: skip
+        raise Error(f"{what} does not heed {texts[0]}; its options are: {texts[1] or 'none'}")
+
+
 # --- searching ------------------------------------------------------------------------------------
 
 
 def search(args: argparse.Namespace) -> int:
     """Tune every reorder that is asked for."""
     pairs = pairs_of(args)
-    seconds = seconds_of(args.time_limit)
+    seconds = seconds_of(args.time_limit or TIME_LIMIT)
     from ..tuning import tune
 
     with _progress() as watch:
@@ -110,9 +132,7 @@ def pairs_of(args: argparse.Namespace) -> list[tuple[MemoryDesc, MemoryDesc]]:
             f"got {' '.join(args.words)!r}, expected two formats, SRC and DST, or one of "
             f"{', '.join(ACTIONS)}"
         )
-    types = (args.dtype or "f32").split(",")
-    if len(types) > 2:
-        raise InvalidDescriptor(f"got --dtype {args.dtype}, expected one type or two: f32,f16")
+    types = _types(args.dtype or "f32")
     whole = [":" in without_bits(word) for word in args.words]
     if all(whole):
         if args.shape or args.dtype:
@@ -128,10 +148,18 @@ def pairs_of(args: argparse.Namespace) -> list[tuple[MemoryDesc, MemoryDesc]]:
         dims = sizes(shape)
         src, dst = (
             MemoryDesc(dims, dtype, named_format(word, dims, None))
-            for dtype, word in zip((types[0], types[-1]), args.words, strict=True)
+            for dtype, word in zip(types, args.words, strict=True)
         )
         pairs.append((src, dst))
     return pairs
+
+
+def _types(text: str) -> tuple[DType, DType]:
+    """SRC's and DST's element types, or one for both. Raises `InvalidDescriptor`."""
+    types = text.split(",")
+    if len(types) > 2:
+        raise InvalidDescriptor(f"got --dtype {text}, expected one type or two: f32,f16")
+    return as_dtype(types[0]), as_dtype(types[-1])
 
 
 def seconds_of(text: str) -> float:
@@ -182,10 +210,16 @@ def _progress() -> Iterator[Callable[[Outcome | None], None]]:
 
 def show(args: argparse.Namespace) -> int:
     """List every file with its records, and what in it does not count."""
-    files = _files()
+    wanted = _wanted(args)
     device = _device(args)
-    for file in files:
+    shown = False
+    for file in _files():
         records, rejected = read(file)
+        if wanted:
+            records = [r for r in records if wanted(r)]
+            if not records:
+                continue
+        shown = True
         print(file)
         for record in records:
             about = device if device and file == path_of(device, file.parent) else record.device
@@ -195,11 +229,34 @@ def show(args: argparse.Namespace) -> int:
                 print(f"    {record.device.name}, {record.device.driver}, kernels {record.kernels}")
                 print(f"    rules    {_times(record.default)}")
                 print(f"    choices  {_times(record.tuned)}")
-        for line in rejected:
+        for line in [] if args.shape or args.dtype else rejected:
             print(f"  not used: line {line.line}, {line.reason}")
-    if not files:
-        print(f"no records in {folder()}: clformats tune SRC DST --shape ... makes some")
+    if not shown:
+        which = "such records" if wanted else "records"
+        print(f"no {which} in {folder()}: clformats tune SRC DST --shape ... makes some")
     return 0
+
+
+def _wanted(args: argparse.Namespace) -> Callable[[Record], bool] | None:
+    """Whether a record is of the sizes, element types and devices asked for; None for all."""
+    shapes = {sizes(shape) for shape in args.shape}
+    types = _types(args.dtype) if args.dtype else None
+    name = (args.device or "").lower()
+    if not (shapes or types or name):
+        return None
+
+    def wanted(record: Record) -> bool:
+        if name not in " ".join(record.device).lower():
+            return False
+        if not (shapes or types):
+            return True
+        try:
+            src, dst = MemoryDesc.parse(record.src), MemoryDesc.parse(record.dst)
+        except Error:  # a format that only another version knows
+            return False
+        return (not shapes or src.dims in shapes) and types in (None, (src.dtype, dst.dtype))
+
+    return wanted
 
 
 def _files() -> list[Path]:
@@ -210,10 +267,8 @@ def _device(args: argparse.Namespace) -> Device | None:
     """The device that is there now, to tell which records are of another driver; None for none."""
     from ..runtime import Engine
 
-    if args.device is not None:
-        return Device(*Engine(args.device).names)
     try:
-        return Device(*Engine().names)
+        return Device(*Engine(args.device).names)
     except Error:
         return None
 
@@ -223,14 +278,14 @@ def _times(times: tuple[float, ...]) -> str:
 
 
 def export(args: argparse.Namespace) -> int:
-    """Write all records in the T4 format."""
+    """Write records in the T4 format."""
     from ..tuning import t4
 
     if args.t4 is None:
         raise Error("say where to: clformats tune export --t4 FILE, or --t4 - for the terminal")
-    records: list[Record] = []
-    for file in _files():
-        records += read(file)[0]
+    wanted = _wanted(args)
+    found = [record for file in _files() for record in read(file)[0]]
+    records = [record for record in found if wanted is None or wanted(record)]
     text = json.dumps(t4(records), indent=1)
     if args.t4 == "-":
         print(text)

@@ -493,8 +493,47 @@ def test_the_command_exports_and_merges(
 
 
 @pytest.mark.parametrize(
+    ("options", "found"),
+    [
+        ([], 3),
+        (["--shape", "2,17,5,19"], 2),
+        (["--shape", "2x17x5x19", "--shape", "2,37,11,19"], 3),
+        (["--shape", "17,2,5,19"], 0),
+        (["--dtype", "f32"], 2),
+        (["--dtype", "f32,f16"], 1),
+        (["--dtype", "f16,f32"], 0),
+        (["--device", "OTHER"], 1),
+        (["--device", "of-a-test", "--dtype", "f32", "--shape", "2,17,5,19"], 0),
+        (["--device", "nowhere"], 0),
+    ],
+)
+def test_some_records_alone(
+    options: list[str], found: int, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By sizes, element types and part of a device's name, also of one that is not there."""
+    half = D(SRC.dims, "f16", "byxf")
+    gpu = tuned.Device("gpu", "Other", "1")
+    for record in (record_of(), record_of(SRC, half), record_of(SRC, DST, device=gpu)):
+        tuned.add(tuned.path_of(record.device, folder), record)
+    assert cli.main(["tune", "show", *options]) == 0
+    said = capsys.readouterr().out
+    assert said.count("times as fast") == found
+    assert ("no such records" in said) == (found == 0)
+    assert cli.main(["tune", "export", "--t4", "-", *options]) == 0
+    assert len(json.loads(capsys.readouterr().out)["results"]) == 2 * found
+
+
+@pytest.mark.parametrize(
     ("words", "said"),
     [
+        (["show", "--time-limit", "3"], "tune show does not heed --time-limit; its options are: "),
+        (["show", "--shape", "2,a"], "cannot read the shape"),
+        (["show", "--dtype", "f33"], "f33"),
+        (["export", "--t4", "-", "--all"], "does not heed --all"),
+        (["merge", "a", "--shape", "2,3"], "does not heed --shape; its options are: none"),
+        (["merge", "a", "--dtype", "f32", "--device", "cpu"], "--device, --dtype"),
+        (["revalidate", "--shape", "2,3"], "does not heed --shape; its options are: --device"),
+        (["bfyx", "byxf", "--shape", "2,3,4,5", "--t4", "x"], "a search does not heed --t4"),
         (["bfyx"], "expected two formats"),
         (["bfyx", "byxf"], "add --shape"),
         (["bfyx", "byxf", "--shape", "2,3"], "bfyx"),
