@@ -42,6 +42,20 @@ def guarded(desc: cf.MemoryDesc, engine: cf.Engine) -> cf.Memory:
     return cf.Memory(desc, engine, buffer=buffer)
 
 
+def on_host(memory: cf.Memory, begin: int) -> cf.Memory:
+    """The same over memory of the host's that begins ``begin`` bytes behind a cache line."""
+    import pyopencl as cl
+
+    contents = raw_bytes(memory)
+    room = np.full(contents.size + 128, 0xA5, np.uint8)
+    at = -room.ctypes.data % 64 + begin
+    own = room[at : at + contents.size]
+    own[:] = contents
+    flags = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR
+    buffer = cl.Buffer(memory.engine.context, flags, hostbuf=own)
+    return cf.Memory(memory.desc, memory.engine, buffer=buffer)
+
+
 def moved(desc: cf.MemoryDesc, front: int) -> cf.MemoryDesc:
     """The descriptor ``front`` elements further on in its buffer."""
     geometry = replace(desc.geometry, offset0=desc.geometry.offset0 + front)
@@ -114,6 +128,7 @@ def check_reorder(
     attr: cf.Attr | None = None,
     transform: bool | None = None,
     choices: cf.Choices | None = None,
+    begins: tuple[int, int] | None = None,
     **given: Any,
 ) -> cf.Reorder:
     """Reorder random values under garbage padding and compare every byte; returns the reorder.
@@ -121,7 +136,8 @@ def check_reorder(
     With ``attr`` the destination holds random values before, and garbage in its padding.
 
     ``front`` elements of canary lie before the destination, and as many of garbage before the
-    source; behind the destination there is always a canary.
+    source; behind the destination there is always a canary. ``begins`` puts source and destination
+    into memory of the host's, so many bytes behind a cache line.
     """
     src, dst = moved(src, front), moved(dst, front)
     rng = np.random.default_rng(seed)
@@ -133,6 +149,8 @@ def check_reorder(
     old = random_values(rng, dst.dims, dst.dtype.name)
     if attr is not None:
         fill(target, old)
+    if begins is not None:
+        source, target = on_host(source, begins[0]), on_host(target, begins[1])
     reorder = cf.Reorder(
         src, dst, engine, family=family, attr=attr, transform=transform, tuned=choices or True
     )

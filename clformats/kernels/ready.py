@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,8 +19,6 @@ from ..planner import Plan, Traits, make_plan, problem
 from ..planner.anysize import fits
 from ..planner.choices import RULES, Choices
 from ..planner.computation import Computation, Operand
-from ..planner.copy import CopyPlan
-from ..planner.tile import TilePlan
 from ..runtime import Engine, Event, Memory, Stream
 from ..runtime.engine import SharedKernel
 from ..runtime.image import check_pixels
@@ -132,6 +130,8 @@ class Ready:
         self._shared: SharedKernel | None = None
         self._others: list[tuple[int, str, Operand | None]] = []
         self._known: dict[int, Any] = {}
+        self._alignment = plan.alignment
+        self._elsewhere: dict[int, Ready] = {}
         # Says in the kernel, which others share, whose values are set.
         self._mark = object()
         if launched is None:
@@ -154,17 +154,14 @@ class Ready:
         """The OpenCL C that runs; empty where there is nothing to do."""
         return self.launch.source if self.launch else ""
 
-    @cached_property
-    def _unaligned(self) -> Ready | None:
-        """The same for a destination that begins inside a cache line; None where this will do.
-
-        Stores past the cache are of whole vectors, and fault where they are not aligned.
-        """
-        body = self.plan.body
-        if not isinstance(body, CopyPlan | TilePlan) or not body.nontemporal:
-            return None
-        plan = replace(self.plan, body=replace(body, nontemporal=False))
-        return Ready(plan, launch(plan), self.engine, self._values)
+    def _beginning_at(self, nbytes: int) -> Ready:
+        """The same for memory that begins at multiples of so many bytes alone."""
+        found = self._elsewhere.get(nbytes)
+        if found is None:
+            plan = self.plan.beginning_at(nbytes, self.engine.traits)
+            made = Ready(plan, launch(plan), self.engine, self._values)
+            found = self._elsewhere.setdefault(nbytes, made)
+        return found
 
     def _places(self, first: int) -> list[tuple[int, str, Operand | None]]:
         """(argument, name, operand or None for a scalar) of what the computation reads."""
@@ -205,8 +202,9 @@ class Ready:
         The last of ``uses`` is written, the first is the tensor that is moved; ``values`` are given
         at this call alone. Raises `InvalidDescriptor`, `MappedError` and `DeviceError`.
         """
-        if not uses[-1][1].starts_at_line and self._unaligned:
-            return self._unaligned.call(stream, uses, values, about)
+        begins = uses[0][1].begins_at, uses[-1][1].begins_at
+        if begins[0] < self._alignment[0] or begins[1] < self._alignment[1]:
+            return self._beginning_at(min(begins)).call(stream, uses, values, about)
         # This runs at every call, and a kernel is enqueued in a few microseconds: what is as it
         # should be is seen without calling anything.
         context, order = self.engine.context, stream.order or object()

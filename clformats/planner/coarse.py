@@ -11,8 +11,11 @@ from dataclasses import replace
 from .problem import Guard, Node, Number, Problem
 
 
-def coarse(p: Problem) -> tuple[Problem, int | None]:
-    """The problem in words of 4 or 2 bytes where those keep together, and the word's bytes."""
+def coarse(p: Problem, most: int) -> tuple[Problem, int | None]:
+    """The problem in words of 4 or 2 bytes where those keep together, and the word's bytes.
+
+    No word is longer than ``most`` bytes.
+    """
     nodes = p.nodes or ()
     src, dst = p.dtypes
     if src != dst or p.computation:
@@ -20,7 +23,7 @@ def coarse(p: Problem) -> tuple[Problem, int | None]:
     inner = next((k for k, n in enumerate(nodes) if n.src.value == n.dst.value == 1), None)
     for word in (4, 2):
         count = word // dst.nbytes
-        if inner is not None and count > 1 and _keeps(p, inner, count):
+        if inner is not None and count > 1 and word <= most and _keeps(p, inner, count):
             coarse = [_node_of(n, count, is_inner=k == inner, inside=nodes[inner].guard == n.guard)
                       for k, n in enumerate(nodes)]  # fmt: skip
             guards = tuple(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from .choices import RULES, Choices, either
 from .nibbles import refusal_elsewhere
 from .problem import Problem
-from .traits import Traits
+from .traits import LINE_BYTES, Traits
 
 RUN_BYTES = 16 << 10
 """What one work-item moves; enough to hide the cost of starting it, few enough to share well."""
@@ -23,6 +23,12 @@ class CopyPlan:
     word: int | None
     nontemporal: bool
     run_bytes: int = RUN_BYTES
+
+    @property
+    def alignment(self) -> tuple[int, int]:
+        """At multiples of how many bytes source and destination must begin; see `Plan`."""
+        word = self.word or 1
+        return word, LINE_BYTES if self.nontemporal else word
 
     def __str__(self) -> str:
         unit = f"{self.word}-byte words" if self.word else "elements, converted"
@@ -52,7 +58,6 @@ def _moves_words(p: Problem) -> bool:
 
 def plan(p: Problem, traits: Traits, *, nontemporal: bool, choices: Choices = RULES) -> CopyPlan:
     """The plan for a problem that `refusal` accepts."""
-    del traits
     nontemporal = either(choices.nontemporal, nontemporal)
     run_bytes = either(choices.run_bytes, RUN_BYTES)
     count = p.nodes[0].size.value if p.nodes else 1
@@ -61,7 +66,7 @@ def plan(p: Problem, traits: Traits, *, nontemporal: bool, choices: Choices = RU
         streams = nontemporal and p.dst0 * dst.nbytes % 64 == 0
         return CopyPlan(count, p.src0, p.dst0, None, streams, run_bytes)
     sizes = tuple(n * dst.bits // 8 for n in (count, p.src0, p.dst0))
-    word = max(w for w in (1, 2, 4) if all(n % w == 0 for n in sizes))
+    word = max(w for w in (1, 2, 4) if all(n % w == 0 for n in (*sizes, traits.begin_bytes)))
     count, src0, dst0 = (n // word for n in sizes)
     aligned = word == 4 and dst0 % 16 == 0
     return CopyPlan(count, src0, dst0, word, nontemporal and aligned, run_bytes)

@@ -90,6 +90,15 @@ class LocalPlan:
         return extent(self.box, self.pitch) if self.pitch else 0
 
     @property
+    def alignment(self) -> tuple[int, int]:
+        """At multiples of how many bytes source and destination must begin; see `Plan`."""
+        widths = zip(self.problem.dtypes, (self.read.width, self.write.width), strict=True)
+        source, target = (
+            width * (self.word or t.nbytes) if self.word or width > 1 else 1 for t, width in widths
+        )
+        return source, target
+
+    @property
     def structure(self) -> str:
         """The box in words, without what depends on sizes alone."""
         shape = " x ".join(f"{self.box[k]} of loop {k}" for k in self.read.order) or "1 element"
@@ -144,7 +153,8 @@ def plan(p: Problem, traits: Traits, *, nontemporal: bool, choices: Choices = RU
     """The plan for a problem that `refusal` accepts; stores are never ``nontemporal``."""
     del nontemporal
     traits = _grouped(traits, choices)
-    p, word = coarse(p)
+    p, word = coarse(p, traits.begin_bytes)
+    longest = min(WORD_BYTES, traits.begin_bytes)
     items = (word, word) if word else tuple(t.nbytes for t in p.dtypes)
     nodes = p.nodes or ()
     box = _Box(nodes)
@@ -154,7 +164,7 @@ def plan(p: Problem, traits: Traits, *, nontemporal: bool, choices: Choices = RU
     orders = _order(nodes, "src"), _order(nodes, "dst")
     box.fill([*orders[0], *orders[1]], BOX_BYTES // max(items))
     read, write = (
-        Pass(inner, _width(p, box, side, inner, WORD_BYTES // item,
+        Pass(inner, _width(p, box, side, inner, longest // item,
                            stored=side == "dst" and not p.computation))
         for side, item, inner in zip(("src", "dst"), items, map(box.inside, orders), strict=True)
     )  # fmt: skip
@@ -175,7 +185,7 @@ def rows_plan(
 ) -> LocalPlan:
     """The plan of the families that need no local memory, in the order of the destination."""
     del nontemporal
-    p, word = coarse(p)
+    p, word = coarse(p, traits.begin_bytes)
     return _direct(p, word, _grouped(traits, choices))
 
 
@@ -200,7 +210,8 @@ def _grouped(traits: Traits, choices: Choices) -> Traits:
 
 def _direct(p: Problem, word: int | None, traits: Traits) -> LocalPlan:
     nodes = p.nodes or ()
-    vector = max(1, VECTOR_BYTES // (word or max(t.nbytes for t in p.dtypes)))
+    longest = min(VECTOR_BYTES, traits.begin_bytes)
+    vector = max(1, longest // (word or max(t.nbytes for t in p.dtypes)))
     total = prod(n.size.value for n in nodes)
     each = VECTORS
     while each > 1 and total < traits.compute_units * GROUPS * traits.group_size * vector * each:

@@ -20,7 +20,7 @@ from .stages import problem
 from .subgroup import SubgroupPlan
 from .summed import SummedPlan
 from .tile import TilePlan
-from .traits import DEFAULT, Traits
+from .traits import DEFAULT, LINE_BYTES, Traits
 from .winograd import WinogradPlan
 
 Body = (
@@ -112,6 +112,14 @@ def _heeded(choices: Choices, family: Family, traits: Traits) -> Choices:
     return heeded
 
 
+def _body(family: Family, p: Problem, traits: Traits, choices: Choices) -> Body:
+    """What a family makes of a problem that it takes."""
+    if traits.begin_bytes < LINE_BYTES:  # stores past the cache are of whole lines
+        choices = replace(choices, nontemporal=False)
+    given = {"choices": choices} if family.takes else {}
+    return family.plan(p, traits, nontemporal=traits.streams(p.nbytes), **given)
+
+
 @dataclass(frozen=True)
 class Plan:
     """What will run: the problem, the family chosen, its body, and why each better one was not.
@@ -125,6 +133,25 @@ class Plan:
     rejected: tuple[tuple[str, str], ...]
     choices: Choices = RULES
     record: str = ""
+
+    @property
+    def alignment(self) -> tuple[int, int]:
+        """At multiples of how many bytes source and destination must begin for the kernel.
+
+        1 stands for wherever an element may lie. What a body does not tell itself is so, but that
+        stores past the cache are of whole lines.
+        """
+        if isinstance(self.body, CopyPlan | LocalPlan):
+            return self.body.alignment
+        if isinstance(self.body, TilePlan) and self.body.nontemporal:
+            return 1, LINE_BYTES
+        return 1, 1
+
+    def beginning_at(self, nbytes: int, traits: Traits) -> Plan:
+        """The same for memory that begins at multiples of so many bytes, a power of two, alone."""
+        traits = replace(traits, begin_bytes=nbytes)
+        family = _named(self.family, traits)[0]
+        return replace(self, body=_body(family, self.problem, traits, self.choices))
 
     def __str__(self) -> str:
         lines = [
@@ -169,13 +196,11 @@ def make_plan(
     p = problem(src, dst, computation, transform=transform)
     if dst.nelems == 0:
         return Plan(p, "none", None, ())
-    nontemporal = traits.streams(p.nbytes)
     rejected: list[tuple[str, str]] = []
     for candidate in families(traits) if family is None else _named(family, traits):
         reason = candidate.refusal_on(p, traits)
         if not reason:
-            given = {"choices": choices} if candidate.takes else {}
-            body = candidate.plan(p, traits, nontemporal=nontemporal, **given)
+            body = _body(candidate, p, traits, choices)
             heeded = _heeded(choices, candidate, traits)
             return Plan(p, candidate.name, body, tuple(rejected), heeded)
         rejected.append((candidate.name, reason))

@@ -27,6 +27,8 @@ class Traits:
     as blocks; none where there are no such sub-groups.
     ``streamed_bytes``: from how many bytes moved on stores pass by the cache; None: from
     `STREAMED_SHARE` of it.
+    ``begin_bytes``: memory begins at multiples of so many bytes, a power of two. What OpenCL
+    allocates begins at cache lines and more, a user's host memory anywhere.
     """
 
     is_cpu: bool = True
@@ -38,6 +40,7 @@ class Traits:
     vector_bytes: int = 64
     subgroup_bytes: tuple[int, ...] = ()
     streamed_bytes: int | None = None
+    begin_bytes: int = LINE_BYTES
 
     def streams(self, nbytes: int) -> bool:
         """Whether stores are to pass by the cache where so many bytes are moved."""

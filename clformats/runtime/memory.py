@@ -30,6 +30,7 @@ from ..errors import (
 from ..geometry import moved_by
 from ..host import flat_size, unpack, zero_padding
 from ..hostmemory import places
+from ..planner.traits import LINE_BYTES
 from . import image, storage
 from .engine import Engine, default_engine
 from .mapping import Mapping, Mode
@@ -86,7 +87,7 @@ class Memory:
         self.context: pyopencl.Context = self.engine.context
         self.usage = Usage()
         self.sound: MemoryDesc | None = None
-        self.starts_at_line = True
+        self.begins_at = LINE_BYTES
         self.is_read_only = False
         self._is_view = False
         self.set_buffer(self._allocated(allocator) if buffer is ALLOCATE else buffer)
@@ -117,7 +118,7 @@ class Memory:
         elif buffer is not None:
             storage.expect_storage(buffer)
             storage.check(buffer, self.nbytes, self.engine, self.desc)
-            self.starts_at_line = storage.starts_at_line(buffer)
+            self.begins_at = storage.begins_at(buffer)
         self._settle()
         usage, read_only = usage_of(buffer), storage.is_read_only(buffer)
         with LOCK:  # a call in another thread uses the one or the other

@@ -68,13 +68,18 @@ def is_read_only(storage: Any) -> bool:
         return False
 
 
-def starts_at_line(storage: Any) -> bool:
-    """Whether it begins at a cache line; over memory of the host's it may begin anywhere."""
+def begins_at(storage: Any) -> int:
+    """At a multiple of how many bytes it begins, a power of two, `LINE_BYTES` at most.
+
+    Over memory of the host's it may begin anywhere.
+    """
     if is_svm(storage):
-        return bool(storage.svm_ptr % LINE_BYTES == 0)
-    if not storage.flags & opencl().mem_flags.USE_HOST_PTR:
-        return True
-    return bool(storage.get_host_array((1,), np.dtype(np.uint8)).ctypes.data % LINE_BYTES == 0)
+        address = int(storage.svm_ptr)
+    elif storage.flags & opencl().mem_flags.USE_HOST_PTR:
+        address = int(storage.get_host_array((1,), np.dtype(np.uint8)).ctypes.data)
+    else:
+        return LINE_BYTES
+    return min(address & -address, LINE_BYTES)
 
 
 def expect_storage(storage: object) -> None:

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
-from typing import Any
 
-import numpy as np
-import pyopencl as cl
 import pytest
 
 import clformats as cf
@@ -172,37 +169,3 @@ def test_random_pairs(streaming: cf.Stream) -> None:
         dims, a, b = random_pair(rng, formats)
         dtype = rng.choice(["f32", "f16", "u8", "f64"])
         check_reorder(D(dims, dtype, a), D(dims, dtype, b), streaming, seed=seed)
-
-
-def on_host(desc: cf.MemoryDesc, engine: cf.Engine, front: int) -> tuple[Any, cl.Buffer]:
-    """Host memory that begins ``front`` bytes behind a cache line, and a buffer over it."""
-    nbytes = desc.span_nbytes
-    room = np.full(nbytes + 128, 0xA5, np.uint8)
-    begin = -room.ctypes.data % 64 + front
-    own = room[begin : begin + nbytes]
-    flags = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR
-    return room, cl.Buffer(engine.context, flags, hostbuf=own)
-
-
-@pytest.mark.parametrize("front", [4, 16, 0])
-@pytest.mark.parametrize("target", ["b_fs_yx_fsv16", "bfyx"])
-@pytest.mark.parametrize("attr", [None, cf.Attr(src_scale=2), cf.Attr(beta=cf.at_execution())])
-def test_a_destination_may_begin_inside_a_line(
-    front: int, target: str, attr: cf.Attr | None, streaming: cf.Stream
-) -> None:
-    """numpy's arrays begin at multiples of 16 bytes; stores past the cache would fault there."""
-    dims, engine = (2, 32, 8, 16), streaming.engine
-    src, dst = D(dims, "f32", "bfyx"), D(dims, "f32", target)
-    array = np.arange(np.prod(dims), dtype=np.float32).reshape(dims)
-    source = cf.from_numpy(array, engine)
-    room, buffer = on_host(dst, engine, front)
-    memory = cf.Memory(dst, engine, buffer=buffer)
-    with memory.map("w") as a:
-        a[:] = 0
-    made = cf.Reorder(src, dst, engine, attr=attr)
-    assert "non-temporal" in str(made.plan)
-    given = {"beta": 1.0} if attr and "beta" in attr.terms else {}
-    made(streaming, source, memory, **given).wait()
-    factor = 2 if attr and "src_scale" in attr.terms else 1
-    assert (cf.to_numpy(memory) == factor * array).all()
-    del room

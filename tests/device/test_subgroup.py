@@ -67,6 +67,17 @@ def test_blocks(
 
 
 @pytest.mark.usefixtures("has_subgroups")
+@pytest.mark.parametrize("begins", [(4, 0), (0, 4), (12, 8), (16, 16), (1, 3)])
+@pytest.mark.parametrize("types", ["f32 f32", "u8 u8", "f16 f32"])
+def test_memory_may_begin_anywhere(begins: tuple[int, int], types: str, stream: cf.Stream) -> None:
+    """Blocks are for addresses at multiples of 4 and 16 bytes alone."""
+    dims, (a, b) = (2, 32, 8, 16), (D.parse(f"{t}:a:1").dtype for t in types.split())
+    at = begins[0] * a.nbytes % 64, begins[1] * b.nbytes % 64
+    src, dst = D(dims, a, "bfyx"), D(dims, b, "b_fs_yx_fsv16")
+    check_reorder(src, dst, stream, family="subgroup", begins=at)
+
+
+@pytest.mark.usefixtures("has_subgroups")
 @pytest.mark.parametrize(
     ("src", "dst"),
     [
