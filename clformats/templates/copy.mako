@@ -8,7 +8,7 @@ __kernel void reorder(
     ${constant}
 % endfor
     const idx first = (idx)get_global_id(0) * ${per_item};
-    const idx last = min(first + ${per_item}, count);
+    const idx last = first + min((idx)${per_item}, count - first);
     src += src0;
     dst += dst0;
 % if width > 1:

@@ -58,6 +58,23 @@ def test_one_value_repeated(family: str | None, stream: cf.Stream) -> None:
             assert (flat[at : at + CHUNK] == 171).all(), at
 
 
+@pytest.mark.parametrize("run_bytes", [None, 1 << 20, 1 << 30])
+def test_a_run_ends_below_the_widest_number(run_bytes: int | None, stream: cf.Stream) -> None:
+    """As many bytes as 32 bits count, and no words: the end of the last run does not overflow."""
+    desc = D((2**31 - 2**16 - 1,), "u8")
+    source, target = memory(desc, stream.engine), memory(desc, stream.engine)
+    with source.map("w") as flat:
+        flat[:] = 171
+    choices = cf.Choices(run_bytes=run_bytes)
+    reorder = cf.Reorder(desc, desc, stream.engine, tuned=choices)
+    assert reorder.plan.family == "copy"
+    assert not reorder.plan.problem.is_wide
+    reorder(stream, source, target).wait()
+    with target.map("r") as flat:
+        for at in range(0, flat.size, CHUNK):
+            assert (flat[at : at + CHUNK] == 171).all(), at
+
+
 STEP = 2**27 + 2**20  # of which 16 are more than 2**31
 FAR_CASES = [
     ("tile", "byxf", (2, 17, 5, 7), (35, STEP, 7, 1)),
