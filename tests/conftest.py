@@ -39,3 +39,9 @@ def as_gpu(engine: cf.Engine) -> cf.Stream:
     other = cf.Engine(device=engine.device)
     other.__dict__["traits"] = replace(engine.traits, is_cpu=False, subgroup_bytes=())
     return cf.Stream(other)
+
+
+@pytest.fixture(scope="session", params=["itself", "gpu"])
+def every_stream(request: pytest.FixtureRequest, stream: cf.Stream, as_gpu: cf.Stream) -> cf.Stream:
+    """One that plans for the device as it is, and one that plans as if for a GPU."""
+    return as_gpu if request.param == "gpu" else stream

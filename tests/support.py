@@ -125,6 +125,14 @@ def bytes_of(halves: Any) -> Any:
     return np.asarray(halves[::2] | halves[1::2] << 4, np.uint8)
 
 
+def pair_of(src: str, dst: str, dims: tuple[int, ...]) -> tuple[cf.MemoryDesc, cf.MemoryDesc]:
+    """Two descriptors of the same sizes, from texts that lack these: ``f32:bfyx:pad=1+0x0+0``."""
+    shape = "x".join(map(str, dims))
+    texts = (":".join([*t.split(":")[:2], shape, *t.split(":")[2:]]) for t in (src, dst))
+    a, b = map(cf.MemoryDesc.parse, texts)
+    return a, b
+
+
 def random_pair(rng: random.Random, formats: dict[int, list[cf.Format]]) -> tuple[Any, ...]:
     """Dims, and two formats of the same rank."""
     ndims = rng.choice([2, 3, 4, 4, 4, 5, 5, 6])

@@ -14,7 +14,7 @@ from ..planner.local import LocalPlan
 from ..planner.plan import Plan
 from ..rendering import render
 from .computation import Computed, types_of
-from .source import Arguments, Launch, moved
+from .source import Arguments, Launch, moved, starts
 from .types import Conversion, conversion
 
 WORDS = {1: "u8", 2: "f16", 4: "f32"}
@@ -73,6 +73,9 @@ class _Writer:
         self.src = [self._number(f"src_stride{k}", n.src) for k, n in enumerate(plan.nodes)]
         self.dst = [self._number(f"dst_stride{k}", n.dst) for k, n in enumerate(plan.nodes)]
         self.arguments.values.update(src0=plan.problem.src0, dst0=plan.problem.dst0)
+        self.moving = [
+            k for k, n in enumerate(plan.nodes) if k not in plan.whole and n.size.value > 1
+        ]
         self.guards = [self._guard(g) for g in range(len(plan.problem.guards))]
 
     def values(self) -> dict[str, object]:
@@ -83,7 +86,7 @@ class _Writer:
             "title": f"{p.src.format} -> {p.dst.format}: {plan.structure}",
             "group": plan.group,
             "places": plan.local_elements,
-            "starts": self._starts(),
+            "starts": starts([(k, self.sizes[k], plan.box[k]) for k in self.moving]),
             "src_base": str(self._sum("x", self.src, Var("src0"))),
             "dst_base": str(self._sum("x", self.dst, Var("dst0"))),
             "tails": self._tails(),
@@ -96,23 +99,11 @@ class _Writer:
             "constants": self.arguments.constants,
         }
 
-    def _starts(self) -> list[tuple[str, str, str]]:
-        """(variable, its value, what is left of ``rest``) of each loop, innermost first."""
-        plan, rest, result = self.plan, Var("rest"), []
-        loops = [k for k, n in enumerate(plan.nodes) if k not in plan.whole and n.size.value > 1]
-        for k in reversed(loops):
-            box = plan.box[k]
-            count = (self.sizes[k] + (box - 1)) // box
-            mine = rest if k == loops[0] else rest % count
-            result.append((f"x{k}", str(mine * box), "" if k == loops[0] else str(rest // count)))
-        return result
-
     def _sum(self, letter: str, factors: Sequence[Expr], start: Expr | int = 0) -> Expr:
         """The sum over the loops of where the box starts (x), or how far it is into it (t)."""
         plan = self.plan
-        loops = [k for k, n in enumerate(plan.nodes)
-                 if (plan.box[k] > 1 if letter == "t" else
-                     k not in plan.whole and n.size.value > 1)]  # fmt: skip
+        inside = [k for k, box in enumerate(plan.box) if box > 1]
+        loops = inside if letter == "t" else self.moving
         return total([as_expr(start), *(Var(f"{letter}{k}") * factors[k] for k in loops)])
 
     def _tails(self) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ..formats.expr import Const, Expr, Var
@@ -68,6 +69,21 @@ class Arguments:
     def given(self) -> tuple[int, ...]:
         """The values of the parameters, in their order."""
         return () if self.baked else tuple(self.values.values())
+
+
+def starts(loops: Sequence[tuple[int, Expr, int]]) -> list[tuple[str, str, str]]:
+    """Where what a work-group moves starts along each loop, from its number ``rest``.
+
+    ``loops`` are (number, size, how much of it a group takes), the outermost first. For each, the
+    innermost first: (variable ``x<number>``, its value, what is then left of ``rest``).
+    """
+    rest, result = Var("rest"), []
+    for k, size, part in reversed(loops):
+        last = k == loops[0][0]
+        count = (size + (part - 1)) // part
+        mine = rest if last else rest % count
+        result.append((f"x{k}", str(mine * part), "" if last else str(rest // count)))
+    return result
 
 
 def moved(base: str, by: str | int) -> str:

@@ -12,7 +12,7 @@ from ..planner.lanes import Bit
 from ..planner.plan import Plan
 from ..planner.subgroup import LANES, READ_BYTES, WRITE_BYTES, Access, SubgroupPlan
 from ..rendering import render
-from .source import Arguments, Launch, moved
+from .source import Arguments, Launch, moved, starts
 from .types import Conversion, conversion
 
 _SUFFIX = {1: "_uc", 2: "_us", 4: "", 8: "_ul"}
@@ -87,7 +87,7 @@ class _Writer:
         return {
             "title": f"{p.src.format} -> {p.dst.format}: {plan.structure}",
             "lanes": LANES,
-            "starts": self._starts(),
+            "starts": starts([(k, self.sizes[k], 1 << plan.bits[k]) for k in self.moving]),
             "guards": [(f"g{g}", str(self._sum(self._units(g)))) for g in range(len(p.guards))],
             "src_base": str(Var("src0") + self._sum(self.src)),
             "dst_base": str(Var("dst0") + self._sum(self.dst)),
@@ -105,17 +105,6 @@ class _Writer:
 
     def _units(self, guard: int) -> list[Expr]:
         return [Const(n.unit if n.guard == guard else 0) for n in self.plan.nodes]
-
-    def _starts(self) -> list[tuple[str, str, str]]:
-        """(variable, its value, what is left of ``rest``) of each loop, innermost first."""
-        rest, result = Var("rest"), []
-        for k in reversed(self.moving):
-            step = 1 << self.plan.bits[k]
-            count = (self.sizes[k] + (step - 1)) // step
-            last = k == self.moving[0]
-            mine = rest if last else rest % count
-            result.append((f"x{k}", str(mine * step), "" if last else str(rest // count)))
-        return result
 
     def _source_lane(self) -> Expr:
         """The lane from which a lane takes its values, once the right bits are in the lanes."""

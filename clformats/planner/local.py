@@ -25,7 +25,7 @@ from . import copy
 from .banks import Pass, extent, pitches
 from .choices import RULES, Choices, either
 from .coarse import coarse, whole_at
-from .nibbles import refusal_elsewhere
+from .nibbles import refusal_of_loops
 from .problem import Node, Number, Problem, fixed
 from .traits import Traits
 
@@ -116,9 +116,7 @@ class LocalPlan:
 
 def refusal(p: Problem) -> str:
     """Why the local family does not take the problem; empty if it does."""
-    if p.nodes is None:
-        return p.why
-    if reason := refusal_elsewhere(p):
+    if reason := refusal_of_loops(p):
         return reason
     common = _common_run(p)
     if common is None:
@@ -131,9 +129,7 @@ def refusal(p: Problem) -> str:
 
 def rows_refusal(p: Problem) -> str:
     """Why the rows family of GPUs does not take the problem; empty if it does."""
-    if p.nodes is None:
-        return p.why
-    if reason := refusal_elsewhere(p):
+    if reason := refusal_of_loops(p):
         return reason
     return "" if refusal(p) else "source and destination have different contiguous runs"
 

@@ -56,6 +56,11 @@ def refusal_elsewhere(p: Problem) -> str:
     return "" if refusal(p) else "elements of four bits have no address of their own"
 
 
+def refusal_of_loops(p: Problem) -> str:
+    """Why no family that goes along loops of whole elements takes a problem; empty if one may."""
+    return p.why if p.nodes is None else refusal_elsewhere(p)
+
+
 def plan(p: Problem, traits: Traits, *, nontemporal: bool) -> NibblesPlan:
     """The plan for a problem that `refusal` accepts."""
     del traits, nontemporal

@@ -29,7 +29,7 @@ from itertools import takewhile, zip_longest
 from math import prod
 
 from .lanes import Bit, run_of
-from .nibbles import refusal_elsewhere
+from .nibbles import refusal_of_loops
 from .problem import Node, Number, Problem, fixed
 from .traits import Traits
 
@@ -124,9 +124,7 @@ def needs(p: Problem, traits: Traits) -> str:
 
 def refusal(p: Problem) -> str:
     """Why the family does not take the problem on any device; empty if it does."""
-    if p.nodes is None:
-        return p.why
-    if reason := refusal_elsewhere(p):
+    if reason := refusal_of_loops(p):
         return reason
     if p.computation:
         return "values are computed on the way"

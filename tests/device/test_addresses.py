@@ -16,7 +16,7 @@ from tests.device_support import (
     memory_of,
     on_host,
 )
-from tests.support import dirty_pack, random_values
+from tests.support import dirty_pack, pair_of, random_values
 
 D = cf.MemoryDesc
 
@@ -61,13 +61,6 @@ def large(request: pytest.FixtureRequest, engine: cf.Engine, as_gpu: cf.Stream) 
     return cf.Stream(other)
 
 
-def descs(src: str, dst: str, dims: tuple[int, ...]) -> tuple[D, D]:
-    shape = "x".join(map(str, dims))
-    made = (t.split(":") for t in (src, dst))
-    a, b = (D.parse(":".join([*t[:2], shape, *t[2:]])) for t in made)
-    return a, b
-
-
 def begins_of(src: D, dst: D) -> list[tuple[int, int]]:
     """Where both may begin behind a line: an odd number of elements, at a vector, far apart."""
     a, b = src.dtype.nbytes, dst.dtype.nbytes
@@ -78,7 +71,7 @@ def begins_of(src: D, dst: D) -> list[tuple[int, int]]:
 def test_memory_may_begin_anywhere(
     family: str, src: str, dst: str, dims: tuple[int, ...], large: cf.Stream
 ) -> None:
-    a, b = descs(src, dst, dims)
+    a, b = pair_of(src, dst, dims)
     for begins in begins_of(a, b):
         made = check_reorder(a, b, large, begins=begins)
         assert made.plan.family in family.split(), begins
@@ -88,7 +81,7 @@ def test_memory_may_begin_anywhere(
 def test_what_is_computed_may_begin_anywhere(
     family: str, src: str, dst: str, dims: tuple[int, ...], attr: cf.Attr, large: cf.Stream
 ) -> None:
-    a, b = descs(src, dst, dims)
+    a, b = pair_of(src, dst, dims)
     for begins in begins_of(a, b):
         assert check_reorder(a, b, large, attr=attr, begins=begins).plan.family in family.split()
 

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import random
 from dataclasses import replace
 
-import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 import clformats as cf
-from tests.device.test_reorder import EXAMPLES, FRONTS, NO_TAG, check_both_ways
+from tests.device.test_reorder import NO_TAG, check_both_ways
 from tests.device_support import check_reorder
-from tests.strategies import pairs
+from tests.support import pair_of
 
 D = cf.MemoryDesc
 
@@ -49,17 +45,6 @@ def test_through_local_memory(
         check_reorder(a, b, stream, family="local", front=front)
 
 
-@settings(
-    max_examples=EXAMPLES,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-    derandomize=True,
-)
-@given(pair=pairs(), seed=st.integers(0, 2**31), front=st.sampled_from(FRONTS))
-def test_any_to_any(pair: tuple[D, D], seed: int, front: int, as_gpu: cf.Stream) -> None:
-    check_reorder(*pair, as_gpu, seed=seed, front=front)
-
-
 @pytest.mark.parametrize("fmt", NO_TAG[::4], ids=str)
 def test_formats_without_a_tag(fmt: cf.Format, as_gpu: cf.Stream) -> None:
     check_both_ways(fmt, as_gpu)
@@ -87,8 +72,7 @@ FAMILY_CASES = [
 def test_each_family(
     family: str, src: str, dst: str, dims: tuple[int, ...], front: int, as_gpu: cf.Stream
 ) -> None:
-    shape = "x".join(map(str, dims))
-    a, b = (D.parse(":".join([*t.split(":")[:2], shape, *t.split(":")[2:]])) for t in (src, dst))
+    a, b = pair_of(src, dst, dims)
     front *= 2 if a.dtype.bits == 4 else 1
     assert check_reorder(a, b, as_gpu, front=front).plan.family == family
 
@@ -111,31 +95,10 @@ def test_attributes(
     src: str, dst: str, dims: tuple[int, ...], given: dict[str, object], as_gpu: cf.Stream
 ) -> None:
     """Padding stays zero whatever is computed, and what is summed onto is read once."""
-    a, b = D(dims, *src.split(":")), D(dims, *dst.split(":"))
+    a, b = pair_of(src, dst, dims)
     done = check_reorder(a, b, as_gpu, attr=cf.Attr(**given))  # type: ignore[arg-type]
     assert done.plan.family in ("copy", "rows", "local")
     check_reorder(a, b, as_gpu, attr=cf.Attr(**given), front=3)  # type: ignore[arg-type]
-
-
-def test_regions_and_gaps(as_gpu: cf.Stream) -> None:
-    """Neither the rest of a buffer nor gaps between elements are touched."""
-    dims = (5, 3, 7)
-    gaps = D(dims, "s32", strides=(40, 11, 1))
-    check_reorder(D(dims, "s32", "bca"), gaps, as_gpu)
-    check_reorder(gaps, D(dims, "s32", "aBc4b"), as_gpu)
-    repeated = np.broadcast_to(np.arange(21, dtype=np.int32).reshape(1, 3, 7), dims)
-    check_reorder(D(dims, "s32", strides=(0, 1, 3)), D(dims, "s32"), as_gpu, array=repeated)
-    parent, rng = D((20, 37, 3, 2), "s8", "OIhw4i16o4i"), random.Random(9)  # noqa: S311
-    for _ in range(8):
-        offsets, sizes = [], []
-        for d in range(parent.ndims):
-            at, possible = rng.choice(list(parent.legal_crops(d).items()))
-            offsets.append(at)
-            sizes.append(rng.choice(possible) or possible[-1])
-        region = parent.submemory(sizes, offsets)
-        if region.nelems:
-            check_reorder(D(sizes, "u8"), region, as_gpu)
-            check_reorder(region, D(sizes, "u8"), as_gpu)
 
 
 def test_a_smaller_work_group(engine: cf.Engine) -> None:

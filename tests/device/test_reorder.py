@@ -38,8 +38,8 @@ NO_TAG = [fmt for fmt in STRUCTURES if not fmt.structure.is_tag]
     derandomize=True,
 )
 @given(pair=pairs(), seed=st.integers(0, 2**31), front=st.sampled_from(FRONTS))
-def test_any_to_any(pair: tuple[D, D], seed: int, front: int, stream: cf.Stream) -> None:
-    check_reorder(*pair, stream, seed=seed, front=front)
+def test_any_to_any(pair: tuple[D, D], seed: int, front: int, every_stream: cf.Stream) -> None:
+    check_reorder(*pair, every_stream, seed=seed, front=front)
 
 
 FAMILY_CASES = [
@@ -95,22 +95,22 @@ KNOWN = [
 ]
 
 
-def test_strides_with_gaps_leave_the_gaps_alone(stream: cf.Stream) -> None:
+def test_strides_with_gaps_leave_the_gaps_alone(every_stream: cf.Stream) -> None:
     dims = (5, 3, 7)
     gaps = D(dims, "s32", strides=(40, 11, 1))
-    check_reorder(D(dims, "s32", "bca"), gaps, stream)
-    check_reorder(gaps, D(dims, "s32", "aBc4b"), stream)
+    check_reorder(D(dims, "s32", "bca"), gaps, every_stream)
+    check_reorder(gaps, D(dims, "s32", "aBc4b"), every_stream)
     repeated = np.broadcast_to(np.arange(21, dtype=np.int32).reshape(1, 3, 7), dims)
-    check_reorder(D(dims, "s32", strides=(0, 1, 3)), D(dims, "s32"), stream, array=repeated)
+    check_reorder(D(dims, "s32", strides=(0, 1, 3)), D(dims, "s32"), every_stream, array=repeated)
 
 
-def test_padding_of_both_sides(stream: cf.Stream) -> None:
+def test_padding_of_both_sides(every_stream: cf.Stream) -> None:
     dims = (2, 19, 6, 5)
     pads = ((0, 0), (16, 3), (1, 2), (3, 0))
     for a, b in (("bfyx", "b_fs_yx_fsv16"), ("b_fs_yx_fsv16", "byxf"), ("bfyx", "bfyx")):
-        check_reorder(D(dims, "f16", a, padding=pads), D(dims, "f16", b), stream)
-        check_reorder(D(dims, "f16", a), D(dims, "f16", b, padding=pads), stream)
-        check_reorder(D(dims, "f16", a, padding=pads), D(dims, "u8", b, padding=pads), stream)
+        check_reorder(D(dims, "f16", a, padding=pads), D(dims, "f16", b), every_stream)
+        check_reorder(D(dims, "f16", a), D(dims, "f16", b, padding=pads), every_stream)
+        check_reorder(D(dims, "f16", a, padding=pads), D(dims, "u8", b, padding=pads), every_stream)
 
 
 @pytest.mark.parametrize(("family", "src", "dst", "types", "shapes"), KNOWN)
@@ -127,7 +127,7 @@ def test_a_new_shape_of_a_known_structure_compiles_nothing(
     assert len(set(built)) == 1
 
 
-def test_regions_write_themselves_and_nothing_else(stream: cf.Stream) -> None:
+def test_regions_write_themselves_and_nothing_else(every_stream: cf.Stream) -> None:
     """Also where a block is only begun: oneDNN zeroes the block before the region there."""
     parents = [
         D((19, 6, 1), "f32", "ABc8b8a"),
@@ -145,10 +145,10 @@ def test_regions_write_themselves_and_nothing_else(stream: cf.Stream) -> None:
                 dims.append(rng.choice(sizes) or sizes[-1])
             region = parent.submemory(dims, offsets)
             if region.nelems:
-                check_reorder(D(dims, "u8"), region, stream)
-                check_reorder(region, D(dims, "u8"), stream)
+                check_reorder(D(dims, "u8"), region, every_stream)
+                check_reorder(region, D(dims, "u8"), every_stream)
     region = parents[0].submemory((2, 6, 1), (16, 0, 0))
-    check_reorder(D((2, 6, 1), "f32"), region, stream)
+    check_reorder(D((2, 6, 1), "f32"), region, every_stream)
 
 
 def test_concat_in_place(engine: cf.Engine, stream: cf.Stream) -> None:
