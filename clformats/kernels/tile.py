@@ -169,7 +169,7 @@ class _Writer:
             texts.append(f"STORE_STREAM({value}, (__global uint16 *)({moved('to', at)}))")
         *before, last = plan.groups
         passes = [*((group, []) for group in before), (last, texts)]
-        nothing = {"carry": None, "edge_loads": [], "edge_stores": []}
+        nothing: dict[str, object] = {"carry": None, "edge_loads": [], "edge_stores": []}
         return {"loads": loads, "passes": passes, **nothing}
 
     def _carry(self, order: Sequence[int], stores: Sequence[Sequence[str]]) -> Carry | None:

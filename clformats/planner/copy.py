@@ -58,7 +58,8 @@ def _moves_words(p: Problem) -> bool:
 
 def plan(p: Problem, traits: Traits, *, nontemporal: bool, choices: Choices = RULES) -> CopyPlan:
     """The plan for a problem that `refusal` accepts."""
-    nontemporal = either(choices.nontemporal, nontemporal)
+    # Stores past the cache are of whole lines.
+    nontemporal = either(choices.nontemporal, nontemporal) and traits.begin_bytes >= LINE_BYTES
     run_bytes = either(choices.run_bytes, RUN_BYTES)
     count = p.nodes[0].size.value if p.nodes else 1
     dst = p.dst.dtype

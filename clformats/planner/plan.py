@@ -114,8 +114,6 @@ def _heeded(choices: Choices, family: Family, traits: Traits) -> Choices:
 
 def _body(family: Family, p: Problem, traits: Traits, choices: Choices) -> Body:
     """What a family makes of a problem that it takes."""
-    if traits.begin_bytes < LINE_BYTES:  # stores past the cache are of whole lines
-        choices = replace(choices, nontemporal=False)
     given = {"choices": choices} if family.takes else {}
     return family.plan(p, traits, nontemporal=traits.streams(p.nbytes), **given)
 

@@ -73,9 +73,10 @@ def tile_plan(
     p = flattened(separate(p))
     streams = either(choices.nontemporal, nontemporal)
     draft = _tile(p, choices, large=nontemporal)
-    if streams and stores_whole_lines(draft):
+    whole = streams and traits.begin_bytes >= LINE_BYTES
+    if whole and stores_whole_lines(draft):
         draft = replace(draft, nontemporal=True)
-    elif streams and (span := span_of(draft)):
+    elif whole and (span := span_of(draft)):
         draft = replace(draft, nontemporal=True, span=span)
     elif streams and (carrying := _carrying_tile(p, traits, choices)):
         return carrying
