@@ -137,12 +137,15 @@ class Plan:
         """At multiples of how many bytes source and destination must begin for the kernel.
 
         1 stands for wherever an element may lie. What a body does not tell itself is so, but that
-        stores past the cache are of whole lines.
+        stores past the cache are of whole lines, and lines that are carried on are of whole
+        elements.
         """
         if isinstance(self.body, CopyPlan | LocalPlan):
             return self.body.alignment
         if isinstance(self.body, TilePlan) and self.body.nontemporal:
             return 1, LINE_BYTES
+        if isinstance(self.body, TilePlan) and self.body.walk.carries:
+            return 1, self.problem.dst.dtype.nbytes
         return 1, 1
 
     def beginning_at(self, nbytes: int, traits: Traits) -> Plan:

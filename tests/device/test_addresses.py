@@ -77,6 +77,23 @@ def test_memory_may_begin_anywhere(
         assert made.plan.family in family.split(), begins
 
 
+@pytest.mark.parametrize("begins", [(0, 0), (0, 1), (0, 2), (0, 3), (4, 6), (1, 34)])
+@pytest.mark.parametrize(
+    ("dtype", "src", "dst", "dims"),
+    [
+        ("f32", "b_fs_yx_fsv16", "bfyx", (2, 48, 23, 57)),  # lines are carried on from tile to tile
+        ("f16", "b_fs_yx_fsv16", "bfyx", (2, 48, 22, 57)),
+        ("f16", "oiyx", "os_is_yx_isv16_osv16", (32, 32, 3, 3)),  # and put together from parts
+        ("f32", "bfyx", "bfyx", (2, 16, 8, 8)),
+    ],
+)
+def test_elements_may_lie_across_their_own_width(
+    dtype: str, src: str, dst: str, dims: tuple[int, ...], begins: tuple[int, int], large: cf.Stream
+) -> None:
+    """OpenCL does not promise it, but processors can, so nothing may be made worse."""
+    check_reorder(D(dims, dtype, src), D(dims, dtype, dst), large, begins=begins)
+
+
 @pytest.mark.parametrize(("family", "src", "dst", "dims", "attr"), ATTRS)
 def test_what_is_computed_may_begin_anywhere(
     family: str, src: str, dst: str, dims: tuple[int, ...], attr: cf.Attr, large: cf.Stream
