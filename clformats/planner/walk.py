@@ -227,7 +227,11 @@ def with_choices(path: Walk, choices: Choices, counts: Sequence[int]) -> Walk:
     if path.middle is None:
         return path
     chunk = min(either(choices.chunk, path.chunk), counts[path.middle])
-    ahead = either(choices.ahead, path.ahead)
+    ahead = path.ahead
+    if choices.ahead is not None:
+        # Farther ahead nothing is left to read. A power of two, so that sizes make few kernels.
+        farthest = counts[path.middle] - 1
+        ahead = min(choices.ahead, 1 << farthest.bit_length() >> 1)
     # Boxes that follow each other are run from end to end, or else they are none.
     turns = path.inner is not None and not (path.dense or path.carries)
     swapped = either(choices.swapped, path.swapped) if turns else path.swapped

@@ -219,3 +219,33 @@ def test_a_repeated_source_has_a_plan() -> None:
     for fmt in ("bfyx", "yxfb", "b_fs_yx_fsv16"):
         for traits in (Traits(), Traits(streamed_bytes=0)):
             assert make_plan(src, cf.MemoryDesc(src.dims, "f16", fmt), traits).body
+
+
+@pytest.mark.parametrize("traits", [Traits(), Traits(streamed_bytes=0)])
+@pytest.mark.parametrize(
+    ("dims", "types"),
+    [
+        ((2, 16, 5003, 6007), "f32:bfyx f32:byxf"),
+        ((2, 16, 5003, 6007), "u8:byxf u8:bfyx"),
+        ((3, 64, 997, 1009), "f16:bfyx f16:b_fs_yx_fsv16"),
+        ((5003, 64, 31, 37), "f32:b_fs_yx_fsv16 f32:bfyx"),
+        ((16384, 4093, 3, 3), "f32:oiyx f32:os_is_yx_isv16_osv16"),
+        ((512, 1021, 31, 37), "f32:byxf f32:b_fs_yx_fsv16"),
+    ],
+)
+def test_what_is_asked_for_ahead_lies_in_the_source(
+    dims: tuple[int, ...], types: str, traits: Traits
+) -> None:
+    """Whatever is chosen: kernels reckon its place in 32 bits, which sources of 2**31 just fit."""
+    src, dst = (cf.MemoryDesc(dims, *text.split(":")) for text in types.split())
+    for ahead in (0, 1, 2, 4, 32, 12345, 1 << 20):
+        plan = make_plan(src, dst, traits, choices=cf.Choices(ahead=ahead, chunk=1 << 30))
+        assert isinstance(plan.body, TilePlan)
+        body, path = plan.body, plan.body.walk
+        assert path.middle is not None
+        counts = body.positions(path.middle).value
+        assert path.ahead < counts
+        assert path.chunk <= counts
+        step = body.nodes[path.middle].src.value << body.bits[path.middle]
+        assert path.ahead * step <= src.nelems, plan
+        assert path.ahead == ahead or 2 * path.ahead >= counts - 1 or ahead > counts
