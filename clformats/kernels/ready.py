@@ -125,6 +125,7 @@ class Ready:
     ) -> None:
         self.plan = plan
         self.engine = engine
+        self._context = engine.context
         self.launch = launched
         self._values = values
         self._shared: SharedKernel | None = None
@@ -190,6 +191,49 @@ class Ready:
         with named_errors(f"uploading {name} for", self.plan.problem.dst):
             return cl.Buffer(self.engine.context, flags, hostbuf=values)  # type: ignore[no-any-return]
 
+    def move(
+        self, stream: Stream, src: Memory, dst: Memory, descs: tuple[MemoryDesc, MemoryDesc],
+        about: object,
+    ) -> Event | None:  # fmt: skip
+        """`call` with two memories of ``descs`` alone; None, and nothing done, where it must check.
+
+        Most calls are so, and a kernel is enqueued in a few microseconds: where all is as it should
+        be that is seen without calling anything, and where there is nothing to wait for, what
+        `_run` does is done here.
+        """
+        cl, context, shared = opencl(), self._context, self._shared
+        order = stream.order or object()
+        with LOCK:
+            source, target = src.usage, dst.usage
+            if (
+                (src.sound is not descs[0] or dst.sound is not descs[1] or source is target)
+                or (src.context is not context or dst.context is not context)
+                or (source.mapping is not None or target.mapping is not None)
+                or (stream.context is not context or shared is None)
+            ):
+                return None
+            if source.alone is not order or target.alone is not order:
+                return Event(self._run(stream, src, dst, [source], target, None, about))
+            try:
+                kernel = shared.kernel
+                kernel.set_arg(0, src.buffer)
+                kernel.set_arg(1, dst.buffer)
+                if shared.mark is not self._mark and self._others:
+                    self._set_others(shared, None)
+                event = cl.enqueue_nd_range_kernel(
+                    stream.queue, kernel, self._global, self._local, None, None
+                )
+                source.readers[order] = target.writer = event
+                target.order = order
+                if target.readers:
+                    target.readers = {}
+            except cl.Error as error:
+                raise _refused([source, target], error, about) from error
+            except BaseException:
+                _may_be_under_way(stream, [source], target, order)
+                raise
+        return Event(event)
+
     def call(
         self,
         stream: Stream,
@@ -202,59 +246,53 @@ class Ready:
         The last of ``uses`` is written, the first is the tensor that is moved; ``values`` are given
         at this call alone. Raises `InvalidDescriptor`, `MappedError` and `DeviceError`.
         """
-        begins = uses[0][1].begins_at, uses[-1][1].begins_at
+        src, dst, context = uses[0][1], uses[-1][1], self._context
+        begins = src.begins_at, dst.begins_at
         if begins[0] < self._alignment[0] or begins[1] < self._alignment[1]:
             return self._beginning_at(min(begins)).call(stream, uses, values, about)
-        # This runs at every call, and a kernel is enqueued in a few microseconds: what is as it
-        # should be is seen without calling anything.
-        context, order = self.engine.context, stream.order or object()
         if stream.context is not context:
             _check_stream(stream, context)
         reading: list[Usage] = []
-        dst = uses[-1][1]
         with LOCK:
-            target = dst.usage
             for use in uses:
                 _, memory, desc = use
                 usage = memory.usage
                 if memory.sound is not desc or usage.mapping or memory.context is not context:
                     _check(use, context, writes=use is uses[-1])
                 reading.append(usage)
-            reading.pop()
+            target = reading.pop()
             if target in reading:
                 _check_apart(uses)
-            waits = events_before(reading, target, order)
-            try:
-                if waits:
-                    flush(waits)
-                event = self._enqueue(stream, uses[0][1], dst, waits, values)
-                enqueued(reading, target, order, event)
-            except opencl().Error as error:
-                raise _refused(uses, error, about) from error
-            except BaseException:
-                _may_be_under_way(stream, reading, target, order)
-                raise
-        return Event(event)
+            return Event(self._run(stream, src, dst, reading, target, values, about))
 
-    def _enqueue(
-        self,
-        stream: Stream,
-        src: Memory,
-        dst: Memory,
-        waits: list[pyopencl.Event],
-        values: Mapping[str, Value] | None,
-    ) -> pyopencl.Event:
-        cl, shared = opencl(), self._shared
-        if shared is None:
-            return cl.enqueue_marker(stream.queue, wait_for=waits or None)  # type: ignore[no-any-return]
-        kernel = shared.kernel
-        kernel.set_arg(0, src.buffer)
-        kernel.set_arg(1, dst.buffer)
-        # A kernel does not keep its arguments alive before it is enqueued.
-        _kept = self._set_others(shared, values) if self._others else None
-        return cl.enqueue_nd_range_kernel(  # type: ignore[no-any-return]
-            stream.queue, kernel, self._global, self._local, None, waits or None
-        )
+    def _run(
+        self, stream: Stream, src: Memory, dst: Memory, reading: list[Usage], target: Usage,
+        values: Mapping[str, Value] | None, about: object,
+    ) -> pyopencl.Event:  # fmt: skip
+        """Enqueue the kernel, `LOCK` held and all checked, and let others wait for it."""
+        cl, shared, order = opencl(), self._shared, stream.order or object()
+        waits = events_before(reading, target, order)
+        try:
+            if waits:
+                flush(waits)
+            if shared is None:
+                event = cl.enqueue_marker(stream.queue, wait_for=waits or None)
+            else:
+                kernel = shared.kernel
+                kernel.set_arg(0, src.buffer)
+                kernel.set_arg(1, dst.buffer)
+                # A kernel does not keep its arguments alive before it is enqueued.
+                _kept = self._set_others(shared, values) if self._others else None
+                event = cl.enqueue_nd_range_kernel(
+                    stream.queue, kernel, self._global, self._local, None, waits or None
+                )
+            enqueued(reading, target, order, event)
+        except cl.Error as error:
+            raise _refused([*reading, target], error, about) from error
+        except BaseException:
+            _may_be_under_way(stream, reading, target, order)
+            raise
+        return event  # type: ignore[no-any-return]
 
     def _set_others(self, shared: SharedKernel, values: Mapping[str, Value] | None) -> object:
         """Set the operands and scalars, unless they are set already; what must be kept now."""
@@ -285,9 +323,8 @@ def _check_fp64(plan: Plan, engine: Engine) -> None:
 
 
 def _check(use: Use, context: object, *, writes: bool) -> None:
-    name, memory, desc = use
-    if memory.desc is not desc:
-        check_desc(use)
+    name, memory, _ = use
+    check_desc(use)
     if memory.usage.mapping is not None:
         memory.check_unmapped("reorder it")
     if memory.buffer is None:
@@ -305,7 +342,7 @@ def _check(use: Use, context: object, *, writes: bool) -> None:
 def check_desc(use: Use) -> None:
     """Raise `InvalidDescriptor` where a memory object is not of the descriptor it must have."""
     name, memory, desc = use
-    if not fits(memory.desc, desc):
+    if memory.desc is not desc and not fits(memory.desc, desc):
         raise InvalidDescriptor(f"the {name} is {memory.desc}, the reorder was made for {desc}")
 
 
@@ -329,10 +366,10 @@ def _check_apart(uses: Sequence[Use]) -> None:
             )
 
 
-def _refused(uses: Sequence[Use], error: Exception, about: object) -> DeviceError:
+def _refused(usages: Sequence[Usage], error: Exception, about: object) -> DeviceError:
     """An error of OpenCL's while enqueueing, told; later commands do not wait for failed ones."""
-    for _, memory, _ in uses:
-        memory.usage.forget_failed()
+    for usage in usages:
+        usage.forget_failed()
     name = error_name(error)
     return DeviceError(f"enqueueing {about} failed: {name} ({error})", name=name)
 

@@ -70,6 +70,8 @@ class Reorder:
         expect(tuned, Choices | bool, "tuned")
         self.engine = engine or default_engine()
         self.src, self.dst = src, dst
+        # Descriptors that are known to fit: those of the latest call, which most likely come again.
+        self._fit = src, dst
         self.attr = attr or Attr()
         self._family, self._transform, self._tuned = family, transform, tuned
         self._lock = threading.Lock()
@@ -164,16 +166,19 @@ class Reorder:
         mapped, `DeviceError` where one has no buffer or belongs to another context, or OpenCL
         refuses.
         """
-        read, write = ("source", src, self.src), ("destination", dst, self.dst)
         if self._plain is not None and not given:
             try:
-                return self._plain.call(stream, (read, write), None, self)
+                event = self._plain.move(stream, src, dst, self._fit, self)
             except AttributeError:
                 _expect_kinds(stream, src, dst)
                 raise
+            if event is not None:
+                return event
         _expect_kinds(stream, src, dst)
+        read, write = ("source", src, self.src), ("destination", dst, self.dst)
         check_desc(read)
         check_desc(write)
+        self._fit = src.desc, dst.desc
         others = [(n, m, m.desc) for n, m in given.items() if isinstance(m, Memory)]
         ready, values = self._ready_for(src.desc, dst.desc), self._values(given, dst)
         return ready.call(stream, (read, *others, write), values, self)

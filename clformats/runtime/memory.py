@@ -125,7 +125,8 @@ class Memory:
             self.check_unmapped("give it another buffer")
             self.buffer, self.usage, self.is_read_only = buffer, usage, read_only
             # Set where there is a buffer that fits any use: calls then look no further.
-            self.sound = self.desc if buffer is not None and not read_only else None
+            fits = buffer is not None and not read_only and self.begins_at == LINE_BYTES
+            self.sound = self.desc if fits else None
         if clear_padding:
             self.clear_padding()
 

@@ -42,13 +42,21 @@ class Order:
         self._queue = queue
 
 
-class Usage:
-    """The use of one buffer: its mapping, and the commands on it by their orders."""
+_NONE, _SEVERAL = object(), object()
 
-    __slots__ = ("__weakref__", "mapping", "order", "readers", "writer")
+
+class Usage:
+    """The use of one buffer: its mapping, and the commands on it by their orders.
+
+    ``order`` is that of the ``writer``. ``alone`` is the order of all commands that are remembered,
+    where that is one: a command on the same in-order queue waits for none of them.
+    """
+
+    __slots__ = ("__weakref__", "alone", "mapping", "order", "readers", "writer")
 
     def __init__(self) -> None:
         self.mapping: Mapping | None = None
+        self.alone: object = _NONE
         self.order: object = None
         self.writer: pyopencl.Event | None = None
         self.readers: dict[object, pyopencl.Event] = {}
@@ -105,9 +113,12 @@ def enqueued(reads: Sequence[Usage], write: Usage, order: object, event: pyopenc
     """Remember a command on ``order``."""
     for usage in reads:
         usage.readers[order] = event
+        if usage.alone is not order:
+            usage.alone = order if usage.alone is _NONE else _SEVERAL
         if len(usage.readers) > PRUNE_AT:
             usage.prune()
-    write.order, write.writer = order, event
+    write.alone = write.order = order
+    write.writer = event
     if write.readers:
         write.readers = {}
 

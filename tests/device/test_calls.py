@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 import threading
 import tracemalloc
 from collections.abc import Callable
@@ -73,6 +74,38 @@ def kinds_of_calls(engine: cf.Engine, stream: cf.Stream) -> dict[str, Callable[[
         "stream": lambda: cf.Stream(engine, queue=engine.queue),
         "memory": lambda: cf.Memory(SRC, engine),
     }
+
+
+def calls_within(call: Callable[[], object]) -> int:
+    """How many functions are called, in Python and in C; the one that switches it off is one."""
+    seen: list[str] = []
+
+    def count(_frame: object, event: str, _argument: object) -> None:
+        seen.append(event)
+
+    sys.setprofile(count)
+    try:
+        call()
+    finally:
+        sys.setprofile(None)
+    return sum(event in ("call", "c_call") for event in seen) - 1
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_a_call_calls_little(same: bool, engine: cf.Engine, stream: cf.Stream) -> None:
+    """As often repeated: by the same stream, with descriptors of the same or of equal objects."""
+    descs = [SRC, DST] if same else [D(d.dims, d.dtype, d.format) for d in (SRC, DST)]
+    a, b, c = (cf.Memory(d, engine) for d in (descs[0], descs[1], DST))
+    scale = cf.Attr(src_scale=2.0)
+    for there, target in ((cf.Reorder(SRC, DST, engine), b),
+                          (cf.Reorder(SRC, DST, engine, attr=scale), c)):  # fmt: skip
+        back = cf.Reorder(DST, SRC, engine)
+        for _ in range(2):
+            there(stream, a, target)
+            back(stream, target, a)
+        # The lambda, the call, `Ready.move`, Event(), and what Python counts of the lock.
+        assert calls_within(lambda r=there, t=target: r(stream, a, t)) <= 8  # type: ignore[misc]
+        assert calls_within(lambda r=back, t=target: r(stream, t, a)) <= 8  # type: ignore[misc]
 
 
 @pytest.mark.parametrize(

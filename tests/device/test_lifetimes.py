@@ -170,6 +170,35 @@ def test_an_interrupted_call_is_not_forgotten(
     assert (target.numpy(stream=stream) == host).all()
 
 
+def test_an_interrupted_call_among_many_is_not_forgotten(
+    engine: cf.Engine, stream: cf.Stream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same for a call as the stream had before, by which nothing was to be waited for."""
+    import pyopencl as cl
+
+    first, host, own = cl.UserEvent(engine.context), values(), cf.Stream(engine)
+    source, target = cf.Memory(DESC, engine), cf.Memory(TURNED, engine)
+    reorder = cf.Reorder(DESC, TURNED, engine)
+    for _ in range(2):
+        reorder(own, source, target)
+    with source.map("w") as flat:
+        flat[:] = host.ravel()
+    own.after(first)
+    real = cl.enqueue_nd_range_kernel
+
+    def interrupted(*arguments: Any) -> None:
+        real(*arguments)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(cl, "enqueue_nd_range_kernel", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            reorder(own, source, target)
+    complete = cl.command_execution_status.COMPLETE
+    threading.Timer(0.3, first.set_status, (complete,)).start()
+    assert (target.numpy(stream=stream) == host).all()
+
+
 def test_a_mapping_holds_the_buffer_that_is_there(engine: cf.Engine, stream: cf.Stream) -> None:
     memory, other = cf.Memory(DESC, engine), cf.Memory(DESC, engine)
     old = memory.buffer
@@ -187,17 +216,23 @@ import os, signal, sys
 import numpy as np, clformats as cf
 engine = cf.Engine(sys.argv[1])
 memory = cf.from_numpy(np.ones((3, 5), np.float32), engine)
+stream, target = cf.Stream(engine), cf.Memory(memory.desc, engine)
+reorder = cf.Reorder(memory.desc, memory.desc, engine)
+known = lambda: reorder(stream, memory, target)
+for _ in range(3):
+    known()
+stream.wait()
 child = os.fork()
 if child == 0:
     signal.alarm(60)
     told = 0
     again = lambda: cf.reorder(memory, "ba")
-    for call in (memory.numpy, cf.Engine, again, lambda: cf.Stream(engine)):
+    for call in (memory.numpy, cf.Engine, again, known, lambda: cf.Stream(engine)):
         try:
             call()
         except cf.DeviceError as error:
             told += "forked" in str(error)
-    os._exit(0 if told == 4 else 1)
+    os._exit(0 if told == 5 else 1)
 assert os.waitpid(child, 0)[1] == 0
 assert memory.numpy().sum() == 15
 """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import random
 import subprocess
 import sys
 import threading
@@ -205,3 +206,68 @@ def test_what_is_waited_for_is_flushed(
     assert flushed == [own.queue.int_ptr]
     with c.map("r"):
         assert flushed == [own.queue.int_ptr, stream.queue.int_ptr]
+
+
+class Recorder:
+    """Every kernel that is enqueued: its event, and those it comes after for sure."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        import pyopencl as cl
+
+        self.events: list[Any] = []
+        self.before: list[set[int]] = []
+        self._latest: dict[int, int] = {}
+        real = cl.enqueue_nd_range_kernel
+
+        def enqueue(queue: Any, *others: Any) -> Any:
+            event = real(queue, *others)
+            self._remember(queue, others[4] or [], event)
+            return event
+
+        monkeypatch.setattr(cl, "enqueue_nd_range_kernel", enqueue)
+
+    def _remember(self, queue: Any, waits: list[Any], event: Any) -> None:
+        import pyopencl as cl
+
+        found = {k for k, e in enumerate(self.events) if any(e.int_ptr == w.int_ptr for w in waits)}
+        if not queue.properties & cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE:
+            found |= {self._latest[queue.int_ptr]} if queue.int_ptr in self._latest else set()
+            self._latest[queue.int_ptr] = len(self.events)
+        self.before.append(found.union(*(self.before[k] for k in found)))
+        self.events.append(event)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_commands_come_after_those_they_depend_on(
+    seed: int, engine: cf.Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of two commands on one buffer, one of them writing, the later waits for the earlier."""
+    import pyopencl as cl
+
+    rng = random.Random(seed)  # noqa: S311  # orders, not secrets
+    desc = D((5, 7), "f32")
+    memories = [cf.Memory(desc, engine) for _ in range(4)]
+    memories += [cf.Memory(desc, engine, buffer=m.buffer) for m in memories[:2]]
+    streams = [cf.Stream(engine, out_of_order=k == 3) for k in range(4)]
+    reorders = [cf.Reorder(desc, desc, engine, attr=cf.Attr(src_scale=k)) for k in (1, 2)]
+    # Nothing runs before all is enqueued: what is done need not be waited for.
+    gate = cl.UserEvent(engine.context)
+    for stream in streams:
+        stream.after(gate)
+    seen = Recorder(monkeypatch)
+    uses: list[tuple[int, int]] = []
+    for _ in range(120):
+        src, dst = rng.sample(range(6), 2)
+        if src % 4 == dst % 4:
+            continue
+        stream = streams[0] if rng.random() < seed / 10 else rng.choice(streams)
+        rng.choice(reorders)(stream, memories[src], memories[dst])
+        uses.append((src % 4, dst % 4))
+    gate.set_status(cl.command_execution_status.COMPLETE)
+    for stream in streams:
+        stream.wait()
+    assert len(seen.events) == len(uses)
+    for later, (src, dst) in enumerate(uses):
+        for earlier, (read, written) in enumerate(uses[:later]):
+            if written in (src, dst) or read == dst:
+                assert earlier in seen.before[later], (earlier, later)
