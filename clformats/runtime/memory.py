@@ -107,51 +107,68 @@ class Memory:
     def set_buffer(self, buffer: Any, *, clear_padding: bool = False) -> None:
         """Put another buffer or image under the memory object, or none; its contents stay.
 
-        With ``clear_padding`` its padding becomes zero, as by `clear_padding`. Raises
-        `DeviceError` where the buffer is too small or of another context.
+        Nothing that went through the memory object uses the one before when this returns, where a
+        driver does not keep it (see `Memory`). With ``clear_padding`` the padding becomes zero, as
+        by `clear_padding`. Raises `DeviceError` where the buffer is too small or of another
+        context; also where commands on the one before failed, and then the new one is there.
         """
         self.check_unmapped("give it another buffer")
         buffer = storage.unwrapped(buffer)
+        begins_at = LINE_BYTES
         if buffer is not None and self.desc.format.image:
             image.check(buffer, self.desc)
             storage.check_context(buffer, self.engine)
         elif buffer is not None:
             storage.expect_storage(buffer)
             storage.check(buffer, self.nbytes, self.engine, self.desc)
-            self.begins_at = storage.begins_at(buffer)
-        self._settle()
+            begins_at = storage.begins_at(buffer)
         usage, read_only = usage_of(buffer), storage.is_read_only(buffer)
         with LOCK:  # a call in another thread uses the one or the other
             self.check_unmapped("give it another buffer")
+            before, events = self.buffer, self._pending()
             self.buffer, self.usage, self.is_read_only = buffer, usage, read_only
+            self.begins_at = begins_at
             # Set where there is a buffer that fits any use: calls then look no further.
-            fits = buffer is not None and not read_only and self.begins_at == LINE_BYTES
+            fits = buffer is not None and not read_only and begins_at == LINE_BYTES
             self.sound = self.desc if fits else None
+        self._settle(events)
+        del before  # not sooner: nobody else may keep it
         if clear_padding:
             self.clear_padding()
 
-    def _settle(self) -> None:
-        """Wait for the commands on memory that no driver keeps for them."""
-        if self.buffer is None:
-            return
-        if storage.is_kept_by_driver(self.buffer):
-            return
+    def _pending(self) -> list[pyopencl.Event]:
+        """The commands on memory that no driver keeps for them."""
+        if self.buffer is None or storage.is_kept_by_driver(self.buffer):
+            return []
         with LOCK:
-            events = events_before([], self.usage, object())
-        with named_errors("waiting for what uses", self):
-            for event in events:
-                event.wait()
+            return events_before([], self.usage, object())
+
+    def _settle(self, events: list[pyopencl.Event]) -> None:
+        """Wait for all of them, though one failed or Control-C came; that is raised at the end."""
+        left = list(events)
+        raised: BaseException | None = None
+        while left:
+            try:
+                with named_errors("waiting for what uses", self):
+                    left[-1].wait()
+                left.pop()
+            except DeviceError as error:
+                left.pop()
+                raised = raised or error
+            except KeyboardInterrupt as error:
+                raised = error
+        if raised is not None:
+            raise raised
 
     def __del__(self) -> None:
         if getattr(self, "buffer", None) is None:
             return
         try:
-            self._settle()
+            self._settle(self._pending())
         except DeviceError:
             self.buffer = None  # the commands failed: nothing uses it any more
         except KeyboardInterrupt:
-            # Python drops what is raised here: wait to the end, and be interrupted behind it.
-            self._settle()
+            # Python drops what is raised here: be interrupted behind it.
             threading.Timer(0.01, _thread.interrupt_main).start()
 
     def clear_padding(self, *, stream: Stream | None = None) -> None:

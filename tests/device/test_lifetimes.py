@@ -211,6 +211,35 @@ def test_a_mapping_holds_the_buffer_that_is_there(engine: cf.Engine, stream: cf.
         cf.Reorder(DESC, DESC, engine)(stream, other, beside)
 
 
+def test_a_call_while_the_buffer_is_exchanged_is_waited_for(
+    engine: cf.Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One by another thread, at the latest moment at which it still gets the old buffer."""
+    import pyopencl as cl
+
+    cpu_only(engine)
+    from clformats.runtime import memory as module
+
+    host = np.zeros(DESC.dims, np.float32)
+    target, source = cf.from_host(host, engine), cf.from_numpy(values(), engine)
+    reorder, stream = cf.Reorder(DESC, target.desc, engine), cf.Stream(engine)
+    gate, real, events = cl.UserEvent(engine.context), module.usage_of, []
+    stream.after(gate)
+
+    def usage_of(buffer: Any) -> Any:
+        thread = threading.Thread(target=lambda: events.append(reorder(stream, source, target)))
+        thread.start()
+        thread.join()
+        threading.Timer(0.3, gate.set_status, (cl.command_execution_status.COMPLETE,)).start()
+        return real(buffer)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "usage_of", usage_of)
+        target.set_buffer(None)
+    assert events[0].done
+    assert (host == source.numpy()).all()
+
+
 _FORKING = """
 import os, signal, sys
 import numpy as np, clformats as cf
