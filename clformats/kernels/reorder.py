@@ -16,6 +16,7 @@ from ..planner.choices import Choices
 from ..planner.computation import from_attr
 from ..runtime import Engine, Event, Memory, Stream
 from ..runtime.engine import default_engine
+from ..runtime.opencl import opencl
 from ..transforms import joins_winograd, winograd
 from . import launch
 from .ready import Ready, Value, Wish, check_desc, planned, records_of, values_on_device
@@ -202,6 +203,7 @@ class Reorder:
     def _ready_for(self, src: MemoryDesc, dst: MemoryDesc) -> Ready:
         if not self._has_runtime:
             return self._known()
+        opencl()  # in a forked process nobody may be left to give the lock back: refused before
         with self._lock:
             found = self._shapes.get((src, dst))
             if found is None:

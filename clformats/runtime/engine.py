@@ -115,12 +115,13 @@ class Engine:
 
         Raises `DeviceError` with the build log and the numbered source where the build fails.
         """
+        cl = opencl()
         with self._lock:
             program = self._programs.get(source)
             if program is None:
                 program = self._programs[source] = self._build(source)
         with named_errors(f"creating the kernel {name}"):
-            return opencl().Kernel(program, name)  # type: ignore[no-any-return]
+            return cl.Kernel(program, name)  # type: ignore[no-any-return]
 
     def shared_kernel(
         self, source: str, name: str, integers: tuple[int, ...], kind: type[np.integer[Any]]
@@ -130,6 +131,7 @@ class Engine:
         Made once for equal arguments: making one takes pyopencl and setting an integer takes it
         longer than all else that preparing a reorder again needs.
         """
+        opencl()  # in a forked process nobody may be left to give the lock back: refused before
         key = (source, name, integers, kind)
         with self._lock:
             found = self._kernels.get(key)

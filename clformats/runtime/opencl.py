@@ -35,7 +35,8 @@ def opencl() -> ModuleType:
         import pyopencl
     except ImportError as error:
         raise DeviceError(f"pyopencl cannot be imported ({error}); {HINT}") from error
-    os.register_at_fork(after_in_child=_forked)
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=_forked)
     return pyopencl
 
 

@@ -7,6 +7,7 @@ a command on the same in-order queue needs no event to come after them.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,11 @@ One for all, since enqueueing takes microseconds and Python runs one thread at a
 for a device or builds a program while holding it. Reentrant because garbage that is collected
 meanwhile may want it.
 """
+if hasattr(os, "register_at_fork"):
+    # A process that is forked while another thread holds it could never have it.
+    os.register_at_fork(
+        before=LOCK.acquire, after_in_parent=LOCK.release, after_in_child=LOCK.release
+    )
 
 
 class Order:

@@ -267,10 +267,51 @@ assert memory.numpy().sum() == 15
 """
 
 
+_FORKING_WITH_LOCKS = """
+import os, signal, sys, threading, time
+import numpy as np, clformats as cf
+from clformats.runtime.usage import LOCK
+engine, D = cf.Engine(sys.argv[1]), cf.MemoryDesc
+memory = cf.from_numpy(np.ones((3, 5), np.float32), engine)
+host = cf.from_host(np.ones((3, 5), np.float32), engine) if engine.traits.is_cpu else memory
+stream, target = cf.Stream(engine), cf.Memory(memory.desc, engine)
+any_size = cf.Reorder(D((cf.RUNTIME_DIM, 5), "f32"), D((cf.RUNTIME_DIM, 5), "f32"), engine)
+scaled = cf.Reorder(memory.desc, memory.desc, engine, attr=cf.Attr(src_scale=cf.at_execution()))
+locks, held = [LOCK, engine._lock, any_size._lock], threading.Barrier(4)
+def hold(lock):
+    with lock:
+        held.wait()
+        time.sleep(0.5)
+threads = [threading.Thread(target=hold, args=(lock,)) for lock in locks]
+for thread in threads:
+    thread.start()
+held.wait()
+child = os.fork()
+if child == 0:
+    signal.alarm(60)
+    told = 0
+    for call in (lambda: cf.Reorder(memory.desc, D((3, 5), "f32", "ba"), engine),
+                 lambda: any_size(stream, memory, target),
+                 lambda: scaled(stream, memory, target, src_scale=2.0)):
+        try:
+            call()
+        except cf.DeviceError as error:
+            told += "forked" in str(error)
+    del host
+    os._exit(0 if told == 3 else 1)
+assert os.waitpid(child, 0)[1] == 0
+for thread in threads:
+    thread.join()
+any_size(stream, memory, target)
+assert target.numpy().sum() == 15
+"""
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
-def test_a_forked_process_is_told(engine: cf.Engine) -> None:
-    """A driver's threads do not come along: it would hang."""
-    line = [sys.executable, "-c", _FORKING, engine.device.platform.name]
+@pytest.mark.parametrize("script", [_FORKING, _FORKING_WITH_LOCKS], ids=["plain", "locks"])
+def test_a_forked_process_is_told(script: str, engine: cf.Engine) -> None:
+    """A driver's threads do not come along: it would hang. Nor do those that hold our locks."""
+    line = [sys.executable, "-c", script, engine.device.platform.name]
     done = subprocess.run(line, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
 
