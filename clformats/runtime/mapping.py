@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
@@ -16,7 +17,7 @@ from . import image
 from .opencl import named_errors, opencl
 from .storage import Mapped
 from .stream import Event
-from .usage import LOCK, Usage, events_before, flush
+from .usage import LOCK, Claim, Usage, enqueued, events_before, flush
 
 if TYPE_CHECKING:
     import pyopencl
@@ -31,12 +32,13 @@ class Mapping:
     """A memory object mapped to the host; a context manager, to be entered once.
 
     Made by `Memory.map`. Entering it maps and waits; `start` before that lets the device go on
-    meanwhile. It keeps the memory object, its buffer and its queue, whoever else drops them.
+    meanwhile. It keeps the memory object, its buffer and its queue, whoever else drops them. One
+    that is started, and dropped without being entered, is released.
     """
 
     def __init__(self, memory: Memory, mode: Mode, queue: pyopencl.CommandQueue) -> None:
         self.memory, self.mode = memory, mode
-        self.where = _caller()
+        self._claim = Claim(memory.desc, mode, _caller())
         self._queue = queue
         self._usage: Usage = memory.usage
         self._mapped: Mapped | None = None
@@ -56,7 +58,7 @@ class Mapping:
                 claimed = True
                 # The buffer may be another than when map() was called.
                 self._usage = memory.usage
-                self._state, self._usage.mapping = "started", self
+                self._state, self._usage.mapping = "started", self._claim
             if memory.nbytes:
                 self._map(memory)
         except BaseException:
@@ -80,7 +82,7 @@ class Mapping:
             self.start()
         elif self._state != "started":
             raise MappedError("a mapping is entered once: call memory.map() again")
-        self._state = "entered"
+        self._state, self._claim.holder = "entered", self
         try:
             if self._mapped is not None:
                 with named_errors("mapping", self.memory):
@@ -130,7 +132,7 @@ class Mapping:
         try:
             if mapped is not None:
                 with named_errors("unmapping", memory):
-                    mapped.release(self._queue)
+                    mapped.unmap(self._queue).wait()
             elif pixels is not None and "w" in self.mode and self._state == "entered":
                 with named_errors("writing", memory):
                     image.write(self._queue, memory.buffer, memory.desc, pixels)
@@ -138,10 +140,20 @@ class Mapping:
             self._end()
 
     def _end(self) -> None:
-        self._mapped = self._pixels = None
+        self._mapped = self._pixels = self._claim.holder = None
         self._state = "over"
-        if self._usage.mapping is self:
+        if self._usage.mapping is self._claim:
             self._usage.mapping = None
+
+    def __del__(self) -> None:
+        """Give back what was started and never entered, without waiting for the device."""
+        if getattr(self, "_state", None) != "started":
+            return
+        with LOCK, suppress(DeviceError):
+            if self._mapped is not None:
+                with named_errors("unmapping", self.memory):
+                    enqueued([], self._usage, object(), self._mapped.unmap(self._queue))
+        self._end()
 
     def __exit__(
         self,
@@ -152,7 +164,7 @@ class Mapping:
         self.release()
 
     def __str__(self) -> str:
-        return f"{self.memory!r} is mapped with mode {self.mode!r} since {self.where}"
+        return str(self._claim)
 
 
 def _caller() -> str:

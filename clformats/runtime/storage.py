@@ -199,6 +199,6 @@ class Mapped:
             )
             self._map = self.array.base
 
-    def release(self, queue: pyopencl.CommandQueue) -> None:
-        """Unmap, and wait until that is done. Raises pyopencl's errors."""
-        self._map.release(queue).wait()
+    def unmap(self, queue: pyopencl.CommandQueue) -> pyopencl.Event:
+        """Enqueue the end of the mapping. Raises pyopencl's errors."""
+        return self._map.release(queue, wait_for=[self.event])  # type: ignore[no-any-return]

@@ -10,13 +10,14 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
+from ..desc import MemoryDesc
+
 if TYPE_CHECKING:
     import pyopencl
-
-    from .mapping import Mapping
 
 PRUNE_AT = 16
 """Events kept before those of finished commands are dropped."""
@@ -48,6 +49,23 @@ class Order:
         self._queue = queue
 
 
+@dataclass(slots=True)
+class Claim:
+    """That a buffer is mapped: as what, with which mode, and since which line.
+
+    ``holder`` is the mapping itself once its array is in use: it must not go then. Before, nothing
+    here keeps it, so that one that is started and dropped gives the buffer back.
+    """
+
+    desc: MemoryDesc
+    mode: str
+    where: str
+    holder: object = None
+
+    def __str__(self) -> str:
+        return f"Memory({str(self.desc)!r}) is mapped with mode {self.mode!r} since {self.where}"
+
+
 _NONE, _SEVERAL = object(), object()
 
 
@@ -61,7 +79,7 @@ class Usage:
     __slots__ = ("__weakref__", "alone", "mapping", "order", "readers", "writer")
 
     def __init__(self) -> None:
-        self.mapping: Mapping | None = None
+        self.mapping: Claim | None = None
         self.alone: object = _NONE
         self.order: object = None
         self.writer: pyopencl.Event | None = None

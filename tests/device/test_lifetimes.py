@@ -240,6 +240,40 @@ def test_a_call_while_the_buffer_is_exchanged_is_waited_for(
     assert (host == source.numpy()).all()
 
 
+def test_a_mapping_that_is_dropped_gives_the_buffer_back(
+    engine: cf.Engine, stream: cf.Stream
+) -> None:
+    """Started and never entered: on whatever stream, before what it waits for is done."""
+    import pyopencl as cl
+
+    own, ordered = cf.Stream(engine), cf.Stream(engine, out_of_order=True)
+    target, source = cf.Memory(TURNED, engine), cf.from_numpy(values(), engine)
+    kept, reorder = target.buffer, cf.Reorder(DESC, TURNED, engine)
+    modes: tuple[Any, ...] = ("r", "w", "rw")
+    for mode in modes:
+        for where in (None, own, ordered):
+            gate = cl.UserEvent(engine.context)
+            own.after(gate)
+            reorder(own, cf.Memory(DESC, engine), target)
+            mapping = target.map(mode, stream=where).start()
+            with pytest.raises(cf.MappedError, match=r"test_lifetimes\.py"):
+                target.numpy()
+            del mapping
+            reorder(stream, source, target)
+            complete = cl.command_execution_status.COMPLETE
+            threading.Timer(0.05, gate.set_status, (complete,)).start()
+            assert (cf.Memory(TURNED, engine, buffer=kept).numpy() == source.numpy()).all()
+
+
+def test_an_array_that_is_used_keeps_its_mapping(engine: cf.Engine, stream: cf.Stream) -> None:
+    memory = cf.from_numpy(values(), engine)
+    flat = memory.map("rw").__enter__()
+    gc.collect()
+    flat[:] = 3
+    with pytest.raises(cf.MappedError, match=r"test_lifetimes\.py"):
+        cf.Reorder(DESC, TURNED, engine)(stream, memory, cf.Memory(TURNED, engine))
+
+
 _FORKING = """
 import os, signal, sys
 import numpy as np, clformats as cf
