@@ -98,10 +98,22 @@ def build(
         else:
             return kept
     built = _from_source(context, device, options, source)
-    if file:
-        binaries: Any = built.get_info(cl.program_info.BINARIES)
-        _write(file, binaries[0])
+    binary = _binary(built) if file else None
+    if file and binary:
+        _write(file, binary)
     return built
+
+
+def _binary(program: pyopencl.Program) -> bytes | None:
+    """What was built for the one device; None where others of its context have binaries too.
+
+    Which is whose is not told then for sure: pyopencl leaves out the empty ones of some drivers.
+    """
+    import pyopencl as cl
+
+    binaries: Any = program.get_info(cl.program_info.BINARIES)
+    found: list[bytes] = [binary for binary in binaries if binary]
+    return found[0] if len(found) == 1 else None
 
 
 def _from_source(

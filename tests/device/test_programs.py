@@ -114,6 +114,56 @@ def test_a_binary_that_the_driver_refuses_is_a_miss(cache: Cache, engine: cf.Eng
     assert cache.works(engine) == 0
 
 
+def test_binaries_of_other_devices_are_not_kept(
+    cache: Cache, engine: cf.Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A context may have several devices, and a driver may give binaries for all of them."""
+    import pyopencl as cl
+
+    real, others = cl.Program.get_info, [b"of another device"]
+
+    def get_info(self: Any, wanted: Any) -> Any:
+        found = real(self, wanted)
+        return [*others, *found] if wanted == cl.program_info.BINARIES else found
+
+    monkeypatch.setattr(cl.Program, "get_info", get_info)
+    cache.works(engine)
+    assert not cache.files
+    others[:] = [b""]
+    cache.works(engine)
+    (file,) = cache.files
+    assert programs._read(file)
+
+
+TWO = """
+import sys
+import numpy as np, pyopencl as cl, clformats as cf
+from clformats.runtime import programs
+programs._driver_caches = lambda device: False
+devices = next(p for p in cl.get_platforms() if p.name == sys.argv[1]).get_devices()
+assert len(devices) == 2
+array = np.arange(510, dtype=np.float32).reshape(2, 17, 5, 3)
+for context in (cl.Context(devices), cl.Context(devices[::-1])):
+    for device in devices:
+        own = cf.Engine(context=context, device=device)
+        moved = cf.reorder(cf.from_numpy(array, own), 'b_fs_yx_fsv16')
+        assert (cf.to_numpy(moved) == array).all()
+        programs._from_source = None  # from here on, all comes from the cache
+"""
+
+
+def test_a_context_with_two_devices(cache: Cache, engine: cf.Engine, tmp_path: Path) -> None:
+    name = engine.device.platform.name
+    if "Portable Computing Language" not in name:
+        pytest.skip("pocl is asked for two devices")
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path), "PYTHONPATH": str(ROOT),
+                   "POCL_DEVICES": "pthread pthread"}  # fmt: skip
+    line = [sys.executable, "-c", TWO, name]
+    done = subprocess.run(line, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert cache.files
+
+
 def test_the_key_has_all_that_matters(engine: cf.Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     from types import SimpleNamespace
 
