@@ -16,6 +16,7 @@ from importlib import metadata, util
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from .caches import REMEDY, provide_cache_folder
 from .icd import (
     BUNDLED,
     SWITCH,
@@ -60,6 +61,7 @@ def findings(environ: Mapping[str, str] | None = None) -> list[Finding]:
     Exposes pip-installed runtimes on the way, as the library does. Takes about a tenth of a second
     for each platform library.
     """
+    trouble = provide_cache_folder() if environ is None else ""
     exposed = expose_bundled_runtimes() if environ is None else []
     environ = os.environ if environ is None else environ
     files = [*seen_files(environ), *wheel_files()]
@@ -67,6 +69,7 @@ def findings(environ: Mapping[str, str] | None = None) -> list[Finding]:
     return [
         loader_finding(),
         *setting_findings(environ),
+        *([Finding("note", trouble, REMEDY)] if trouble else []),
         *[vendor_finding(file, icd_target(file), error) for file, error in errors.items()],
         *[exposed_finding(entry) for entry in exposed],
         *pocl_wheel_findings(),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -10,6 +11,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from ..errors import DeviceError
+from .caches import REMEDY as CACHE_REMEDY
+from .caches import provide_cache_folder
 from .icd import expose_bundled_runtimes
 
 if TYPE_CHECKING:
@@ -30,6 +33,8 @@ def opencl() -> ModuleType:
             "not come along: start processes by 'spawn' or 'forkserver', as "
             "multiprocessing.get_context('spawn') does, or fork before OpenCL is used"
         )
+    if trouble := provide_cache_folder():
+        warnings.warn(f"{trouble}. {CACHE_REMEDY}", RuntimeWarning, stacklevel=2)
     expose_bundled_runtimes()
     try:
         import pyopencl

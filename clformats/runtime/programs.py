@@ -21,6 +21,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .caches import REMEDY
 from .icd import cache_root
 
 if TYPE_CHECKING:
@@ -181,7 +182,7 @@ def _write(file: Path, binary: bytes) -> None:
             _told.add(file.parent)
             warnings.warn(
                 f"built programs cannot be kept in {file.parent} ({error}): every process builds "
-                f"its own. Set XDG_CACHE_HOME to a folder that you can write",
+                f"its own. {REMEDY}",
                 RuntimeWarning,
                 stacklevel=2,
             )

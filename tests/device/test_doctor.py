@@ -75,6 +75,18 @@ def test_it_reports_this_machine() -> None:
     assert done.stderr == ""
 
 
+def test_a_cache_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    """And the devices work: a driver without its cache may show none."""
+    (tmp_path / "file").write_text("no folder")
+    usual = json.loads(start("--json").stdout)
+    done = start("--json", XDG_CACHE_HOME=str(tmp_path / "file" / "cache"))
+    report = json.loads(done.stdout)
+    told = [f for f in report["findings"] if "XDG_CACHE_HOME" in f["remedy"]]
+    assert [f["level"] for f in told] == ["note"]
+    assert str(tmp_path / "file" / "cache") in told[0]["text"]
+    assert report["usable"] == usual["usable"]
+
+
 def test_a_device_that_works_is_described_in_words(capsys: pytest.CaptureFixture[str]) -> None:
     status, text = run(capsys)
     if status:

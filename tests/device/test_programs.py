@@ -295,3 +295,42 @@ def test_the_compiler_is_told_not_to_join_work_items_of_vectors(
         made = cf.Reorder(cf.MemoryDesc(dims, "s8", src), cf.MemoryDesc(dims, "s8", dst), own)
         told = own.kernel(made.source, "reorder").get_info(cl.kernel_info.ATTRIBUTES)
         assert ("intel_vec_len_hint(1)" in str(told)) == knows
+
+
+ANYWHERE = """
+import sys, warnings
+with warnings.catch_warnings(record=True) as told:
+    warnings.simplefilter("always")
+    import clformats as cf
+    from clformats.runtime import programs
+    programs._driver_caches = lambda device: sys.argv[2] == "driver"
+    memory = cf.from_numpy(__import__('numpy').ones((2, 17, 5, 3), 'f4'), cf.Engine(sys.argv[1]))
+    for name in ('byxf', 'b_fs_yx_fsv16'):
+        assert (cf.to_numpy(cf.reorder(memory, name)) == 1).all()
+print(sum("XDG_CACHE_HOME" in str(w.message) for w in told))
+"""
+
+
+@pytest.mark.parametrize("who", ["driver", "library"])
+def test_nothing_needs_a_cache_folder(who: str, engine: cf.Engine, tmp_path: Path) -> None:
+    """Without one that can be written, and where none is named, all works; told at most once."""
+    own = tmp_path / "file"
+    own.write_text("no folder")
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    kept = {k: v for k, v in os.environ.items() if k not in ("XDG_CACHE_HOME", "POCL_CACHE_DIR")}
+    kept |= {"PYTHONPATH": str(ROOT), "TMPDIR": str(temporary)}
+    line = [sys.executable, "-c", ANYWHERE, engine.device.platform.name, who]
+    homeless = {k: v for k, v in kept.items() if k != "HOME"}
+    for environment, told in (
+        (kept | {"XDG_CACHE_HOME": str(own / "cache")}, "1"),
+        (kept | {"HOME": str(own / "home")}, "1"),
+        (kept | {"XDG_CACHE_HOME": str(own)}, "1"),
+        (homeless | {"XDG_CACHE_HOME": ""}, None),  # the home that the system knows counts
+        (kept | {"XDG_CACHE_HOME": str(tmp_path / "new" / "cache")}, "0"),
+    ):
+        done = subprocess.run(line, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        assert told in (None, done.stdout.strip()), done.stdout
+        assert done.stderr == ""
+        assert not [*temporary.glob("clformats-*")]
