@@ -14,7 +14,7 @@ import numpy as np
 
 from ..errors import DeviceError, expect
 from ..planner.traits import DEFAULT, Traits
-from .opencl import HINT, devices, error_name, named_errors, opencl
+from .opencl import devices, error_name, hint, named_errors, opencl
 from .programs import build
 
 if TYPE_CHECKING:
@@ -214,7 +214,7 @@ def describe(device: pyopencl.Device) -> str:
 def _choose(name: str | None) -> pyopencl.Device:
     found = devices()
     if not found:
-        raise DeviceError(f"no OpenCL device is visible; {HINT}")
+        raise DeviceError(f"no OpenCL device is visible; {hint()}")
     if name is None and os.environ.get("PYOPENCL_CTX"):
         with named_errors(f"PYOPENCL_CTX={os.environ['PYOPENCL_CTX']!r}"):
             return opencl().create_some_context(interactive=False).devices[0]  # type: ignore[no-any-return]
@@ -222,7 +222,7 @@ def _choose(name: str | None) -> pyopencl.Device:
         found = [d for d in found if name.lower() in describe(d).lower()]
         if not found:
             known = "; ".join(f"{d.name} ({d.platform.name})" for d in devices())
-            raise DeviceError(f"no OpenCL device matches {name!r}; there are: {known}; {HINT}")
+            raise DeviceError(f"no OpenCL device matches {name!r}; there are: {known}; {hint()}")
     found.sort(key=lambda d: not d.type & opencl().device_type.GPU)
     if len(found) == 1:
         return found[0]
@@ -231,7 +231,7 @@ def _choose(name: str | None) -> pyopencl.Device:
         if _can_build(device):
             return device
         broken.append(device.name)
-    raise DeviceError(f"no device can build a kernel, tried {', '.join(broken)}; {HINT}")
+    raise DeviceError(f"no device can build a kernel, tried {', '.join(broken)}; {hint()}")
 
 
 def _can_build(device: pyopencl.Device) -> bool:

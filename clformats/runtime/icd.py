@@ -12,7 +12,9 @@ What was measured, with the loader inside pyopencl's wheels (ocl-icd 2.3.1):
   `OPENCL_VENDOR_PATH` is the same, and weaker.
 * `OCL_ICD_FILENAMES`, which adds to the folder with the Khronos loader, is ignored.
 * `.icd` files in `pyopencl/.libs` are read besides, whatever the variables say.
-* Platforms are looked up at the first OpenCL call, not when pyopencl is imported.
+* Platforms are looked up at the first OpenCL call, not when pyopencl is imported: either may be
+  imported first, but a process that has listed platforms sees no others any more
+  (`opencl.hint` says so where a device is missing).
 * Intel's library finds its own parts beside itself: `LD_LIBRARY_PATH` is not needed.
 
 So `expose_bundled_runtimes` makes a folder of links to the system's `.icd` files and one file more

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -53,6 +54,26 @@ def _forked() -> None:
     global _is_forked  # noqa: PLW0603
     _is_forked = True
     opencl.cache_clear()
+
+
+def hint() -> str:
+    """What to do where a device is missing."""
+    late = [e for e in expose_bundled_runtimes() if e.state == "late" and not _is_loaded(e.library)]
+    if not late:
+        return HINT
+    names = " and ".join(e.name for e in late)
+    return (
+        f"{names}, which pip installed, cannot be seen any more: this process had listed OpenCL's "
+        f"platforms before it used clformats; call clformats.devices() before that"
+    )
+
+
+def _is_loaded(library: Path) -> bool:
+    """Whether this process has loaded a shared library."""
+    try:
+        return str(library) in Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
 
 
 @contextmanager

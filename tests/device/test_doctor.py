@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
+import clformats as cf
 from clformats.cli import doctor
-from clformats.runtime import findings, probe
+from clformats.runtime import findings, icd, opencl, probe
 
 ROOT = Path(__file__).resolve().parents[2]
 START = (
@@ -191,3 +192,38 @@ def shim(folder: Path, code: str) -> str:
     path.write_text(f"#!{sys.executable}\n{code}\n")
     path.chmod(0o755)
     return str(path)
+
+
+# ---- who comes first -----------------------------------------------------------------------------
+
+LIST = "import pyopencl as cl; [p.get_devices() for p in cl.get_platforms()]"
+OURS = "import clformats as cf; cf.Engine('Intel')"
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [(["import pyopencl", OURS], ""), (["import clformats", "import pyopencl", OURS], ""),
+     (["import clformats as cf; cf.devices()", LIST, OURS], ""),
+     (["import clformats", LIST, OURS], "intel-opencl-rt, which pip installed, cannot be seen")],
+)  # fmt: skip
+def test_either_may_be_imported_first(lines: list[str], said: str) -> None:
+    """But once platforms are listed without ours, the loader looks no more: that is told."""
+    if icd.bundled_library("intel-opencl-rt") is None or icd.user_setting(os.environ):
+        pytest.skip("needs python -m pip install intel-opencl-rt, and no variable against it")
+    own = {k: v for k, v in os.environ.items() if k not in icd.VENDOR_VARIABLES}
+    done = subprocess.run(
+        [sys.executable, "-c", "\n".join(lines)],
+        cwd=ROOT, env=own, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode == 0) is not bool(said), done.stderr
+    assert said in done.stderr
+
+
+def test_what_was_listed_too_early_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    late = icd.Exposed("intel-opencl-rt", Path("/nowhere/libintelocl.so"), "late", "")
+    monkeypatch.setattr(opencl, "expose_bundled_runtimes", lambda: [late])
+    with pytest.raises(cf.DeviceError, match=r"intel-opencl-rt.*clformats.devices\(\) before"):
+        cf.Engine("no such device")
+    monkeypatch.setattr(opencl, "_is_loaded", lambda library: True)
+    with pytest.raises(cf.DeviceError, match="clformats doctor"):
+        cf.Engine("no such device")
