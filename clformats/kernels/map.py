@@ -12,12 +12,13 @@ from ..planner import Plan
 from ..planner.computation import over_tensors
 from ..runtime import Engine, Event, Memory, Stream
 from ..runtime.engine import default_engine
+from ..runtime.opencl import OnDevice
 from .ready import Ready, Wish, planned
 
 _ASSIGNMENT = re.compile(r"\s*([A-Za-z_]\w*)\s*=(?!=)(.*)", re.ASCII | re.DOTALL)
 
 
-class Map:
+class Map(OnDevice):
     """Computes each element of a tensor from those of others at the same logical index.
 
     ``Map("z = max(x, y) * 0.5f", x=desc, y=desc, z=desc)``: every variable is a tensor, in any
@@ -31,6 +32,8 @@ class Map:
     ``m.source`` are as of `clformats.Reorder`. Safe to call from several threads. Raises
     `InvalidExpression`, `InvalidDescriptor`, `Unsupported` and `DeviceError`.
     """
+
+    _travels_as = "send its text and tensors, and make another by Map(text, **tensors) there"
 
     def __init__(
         self,

@@ -15,7 +15,7 @@ from ..index.source import index_source
 from ..rendering import render
 from ..runtime import Engine, Stream
 from ..runtime.engine import default_engine
-from ..runtime.opencl import named_errors, opencl
+from ..runtime.opencl import OnDevice, named_errors, opencl
 
 if TYPE_CHECKING:
     import pyopencl.array
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 LOCAL = 64
 
 
-class IndexKernels:
+class IndexKernels(OnDevice):
     """Where the elements of a descriptor lie, for arrays of coordinates and of offsets.
 
     For tables, and for kernels that gather and scatter. Arrays are `pyopencl.array.Array`, of
@@ -35,6 +35,8 @@ class IndexKernels:
     for its values itself (``get``). All tensors of a dense format share one program. Safe to call
     from several threads. Raises `InvalidDescriptor` where the layout or a size is not known.
     """
+
+    _travels_as = "send its descriptor, and make another there"
 
     def __init__(self, desc: MemoryDesc, engine: Engine | None = None) -> None:
         expect(desc, MemoryDesc, "desc")

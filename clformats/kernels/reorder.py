@@ -16,7 +16,7 @@ from ..planner.choices import Choices
 from ..planner.computation import from_attr
 from ..runtime import Engine, Event, Memory, Stream
 from ..runtime.engine import default_engine
-from ..runtime.opencl import opencl
+from ..runtime.opencl import OnDevice, opencl
 from ..transforms import joins_winograd, winograd
 from . import launch
 from .ready import Ready, Value, Wish, check_desc, planned, records_of, values_on_device
@@ -26,7 +26,7 @@ KEPT_SHAPES = 64
 """How many shapes a reorder with sizes known at execution remembers."""
 
 
-class Reorder:
+class Reorder(OnDevice):
     """Moves tensors of one descriptor to another: prepared once, called many times.
 
     ``Reorder(src_desc, dst_desc, engine)`` plans and builds; ``r(stream, src, dst)`` enqueues and
@@ -50,6 +50,8 @@ class Reorder:
     True or False says so where both fit. Safe to call from several threads. Raises
     `InvalidDescriptor`, `InvalidAttr`, `Unsupported` and `DeviceError`.
     """
+
+    _travels_as = "send its src and dst, and make another by Reorder(src, dst) there"
 
     def __init__(
         self,

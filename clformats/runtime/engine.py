@@ -14,7 +14,7 @@ import numpy as np
 
 from ..errors import DeviceError, expect
 from ..planner.traits import DEFAULT, Traits
-from .opencl import devices, error_name, hint, named_errors, opencl
+from .opencl import OnDevice, devices, error_name, hint, named_errors, opencl
 from .programs import build
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class SharedKernel:
 _PROBE = "__kernel void probe(__global int *p) { p[get_global_id(0)] = 1; }"
 
 
-class Engine:
+class Engine(OnDevice):
     """An OpenCL device to work on.
 
     ``Engine()`` takes a sensible one: the device that ``PYOPENCL_CTX`` names, else the first GPU,
@@ -56,6 +56,8 @@ class Engine:
     ``Engine(context=..., device=...)`` take pyopencl's objects. Engines made without a context
     share one for each device, so that their memories can be mixed. Raises `DeviceError`.
     """
+
+    _travels_as = "send its device's name, and make another by Engine(name) there"
 
     def __init__(
         self,

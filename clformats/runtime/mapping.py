@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ..errors import DeviceError, MappedError
 from . import image
-from .opencl import named_errors, opencl
+from .opencl import OnDevice, named_errors, opencl
 from .storage import Mapped
 from .stream import Event
 from .usage import LOCK, Claim, Usage, enqueued, events_before, flush
@@ -28,13 +28,15 @@ Mode = Literal["r", "w", "rw"]
 _PACKAGE = str(Path(__file__).parent.parent)
 
 
-class Mapping:
+class Mapping(OnDevice):
     """A memory object mapped to the host; a context manager, to be entered once.
 
     Made by `Memory.map`. Entering it maps and waits; `start` before that lets the device go on
     meanwhile. It keeps the memory object, its buffer and its queue, whoever else drops them. One
     that is started, and dropped without being entered, is released.
     """
+
+    _travels_as = "copy the array"
 
     def __init__(self, memory: Memory, mode: Mode, queue: pyopencl.CommandQueue) -> None:
         self.memory, self.mode = memory, mode

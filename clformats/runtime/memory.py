@@ -34,7 +34,7 @@ from ..planner.traits import LINE_BYTES
 from . import image, storage
 from .engine import Engine, default_engine
 from .mapping import Mapping, Mode
-from .opencl import named_errors
+from .opencl import OnDevice, named_errors
 from .stream import Stream
 from .usage import LOCK, Usage, events_before, usage_of
 
@@ -49,7 +49,7 @@ class _Allocate:
 ALLOCATE = _Allocate()
 
 
-class Memory:
+class Memory(OnDevice):
     """A tensor on a device: ``desc`` says how it lies in ``buffer``.
 
     ``Memory(desc, engine)`` allocates what the descriptor needs and fills it with zeros, by
@@ -68,6 +68,8 @@ class Memory:
     Raises `InvalidDescriptor` for ``any``, `Unsupported` (code IMAGE) for other images,
     `DeviceError` where allocation fails, the buffer does not fit or the device has no images.
     """
+
+    _travels_as = "send memory.numpy(), and make another by from_numpy() there; reorder() copies it"
 
     def __init__(
         self,

@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar, NoReturn, SupportsIndex
 
-from ..errors import DeviceError
+from ..errors import DeviceError, InvalidArgument
 from .caches import REMEDY as CACHE_REMEDY
 from .caches import provide_cache_folder
 from .icd import expose_bundled_runtimes
@@ -89,6 +89,20 @@ def named_errors(doing: str, about: object = "") -> Iterator[None]:
     except cl.Error as error:
         name = error_name(error)
         raise DeviceError(f"{doing} {about} failed: {name} ({error})", name=name) from error
+
+
+class OnDevice:
+    """What belongs to a device of this process, and does not travel to another."""
+
+    __slots__ = ()
+    _travels_as: ClassVar[str]
+    """What to send or to copy instead."""
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        raise InvalidArgument(
+            f"{self!r} belongs to an OpenCL device of this process, and cannot be pickled or "
+            f"copied: {self._travels_as}"
+        )
 
 
 def error_name(error: object) -> str:

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 from ..errors import DeviceError, expect
 from .engine import Engine, default_engine
-from .opencl import named_errors, opencl
+from .opencl import OnDevice, named_errors, opencl
 from .usage import Order, order_of
 
 if TYPE_CHECKING:
     import pyopencl
 
 
-class Stream:
+class Stream(OnDevice):
     """A queue of commands on an engine.
 
     In order by default; ``out_of_order=True`` lets the device run commands as their dependencies
@@ -21,6 +21,8 @@ class Stream:
     ``Stream(queue=...)`` takes a pyopencl queue as it is. Several threads may use one stream: each
     of their commands is whole, in the order in which they come.
     """
+
+    _travels_as = "make another by Stream(engine) there"
 
     def __init__(
         self,
@@ -87,10 +89,11 @@ def _check_queue(queue: pyopencl.CommandQueue, engine: Engine | None, *, asked: 
         raise DeviceError("the queue belongs to another OpenCL context than the engine")
 
 
-class Event:
+class Event(OnDevice):
     """What a call returns: something to wait for. ``event`` is pyopencl's."""
 
     __slots__ = ("event",)
+    _travels_as = "wait for it here"
 
     def __init__(self, event: pyopencl.Event) -> None:
         self.event = event

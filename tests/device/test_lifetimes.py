@@ -358,8 +358,20 @@ def test_attributes_travel(engine: cf.Engine) -> None:
         assert {n: str(v) for n, v in other.terms.items()} == {
             n: str(v) for n, v in attr.terms.items()
         }
-    with pytest.raises(TypeError, match="pickle"):
-        pickle.dumps(cf.Memory(DESC, engine))
+
+
+def test_what_is_on_a_device_does_not_travel(engine: cf.Engine, stream: cf.Stream) -> None:
+    """Nor do copies share a lock or a mapping: each says what to send instead."""
+    memory = cf.Memory(DESC, engine)
+    reorder = cf.Reorder(DESC, TURNED, engine)
+    event = reorder(stream, memory, cf.Memory(TURNED, engine))
+    here = [engine, memory, stream, event, reorder, memory.map("r"),
+            cf.Map("z = x + 1", engine, x=DESC, z=DESC), cf.IndexKernels(DESC, engine)]  # fmt: skip
+    for what in here:
+        for travel in (pickle.dumps, copy.copy, copy.deepcopy):
+            with pytest.raises(cf.InvalidArgument, match="of this process") as error:
+                travel(what)
+            assert isinstance(error.value, TypeError)  # what pickle's users expect
 
 
 def test_dlpack_never_shares(engine: cf.Engine) -> None:
