@@ -33,6 +33,7 @@ from .index import format_header, index_source, jit_constants
 from .planner import Plan, make_plan
 from .planner.choices import Choices
 from .transforms import transform, winograd
+from .version import __version__ as __version__
 
 if TYPE_CHECKING:
     from .kernels.map import Map
@@ -55,8 +56,6 @@ if TYPE_CHECKING:
     from .streaming import transfer
     from .tuned import TunedWarning
     from .tuning import tune
-
-__version__ = "0.1.0.dev0"
 
 __all__ = [
     "DTYPES",

@@ -10,9 +10,9 @@ import sys
 from collections.abc import Iterator, Sequence
 from importlib import import_module
 
-from .. import __version__
 from ..errors import Error
 from ..formats.digits import RUNTIME
+from ..version import __version__
 
 COMMANDS = (
     *("list", "explain", "offset", "draw", "convert", "reorder", "pack", "unpack"),

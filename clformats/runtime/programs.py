@@ -21,6 +21,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..version import __version__
 from .caches import REMEDY
 from .icd import cache_root
 
@@ -66,8 +67,6 @@ def clear(folder: Path) -> None:
 def key(device: pyopencl.Device, options: list[str], source: str) -> str:
     """The name of an entry."""
     from pyopencl.version import VERSION_TEXT
-
-    from .. import __version__
 
     p = device.platform
     facts = (

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import clformats as cf
+from clformats.runtime import usage
 from clformats.runtime.usage import enqueued
 from tests.support import random_values
 
@@ -218,12 +219,10 @@ def test_a_call_while_the_buffer_is_exchanged_is_waited_for(
     import pyopencl as cl
 
     cpu_only(engine)
-    from clformats.runtime import memory as module
-
     host = np.zeros(DESC.dims, np.float32)
     target, source = cf.from_host(host, engine), cf.from_numpy(values(), engine)
     reorder, stream = cf.Reorder(DESC, target.desc, engine), cf.Stream(engine)
-    gate, real, events = cl.UserEvent(engine.context), module.usage_of, []
+    gate, events = cl.UserEvent(engine.context), []
     stream.after(gate)
 
     def usage_of(buffer: Any) -> Any:
@@ -231,10 +230,10 @@ def test_a_call_while_the_buffer_is_exchanged_is_waited_for(
         thread.start()
         thread.join()
         threading.Timer(0.3, gate.set_status, (cl.command_execution_status.COMPLETE,)).start()
-        return real(buffer)
+        return usage.usage_of(buffer)
 
     with monkeypatch.context() as patch:
-        patch.setattr(module, "usage_of", usage_of)
+        patch.setattr("clformats.runtime.memory.usage_of", usage_of)
         target.set_buffer(None)
     assert events[0].done
     assert (host == source.numpy()).all()

@@ -123,7 +123,7 @@ def test_binaries_of_other_devices_are_not_kept(
     real, others = cl.Program.get_info, [b"of another device"]
 
     def get_info(self: Any, wanted: Any) -> Any:
-        found = real(self, wanted)
+        found: Any = real(self, wanted)
         return [*others, *found] if wanted == cl.program_info.BINARIES else found
 
     monkeypatch.setattr(cl.Program, "get_info", get_info)
@@ -186,7 +186,7 @@ def test_the_key_has_all_that_matters(engine: cf.Engine, monkeypatch: pytest.Mon
         setattr(device.platform, name, "other")
         keys.append(programs.key(device, ["-a"], "source"))
     with monkeypatch.context() as patch:
-        patch.setattr(cf, "__version__", "other")
+        patch.setattr(programs, "__version__", "other")
         keys.append(programs.key(facts(), ["-a"], "source"))
     with monkeypatch.context() as patch:
         patch.setattr(pyopencl.version, "VERSION_TEXT", "other")

@@ -34,7 +34,7 @@ LAYERS = [
     {"geometry"},
     {"attr"},
     {"dtypes", "formats", "crops", "formula", "rendering"},
-    {"errors"},
+    {"errors", "version"},
 ]
 LEVEL = {part: -k for k, layer in enumerate(LAYERS) for part in layer}
 # The runtime knows buffers and queues but no kernels: of the planner only what a device is like.
@@ -73,7 +73,7 @@ def inner(names: list[str]) -> list[str]:
 def wrong(part: str, target: str) -> bool:
     """Whether ``part`` may not import ``target``, such as ``planner.traits.Traits``."""
     other = target.split(".", maxsplit=1)[0]
-    if part == other or target == "__version__":
+    if part == other:
         return False
     allowed = OF_THE_PLANNER.get(part) if other == "planner" else None
     if allowed is not None:
