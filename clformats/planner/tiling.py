@@ -122,9 +122,11 @@ def _tile(p: Problem, choices: Choices, *, large: bool, read: int = LANES_LOG2) 
 def _carrying_tile(p: Problem, traits: Traits, choices: Choices) -> TilePlan | None:
     """The tile that carries its lines on; None where there is none.
 
-    Lanes are put in an order known at run time only, which takes vectors as long as a line.
+    Lanes are put in an order known at run time only, which takes vectors as long as a line, and
+    lines of whole elements.
     """
-    if not traits.is_cpu or traits.vector_bytes < LINE_BYTES:
+    splits = traits.begin_bytes < p.dst.dtype.nbytes
+    if splits or not traits.is_cpu or traits.vector_bytes < LINE_BYTES:
         return None
     for read in (LANES_LOG2, LANES_LOG2 - 1):
         draft = _tile(p, choices, large=True, read=read)

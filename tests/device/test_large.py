@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 import clformats as cf
@@ -112,23 +111,6 @@ def test_lines_go_across_tiles_in_padded_rows_and_with_values(streaming: cf.Stre
     attr = cf.Attr(src_scale=([0.5 + k for k in range(40)], 2))
     for given in (None, attr):
         assert "carried" in str(check_reorder(src, dst, streaming, attr=given).plan)
-
-
-def test_lines_go_across_tiles_in_memory_that_begins_anywhere(streaming: cf.Stream) -> None:
-    """Those whose rows start at lines too, where the tensor does not."""
-    for dims in ((2, 19, 17, 23), (2, 16, 16, 24)):
-        src, dst = D(dims, "f32", "b_fs_yx_fsv16"), D(dims, "f32", "bfyx")
-        array = np.random.default_rng(0).random(dims, np.float32)
-        source = cf.from_numpy(array, streaming.engine, format="b_fs_yx_fsv16")
-        reorder = cf.Reorder(src, dst, streaming.engine)
-        for start in (4, 32, 60):
-            memory = np.full(dst.nbytes + 192, 0xA5, np.uint8)
-            begin = -memory.ctypes.data % 64 + start
-            target = memory[begin : begin + dst.nbytes].view(np.float32).reshape(dims)
-            reorder(streaming, source, cf.from_host(target, streaming.engine)).wait()
-            assert (target == array).all()
-            assert (memory[:begin] == 0xA5).all()
-            assert (memory[begin + dst.nbytes :] == 0xA5).all()
 
 
 def test_lines_of_doubles_go_across_tiles(streaming: cf.Stream) -> None:
