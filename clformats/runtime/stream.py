@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
+from weakref import finalize
 
 from ..errors import DeviceError, expect
 from .engine import Engine, default_engine
@@ -17,7 +19,8 @@ class Stream(OnDevice):
     """A queue of commands on an engine.
 
     In order by default; ``out_of_order=True`` lets the device run commands as their dependencies
-    allow (memory objects carry them), ``profiling=True`` lets events tell their times.
+    allow (memory objects carry them), ``profiling=True`` lets events tell their times. Dropping the
+    former waits for its commands.
     ``Stream(queue=...)`` takes a pyopencl queue as it is. Several threads may use one stream: each
     of their commands is whole, in the order in which they come.
     """
@@ -48,6 +51,8 @@ class Stream(OnDevice):
                 properties |= cl.command_queue_properties.PROFILING_ENABLE
             with named_errors("making a stream"):
                 queue = cl.CommandQueue(engine.context, engine.device, properties)
+            if out_of_order:
+                finalize(self, _finish, queue).atexit = False
         self.queue: pyopencl.CommandQueue = queue
         self.engine = engine or Engine(context=queue.context, device=queue.device)
         flags = queue.get_info(cl.command_queue_info.PROPERTIES)
@@ -77,6 +82,16 @@ class Stream(OnDevice):
 
     def __repr__(self) -> str:
         return f"Stream({self.engine!r}, out_of_order={not self.in_order})"
+
+
+def _finish(queue: pyopencl.CommandQueue) -> None:
+    """Wait for the commands of a queue without order before it goes.
+
+    Where one goes earlier, Intel's runtime now and then never ends those of other queues.
+    """
+    cl = opencl()
+    with suppress(cl.Error):
+        queue.finish()
 
 
 def _check_queue(queue: pyopencl.CommandQueue, engine: Engine | None, *, asked: bool) -> None:

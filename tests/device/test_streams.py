@@ -51,6 +51,18 @@ def test_threads_share_a_stream(out_of_order: bool, engine: cf.Engine) -> None:
     assert not wrong
 
 
+def test_dropping_a_stream_without_order_waits_for_its_commands(engine: cf.Engine) -> None:
+    """Intel's runtime loses commands of other queues where one goes while it works."""
+    source, target = cf.from_numpy(values(BIG), engine), cf.Memory(TURNED, engine)
+    reorder = cf.Reorder(BIG, TURNED, engine)
+    for _ in range(5):
+        stream = cf.Stream(engine, out_of_order=True)
+        event = reorder(stream, source, target)
+        del stream
+        gc.collect()
+        assert event.done
+
+
 def test_readers_and_writers_on_many_streams(engine: cf.Engine) -> None:
     """A writer waits for all readers before it, and they for the writer before them."""
     streams = [cf.Stream(engine, out_of_order=k % 2 == 1) for k in range(4)]
