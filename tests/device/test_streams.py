@@ -8,6 +8,7 @@ import random
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +61,9 @@ def test_dropping_a_stream_without_order_waits_for_its_commands(engine: cf.Engin
         event = reorder(stream, source, target)
         del stream
         gc.collect()
-        assert event.done
+        ends = time.monotonic() + 10  # a driver may tell of the end a little later
+        while not event.done:
+            assert time.monotonic() < ends
 
 
 def test_readers_and_writers_on_many_streams(engine: cf.Engine) -> None:
