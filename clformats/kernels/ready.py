@@ -23,7 +23,7 @@ from ..runtime import Engine, Event, Memory, Stream
 from ..runtime.engine import SharedKernel
 from ..runtime.image import check_pixels
 from ..runtime.opencl import error_name, named_errors, opencl
-from ..runtime.usage import LOCK, Usage, enqueued, events_before, flush
+from ..runtime.usage import LOCK, Order, Usage, enqueued, events_before, flush
 from ..tuned import Device, Lookup, lookup
 from . import launch
 from .source import Launch
@@ -202,7 +202,7 @@ class Ready:
         `_run` does is done here.
         """
         cl, context, shared = opencl(), self._context, self._shared
-        order = stream.order or object()
+        order = stream.order or Order(stream.queue)
         with LOCK:
             source, target = src.usage, dst.usage
             if (
@@ -270,7 +270,7 @@ class Ready:
         values: Mapping[str, Value] | None, about: object,
     ) -> pyopencl.Event:  # fmt: skip
         """Enqueue the kernel, `LOCK` held and all checked, and let others wait for it."""
-        cl, shared, order = opencl(), self._shared, stream.order or object()
+        cl, shared, order = opencl(), self._shared, stream.order or Order(stream.queue)
         waits = events_before(reading, target, order)
         try:
             if waits:

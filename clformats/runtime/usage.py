@@ -39,8 +39,8 @@ if hasattr(os, "register_at_fork"):
 class Order:
     """An in-order queue: commands on it come one after the other without events.
 
-    It keeps the queue, so that no other queue gets its address while anyone remembers it. A command
-    on a queue without order has an order of its own: any new object.
+    It keeps the queue, so that no other queue gets its address while anyone remembers it, and that
+    events know theirs. A command on a queue without order has an order of its own, a new one.
     """
 
     __slots__ = ("__weakref__", "_queue")
