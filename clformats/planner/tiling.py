@@ -70,15 +70,17 @@ def tile_plan(
     p: Problem, traits: Traits, *, nontemporal: bool, choices: Choices = RULES
 ) -> TilePlan:
     """The plan of both families; rows are tiles without a step."""
-    p = flattened(separate(p))
+    p = separate(p)
     streams = either(choices.nontemporal, nontemporal)
-    draft = _tile(p, choices, large=nontemporal)
+    draft = _tile(flattened(p), choices, large=nontemporal)
+    if _reads_lanes_of_runs(draft):
+        draft = _tile(p, choices, large=nontemporal)
     whole = streams and traits.begin_bytes >= LINE_BYTES
     if whole and stores_whole_lines(draft):
         draft = replace(draft, nontemporal=True)
     elif whole and (span := span_of(draft)):
         draft = replace(draft, nontemporal=True, span=span)
-    elif streams and (carrying := _carrying_tile(p, traits, choices)):
+    elif streams and (carrying := _carrying_tile(draft.problem, traits, choices)):
         return carrying
     tiles = _tiles(draft)
     path = walk(tiles, traits, large=nontemporal)
@@ -117,6 +119,12 @@ def _tile(p: Problem, choices: Choices, *, large: bool, read: int = LANES_LOG2) 
         load_piece, store_piece = (draft.lanes if joined else piece for piece, joined in pieces)
         draft = replace(draft, load_piece=load_piece, store_piece=store_piece)
     return replace(draft, edges=_edges(draft))
+
+
+def _reads_lanes_of_runs(plan: TilePlan) -> bool:
+    """Whether single lanes are read at the ends of a source that has no stride along a run."""
+    far = any(n.parts and n.src.value == FAR for n in plan.nodes)
+    return far and any(edge.reaches for edge in plan.edges)
 
 
 def _carrying_tile(p: Problem, traits: Traits, choices: Choices) -> TilePlan | None:

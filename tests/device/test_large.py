@@ -160,6 +160,28 @@ def test_a_run_is_divided_by_constants_alone(stream: cf.Stream) -> None:
     assert same.source == made.source
 
 
+# The source ends at its last channels, its rows do not follow each other, and theirs are short.
+PARTS = [
+    ("b_fs_yx_fsv32", "bfyx", (2, 17, 11, 7), None),
+    ("b_fs_yx_fsv16", "bfyx", (2, 11, 9, 7), 8),
+    ("b_fs_yx_fsv16", "bfyx", (2, 3, 9, 5), 4),
+    ("b_fs_zyx_fsv16", "bfzyx", (2, 3, 5, 17, 7), 4),
+]
+
+
+@pytest.mark.parametrize(("src", "dst", "dims", "lanes"), PARTS)
+@pytest.mark.parametrize("large", [False, True])
+def test_a_part_of_blocks_is_read_to_its_end_alone(
+    src: str, dst: str, dims: tuple[int, ...], lanes: int | None, large: bool,
+    stream: cf.Stream, streaming: cf.Stream,
+) -> None:  # fmt: skip
+    batch, features, *rows, length = dims
+    whole = (batch, features + 3, *rows, length + 1)
+    a = D(whole, "f32", src).submemory(dims, (0,) * (len(dims) - 1) + (1,))
+    choices = cf.Choices(lanes=lanes)
+    check_reorder(a, D(dims, "f32", dst), streaming if large else stream, choices=choices)
+
+
 def test_random_pairs(streaming: cf.Stream) -> None:
     rng = random.Random(8)  # noqa: S311  # shapes, not secrets
     formats: dict[int, list[cf.Format]] = {}
