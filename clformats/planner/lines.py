@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .lanes import Bit
+from .problem import FAR
 from .tile import TilePlan
 from .traits import LINE_BYTES
 from .walk import LEAST_CARRIED, STREAMS, Tiles
@@ -31,9 +32,11 @@ def stores_whole_lines(plan: TilePlan) -> bool:
             run *= 2
         else:
             moves.append(stride)
+    if plan.comb and not plan.comb.joined[1]:
+        moves.append(plan.nodes[plan.comb.node].dst.value)
     for k, node in enumerate(plan.nodes):
         overlaps = node.guard is None and node.size.value % (1 << plan.bits[k])
-        if plan.positions(k).value > 1 and not node.parts:
+        if plan.positions(k).value > 1 and node.dst.value != FAR:
             moves.append(node.dst.value if overlaps else node.dst.value << plan.bits[k])
     unit = vector if run >= LONG_RUN_BYTES else LINE_BYTES
     return run >= LINE_BYTES and all(m * item % unit == 0 for m in moves)

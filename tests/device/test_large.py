@@ -182,6 +182,20 @@ def test_a_part_of_blocks_is_read_to_its_end_alone(
     check_reorder(a, D(dims, "f32", dst), streaming if large else stream, choices=choices)
 
 
+# Planes that begin anywhere, and a run in the destination whose last tile overlaps.
+UNALIGNED = [
+    ("byxf", (1, 3, 5, 16), (256, 83, 16, 1)),
+    ("hwio", (16, 5, 3, 3), (48, 9, 3, 1)),
+]
+
+
+@pytest.mark.parametrize(("src", "dims", "strides"), UNALIGNED)
+def test_vectors_past_the_cache_are_aligned(
+    src: str, dims: tuple[int, ...], strides: tuple[int, ...], streaming: cf.Stream
+) -> None:
+    check_reorder(D(dims, "f32", src), D(dims, "f32", strides=strides), streaming)
+
+
 def test_random_pairs(streaming: cf.Stream) -> None:
     rng = random.Random(8)  # noqa: S311  # shapes, not secrets
     formats: dict[int, list[cf.Format]] = {}
