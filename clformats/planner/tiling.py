@@ -22,7 +22,7 @@ from .flat import flattened
 from .lanes import LANES_LOG2, Bit, Comb, comb_of, lane_run, lanes_of, run_of
 from .lines import carrying_loop, stores_whole_lines
 from .network import network
-from .nibbles import refusal_elsewhere
+from .nibbles import refusal_of_loops
 from .problem import FAR, Node, Number, Problem, fixed
 from .span import span_of
 from .stages import separate
@@ -42,9 +42,7 @@ NARROWING_REGISTERS = 32
 
 def tile_refusal(p: Problem) -> str:
     """Why the tile family does not take the problem; empty if it does."""
-    if p.nodes is None:
-        return p.why
-    if reason := refusal_elsewhere(p):
+    if reason := refusal_of_loops(p):
         return reason
     load, store = lanes_of(flattened(separate(p)))
     if load == store:
@@ -54,9 +52,7 @@ def tile_refusal(p: Problem) -> str:
 
 def rows_refusal(p: Problem) -> str:
     """Why the rows family does not take the problem; empty if it does."""
-    if p.nodes is None:
-        return p.why
-    if reason := refusal_elsewhere(p):
+    if reason := refusal_of_loops(p):
         return reason
     load, store = lanes_of(separate(p))
     if not load:
