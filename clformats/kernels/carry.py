@@ -49,9 +49,9 @@ class Carry:
     """What ``tile.mako`` needs to carry lines along a loop.
 
     ``whole``: how many tiles follow each other there without an overlap. ``groups``: the registers
-    that are moved one after the other. ``parts``: which of a line's ``uint`` make a vector, for each
-    of the vectors in it. ``unit`` is the type by multiples of which rows start, ``units`` how many
-    make a line.
+    that are moved one after the other. ``parts``: which of a line's ``uint`` make a vector, for
+    each of the vectors in it. ``unit`` is the type by multiples of which rows start, ``units`` how
+    many make a line.
     """
 
     whole: str
