@@ -94,6 +94,7 @@ LARGE: list[tuple[str, str, dict[str, Any]]] = [
     ("f32:os_is_yx_isv16_osv16:16x32x3x3", "f32:oiyx:16x32x3x3", {}),
     ("f32:b_fs_yx_fsv4:1x5x17x19", "f32:bfyx:1x5x17x19", {}),
     ("f16:b_fs_yx_fsv16:1x17x19x34", "f16:bfyx:1x17x19x34", {}),
+    ("f16:oiyx:16x32x3x3", "f16:os_is_yx_isv16_osv16:16x32x3x3", {}),
 ]
 EVERY = [*((a, b, {}) for a, b in CASES), *COMPUTED, *LARGE, *ON_GPUS]
 GPU_FROM = len(EVERY) - len(ON_GPUS)
@@ -130,7 +131,8 @@ def test_nothing_uninitialised() -> None:
     # Among those that compute one builds a vector from shorter ones, one takes even and odd lanes.
     computed = [first + k for k in range(len(COMPUTED)) if COMPUTED[k][1][:5] not in SHUFFLED]
     # Halves of a line are put together.
-    others = [k for k in range(LARGE_FROM, len(EVERY)) if not EVERY[k][0].startswith("f16:b_fs")]
+    joined = ("f16:b_fs", "f16:oiyx")
+    others = [k for k in range(LARGE_FROM, len(EVERY)) if not EVERY[k][0].startswith(joined)]
     _watch([*WHOLE_VECTORS, *computed, *others], PORTABLE, "--uninitialized")
 
 
