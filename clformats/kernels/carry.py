@@ -20,10 +20,13 @@ DWORDS = LINE_BYTES // 4
 
 @dataclass(frozen=True, slots=True)
 class CarriedLine:
-    """One of a tile's rows: the line that it adds, as sixteen ``uint``, and where that belongs."""
+    """One of a tile's rows: the line that it adds, as sixteen ``uint``, and where that belongs.
+
+    ``register`` is the first of those that make it.
+    """
 
     number: int
-    registers: tuple[int, ...]
+    register: int
     value: str
     at: str
 
@@ -64,7 +67,7 @@ class Carry:
     def parts_of(self, *, first: bool) -> list[tuple[list[int], list[str]]]:
         """The registers of each pass, and the statements that store what it has moved."""
         return [
-            (group, [text for line in self.lines if line.registers[0] in group
+            (group, [text for line in self.lines if line.register in group
                      for text in (line.begun if first else line.ended)])
             for group in self.groups
         ]  # fmt: skip
@@ -80,8 +83,8 @@ def carry_of(
     for number in range(len(stored) // count):
         group = stored[number * count : (number + 1) * count]
         value = joined(plan, types, [name for _, name, _ in group])
-        registers = tuple(register for register, _, _ in group)
-        lines.append(CarriedLine(number, registers, value, moved("to", group[0][2])))
+        register, _, at = group[0]
+        lines.append(CarriedLine(number, register, value, moved("to", at)))
     names = "0123456789abcdef"
     parts = [f".s{names[k : k + dwords]}" if count > 1 else "" for k in range(0, DWORDS, dwords)]
     unit, size = ("ushort", 2) if plan.problem.dst.dtype.nbytes == 2 else ("uint", 4)

@@ -140,9 +140,9 @@ class _Writer:
         loads, stores = self._pieces("load"), self._pieces("store")
         order = sorted(range(count), key=self._line_order)
         base = self._src_base()
-        if self.plan.span is not None:
-            return self._spanned(self.plan.span, [self._loaded(pieces) for pieces in loads])
         whole = [self._loaded(pieces) for pieces in loads]
+        if self.plan.span is not None:
+            return self._spanned(self.plan.span, whole)
         edge_loads = [self.edges.load(k, whole[k], loads[k], types, base) for k in range(count)]
         if any("src_end" in text for text in edge_loads):
             span = self.plan.problem.src.span_nbytes

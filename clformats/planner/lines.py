@@ -24,14 +24,9 @@ def stores_whole_lines(plan: TilePlan) -> bool:
     item = plan.problem.dst.dtype.nbytes
     if plan.store_piece != plan.lanes:
         return False
-    vector = plan.lanes * item
-    run = vector
-    moves = [plan.problem.dst0]
-    for stride in sorted(n for b in plan.store_registers for n in _moves(plan, b)):
-        if stride * item == run:
-            run *= 2
-        else:
-            moves.append(stride)
+    stored, moves = _stored_run(plan)
+    vector, run = plan.lanes * item, stored * item
+    moves.append(plan.problem.dst0)
     if plan.comb and not plan.comb.joined[1]:
         moves.append(plan.nodes[plan.comb.node].dst.value)
     for k, node in enumerate(plan.nodes):
@@ -49,9 +44,7 @@ def carrying_loop(plan: TilePlan, tiles: Tiles) -> int | None:
     """
     item = plan.problem.dst.dtype.nbytes
     line = LINE_BYTES // item
-    run = plan.lanes
-    for stride in sorted(n for b in plan.store_registers for n in _moves(plan, b)):
-        run *= 2 if stride == run else 1
+    run, _ = _stored_run(plan)
     narrows = plan.problem.src.dtype.nbytes > item
     plain = item > 1 and plan.comb is None and not any(n.parts for n in plan.nodes)
     lines = plan.register_count * plan.lanes // line
@@ -64,6 +57,17 @@ def carrying_loop(plan: TilePlan, tiles: Tiles) -> int | None:
         if continues and tiles.counts[k] >= LEAST_CARRIED:
             return k if near or tiles.reads * tiles.counts[k] <= 2 * STREAMS else None
     return None
+
+
+def _stored_run(plan: TilePlan) -> tuple[int, list[int]]:
+    """Elements that registers store side by side, and how far those move that do not."""
+    run, moves = plan.lanes, []
+    for stride in sorted(n for b in plan.store_registers for n in _moves(plan, b)):
+        if stride == run:
+            run *= 2
+        else:
+            moves.append(stride)
+    return run, moves
 
 
 def _moves(plan: TilePlan, bit: Bit) -> list[int]:
