@@ -87,7 +87,7 @@ def carry_of(
         lines.append(CarriedLine(number, register, value, moved("to", at)))
     names = "0123456789abcdef"
     parts = [f".s{names[k : k + dwords]}" if count > 1 else "" for k in range(0, DWORDS, dwords)]
-    unit, size = ("ushort", 2) if plan.problem.dst.dtype.nbytes == 2 else ("uint", 4)
+    unit, size = ("ushort", 2) if plan.problem.dtypes[1].nbytes == 2 else ("uint", 4)
     return Carry(whole, plan.groups, tuple(lines), tuple(parts), unit, LINE_BYTES // size)
 
 
@@ -99,4 +99,4 @@ def joined(plan: TilePlan, types: Conversion, registers: Sequence[str]) -> str:
 
 
 def _dwords(plan: TilePlan) -> int:
-    return plan.lanes * plan.problem.dst.dtype.nbytes // 4
+    return plan.lanes * plan.problem.dtypes[1].nbytes // 4

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ..attr import OLD
-from ..dtypes import as_dtype
 from ..planner.copy import CopyPlan
 from ..planner.plan import Plan
 from ..planner.problem import Problem
@@ -18,10 +17,9 @@ WIDTH = 16
 def launch(plan: Plan, body: CopyPlan) -> Launch:
     """The kernel and its arguments."""
     p = plan.problem
-    words = as_dtype({1: "u8", 2: "f16", 4: "f32"}[body.word]) if body.word else None
-    types = conversion(words, words) if words else types_of(p)
+    types = conversion(body.word, body.word) if body.word else types_of(p)
     width = min(WIDTH, 1 << (body.count.bit_length() - 1))
-    item = words.nbytes if words else max(t.nbytes for t in p.dtypes)
+    item = body.word.nbytes if body.word else max(t.nbytes for t in p.dtypes)
     per_item = max(body.run_bytes // item // width, 1) * width
     items = -(-body.count // per_item)
     arguments = Arguments(plan.choices.baked)

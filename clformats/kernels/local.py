@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from math import prod
 
 from ..attr import OLD
-from ..dtypes import as_dtype
 from ..formats.expr import Const, Expr, Var, as_expr, total
 from ..planner.banks import Pass
 from ..planner.local import LocalPlan
@@ -15,10 +14,7 @@ from ..planner.plan import Plan
 from ..rendering import render
 from .computation import Computed, types_of
 from .source import Arguments, Launch, moved, starts
-from .types import Conversion, conversion
-
-WORDS = {1: "u8", 2: "f16", 4: "f32"}
-"""A type for words of so many bytes whose bits are only moved."""
+from .types import Conversion
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +45,7 @@ class GuardText:
 
 def launch(plan: Plan, body: LocalPlan) -> Launch:
     """The kernel and its arguments."""
-    words = as_dtype(WORDS[body.word]) if body.word else None
-    types = conversion(words, words) if words else types_of(body.problem)
+    types = types_of(body.problem)
     writer = _Writer(body, types, Arguments(plan.choices.baked))
     source = render("local", **writer.values(), wide=plan.problem.is_wide, types=types)
     given = writer.arguments.given

@@ -20,6 +20,7 @@ from .edges import EdgeWriter, lane_part
 from .operands import ComputedWriter, tile_operands
 from .source import Arguments, Launch, moved
 from .types import Conversion
+from .weave import woven_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,7 @@ class Loop:
 
 def launch(plan: Plan, body: TilePlan) -> Launch:
     """The kernel and its arguments."""
-    types = types_of(plan.problem)
+    types = types_of(body.problem)
     writer = _Writer(body, types, Arguments(plan.choices.baked))
     source = render("tile", **writer.values(), wide=plan.problem.is_wide, types=types)
     given, items = writer.arguments.given, body.work_items
@@ -127,6 +128,7 @@ class _Writer:
             "steps": plan.steps,
             "mixes": plan.comb.mixes if plan.comb else (),
             "streams": plan.streams,
+            "weaves": plan.weave is not None,
             **self._accesses(),
             **self._edge_values(),
             **self._computed_values(),
@@ -160,17 +162,25 @@ class _Writer:
         """The loads of all vectors, one after the other, and then the lines; there are no edges."""
         plan, count = self.plan, 1 << len(self.plan.registers)
         holds = {_steps((plan.store_registers, r))[span.node] if r else 0: r for r in range(count)}
-        texts = []
-        for steps in span.lines:
-            places = [span.place(step) for step in steps]
-            names = [f"{self.edges.stored}{v * count + holds[lane]}" for v, lane in places]
-            at = str(self._moved("dst", self.dst, {span.node: steps[0]}))
-            value = joined(plan, self.types, names)
-            texts.append(f"STORE_STREAM({value}, (__global uint16 *)({moved('to', at)}))")
+        names = [f"{self.edges.stored}{v * count + holds[lane]}"
+                 for v, lane in map(span.place, range(span.size))]  # fmt: skip
+        texts = [self._line(names, steps, span.node) for steps in span.lines]
         *before, last = plan.groups
         passes = [*((group, []) for group in before), (last, texts)]
         nothing: dict[str, object] = {"carry": None, "edge_loads": [], "edge_stores": []}
         return {"loads": loads, "passes": passes, **nothing}
+
+    def _line(self, names: Sequence[str], steps: Sequence[int], node: int) -> str:
+        """The statement that stores a line of a span; ``names`` are the registers of its steps."""
+        plan, types = self.plan, self.types
+        at = moved("to", str(self._moved("dst", self.dst, {node: steps[0]})))
+        if plan.weave is None:
+            value = joined(plan, types, [names[step] for step in steps])
+            return f"STORE_STREAM({value}, (__global uint16 *)({at}))"
+        bits = plan.problem.dst.dtype.bits
+        value = woven_words(plan.weave, steps[0], names, bits)
+        store = types.store_nontemporal if plan.nontemporal else types.store
+        return store(value, at, plan.lanes)
 
     def _carry(self, order: Sequence[int], stores: Sequence[Sequence[str]]) -> Carry | None:
         """The lines that are carried on, if any; ``order`` is that of the registers in memory."""
@@ -334,7 +344,7 @@ class _Writer:
         if not walk.dense or walk.inner is None:
             return [moved("from", str(step + Var(pieces[0]))) for pieces in self._pieces("load")]
         share = plan.lanes * plan.register_count
-        line = LINE_BYTES // plan.problem.src.dtype.nbytes
+        line = LINE_BYTES // plan.problem.dtypes[0].nbytes
         begin = step + Var(f"at{walk.inner}") * share - Var(f"x{walk.inner}") * self.src[walk.inner]
         return [moved("from", str(begin + k)) for k in range(0, share, line)]
 

@@ -8,18 +8,24 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ..dtypes import DType, as_dtype
 from .problem import Guard, Node, Number, Problem
 
 
-def coarse(p: Problem, most: int) -> tuple[Problem, int | None]:
-    """The problem in words of 4 or 2 bytes where those keep together, and the word's bytes.
+def words_of(nbytes: int) -> DType:
+    """A type for words of 1, 2 or 4 bytes whose bits are only moved."""
+    return as_dtype({1: "u8", 2: "f16", 4: "f32"}[nbytes])
+
+
+def coarse(p: Problem, most: int) -> Problem:
+    """The problem in words of 4 or 2 bytes where elements keep together in those; else itself.
 
     No word is longer than ``most`` bytes.
     """
     nodes = p.nodes or ()
     src, dst = p.dtypes
     if src != dst or p.computation:
-        return p, None
+        return p
     inner = next((k for k, n in enumerate(nodes) if n.src.value == n.dst.value == 1), None)
     for word in (4, 2):
         count = word // dst.nbytes
@@ -32,9 +38,10 @@ def coarse(p: Problem, most: int) -> tuple[Problem, int | None]:
             )
             left = tuple(n for n in coarse if n.size.value > 1)
             return replace(
-                p, nodes=left, guards=guards, src0=p.src0 // count, dst0=p.dst0 // count
-            ), word
-    return p, None
+                p, nodes=left, guards=guards, src0=p.src0 // count, dst0=p.dst0 // count,
+                word=words_of(word),
+            )  # fmt: skip
+    return p
 
 
 def _keeps(p: Problem, inner: int, count: int) -> bool:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..dtypes import DType
 from .choices import RULES, Choices, either
+from .coarse import words_of
 from .nibbles import refusal_elsewhere
 from .problem import Problem
 from .traits import LINE_BYTES, Traits
@@ -15,23 +17,23 @@ RUN_BYTES = 16 << 10
 
 @dataclass(frozen=True, slots=True)
 class CopyPlan:
-    """A run of ``count`` elements, or of words of ``word`` bytes where the types are the same."""
+    """A run of ``count`` elements, or of words of type ``word`` where the types are the same."""
 
     count: int
     src0: int
     dst0: int
-    word: int | None
+    word: DType | None
     nontemporal: bool
     run_bytes: int = RUN_BYTES
 
     @property
     def alignment(self) -> tuple[int, int]:
         """At multiples of how many bytes source and destination must begin; see `Plan`."""
-        word = self.word or 1
+        word = self.word.nbytes if self.word else 1
         return word, LINE_BYTES if self.nontemporal else word
 
     def __str__(self) -> str:
-        unit = f"{self.word}-byte words" if self.word else "elements, converted"
+        unit = f"{self.word.nbytes}-byte words" if self.word else "elements, converted"
         return f"{self.count} {unit}, {'non-temporal' if self.nontemporal else 'ordinary'} stores"
 
 
@@ -70,4 +72,4 @@ def plan(p: Problem, traits: Traits, *, nontemporal: bool, choices: Choices = RU
     word = max(w for w in (1, 2, 4) if all(n % w == 0 for n in (*sizes, traits.begin_bytes)))
     count, src0, dst0 = (n // word for n in sizes)
     aligned = word == 4 and dst0 % 16 == 0
-    return CopyPlan(count, src0, dst0, word, nontemporal and aligned, run_bytes)
+    return CopyPlan(count, src0, dst0, words_of(word), nontemporal and aligned, run_bytes)

@@ -86,6 +86,26 @@ class Span:
         return f"{self.size} of loop {self.node} in {len(self.starts)} vectors"
 
 
+@dataclass(frozen=True, slots=True)
+class Weave:
+    """``count`` elements make a word, ``inner`` words a run of the source along loop ``node``.
+
+    See `clformats.planner.weave`.
+    Element j of word k of the destination is element ``k + j * inner`` of the run.
+    """
+
+    node: int
+    inner: int
+    count: int
+
+    def elements(self, word: int) -> list[tuple[int, int]]:
+        """For each element of a word of the destination: the source's word, and the place in it."""
+        return [divmod(word + j * self.inner, self.count) for j in range(self.count)]
+
+    def __str__(self) -> str:
+        return f"words of {self.count} steps woven from {self.inner}"
+
+
 def lanes_of(
     p: Problem, most: int = LANES_LOG2, read: int = LANES_LOG2
 ) -> tuple[tuple[Bit, ...], tuple[Bit, ...]]:

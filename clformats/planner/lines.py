@@ -21,7 +21,7 @@ def stores_whole_lines(plan: TilePlan) -> bool:
     That is one vector, or several side by side; where a tile has many of these in one run, the run
     need not start at a line: the next tile continues it. A vector itself must be aligned.
     """
-    item = plan.problem.dst.dtype.nbytes
+    item = plan.problem.dtypes[1].nbytes
     if plan.store_piece != plan.lanes:
         return False
     stored, moves = _stored_run(plan)
@@ -42,10 +42,10 @@ def carrying_loop(plan: TilePlan, tiles: Tiles) -> int | None:
 
     There rows that start anywhere in a line are written in whole lines all the same.
     """
-    item = plan.problem.dst.dtype.nbytes
+    item = plan.problem.dtypes[1].nbytes
     line = LINE_BYTES // item
     run, _ = _stored_run(plan)
-    narrows = plan.problem.src.dtype.nbytes > item
+    narrows = plan.problem.dtypes[0].nbytes > item
     plain = item > 1 and plan.comb is None and not any(n.parts for n in plan.nodes)
     lines = plan.register_count * plan.lanes // line
     fits = lines + len(plan.groups[0]) <= VECTOR_REGISTERS

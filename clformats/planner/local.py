@@ -56,12 +56,11 @@ class LocalPlan:
     """A box of ``box[k]`` steps of each loop for each work-group of ``group`` work-items.
 
     It is loaded as ``read`` says and stored as ``write`` says; between, it lies in local memory by
-    ``pitch``, or, where that is empty, in registers. Elements are words of ``word`` bytes where
-    bytes are moved as they are; ``whole`` are the loops that the box takes entirely.
+    ``pitch``, or, where that is empty, in registers. ``whole`` are the loops that the box takes
+    entirely.
     """
 
     problem: Problem
-    word: int | None
     box: tuple[int, ...]
     whole: tuple[int, ...]
     read: Pass
@@ -94,7 +93,7 @@ class LocalPlan:
         """At multiples of how many bytes source and destination must begin; see `Plan`."""
         widths = zip(self.problem.dtypes, (self.read.width, self.write.width), strict=True)
         source, target = (
-            width * (self.word or t.nbytes) if self.word or width > 1 else 1 for t, width in widths
+            width * t.nbytes if self.problem.word or width > 1 else 1 for t, width in widths
         )
         return source, target
 
@@ -102,12 +101,13 @@ class LocalPlan:
     def structure(self) -> str:
         """The box in words, without what depends on sizes alone."""
         shape = " x ".join(f"{self.box[k]} of loop {k}" for k in self.read.order) or "1 element"
-        word = f", as words of {self.word} bytes" if self.word else ""
+        word = self.problem.word
+        words = f", as words of {word.nbytes} bytes" if word else ""
         if not self.pitch:
-            return f"box {shape}, moved by {self.read.width}{word}"
+            return f"box {shape}, moved by {self.read.width}{words}"
         return (
             f"box {shape} in {self.local_elements} places of local memory, "
-            f"read by {self.read.width} and written by {self.write.width}{word}"
+            f"read by {self.read.width} and written by {self.write.width}{words}"
         )
 
     def __str__(self) -> str:
@@ -149,9 +149,9 @@ def plan(p: Problem, traits: Traits, *, nontemporal: bool, choices: Choices = RU
     """The plan for a problem that `refusal` accepts; stores are never ``nontemporal``."""
     del nontemporal
     traits = _grouped(traits, choices)
-    p, word = coarse(p, traits.begin_bytes)
+    p = coarse(p, traits.begin_bytes)
     longest = min(WORD_BYTES, traits.begin_bytes)
-    items = (word, word) if word else tuple(t.nbytes for t in p.dtypes)
+    items = tuple(t.nbytes for t in p.dtypes)
     nodes = p.nodes or ()
     box = _Box(nodes)
     for side, item in zip(("src", "dst"), items, strict=True):
@@ -164,8 +164,8 @@ def plan(p: Problem, traits: Traits, *, nontemporal: bool, choices: Choices = RU
                            stored=side == "dst" and not p.computation))
         for side, item, inner in zip(("src", "dst"), items, map(box.inside, orders), strict=True)
     )  # fmt: skip
-    pitch = pitches(tuple(box.sizes), read, write, word or _moving_bytes(p))
-    return _finished(p, word, box, (read, write), pitch, traits)
+    pitch = pitches(tuple(box.sizes), read, write, _moving_bytes(p))
+    return _finished(p, box, (read, write), pitch, traits)
 
 
 def _moving_bytes(p: Problem) -> int:
@@ -181,8 +181,7 @@ def rows_plan(
 ) -> LocalPlan:
     """The plan of the families that need no local memory, in the order of the destination."""
     del nontemporal
-    p, word = coarse(p, traits.begin_bytes)
-    return _direct(p, word, _grouped(traits, choices))
+    return _direct(coarse(p, traits.begin_bytes), _grouped(traits, choices))
 
 
 def copy_plan(
@@ -191,11 +190,8 @@ def copy_plan(
     """The plan of the copy family on GPUs."""
     body = copy.plan(p, traits, nontemporal=nontemporal)
     nodes = tuple(replace(n, size=Number(body.count)) for n in p.nodes or () if body.count > 1)
-    return _direct(
-        replace(p, nodes=nodes, src0=body.src0, dst0=body.dst0),
-        body.word,
-        _grouped(traits, choices),
-    )
+    words = replace(p, nodes=nodes, src0=body.src0, dst0=body.dst0, word=body.word)
+    return _direct(words, _grouped(traits, choices))
 
 
 def _grouped(traits: Traits, choices: Choices) -> Traits:
@@ -204,10 +200,10 @@ def _grouped(traits: Traits, choices: Choices) -> Traits:
     return replace(traits, group_size=1 << (wanted.bit_length() - 1))
 
 
-def _direct(p: Problem, word: int | None, traits: Traits) -> LocalPlan:
+def _direct(p: Problem, traits: Traits) -> LocalPlan:
     nodes = p.nodes or ()
     longest = min(VECTOR_BYTES, traits.begin_bytes)
-    vector = max(1, longest // (word or max(t.nbytes for t in p.dtypes)))
+    vector = max(1, longest // max(t.nbytes for t in p.dtypes))
     total = prod(n.size.value for n in nodes)
     each = VECTORS
     while each > 1 and total < traits.compute_units * GROUPS * traits.group_size * vector * each:
@@ -220,11 +216,11 @@ def _direct(p: Problem, word: int | None, traits: Traits) -> LocalPlan:
     inner = box.inside(order)
     width = min(_width(p, box, side, inner, vector) for side in ("src", "dst"))
     both = Pass(inner, width)
-    return _finished(p, word, box, (both, both), (), traits)
+    return _finished(p, box, (both, both), (), traits)
 
 
 def _finished(
-    p: Problem, word: int | None, box: _Box, passes: tuple[Pass, Pass], pitch: tuple[int, ...],
+    p: Problem, box: _Box, passes: tuple[Pass, Pass], pitch: tuple[int, ...],
     traits: Traits,
 ) -> LocalPlan:  # fmt: skip
     nodes = tuple(
@@ -235,7 +231,7 @@ def _finished(
         for k, n in enumerate(p.nodes or ())
     )  # fmt: skip
     return LocalPlan(
-        replace(p, nodes=nodes), word, tuple(box.sizes), tuple(sorted(box.whole)), *passes, pitch,
+        replace(p, nodes=nodes), tuple(box.sizes), tuple(sorted(box.whole)), *passes, pitch,
         traits.group_size,
     )  # fmt: skip
 

@@ -142,8 +142,10 @@ class Plan:
         """
         if isinstance(self.body, CopyPlan | LocalPlan):
             return self.body.alignment
-        if isinstance(self.body, TilePlan) and self.body.nontemporal:
-            return 1, LINE_BYTES
+        if isinstance(self.body, TilePlan) and (self.body.nontemporal or self.body.weave):
+            word = self.body.problem.word
+            least = word.nbytes if word else 1
+            return least, LINE_BYTES if self.body.nontemporal else least
         if isinstance(self.body, TilePlan) and self.body.walk.carries:
             return 1, self.problem.dst.dtype.nbytes
         return 1, 1

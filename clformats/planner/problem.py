@@ -105,7 +105,8 @@ class Problem:
     ``nodes`` by falling destination stride, fused; None where the digits of the two sides do not
     nest or a side is an image, ``why`` then says where. ``src0``, ``dst0`` and ``operands0`` are
     the offsets where all loops are 0. ``step`` is the transform, where values are not moved but
-    transformed.
+    transformed. ``word`` is the type of what stands for several elements, where they are moved
+    together: loops and strides count words then.
     """
 
     src: MemoryDesc
@@ -118,11 +119,12 @@ class Problem:
     computation: Computation | None = None
     operands0: tuple[int, ...] = ()
     step: Step | None = None
+    word: DType | None = None
 
     @property
     def dtypes(self) -> tuple[DType, DType]:
-        """The element types of source and destination."""
-        return self.src.dtype, self.dst.dtype
+        """The types of what is moved: the elements of source and destination, or words."""
+        return (self.word, self.word) if self.word else (self.src.dtype, self.dst.dtype)
 
     @property
     def has_image(self) -> bool:

@@ -21,7 +21,7 @@ MOST_VECTORS = 8
 
 def span_of(plan: TilePlan) -> Span | None:
     """The span that lets a tile of vectors shorter than a line store whole ones; None without."""
-    lanes, line = plan.lanes, LINE_BYTES // plan.problem.dst.dtype.nbytes
+    lanes, line = plan.lanes, LINE_BYTES // plan.problem.dtypes[1].nbytes
     node = next((k for k, n in enumerate(plan.nodes) if n.parts and n.src.value == 1), None)
     square = plan.store_piece == plan.load_piece == lanes == 1 << len(plan.registers)
     if node is None or plan.problem.guards or not square or lanes >= line:

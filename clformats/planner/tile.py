@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from .choices import Choices
-from .lanes import Bit, Comb, Span
+from .lanes import Bit, Comb, Span, Weave
 from .network import Step
 from .problem import Node, Number, Problem, fixed
 from .walk import Walk, with_choices
@@ -51,6 +51,7 @@ class TilePlan:
     comb: Comb | None = None
     passes: tuple[Bit, ...] = ()
     span: Span | None = None
+    weave: Weave | None = None
 
     def steps_along(self, node: int) -> int:
         """How many steps of the node a tile covers."""
@@ -76,6 +77,11 @@ class TilePlan:
         if self.comb is not None:
             return self.comb.size
         return (len(self.span.starts) if self.span else 1) << len(self.registers)
+
+    @property
+    def elements(self) -> int:
+        """What a tile moves; vectors of a span overlap."""
+        return self.lanes * (self.span.size if self.span else self.register_count)
 
     @property
     def groups(self) -> list[list[int]]:
@@ -110,6 +116,8 @@ class TilePlan:
             shape += str(self.comb)
         if self.span is not None:
             shape += f", {self.span}"
+        if self.weave is not None:
+            shape += f", {self.weave}"
         return (
             f"tile {shape}, {len(self.steps)} shuffle steps, "
             f"{self.lanes} lanes loaded by {self.load_piece} and stored by {self.store_piece}, "

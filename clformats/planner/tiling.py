@@ -29,6 +29,7 @@ from .stages import separate
 from .tile import Edge, TilePlan
 from .traits import LINE_BYTES, Traits
 from .walk import Tiles, Walk, carrying_walk, walk, with_choices
+from .weave import weaving, woven
 
 REGISTERS = 16
 """The most registers that a tile is made longer for, to store whole cache lines."""
@@ -68,19 +69,37 @@ def tile_plan(
     """The plan of both families; rows are tiles without a step."""
     p = separate(p)
     streams = either(choices.nontemporal, nontemporal)
-    draft = _tile(flattened(p), choices, large=nontemporal)
-    if _reads_lanes_of_runs(draft):
-        draft = _tile(p, choices, large=nontemporal)
+    draft = _woven_tile(p, traits, choices, large=nontemporal)
+    draft = draft or _plain_tile(p, choices, large=nontemporal)
     whole = streams and traits.begin_bytes >= LINE_BYTES
     if whole and stores_whole_lines(draft):
         draft = replace(draft, nontemporal=True)
-    elif whole and (span := span_of(draft)):
+    elif whole and not draft.span and (span := span_of(draft)):
         draft = replace(draft, nontemporal=True, span=span)
-    elif streams and (carrying := _carrying_tile(draft.problem, traits, choices)):
+    elif (
+        streams and not draft.weave and (carrying := _carrying_tile(draft.problem, traits, choices))
+    ):
         return carrying
     tiles = _tiles(draft)
     path = walk(tiles, traits, large=nontemporal)
     return replace(draft, walk=with_choices(path, choices, tiles.counts))
+
+
+def _woven_tile(p: Problem, traits: Traits, choices: Choices, *, large: bool) -> TilePlan | None:
+    """The tile of words of elements that lie apart in the source; None where there are none."""
+    found = woven(p, traits.begin_bytes)
+    if found is None:
+        return None
+    words, weave = found
+    return weaving(_tile(words, choices, large=large), weave)
+
+
+def _plain_tile(p: Problem, choices: Choices, *, large: bool) -> TilePlan:
+    """The tile of elements."""
+    draft = _tile(flattened(p), choices, large=large)
+    if _reads_lanes_of_runs(draft):
+        return _tile(p, choices, large=large)
+    return draft
 
 
 def _tile(p: Problem, choices: Choices, *, large: bool, read: int = LANES_LOG2) -> TilePlan:
@@ -129,7 +148,7 @@ def _carrying_tile(p: Problem, traits: Traits, choices: Choices) -> TilePlan | N
     Lanes are put in an order known at run time only, which takes vectors as long as a line, and
     lines of whole elements.
     """
-    splits = traits.begin_bytes < p.dst.dtype.nbytes
+    splits = traits.begin_bytes < p.dtypes[1].nbytes
     if splits or not traits.is_cpu or traits.vector_bytes < LINE_BYTES:
         return None
     for read in (LANES_LOG2, LANES_LOG2 - 1):
@@ -156,15 +175,15 @@ def _line_bits(
     chosen: int | None,
 ) -> list[Bit]:
     """More register bits, so that a tile stores whole cache lines."""
-    line = (LINE_BYTES // p.dst.dtype.nbytes).bit_length() - 1
+    line = (LINE_BYTES // p.dtypes[1].nbytes).bit_length() - 1
     run = run_of(p, "dst", line)
     if run[: len(store)] != store:
         return []
     extra = [b for b in run if b not in store and b not in load]
     registers = 1 << len([b for b in store if b not in load])
-    item = p.dst.dtype.nbytes
+    item = p.dtypes[1].nbytes
     most = STREAMED_LINES * LINE_BYTES // (item << len(store))
-    if p.src.dtype.nbytes > item:
+    if p.dtypes[0].nbytes > item:
         most = min(most, NARROWING_REGISTERS)
     fills = large and registers << len(extra) <= most
     most = either(chosen, most if fills else REGISTERS)
@@ -234,7 +253,7 @@ def _tiles(plan: TilePlan) -> Tiles:
         counts=[plan.positions(k).value for k in range(len(plan.nodes))],
         src_steps=_tile_steps(plan, "src"),
         dst_steps=_tile_steps(plan, "dst"),
-        elements=plan.lanes * plan.register_count,
+        elements=plan.elements,
         src_bytes=src.nbytes,
         dst_bytes=dst.nbytes,
         reads=(plan.lanes // plan.load_piece) << _rows(plan, plan.registers, "src", src.nbytes),

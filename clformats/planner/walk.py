@@ -136,13 +136,15 @@ def walk(tiles: Tiles, traits: Traits, *, large: bool) -> Walk:
     if following is not None:
         return _dense(tiles, loops, following, near_src, share)
     short, long = sorted((near_src, near_dst), key=lambda k: counts[k])
-    if short == long and counts[short] <= FEW_TILES and len(loops) > 1:
+    nearest = short == long
+    if nearest and counts[short] <= FEW_TILES and len(loops) > 1:
         long = min((k for k in loops if k != short), key=tiles.dst_steps.__getitem__)
     if short == long or counts[short] > INNER_LIMIT:
         middle = near_src if counts[near_src] > INNER_LIMIT else long
         return _one_loop(tiles, loops, middle, share)
     across = tiles.reads if short == near_dst else tiles.writes
-    swapped = across * counts[short] >= STREAMS
+    # What is nearest on both sides lies inside the rows: it adds no streams.
+    swapped = not nearest and across * counts[short] >= STREAMS
     chunk = share // counts[short]
     if swapped and (short == near_src or not large):
         chunk = min(chunk, BOX_BYTES // (tiles.nbytes * counts[short]))
@@ -196,7 +198,9 @@ def _following(tiles: Tiles, loops: Sequence[int], near_src: int, near_dst: int)
     if not (others and tiles.whole_lines) or ordered or stands or is_long:
         return None
     following = min(others, key=tiles.src_steps.__getitem__)
-    return following if tiles.src_steps[following] <= piece else None
+    step = tiles.src_steps[following]
+    # The last tile of a piece may overlap the one before: a piece counts as less than two.
+    return following if step <= piece < 2 * step else None
 
 
 def _dense(tiles: Tiles, loops: Sequence[int], middle: int, inner: int, share: int) -> Walk:

@@ -178,6 +178,10 @@ ${shuffles("shuffle")}\
 ${shuffles("swizzle")}\
 #endif
 % endif
+% if weaves:
+#define TURN(v, bits) ((v) << (bits) | (v) >> (${types.dst_type.bits} - (bits)))
+#define CHOOSE(a, b, mask) (((a) & ~(mask)) | ((b) & (mask)))
+% endif
 % if keeps:
 #define KEEP(v, mask) as_${vector}(as_${mask}(v) & (mask))
 % endif

@@ -76,6 +76,38 @@ def test_lines_are_put_together_from_parts(
     assert "vectors" in str(scaled.plan)
 
 
+# Words of elements that lie apart in the source.
+WEAVES = [
+    ("s8", "oiyx", "os_is_yx_osv16_isv4", (16, 4, 3, 3)),
+    ("s8", "oiyx", "os_is_yx_osv16_isv4", (48, 20, 3, 5)),
+    ("u8", "oiyx", "os_is_yx_isa8_osv8_isv4", (24, 64, 3, 3)),
+    ("bf16", "oiyx", "OIhw8i16o2i", (32, 48, 5, 5)),
+    ("f16", "oiyx", "OIhw8i16o2i", (32, 48, 3, 3)),
+    ("s8", "goiyx", "gOIhw16i16o4i", (3, 16, 64, 3, 3)),
+    ("s8", "oizyx", "OIdhw16o4i", (32, 12, 3, 3, 3)),
+    ("s8", "oiyx", "ohwi", (5, 64, 1, 5)),
+    ("f16", "bfyx", "byxf", (5, 32, 3, 5)),
+    ("s8", "oiyx", "os_is_yx_osv16_isv4", (32, 8, 4, 4)),
+]
+
+
+@pytest.mark.parametrize("case", WEAVES, ids=str)
+@pytest.mark.parametrize("large", [False, True])
+@pytest.mark.parametrize("front", [0, 1, 4])
+def test_words_are_woven(
+    case: tuple[str, str, str, tuple[int, ...]], front: int, stream: cf.Stream,
+    streaming: cf.Stream, *, large: bool,
+) -> None:  # fmt: skip
+    dtype, src, dst, dims = case
+    for choices in (cf.Choices(), cf.Choices(lanes=8), cf.Choices(lanes=4, baked=True)):
+        made = check_reorder(
+            D(dims, dtype, src), D(dims, dtype, dst), streaming if large else stream, front=front,
+            choices=choices,
+        )  # fmt: skip
+        whole = front * D(dims, dtype, src).dtype.nbytes % 4 == 0
+        assert ("woven" in str(made.plan)) == whole or choices.lanes
+
+
 # Lines that go across tiles: rows of 20 tiles and more, some with one that overlaps.
 CARRIED = [
     ("f32", "f32", "b_fs_yx_fsv16", "bfyx", (3, 37, 17, 23)),

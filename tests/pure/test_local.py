@@ -40,8 +40,7 @@ def offsets(plan: LocalPlan, p: Pass, side: str, vector: int) -> int:
 
 def efficiency(plan: LocalPlan, p: Pass, side: str, start: int = 0) -> float:
     """Bytes that work-items in step access, of those in the sectors that they touch."""
-    dtype = getattr(plan.problem, side).dtype
-    item = plan.word or dtype.nbytes
+    item = plan.problem.dtypes[side == "dst"].nbytes
     touched = {
         (offsets(plan, p, side, start + n) + j) * item // SECTOR_BYTES
         for n in range(IN_STEP) for j in range(p.width)
@@ -74,20 +73,16 @@ def test_work_items_move_words_at_least_where_they_are_aligned(case: Case) -> No
     plan = planned(case)
     if case.name.startswith(("odd", "d5_odd", "im3_byxf_fsv16")):
         return
-    for p, side in ((plan.read, "src"), (plan.write, "dst")):
-        item = plan.word or getattr(plan.problem, side).dtype.nbytes
-        assert p.width * item >= 4, plan
+    for p, dtype in zip((plan.read, plan.write), plan.problem.dtypes, strict=True):
+        assert p.width * dtype.nbytes >= 4, plan
     if not plan.pitch and case.group != "tiny":
-        wider = plan.word or max(t.nbytes for t in plan.problem.dtypes)
-        assert plan.read.width * wider == 16
+        assert plan.read.width * max(t.nbytes for t in plan.problem.dtypes) == 16
 
 
 def _moving(plan: LocalPlan) -> int:
     """Bytes of an element in local memory."""
     src, dst = plan.problem.dtypes
-    return plan.word or (
-        4 if src.name == "f16" and dst.name == "f32" else min(src.nbytes, dst.nbytes)
-    )
+    return 4 if src.name == "f16" and dst.name == "f32" else min(src.nbytes, dst.nbytes)
 
 
 @pytest.mark.parametrize(
