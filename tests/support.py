@@ -53,6 +53,26 @@ def hurting_dims(fmt: cf.Format, shift: int = 0) -> tuple[int, ...]:
     return tuple(dims)
 
 
+def whole_dims(fmt: cf.Format) -> tuple[int, ...]:
+    """Dims that fill every block, so that nothing is padded; no two are equal where that is small.
+
+    Dimensions without a block are multiples of four, the last two of them odd, as windows are.
+    """
+    layout = fmt.structure
+    plain = [d for d in range(fmt.ndims) if max(layout.blocks[d], layout.align[d]) == 1]
+    odd = dict(zip(plain[:1:-1], (3, 5), strict=False)) if len(plain) > 2 else {}
+    dims: list[int] = []
+    for d, block in enumerate(map(max, layout.blocks, layout.align)):
+        sizes = (
+            [odd[d]] if d in odd else [block * k for k in ((2, 3, 1) if block > 1 else (8, 12, 4))]
+        )
+        dims.append(next((n for n in sizes if n not in dims), sizes[0]))
+    while prod(dims) > 8 * LIMIT and any(n > b for n, b in zip(dims, layout.blocks, strict=True)):
+        d = max(range(len(dims)), key=lambda k: dims[k] / max(layout.blocks[k], layout.align[k]))
+        dims[d] = max(layout.blocks[d], layout.align[d])
+    return tuple(dims)
+
+
 def brute_force_offsets(desc: cf.MemoryDesc) -> Any:
     """The offset of every element by the definition of digits, written independently of `expr`."""
     offsets = _formula(desc, [(p.digit, p.stride) for p in desc.placed])
