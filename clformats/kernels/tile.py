@@ -12,8 +12,8 @@ from ..planner.lanes import Bit, Span
 from ..planner.plan import Plan
 from ..planner.problem import FAR, Node, Number
 from ..planner.tile import TilePlan
-from ..planner.traits import LINE_BYTES
 from ..rendering import render
+from .ahead import Rows, Share, asks_of
 from .carry import Carry, carry_of, joined
 from .computation import Computed, types_of
 from .edges import EdgeWriter, lane_part
@@ -119,7 +119,7 @@ class _Writer:
             "outer": [Loop(f"at{k}", "0", str(self._positions(k))) for k in plan.walk.outer],
             "middle": self._loop(plan.walk.middle),
             "loops": self._loops(),
-            "ahead": self._ahead() if plan.walk.ahead else [],
+            "asks": self._asks(),
             "starts": self._starts(),
             "src_base": self._src_base(),
             "dst_base": str(total([Var("dst0"), *self._products(self.dst)])),
@@ -243,6 +243,15 @@ class _Writer:
         loops += [inner] if inner else []
         return loops[::-1] if walk.swapped else loops
 
+    def _asks(self) -> Share | Rows | None:
+        """What a tile asks for ahead of those that read it."""
+        walk = self.plan.walk
+        moving = [k for k in self.moving if k is not None]
+        asks = asks_of(self.plan, self.src, {k: self._positions(k) for k in moving})
+        if isinstance(asks, Rows):
+            self.arguments.values["box"] = walk.ahead
+        return asks
+
     def _starts(self) -> list[tuple[str, str]]:
         """The variables that say where the tile starts."""
         nodes = sorted(k for k in self.moving if k is not None)
@@ -334,19 +343,6 @@ class _Writer:
         return [
             self.types.store(v, moved("to", p), width) for v, p in zip(parts, pieces, strict=True)
         ]
-
-    def _ahead(self) -> list[str]:
-        """The addresses that a tile asks for ahead of the tiles that read them."""
-        plan, walk = self.plan, self.plan.walk
-        if walk.middle is None:
-            return []
-        step = self.src[walk.middle] * (walk.ahead * plan.steps_along(walk.middle))
-        if not walk.dense or walk.inner is None:
-            return [moved("from", str(step + Var(pieces[0]))) for pieces in self._pieces("load")]
-        share = plan.lanes * plan.register_count
-        line = LINE_BYTES // plan.problem.dtypes[0].nbytes
-        begin = step + Var(f"at{walk.inner}") * share - Var(f"x{walk.inner}") * self.src[walk.inner]
-        return [moved("from", str(begin + k)) for k in range(0, share, line)]
 
 
 def _far_side(node: Node) -> str:

@@ -5,6 +5,7 @@ own, because a compiler that sees both in one loop merges their stores and spoil
 </%doc>\
 <%namespace file="prelude.mako" import="prelude"/>\
 <%namespace name="lines" file="carry.mako"/>\
+<%namespace name="ahead" file="ahead.mako"/>\
 <%!
 from textwrap import indent
 from clformats.kernels.edges import mask_numbers
@@ -60,15 +61,15 @@ r${c} = v${c};
 const idx ${name} = ${value};
 % endfor
 </%def>\
-<%def name="tile(load_texts, computed_texts, parts, asks=())">\
+<%def name="tile(load_texts, computed_texts, parts, given_ahead=None)">\
 % for o in operands:
 const idx ${o.at} = ${o.base};
 % endfor
 __global const ${types.src} *from = src + (${src_base});
 __global ${types.dst} *to = dst + (${dst_base});
-% for at in asks:
-PREFETCH(${at});
-% endfor
+% if given_ahead:
+${ahead.statements(given_ahead)}\
+% endif
 % if any(s.register is not None for s in steps):
 ${vector} t;
 % endif
@@ -132,7 +133,7 @@ ${indent(capture(tile, loads, computed, carry.parts_of(first=True)), "        ")
     }
     for (idx ${at} = begin + 1; ${at} < whole; ++${at}) {
 ${indent(capture(bases), "        ")}\
-${indent(capture(tile, loads, computed, carry.parts_of(first=False), ahead), "        ")}\
+${indent(capture(tile, loads, computed, carry.parts_of(first=False), asks), "        ")}\
     }
     {
         const idx ${at} = max(begin, whole - 1);
@@ -156,15 +157,8 @@ ${indent(text, "    ")}\
 </%def>\
 // ${title}
 ${prelude(types, wide, widths, streams, (width,) if computed else ())}\
-% if ahead:
-#if defined(__has_builtin) && !defined(CLFORMATS_PORTABLE) && !defined(CLFORMATS_NO_PREFETCH)
-#if __has_builtin(__builtin_prefetch)
-#define PREFETCH(pointer) __builtin_prefetch((const void *)(uintptr_t)(pointer))
-#endif
-#endif
-#ifndef PREFETCH
-#define PREFETCH(pointer)
-#endif
+% if asks:
+${ahead.functions(asks)}\
 % endif
 % if patterns:
 #if defined(__has_builtin) && !defined(CLFORMATS_PORTABLE)
@@ -310,7 +304,7 @@ __kernel void reorder(
 % if carry and not always_edge:
 ${nest(loops[:-1], capture(carried, inside))}\
 % elif not always_edge:
-${nest(loops, capture(visit, inside, loads, computed, passes, ahead))}\
+${nest(loops, capture(visit, inside, loads, computed, passes, asks))}\
 % endif
 % if guards:
 ${nest(loops, capture(visit, "" if always_edge else f"!({inside})", edge_loads, edge_computed, [(range(len(loads)), edge_stores)]))}\

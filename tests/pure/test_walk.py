@@ -58,11 +58,35 @@ def test_it_is_not_where_lines_would_be_written_in_parts() -> None:
     assert not plan.walk.dense
 
 
-def test_many_rows_are_asked_for_ahead_and_few_are_not() -> None:
-    few, many = (_plan(ACT, f"{t}:bfyx", f"{t}:byxf") for t in ("f32", "f16"))
-    assert (few.register_count, few.walk.ahead) == (16, 0)
-    assert many.register_count == 32 > STREAMS
-    assert many.walk.ahead * 16 * 2 == 128
+@pytest.mark.parametrize(
+    ("dims", "types", "rows", "box"),
+    [
+        (ACT, "f32:bfyx f32:byxf", 16, 1024),
+        (ACT, "f16:bfyx f16:byxf", 32, 1024),
+        (ACT, "u8:bfyx u8:byxf", 64, 1024),
+        (ACT, "f32:bfyx s8:byxf", 16, 1024),
+        (ACT, "f32:bfyx f32:b_fs_yx_fsv16", 16, 1024),
+        ((64, 256, 28, 28), "f16:bfyx f16:byxf", 32, 832),  # half of the row: whole lines
+        ((512, 64, 28, 28), "u8:bfyx u8:byxf", 64, 784),  # the row
+        ((64, 256, 112, 112), "f32:b_fs_yx_fsv16 f32:bfyx", 1, 0),  # few rows
+        ((1, 64, 112, 112), "f32:bfyx f32:byxf", 16, 0),  # the cache holds it
+    ],
+)
+def test_many_rows_are_asked_for_in_boxes(
+    dims: tuple[int, ...], types: str, rows: int, box: int
+) -> None:
+    src, dst = types.split()
+    plan = _plan(dims, src, dst)
+    path, middle = plan.walk, plan.walk.middle
+    assert middle is not None
+    step = plan.nodes[middle].src.value << plan.bits[middle]
+    assert path.ahead * step * plan.problem.src.dtype.nbytes == box
+    if path.ahead:
+        assert path.rows
+        assert plan.register_count == rows >= STREAMS
+        assert path.chunk % path.ahead == 0 or path.chunk == plan.positions(middle).value
+        nearest = max(path.outer, key=lambda k: -plan.nodes[k].src.value << plan.bits[k])
+        assert path.outer[-1] == nearest
 
 
 @pytest.mark.parametrize(
@@ -248,4 +272,7 @@ def test_what_is_asked_for_ahead_lies_in_the_source(
         assert path.chunk <= counts
         step = body.nodes[path.middle].src.value << body.bits[path.middle]
         assert path.ahead * step <= src.nelems, plan
+        if not (path.dense or path.rows):
+            assert not path.ahead
+            continue
         assert path.ahead == ahead or 2 * path.ahead >= counts - 1 or ahead > counts

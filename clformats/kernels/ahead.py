@@ -1,0 +1,91 @@
+"""What a tile asks for before others read it: the texts for a walk that looks ahead.
+
+The order is the point: addresses that follow each other are asked for one after the other, whatever
+the order in which the tiles read them (`clformats.planner.walk`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ..formats.expr import Const, Expr, Var, total
+from ..planner.lanes import Bit
+from ..planner.tile import TilePlan
+from ..planner.traits import LINE_BYTES
+from .source import moved
+
+NEAREST, SECOND = 3, 2
+"""Into which cache: the hint of the builtin."""
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A tile's share of a piece of the source, of which tiles read parts that lie apart.
+
+    ``lines``: where they begin.
+    """
+
+    lines: tuple[str, ...]
+    hint: int = NEAREST
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Some rows of the next box, each from end to end.
+
+    A tile is number ``at`` of ``count`` along its rows, in boxes of ``box``, and asks for as many
+    of the ``rows`` as make all of them in the end. ``row`` is how far one is, ``on`` the next box,
+    ``back`` the first one of the rows that follow; ``steps`` are those of a tile along a row,
+    ``line`` of them are in a cache line.
+    """
+
+    at: str
+    count: str
+    rows: int
+    row: str
+    on: str
+    back: str
+    steps: int
+    line: int
+    hint: int = SECOND
+
+
+def asks_of(plan: TilePlan, src: Sequence[Expr], counts: Mapping[int, Expr]) -> Share | Rows | None:
+    """The texts, if any; ``src``: strides, ``counts``: how many tiles follow each other."""
+    path = plan.walk
+    if path.middle is None or not path.ahead:
+        return None
+    if path.rows:
+        return _rows(plan, path.middle, src, str(counts[path.middle]))
+    if path.inner is None:
+        return None
+    share = plan.lanes * plan.register_count
+    step = src[path.middle] * (path.ahead * plan.steps_along(path.middle))
+    begin = step + Var(f"at{path.inner}") * share - Var(f"x{path.inner}") * src[path.inner]
+    return Share(tuple(moved("from", str(begin + k)) for k in range(0, share, _line(plan))))
+
+
+def _rows(plan: TilePlan, middle: int, src: Sequence[Expr], count: str) -> Rows:
+    """The rows are what moves by a line or more; after them come those of the last outer loop."""
+    outer, steps, line = plan.walk.outer, plan.steps_along(middle), _line(plan)
+    apart = (*plan.load[plan.load_piece.bit_length() - 1 :], *plan.registers)
+    bits = [b for b in apart if plan.nodes[b.node].src.value << b.place >= line]
+    others = src[outer[-1]] * plan.steps_along(outer[-1]) if outer else Const(0)
+    on = (Var("box") - Var("nth")) * (src[middle] * steps)
+    back = others - Var(f"x{middle}") * src[middle]
+    row = str(_row(bits, src))
+    return Rows(f"at{middle}", count, 1 << len(bits), row, str(on), str(back), steps, line)
+
+
+def _row(bits: Sequence[Bit], src: Sequence[Expr]) -> Expr:
+    """How far the row of a number is, of which each bit moves along a loop."""
+    if bits and all(b == Bit(bits[0].node, bits[0].place + j) for j, b in enumerate(bits)):
+        return Var("row") * (src[bits[0].node] * (1 << bits[0].place))
+    moves = [src[b.node] * (1 << b.place) for b in bits]
+    return total([Var(f"(row >> {j} & 1)") * move for j, move in enumerate(moves)])
+
+
+def _line(plan: TilePlan) -> int:
+    """Elements of the source in a cache line."""
+    return LINE_BYTES // plan.problem.dtypes[0].nbytes
