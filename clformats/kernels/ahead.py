@@ -70,7 +70,8 @@ def _rows(plan: TilePlan, middle: int, src: Sequence[Expr], count: str) -> Rows:
     """The rows are what moves by a line or more; after them come those of the last outer loop."""
     outer, steps, line = plan.walk.outer, plan.steps_along(middle), _line(plan)
     apart = (*plan.load[plan.load_piece.bit_length() - 1 :], *plan.registers)
-    bits = [b for b in apart if plan.nodes[b.node].src.value << b.place >= line]
+    far = [b for b in apart if plan.nodes[b.node].src.value << b.place >= line]
+    bits = sorted(far, key=lambda b: (b.node, b.place))
     others = src[outer[-1]] * plan.steps_along(outer[-1]) if outer else Const(0)
     on = (Var("box") - Var("nth")) * (src[middle] * steps)
     back = others - Var(f"x{middle}") * src[middle]

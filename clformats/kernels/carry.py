@@ -3,11 +3,15 @@
 Where rows of the destination start anywhere, the lines of memory do not begin where tiles do. A
 work-item that goes along its rows keeps what the tile before has left of each line, in a register,
 puts it before the line of this tile, and writes the line of memory that lies across the two.
+
+Where each row ends where the next one begins, rows are linked: what the last tile leaves of a row's
+line goes before the first line of the next row, which was kept since the first tile. So all lines
+are written whole but the two at the ends of what a work-item writes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ..planner.tile import TilePlan
@@ -16,6 +20,9 @@ from .source import moved
 from .types import Conversion
 
 DWORDS = LINE_BYTES // 4
+
+Part = tuple[list[int], list[str]]
+"""Registers that are moved together, and the statements behind that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +53,22 @@ class CarriedLine:
             f"c{k} = l{k}",
         ]
 
+    @property
+    def kept(self) -> list[str]:
+        """The statements of the first tile of rows that are linked."""
+        k = self.number
+        return [f"c{k} = {self.value}", f"KEEP_LINE(c{k}, {self.at}, {k})"]
+
+    @property
+    def last(self) -> list[str]:
+        """The statements of the tile that overlaps the last one of rows that are linked."""
+        k = self.number
+        return [
+            f"const uint16 l{k} = {self.value}",
+            f"LAST_LINE(c{k}, l{k}, {self.at}, {k})",
+            f"c{k} = l{k}",
+        ]
+
 
 @dataclass(frozen=True, slots=True)
 class Carry:
@@ -54,7 +77,8 @@ class Carry:
     ``whole``: how many tiles follow each other there without an overlap. ``groups``: the registers
     that are moved one after the other. ``parts``: which of a line's ``uint`` make a vector, for
     each of the vectors in it. ``unit`` is the type by multiples of which rows start, ``units`` how
-    many make a line.
+    many make a line, ``unit_steps`` how many make an element. ``size`` is that of the loop where
+    rows are linked, else empty.
     """
 
     whole: str
@@ -63,18 +87,44 @@ class Carry:
     parts: tuple[str, ...]
     unit: str
     units: int
+    unit_steps: int
+    size: str
 
-    def parts_of(self, *, first: bool) -> list[tuple[list[int], list[str]]]:
+    def parts_of(self, statements: Callable[[CarriedLine], list[str]]) -> list[Part]:
         """The registers of each pass, and the statements that store what it has moved."""
         return [
             (group, [text for line in self.lines if line.register in group
-                     for text in (line.begun if first else line.ended)])
+                     for text in statements(line)])
             for group in self.groups
         ]  # fmt: skip
 
+    @property
+    def begun(self) -> list[Part]:
+        """What the first tile does, and one that overlaps."""
+        return self.parts_of(lambda line: line.begun)
+
+    @property
+    def ended(self) -> list[Part]:
+        """What the tiles behind the first one do."""
+        return self.parts_of(lambda line: line.ended)
+
+    @property
+    def kept(self) -> list[Part]:
+        """What the first tile of linked rows does."""
+        return self.parts_of(lambda line: line.kept)
+
+    @property
+    def last(self) -> list[Part]:
+        """What the tile that overlaps does where rows are linked."""
+        return self.parts_of(lambda line: line.last)
+
 
 def carry_of(
-    plan: TilePlan, types: Conversion, whole: str, stored: Sequence[tuple[int, str, str]]
+    plan: TilePlan,
+    types: Conversion,
+    whole: str,
+    size: str,
+    stored: Sequence[tuple[int, str, str]],
 ) -> Carry:
     """The texts; ``stored``: each register, its name and place, those of a line side by side."""
     dwords = _dwords(plan)
@@ -87,8 +137,10 @@ def carry_of(
         lines.append(CarriedLine(number, register, value, moved("to", at)))
     names = "0123456789abcdef"
     parts = [f".s{names[k : k + dwords]}" if count > 1 else "" for k in range(0, DWORDS, dwords)]
-    unit, size = ("ushort", 2) if plan.problem.dtypes[1].nbytes == 2 else ("uint", 4)
-    return Carry(whole, plan.groups, tuple(lines), tuple(parts), unit, LINE_BYTES // size)
+    item = plan.problem.dtypes[1].nbytes
+    unit, nbytes = ("ushort", 2) if item == 2 else ("uint", 4)
+    units, steps = LINE_BYTES // nbytes, item // nbytes
+    return Carry(whole, plan.groups, tuple(lines), tuple(parts), unit, units, steps, size)
 
 
 def joined(plan: TilePlan, types: Conversion, registers: Sequence[str]) -> str:

@@ -187,9 +187,17 @@ class _Writer:
         loop = self.plan.walk.innermost
         if loop is None or not self.plan.walk.carries:
             return None
+        if self.plan.walk.links:
+            order = sorted(order, key=self._place_in_run)
         stored = [(r, f"{self.edges.stored}{r}", stores[r][0]) for r in order]
         whole = str(self.sizes[loop] // self.plan.steps_along(loop))
-        return carry_of(self.plan, self.types, whole, stored)
+        size = str(self.sizes[loop]) if self.plan.walk.links else ""
+        return carry_of(self.plan, self.types, whole, size, stored)
+
+    def _place_in_run(self, register: int) -> int:
+        """How far a register is from the first one, in elements of the destination."""
+        steps = _steps((self.plan.store_registers, register))
+        return sum(self.plan.nodes[k].dst.value * n for k, n in steps.items())
 
     def _computed_values(self) -> dict[str, object]:
         """What is computed from each register, where anything is."""

@@ -6,7 +6,7 @@ from .lanes import Bit
 from .problem import FAR
 from .tile import TilePlan
 from .traits import LINE_BYTES
-from .walk import LEAST_CARRIED, STREAMS, Tiles
+from .walk import Tiles
 
 LONG_RUN_BYTES = 256
 """A run of a tile's from which on it need not start at a line."""
@@ -40,23 +40,27 @@ def stores_whole_lines(plan: TilePlan) -> bool:
 def carrying_loop(plan: TilePlan, tiles: Tiles) -> int | None:
     """The loop along which each tile goes on by one line in every row; None where there is none.
 
-    There rows that start anywhere in a line are written in whole lines all the same.
+    There rows that start anywhere in a line can be written in whole lines all the same.
     """
     item = plan.problem.dtypes[1].nbytes
     line = LINE_BYTES // item
     run, _ = _stored_run(plan)
-    narrows = plan.problem.dtypes[0].nbytes > item
     plain = item > 1 and plan.comb is None and not any(n.parts for n in plan.nodes)
     lines = plan.register_count * plan.lanes // line
     fits = lines + len(plan.groups[0]) <= VECTOR_REGISTERS
-    if narrows or not (plain and fits) or plan.store_piece != plan.lanes or run != line:
+    if not (plain and fits) or plan.store_piece != plan.lanes or run != line:
         return None
     for k, node in enumerate(plan.nodes):
-        continues = tiles.dst_steps[k] == line and node.guard is None
-        near = tiles.src_steps[k] == tiles.elements
-        if continues and tiles.counts[k] >= LEAST_CARRIED:
-            return k if near or tiles.reads * tiles.counts[k] <= 2 * STREAMS else None
+        if tiles.dst_steps[k] == line and tiles.counts[k] > 1 and node.guard is None:
+            return k
     return None
+
+
+def rows_follow(plan: TilePlan, along: int) -> bool:
+    """Whether each row of a tile ends where the next one begins, so that they are one run."""
+    _, moves = _stored_run(plan)
+    size, step = plan.nodes[along].size.value, plan.nodes[along].dst.value
+    return step == 1 and moves == [size << j for j in range(len(moves))] != []
 
 
 def _stored_run(plan: TilePlan) -> tuple[int, list[int]]:

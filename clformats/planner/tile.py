@@ -127,7 +127,8 @@ class TilePlan:
     @property
     def _stores(self) -> str:
         if self.walk.carries:
-            return "non-temporal, carried to whole lines,"
+            rows = " and on to the next row" if self.walk.links else ""
+            return f"non-temporal, carried to whole lines{rows},"
         return "non-temporal" if self.nontemporal else "ordinary"
 
     @property

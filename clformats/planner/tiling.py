@@ -20,7 +20,7 @@ from dataclasses import replace
 from .choices import RULES, Choices, either
 from .flat import flattened
 from .lanes import LANES_LOG2, Bit, Comb, comb_of, lane_run, lanes_of, run_of
-from .lines import carrying_loop, stores_whole_lines
+from .lines import carrying_loop, rows_follow, stores_whole_lines
 from .network import network
 from .nibbles import refusal_of_loops
 from .problem import FAR, Node, Number, Problem, fixed
@@ -28,7 +28,7 @@ from .span import span_of
 from .stages import separate
 from .tile import Edge, TilePlan
 from .traits import LINE_BYTES, Traits
-from .walk import Tiles, Walk, carrying_walk, walk, with_choices
+from .walk import Tiles, Walk, carrying_walk, linking_walk, walk, with_choices
 from .weave import weaving, woven
 
 REGISTERS = 16
@@ -155,8 +155,12 @@ def _carrying_tile(p: Problem, traits: Traits, choices: Choices) -> TilePlan | N
         draft = _tile(p, choices, large=True, read=read)
         tiles = _tiles(draft)
         along = carrying_loop(draft, tiles)
-        if along is not None:
-            path = carrying_walk(tiles, traits, along)
+        if along is None:
+            continue
+        path = linking_walk(tiles, traits, along) if rows_follow(draft, along) else None
+        narrows = p.dtypes[0].nbytes > p.dtypes[1].nbytes
+        path = path or (None if narrows else carrying_walk(tiles, traits, along))
+        if path is not None:
             return replace(draft, walk=with_choices(path, choices, tiles.counts))
     return None
 

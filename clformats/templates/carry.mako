@@ -36,9 +36,59 @@ static inline uint16 across(uint16 left, uint16 right, ${unit} before, ${unit}_l
 }
 #define BEGIN_LINE(to, k) (before[k] = ${carry.units} - ((uintptr_t)(to) & 63) / sizeof(${unit}), turn[k] = UNITS + before[k])
 #define END_LINE(left, right, to, k) STORE_STREAM(across(left, right, before[k], turn[k]), (__global uint16 *)((uintptr_t)(to) & ~(uintptr_t)63))
+% if carry.size:
+${linked(carry, types, unit)}\
+% endif
 #else
 #define LINES_BEGUN(n)
 #define BEGIN_LINE(to, k)
 #define END_LINE(left, right, to, k) store_line(right, to)
+% if carry.size:
+#define ROWS_BEGUN(n, size)
+#define BEGIN_ROWS(row)
+#define KEEP_LINE(line, to, k) store_line(line, to)
+#define LAST_LINE(left, right, to, k) store_line(right, to)
+#define LINK_LINE(row)
+#define LINK_ROW(left, to, k)
+#define LEAVE_LINE(line, to)
+#define END_RUN
+% endif
 #endif
+</%def>\
+<%def name="linked(carry, types, unit)">\
+
+// What the run before leaves of its last line ends in the first line of this one, where it follows;
+// else both are written in units. The order of lanes stays the same as long as runs start at the
+// same place of a line.
+#define LINE_STEPS ${carry.units // carry.unit_steps}
+#define IN_LINE(p) ((uintptr_t)(p) & 63)
+#define ROWS_BEGUN(n, size) LINES_BEGUN(n); uint16 first_lines[n], left_line; __global ${types.dst} *run_end = 0; uintptr_t started = 64; volatile ${unit}_line over_turn = UNITS + (${unit})(${carry.units} - (size) % LINE_STEPS * ${carry.unit_steps})
+#define BEGIN_ROWS(row) if (IN_LINE(row) != started && (started = IN_LINE(row), true))
+#define KEEP_LINE(line, to, k) first_lines[k] = line
+#define LAST_LINE(left, right, to, k) if (over * ${carry.unit_steps} >= before[k]) END_LINE(left, turned(right, over_turn), to + (LINE_STEPS - over), k)
+
+static inline uint16 turned(uint16 line, ${unit}_line turn)
+{
+    return __builtin_astype(__builtin_shufflevector(__builtin_astype(line, ${unit}_line), turn), uint16);
+}
+
+static inline void begin_run(__global ${types.dst} *to, uint16 line, int count)
+{
+    const ${unit}_line units = __builtin_astype(line, ${unit}_line);
+    for (int k = 0; k < count; ++k) {
+        ((__global ${unit} *)to)[k] = units[k];
+    }
+}
+
+static inline void end_run(__global ${types.dst} *to, uint16 line)
+{
+    const ${unit}_line units = __builtin_astype(line, ${unit}_line);
+    for (int k = 1; k <= (int)(IN_LINE(to) / sizeof(${unit})); ++k) {
+        ((__global ${unit} *)to)[-k] = units[${carry.units} - k];
+    }
+}
+#define LINK_LINE(row) if (run_end == (row)) { END_LINE(left_line, first_lines[0], row, 0); } else { END_RUN; begin_run(row, first_lines[0], before[0]); }
+#define LINK_ROW(left, to, k) END_LINE(left, first_lines[k], to, k)
+#define LEAVE_LINE(line, to) (left_line = line, run_end = (to))
+#define END_RUN if (run_end) end_run(run_end, left_line)
 </%def>\

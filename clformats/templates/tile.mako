@@ -129,11 +129,11 @@ if (${test})
     for (int first_tile = end <= whole; first_tile < 2; ++first_tile) {
         const idx ${at} = first_tile ? begin : end - 1;
 ${indent(capture(bases), "        ")}\
-${indent(capture(tile, loads, computed, carry.parts_of(first=True)), "        ")}\
+${indent(capture(tile, loads, computed, carry.begun), "        ")}\
     }
     for (idx ${at} = begin + 1; ${at} < whole; ++${at}) {
 ${indent(capture(bases), "        ")}\
-${indent(capture(tile, loads, computed, carry.parts_of(first=False), asks), "        ")}\
+${indent(capture(tile, loads, computed, carry.ended, asks), "        ")}\
     }
     {
         const idx ${at} = max(begin, whole - 1);
@@ -142,6 +142,54 @@ ${indent(capture(bases), "        ")}\
 % for line in carry.lines:
         store_line(c${line.number}, ${line.at});
 % endfor
+    }
+}
+</%def>\
+<%def name="linked(test)">\
+<%
+at = loops[-1].variable
+rows = [line.at for line in carry.lines]
+count = len(rows)
+%>\
+const idx whole = ${carry.whole}, over = ${carry.size} - whole * ${carry.units // carry.unit_steps};
+const idx ${at} = 0;
+${bases()}\
+% if test:
+% for g in guards:
+const idx ${g.name} = ${g.base};
+% endfor
+if (${test})
+% endif
+{
+    uint16 ${", ".join(f"c{k}" for k in range(count))};
+    __global ${types.dst} *const row = dst + (${dst_base});
+    {
+        __global ${types.dst} *to = row;
+        BEGIN_ROWS(row) {
+% for k, row in enumerate(rows):
+            BEGIN_LINE(${row}, ${k});
+% endfor
+        }
+    }
+    {
+${indent(capture(tile, loads, computed, carry.kept, asks), "        ")}\
+    }
+    for (idx ${at} = 1; ${at} < whole; ++${at}) {
+${indent(capture(bases), "        ")}\
+${indent(capture(tile, loads, computed, carry.ended, asks), "        ")}\
+    }
+    if (over) {
+        const idx ${at} = whole;
+${indent(capture(bases), "        ")}\
+${indent(capture(tile, loads, computed, carry.last, asks), "        ")}\
+    }
+    {
+        __global ${types.dst} *to = row;
+        LINK_LINE(row);
+% for k, row in enumerate(rows[1:], 1):
+        LINK_ROW(c${k - 1}, ${row}, ${k});
+% endfor
+        LEAVE_LINE(c${count - 1}, ${rows[-1]} + ${carry.size});
     }
 }
 </%def>\
@@ -301,7 +349,11 @@ __kernel void reorder(
 % if outer:
     const idx ${outer[0].variable} = rest;
 % endif
-% if carry and not always_edge:
+% if carry and carry.size and not always_edge:
+    ROWS_BEGUN(${len(carry.lines)}, ${carry.size});
+${nest(loops[:-1], capture(linked, inside))}\
+    END_RUN;
+% elif carry and not always_edge:
 ${nest(loops[:-1], capture(carried, inside))}\
 % elif not always_edge:
 ${nest(loops, capture(visit, inside, loads, computed, passes, asks))}\

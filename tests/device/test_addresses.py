@@ -83,6 +83,7 @@ def test_memory_may_begin_anywhere(
     [
         ("f32", "b_fs_yx_fsv16", "bfyx", (2, 48, 23, 57)),  # lines are carried on from tile to tile
         ("f16", "b_fs_yx_fsv16", "bfyx", (2, 48, 22, 57)),
+        ("f32", "b_fs_yx_fsv16", "bfyx", (3, 48, 7, 7)),  # and from row to row
         ("f16", "oiyx", "os_is_yx_isv16_osv16", (32, 32, 3, 3)),  # and put together from parts
         ("f32", "bfyx", "bfyx", (2, 16, 8, 8)),
     ],

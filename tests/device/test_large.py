@@ -18,7 +18,7 @@ D = cf.MemoryDesc
 def streaming(engine: cf.Engine) -> cf.Stream:
     """A stream of an engine whose kernels treat every tensor as a large one."""
     large = cf.Engine(device=engine.device, context=engine.context)
-    large.traits = replace(engine.traits, streamed_bytes=0)
+    large.traits = replace(engine.traits, streamed_bytes=0, compute_units=1)
     return cf.Stream(large)
 
 
@@ -135,6 +135,50 @@ def test_lines_go_across_tiles(
     choices = cf.Choices(chunk=chunk, baked=front == 13)
     made = check_reorder(a, b, streaming, front=front, choices=choices)
     assert "carried" in str(made.plan) or (front == 0 and b.strides[1] * b.dtype.nbytes % 64 == 0)
+
+
+# Rows that are linked: each ends in the line where the next one begins.
+LINKED = [
+    ("f32", "f32", "b_fs_yx_fsv16", "bfyx", (3, 64, 13, 17)),
+    ("f32", "f32", "b_fs_yx_fsv16", "bfyx", (3, 61, 7, 7)),  # the last block is not whole
+    ("f32", "f32", "b_fs_yx_fsv16", "bfyx", (3, 37, 4, 5)),  # 2 tiles
+    ("f32", "f32", "b_fs_yx_fsv16", "bfyx", (5, 32, 1, 31)),
+    ("f32", "f32", "b_fs_yx_fsv4", "bfyx", (2, 11, 5, 7)),
+    ("f16", "f16", "b_fs_yx_fsv16", "bfyx", (3, 37, 7, 7)),
+    ("bf16", "bf16", "b_fs_yx_fsv8", "bfyx", (3, 21, 5, 13)),
+    ("f32", "f16", "b_fs_yx_fsv16", "bfyx", (3, 37, 5, 13)),
+    ("u8", "f32", "b_fs_yx_fsv32", "bfyx", (4, 69, 5, 13)),
+    ("f32", "f32", "byxf", "bfyx", (5, 48, 7, 7)),
+    ("f32", "f32", "byxf", "bfyx", (5, 37, 3, 17)),  # the last tile overlaps
+    ("f16", "f16", "byxf", "bfyx", (4, 35, 5, 13)),
+    ("f16", "f32", "byxf", "bfyx", (4, 35, 5, 13)),
+    ("f32", "f32", "bs_fs_yx_bsv16_fsv16", "bfyx", (19, 65, 5, 7)),
+    ("f32", "f32", "b_fs_zyx_fsv16", "bfzyx", (3, 50, 3, 5, 7)),
+]
+
+
+@pytest.mark.parametrize("case", LINKED, ids=str)
+@pytest.mark.parametrize("front", [0, 1, 13])
+@pytest.mark.parametrize("chunk", [None, 1, 3])
+def test_rows_go_across_lines(
+    case: tuple[str, str, str, str, tuple[int, ...]], front: int, chunk: int | None,
+    streaming: cf.Stream,
+) -> None:  # fmt: skip
+    read, written, src, dst, dims = case
+    a, b = D(dims, read, src), D(dims, written, dst)
+    choices = cf.Choices(chunk=chunk, baked=front == 13)
+    assert "next row" in str(check_reorder(a, b, streaming, front=front, choices=choices).plan)
+
+
+def test_rows_of_doubles_and_of_values_go_across_lines(streaming: cf.Stream) -> None:
+    dims = (3, 19, 3, 17)
+    src, dst = D(dims, "f64", "b_fs_yx_fsv8"), D(dims, "f64", "bfyx")
+    for front in (0, 3):
+        made = check_reorder(src, dst, streaming, front=front, choices=cf.Choices(lanes=8))
+        assert "next row" in str(made.plan)
+    scaled = cf.Attr(src_scale=([0.5 + k for k in range(37)], 2))
+    src, dst = D((3, 37, 7, 7), "f32", "b_fs_yx_fsv16"), D((3, 37, 7, 7), "f32", "bfyx")
+    assert "next row" in str(check_reorder(src, dst, streaming, attr=scaled).plan)
 
 
 def test_lines_go_across_tiles_in_padded_rows_and_with_values(streaming: cf.Stream) -> None:

@@ -116,6 +116,9 @@ def test_tiles_are_longer_where_that_makes_whole_lines(
         (ODD, "u8:b_fs_yx_fsv16", "f32:bfyx", 16, 1),
         (ODD, "f32:b_fs_yx_fsv4", "f32:bfyx", 4, 1),
         ((64, 250, 19, 19), "f32:b_fs_yx_fsv16", "f32:bfyx", 16, 1),
+        ((64, 250, 17, 17), "f32:b_fs_yx_fsv16", "f32:bfyx", 16, 1),
+        ((128, 250, 14, 14), "f16:byxf", "f32:bfyx", 16, 1),
+        (ODD, "f32:b_fs_yx_fsv8", "f16:bfyx", 8, 1),
     ],
 )
 def test_lines_are_carried_along_rows_that_start_anywhere(
@@ -133,9 +136,10 @@ def test_lines_are_carried_along_rows_that_start_anywhere(
     ("dims", "src", "dst"),
     [
         (ACT, "f32:b_fs_yx_fsv16", "f32:bfyx"),  # rows start at lines
-        ((32, 250, 17, 17), "f32:b_fs_yx_fsv16", "f32:bfyx"),  # rows are short
-        (ODD, "f32:b_fs_yx_fsv16", "f16:bfyx"),  # more is read than is written
-        (ODD, "f32:b_fs_yx_fsv32", "f32:bfyx"),  # a tile would read every other line
+        ((999, 250, 3, 5), "f32:b_fs_yx_fsv16", "f32:bfyx"),  # rows are shorter than a line
+        ((999, 250, 5, 5), "f32:b_fs_yx_fsv8", "f32:bfyx"),  # 8 rows of 2 tiles
+        (ODD, "f32:byxf", "f32:bfyx"),  # a box is too large for the cache
+        ((16, 250, 113, 113), "f32:b_fs_yx_fsv32", "f32:bfyx"),  # so it is here
         (ODD, "f32:bfyx", "f32:byxf"),  # the source would be read here and there
         (ODD, "u8:b_fs_yx_fsv16", "u8:bfyx"),  # no instruction turns 64 bytes
         ((1, 250, 55, 57), "f32:b_fs_yx_fsv16", "f32:bfyx"),  # the cache holds it
@@ -143,6 +147,45 @@ def test_lines_are_carried_along_rows_that_start_anywhere(
 )
 def test_lines_are_not_carried(dims: tuple[int, ...], src: str, dst: str) -> None:
     assert not _plan(dims, src, dst).walk.carries
+
+
+@pytest.mark.parametrize(
+    ("dims", "src", "middle", "ahead"),
+    [
+        ((64, 256, 14, 14), "f32:b_fs_yx_fsv16", 3136, 0),  # the next block
+        ((64, 250, 14, 14), "f32:b_fs_yx_fsv16", 3136, 0),
+        ((999, 512, 5, 5), "f32:b_fs_yx_fsv16", 400, 0),  # 2 tiles, of 16 rows each
+        ((999, 512, 5, 7), "f32:b_fs_yx_fsv8", 280, 0),
+        ((64, 256, 14, 14), "f32:byxf", 3136, 1),  # all channels of an image, then the next one
+        ((64, 256, 14, 14), "f32:b_fs_yx_fsv32", 3136, 1),  # the other half of a block
+        ((64, 256, 14, 14), "f32:bs_fs_yx_bsv16_fsv16", 50176, 1),  # the other images of a block
+    ],
+)
+def test_rows_that_follow_each_other_are_linked(
+    dims: tuple[int, ...], src: str, middle: int, ahead: int
+) -> None:
+    plan = _plan(dims, src, "f32:bfyx")
+    assert plan.walk.links
+    assert plan.walk.innermost == _near(plan, "dst")
+    node = plan.walk.middle or 0
+    assert plan.nodes[node].dst.value << plan.bits[node] == middle
+    assert plan.walk.ahead == ahead
+    # What lies between the tiles of a row is gone through as long as the cache holds it.
+    assert not ahead or plan.walk.chunk == plan.positions(node).value
+
+
+def test_rows_are_not_linked_where_something_lies_between_or_work_is_short() -> None:
+    dims = (16, 64, 55, 57)
+    src = cf.MemoryDesc(dims, "f32", "b_fs_yx_fsv16")
+    for row, links in ((3135, True), (3136, False), (3137, False)):
+        dst = cf.MemoryDesc(dims, "f32", strides=(64 * row, row, 57, 1))
+        plan = make_plan(src, dst).body
+        assert isinstance(plan, TilePlan)
+        assert plan.walk.links == links
+        assert plan.walk.carries
+    few = _plan((1, 64, 501, 503), "f32:b_fs_yx_fsv16", "f32:bfyx")
+    assert few.walk.carries
+    assert not few.walk.links
 
 
 @pytest.mark.parametrize(

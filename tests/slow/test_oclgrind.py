@@ -94,6 +94,8 @@ LARGE: list[tuple[str, str, dict[str, Any]]] = [
     ("f32:os_is_yx_isv16_osv16:16x32x3x3", "f32:oiyx:16x32x3x3", {}),
     ("f32:b_fs_yx_fsv4:1x5x17x19", "f32:bfyx:1x5x17x19", {}),
     ("f16:b_fs_yx_fsv16:1x17x19x34", "f16:bfyx:1x17x19x34", {}),
+    ("f32:b_fs_yx_fsv4:1x37x5x7", "f32:bfyx:1x37x5x7", {}),
+    ("f32:byxf:5x32x3x7", "f32:bfyx:5x32x3x7", {}),
     ("f16:oiyx:16x32x3x3", "f16:os_is_yx_isv16_osv16:16x32x3x3", {}),
 ]
 EVERY = [*((a, b, {}) for a, b in CASES), *COMPUTED, *LARGE, *ON_GPUS]
@@ -164,7 +166,8 @@ def _main(numbers: list[str]) -> None:
         if number >= GPU_FROM:
             engine.__dict__["traits"] = replace(GPU, group_size=32)
         elif number >= LARGE_FROM:
-            engine.__dict__["traits"] = replace(engine.traits, streamed_bytes=0, vector_bytes=64)
+            large = {"streamed_bytes": 0, "vector_bytes": 64, "compute_units": 1}
+            engine.__dict__["traits"] = replace(engine.traits, **large)
         attr = cf.Attr(**given) if given else None
         pair = cf.MemoryDesc.parse(source), cf.MemoryDesc.parse(target)
         check_reorder(*pair, cf.Stream(engine), attr=attr)
