@@ -38,8 +38,9 @@ class Choices:
     ``family``: the family of kernels. Of a tile: ``lanes``, the most elements of a vector, and
     ``registers``, the most that hold a tile. Of the walk over tiles: ``chunk``, positions of the
     middle loop for each work-item, ``ahead``, by how many of them what is read is asked for before
-    (0: not at all), and ``swapped``, that loop innermost. ``nontemporal``: stores past the cache,
-    where they are whole lines. ``run_bytes``: what a work-item of the copy family moves.
+    or how many make a box that is (0: not at all), and ``swapped``, that loop innermost.
+    ``nontemporal``: stores past the cache, where they are whole lines. ``run_bytes``: what a
+    work-item of the copy family moves.
     ``local_size``: work-items in a group. ``baked``: sizes, strides and offsets are constants of
     the kernel instead of its arguments. Raises `InvalidArgument`.
     """

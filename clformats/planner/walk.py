@@ -4,8 +4,8 @@ Two loops decide: the one that is nearest in the source and the one nearest in t
 ``S`` and ``D``. A work-item takes a *box*: a chunk of one of them and the whole of the other. What
 the rules rest on was measured with tensors of 25 MB and more (pocl, 2 cores, shares of a copy):
 
-* whole lines written far apart cost nothing; lines *read* far apart cost much, and no prefetch
-  mends it. So a source that a box reads from end to end is read so, wherever that writes;
+* whole lines written far apart cost nothing; lines *read* far apart cost much. So a source that a
+  box reads from end to end is read so, wherever that writes;
 * a core reads from end to end alone only where it need not look ahead over what a tile computes:
   byxf -> bfyx reaches 0.6, with each tile asking for its part of the box after next, in the order
   of addresses, 0.87; for its own lines of that box, which are not in this order, 0.66;
@@ -15,9 +15,12 @@ the rules rest on was measured with tensors of 25 MB and more (pocl, 2 cores, sh
   ask for the next one, each for some rows of it, those from end to end, into the second-level
   cache. A kilobyte of a row, or less, is long enough. With 32 rows of f16 that is 1.0 instead of
   0.55 to 0.75, with 64 of u8 0.75 instead of 0.5, with 16 of f32 1.07 instead of 1.0. The nearest
-  cache is too small for a box: asked for there, it is 0.85. Asking for the whole box at once is as
-  slow as not asking, and so is asking each row for a little more. In tensors that the cache holds
-  it gains nothing.
+  cache is too small for a box: asked for there, it is 0.85. Asking for the whole box at once gains
+  little, asking each row for a little more nothing, nor does either in tensors that the cache
+  holds;
+* so also rows of the destination that begin where the one before ends can be what is innermost:
+  with 250 channels of f32 the 250 rows of a box are asked for, and lines are carried from row to
+  row (`linking_walk`), 0.7 instead of 0.35.
 """
 
 from __future__ import annotations
