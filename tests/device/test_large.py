@@ -203,6 +203,44 @@ def test_a_row_shared_among_work_items_ends_and_begins_lines(streaming: cf.Strea
         assert "carried" in str(made.plan)
 
 
+# Rows that begin where the one before has ended, in the middle of a line, and are read far apart.
+FAR_APART = [
+    ("f32", "f32", "bfyx", "byxf", (2, 250, 7, 11)),
+    ("f32", "f32", "bfyx", "byxf", (3, 101, 5, 16)),
+    ("f32", "f32", "bfyx", "byxf", (1, 97, 17, 3)),
+    ("f32", "s32", "bfyx", "byxf", (2, 111, 3, 7)),
+    ("f16", "f16", "bfyx", "byxf", (2, 197, 7, 9)),
+    ("bf16", "f16", "bfyx", "byxf", (2, 239, 5, 9)),
+    ("u8", "f32", "bfyx", "byxf", (2, 129, 5, 13)),
+    ("f16", "f32", "bfzyx", "bzyxf", (2, 113, 3, 5, 7)),
+    ("f32", "f32", "bfyx", "byxf", (2, 112, 7, 11)),  # whole lines, but memory begins in one
+]
+
+
+@pytest.mark.parametrize("case", FAR_APART, ids=str)
+@pytest.mark.parametrize("front", [0, 1, 13])
+@pytest.mark.parametrize("chunk", [None, 1, 2])
+def test_rows_that_are_read_far_apart_are_linked(
+    case: tuple[str, str, str, str, tuple[int, ...]], front: int, chunk: int | None,
+    streaming: cf.Stream,
+) -> None:  # fmt: skip
+    read, written, src, dst, dims = case
+    a, b = D(dims, read, src), D(dims, written, dst)
+    check_reorder(a, b, streaming, front=front, choices=cf.Choices(chunk=chunk, baked=front == 13))
+
+
+def test_rows_of_parts_are_linked(streaming: cf.Stream) -> None:
+    """Positions of an image that is part of a larger one, images that do not adjoin."""
+    whole = D((2, 131, 9, 20), "f32", "bfyx")
+    image = (1, 131, 1, 19)
+    check_reorder(whole.submemory(image, (1, 0, 4, 1)), D(image, "f32", "byxf"), streaming)
+    dims = (3, 131, 5, 7)
+    for row in (131, 133):
+        b = D(dims, "f32", strides=(row * 35 + 3, 1, row * 7, row))
+        made = check_reorder(D(dims, "f32", "bfyx"), b, streaming)
+        assert ("next row" in str(made.plan)) == (row == 131)
+
+
 # One loop of 9 steps inside another: one run on one side.
 RUNS = [
     ("oiyx", "os_is_yx_isv16_osv16", (33, 35, 3, 3)),

@@ -10,7 +10,7 @@ import clformats as cf
 from clformats.planner import make_plan
 from clformats.planner.tile import TilePlan
 from clformats.planner.traits import CACHE_FLOOR, STREAMED_SHARE, Traits
-from clformats.planner.walk import LEAST_CARRIED, STREAMS, Tiles, walk
+from clformats.planner.walk import ASKED_BYTES, LEAST_CARRIED, STREAMS, Tiles, walk
 
 ACT = (16, 64, 112, 112)
 ODD = (16, 250, 55, 57)
@@ -139,8 +139,8 @@ def test_lines_are_carried_along_rows_that_start_anywhere(
         ((999, 250, 3, 5), "f32:b_fs_yx_fsv16", "f32:bfyx"),  # rows are shorter than a line
         ((999, 250, 5, 5), "f32:b_fs_yx_fsv8", "f32:bfyx"),  # 8 rows of 2 tiles
         (ODD, "f32:byxf", "f32:bfyx"),  # a box is too large for the cache
-        ((16, 250, 113, 113), "f32:b_fs_yx_fsv32", "f32:bfyx"),  # so it is here
-        (ODD, "f32:bfyx", "f32:byxf"),  # the source would be read here and there
+        ((16, 32, 55, 57), "f16:bfyx", "f16:byxf"),  # rows are whole lines
+        ((1, 250, 55, 57), "f32:bfyx", "f32:byxf"),  # the cache holds it
         (ODD, "u8:b_fs_yx_fsv16", "u8:bfyx"),  # no instruction turns 64 bytes
         ((1, 250, 55, 57), "f32:b_fs_yx_fsv16", "f32:bfyx"),  # the cache holds it
     ],
@@ -152,26 +152,48 @@ def test_lines_are_not_carried(dims: tuple[int, ...], src: str, dst: str) -> Non
 @pytest.mark.parametrize(
     ("dims", "src", "middle", "ahead"),
     [
-        ((64, 256, 14, 14), "f32:b_fs_yx_fsv16", 3136, 0),  # the next block
-        ((64, 250, 14, 14), "f32:b_fs_yx_fsv16", 3136, 0),
-        ((999, 512, 5, 5), "f32:b_fs_yx_fsv16", 400, 0),  # 2 tiles, of 16 rows each
-        ((999, 512, 5, 7), "f32:b_fs_yx_fsv8", 280, 0),
-        ((64, 256, 14, 14), "f32:byxf", 3136, 1),  # all channels of an image, then the next one
-        ((64, 256, 14, 14), "f32:b_fs_yx_fsv32", 3136, 1),  # the other half of a block
-        ((64, 256, 14, 14), "f32:bs_fs_yx_bsv16_fsv16", 50176, 1),  # the other images of a block
+        ((64, 256, 14, 14), "f32:b_fs_yx_fsv16", 3136, False),  # the next block
+        ((64, 250, 14, 14), "f32:b_fs_yx_fsv16", 3136, False),
+        ((999, 512, 5, 5), "f32:b_fs_yx_fsv16", 400, False),  # 2 tiles, of 16 rows each
+        ((999, 512, 5, 7), "f32:b_fs_yx_fsv8", 280, False),
+        ((64, 256, 14, 14), "f32:byxf", 3136, True),  # the other channels
+        ((64, 256, 14, 14), "f32:b_fs_yx_fsv32", 3136, True),  # the other half of a block
+        ((64, 256, 14, 14), "f32:bs_fs_yx_bsv16_fsv16", 50176, True),  # the other images of a block
+        ((16, 250, 113, 113), "f32:b_fs_yx_fsv32", 16 * 113 * 113, True),  # two: few
     ],
 )
 def test_rows_that_follow_each_other_are_linked(
-    dims: tuple[int, ...], src: str, middle: int, ahead: int
+    dims: tuple[int, ...], src: str, middle: int, *, ahead: bool
 ) -> None:
     plan = _plan(dims, src, "f32:bfyx")
     assert plan.walk.links
     assert plan.walk.innermost == _near(plan, "dst")
     node = plan.walk.middle or 0
     assert plan.nodes[node].dst.value << plan.bits[node] == middle
-    assert plan.walk.ahead == ahead
-    # What lies between the tiles of a row is gone through as long as the cache holds it.
-    assert not ahead or plan.walk.chunk == plan.positions(node).value
+    assert (plan.walk.ahead > 0) == ahead
+
+
+@pytest.mark.parametrize(
+    ("dims", "types"),
+    [
+        (ODD, "f32:bfyx f32:byxf"),
+        (ODD, "f16:bfyx f16:byxf"),
+        (ODD, "u8:bfyx f32:byxf"),
+        ((16, 997, 55, 57), "f32:bfyx f32:byxf"),
+        ((64, 35, 55, 57), "f32:bfyx f32:byxf"),
+        ((16, 250, 5, 11, 57), "f32:bfzyx f32:bzyxf"),
+    ],
+)
+def test_rows_that_are_read_far_apart_are_linked_in_boxes(
+    dims: tuple[int, ...], types: str
+) -> None:
+    plan = _plan(dims, *types.split())
+    path = plan.walk
+    assert path.links
+    assert (path.middle, path.innermost) == (_near(plan, "src"), _near(plan, "dst"))
+    assert path.middle is not None
+    row = plan.steps_along(path.middle) * plan.problem.src.dtype.nbytes
+    assert 0 < path.ahead * row * dims[1] <= ASKED_BYTES
 
 
 def test_rows_are_not_linked_where_something_lies_between_or_work_is_short() -> None:
