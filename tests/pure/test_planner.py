@@ -195,6 +195,24 @@ def test_many_shapes_need_few_programs(src: str, dst: str, most: int) -> None:
 
 
 @pytest.mark.parametrize(
+    ("dims", "src", "dst"),
+    [
+        ((8, 3, 224, 224), "f32:bfyx", "f32:b_fs_yx_fsv16"),  # all tiles are at an edge
+        ((16, 250, 55, 57), "f32:bfyx", "f32:b_fs_yx_fsv16"),
+        ((16, 250, 55, 57), "u8:bfyx", "u8:b_fs_yx_fsv32"),
+    ],
+)
+def test_tiles_at_an_edge_pass_by_the_cache_too(
+    dims: tuple[int, ...], src: str, dst: str
+) -> None:
+    launched = launch(cf.make_plan(*(D(dims, *text.split(":")) for text in (src, dst))))
+    assert launched is not None
+    kernel = launched.source[launched.source.index("__kernel") :]
+    assert "STORE_STREAM(" in kernel
+    assert "STORE16(" not in kernel
+
+
+@pytest.mark.parametrize(
     ("src", "dst", "attr"),
     [
         ("s8:oiyx", "s8:os_is_yx_osv8_isv4", cf.Attr()),
