@@ -23,9 +23,12 @@ NEAREST, SECOND = 3, 2
 class Share:
     """A tile's share of a piece of the source, of which tiles read parts that lie apart.
 
-    ``lines``: where they begin.
+    ``lines``: where they begin, from ``next`` on, which is at ``begin``. That is where the tile
+    would start if it overlapped none: to know where tiles overlap comes too late. With the address
+    of the tile itself byxf -> bfyx reaches 0.75 of a copy, with this one 0.86.
     """
 
+    begin: str
     lines: tuple[str, ...]
     hint: int = NEAREST
 
@@ -62,8 +65,12 @@ def asks_of(plan: TilePlan, src: Sequence[Expr], counts: Mapping[int, Expr]) -> 
         return None
     share = plan.lanes * plan.register_count
     step = src[path.middle] * (path.ahead * plan.steps_along(path.middle))
-    begin = step + Var(f"at{path.inner}") * share - Var(f"x{path.inner}") * src[path.inner]
-    return Share(tuple(moved("from", str(begin + k)) for k in range(0, share, _line(plan))))
+    lead = path.lead // plan.problem.dtypes[0].nbytes
+    begin = total([Var("src0"), *(src[k] * (Var(f"at{k}") * plan.steps_along(k))
+                                  for k in sorted((*path.outer, path.middle)))])  # fmt: skip
+    at = step + Var(f"at{path.inner}") * share + lead
+    lines = tuple(moved("next", str(at + k)) for k in range(0, share, _line(plan)))
+    return Share(str(begin), lines, NEAREST if path.near else SECOND)
 
 
 def _rows(plan: TilePlan, middle: int, src: Sequence[Expr], count: str) -> Rows:

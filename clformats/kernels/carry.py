@@ -21,19 +21,19 @@ from .types import Conversion
 
 DWORDS = LINE_BYTES // 4
 
-Part = tuple[list[int], list[str]]
-"""Registers that are moved together, and the statements behind that."""
+Part = tuple[list[int], list[tuple[tuple[int, ...], list[str]]]]
+"""Registers that are moved together; then for each line those it needs, and its statements."""
 
 
 @dataclass(frozen=True, slots=True)
 class CarriedLine:
     """One of a tile's rows: the line that it adds, as sixteen ``uint``, and where that belongs.
 
-    ``register`` is the first of those that make it.
+    ``registers`` are those that make it.
     """
 
     number: int
-    register: int
+    registers: tuple[int, ...]
     value: str
     at: str
 
@@ -91,10 +91,10 @@ class Carry:
     size: str
 
     def parts_of(self, statements: Callable[[CarriedLine], list[str]]) -> list[Part]:
-        """The registers of each pass, and the statements that store what it has moved."""
+        """The registers of each pass; for each line in it those it needs, and its statements."""
         return [
-            (group, [text for line in self.lines if line.register in group
-                     for text in statements(line)])
+            (group, [(line.registers, statements(line))
+                     for line in self.lines if line.registers[0] in group])
             for group in self.groups
         ]  # fmt: skip
 
@@ -133,8 +133,8 @@ def carry_of(
     for number in range(len(stored) // count):
         group = stored[number * count : (number + 1) * count]
         value = joined(plan, types, [name for _, name, _ in group])
-        register, _, at = group[0]
-        lines.append(CarriedLine(number, register, value, moved("to", at)))
+        registers = tuple(register for register, _, _ in group)
+        lines.append(CarriedLine(number, registers, value, moved("to", group[0][2])))
     names = "0123456789abcdef"
     parts = [f".s{names[k : k + dwords]}" if count > 1 else "" for k in range(0, DWORDS, dwords)]
     item = plan.problem.dtypes[1].nbytes

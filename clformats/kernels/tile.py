@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from math import gcd
 
 from ..formats.expr import Const, Expr, Var, total
@@ -122,6 +123,7 @@ class _Writer:
             "asks": self._asks(),
             "starts": self._starts(),
             "src_base": self._src_base(),
+            "at_once": plan.walk.carries or plan.span is not None,
             "dst_base": str(total([Var("dst0"), *self._products(self.dst)])),
             "piece": plan.store_piece,
             "places": self._places(),
@@ -149,13 +151,13 @@ class _Writer:
         if any("src_end" in text for text in edge_loads):
             span = self.plan.problem.src.span_nbytes
             self.arguments.values["src_end"] = span // types.src_type.nbytes
-        stored = [text for r in order for text in self._stored(r, stores[r])]
+        lines = [[*line] for _, line in groupby(order, lambda r: self._line_order(r)[0])]
         return {
             "loads": whole,
-            "passes": [(range(count), stored)],
+            "passes": [(range(count), _each(lines, lambda r: self._stored(r, stores[r])))],
             "carry": self._carry(order, stores),
             "edge_loads": edge_loads,
-            "edge_stores": [text for r in order for text in self.edges.store(r, stores[r], types)],
+            "edge_lines": _each(lines, lambda r: self.edges.store(r, stores[r], types)),
         }
 
     def _spanned(self, span: Span, loads: list[str]) -> dict[str, object]:
@@ -164,11 +166,10 @@ class _Writer:
         holds = {_steps((plan.store_registers, r))[span.node] if r else 0: r for r in range(count)}
         names = [f"{self.edges.stored}{v * count + holds[lane]}"
                  for v, lane in map(span.place, range(span.size))]  # fmt: skip
-        texts = [self._line(names, steps, span.node) for steps in span.lines]
         *before, last = plan.groups
-        passes = [*((group, []) for group in before), (last, texts)]
-        nothing: dict[str, object] = {"carry": None, "edge_loads": [], "edge_stores": []}
-        return {"loads": loads, "passes": passes, **nothing}
+        lines = [(last, [self._line(names, steps, span.node)]) for steps in span.lines]
+        passes = [*((group, []) for group in before), (last, lines)]
+        return {"loads": loads, "passes": passes, "carry": None, "edge_loads": [], "edge_lines": []}
 
     def _line(self, names: Sequence[str], steps: Sequence[int], node: int) -> str:
         """The statement that stores a line of a span; ``names`` are the registers of its steps."""
@@ -351,6 +352,13 @@ class _Writer:
         return [
             self.types.store(v, moved("to", p), width) for v, p in zip(parts, pieces, strict=True)
         ]
+
+
+def _each(
+    lines: Sequence[Sequence[int]], stores: Callable[[int], list[str]]
+) -> list[tuple[Sequence[int], list[str]]]:
+    """The registers of each line, and the statements that store it."""
+    return [(line, [text for register in line for text in stores(register)]) for line in lines]
 
 
 def _far_side(node: Node) -> str:

@@ -11,7 +11,7 @@ Bits are any hashable values; lanes and registers are tuples of them, least sign
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 
 Bits = tuple[Hashable, ...]
@@ -134,6 +134,43 @@ def _sources(
         source = sum(values[bit] << k for k, bit in enumerate(before))
         result.append(source + (count if inward is not None and values[inward] else 0))
     return tuple(result)
+
+
+def in_turn(
+    steps: Sequence[Step],
+    registers: Sequence[int],
+    lines: Sequence[Sequence[int]],
+    *,
+    at_once: bool = False,
+) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """What to do in which order, so that each line is stored as soon as its registers are ready.
+
+    ``("load", (register,))``; ``("step", (number, *registers))`` for one pair, or for one register
+    by itself; ``("line", (number,))``. ``at_once``: all steps come before the first line. Lines may
+    need other registers too, which are ready.
+    """
+    for register in registers:
+        yield "load", (register,)
+    reached = dict.fromkeys(registers, 0)
+
+    def bring(register: int, wanted: int) -> Iterator[tuple[str, tuple[int, ...]]]:
+        if reached.get(register, wanted) >= wanted:
+            return
+        bit = steps[wanted - 1].register
+        pair = (register,) if bit is None else (register & ~(1 << bit), register | 1 << bit)
+        for one in pair:
+            yield from bring(one, wanted - 1)
+            reached[one] = wanted
+        yield "step", (wanted - 1, *pair)
+
+    if at_once or not lines:
+        for wanted in range(1, len(steps) + 1):
+            for register in registers:
+                yield from bring(register, wanted)
+    for number, needed in enumerate(lines):
+        for register in needed:
+            yield from bring(register, len(steps))
+        yield "line", (number,)
 
 
 def apply(steps: Sequence[Step], registers: list[list[int]]) -> list[list[int]]:

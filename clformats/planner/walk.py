@@ -7,8 +7,8 @@ the rules rest on was measured with tensors of 25 MB and more (pocl, 2 cores, sh
 * whole lines written far apart cost nothing; lines *read* far apart cost much. So a source that a
   box reads from end to end is read so, wherever that writes;
 * a core reads from end to end alone only where it need not look ahead over what a tile computes:
-  byxf -> bfyx reaches 0.6, with each tile asking for its part of the box after next, in the order
-  of addresses, 0.87; for its own lines of that box, which are not in this order, 0.66;
+  byxf -> bfyx reaches 0.5, with each tile asking for its part of the next box, in the order of
+  addresses, 0.9 to 1.0; for its own lines of that box, which are not in this order, 0.66;
 * a core follows up to about 16 streams of addresses at once. bfyx -> byxf with the short ``D``
   innermost reads 64 of them, 0.2; with the long ``S`` innermost it reads 16, 1.0. Where a tile
   itself reads as many or more, its rows are read in boxes: while the tiles of one are moved, they
@@ -50,8 +50,14 @@ ROW_BYTES = 2 << 10
 """What is read of a row before the next one, where there are many rows."""
 DENSE_BYTES = 32 << 10
 """The longest piece of a source whose rows are rather read as one: longer rows do well alone."""
-AHEAD_BYTES = 8 << 10
-"""How far ahead a source that is read from end to end is asked for."""
+NEAR_BOX_BYTES = 8 << 10
+"""A box of a source that is read from end to end, at the most, of which the next one is asked into
+the nearest cache. That has 32 KB, of which this box and the next one take the half. Boxes of 16 KB
+(byxf -> bfyx with 256 channels) reach 0.73 so, and 0.87 where they are asked into the second-level
+cache; those of 32 KB (bfyx -> b_fs_yx_fsv16 of 16 x 16) 0.91 and 1.03."""
+LEAD_BYTES = (1 << 10, 8 << 10)
+"""How much earlier than one box before, into the nearest cache and into the second-level one. With
+a whole box more byxf -> bfyx with 128 channels loses a tenth, in the nearest cache."""
 LEAST_CARRIED = 20
 """Tiles that carry lines on to each other, at the least: the first and the last one cost more. Rows
 of 18 tiles reach 0.48 where ordinary stores reach 0.52, with 22 it is 0.57 and 0.48."""
@@ -116,9 +122,10 @@ class Walk:
     loop, or in the outer one if ``swapped``.
 
     ``ahead``: so many positions of ``middle`` ahead a tile asks for what will be read there. Where
-    boxes follow each other in the source (``dense``), that is its share of the box. Where tiles
-    follow each other along the rows that they read (``rows``), so many of them are a box, and each
-    asks for some rows of the next one.
+    boxes follow each other in the source (``dense``), that is its share of the box, and ``lead``
+    bytes further on; ``near`` says that it is asked into the nearest cache. Where tiles follow each
+    other along the rows that they read (``rows``), so many of them are a box, and each asks for
+    some rows of the next one.
 
     ``carries``: along the innermost loop each tile ends the lines that the one before has begun.
     ``links``: so do rows, each the line that the row before has begun.
@@ -132,6 +139,8 @@ class Walk:
     ahead: int = 0
     dense: bool = False
     rows: bool = False
+    lead: int = 0
+    near: bool = True
     carries: bool = False
     links: bool = False
 
@@ -148,6 +157,7 @@ class Walk:
             loops.append(f"all of loop {self.inner}")
         order = " x ".join(reversed(loops) if self.swapped else loops)
         asks = f", prefetching {self.ahead} of loop {self.middle} ahead" if self.ahead else ""
+        asks += "" if self.near else " into the second-level cache"
         return f"a work-item runs {order}{asks}"
 
 
@@ -271,9 +281,10 @@ def _following(tiles: Tiles, loops: Sequence[int], near_src: int, near_dst: int)
 def _dense(tiles: Tiles, loops: Sequence[int], middle: int, inner: int, share: int) -> Walk:
     """A work-item reads pieces of the source from end to end, one after the other."""
     chunk = max(1, min(share // tiles.counts[inner], tiles.counts[middle]))
-    ahead = max(2, -(-AHEAD_BYTES // (tiles.src_steps[middle] * tiles.src_bytes)))
+    near = tiles.src_steps[middle] * tiles.src_bytes <= NEAR_BOX_BYTES
     outer = tuple(k for k in loops if k not in (middle, inner))
-    return Walk(outer, middle, inner, chunk, ahead=ahead, dense=True)
+    lead = LEAD_BYTES[not near]
+    return Walk(outer, middle, inner, chunk, ahead=1, dense=True, lead=lead, near=near)
 
 
 def _one_loop(tiles: Tiles, loops: Sequence[int], middle: int, share: int, *, large: bool) -> Walk:

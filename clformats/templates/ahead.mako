@@ -1,5 +1,6 @@
 <%doc>
-PREFETCH asks for a line, where the compiler can; a tile asks for a share of a piece, or for rows.
+PREFETCH asks for a line, where the compiler can; a tile asks for rows, or, between its stores, for a
+share of a piece.
 </%doc>\
 <%def name="functions(asks)">\
 #if defined(__has_builtin) && !defined(CLFORMATS_PORTABLE) && !defined(CLFORMATS_NO_PREFETCH)
@@ -12,11 +13,6 @@ PREFETCH asks for a line, where the compiler can; a tile asks for a share of a p
 #endif
 </%def>\
 <%def name="statements(asks)">\
-% if hasattr(asks, "lines"):
-% for line in asks.lines:
-PREFETCH(${line});
-% endfor
-% else:
 {
     const idx nth = ${asks.at} % box, share = (${asks.rows} + box - 1) / box;
     const idx next = ${asks.at} - nth + box < ${asks.count} ? ${asks.on} : ${asks.back};
@@ -26,5 +22,4 @@ PREFETCH(${line});
         }
     }
 }
-% endif
 </%def>\

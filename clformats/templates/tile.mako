@@ -9,6 +9,7 @@ own, because a compiler that sees both in one loop merges their stores and spoil
 <%!
 from textwrap import indent
 from clformats.kernels.edges import mask_numbers
+from clformats.planner.network import in_turn
 %>\
 <%
 vector = f"{types.work}{width}"
@@ -29,23 +30,16 @@ patterns += [(f"MIX{c}_{j}", pattern) for c, mix in enumerate(mixes) for j, patt
 % endif
 % endfor
 </%def>\
-<%def name="network(registers)">\
-% for number, step in enumerate(steps):
-% if step.register is None:
-% for a in registers:
+<%def name="step(number, a, b=None)">\
+% if b is None:
 r${a} = LOW${number}(r${a}, r${a});
-% endfor
 % else:
-% for a in registers:
-<% b = a | 1 << step.register %>\
-% if a != b:
 t = LOW${number}(r${a}, r${b});
 r${b} = HIGH${number}(r${a}, r${b});
 r${a} = t;
 % endif
-% endfor
-% endif
-% endfor
+</%def>\
+<%def name="mixed()">\
 % for c, mix in enumerate(mixes):
 ${vector} v${c} = MIX${c}_1(r0, r1);
 % for j in range(2, len(mixes)):
@@ -62,29 +56,50 @@ const idx ${name} = ${value};
 % endfor
 </%def>\
 <%def name="tile(load_texts, computed_texts, parts, given_ahead=None)">\
+<%
+count = sum(len(lines) for _, lines in parts)
+asked = getattr(given_ahead, "lines", ())
+shares = iter([asked[k * len(asked) // count : (k + 1) * len(asked) // count] for k in range(count)])
+%>\
 % for o in operands:
 const idx ${o.at} = ${o.base};
 % endfor
 __global const ${types.src} *from = src + (${src_base});
 __global ${types.dst} *to = dst + (${dst_base});
-% if given_ahead:
+% if asked:
+__global const ${types.src} *next = src + (${given_ahead.begin});
+% elif given_ahead:
 ${ahead.statements(given_ahead)}\
 % endif
 % if any(s.register is not None for s in steps):
 ${vector} t;
 % endif
-% for registers, store_texts in parts:
+% for registers, lines in parts:
+% if mixes:
 % for k in registers:
 ${vector} r${k} = ${load_texts[k]};
 % endfor
-${network(registers)}\
+${mixed()}\
+% endif
+% for what, numbers in in_turn(steps, () if mixes else registers, [needed for needed, _ in lines], at_once=at_once):
+% if what == "load":
+${vector} r${numbers[0]} = ${load_texts[numbers[0]]};
+% elif what == "step":
+${step(*numbers)}\
+% else:
+<% needed, store_texts = lines[numbers[0]] %>\
 % if computed_texts:
-% for k in registers:
+% for k in needed:
 const ${types.dst}${width} w${k} = ${computed_texts[k]};
 % endfor
 % endif
+% for at in next(shares):
+PREFETCH(${at});
+% endfor
 % for text in store_texts:
 ${text.rstrip(";") + ";" if not text.endswith("}") else text}
+% endfor
+% endif
 % endfor
 % endfor
 </%def>\
@@ -359,6 +374,6 @@ ${nest(loops[:-1], capture(carried, inside))}\
 ${nest(loops, capture(visit, inside, loads, computed, passes, asks))}\
 % endif
 % if guards:
-${nest(loops, capture(visit, "" if always_edge else f"!({inside})", edge_loads, edge_computed, [(range(len(loads)), edge_stores)]))}\
+${nest(loops, capture(visit, "" if always_edge else f"!({inside})", edge_loads, edge_computed, [(range(len(loads)), edge_lines)]))}\
 % endif
 }

@@ -47,6 +47,59 @@ def test_every_network_arranges_the_tile_as_wanted() -> None:
         assert len(steps) <= len(registers) + 1
 
 
+@pytest.mark.parametrize("at_once", [False, True])
+def test_lines_in_turn_are_what_the_whole_network_makes(*, at_once: bool) -> None:
+    """Every step is done once, on registers of its own stage, and before the lines that need it."""
+    rng = random.Random(7)  # noqa: S311  # shapes, not secrets
+    for _ in range(200):
+        width, more = rng.randint(2, 4), rng.randint(0, 2)
+        bits = rng.sample(range(2 * width + more), 2 * width + more)
+        load, store = tuple(bits[:width]), tuple(bits[width : 2 * width])
+        registers = tuple(bits[width:])
+        steps, _ = net.network(load, registers, store)
+        count = 1 << len(registers)
+        order = rng.sample(range(count), count)
+        lines = [order[k : k + 2] for k in range(0, count, 2)]
+        regs: dict[int, list[int]] = {}
+        passed = dict.fromkeys(range(count), 0)
+        loaded = _arrangement(load, registers)
+        wanted = net.apply(steps, loaded)
+        stored: list[int] = []
+        for what, numbers in net.in_turn(steps, range(count), lines, at_once=at_once):
+            if what == "load":
+                regs[numbers[0]] = loaded[numbers[0]]
+                assert len(regs) == numbers[0] + 1, "loads come first, in the order of memory"
+            elif what == "step":
+                step, *pair = numbers
+                assert not (at_once and stored)
+                assert {passed[r] for r in pair} == {step}
+                both = [lane for r in pair for lane in regs[r]]
+                patterns = (steps[step].low, steps[step].high)
+                for r, pattern in zip(pair, patterns, strict=False):
+                    regs[r], passed[r] = [both[k] for k in pattern], step + 1
+            else:
+                stored.append(numbers[0])
+                for r in lines[numbers[0]]:
+                    assert regs[r] == wanted[r]
+        assert stored == list(range(len(lines)))
+
+
+def test_a_line_waits_for_no_step_that_it_does_not_need() -> None:
+    """The first of 16 lines of 16 registers: 8 + 4 + 2 + 1 pairs; the last one takes one more."""
+    bits = tuple(range(8))
+    steps, _ = net.network(bits[:4], bits[4:], bits[4:])
+    events = [w for w, _ in net.in_turn(steps, range(16), [[r] for r in range(16)])]
+    assert events.index("line") == 16 + 15
+    assert events[-3:] == ["line", "step", "line"] or events[-2:] == ["line", "line"]
+
+
+def test_registers_without_lines_are_brought_to_the_end_too() -> None:
+    bits = tuple(range(8))
+    steps, _ = net.network(bits[:4], bits[4:], bits[4:])
+    done = [w for w, _ in net.in_turn(steps, range(16), [])]
+    assert done == ["load"] * 16 + ["step"] * 32
+
+
 @pytest.mark.parametrize(
     ("src", "dst", "dims", "loops"),
     [

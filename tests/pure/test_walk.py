@@ -10,7 +10,15 @@ import clformats as cf
 from clformats.planner import make_plan
 from clformats.planner.tile import TilePlan
 from clformats.planner.traits import CACHE_FLOOR, STREAMED_SHARE, Traits
-from clformats.planner.walk import ASKED_BYTES, LEAST_CARRIED, STREAMS, Tiles, walk
+from clformats.planner.walk import (
+    ASKED_BYTES,
+    LEAD_BYTES,
+    LEAST_CARRIED,
+    NEAR_BOX_BYTES,
+    STREAMS,
+    Tiles,
+    walk,
+)
 
 ACT = (16, 64, 112, 112)
 ODD = (16, 250, 55, 57)
@@ -38,7 +46,33 @@ def test_a_source_that_is_one_piece_is_read_from_end_to_end(dtype: str, channels
     assert plan.walk.inner == _near(plan, "src")
     assert not plan.walk.swapped
     assert plan.walk.dense
-    assert plan.walk.ahead >= 2
+    assert plan.walk.ahead == 1
+
+
+@pytest.mark.parametrize(
+    ("dims", "src", "dst", "near"),
+    [
+        ((64, 64, 32, 32), "f32:byxf", "f32:bfyx", True),  # boxes of 4 KB
+        ((64, 128, 32, 32), "f32:byxf", "f32:bfyx", True),  # 8
+        ((64, 144, 32, 32), "f32:byxf", "f32:bfyx", False),  # 9
+        ((128, 128, 32, 32), "f16:byxf", "f16:bfyx", True),
+        ((128, 256, 32, 32), "f16:byxf", "f16:bfyx", False),
+        ((128, 128, 32, 32), "u8:byxf", "u8:bfyx", True),
+        ((128, 144, 32, 32), "u8:byxf", "u8:bfyx", False),
+        ((256, 512, 8, 8), "f32:bfyx", "f32:b_fs_yx_fsv16", True),
+        ((64, 512, 16, 16), "f32:bfyx", "f32:b_fs_yx_fsv16", False),
+    ],
+)
+def test_the_next_box_is_asked_into_the_nearest_cache_that_holds_two(
+    dims: tuple[int, ...], src: str, dst: str, *, near: bool
+) -> None:
+    plan = _plan(dims, src, dst)
+    assert plan.walk.middle is not None
+    step = plan.nodes[plan.walk.middle].src.value * plan.steps_along(plan.walk.middle)
+    assert (step * plan.problem.src.dtype.nbytes <= NEAR_BOX_BYTES) is near
+    assert (plan.walk.dense, plan.walk.near) == (True, near)
+    assert plan.walk.lead == LEAD_BYTES[not near]
+    assert ("second-level" in str(plan.walk)) is not near
 
 
 def test_short_rows_of_a_block_are_one_piece_too_and_long_ones_are_not() -> None:
