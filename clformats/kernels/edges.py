@@ -194,7 +194,7 @@ class EdgeWriter:
                 count = f"{g.end} - ({g.at(places[0])})"
             elif not g.static:
                 conditions.append(f"{g.at(places[0])} < {g.end}")
-        # Where all is edge, as in 3 channels of a block of 16, this is 1.3 of a copy instead of 0.7.
+        # Where all is edge, as in 3 channels of a block of 16, this is 1.3 of a copy, not 0.7.
         stores = types.store_nontemporal if self.plan.nontemporal else types.store
         text = stores(part, to, width) + ";"
         if count:

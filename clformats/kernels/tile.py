@@ -15,7 +15,7 @@ from ..planner.problem import FAR, Node, Number
 from ..planner.tile import TilePlan
 from ..rendering import render
 from .ahead import Rows, Share, asks_of
-from .carry import Carry, carry_of, joined
+from .carry import Carry, Part, carry_of, joined
 from .computation import Computed, types_of
 from .edges import EdgeWriter, lane_part
 from .operands import ComputedWriter, tile_operands
@@ -166,9 +166,9 @@ class _Writer:
         holds = {_steps((plan.store_registers, r))[span.node] if r else 0: r for r in range(count)}
         names = [f"{self.edges.stored}{v * count + holds[lane]}"
                  for v, lane in map(span.place, range(span.size))]  # fmt: skip
-        *before, last = plan.groups
-        lines = [(last, [self._line(names, steps, span.node)]) for steps in span.lines]
-        passes = [*((group, []) for group in before), (last, lines)]
+        # All values are computed before the first line is put together.
+        passes: list[Part] = [(group, [(tuple(group), [])]) for group in plan.groups]
+        passes[-1][1].extend(((), [self._line(names, steps, span.node)]) for steps in span.lines)
         return {"loads": loads, "passes": passes, "carry": None, "edge_loads": [], "edge_lines": []}
 
     def _line(self, names: Sequence[str], steps: Sequence[int], node: int) -> str:

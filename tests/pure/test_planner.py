@@ -255,9 +255,7 @@ def test_many_shapes_need_few_programs(src: str, dst: str, most: int) -> None:
         ((16, 250, 55, 57), "u8:bfyx", "u8:b_fs_yx_fsv32"),
     ],
 )
-def test_tiles_at_an_edge_pass_by_the_cache_too(
-    dims: tuple[int, ...], src: str, dst: str
-) -> None:
+def test_tiles_at_an_edge_pass_by_the_cache_too(dims: tuple[int, ...], src: str, dst: str) -> None:
     launched = launch(cf.make_plan(*(D(dims, *text.split(":")) for text in (src, dst))))
     assert launched is not None
     kernel = launched.source[launched.source.index("__kernel") :]
