@@ -256,7 +256,8 @@ def test_many_shapes_need_few_programs(src: str, dst: str, most: int) -> None:
     ],
 )
 def test_tiles_at_an_edge_pass_by_the_cache_too(dims: tuple[int, ...], src: str, dst: str) -> None:
-    launched = launch(cf.make_plan(*(D(dims, *text.split(":")) for text in (src, dst))))
+    a, b = (D(dims, *text.split(":")) for text in (src, dst))
+    launched = launch(cf.make_plan(a, b))
     assert launched is not None
     kernel = launched.source[launched.source.index("__kernel") :]
     assert "STORE_STREAM(" in kernel

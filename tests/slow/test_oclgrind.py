@@ -168,8 +168,8 @@ def _main(numbers: list[str]) -> None:
         if number >= GPU_FROM:
             engine.__dict__["traits"] = replace(GPU, group_size=32)
         elif number >= LARGE_FROM:
-            large = {"streamed_bytes": 0, "vector_bytes": 64, "compute_units": 1}
-            engine.__dict__["traits"] = replace(engine.traits, **large)
+            large = replace(engine.traits, streamed_bytes=0, vector_bytes=64, compute_units=1)
+            engine.__dict__["traits"] = large
         attr = cf.Attr(**given) if given else None
         pair = cf.MemoryDesc.parse(source), cf.MemoryDesc.parse(target)
         check_reorder(*pair, cf.Stream(engine), attr=attr)
