@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from .carrying import carrying_walk, linking_walk
 from .choices import RULES, Choices, either
 from .flat import flattened
 from .lanes import LANES_LOG2, Bit, Comb, comb_of, lane_run, lanes_of, run_of
@@ -28,7 +29,7 @@ from .span import span_of
 from .stages import separate
 from .tile import Edge, TilePlan
 from .traits import LINE_BYTES, Traits
-from .walk import Tiles, Walk, carrying_walk, linking_walk, walk, with_choices
+from .walk import Tiles, Walk, walk, with_choices
 from .weave import weaving, woven
 
 REGISTERS = 16

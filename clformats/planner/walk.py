@@ -20,7 +20,7 @@ the rules rest on was measured with tensors of 25 MB and more (pocl, 2 cores, sh
   holds;
 * so also rows of the destination that begin where the one before ends can be what is innermost:
   with 250 channels of f32 the 250 rows of a box are asked for, and lines are carried from row to
-  row (`linking_walk`), 0.7 instead of 0.35.
+  row (`clformats.planner.carrying`), 0.7 instead of 0.35.
 """
 
 from __future__ import annotations
@@ -58,24 +58,11 @@ cache; those of 32 KB (bfyx -> b_fs_yx_fsv16 of 16 x 16) 0.91 and 1.03."""
 LEAD_BYTES = (1 << 10, 8 << 10)
 """How much earlier than one box before, into the nearest cache and into the second-level one. With
 a whole box more byxf -> bfyx with 128 channels loses a tenth, in the nearest cache."""
-LEAST_CARRIED = 20
-"""Tiles that carry lines on to each other, at the least: the first and the last one cost more. Rows
-of 18 tiles reach 0.48 where ordinary stores reach 0.52, with 22 it is 0.57 and 0.48."""
 RUN_BYTES = 1 << 10
 """What is asked for of a row at once: a box of many rows is as long. 512 do as well, 256 lose a
 tenth, with 4096 a box of 64 rows and the next one are too much for the second-level cache."""
 ASKED_BYTES = 128 << 10
 """The largest box that is asked for: two are in the second-level cache at once."""
-LEAST_LINKED = 3
-"""Tiles of rows that are linked, at the least; 2 where a tile has `STREAMS` rows. In f16 rows of 49
-elements reach 0.6 instead of 0.3 with 2 tiles of 16 rows, but 0.75 instead of 0.9 with 4 rows."""
-LINKED_BOX_BYTES = 512 << 10
-"""What may be gone through once for each tile that lies between those of a row: images of 200 KB
-reach 0.55 instead of 0.27, larger ones less than without where there are more tiles than
-`FEW_PASSES`: 0.38 instead of 0.42 with 16 of them."""
-FEW_PASSES = 6
-"""Tiles between those of a row for which larger images are gone through as well: 4 and 6 of them
-reach 0.6 and 0.75 instead of 0.4 and 0.3."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +156,7 @@ def walk(tiles: Tiles, traits: Traits, *, large: bool) -> Walk:
         return Walk()
     near_src = min(loops, key=tiles.src_steps.__getitem__)
     near_dst = min(loops, key=tiles.dst_steps.__getitem__)
-    share = _share(tiles, traits)
+    share = share_of(tiles, traits)
     following = _following(tiles, loops, near_src, near_dst)
     if following is not None:
         return _dense(tiles, loops, following, near_src, share)
@@ -192,68 +179,10 @@ def walk(tiles: Tiles, traits: Traits, *, large: bool) -> Walk:
         return _one_loop(tiles, loops, long, share, large=large)
     outer = tuple(k for k in loops if k not in (short, long))
     path = Walk(outer, long, short, chunk, swapped)
-    return _in_boxes(path, tiles, large=large)
+    return in_boxes(path, tiles, large=large)
 
 
-def linking_walk(tiles: Tiles, traits: Traits, along: int) -> Walk | None:
-    """The walk where rows are linked: along them from end to end, and on to the next; None without.
-
-    Where tiles of another loop lie between those of a row in the source, all that they read is gone
-    through once for each of them: the cache holds it, they are few, or it is read in boxes of rows.
-    """
-    counts, steps = tiles.counts, tiles.src_steps
-    others = [k for k, count in enumerate(counts) if count > 1 and k != along]
-    between = [k for k in others if steps[k] < steps[along]]
-    near = not between and steps[along] == tiles.elements
-    if not others or counts[along] < _least_linked(tiles) or not (near or len(between) == 1):
-        return None
-    middle = between[0] if between else min(others, key=tiles.dst_steps.__getitem__)
-    outer = tuple(k for k in others if k != middle)
-    chunk = max(1, min(_share(tiles, traits) // counts[along], counts[middle]))
-    path = Walk(outer, middle, along, chunk, carries=True, links=True)
-    if near:
-        return path if tiles.total >= counts[along] * _least_items(traits) else None
-    few = counts[middle] <= FEW_PASSES
-    held = few or steps[along] * counts[along] * tiles.src_bytes <= LINKED_BOX_BYTES
-    boxes = tiles.reads >= STREAMS and _asked_of_row(tiles, counts[along]) >= LINE_BYTES
-    return _in_boxes(path, tiles, large=True) if held or boxes else None
-
-
-def _least_items(traits: Traits) -> int:
-    """Work-items that keep a device busy."""
-    return ITEMS_PER_UNIT[0] * traits.compute_units
-
-
-def _least_linked(tiles: Tiles) -> int:
-    """How many tiles a row has at the least."""
-    return LEAST_LINKED - (tiles.writes >= STREAMS)
-
-
-def carrying_walk(tiles: Tiles, traits: Traits, along: int) -> Walk | None:
-    """The walk where lines are carried on along a loop: from end to end, if that leaves enough.
-
-    Where tiles of another loop lie between those of this one, the source would be read again for
-    each of them: there they take turns, box by box. None where that gains nothing.
-    """
-    share, counts = _share(tiles, traits), tiles.counts
-    near = tiles.src_steps[along] == tiles.elements or tiles.reads * counts[along] <= 2 * STREAMS
-    if counts[along] < LEAST_CARRIED or not near:
-        return None
-    others = [k for k, count in enumerate(counts) if count > 1 and k != along]
-    middle = min(others, key=tiles.src_steps.__getitem__, default=along)
-    if middle != along and tiles.src_steps[middle] < tiles.src_steps[along]:
-        chunk = max(LEAST_CARRIED, BOX_BYTES // (tiles.nbytes * counts[middle]))
-        outer = tuple(k for k in others if k != middle)
-        return Walk(outer, along, middle, min(chunk, counts[along]), swapped=True, carries=True)
-    if middle == along or share < counts[along]:
-        chunk = min(max(share, LEAST_CARRIED), counts[along])
-        return Walk(tuple(others), along, None, chunk, carries=True)
-    chunk = max(1, min(share // counts[along], counts[middle]))
-    outer = tuple(k for k in others if k != middle)
-    return Walk(outer, middle, along, chunk, carries=True)
-
-
-def _share(tiles: Tiles, traits: Traits) -> int:
+def share_of(tiles: Tiles, traits: Traits) -> int:
     """How many tiles a work-item is to take."""
     least, most = (n * traits.compute_units for n in ITEMS_PER_UNIT)
     items = min(max(tiles.total * tiles.nbytes // ITEM_BYTES, least), most)
@@ -291,10 +220,10 @@ def _one_loop(tiles: Tiles, loops: Sequence[int], middle: int, share: int, *, la
     """A work-item runs along one loop, all others are shared among the work-items."""
     outer = tuple(k for k in loops if k != middle)
     chunk = max(1, min(share, tiles.counts[middle]))
-    return _in_boxes(Walk(outer, middle, None, chunk), tiles, large=large)
+    return in_boxes(Walk(outer, middle, None, chunk), tiles, large=large)
 
 
-def _in_boxes(path: Walk, tiles: Tiles, *, large: bool) -> Walk:
+def in_boxes(path: Walk, tiles: Tiles, *, large: bool) -> Walk:
     """The walk with boxes that are asked for, where it goes along the rows of its tiles.
 
     The boxes of a row are nearly equal, and of whole lines. What follows the last one is the first
@@ -309,7 +238,7 @@ def _in_boxes(path: Walk, tiles: Tiles, *, large: bool) -> Walk:
         return path
     count, step = tiles.counts[middle], tiles.src_steps[middle] * tiles.src_bytes
     across = 1 if path.inner is None or path.swapped else tiles.counts[path.inner]
-    longest = _asked_of_row(tiles, across)
+    longest = asked_of_row(tiles, across)
     boxes = -(-count // max(1, longest // step))
     line = max(1, LINE_BYTES // step)
     ahead = min(-(-count // (boxes * line)) * line, count)
@@ -318,7 +247,7 @@ def _in_boxes(path: Walk, tiles: Tiles, *, large: bool) -> Walk:
     return replace(path, outer=outer, chunk=min(chunk, count), ahead=ahead)
 
 
-def _asked_of_row(tiles: Tiles, across: int) -> int:
+def asked_of_row(tiles: Tiles, across: int) -> int:
     """Bytes of a row that are asked for at once where so many tiles lie across the rows."""
     return min(RUN_BYTES, ASKED_BYTES // (tiles.reads * across))
 

@@ -8,12 +8,12 @@ import pytest
 
 import clformats as cf
 from clformats.planner import make_plan
+from clformats.planner.carrying import LEAST_CARRIED
 from clformats.planner.tile import TilePlan
 from clformats.planner.traits import CACHE_FLOOR, STREAMED_SHARE, Traits
 from clformats.planner.walk import (
     ASKED_BYTES,
     LEAD_BYTES,
-    LEAST_CARRIED,
     NEAR_BOX_BYTES,
     STREAMS,
     Tiles,
