@@ -88,7 +88,7 @@ def weaving(plan: TilePlan, weave: Weave) -> TilePlan | None:
     """The tile with its words woven; None where it does not hold whole runs and lines of them."""
     size = plan.nodes[weave.node].size.value
     run = {Bit(weave.node, j) for j in range(plan.load_piece.bit_length() - 1)}
-    if {*plan.store_registers} != run or plan.store_piece != plan.lanes or size < plan.load_piece:
+    if not run or {*plan.store_registers} != run or plan.store_piece != plan.lanes:
         return None
     span = Span(weave.node, weave.inner, 1, 1, plan.load_piece)
     nodes: list[Node] = list(plan.nodes)

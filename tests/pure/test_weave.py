@@ -95,6 +95,13 @@ def test_words_are_not_woven(dims: tuple[int, ...], types: str) -> None:
     assert _plan(dims, types).weave is None
 
 
+def test_words_that_make_no_vector_are_not_woven() -> None:
+    src, dst = (cf.MemoryDesc((8, 12, 3), "s8", fmt) for fmt in ("abc", "acb"))
+    for choices in (cf.Choices(), cf.Choices(lanes=4)):
+        body = make_plan(src, dst, choices=choices).body
+        assert not (isinstance(body, TilePlan) and body.weave)
+
+
 def test_memory_that_does_not_begin_at_words_is_moved_by_elements() -> None:
     dims, types = (32, 16, 3, 3), "s8:oiyx s8:os_is_yx_osv16_isv4"
     assert _plan(dims, types, begin=4).weave
