@@ -88,7 +88,9 @@ def weaving(plan: TilePlan, weave: Weave) -> TilePlan | None:
     """The tile with its words woven; None where it does not hold whole runs and lines of them."""
     size = plan.nodes[weave.node].size.value
     run = {Bit(weave.node, j) for j in range(plan.load_piece.bit_length() - 1)}
-    if not run or {*plan.store_registers} != run or plan.store_piece != plan.lanes:
+    held = {*plan.store_registers} == run and plan.store_piece == plan.lanes
+    # Runs of 3 have no vectors, and their steps may be lanes of stores already.
+    if not (run and held) or plan.bits[weave.node] != len(run):
         return None
     span = Span(weave.node, weave.inner, 1, 1, plan.load_piece)
     nodes: list[Node] = list(plan.nodes)

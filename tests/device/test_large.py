@@ -108,6 +108,28 @@ def test_words_are_woven(
         assert ("woven" in str(made.plan)) == whole or choices.lanes
 
 
+# Windows of 3 positions: shorter than the shortest vector, and once next to too few inputs for one.
+@pytest.mark.parametrize(
+    ("dtype", "dst", "dims"),
+    [
+        ("s8", "ohwi", (5, 4, 1, 3)),
+        ("s8", "ohwi", (3, 8, 1, 3)),
+        ("u8", "ohwi", (7, 64, 3, 1)),
+        ("f16", "ohwi", (3, 2, 1, 3)),
+        ("f16", "ohwi", (48, 16, 1, 3)),
+        ("s8", "hwio", (1, 4, 1, 3)),
+        ("s8", "os_is_yx_osv16_isv4", (32, 8, 1, 3)),
+    ],
+)
+@pytest.mark.parametrize("large", [False, True])
+def test_words_of_short_runs_stay_inside(
+    dtype: str, dst: str, dims: tuple[int, ...], stream: cf.Stream, streaming: cf.Stream, *,
+    large: bool,
+) -> None:  # fmt: skip
+    a, b = D(dims, dtype, "oiyx"), D(dims, dtype, dst)
+    check_reorder(a, b, streaming if large else stream)
+
+
 # Lines that go across tiles: rows of 20 tiles and more, some with one that overlaps.
 CARRIED = [
     ("f32", "f32", "b_fs_yx_fsv16", "bfyx", (3, 37, 17, 23)),

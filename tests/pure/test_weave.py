@@ -95,11 +95,22 @@ def test_words_are_not_woven(dims: tuple[int, ...], types: str) -> None:
     assert _plan(dims, types).weave is None
 
 
-def test_words_that_make_no_vector_are_not_woven() -> None:
-    src, dst = (cf.MemoryDesc((8, 12, 3), "s8", fmt) for fmt in ("abc", "acb"))
-    for choices in (cf.Choices(), cf.Choices(lanes=4)):
-        body = make_plan(src, dst, choices=choices).body
-        assert not (isinstance(body, TilePlan) and body.weave)
+@pytest.mark.parametrize(
+    ("dims", "types"),
+    [
+        ((3, 8, 1, 3), "s8:oiyx s8:ohwi"),  # lanes go over positions and inputs
+        ((48, 16, 1, 3), "f16:oiyx f16:ohwi"),
+        ((5, 4, 1, 3), "s8:oiyx s8:ohwi"),  # no lanes at all
+        ((3, 2, 3, 1), "f16:oiyx f16:ohwi"),
+        ((32, 16, 1, 3), "s8:oiyx s8:os_is_yx_osv16_isv4"),  # runs of 3 are no vectors
+    ],
+)
+def test_words_are_not_woven_where_lanes_are_of_their_run(
+    dims: tuple[int, ...], types: str
+) -> None:
+    src, dst = (cf.MemoryDesc(dims, *text.split(":")) for text in types.split())
+    body = make_plan(src, dst).body
+    assert not isinstance(body, TilePlan) or body.weave is None
 
 
 def test_memory_that_does_not_begin_at_words_is_moved_by_elements() -> None:
