@@ -97,6 +97,7 @@ LARGE: list[tuple[str, str, dict[str, Any]]] = [
     ("f32:b_fs_yx_fsv4:1x37x5x7", "f32:bfyx:1x37x5x7", {}),
     ("f32:byxf:5x32x3x7", "f32:bfyx:5x32x3x7", {}),
     ("f16:oiyx:16x32x3x3", "f16:os_is_yx_isv16_osv16:16x32x3x3", {}),
+    ("s8:oiyx:16x8x3x3", "s8:os_is_yx_osv16_isv4:16x8x3x3", {}),
     ("f32:bfyx:2x37x3x7", "f32:byxf:2x37x3x7", {}),
     ("f16:bfyx:2x67x3x9", "f16:byxf:2x67x3x9", {}),
 ]
@@ -135,7 +136,7 @@ def test_nothing_uninitialised() -> None:
     # Among those that compute one builds a vector from shorter ones, one takes even and odd lanes.
     computed = [first + k for k in range(len(COMPUTED)) if COMPUTED[k][1][:5] not in SHUFFLED]
     # Halves of a line are put together.
-    joined = ("f16:b_fs", "f16:oiyx", "f16:bfyx:2x67")
+    joined = ("f16:b_fs", "f16:oiyx", "f16:bfyx:2x67", "s8:oiyx:16x8")
     others = [k for k in range(LARGE_FROM, len(EVERY)) if not EVERY[k][0].startswith(joined)]
     _watch([*WHOLE_VECTORS, *computed, *others], PORTABLE, "--uninitialized")
 
