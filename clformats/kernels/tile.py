@@ -20,6 +20,7 @@ from .computation import Computed, types_of
 from .edges import EdgeWriter, lane_part
 from .operands import ComputedWriter, tile_operands
 from .source import Arguments, Launch, moved
+from .stage import staging_of, strides_in
 from .types import Conversion
 from .weave import woven_words
 
@@ -114,12 +115,14 @@ class _Writer:
         """Everything that ``tile.mako`` uses, beside the types."""
         plan = self.plan
         p = plan.problem
+        positions = [str(self._positions(k)) for k in range(len(plan.nodes))]
         return {
             "title": f"{p.src.format} -> {p.dst.format}: {plan.structure}",
             "width": plan.lanes,
             "outer": [Loop(f"at{k}", "0", str(self._positions(k))) for k in plan.walk.outer],
             "middle": self._loop(plan.walk.middle),
-            "loops": self._loops(),
+            "loops": self._loops("begins", "ends") if plan.walk.stage else self._loops(),
+            "edge_loops": self._loops(),
             "asks": self._asks(),
             "starts": self._starts(),
             "src_base": self._src_base(),
@@ -130,6 +133,7 @@ class _Writer:
             "steps": plan.steps,
             "mixes": plan.comb.mixes if plan.comb else (),
             "streams": plan.streams,
+            "staging": staging_of(plan, self.arguments, self.sizes, self.dst, positions),
             "weaves": plan.weave is not None,
             **self._accesses(),
             **self._edge_values(),
@@ -141,7 +145,9 @@ class _Writer:
     def _accesses(self) -> dict[str, object]:
         """The loads and stores of the registers, for whole tiles and for those at an edge."""
         types, count = self.types, self.plan.register_count
-        loads, stores = self._pieces("load"), self._pieces("store")
+        loads, stores = self._pieces("load", self.src), self._pieces("store", self.dst)
+        stage = self.plan.walk.stage
+        kept = self._pieces("store", strides_in(stage, self.dst)) if stage else stores
         order = sorted(range(count), key=self._line_order)
         base = self._src_base()
         whole = [self._loaded(pieces) for pieces in loads]
@@ -154,7 +160,7 @@ class _Writer:
         lines = [[*line] for _, line in groupby(order, lambda r: self._line_order(r)[0])]
         return {
             "loads": whole,
-            "passes": [(range(count), _each(lines, lambda r: self._stored(r, stores[r])))],
+            "passes": [(range(count), _each(lines, lambda r: self._stored(r, kept[r])))],
             "carry": self._carry(order, stores),
             "edge_loads": edge_loads,
             "edge_lines": _each(lines, lambda r: self.edges.store(r, stores[r], types)),
@@ -244,10 +250,10 @@ class _Writer:
     def _loop(self, node: int | None) -> Loop | None:
         return None if node is None else Loop(f"at{node}", "0", str(self._positions(node)))
 
-    def _loops(self) -> list[Loop]:
+    def _loops(self, first: str = "first", last: str = "last") -> list[Loop]:
         """The loops inside a work-item, from the outermost."""
         walk = self.plan.walk
-        loops = [Loop(f"at{walk.middle}", "first", "last")] if walk.middle is not None else []
+        loops = [Loop(f"at{walk.middle}", first, last)] if walk.middle is not None else []
         inner = self._loop(walk.inner)
         loops += [inner] if inner else []
         return loops[::-1] if walk.swapped else loops
@@ -292,10 +298,9 @@ class _Writer:
                     far |= 1 << j
         return far, near
 
-    def _pieces(self, side: str) -> list[list[str]]:
+    def _pieces(self, side: str, strides: Sequence[Expr]) -> list[list[str]]:
         """For each register how far each of its pieces is from the first element of the tile."""
         plan = self.plan
-        strides = self.src if side == "load" else self.dst
         if plan.comb is not None:
             joined = plan.comb.joined[side == "store"]
             step = Const(plan.lanes) if joined else strides[plan.comb.node]
@@ -345,6 +350,9 @@ class _Writer:
     def _stored(self, register: int, pieces: Sequence[str]) -> list[str]:
         """A whole register to memory, piece by piece."""
         name, width = f"{self.edges.stored}{register}", self.plan.store_piece
+        if self.plan.walk.stage:
+            value = self.types.value_to_store(name, width)
+            return [f"STAGE({value}, {moved('to', pieces[0])})"]
         if self.plan.nontemporal:
             return [self.types.store_nontemporal(name, moved("to", pieces[0]), width)]
         lanes = range(self.plan.lanes)

@@ -129,12 +129,14 @@ class TilePlan:
         if self.walk.carries:
             rows = " and on to the next row" if self.walk.links else ""
             return f"non-temporal, carried to whole lines{rows},"
+        if self.walk.stage:
+            return "non-temporal, collected in boxes,"
         return "non-temporal" if self.nontemporal else "ordinary"
 
     @property
     def streams(self) -> bool:
         """Whether lines are written past the cache."""
-        return self.nontemporal or self.walk.carries
+        return self.nontemporal or self.walk.carries or self.walk.stage is not None
 
     def __str__(self) -> str:
         return f"{self.structure}, {self.walk}"

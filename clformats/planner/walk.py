@@ -101,6 +101,24 @@ class Tiles:
 
 
 @dataclass(frozen=True, slots=True)
+class Stage:
+    """A box that a work-item collects before its lines are sent: `clformats.planner.staging`.
+
+    It has ``held`` positions of the walk's middle loop. Its rows are steps of the loop ``row`` and
+    lie along the loop ``along``, ``pitch`` elements apart in the stage: 0 stands for as far as in
+    the destination, where each begins where the one before has ended. A box takes ``nbytes``.
+    ``holds_all``: the middle loop is ``along``, and all of it belongs to one box.
+    """
+
+    row: int
+    along: int
+    held: int
+    pitch: int
+    nbytes: int
+    holds_all: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Walk:
     """The loops over the tiles.
 
@@ -116,6 +134,7 @@ class Walk:
 
     ``carries``: along the innermost loop each tile ends the lines that the one before has begun.
     ``links``: so do rows, each the line that the row before has begun.
+    ``stage``: the box that is collected.
     """
 
     outer: tuple[int, ...] = ()
@@ -130,6 +149,7 @@ class Walk:
     near: bool = True
     carries: bool = False
     links: bool = False
+    stage: Stage | None = None
 
     @property
     def innermost(self) -> int | None:
@@ -257,12 +277,14 @@ def with_choices(path: Walk, choices: Choices, counts: Sequence[int]) -> Walk:
     if path.middle is None:
         return path
     chunk = min(either(choices.chunk, path.chunk), counts[path.middle])
+    if path.stage is not None and path.stage.holds_all:
+        chunk = path.chunk
     ahead = path.ahead
     if choices.ahead is not None and (path.dense or path.rows):
         # Farther ahead nothing is left to read. A power of two, so that sizes make few kernels.
         farthest = counts[path.middle] - 1
         ahead = min(choices.ahead, 1 << farthest.bit_length() >> 1)
     # Boxes that follow each other are run from end to end, or else they are none.
-    turns = path.inner is not None and not (path.dense or path.carries)
+    turns = path.inner is not None and not (path.dense or path.carries or path.stage)
     swapped = either(choices.swapped, path.swapped) if turns else path.swapped
     return replace(path, chunk=chunk, ahead=ahead, swapped=swapped)

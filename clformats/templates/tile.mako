@@ -6,6 +6,7 @@ own, because a compiler that sees both in one loop merges their stores and spoil
 <%namespace file="prelude.mako" import="prelude"/>\
 <%namespace name="lines" file="carry.mako"/>\
 <%namespace name="ahead" file="ahead.mako"/>\
+<%namespace name="stage" file="stage.mako"/>\
 <%!
 from textwrap import indent
 from clformats.kernels.edges import mask_numbers
@@ -50,12 +51,12 @@ v${c} = MIX${c}_${j}(v${c}, r${j});
 r${c} = v${c};
 % endfor
 </%def>\
-<%def name="bases()">\
+<%def name="bases(other=None)">\
 % for name, value in starts:
-const idx ${name} = ${value};
+const idx ${name} = ${other.start if other and other.name == name else value};
 % endfor
 </%def>\
-<%def name="tile(load_texts, computed_texts, parts, given_ahead=None)">\
+<%def name="tile(load_texts, computed_texts, parts, given_ahead=None, collects=False)">\
 <%
 count = sum(len(lines) for _, lines in parts)
 asked = getattr(given_ahead, "lines", ())
@@ -65,7 +66,11 @@ shares = iter([asked[k * len(asked) // count : (k + 1) * len(asked) // count] fo
 const idx ${o.at} = ${o.base};
 % endfor
 __global const ${types.src} *from = src + (${src_base});
+% if collects:
+${types.dst} *to = held_at + (corner + ${staging.to});
+% else:
 __global ${types.dst} *to = dst + (${dst_base});
+% endif
 % if asked:
 __global const ${types.src} *next = src + (${given_ahead.begin});
 % elif given_ahead:
@@ -208,6 +213,46 @@ ${indent(capture(tile, loads, computed, carry.last, asks), "        ")}\
     }
 }
 </%def>\
+<%def name="collected(test)">\
+<%
+middle = next(level for level in loops if level.first == "begins")
+inner = next(level for level in loops if level is not middle)
+rows_first = middle.variable == staging.at
+%>\
+for (idx begins = first; begins < last; begins += held) {
+    const idx ends = min(begins + held, last);
+    __global ${types.dst} *begin;
+    idx corner, row_begin, row_end, left;
+    {
+        const idx ${middle.variable} = begins, ${inner.variable} = 0;
+${indent(capture(bases, None if rows_first else staging.along), "        ")}\
+        begin = dst + (${dst_base});
+        row_begin = row_end = ${staging.row};
+        left = ${staging.along.name};
+        corner = IN_LINE(begin) / sizeof(${types.dst}) - (${staging.to});
+    }
+${capture(nest, loops, capture(visit, test, loads, computed, passes, asks, True))}\
+    // Rows of tiles at an edge are not collected: they come last, and go their own way.
+    for (idx at = ${staging.first}; at < ${staging.last}; ++at) {
+        const idx ${staging.at} = at, ${(inner if rows_first else middle).variable} = ${"0" if rows_first else "begins"};
+${indent(capture(bases), "        ")}\
+% if test:
+% for g in guards:
+        const idx ${g.name} = ${g.base};
+% endfor
+        if (${test})
+% endif
+        row_end = ${staging.row} + ${staging.height};
+    }
+% if staging.linked:
+    send_run(held_at + (corner + row_begin * ${staging.pitch} + left), begin, (row_end - row_begin) * ${staging.pitch}, true, true);
+% else:
+    for (idx row = row_begin; row < row_end; ++row) {
+        send_run(held_at + (corner + row * ${staging.pitch} + left), begin + (row - row_begin) * ${staging.stride}, ${staging.end} - left, begins == first, ends == last);
+    }
+% endif
+}
+</%def>\
 <%def name="nest(nested, text)">\
 <%
 for level in reversed(nested):
@@ -328,6 +373,9 @@ static inline void store_part(${types.stored}${piece} v, __global ${types.dst} *
 % if carry:
 ${lines.functions(carry, types, width)}\
 % endif
+% if staging:
+${stage.functions(staging, types, width)}\
+% endif
 % for name, formula in places:
 
 // Where step q of a run lies on the side where it is not one.
@@ -370,10 +418,14 @@ ${nest(loops[:-1], capture(linked, inside))}\
     END_RUN;
 % elif carry and not always_edge:
 ${nest(loops[:-1], capture(carried, inside))}\
+% elif staging and not always_edge:
+    uint16 stage[${staging.lines}];
+    ${types.dst} *const held_at = (${types.dst} *)(stage + 1);
+${indent(capture(collected, inside), "    ")}\
 % elif not always_edge:
 ${nest(loops, capture(visit, inside, loads, computed, passes, asks))}\
 % endif
 % if guards:
-${nest(loops, capture(visit, "" if always_edge else f"!({inside})", edge_loads, edge_computed, [(range(len(loads)), edge_lines)]))}\
+${nest(edge_loops, capture(visit, "" if always_edge else f"!({inside})", edge_loads, edge_computed, [(range(len(loads)), edge_lines)]))}\
 % endif
 }

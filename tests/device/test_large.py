@@ -168,7 +168,7 @@ LINKED = [
     ("f32", "f32", "b_fs_yx_fsv4", "bfyx", (2, 11, 5, 7)),
     ("f16", "f16", "b_fs_yx_fsv16", "bfyx", (3, 37, 7, 7)),
     ("bf16", "bf16", "b_fs_yx_fsv8", "bfyx", (3, 21, 5, 13)),
-    ("f32", "f16", "b_fs_yx_fsv16", "bfyx", (3, 37, 5, 13)),
+    ("f32", "f16", "b_fs_yx_fsv8", "bfyx", (3, 37, 5, 13)),
     ("u8", "f32", "b_fs_yx_fsv32", "bfyx", (4, 69, 5, 13)),
     ("f32", "f32", "byxf", "bfyx", (5, 48, 7, 7)),
     ("f32", "f32", "byxf", "bfyx", (5, 37, 3, 17)),  # the last tile overlaps
@@ -261,6 +261,64 @@ def test_rows_of_parts_are_linked(streaming: cf.Stream) -> None:
         b = D(dims, "f32", strides=(row * 35 + 3, 1, row * 7, row))
         made = check_reorder(D(dims, "f32", "bfyx"), b, streaming)
         assert ("next row" in str(made.plan)) == (row == 131)
+
+
+# Boxes that are collected before their lines are sent, since no register turns lines of bytes.
+COLLECTED = [
+    ("u8", "u8", "b_fs_yx_fsv16", "bfyx", (2, 32, 23, 41)),
+    ("u8", "u8", "b_fs_yx_fsv16", "bfyx", (1, 32, 83, 61)),  # runs of rows
+    ("f32", "bf16", "b_fs_yx_fsv16", "bfyx", (1, 37, 71, 47)),
+    ("u8", "u8", "byxf", "bfyx", (1, 77, 31, 43)),
+    ("u8", "u8", "b_fs_yx_fsv16", "bfyx", (2, 37, 23, 41)),  # the last block is not whole
+    ("s8", "s8", "b_fs_yx_fsv32", "bfyx", (2, 85, 23, 41)),  # and its second half neither
+    ("f32", "s8", "b_fs_yx_fsv16", "bfyx", (3, 55, 31, 37)),
+    ("f32", "s8", "fs_b_yx_fsv32", "bfyx", (3, 71, 14, 13)),  # whole rows, across in the source
+    ("f16", "u8", "b_fs_yx_fsv16", "bfyx", (3, 133, 7, 7)),  # whole blocks of rows
+    ("u8", "u8", "b_fs_yx_fsv4", "bfyx", (5, 91, 9, 17)),
+    ("f32", "f16", "b_fs_yx_fsv16", "bfyx", (3, 61, 17, 13)),
+    ("f32", "bf16", "b_fs_yx_fsv32", "bfyx", (3, 64, 21, 43)),
+    ("u8", "u8", "bfyx", "byxf", (2, 250, 7, 11)),  # rows of channels
+    ("s8", "s8", "bfyx", "byxf", (2, 101, 31, 5)),
+    ("s8", "u8", "bfyx", "byxf", (2, 131, 9, 19)),
+    ("u8", "u8", "byxf", "bfyx", (2, 100, 23, 43)),
+    ("f32", "f32", "byxf", "bfyx", (1, 130, 41, 83)),
+    ("s8", "s8", "b_fs_zyx_fsv16", "bfzyx", (2, 37, 5, 17, 13)),
+]
+
+
+@pytest.mark.parametrize("case", COLLECTED, ids=str)
+@pytest.mark.parametrize("front", [0, 1, 77])
+@pytest.mark.parametrize("chunk", [None, 1, 7])
+def test_boxes_are_collected(
+    case: tuple[str, str, str, str, tuple[int, ...]], front: int, chunk: int | None,
+    streaming: cf.Stream,
+) -> None:  # fmt: skip
+    read, written, src, dst, dims = case
+    a, b = D(dims, read, src), D(dims, written, dst)
+    choices = cf.Choices(chunk=chunk, baked=front == 77)
+    made = check_reorder(a, b, streaming, front=front, choices=choices)
+    assert "collected in boxes" in str(made.plan)
+
+
+def test_padded_rows_of_bytes_are_collected_and_values_computed(streaming: cf.Stream) -> None:
+    scaled = cf.Attr(src_scale=([0.5 + k for k in range(40)], 2))
+    for dims in ((2, 40, 23, 41), (2, 40, 24, 40)):
+        src = D(dims, "u8", "b_fs_yx_fsv16")
+        dst = D(dims, "u8", strides=(40 * 991 + 5, 991, dims[3], 1))
+        for attr in (None, scaled, cf.Attr(beta=0.5)):
+            made = check_reorder(src, dst, streaming, attr=attr)
+            # A sum must not be made twice, as in a tile that overlaps.
+            assert attr or "collected in boxes" in str(made.plan)
+            assert attr != scaled or "collected in boxes" in str(made.plan)
+
+
+@pytest.mark.parametrize("begins", [(0, 1), (3, 63), (1, 64)])
+def test_boxes_are_collected_for_memory_that_begins_anywhere(
+    begins: tuple[int, int], streaming: cf.Stream
+) -> None:
+    dims = (2, 37, 23, 41)
+    src, dst = D(dims, "u8", "b_fs_yx_fsv16"), D(dims, "u8", "bfyx")
+    check_reorder(src, dst, streaming, begins=begins)
 
 
 # One loop of 9 steps inside another: one run on one side.

@@ -9,6 +9,8 @@ import pytest
 import clformats as cf
 from clformats.planner import make_plan
 from clformats.planner.carrying import LEAST_CARRIED
+from clformats.planner.choices import Choices
+from clformats.planner.staging import STAGE_BYTES
 from clformats.planner.tile import TilePlan
 from clformats.planner.traits import CACHE_FLOOR, STREAMED_SHARE, Traits
 from clformats.planner.walk import (
@@ -87,7 +89,9 @@ def test_a_block_that_lies_in_order_needs_no_asking_ahead() -> None:
 
 
 def test_it_is_not_where_lines_would_be_written_in_parts() -> None:
-    plan = _plan(ODD, "f32:byxf", "f32:bfyx")
+    src, dst = cf.MemoryDesc(ODD, "f32", "byxf"), cf.MemoryDesc(ODD, "f32", "bfyx")
+    plan = make_plan(src, dst, choices=Choices(nontemporal=False)).body
+    assert isinstance(plan, TilePlan)
     assert not plan.nontemporal
     assert not plan.walk.dense
 
@@ -267,6 +271,74 @@ def test_lines_are_put_together_from_steps_of_a_run_that_lie_apart(
         assert sorted(s for line in plan.span.lines for s in line) == [*range(plan.span.size)]
         for line in plan.span.lines:
             assert all(plan.span.starts[v] + k in line for v, k in map(plan.span.place, line))
+
+
+@pytest.mark.parametrize(
+    ("dims", "src", "dst", "row", "whole"),
+    [
+        (ODD, "u8:b_fs_yx_fsv16", "u8:bfyx", 3135, True),
+        ((8, 64, 97, 131), "f32:b_fs_yx_fsv16", "s8:bfyx", 97 * 131, False),
+        (ODD, "u8:b_fs_yx_fsv32", "u8:bfyx", 3135, False),
+        ((32, 100, 35, 35), "f32:b_fs_yx_fsv4", "s8:bfyx", 4900, True),  # blocks of 4 rows
+        ((128, 256, 14, 14), "f32:fs_b_yx_fsv32", "s8:bfyx", 196, True),
+        ((64, 1280, 7, 7), "f32:b_fs_yx_fsv16", "s8:bfyx", 784, True),
+        ((64, 256, 14, 14), "f32:b_fs_yx_fsv16", "f16:bfyx", 3136, True),  # too many registers
+        ((2, 64, 301, 303), "f32:b_fs_yx_fsv16", "bf16:bfyx", 301 * 303, False),
+        (ODD, "u8:bfyx", "u8:byxf", 250, True),
+        (ODD, "u8:byxf", "u8:bfyx", 3135, False),
+        (ODD, "f32:byxf", "f32:bfyx", 3135, False),
+        (ACT, "f32:b_fs_yx_fsv32", "s8:bfyx", 112 * 112, False),  # lines take 64 registers
+    ],
+)
+def test_boxes_are_collected_where_lines_are_not_carried(
+    dims: tuple[int, ...], src: str, dst: str, row: int, *, whole: bool
+) -> None:
+    plan = _plan(dims, src, dst)
+    path, stage, item = plan.walk, plan.walk.stage, plan.problem.dst.dtype.nbytes
+    assert stage is not None
+    assert not path.carries
+    assert path.ahead
+    assert plan.nodes[stage.row].dst.value == row
+    assert (stage.pitch == 0) == whole
+    assert stage.along == _near(plan, "dst")
+    assert {path.middle, path.inner} == {stage.row, stage.along}
+    rows = plan.positions(stage.row).value * plan.steps_along(stage.row)
+    held = stage.held * plan.steps_along(path.middle or 0)
+    if whole:
+        assert held * row * item <= STAGE_BYTES[0] or stage.holds_all
+        assert rows * row * item <= STAGE_BYTES[1] or not stage.holds_all
+        assert stage.holds_all == (path.middle == stage.along)
+    else:
+        line = 64 // item
+        assert held % line == 0
+        assert stage.pitch % line == row % line
+        # A tile that overlaps begins less than a line in front of its row's part.
+        assert stage.pitch >= held + line
+        assert rows * stage.pitch * item <= STAGE_BYTES[1]
+
+
+@pytest.mark.parametrize(
+    ("dims", "src", "dst"),
+    [
+        (ODD, "f32:b_fs_yx_fsv16", "f32:bfyx"),  # lines are carried
+        ((32, 100, 35, 35), "f32:b_fs_yx_fsv8", "f16:bfyx"),
+        (ODD, "f32:bfyx", "s8:byxf"),  # in boxes of rows, to shorter elements
+        ((512, 512, 7, 7), "u8:b_fs_yx_fsv32", "u8:bfyx"),  # rows of 49, blocks of 2 tiles
+        ((32, 100, 35, 35), "f32:bs_fs_yx_bsv32_fsv32", "s8:bfyx"),  # nothing is asked for
+        (ACT, "u8:b_fs_yx_fsv16", "u8:bfyx"),  # tiles store whole lines
+        ((1, 250, 55, 57), "u8:b_fs_yx_fsv16", "u8:bfyx"),  # the cache holds it
+    ],
+)
+def test_boxes_are_not_collected(dims: tuple[int, ...], src: str, dst: str) -> None:
+    assert _plan(dims, src, dst).walk.stage is None
+
+
+def test_a_box_of_all_rows_is_not_divided_by_choice() -> None:
+    src = cf.MemoryDesc((128, 256, 14, 14), "f32", "fs_b_yx_fsv32")
+    dst = cf.MemoryDesc(src.dims, "s8", "bfyx")
+    plan = make_plan(src, dst, choices=Choices(chunk=1)).body
+    assert isinstance(plan, TilePlan)
+    assert plan.walk.chunk == 13
 
 
 def test_lines_are_not_carried_by_devices_with_shorter_vectors() -> None:

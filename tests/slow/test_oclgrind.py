@@ -100,6 +100,9 @@ LARGE: list[tuple[str, str, dict[str, Any]]] = [
     ("s8:oiyx:16x8x3x3", "s8:os_is_yx_osv16_isv4:16x8x3x3", {}),
     ("f32:bfyx:2x37x3x7", "f32:byxf:2x37x3x7", {}),
     ("f16:bfyx:2x67x3x9", "f16:byxf:2x67x3x9", {}),
+    ("u8:b_fs_yx_fsv16:1x20x15x19", "u8:bfyx:1x20x15x19", {}),
+    ("u8:b_fs_yx_fsv16:1x16x83x61", "u8:bfyx:1x16x83x61", {}),
+    ("u8:bfyx:1x250x5x7", "u8:byxf:1x250x5x7", {}),
 ]
 EVERY = [*((a, b, {}) for a, b in CASES), *COMPUTED, *LARGE, *ON_GPUS]
 GPU_FROM = len(EVERY) - len(ON_GPUS)
