@@ -9,6 +9,7 @@ from math import gcd
 
 from ..formats.expr import Const, Expr, Var, total
 from ..planner.choices import either
+from ..planner.join import Join
 from ..planner.lanes import Bit, Span
 from ..planner.plan import Plan
 from ..planner.problem import FAR, Node, Number
@@ -18,6 +19,7 @@ from .ahead import Rows, Share, asks_of
 from .carry import Carry, Part, carry_of, joined
 from .computation import Computed, types_of
 from .edges import EdgeWriter, lane_part
+from .join import joined_lines
 from .operands import ComputedWriter, tile_operands
 from .source import Arguments, Launch, moved
 from .stage import staging_of, strides_in
@@ -134,6 +136,8 @@ class _Writer:
             "mixes": plan.comb.mixes if plan.comb else (),
             "streams": plan.streams,
             "staging": staging_of(plan, self.arguments, self.sizes, self.dst, positions),
+            "joins": (),
+            "join_patterns": plan.join.patterns if plan.join else (),
             "weaves": plan.weave is not None,
             **self._accesses(),
             **self._edge_values(),
@@ -153,6 +157,8 @@ class _Writer:
         whole = [self._loaded(pieces) for pieces in loads]
         if self.plan.span is not None:
             return self._spanned(self.plan.span, whole)
+        if self.plan.join is not None:
+            return self._joined(self.plan.join, whole)
         edge_loads = [self.edges.load(k, whole[k], loads[k], types, base) for k in range(count)]
         if any("src_end" in text for text in edge_loads):
             span = self.plan.problem.src.span_nbytes
@@ -188,6 +194,13 @@ class _Writer:
         value = woven_words(plan.weave, steps[0], names, bits)
         store = types.store_nontemporal if plan.nontemporal else types.store
         return store(value, at, plan.lanes)
+
+    def _joined(self, join: Join, loads: list[str]) -> dict[str, object]:
+        """The lines that are joined; there are no edges."""
+        rows = self._offsets(self.plan.store_registers, self.dst)
+        lines = joined_lines(self.plan, join, self.types, loads, rows)
+        return {"loads": [], "passes": [], "carry": None, "joins": lines, "edge_loads": [],
+                "edge_lines": []}  # fmt: skip
 
     def _carry(self, order: Sequence[int], stores: Sequence[Sequence[str]]) -> Carry | None:
         """The lines that are carried on, if any; ``order`` is that of the registers in memory."""
@@ -306,6 +319,9 @@ class _Writer:
             step = Const(plan.lanes) if joined else strides[plan.comb.node]
             return [[str(step * r)] for r in range(plan.comb.size)]
         bits = plan.registers if side == "load" else plan.store_registers
+        if plan.join is not None:
+            along = strides[plan.join.node]
+            return [[str(along * step + _offset(bits, r, strides))] for step, r in plan.join.loads]
         lanes = plan.load if side == "load" else plan.store
         piece = plan.load_piece if side == "load" else plan.store_piece
         apart = lanes[piece.bit_length() - 1 :]

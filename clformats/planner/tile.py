@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from .choices import Choices
+from .join import Join
 from .lanes import Bit, Comb, Span, Weave
 from .network import Step
 from .problem import Node, Number, Problem, fixed
@@ -52,11 +53,14 @@ class TilePlan:
     passes: tuple[Bit, ...] = ()
     span: Span | None = None
     weave: Weave | None = None
+    join: Join | None = None
 
     def steps_along(self, node: int) -> int:
         """How many steps of the node a tile covers."""
         if self.span is not None and node == self.span.node:
             return self.span.size
+        if self.join is not None and node == self.join.node:
+            return self.join.size
         return 1 << self.bits[node]
 
     def positions(self, node: int) -> Number:
@@ -76,6 +80,8 @@ class TilePlan:
         """How many registers hold a tile."""
         if self.comb is not None:
             return self.comb.size
+        if self.join is not None:
+            return len(self.join.loads)
         return (len(self.span.starts) if self.span else 1) << len(self.registers)
 
     @property
@@ -118,6 +124,8 @@ class TilePlan:
             shape += f", {self.span}"
         if self.weave is not None:
             shape += f", {self.weave}"
+        if self.join is not None:
+            shape += f" {self.join}"
         return (
             f"tile {shape}, {len(self.steps)} shuffle steps, "
             f"{self.lanes} lanes loaded by {self.load_piece} and stored by {self.store_piece}, "

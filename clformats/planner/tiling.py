@@ -20,8 +20,9 @@ from dataclasses import replace
 from .carrying import carrying_walk, linking_walk
 from .choices import RULES, Choices, either
 from .flat import flattened
+from .join import join_of, shape_of
 from .lanes import LANES_LOG2, Bit, Comb, comb_of, lane_run, lanes_of, run_of
-from .lines import carrying_loop, rows_follow, stores_whole_lines
+from .lines import VECTOR_REGISTERS, carrying_loop, rows_follow, stores_whole_lines
 from .network import network
 from .nibbles import refusal_of_loops
 from .problem import FAR, Node, Number, Problem, fixed
@@ -78,11 +79,22 @@ def tile_plan(
         draft = replace(draft, nontemporal=True)
     elif whole and not draft.span and (span := span_of(draft)):
         draft = replace(draft, nontemporal=True, span=span)
-    elif streams and not draft.weave and (better := _in_lines(draft, traits, choices)):
-        return better
-    tiles = _tiles(draft)
-    path = walk(tiles, traits, large=nontemporal)
-    return replace(draft, walk=with_choices(path, choices, tiles.counts))
+    elif not draft.weave:
+        if whole and (joining := _joining_tile(p, traits, choices, large=nontemporal, whole=True)):
+            return joining
+        if streams and (better := _in_lines(draft, traits, choices)):
+            return better
+        parts = draft.store_piece < draft.lanes
+        if parts and (joining := _joining_tile(p, traits, choices, large=nontemporal, whole=False)):
+            return joining
+    return _walked(draft, traits, choices, large=nontemporal)
+
+
+def _walked(plan: TilePlan, traits: Traits, choices: Choices, *, large: bool) -> TilePlan:
+    """The tile with the walk that the rules, and the choices, give it."""
+    tiles = _tiles(plan)
+    path = walk(tiles, traits, large=large)
+    return replace(plan, walk=with_choices(path, choices, tiles.counts))
 
 
 def _woven_tile(p: Problem, traits: Traits, choices: Choices, *, large: bool) -> TilePlan | None:
@@ -92,6 +104,31 @@ def _woven_tile(p: Problem, traits: Traits, choices: Choices, *, large: bool) ->
         return None
     words, weave = found
     return weaving(_tile(words, choices, large=large), weave)
+
+
+def _joining_tile(
+    p: Problem, traits: Traits, choices: Choices, *, large: bool, whole: bool
+) -> TilePlan | None:
+    """The tile whose lines are joined from several registers; None where there is none.
+
+    ``whole``: they are lines of memory, and are written past the cache.
+    """
+    most = either(choices.lanes, 1 << LANES_LOG2).bit_length() - 1
+    shape = shape_of(p, most, whole=whole)
+    if shape is None:
+        return None
+    nodes = list(_promoted(p.nodes or (), (*shape.load, *shape.inside)))
+    nodes[shape.node] = replace(nodes[shape.node], size=fixed(shape.size))
+    lanes = len(shape.lanes)
+    draft = TilePlan(
+        problem=p, nodes=tuple(nodes), bits=tuple(map(shape.bits_of, range(len(nodes)))),
+        load=shape.load, registers=shape.registers, steps=(),
+        store=shape.load, store_registers=shape.rows, load_piece=lanes, store_piece=lanes,
+        edges=(), walk=Walk(), nontemporal=whole, join=join_of(shape, _bits_near(p)),
+    )  # fmt: skip
+    plan = _walked(draft, traits, choices, large=large)
+    few = max(shape.size, plan.register_count // 2) <= VECTOR_REGISTERS
+    return plan if few or plan.walk.dense else None
 
 
 def _plain_tile(p: Problem, choices: Choices, *, large: bool) -> TilePlan:
@@ -277,11 +314,19 @@ def _tiles(plan: TilePlan) -> Tiles:
         elements=plan.elements,
         src_bytes=src.nbytes,
         dst_bytes=dst.nbytes,
-        reads=(plan.lanes // plan.load_piece) << _rows(plan, plan.registers, "src", src.nbytes),
+        reads=_streams_read(plan, src.nbytes),
         writes=(plan.lanes // plan.store_piece)
         << _rows(plan, plan.store_registers, "dst", dst.nbytes),
         whole_lines=plan.nontemporal,
+        mingled=plan.join is not None,
     )
+
+
+def _streams_read(plan: TilePlan, item: int) -> int:
+    """From how many places far apart a tile loads."""
+    places = (plan.lanes // plan.load_piece) << _rows(plan, plan.registers, "src", item)
+    far = plan.join and plan.nodes[plan.join.node].src.value * item >= LINE_BYTES
+    return places * plan.join.size if plan.join and far else places
 
 
 def _tile_steps(plan: TilePlan, side: str) -> list[int]:

@@ -84,6 +84,7 @@ class Tiles:
     reads: int
     writes: int
     whole_lines: bool
+    mingled: bool = False
 
     def joins(self, node: int) -> bool:
         """Whether each tile along a node goes on in the source where the one before has ended."""
@@ -180,6 +181,13 @@ def walk(tiles: Tiles, traits: Traits, *, large: bool) -> Walk:
     following = _following(tiles, loops, near_src, near_dst)
     if following is not None:
         return _dense(tiles, loops, following, near_src, share)
+    if tiles.mingled and tiles.src_steps[near_src] == tiles.elements:
+        chunk = max(1, min(share, counts[near_src]))
+        near = tiles.elements * tiles.src_bytes <= NEAR_BOX_BYTES
+        outer = tuple(k for k in loops if k != near_src)
+        return Walk(
+            outer, near_src, None, chunk, ahead=1, dense=True, lead=LEAD_BYTES[not near], near=near
+        )
     short, long = sorted((near_src, near_dst), key=lambda k: counts[k])
     nearest = short == long
     if nearest and counts[short] <= FEW_TILES and len(loops) > 1:
@@ -218,8 +226,8 @@ def _following(tiles: Tiles, loops: Sequence[int], near_src: int, near_dst: int)
     piece = tiles.elements * tiles.counts[near_src]
     ordered = near_src == near_dst and tiles.src_steps[near_src] == tiles.elements
     stands = not tiles.src_steps[near_src]
-    is_long = piece * tiles.src_bytes > DENSE_BYTES
-    if not (others and tiles.whole_lines) or ordered or stands or is_long:
+    is_long = piece * tiles.src_bytes > (ASKED_BYTES if tiles.mingled else DENSE_BYTES)
+    if not (others and (tiles.whole_lines or tiles.mingled)) or ordered or stands or is_long:
         return None
     following = min(others, key=tiles.src_steps.__getitem__)
     step = tiles.src_steps[following]

@@ -21,6 +21,7 @@ parameters = [f"idx {g.name}" for g in masked] + [f"idx {n}" for n in mask_numbe
 given = [p.split()[-1] for p in parameters]
 patterns = [(f"{side}{n}", pattern) for n, s in enumerate(steps) for side, pattern in (("LOW", s.low), ("HIGH", s.high)) if pattern]
 patterns += [(f"MIX{c}_{j}", pattern) for c, mix in enumerate(mixes) for j, pattern in enumerate(mix, 1)]
+patterns += [(f"JOIN{n}", pattern) for n, pattern in enumerate(join_patterns)]
 %>\
 <%def name="shuffles(word)">\
 % for name, pattern in patterns:
@@ -58,7 +59,7 @@ const idx ${name} = ${other.start if other and other.name == name else value};
 </%def>\
 <%def name="tile(load_texts, computed_texts, parts, given_ahead=None, collects=False)">\
 <%
-count = sum(len(lines) for _, lines in parts)
+count = sum(len(lines) for _, lines in parts) + len(joins)
 asked = getattr(given_ahead, "lines", ())
 shares = iter([asked[k * len(asked) // count : (k + 1) * len(asked) // count] for k in range(count)])
 %>\
@@ -79,6 +80,17 @@ ${ahead.statements(given_ahead)}\
 % if any(s.register is not None for s in steps):
 ${vector} t;
 % endif
+% for needed, store_texts in joins:
+% for name, value in needed:
+const ${vector} ${name} = ${value};
+% endfor
+% for at in next(shares):
+PREFETCH(${at});
+% endfor
+% for text in store_texts:
+${text};
+% endfor
+% endfor
 % for registers, lines in parts:
 % if mixes:
 % for k in registers:

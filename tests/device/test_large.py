@@ -108,6 +108,54 @@ def test_words_are_woven(
         assert ("woven" in str(made.plan)) == whole or choices.lanes
 
 
+# Lines joined from several registers: windows whose positions fill no vector.
+JOINED = [
+    ("f32", "f32", "os_is_yx_osv16_isv4", "oiyx", (32, 16, 3, 3)),
+    ("f32", "f32", "os_is_yx_osv16_isv16", "oiyx", (16, 48, 3, 3)),
+    ("f32", "bf16", "OIhw16i16o4i", "oiyx", (16, 64, 3, 3)),
+    ("f16", "f16", "OIhw8i8o", "oiyx", (24, 32, 3, 3)),
+    ("f16", "f32", "OIhw8i8o", "oiyx", (24, 48, 1, 3)),
+    ("s8", "s8", "os_is_yx_osv16_isv4", "oiyx", (16, 64, 3, 3)),
+    ("s8", "f32", "os_is_yx_osv16_isv16", "oiyx", (32, 48, 7, 7)),
+    ("f32", "s8", "os_is_yx_osv16_isv4", "oiyx", (16, 64, 1, 5)),
+    ("f16", "f16", "OIhw8i16o2i", "oiyx", (16, 32, 3, 3)),
+    ("f32", "f32", "ohwi", "oiyx", (5, 32, 5, 5)),
+    ("u8", "u8", "gOIhw4i16o4i", "goiyx", (3, 16, 64, 1, 7)),
+    ("bf16", "f32", "OIdhw16o4i", "oizyx", (16, 32, 3, 3, 3)),
+    ("f64", "f64", "bfyx", "byxf", (3, 6, 5, 16)),
+    ("f32", "f32", "bfyx", "byxf", (3, 12, 8, 14)),
+    ("f32", "f32", "b_fs_yx_fsv16", "bfyx", (5, 48, 7, 7)),
+]
+
+
+@pytest.mark.parametrize("case", JOINED, ids=str)
+@pytest.mark.parametrize("large", [False, True])
+@pytest.mark.parametrize("front", [0, 1])
+def test_lines_are_joined(
+    case: tuple[str, str, str, str, tuple[int, ...]], front: int, stream: cf.Stream,
+    streaming: cf.Stream, *, large: bool,
+) -> None:  # fmt: skip
+    read, written, src, dst, dims = case
+    a, b = D(dims, read, src), D(dims, written, dst)
+    for choices in (cf.Choices(), cf.Choices(lanes=8, chunk=1), cf.Choices(baked=True)):
+        used = streaming if large else stream
+        made = check_reorder(a, b, used, front=front, choices=choices)
+        # Memory that begins inside a line has no whole ones; ordinary vectors may be as long.
+        assert not large or front or choices.lanes or "join" in str(made.plan)
+
+
+def test_joined_rows_may_start_anywhere(stream: cf.Stream, streaming: cf.Stream) -> None:
+    """The last tile overlaps; rows have gaps, or are part of a larger tensor."""
+    for inputs in (20, 28, 100):
+        dims = (16, inputs, 3, 3)
+        a = D(dims, "f32", "os_is_yx_osv16_isv4")
+        gaps = D(dims, "f32", strides=(inputs * 9 + 7, 9, 3, 1))
+        part = D((20, inputs + 3, 3, 3), "f32", "oiyx").submemory(dims, (3, 2, 0, 0))
+        for b in (D(dims, "f32", "oiyx"), gaps, part):
+            for used in (stream, streaming):
+                assert "join" in str(check_reorder(a, b, used).plan)
+
+
 # Windows of 3 positions: shorter than the shortest vector, and once next to too few inputs for one.
 @pytest.mark.parametrize(
     ("dtype", "dst", "dims"),

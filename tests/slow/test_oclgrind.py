@@ -98,6 +98,7 @@ LARGE: list[tuple[str, str, dict[str, Any]]] = [
     ("f32:byxf:5x32x3x7", "f32:bfyx:5x32x3x7", {}),
     ("f16:oiyx:16x32x3x3", "f16:os_is_yx_isv16_osv16:16x32x3x3", {}),
     ("s8:oiyx:16x8x3x3", "s8:os_is_yx_osv16_isv4:16x8x3x3", {}),
+    ("f32:os_is_yx_osv16_isv4:16x16x3x3", "f32:oiyx:16x16x3x3", {}),
     ("f32:bfyx:2x37x3x7", "f32:byxf:2x37x3x7", {}),
     ("f16:bfyx:2x67x3x9", "f16:byxf:2x67x3x9", {}),
     ("u8:b_fs_yx_fsv16:1x20x15x19", "u8:bfyx:1x20x15x19", {}),

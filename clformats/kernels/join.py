@@ -1,0 +1,40 @@
+"""Lines joined from several registers: the texts for `clformats.planner.join`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..planner.join import Join
+from ..planner.tile import TilePlan
+from ..planner.traits import LINE_BYTES
+from .carry import joined
+from .types import Conversion
+
+JoinedLine = tuple[list[tuple[str, str]], list[str]]
+"""The name and the expression of each value that is needed first, and the statements behind."""
+
+
+def joined_lines(
+    plan: TilePlan, join: Join, types: Conversion, loads: Sequence[str], rows: Sequence[str]
+) -> list[JoinedLine]:
+    """The lines of a tile; ``loads`` are expressions, ``rows`` where each row begins."""
+    names = {pattern: f"JOIN{k}" for k, pattern in enumerate(join.patterns)}
+    values = [*loads, *(f"{names[pattern]}(r{a}, r{b})" for a, b, pattern in join.mixes)]
+    length = max(plan.lanes, LINE_BYTES // plan.problem.dtypes[1].nbytes)
+    ready: set[int] = set()
+    lines: list[JoinedLine] = []
+    for row, place, parts in join.lines(length):
+        needed = [n for value in parts for n in join.needed(value, ready)]
+        stores = _stores(plan, types, [f"r{n}" for n in parts], f"to + {rows[row]} + {place}")
+        lines.append(([(f"r{n}", values[n]) for n in needed], stores))
+    return lines
+
+
+def _stores(plan: TilePlan, types: Conversion, names: Sequence[str], at: str) -> list[str]:
+    """The statements that store the registers of a line."""
+    lanes = plan.lanes
+    if not plan.nontemporal:
+        return [types.store(name, f"{at} + {k * lanes}", lanes) for k, name in enumerate(names)]
+    if lanes * plan.problem.dtypes[1].nbytes > LINE_BYTES:
+        return [types.store_nontemporal(names[0], at, lanes)]
+    return [f"STORE_STREAM({joined(plan, types, names)}, (__global uint16 *)({at}))"]
