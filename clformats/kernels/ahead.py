@@ -68,8 +68,8 @@ def asks_of(plan: TilePlan, src: Sequence[Expr], counts: Mapping[int, Expr]) -> 
     lead = path.lead // plan.problem.dtypes[0].nbytes
     begin = total([Var("src0"), *(src[k] * (Var(f"at{k}") * plan.steps_along(k))
                                   for k in sorted((*path.outer, path.middle)))])  # fmt: skip
-    at = step if path.inner is None else step + Var(f"at{path.inner}") * share
-    lines = tuple(moved("next", str(at + (lead + k))) for k in range(0, share, _line(plan)))
+    at = (step if path.inner is None else step + Var(f"at{path.inner}") * share) + lead
+    lines = tuple(moved("next", str(at + k)) for k in range(0, share, _line(plan)))
     return Share(str(begin), lines, NEAREST if path.near else SECOND)
 
 

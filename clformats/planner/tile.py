@@ -33,7 +33,8 @@ class TilePlan:
 
     ``bits[k]`` is log2 of the tile's size along node k, 0 for none. ``load_piece`` and
     ``store_piece`` are how many lanes are contiguous in memory. ``passes`` are the bits of
-    registers that are moved one after the other, so that fewer are full at a time.
+    registers that are moved one after the other, so that fewer are full at a time. With a ``join``
+    ``registers`` are those of each of its steps, and ``store_registers`` the rows of the tile.
     """
 
     problem: Problem

@@ -212,13 +212,13 @@ LINKED = [
     ("f32", "f32", "b_fs_yx_fsv16", "bfyx", (3, 64, 13, 17)),
     ("f32", "f32", "b_fs_yx_fsv16", "bfyx", (3, 61, 7, 7)),  # the last block is not whole
     ("f32", "f32", "b_fs_yx_fsv16", "bfyx", (3, 37, 4, 5)),  # 2 tiles
-    ("f32", "f32", "b_fs_yx_fsv16", "bfyx", (5, 32, 1, 31)),
+    ("f32", "f32", "b_fs_yx_fsv16", "bfyx", (5, 41, 1, 31)),
     ("f32", "f32", "b_fs_yx_fsv4", "bfyx", (2, 11, 5, 7)),
     ("f16", "f16", "b_fs_yx_fsv16", "bfyx", (3, 37, 7, 7)),
     ("bf16", "bf16", "b_fs_yx_fsv8", "bfyx", (3, 21, 5, 13)),
     ("f32", "f16", "b_fs_yx_fsv8", "bfyx", (3, 37, 5, 13)),
     ("u8", "f32", "b_fs_yx_fsv32", "bfyx", (4, 69, 5, 13)),
-    ("f32", "f32", "byxf", "bfyx", (5, 48, 7, 7)),
+    ("f32", "f32", "byxf", "bfyx", (5, 48, 1, 67)),
     ("f32", "f32", "byxf", "bfyx", (5, 37, 3, 17)),  # the last tile overlaps
     ("f16", "f16", "byxf", "bfyx", (4, 35, 5, 13)),
     ("f16", "f32", "byxf", "bfyx", (4, 35, 5, 13)),
