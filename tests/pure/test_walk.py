@@ -341,6 +341,26 @@ def test_a_box_of_all_rows_is_not_divided_by_choice() -> None:
     assert plan.walk.chunk == 13
 
 
+@pytest.mark.parametrize(
+    ("dims", "src", "dst"),
+    [
+        (W3, "f16:OIhw8i8o", "f16:os_is_yx_isv16_osv16"),  # the next position, not the next inputs
+        (W3, "f32:os_is_yx_isv16_osv16", "f32:OIhw8i8o"),
+        ((1, 512, 128, 128), "f32:byxf", "f32:fs_b_yx_fsv32"),
+    ],
+)
+def test_what_follows_a_short_loop_in_the_source_is_read_next(
+    dims: tuple[int, ...], src: str, dst: str
+) -> None:
+    plan = _plan(dims, src, dst)
+    short = _near(plan, "src")
+    assert short == _near(plan, "dst")
+    assert short in (plan.walk.inner, plan.walk.middle)
+    steps = {k: plan.nodes[k].src.value << plan.bits[k] for k in range(len(plan.nodes))
+             if k != short and plan.positions(k).value > 1}  # fmt: skip
+    assert min(steps, key=steps.__getitem__) in (plan.walk.inner, plan.walk.middle)
+
+
 def test_lines_are_not_carried_by_devices_with_shorter_vectors() -> None:
     src, dst = (cf.MemoryDesc(ODD, "f32", fmt) for fmt in ("b_fs_yx_fsv16", "bfyx"))
     for traits in (Traits(vector_bytes=32), Traits(is_cpu=False)):
