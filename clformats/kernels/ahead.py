@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..formats.expr import Const, Expr, Var, total
+from ..planner.boxes import source_runs
 from ..planner.lanes import Bit
 from ..planner.tile import TilePlan
 from ..planner.traits import LINE_BYTES
@@ -54,9 +55,42 @@ class Rows:
     hint: int = SECOND
 
 
-def asks_of(plan: TilePlan, src: Sequence[Expr], counts: Mapping[int, Expr]) -> Share | Rows | None:
+@dataclass(frozen=True, slots=True)
+class Box:
+    """So many lines of the next box with each tile, or with every ``turns``-th one.
+
+    The next box begins at ``begin``, which is known before the first tile. It has ``runs`` of
+    ``lines`` lines each; behind a run ``skips`` elements are left out, more behind some of them:
+    both are arguments, whose values `box_arguments` has.
+    """
+
+    begin: str
+    lines: int
+    turns: int
+    line: int
+    skips: int
+    hint: int = SECOND
+
+
+def box_arguments(plan: TilePlan) -> dict[str, int]:
+    """The numbers that a kernel with a `Box` takes: how the lines of a box follow each other."""
+    (run, _), *rows = source_runs(plan, plan.walk)
+    line, counts = _line(plan), [-(-run // _line(plan)), *(count for count, _ in rows)]
+    values, moved_on = {"box": plan.walk.ahead}, counts[0] * line
+    for k, (count, step) in enumerate(rows):
+        values[f"lines{k}"] = counts[k]
+        values[f"skip{k}"] = step - moved_on
+        moved_on = step * count
+    return values
+
+
+def asks_of(
+    plan: TilePlan, src: Sequence[Expr], counts: Mapping[int, Expr]
+) -> Share | Rows | Box | None:
     """The texts, if any; ``src``: strides, ``counts``: how many tiles follow each other."""
     path = plan.walk
+    if path.inside and path.middle is not None:
+        return _box(plan, path.middle, src, str(counts[path.middle]))
     if path.middle is None or not path.ahead:
         return None
     if path.rows:
@@ -71,6 +105,18 @@ def asks_of(plan: TilePlan, src: Sequence[Expr], counts: Mapping[int, Expr]) -> 
     at = (step if path.inner is None else step + Var(f"at{path.inner}") * share) + lead
     lines = tuple(moved("next", str(at + k)) for k in range(0, share, _line(plan)))
     return Share(str(begin), lines, NEAREST if path.near else SECOND)
+
+
+def _box(plan: TilePlan, middle: int, src: Sequence[Expr], count: str) -> Box:
+    outer, line = plan.walk.outer, _line(plan)
+    steps = [plan.steps_along(k) for k in range(len(src))]
+    others = total([Var("src0"), *(src[k] * (Var(f"at{k}") * steps[k]) for k in outer)])
+    on = (Var("start") + Var("box")) * (src[middle] * steps[middle])
+    back = src[outer[-1]] * steps[outer[-1]] if outer else Const(0)
+    begin = f"{others} + (start + box < {count} ? {on} : {back})"
+    read = plan.lanes * plan.register_count
+    skips = len(source_runs(plan, plan.walk)) - 1
+    return Box(begin, max(1, read // line), max(1, line // read), line, skips)
 
 
 def _rows(plan: TilePlan, middle: int, src: Sequence[Expr], count: str) -> Rows:

@@ -15,7 +15,7 @@ from ..planner.plan import Plan
 from ..planner.problem import FAR, Node, Number
 from ..planner.tile import TilePlan
 from ..rendering import render
-from .ahead import Rows, Share, asks_of
+from .ahead import Box, Rows, Share, asks_of, box_arguments
 from .carry import Carry, Part, carry_of, joined
 from .computation import Computed, types_of
 from .edges import EdgeWriter, lane_part
@@ -29,11 +29,12 @@ from .weave import woven_words
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """A loop of the kernel: ``variable`` runs from ``first`` to below ``last``."""
+    """A loop of the kernel: ``variable`` runs from ``first`` to below ``last`` by ``step``."""
 
     variable: str
     first: str
     last: str
+    step: str = "1"
 
 
 def launch(plan: Plan, body: TilePlan) -> Launch:
@@ -60,7 +61,7 @@ class _Writer:
         self.dst = [self._stride(f"dst_stride{k}", n.dst) for k, n in enumerate(nodes)]
         self.arguments.values.update(src0=plan.problem.src0, dst0=plan.problem.dst0)
         walk = plan.walk
-        self.moving = (*walk.outer, walk.middle, walk.inner)
+        self.moving = walk.loops
         if walk.middle is not None:
             self.arguments.values["chunk"] = walk.chunk
         self.lane_offsets = self._offsets(plan.load, self.src)
@@ -266,24 +267,27 @@ class _Writer:
     def _loops(self, first: str = "first", last: str = "last") -> list[Loop]:
         """The loops inside a work-item, from the outermost."""
         walk = self.plan.walk
+        if walk.inside:
+            of_box = Loop(f"at{walk.middle}", "start", "min(start + box, last)")
+            inside = [of_box if k == walk.middle else self._loop(k) for k in walk.inside]
+            return [Loop("start", "first", "last", "box"), *(one for one in inside if one)]
         loops = [Loop(f"at{walk.middle}", first, last)] if walk.middle is not None else []
         inner = self._loop(walk.inner)
         loops += [inner] if inner else []
         return loops[::-1] if walk.swapped else loops
 
-    def _asks(self) -> Share | Rows | None:
+    def _asks(self) -> Share | Rows | Box | None:
         """What a tile asks for ahead of those that read it."""
-        walk = self.plan.walk
-        moving = [k for k in self.moving if k is not None]
-        asks = asks_of(self.plan, self.src, {k: self._positions(k) for k in moving})
+        asks = asks_of(self.plan, self.src, {k: self._positions(k) for k in self.moving})
         if isinstance(asks, Rows):
-            self.arguments.values["box"] = walk.ahead
+            self.arguments.values["box"] = self.plan.walk.ahead
+        if isinstance(asks, Box):
+            self.arguments.values.update(box_arguments(self.plan))
         return asks
 
     def _starts(self) -> list[tuple[str, str]]:
         """The variables that say where the tile starts."""
-        nodes = sorted(k for k in self.moving if k is not None)
-        return [(f"x{k}", str(self._start(k))) for k in nodes]
+        return [(f"x{k}", str(self._start(k))) for k in sorted(self.moving)]
 
     def _start(self, node: int) -> Expr:
         """Where the tile starts along a node; the last tile of an unguarded one overlaps."""

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from .boxes import boxed
 from .carrying import carrying_walk, linking_walk
 from .choices import RULES, Choices, either
 from .flat import flattened
@@ -94,6 +95,8 @@ def _walked(plan: TilePlan, traits: Traits, choices: Choices, *, large: bool) ->
     """The tile with the walk that the rules, and the choices, give it."""
     tiles = _tiles(plan)
     path = walk(tiles, traits, large=large)
+    if large:
+        path = boxed(plan, tiles, path, traits) or path
     return replace(plan, walk=with_choices(path, choices, tiles.counts))
 
 

@@ -134,6 +134,10 @@ class Walk:
     other along the rows that they read (``rows``), so many of them are a box, and each asks for
     some rows of the next one.
 
+    ``inside``: the loops of a box, from the outermost, where a box is more than that: ``ahead``
+    positions of ``middle``, which is one of them, and all of the others. There is no ``inner`` then
+    (`clformats.planner.boxes`).
+
     ``carries``: along the innermost loop each tile ends the lines that the one before has begun.
     ``links``: so do rows, each the line that the row before has begun.
     ``stage``: the box that is collected.
@@ -152,16 +156,29 @@ class Walk:
     carries: bool = False
     links: bool = False
     stage: Stage | None = None
+    inside: tuple[int, ...] = ()
+
+    @property
+    def loops(self) -> tuple[int, ...]:
+        """All loops over tiles."""
+        inside = self.inside or tuple(k for k in (self.middle, self.inner) if k is not None)
+        return (*self.outer, *inside)
 
     @property
     def innermost(self) -> int | None:
         """The loop that runs innermost in a work-item; None where it runs one tile."""
+        if self.inside:
+            return self.inside[-1]
         return self.middle if self.inner is None or self.swapped else self.inner
 
     def __str__(self) -> str:
         if self.middle is None:
             return "a work-item runs 1 tile"
         loops = [f"{self.chunk} of loop {self.middle}"]
+        if self.inside:
+            box = " x ".join(f"{self.ahead if k == self.middle else 'all'} of loop {k}"
+                             for k in self.inside)  # fmt: skip
+            return f"a work-item runs {loops[0]} in boxes of {box}, prefetching the next one"
         if self.inner is not None:
             loops.append(f"all of loop {self.inner}")
         order = " x ".join(reversed(loops) if self.swapped else loops)
@@ -291,11 +308,16 @@ def with_choices(path: Walk, choices: Choices, counts: Sequence[int]) -> Walk:
     if path.stage is not None and path.stage.holds_all:
         chunk = path.chunk
     ahead = path.ahead
-    if choices.ahead is not None and (path.dense or path.rows):
-        # Farther ahead nothing is left to read. A power of two, so that sizes make few kernels.
-        farthest = counts[path.middle] - 1
-        ahead = min(choices.ahead, 1 << farthest.bit_length() >> 1)
+    if choices.ahead is not None and path.inside:
+        ahead = max(1, min(choices.ahead, _farthest(counts[path.middle])))
+    elif choices.ahead is not None and (path.dense or path.rows):
+        ahead = min(choices.ahead, _farthest(counts[path.middle]))
     # Boxes that follow each other are run from end to end, or else they are none.
     turns = path.inner is not None and not (path.dense or path.carries or path.stage)
     swapped = either(choices.swapped, path.swapped) if turns else path.swapped
     return replace(path, chunk=chunk, ahead=ahead, swapped=swapped)
+
+
+def _farthest(count: int) -> int:
+    """Farther ahead nothing is left to read. A power of two, so that sizes make few kernels."""
+    return 1 << (count - 1).bit_length() >> 1

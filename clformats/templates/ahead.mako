@@ -1,6 +1,6 @@
 <%doc>
 PREFETCH asks for a line, where the compiler can; a tile asks for rows, or, between its stores, for a
-share of a piece.
+share of a piece or for the next lines of a box.
 </%doc>\
 <%def name="functions(asks)">\
 #if defined(__has_builtin) && !defined(CLFORMATS_PORTABLE) && !defined(CLFORMATS_NO_PREFETCH)
@@ -11,6 +11,16 @@ share of a piece.
 #ifndef PREFETCH
 #define PREFETCH(pointer)
 #endif
+% if hasattr(asks, "skips"):
+<%
+def moved_on(k):
+    if k == asks.skips:
+        return ""
+    return f"if (++line{k} == lines{k}) {{ line{k} = 0; next += skip{k}; {moved_on(k + 1)}}} "
+%>
+// Asks for the next line of the next box.
+#define ASK_NEXT { PREFETCH(next); next += ${asks.line}; ${moved_on(0)}}
+% endif
 </%def>\
 <%def name="statements(asks)">\
 {
@@ -22,4 +32,13 @@ share of a piece.
         }
     }
 }
+</%def>\
+<%def name="begun(asks, type)">\
+__global const ${type} *next = src + (${asks.begin});
+% for k in range(asks.skips):
+idx line${k} = 0;
+% endfor
+% if asks.turns > 1:
+uint turn = 0;
+% endif
 </%def>\

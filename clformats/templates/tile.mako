@@ -60,7 +60,12 @@ const idx ${name} = ${other.start if other and other.name == name else value};
 <%def name="tile(load_texts, computed_texts, parts, given_ahead=None, collects=False)">\
 <%
 count = sum(len(lines) for _, lines in parts) + len(joins)
-asked = getattr(given_ahead, "lines", ())
+boxed = hasattr(given_ahead, "skips")
+if boxed:
+    ask = "ASK_NEXT" if given_ahead.turns == 1 else f"if (!(turn++ & {given_ahead.turns - 1})) ASK_NEXT"
+    asked = [ask] * given_ahead.lines
+else:
+    asked = [f"PREFETCH({at});" for at in getattr(given_ahead, "lines", ())]
 shares = iter([asked[k * len(asked) // count : (k + 1) * len(asked) // count] for k in range(count)])
 %>\
 % for o in operands:
@@ -72,9 +77,9 @@ ${types.dst} *to = held_at + (corner + ${staging.to});
 % else:
 __global ${types.dst} *to = dst + (${dst_base});
 % endif
-% if asked:
+% if asked and not boxed:
 __global const ${types.src} *next = src + (${given_ahead.begin});
-% elif given_ahead:
+% elif given_ahead and not boxed:
 ${ahead.statements(given_ahead)}\
 % endif
 % if any(s.register is not None for s in steps):
@@ -84,8 +89,8 @@ ${vector} t;
 % for name, value in needed:
 const ${vector} ${name} = ${value};
 % endfor
-% for at in next(shares):
-PREFETCH(${at});
+% for one in next(shares):
+${one}
 % endfor
 % for text in store_texts:
 ${text};
@@ -110,8 +115,8 @@ ${step(*numbers)}\
 const ${types.dst}${width} w${k} = ${computed_texts[k]};
 % endfor
 % endif
-% for at in next(shares):
-PREFETCH(${at});
+% for one in next(shares):
+${one}
 % endfor
 % for text in store_texts:
 ${text.rstrip(";") + ";" if not text.endswith("}") else text}
@@ -265,11 +270,14 @@ ${indent(capture(bases), "        ")}\
 % endif
 }
 </%def>\
-<%def name="nest(nested, text)">\
+<%def name="nest(nested, text, given_ahead=None)">\
 <%
 for level in reversed(nested):
     v = level.variable
-    text = f"for (idx {v} = {level.first}; {v} < {level.last}; ++{v}) {{\n{indent(text, '    ')}}}\n"
+    if v == "start" and given_ahead:
+        text = capture(ahead.begun, given_ahead, types.src) + text
+    on = f"++{v}" if level.step == "1" else f"{v} += {level.step}"
+    text = f"for (idx {v} = {level.first}; {v} < {level.last}; {on}) {{\n{indent(text, '    ')}}}\n"
 if not nested:
     text = "{\n" + indent(text, "    ") + "}\n"
 %>\
@@ -435,9 +443,10 @@ ${nest(loops[:-1], capture(carried, inside))}\
     ${types.dst} *const held_at = (${types.dst} *)(stage + 1);
 ${indent(capture(collected, inside), "    ")}\
 % elif not always_edge:
-${nest(loops, capture(visit, inside, loads, computed, passes, asks))}\
+${nest(loops, capture(visit, inside, loads, computed, passes, asks), asks)}\
 % endif
 % if guards:
-${nest(edge_loops, capture(visit, "" if always_edge else f"!({inside})", edge_loads, edge_computed, [(range(len(loads)), edge_lines)]))}\
+<% edge_asks = asks if always_edge and hasattr(asks, "skips") else None %>\
+${nest(edge_loops, capture(visit, "" if always_edge else f"!({inside})", edge_loads, edge_computed, [(range(len(loads)), edge_lines)], edge_asks), edge_asks)}\
 % endif
 }

@@ -1,0 +1,148 @@
+"""Walks in boxes of several loops, where two loops read too little from end to end.
+
+A walk of two loops (`clformats.planner.walk`) reads what lies along them. Between formats whose
+blocks hold the batch too, or that have the features outermost, that is little: from
+``bs_fs_yx_bsv32_fsv32`` to ``bfyx`` 128 bytes of every 4 KB, because the batch lies between the
+features and the positions. So there a work-item goes along one loop, ``middle``, in boxes: some
+positions of it, and all of other loops, as many as it takes to read a kilobyte from end to end and
+to write whole lines. While a box is moved, each tile asks for some lines of the next one, in the
+order of addresses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from math import prod
+
+from .tile import TilePlan
+from .traits import LINE_BYTES, Traits
+from .walk import ASKED_BYTES, ITEM_BYTES, RUN_BYTES, Tiles, Walk, share_of
+
+LEAST_BOX_BYTES = 16 << 10
+"""What is read of a box at the least, so that the next one is asked for early enough. 64 and 128 KB
+do as well."""
+
+CHAIN_BYTES = 4 << 10
+"""Loops that are near in the source are taken into the box until it has runs of so much."""
+WHOLE_LINES = ((LINE_BYTES, ASKED_BYTES), (LINE_BYTES, 2 * ASKED_BYTES))
+PARTS_OF_LINES = ((1024, ASKED_BYTES), (256, 2 * ASKED_BYTES))
+NARROWING_PARTS = (*PARTS_OF_LINES, (LINE_BYTES, 2 * ASKED_BYTES))
+"""What is written of a row at the least, and what is read of a box at the most; the first that can
+be had. By ordinary stores a line is to be whole before it leaves the cache, and rows start anywhere
+in it; where more is read than is written, reading counts for more."""
+
+Runs = list[tuple[int, int]]
+"""(how many, how far apart) in elements, the nearest first."""
+
+
+def boxed(plan: TilePlan, tiles: Tiles, path: Walk, traits: Traits) -> Walk | None:
+    """The walk in boxes; None where ``path`` reads long runs already, or no box does.
+
+    Of several loops along which boxes could follow each other, the one with the most of them.
+    """
+    plain = plan.comb is None and plan.span is None and not any(n.parts for n in plan.nodes)
+    if path.middle is None or not plain or not _is_poor(plan, tiles, path, path.middle):
+        return None
+    loops = [k for k, count in enumerate(tiles.counts) if count > 1]
+    narrows = tiles.src_bytes > tiles.dst_bytes
+    parts = NARROWING_PARTS if narrows else PARTS_OF_LINES
+    for written, largest in WHOLE_LINES if plan.nontemporal else parts:
+        least = {"src": RUN_BYTES, "dst": written}
+        boxes = [box for k in loops if (box := _box(plan, tiles, loops, k, least, largest))]
+        if boxes:
+            # The most of them follow each other.
+            box = max(boxes, key=lambda one: tiles.counts[one.middle or 0] // one.ahead)
+            return _shared(box, tiles, loops, traits)
+    return None
+
+
+def source_runs(plan: TilePlan, path: Walk) -> Runs:
+    """What a box of the walk reads."""
+    tiles = {k: plan.positions(k).value for k in path.inside}
+    return _runs(plan, "src", tiles | ({} if path.middle is None else {path.middle: path.ahead}))
+
+
+def _is_poor(plan: TilePlan, tiles: Tiles, path: Walk, middle: int) -> bool:
+    """Whether a work-item reads short runs, or has little to do."""
+    if path.rows and path.ahead:
+        return False
+    across = {} if path.inner is None else {path.inner: tiles.counts[path.inner]}
+    if tiles.counts[middle] * prod(across.values()) * tiles.nbytes < ITEM_BYTES:
+        return True
+    read = {middle: path.chunk} | ({} if path.swapped else across)
+    return _run_bytes(plan, "src", read) < RUN_BYTES
+
+
+def _box(
+    plan: TilePlan,
+    tiles: Tiles,
+    loops: Sequence[int],
+    middle: int,
+    least: Mapping[str, int],
+    largest: int,
+) -> Walk | None:
+    """The least box along a loop that reads and writes long runs; None where that is large.
+
+    It has all positions of those loops that are nearer in the source until they make a run, and of
+    those nearer in the destination, too; of those with padding, always. Whole lines are written in
+    the order of the source, by ordinary stores in that of the destination.
+    """
+    inside: dict[int, int] = {}
+    for k in _nearer(loops, tiles.src_steps, middle):
+        if _run_bytes(plan, "src", inside) < CHAIN_BYTES:
+            inside[k] = tiles.counts[k]
+    for k in _nearer(loops, tiles.dst_steps, middle):
+        if plan.nodes[k].guard is not None or _run_bytes(plan, "dst", inside) < least["dst"]:
+            inside[k] = tiles.counts[k]
+    one = prod(inside.values()) * tiles.elements * tiles.src_bytes
+    count, positions = tiles.counts[middle], 1
+    while one * positions <= largest:
+        box = inside | {middle: min(positions, count)}
+        long = all(_run_bytes(plan, side, box) >= size for side, size in least.items())
+        if long and (one * positions >= LEAST_BOX_BYTES or positions >= count):
+            boxes = -(-count // positions)
+            steps = tiles.src_steps if plan.nontemporal else tiles.dst_steps
+            order = sorted(box, key=lambda k: -steps[k])
+            return Walk((), middle, inside=tuple(order), ahead=-(-count // boxes), near=False)
+        if positions >= count:
+            break
+        positions *= 2
+    return None
+
+
+def _shared(box: Walk, tiles: Tiles, loops: Sequence[int], traits: Traits) -> Walk:
+    """The walk with loops around it, and as many boxes as a work-item is to take."""
+    middle = box.middle or 0
+    across = prod(tiles.counts[k] for k in box.inside if k != middle)
+    boxes = max(1, share_of(tiles, traits) // (across * box.ahead))
+    # The last of the outer loops runs fastest: there the box behind the last one lies.
+    outer = sorted((k for k in loops if k not in box.inside), key=lambda k: -tiles.src_steps[k])
+    return replace(box, outer=tuple(outer), chunk=min(boxes * box.ahead, tiles.counts[middle]))
+
+
+def _nearer(loops: Sequence[int], steps: Sequence[int], middle: int) -> Iterator[int]:
+    """The loops whose steps are shorter than those of ``middle``, the shortest first."""
+    return (k for k in sorted(loops, key=steps.__getitem__) if steps[k] < steps[middle])
+
+
+def _run_bytes(plan: TilePlan, side: str, box: Mapping[int, int]) -> int:
+    """How long the runs of a box are on a side; so many tiles of each loop make it."""
+    count, step = _runs(plan, side, box)[0]
+    return (count if step == 1 else 1) * plan.problem.dtypes[side == "dst"].nbytes
+
+
+def _runs(plan: TilePlan, side: str, box: Mapping[int, int]) -> Runs:
+    """What a box reads or writes, the elements of runs first."""
+    pieces = []
+    for k, node in enumerate(plan.nodes):
+        count = min(box.get(k, 1) * plan.steps_along(k), node.size.value)
+        pieces.append((getattr(node, side).value, count))
+    runs: Runs = [(1, 1)]
+    for step, count in sorted(pieces):
+        last, apart = runs[-1]
+        if count > 1 and step == last * apart:
+            runs[-1] = (last * count, apart)
+        elif count > 1:
+            runs.append((count, step))
+    return runs
