@@ -22,15 +22,20 @@ from .walk import ASKED_BYTES, DENSE_BYTES, ITEM_BYTES, RUN_BYTES, Tiles, Walk, 
 LEAST_BOX_BYTES = 16 << 10
 """What is read of a box at the least, so that the next one is asked for early enough. 64 and 128 KB
 do as well."""
-
 CHAIN_BYTES = 4 << 10
-"""Loops that are near in the source are taken into the box until it has runs of so much."""
-WHOLE_LINES = ((LINE_BYTES, ASKED_BYTES), (LINE_BYTES, 2 * ASKED_BYTES))
-PARTS_OF_LINES = ((1024, ASKED_BYTES), (256, 2 * ASKED_BYTES))
-NARROWING_PARTS = (*PARTS_OF_LINES, (LINE_BYTES, 2 * ASKED_BYTES))
-"""What is written of a row at the least, and what is read of a box at the most; the first that can
-be had. By ordinary stores a line is to be whole before it leaves the cache, and rows start anywhere
-in it; where more is read than is written, reading counts for more."""
+"""Loops that are near in the source are taken into the box until it has runs of so much: weights of
+`OIhw8i8o` to `os_is_yx_isv16_osv16` reach 0.89 so, and 0.83 with `RUN_BYTES`."""
+
+Limits = Sequence[tuple[int, int]]
+"""(what is written of a row at the least, what is read of a box at the most): the first that can be
+had."""
+WHOLE_LINES: Limits = ((LINE_BYTES, ASKED_BYTES), (LINE_BYTES, 2 * ASKED_BYTES))
+PARTS_OF_LINES: Limits = ((1024, ASKED_BYTES), (256, 2 * ASKED_BYTES))
+"""By ordinary stores a line is to be whole before it leaves the cache, and rows start anywhere in
+it. Where `ioyx` to `oiyx` with 3 x 3 weights has no such box, 72 bytes are 0.14 instead of 0.25."""
+NARROWING_PARTS: Limits = (*PARTS_OF_LINES, (LINE_BYTES, 2 * ASKED_BYTES))
+"""Where more is read than is written, reading counts for more: from f32 to s8
+`bs_fs_yx_bsv32_fsv32` to `bfyx` reaches 0.33 instead of 0.16."""
 
 Runs = list[tuple[int, int]]
 """(how many, how far apart) in elements, the nearest first."""
