@@ -53,7 +53,9 @@ def boxed(plan: TilePlan, tiles: Tiles, path: Walk, traits: Traits) -> Walk | No
     narrows = tiles.src_bytes > tiles.dst_bytes
     parts = NARROWING_PARTS if narrows else PARTS_OF_LINES
     for written, largest in WHOLE_LINES if plan.nontemporal else parts:
-        least = {"src": RUN_BYTES, "dst": written}
+        # Nothing is longer in a source with holes, such as blocks that the batch does not fill.
+        longest = _run_bytes(plan, "src", dict(enumerate(tiles.counts)))
+        least = {"src": min(RUN_BYTES, longest), "dst": written}
         boxes = [box for k in loops if (box := _box(plan, tiles, loops, k, least, largest))]
         if boxes:
             # The most of them follow each other.

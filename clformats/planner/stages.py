@@ -139,6 +139,9 @@ def _refine_dim(
             return f"the paddings of dimension {dim} shift it by {moved}, across its blocks"
         shifts.append(moved // top.digit.step * top.stride)
     lower, extent = dst.padded_offsets[dim], dst.padded_dims[dim]
+    # A block that holds more than there is needs no loop over the rest of it, nor a guard.
+    if len(steps) > 1 and steps[-1] > extent and not _is_near(chains, steps[-2]):
+        steps = steps[:-1]
     nodes, cover = _split(steps, extent, chains)
     guard = None
     if lower or lower + dst.dims[dim] != extent or cover != extent:
@@ -168,6 +171,11 @@ def _split(
         others = tuple(fixed(0) if n.value == 0 else n for n in operands)
         nodes.append(Node(size, src, dst, operands=others))
     return nodes, steps[-1] * sizes[-1].value
+
+
+def _is_near(chains: Sequence[list[Placed]], step: int) -> bool:
+    """Whether a side has such steps side by side: lanes are rather masked than fewer."""
+    return any(_stride_at(chain, step).value == 1 for chain in chains)
 
 
 def _stride_at(chain: list[Placed], step: int) -> Number:
