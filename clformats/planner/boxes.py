@@ -155,8 +155,9 @@ def _runs(plan: TilePlan, side: str, box: Mapping[int, int]) -> Runs:
     runs: Runs = [(1, 1)]
     for step, count in sorted(pieces):
         last, apart = runs[-1]
-        if count > 1 and step == last * apart:
-            runs[-1] = (last * count, apart)
+        # The last block of a run may reach beyond its end: then it counts as less than two.
+        if count > 1 and step <= last * apart < 2 * step:
+            runs[-1] = ((count - 1) * step // apart + last, apart)
         elif count > 1:
             runs.append((count, step))
     return runs

@@ -66,6 +66,7 @@ def test_boxes_read_long_runs(src: str, dst: str, dims: tuple[int, ...]) -> None
         ("f32:bs_fs_yx_bsv32_fsv32", "f32:bfyx", (1, 32, 56, 56)),  # the cache holds it
         ("f32:bfyx", "f32:b_fs_yx_fsv16", FULL),  # two loops read long rows
         ("f32:byxf", "f32:bfyx", FULL),  # one piece
+        ("f32:byxf", "f32:b_fs_yx_fsv16", (32, 61, 55, 57)),  # the last block of 4 overlaps
         ("f16:b_fs_yx_fsv32", "f16:bfyx", (32, 128, 56, 56)),
         ("f32:bfyx", "f32:bs_fs_yx_bsv16_fsv16", FULL),  # rows in boxes already
         ("f16:fs_b_yx_fsv32", "f16:bfyx", (16, 64, 75, 75)),  # lines are carried on
