@@ -14,6 +14,15 @@ JoinedLine = tuple[list[tuple[str, str]], list[str]]
 """The name and the expression of each value that is needed first, and the statements behind."""
 
 
+def joined_accesses(
+    plan: TilePlan, join: Join, types: Conversion, loads: Sequence[str], rows: Sequence[str]
+) -> dict[str, object]:
+    """What ``tile.mako`` needs of loads and stores, as for `joined_lines`; there are no edges."""
+    lines = joined_lines(plan, join, types, loads, rows)
+    nothing = dict.fromkeys(("loads", "passes", "edge_loads", "edge_lines"), ())
+    return {**nothing, "carry": None, "joins": lines}
+
+
 def joined_lines(
     plan: TilePlan, join: Join, types: Conversion, loads: Sequence[str], rows: Sequence[str]
 ) -> list[JoinedLine]:

@@ -9,7 +9,6 @@ from math import gcd
 
 from ..formats.expr import Const, Expr, Var, total
 from ..planner.choices import either
-from ..planner.join import Join
 from ..planner.lanes import Bit, Span
 from ..planner.plan import Plan
 from ..planner.problem import FAR, Node, Number
@@ -19,7 +18,7 @@ from .ahead import Box, Rows, Share, asks_of, box_arguments
 from .carry import Carry, Part, carry_of, joined
 from .computation import Computed, types_of
 from .edges import EdgeWriter, lane_part
-from .join import joined_lines
+from .join import joined_accesses
 from .operands import ComputedWriter, tile_operands
 from .source import Arguments, Launch, moved
 from .stage import staging_of, strides_in
@@ -159,7 +158,8 @@ class _Writer:
         if self.plan.span is not None:
             return self._spanned(self.plan.span, whole)
         if self.plan.join is not None:
-            return self._joined(self.plan.join, whole)
+            rows = self._offsets(self.plan.store_registers, self.dst)
+            return joined_accesses(self.plan, self.plan.join, types, whole, rows)
         edge_loads = [self.edges.load(k, whole[k], loads[k], types, base) for k in range(count)]
         if any("src_end" in text for text in edge_loads):
             span = self.plan.problem.src.span_nbytes
@@ -195,13 +195,6 @@ class _Writer:
         value = woven_words(plan.weave, steps[0], names, bits)
         store = types.store_nontemporal if plan.nontemporal else types.store
         return store(value, at, plan.lanes)
-
-    def _joined(self, join: Join, loads: list[str]) -> dict[str, object]:
-        """The lines that are joined; there are no edges."""
-        rows = self._offsets(self.plan.store_registers, self.dst)
-        lines = joined_lines(self.plan, join, self.types, loads, rows)
-        return {"loads": [], "passes": [], "carry": None, "joins": lines, "edge_loads": [],
-                "edge_lines": []}  # fmt: skip
 
     def _carry(self, order: Sequence[int], stores: Sequence[Sequence[str]]) -> Carry | None:
         """The lines that are carried on, if any; ``order`` is that of the registers in memory."""
