@@ -20,7 +20,7 @@ def joined_accesses(
     """What ``tile.mako`` needs of loads and stores, as for `joined_lines`; there are no edges."""
     lines = joined_lines(plan, join, types, loads, rows)
     nothing = dict.fromkeys(("loads", "passes", "edge_loads", "edge_lines"), ())
-    return {**nothing, "carry": None, "joins": lines}
+    return {**nothing, "carry": None, "joins": lines, "join_patterns": join.patterns}
 
 
 def joined_lines(

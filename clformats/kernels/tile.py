@@ -116,10 +116,9 @@ class _Writer:
     def values(self) -> dict[str, object]:
         """Everything that ``tile.mako`` uses, beside the types."""
         plan = self.plan
-        p = plan.problem
         positions = [str(self._positions(k)) for k in range(len(plan.nodes))]
         return {
-            "title": f"{p.src.format} -> {p.dst.format}: {plan.structure}",
+            "title": f"{plan.problem.src.format} -> {plan.problem.dst.format}: {plan.structure}",
             "width": plan.lanes,
             "outer": [Loop(f"at{k}", "0", str(self._positions(k))) for k in plan.walk.outer],
             "middle": self._loop(plan.walk.middle),
@@ -136,8 +135,7 @@ class _Writer:
             "mixes": plan.comb.mixes if plan.comb else (),
             "streams": plan.streams,
             "staging": staging_of(plan, self.arguments, self.sizes, self.dst, positions),
-            "joins": (),
-            "join_patterns": plan.join.patterns if plan.join else (),
+            **dict.fromkeys(("joins", "join_patterns"), ()),
             "weaves": plan.weave is not None,
             **self._accesses(),
             **self._edge_values(),
