@@ -23,14 +23,14 @@ BOXED = [
     ("f32:bs_fs_yx_bsv32_fsv32", "f32:byxf", FULL),
     ("f16:bs_fs_yx_bsv32_fsv32", "f16:b_fs_yx_fsv16", (64, 128, 56, 56)),
     ("u8:bs_fs_yx_bsv32_fsv32", "u8:b_fs_yx_fsv4", (128, 160, 56, 56)),
-    ("f32:b_fs_yx_fsv32", "f32:bs_fs_yx_bsv32_fsv32", FULL),
+    ("f32:b_fs_yx_fsv16", "f32:bs_fs_yx_bsv32_fsv16", (64, 64, 56, 56)),
     ("f16:yxfb", "f16:bs_fs_yx_bsv32_fsv32", (64, 128, 56, 56)),
-    ("f32:fs_b_yx_fsv32", "f32:yxfb", (16, 64, 112, 112)),
+    ("f32:fs_b_yx_fsv32", "f32:yxfb", FULL),
     ("f32:byxf", "f32:fs_b_yx_fsv32", (16, 512, 56, 56)),
     ("f32:bs_fs_yx_bsv32_fsv32", "s8:bfyx", (64, 96, 64, 64)),
     ("u8:bs_fs_yx_bsv16_fsv16", "u8:byxf", (128, 160, 56, 56)),
     ("f32:yxfb", "f16:bfyx", (8, 96, 112, 112)),
-    ("f32:os_is_yx_osv16_isv4", "f32:oiyx", (1280, 320, 3, 3)),
+    ("f32:oiyx", "f32:OIhw16i16o4i", (1280, 320, 3, 3)),
 ]
 
 
@@ -157,10 +157,11 @@ def test_the_tiles_of_a_box_ask_for_as_many_lines_as_it_has(
 
 
 def test_what_is_chosen_changes_the_box() -> None:
-    a, b = (cf.MemoryDesc(FULL, "f32", fmt) for fmt in ("b_fs_yx_fsv32", "bs_fs_yx_bsv32_fsv32"))
+    a, b = (cf.MemoryDesc(FULL, "f32", fmt) for fmt in ("bs_fs_yx_bsv32_fsv32", "bfyx"))
     for ahead, chunk in ((0, 1), (8, 24), (1 << 20, 1 << 30)):
         body = make_plan(a, b, Traits(), choices=cf.Choices(ahead=ahead, chunk=chunk)).body
         assert isinstance(body, TilePlan)
         count = body.positions(body.walk.middle or 0).value
-        assert body.walk.ahead == max(1, min(ahead, 4096))
+        farthest = 1 << (count - 1).bit_length() >> 1
+        assert body.walk.ahead == max(1, min(ahead, farthest))
         assert body.walk.chunk == min(chunk, count)
