@@ -128,16 +128,20 @@ def _rows(plan: TilePlan, middle: int, src: Sequence[Expr], count: str) -> Rows:
     others = src[outer[-1]] * plan.steps_along(outer[-1]) if outer else Const(0)
     on = (Var("box") - Var("nth")) * (src[middle] * steps)
     back = others - Var(f"x{middle}") * src[middle]
-    row = str(_row(bits, src))
-    return Rows(f"at{middle}", count, 1 << len(bits), row, str(on), str(back), steps, line)
+    row, rows = _row("row", bits, src), 1 << len(bits)
+    if plan.comb is not None and plan.interleaves[1]:
+        # What is put together has such rows for each step of the short loop.
+        row = _row(f"(row % {rows})", bits, src) + Var("row") // rows * src[plan.comb.node]
+        rows *= plan.comb.size
+    return Rows(f"at{middle}", count, rows, str(row), str(on), str(back), steps, line)
 
 
-def _row(bits: Sequence[Bit], src: Sequence[Expr]) -> Expr:
+def _row(number: str, bits: Sequence[Bit], src: Sequence[Expr]) -> Expr:
     """How far the row of a number is, of which each bit moves along a loop."""
     if bits and all(b == Bit(bits[0].node, bits[0].place + j) for j, b in enumerate(bits)):
-        return Var("row") * (src[bits[0].node] * (1 << bits[0].place))
+        return Var(number) * (src[bits[0].node] * (1 << bits[0].place))
     moves = [src[b.node] * (1 << b.place) for b in bits]
-    return total([Var(f"(row >> {j} & 1)") * move for j, move in enumerate(moves)])
+    return total([Var(f"({number} >> {j} & 1)") * move for j, move in enumerate(moves)])
 
 
 def _line(plan: TilePlan) -> int:

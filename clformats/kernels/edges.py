@@ -71,7 +71,7 @@ class EdgeWriter:
         number: Callable[[str, Number], Expr],
         strides: Sequence[str],
     ) -> None:
-        self.plan = plan
+        self.plan = plan.gathered
         self.strides = strides
         self.stored = "w" if plan.problem.computation else "r"
         self.guards = [
@@ -195,8 +195,10 @@ class EdgeWriter:
             elif not g.static:
                 conditions.append(f"{g.at(places[0])} < {g.end}")
         # Where all is edge, as in 3 channels of a block of 16, this is 1.3 of a copy, not 0.7.
-        stores = types.store_nontemporal if self.plan.nontemporal else types.store
-        text = stores(part, to, width) + ";"
+        if self.plan.nontemporal:
+            text = types.store_nontemporal(part, to, width, self.plan.streamed_piece) + ";"
+        else:
+            text = types.store(part, to, width) + ";"
         if count:
             self.counted = True
             text = f"store_part({part}, {to}, {count});"
@@ -263,7 +265,9 @@ def _guard_text(
     members = [k for k, n in enumerate(plan.nodes) if n.guard == g and k in moving]
     named = zip(("lo", "hi", "end"), numbers, (True, True, plan.edges[g].spills), strict=True)
     lo, hi, end = (str(number(f"{name}{g}", n)) if used else "" for name, n, used in named)
-    load, registers = units(plan.load), units(plan.registers)
+    # What is taken apart has registers for each step of the short loop, which is not guarded.
+    times = plan.register_count >> len(plan.registers)
+    load, registers = units(plan.load), units(plan.registers) * times
     return GuardText(
         name=f"g{g}",
         base=str(total([Var(f"x{k}") * plan.nodes[k].unit for k in members])),
@@ -278,5 +282,5 @@ def _guard_text(
         load_lanes=load,
         store_lanes=units(plan.store),
         load_registers=registers,
-        store_registers=units(plan.store_registers),
+        store_registers=units(plan.store_registers) * times,
     )

@@ -11,7 +11,7 @@ from ..formats.expr import Const, Expr, Var, total
 from ..planner.choices import either
 from ..planner.lanes import Bit, Span
 from ..planner.plan import Plan
-from ..planner.problem import FAR, Node, Number
+from ..planner.problem import FAR, Number
 from ..planner.tile import TilePlan
 from ..rendering import render
 from .ahead import Box, Rows, Share, asks_of, box_arguments
@@ -19,6 +19,7 @@ from .carry import Carry, Part, carry_of, joined
 from .computation import Computed, types_of
 from .edges import EdgeWriter, lane_part
 from .join import joined_accesses
+from .offsets import far_side, offset, steps_of
 from .operands import ComputedWriter, tile_operands
 from .source import Arguments, Launch, moved
 from .stage import staging_of, strides_in
@@ -73,15 +74,13 @@ class _Writer:
 
         def offsets(strides: Sequence[Expr]) -> list[list[str]]:
             comb, lanes = self.plan.comb, range(self.plan.lanes)
-            if comb is None:
-                registers = range(self.plan.register_count)
-                bits = self.plan.store_registers
-                return [[str(_offset(bits, r, strides) + _offset(self.plan.store, lane, strides))
-                         for lane in lanes] for r in registers]  # fmt: skip
+            if comb is None or not comb.is_woven:
+                channel, bits = strides[comb.node] if comb else Const(0), self.plan.store_registers
+                return [[str(channel * c + offset(bits, r, strides)
+                             + offset(self.plan.store, lane, strides)) for lane in lanes]
+                        for c in range(comb.size if comb else 1)
+                        for r in range(1 << len(bits))]  # fmt: skip
             channel, along = strides[comb.node], strides[self.plan.store[0].node]
-            if not comb.is_woven:
-                return [[str(channel * c + along * lane) for lane in lanes]
-                        for c in range(comb.size)]  # fmt: skip
             places = [[len(lanes) * c + lane for lane in lanes] for c in range(comb.size)]
             return [[str(channel * (n % comb.size) + along * (n // comb.size)) for n in row]
                     for row in places]  # fmt: skip
@@ -101,7 +100,7 @@ class _Writer:
         places = []
         for k, node in enumerate(self.plan.nodes):
             if node.parts:
-                side = _far_side(node)
+                side = far_side(node)
                 formula, before = [], 1
                 for j, part in enumerate(node.parts):
                     digit = unsigned // before
@@ -133,9 +132,10 @@ class _Writer:
             "places": self._places(),
             "steps": plan.steps,
             "mixes": plan.comb.mixes if plan.comb else (),
+            "apart": plan.interleaves[0],
             "streams": plan.streams,
             "staging": staging_of(plan, self.arguments, self.sizes, self.dst, positions),
-            **dict.fromkeys(("joins", "join_patterns"), ()),
+            **dict.fromkeys(("joins", "join_patterns", "gathered_load"), ()),
             "weaves": plan.weave is not None,
             **self._accesses(),
             **self._edge_values(),
@@ -152,13 +152,18 @@ class _Writer:
         kept = self._pieces("store", strides_in(stage, self.dst)) if stage else stores
         order = sorted(range(count), key=self._line_order)
         base = self._src_base()
-        whole = [self._loaded(pieces) for pieces in loads]
+        whole = [self._loaded(pieces, self.plan.load_piece) for pieces in loads]
         if self.plan.span is not None:
             return self._spanned(self.plan.span, whole)
         if self.plan.join is not None:
             rows = self._offsets(self.plan.store_registers, self.dst)
             return joined_accesses(self.plan, self.plan.join, types, whole, rows)
-        edge_loads = [self.edges.load(k, whole[k], loads[k], types, base) for k in range(count)]
+        apart, together = self.plan.interleaves
+        singles = self._pieces("load", self.src, singly=True) if apart else loads
+        gathered = [self._loaded(s, 1) for s in singles] if apart else whole
+        gathers = zip(range(count), gathered, singles, strict=True)
+        edge_loads = [self.edges.load(k, text, parts, types, base) for k, text, parts in gathers]
+        edge_stores = self._pieces("store", self.dst, singly=True) if together else stores
         if any("src_end" in text for text in edge_loads):
             span = self.plan.problem.src.span_nbytes
             self.arguments.values["src_end"] = span // types.src_type.nbytes
@@ -168,13 +173,16 @@ class _Writer:
             "passes": [(range(count), _each(lines, lambda r: self._stored(r, kept[r])))],
             "carry": self._carry(order, stores),
             "edge_loads": edge_loads,
-            "edge_lines": _each(lines, lambda r: self.edges.store(r, stores[r], types)),
+            "gathered_load": gathered[0],
+            "edge_lines": _each(lines, lambda r: self.edges.store(r, edge_stores[r], types)),
         }
 
     def _spanned(self, span: Span, loads: list[str]) -> dict[str, object]:
         """The loads of all vectors, one after the other, and then the lines; there are no edges."""
         plan, count = self.plan, 1 << len(self.plan.registers)
-        holds = {_steps((plan.store_registers, r))[span.node] if r else 0: r for r in range(count)}
+        holds = {
+            steps_of((plan.store_registers, r))[span.node] if r else 0: r for r in range(count)
+        }
         names = [f"{self.edges.stored}{v * count + holds[lane]}"
                  for v, lane in map(span.place, range(span.size))]  # fmt: skip
         # All values are computed before the first line is put together.
@@ -208,7 +216,7 @@ class _Writer:
 
     def _place_in_run(self, register: int) -> int:
         """How far a register is from the first one, in elements of the destination."""
-        steps = _steps((self.plan.store_registers, register))
+        steps = steps_of((self.plan.store_registers, register))
         return sum(self.plan.nodes[k].dst.value * n for k, n in steps.items())
 
     def _computed_values(self) -> dict[str, object]:
@@ -295,39 +303,49 @@ class _Writer:
         return [Var(f"x{k}") * s for k, s in enumerate(strides) if k in self.moving]
 
     def _line_order(self, register: int) -> tuple[int, int]:
-        """Sorts registers so that those in one cache line are stored one after the other."""
-        near = far = 0
+        """Sorts registers so that those in one cache line are stored one after the other.
+
+        Those that are put together before they are stored are side by side too.
+        """
+        count = 1 << len(self.plan.store_registers)
+        times, side_by_side = register // count, self.plan.interleaves[1]
+        near, far = (times * self.plan.lanes, 0) if side_by_side else (0, times * count)
         for j, bit in enumerate(self.plan.store_registers):
             if register >> j & 1:
-                stride = self.plan.nodes[bit.node].dst
-                if stride.fixed and stride.value << bit.place < 64:
-                    near += stride.value << bit.place
+                moved = self.plan.nodes[bit.node].dst.value << bit.place
+                if moved < 64:
+                    near += moved
                 else:
                     far |= 1 << j
         return far, near
 
-    def _pieces(self, side: str, strides: Sequence[Expr]) -> list[list[str]]:
-        """For each register how far each of its pieces is from the first element of the tile."""
-        plan = self.plan
+    def _pieces(
+        self, side: str, strides: Sequence[Expr], *, singly: bool = False
+    ) -> list[list[str]]:
+        """For each register how far each of its pieces is from the first element of the tile.
+
+        ``singly``: lane by lane, where runs are interleaved.
+        """
+        plan, here = self.plan, "src" if side == "load" else "dst"
+        piece = 1 if singly else plan.load_piece if side == "load" else plan.store_piece
+        starts: Sequence[Expr | int] = plan.span.starts if plan.span and side == "load" else (0,)
         if plan.comb is not None:
-            joined = plan.comb.joined[side == "store"]
+            joined = plan.comb.joined[side == "store"] and not singly
             step = Const(plan.lanes) if joined else strides[plan.comb.node]
-            return [[str(step * r)] for r in range(plan.comb.size)]
+            starts = [step * c for c in range(plan.comb.size)]
+            if plan.comb.is_woven:
+                return [[str(start)] for start in starts]
         bits = plan.registers if side == "load" else plan.store_registers
         if plan.join is not None:
             along = strides[plan.join.node]
-            return [[str(along * step + _offset(bits, r, strides))] for step, r in plan.join.loads]
-        lanes = plan.load if side == "load" else plan.store
-        piece = plan.load_piece if side == "load" else plan.store_piece
-        apart = lanes[piece.bit_length() - 1 :]
-        here = "src" if side == "load" else "dst"
-        span = plan.span if side == "load" else None
+            return [[str(along * step + offset(bits, r, strides))] for step, r in plan.join.loads]
+        apart = (plan.load if side == "load" else plan.store)[piece.bit_length() - 1 :]
         return [
             [
-                str(self._moved(here, strides, _steps((bits, r), (apart, lane))) + start)
+                str(self._moved(here, strides, steps_of((bits, r), (apart, lane))) + start)
                 for lane in range(1 << len(apart))
             ]
-            for start in (span.starts if span else (0,))
+            for start in starts
             for r in range(1 << len(bits))
         ]
 
@@ -335,28 +353,23 @@ class _Writer:
         """How far so many steps of each node move on a side, from the tile's first element."""
         moved = total([strides[k] * n for k, n in steps.items()])
         for k, node in enumerate(self.plan.nodes):
-            if node.parts and _far_side(node) == side:
+            if node.parts and far_side(node) == side:
                 start = Var(f"x{k}") if k in self.moving else Const(0)
                 moved = moved + Var(f"PLACE{k}({start + steps.get(k, 0)})")
         return moved
 
     def _offsets(self, bits: Sequence[Bit], strides: Sequence[Expr]) -> list[str]:
         """How far each number that the bits make is from 0."""
-        return [str(_offset(bits, n, strides)) for n in range(1 << len(bits))]
+        return [str(offset(bits, n, strides)) for n in range(1 << len(bits))]
 
     def _lane_strides(self) -> list[str]:
         """The arguments that these need."""
         words = {word for text in self.lane_offsets for word in text.split()}
         return [str(s) for s in self.src if str(s) in words and not str(s).isdigit()]
 
-    def _loaded(self, pieces: Sequence[str]) -> str:
-        """A whole register from memory."""
-        values = [self.types.load(moved("from", p), self.plan.load_piece) for p in pieces]
-        return (
-            values[0]
-            if len(values) == 1
-            else f"({self.types.work}{self.plan.lanes})({', '.join(values)})"
-        )
+    def _loaded(self, pieces: Sequence[str], piece: int) -> str:
+        """A whole register from memory, in pieces of so many elements."""
+        return self.types.load_pieces([moved("from", p) for p in pieces], piece)
 
     def _stored(self, register: int, pieces: Sequence[str]) -> list[str]:
         """A whole register to memory, piece by piece."""
@@ -365,7 +378,8 @@ class _Writer:
             value = self.types.value_to_store(name, width)
             return [f"STAGE({value}, {moved('to', pieces[0])})"]
         if self.plan.nontemporal:
-            return [self.types.store_nontemporal(name, moved("to", pieces[0]), width)]
+            piece = self.plan.streamed_piece
+            return [self.types.store_nontemporal(name, moved("to", pieces[0]), width, piece)]
         lanes = range(self.plan.lanes)
         parts = [lane_part(name, len(lanes), lanes[k : k + width]) for k in lanes[::width]]
         return [
@@ -378,23 +392,3 @@ def _each(
 ) -> list[tuple[Sequence[int], list[str]]]:
     """The registers of each line, and the statements that store it."""
     return [(line, [text for register in line for text in stores(register)]) for line in lines]
-
-
-def _far_side(node: Node) -> str:
-    """The side on which a run is not one."""
-    return "src" if node.src.value == FAR else "dst"
-
-
-def _offset(bits: Sequence[Bit], number: int, strides: Sequence[Expr]) -> Expr:
-    """How far the bits of ``number`` move."""
-    return total([strides[k] * n for k, n in _steps((bits, number)).items()])
-
-
-def _steps(*parts: tuple[Sequence[Bit], int]) -> dict[int, int]:
-    """How many steps of each node the bits of the numbers make."""
-    steps: dict[int, int] = {}
-    for bits, number in parts:
-        for j, b in enumerate(bits):
-            if number >> j & 1:
-                steps[b.node] = steps.get(b.node, 0) + (1 << b.place)
-    return steps

@@ -107,13 +107,31 @@ class Conversion:
         ``aligned``: it points to a multiple of that many elements.
         """
         n = str(width) if width > 1 else ""
-        if not self.moves_bits and self.src_type.name == "f16":
-            value = f"vload{'a' if aligned and n else ''}_half{n}(0, {pointer})"
-        elif width > 1:
-            value = f"LOAD{n}({pointer})"
-        else:
-            value = f"*({pointer})" if " " in pointer else f"*{pointer}"
+        value = self._bare(pointer, n, aligned=aligned)
         return self.converted(value, n) if self.early else value
+
+    def load_pieces(self, pointers: Sequence[str], width: int) -> str:
+        """An expression: pieces of ``width`` elements as one vector of the moving type.
+
+        Single elements are converted together: one by one f32 to f16 is 0.04 of a copy, not 0.15.
+        """
+        if len(pointers) == 1:
+            return self.load(pointers[0], width)
+        lanes = str(width * len(pointers))
+        if width > 1 or not self.early:
+            values = [self.load(p, width) for p in pointers]
+            return f"({self.work}{lanes})({', '.join(values)})"
+        values = [self._bare(p, "") for p in pointers]
+        loaded = "float" if self.src_type.name == "f16" else self.src
+        return self.converted(f"({loaded}{lanes})({', '.join(values)})", lanes)
+
+    def _bare(self, pointer: str, n: str, *, aligned: bool = False) -> str:
+        """``n`` elements from ``pointer`` (empty for one), not converted yet."""
+        if not self.moves_bits and self.src_type.name == "f16":
+            return f"vload{'a' if aligned and n else ''}_half{n}(0, {pointer})"
+        if n:
+            return f"LOAD{n}({pointer})"
+        return f"*({pointer})" if " " in pointer else f"*{pointer}"
 
     def read(self, pointer: str) -> str:
         """An expression: one element from ``pointer``, as the destination's type."""
@@ -132,10 +150,20 @@ class Conversion:
         """An expression: ``width`` lanes of the moving type, as the destination's type."""
         return value if self.early else self.converted(value, str(width) if width > 1 else "")
 
-    def store_nontemporal(self, value: str, pointer: str, width: int) -> str:
-        """As `store`, past the cache; only for plain vectors that complete aligned cache lines."""
+    def store_nontemporal(self, value: str, pointer: str, width: int, piece: int = 0) -> str:
+        """As `store`, past the cache; only for plain vectors that complete aligned cache lines.
+
+        ``piece``: so many lanes at once, which are aligned; 0 for all.
+        """
         value = self.value_to_store(value, width)
-        return f"STORE_STREAM({value}, (__global {self.dst}{width} *)({pointer}))"
+        if not 0 < piece < width:
+            return f"STORE_STREAM({value}, (__global {self.dst}{width} *)({pointer}))"
+        lanes, vector = "0123456789abcdef", f"(__global {self.dst}{piece} *)({pointer})"
+        stores = [
+            f"STORE_STREAM(line.s{lanes[k : k + piece]}, {vector} + {k // piece})"
+            for k in range(0, width, piece)
+        ]
+        return f"{{ const {self.dst}{width} line = {value}; {'; '.join(stores)}; }}"
 
     def converted(self, value: str, n: str) -> str:
         """``value``, of ``n`` lanes (empty for one), as the destination's type."""

@@ -46,7 +46,8 @@ def boxed(plan: TilePlan, tiles: Tiles, path: Walk, traits: Traits) -> Walk | No
 
     Of several loops along which boxes could follow each other, the one with the most of them.
     """
-    plain = plan.comb is None and plan.span is None and not any(n.parts for n in plan.nodes)
+    woven = plan.comb is not None and plan.comb.is_woven
+    plain = not woven and plan.span is None and not any(n.parts for n in plan.nodes)
     if path.middle is None or not plain or not _is_poor(plan, tiles, path, path.middle):
         return None
     loops = [k for k, count in enumerate(tiles.counts) if count > 1]

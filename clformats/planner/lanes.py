@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .network import Mix, deinterleave, interleave
+from .network import Mix
 from .problem import Problem
 
 LANES_LOG2 = 4
@@ -22,11 +22,11 @@ class Bit:
 
 @dataclass(frozen=True, slots=True)
 class Comb:
-    """A loop of 2 or 3 steps, ``node``, that lies inside the lanes' loop on a side: channels.
+    """A short loop, ``node``, that lies inside the lanes' loops on a side: channels, a batch.
 
     Its steps are registers. On a side that is ``joined``, the source, the destination or both,
     memory interleaves them, and the registers together are one contiguous run; ``mixes`` takes them
-    from one order to the other.
+    from one order to the other. See `clformats.planner.combs`.
     """
 
     node: int
@@ -113,9 +113,6 @@ def lanes_of(
 
     ``most`` is log2 of the longest vector, ``read`` that of what a load takes of a run.
     """
-    if woven := _woven(p, most):
-        bits = tuple(Bit(woven[1], j) for j in range(most))
-        return bits, bits
     load, store = run_of(p, "src", min(read, most)), run_of(p, "dst", most)
     width = min(most, len({*load, *store}))
     return _filled(load, store, width), _filled(store, load, width)
@@ -147,48 +144,6 @@ def run_of(p: Problem, side: str, limit: int) -> tuple[Bit, ...]:
             break
         reached *= size.value
     return tuple(bits) if len(bits) > 1 else ()
-
-
-def comb_of(
-    p: Problem, load: tuple[Bit, ...], store: tuple[Bit, ...], most: int = LANES_LOG2
-) -> Comb | None:
-    """The loop of 2 or 3 channels that a side interleaves, where nothing is guarded.
-
-    Operands are read in the order of the destination, which must not interleave them alone.
-    """
-    nodes = p.nodes or ()
-    if woven := _woven(p, most):
-        return Comb(woven[0], nodes[woven[0]].size.value, (True, True), ())
-    if load != store or p.guards or len({b.node for b in load}) != 1:
-        return None
-    long = nodes[load[0].node]
-    lanes = 1 << len(load)
-    for k, n in enumerate(nodes):
-        count = n.size.value
-        if count not in (2, 3):
-            continue
-        if (n.src.value, long.src.value, long.dst.value) == (1, count, 1):
-            return Comb(k, count, (True, False), deinterleave(count, lanes))
-        if (n.dst.value, long.dst.value, long.src.value) == (1, count, 1) and not n.operands:
-            return Comb(k, count, (False, True), interleave(count, lanes))
-    return None
-
-
-def _woven(p: Problem, most: int) -> tuple[int, int] | None:
-    """The loop of channels and the long one around it, where both sides interleave them.
-
-    Without operands the two are one loop.
-    """
-    nodes = p.nodes or ()
-    for k, n in enumerate(nodes):
-        count = n.size.value
-        if p.guards or count not in (2, 3) or (n.src.value, n.dst.value) != (1, 1):
-            continue
-        for j, long in enumerate(nodes):
-            strides = (long.src.value, long.dst.value)
-            if strides == (count, count) and long.size.value >> most:
-                return k, j
-    return None
 
 
 def lane_run(strides: Sequence[int], lanes: Sequence[Bit], step: int) -> int:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from math import gcd
+
 from .lanes import Bit
 from .problem import FAR
 from .tile import TilePlan
-from .traits import LINE_BYTES
+from .traits import LINE_BYTES, PIECE_BYTES
 from .walk import Tiles
 
 LONG_RUN_BYTES = 256
@@ -15,26 +17,30 @@ VECTOR_REGISTERS = 32
 between the lines, and that costs as much as is gained."""
 
 
-def stores_whole_lines(plan: TilePlan) -> bool:
-    """Whether stores fill whole cache lines, each by stores that follow each other at once.
+def streamed_piece(plan: TilePlan) -> int:
+    """How many lanes are stored past the cache at once; 0 where stores do not fill whole lines.
 
-    That is one vector, or several side by side; where a tile has many of these in one run, the run
-    need not start at a line: the next tile continues it. A vector itself must be aligned.
+    They do by vectors that follow each other at once, one or several side by side. Where a tile has
+    many of these in one run, the run need not start at a line: the next tile continues it. A store
+    itself must be aligned, so that it may take a part of a vector alone.
     """
     item = plan.problem.dtypes[1].nbytes
     if plan.store_piece != plan.lanes:
-        return False
+        return 0
     stored, moves = _stored_run(plan)
-    vector, run = plan.lanes * item, stored * item
+    run = stored * item
     moves.append(plan.problem.dst0)
     if plan.comb and not plan.comb.joined[1]:
         moves.append(plan.nodes[plan.comb.node].dst.value)
     for k, node in enumerate(plan.nodes):
-        overlaps = node.guard is None and node.size.value % (1 << plan.bits[k])
         if plan.positions(k).value > 1 and node.dst.value != FAR:
-            moves.append(node.dst.value if overlaps else node.dst.value << plan.bits[k])
-    unit = vector if run >= LONG_RUN_BYTES else LINE_BYTES
-    return run >= LINE_BYTES and all(m * item % unit == 0 for m in moves)
+            moves.append(node.dst.value << plan.bits[k])
+            if node.guard is None:
+                # The last tile may overlap the one before: it ends where the loop does.
+                moves.append(node.dst.value * (node.size.value - (1 << plan.bits[k])))
+    starts = gcd(LINE_BYTES, *(m * item for m in moves))
+    least = PIECE_BYTES if run >= LONG_RUN_BYTES else LINE_BYTES
+    return min(plan.lanes, starts // item) if run >= LINE_BYTES and starts >= least else 0
 
 
 def carrying_loop(plan: TilePlan, tiles: Tiles) -> int | None:
@@ -65,7 +71,8 @@ def rows_follow(plan: TilePlan, along: int) -> bool:
 
 def _stored_run(plan: TilePlan) -> tuple[int, list[int]]:
     """Elements that registers store side by side, and how far those move that do not."""
-    run, moves = plan.lanes, []
+    times = plan.comb.size if plan.comb and plan.interleaves[1] else 1
+    run, moves = plan.lanes * times, []
     for stride in sorted(n for b in plan.store_registers for n in _moves(plan, b)):
         if stride == run:
             run *= 2
@@ -77,4 +84,6 @@ def _stored_run(plan: TilePlan) -> tuple[int, list[int]]:
 def _moves(plan: TilePlan, bit: Bit) -> list[int]:
     """How far a bit of the registers moves in the destination."""
     node = plan.nodes[bit.node]
-    return [part.dst.value for part in node.parts] or [node.dst.value << bit.place]
+    if node.dst.value == FAR:
+        return [part.dst.value for part in node.parts]
+    return [node.dst.value << bit.place]

@@ -9,7 +9,7 @@ from .choices import Choices
 from .join import Join
 from .lanes import Bit, Comb, Span, Weave
 from .network import Step
-from .problem import Node, Number, Problem, fixed
+from .problem import Node, Number, Problem
 from .walk import Walk, with_choices
 
 
@@ -35,6 +35,7 @@ class TilePlan:
     ``store_piece`` are how many lanes are contiguous in memory. ``passes`` are the bits of
     registers that are moved one after the other, so that fewer are full at a time. With a ``join``
     ``registers`` are those of each of its steps, and ``store_registers`` the rows of the tile.
+    ``streamed_piece``: how many lanes one store past the cache takes; 0 for all of them.
     """
 
     problem: Problem
@@ -55,9 +56,12 @@ class TilePlan:
     span: Span | None = None
     weave: Weave | None = None
     join: Join | None = None
+    streamed_piece: int = 0
 
     def steps_along(self, node: int) -> int:
         """How many steps of the node a tile covers."""
+        if self.comb is not None and node == self.comb.node:
+            return self.comb.size
         if self.span is not None and node == self.span.node:
             return self.span.size
         if self.join is not None and node == self.join.node:
@@ -66,8 +70,6 @@ class TilePlan:
 
     def positions(self, node: int) -> Number:
         """How many tiles follow each other along the node."""
-        if self.comb is not None and node == self.comb.node:
-            return fixed(1)
         size = self.nodes[node].size
         return Number(-(-size.value // self.steps_along(node)), size.fixed)
 
@@ -79,16 +81,32 @@ class TilePlan:
     @property
     def register_count(self) -> int:
         """How many registers hold a tile."""
-        if self.comb is not None:
-            return self.comb.size
         if self.join is not None:
             return len(self.join.loads)
-        return (len(self.span.starts) if self.span else 1) << len(self.registers)
+        times = self.comb.size if self.comb else len(self.span.starts) if self.span else 1
+        return times << len(self.registers)
 
     @property
     def elements(self) -> int:
         """What a tile moves; vectors of a span overlap."""
         return self.lanes * (self.span.size if self.span else self.register_count)
+
+    @property
+    def interleaves(self) -> tuple[bool, bool]:
+        """Whether what is loaded is taken apart, and whether what is stored is put together."""
+        if self.comb is None or self.comb.is_woven:
+            return False, False
+        return self.comb.joined
+
+    @property
+    def gathered(self) -> TilePlan:
+        """The tile with single elements in place of runs that are taken apart or put together."""
+        apart, together = self.interleaves
+        return replace(
+            self, load_piece=1 if apart else self.load_piece,
+            store_piece=1 if together else self.store_piece,
+            nontemporal=self.nontemporal and not together,
+        )  # fmt: skip
 
     @property
     def groups(self) -> list[list[int]]:
@@ -140,7 +158,8 @@ class TilePlan:
             return f"non-temporal, carried to whole lines{rows},"
         if self.walk.stage:
             return "non-temporal, collected in boxes,"
-        return "non-temporal" if self.nontemporal else "ordinary"
+        parts = f" of {self.streamed_piece} lanes" if 0 < self.streamed_piece < self.lanes else ""
+        return f"non-temporal{parts}" if self.nontemporal else "ordinary"
 
     @property
     def streams(self) -> bool:

@@ -16,14 +16,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from .boxes import boxed
 from .carrying import carrying_walk, linking_walk
 from .choices import RULES, Choices, either
+from .combs import MOST_REGISTERS, Arrangement, arranged
 from .flat import flattened
 from .join import join_of, shape_of
-from .lanes import LANES_LOG2, Bit, Comb, comb_of, lane_run, lanes_of, run_of
-from .lines import VECTOR_REGISTERS, carrying_loop, rows_follow, stores_whole_lines
+from .lanes import LANES_LOG2, Bit, Comb, run_of
+from .lines import VECTOR_REGISTERS, carrying_loop, rows_follow, streamed_piece
 from .network import network
 from .nibbles import refusal_of_loops
 from .problem import FAR, Node, Number, Problem, fixed
@@ -49,8 +51,8 @@ def tile_refusal(p: Problem) -> str:
     """Why the tile family does not take the problem; empty if it does."""
     if reason := refusal_of_loops(p):
         return reason
-    load, store = lanes_of(flattened(separate(p)))
-    if load == store:
+    arrangement = arranged(flattened(separate(p)))
+    if arrangement.load == arrangement.store:
         return "source and destination have the same lanes: nothing to transpose"
     return ""
 
@@ -59,10 +61,10 @@ def rows_refusal(p: Problem) -> str:
     """Why the rows family does not take the problem; empty if it does."""
     if reason := refusal_of_loops(p):
         return reason
-    load, store = lanes_of(separate(p))
-    if not load:
+    arrangement = arranged(separate(p))
+    if not arrangement.load:
         return "neither side has a contiguous run of 4 elements"
-    if load != store:
+    if arrangement.load != arrangement.store:
         return "source and destination have different contiguous runs"
     return ""
 
@@ -76,19 +78,32 @@ def tile_plan(
     draft = _woven_tile(p, traits, choices, large=nontemporal)
     draft = draft or _plain_tile(p, choices, large=nontemporal)
     whole = streams and traits.begin_bytes >= LINE_BYTES
-    if whole and stores_whole_lines(draft):
-        draft = replace(draft, nontemporal=True)
+    join = partial(_joining_tile, p, traits, choices, large=nontemporal)
+    if _joins_rather(draft) and (joining := (whole and join(whole=True)) or join(whole=False)):
+        return joining
+    if whole and (piece := streamed_piece(draft)):
+        draft = replace(draft, nontemporal=True, streamed_piece=piece)
     elif whole and not draft.span and (span := span_of(draft)):
         draft = replace(draft, nontemporal=True, span=span)
     elif not draft.weave:
-        if whole and (joining := _joining_tile(p, traits, choices, large=nontemporal, whole=True)):
+        if whole and (joining := join(whole=True)):
             return joining
         if streams and (better := _in_lines(draft, traits, choices)):
             return better
         parts = draft.store_piece < draft.lanes
-        if parts and (joining := _joining_tile(p, traits, choices, large=nontemporal, whole=False)):
+        if parts and (joining := join(whole=False)):
             return joining
     return _walked(draft, traits, choices, large=nontemporal)
+
+
+def _joins_rather(plan: TilePlan) -> bool:
+    """Whether lines that are put together are rather joined, where they can be.
+
+    That takes fewer shuffles, 1.0 instead of 0.85 in the mean of 11 cases; but for 3 channels.
+    """
+    if plan.comb is None or not plan.interleaves[1]:
+        return False
+    return plan.comb.size > 3 or plan.register_count > plan.comb.size or bool(plan.steps)
 
 
 def _walked(plan: TilePlan, traits: Traits, choices: Choices, *, large: bool) -> TilePlan:
@@ -148,12 +163,12 @@ def _tile(p: Problem, choices: Choices, *, large: bool, read: int = LANES_LOG2) 
     A vector takes ``1 << read`` elements of a run of the source at the most, others take the rest.
     """
     most = either(choices.lanes, 1 << LANES_LOG2).bit_length() - 1
-    load, store = lanes_of(p, most, min(read, most))
-    comb = comb_of(p, load, store, most)
-    rest = tuple(b for b in run_of(p, "src", most) if b not in (*load, *store))
+    a = arranged(p, most, min(read, most))
+    load, store, comb = a.load, a.store, a.comb
+    rest = tuple(b for b in run_of(a.seen, "src", most) if b not in (*load, *store))
     registers = (
         *(b for b in store if b not in load),
-        *([] if comb else _line_bits(p, load, store, large=large, chosen=choices.registers)),
+        *_line_bits(a, large=large, chosen=choices.registers),
         *rest,
     )
     nodes = _promoted(p.nodes or (), (*load, *registers))
@@ -166,13 +181,9 @@ def _tile(p: Problem, choices: Choices, *, large: bool, read: int = LANES_LOG2) 
     draft = TilePlan(
         problem=p, nodes=nodes, bits=tuple(bits), load=load, registers=registers, steps=steps,
         store=store, store_registers=tuple(after),  # type: ignore[arg-type]
-        load_piece=_piece(nodes, load, "src"), store_piece=_piece(nodes, store, "dst"),
+        load_piece=a.piece("src"), store_piece=a.piece("dst"),
         edges=(), walk=Walk(), nontemporal=False, comb=comb, passes=rest,
     )  # fmt: skip
-    if comb:
-        pieces = zip((draft.load_piece, draft.store_piece), comb.joined, strict=True)
-        load_piece, store_piece = (draft.lanes if joined else piece for piece, joined in pieces)
-        draft = replace(draft, load_piece=load_piece, store_piece=store_piece)
     return replace(draft, edges=_edges(draft))
 
 
@@ -227,25 +238,22 @@ def _bits_near(p: Problem) -> int:
     return (16 // min(t.nbytes for t in p.dtypes)).bit_length() - 1
 
 
-def _line_bits(
-    p: Problem,
-    load: tuple[Bit, ...],
-    store: tuple[Bit, ...],
-    *,
-    large: bool,
-    chosen: int | None,
-) -> list[Bit]:
+def _line_bits(a: Arrangement, *, large: bool, chosen: int | None) -> list[Bit]:
     """More register bits, so that a tile stores whole cache lines."""
+    p, load, store = a.seen, a.load, a.store
     line = (LINE_BYTES // p.dtypes[1].nbytes).bit_length() - 1
     run = run_of(p, "dst", line)
     if run[: len(store)] != store:
         return []
     extra = [b for b in run if b not in store and b not in load]
-    registers = 1 << len([b for b in store if b not in load])
+    registers = (a.comb.size if a.comb else 1) << len([b for b in store if b not in load])
     item = p.dtypes[1].nbytes
     most = STREAMED_LINES * LINE_BYTES // (item << len(store))
-    if p.dtypes[0].nbytes > item:
+    narrows = p.dtypes[0].nbytes > item
+    if narrows:
         most = min(most, NARROWING_REGISTERS)
+    if a.comb and not (narrows and item == 1):
+        most = max(most, MOST_REGISTERS)
     fills = large and registers << len(extra) <= most
     most = either(chosen, most if fills else REGISTERS)
     while registers << len(extra) > most and extra:
@@ -289,11 +297,6 @@ def _small(stride: Number) -> Number:
     return fixed(stride.value) if stride.value < 1 << LANES_LOG2 else stride
 
 
-def _piece(nodes: Sequence[Node], lanes: Sequence[Bit], side: str) -> int:
-    """How many of the lowest lanes are contiguous on one side."""
-    return lane_run([getattr(n, side).value for n in nodes], lanes, 1)
-
-
 def _edges(plan: TilePlan) -> tuple[Edge, ...]:
     p = plan.problem
     edges = []
@@ -310,6 +313,8 @@ def _edges(plan: TilePlan) -> tuple[Edge, ...]:
 
 def _tiles(plan: TilePlan) -> Tiles:
     src, dst = plan.problem.dtypes
+    apart, together = plan.interleaves
+    times = plan.comb.size if plan.comb else 1
     return Tiles(
         counts=[plan.positions(k).value for k in range(len(plan.nodes))],
         src_steps=_tile_steps(plan, "src"),
@@ -317,8 +322,8 @@ def _tiles(plan: TilePlan) -> Tiles:
         elements=plan.elements,
         src_bytes=src.nbytes,
         dst_bytes=dst.nbytes,
-        reads=_streams_read(plan, src.nbytes),
-        writes=(plan.lanes // plan.store_piece)
+        reads=_streams_read(plan, src.nbytes) * (times if together else 1),
+        writes=(times if apart else 1) * (plan.lanes // plan.store_piece)
         << _rows(plan, plan.store_registers, "dst", dst.nbytes),
         whole_lines=plan.nontemporal,
         mingled=plan.join is not None,

@@ -11,6 +11,12 @@ own, because a compiler that sees both in one loop merges their stores and spoil
 from textwrap import indent
 from clformats.kernels.edges import mask_numbers
 from clformats.planner.network import in_turn
+
+
+def joined_registers(register, count, size):
+    """The registers that are interleaved with one."""
+    apart = count // size
+    return range(register % apart, count, apart)
 %>\
 <%
 vector = f"{types.work}{width}"
@@ -41,16 +47,18 @@ r${b} = HIGH${number}(r${a}, r${b});
 r${a} = t;
 % endif
 </%def>\
-<%def name="mixed()">\
+<%def name="mixed(registers)">\
+{
 % for c, mix in enumerate(mixes):
-${vector} v${c} = MIX${c}_1(r0, r1);
+    ${vector} v${c} = MIX${c}_1(r${registers[0]}, r${registers[1]});
 % for j in range(2, len(mixes)):
-v${c} = MIX${c}_${j}(v${c}, r${j});
+    v${c} = MIX${c}_${j}(v${c}, r${registers[j]});
 % endfor
 % endfor
-% for c in range(len(mixes)):
-r${c} = v${c};
+% for c, register in enumerate(registers):
+    r${register} = v${c};
 % endfor
+}
 </%def>\
 <%def name="bases(other=None)">\
 % for name, value in starts:
@@ -67,6 +75,8 @@ if boxed:
 else:
     asked = [f"PREFETCH({at});" for at in getattr(given_ahead, "lines", ())]
 shares = iter([asked[k * len(asked) // count : (k + 1) * len(asked) // count] for k in range(count)])
+# Tiles at an edge are loaded and stored element by element.
+taken, put = (mixes and apart, mixes and not apart) if load_texts is loads else (False, False)
 %>\
 % for o in operands:
 const idx ${o.at} = ${o.base};
@@ -97,19 +107,23 @@ ${text};
 % endfor
 % endfor
 % for registers, lines in parts:
-% if mixes:
-% for k in registers:
-${vector} r${k} = ${load_texts[k]};
-% endfor
-${mixed()}\
-% endif
-% for what, numbers in in_turn(steps, () if mixes else registers, [needed for needed, _ in lines], at_once=at_once):
+% for what, numbers in in_turn(steps, registers, [needed for needed, _ in lines], at_once=at_once):
 % if what == "load":
 ${vector} r${numbers[0]} = ${load_texts[numbers[0]]};
+% if taken and numbers[0] >= len(registers) - len(registers) // len(mixes):
+${mixed(joined_registers(numbers[0], len(registers), len(mixes)))}\
+% endif
 % elif what == "step":
 ${step(*numbers)}\
 % else:
 <% needed, store_texts = lines[numbers[0]] %>\
+% if put:
+% for k in needed:
+% if k < len(registers) // len(mixes):
+${mixed(joined_registers(k, len(registers), len(mixes)))}\
+% endif
+% endfor
+% endif
 % if computed_texts:
 % for k in needed:
 const ${types.dst}${width} w${k} = ${computed_texts[k]};
@@ -357,7 +371,7 @@ static inline ${vector} load_edge(
     const ${mask} inside = elements(${", ".join(given)});
     __global const ${types.src} *from = src + at;
     if (at >= 0 && at + ${lane_offsets[-1]} < src_end) {
-        return KEEP(${loads[0]}, inside);
+        return KEEP(${gathered_load}, inside);
     }
     const idx lane_at[${width}] = {${", ".join(lane_offsets)}};
     ${types.mask} is_inside[${width}];
