@@ -5,8 +5,10 @@ features, has its steps 3 apart. But 16 steps of that are 3 vectors in one run, 
 them one vector for each of the batch. So the tile is planned as if the short loop were not there
 and the others were nearer, and it is moved as often as the loop has steps; only that what is loaded
 is taken apart first. The same with the sides exchanged: what is stored is put together last. Of a
-copy, ``yxfb`` to and from blocks with a batch of 3 and 5: 0.8 to 1.1, where single
-elements that are gathered reach 0.04 to 0.4; 0.3 to 0.6 where rows start anywhere.
+copy, ``yxfb`` to blocks with a batch of 3 and 5: 0.8 to 1.1, where single elements
+that are gathered reach 0.04 to 0.7; 0.35 to 0.6 where rows start anywhere. From padded blocks to
+``yxfb`` 0.35 to 0.7 instead of 0.2 to 0.45; from whole ones lines are joined
+(`clformats.planner.join`).
 
 Tiles at an edge are gathered: there the run is not whole.
 """
