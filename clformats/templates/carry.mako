@@ -1,7 +1,9 @@
 <%doc>
 Lines that one tile begins and the next one ends: BEGIN_LINE says where a row starts in its line,
-END_LINE stores the line across what was left of it and what is new.
+END_LINE stores the line across what was left of it and what is new. carried goes along one row,
+linked_rows along rows of which each begins in the line where the one before has ended.
 </%doc>\
+<%! from textwrap import indent %>\
 <%def name="functions(carry, types, width)">\
 <%
 unit = carry.unit
@@ -91,4 +93,96 @@ static inline void end_run(__global ${types.dst} *to, uint16 line)
 #define LINK_ROW(left, to, k) END_LINE(left, first_lines[k], to, k)
 #define LEAVE_LINE(line, to) (left_line = line, run_end = (to))
 #define END_RUN if (run_end) end_run(run_end, left_line)
+</%def>\
+<%def name="carried(test, bases, tile)">\
+<%
+along = loops[-1]
+at = along.variable
+%>\
+const idx begin = ${along.first}, end = ${along.last};
+const idx whole = min(end, (idx)(${carry.whole}));
+const idx ${at} = begin;
+${bases()}\
+% if test:
+% for g in guards:
+const idx ${g.name} = ${g.base};
+% endfor
+if (${test})
+% endif
+{
+    uint16 ${", ".join(f"c{line.number}" for line in carry.lines)};
+    LINES_BEGUN(${len(carry.lines)});
+    {
+        __global ${types.dst} *to = dst + (${dst_base});
+% for line in carry.lines:
+        BEGIN_LINE(${line.at}, ${line.number});
+% endfor
+    }
+    // The tile that overlaps the one before, where there is one, and the first one.
+    for (int first_tile = end <= whole; first_tile < 2; ++first_tile) {
+        const idx ${at} = first_tile ? begin : end - 1;
+${indent(capture(bases), "        ")}\
+${indent(capture(tile, loads, computed, carry.begun), "        ")}\
+    }
+    for (idx ${at} = begin + 1; ${at} < whole; ++${at}) {
+${indent(capture(bases), "        ")}\
+${indent(capture(tile, loads, computed, carry.ended, asks), "        ")}\
+    }
+    {
+        const idx ${at} = max(begin, whole - 1);
+${indent(capture(bases), "        ")}\
+        __global ${types.dst} *to = dst + (${dst_base});
+% for line in carry.lines:
+        store_line(c${line.number}, ${line.at});
+% endfor
+    }
+}
+</%def>\
+<%def name="linked_rows(test, bases, tile)">\
+<%
+at = loops[-1].variable
+rows = [line.at for line in carry.lines]
+count = len(rows)
+%>\
+const idx whole = ${carry.whole}, over = ${carry.size} - whole * ${carry.units // carry.unit_steps};
+const idx ${at} = 0;
+${bases()}\
+% if test:
+% for g in guards:
+const idx ${g.name} = ${g.base};
+% endfor
+if (${test})
+% endif
+{
+    uint16 ${", ".join(f"c{k}" for k in range(count))};
+    __global ${types.dst} *const row = dst + (${dst_base});
+    {
+        __global ${types.dst} *to = row;
+        BEGIN_ROWS(row) {
+% for k, row in enumerate(rows):
+            BEGIN_LINE(${row}, ${k});
+% endfor
+        }
+    }
+    {
+${indent(capture(tile, loads, computed, carry.kept, asks), "        ")}\
+    }
+    for (idx ${at} = 1; ${at} < whole; ++${at}) {
+${indent(capture(bases), "        ")}\
+${indent(capture(tile, loads, computed, carry.ended, asks), "        ")}\
+    }
+    if (over) {
+        const idx ${at} = whole;
+${indent(capture(bases), "        ")}\
+${indent(capture(tile, loads, computed, carry.last, asks), "        ")}\
+    }
+    {
+        __global ${types.dst} *to = row;
+        LINK_LINE(row);
+% for k, row in enumerate(rows[1:], 1):
+        LINK_ROW(c${k - 1}, ${row}, ${k});
+% endfor
+        LEAVE_LINE(c${count - 1}, ${rows[-1]} + ${carry.size});
+    }
+}
 </%def>\

@@ -7,9 +7,9 @@ own, because a compiler that sees both in one loop merges their stores and spoil
 <%namespace name="lines" file="carry.mako"/>\
 <%namespace name="ahead" file="ahead.mako"/>\
 <%namespace name="stage" file="stage.mako"/>\
+<%namespace name="edges" file="edges.mako"/>\
 <%!
 from textwrap import indent
-from clformats.kernels.edges import mask_numbers
 from clformats.planner.network import in_turn
 
 
@@ -20,11 +20,6 @@ def joined_registers(register, count, size):
 %>\
 <%
 vector = f"{types.work}{width}"
-mask = f"{types.mask}{width}"
-reaches = any("src_end" in text for text in edge_loads)
-keeps = masked or any("KEEP" in text for text in edge_loads)
-parameters = [f"idx {g.name}" for g in masked] + [f"idx {n}" for n in mask_numbers(masked)]
-given = [p.split()[-1] for p in parameters]
 patterns = [(f"{side}{n}", pattern) for n, s in enumerate(steps) for side, pattern in (("LOW", s.low), ("HIGH", s.high)) if pattern]
 patterns += [(f"MIX{c}_{j}", pattern) for c, mix in enumerate(mixes) for j, pattern in enumerate(mix, 1)]
 patterns += [(f"JOIN{n}", pattern) for n, pattern in enumerate(join_patterns)]
@@ -152,138 +147,6 @@ ${indent(capture(tile, *texts), "    ")}\
 ${tile(*texts)}\
 % endif
 </%def>\
-<%def name="carried(test)">\
-<%
-along = loops[-1]
-at = along.variable
-%>\
-const idx begin = ${along.first}, end = ${along.last};
-const idx whole = min(end, (idx)(${carry.whole}));
-const idx ${at} = begin;
-${bases()}\
-% if test:
-% for g in guards:
-const idx ${g.name} = ${g.base};
-% endfor
-if (${test})
-% endif
-{
-    uint16 ${", ".join(f"c{line.number}" for line in carry.lines)};
-    LINES_BEGUN(${len(carry.lines)});
-    {
-        __global ${types.dst} *to = dst + (${dst_base});
-% for line in carry.lines:
-        BEGIN_LINE(${line.at}, ${line.number});
-% endfor
-    }
-    // The tile that overlaps the one before, where there is one, and the first one.
-    for (int first_tile = end <= whole; first_tile < 2; ++first_tile) {
-        const idx ${at} = first_tile ? begin : end - 1;
-${indent(capture(bases), "        ")}\
-${indent(capture(tile, loads, computed, carry.begun), "        ")}\
-    }
-    for (idx ${at} = begin + 1; ${at} < whole; ++${at}) {
-${indent(capture(bases), "        ")}\
-${indent(capture(tile, loads, computed, carry.ended, asks), "        ")}\
-    }
-    {
-        const idx ${at} = max(begin, whole - 1);
-${indent(capture(bases), "        ")}\
-        __global ${types.dst} *to = dst + (${dst_base});
-% for line in carry.lines:
-        store_line(c${line.number}, ${line.at});
-% endfor
-    }
-}
-</%def>\
-<%def name="linked(test)">\
-<%
-at = loops[-1].variable
-rows = [line.at for line in carry.lines]
-count = len(rows)
-%>\
-const idx whole = ${carry.whole}, over = ${carry.size} - whole * ${carry.units // carry.unit_steps};
-const idx ${at} = 0;
-${bases()}\
-% if test:
-% for g in guards:
-const idx ${g.name} = ${g.base};
-% endfor
-if (${test})
-% endif
-{
-    uint16 ${", ".join(f"c{k}" for k in range(count))};
-    __global ${types.dst} *const row = dst + (${dst_base});
-    {
-        __global ${types.dst} *to = row;
-        BEGIN_ROWS(row) {
-% for k, row in enumerate(rows):
-            BEGIN_LINE(${row}, ${k});
-% endfor
-        }
-    }
-    {
-${indent(capture(tile, loads, computed, carry.kept, asks), "        ")}\
-    }
-    for (idx ${at} = 1; ${at} < whole; ++${at}) {
-${indent(capture(bases), "        ")}\
-${indent(capture(tile, loads, computed, carry.ended, asks), "        ")}\
-    }
-    if (over) {
-        const idx ${at} = whole;
-${indent(capture(bases), "        ")}\
-${indent(capture(tile, loads, computed, carry.last, asks), "        ")}\
-    }
-    {
-        __global ${types.dst} *to = row;
-        LINK_LINE(row);
-% for k, row in enumerate(rows[1:], 1):
-        LINK_ROW(c${k - 1}, ${row}, ${k});
-% endfor
-        LEAVE_LINE(c${count - 1}, ${rows[-1]} + ${carry.size});
-    }
-}
-</%def>\
-<%def name="collected(test)">\
-<%
-middle = next(level for level in loops if level.first == "begins")
-inner = next(level for level in loops if level is not middle)
-rows_first = middle.variable == staging.at
-%>\
-for (idx begins = first; begins < last; begins += held) {
-    const idx ends = min(begins + held, last);
-    __global ${types.dst} *begin;
-    idx corner, row_begin, row_end, left;
-    {
-        const idx ${middle.variable} = begins, ${inner.variable} = 0;
-${indent(capture(bases, None if rows_first else staging.along), "        ")}\
-        begin = dst + (${dst_base});
-        row_begin = row_end = ${staging.row};
-        left = ${staging.along.name};
-        corner = IN_LINE(begin) / sizeof(${types.dst}) - (${staging.to});
-    }
-${capture(nest, loops, capture(visit, test, loads, computed, passes, asks, True))}\
-    // Rows of tiles at an edge are not collected: they come last, and go their own way.
-    for (idx at = ${staging.first}; at < ${staging.last}; ++at) {
-        const idx ${staging.at} = at, ${(inner if rows_first else middle).variable} = ${"0" if rows_first else "begins"};
-${indent(capture(bases), "        ")}\
-% if test:
-% for g in guards:
-        const idx ${g.name} = ${g.base};
-% endfor
-        if (${test})
-% endif
-        row_end = ${staging.row} + ${staging.height};
-    }
-% if staging.linked:
-    send_run(held_at + (corner + row_begin * ${staging.pitch} + left), begin, (row_end - row_begin) * ${staging.pitch}, true, true);
-% else:
-    for (idx row = row_begin; row < row_end; ++row) {
-        send_run(held_at + (corner + row * ${staging.pitch} + left), begin + (row - row_begin) * ${staging.stride}, ${staging.end} - left, begins == first, ends == last);
-    }
-% endif
-}
-</%def>\
 <%def name="nest(nested, text, given_ahead=None)">\
 <%
 for level in reversed(nested):
@@ -318,92 +181,7 @@ ${shuffles("swizzle")}\
 #define TURN(v, bits) ((v) << (bits) | (v) >> (${types.dst_type.bits} - (bits)))
 #define CHOOSE(a, b, mask) (((a) & ~(mask)) | ((b) & (mask)))
 % endif
-% if keeps:
-#define KEEP(v, mask) as_${vector}(as_${mask}(v) & (mask))
-% endif
-<%def name="mask_function(function, type, guards_, side)">\
-static inline ${type} ${function}(${", ".join([f"idx {g.name}" for g in guards_] + [f"idx {n}" for n in mask_numbers(guards_)])})
-{
-    ${type} result = -1;
-% for g in guards_:
-    const ${"long" if wide else "int"}${width} at_${g.name} = ${g.name} + (${"long" if wide else "int"}${width})(${", ".join(map(str, getattr(g, side)))});
-% if g.lo != "0":
-    result &= convert_${type}(at_${g.name} >= ${g.lo});
-% endif
-    result &= convert_${type}(at_${g.name} < ${g.hi});
-% endfor
-    return result;
-}
-</%def>\
-% if masked:
-
-// Which lanes of a load are elements.
-${mask_function("elements", mask, masked, "load_lanes")}\
-% endif
-% if zeroed:
-
-// Which lanes of a store are elements.
-${mask_function("written", f"{types.stored_mask}{width}", zeroed, "store_lanes")}\
-% endif
-% if any("KEEP_STORED" in text for text in edge_computed):
-#define KEEP_STORED(v, mask) as_${types.dst}${width}(as_${types.stored_mask}${width}(v) & (mask))
-% endif
-% for o in gathered:
-
-// An operand lane by lane; what is no element is read from somewhere in it.
-static inline ${types.real}${width} edge_${o.name}(
-    ${types.declared(o.operand)}, idx at, idx last${"".join(f", idx {n}" for n in o.strides)})
-{
-    const idx lane_at[${width}] = {${", ".join(o.offsets[0])}};
-    ${types.real} lane[${width}];
-    for (int l = 0; l < ${width}; ++l) {
-        lane[l] = ${types.load_from("values", o.operand, "clamp(at + lane_at[l], (idx)0, last)", 1)};
-    }
-    return vload${width}(0, lane);
-}
-% endfor
-% if reaches:
-
-// Lanes that are no element read as zero. Near the ends of the buffer single elements are read.
-static inline ${vector} load_edge(
-    __global const ${types.src} *src, idx at, idx src_end, ${", ".join(parameters + [f"idx {n}" for n in lane_strides])})
-{
-    const ${mask} inside = elements(${", ".join(given)});
-    __global const ${types.src} *from = src + at;
-    if (at >= 0 && at + ${lane_offsets[-1]} < src_end) {
-        return KEEP(${gathered_load}, inside);
-    }
-    const idx lane_at[${width}] = {${", ".join(lane_offsets)}};
-    ${types.mask} is_inside[${width}];
-    ${types.work} lane[${width}];
-    vstore${width}(inside, 0, is_inside);
-    for (int l = 0; l < ${width}; ++l) {
-        lane[l] = 0;
-        if (is_inside[l]) {
-            lane[l] = ${types.load("from + lane_at[l]", 1)};
-        }
-    }
-    return vload${width}(0, lane);
-}
-% endif
-% if counted:
-
-// The first count lanes; those beyond the padding belong to no one and are left alone.
-static inline void store_part(${types.stored}${piece} v, __global ${types.dst} *to, idx count)
-{
-    if (count >= ${piece}) {
-        ${types.store("v", "to", piece)};
-        return;
-    }
-% for half in [w for w in (8, 4, 2, 1) if w < piece]:
-    if (count > 0 && (count & ${half})) {
-        ${types.store("v.s" + "0123456789abcdef"[:half], "to", half)};
-        v = v.s${("0123456789abcdef"[half:piece] + "0" * half)[:piece]};
-        to += ${half};
-    }
-% endfor
-}
-% endif
+${edges.functions()}\
 % if carry:
 ${lines.functions(carry, types, width)}\
 % endif
@@ -448,14 +226,14 @@ __kernel void reorder(
 % endif
 % if carry and carry.size and not always_edge:
     ROWS_BEGUN(${len(carry.lines)}, ${carry.size});
-${nest(loops[:-1], capture(linked, inside))}\
+${nest(loops[:-1], capture(lines.linked_rows, inside, bases, tile))}\
     END_RUN;
 % elif carry and not always_edge:
-${nest(loops[:-1], capture(carried, inside))}\
+${nest(loops[:-1], capture(lines.carried, inside, bases, tile))}\
 % elif staging and not always_edge:
     uint16 stage[${staging.lines}];
     ${types.dst} *const held_at = (${types.dst} *)(stage + 1);
-${indent(capture(collected, inside), "    ")}\
+${indent(capture(stage.collected, inside, bases, nest, visit), "    ")}\
 % elif not always_edge:
 ${nest(loops, capture(visit, inside, loads, computed, passes, asks), asks)}\
 % endif
