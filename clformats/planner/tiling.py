@@ -72,7 +72,12 @@ def rows_refusal(p: Problem) -> str:
 def tile_plan(
     p: Problem, traits: Traits, *, nontemporal: bool, choices: Choices = RULES
 ) -> TilePlan:
-    """The plan of both families; rows are tiles without a step."""
+    """The plan of both families; rows are tiles without a step.
+
+    Of the ways to write lines of the destination whole the first that there is: a tile's vectors
+    are lines, a span has them, several registers are joined, lines are carried on or collected.
+    Without any, vectors are stored, joined ones where they would be stored in parts.
+    """
     p = separate(p)
     streams = either(choices.nontemporal, nontemporal)
     draft = _woven_tile(p, traits, choices, large=nontemporal)
