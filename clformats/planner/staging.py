@@ -21,7 +21,7 @@ from dataclasses import replace
 from .problem import FAR, fixed
 from .tile import TilePlan
 from .traits import LINE_BYTES, Traits
-from .walk import LEAD_BYTES, Stage, Tiles, Walk, in_boxes, share_of
+from .walk import Stage, Tiles, Walk, in_boxes, share_of
 
 STAGE_BYTES = (16 << 10, 64 << 10)
 """The private memory that holds a box: half of the nearest cache, and what is taken of the second
@@ -155,7 +155,7 @@ def _asking(path: Walk, tiles: Tiles) -> Walk:
         return in_boxes(path, tiles, large=True)
     piece, step = tiles.elements * tiles.counts[inner], tiles.src_steps[middle]
     if step <= piece < 2 * step:
-        return replace(path, ahead=1, dense=True, lead=LEAD_BYTES[1], near=False)
+        return replace(path, ahead=1, dense=True, near=False)
     return in_boxes(path, tiles, large=True)
 
 

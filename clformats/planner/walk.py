@@ -153,12 +153,16 @@ class Walk:
     ahead: int = 0
     dense: bool = False
     rows: bool = False
-    lead: int = 0
     near: bool = True
     carries: bool = False
     links: bool = False
     stage: Stage | None = None
     inside: tuple[int, ...] = ()
+
+    @property
+    def lead(self) -> int:
+        """Bytes that boxes which follow each other are asked for earlier than the box before."""
+        return LEAD_BYTES[not self.near]
 
     @property
     def loops(self) -> tuple[int, ...]:
@@ -262,8 +266,7 @@ def _dense(tiles: Tiles, loops: Sequence[int], middle: int, inner: int | None, s
     chunk = max(1, min(share // count, tiles.counts[middle]))
     near = tiles.src_steps[middle] * tiles.src_bytes <= NEAR_BOX_BYTES
     outer = tuple(k for k in loops if k not in (middle, inner))
-    lead = LEAD_BYTES[not near]
-    return Walk(outer, middle, inner, chunk, ahead=1, dense=True, lead=lead, near=near)
+    return Walk(outer, middle, inner, chunk, ahead=1, dense=True, near=near)
 
 
 def _one_loop(tiles: Tiles, loops: Sequence[int], middle: int, share: int, *, large: bool) -> Walk:
