@@ -28,7 +28,8 @@ class Along:
 class Staging:
     """What ``tile.mako`` needs to collect boxes.
 
-    The stage has so many ``lines``. A tile starts at ``row`` and ``along``, which is ``to`` from
+    The stage has so many ``lines``, the first ``front`` of them for what a tile that overlaps has
+    of the box before. A tile starts at ``row`` and ``along``, which is ``to`` from
     where element 0 of row 0 would lie. Of the box, ``first`` and ``last`` are the positions of the
     rows' loop, ``at`` is its variable, and ``end`` is where it ends along the rows; a tile has
     ``height`` rows. Rows are ``pitch`` elements apart in the stage, ``stride`` in the destination;
@@ -36,6 +37,7 @@ class Staging:
     """
 
     lines: int
+    front: int
     row: str
     along: Along
     to: str
@@ -65,14 +67,15 @@ def staging_of(
     if stage.pitch:
         arguments.values["pitch"] = stage.pitch
     row, along, steps = stage.row, stage.along, plan.steps_along(stage.along)
-    # One in front, and others that rows begin and end in.
-    lines = STAGE_BYTES[stage.nbytes > STAGE_BYTES[0]] // LINE_BYTES + 4
+    front = -(-steps * plan.problem.dtypes[1].nbytes // LINE_BYTES)
+    # Others that rows begin and end in.
+    lines = front + STAGE_BYTES[stage.nbytes > STAGE_BYTES[0]] // LINE_BYTES + 3
     pitch = strides_in(stage, dst)[row]
     rows_first = path.middle == row
     first, last = ("begins", "ends") if rows_first else ("0", positions[row])
     end = str(sizes[along]) if rows_first else f"min(ends * {steps}, (idx)({sizes[along]}))"
     return Staging(
-        lines=lines, row=f"x{row}",
+        lines=lines, front=front, row=f"x{row}",
         along=Along(f"x{along}", str(Var(f"at{along}") * steps)),
         to=str(Var(f"x{row}") * pitch + Var(f"x{along}")),
         at=f"at{row}", first=first, last=last, height=plan.steps_along(row), end=end,

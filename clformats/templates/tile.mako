@@ -232,7 +232,7 @@ ${nest(loops[:-1], capture(lines.linked_rows, inside, bases, tile))}\
 ${nest(loops[:-1], capture(lines.carried, inside, bases, tile))}\
 % elif staging and not always_edge:
     uint16 stage[${staging.lines}];
-    ${types.dst} *const held_at = (${types.dst} *)(stage + 1);
+    ${types.dst} *const held_at = (${types.dst} *)(stage + ${staging.front});
 ${indent(capture(stage.collected, inside, bases, nest, visit), "    ")}\
 % elif not always_edge:
 ${nest(loops, capture(visit, inside, loads, computed, passes, asks), asks)}\

@@ -331,6 +331,7 @@ COLLECTED = [
     ("s8", "u8", "bfyx", "byxf", (2, 131, 9, 19)),
     ("u8", "u8", "byxf", "bfyx", (2, 100, 23, 43)),
     ("f32", "f32", "byxf", "bfyx", (1, 130, 41, 83)),
+    ("f64", "f64", "b_fs_yx_fsv16", "bfyx", (2, 37, 38, 43)),  # a vector is two lines
     ("s8", "s8", "b_fs_zyx_fsv16", "bfzyx", (2, 37, 5, 17, 13)),
 ]
 
