@@ -48,7 +48,9 @@ def boxed(plan: TilePlan, tiles: Tiles, path: Walk, traits: Traits) -> Walk | No
     """
     woven = plan.comb is not None and plan.comb.is_woven
     plain = not woven and plan.span is None and not any(n.parts for n in plan.nodes)
-    if path.middle is None or not plain or not _is_poor(plan, tiles, path, path.middle):
+    # Joined lines fill the registers: of their source a dense walk asks for less, 1.0 and not 0.75.
+    joined = plan.join is not None and path.dense
+    if path.middle is None or not plain or joined or not _is_poor(plan, tiles, path, path.middle):
         return None
     loops = [k for k, count in enumerate(tiles.counts) if count > 1]
     narrows = tiles.src_bytes > tiles.dst_bytes

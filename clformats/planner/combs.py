@@ -61,8 +61,11 @@ def arranged(p: Problem, most: int = LANES_LOG2, read: int = LANES_LOG2) -> Arra
     """
     if woven := _woven(p, most):
         bits = tuple(Bit(woven[1], j) for j in range(most))
-        size = (p.nodes or ())[woven[0]].size.value
-        return Arrangement(p, bits, bits, Comb(woven[0], size, (True, True), ()))
+        nodes = list(p.nodes or ())
+        short = nodes[woven[0]]
+        nodes[woven[0]] = replace(short, src=Number(FAR), dst=Number(FAR))
+        seen = replace(p, nodes=tuple(nodes))
+        return Arrangement(seen, bits, bits, Comb(woven[0], short.size.value, (True, True), ()))
     return (
         _combed(p, most, read, "src")
         or _combed(p, most, read, "dst")

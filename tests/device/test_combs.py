@@ -98,3 +98,16 @@ def test_values_are_computed_in_the_right_lanes(
     check_reorder(
         cf.MemoryDesc(dims, "f32", src), cf.MemoryDesc(dims, "f32", dst), stream, attr=attr
     )
+
+
+@pytest.mark.parametrize("channels", [2, 3])
+@pytest.mark.parametrize("pixels", [(16, 1), (5, 13), (64, 33)])
+@pytest.mark.parametrize("types", [("u8", "s8"), ("u8", "f32"), ("f32", "f16")])
+def test_a_scale_for_each_of_the_channels_that_both_sides_interleave(
+    channels: int, pixels: tuple[int, int], types: tuple[str, str], stream: cf.Stream
+) -> None:
+    src, dst = (cf.MemoryDesc((2, channels, *pixels), t, "byxf") for t in types)
+    scale = (np.linspace(0.5, 2, channels), 2)
+    for attr in (cf.Attr(src_scale=scale), cf.Attr(src_scale=scale, beta=0.5)):
+        for choices in (cf.Choices(), cf.Choices(nontemporal=True)):
+            check_reorder(src, dst, stream, attr=attr, choices=choices)

@@ -75,7 +75,7 @@ def test_each_family(
 # Law 7 holds within a class: the same loops are shorter than a tile, and the same have a rest.
 TAILS = [(2, 35, 20, 7), (3, 99, 9, 25), (5, 51, 17, 13), (7, 67, 33, 20)]
 WHOLE = [(2, 32, 20, 7), (3, 96, 9, 25), (5, 48, 17, 13), (7, 64, 33, 20)]
-IMAGES = [(2, 3, 20, 7), (3, 3, 17, 23), (4, 3, 40, 31), (7, 3, 64, 65)]
+IMAGES = [(2, 3, 30, 47), (3, 3, 37, 31), (4, 3, 40, 31), (7, 3, 64, 65)]
 KNOWN = [
     ("tile", "bfyx", "b_fs_yx_fsv16", "f32 f32", TAILS),
     ("tile", "bfyx", "b_fs_yx_fsv16", "u8 u8", TAILS),
