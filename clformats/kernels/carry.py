@@ -44,6 +44,33 @@ class CarriedLine:
         return [f"c{k} = {self.value}", f"store_line(c{k}, {self.at})"]
 
     @property
+    def waits(self) -> list[str]:
+        """The statements of the first tile whose lines wait in memory.
+
+        What is before it in its line another work-item has, which writes all of the line.
+        """
+        k = self.number
+        return [
+            f"const uint16 l{k} = {self.value}",
+            f"BEGIN_LINE(c[{k}], l{k}, {self.at})",
+            f"if (begins) store_line(l{k}, {self.at})",
+        ]
+
+    @property
+    def goes_on(self) -> list[str]:
+        """The statements of the tiles behind it, where lines wait in memory."""
+        k = self.number
+        return [
+            f"const uint16 l{k} = {self.value}",
+            f"END_LINE(c + {k}, l{k}, {self.at})",
+        ]
+
+    @property
+    def alone(self) -> list[str]:
+        """The statement of a tile that overlaps the last one, where lines wait in memory."""
+        return [f"store_line({self.value}, {self.at})"]
+
+    @property
     def ended(self) -> list[str]:
         """The statements of the tiles behind it."""
         k = self.number
@@ -78,7 +105,8 @@ class Carry:
     that are moved one after the other. ``parts``: which of a line's ``uint`` make a vector, for
     each of the vectors in it. ``unit`` is the type by multiples of which rows start, ``units`` how
     many make a line, ``unit_steps`` how many make an element. ``size`` is that of the loop where
-    rows are linked, else empty.
+    rows are linked, else empty. ``waiting``: so many
+    lines wait in private memory, where any do.
     """
 
     whole: str
@@ -89,6 +117,7 @@ class Carry:
     units: int
     unit_steps: int
     size: str
+    waiting: int
 
     def parts_of(self, statements: Callable[[CarriedLine], list[str]]) -> list[Part]:
         """The registers of each pass; for each line in it those it needs, and its statements."""
@@ -112,6 +141,21 @@ class Carry:
     def kept(self) -> list[Part]:
         """What the first tile of linked rows does."""
         return self.parts_of(lambda line: line.kept)
+
+    @property
+    def waits(self) -> list[Part]:
+        """What the first tile does where lines wait in memory."""
+        return self.parts_of(lambda line: line.waits)
+
+    @property
+    def goes_on(self) -> list[Part]:
+        """What the tiles behind it do there."""
+        return self.parts_of(lambda line: line.goes_on)
+
+    @property
+    def alone(self) -> list[Part]:
+        """What a tile that overlaps the last one does there."""
+        return self.parts_of(lambda line: line.alone)
 
     @property
     def last(self) -> list[Part]:
@@ -140,7 +184,9 @@ def carry_of(
     item = plan.problem.dtypes[1].nbytes
     unit, nbytes = ("ushort", 2) if item == 2 else ("uint", 4)
     units, steps = LINE_BYTES // nbytes, item // nbytes
-    return Carry(whole, plan.groups, tuple(lines), tuple(parts), unit, units, steps, size)
+    return Carry(
+        whole, plan.groups, tuple(lines), tuple(parts), unit, units, steps, size, plan.walk.kept
+    )
 
 
 def joined(plan: TilePlan, types: Conversion, registers: Sequence[str]) -> str:

@@ -126,7 +126,7 @@ class _Writer:
             "asks": self._asks(),
             "starts": self._starts(),
             "src_base": self._src_base(),
-            "at_once": plan.walk.carries or plan.span is not None,
+            "at_once": (plan.walk.carries and not plan.walk.kept) or plan.span is not None,
             "dst_base": str(total([Var("dst0"), *self._products(self.dst)])),
             "piece": plan.store_piece,
             "places": self._places(),
@@ -204,14 +204,15 @@ class _Writer:
 
     def _carry(self, order: Sequence[int], stores: Sequence[Sequence[str]]) -> Carry | None:
         """The lines that are carried on, if any; ``order`` is that of the registers in memory."""
-        loop = self.plan.walk.innermost
-        if loop is None or not self.plan.walk.carries:
+        walk = self.plan.walk
+        loop = walk.middle if walk.kept else walk.innermost
+        if loop is None or not walk.carries:
             return None
-        if self.plan.walk.links:
+        if walk.links:
             order = sorted(order, key=self._place_in_run)
         stored = [(r, f"{self.edges.stored}{r}", stores[r][0]) for r in order]
         whole = str(self.sizes[loop] // self.plan.steps_along(loop))
-        size = str(self.sizes[loop]) if self.plan.walk.links else ""
+        size = str(self.sizes[loop]) if walk.links else ""
         return carry_of(self.plan, self.types, whole, size, stored)
 
     def _place_in_run(self, register: int) -> int:

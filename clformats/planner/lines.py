@@ -43,17 +43,18 @@ def streamed_piece(plan: TilePlan) -> int:
     return min(plan.lanes, starts // item) if run >= LINE_BYTES and starts >= least else 0
 
 
-def carrying_loop(plan: TilePlan, tiles: Tiles) -> int | None:
+def carrying_loop(plan: TilePlan, tiles: Tiles, *, kept: bool = False) -> int | None:
     """The loop along which each tile goes on by one line in every row; None where there is none.
 
-    There rows that start anywhere in a line can be written in whole lines all the same.
+    There rows that start anywhere in a line can be written in whole lines all the same. ``kept``
+    says that the lines wait in memory: then registers need not hold them.
     """
     item = plan.problem.dtypes[1].nbytes
     line = LINE_BYTES // item
     run, _ = _stored_run(plan)
-    plain = item > 1 and plan.comb is None and not any(n.parts for n in plan.nodes)
+    plain = (item > 1 or kept) and plan.comb is None and not any(n.parts for n in plan.nodes)
     lines = plan.register_count * plan.lanes // line
-    fits = lines + len(plan.groups[0]) <= VECTOR_REGISTERS
+    fits = kept or lines + len(plan.groups[0]) <= VECTOR_REGISTERS
     if not (plain and fits) or plan.store_piece != plan.lanes or run != line:
         return None
     for k, node in enumerate(plan.nodes):

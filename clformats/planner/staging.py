@@ -27,9 +27,13 @@ STAGE_BYTES = (16 << 10, 64 << 10)
 """The private memory that holds a box: half of the nearest cache, and what is taken of the second
 one where so many rows are read together that the nearest does not hold a run of each. With 8 KB
 some cases reach 0.4 instead of 0.6, with 32 KB as many gain as lose a little; `byxf` to `bfyx` with
-128 and 250 channels of u8 reaches 0.6 and 0.3 with 64 KB, with 16 KB no more than without."""
+128 channels of u8 reaches 0.6 with 64 KB, with 16 KB no more than without."""
 LEAST_RUN_BYTES = 128
 """A run of a row in a box, at the least."""
+LONG_RUN_BYTES = 512
+"""Runs from which on rows of bytes are collected in the second-level cache, too: `byxf` to `bfyx`
+with 67 channels 0.52, carried through memory 0.43, but 0.51 and 0.61 with 100 channels, 0.37 and
+0.55 with 250. In the nearest cache f32 to s8 `b_fs_yx_fsv32` to `bfyx` reaches 0.71, not 0.5."""
 LEAST_ROW_BYTES = 512
 """Rows that are taken in runs are as long, at the least: the lines at the ends of one that are not
 whole count for more than is gained."""
@@ -52,6 +56,18 @@ def staged(plan: TilePlan, tiles: Tiles, traits: Traits) -> TilePlan | None:
     narrows = tiles.src_bytes > tiles.dst_bytes
     gains = (path for path in paths if path and path.ahead and not (path.rows and narrows))
     return next((replace(plan, walk=path) for path in gains), None)
+
+
+def is_roomy(plan: TilePlan) -> bool:
+    """Whether a box has whole rows or long runs, or is in the nearest cache.
+
+    Else rows of bytes do better where they are carried through memory.
+    """
+    stage, item = plan.walk.stage, plan.problem.dtypes[1].nbytes
+    if stage is None:
+        return False
+    run = stage.held * plan.steps_along(stage.along) * item
+    return not stage.pitch or stage.nbytes <= STAGE_BYTES[0] or run >= LONG_RUN_BYTES
 
 
 def _row(plan: TilePlan) -> int | None:

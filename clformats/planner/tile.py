@@ -155,6 +155,7 @@ class TilePlan:
     def _stores(self) -> str:
         if self.walk.carries:
             rows = " and on to the next row" if self.walk.links else ""
+            rows = " in memory" if self.walk.kept else rows
             return f"non-temporal, carried to whole lines{rows},"
         if self.walk.stage:
             return "non-temporal, collected in boxes,"

@@ -17,9 +17,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from math import prod
 
 from .boxes import boxed
-from .carrying import carrying_walk, linking_walk
+from .carrying import carrying_walk, keeping_walk, linking_walk
 from .choices import RULES, Choices, either
 from .combs import MOST_REGISTERS, Arrangement, arranged
 from .flat import flattened
@@ -31,7 +32,7 @@ from .nibbles import refusal_of_loops
 from .problem import FAR, Node, Number, Problem, fixed
 from .span import span_of
 from .stages import separate
-from .staging import staged
+from .staging import is_roomy, staged
 from .tile import Edge, TilePlan
 from .traits import LINE_BYTES, Traits
 from .walk import STREAMS, Tiles, Walk, walk, with_choices
@@ -43,6 +44,8 @@ STREAMED_LINES = 16
 """Whole cache lines in a tile where the tensors exceed the cache: lines that are written whole are
 not read before. For bytes that is worth twice the registers that there are: 0.5 to 0.7 instead of
 0.3 to 0.5 to and from byxf, 0.9 instead of 0.6 from a block."""
+STREAMED_REGISTERS = 64
+"""Registers of such lines of bytes."""
 NARROWING_REGISTERS = 32
 """The most registers of such a tile where more is read than is written: 64 lose up to a tenth."""
 
@@ -201,6 +204,8 @@ def _reads_lanes_of_runs(plan: TilePlan) -> bool:
 def _in_lines(draft: TilePlan, traits: Traits, choices: Choices) -> TilePlan | None:
     """The tile whose lines, of whole elements, are carried on or collected; None for neither.
 
+    Lines that wait in private memory come first, bytes behind boxes that have room for them.
+
     What is carried shares the registers with a tile. Tiles of f32 that store 16 lines of f16 leave
     too few: `b_fs_yx_fsv16` to `bfyx` reaches 0.4 to 0.6, where lines are collected 0.7 to 0.9.
     With 4 and 8 rows it is 0.85 and 0.6. Where they are read in boxes of rows, carried lines do
@@ -212,9 +217,35 @@ def _in_lines(draft: TilePlan, traits: Traits, choices: Choices) -> TilePlan | N
     carrying = _carrying_tile(draft.problem, traits, choices)
     crowded = carrying and src.nbytes > dst.nbytes and _tiles(carrying).writes >= STREAMS
     collected = None if carrying and not crowded else staged(draft, _tiles(draft), traits)
+    links = carrying is not None and carrying.walk.links and not crowded
+    keeping = _keeping_tile(draft.problem, traits, choices, links=links)
+    if keeping and (dst.nbytes > 1 or not (collected and is_roomy(collected))):
+        return keeping
     if collected and (not carrying or collected.walk.dense):
         return collected.walked(choices)
     return carrying
+
+
+def _keeping_tile(p: Problem, traits: Traits, choices: Choices, *, links: bool) -> TilePlan | None:
+    """The tile whose lines wait in private memory; None where there is none.
+
+    It has whole lines, whatever registers that takes. ``links``: rows can be linked in registers.
+    """
+    most = either(choices.registers, STREAMED_REGISTERS)
+    draft = _tile(p, replace(choices, registers=most), large=True)
+    tiles = _tiles(draft)
+    along = carrying_loop(draft, tiles, kept=True)
+    if along is None or traits.vector_bytes < LINE_BYTES or not _has_few_edges(draft):
+        return None
+    path = keeping_walk(tiles, traits, along, links=links)
+    return path and replace(draft, walk=with_choices(path, choices, tiles.counts))
+
+
+def _has_few_edges(plan: TilePlan) -> bool:
+    """Whether less than half of the tiles are at an edge: these are moved in another pass."""
+    members = ([plan.positions(k).value for k, n in enumerate(plan.nodes) if n.guard == g]
+               for g in range(len(plan.problem.guards)))  # fmt: skip
+    return all(prod(counts) > 2 for counts in members)
 
 
 def _carrying_tile(p: Problem, traits: Traits, choices: Choices) -> TilePlan | None:

@@ -142,6 +142,8 @@ class Walk:
 
     ``carries``: along the innermost loop each tile ends the lines that the one before has begun.
     ``links``: so do rows, each the line that the row before has begun.
+    ``kept``: so many lines wait in private memory instead, those of all tiles of ``inner``; what is
+    carried on is carried along ``middle``.
     ``stage``: the box that is collected.
     """
 
@@ -156,6 +158,7 @@ class Walk:
     near: bool = True
     carries: bool = False
     links: bool = False
+    kept: int = 0
     stage: Stage | None = None
     inside: tuple[int, ...] = ()
 

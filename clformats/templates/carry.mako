@@ -4,11 +4,7 @@ END_LINE stores the line across what was left of it and what is new. carried goe
 linked_rows along rows of which each begins in the line where the one before has ended.
 </%doc>\
 <%! from textwrap import indent %>\
-<%def name="functions(carry, types, width)">\
-<%
-unit = carry.unit
-units = f"({f'{unit}_line'})({', '.join(map(str, range(carry.units)))})"
-%>\
+<%def name="stores(carry, types, width)">\
 
 static inline void store_line(uint16 line, __global ${types.dst} *to)
 {
@@ -26,8 +22,12 @@ static inline void store_line(uint16 line, __global ${types.dst} *to)
 #endif
 #endif
 #ifdef CARRY
-typedef ${unit} ${unit}_line __attribute__((ext_vector_type(${carry.units})));
-#define UNITS ${units}
+typedef ${carry.unit} ${carry.unit}_line __attribute__((ext_vector_type(${carry.units})));
+#define UNITS (${carry.unit}_line)(${", ".join(map(str, range(carry.units)))})
+</%def>\
+<%def name="functions(carry, types, width)">\
+<% unit = carry.unit %>\
+${stores(carry, types, width)}\
 #define LINES_BEGUN(n) volatile ${unit}_line turn[n]; ${unit} before[n]
 
 static inline uint16 across(uint16 left, uint16 right, ${unit} before, ${unit}_line turn)

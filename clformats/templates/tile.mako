@@ -5,6 +5,7 @@ own, because a compiler that sees both in one loop merges their stores and spoil
 </%doc>\
 <%namespace file="prelude.mako" import="prelude"/>\
 <%namespace name="lines" file="carry.mako"/>\
+<%namespace name="keep" file="keep.mako"/>\
 <%namespace name="ahead" file="ahead.mako"/>\
 <%namespace name="stage" file="stage.mako"/>\
 <%namespace name="edges" file="edges.mako"/>\
@@ -183,7 +184,7 @@ ${shuffles("swizzle")}\
 % endif
 ${edges.functions()}\
 % if carry:
-${lines.functions(carry, types, width)}\
+${(keep if carry.waiting else lines).functions(carry, types, width)}\
 % endif
 % if staging:
 ${stage.functions(staging, types, width)}\
@@ -224,7 +225,10 @@ __kernel void reorder(
 % if outer:
     const idx ${outer[0].variable} = rest;
 % endif
-% if carry and carry.size and not always_edge:
+% if carry and carry.waiting and not always_edge:
+    uint16 kept[${carry.waiting}];
+${indent(capture(keep.kept, inside, visit), "    ")}\
+% elif carry and carry.size and not always_edge:
     ROWS_BEGUN(${len(carry.lines)}, ${carry.size});
 ${nest(loops[:-1], capture(lines.linked_rows, inside, bases, tile))}\
     END_RUN;

@@ -8,7 +8,7 @@ import pytest
 
 import clformats as cf
 from clformats.planner import make_plan
-from clformats.planner.carrying import LEAST_CARRIED
+from clformats.planner.carrying import KEPT_LINES, LEAST_CARRIED, LEAST_KEPT
 from clformats.planner.choices import Choices
 from clformats.planner.staging import STAGE_BYTES
 from clformats.planner.tile import TilePlan
@@ -176,7 +176,6 @@ def test_lines_are_carried_along_rows_that_start_anywhere(
         (ACT, "f32:b_fs_yx_fsv16", "f32:bfyx"),  # rows start at lines
         ((999, 250, 3, 5), "f32:b_fs_yx_fsv16", "f32:bfyx"),  # rows are shorter than a line
         ((999, 250, 5, 5), "f32:b_fs_yx_fsv8", "f32:bfyx"),  # 8 rows of 2 tiles
-        (ODD, "f32:byxf", "f32:bfyx"),  # a box is too large for the cache
         ((16, 32, 55, 57), "f16:bfyx", "f16:byxf"),  # rows are whole lines
         ((1, 250, 55, 57), "f32:bfyx", "f32:byxf"),  # the cache holds it
         (ODD, "u8:b_fs_yx_fsv16", "u8:bfyx"),  # no instruction turns 64 bytes
@@ -197,7 +196,6 @@ def test_lines_are_not_carried(dims: tuple[int, ...], src: str, dst: str) -> Non
         ((64, 256, 14, 14), "f32:byxf", 3136, True),  # the other channels
         ((64, 256, 14, 14), "f32:b_fs_yx_fsv32", 3136, True),  # the other half of a block
         ((64, 256, 14, 14), "f32:bs_fs_yx_bsv16_fsv16", 50176, True),  # the other images of a block
-        ((16, 250, 113, 113), "f32:b_fs_yx_fsv32", 16 * 113 * 113, True),  # two: few
     ],
 )
 def test_rows_that_follow_each_other_are_linked(
@@ -232,6 +230,54 @@ def test_rows_that_are_read_far_apart_are_linked_in_boxes(
     assert path.middle is not None
     row = plan.steps_along(path.middle) * plan.problem.src.dtype.nbytes
     assert 0 < path.ahead * row * dims[1] <= ASKED_BYTES
+
+
+@pytest.mark.parametrize(
+    ("dims", "src", "dst", "registers"),
+    [
+        (ODD, "f32:byxf", "f32:bfyx", 16),
+        (ODD, "f16:byxf", "f16:bfyx", 32),
+        (ODD, "f32:byxf", "s8:bfyx", 64),  # whole lines, though they narrow
+        (ODD, "u8:byxf", "u8:bfyx", 64),  # a box has 128 bytes of each row
+        ((8, 250, 112, 112), "f32:byxf", "s8:bfyx", 64),  # a tile of f32 has no whole lines
+        ((64, 500, 27, 29), "f32:bfyx", "f32:byxf", 16),  # rows are positions
+        ((16, 250, 113, 113), "f32:b_fs_yx_fsv32", "f32:bfyx", 16),
+        ((64, 1280, 33, 33), "f16:byxf", "f16:bfyx", 32),
+    ],
+)
+def test_lines_wait_in_memory_where_tiles_lie_between_those_of_a_row(
+    dims: tuple[int, ...], src: str, dst: str, registers: int
+) -> None:
+    plan = _plan(dims, src, dst)
+    path, item = plan.walk, plan.problem.dst.dtype.nbytes
+    assert path.carries
+    assert path.dense
+    assert path.ahead
+    assert (path.inner, path.middle) == (_near(plan, "src"), _near(plan, "dst"))
+    assert plan.register_count == registers
+    assert path.inner is not None
+    lines = plan.positions(path.inner).value * plan.register_count * plan.lanes * item // 64
+    assert lines <= path.kept in KEPT_LINES
+    count = plan.positions(path.middle or 0).value
+    assert path.chunk >= LEAST_KEPT or path.chunk == count
+
+
+@pytest.mark.parametrize(
+    ("dims", "src", "dst"),
+    [
+        (ODD, "f32:b_fs_yx_fsv16", "f32:bfyx"),  # nothing lies between
+        ((64, 256, 14, 14), "f32:byxf", "f32:bfyx"),  # rows of 13 tiles, the cache holds an image
+        ((16, 64, 55, 57), "f16:byxf", "f32:bfyx"),  # the cache holds an image: linked
+        ((64, 67, 55, 57), "u8:byxf", "u8:bfyx"),  # collected in long runs
+        ((4, 24, 150, 150), "f32:b_fs_yx_fsv32", "f32:bfyx"),  # half of the tiles are at an edge
+        ((16, 12, 224, 224), "f32:bs_fs_yx_bsv16_fsv16", "s8:bfyx"),  # and all of them
+        ((8, 2500, 33, 33), "f16:byxf", "f16:bfyx"),  # too many rows
+        ((1, 250, 55, 57), "f32:byxf", "f32:bfyx"),  # the cache holds it
+        (ODD, "f32:bfyx", "f32:byxf"),  # rows are read here and there
+    ],
+)
+def test_lines_do_not_wait_in_memory(dims: tuple[int, ...], src: str, dst: str) -> None:
+    assert not _plan(dims, src, dst).walk.kept
 
 
 def test_rows_are_not_linked_where_something_lies_between_or_work_is_short() -> None:
@@ -285,8 +331,7 @@ def test_lines_are_put_together_from_steps_of_a_run_that_lie_apart(
         ((64, 256, 14, 14), "f32:b_fs_yx_fsv16", "f16:bfyx", 3136, True),  # too many registers
         ((2, 64, 301, 303), "f32:b_fs_yx_fsv16", "bf16:bfyx", 301 * 303, False),
         (ODD, "u8:bfyx", "u8:byxf", 250, True),
-        (ODD, "u8:byxf", "u8:bfyx", 3135, False),
-        (ODD, "f32:byxf", "f32:bfyx", 3135, False),
+        ((64, 67, 55, 57), "u8:byxf", "u8:bfyx", 3135, False),  # runs are long
         (ACT, "f32:b_fs_yx_fsv32", "s8:bfyx", 112 * 112, False),  # lines take 64 registers
     ],
 )
