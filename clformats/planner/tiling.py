@@ -238,7 +238,9 @@ def _keeping_tile(p: Problem, traits: Traits, choices: Choices, *, links: bool) 
     if along is None or traits.vector_bytes < LINE_BYTES or not _has_few_edges(draft):
         return None
     path = keeping_walk(tiles, traits, along, links=links)
-    return path and replace(draft, walk=with_choices(path, choices, tiles.counts))
+    if path is None:
+        return None
+    return replace(draft, walk=with_choices(path, choices, tiles.counts))
 
 
 def _has_few_edges(plan: TilePlan) -> bool:

@@ -25,6 +25,8 @@ CASES = [
     ("f32", "fs_b_yx_fsv32", "f16", "bfyx", (3, 40, 21, 33)),
     ("f32", "bfyx", "f32", "byxf", (3, 331, 7, 9)),
     ("f16", "bfyx", "f16", "byxf", (2, 675, 5, 13)),
+    ("f32", "byxf", "f32", "bfyx", (1, 130, 41, 83)),
+    ("f32", "b_fs_yx_fsv32", "bf16", "bfyx", (3, 64, 21, 43)),
     ("f32", "byxf", "f32", "b_fs_yx_fsv8", (2, 48, 13, 17)),
     ("f32", "byxf", "f32", "b_fs_yx_fsv8", (2, 45, 13, 17)),
     ("f32", "byxf", "bf16", "b_fs_yx_fsv4", (2, 67, 21, 23)),
@@ -61,6 +63,7 @@ def test_lines_that_wait_in_memory(
     assert plan.walk.kept
     for front in (1, 7):
         check_reorder(a, b, streaming, front=front)
+        check_reorder(a, D(dims, dst_type, dst), streaming, front=front)
     check_reorder(a, b, streaming, attr=cf.Attr(src_scale=0.5))
     whole = plan.nodes[plan.walk.middle or 0].size.value // plan.steps_along(plan.walk.middle or 0)
     # Work-items of one tile; one whose only tile overlaps; one that ends where whole tiles do.

@@ -325,12 +325,12 @@ COLLECTED = [
     ("f16", "u8", "b_fs_yx_fsv16", "bfyx", (3, 133, 7, 7)),  # whole blocks of rows
     ("u8", "u8", "b_fs_yx_fsv4", "bfyx", (5, 91, 9, 17)),
     ("f32", "f16", "b_fs_yx_fsv16", "bfyx", (3, 61, 17, 13)),
-    ("f32", "bf16", "b_fs_yx_fsv32", "bfyx", (3, 64, 21, 43)),
+    ("f32", "s8", "b_fs_yx_fsv32", "bfyx", (3, 64, 21, 43)),
     ("u8", "u8", "bfyx", "byxf", (2, 250, 7, 11)),  # rows of channels
     ("s8", "s8", "bfyx", "byxf", (2, 101, 31, 5)),
     ("s8", "u8", "bfyx", "byxf", (2, 131, 9, 19)),
     ("u8", "u8", "byxf", "bfyx", (2, 100, 23, 43)),
-    ("f32", "f32", "byxf", "bfyx", (1, 130, 41, 83)),
+    ("f32", "s8", "byxf", "bfyx", (1, 50, 41, 83)),
     ("f64", "f64", "b_fs_yx_fsv16", "bfyx", (2, 37, 38, 43)),  # a vector is two lines
     ("s8", "s8", "b_fs_zyx_fsv16", "bfzyx", (2, 37, 5, 17, 13)),
 ]
