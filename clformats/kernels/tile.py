@@ -9,22 +9,23 @@ from math import gcd
 
 from ..formats.expr import Const, Expr, Var, total
 from ..planner.choices import either
-from ..planner.lanes import Bit, Span
+from ..planner.lanes import Bit, Span, steps_of
 from ..planner.plan import Plan
 from ..planner.problem import FAR, Number
 from ..planner.tile import TilePlan
 from ..rendering import render
 from .ahead import Box, Rows, Share, asks_of, box_arguments
 from .carry import Carry, Part, carry_of, joined
-from .computation import Computed, types_of
+from .computation import Computed
 from .edges import EdgeWriter, lane_part
 from .join import joined_accesses
-from .offsets import far_side, offset, steps_of
+from .offsets import far_side, offset
 from .operands import ComputedWriter, tile_operands
 from .source import Arguments, Launch, moved
 from .stage import staging_of, strides_in
 from .types import Conversion
 from .weave import woven_words
+from .windows import types_in_windows, windowed
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ class Loop:
 
 def launch(plan: Plan, body: TilePlan) -> Launch:
     """The kernel and its arguments."""
-    types = types_of(body.problem)
+    types = types_in_windows(body)
     writer = _Writer(body, types, Arguments(plan.choices.baked))
     source = render("tile", **writer.values(), wide=plan.problem.is_wide, types=types)
     given, items = writer.arguments.given, body.work_items
@@ -135,7 +136,7 @@ class _Writer:
             "apart": plan.interleaves[0],
             "streams": plan.streams,
             "staging": staging_of(plan, self.arguments, self.sizes, self.dst, positions),
-            **dict.fromkeys(("joins", "join_patterns", "gathered_load"), ()),
+            **dict.fromkeys(("joins", "join_patterns", "gathered_load", "windows", "spreads"), ()),
             "weaves": plan.weave is not None,
             **self._accesses(),
             **self._edge_values(),
@@ -164,7 +165,8 @@ class _Writer:
         gathers = zip(range(count), gathered, singles, strict=True)
         edge_loads = [self.edges.load(k, text, parts, types, base) for k, text, parts in gathers]
         edge_stores = self._pieces("store", self.dst, singly=True) if together else stores
-        if any("src_end" in text for text in edge_loads):
+        windows = windowed(self.plan, types, base, self.src, edge_loads)
+        if windows["windows"] or any("src_end" in text for text in edge_loads):
             span = self.plan.problem.src.span_nbytes
             self.arguments.values["src_end"] = span // types.src_type.nbytes
         lines = [[*line] for _, line in groupby(order, lambda r: self._line_order(r)[0])]
@@ -173,6 +175,7 @@ class _Writer:
             "passes": [(range(count), _each(lines, lambda r: self._stored(r, kept[r])))],
             "carry": self._carry(order, stores),
             "edge_loads": edge_loads,
+            **windows,
             "gathered_load": gathered[0],
             "edge_lines": _each(lines, lambda r: self.edges.store(r, edge_stores[r], types)),
         }

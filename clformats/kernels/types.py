@@ -12,7 +12,7 @@ value zero. Elements of less than a byte are not moved so: see `clformats.kernel
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..dtypes import OPENCL, DType
 from ..errors import Unsupported
@@ -109,6 +109,11 @@ class Conversion:
         n = str(width) if width > 1 else ""
         value = self._bare(pointer, n, aligned=aligned)
         return self.converted(value, n) if self.early else value
+
+    @property
+    def at_once(self) -> Conversion:
+        """The same with loads that convert."""
+        return replace(self, early=True, work=self.dst)
 
     def load_pieces(self, pointers: Sequence[str], width: int) -> str:
         """An expression: pieces of ``width`` elements as one vector of the moving type.

@@ -154,3 +154,13 @@ def lane_run(strides: Sequence[int], lanes: Sequence[Bit], step: int) -> int:
             break
         run *= 2
     return run
+
+
+def steps_of(*parts: tuple[Sequence[Bit], int]) -> dict[int, int]:
+    """How many steps of each node the bits of the numbers make."""
+    steps: dict[int, int] = {}
+    for bits, number in parts:
+        for j, b in enumerate(bits):
+            if number >> j & 1:
+                steps[b.node] = steps.get(b.node, 0) + (1 << b.place)
+    return steps

@@ -37,6 +37,7 @@ from .tile import Edge, TilePlan
 from .traits import LINE_BYTES, Traits
 from .walk import STREAMS, Tiles, Walk, walk, with_choices
 from .weave import weaving, woven
+from .windows import possible_windows, windows_of
 
 REGISTERS = 16
 """The most registers that a tile is made longer for, to store whole cache lines."""
@@ -158,17 +159,31 @@ def _joining_tile(
 
 
 def _plain_tile(p: Problem, choices: Choices, *, large: bool) -> TilePlan:
-    """The tile of elements."""
+    """The tile of elements, as long as what is loaded for its first line has elements for it."""
     draft = _tile(flattened(p), choices, large=large)
     if _reads_lanes_of_runs(draft):
-        return _tile(p, choices, large=large)
-    return draft
+        draft = _tile(p, choices, large=large)
+    return _with_full_windows(draft, choices, large=large)
 
 
-def _tile(p: Problem, choices: Choices, *, large: bool, read: int = LANES_LOG2) -> TilePlan:
+def _with_full_windows(draft: TilePlan, choices: Choices, *, large: bool) -> TilePlan:
+    """The tile with all that its first window has elements for."""
+    count, full = len(possible_windows(draft)), draft
+    for beyond in range(1, LANES_LOG2) if count else ():
+        longer = _tile(draft.problem, choices, large=large, beyond=beyond)
+        if len(possible_windows(longer)) != count:
+            break
+        full = longer
+    return full if windows_of(full) else draft
+
+
+def _tile(
+    p: Problem, choices: Choices, *, large: bool, read: int = LANES_LOG2, beyond: int = 0
+) -> TilePlan:
     """The tile, without a walk.
 
     A vector takes ``1 << read`` elements of a run of the source at the most, others take the rest.
+    The tile stores ``1 << beyond`` lines in one run, where there are registers for them.
     """
     most = either(choices.lanes, 1 << LANES_LOG2).bit_length() - 1
     a = arranged(p, most, min(read, most))
@@ -176,7 +191,7 @@ def _tile(p: Problem, choices: Choices, *, large: bool, read: int = LANES_LOG2) 
     rest = tuple(b for b in run_of(a.seen, "src", most) if b not in (*load, *store))
     registers = (
         *(b for b in store if b not in load),
-        *_line_bits(a, large=large, chosen=choices.registers),
+        *_line_bits(a, beyond, large=large, chosen=choices.registers),
         *rest,
     )
     nodes = _promoted(p.nodes or (), (*load, *registers))
@@ -276,11 +291,11 @@ def _bits_near(p: Problem) -> int:
     return (16 // min(t.nbytes for t in p.dtypes)).bit_length() - 1
 
 
-def _line_bits(a: Arrangement, *, large: bool, chosen: int | None) -> list[Bit]:
+def _line_bits(a: Arrangement, beyond: int, *, large: bool, chosen: int | None) -> list[Bit]:
     """More register bits, so that a tile stores whole cache lines."""
     p, load, store = a.seen, a.load, a.store
     line = (LINE_BYTES // p.dtypes[1].nbytes).bit_length() - 1
-    run = run_of(p, "dst", line)
+    run = run_of(p, "dst", line + beyond)
     if run[: len(store)] != store:
         return []
     extra = [b for b in run if b not in store and b not in load]

@@ -80,6 +80,21 @@ static inline ${vector} load_edge(
     return vload${width}(0, lane);
 }
 % endif
+% if windows:
+
+// A vector of the source, of which nothing is read beyond its end.
+static inline ${vector} load_window(__global const ${types.src} *src, idx at, idx src_end)
+{
+    ${types.work} lane[${width}];
+    for (int l = 0; l < ${width}; ++l) {
+        lane[l] = 0;
+        if (at + l < src_end) {
+            lane[l] = ${types.load("src + at + l", 1)};
+        }
+    }
+    return vload${width}(0, lane);
+}
+% endif
 % if counted:
 
 // The first count lanes; those beyond the padding belong to no one and are left alone.

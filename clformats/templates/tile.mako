@@ -24,6 +24,7 @@ vector = f"{types.work}{width}"
 patterns = [(f"{side}{n}", pattern) for n, s in enumerate(steps) for side, pattern in (("LOW", s.low), ("HIGH", s.high)) if pattern]
 patterns += [(f"MIX{c}_{j}", pattern) for c, mix in enumerate(mixes) for j, pattern in enumerate(mix, 1)]
 patterns += [(f"JOIN{n}", pattern) for n, pattern in enumerate(join_patterns)]
+patterns += [(f"SPREAD{n}", pattern) for n, pattern in enumerate(spreads)]
 %>\
 <%def name="shuffles(word)">\
 % for name, pattern in patterns:
@@ -87,6 +88,19 @@ __global ${types.dst} *to = dst + (${dst_base});
 __global const ${types.src} *next = src + (${given_ahead.begin});
 % elif given_ahead and not boxed:
 ${ahead.statements(given_ahead)}\
+% endif
+% if windows:
+const ${vector} none = (${vector})(0);
+${vector} ${", ".join(w.name for w in windows)};
+if (${" && ".join(f"{w.place} + {width} <= src_end" for w in windows if w.is_far)}) {
+% for w in windows:
+    ${w.name} = ${w.load};
+% endfor
+} else {
+% for w in windows:
+    ${w.name} = load_window(src, ${w.place}, src_end);
+% endfor
+}
 % endif
 % if any(s.register is not None for s in steps):
 ${vector} t;
