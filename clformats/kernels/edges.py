@@ -58,10 +58,10 @@ class EdgeWriter:
     """The loads and stores of edge tiles, as texts.
 
     ``guards`` are those that ask for anything, ``masked`` those that need masks over the lanes of
-    loads, ``zeroed`` those that need them over the lanes of stores where values are computed in
-    between; ``stored`` is what registers are called then. ``counted`` says whether a store needs to
-    count its lanes; ``always`` that every tile is an edge tile, and decided here. ``strides`` are
-    the arguments that lane offsets need.
+    loads, ``bounding`` those that bound what is computed in between, ``zeroed`` those of them that
+    need masks over the lanes of stores; ``stored`` is what registers are called then. ``counted``
+    says whether a store needs to count its lanes; ``always`` that every tile is an edge tile, and
+    decided here. ``strides`` are the arguments that lane offsets need.
     """
 
     def __init__(
@@ -80,8 +80,11 @@ class EdgeWriter:
         ]  # fmt: skip
         lanes = [g for g in self.guards if g.edge.zeroes and any(g.load_lanes)]
         self.masked = [] if all(g.static for g in lanes) else lanes
-        # A computation makes something of zeros too: padding is masked where it is stored.
-        self.zeroed = [g for g in self.guards if g.edge.zeroes and not g.static]
+        # A computation makes something of zeros too: padding is masked where it is stored. What is
+        # no part of the destination is not stored, but operands have no memory for it.
+        reads = bool(plan.problem.operand_descs)
+        self.bounding = [g for g in self.guards if g.edge.zeroes or reads]
+        self.zeroed = [g for g in self.bounding if not g.static]
         self.counted = False
         self.always = bool(self.guards) and all(g.static for g in self.guards)
 
@@ -141,7 +144,7 @@ class EdgeWriter:
 
     def kept(self, register: int) -> list[bool]:
         """Which lanes of a store are elements, as far as it is known here."""
-        known = [g for g in self.guards if g.edge.zeroes and g.static]
+        known = [g for g in self.bounding if g.static]
         return _static_lanes(known, register, self.plan.lanes, stored=True)
 
     def written(self, register: int) -> str:

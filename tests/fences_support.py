@@ -1,0 +1,104 @@
+"""Memory of the host's between pages that may not be touched, and reorders that must stay inside.
+
+A kernel that reads or writes beyond its memory kills the process, so these run in one of their own:
+``python -m tests.fences_support`` tells each case before it is run.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+import clformats as cf
+from tests.device_support import CANARY, check_bytes, expected, fill, holding
+from tests.support import dirty_pack, random_values
+
+PAGE = mmap.PAGESIZE
+FORBIDDEN, ALLOWED = 0, 3
+"""What may be done with a page, in the words of mprotect: nothing; reading and writing."""
+
+CASES: list[tuple[str, str, dict[str, Any]]] = [
+    ("f32:b_fs_yx_fsv16:3x37x5x7", "f32:bfyx:3x37x5x7", {}),
+    ("f32:bfyx:3x37x5x7", "s8:b_fs_yx_fsv16:3x37x5x7", {}),
+    # Lanes that are no element, of blocks that are full on neither side, read no operand.
+    ("f16:os_is_zyx_isv16_osv16:3x48x3x1x1", "f16:oizyx:3x48x3x1x1", {"beta": 0.75}),
+    ("f32:b_fs_yx_fsv16:3x37x5x7", "f32:bfyx:3x37x5x7", {"beta": 0.75}),
+    ("f32:b_fs_yx_fsv16:3x37x5x7", "f16:byxf:3x37x5x7", {"beta": 0.75}),
+    ("f32:os_is_yx_osv16_isv4:35x9x3x3", "f32:oiyx:35x9x3x3", {"beta": 0.75}),
+]  # fmt: skip
+"""Source, destination and attributes."""
+
+
+@contextmanager
+def fenced(nbytes: int, *, behind: bool) -> Iterator[Any]:
+    """So many bytes between two pages that may not be touched.
+
+    ``behind``: no byte lies between them and the second one; else between them and the first one.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    room = -(-nbytes // PAGE) * PAGE
+    pages = np.frombuffer(mmap.mmap(-1, room + 2 * PAGE), np.uint8)
+    fences = [ctypes.c_void_p(pages.ctypes.data + at) for at in (0, PAGE + room)]
+    for fence in fences:
+        assert libc.mprotect(fence, PAGE, FORBIDDEN) == 0
+    first = PAGE + (room - nbytes if behind else 0)
+    yield pages[first : first + nbytes]
+    for fence in fences:
+        assert libc.mprotect(fence, PAGE, ALLOWED) == 0
+
+
+def check_fenced(
+    src: cf.MemoryDesc, dst: cf.MemoryDesc, stream: cf.Stream, attr: cf.Attr, *, behind: bool
+) -> None:
+    """Reorder random values between fenced memories, and compare every byte."""
+    import pyopencl as cl
+
+    rng = np.random.default_rng(0)
+    array, old = (random_values(rng, d.dims, d.dtype.name) for d in (src, dst))
+    contents = np.ascontiguousarray(dirty_pack(rng, array, src)).view(np.uint8)
+    flags = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR
+    nbytes = dst.span_nbytes
+    with fenced(contents.size, behind=behind) as a, fenced(nbytes, behind=behind) as b:
+        a[:], b[:] = contents, 0xA5
+        source, target = (
+            cf.Memory(d, stream.engine, buffer=cl.Buffer(stream.engine.context, flags, hostbuf=h))
+            for d, h in ((src, a), (dst, b))
+        )
+        if not attr.is_empty:
+            fill(target, old)
+        reorder = cf.Reorder(src, dst, stream.engine, attr=attr)
+        reorder(stream, source, target).wait()
+        want = (
+            expected(array, src, dst)
+            if attr.is_empty
+            else holding(attr.apply(array, src.dtype, dst.dtype, old), dst)
+        )
+        check_bytes(target, want[:-CANARY], reorder.plan)
+
+
+def main() -> None:
+    """Every case, with tensors that count as large and as small."""
+    engine = cf.Engine(os.environ.get("CLFORMATS_TEST_DEVICE", "pocl"))
+    large = cf.Engine(device=engine.device, context=engine.context)
+    large.traits = replace(engine.traits, streamed_bytes=0)
+    for src, dst, attributes in CASES:
+        for each, behind in ((engine, True), (large, True), (large, False)):
+            large_or_small = "large" if each is large else "small"
+            sys.stdout.write(f"{src} {dst} {attributes} {large_or_small} {behind=}\n")
+            sys.stdout.flush()
+            check_fenced(
+                cf.MemoryDesc.parse(src), cf.MemoryDesc.parse(dst), cf.Stream(each),
+                cf.Attr(**attributes), behind=behind,
+            )  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()
