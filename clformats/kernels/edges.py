@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import chain, groupby
 
 from ..formats.expr import Expr, Var, total
 from ..planner.lanes import Bit
@@ -167,18 +168,30 @@ class EdgeWriter:
                 values.append(types.load(at, 1) if keep[first + lane] else "0")
         return values
 
-    def store(self, register: int, pieces: Sequence[str], types: Conversion) -> list[str]:
-        """The statements that store a register of an edge tile."""
+    def store(
+        self, line: Sequence[int], pieces: Sequence[Sequence[str]], types: Conversion
+    ) -> list[str]:
+        """The statements that store the registers of a line of an edge tile.
+
+        What is put together has one condition for all registers of a lane: with one for each of 240
+        elements compilers take 8 seconds, and up to minutes with two guards.
+        """
         guards = [g for g in self.guards if g.edge.spills]
-        return [
-            text
-            for k, offset in enumerate(pieces)
-            if (text := self._store_piece(guards, register, k, offset, types))
-        ]
+        stores = [
+            [one for k, offset in enumerate(pieces[register])
+             if (one := self._store_piece(guards, register, k, offset, types))]
+            for register in line
+        ]  # fmt: skip
+        if not self.plan.interleaves[1]:
+            return [_where(*one) for of_register in stores for one in of_register]
+        by_lane = groupby(chain(*zip(*stores, strict=True)), lambda one: one[0])
+        return [_where(condition, " ".join(text for _, text in group))
+                for condition, group in by_lane]  # fmt: skip
 
     def _store_piece(
         self, guards: Sequence[GuardText], register: int, k: int, offset: str, types: Conversion
-    ) -> str:
+    ) -> tuple[str, str] | None:
+        """The condition under which a piece is stored, and the statement; None if it never is."""
         width = self.plan.store_piece
         lanes = range(k * width, k * width + width)
         part, to = (
@@ -190,9 +203,9 @@ class EdgeWriter:
             places = [g.store_registers[register] + g.store_lanes[lane] for lane in lanes]
             groups = {p // g.whole for p in places}
             if g.static and int(g.base) + places[0] >= g.limits[2]:
-                return ""
+                return None
             if len(groups) > 1 and places != list(range(places[0], places[0] + width)):
-                return self._store_lanes(guards, register, lanes, offset, types)
+                return "", self._store_lanes(guards, register, lanes, offset, types)
             if len(groups) > 1:
                 count = f"{g.end} - ({g.at(places[0])})"
             elif not g.static:
@@ -205,7 +218,7 @@ class EdgeWriter:
         if count:
             self.counted = True
             text = f"store_part({part}, {to}, {count});"
-        return f"if ({' && '.join(conditions)}) {{ {text} }}" if conditions else text
+        return " && ".join(conditions), text
 
     def _store_lanes(
         self,
@@ -226,6 +239,11 @@ class EdgeWriter:
             part = lane_part(f"{self.stored}{register}", self.plan.lanes, (lane,))
             texts.append(f"if ({' && '.join(tests)}) {{ {types.store(part, to, 1)}; }}")
         return "\n".join(texts)
+
+
+def _where(condition: str, statement: str) -> str:
+    """The statement under a condition; empty stands for always."""
+    return f"if ({condition}) {{ {statement} }}" if condition else statement
 
 
 def lane_part(name: str, count: int, lanes: Sequence[int]) -> str:

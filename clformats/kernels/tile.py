@@ -177,7 +177,7 @@ class _Writer:
             "edge_loads": edge_loads,
             **windows,
             "gathered_load": gathered[0],
-            "edge_lines": _each(lines, lambda r: self.edges.store(r, edge_stores[r], types)),
+            "edge_lines": [(line, self.edges.store(line, edge_stores, types)) for line in lines],
         }
 
     def _spanned(self, span: Span, loads: list[str]) -> dict[str, object]:

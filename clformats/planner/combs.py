@@ -32,6 +32,10 @@ MOST_REGISTERS = 64
 lines of four positions in ``b_fs_yx_fsv4``, are 0.8 where halves of lines are 0.27. Half as many
 where values become narrower, but for whole lines: 0.36 instead of 0.24 in f32 ``OIhw16i16o4i`` to
 bf16 ``oiyx``."""
+MOST_EDGE_REGISTERS = 36
+"""Registers at the most where tiles lie at edges too, whose lanes are stored one by one: 60 of them
+take compilers 5 to 6 seconds, 40 that become f64 4 seconds, 48 of f32, three times 16 x 16, one of
+them more than a minute; 36, nine times four, 1 to 2."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,12 +103,17 @@ def _combed(p: Problem, most: int, read: int, side: str) -> Arrangement | None:
     lanes = load if side == "src" else store
     registers = size << len([b for b in store if b not in load])
     narrows = p.dtypes[0].nbytes > p.dtypes[1].nbytes
-    if len(lanes) < most or registers > MOST_REGISTERS >> narrows:
+    if len(lanes) < most or registers > most_registers(p) >> narrows:
         return None
     mixes = (deinterleave if side == "src" else interleave)(size, 1 << most)
     comb = Comb(found, size, (side == "src", side == "dst"), mixes)
     arrangement = Arrangement(seen, load, store, comb)
     return arrangement if arrangement.piece(side) == 1 << most else None
+
+
+def most_registers(p: Problem) -> int:
+    """How many registers a tile with a comb has at the most."""
+    return MOST_EDGE_REGISTERS if p.guards else MOST_REGISTERS
 
 
 def _gathers(p: Problem, run: int) -> bool:

@@ -22,7 +22,7 @@ from math import prod
 from .boxes import boxed
 from .carrying import carrying_walk, keeping_walk, linking_walk
 from .choices import RULES, Choices, either
-from .combs import MOST_REGISTERS, Arrangement, arranged
+from .combs import Arrangement, arranged, most_registers
 from .flat import flattened
 from .join import join_of, shape_of
 from .lanes import LANES_LOG2, Bit, Comb, run_of
@@ -306,7 +306,7 @@ def _line_bits(a: Arrangement, beyond: int, *, large: bool, chosen: int | None) 
     if narrows:
         most = min(most, NARROWING_REGISTERS)
     if a.comb and not (narrows and item == 1):
-        most = max(most, MOST_REGISTERS)
+        most = max(most, most_registers(p))
     fills = large and registers << len(extra) <= most
     most = either(chosen, most if fills else REGISTERS)
     while registers << len(extra) > most and extra:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import clformats as cf
+from clformats.kernels import launch
 from clformats.planner import make_plan
 from clformats.planner.boxes import source_runs
 from clformats.planner.network import deinterleave, interleave
@@ -134,3 +135,29 @@ def test_rows_that_are_put_together_are_counted() -> None:
     plan = _plan((12, 124, 90, 90), "f32:b_fs_yx_fsv16 f32:yxfb")
     positions = next(k for k, n in enumerate(plan.nodes) if n.size.value == 90 * 90)
     assert plan.walk.innermost == positions
+
+
+@pytest.mark.parametrize(
+    ("dims", "types"),
+    [
+        ((100, 101, 1, 15), "f16:os_is_yx_osv16_isv4 f16:oiyx"),
+        ((40, 56, 3, 1, 1), "f32:OIdhw16i16o f32:oizyx"),
+        ((64, 35, 7, 32), "f8_e4m3:bs_fs_yx_bsv8_fsv2 f64:bxfy"),
+        ((100, 101, 3, 3), "f32:OIhw16i16o4i f32:oiyx"),
+        ((16, 56, 7, 1), "u8:oiyx u8:OIhw4i16o4i"),
+    ],
+)
+def test_tiles_at_edges_are_not_too_long_to_compile(dims: tuple[int, ...], types: str) -> None:
+    src, dst = (cf.MemoryDesc(dims, *text.split(":")) for text in types.split())
+    plan = make_plan(src, dst, LARGE)
+    assert isinstance(plan.body, TilePlan)
+    assert plan.body.register_count <= 36
+
+
+def test_what_is_put_together_of_a_lane_has_one_condition() -> None:
+    dims = (100, 101, 3, 3)
+    plan = make_plan(cf.MemoryDesc(dims, "f32", "OIhw16i16o4i"), cf.MemoryDesc(dims, "f32", "oiyx"))
+    kernel = launch(plan)
+    assert kernel is not None
+    rows, lanes = 4, 16
+    assert kernel.source.count("{ *(to") + kernel.source.count("{ *to") == rows * lanes
