@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import chain, groupby
 
 from ..formats.expr import Expr, Var, total
 from ..planner.lanes import Bit
@@ -178,15 +177,17 @@ class EdgeWriter:
         """
         guards = [g for g in self.guards if g.edge.spills]
         stores = [
-            [one for k, offset in enumerate(pieces[register])
-             if (one := self._store_piece(guards, register, k, offset, types))]
+            one
             for register in line
-        ]  # fmt: skip
+            for k, offset in enumerate(pieces[register])
+            if (one := self._store_piece(guards, register, k, offset, types))
+        ]
         if not self.plan.interleaves[1]:
-            return [_where(*one) for of_register in stores for one in of_register]
-        by_lane = groupby(chain(*zip(*stores, strict=True)), lambda one: one[0])
-        return [_where(condition, " ".join(text for _, text in group))
-                for condition, group in by_lane]  # fmt: skip
+            return [_where(*one) for one in stores]
+        of_lanes: dict[str, list[str]] = {}
+        for condition, text in stores:
+            of_lanes.setdefault(condition, []).append(text)
+        return [_where(condition, " ".join(texts)) for condition, texts in of_lanes.items()]
 
     def _store_piece(
         self, guards: Sequence[GuardText], register: int, k: int, offset: str, types: Conversion

@@ -66,8 +66,8 @@ def test_planes_that_both_sides_have_innermost(
 
 
 def test_rows_that_are_put_together_are_asked_for(stream: cf.Stream) -> None:
-    src = cf.MemoryDesc((12, 62, 33, 47), "f32", "b_fs_yx_fsv4")
-    dst = cf.MemoryDesc((12, 62, 33, 47), "f32", "yxfb")
+    src = cf.MemoryDesc((9, 62, 33, 47), "f32", "b_fs_yx_fsv4")
+    dst = cf.MemoryDesc((9, 62, 33, 47), "f32", "yxfb")
     body = check_reorder(src, dst, stream).plan.body
     assert isinstance(body, TilePlan)
     assert body.comb

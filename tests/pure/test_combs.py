@@ -161,3 +161,8 @@ def test_what_is_put_together_of_a_lane_has_one_condition() -> None:
     assert kernel is not None
     rows, lanes = 4, 16
     assert kernel.source.count("{ *(to") + kernel.source.count("{ *to") == rows * lanes
+    # Of a line of several rows some may be no part of the destination at all.
+    dims = (1, 96, 4, 3)
+    assert launch(
+        make_plan(cf.MemoryDesc(dims, "s8", "OIhw4i4o"), cf.MemoryDesc(dims, "bf16", "ioyx"))
+    )
