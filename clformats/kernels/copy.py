@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ..attr import OLD
 from ..planner.copy import CopyPlan
 from ..planner.plan import Plan
@@ -22,6 +24,7 @@ def launch(plan: Plan, body: CopyPlan) -> Launch:
     item = body.word.nbytes if body.word else max(t.nbytes for t in p.dtypes)
     per_item = max(body.run_bytes // item // width, 1) * width
     items = -(-body.count // per_item)
+    wide = replace(p, word=body.word).is_wide
     arguments = Arguments(plan.choices.baked)
     arguments.values.update(count=body.count, src0=body.src0, dst0=body.dst0)
     for operand, start in zip(operands_of(p), p.operands0, strict=True):
@@ -30,7 +33,7 @@ def launch(plan: Plan, body: CopyPlan) -> Launch:
     steps = {n: _step(p, types, n, nontemporal=body.nontemporal) for n in {1, width}}
     source = render(
         "copy",
-        wide=p.is_wide,
+        wide=wide,
         types=types,
         width=width,
         per_item=per_item,
@@ -39,7 +42,7 @@ def launch(plan: Plan, body: CopyPlan) -> Launch:
         declarations=arguments.declarations + types.parameters,
         constants=arguments.constants,
     )
-    return Launch(source, arguments.given, p.is_wide, items, 1)
+    return Launch(source, arguments.given, wide, items, 1)
 
 
 def _step(p: Problem, types: Conversion, width: int, *, nontemporal: bool) -> str:

@@ -47,9 +47,9 @@ def launch(plan: Plan, body: LocalPlan) -> Launch:
     """The kernel and its arguments."""
     types = types_of(body.problem)
     writer = _Writer(body, types, Arguments(plan.choices.baked))
-    source = render("local", **writer.values(), wide=plan.problem.is_wide, types=types)
+    source = render("local", **writer.values(), wide=body.problem.is_wide, types=types)
     given = writer.arguments.given
-    return Launch(source, given, plan.problem.is_wide, body.groups * body.group, body.group)
+    return Launch(source, given, body.problem.is_wide, body.groups * body.group, body.group)
 
 
 class _Writer:

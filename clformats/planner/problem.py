@@ -148,9 +148,15 @@ class Problem:
 
     @property
     def is_wide(self) -> bool:
-        """Whether offsets need 64 bits; 32 leave room for an overshoot of one block."""
+        """Whether offsets need 64 bits; 32 leave room for an overshoot of one block.
+
+        They count words, where there are: those of f64, or of memory that begins anywhere, are
+        shorter than elements.
+        """
+        word = self.word.bits if self.word else 0
         most = max(
-            d.span_nbytes * 8 // d.dtype.bits for d in (self.src, self.dst, *self.operand_descs)
+            d.span_nbytes * 8 // (word or d.dtype.bits)
+            for d in (self.src, self.dst, *self.operand_descs)
         )
         return most >= 2**31 - 2**16
 

@@ -15,6 +15,7 @@ from clformats.planner.computation import from_attr
 from clformats.planner.plan import FAMILIES
 from clformats.planner.problem import Problem
 from clformats.planner.stages import problem
+from clformats.planner.traits import Traits
 from tests.support import BUFFERS, hurting_dims, random_pair
 
 D = cf.MemoryDesc
@@ -289,6 +290,19 @@ def test_offsets_beyond_32_bits_are_noticed() -> None:
     assert cf.make_plan(big, D(big.dims, "s8", "ba")).problem.is_wide
     small = D((2**10, 2**10), "s8")
     assert not cf.make_plan(small, D(small.dims, "s8", "ba")).problem.is_wide
+
+
+@pytest.mark.parametrize(("dtype", "begin_bytes"), [("f64", 64), ("f32", 1)])
+@pytest.mark.parametrize("is_cpu", [True, False])
+def test_words_that_are_shorter_than_elements_are_counted(
+    dtype: str, begin_bytes: int, is_cpu: bool
+) -> None:
+    desc = D((1 << 15, 3 << 14), dtype, "ab")
+    plan = cf.make_plan(desc, desc, Traits(begin_bytes=begin_bytes, is_cpu=is_cpu))
+    kernel = launch(plan)
+    assert kernel is not None
+    assert kernel.wide
+    assert not plan.problem.is_wide
 
 
 def test_nothing_to_do() -> None:
