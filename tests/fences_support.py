@@ -28,6 +28,11 @@ FORBIDDEN, ALLOWED = 0, 3
 CASES: list[tuple[str, str, dict[str, Any]]] = [
     ("f32:b_fs_yx_fsv16:3x37x5x7", "f32:bfyx:3x37x5x7", {}),
     ("f32:bfyx:3x37x5x7", "s8:b_fs_yx_fsv16:3x37x5x7", {}),
+    ("u8:byxf:2x3x17x23", "f16:b_fs_yx_fsv16:2x3x17x23", {}),
+    ("f32:byxf:2x5x17x23", "f16:b_fs_yx_fsv8:2x5x17x23", {}),
+    ("f32:byxf:2x33x17x23", "f32:bfyx:2x33x17x23", {}),
+    ("u8:byxf:2x250x36x37", "u8:bfyx:2x250x36x37", {}),
+    ("f32:os_is_yx_osv16_isv4:32x36x3x3", "f32:oiyx:32x36x3x3", {}),
     # Lanes that are no element, of blocks that are full on neither side, read no operand.
     ("f16:os_is_zyx_isv16_osv16:3x48x3x1x1", "f16:oizyx:3x48x3x1x1", {"beta": 0.75}),
     ("f32:b_fs_yx_fsv16:3x37x5x7", "f32:bfyx:3x37x5x7", {"beta": 0.75}),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -9,8 +10,9 @@ from .choices import Choices
 from .join import Join
 from .lanes import Bit, Comb, Span, Weave
 from .network import Step
-from .problem import Node, Number, Problem
-from .walk import Walk, with_choices
+from .problem import FAR, Node, Number, Problem
+from .traits import LINE_BYTES
+from .walk import Tiles, Walk, with_choices
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,3 +171,45 @@ class TilePlan:
 
     def __str__(self) -> str:
         return f"{self.structure}, {self.walk}"
+
+
+def tiles_of(plan: TilePlan) -> Tiles:
+    """What a walk needs to know of the tiles."""
+    src, dst = plan.problem.dtypes
+    apart, together = plan.interleaves
+    times = plan.comb.size if plan.comb else 1
+    return Tiles(
+        counts=[plan.positions(k).value for k in range(len(plan.nodes))],
+        src_steps=_tile_steps(plan, "src"),
+        dst_steps=_tile_steps(plan, "dst"),
+        elements=plan.elements,
+        src_bytes=src.nbytes,
+        dst_bytes=dst.nbytes,
+        reads=_streams_read(plan, src.nbytes) * (times if together else 1),
+        writes=(times if apart else 1) * (plan.lanes // plan.store_piece)
+        << _rows(plan, plan.store_registers, "dst", dst.nbytes),
+        whole_lines=plan.nontemporal,
+        mingled=plan.join is not None,
+    )
+
+
+def _streams_read(plan: TilePlan, item: int) -> int:
+    """From how many places far apart a tile loads."""
+    places = (plan.lanes // plan.load_piece) << _rows(plan, plan.registers, "src", item)
+    far = plan.join and plan.nodes[plan.join.node].src.value * item >= LINE_BYTES
+    return places * plan.join.size if plan.join and far else places
+
+
+def _tile_steps(plan: TilePlan, side: str) -> list[int]:
+    """How far the next tile along each node is; at the least, where the steps differ."""
+    return [
+        min(getattr(part, side).value for part in n.parts)
+        if n.parts and getattr(n, side).value == FAR
+        else getattr(n, side).value * plan.steps_along(k)
+        for k, n in enumerate(plan.nodes)
+    ]
+
+
+def _rows(plan: TilePlan, registers: Sequence[Bit], side: str, item: int) -> int:
+    """How many register bits lead to another cache line."""
+    return sum(getattr(plan.nodes[b.node], side).value * item >= LINE_BYTES for b in registers)

@@ -33,9 +33,9 @@ from .problem import FAR, Node, Number, Problem, fixed
 from .span import span_of
 from .stages import separate
 from .staging import is_roomy, staged
-from .tile import Edge, TilePlan
+from .tile import Edge, TilePlan, tiles_of
 from .traits import LINE_BYTES, Traits
-from .walk import STREAMS, Tiles, Walk, walk, with_choices
+from .walk import STREAMS, Walk, walk, with_choices
 from .weave import weaving, woven
 from .windows import possible_windows, windows_of
 
@@ -117,7 +117,7 @@ def _joins_rather(plan: TilePlan) -> bool:
 
 def _walked(plan: TilePlan, traits: Traits, choices: Choices, *, large: bool) -> TilePlan:
     """The tile with the walk that the rules, and the choices, give it."""
-    tiles = _tiles(plan)
+    tiles = tiles_of(plan)
     path = walk(tiles, traits, large=large)
     if large:
         path = boxed(plan, tiles, path, traits) or path
@@ -230,8 +230,8 @@ def _in_lines(draft: TilePlan, traits: Traits, choices: Choices) -> TilePlan | N
     if traits.begin_bytes < dst.nbytes or not traits.is_cpu:
         return None
     carrying = _carrying_tile(draft.problem, traits, choices)
-    crowded = carrying and src.nbytes > dst.nbytes and _tiles(carrying).writes >= STREAMS
-    collected = None if carrying and not crowded else staged(draft, _tiles(draft), traits)
+    crowded = carrying and src.nbytes > dst.nbytes and tiles_of(carrying).writes >= STREAMS
+    collected = None if carrying and not crowded else staged(draft, tiles_of(draft), traits)
     links = carrying is not None and carrying.walk.links and not crowded
     keeping = _keeping_tile(draft.problem, traits, choices, links=links)
     if keeping and (dst.nbytes > 1 or not (collected and is_roomy(collected))):
@@ -248,7 +248,7 @@ def _keeping_tile(p: Problem, traits: Traits, choices: Choices, *, links: bool) 
     """
     most = either(choices.registers, STREAMED_REGISTERS)
     draft = _tile(p, replace(choices, registers=most), large=True)
-    tiles = _tiles(draft)
+    tiles = tiles_of(draft)
     along = carrying_loop(draft, tiles, kept=True)
     if along is None or traits.vector_bytes < LINE_BYTES or not _has_few_edges(draft):
         return None
@@ -274,7 +274,7 @@ def _carrying_tile(p: Problem, traits: Traits, choices: Choices) -> TilePlan | N
         return None
     for read in (LANES_LOG2, LANES_LOG2 - 1):
         draft = _tile(p, choices, large=True, read=read)
-        tiles = _tiles(draft)
+        tiles = tiles_of(draft)
         along = carrying_loop(draft, tiles)
         if along is None:
             continue
@@ -362,44 +362,3 @@ def _edges(plan: TilePlan) -> tuple[Edge, ...]:
         pads = guard.lo.value > 0 or guard.hi.value < guard.end.value
         edges.append(Edge(pads or reaches, reaches, cover > guard.end.value))
     return tuple(edges)
-
-
-def _tiles(plan: TilePlan) -> Tiles:
-    src, dst = plan.problem.dtypes
-    apart, together = plan.interleaves
-    times = plan.comb.size if plan.comb else 1
-    return Tiles(
-        counts=[plan.positions(k).value for k in range(len(plan.nodes))],
-        src_steps=_tile_steps(plan, "src"),
-        dst_steps=_tile_steps(plan, "dst"),
-        elements=plan.elements,
-        src_bytes=src.nbytes,
-        dst_bytes=dst.nbytes,
-        reads=_streams_read(plan, src.nbytes) * (times if together else 1),
-        writes=(times if apart else 1) * (plan.lanes // plan.store_piece)
-        << _rows(plan, plan.store_registers, "dst", dst.nbytes),
-        whole_lines=plan.nontemporal,
-        mingled=plan.join is not None,
-    )
-
-
-def _streams_read(plan: TilePlan, item: int) -> int:
-    """From how many places far apart a tile loads."""
-    places = (plan.lanes // plan.load_piece) << _rows(plan, plan.registers, "src", item)
-    far = plan.join and plan.nodes[plan.join.node].src.value * item >= LINE_BYTES
-    return places * plan.join.size if plan.join and far else places
-
-
-def _tile_steps(plan: TilePlan, side: str) -> list[int]:
-    """How far the next tile along each node is; at the least, where the steps differ."""
-    return [
-        min(getattr(part, side).value for part in n.parts)
-        if n.parts and getattr(n, side).value == FAR
-        else getattr(n, side).value * plan.steps_along(k)
-        for k, n in enumerate(plan.nodes)
-    ]
-
-
-def _rows(plan: TilePlan, registers: Sequence[Bit], side: str, item: int) -> int:
-    """How many register bits lead to another cache line."""
-    return sum(getattr(plan.nodes[b.node], side).value * item >= LINE_BYTES for b in registers)
