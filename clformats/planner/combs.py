@@ -103,7 +103,7 @@ def _combed(p: Problem, most: int, read: int, side: str) -> Arrangement | None:
     lanes = load if side == "src" else store
     registers = size << len([b for b in store if b not in load])
     narrows = p.dtypes[0].nbytes > p.dtypes[1].nbytes
-    if len(lanes) < most or registers > most_registers(p) >> narrows:
+    if len(lanes) < most or registers > most_registers(p, narrows=narrows):
         return None
     mixes = (deinterleave if side == "src" else interleave)(size, 1 << most)
     comb = Comb(found, size, (side == "src", side == "dst"), mixes)
@@ -111,9 +111,10 @@ def _combed(p: Problem, most: int, read: int, side: str) -> Arrangement | None:
     return arrangement if arrangement.piece(side) == 1 << most else None
 
 
-def most_registers(p: Problem) -> int:
-    """How many registers a tile with a comb has at the most."""
-    return MOST_EDGE_REGISTERS if p.guards else MOST_REGISTERS
+def most_registers(p: Problem, *, narrows: bool = False) -> int:
+    """How many registers a tile with a comb has at the most; ``narrows``: values get shorter."""
+    most = MOST_REGISTERS >> narrows
+    return min(most, MOST_EDGE_REGISTERS) if p.guards else most
 
 
 def _gathers(p: Problem, run: int) -> bool:
