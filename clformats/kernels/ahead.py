@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from ..formats.expr import Const, Expr, Var, total
 from ..planner.boxes import source_runs
 from ..planner.lanes import Bit
+from ..planner.problem import FAR
 from ..planner.tile import TilePlan
 from ..planner.traits import LINE_BYTES
 from .source import moved
@@ -40,8 +41,8 @@ class Rows:
 
     A tile is number ``at`` of ``count`` along its rows, in boxes of ``box``, and asks for as many
     of the ``rows`` as make all of them in the end. ``row`` is how far one is, ``on`` the next box,
-    ``back`` the first one of the rows that follow; ``steps`` are those of a tile along a row,
-    ``line`` of them are in a cache line.
+    where the row ``goes_on``, ``back`` the first one of the rows that follow; ``steps`` are those
+    of a tile along a row, ``line`` of them are in a cache line.
     """
 
     at: str
@@ -129,6 +130,11 @@ def _rows(plan: TilePlan, middle: int, src: Sequence[Expr], count: str) -> Rows:
     on = (Var("box") - Var("nth")) * (src[middle] * steps)
     back = others - Var(f"x{middle}") * src[middle]
     row, rows = _row("row", bits, src), 1 << len(bits)
+    for k in {b.node for b in bits if plan.nodes[b.node].src.value == FAR}:
+        # These rows are steps of a run: behind the last box those follow that are its next ones.
+        start = f"x{k} + (goes_on ? 0 : {plan.steps_along(k)})" if k in outer[-1:] else f"x{k}"
+        ones = [Const(int(n == k)) for n in range(len(src))]
+        row = row + Var(f"PLACE{k}({start} + {_row('row', bits, ones)})")
     if plan.comb is not None and plan.interleaves[1]:
         # What is put together has such rows for each step of the short loop.
         row = _row(f"(row % {rows})", bits, src) + Var("row") // rows * src[plan.comb.node]

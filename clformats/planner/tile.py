@@ -190,6 +190,7 @@ def tiles_of(plan: TilePlan) -> Tiles:
         << _rows(plan, plan.store_registers, "dst", dst.nbytes),
         whole_lines=plan.nontemporal,
         mingled=plan.join is not None,
+        scattered=any(n.parts and n.src.value == FAR for n in plan.nodes),
     )
 
 

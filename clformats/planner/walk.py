@@ -75,7 +75,8 @@ class Tiles:
     elements apart. A tile has ``elements``, of ``src_bytes`` and ``dst_bytes``; it loads from
     ``reads`` places far apart and stores to ``writes``; ``whole_lines`` says that what it stores
     completes lines at once, past the cache; ``mingled`` that it reads here and there, not in the
-    order of addresses.
+    order of addresses; ``scattered`` that its rows in the source are steps of a run of several
+    loops in the destination (`clformats.planner.flat`).
     """
 
     counts: Sequence[int]
@@ -88,6 +89,7 @@ class Tiles:
     writes: int
     whole_lines: bool
     mingled: bool = False
+    scattered: bool = False
 
     def joins(self, node: int) -> bool:
         """Whether each tile along a node goes on in the source where the one before has ended."""
@@ -216,8 +218,9 @@ def walk(tiles: Tiles, traits: Traits, *, large: bool) -> Walk:
         # What is read goes on where the short loop has ended: OIhw8i8o to os_is_yx_isv16_osv16
         # 1.15, and 0.75 with what goes on in the destination.
         long = min((k for k in loops if k != short), key=tiles.src_steps.__getitem__)
-    if short == long or counts[short] > INNER_LIMIT:
-        middle = near_src if counts[near_src] > INNER_LIMIT else long
+    along_rows = large and _follows_rows(tiles, near_src)
+    if short == long or counts[short] > INNER_LIMIT or along_rows:
+        middle = near_src if counts[near_src] > INNER_LIMIT or along_rows else long
         return _one_loop(tiles, loops, middle, share, large=large)
     across = tiles.reads if short == near_dst else tiles.writes
     # What is nearest on both sides lies inside the rows: it adds no streams.
@@ -258,6 +261,16 @@ def _following(tiles: Tiles, loops: Sequence[int], near_src: int, near_dst: int)
     step = tiles.src_steps[following]
     # The last tile of a piece may overlap the one before: a piece counts as less than two.
     return following if step <= piece < 2 * step else None
+
+
+def _follows_rows(tiles: Tiles, near_src: int) -> bool:
+    """Whether scattered rows are read along them, longer ones than a line.
+
+    There are no boxes of several loops for them. f32 ``hwio`` to ``oiyx`` reaches 0.8 so, not 0.25.
+    """
+    row = tiles.counts[near_src] * tiles.src_steps[near_src] * tiles.src_bytes
+    many = tiles.reads >= STREAMS and row > LINE_BYTES
+    return tiles.scattered and tiles.joins(near_src) and many
 
 
 def _dense(tiles: Tiles, loops: Sequence[int], middle: int, inner: int | None, share: int) -> Walk:

@@ -25,7 +25,8 @@ def moved_on(k):
 <%def name="statements(asks)">\
 {
     const idx nth = ${asks.at} % box, share = (${asks.rows} + box - 1) / box;
-    const idx next = ${asks.at} - nth + box < ${asks.count} ? ${asks.on} : ${asks.back};
+    const bool goes_on = ${asks.at} - nth + box < ${asks.count};
+    const idx next = goes_on ? ${asks.on} : ${asks.back};
     for (idx row = nth * share; row < min(nth * share + share, (idx)${asks.rows}); ++row) {
         for (idx k = 0; k < box * ${asks.steps}; k += ${asks.line}) {
             PREFETCH(from + next + ${asks.row} + k);

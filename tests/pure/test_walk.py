@@ -7,6 +7,8 @@ from itertools import permutations
 import pytest
 
 import clformats as cf
+from clformats.formats.expr import Expr, Var
+from clformats.kernels.ahead import Rows, asks_of
 from clformats.planner import make_plan
 from clformats.planner.carrying import KEPT_LINES, LEAST_CARRIED, LEAST_KEPT
 from clformats.planner.choices import Choices
@@ -125,6 +127,33 @@ def test_many_rows_are_asked_for_in_boxes(
         assert path.chunk % path.ahead == 0 or path.chunk == plan.positions(middle).value
         nearest = max(path.outer, key=lambda k: -plan.nodes[k].src.value << plan.bits[k])
         assert path.outer[-1] == nearest
+
+
+@pytest.mark.parametrize(
+    ("dims", "types", "steps"),
+    [
+        ((512, 1024, 3, 3), "f32:hwio f32:oiyx", 16),
+        ((1024, 1024, 3, 3), "f16:hwio f16:oiyx", 32),
+        ((128, 4096, 3, 3), "f32:hwio f16:oiyx", 32),
+        ((2048, 2048, 3, 3), "s8:hwio s8:oiyx", 64),
+    ],
+)
+def test_rows_that_are_steps_of_a_run_are_asked_for(
+    dims: tuple[int, ...], types: str, steps: int
+) -> None:
+    """All outputs are gone through: behind them those of the run's next steps follow."""
+    plan = _plan(dims, *types.split())
+    (run,) = (k for k, n in enumerate(plan.nodes) if n.parts)
+    outputs, path = 1 - run, plan.walk
+    assert (path.outer, path.middle, path.inner) == ((run,), outputs, None)
+    assert path.rows
+    assert path.ahead
+    assert plan.steps_along(run) == steps
+    strides: list[Expr] = [Var(f"s{k}") for k in range(len(plan.nodes))]
+    asks = asks_of(plan, strides, {outputs: Var("count")})
+    assert isinstance(asks, Rows)
+    assert asks.rows == steps
+    assert f"PLACE{run}(x{run} + (goes_on ? 0 : {steps}) + row)" in asks.row
 
 
 @pytest.mark.parametrize(
