@@ -104,6 +104,12 @@ LARGE: list[tuple[str, str, dict[str, Any]]] = [
     ("u8:b_fs_yx_fsv16:1x20x15x19", "u8:bfyx:1x20x15x19", {}),
     ("u8:b_fs_yx_fsv16:1x16x83x61", "u8:bfyx:1x16x83x61", {}),
     ("u8:bfyx:1x250x5x7", "u8:byxf:1x250x5x7", {}),
+    ("f32:byxf:1x33x17x23", "f32:bfyx:1x33x17x23", {}),
+    ("u8:byxf:1x100x37x39", "u8:bfyx:1x100x37x39", {}),
+    ("f32:bs_fs_yx_bsv32_fsv32:33x35x2x3", "f32:bfyx:33x35x2x3", {}),
+    ("f32:yxfb:3x16x5x7", "f32:b_fs_yx_fsv16:3x16x5x7", {}),
+    ("f32:byxf:1x5x9x7", "f16:b_fs_yx_fsv16:1x5x9x7", {}),
+    ("f32:hwio:32x32x3x3", "f32:oiyx:32x32x3x3", {}),
 ]
 EVERY = [*((a, b, {}) for a, b in CASES), *COMPUTED, *LARGE, *ON_GPUS]
 GPU_FROM = len(EVERY) - len(ON_GPUS)
@@ -139,8 +145,8 @@ def test_nothing_uninitialised() -> None:
     first = len(CASES)
     # Among those that compute one builds a vector from shorter ones, one takes even and odd lanes.
     computed = [first + k for k in range(len(COMPUTED)) if COMPUTED[k][1][:5] not in SHUFFLED]
-    # Halves of a line are put together.
-    joined = ("f16:b_fs", "f16:oiyx", "f16:bfyx:2x67", "s8:oiyx:16x8")
+    # Parts of a line are put together.
+    joined = ("f16:b_fs", "f16:oiyx", "f16:bfyx:2x67", "s8:oiyx:16x8", "u8:byxf:1x100")
     others = [k for k in range(LARGE_FROM, len(EVERY)) if not EVERY[k][0].startswith(joined)]
     _watch([*WHOLE_VECTORS, *computed, *others], PORTABLE, "--uninitialized")
 
