@@ -15,6 +15,7 @@ from ..planner.lanes import Bit
 from ..planner.problem import FAR
 from ..planner.tile import TilePlan
 from ..planner.traits import LINE_BYTES
+from ..planner.walk import Reads
 from .source import moved
 
 NEAREST, SECOND = 3, 2
@@ -90,13 +91,13 @@ def asks_of(
 ) -> Share | Rows | Box | None:
     """The texts, if any; ``src``: strides, ``counts``: how many tiles follow each other."""
     path = plan.walk
-    if path.inside and path.middle is not None:
+    if path.reads is Reads.BOXES and path.middle is not None:
         return _box(plan, path.middle, src, str(counts[path.middle]))
     if path.middle is None or not path.ahead:
         return None
-    if path.rows:
+    if path.reads is Reads.ROWS:
         return _rows(plan, path.middle, src, str(counts[path.middle]))
-    if not path.dense:
+    if path.reads is not Reads.PIECES:
         return None
     share = plan.lanes * plan.register_count
     step = src[path.middle] * (path.ahead * plan.steps_along(path.middle))

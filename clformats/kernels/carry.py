@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from ..planner.tile import TilePlan
 from ..planner.traits import LINE_BYTES
+from ..planner.walk import Kept
 from .source import moved
 from .types import Conversion
 
@@ -184,9 +185,8 @@ def carry_of(
     item = plan.problem.dtypes[1].nbytes
     unit, nbytes = ("ushort", 2) if item == 2 else ("uint", 4)
     units, steps = LINE_BYTES // nbytes, item // nbytes
-    return Carry(
-        whole, plan.groups, tuple(lines), tuple(parts), unit, units, steps, size, plan.walk.kept
-    )
+    waiting = plan.walk.lines.room if isinstance(plan.walk.lines, Kept) else 0
+    return Carry(whole, plan.groups, tuple(lines), tuple(parts), unit, units, steps, size, waiting)
 
 
 def joined(plan: TilePlan, types: Conversion, registers: Sequence[str]) -> str:

@@ -13,6 +13,7 @@ from ..planner.lanes import Bit, Span, steps_of
 from ..planner.plan import Plan
 from ..planner.problem import FAR, Number
 from ..planner.tile import TilePlan
+from ..planner.walk import Carried, Kept, Reads
 from ..rendering import render
 from .ahead import Box, Rows, Share, asks_of, box_arguments
 from .carry import Carry, Part, carry_of, joined
@@ -127,7 +128,7 @@ class _Writer:
             "asks": self._asks(),
             "starts": self._starts(),
             "src_base": self._src_base(),
-            "at_once": (plan.walk.carries and not plan.walk.kept) or plan.span is not None,
+            "at_once": isinstance(plan.walk.lines, Carried) or plan.span is not None,
             "dst_base": str(total([Var("dst0"), *self._products(self.dst)])),
             "piece": plan.store_piece,
             "places": self._places(),
@@ -208,7 +209,7 @@ class _Writer:
     def _carry(self, order: Sequence[int], stores: Sequence[Sequence[str]]) -> Carry | None:
         """The lines that are carried on, if any; ``order`` is that of the registers in memory."""
         walk = self.plan.walk
-        loop = walk.middle if walk.kept else walk.innermost
+        loop = walk.middle if isinstance(walk.lines, Kept) else walk.innermost
         if loop is None or not walk.carries:
             return None
         if walk.links:
@@ -270,7 +271,7 @@ class _Writer:
     def _loops(self, first: str = "first", last: str = "last") -> list[Loop]:
         """The loops inside a work-item, from the outermost."""
         walk = self.plan.walk
-        if walk.inside:
+        if walk.reads is Reads.BOXES:
             of_box = Loop(f"at{walk.middle}", "start", "min(start + box, last)")
             inside = [of_box if k == walk.middle else self._loop(k) for k in walk.inside]
             return [Loop("start", "first", "last", "box"), *(one for one in inside if one)]

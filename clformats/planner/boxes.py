@@ -17,7 +17,7 @@ from math import prod
 
 from .tile import TilePlan
 from .traits import LINE_BYTES, Traits
-from .walk import ASKED_BYTES, DENSE_BYTES, ITEM_BYTES, RUN_BYTES, Tiles, Walk, share_of
+from .walk import ASKED_BYTES, DENSE_BYTES, ITEM_BYTES, RUN_BYTES, Reads, Tiles, Walk, share_of
 
 LEAST_BOX_BYTES = 16 << 10
 """What is read of a box at the least, so that the next one is asked for early enough. 64 and 128 KB
@@ -49,7 +49,7 @@ def boxed(plan: TilePlan, tiles: Tiles, path: Walk, traits: Traits) -> Walk | No
     woven = plan.comb is not None and plan.comb.is_woven
     plain = not woven and plan.span is None and not any(n.parts for n in plan.nodes)
     # Joined lines fill the registers: of their source a dense walk asks for less, 1.0 and not 0.75.
-    joined = plan.join is not None and path.dense
+    joined = plan.join is not None and path.reads is Reads.PIECES
     if path.middle is None or not plain or joined or not _is_poor(plan, tiles, path, path.middle):
         return None
     loops = [k for k, count in enumerate(tiles.counts) if count > 1]
@@ -79,7 +79,7 @@ def _is_poor(plan: TilePlan, tiles: Tiles, path: Walk, middle: int) -> bool:
     Runs that nobody asks for are short up to `DENSE_BYTES`: `b_fs_yx_fsv16` to
     `bs_fs_yx_bsv32_fsv32`, 6 KB of each of 64 rows in turn, reaches 0.65 so and 0.95 in boxes.
     """
-    if path.rows and path.ahead:
+    if path.reads is Reads.ROWS and path.ahead:
         return False
     across = {} if path.inner is None else {path.inner: tiles.counts[path.inner]}
     if tiles.counts[middle] * prod(across.values()) * tiles.nbytes < ITEM_BYTES:
@@ -121,7 +121,10 @@ def _box(
             boxes = -(-count // positions)
             steps = tiles.src_steps if plan.nontemporal else tiles.dst_steps
             order = sorted(box, key=lambda k: -steps[k])
-            return Walk((), middle, inside=tuple(order), ahead=-(-count // boxes), near=False)
+            return Walk(
+                (), middle, reads=Reads.BOXES, ahead=-(-count // boxes), near=False,
+                inside=tuple(order),
+            )  # fmt: skip
         if positions >= count:
             break
         positions *= 2

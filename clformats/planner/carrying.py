@@ -9,11 +9,16 @@ the source they go on together, and their lines wait in private memory.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from .traits import LINE_BYTES, Traits
 from .walk import (
     BOX_BYTES,
     ITEMS_PER_UNIT,
     STREAMS,
+    Carried,
+    Kept,
+    Reads,
     Tiles,
     Walk,
     asked_of_row,
@@ -65,9 +70,8 @@ def keeping_walk(tiles: Tiles, traits: Traits, along: int, *, links: bool) -> Wa
     share = max(share_of(tiles, traits) // counts[inner], min(LEAST_KEPT, fair))
     chunk = -(-counts[along] // max(1, counts[along] // share))
     outer = tuple(k for k, n in enumerate(counts) if n > 1 and k not in (along, inner))
-    return Walk(
-        outer, along, inner, chunk, ahead=1, dense=True, near=False, carries=True, kept=room
-    )
+    asks = Walk(outer, along, inner, chunk, reads=Reads.PIECES, ahead=1, near=False)
+    return replace(asks, lines=Kept(room))
 
 
 def linking_walk(tiles: Tiles, traits: Traits, along: int) -> Walk | None:
@@ -85,7 +89,7 @@ def linking_walk(tiles: Tiles, traits: Traits, along: int) -> Walk | None:
     middle = between[0] if between else min(others, key=tiles.dst_steps.__getitem__)
     outer = tuple(k for k in others if k != middle)
     chunk = max(1, min(share_of(tiles, traits) // counts[along], counts[middle]))
-    path = Walk(outer, middle, along, chunk, carries=True, links=True)
+    path = Walk(outer, middle, along, chunk, lines=Carried(links=True))
     if near:
         return path if tiles.total >= counts[along] * _least_items(traits) else None
     few = counts[middle] <= FEW_PASSES
@@ -119,10 +123,10 @@ def carrying_walk(tiles: Tiles, traits: Traits, along: int) -> Walk | None:
     if middle != along and tiles.src_steps[middle] < tiles.src_steps[along]:
         chunk = max(LEAST_CARRIED, BOX_BYTES // (tiles.nbytes * counts[middle]))
         outer = tuple(k for k in others if k != middle)
-        return Walk(outer, along, middle, min(chunk, counts[along]), swapped=True, carries=True)
+        return Walk(outer, along, middle, min(chunk, counts[along]), swapped=True, lines=Carried())
     if middle == along or share < counts[along]:
         chunk = min(max(share, LEAST_CARRIED), counts[along])
-        return Walk(tuple(others), along, None, chunk, carries=True)
+        return Walk(tuple(others), along, None, chunk, lines=Carried())
     chunk = max(1, min(share // counts[along], counts[middle]))
     outer = tuple(k for k in others if k != middle)
-    return Walk(outer, middle, along, chunk, carries=True)
+    return Walk(outer, middle, along, chunk, lines=Carried())

@@ -146,7 +146,7 @@ class Plan:
             word = self.body.problem.word
             least = word.nbytes if word else 1
             return least, LINE_BYTES if self.body.nontemporal else least
-        if isinstance(self.body, TilePlan) and (self.body.walk.carries or self.body.walk.stage):
+        if isinstance(self.body, TilePlan) and self.body.walk.lines:
             return 1, self.problem.dst.dtype.nbytes
         return 1, 1
 

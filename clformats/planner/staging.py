@@ -21,7 +21,7 @@ from dataclasses import replace
 from .problem import FAR, fixed
 from .tile import TilePlan
 from .traits import LINE_BYTES, Traits
-from .walk import Stage, Tiles, Walk, in_boxes, share_of
+from .walk import Reads, Stage, Tiles, Walk, in_boxes, share_of
 
 STAGE_BYTES = (16 << 10, 64 << 10)
 """The private memory that holds a box: half of the nearest cache, and what is taken of the second
@@ -54,7 +54,9 @@ def staged(plan: TilePlan, tiles: Tiles, traits: Traits) -> TilePlan | None:
         _in_runs(plan, tiles, traits, row),
     )
     narrows = tiles.src_bytes > tiles.dst_bytes
-    gains = (path for path in paths if path and path.ahead and not (path.rows and narrows))
+    gains = (
+        path for path in paths if path and path.ahead and not (path.reads is Reads.ROWS and narrows)
+    )
     return next((replace(plan, walk=path) for path in gains), None)
 
 
@@ -117,7 +119,7 @@ def _of_all_rows(plan: TilePlan, tiles: Tiles, row: int) -> Walk | None:
     if not (across and follow and LEAST_BOX_BYTES <= nbytes <= STAGE_BYTES[1]):
         return None
     path = _asking(Walk(_outer(tiles, row, along), along, row, tiles.counts[along]), tiles)
-    return replace(path, stage=Stage(row, along, path.chunk, 0, nbytes, holds_all=True))
+    return replace(path, lines=Stage(row, along, path.chunk, 0, nbytes, holds_all=True))
 
 
 def _in_whole_rows(plan: TilePlan, tiles: Tiles, traits: Traits, row: int) -> Walk | None:
@@ -135,10 +137,10 @@ def _in_whole_rows(plan: TilePlan, tiles: Tiles, traits: Traits, row: int) -> Wa
     share = share_of(tiles, traits) // (counts[along] * held) * held
     outer = _outer(tiles, row, along)
     path = _asking(Walk(outer, row, along, min(max(share, held), counts[row])), tiles)
-    if path.rows and path.ahead:
+    if path.reads is Reads.ROWS and path.ahead:
         # What is asked for at once is a number of boxes, nearly equal ones.
         held = -(-path.ahead // -(-path.ahead // held))
-    return replace(path, stage=Stage(row, along, held, 0, held * nbytes))
+    return replace(path, lines=Stage(row, along, held, 0, held * nbytes))
 
 
 def _in_runs(plan: TilePlan, tiles: Tiles, traits: Traits, row: int) -> Walk | None:
@@ -158,7 +160,7 @@ def _in_runs(plan: TilePlan, tiles: Tiles, traits: Traits, row: int) -> Walk | N
     parts = max(1, counts[along] * counts[row] // max(1, share_of(tiles, traits)))
     chunk = min(-(-counts[along] // (parts * held)) * held, counts[along])
     path = _asking(Walk(_outer(tiles, along, row), along, row, chunk), tiles)
-    return replace(path, stage=Stage(row, along, held, pitch, rows * pitch * item))
+    return replace(path, lines=Stage(row, along, held, pitch, rows * pitch * item))
 
 
 def _asking(path: Walk, tiles: Tiles) -> Walk:
@@ -171,7 +173,7 @@ def _asking(path: Walk, tiles: Tiles) -> Walk:
         return in_boxes(path, tiles, large=True)
     piece, step = tiles.elements * tiles.counts[inner], tiles.src_steps[middle]
     if step <= piece < 2 * step:
-        return replace(path, ahead=1, dense=True, near=False)
+        return replace(path, reads=Reads.PIECES, ahead=1, near=False)
     return in_boxes(path, tiles, large=True)
 
 

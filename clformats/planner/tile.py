@@ -155,19 +155,15 @@ class TilePlan:
 
     @property
     def _stores(self) -> str:
-        if self.walk.carries:
-            rows = " and on to the next row" if self.walk.links else ""
-            rows = " in memory" if self.walk.kept else rows
-            return f"non-temporal, carried to whole lines{rows},"
-        if self.walk.stage:
-            return "non-temporal, collected in boxes,"
+        if self.walk.lines:
+            return f"non-temporal, {self.walk.lines},"
         parts = f" of {self.streamed_piece} lanes" if 0 < self.streamed_piece < self.lanes else ""
         return f"non-temporal{parts}" if self.nontemporal else "ordinary"
 
     @property
     def streams(self) -> bool:
         """Whether lines are written past the cache."""
-        return self.nontemporal or self.walk.carries or self.walk.stage is not None
+        return self.nontemporal or self.walk.lines is not None
 
     def __str__(self) -> str:
         return f"{self.structure}, {self.walk}"

@@ -35,7 +35,7 @@ from .stages import separate
 from .staging import is_roomy, staged
 from .tile import Edge, TilePlan, tiles_of
 from .traits import LINE_BYTES, Traits
-from .walk import STREAMS, Walk, walk, with_choices
+from .walk import STREAMS, Reads, Walk, walk, with_choices
 from .weave import weaving, woven
 from .windows import possible_windows, windows_of
 
@@ -155,7 +155,7 @@ def _joining_tile(
     )  # fmt: skip
     plan = _walked(draft, traits, choices, large=large)
     few = max(shape.size, plan.register_count // 2) <= VECTOR_REGISTERS
-    return plan if few or plan.walk.dense else None
+    return plan if few or plan.walk.reads is Reads.PIECES else None
 
 
 def _plain_tile(p: Problem, choices: Choices, *, large: bool) -> TilePlan:
@@ -236,7 +236,7 @@ def _in_lines(draft: TilePlan, traits: Traits, choices: Choices) -> TilePlan | N
     keeping = _keeping_tile(draft.problem, traits, choices, links=links)
     if keeping and (dst.nbytes > 1 or not (collected and is_roomy(collected))):
         return keeping
-    if collected and (not carrying or collected.walk.dense):
+    if collected and (not carrying or collected.walk.reads is Reads.PIECES):
         return collected.walked(choices)
     return carrying
 

@@ -27,6 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from enum import Enum
 from math import prod
 
 from .choices import Choices, either
@@ -106,6 +107,48 @@ class Tiles:
         return self.elements * (self.src_bytes + self.dst_bytes)
 
 
+class Reads(Enum):
+    """How what the tiles of a work-item read lies together, which decides what they ask for."""
+
+    APART = "apart"
+    """Here and there: nothing is asked for."""
+    PIECES = "pieces"
+    """All tiles of the inner loop read a piece from end to end, and pieces follow each other along
+    the middle loop. A tile asks for its share of a later piece."""
+    ROWS = "rows"
+    """Tiles follow each other along the rows that they read. Some of them are a box, and each asks
+    for some rows of the next one."""
+    BOXES = "boxes"
+    """Boxes of several loops (`clformats.planner.boxes`). A tile asks for some lines of the next
+    one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """Along the innermost loop each tile ends the lines that the one before has begun.
+
+    ``links``: so do rows, each the line that the row before has begun.
+    """
+
+    links: bool = False
+
+    def __str__(self) -> str:
+        return "carried to whole lines" + (" and on to the next row" if self.links else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Along the middle loop each tile ends lines that wait in private memory, ``room`` of them.
+
+    They are those of all tiles of the inner loop.
+    """
+
+    room: int
+
+    def __str__(self) -> str:
+        return "carried to whole lines in memory"
+
+
 @dataclass(frozen=True, slots=True)
 class Stage:
     """A box that a work-item collects before its lines are sent: `clformats.planner.staging`.
@@ -123,6 +166,9 @@ class Stage:
     nbytes: int
     holds_all: bool = False
 
+    def __str__(self) -> str:
+        return "collected in boxes"
+
 
 @dataclass(frozen=True, slots=True)
 class Walk:
@@ -132,21 +178,14 @@ class Walk:
     ``middle`` and all positions of node ``inner`` (None: no such loop), the latter in the inner
     loop, or in the outer one if ``swapped``.
 
-    ``ahead``: so many positions of ``middle`` ahead a tile asks for what will be read there. Where
-    boxes follow each other in the source (``dense``), that is its share of the box, and ``lead``
-    bytes further on; ``near`` says that it is asked into the nearest cache. Where tiles follow each
-    other along the rows that they read (``rows``), so many of them are a box, and each asks for
-    some rows of the next one.
+    ``reads`` says what is asked for, and ``ahead`` how many positions of ``middle`` ahead: those of
+    a box, where there are boxes. ``near``: into the nearest cache, not the second-level one.
 
-    ``inside``: the loops of a box, from the outermost, where a box is more than that: ``ahead``
-    positions of ``middle``, which is one of them, and all of the others. There is no ``inner`` then
-    (`clformats.planner.boxes`).
+    ``inside``: the loops of a box of several loops, from the outermost: ``ahead`` positions of
+    ``middle``, which is one of them, and all of the others. There is no ``inner`` then.
 
-    ``carries``: along the innermost loop each tile ends the lines that the one before has begun.
-    ``links``: so do rows, each the line that the row before has begun.
-    ``kept``: so many lines wait in private memory instead, those of all tiles of ``inner``; what is
-    carried on is carried along ``middle``.
-    ``stage``: the box that is collected.
+    ``lines``: how lines become whole of which a tile has but a part; None where tiles store what
+    they have.
     """
 
     outer: tuple[int, ...] = ()
@@ -154,15 +193,26 @@ class Walk:
     inner: int | None = None
     chunk: int = 1
     swapped: bool = False
+    reads: Reads = Reads.APART
     ahead: int = 0
-    dense: bool = False
-    rows: bool = False
     near: bool = True
-    carries: bool = False
-    links: bool = False
-    kept: int = 0
-    stage: Stage | None = None
     inside: tuple[int, ...] = ()
+    lines: Carried | Kept | Stage | None = None
+
+    @property
+    def stage(self) -> Stage | None:
+        """The box that is collected, if any."""
+        return self.lines if isinstance(self.lines, Stage) else None
+
+    @property
+    def carries(self) -> bool:
+        """Whether tiles end lines that others have begun."""
+        return isinstance(self.lines, Carried | Kept)
+
+    @property
+    def links(self) -> bool:
+        """Whether rows do, too."""
+        return isinstance(self.lines, Carried) and self.lines.links
 
     @property
     def lead(self) -> int:
@@ -178,7 +228,7 @@ class Walk:
     @property
     def innermost(self) -> int | None:
         """The loop that runs innermost in a work-item; None where it runs one tile."""
-        if self.inside:
+        if self.reads is Reads.BOXES:
             return self.inside[-1]
         return self.middle if self.inner is None or self.swapped else self.inner
 
@@ -186,7 +236,7 @@ class Walk:
         if self.middle is None:
             return "a work-item runs 1 tile"
         loops = [f"{self.chunk} of loop {self.middle}"]
-        if self.inside:
+        if self.reads is Reads.BOXES:
             box = " x ".join(f"{self.ahead if k == self.middle else 'all'} of loop {k}"
                              for k in self.inside)  # fmt: skip
             return f"a work-item runs {loops[0]} in boxes of {box}, prefetching the next one"
@@ -282,7 +332,7 @@ def _dense(tiles: Tiles, loops: Sequence[int], middle: int, inner: int | None, s
     chunk = max(1, min(share // count, tiles.counts[middle]))
     near = tiles.src_steps[middle] * tiles.src_bytes <= NEAR_BOX_BYTES
     outer = tuple(k for k in loops if k not in (middle, inner))
-    return Walk(outer, middle, inner, chunk, ahead=1, dense=True, near=near)
+    return Walk(outer, middle, inner, chunk, reads=Reads.PIECES, ahead=1, near=near)
 
 
 def _one_loop(tiles: Tiles, loops: Sequence[int], middle: int, share: int, *, large: bool) -> Walk:
@@ -302,7 +352,7 @@ def in_boxes(path: Walk, tiles: Tiles, *, large: bool) -> Walk:
     middle = path.middle
     if middle is None or not tiles.joins(middle):
         return path
-    path = replace(path, rows=True)
+    path = replace(path, reads=Reads.ROWS)
     if tiles.reads < STREAMS or not large:
         return path
     count, step = tiles.counts[middle], tiles.src_steps[middle] * tiles.src_bytes
@@ -326,15 +376,14 @@ def with_choices(path: Walk, choices: Choices, counts: Sequence[int]) -> Walk:
     if path.middle is None:
         return path
     chunk = min(either(choices.chunk, path.chunk), counts[path.middle])
-    if path.stage is not None and path.stage.holds_all:
+    if path.stage and path.stage.holds_all:
         chunk = path.chunk
     ahead = path.ahead
-    if choices.ahead is not None and path.inside:
-        ahead = max(1, min(choices.ahead, _farthest(counts[path.middle])))
-    elif choices.ahead is not None and (path.dense or path.rows):
-        ahead = min(choices.ahead, _farthest(counts[path.middle]))
-    # Boxes that follow each other are run from end to end, or else they are none.
-    turns = path.inner is not None and not (path.dense or path.carries or path.stage)
+    if choices.ahead is not None and path.reads is not Reads.APART:
+        least = 1 if path.reads is Reads.BOXES else 0  # a box has a position at the least
+        ahead = max(least, min(choices.ahead, _farthest(counts[path.middle])))
+    # Pieces that follow each other are read from end to end, or else they are none.
+    turns = path.inner is not None and path.reads is not Reads.PIECES and not path.lines
     swapped = either(choices.swapped, path.swapped) if turns else path.swapped
     return replace(path, chunk=chunk, ahead=ahead, swapped=swapped)
 

@@ -7,6 +7,7 @@ import pytest
 
 import clformats as cf
 from clformats.planner.tile import TilePlan
+from clformats.planner.walk import Reads
 from tests.device_support import check_reorder
 
 PAIRS = [
@@ -71,7 +72,7 @@ def test_rows_that_are_put_together_are_asked_for(stream: cf.Stream) -> None:
     body = check_reorder(src, dst, stream).plan.body
     assert isinstance(body, TilePlan)
     assert body.comb
-    assert body.walk.rows
+    assert body.walk.reads is Reads.ROWS
     for ahead in (1, 4):
         check_reorder(src, dst, stream, choices=cf.Choices(ahead=ahead, nontemporal=True))
 

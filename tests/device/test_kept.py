@@ -8,6 +8,7 @@ import pytest
 
 import clformats as cf
 from clformats.planner.tile import TilePlan
+from clformats.planner.walk import Kept
 from tests.device_support import check_reorder
 
 D = cf.MemoryDesc
@@ -60,7 +61,7 @@ def test_lines_that_wait_in_memory(
     a, b = D(dims, src_type, src), _apart(D(dims, dst_type, dst))
     plan = check_reorder(a, b, streaming).plan.body
     assert isinstance(plan, TilePlan)
-    assert plan.walk.kept
+    assert isinstance(plan.walk.lines, Kept)
     for front in (1, 7):
         check_reorder(a, b, streaming, front=front)
         check_reorder(a, D(dims, dst_type, dst), streaming, front=front)

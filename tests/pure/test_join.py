@@ -11,6 +11,7 @@ from clformats.planner.join import LEAST_BYTES, MOST_STEPS, MOST_VECTORS, Join, 
 from clformats.planner.lanes import Bit
 from clformats.planner.tile import TilePlan
 from clformats.planner.traits import Traits
+from clformats.planner.walk import Reads
 
 
 def _plan(dims: tuple[int, ...], types: str, choices: Choices = RULES, **traits: int) -> TilePlan:
@@ -156,7 +157,7 @@ def test_a_tile_that_lies_in_one_piece_is_read_in_its_order() -> None:
         ((768, 768, 3, 3), "f32:ohwi f32:oiyx", True),
     ):
         plan = _plan(dims, types)
-        assert plan.walk.dense
+        assert plan.walk.reads is Reads.PIECES
         assert plan.walk.ahead == 1
         assert (plan.walk.inner is not None) == inner
 

@@ -20,6 +20,8 @@ from clformats.planner.walk import (
     LEAD_BYTES,
     NEAR_BOX_BYTES,
     STREAMS,
+    Kept,
+    Reads,
     Tiles,
     walk,
 )
@@ -49,7 +51,7 @@ def test_a_source_that_is_one_piece_is_read_from_end_to_end(dtype: str, channels
     plan = _plan((256, channels, 32, 32), f"{dtype}:byxf", f"{dtype}:bfyx")
     assert plan.walk.inner == _near(plan, "src")
     assert not plan.walk.swapped
-    assert plan.walk.dense
+    assert plan.walk.reads is Reads.PIECES
     assert plan.walk.ahead == 1
 
 
@@ -74,16 +76,16 @@ def test_the_next_box_is_asked_into_the_nearest_cache_that_holds_two(
     assert plan.walk.middle is not None
     step = plan.nodes[plan.walk.middle].src.value * plan.steps_along(plan.walk.middle)
     assert (step * plan.problem.src.dtype.nbytes <= NEAR_BOX_BYTES) is near
-    assert (plan.walk.dense, plan.walk.near) == (True, near)
+    assert (plan.walk.reads, plan.walk.near) == (Reads.PIECES, near)
     assert plan.walk.lead == LEAD_BYTES[not near]
     assert ("second-level" in str(plan.walk)) is not near
 
 
 def test_short_rows_of_a_block_are_one_piece_too_and_long_ones_are_not() -> None:
     short, long = (_plan((64, 512, n, n), "f32:bfyx", "f32:b_fs_yx_fsv16") for n in (16, 32))
-    assert short.walk.dense
+    assert short.walk.reads is Reads.PIECES
     assert short.walk.inner == _near(short, "src")
-    assert not long.walk.dense
+    assert long.walk.reads is not Reads.PIECES
 
 
 def test_a_block_that_lies_in_order_needs_no_asking_ahead() -> None:
@@ -95,7 +97,7 @@ def test_it_is_not_where_lines_would_be_written_in_parts() -> None:
     plan = make_plan(src, dst, choices=Choices(nontemporal=False)).body
     assert isinstance(plan, TilePlan)
     assert not plan.nontemporal
-    assert not plan.walk.dense
+    assert plan.walk.reads is not Reads.PIECES
 
 
 @pytest.mark.parametrize(
@@ -122,7 +124,7 @@ def test_many_rows_are_asked_for_in_boxes(
     step = plan.nodes[middle].src.value << plan.bits[middle]
     assert path.ahead * step * plan.problem.src.dtype.nbytes == box
     if path.ahead:
-        assert path.rows
+        assert path.reads is Reads.ROWS
         assert plan.register_count == rows >= STREAMS
         assert path.chunk % path.ahead == 0 or path.chunk == plan.positions(middle).value
         nearest = max(path.outer, key=lambda k: -plan.nodes[k].src.value << plan.bits[k])
@@ -146,7 +148,7 @@ def test_rows_that_are_steps_of_a_run_are_asked_for(
     (run,) = (k for k, n in enumerate(plan.nodes) if n.parts)
     outputs, path = 1 - run, plan.walk
     assert (path.outer, path.middle, path.inner) == ((run,), outputs, None)
-    assert path.rows
+    assert path.reads is Reads.ROWS
     assert path.ahead
     assert plan.steps_along(run) == steps
     strides: list[Expr] = [Var(f"s{k}") for k in range(len(plan.nodes))]
@@ -280,13 +282,14 @@ def test_lines_wait_in_memory_where_tiles_lie_between_those_of_a_row(
     plan = _plan(dims, src, dst)
     path, item = plan.walk, plan.problem.dst.dtype.nbytes
     assert path.carries
-    assert path.dense
+    assert path.reads is Reads.PIECES
     assert path.ahead
     assert (path.inner, path.middle) == (_near(plan, "src"), _near(plan, "dst"))
     assert plan.register_count == registers
     assert path.inner is not None
     lines = plan.positions(path.inner).value * plan.register_count * plan.lanes * item // 64
-    assert lines <= path.kept in KEPT_LINES
+    assert isinstance(path.lines, Kept)
+    assert lines <= path.lines.room in KEPT_LINES
     count = plan.positions(path.middle or 0).value
     assert path.chunk >= LEAST_KEPT or path.chunk == count
 
@@ -306,7 +309,7 @@ def test_lines_wait_in_memory_where_tiles_lie_between_those_of_a_row(
     ],
 )
 def test_lines_do_not_wait_in_memory(dims: tuple[int, ...], src: str, dst: str) -> None:
-    assert not _plan(dims, src, dst).walk.kept
+    assert not isinstance(_plan(dims, src, dst).walk.lines, Kept)
 
 
 def test_rows_are_not_linked_where_something_lies_between_or_work_is_short() -> None:
@@ -539,8 +542,8 @@ def test_what_is_asked_for_ahead_lies_in_the_source(
         assert path.chunk <= counts
         step = body.nodes[path.middle].src.value << body.bits[path.middle]
         assert path.ahead * step <= src.nelems, plan
-        if not (path.dense or path.rows or path.inside):
+        if path.reads is Reads.APART:
             assert not path.ahead
             continue
-        least = 1 if path.inside else 0  # a box has a position at the least
+        least = 1 if path.reads is Reads.BOXES else 0  # a box has a position at the least
         assert path.ahead == max(ahead, least) or 2 * path.ahead >= counts - 1 or ahead > counts
