@@ -1,4 +1,4 @@
-"""Kernels of the generic family: one work-item for each place in the destination."""
+"""Kernels of the generic family: one element after the other, in the destination's order."""
 
 from __future__ import annotations
 
@@ -18,23 +18,26 @@ from .computation import Computed, types_of
 from .source import Arguments, Launch
 from .types import Conversion
 
-LOCAL_SIZE = 64
-
 
 def launch(plan: Plan, body: GenericPlan) -> Launch:
     """The kernel and its arguments."""
     p = plan.problem
     arguments = Arguments(plan.choices.baked)
-    arguments.values["places"] = body.places
+    arguments.values["items"] = body.items
+    if body.counts:
+        arguments.values |= {"run": body.run, "places": body.places}
     parts = common_parts(p, arguments)
     parts["dst_offset"] = dst_offset(p.dst, arguments)
     types = types_of(p)
     parts["stored"] = computed_text(types, arguments, parts["dst_offset"])
     declarations = arguments.declarations + types.parameters
     constants = arguments.constants
-    source = render("generic", **parts, types=types, declarations=declarations, constants=constants)
-    local = either(plan.choices.local_size, LOCAL_SIZE)
-    return Launch(source, arguments.given, p.is_wide, -(-body.places // local) * local, local)
+    source = render(
+        "generic", **parts, types=types, declarations=declarations, constants=constants,
+        counts=body.counts,
+    )  # fmt: skip
+    local = either(plan.choices.local_size, body.group)
+    return Launch(source, arguments.given, p.is_wide, -(-body.items // local) * local, local)
 
 
 def common_parts(p: Problem, arguments: Arguments) -> dict[str, Any]:

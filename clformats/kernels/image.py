@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from ..planner.generic import LOCAL_SIZE
 from ..planner.image import ImagePlan
 from ..planner.plan import Plan
 from ..rendering import render
-from .generic import LOCAL_SIZE, common_parts, dst_offset
+from .generic import common_parts, dst_offset
 from .source import Arguments, Launch
 from .types import conversion
 

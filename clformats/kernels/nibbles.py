@@ -16,12 +16,13 @@ from ..desc import MemoryDesc
 from ..dtypes import DType, as_dtype
 from ..formats.expr import Expr, Var, total
 from ..planner.computation import Computation, Operand
+from ..planner.generic import LOCAL_SIZE
 from ..planner.nibbles import RUN_ELEMENTS, NibblesPlan
 from ..planner.plan import Plan
 from ..planner.problem import Node, Number, Problem
 from ..rendering import render
 from .computation import Computed, as_real, computed_of
-from .generic import LOCAL_SIZE, common_parts, computed_text, dst_offset
+from .generic import common_parts, computed_text, dst_offset
 from .source import Arguments, Launch, moved
 from .types import Conversion, conversion
 

@@ -8,12 +8,13 @@ from typing import Any
 from ..desc import MemoryDesc
 from ..formats.expr import Expr, Var, total
 from ..formats.sums import Sums
+from ..planner.generic import LOCAL_SIZE
 from ..planner.plan import Plan
 from ..planner.problem import Problem
 from ..planner.summed import SummedPlan
 from ..rendering import render
 from .computation import Computed
-from .generic import LOCAL_SIZE, common_parts, operand_texts, place_offset
+from .generic import common_parts, operand_texts, place_offset
 from .source import Arguments, Launch
 from .winograd import conversions, step_text
 

@@ -11,13 +11,14 @@ import numpy as np
 from ..desc import MemoryDesc
 from ..dtypes import as_dtype
 from ..formats.winograd import Matrix
+from ..planner.generic import LOCAL_SIZE
 from ..planner.plan import Plan
 from ..planner.problem import Problem
 from ..planner.winograd import WinogradPlan
 from ..rendering import render
 from ..transforms import Step
 from .computation import types_of
-from .generic import LOCAL_SIZE, common_parts, dst_offset
+from .generic import common_parts, dst_offset
 from .source import Arguments, Launch
 from .types import Conversion, conversion
 

@@ -166,7 +166,7 @@ def outcome(plan: Plan, names: Iterable[str], walk: Choices = RULES) -> dict[str
     elif isinstance(body, LocalPlan):
         has = {"local_size": body.group}
     elif isinstance(body, GenericPlan):
-        has = {"local_size": either(groups, 64)}
+        has = {"local_size": either(groups, body.group)}
     elif isinstance(body, TilePlan):
         body = body.walked(walk)
         has = {

@@ -1,20 +1,26 @@
 <%doc>From the number of a place in the destination to the logical index of the element there.</%doc>\
-<%def name="indices(digits, values)">\
+<%def name="numbers(digits, kind='const idx')">\
 // The digits of the destination, innermost first.
 % for variable, size in digits[:-1]:
-const idx ${variable} = rest % ${size};
+${kind} ${variable} = rest % ${size};
 rest /= ${size};
 % endfor
-const idx ${digits[-1][0]} = rest;
+${kind} ${digits[-1][0]} = rest;
+</%def>\
+<%def name="indices(digits, values)">\
+${numbers(digits)}\
 
+${physical(values)}\
+</%def>\
+<%def name="physical(values)">\
 // The physical index along each dimension, and whether an element lies there.
 % for name, value in values:
 const idx ${name} = ${value};
 % endfor
 </%def>\
-<%def name="skip(bounds)">\
+<%def name="skip(bounds, leave='return')">\
 if (${" || ".join(f"{p} >= {end}" for p, lo, hi, end in bounds if end)}) {
-    return;
+    ${leave};
 }
 </%def>\
 <%def name="inside(bounds)">\

@@ -112,3 +112,9 @@ typedef ${name}${width} any_${name}${width} __attribute__((aligned(sizeof(${name
 ${functions}\
 % endif
 </%def>\
+<%def name="items_alone()">\
+#ifdef cl_intel_vec_len_hint
+// A work-item fills vectors alone: to join several takes the compiler up to half a minute.
+__attribute__((intel_vec_len_hint(1)))
+#endif
+</%def>\

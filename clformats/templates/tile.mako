@@ -3,7 +3,7 @@ A tile is loaded into registers r0, r1, ..., shuffled, and stored. The loops are
 tiles that lie wholly inside the tensor and for those at its edges; the edges have a pass of their
 own, because a compiler that sees both in one loop merges their stores and spoils them.
 </%doc>\
-<%namespace file="prelude.mako" import="prelude"/>\
+<%namespace file="prelude.mako" import="prelude, items_alone"/>\
 <%namespace name="lines" file="carry.mako"/>\
 <%namespace name="keep" file="keep.mako"/>\
 <%namespace name="ahead" file="ahead.mako"/>\
@@ -209,10 +209,7 @@ ${stage.functions(staging, types, width)}\
 #define ${name}(q) (${formula})
 % endfor
 
-#ifdef cl_intel_vec_len_hint
-// A work-item works on vectors already: to join several takes the compiler up to half a minute.
-__attribute__((intel_vec_len_hint(1)))
-#endif
+${items_alone()}\
 __kernel void reorder(
     __global const ${types.src} *restrict src, __global ${types.dst} *restrict dst${"".join(f",\n    {d}" for d in declarations)})
 {

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import clformats as cf
+from clformats.planner.generic import GenericPlan
 from tests.device_support import (
     check_bytes,
     check_reorder,
@@ -93,6 +94,27 @@ KNOWN = [
     ("copy", "byxf", "byxf", "f16 f32", TAILS),
     ("generic", "aBcd24b", "aBcd16b", "s32 s32", TAILS),
 ]
+
+
+@pytest.mark.parametrize(
+    ("src", "dst", "dims"),
+    [
+        ("aBcd24b", "aBcd16b", (3, 40, 11, 13)),
+        ("goiyx", "g_os_iyx_osv16_rotate_180", (1, 17, 35, 5, 3)),
+        ("bfyx", "bf8_xy16", (3, 9, 7, 37)),
+        ("bf8_xy16", "byxf", (2, 9, 25, 37)),
+        ("a", "a", (8191,)),
+    ],
+)
+def test_runs_of_single_elements_end_anywhere(
+    src: str, dst: str, dims: tuple[int, ...], every_stream: cf.Stream
+) -> None:
+    """Long ones, which begin and end in the middle of every digit, and the last one early."""
+    a, b = D(dims, "s32", src), D(dims, "f32", dst)
+    reorder = check_reorder(a, b, every_stream, family="generic")
+    body = reorder.plan.body
+    assert isinstance(body, GenericPlan)
+    assert not body.counts or body.places % body.run
 
 
 def test_strides_with_gaps_leave_the_gaps_alone(every_stream: cf.Stream) -> None:

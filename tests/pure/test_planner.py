@@ -12,10 +12,12 @@ import clformats as cf
 from clformats.kernels import launch
 from clformats.planner import network as net
 from clformats.planner.computation import from_attr
+from clformats.planner.generic import LOCAL_SIZE, RUN, GenericPlan
 from clformats.planner.plan import FAMILIES
 from clformats.planner.problem import Problem
 from clformats.planner.stages import problem
 from clformats.planner.traits import Traits
+from clformats.planner.walk import ITEMS_PER_UNIT
 from tests.support import BUFFERS, hurting_dims, random_pair
 
 D = cf.MemoryDesc
@@ -202,6 +204,22 @@ def test_no_listed_pair_is_slow_in_silence() -> None:
             nests = nests and not fmt.structure.tail
             assert (plan.family != "generic") or not nests, plan
             assert plan.family == FAMILIES[0].name or plan.rejected
+
+
+@pytest.mark.parametrize("dims", [(2, 40, 3, 3), (7, 40, 30, 31), (64, 240, 56, 56)])
+def test_single_elements_go_in_runs_that_leave_every_core_some(dims: tuple[int, ...]) -> None:
+    """On a GPU each has a work-item; whether they go in runs does not depend on sizes."""
+    src, dst = D(dims, "f32", "aBcd24b"), D(dims, "f32", "aBcd16b")
+    for cores in (1, 2, 64):
+        body = cf.make_plan(src, dst, Traits(compute_units=cores)).body
+        assert isinstance(body, GenericPlan)
+        assert body.counts
+        assert 1 <= body.run <= RUN
+        assert body.run == 1 or body.items >= ITEMS_PER_UNIT[0] * cores
+        assert (body.items - 1) * body.run < body.places <= body.items * body.run
+    gpu = cf.make_plan(src, dst, Traits(is_cpu=False)).body
+    assert isinstance(gpu, GenericPlan)
+    assert (gpu.counts, gpu.items, gpu.group) == (False, gpu.places, LOCAL_SIZE)
 
 
 def test_a_family_can_be_asked_for_by_name() -> None:
