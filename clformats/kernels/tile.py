@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from math import gcd
 
@@ -13,13 +12,14 @@ from ..planner.lanes import Bit, Span, steps_of
 from ..planner.plan import Plan
 from ..planner.problem import FAR, Number
 from ..planner.tile import TilePlan
-from ..planner.walk import Carried, Kept, Reads
+from ..planner.walk import Carried, Kept
 from ..rendering import render
 from .ahead import Box, Rows, Share, asks_of, box_arguments
 from .carry import Carry, Part, carry_of, joined
 from .computation import Computed
 from .edges import EdgeWriter, lane_part
 from .join import joined_accesses
+from .loops import Loops
 from .offsets import far_side, offset
 from .operands import ComputedWriter, tile_operands
 from .source import Arguments, Launch, moved
@@ -27,16 +27,6 @@ from .stage import staging_of, strides_in
 from .types import Conversion
 from .weave import woven_words
 from .windows import types_in_windows, windowed
-
-
-@dataclass(frozen=True, slots=True)
-class Loop:
-    """A loop of the kernel: ``variable`` runs from ``first`` to below ``last`` by ``step``."""
-
-    variable: str
-    first: str
-    last: str
-    step: str = "1"
 
 
 def launch(plan: Plan, body: TilePlan) -> Launch:
@@ -62,12 +52,11 @@ class _Writer:
         self.src = [self._stride(f"src_stride{k}", n.src) for k, n in enumerate(nodes)]
         self.dst = [self._stride(f"dst_stride{k}", n.dst) for k, n in enumerate(nodes)]
         self.arguments.values.update(src0=plan.problem.src0, dst0=plan.problem.dst0)
-        walk = plan.walk
-        self.moving = walk.loops
-        if walk.middle is not None:
-            self.arguments.values["chunk"] = walk.chunk
+        self.loops = Loops(plan, self.sizes)
+        if plan.walk.middle is not None:
+            self.arguments.values["chunk"] = plan.walk.chunk
         self.lane_offsets = self._offsets(plan.load, self.src)
-        self.edges = EdgeWriter(plan, self.moving, self._number, self._lane_strides())
+        self.edges = EdgeWriter(plan, plan.walk.loops, self._number, self._lane_strides())
         self.computed = self._computed_writer(types)
 
     def _computed_writer(self, types: Conversion) -> ComputedWriter | None:
@@ -87,7 +76,7 @@ class _Writer:
             return [[str(channel * (n % comb.size) + along * (n // comb.size)) for n in row]
                     for row in places]  # fmt: skip
 
-        operands = tile_operands(self.plan, self.moving, self._number, offsets)
+        operands = tile_operands(self.plan, self.plan.walk.loops, self._number, offsets)
         writer = ComputedWriter(self.plan, types, operands, self.edges)
         writer.add_arguments(self.arguments)
         return writer
@@ -117,19 +106,20 @@ class _Writer:
     def values(self) -> dict[str, object]:
         """Everything that ``tile.mako`` uses, beside the types."""
         plan = self.plan
-        positions = [str(self._positions(k)) for k in range(len(plan.nodes))]
+        loops = self.loops
+        positions = [str(loops.positions(k)) for k in range(len(plan.nodes))]
         return {
             "title": f"{plan.problem.src.format} -> {plan.problem.dst.format}: {plan.structure}",
             "width": plan.lanes,
-            "outer": [Loop(f"at{k}", "0", str(self._positions(k))) for k in plan.walk.outer],
-            "middle": self._loop(plan.walk.middle),
-            "loops": self._loops("begins", "ends") if plan.walk.stage else self._loops(),
-            "edge_loops": self._loops(),
+            "outer": [loops.along(k) for k in plan.walk.outer],
+            "middle": None if plan.walk.middle is None else loops.along(plan.walk.middle),
+            "loops": loops.inside("begins", "ends") if plan.walk.stage else loops.inside(),
+            "edge_loops": loops.inside(),
             "asks": self._asks(),
-            "starts": self._starts(),
-            "src_base": self._src_base(),
+            "starts": loops.starts(),
+            "src_base": loops.base("src0", self.src),
             "at_once": isinstance(plan.walk.lines, Carried) or plan.span is not None,
-            "dst_base": str(total([Var("dst0"), *self._products(self.dst)])),
+            "dst_base": loops.base("dst0", self.dst),
             "piece": plan.store_piece,
             "places": self._places(),
             "steps": plan.steps,
@@ -153,7 +143,7 @@ class _Writer:
         stage = self.plan.walk.stage
         kept = self._pieces("store", strides_in(stage, self.dst)) if stage else stores
         order = sorted(range(count), key=self._line_order)
-        base = self._src_base()
+        base = self.loops.base("src0", self.src)
         whole = [self._loaded(pieces, self.plan.load_piece) for pieces in loads]
         if self.plan.span is not None:
             return self._spanned(self.plan.span, whole)
@@ -249,9 +239,6 @@ class _Writer:
             "counted": edges.counted,
         }
 
-    def _src_base(self) -> str:
-        return str(total([Var("src0"), *self._products(self.src)]))
-
     def _widths(self) -> set[int]:
         """The vector widths that loads and stores use."""
         plan = self.plan
@@ -259,53 +246,16 @@ class _Writer:
         operands = [o.piece for o in self.computed.operands] if self.computed else []
         return {1, plan.lanes, plan.load_piece, plan.store_piece, *parts, *operands}
 
-    def _positions(self, node: int) -> Expr:
-        steps, size = self.plan.steps_along(node), self.sizes[node]
-        if self.plan.span is not None and node == self.plan.span.node:
-            return size // steps
-        return (size + (steps - 1)) // steps
-
-    def _loop(self, node: int | None) -> Loop | None:
-        return None if node is None else Loop(f"at{node}", "0", str(self._positions(node)))
-
-    def _loops(self, first: str = "first", last: str = "last") -> list[Loop]:
-        """The loops inside a work-item, from the outermost."""
-        walk = self.plan.walk
-        if walk.reads is Reads.BOXES:
-            of_box = Loop(f"at{walk.middle}", "start", "min(start + box, last)")
-            inside = [of_box if k == walk.middle else self._loop(k) for k in walk.inside]
-            return [Loop("start", "first", "last", "box"), *(one for one in inside if one)]
-        loops = [Loop(f"at{walk.middle}", first, last)] if walk.middle is not None else []
-        inner = self._loop(walk.inner)
-        loops += [inner] if inner else []
-        return loops[::-1] if walk.swapped else loops
-
     def _asks(self) -> Share | Rows | Box | None:
         """What a tile asks for ahead of those that read it."""
-        asks = asks_of(self.plan, self.src, {k: self._positions(k) for k in self.moving})
+        asks = asks_of(
+            self.plan, self.src, {k: self.loops.positions(k) for k in self.plan.walk.loops}
+        )
         if isinstance(asks, Rows):
             self.arguments.values["box"] = self.plan.walk.ahead
         if isinstance(asks, Box):
             self.arguments.values.update(box_arguments(self.plan))
         return asks
-
-    def _starts(self) -> list[tuple[str, str]]:
-        """The variables that say where the tile starts."""
-        return [(f"x{k}", str(self._start(k))) for k in sorted(self.moving)]
-
-    def _start(self, node: int) -> Expr:
-        """Where the tile starts along a node; the last tile of an unguarded one overlaps."""
-        plan, steps = self.plan, self.plan.steps_along(node)
-        start = Var(f"at{node}") * steps
-        size = plan.nodes[node].size
-        divides = steps == 1 or (size.fixed and size.value % steps == 0)
-        spans = plan.span is not None and node == plan.span.node
-        if divides or spans or plan.nodes[node].guard is not None:
-            return start
-        return Var(f"min({start}, {self.sizes[node] - steps})")
-
-    def _products(self, strides: Sequence[Expr]) -> list[Expr]:
-        return [Var(f"x{k}") * s for k, s in enumerate(strides) if k in self.moving]
 
     def _line_order(self, register: int) -> tuple[int, int]:
         """Sorts registers so that those in one cache line are stored one after the other.
@@ -359,7 +309,7 @@ class _Writer:
         moved = total([strides[k] * n for k, n in steps.items()])
         for k, node in enumerate(self.plan.nodes):
             if node.parts and far_side(node) == side:
-                start = Var(f"x{k}") if k in self.moving else Const(0)
+                start = Var(f"x{k}") if k in self.plan.walk.loops else Const(0)
                 moved = moved + Var(f"PLACE{k}({start + steps.get(k, 0)})")
         return moved
 
