@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..planner.copy import CopyPlan
+from ..planner.gather import GatherPlan
 from ..planner.generic import GenericPlan
 from ..planner.image import ImagePlan
 from ..planner.local import LocalPlan
@@ -16,7 +17,7 @@ from ..planner.summed import SummedPlan
 from ..planner.tile import TilePlan
 from ..planner.winograd import WinogradPlan
 from ..rendering import RenderError
-from . import copy, generic, image, local, nibbles, subgroup, summed, tile, winograd
+from . import copy, gather, generic, image, local, nibbles, subgroup, summed, tile, winograd
 from .source import Launch
 
 __all__ = ["Launch", "RenderError", "launch"]
@@ -24,6 +25,7 @@ __all__ = ["Launch", "RenderError", "launch"]
 
 _BY_BODY: dict[type, Callable[[Plan, Any], Launch]] = {
     CopyPlan: copy.launch,
+    GatherPlan: gather.launch,
     TilePlan: tile.launch,
     LocalPlan: local.launch,
     SubgroupPlan: subgroup.launch,

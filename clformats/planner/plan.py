@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 
 from ..desc import MemoryDesc
 from ..errors import Unsupported, expect
-from . import copy, generic, image, local, nibbles, subgroup, summed, tiling, winograd
+from . import copy, gather, generic, image, local, nibbles, subgroup, summed, tiling, winograd
 from .choices import RULES, Choices
 from .computation import Computation
 from .copy import CopyPlan
+from .gather import GatherPlan
 from .generic import GenericPlan
 from .image import ImagePlan
 from .local import LocalPlan
@@ -25,6 +26,7 @@ from .winograd import WinogradPlan
 
 Body = (
     CopyPlan
+    | GatherPlan
     | TilePlan
     | LocalPlan
     | SubgroupPlan
@@ -69,6 +71,7 @@ _EVERYWHERE = (
 )
 FAMILIES = (
     Family("copy", copy.refusal, copy.plan, COPY),
+    Family("gather", gather.refusal, gather.plan, ("baked",), gather.needs),
     Family("tile", tiling.tile_refusal, tiling.tile_plan, TILE),
     Family("rows", tiling.rows_refusal, tiling.tile_plan, TILE),
     *_EVERYWHERE,
@@ -142,6 +145,8 @@ class Plan:
         """
         if isinstance(self.body, CopyPlan | LocalPlan):
             return self.body.alignment
+        if isinstance(self.body, GatherPlan):
+            return 1, self.problem.dst.dtype.nbytes
         if isinstance(self.body, TilePlan) and (self.body.nontemporal or self.body.weave):
             word = self.body.problem.word
             least = word.nbytes if word else 1

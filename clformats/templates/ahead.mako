@@ -2,15 +2,18 @@
 PREFETCH asks for a line, where the compiler can; a tile asks for rows, or, between its stores, for a
 share of a piece or for the next lines of a box.
 </%doc>\
-<%def name="functions(asks)">\
+<%def name="asking(hint)">\
 #if defined(__has_builtin) && !defined(CLFORMATS_PORTABLE) && !defined(CLFORMATS_NO_PREFETCH)
 #if __has_builtin(__builtin_prefetch)
-#define PREFETCH(pointer) __builtin_prefetch((const void *)(uintptr_t)(pointer), 0, ${asks.hint})
+#define PREFETCH(pointer) __builtin_prefetch((const void *)(uintptr_t)(pointer), 0, ${hint})
 #endif
 #endif
 #ifndef PREFETCH
 #define PREFETCH(pointer)
 #endif
+</%def>\
+<%def name="functions(asks)">\
+${asking(asks.hint)}\
 % if hasattr(asks, "skips"):
 <%
 def moved_on(k):

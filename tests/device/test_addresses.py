@@ -30,7 +30,8 @@ CASES = [
     ("rows", "f32:byxf", "f32:b_fs_yx_fsv16", (2, 48, 8, 5)),
     ("rows", "u8:b_fs_yx_fsv32", "u8:byxf", (2, 64, 8, 8)),
     ("rows", "u8:b_fs_yx_fsv32", "f32:byxf", (2, 64, 3, 5)),
-    ("rows", "f16:b_fs_yx_fsv16", "f16:byxf", (2, 48, 8, 5)),
+    ("rows gather", "f16:b_fs_yx_fsv16", "f16:byxf", (2, 48, 8, 5)),
+    ("rows gather", "f32:b_fs_yx_fsv16", "f32:byxf", (2, 40, 8, 5)),
     ("tile local", "f32:bfyx", "f32:b_fs_yx_fsv16", (2, 48, 8, 8)),
     ("tile local", "f16:byxf", "f16:bfyx", (2, 64, 8, 16)),
     ("tile local", "u8:bfyx", "u8:byxf", (2, 64, 8, 16)),
@@ -84,6 +85,7 @@ def test_memory_may_begin_anywhere(
         ("f32", "b_fs_yx_fsv16", "bfyx", (2, 48, 23, 57)),  # lines are carried on from tile to tile
         ("f16", "b_fs_yx_fsv16", "bfyx", (2, 48, 22, 57)),
         ("f32", "b_fs_yx_fsv16", "bfyx", (3, 48, 7, 7)),  # and from row to row
+        ("f32", "b_fs_yx_fsv16", "byxf", (3, 40, 7, 7)),  # and gathered in whole lines
         ("f16", "oiyx", "os_is_yx_isv16_osv16", (32, 32, 3, 3)),  # and put together from parts
         ("f32", "bfyx", "bfyx", (2, 16, 8, 8)),
     ],

@@ -168,6 +168,7 @@ def test_each_family_is_chosen_where_it_fits() -> None:
     assert family("bfyx", "bfyx", (2, 3, 4, 5)) == "copy"
     assert family("bfyx", "b_fs_yx_fsv16", (2, 17, 9, 9)) == "tile"
     assert family("byxf", "b_fs_yx_fsv16", (2, 17, 9, 9)) == "rows"
+    assert family("b_fs_yx_fsv16", "byxf", (2, 17, 9, 9)) == "gather"
     assert family("aBcd24b", "aBcd16b", (2, 40, 3, 3)) == "generic"
     assert family("oiyx", "os_iyx_osv16_rotate_180", (17, 3, 3, 3)) == "generic"
     assert family("oiyx", "image_2d_weights_c1_b_fyx", (17, 3, 3, 3)) == "image"
@@ -179,7 +180,8 @@ def test_images_are_for_their_family_alone() -> None:
     for pair in ((plain, image), (image, plain), (image, image)):
         plan = cf.make_plan(*pair)
         assert "pixels" in str(plan) or pair[1] is plain
-        assert {name for name, _ in plan.rejected} == {"copy", "tile", "rows", "generic", "nibbles"}
+        moving = {"copy", "gather", "tile", "rows", "generic", "nibbles"}
+        assert {name for name, _ in plan.rejected} == moving
         with pytest.raises(cf.Unsupported, match="a side is an image"):
             cf.make_plan(*pair, family="generic")
     with pytest.raises(cf.Unsupported, match="neither side is an image"):
@@ -188,7 +190,7 @@ def test_images_are_for_their_family_alone() -> None:
 
 def test_a_plan_says_why_each_better_family_was_not_taken() -> None:
     plan = cf.make_plan(D((2, 40, 3, 3), "f32", "aBcd24b"), D((2, 40, 3, 3), "f32", "aBcd16b"))
-    assert [name for name, _ in plan.rejected] == ["copy", "tile", "rows"]
+    assert [name for name, _ in plan.rejected] == ["copy", "gather", "tile", "rows"]
     assert "24" in str(plan)
     assert "generic" in str(plan)
 
