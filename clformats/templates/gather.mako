@@ -4,7 +4,7 @@
 <%!
 from textwrap import indent
 %>\
-<%def name="moved(row)">\
+<%def name="gathered(row)">\
 % if nontemporal:
 % if turns > 1:
 if (!(${row} & ${turns - 1})) {
@@ -93,7 +93,7 @@ __kernel void reorder(
                 __global const ${types.src} *from = corner + n * step;
                 ${types.dst} *to = row + n * ${piece};
                 for (idx k = 0; k < count; ++k, from += ${piece}, to += size) {
-${indent(capture(moved, "(y + k)"), "                    ")}\
+${indent(capture(gathered, "(y + k)"), "                    ")}\
                 }
             }
 % else:
@@ -101,7 +101,7 @@ ${indent(capture(moved, "(y + k)"), "                    ")}\
                 __global const ${types.src} *from = corner + k * ${piece};
                 ${types.dst} *to = row + k * size;
                 for (idx n = 0; n < pieces; ++n, from += step, to += ${piece}) {
-${indent(capture(moved, "(y + k)"), "                    ")}\
+${indent(capture(gathered, "(y + k)"), "                    ")}\
                 }
             }
 % endif

@@ -98,11 +98,12 @@ def test_a_box_fits_into_its_stage(channels: int, types: str) -> None:
     assert body.parts * body.chunk >= body.total > (body.parts - 1) * body.chunk
 
 
-def test_every_shape_of_a_structure_has_one_kernel() -> None:
+@pytest.mark.parametrize("types", ["f32:b_fs_yx_fsv16 s8:byxf", "u8:b_fs_yx_fsv32 u8:byxf"])
+def test_every_shape_of_a_structure_has_one_kernel(types: str) -> None:
     sources = {
         made.source
         for dims in ((2, 40, 31, 53), (5, 72, 17, 19), (3, 250, 9, 31))
-        if (made := launch(make_plan(*_sides(dims, "f32:b_fs_yx_fsv16 s8:byxf"), LARGE)))
+        if (made := launch(make_plan(*_sides(dims, types), LARGE)))
     }
     assert len(sources) == 1
 

@@ -110,6 +110,9 @@ LARGE: list[tuple[str, str, dict[str, Any]]] = [
     ("f32:yxfb:3x16x5x7", "f32:b_fs_yx_fsv16:3x16x5x7", {}),
     ("f32:byxf:1x5x9x7", "f16:b_fs_yx_fsv16:1x5x9x7", {}),
     ("f32:hwio:32x32x3x3", "f32:oiyx:32x32x3x3", {}),
+    ("f32:b_fs_yx_fsv16:2x20x5x7", "s8:byxf:2x20x5x7", {}),
+    ("u8:b_fs_yx_fsv32:2x40x5x7", "u8:byxf:2x40x5x7", {}),
+    ("f32:b_fs_yx_fsv4:1x135x46x46", "f32:byxf:1x135x46x46", {}),
 ]
 EVERY = [*((a, b, {}) for a, b in CASES), *COMPUTED, *LARGE, *ON_GPUS]
 GPU_FROM = len(EVERY) - len(ON_GPUS)
