@@ -115,7 +115,7 @@ class EdgeWriter:
             for g in guards
             if not g.static and not any(g.load_lanes)
         ]
-        return f"{' && '.join(conditions)} ? ({value}) : {zeros}" if conditions else value
+        return f"{' && '.join(conditions)} ? {value} : {zeros}" if conditions else value
 
     def _masked(self, register: int, whole: str, offset: str, zeros: str) -> str:
         """A load whose lanes are chosen by where the tile lies."""
@@ -131,7 +131,7 @@ class EdgeWriter:
             for g, place in zip(self.masked, places, strict=True)
             if g.load_registers[register]
         ]
-        return f"{' && '.join(inside)} ? {value} : {zeros}" if inside else value
+        return f"({' && '.join(inside)} ? {value} : {zeros})" if inside else value
 
     def _kept(
         self,
