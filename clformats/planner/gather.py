@@ -36,20 +36,24 @@ PIECES = (4, 64)
 FILLED = 3 / 4
 """How much of a single piece belongs to the row: with 24 channels in a block of 32 1.0 instead of
 0.5, but with 9 in one of 16 0.65 instead of 0.8."""
-BLOCK_BYTES = (512, 32 << 10)
+BLOCK_BYTES = (512, 8 << 10)
 """What lies together in a block of the source, at the least, and where there are more pieces than
-`ROW_PIECES`: f32 ``byxf`` to ``b_fs_yx_fsv8`` with 13 x 13 positions, which are 169 pieces that lie
-together, 5 KB, reaches 0.27 instead of 1.0."""
+`ROW_PIECES`: f32 ``byxf`` to ``b_fs_yx_fsv8`` with 256 channels of 13 x 13, which are 169 pieces, 1
+KB of each together, reaches 0.27 instead of 1.0; but ``fsv16`` with 1000 of 14 x 14 1.0, not
+0.75."""
 BOX_BYTES = 2 << 10
 """What is gathered at once: with 8 KB of it u8 with 80 channels reaches 0.7 instead of 0.9."""
 STAGE_BYTES = (4 << 10, 16 << 10)
 """The private memory for a box."""
 ROW_PIECES = 32
-"""Pieces of a row up to which it is gathered from end to end. More streams of reads than that evict
-each other: there a box has a run of each block, one after the other. f16 with 520 channels reaches
-0.87 so instead of 0.7, u8 with 1000 0.85 instead of 0.45; but u8 with 17 pieces 0.85, not 1.05."""
+"""Pieces of a row up to which it is gathered from end to end, where each is a line or more: f32 to
+s8 with 40 and 255 channels 0.86 and 1.0, with a run of each block after the other 0.53 and 0.9.
+More streams of reads evict each other, as do those of lines that several rows share: f16 with 400
+channels 0.94 block by block instead of 0.58, u8 with 240 of 160 x 160 1.0 instead of 0.54, with 96
+of 7 x 7 1.1 instead of 0.8."""
 RUN_BYTES = 256
-"""Such a run, at the least."""
+"""Such a run, at the least. With 128 bytes u8 to f16 with 1000 channels reaches 0.19, in tiles
+0.28, f32 from ``fsv4`` with 500 channels 0.5, not 0.9."""
 ASKED_BYTES = 2 << 10
 """How far ahead a block is asked for, into the second-level cache. With 325 channels of f32 0.93,
 into the nearest cache 0.5; in f32 to f16 0.9, and without 0.73."""
@@ -74,6 +78,11 @@ class Rows:
     def block_bytes(self, p: Problem) -> int:
         """The bytes of the pieces that follow each other in the source, one of each row."""
         return self.count.value * self.width * p.dtypes[0].nbytes
+
+    def has_runs(self, p: Problem) -> bool:
+        """Whether a box has room for a run of each block that is worth going along."""
+        src, dst = (t.nbytes for t in p.dtypes)
+        return STAGE_BYTES[-1] // (self.size * dst) * self.width * src >= RUN_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +158,9 @@ def _loss(p: Problem, rows: Rows) -> str:
         return f"rows or their pieces are shorter than {PIECE_BYTES} bytes"
     if rows.block_bytes(p) < least:
         return f"blocks of the source have less than {least} bytes"
-    return f"rows of {nbytes} bytes are too long" if nbytes > STAGE_BYTES[-1] else ""
+    many = rows.pieces > ROW_PIECES
+    too_long = not rows.has_runs(p) if many else nbytes > STAGE_BYTES[-1]
+    return f"rows of {nbytes} bytes are too long" if too_long else ""
 
 
 def needs(p: Problem, traits: Traits) -> str:
@@ -168,7 +179,8 @@ def plan(
         return tile_plan(p, traits, nontemporal=nontemporal, choices=choices)
     src, dst = p.dtypes
     nbytes = rows.size * dst.nbytes
-    by_blocks = rows.pieces > ROW_PIECES
+    is_short = rows.width * src.nbytes < LINE_BYTES and rows.has_runs(p)
+    by_blocks = rows.pieces > ROW_PIECES or is_short
     run = -(-RUN_BYTES // (rows.width * src.nbytes)) if by_blocks else 1
     held = max(1, BOX_BYTES // nbytes, min(run, STAGE_BYTES[-1] // nbytes))
     total = prod(n.size.value for n in p.nodes or ()) // (rows.width * rows.pieces)
