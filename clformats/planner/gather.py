@@ -4,7 +4,8 @@
 position, is a piece of three blocks, the last of which is half empty, and begins where the row
 before ends. So a work-item puts whole pieces one behind the other into a small box in private
 memory, where what is too much of the last piece is overwritten by the row that follows, and sends
-that in whole lines. Nothing is masked, and no tile is at an edge. Of a copy:
+that in whole lines. Nothing is masked, and no tile is at an edge. In the mean of 80 random cases
+that is 0.8 of a copy, where tiles reach 0.55; among them:
 
 =======================================  ========  =======
 blocks to ``byxf``                       gathered  in rows
@@ -13,7 +14,7 @@ u8, ``fsv32``, 80 channels               1.1        0.15
 f32 to s8, ``fsv16``, 40 channels        1.0        0.35
 f32 to f16, ``fsv32``, 72 channels       0.9        0.7
 u8, ``fsv16``, 96 channels               1.1        0.55
-f16, ``fsv16``, 520 channels             0.85       0.6
+f16, ``fsv16``, 400 channels             0.95       0.5
 u8, ``fsv32``, 80 channels, in a cache   0.95       0.3
 =======================================  ========  =======
 """
