@@ -329,6 +329,8 @@ COLLECTED = [
     ("u8", "u8", "bfyx", "byxf", (2, 250, 7, 11)),  # rows of channels
     ("s8", "s8", "bfyx", "byxf", (2, 101, 31, 5)),
     ("s8", "u8", "bfyx", "byxf", (2, 131, 9, 19)),
+    ("u8", "u8", "bfyx", "byxf", (3, 72, 23, 29)),  # lines of 16 rows
+    ("u8", "s8", "bfyx", "byxf", (5, 145, 7, 9)),  # of which tiles have halves
     ("u8", "u8", "byxf", "bfyx", (2, 100, 23, 43)),
     ("f32", "s8", "byxf", "bfyx", (1, 50, 41, 83)),
     ("f64", "f64", "b_fs_yx_fsv16", "bfyx", (2, 37, 38, 43)),  # a vector is two lines

@@ -8,6 +8,7 @@ import pytest
 
 import clformats as cf
 from clformats.formats.expr import Expr, Var
+from clformats.kernels import launch
 from clformats.kernels.ahead import Rows, asks_of
 from clformats.planner import make_plan
 from clformats.planner.carrying import KEPT_LINES, LEAST_CARRIED, LEAST_KEPT
@@ -392,6 +393,41 @@ def test_boxes_are_collected_where_lines_are_not_carried(
         # A tile that overlaps begins less than a line in front of its row's part.
         assert stage.pitch >= held + line
         assert rows * stage.pitch * item <= STAGE_BYTES[1]
+
+
+@pytest.mark.parametrize(
+    "dims",
+    [
+        (24, 72, 77, 79),
+        (5, 96, 160, 160),
+        (200, 160, 27, 29),  # a box is half a row, the second one shorter
+        (60, 250, 28, 28),
+    ],
+)
+def test_collected_bytes_are_loaded_by_lines_of_rows(dims: tuple[int, ...]) -> None:
+    src, dst = (cf.MemoryDesc(dims, "u8", fmt) for fmt in ("bfyx", "byxf"))
+    whole = make_plan(src, dst)
+    plan = whole.body
+    assert isinstance(plan, TilePlan)
+    along = _near(plan, "src")
+    assert plan.steps_along(along) == 64
+    assert plan.steps_along(_near(plan, "dst")) == 16
+    assert {len(group) for group in plan.groups} == {16}
+    path = plan.walk
+    assert path.stage is not None
+    assert (path.rows, path.middle) == (True, along)
+    # With each tile as many lines as make all of a box, the shorter one at the end of a row too.
+    asked = launch(whole).source.count("ASK_NEXT\n")
+    last = plan.positions(along).value % path.ahead or path.ahead
+    assert asked * last >= 16 * path.ahead > (asked - 1) * last
+
+
+def test_collected_bytes_have_the_registers_that_are_chosen() -> None:
+    src, dst = (cf.MemoryDesc((24, 72, 77, 79), "u8", fmt) for fmt in ("bfyx", "byxf"))
+    plan = make_plan(src, dst, choices=Choices(registers=64)).body
+    assert isinstance(plan, TilePlan)
+    assert plan.register_count == 64
+    assert not plan.passes
 
 
 @pytest.mark.parametrize(
