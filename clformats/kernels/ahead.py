@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ..formats.expr import Const, Expr, Var, total
 from ..planner.boxes import source_runs
-from ..planner.lanes import Bit
+from ..planner.lanes import LANES_LOG2, Bit
 from ..planner.problem import FAR
 from ..planner.tile import TilePlan
 from ..planner.traits import LINE_BYTES
@@ -148,7 +148,8 @@ def _rows(plan: TilePlan, middle: int, src: Sequence[Expr], count: str) -> Rows:
     box = plan.walk.ahead
     # The last box of a row asks for as much as the others, if it has half as many tiles.
     last = max(plan.positions(middle).value % box or box, -(-box // 2))
-    lines = -(-rows * -(-box * steps // line) // last) if plan.walk.stage else 0
+    between = plan.walk.stage is not None and len(plan.groups[0]) <= 1 << LANES_LOG2
+    lines = -(-rows * -(-box * steps // line) // last) if between else 0
     return Rows(f"at{middle}", count, rows, str(row), str(on), str(back), steps, line, lines)
 
 

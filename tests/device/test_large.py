@@ -330,6 +330,9 @@ COLLECTED = [
     ("s8", "s8", "bfyx", "byxf", (2, 101, 31, 5)),
     ("s8", "u8", "bfyx", "byxf", (2, 131, 9, 19)),
     ("u8", "u8", "bfyx", "byxf", (3, 72, 23, 29)),  # lines of 16 rows
+    ("f32", "s8", "bfyx", "byxf", (3, 77, 17, 15)),
+    ("f32", "u8", "bfyx", "byxf", (2, 272, 9, 31)),
+    ("f16", "s8", "bfyx", "byxf", (3, 101, 23, 15)),
     ("u8", "s8", "bfyx", "byxf", (5, 145, 7, 9)),  # of which tiles have halves
     ("u8", "u8", "byxf", "bfyx", (2, 100, 23, 43)),
     ("f32", "s8", "byxf", "bfyx", (1, 50, 41, 83)),

@@ -364,6 +364,10 @@ def test_lines_are_put_together_from_steps_of_a_run_that_lie_apart(
         ((64, 256, 14, 14), "f32:b_fs_yx_fsv16", "f16:bfyx", 3136, True),  # too many registers
         ((2, 64, 301, 303), "f32:b_fs_yx_fsv16", "bf16:bfyx", 301 * 303, False),
         (ODD, "u8:bfyx", "u8:byxf", 250, True),
+        (ODD, "f32:bfyx", "s8:byxf", 250, True),  # rows that start at no piece
+        ((10, 256, 56, 56), "f32:bfyx", "s8:byxf", 256, True),  # long ones
+        ((12, 67, 112, 112), "u8:bfyx", "u8:byxf", 67, True),  # one short box of many
+        ((150, 512, 14, 14), "f32:bfyx", "s8:byxf", 512, False),  # the last box were one tile
         ((64, 67, 55, 57), "u8:byxf", "u8:bfyx", 3135, False),  # runs are long
         (ACT, "f32:b_fs_yx_fsv32", "s8:bfyx", 112 * 112, False),  # lines take 64 registers
     ],
@@ -415,7 +419,7 @@ def test_collected_bytes_are_loaded_by_lines_of_rows(dims: tuple[int, ...]) -> N
     assert {len(group) for group in plan.groups} == {16}
     path = plan.walk
     assert path.stage is not None
-    assert (path.rows, path.middle) == (True, along)
+    assert (path.reads, path.middle) == (Reads.ROWS, along)
     # With each tile as many lines as make all of a box, the shorter one at the end of a row too.
     asked = launch(whole).source.count("ASK_NEXT\n")
     last = plan.positions(along).value % path.ahead or path.ahead
@@ -435,7 +439,9 @@ def test_collected_bytes_have_the_registers_that_are_chosen() -> None:
     [
         (ODD, "f32:b_fs_yx_fsv16", "f32:bfyx"),  # lines are carried
         ((32, 100, 35, 35), "f32:b_fs_yx_fsv8", "f16:bfyx"),
-        (ODD, "f32:bfyx", "s8:byxf"),  # in boxes of rows, to shorter elements
+        ((20, 128, 56, 56), "f32:bfyx", "s8:byxf"),  # in boxes of rows, to shorter elements
+        ((60, 24, 113, 113), "f32:bfyx", "s8:byxf"),
+        (ODD, "f16:bfyx", "f16:byxf"),  # rows are linked
         ((512, 512, 7, 7), "u8:b_fs_yx_fsv32", "u8:bfyx"),  # rows of 49, blocks of 2 tiles
         ((32, 100, 35, 35), "f32:bs_fs_yx_bsv32_fsv32", "s8:bfyx"),  # nothing is asked for
         (ACT, "u8:b_fs_yx_fsv16", "u8:bfyx"),  # tiles store whole lines
