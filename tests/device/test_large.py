@@ -376,6 +376,27 @@ def test_boxes_are_collected_for_memory_that_begins_anywhere(
     check_reorder(src, dst, streaming, begins=begins)
 
 
+@pytest.mark.parametrize("begins", [(0, 1), (5, 63)])
+@pytest.mark.parametrize("types", [("u8", "u8"), ("f32", "s8")])
+def test_lines_of_rows_are_collected_from_and_to_padded_sides(
+    types: tuple[str, str], begins: tuple[int, int], streaming: cf.Stream
+) -> None:
+    read, written = types
+    dims = (3, 77, 17, 23)
+    whole, plane = D((3, 80, 19, 23), read, "bfyx"), 17 * 23
+    part = whole.submemory(dims, (0, 2, 1, 0))
+    item = part.dtype.nbytes
+    for src in (part, D(dims, read, strides=(77 * 401, 401, 23, 1))):
+        for dst in (
+            D(dims, written, "byxf"),
+            D(dims, written, strides=(77 * plane + 3, 1, 77 * 23, 77)),
+            D(dims, written, strides=(79 * plane, 1, 79 * 23, 79)),
+        ):
+            made = check_reorder(src, dst, streaming, begins=(begins[0] * item, begins[1]))
+            follows = dst.strides[-1] == 77
+            assert ("collected in boxes" in str(made.plan)) >= follows
+
+
 # One loop of 9 steps inside another: one run on one side.
 RUNS = [
     ("oiyx", "os_is_yx_isv16_osv16", (33, 35, 3, 3)),

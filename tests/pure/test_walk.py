@@ -421,7 +421,9 @@ def test_collected_bytes_are_loaded_by_lines_of_rows(dims: tuple[int, ...]) -> N
     assert path.stage is not None
     assert (path.reads, path.middle) == (Reads.ROWS, along)
     # With each tile as many lines as make all of a box, the shorter one at the end of a row too.
-    asked = launch(whole).source.count("ASK_NEXT\n")
+    kernel = launch(whole)
+    assert kernel is not None
+    asked = kernel.source.count("ASK_NEXT\n")
     last = plan.positions(along).value % path.ahead or path.ahead
     assert asked * last >= 16 * path.ahead > (asked - 1) * last
 
