@@ -10,8 +10,9 @@ next box.
 That is worth while where the source is read in order and asked for ahead of it: with f32 to s8,
 `fs_b_yx_fsv32` to `bfyx` with images of 14 x 14, ordinary stores reach 0.21 of a copy, with asking
 0.45, and with boxes that are asked for 0.8 to 1.0. Where boxes of many rows are read, `bfyx` to
-`byxf` with any number of channels, u8 reaches 0.5 to 0.9 instead of 0.2 to 0.7, but f32 to s8 as
-much as before, and with 64 channels 0.4 instead of 0.64.
+`byxf` with any number of channels, u8 reaches 0.5 to 0.9 instead of 0.2 to 0.7, f32 to s8 0.6 to
+0.8 instead of 0.4 to 0.6, but not where ordinary stores fill lines soon: with 64 channels 0.5
+instead of 0.65. Such tiles have lines of 16 rows (`clformats.planner.tiling`).
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from dataclasses import replace
 
 from .problem import FAR, fixed
 from .tile import TilePlan
-from .traits import LINE_BYTES, Traits
+from .traits import LINE_BYTES, PIECE_BYTES, Traits
 from .walk import Reads, Stage, Tiles, Walk, in_boxes, share_of
 
 STAGE_BYTES = (16 << 10, 64 << 10)
@@ -37,6 +38,13 @@ with 67 channels 0.52, carried through memory 0.43, but 0.51 and 0.61 with 100 c
 LEAST_ROW_BYTES = 512
 """Rows that are taken in runs are as long, at the least: the lines at the ends of one that are not
 whole count for more than is gained."""
+LEAST_SPLIT_BYTES = (256, 32)
+"""Rows from which on they are rather collected than stored the ordinary way, f32 to s8 `bfyx` to
+`byxf`: those of whole pieces, 0.7 instead of 0.5 with 256 to 1024 channels, but 0.49 instead of
+0.67 with 64 and 0.65 instead of 0.9 with 128, and others, 0.65 instead of 0.5 with 40 to 250
+channels, but less with 24."""
+MANY_BOXES = 4
+"""More boxes of a row than these, and what is not asked for early counts little."""
 LEAST_BOX_BYTES = 4 << 10
 """A box of rows that follow each other, at the least."""
 
@@ -54,10 +62,26 @@ def staged(plan: TilePlan, tiles: Tiles, traits: Traits) -> TilePlan | None:
         _in_runs(plan, tiles, traits, row),
     )
     narrows = tiles.src_bytes > tiles.dst_bytes
-    gains = (
-        path for path in paths if path and path.ahead and not (path.reads is Reads.ROWS and narrows)
-    )
-    return next((replace(plan, walk=path) for path in gains), None)
+    for path in paths:
+        collected = replace(plan, walk=path or Walk())
+        in_rows = collected.walk.reads is Reads.ROWS
+        pays = _splits_lines(plan, row) and has_long_boxes(collected)
+        if collected.walk.ahead and (pays or not (narrows and in_rows)):
+            return collected
+    return None
+
+
+def has_long_boxes(plan: TilePlan) -> bool:
+    """Whether rows are read in boxes, and the last one of a row is not too short.
+
+    It asks for the first box of the rows behind: f32 to s8 `bfyx` to `byxf` with 512 channels of
+    14 x 14, boxes of 4, 4, 4 and 1 tiles, reaches 0.35, in runs 0.7. Of many boxes one may be.
+    """
+    path = plan.walk
+    if path.middle is None or path.reads is not Reads.ROWS:
+        return False
+    count = plan.positions(path.middle).value
+    return count > MANY_BOXES * path.ahead or 2 * ((count - 1) % path.ahead + 1) >= path.ahead
 
 
 def is_roomy(plan: TilePlan) -> bool:
@@ -70,6 +94,13 @@ def is_roomy(plan: TilePlan) -> bool:
         return False
     run = stage.held * plan.steps_along(stage.along) * item
     return not stage.pitch or stage.nbytes <= STAGE_BYTES[0] or run >= LONG_RUN_BYTES
+
+
+def _splits_lines(plan: TilePlan, row: int) -> bool:
+    """Whether ordinary stores of rows of bytes leave lines in part for long, or lie across them."""
+    item = plan.problem.dtypes[1].nbytes
+    step = plan.nodes[row].dst.value * item
+    return item == 1 and step >= LEAST_SPLIT_BYTES[step % PIECE_BYTES > 0]
 
 
 def _row(plan: TilePlan) -> int | None:

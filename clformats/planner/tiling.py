@@ -32,7 +32,7 @@ from .nibbles import refusal_of_loops
 from .problem import FAR, Node, Number, Problem, fixed
 from .span import span_of
 from .stages import separate
-from .staging import is_roomy, staged
+from .staging import has_long_boxes, is_roomy, staged
 from .tile import Edge, TilePlan, tiles_of
 from .traits import LINE_BYTES, Traits
 from .walk import STREAMS, Reads, Walk, walk, with_choices
@@ -178,17 +178,19 @@ def _with_full_windows(draft: TilePlan, choices: Choices, *, large: bool) -> Til
 
 
 def _tile(
-    p: Problem, choices: Choices, *, large: bool, read: int = LANES_LOG2, beyond: int = 0
-) -> TilePlan:
+    p: Problem, choices: Choices, *, large: bool, read: int = LANES_LOG2, beyond: int = 0,
+    loaded: int = 0,
+) -> TilePlan:  # fmt: skip
     """The tile, without a walk.
 
     A vector takes ``1 << read`` elements of a run of the source at the most, others take the rest.
-    The tile stores ``1 << beyond`` lines in one run, where there are registers for them.
+    The tile stores ``1 << beyond`` lines in one run, where there are registers for them. It has
+    ``1 << loaded`` elements of a run of the source at the least, where that has them.
     """
     most = either(choices.lanes, 1 << LANES_LOG2).bit_length() - 1
     a = arranged(p, most, min(read, most))
     load, store, comb = a.load, a.store, a.comb
-    rest = tuple(b for b in run_of(a.seen, "src", most) if b not in (*load, *store))
+    rest = tuple(b for b in run_of(a.seen, "src", max(most, loaded)) if b not in (*load, *store))
     registers = (
         *(b for b in store if b not in load),
         *_line_bits(a, beyond, large=large, chosen=choices.registers),
@@ -229,6 +231,8 @@ def _in_lines(draft: TilePlan, traits: Traits, choices: Choices) -> TilePlan | N
     src, dst = draft.problem.dtypes
     if traits.begin_bytes < dst.nbytes or not traits.is_cpu:
         return None
+    if rows := _collected_rows(draft.problem, traits, choices):
+        return rows.walked(choices)
     carrying = _carrying_tile(draft.problem, traits, choices)
     crowded = carrying and src.nbytes > dst.nbytes and tiles_of(carrying).writes >= STREAMS
     collected = None if carrying and not crowded else staged(draft, tiles_of(draft), traits)
@@ -239,6 +243,22 @@ def _in_lines(draft: TilePlan, traits: Traits, choices: Choices) -> TilePlan | N
     if collected and (not carrying or collected.walk.reads is Reads.PIECES):
         return collected.walked(choices)
     return carrying
+
+
+def _collected_rows(p: Problem, traits: Traits, choices: Choices) -> TilePlan | None:
+    """The tile of rows that become bytes and are collected; None where that gains nothing.
+
+    It need not have whole lines of the destination. Rather it has a line of each row, and as many
+    rows as a vector: of bytes 64 x 16 positions and channels, in four passes, not 16 x 64. A line
+    is loaded at once, wherever in the nearest cache rows meet, 16 registers are full at a time, and
+    5 tiles of 72 channels overlap by 8, where 2 do by 56. Longer elements are rather carried.
+    """
+    if p.dtypes[1].nbytes > 1 or choices.registers is not None:
+        return None
+    few = replace(choices, registers=1 << LANES_LOG2)
+    draft = _tile(p, few, large=True, loaded=(LINE_BYTES // p.dtypes[0].nbytes).bit_length() - 1)
+    collected = staged(draft, tiles_of(draft), traits)
+    return collected if collected and has_long_boxes(collected) else None
 
 
 def _keeping_tile(p: Problem, traits: Traits, choices: Choices, *, links: bool) -> TilePlan | None:

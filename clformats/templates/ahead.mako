@@ -1,6 +1,6 @@
 <%doc>
 PREFETCH asks for a line, where the compiler can; a tile asks for rows, or, between its stores, for a
-share of a piece or for the next lines of a box.
+share of a piece or for the next lines of rows or of a box.
 </%doc>\
 <%def name="asking(hint)">\
 #if defined(__has_builtin) && !defined(CLFORMATS_PORTABLE) && !defined(CLFORMATS_NO_PREFETCH)
@@ -14,7 +14,12 @@ share of a piece or for the next lines of a box.
 </%def>\
 <%def name="functions(asks)">\
 ${asking(asks.hint)}\
-% if hasattr(asks, "skips"):
+% if hasattr(asks, "rows"):
+% if asks.lines:
+// Asks for the next line of the rows of the next box.
+#define ASK_NEXT { PREFETCH(next + ${asks.row} + line * ${asks.line}); if (++line == of_row) { line = 0; ++row; } }
+% endif
+% elif hasattr(asks, "skips"):
 <%
 def moved_on(k):
     if k == asks.skips:
@@ -36,6 +41,12 @@ def moved_on(k):
         }
     }
 }
+</%def>\
+<%def name="rows_begun(asks, type)">\
+const idx nth = ${asks.at} % box, of_row = (box * ${asks.steps} + ${asks.line - 1}) / ${asks.line};
+const bool goes_on = ${asks.at} - nth + box < ${asks.count};
+__global const ${type} *const next = from + (goes_on ? ${asks.on} : ${asks.back});
+idx row = nth * ${asks.lines} / of_row, line = nth * ${asks.lines} % of_row;
 </%def>\
 <%def name="begun(asks, type)">\
 __global const ${type} *next = src + (${asks.begin});

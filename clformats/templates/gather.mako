@@ -1,4 +1,4 @@
-<%namespace file="prelude.mako" import="prelude"/>\
+<%namespace file="prelude.mako" import="prelude, items_alone"/>\
 <%namespace name="ahead" file="ahead.mako"/>\
 <%namespace name="stage" file="stage.mako"/>\
 <%!
@@ -41,10 +41,7 @@ typedef uint${words if words > 1 else ""} any_words __attribute__((aligned(sizeo
 #endif
 % endif
 
-#ifdef cl_intel_vec_len_hint
-// A work-item works on vectors already.
-__attribute__((intel_vec_len_hint(1)))
-#endif
+${items_alone()}\
 __kernel void reorder(
     __global const ${types.src} *restrict src, __global ${types.dst} *restrict dst,
     ${",\n    ".join(declarations)})

@@ -69,6 +69,8 @@ boxed = hasattr(given_ahead, "skips")
 if boxed:
     ask = "ASK_NEXT" if given_ahead.turns == 1 else f"if (!(turn++ & {given_ahead.turns - 1})) ASK_NEXT"
     asked = [ask] * given_ahead.lines
+elif hasattr(given_ahead, "rows"):
+    asked = ["ASK_NEXT"] * given_ahead.lines
 else:
     asked = [f"PREFETCH({at});" for at in getattr(given_ahead, "lines", ())]
 shares = iter([asked[k * len(asked) // count : (k + 1) * len(asked) // count] for k in range(count)])
@@ -84,7 +86,9 @@ ${types.dst} *to = held_at + (corner + ${staging.to});
 % else:
 __global ${types.dst} *to = dst + (${dst_base});
 % endif
-% if asked and not boxed:
+% if asked and hasattr(given_ahead, "rows"):
+${ahead.rows_begun(given_ahead, types.src)}\
+% elif asked and not boxed:
 __global const ${types.src} *next = src + (${given_ahead.begin});
 % elif given_ahead and not boxed:
 ${ahead.statements(given_ahead)}\

@@ -329,6 +329,11 @@ COLLECTED = [
     ("u8", "u8", "bfyx", "byxf", (2, 250, 7, 11)),  # rows of channels
     ("s8", "s8", "bfyx", "byxf", (2, 101, 31, 5)),
     ("s8", "u8", "bfyx", "byxf", (2, 131, 9, 19)),
+    ("u8", "u8", "bfyx", "byxf", (3, 72, 23, 29)),  # lines of 16 rows
+    ("f32", "s8", "bfyx", "byxf", (3, 77, 17, 15)),
+    ("f32", "u8", "bfyx", "byxf", (2, 272, 9, 31)),
+    ("f16", "s8", "bfyx", "byxf", (3, 101, 23, 15)),
+    ("u8", "s8", "bfyx", "byxf", (5, 145, 7, 9)),  # of which tiles have halves
     ("u8", "u8", "byxf", "bfyx", (2, 100, 23, 43)),
     ("f32", "s8", "byxf", "bfyx", (1, 50, 41, 83)),
     ("f64", "f64", "b_fs_yx_fsv16", "bfyx", (2, 37, 38, 43)),  # a vector is two lines
@@ -369,6 +374,27 @@ def test_boxes_are_collected_for_memory_that_begins_anywhere(
     dims = (2, 37, 23, 41)
     src, dst = D(dims, "u8", "b_fs_yx_fsv16"), D(dims, "u8", "bfyx")
     check_reorder(src, dst, streaming, begins=begins)
+
+
+@pytest.mark.parametrize("begins", [(0, 1), (5, 63)])
+@pytest.mark.parametrize("types", [("u8", "u8"), ("f32", "s8")])
+def test_lines_of_rows_are_collected_from_and_to_padded_sides(
+    types: tuple[str, str], begins: tuple[int, int], streaming: cf.Stream
+) -> None:
+    read, written = types
+    dims = (3, 77, 17, 23)
+    whole, plane = D((3, 80, 19, 23), read, "bfyx"), 17 * 23
+    part = whole.submemory(dims, (0, 2, 1, 0))
+    item = part.dtype.nbytes
+    for src in (part, D(dims, read, strides=(77 * 401, 401, 23, 1))):
+        for dst in (
+            D(dims, written, "byxf"),
+            D(dims, written, strides=(77 * plane + 3, 1, 77 * 23, 77)),
+            D(dims, written, strides=(79 * plane, 1, 79 * 23, 79)),
+        ):
+            made = check_reorder(src, dst, streaming, begins=(begins[0] * item, begins[1]))
+            follows = dst.strides[-1] == 77
+            assert ("collected in boxes" in str(made.plan)) >= follows
 
 
 # One loop of 9 steps inside another: one run on one side.

@@ -8,6 +8,7 @@ import pytest
 
 import clformats as cf
 from clformats.formats.expr import Expr, Var
+from clformats.kernels import launch
 from clformats.kernels.ahead import Rows, asks_of
 from clformats.planner import make_plan
 from clformats.planner.carrying import KEPT_LINES, LEAST_CARRIED, LEAST_KEPT
@@ -363,6 +364,10 @@ def test_lines_are_put_together_from_steps_of_a_run_that_lie_apart(
         ((64, 256, 14, 14), "f32:b_fs_yx_fsv16", "f16:bfyx", 3136, True),  # too many registers
         ((2, 64, 301, 303), "f32:b_fs_yx_fsv16", "bf16:bfyx", 301 * 303, False),
         (ODD, "u8:bfyx", "u8:byxf", 250, True),
+        (ODD, "f32:bfyx", "s8:byxf", 250, True),  # rows that start at no piece
+        ((10, 256, 56, 56), "f32:bfyx", "s8:byxf", 256, True),  # long ones
+        ((12, 67, 112, 112), "u8:bfyx", "u8:byxf", 67, True),  # one short box of many
+        ((150, 512, 14, 14), "f32:bfyx", "s8:byxf", 512, False),  # the last box were one tile
         ((64, 67, 55, 57), "u8:byxf", "u8:bfyx", 3135, False),  # runs are long
         (ACT, "f32:b_fs_yx_fsv32", "s8:bfyx", 112 * 112, False),  # lines take 64 registers
     ],
@@ -395,11 +400,50 @@ def test_boxes_are_collected_where_lines_are_not_carried(
 
 
 @pytest.mark.parametrize(
+    "dims",
+    [
+        (24, 72, 77, 79),
+        (5, 96, 160, 160),
+        (200, 160, 27, 29),  # a box is half a row, the second one shorter
+        (60, 250, 28, 28),
+    ],
+)
+def test_collected_bytes_are_loaded_by_lines_of_rows(dims: tuple[int, ...]) -> None:
+    src, dst = (cf.MemoryDesc(dims, "u8", fmt) for fmt in ("bfyx", "byxf"))
+    whole = make_plan(src, dst)
+    plan = whole.body
+    assert isinstance(plan, TilePlan)
+    along = _near(plan, "src")
+    assert plan.steps_along(along) == 64
+    assert plan.steps_along(_near(plan, "dst")) == 16
+    assert {len(group) for group in plan.groups} == {16}
+    path = plan.walk
+    assert path.stage is not None
+    assert (path.reads, path.middle) == (Reads.ROWS, along)
+    # With each tile as many lines as make all of a box, the shorter one at the end of a row too.
+    kernel = launch(whole)
+    assert kernel is not None
+    asked = kernel.source.count("ASK_NEXT\n")
+    last = plan.positions(along).value % path.ahead or path.ahead
+    assert asked * last >= 16 * path.ahead > (asked - 1) * last
+
+
+def test_collected_bytes_have_the_registers_that_are_chosen() -> None:
+    src, dst = (cf.MemoryDesc((24, 72, 77, 79), "u8", fmt) for fmt in ("bfyx", "byxf"))
+    plan = make_plan(src, dst, choices=Choices(registers=64)).body
+    assert isinstance(plan, TilePlan)
+    assert plan.register_count == 64
+    assert not plan.passes
+
+
+@pytest.mark.parametrize(
     ("dims", "src", "dst"),
     [
         (ODD, "f32:b_fs_yx_fsv16", "f32:bfyx"),  # lines are carried
         ((32, 100, 35, 35), "f32:b_fs_yx_fsv8", "f16:bfyx"),
-        (ODD, "f32:bfyx", "s8:byxf"),  # in boxes of rows, to shorter elements
+        ((20, 128, 56, 56), "f32:bfyx", "s8:byxf"),  # in boxes of rows, to shorter elements
+        ((60, 24, 113, 113), "f32:bfyx", "s8:byxf"),
+        (ODD, "f16:bfyx", "f16:byxf"),  # rows are linked
         ((512, 512, 7, 7), "u8:b_fs_yx_fsv32", "u8:bfyx"),  # rows of 49, blocks of 2 tiles
         ((32, 100, 35, 35), "f32:bs_fs_yx_bsv32_fsv32", "s8:bfyx"),  # nothing is asked for
         (ACT, "u8:b_fs_yx_fsv16", "u8:bfyx"),  # tiles store whole lines
