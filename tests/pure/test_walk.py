@@ -425,7 +425,9 @@ def test_collected_bytes_are_loaded_by_lines_of_rows(dims: tuple[int, ...]) -> N
     assert kernel is not None
     asked = kernel.source.count("ASK_NEXT\n")
     last = plan.positions(along).value % path.ahead or path.ahead
-    assert asked * last >= 16 * path.ahead > (asked - 1) * last
+    assert asked * last >= 16 * path.ahead
+    # Not one kernel for each number: that would be one for each size.
+    assert asked in (16, 24, 32)
 
 
 def test_collected_bytes_have_the_registers_that_are_chosen() -> None:
