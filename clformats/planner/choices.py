@@ -39,6 +39,7 @@ class Choices:
     ``registers``, the most that hold a tile. Of the walk over tiles: ``chunk``, positions of the
     middle loop for each work-item, ``ahead``, by how many of them what is read is asked for before
     or how many make a box that is (0: not at all), and ``swapped``, that loop innermost.
+    Of the gather family ``chunk`` are the rows of a work-item.
     ``nontemporal``: stores past the cache, where they are whole lines. ``run_bytes``: what a
     work-item of the copy family moves.
     ``local_size``: work-items in a group. ``baked``: sizes, strides and offsets are constants of

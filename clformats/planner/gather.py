@@ -21,10 +21,10 @@ u8, ``fsv32``, 80 channels, in a cache   0.95       0.3
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
-from .choices import RULES, Choices
+from .choices import RULES, Choices, either
 from .nibbles import refusal_of_loops
 from .problem import Node, Number, Problem, fixed
 from .tile import TilePlan
@@ -187,9 +187,10 @@ def plan(
     total = prod(n.size.value for n in p.nodes or ()) // (rows.width * rows.pieces)
     least, most = (n * traits.compute_units for n in ITEMS_PER_UNIT)
     items = min(max(p.nbytes // ITEM_BYTES, least), most)
-    draft = GatherPlan(p, rows, 1, held, by_blocks, nontemporal)
-    chunk = min(max(held, -(-total // items)), draft.total)
-    return GatherPlan(p, rows, chunk, held, by_blocks, nontemporal)
+    streams = either(choices.nontemporal, nontemporal)
+    draft = GatherPlan(p, rows, 1, held, by_blocks, streams)
+    chunk = either(choices.chunk, max(held, -(-total // items)))
+    return replace(draft, chunk=min(chunk, draft.total))
 
 
 def rows_of(p: Problem) -> Rows | str:

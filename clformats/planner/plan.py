@@ -39,6 +39,7 @@ Body = (
 
 
 TILE = ("lanes", "registers", "chunk", "swapped", "ahead", "nontemporal", "local_size", "baked")
+GATHER = ("chunk", "nontemporal", "baked")
 COPY = ("run_bytes", "nontemporal", "baked")
 GROUPS = ("local_size", "baked")
 
@@ -71,7 +72,7 @@ _EVERYWHERE = (
 )
 FAMILIES = (
     Family("copy", copy.refusal, copy.plan, COPY),
-    Family("gather", gather.refusal, gather.plan, ("baked",), gather.needs),
+    Family("gather", gather.refusal, gather.plan, GATHER, gather.needs),
     Family("tile", tiling.tile_refusal, tiling.tile_plan, TILE),
     Family("rows", tiling.rows_refusal, tiling.tile_plan, TILE),
     *_EVERYWHERE,

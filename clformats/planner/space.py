@@ -18,6 +18,7 @@ from typing import Any
 from ..desc import MemoryDesc
 from .choices import RULES, Choices, either
 from .copy import CopyPlan
+from .gather import GatherPlan
 from .generic import GenericPlan
 from .local import LocalPlan
 from .plan import Body, Plan, make_plan
@@ -41,6 +42,10 @@ TABLES: Mapping[type[Body], Mapping[str, tuple[Any, ...]]] = {
         "swapped": (False, True),
         "ahead": (0, 1, 2, 4, 8, 16, 32),
         "local_size": (1, 16),
+    },
+    GatherPlan: {
+        "chunk": tuple(1 << n for n in range(3, 15)),
+        "nontemporal": (False, True),
     },
     LocalPlan: {"local_size": (32, 64, 128, 256)},
     GenericPlan: {"local_size": (1, 8, 16, 32, 64, 128, 256)},
@@ -163,6 +168,8 @@ def outcome(plan: Plan, names: Iterable[str], walk: Choices = RULES) -> dict[str
     has: dict[str, Any] = {}
     if isinstance(body, CopyPlan):
         has = {"run_bytes": body.run_bytes, "nontemporal": body.nontemporal}
+    elif isinstance(body, GatherPlan):
+        has = {"chunk": body.chunk, "nontemporal": body.nontemporal}
     elif isinstance(body, LocalPlan):
         has = {"local_size": body.group}
     elif isinstance(body, GenericPlan):

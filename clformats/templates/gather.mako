@@ -43,8 +43,7 @@ typedef uint${words if words > 1 else ""} any_words __attribute__((aligned(sizeo
 
 ${items_alone()}\
 __kernel void reorder(
-    __global const ${types.src} *restrict src, __global ${types.dst} *restrict dst,
-    ${",\n    ".join(declarations)})
+    __global const ${types.src} *restrict src, __global ${types.dst} *restrict dst${"".join(f",\n    {d}" for d in declarations)})
 {
 % for constant in constants:
     ${constant}

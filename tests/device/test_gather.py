@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 import clformats as cf
+from clformats.planner.gather import GatherPlan
 from tests.device_support import check_reorder
 from tests.support import pair_of
 
@@ -92,6 +93,17 @@ def test_images_that_lie_apart(types: str, strides: tuple[int, ...], any_size: c
     sides = D(dims, src, "b_fs_yx_fsv16"), D(dims, dst, strides=strides)
     made = check_reorder(*sides, any_size, front=2)
     assert made.plan.family == "gather", made.plan
+
+
+@pytest.mark.parametrize("chunk", [1, 7, 1 << 20])
+def test_chosen_otherwise(chunk: int, any_size: cf.Stream) -> None:
+    for nontemporal, baked in ((False, True), (True, False), (True, True)):
+        choices = cf.Choices(chunk=chunk, nontemporal=nontemporal, baked=baked)
+        sides = D((3, 40, 7, 31), "u8", "b_fs_yx_fsv32"), D((3, 40, 7, 31), "u8", "byxf")
+        plan = check_reorder(*sides, any_size, front=3, choices=choices).plan
+        assert plan.choices == choices
+        assert isinstance(plan.body, GatherPlan)
+        assert (plan.body.chunk, plan.body.nontemporal) == (min(chunk, 3 * 7 * 31), nontemporal)
 
 
 def test_boxes_that_end_inside_images(any_size: cf.Stream) -> None:

@@ -12,6 +12,7 @@ import clformats as cf
 from clformats.kernels import launch
 from clformats.planner.choices import RULES, Choices
 from clformats.planner.copy import CopyPlan
+from clformats.planner.gather import GatherPlan
 from clformats.planner.generic import GenericPlan
 from clformats.planner.local import LocalPlan
 from clformats.planner.plan import FAMILIES, GPU_FAMILIES
@@ -100,7 +101,10 @@ def test_every_problem_takes_every_wish() -> None:
 
 
 def test_tables_name_what_the_families_take() -> None:
-    bodies = {"copy": CopyPlan, "tile": TilePlan, "rows": TilePlan, "generic": GenericPlan}
+    bodies = {
+        "copy": CopyPlan, "gather": GatherPlan, "tile": TilePlan, "rows": TilePlan,
+        "generic": GenericPlan,
+    }  # fmt: skip
     for family in FAMILIES:
         table = TABLES.get(bodies[family.name]) if family.name in bodies else None
         assert set(table or ()) == set(family.takes) - {"baked"}
