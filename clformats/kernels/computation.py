@@ -46,6 +46,12 @@ class Computed(Conversion):
         return self._result.rounds
 
     @property
+    def reads_halves(self) -> bool:
+        """Whether half values are loaded as floats: those that are computed with, too."""
+        loaded = (self.src_type, *(o.desc.dtype for o in self.computation.operands))
+        return any(t.name == "f16" for t in loaded)
+
+    @property
     def widens(self) -> frozenset[str]:
         """The types that the kernel needs functions for to make floats of."""
         loaded = (self.src_type, *(o.desc.dtype for o in self.computation.operands))

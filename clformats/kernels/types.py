@@ -38,6 +38,11 @@ class Conversion:
     early: bool
 
     @property
+    def reads_halves(self) -> bool:
+        """Whether half values are loaded as floats."""
+        return not self.moves_bits and self.src_type.name == "f16"
+
+    @property
     def moves_bits(self) -> bool:
         """Whether values are moved unchanged."""
         return self.src_type == self.dst_type

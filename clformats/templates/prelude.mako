@@ -3,6 +3,24 @@
 from clformats.kernels.float8 import FLOAT8
 %>\
 <%namespace name="float8" file="float8.mako"/>\
+<%def name="halves(widths)">\
+% if widths:
+#ifdef POCL_DEVICE_ADDRESS_BITS
+// Half values may begin anywhere, but pocl's vload_half promises 16 bytes to the compiler, which may
+// rely on it where it needs a part of a vector.
+% for n in sorted(widths):
+typedef ushort${n} any_bits${n} __attribute__((aligned(2)));
+static inline float${n} load_half${n}(__global const half *from)
+{
+    const ushort${n} bits = *(__global const any_bits${n} *)from;
+    return vload_half${n}(0, (const half *)&bits);
+}
+#undef vload_half${n}
+#define vload_half${n}(offset, from) load_half${n}(from)
+% endfor
+#endif
+% endif
+</%def>\
 <%def name="rounding(name, loaded, width)">\
 <% n = str(width) if width > 1 else "" %>\
 % if name == "bf16":
@@ -55,6 +73,7 @@ functions = types.functions(computed)
 #pragma OPENCL FP_CONTRACT OFF
 % endif
 typedef ${"long" if wide else "int"} idx;
+${halves({8, 16} & {*widths}) if types.reads_halves else ""}\
 % for name in sorted(types.widens | reads.widens):
 % for width in sorted({*widths, *computed}):
 ${float8.widen(name, width)}\

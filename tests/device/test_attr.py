@@ -42,6 +42,16 @@ def test_anything_to_anything(
     check_reorder(src, dst, stream, seed=seed, front=front, attr=attr)
 
 
+def test_halves_begin_anywhere(stream: cf.Stream) -> None:
+    """Also where of a vector a part alone is needed: pocl 3.1 reads that as if it were aligned."""
+    dims = (3, 15, 33, 7)
+    src, dst = (D(dims, t, "ABcd8b16a2b") for t in ("f16", "s8"))
+    scales = {"src_scale": (np.linspace(0.5, 2, 15), 2), "dst_scale": (np.linspace(0.5, 2, 3), 1)}
+    attr = cf.Attr(**scales, expression="x > 3 ? x : 7 - x")
+    for front in (0, 7):
+        check_reorder(src, dst, stream, front=front, attr=attr)
+
+
 @pytest.mark.parametrize(("src", "dst"), list(product(ALL_TYPES, ALL_TYPES)))
 def test_every_pair_of_types(src: str, dst: str, stream: cf.Stream) -> None:
     """One after another: contiguous, transposed with tails, and without common digits."""
