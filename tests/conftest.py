@@ -1,4 +1,7 @@
-"""One engine and stream for all device tests; CLFORMATS_TEST_DEVICE names another device."""
+"""One engine and stream for all device tests; CLFORMATS_TEST_DEVICE names another device.
+
+Tests that need a device are marked ``device``: ``pytest -m "not device and not slow"`` takes seconds.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,16 @@ from dataclasses import replace
 import pytest
 
 import clformats as cf
+
+ROOMS_OF_DEVICES = {"bench", "kernels", "reorders", "runtime", "transfer"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.parent.name in ROOMS_OF_DEVICES or "engine" in getattr(
+            item, "fixturenames", ()
+        ):
+            item.add_marker(pytest.mark.device)
 
 
 @pytest.fixture(scope="session", autouse=True)

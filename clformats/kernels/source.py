@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ..formats.expr import Const, Expr, Var
-from ..planner.problem import Number
+from ..schedule.problem import Number
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import DeviceError, expect
-from ..planner.traits import DEFAULT, Traits
+from ..schedule.traits import DEFAULT, Traits
 from .opencl import OnDevice, devices, error_name, hint, named_errors, opencl
 from .programs import build
 
