@@ -149,6 +149,11 @@ COMPUTED: tuple[tuple[Dims, Pair], ...] = (
     ((5, 19, 7, 9), ("f32:bfyx", "f32:bfyx")),
     ((3, 17, 5, 7), ("f64:bfyx", "f32:fyxb")),
     ((4, 33, 17, 16), ("f16:fs_b_yx_fsv32", "bf16:bfyx")),
+    ((8, 3, 224, 224), ("u8:byxf", "f32:byxf")),
+    ((5, 1, 7, 9), ("f32:bfyx", "f32:bfyx")),
+    ((64, 4096), ("u4:ab", "f16:ab")),
+    ((64, 4096), ("f32:ab", "u4:ab")),
+    ((32, 64), ("s4:ab", "s4:ba")),
 )
 
 
@@ -227,6 +232,11 @@ SPECIAL: tuple[tuple[str, Dims, Pair], ...] = (
     ("windows", (8, 3, 224, 224), ("u8:byxf", "u8:b_fs_yx_fsv4")),
     ("windows", (8, 9, 113, 57), ("f32:byxf", "f16:b_fs_yx_fsv16")),
     ("windows", (16, 5, 57, 33), ("f32:byxf", "f16:bs_fs_yx_bsv16_fsv16")),
+    ("windows", (8, 17, 224, 224), ("f32:b_fs_yx_fsv8", "f16:b_fs_yx_fsv32")),
+    ("orders", (19, 17, 3, 5), ("f32:oiyx", "f32:os_iyx_osv16_rotate_180")),
+    ("orders", (19, 17, 3, 5), ("f32:os_iyx_osv16_rotate_180", "f16:oiyx")),
+    ("orders", (19, 3, 5, 7), ("f32:oiyx", "f32:iy_xs_os_xsv2_osv8__ao32")),
+    ("orders", (19, 3, 5, 7), ("f32:iy_xs_os_xsv2_osv8__ao32", "f32:oiyx")),
     ("wide", (1 << 16, 1 << 16), ("s8:ab", "s8:ba")),
     ("wide", (1 << 16, 1 << 16), ("s8:ab", "s8:ab")),
     ("wide", (1 << 10, 1 << 12, 33, 31), ("f16:bfyx", "f16:b_fs_yx_fsv16")),
@@ -287,7 +297,7 @@ def _types() -> Iterator[Problem]:
 ASKED: tuple[tuple[Dims, Pair], ...] = (
     ((64, 64, 56, 56), ("f32:bfyx", "f32:b_fs_yx_fsv16")),
     ((16, 250, 55, 57), ("u8:b_fs_yx_fsv16", "u8:bfyx")),
-    ((64, 40, 31, 53), ("f32:b_fs_yx_fsv16", "s8:byxf")),
+    ((64, 40, 31, 53), ("f32:b_fs_yx_fsv16", "f16:byxf")),
     ((5, 17, 3, 3), ("f16:oiyx", "f16:os_is_yx_isv16_osv16")),
     ((1000, 1001), ("f32:ab", "f32:ba")),
     ((1000, 1001), ("f16:ab", "f16:ab")),

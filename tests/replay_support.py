@@ -33,7 +33,7 @@ FIRST, *OTHERS = DEVICES
 """The first device has every problem; each of the others its share, chosen by the name."""
 EVERYWHERE = {
     *("images", "nibbles", "winograd", "gather", "windows"),
-    *("attributes", "any address", "any size"),
+    *("attributes", "any address", "any size", "padding", "strides", "orders"),
 }
 """Groups of few problems, which all devices have."""
 NAMED = 8
