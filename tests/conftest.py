@@ -1,6 +1,6 @@
 """One engine and stream for all device tests; CLFORMATS_TEST_DEVICE names another device.
 
-Tests that need a device are marked ``device``: ``pytest -m "not device and not slow"`` takes seconds.
+Tests that need a device are marked ``device``: `pytest -m "not device and not slow"` needs none.
 """
 
 from __future__ import annotations

@@ -135,7 +135,7 @@ TAKES = {
     "Attr.expression": {"None"},
     "dtypes.convert.array": {"int", "float", "nan", "list", "array"},
 }
-# Records, which are looked at where they are used; and what needs a device: test_wrong_types_on_devices.py.
+# Records, which are looked at where they are used; what needs a device: the module beside this one.
 ELSEWHERE = {"DType", "Digit", "Plan", "Event", "Engine", "IndexKernels", "Map", "Memory",
              "Reorder", "Stream", "TunedWarning", "devices", "from_array", "from_dlpack",
              "from_host", "from_numpy", "reorder", "to_array", "to_numpy", "transfer", "tune",

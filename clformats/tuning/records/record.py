@@ -52,7 +52,7 @@ def kernel_version() -> str:
     """A hash of everything that kernels are made from: a record of other kernels says nothing."""
     digest = sha256()
     package = resources.files("clformats")
-    for part in ("kernels", "planner", "templates"):
+    for part in ("kernels", "schedule", "templates"):
         for file in sorted(package.joinpath(part).iterdir(), key=lambda f: f.name):
             if file.name.endswith((".py", ".mako")):
                 digest.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")
