@@ -60,6 +60,8 @@ class Case:
     choices: cf.Choices | None = None
     other: D | None = None
     """The second tensor of a map; `attr` and ``family`` have no meaning then."""
+    pieces: int = 0
+    """A transfer between memories of the host's, in so many pieces where the formats allow it."""
 
     def __str__(self) -> str:
         more = [f"{n}={term}" for n, term in self.attr.terms.items()]
@@ -68,6 +70,7 @@ class Case:
         more += [f"family {self.family}"] if self.family else []
         more += [f"chosen {self.choices}"] if self.choices else []
         more += [f"map with {self.other}"] if self.other else []
+        more += [f"transfer in {self.pieces}"] if self.pieces else []
         where = f"{self.plan}, {'/'.join(self.places)}"
         return f"{self.src} -> {self.dst} [{'; '.join([where, *more])}]"
 
@@ -75,6 +78,9 @@ class Case:
 def cases(seed: int, structure: int, most: int) -> Iterator[Case]:
     """So many cases of a structure, or fewer, where its descriptors cannot be had so often."""
     rng = random.Random(f"{seed} {structure}")  # noqa: S311  # formats, not secrets
+    if rng.random() < 0.05:
+        yield from _computing(rng, most)
+        return
     is_image = rng.random() < 0.2
     ndims = 4 if is_image else rng.choice((1, 1, 2, 2, 2, 3, 3, 4, 4, 5))
     types = _types(rng)
@@ -103,6 +109,10 @@ def cases(seed: int, structure: int, most: int) -> Iterator[Case]:
         )  # fmt: skip
 
 
+SUMMED = ("OIhw4i16o4i", "hwio", "oihw", "OIhw2i8o4i", "Ohwi16o", "OIhw18o3i")
+EXTRAS: tuple[dict[str, Any], ...] = (
+    {"s8s8": True}, {"asymmetric": True}, {"s8s8": True, "scale_adjust": 0.5},
+)  # fmt: skip
 ODD = (18, 20, 24, 28, 36, 40, 44)
 
 
@@ -124,6 +134,21 @@ def odd_blocks(types: tuple[str, ...]) -> Iterator[Case]:
                 yield Case(src, dst, "rules" if n % 2 else "large", places, seed)
 
 
+def _computing(rng: random.Random, most: int) -> Iterator[Case]:
+    """Weights that sums follow, and Winograd's, whose values are transformed."""
+    dtype, name = rng.choice(("f32", "s8")), rng.choice(("oihw", "hwio", "Oihw18o"))
+    tag, plan = rng.choice(SUMMED), rng.choice(("rules", "large", "gpu"))
+    extra = cf.Extra(1, **rng.choice(EXTRAS))
+    winograd = rng.choice((None, "winograd_2x3_s1_weights", "winograd_6x3_s1_fused_weights"))
+    for _ in range(most):
+        window = (3, 3) if winograd else (rng.choice((1, 2, 3, 5)), rng.choice((1, 3)))
+        dims = (rng.randint(1, 60), rng.randint(1, 60), *window)
+        src = D(dims, dtype, name)
+        dst = cf.winograd(src, winograd, "f32") if winograd else D(dims, "s8", tag, extra=extra)
+        places = rng.choice(PLACES[:2]), rng.choice(PLACES[:2])
+        yield Case(src, dst, plan, places, rng.getrandbits(31))
+
+
 def _types(rng: random.Random) -> tuple[str, str]:
     if rng.random() < 0.06:
         same = rng.choice(NIBBLES)
@@ -134,8 +159,10 @@ def _types(rng: random.Random) -> tuple[str, str]:
 
 def _wishes(rng: random.Random, *, packed: bool) -> dict[str, Any]:
     """Attributes, a family, choices: each of them seldom."""
-    kind = rng.choice(("plain",) * 5 + ("attr", "attr", "family", "choices", "choices", "map"))
-    kind = "plain" if packed and kind in ("attr", "map") else kind
+    kind = rng.choice(
+        ("plain",) * 5 + ("attr",) * 2 + ("choices",) * 2 + ("family", "map", "pieces")
+    )
+    kind = "plain" if packed and kind in ("attr", "map", "pieces") else kind
     wishes: dict[str, Any] = {"terms": (), "is_map": kind == "map"}
     if kind == "attr":
         wishes["terms"] = tuple(
@@ -144,6 +171,8 @@ def _wishes(rng: random.Random, *, packed: bool) -> dict[str, Any]:
         )
         if rng.random() < 0.3:
             wishes["terms"] += ((rng.choice(EXPRESSIONS), 0, False),)
+    if kind == "pieces":
+        wishes["pieces"] = rng.choice((1, 2, 5, 20))
     if kind == "family":
         wishes["family"] = rng.choice(FAMILIES)
     if kind == "choices":

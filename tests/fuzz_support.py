@@ -116,6 +116,8 @@ def run(case: Case, bench: Bench) -> bool:
     rng = np.random.default_rng(case.seed)
     src, dst = case.src, case.dst
     array, old = _values(rng, src), random_values(rng, dst.dims, dst.dtype.name)
+    if case.pieces:
+        return _transferred(case, bench, array)
     try:
         ready = _map(case, stream) if case.other else _reorder(case, stream)
     except cf.Unsupported:
@@ -142,6 +144,32 @@ def run(case: Case, bench: Bench) -> bool:
             else case.attr.apply(array, src.dtype, dst.dtype, old)
         )
     bench.rooms[1].check(at, holding(values, dst)[:-CANARY] if dst.nelems else before)
+    return True
+
+
+def _transferred(case: Case, bench: Bench, array: Any) -> bool:
+    """Run a transfer between memories of the host's, and compare every byte."""
+    rng = np.random.default_rng(case.seed + 1)
+    contents = (dirty_pack(rng, array, case.src).view(np.uint8),
+                np.full(nbytes_of(case.dst), POISON, np.uint8))  # fmt: skip
+    sides, at = [], slice(0)
+    for desc, room, flat, where in zip(
+        (case.src, case.dst), bench.rooms, contents, case.places, strict=False
+    ):
+        at = room.place(flat, where)
+        sides.append(cf.HostMemory(desc, room.bytes[at].view(desc.dtype.raw)))
+    engine = bench.stream(case.plan).engine
+    least = max(1, sum(c.size for c in contents) // case.pieces)
+    parts = (None,) if case.pieces == 1 else (least, None)
+    for nbytes in parts:
+        try:
+            cf.transfer(*sides, engine=engine, piece_nbytes=nbytes)
+            break
+        except cf.Unsupported as error:
+            if error.code != "PIECE_SIZE":
+                raise
+    want = holding(cf.transform(array, case.src, case.dst), case.dst)[:-CANARY]
+    bench.rooms[1].check(at, want if case.dst.nelems else contents[1])
     return True
 
 
@@ -247,7 +275,7 @@ def main() -> None:
         results = [told(f"odd {k}", case, bench) for k, case in every]
         done(first + len(results), len(results), results.count(False), bench)
         return
-    seed, structure, wanted, seconds = map(int, [*sys.argv[1:], 1 << 30][:4])
+    seed, structure, wanted, seconds = map(int, [*sys.argv[1:], str(1 << 30)][:4])
     ends = time.monotonic() + seconds
     ran, failed = of_structure(seed, structure, wanted or OF_STRUCTURE, bench)
     while ran < wanted and time.monotonic() < ends:
