@@ -51,6 +51,16 @@ CASES: list[tuple[str, str, dict[str, Any]]] = [
 """Source, destination and attributes."""
 
 
+SWEPT = [
+    ("f32:a", "f32:A18a", ""),
+    ("u8:byxf", "f16:b_fs_yx_fsv16", "1x3x1x"),
+    ("u8:byxf", "f16:b_fs_yx_fsv16", "1x5x1x"),
+]
+"""Source, destination, and the sizes in front of one that takes every value of `SIZES`: vectors at
+the end of the source end at it, one element behind it, and so on."""
+SIZES = range(1, 66)
+
+
 @contextmanager
 def fenced(nbytes: int, *, behind: bool) -> Iterator[Any]:
     """So many bytes between two pages that may not be touched.
@@ -103,6 +113,12 @@ def main() -> None:
     engine = cf.Engine(os.environ.get("CLFORMATS_TEST_DEVICE", "pocl"))
     large = cf.Engine(device=engine.device, context=engine.context)
     large.traits = replace(engine.traits, streamed_bytes=0)
+    for src, dst, front in SWEPT:
+        for size in SIZES:
+            pair = [cf.MemoryDesc.parse(f"{text}:{front}{size}") for text in (src, dst)]
+            sys.stdout.write(f"{pair[0]} {pair[1]}\n")
+            sys.stdout.flush()
+            check_fenced(pair[0], pair[1], cf.Stream(engine), cf.Attr(), behind=True)
     for src, dst, attributes in CASES:
         for each, behind in ((engine, True), (large, True), (large, False)):
             large_or_small = "large" if each is large else "small"
