@@ -23,7 +23,7 @@ def _check(desc: cf.MemoryDesc, array: Any) -> None:
     assert cf.pack(array, desc).tobytes() == flat.tobytes(), desc
     assert cf.unpack(flat, desc).tobytes() == unpack_by_offsets(flat, desc).tobytes(), desc
     dirty = np.full_like(flat.view(np.uint8), 0xA5).view(flat.dtype)
-    host.pack_into(dirty, array, desc)
+    packing.pack_into(dirty, array, desc)
     assert dirty.tobytes() == flat.tobytes(), desc
     _check_padding(desc, flat.size)
 
@@ -34,7 +34,7 @@ def _check_padding(desc: cf.MemoryDesc, size: int) -> None:
     want = np.ones((size * desc.dtype.storage.itemsize * 8 // bits, bits), np.uint8)
     want[padding_offsets(desc)] = 0
     got = np.full(size * desc.dtype.storage.itemsize, 0xFF, np.uint8).view(desc.dtype.storage)
-    host.zero_padding(got, desc)
+    packing.zero_padding(got, desc)
     assert (np.unpackbits(got.view(np.uint8), bitorder="little") == want.ravel()).all(), desc
 
 
