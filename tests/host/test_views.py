@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import clformats as cf
-from clformats.host import copying
+from clformats.host import copying, packing
 from clformats.host.oracle import pack_by_offsets, padding_offsets, unpack_by_offsets
 from tests.strategies import pairs
 from tests.support import dtype_for, hurting_dims, random_values
