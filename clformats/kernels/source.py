@@ -15,6 +15,8 @@ class Launch:
 
     Its parameters are the source, the destination, ``arguments``, which are integers, and what its
     computation reads: the operands that are no part of the destination, then the scalars.
+    ``buffers`` are the C types with which source and destination are declared; empty in families
+    without choices, whose kernels no tuner takes.
     """
 
     source: str
@@ -22,6 +24,7 @@ class Launch:
     wide: bool
     global_size: int
     local_size: int
+    buffers: tuple[str, str] = ("", "")
 
     @property
     def groups(self) -> int:

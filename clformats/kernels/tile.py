@@ -36,7 +36,7 @@ def launch(plan: Plan, body: TilePlan) -> Launch:
     source = render("tile", **writer.values(), wide=plan.problem.is_wide, types=types)
     given, items = writer.arguments.given, body.work_items
     local = gcd(items, either(plan.choices.local_size, 1))
-    return Launch(source, given, plan.problem.is_wide, items, local)
+    return Launch(source, given, plan.problem.is_wide, items, local, types.buffers)
 
 
 class _Writer:
