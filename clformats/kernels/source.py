@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 
 from ..formats.expr import Const, Expr, Var
 from ..schedule.problem import Number
+
+_COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +35,18 @@ class Launch:
         """How many work-groups there are."""
         return self.global_size // self.local_size
 
+    @property
+    def digest(self) -> str:
+        """A hash of the source without its comments: of equal kernels it is equal."""
+        return sha256(without_comments(self.source).encode()).hexdigest()[:12]
+
     KERNEL = "reorder"
+
+
+def without_comments(source: str) -> str:
+    """OpenCL C without its comments, and without the blanks that they leave."""
+    lines = (line.rstrip() for line in _COMMENT.sub("", source).splitlines())
+    return "\n".join(line for line in lines if line) + "\n"
 
 
 @dataclass
