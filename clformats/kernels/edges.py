@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from math import gcd
 
 from ..formats.expr import Expr, Var, total
 from ..schedule.lanes import Bit
@@ -26,8 +27,8 @@ class GuardText:
 
     ``base`` is the index of the tile's first element; ``load_lanes`` and ``store_lanes`` are how
     far each lane moves it, the ``registers`` lists how far each register does. ``limits`` are lo,
-    hi and end as numbers; ``static`` says that they and the base are constants. ``end`` is a
-    multiple of ``whole``.
+    hi and end as numbers; ``static`` says that they and the base are constants. ``end`` and every
+    base are multiples of ``whole``: what lies between two of these is stored all or not at all.
     """
 
     name: str
@@ -330,6 +331,7 @@ def _guard_text(
     lo, hi, end = (str(number(f"{name}{g}", n)) if used else "" for name, n, used in named)
     # What is taken apart has registers for each step of the short loop, which is not guarded.
     times = plan.register_count >> len(plan.registers)
+    whole = guard.block if guard.end.value % guard.block == 0 else 1
     load, registers = units(plan.load), units(plan.registers) * times
     return GuardText(
         name=f"g{g}",
@@ -340,7 +342,7 @@ def _guard_text(
         end=end,
         limits=(guard.lo.value, guard.hi.value, guard.end.value),
         static=not members and all(n.fixed for n in numbers),
-        whole=guard.block if guard.end.value % guard.block == 0 else 1,
+        whole=gcd(whole, *(plan.steps_along(k) * plan.nodes[k].unit for k in members)),
         edge=plan.edges[g],
         load_lanes=load,
         store_lanes=units(plan.store),

@@ -18,6 +18,8 @@ from tests.device_support import (
 )
 from tests.support import dirty_pack, pair_of, random_values
 
+pytestmark = pytest.mark.sampled(4)
+
 D = cf.MemoryDesc
 
 # One or more of each family: what of words, vectors and whole lines it relies on is in their plans.

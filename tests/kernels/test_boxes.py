@@ -9,6 +9,8 @@ import pytest
 import clformats as cf
 from tests.device_support import check_reorder
 
+pytestmark = pytest.mark.sampled(3)
+
 D = cf.MemoryDesc
 
 

@@ -10,6 +10,8 @@ from clformats.schedule.tile import TilePlan
 from clformats.schedule.walk import Reads
 from tests.device_support import check_reorder
 
+pytestmark = pytest.mark.sampled(4)
+
 PAIRS = [
     ("f32:yxfb", "f32:b_fs_yx_fsv16"),
     ("f32:yxfb", "f16:b_fs_yx_fsv8"),

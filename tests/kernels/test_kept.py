@@ -11,6 +11,8 @@ from clformats.schedule.tile import TilePlan
 from clformats.schedule.walk import Kept
 from tests.device_support import check_reorder
 
+pytestmark = pytest.mark.sampled(4)
+
 D = cf.MemoryDesc
 
 CASES = [

@@ -11,6 +11,8 @@ import clformats as cf
 from tests.device_support import check_reorder
 from tests.support import BUFFERS, random_pair
 
+pytestmark = pytest.mark.sampled(4)
+
 D = cf.MemoryDesc
 
 

@@ -8,6 +8,8 @@ import clformats as cf
 from clformats.schedule.tile import TilePlan
 from tests.device_support import check_reorder
 
+pytestmark = pytest.mark.sampled(3)
+
 STREAMS = cf.Choices(nontemporal=True)
 
 

@@ -11,6 +11,8 @@ from tests.device_support import check_reorder
 from tests.reorders.test_reorder import NO_TAG, check_both_ways
 from tests.support import pair_of
 
+pytestmark = pytest.mark.sampled(3)
+
 D = cf.MemoryDesc
 
 # Sizes next to blocks, runs and vectors; and those that vectors divide.

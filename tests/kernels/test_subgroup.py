@@ -11,6 +11,8 @@ import clformats as cf
 from tests.device_support import CANARY, check_bytes, check_reorder, expected
 from tests.support import BUFFERS, dirty_pack, hurting_dims, random_values
 
+pytestmark = pytest.mark.sampled(4)
+
 D = cf.MemoryDesc
 WHY = "the device has no sub-groups; Intel's runtime for CPUs has: pip install intel-opencl-rt"
 

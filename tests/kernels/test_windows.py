@@ -7,6 +7,8 @@ import pytest
 import clformats as cf
 from tests.device_support import check_reorder
 
+pytestmark = pytest.mark.sampled(4)
+
 TYPES = [("u8", "u8"), ("u8", "f16"), ("f32", "f32"), ("f32", "f16"), ("f16", "f32")]
 
 

@@ -16,6 +16,8 @@ from tests.device_support import check_reorder, guarded, memory_of
 from tests.strategies import attributed_pairs
 from tests.support import DTYPES, random_values
 
+pytestmark = pytest.mark.sampled(3)
+
 D = cf.MemoryDesc
 EXAMPLES = int(os.environ.get("CLFORMATS_TEST_EXAMPLES", "40"))
 ALL_TYPES = (*DTYPES, "f64")

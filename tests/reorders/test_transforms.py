@@ -11,6 +11,8 @@ import clformats as cf
 from tests.device_support import check_bytes, check_reorder, expected, guarded, memory_of
 from tests.support import dirty_pack, garbage, random_values, same_bytes
 
+pytestmark = pytest.mark.sampled(3)
+
 D = cf.MemoryDesc
 RT = cf.RUNTIME_DIM
 DATA = "winograd_2x3_s1_data"
