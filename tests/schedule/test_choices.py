@@ -167,6 +167,24 @@ def test_gpus_choose_the_size_of_their_groups(dst: str) -> None:
         assert made.arguments == ()
 
 
+@pytest.mark.parametrize("traits", [DEFAULT, replace(DEFAULT, is_cpu=False)], ids=["cpu", "gpu"])
+@pytest.mark.parametrize("types", ["f32 f32", "u8 u8", "f16 f32", "f64 f64", "f32 s8"])
+@pytest.mark.parametrize("formats", ["bfyx bfyx", "bfyx byxf", "b_fs_yx_fsv16 byxf", "Ab24a aB24b"])
+def test_a_kernel_with_choices_tells_the_types_of_its_buffers(
+    formats: str, types: str, traits: Traits
+) -> None:
+    dims = (3, 40, 31, 33) if "y" in formats else (40, 60)
+    src, dst = (D(dims, *pair) for pair in zip(types.split(), formats.split(), strict=True))
+    names = families(src, dst, traits)
+    assert names
+    for name in names:
+        made = launch(cf.make_plan(src, dst, traits, name))
+        assert made is not None
+        read, written = made.buffers
+        assert f"__global const {read} *restrict src" in made.source
+        assert f"__global {written} *restrict dst" in made.source
+
+
 def test_illegal_configurations_are_told() -> None:
     src, dst = D((2, 17, 5, 3), "f32", "bfyx"), D((2, 17, 5, 3), "f32", "byxf")
     found = space(src, dst, DEFAULT)
