@@ -18,7 +18,7 @@ from ..runtime import Engine, Event, Memory, Stream
 from ..runtime.engine import SharedKernel
 from ..runtime.image import check_pixels
 from ..runtime.opencl import error_name, named_errors, opencl
-from ..runtime.usage import LOCK, Order, Usage, enqueued, events_before, flush
+from ..runtime.order import LOCK, Order, Usage, enqueued, events_before, flush
 from ..schedule import Plan, Traits, make_plan
 from ..schedule.anysize import fits
 from ..schedule.choices import RULES, Choices

@@ -34,7 +34,7 @@ KEPT_KERNELS = 512
 
 @dataclass(slots=True)
 class SharedKernel:
-    """A kernel that several reorders enqueue; `usage.LOCK` guards its arguments.
+    """A kernel that several reorders enqueue; `order.LOCK` guards its arguments.
 
     Its integers are set; the buffers are set at every call. ``mark`` says whose other values are
     set, None where nobody's.

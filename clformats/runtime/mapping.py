@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from ..errors import DeviceError, MappedError
 from . import image
 from .opencl import OnDevice, named_errors, opencl
+from .order import LOCK, Claim, Usage, enqueued, events_before, flush
 from .storage import Mapped
 from .stream import Event
-from .usage import LOCK, Claim, Usage, enqueued, events_before, flush
 
 if TYPE_CHECKING:
     import pyopencl

@@ -35,8 +35,8 @@ from . import image, storage
 from .engine import Engine, default_engine
 from .mapping import Mapping, Mode
 from .opencl import OnDevice, named_errors
+from .order import LOCK, Usage, events_before, usage_of
 from .stream import Stream
-from .usage import LOCK, Usage, events_before, usage_of
 
 if TYPE_CHECKING:
     import pyopencl

@@ -9,7 +9,7 @@ from weakref import finalize
 from ..errors import DeviceError, expect
 from .engine import Engine, default_engine
 from .opencl import OnDevice, named_errors, opencl
-from .usage import Order, order_of
+from .order import Order, order_of
 
 if TYPE_CHECKING:
     import pyopencl
