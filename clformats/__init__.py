@@ -53,7 +53,7 @@ if TYPE_CHECKING:
         to_array,
         to_numpy,
     )
-    from .transfer import transfer
+    from .transfer.route import transfer
     from .tuning.records import TunedWarning
     from .tuning.run import tune
 
@@ -135,15 +135,20 @@ _ON_A_DEVICE = {
         ),
         "clformats.runtime",
     ),
-    "transfer": "clformats.transfer",
+    "transfer": "clformats.transfer.route",
     "TunedWarning": "clformats.tuning.records",
     "tune": "clformats.tuning.run",
     "warm_up": "clformats.reorders.warm",
 }
 
+# The package `clformats.transfer` has the name of a public function. Python binds that name to the
+# package when it is first imported: import it now, then let `__getattr__` answer with the function.
+import_module("clformats.transfer")
+del globals()["transfer"]
+
 
 def __getattr__(name: str) -> Any:
-    """Import what needs OpenCL when it is first asked for."""
+    """Import what needs OpenCL when it is first used."""
     if name not in _ON_A_DEVICE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_ON_A_DEVICE[name]), name)

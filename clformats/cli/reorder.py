@@ -69,7 +69,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> int:
     """Move the file and print what it has become."""
     from ..runtime import Engine
-    from ..transfer import transfer
+    from ..transfer.route import transfer
 
     piece = None if args.piece is None else number_of_bytes(args.piece)
     src = source(_opened(args.file), args.source, args.shape)

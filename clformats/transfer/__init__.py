@@ -1,5 +1,1 @@
-"""Moving tensors between the host and devices, in pieces: `clformats.transfer.transfer`."""
-
-from .route import transfer
-
-__all__ = ["transfer"]
+"""Moving tensors between the host and devices, in chunks: `clformats.transfer.route`."""

@@ -124,6 +124,17 @@ def test_importing_the_library_imports_no_opencl() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+def test_public_names_stay_what_they_are() -> None:
+    """Also after the package of the same name was imported, and when they are used again."""
+    code = (
+        "import clformats as cf, clformats.transfer.route, clformats.formats.digits, types\n"
+        "for name in [*cf.__all__, *cf.__all__]:\n"
+        "    module = isinstance(getattr(cf, name), types.ModuleType)\n"
+        "    assert module == (name == 'notations'), name\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 @pytest.mark.parametrize("file", FILES, ids=lambda f: ".".join(name_of(f)) or "clformats")
 def test_nothing_is_too_long(file: Path) -> None:
     text = file.read_text(encoding="utf-8")

@@ -13,7 +13,7 @@ from ...reorders.reorder import Reorder
 from ...reorders.trial import Bytes, Case, HostTensor, Tensor
 from ...runtime import Event, Stream
 from ...tensors.desc import MemoryDesc
-from ...transfer import transfer
+from ...transfer.route import transfer
 from ...values.attr import Attr
 from .knobs import CPU2GPU
 from .parse import Common
