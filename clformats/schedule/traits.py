@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 LINE_BYTES = 64
 """A cache line of the processors on which that matters here: the host's."""
-PIECE_BYTES = 16
+LEAST_STREAMED_BYTES = 16
 """What is stored past the cache at once, at the least, where runs start at such places. In f32
 ``bfyx`` to ``b_fs_yx_fsv4`` with 35 x 35 positions four pieces instead of a vector reach 0.8 to 1,
 ordinary stores 0.45 to 0.8; pieces of 8 bytes gain a tenth, those of 4 lose a sixth."""
