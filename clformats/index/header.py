@@ -43,8 +43,8 @@ FOOT = """
 def format_header(names: Iterable[Format | str] | None = None) -> str:
     """A header with functions of these formats, by default of every registered one.
 
-    `HEAD`, its first lines, says what it has: for each format the offset, the way back and the
-    number of places, as functions of extents. It compiles as OpenCL C 1.2, C99 and C++.
+    For each format it has three functions of the extents: the offset of an element, the inverse,
+    and the number of elements that a buffer must hold. It compiles as OpenCL C 1.2, C99 and C++.
     Raises `InvalidFormat` for ``any``.
     """
     expect(names, Iterable | None, "names")

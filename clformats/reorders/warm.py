@@ -48,8 +48,8 @@ def pairs_of(pairs: Iterable[Any]) -> list[Pair]:
             expect(desc, MemoryDesc, name)
             if desc.has_runtime:
                 raise InvalidArgument(
-                    f"{name} is {desc}, of sizes known at execution only: make a pair for each "
-                    f"shape, or a Reorder, which then has one kernel for all"
+                    f"{name} is {desc}, of sizes known at execution only: give a pair for each "
+                    f"shape, or make a Reorder, which has one kernel for all of them"
                 )
         result.append((pair[0], pair[1]))
     return result

@@ -149,7 +149,7 @@ class MemoryDesc:
 
     @property
     def strides(self) -> tuple[int, ...]:
-        """oneDNN's strides: of the outermost digit of each logical dimension, in elements."""
+        """The stride of the outermost digit of each logical dimension, in elements (oneDNN's)."""
         return operations.strides_of(self.geometry)
 
     @property

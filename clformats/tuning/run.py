@@ -126,8 +126,8 @@ def _outcomes(
         return
     if isinstance(engine, Engine):
         raise InvalidArgument(
-            f"engine: got {engine!r}, which is of this process only: name the workers' device, such "
-            f"as 'pocl', or leave it out"
+            f"engine: got {engine!r}, which is of this process only: name the workers' device, "
+            f"such as 'pocl', or leave it out"
         )
     dask = import_module("distributed")
     futures = [client.submit(on_worker, pair, engine, limits, pure=False) for pair in jobs]

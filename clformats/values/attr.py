@@ -70,7 +70,9 @@ def at_execution(mask: int = 0) -> Values:
 
 
 class Attr:
-    """Attributes of a reorder: what it computes on the way, in one pass with oneDNN's formula::
+    """Attributes of a reorder: what it computes on the way, in the same pass.
+
+    The formula is oneDNN's::
 
         dst = ((src - src_zero_point) * src_scale + beta * old) / dst_scale + dst_zero_point
 
