@@ -12,12 +12,12 @@ from .problem import Problem
 from .traits import LINE_BYTES, Traits
 
 RUN_BYTES = 16 << 10
-"""What one work-item moves; enough to hide the cost of starting it, few enough to share well."""
+"""The bytes for each work-item: enough to hide its start, few enough to balance the cores."""
 
 
 @dataclass(frozen=True, slots=True)
 class CopyPlan:
-    """A run of ``count`` elements, or of words of type ``word`` where the types are the same."""
+    """A run of ``count`` elements, or of words of type ``word`` if nothing is converted."""
 
     count: int
     src0: int
@@ -53,14 +53,14 @@ def refusal(p: Problem) -> str:
 
 
 def _moves_words(p: Problem) -> bool:
-    """Whether the bytes of the run are moved as they are."""
+    """Whether the bytes of the run are moved unchanged."""
     src, dst = p.dtypes
     return src == dst and not p.computation
 
 
 def plan(p: Problem, traits: Traits, *, nontemporal: bool, choices: Choices = RULES) -> CopyPlan:
     """The plan for a problem that `refusal` accepts."""
-    # Stores past the cache are of whole lines.
+    # Streaming stores need whole cache lines.
     nontemporal = either(choices.nontemporal, nontemporal) and traits.begin_bytes >= LINE_BYTES
     run_bytes = either(choices.run_bytes, RUN_BYTES)
     count = p.nodes[0].size.value if p.nodes else 1
