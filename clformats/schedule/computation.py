@@ -1,9 +1,9 @@
 """The computation of a kernel between loading and storing, and the other tensors that it reads.
 
-Attributes of a reorder and a map over several tensors are planned alike: as a formula over the value
-that is moved, *operands* and *scalars*. Operands are tensors that are read at the logical index that
-is written; scalars are arguments of the kernel. A scale for each channel is an operand: a tensor of
-the logical dims with a stride of 0 along the dimensions in which it does not vary.
+Attributes of a reorder and a map over several tensors are planned alike: as a formula over the
+value that is moved, *operands* and *scalars*. Operands are tensors that are read at the logical
+index that is written; scalars are arguments of the kernel. A scale for each channel is an operand:
+a tensor of the logical dims with a stride of 0 along the dimensions in which it does not vary.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
 The only exception are 4-bit elements, which have no address of their own. Source and destination
 need no common digits: the digits of the destination give the logical index, and the offset formula
 of the source gives the address to read. On a CPU a work-item takes a run of elements and counts
-their digits up. On a GPU, where neighbouring work-items should move neighbours, it takes one element
-and computes its digits by division. This is a tenth to a third as fast as the other families; with
-one element for each work-item it would be a quarter of that on a CPU.
+their digits up. On a GPU, where neighbouring work-items should move neighbours, it takes one
+element and computes its digits by division. This is a tenth to a third as fast as the other
+families; with one element for each work-item it would be a quarter of that on a CPU.
 """
 
 from __future__ import annotations

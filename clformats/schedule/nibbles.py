@@ -23,7 +23,7 @@ SHORTEST_RUN = 8
 
 @dataclass(frozen=True, slots=True)
 class NibblesPlan:
-    """``items`` work-items, which take runs along ``inner`` inside the loops ``outer``, or elements.
+    """``items`` work-items, for runs along ``inner`` inside the loops ``outer``, or for elements.
 
     ``inner`` is None for elements; ``why`` then gives the reason.
     """
