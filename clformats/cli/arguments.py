@@ -74,8 +74,8 @@ def target(args: argparse.Namespace) -> tuple[Format, MemoryDesc | None]:
         desc = MemoryDesc.parse(args.name)
         if args.shape is not None or args.ndims is not None or args.dtype is not None:
             raise InvalidDescriptor(
-                f"{args.name} already tells element type, format and sizes: "
-                f"leave --shape, --ndims and --dtype out"
+                f"{args.name} already has element type, format and sizes: "
+                f"leave out --shape, --ndims and --dtype"
             )
         return desc.format, desc
     dims = None if args.shape is None else sizes(args.shape)
@@ -112,7 +112,7 @@ def sized_target(args: argparse.Namespace) -> MemoryDesc:
 def _logged(log: verbose.LogText, args: argparse.Namespace) -> tuple[Format, MemoryDesc | None]:
     """What a text of oneDNN's log says, with the sizes in it or in --shape."""
     if log.dims and args.shape is not None:
-        raise InvalidDescriptor(f"{args.name} already tells the sizes: leave --shape out")
+        raise InvalidDescriptor(f"{args.name} already has sizes: leave out --shape")
     fmt = log.format
     if args.shape is None and not log.dims:
         return fmt, None
@@ -130,7 +130,7 @@ def named_format(name: str, dims: tuple[int, ...] | None, ndims: str | None) -> 
         return Format(name, ndims=rank)
     if rank is None and dims is None:
         raise InvalidFormat(
-            f"{name!r} is a meta tag, x stands for any number of dimensions: "
-            f"say how many by --ndims 4 or by --shape"
+            f"{name!r} is a meta tag, whose x stands for any number of dimensions: "
+            f"give the rank by --ndims 4 or by --shape"
         )
     return Format(name, ndims=rank if dims is None else len(dims))

@@ -73,7 +73,7 @@ def known_of(target: MemoryDesc | Format | str, padded: str = "") -> Known:
     if not isinstance(target, MemoryDesc):
         return of_format(Format(target), padded)
     if padded:
-        raise InvalidArgument(f"padded={padded!r} is for formats; {target} tells its padding")
+        raise InvalidArgument(f"padded={padded!r} is for formats; {target} has its own padding")
     return of_desc(target)
 
 

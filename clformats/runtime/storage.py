@@ -101,7 +101,7 @@ def check(storage: Any, nbytes: int, engine: Engine, about: object) -> None:
 
 
 def check_context(storage: Any, engine: Engine) -> None:
-    """Raise `DeviceError` for a buffer of another context; SVM does not tell its own."""
+    """Raise `DeviceError` for a buffer of another context; that of SVM is not known."""
     if is_svm(storage):
         return
     cl = opencl()
@@ -123,8 +123,8 @@ def unwrapped(buffer: Any) -> Any:
         return buffer
     if buffer.offset:
         raise DeviceError(
-            f"the array begins {buffer.offset} bytes behind the start of its buffer: take it by "
-            f"cf.from_array, or its base_data with a descriptor that says so"
+            f"the array begins {buffer.offset} bytes after the start of its buffer: use "
+            f"cf.from_array, or its base_data with a descriptor that has this offset"
         )
     wait_for_array(buffer)
     return buffer.base_data

@@ -21,5 +21,5 @@ def refusal(desc: MemoryDesc) -> str:
     if desc.format.name == "nv12" and shape[2] > 2:
         return f"its dims are n, h, w, c with c = 1 (luma) or 2 (chroma), not c = {shape[2]}"
     if desc.span_nbytes > prod(shape) * desc.dtype.nbytes:
-        return f"it begins {desc.offset0} elements behind the first pixel"
+        return f"it begins {desc.offset0} elements after the first pixel"
     return ""

@@ -148,9 +148,7 @@ def _found(name: str, folders: Sequence[Path]) -> Path:
     for place in places:
         if place.is_file():
             return place
-    raise BadValue(
-        f"--batch={name}: there is no such file, looked for {', '.join(map(str, places))}"
-    )
+    raise BadValue(f"--batch={name}: there is no such file, searched {', '.join(map(str, places))}")
 
 
 def batch_words(text: str) -> list[str]:
