@@ -291,7 +291,7 @@ def test_names_of_files_may_hold_anything(tmp_path: Path, capsys: Capture) -> No
         (["pack", "w.npy", "--to", TO, "--from", TO], "is no order of axes"),
         (["pack", "w.npy", "--to", TO, "--dtype", "f33"], "unknown element type 'f33'"),
         (["pack", "w.npy", "--to", TO, "--as", "f33"], "unknown element type 'f33'"),
-        (["pack", "w.npy", "--to", TO, "--match", "w"], "has one without name"),
+        (["pack", "w.npy", "--to", TO, "--match", "w"], "has a tensor without one"),
         (["pack", "none.npy", "--to", TO], "cannot read none.npy: No such file"),
         (["pack", "w.bin", "--to", TO], "expected a name that ends in .npy"),
         (["pack", ".", "--to", TO], "cannot tell what kind of file"),

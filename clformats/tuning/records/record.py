@@ -18,7 +18,7 @@ from ...schedule.problem import Problem
 from .key import shape_class_of, sizes_of, structure_of
 
 SCHEMA = 1
-"""The version of the form of a record; another one cannot be read."""
+"""The version of the schema; records of another version cannot be read."""
 
 
 class InvalidRecord(Error, ValueError):
@@ -34,7 +34,7 @@ class Device(NamedTuple):
 
 
 class Key(NamedTuple):
-    """What a record is found by; ``sizes`` is empty where it serves the whole shape class."""
+    """The key of a record; ``sizes`` is empty if it serves the whole shape class."""
 
     structure: str
     shape: str
@@ -61,10 +61,10 @@ def kernel_version() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What was found for a reorder: ``choices`` that are faster than the rules.
+    """A result of tuning a reorder: ``choices`` that are faster than the rules.
 
-    ``default`` and ``tuned`` are all times that were measured, in seconds of one run, interleaved
-    with each other. ``src`` and ``dst`` are the descriptors that were measured.
+    ``default`` and ``tuned`` are all measured times by the rules and by the choices, in seconds of
+    one run, taken in random order. ``src`` and ``dst`` are the descriptors that were measured.
     """
 
     device: Device
@@ -79,11 +79,11 @@ class Record:
 
     @property
     def gain(self) -> float:
-        """How many times as fast as the rules, by the medians."""
+        """The ratio of the rules' median time to that of the choices."""
         return median(self.default) / median(self.tuned)
 
     def staleness(self, device: Device) -> str:
-        """Why the record does not count on a device with the kernels of today; empty if it does."""
+        """Why the record is not used on a device with the present kernels; empty if it is."""
         if self.device[:2] != device[:2]:
             return "of another device"
         if self.device.driver != device.driver:
@@ -140,7 +140,7 @@ class Record:
 
 
 def now() -> str:
-    """The date of a record made now, with its time zone."""
+    """The present time with its time zone, as text."""
     return datetime.now().astimezone().isoformat(timespec="seconds")
 
 
