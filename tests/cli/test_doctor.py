@@ -222,7 +222,7 @@ def test_either_may_be_imported_first(lines: list[str], said: str) -> None:
 def test_what_was_listed_too_early_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     late = icd.Exposed("intel-opencl-rt", Path("/nowhere/libintelocl.so"), "late", "")
     monkeypatch.setattr(opencl, "expose_bundled_runtimes", lambda: [late])
-    with pytest.raises(cf.DeviceError, match=r"intel-opencl-rt.*clformats.devices\(\) before"):
+    with pytest.raises(cf.DeviceError, match=r"intel-opencl-rt.*clformats.devices\(\) first"):
         cf.Engine("no such device")
     monkeypatch.setattr(opencl, "_is_loaded", lambda library: True)
     with pytest.raises(cf.DeviceError, match="clformats doctor"):
