@@ -1,9 +1,8 @@
-"""What the commands have in common: reading a format, a shape and coordinates as a user types them.
+"""Arguments common to several commands: formats, shapes and coordinates as a user types them.
 
-What a user names and counts (formats, sizes, coordinates) is read here and not by argparse: where
-it is wrong an `Error` of this library says so, which every command prints as one line, with exit
-status 1. How the command line is put together is argparse's business: an unknown option, a missing
-NAME or a choice that is none ends in its usage text and, as everywhere, exit status 2.
+Formats, sizes and coordinates are read here and not by argparse: a wrong one raises an `Error` of
+this library, which every command prints as one line, with exit status 1. An unknown option, a
+missing NAME or an unknown choice is argparse's: it prints its usage text, with exit status 2.
 """
 
 from __future__ import annotations
@@ -110,7 +109,7 @@ def sized_target(args: argparse.Namespace) -> MemoryDesc:
 
 
 def _logged(log: verbose.LogText, args: argparse.Namespace) -> tuple[Format, MemoryDesc | None]:
-    """What a text of oneDNN's log says, with the sizes in it or in --shape."""
+    """Format and descriptor of a text of oneDNN's log, with the sizes in it or in --shape."""
     if log.dims and args.shape is not None:
         raise InvalidDescriptor(f"{args.name} already has sizes: leave out --shape")
     fmt = log.format

@@ -199,7 +199,7 @@ def size_line(desc: MemoryDesc) -> str:
 
 
 def draw_section(blocked: Memory, file: str | None) -> None:
-    """The first pixels as they lie in the blocked format."""
+    """The first pixels of the blocked format, in memory order."""
     with blocked.map("r") as flat:
         drawn = picture(blocked.desc, boxes=1, values=flat)
     print("\nthe first pixels in memory: three colours, and zeros up to sixteen features")

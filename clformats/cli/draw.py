@@ -1,4 +1,4 @@
-"""`clformats draw`: a tensor as it lies in memory, as boxes in the terminal and as SVG."""
+"""`clformats draw`: a tensor in memory order, as boxes in the terminal and as SVG."""
 
 from __future__ import annotations
 

@@ -151,7 +151,7 @@ def _is_plain(fmt: Format) -> bool:
 
 
 def _physical(array: NDArray[Any], desc: MemoryDesc) -> HostMemory:
-    """The file's elements one after the other, as they lie under a descriptor."""
+    """The file's elements as the physical elements of a descriptor."""
     desc.require_layout()
     item = desc.dtype.storage.itemsize
     if not array.flags.c_contiguous or array.itemsize != item or array.size != _elements(desc):

@@ -96,7 +96,9 @@ def _check_kind(g: Geometry) -> None:
     if g.format.layout is None:
         raise Unsupported("NO_LAYOUT", f"format {g.format} has no layout: choose a concrete one")
     if g.format.kind != "blocked":
-        raise Unsupported("NOT_BLOCKED", f"{g.format} is of kind {g.format.kind}: take it whole")
+        raise Unsupported(
+            "NOT_BLOCKED", f"{g.format} is of kind {g.format.kind}: use the whole tensor"
+        )
 
 
 def _check_splittable(g: Geometry) -> None:
@@ -104,7 +106,8 @@ def _check_splittable(g: Geometry) -> None:
     fused = any(len(p.digit.dims) > 1 or p.digit.flip for p in g.placed)
     if fused or g.format.structure.tail:
         raise Unsupported(
-            "FUSED_INDEX", f"{g.format} has fused, turned or two-way dimensions: take it whole"
+            "FUSED_INDEX",
+            f"{g.format} has fused, flipped or two-way dimensions: use the whole tensor",
         )
 
 
