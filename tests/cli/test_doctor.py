@@ -204,7 +204,7 @@ OURS = "import clformats as cf; cf.Engine('Intel')"
     ("lines", "said"),
     [(["import pyopencl", OURS], ""), (["import clformats", "import pyopencl", OURS], ""),
      (["import clformats as cf; cf.devices()", LIST, OURS], ""),
-     (["import clformats", LIST, OURS], "intel-opencl-rt, which pip installed, cannot be seen")],
+     (["import clformats", LIST, OURS], "intel-opencl-rt, installed by pip, cannot be found")],
 )  # fmt: skip
 def test_either_may_be_imported_first(lines: list[str], said: str) -> None:
     """But once platforms are listed without ours, the loader looks no more: that is told."""
