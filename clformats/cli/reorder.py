@@ -40,10 +40,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         description="Reorder the tensor in IN.npy on an OpenCL device and write its physical "
         "elements, padding zero, to OUT.npy; the descriptor is printed. In IN.npy the axes of a "
         "plain format (bfyx, byxf) stand in the format's order; of any other the file holds the "
-        "physical elements, and --shape or a printed descriptor gives the sizes. Both files are "
-        "mapped, and a tensor larger than the device's memory goes there in chunks. A reorder to "
-        "a Winograd format transforms the values, one from such a format transforms them back. "
-        "OUT.npy appears only once it is complete.",
+        "physical elements, and --shape or a printed descriptor tells the sizes. Both files are "
+        "mapped, and what does not fit on the device goes there in pieces. To a Winograd format "
+        "values are transformed, and from one transformed back. OUT.npy is there only when it is "
+        "complete.",
         epilog="example:  clformats reorder in.npy --from bfyx --to b_fs_yx_fsv16 --dtype f16 "
         "-o out.npy",
     )
@@ -57,9 +57,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--dtype", help="the element type of OUT.npy (default: that of IN.npy)")
     parser.add_argument("--device", metavar="NAME", help="part of a device's or platform's name")
     parser.add_argument(
-        "--chunk",
-        metavar="SIZE",
-        help="the most bytes of a chunk, such as 64M (default: automatic)",
+        "--piece", metavar="SIZE", help="the most bytes of a piece, such as 64M (default: chosen)"
     )
     parser.add_argument(
         "-o", "--output", metavar="OUT.npy", required=True, help="the file to write"
@@ -73,12 +71,12 @@ def run(args: argparse.Namespace) -> int:
     from ..runtime import Engine
     from ..transfer.route import transfer
 
-    chunk = None if args.chunk is None else number_of_bytes(args.chunk)
+    piece = None if args.piece is None else number_of_bytes(args.piece)
     src = source(_opened(args.file), args.source, args.shape)
     to = _destination(src.desc, named_format(args.to, src.desc.dims, None), args.dtype)
     engine = Engine(args.device)
     with _written(args, to) as target, _bar() as progress:
-        transfer(src, target, engine=engine, chunk_nbytes=chunk, progress=progress)
+        transfer(src, target, engine=engine, piece_nbytes=piece, progress=progress)
     print(f"{to}  {target.desc.nbytes} bytes in {args.output}")
     return 0
 
@@ -96,7 +94,7 @@ def number_of_bytes(text: str) -> int:
     """``"64M"`` as bytes; K, M and G count 1024."""
     found = re.fullmatch(r"(\d{1,15})([kmg]?)(i?b)?", text.strip().lower())
     if not found or not int(found[1]):
-        raise InvalidDescriptor(f"got --chunk {text!r}, expected a size such as 64M, 1G or 500000")
+        raise InvalidDescriptor(f"got --piece {text!r}, expected a size such as 64M, 1G or 500000")
     return int(found[1]) * UNITS[found[2]]
 
 

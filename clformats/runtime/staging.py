@@ -1,8 +1,8 @@
-"""`Staging`: a device buffer and a pinned host buffer, between which chunks are copied.
+"""`Staging`: a buffer on a device and one that the host sees, between which pieces are copied.
 
-The driver allocates the host buffer (``CL_MEM_ALLOC_HOST_PTR``), and it stays mapped. GPUs copy
-from such memory on their own, while kernels run; from a numpy array they copy twice, and the host
-waits.
+The host's one is allocated by the driver (``CL_MEM_ALLOC_HOST_PTR``) and stays mapped: from such
+memory GPUs copy by themselves, while kernels run, where from an array of numpy's they would copy
+twice and make the host wait.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 
 class Staging:
-    """Buffers of ``nbytes`` bytes on both sides, used by the commands of one in-order stream.
+    """Room for ``nbytes`` bytes on both sides, used by the commands of one in-order stream.
 
-    Release them with `close`. Raises `DeviceError` where an allocation fails.
+    Raises `DeviceError` where there is not so much memory. `close` it.
     """
 
     def __init__(self, stream: Stream, nbytes: int) -> None:
@@ -34,7 +34,7 @@ class Staging:
         self._queue = stream.queue
         self._events: list[pyopencl.Event] = []
         flags = cl.mem_flags
-        with named_errors(f"allocating {nbytes} bytes for a chunk on", self.engine):
+        with named_errors(f"allocating {nbytes} bytes for a piece on", self.engine):
             self.buffer: pyopencl.Buffer = cl.Buffer(self.engine.context, flags.READ_WRITE, nbytes)
             self._pinned: pyopencl.Buffer = cl.Buffer(
                 self.engine.context, flags.READ_WRITE | flags.ALLOC_HOST_PTR, nbytes
@@ -49,7 +49,7 @@ class Staging:
             )
 
     def host(self, desc: MemoryDesc) -> NDArray[Any]:
-        """The host buffer as unsigned integers of the element's width, to hold ``desc``."""
+        """The host's side as unsigned integers of the width of elements, to hold ``desc``."""
         item = desc.dtype.storage.itemsize
         return self._host[: storage_size(desc) * item].view(f"u{item}")  # type: ignore[no-any-return]
 
@@ -62,7 +62,7 @@ class Staging:
         self._copy(self._host[:nbytes], self.buffer)
 
     def _copy(self, to: Any, source: Any) -> None:
-        with named_errors("copying a chunk"):
+        with named_errors("copying a piece"):
             event = opencl().enqueue_copy(self._queue, to, source, is_blocking=False)
         # An event that is dropped makes pyopencl wait for the copy.
         self._events.append(event)
@@ -70,16 +70,16 @@ class Staging:
     def wait(self) -> None:
         """Wait for the copies enqueued so far. Raises `DeviceError`."""
         events, self._events = self._events, []
-        with named_errors("copying a chunk"):
+        with named_errors("copying a piece"):
             for event in events:
                 event.wait()
 
     def close(self) -> None:
-        """Release the memory; no command that uses it may still be running."""
+        """Give the memory back; nothing that uses it may still be running."""
         self._events = []
         host, self._host = self._host, None
         try:
-            with named_errors("releasing a chunk"):
+            with named_errors("releasing a piece"):
                 host.base.release(self._queue).wait()
         finally:
             self._pinned.release()

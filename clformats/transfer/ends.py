@@ -1,12 +1,11 @@
-"""The two ends of a transfer: where a chunk comes from and where it goes.
+"""Where a piece comes from and where it goes, seen from the engine whose kernel reorders.
 
-A tensor is on the device of the kernel already (`There`), lies in host memory that this device
-shares (`Wrapped`), or is copied chunk by chunk through staging buffers (`Staged`). All three have
-the same methods: ``source`` or ``target`` gives the kernel its memory
-object, ``fetch`` enqueues the copy behind the kernel, ``finish`` does the host's part once that is
-over, ``close`` releases everything.
+A tensor is *there* already (`There`), lies in host memory that the device shares (`Wrapped`), or is
+copied piece by piece through memory of its own (`Staged`). All are used alike: ``source`` or
+``target`` gives the kernel its memory object, ``fetch`` enqueues what follows the kernel,
+``finish`` does what the host must do when that is over, ``close`` releases everything.
 
-``slot`` alternates between 0 and 1: two chunks are in flight, each on a stream of its own.
+``slot`` is 0 and 1 in turns: two pieces are under way, each on a stream of its own.
 """
 
 from __future__ import annotations
@@ -31,25 +30,25 @@ class There:
         self._memory = memory
 
     def source(self, desc: MemoryDesc, slot: int) -> Memory:
-        """The memory that the kernel reads; the copy into it may still be running."""
+        """The memory that the kernel reads, with the piece in it, or on its way there."""
         del slot
         if desc is self._memory.desc:
             return self._memory
         return Memory(desc, self._memory.engine, buffer=self._memory.buffer)
 
     def target(self, desc: MemoryDesc, slot: int, *, keeps: bool) -> Memory:
-        """The memory that the kernel writes; with ``keeps`` it has the destination's old values."""
+        """The memory that the kernel writes; ``keeps``: with what the destination holds now."""
         del keeps
         return self.source(desc, slot)
 
     def fetch(self, slot: int) -> None:
-        """Enqueue the copy that follows the kernel, if any."""
+        """Enqueue what follows the kernel."""
 
     def finish(self, slot: int) -> None:
-        """Put the result where it belongs; the kernel is done."""
+        """Bring what the kernel wrote to where it belongs; the kernel is done."""
 
     def close(self) -> None:
-        """Release all memory; nothing is running any more."""
+        """Release what was taken; nothing is running any more."""
 
 
 class Wrapped(There):
@@ -67,21 +66,21 @@ class Wrapped(There):
         )
 
     def source(self, desc: MemoryDesc, slot: int) -> Memory:
-        """The chunk where it lies."""
+        """The piece where it lies."""
         return super().source(self._moved(desc), slot)
 
     def close(self) -> None:
-        """Make the result visible in the array, and release it."""
+        """Make what was written visible, and let go of the array."""
         if self._writing:
             unified.settle(self._queue, self._buffer, self._front)
         self._buffer.release()
 
 
 class Staged:
-    """A tensor in host memory that is copied to the device or back, two chunks at a time.
+    """A tensor in host memory, of which two pieces at a time are copied to the device or back.
 
-    On the device a chunk is dense, however it lies in the tensor: only its own bytes are copied,
-    and only they are written.
+    On the device a piece has no gaps, however it lies in the tensor: nothing is copied that does
+    not belong to it, and nothing beside it is written.
     """
 
     def __init__(self, host: HostMemory, streams: Streams, nbytes: int) -> None:
@@ -96,7 +95,7 @@ class Staged:
             raise
 
     def source(self, desc: MemoryDesc, slot: int) -> Memory:
-        """The chunk on the device; its copy there is enqueued."""
+        """The piece; its copy to the device is enqueued."""
         stage, own = self._stages[slot], dense(desc)
         stage.wait()
         places(stage.host(own), own)[...] = self._host.places(desc)
@@ -104,7 +103,7 @@ class Staged:
         return Memory(own, stage.engine, buffer=stage.buffer)
 
     def target(self, desc: MemoryDesc, slot: int, *, keeps: bool) -> Memory:
-        """Memory on the device for the chunk."""
+        """Room for the piece."""
         self._descs[slot] = desc
         if keeps:
             return self.source(desc, slot)
@@ -115,7 +114,7 @@ class Staged:
         self._stages[slot].download(nbytes_of(self._descs[slot]))
 
     def finish(self, slot: int) -> None:
-        """Copy the chunk into the tensor."""
+        """Put the piece among the others."""
         stage, desc = self._stages[slot], self._descs[slot]
         stage.wait()
         own = dense(desc)
@@ -124,7 +123,7 @@ class Staged:
         behind(self._host.array, desc)[:] = behind(flat, own)
 
     def close(self) -> None:
-        """Release the staging buffers."""
+        """Give the memory back."""
         with ExitStack() as all_of_them:
             while self._stages:
                 all_of_them.callback(self._stages.pop().close)
@@ -134,7 +133,7 @@ End = There | Staged
 
 
 def end_of(memory: HostMemory | Memory, streams: Streams, nbytes: int, *, writing: bool) -> End:
-    """The end that suits the device; ``nbytes`` is the size of the largest chunk on this side."""
+    """The kind that suits the device; ``nbytes`` is what the largest piece has on this side."""
     if isinstance(memory, Memory):
         return There(memory)
     front = _bytes_in_front(memory, streams[0].engine)
@@ -144,7 +143,7 @@ def end_of(memory: HostMemory | Memory, streams: Streams, nbytes: int, *, writin
 
 
 def is_copied(memory: HostMemory | Memory, engine: Engine) -> bool:
-    """Whether this side is copied through staging buffers."""
+    """Whether pieces of this side travel through memory of their own."""
     return isinstance(memory, HostMemory) and _bytes_in_front(memory, engine) is None
 
 

@@ -1,7 +1,7 @@
-"""`Leg`: one engine's part of a transfer, with two chunks in flight.
+"""`Leg`: pieces through the kernels of one engine, two of them under way at a time.
 
-The two chunks are on different streams, so that the copies of one overlap the kernel of the other;
-meanwhile the host copies a third.
+Each piece has a stream to itself, so that the copies of one overlap the kernel of the other; the
+host copies a third meanwhile.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from ..values.attr import OLD, Attr
 from .ends import End, Streams
 
 KEPT = 8
-"""How many reorders a leg caches. Descriptors of copied chunks repeat; those in place never do."""
+"""How many reorders a leg remembers: pieces that are copied repeat, those in place never do."""
 
 
 class Job(NamedTuple):
-    """The reorder of one chunk."""
+    """What is to be done with one piece."""
 
     src: MemoryDesc
     dst: MemoryDesc
@@ -29,7 +29,7 @@ class Job(NamedTuple):
 
 
 class Leg:
-    """Moves chunks from ``source`` to ``target``, one for each of ``jobs``."""
+    """The way of pieces from ``source`` to ``target``; ``jobs`` says what each one needs."""
 
     def __init__(self, streams: Streams, source: End, target: End, jobs: Sequence[Job]) -> None:
         self._streams = streams
@@ -38,7 +38,7 @@ class Leg:
         self._events: list[Event | None] = [None, None]
 
     def start(self, k: int) -> None:
-        """Enqueue the copies and the kernel of chunk ``k``."""
+        """Enqueue all that piece ``k`` needs."""
         job, slot = self._jobs[k], k % 2
         stream = self._streams[slot]
         keeps = _is_part_of_a_block(job.dst) or OLD in job.attr.formula.names
@@ -47,7 +47,7 @@ class Leg:
         reorder = self._reorder(source.desc, target.desc, job.attr)
         self._events[slot] = reorder(stream, source, target)
         self._target.fetch(slot)
-        with named_errors("starting a chunk"):
+        with named_errors("starting a piece"):
             stream.queue.flush()
 
     def _reorder(self, src: MemoryDesc, dst: MemoryDesc, attr: Attr) -> Reorder:
@@ -60,7 +60,7 @@ class Leg:
         return found
 
     def finish(self, k: int) -> None:
-        """Wait until chunk ``k`` is in the destination."""
+        """Wait until piece ``k`` is where it belongs."""
         slot = k % 2
         event, self._events[slot] = self._events[slot], None
         if event is not None:
@@ -68,13 +68,13 @@ class Leg:
         self._target.finish(slot)
 
     def settle(self) -> None:
-        """Wait for everything, also after an error: its memory is released afterwards."""
+        """Wait for everything, also after an error: what runs uses memory that is then released."""
         for stream in self._streams:
             stream.wait()
 
 
 def _is_part_of_a_block(desc: MemoryDesc) -> bool:
-    """Whether a region shares bytes with others: in a cut block, within a byte, before sums."""
+    """Whether bytes within a region are not its own: in a cut block, a byte, before sums."""
     blocks = desc.format.structure.blocks
     return bool(desc.dtype.is_packed or desc.sums) or any(
         n % block for n, block in zip(desc.padded_dims, blocks, strict=True)

@@ -1,9 +1,9 @@
-"""Cutting a reorder into chunks of limited size.
+"""Cutting a reorder into pieces: regions that both sides can tell apart, each small enough.
 
 A cut along a dimension is legal where it falls between two blocks on both sides. Unlike a
-`MemoryDesc.submemory`, whose rules are oneDNN's, a chunk may have clDNN's padding: the lower
-padding belongs to the first chunk along its dimension, the upper padding to the last. So each
-element of a tensor and of its padding is in exactly one chunk.
+`MemoryDesc.submemory`, whose rules are oneDNN's, a piece may have clDNN's padding: the lower one
+belongs to the first piece along its dimension, the upper one to the last. So the pieces of a tensor
+hold each of its places, elements and padding, exactly once.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from ..tensors.geometry import Geometry
 from ..values.attr import Attr
 
 Span = tuple[int, int]
-"""The half-open range of a chunk along one dimension: its first index, and one past its last."""
+"""From the first element along a dimension to the one behind the last."""
 
 
 @dataclass(frozen=True, slots=True)
-class Chunk:
+class Piece:
     """One region of a reorder: its two descriptors, in the buffers of the whole tensors.
 
     ``start`` is the logical index of its first element.
@@ -44,7 +44,7 @@ class Chunk:
         return nbytes_of(self.src) + nbytes_of(self.dst)
 
     def attr(self, whole: Attr, dims: Sequence[int]) -> Attr:
-        """The attributes of a reorder of ``dims``, with only the values that this chunk needs."""
+        """The attributes of a reorder of ``dims`` with those values only that are this piece's."""
         cut = {d for d, n in enumerate(self.dst.dims) if n != dims[d]}
         if not any(term.mask >> d & 1 for term in whole.terms.values() for d in cut):
             return whole
@@ -60,9 +60,9 @@ class Chunk:
 
 
 def dense(desc: MemoryDesc) -> MemoryDesc:
-    """The descriptor of a chunk in a buffer of its own: the same digits without gaps, at offset 0.
+    """The same digits without gaps, from offset 0 on: a piece as it lies in a buffer of its own.
 
-    Elements that share bytes keep their layout, and so do weights followed by sums.
+    Elements that share bytes, and those that sums follow, stay as they lie.
     """
     if desc.dtype.is_packed or desc.sums:
         return desc
@@ -72,13 +72,13 @@ def dense(desc: MemoryDesc) -> MemoryDesc:
 
 
 def nbytes_of(desc: MemoryDesc) -> int:
-    """The bytes of a chunk in a buffer of its own."""
+    """The bytes of a piece in a buffer of its own."""
     own = dense(desc)
     return max(own.nbytes, own.span_nbytes)
 
 
 def region(desc: MemoryDesc, spans: Sequence[Span]) -> MemoryDesc:
-    """The part of a tensor within ``spans``, whose ends are legal cuts (see `Cuts`)."""
+    """The part of a tensor from cut to cut; `Cuts` says where those may be."""
     g = desc.geometry
     if all(span == (0, n) for span, n in zip(spans, g.dims, strict=True)):
         return desc
@@ -105,10 +105,10 @@ def region(desc: MemoryDesc, spans: Sequence[Span]) -> MemoryDesc:
 
 @dataclass(frozen=True, slots=True)
 class Cuts:
-    """The parts of one dimension, as a lazy sequence of spans.
+    """The parts of one dimension: cut at ``first``, ``first + step``, ..., ``width`` steps apart.
 
-    Legal cuts are at ``first``, ``first + step``, ...; the parts are cut at every ``width``-th of
-    them. The first part and the last may be smaller than the others.
+    A sequence of spans, computed when asked for: there may be very many. The first part and the
+    last may be smaller than the others.
     """
 
     size: int
@@ -131,13 +131,13 @@ class Cuts:
         return (self[k] for k in range(len(self)))
 
     def ends(self) -> list[Span]:
-        """The first two and last two parts, of which one is the largest: only they have padding."""
+        """The parts that the largest is among: only at the ends is there padding."""
         last = len(self) - 1
         return [self[k] for k in sorted({0, min(1, last), max(last - 1, 0), last})]
 
 
 def cuts_of(src: MemoryDesc, dst: MemoryDesc, dim: int) -> Cuts | str:
-    """The legal cuts of a dimension on both sides; or the reason why there are none."""
+    """Where a dimension may be cut on both sides; or the reason why nowhere."""
     if src.dims != dst.dims:
         return f"values are transformed from dims {src.dims} to {dst.dims}"
     if dst.sums:
@@ -173,7 +173,7 @@ def _refusal(desc: MemoryDesc, dim: int) -> str:
 
 
 class _Grid:
-    """The parts of each dimension, made finer until the largest chunk is small enough."""
+    """The parts of each dimension, made finer until the largest piece is small enough."""
 
     def __init__(self, src: MemoryDesc, dst: MemoryDesc) -> None:
         self.sides = (src, dst)
@@ -181,7 +181,7 @@ class _Grid:
         self.reasons: list[str] = []
 
     def refine(self, most: int) -> bool:
-        """Cut along one dimension after another; True once the chunks are small enough."""
+        """Cut along one dimension after another; whether the pieces are small enough now."""
         for dim in self._order():
             if self.largest() <= most:
                 break
@@ -193,7 +193,7 @@ class _Grid:
         return self.largest() <= most
 
     def _order(self) -> list[int]:
-        """The dimensions of more than one element, outermost first."""
+        """The dimensions of more than one element, those that are outermost on both sides first."""
         depth = [0] * len(self.parts)
         for desc in self.sides:
             for k, p in enumerate(desc.placed):
@@ -203,7 +203,7 @@ class _Grid:
         return sorted(long, key=lambda d: (depth[d], d))
 
     def _cut(self, dim: int, cuts: Cuts, most: int) -> None:
-        """The widest parts that fit, of nearly equal width; the narrowest where none fits."""
+        """The widest parts that fit, all of about one width; the narrowest where none fits."""
         count = len(cuts)
         low, high = 1, count
         while low < high:
@@ -214,41 +214,41 @@ class _Grid:
         self.parts[dim] = replace(cuts, width=even)
 
     def largest(self) -> int:
-        """The bytes of the largest chunk, both sides together."""
+        """The bytes of the largest piece, both sides together."""
         return max(
             sum(nbytes_of(side) for side in self.regions(spans))
             for spans in product(*(parts.ends() for parts in self.parts))
         )
 
     def regions(self, spans: Sequence[Span]) -> tuple[MemoryDesc, MemoryDesc]:
-        """A chunk on both sides; the whole tensor where a transform changes the dims."""
+        """A piece on both sides; the whole where a transform gives them other dims."""
         src, dst = self.sides
         if src.dims != dst.dims:
             return src, dst
         return region(src, spans), region(dst, spans)
 
-    def chunks(self) -> Iterator[Chunk]:
-        """Every chunk."""
+    def pieces(self) -> Iterator[Piece]:
+        """Every piece."""
         for spans in product(*self.parts):
             src, dst = self.regions(spans)
-            yield Chunk(src, dst, tuple(at for at, _ in spans))
+            yield Piece(src, dst, tuple(at for at, _ in spans))
 
 
-def chunks(src: MemoryDesc, dst: MemoryDesc, most: int, *, or_up_to: int = 0) -> list[Chunk]:
-    """The reorder of ``src`` to ``dst`` in chunks of at most ``most`` bytes, both sides together.
+def pieces(src: MemoryDesc, dst: MemoryDesc, most: int, *, or_up_to: int = 0) -> list[Piece]:
+    """The reorder of ``src`` to ``dst`` in pieces of at most ``most`` bytes, both sides together.
 
-    If the formats do not allow that, in chunks of at most ``or_up_to`` bytes. Raises `Unsupported`
-    (code CHUNK_SIZE) with the reason why each dimension cannot be cut further.
+    Where the formats do not allow it, in pieces of at most ``or_up_to`` bytes. Raises `Unsupported`
+    (code PIECE_SIZE), which says why each dimension is not cut further.
     """
     grid, limit = _Grid(src, dst), most
     if not grid.refine(most) and or_up_to > most:
         grid, limit = _Grid(src, dst), or_up_to
         grid.refine(or_up_to)
     if grid.largest() <= limit:
-        return list(grid.chunks())
+        return list(grid.pieces())
     why = "; ".join(grid.reasons) or "every dimension is cut as finely as its blocks allow"
     raise Unsupported(
-        "CHUNK_SIZE",
-        f"{src} -> {dst} cannot be cut into chunks of {limit} bytes, the smallest "
+        "PIECE_SIZE",
+        f"{src} -> {dst} cannot be cut into pieces of {limit} bytes, the smallest "
         f"has {grid.largest()} (source and destination together): {why}",
     )

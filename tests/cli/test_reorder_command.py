@@ -42,23 +42,23 @@ def words(out: str, source: str, to: str, *more: str) -> tuple[str, ...]:
     return (f"{source}.npy", "-o", f"{out}.npy", "--to", to, *more)
 
 
-@pytest.mark.parametrize("chunk", [(), ("--chunk", "3K")])
+@pytest.mark.parametrize("piece", [(), ("--piece", "3K")])
 def test_to_blocks_and_back(
-    chunk: tuple[str, ...], folder: Path, capsys: pytest.CaptureFixture[str]
+    piece: tuple[str, ...], folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert not reorder(
-        *words("b", "in", "b_fs_yx_fsv16", "--from", "bfyx", "--dtype", "f16"), *chunk
+        *words("b", "in", "b_fs_yx_fsv16", "--from", "bfyx", "--dtype", "f16"), *piece
     )
     desc = cf.MemoryDesc(SHAPE, "f16", "b_fs_yx_fsv16")
     values = np.load("in.npy")
     assert same_bytes(np.load("b.npy"), cf.pack(values, desc))
     printed = capsys.readouterr().out.split()[0]
     assert cf.MemoryDesc.parse(printed) == desc
-    assert not reorder(*words("c", "b", "byxf", "--from", printed), *chunk)
+    assert not reorder(*words("c", "b", "byxf", "--from", printed), *piece)
     back = np.load("c.npy")
     assert back.shape == (2, 5, 4, 17)
     assert (back.transpose(0, 3, 1, 2) == values.astype(np.float16)).all()
-    assert not reorder(*words("d", "b", "bfyx", "--from", "nChw16c", "--shape", "2,17,5,4"), *chunk)
+    assert not reorder(*words("d", "b", "bfyx", "--from", "nChw16c", "--shape", "2,17,5,4"), *piece)
     assert (np.load("d.npy") == back.transpose(0, 3, 1, 2)).all()
     assert sorted(p.name for p in folder.iterdir()) == ["b.npy", "c.npy", "d.npy", "in.npy"]
 
@@ -120,12 +120,12 @@ BAD = {
     "rank": ("in", ("--from", "bfy", "--to", "byxf"), "'bfy' has 3 dimensions"),
     "blocked": ("in", ("--from", "nChw16c", "--to", "bfyx"), "add --shape with 4 numbers"),
     "sizes": ("in", ("--from", "f32:bfyx:2x17x5x5", "--to", "bfyx"), "has 850 of 4"),
-    "chunk": ("in", ("--from", "bfyx", "--to", "byxf", "--chunk", "64X"), "--chunk '64X'"),
-    "no chunk": ("in", ("--from", "bfyx", "--to", "byxf", "--chunk", "0"), "--chunk '0'"),
+    "piece": ("in", ("--from", "bfyx", "--to", "byxf", "--piece", "64X"), "--piece '64X'"),
+    "no piece": ("in", ("--from", "bfyx", "--to", "byxf", "--piece", "0"), "--piece '0'"),
     "fine": (
         "in",
-        ("--from", "bfyx", "--to", "b_fs_yx_fsv16", "--chunk", "100"),
-        "[CHUNK_SIZE]",
+        ("--from", "bfyx", "--to", "b_fs_yx_fsv16", "--piece", "100"),
+        "[PIECE_SIZE]",
     ),
     "any": ("in", ("--from", "bfyx", "--to", "any"), "choose a concrete format"),
     "image": ("in", ("--from", "oiyx", "--to", "image_2d_weights_c4_fyx_b"), "[IMAGE]"),
@@ -169,7 +169,7 @@ def test_killed_half_way(folder: Path) -> None:
     np.save("big.npy", np.zeros((64, 64, 64, 64), np.float32))
     np.save("out.npy", np.arange(3))
     process = start("-m", "clformats", "reorder", "big.npy", "--from", "bfyx", "--to", "byxf",
-                    "--chunk", "64K", "--device", DEVICE, "-o", "out.npy",
+                    "--piece", "64K", "--device", DEVICE, "-o", "out.npy",
                     "--force")  # fmt: skip
     deadline = time.monotonic() + 60
     while not any(folder.glob(".clformats-*/out.npy")) and time.monotonic() < deadline:
@@ -202,7 +202,7 @@ def test_progress_is_shown(bar: bool, folder: Path) -> None:
         pytest.skip(f"needs a pseudo-terminal: mount -t devpts devpts /dev/pts ({error})")
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("4H", 24, 100, 0, 0))
     begin = ("-m", "clformats") if bar else ("-c", WITHOUT_TQDM)
-    more = ("--from", "bfyx", "--to", "byxf", "--chunk", "500", "--device", DEVICE)
+    more = ("--from", "bfyx", "--to", "byxf", "--piece", "500", "--device", DEVICE)
     process = start(
         *begin, "reorder", "in.npy", "-o", "out.npy", *more, stderr=theirs, stdout=subprocess.PIPE
     )

@@ -50,7 +50,7 @@ TAKES = {
     "IndexKernels.offset_map.stream": {"None"},
     "Map.engine": {"None"},
     "Map.family": {"None"},
-    **{f"transfer.{name}": {"None"} for name in ("attr", "engine", "chunk_nbytes")},
+    **{f"transfer.{name}": {"None"} for name in ("attr", "engine", "piece_nbytes")},
     "reorder.format": {"None"},
     "reorder.dtype": {"None"},
     "reorder.stream": {"None"},
@@ -101,7 +101,7 @@ def calls(engine: cf.Engine, stream: cf.Stream) -> dict[str, tuple[Any, dict[str
                          "y": DESC}),
         "Map()": (cf.Map("y = x * 2", engine, x=DESC, y=DESC), {"stream": stream, "x": a, "y": b}),
         "transfer": (cf.transfer, {"src": array, "dst": a, "attr": None, "engine": None,
-                                   "chunk_nbytes": None}),
+                                   "piece_nbytes": None}),
         "reorder": (cf.reorder, {"memory": a, "format": "ba", "dtype": None, "stream": stream,
                                  "transform": None}),
     }  # fmt: skip

@@ -68,12 +68,12 @@ def maps(engine: cf.Engine) -> None:
 
 
 def transfers(engine: cf.Engine) -> None:
-    """Chunks through two streams, and host memory where it lies."""
+    """Pieces through two streams, and host memory where it lies."""
     target = cf.Memory(D((2, 64, 9, 8), "f32", "b_fs_yx_fsv16"), engine)
     host = random_values(np.random.default_rng(1), target.desc.dims, "f32")
-    cf.transfer(host, target, chunk_nbytes=30_000)
+    cf.transfer(host, target, piece_nbytes=30_000)
     back = np.zeros_like(host)
-    cf.transfer(target, back, chunk_nbytes=30_000)
+    cf.transfer(target, back, piece_nbytes=30_000)
     assert (back == host).all()
 
 

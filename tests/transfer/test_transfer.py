@@ -136,10 +136,10 @@ def test_every_way_gives_the_same_bytes(
     cut = False
     for share in (3, 20):
         try:
-            check_transfer(src, dst, engines, engine, chunk_nbytes=max(1, whole // share))
+            check_transfer(src, dst, engines, engine, piece_nbytes=max(1, whole // share))
             cut = True
         except cf.Unsupported as refusal:
-            assert refusal.code == "CHUNK_SIZE"  # noqa: PT017
+            assert refusal.code == "PIECE_SIZE"  # noqa: PT017
     assert cut or src.nelems == 1
 
 
@@ -206,7 +206,7 @@ def test_shared_memory_is_not_copied(engine: cf.Engine, monkeypatch: pytest.Monk
     counted = count_buffers(monkeypatch)
     array = np.ones((3, 17, 5), np.float32)
     desc = D(array.shape, "f16", "aBc16b")
-    cf.transfer(array, cf.HostMemory(desc), engine=engine, chunk_nbytes=1000)
+    cf.transfer(array, cf.HostMemory(desc), engine=engine, piece_nbytes=1000)
     assert not counted.sizes
 
 
@@ -243,7 +243,7 @@ def test_elements_that_share_bytes_go_as_a_whole(
             assert same_bytes(target.memory.array, want)
             assert (target.bytes[-CANARY:] == 0xA5).all()
     with pytest.raises(cf.Unsupported, match="share bytes"):
-        cf.transfer(source.memory, target.memory, chunk_nbytes=20, **more)
+        cf.transfer(source.memory, target.memory, piece_nbytes=20, **more)
 
 
 WHOLE = [
@@ -278,14 +278,14 @@ WHOLE = [
 def test_sums_and_transforms_go_as_a_whole(
     pair: Any, way: str, kind: str, engine: cf.Engine, other: cf.Engine
 ) -> None:
-    """A sum is over all chunks, and a window in more than one: the tensor is not cut."""
+    """A sum is over all pieces, and a window in more than one: the tensor is not cut."""
     where = {"host": None, "device": engine, "other": other}
     first, second = way.split("-")
     src, dst = pair
     engines = where[first], where[second]
     check_transfer(src, dst, engines, engine)
-    with pytest.raises(cf.Unsupported, match="CHUNK_SIZE"):
-        check_transfer(src, dst, engines, engine, chunk_nbytes=src.nbytes)
+    with pytest.raises(cf.Unsupported, match="PIECE_SIZE"):
+        check_transfer(src, dst, engines, engine, piece_nbytes=src.nbytes)
 
 
 @pytest.mark.parametrize("address", range(5))
@@ -303,7 +303,7 @@ def test_sums_at_any_address(address: int, kind: str, engine: cf.Engine) -> None
 
 def test_a_source_with_sums_is_cut(kind: str, engine: cf.Engine) -> None:
     src = D((37, 20, 3, 2), "s8", "OIhw4i16o4i", extra=cf.Extra(1, s8s8=True))
-    check_transfer(src, D(src.dims, "f32"), (None, None), engine, chunk_nbytes=9000)
+    check_transfer(src, D(src.dims, "f32"), (None, None), engine, piece_nbytes=9000)
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -341,7 +341,7 @@ def attributes(dims: tuple[int, ...]) -> dict[str, cf.Attr]:
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", ["one", "cut", "beside", "apart", "sum"])
-def test_attributes_go_with_their_chunks(
+def test_attributes_go_with_their_pieces(
     name: str, way: str, kind: str, engine: cf.Engine, other: cf.Engine
 ) -> None:
     dims = (3, 35, 5, 2)
@@ -354,15 +354,15 @@ def test_attributes_go_with_their_chunks(
     more: dict[str, Any] = {"engine": engine} if engines == [None, None] else {}
     whole = src.nbytes + dst.nbytes
     want = cf.pack(attr.apply(array, src.dtype, dst.dtype, old.astype(np.float16)), dst)
-    for chunk in (None, whole // 3, whole // 9):
+    for piece in (None, whole // 3, whole // 9):
         source = Side(src, engines[0], cf.pack(array, src))
         target = Side(dst, engines[1], cf.pack(old.astype(np.float16), dst))
-        cf.transfer(source.memory, target.memory, attr=attr, chunk_nbytes=chunk, **more)
+        cf.transfer(source.memory, target.memory, attr=attr, piece_nbytes=piece, **more)
         if isinstance(target.memory, cf.Memory):
             with target.memory.map("r") as got:
-                assert same_bytes(got, want), chunk
+                assert same_bytes(got, want), piece
         else:
-            assert same_bytes(target.memory.array, want), chunk
+            assert same_bytes(target.memory.array, want), piece
             assert (target.bytes[-CANARY:] == 0xA5).all()
 
 
@@ -377,7 +377,7 @@ def test_wrong_attributes_are_refused_before_anything_is_done(engine: cf.Engine)
     assert not cf.to_numpy(memory).any()
 
 
-# --- chunks: memory, programs, order, progress ----------------------------------------------------
+# --- pieces: memory, programs, order, progress ----------------------------------------------------
 
 
 class Counted:
@@ -422,17 +422,17 @@ def count_buffers(monkeypatch: pytest.MonkeyPatch) -> Counted:
 
 
 @pytest.mark.usefixtures("copied")
-@pytest.mark.parametrize("chunk", [200_000, 50_000, 10_000])
-def test_device_memory_is_bounded_by_the_chunk(
-    chunk: int, engine: cf.Engine, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("piece", [200_000, 50_000, 10_000])
+def test_device_memory_is_bounded_by_the_piece(
+    piece: int, engine: cf.Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counted = count_buffers(monkeypatch)
     array = np.random.default_rng(3).standard_normal((13, 35, 9, 11)).astype(np.float32)
     target = cf.HostMemory(D(array.shape, "f16", "b_fs_yx_fsv16"))
-    cf.transfer(array, target, engine=engine, chunk_nbytes=chunk)
+    cf.transfer(array, target, engine=engine, piece_nbytes=piece)
     assert same_bytes(target.array, cf.pack(array, target.desc))
-    assert counted.peak <= 2 * chunk
-    assert counted.peak >= chunk // 2
+    assert counted.peak <= 2 * piece
+    assert counted.peak >= piece // 2
     assert counted.alive == 0
 
 
@@ -441,7 +441,7 @@ def _note(into: list[int], done: int, _total: int) -> None:
 
 
 @pytest.mark.usefixtures("copied")
-def test_chunks_share_one_program(other: cf.Engine) -> None:
+def test_pieces_share_one_program(other: cf.Engine) -> None:
     array = np.random.default_rng(4).standard_normal((12, 32, 6, 7)).astype(np.float32)
     desc = D(array.shape, "f16", "b_fs_yx_fsv16")
     whole = array.nbytes + desc.nbytes
@@ -450,17 +450,17 @@ def test_chunks_share_one_program(other: cf.Engine) -> None:
         done: list[int] = []
         report = partial(_note, done)
         target = cf.HostMemory(desc)
-        cf.transfer(array, target, engine=other, chunk_nbytes=whole // share, progress=report)
+        cf.transfer(array, target, engine=other, piece_nbytes=whole // share, progress=report)
         assert len(done) == share + 1
     assert other.programs_built - before == 1
 
 
 @pytest.mark.usefixtures("copied")
 @pytest.mark.parametrize("legs", [1, 2])
-def test_two_chunks_are_under_way(
+def test_two_pieces_are_under_way(
     legs: int, engine: cf.Engine, other: cf.Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The next chunk is enqueued, on the other stream, before the host waits for the last."""
+    """The next piece is enqueued, on the other stream, before the host waits for the last."""
     log: list[tuple[str, int]] = []
     streams: list[Any] = []
     start, finish = Leg.start, Leg.finish
@@ -480,7 +480,7 @@ def test_two_chunks_are_under_way(
     desc = D(array.shape, "f32", "acb")
     source = cf.from_numpy(array, engine)
     target = cf.Memory(desc, engine if legs == 1 else other)
-    cf.transfer(array if legs == 1 else source, target, chunk_nbytes=array.nbytes * 2 // 6)
+    cf.transfer(array if legs == 1 else source, target, piece_nbytes=array.nbytes * 2 // 6)
     for k in range(4):
         assert log.index(("start", k + 1)) < log.index(("finish", k))
         assert log.index(("finish", k)) < log.index(("start", k + 2))
@@ -490,18 +490,18 @@ def test_two_chunks_are_under_way(
         assert len({queue.int_ptr for queue in streams}) == 2
 
 
-@pytest.mark.parametrize("chunk", [None, 700])
-def test_progress(chunk: int | None, kind: str, engine: cf.Engine) -> None:
+@pytest.mark.parametrize("piece", [None, 700])
+def test_progress(piece: int | None, kind: str, engine: cf.Engine) -> None:
     array = np.ones((5, 3, 7), np.float32)
     target = cf.HostMemory(D(array.shape, "f32", "acb"))
     reports: list[tuple[int, int]] = []
-    cf.transfer(array, target, engine=engine, chunk_nbytes=chunk,
+    cf.transfer(array, target, engine=engine, piece_nbytes=piece,
                 progress=lambda done, total: reports.append((done, total)))  # fmt: skip
     assert {total for _, total in reports} == {array.nbytes * 2}
     done = [done for done, _ in reports]
     assert (done[0], done[-1]) == (0, array.nbytes * 2)
     assert done == sorted(set(done))
-    assert len(done) == (2 if chunk is None else 3)
+    assert len(done) == (2 if piece is None else 3)
 
 
 def log_calls(monkeypatch: pytest.MonkeyPatch, *names: tuple[Any, str]) -> list[str]:
@@ -546,10 +546,10 @@ def test_an_exception_half_way(
             raise _StopError
 
     more: dict[str, Any] = {"engine": engine} if engines == [None, None] else {}
-    chunk = (src.nbytes + dst.nbytes) // 7
+    piece = (src.nbytes + dst.nbytes) // 7
     log = log_calls(monkeypatch, (Leg, "settle"), (Staging, "close"), (unified, "settle"))
     with pytest.raises(_StopError):
-        cf.transfer(source.memory, target.memory, chunk_nbytes=chunk, progress=stop, **more)
+        cf.transfer(source.memory, target.memory, piece_nbytes=piece, progress=stop, **more)
     assert log[0] == "Leg.settle", "first wait for what is running, then take its memory away"
     assert "Leg.settle" not in log[log.count("Leg.settle") :]
     gc.collect()
@@ -559,7 +559,7 @@ def test_an_exception_half_way(
             assert same_bytes(seen, flat)
     else:
         assert same_bytes(source.memory.array, flat)
-    cf.transfer(source.memory, target.memory, chunk_nbytes=chunk, **more)
+    cf.transfer(source.memory, target.memory, piece_nbytes=piece, **more)
     target.check(expected(cf.unpack(flat, src), src, dst), way)
 
 
@@ -580,8 +580,8 @@ def test_what_does_not_fit_is_refused(engine: cf.Engine, other: cf.Engine) -> No
     )
     refused(
         cf.InvalidArgument,
-        "chunk_nbytes: got 0",
-        lambda: cf.transfer(array, memory, chunk_nbytes=0),
+        "piece_nbytes: got 0",
+        lambda: cf.transfer(array, memory, piece_nbytes=0),
     )
     refused(bad, "share memory", lambda: cf.transfer(array, array.T.reshape(4, 6, order="F")))
     refused(bad, "not dense", lambda: cf.transfer(array[:, ::2], memory))
@@ -600,8 +600,8 @@ def test_what_does_not_fit_is_refused(engine: cf.Engine, other: cf.Engine) -> No
     refused(cf.DeviceError, "set_buffer", lambda: cf.transfer(array, gone))
     fused = D((8, 8, 2, 3), "f32", "os_i_yxs_osv4_yxsv4")
     with pytest.raises(cf.Unsupported) as caught:
-        cf.transfer(np.zeros(fused.dims, np.float32), cf.HostMemory(fused), chunk_nbytes=10)
-    assert caught.value.code == "CHUNK_SIZE"
+        cf.transfer(np.zeros(fused.dims, np.float32), cf.HostMemory(fused), piece_nbytes=10)
+    assert caught.value.code == "PIECE_SIZE"
 
 
 def test_no_elements(kind: str, engine: cf.Engine) -> None:
@@ -609,7 +609,7 @@ def test_no_elements(kind: str, engine: cf.Engine) -> None:
     memory = cf.Memory(D(empty.shape, "f16", "aBc16b"), engine)
     cf.transfer(empty, memory)
     cf.transfer(memory, empty)
-    cf.transfer(empty, np.zeros((3, 0, 5), np.int8), chunk_nbytes=1)
+    cf.transfer(empty, np.zeros((3, 0, 5), np.int8), piece_nbytes=1)
 
 
 def test_files_are_read_and_written_in_place(kind: str, engine: cf.Engine, tmp_path: Path) -> None:
@@ -620,7 +620,7 @@ def test_files_are_read_and_written_in_place(kind: str, engine: cf.Engine, tmp_p
     shape = (cf.host.packing.flat_size(desc),)
     target = np.lib.format.open_memmap(tmp_path / "out.npy", "w+", np.float16, shape)
     before = (tmp_path / "in.npy").read_bytes()
-    cf.transfer(source, cf.HostMemory(desc, target), engine=engine, chunk_nbytes=500)
+    cf.transfer(source, cf.HostMemory(desc, target), engine=engine, piece_nbytes=500)
     target.flush()
     assert same_bytes(np.load(tmp_path / "out.npy"), cf.pack(values, desc))
     assert (tmp_path / "in.npy").read_bytes() == before
@@ -654,14 +654,14 @@ a, b = (cf.Engine(device=d) for d in pocl)
 assert a.context != b.context
 values = np.random.default_rng(0).standard_normal((5, 35, 4, 3)).astype(np.float32)
 for fmt in ("byxf", "b_fs_yx_fsv16"):
-    for chunk in (None, 3000):
+    for piece in (None, 3000):
         src = cf.from_numpy(values, a, format=fmt)
         dst = cf.Memory(cf.MemoryDesc(values.shape, "f16", "b_fs_yx_fsv32"), b)
-        cf.transfer(src, dst, chunk_nbytes=chunk)
+        cf.transfer(src, dst, piece_nbytes=piece)
         with dst.map("r") as got:
             assert got.tobytes() == cf.pack(values, dst.desc).tobytes()
         back = cf.Memory(cf.MemoryDesc(values.shape, "f16", fmt), a)
-        cf.transfer(dst, back, chunk_nbytes=chunk)
+        cf.transfer(dst, back, piece_nbytes=piece)
         assert (cf.to_numpy(back) == values.astype(np.float16)).all()
 print("both ways")
 """
@@ -700,5 +700,5 @@ def test_two_platforms(platforms: list[cf.Engine], kind: str) -> None:
     src, dst = PAIRS[0]
     for a in platforms:
         for b in platforms:
-            for chunk in (None, 4000):
-                check_transfer(src, dst, (a, b), a, chunk_nbytes=chunk)
+            for piece in (None, 4000):
+                check_transfer(src, dst, (a, b), a, piece_nbytes=piece)

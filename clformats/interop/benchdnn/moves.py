@@ -59,7 +59,7 @@ class BetweenEngines:
     """
 
     NAME = "ocl:cross_engine"
-    """The implementation's name; the kernels of its chunks may be of any family."""
+    """The implementation's name; the kernels of its pieces may be of any family."""
 
     def __init__(
         self, way: str, src: MemoryDesc, dst: MemoryDesc, attr: Attr, given: Given
