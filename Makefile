@@ -17,7 +17,7 @@ SETUP   := PYTHON="$(PYTHON)" sh scripts/setup.sh
 CODE    := $(wildcard clformats tests bench examples)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow lint format bench doctor clean
+.PHONY: help setup demo test test-slow test-gpu-static lint format bench doctor clean
 
 help:  ## this list
 	@echo "clformats: memory formats of DNN tensors on OpenCL devices"; echo
@@ -35,6 +35,11 @@ test:  ## set up what is needed, then lint, types and every test but the slow on
 test-slow:  ## the slow tier: sanitiser, big sizes, long random runs
 	@$(SETUP) test
 	@$(BIN)/python -m pytest -m slow $(TESTS) $(PYTEST)
+
+test-gpu-static:  ## what clang makes of the GPU kernels for AMD and NVIDIA; needs no GPU
+	@$(SETUP) test
+	@command -v clang-15 >/dev/null && test -d /usr/lib/clc || apt-get install -y clang-15 libclc-15
+	@$(BIN)/python -m pytest -m slow tests/slow/test_gpu_compilers.py $(PYTEST)
 
 lint:  ## ruff check, ruff format --check, mypy strict
 	@$(SETUP) python

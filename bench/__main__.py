@@ -11,7 +11,7 @@ from pathlib import Path
 
 import clformats as cf
 
-from . import host, table
+from . import gpu, host, table
 from .cases import CASES, MB, Case
 from .contest import contest
 from .firstuse import first_use
@@ -24,6 +24,7 @@ EXAMPLES = """\
 examples:
   python -m bench --cases 'byxf|hwio' --why
   python -m bench --json new.json --compare bench/results/old.json
+  python -m bench gpu --json gpu.json --svg gpu.svg  all that a GPU is asked, in ten minutes
   python -m bench --load new.json --svg new.svg      print and draw a stored run, measure nothing
   python -m bench host                               from_numpy, pack and others against numpy
 """
@@ -31,10 +32,12 @@ examples:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command; 1 where a case failed, 2 where the arguments are wrong."""
-    arguments = sys.argv[1:] if arguments is None else arguments
-    if arguments[:1] == ["host"]:
-        return host.main(arguments[1:])
-    options = parser().parse_args(arguments)
+    words = sys.argv[1:] if arguments is None else arguments
+    if words[:1] == ["gpu"]:
+        return gpu.main(words[1:])
+    if words[:1] == ["host"]:
+        return host.main(words[1:])
+    options = parser().parse_args(words)
     try:
         check_folders(options.json, options.svg)
         old = Report.read(options.compare) if options.compare else None

@@ -85,15 +85,16 @@ class Arena:
         cl.enqueue_fill_buffer(queue, written, np.uint8(0xA5), 0, self.truth.size).wait()
         run()
         with self.memories(self.src, self.dst)[1].map("r", stream=self.stream) as flat:
-            self._compare(flat.view(np.uint8))
+            self.compare(flat.view(np.uint8))
 
     def check_host(self, run: Any, *, pads: bool) -> None:
         """The same for a peer that writes `written`; ``pads`` says whether it zeroes padding."""
         self.written[: self.truth.size] = 0xA5 if pads else 0
         run()
-        self._compare(self.written)
+        self.compare(self.written)
 
-    def _compare(self, got: Bytes) -> None:
+    def compare(self, got: Bytes) -> None:
+        """Raise `WrongResultError` unless these bytes of a destination are the truth."""
         differ = np.flatnonzero(got[: self.truth.size] != self.truth)
         if differ.size:
             first = int(differ[0]) // self.dst.dtype.nbytes

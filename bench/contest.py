@@ -9,15 +9,14 @@ from functools import partial
 import numpy as np
 
 import clformats as cf
+from clformats.schedule.space import families, space
 
+from . import rotation
 from .arena import Arena, NotComparableError, WrongResultError
 from .cases import MB, Case
 from .measure import Settings, Slot, race
-from .peers import copy, libdnnl, numpy_, torch_
-from .report import AGAIN, BAKED, COMMAND, COPY, EMPTY, OURS, TUNED, Record
-
-BATCH = 16
-"""On a GPU large cases run so often before a wait, else its latency is part of every time."""
+from .peers import copy, cuda, libdnnl, numpy_, torch_
+from .report import AGAIN, BAKED, COMMAND, COPY, CUPY, EMPTY, OURS, TUNED, Record
 
 
 @dataclass
@@ -29,8 +28,11 @@ class Entries:
     onednn: str = ""
 
 
-def contest(case: Case, engine: cf.Engine, settings: Settings) -> Record:
-    """Run a case. What goes wrong with ours stands in the record's ``error``."""
+def contest(case: Case, engine: cf.Engine, settings: Settings, *, sweep: bool = False) -> Record:
+    """Run a case. What goes wrong with ours stands in the record's ``error``.
+
+    ``sweep``: on a GPU every family that takes the case, and the tuner's space, run as well.
+    """
     src, dst = case.descriptors()
     blank = Record(case.name, case.group, str(src), str(dst))
     try:
@@ -45,11 +47,16 @@ def contest(case: Case, engine: cf.Engine, settings: Settings) -> Record:
         family=reorder.plan.family,
         plan=str(reorder.plan),
     )
+    rng = np.random.default_rng()
     try:
-        entries = enter(arena, reorder)
+        if not arena.on_host:
+            entries, batches = on_device(arena, reorder, sweep=sweep)
+            times = rotation.race(batches, settings, rng)
+        else:
+            entries = enter(arena, reorder)
+            times = race(entries.slots, settings, rng)
     except (cf.Error, WrongResultError) as error:
         return replace(record, error=str(error))
-    times = race(entries.slots, settings, np.random.default_rng())
     return replace(record, times=times, notes=entries.notes, onednn=entries.onednn)
 
 
@@ -61,16 +68,15 @@ def enter(arena: Arena, reorder: cf.Reorder) -> Entries:
     def ours() -> object:
         return reorder(arena.stream, *memories)
 
-    batch = BATCH if arena.moved >= 18 * MB and not arena.on_host else 1
     arena.check_device(ours)
     moves = {OURS: ours, AGAIN: ours, COPY: copy.kernel(arena), COMMAND: copy.command(arena)}
     for name, other in _otherwise(arena).items():
         moves[name] = partial(other, arena.stream, *memories)
         arena.check_device(moves[name])
     if arena.moved < MB:
-        moves[EMPTY] = copy.empty(arena)
+        moves[EMPTY] = partial(copy.empty(arena, arena.stream), arena.buffers)
     for name, enqueue in moves.items():
-        entries.slots.append(Slot(name, waiting(arena.stream, enqueue, batch), batch))
+        entries.slots.append(Slot(name, waiting(arena.stream, enqueue)))
     _peers(entries, arena)
     return entries
 
@@ -84,22 +90,60 @@ def _otherwise(arena: Arena) -> dict[str, cf.Reorder]:
     return found
 
 
-def waiting(stream: cf.Stream, enqueue: Callable[[], object], batch: int) -> Callable[[], None]:
+def waiting(stream: cf.Stream, enqueue: Callable[[], object], batch: int = 1) -> Callable[[], None]:
     """Enqueue so often, then wait."""
-    if batch == 1:
 
-        def once() -> None:
-            enqueue()
-            stream.wait()
-
-        return once
-
-    def often() -> None:
+    def run() -> None:
         for _ in range(batch):
             enqueue()
         stream.wait()
 
-    return often
+    return run
+
+
+def on_device(
+    arena: Arena, reorder: cf.Reorder, *, sweep: bool
+) -> tuple[Entries, dict[str, rotation.Batch]]:
+    """Everyone who can do the case on a device that is no CPU, after a look at each result."""
+    import pyopencl as cl
+
+    stream, pairs = cf.Stream(arena.engine, profiling=True), rotation.buffers(arena)
+    own = {OURS: reorder, AGAIN: reorder, **_otherwise(arena), **(_swept(arena) if sweep else {})}
+    batches: dict[str, rotation.Batch] = {}
+    for name, move in own.items():
+        memories = arena.memories(arena.src, arena.dst)
+        arena.check_device(partial(move, arena.stream, *memories))
+        batches[name] = rotation.ours(move, arena, stream, pairs)
+    batches[COPY] = rotation.ours(copy.reorder(arena), arena, stream, pairs)
+    batches[COMMAND] = rotation.opencl_batch(
+        lambda pair: cl.enqueue_copy(stream.queue, pair[1], pair[0], byte_count=arena.copied),
+        pairs,
+    )
+    if arena.moved < MB:
+        batches[EMPTY] = rotation.opencl_batch(copy.empty(arena, stream), pairs)
+    entries = Entries()
+    for name, prepare in (("torch", cuda.torch_batch), (CUPY, cuda.cupy_batch)):
+        try:
+            batches[name] = prepare(arena)
+        except (NotComparableError, WrongResultError) as reason:
+            entries.notes[name] = str(reason)
+    return entries, batches
+
+
+def _swept(arena: Arena) -> dict[str, cf.Reorder]:
+    """The case in other families, and in its own with every choice that the tuner has."""
+    src, dst, engine = arena.src, arena.dst, arena.engine
+    found: dict[str, cf.Reorder] = {}
+    for number, family in enumerate(families(src, dst, engine.traits)):
+        if number:
+            found[f"family {family}"] = cf.Reorder(src, dst, engine, family=family, tuned=False)
+            continue
+        place = space(src, dst, engine.traits, family)
+        for config in place.configurations if place else ():
+            if place and config != place.default:
+                wish = place.choices(config)
+                found[f"choice {wish}"] = cf.Reorder(src, dst, engine, tuned=wish)
+    return found
 
 
 def _peers(entries: Entries, arena: Arena) -> None:

@@ -49,11 +49,11 @@ def _first(arena: Arena) -> dict[str, float]:
         ("from caches", ""),
     ):
         if not addition:
-            waiting(arena.stream, bare(arena, arena.engine)[1], 1)()  # fills the caches
+            waiting(arena.stream, bare(arena, arena.engine)[1])()  # fills the caches
         fresh = cf.Engine(context=arena.engine.context, device=arena.engine.device)
         seconds, enqueue = bare(arena, fresh, addition)
         found[f"build, {name}"] = seconds
-        found[f"first launch, {name}"] = timed(waiting(arena.stream, enqueue, 1))
+        found[f"first launch, {name}"] = timed(waiting(arena.stream, enqueue))
     return found
 
 

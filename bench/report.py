@@ -15,6 +15,8 @@ OURS, AGAIN, COPY, COMMAND, EMPTY = "clformats", "clformats again", "copy kernel
 BAKED, TUNED = "clformats, sizes baked", "clformats, tuned"
 """Ours by the rules but for the sizes, which are constants; and as the tuner's record has it."""
 PEERS = ("oneDNN", "torch", "numpy")
+CUPY = "CuPy"
+"""On a GPU only; its times are in the file, the table and the picture have torch's."""
 
 
 @dataclass(frozen=True)

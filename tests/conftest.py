@@ -50,6 +50,13 @@ def stream(engine: cf.Engine) -> cf.Stream:
 
 
 @pytest.fixture(scope="session")
+def plans_for_cpus(engine: cf.Engine) -> None:
+    """Skips where the device is no CPU: for tests of plans that only CPUs are given."""
+    if not engine.traits.is_cpu:
+        pytest.skip(f"these plans are for CPUs, {engine.device.name.strip()} is none")
+
+
+@pytest.fixture(scope="session")
 def as_gpu(engine: cf.Engine) -> cf.Stream:
     """A stream of the same device, for which kernels are planned as if for a GPU.
 

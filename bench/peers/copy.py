@@ -7,6 +7,7 @@ for it), and the OpenCL runtime's copy command. The faster one counts.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pyopencl as cl
 
@@ -15,12 +16,17 @@ import clformats as cf
 from ..arena import Arena
 
 
+def reorder(arena: Arena) -> cf.Reorder:
+    """The copy kernel as a reorder."""
+    flat = cf.MemoryDesc((arena.copied // 4,), "f32", "a")
+    return cf.Reorder(flat, flat, arena.engine, family="copy")
+
+
 def kernel(arena: Arena) -> Callable[[], object]:
     """The copy kernel on the arena's buffers: enqueues, does not wait."""
-    flat = cf.MemoryDesc((arena.copied // 4,), "f32", "a")
-    src, dst = arena.memories(flat, flat)
-    reorder = cf.Reorder(flat, flat, arena.engine, family="copy")
-    return lambda: reorder(arena.stream, src, dst)
+    move = reorder(arena)
+    src, dst = arena.memories(move.src, move.dst)
+    return lambda: move(arena.stream, src, dst)
 
 
 def command(arena: Arena) -> Callable[[], object]:
@@ -33,9 +39,8 @@ def command(arena: Arena) -> Callable[[], object]:
 _EMPTY = "__kernel void nothing(__global uchar *p) { }"
 
 
-def empty(arena: Arena) -> Callable[[], object]:
-    """A kernel that does nothing: what a launch costs."""
+def empty(arena: Arena, stream: cf.Stream) -> Callable[[Any], object]:
+    """A kernel that does nothing, for any pair of buffers: what a launch costs."""
     launch = arena.engine.kernel(_EMPTY, "nothing")
     launch.set_arg(0, arena.buffers[0])
-    queue = arena.stream.queue
-    return lambda: cl.enqueue_nd_range_kernel(queue, launch, (1,), (1,))
+    return lambda _: cl.enqueue_nd_range_kernel(stream.queue, launch, (1,), (1,))

@@ -1,4 +1,4 @@
-"""torch, where it is installed: permuted views and copy_, on the host or on an NVIDIA GPU."""
+"""torch, where it is installed: permuted views and copy_, on the host or on a GPU (`cuda`)."""
 
 from __future__ import annotations
 
@@ -24,11 +24,18 @@ def version() -> str:
 
 
 def move(arena: Arena) -> Callable[[], None]:
-    """The case as torch does it: on the host from and to the arena's memory, else on the GPU."""
+    """The case as torch does it on the host, from and to the arena's memory."""
     if not find_spec("torch"):
         raise NotComparableError("torch is not installed")
-    torch = import_module("torch")
-    where = _where(torch, arena)
+    return _moves(import_module("torch"), arena, "cpu")[0]
+
+
+def on_device(torch: Any, arena: Arena) -> tuple[Callable[[], None], Any]:
+    """The case between tensors of its own on the GPU, without a wait; and the one it writes."""
+    return _moves(torch, arena, "cuda")
+
+
+def _moves(torch: Any, arena: Arena, where: str) -> tuple[Callable[[], None], Any]:
     read, written = (
         _flat(torch, data, desc, where)
         for data, desc in ((arena.read, arena.src), (arena.written, arena.dst))
@@ -37,15 +44,7 @@ def move(arena: Arena) -> Callable[[], None]:
         (_view(torch, read, one), _view(torch, written, other))
         for one, other in views(arena.src, arena.dst)
     ]
-    return _runner(torch, pairs, arena, where)
-
-
-def _where(torch: Any, arena: Arena) -> str:
-    if arena.on_host:
-        return "cpu"
-    if not torch.cuda.is_available() or "NVIDIA" not in arena.engine.device.vendor:
-        raise NotComparableError("torch cannot use this device")
-    return "cuda"
+    return _runner(torch, pairs, arena), written
 
 
 def _flat(torch: Any, data: Bytes, desc: cf.MemoryDesc, where: str) -> Any:
@@ -60,14 +59,12 @@ def _view(torch: Any, flat: Any, view: View) -> Any:
     return torch.as_strided(flat, view.shape, view.strides, view.offset)
 
 
-def _runner(torch: Any, pairs: list[Any], arena: Arena, where: str) -> Callable[[], None]:
+def _runner(torch: Any, pairs: list[Any], arena: Arena) -> Callable[[], None]:
     step = _quantise if arena.src.dtype.is_float and not arena.dst.dtype.is_float else _copy
 
     def run() -> None:
         for src, dst in pairs:
             step(torch, src, dst)
-        if where == "cuda":
-            torch.cuda.synchronize()
 
     return run
 

@@ -3,44 +3,103 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 
 from ..formats.expr import Const, Expr, Var, as_expr, total
-from ..schedule.banks import Pass
+from ..schedule.banks import Layout, Pass
 from ..schedule.local import LocalPlan
 from ..schedule.plan import Plan
 from ..templates import render
 from ..values.attr import OLD
 from .computation import Computed, types_of
-from .source import Arguments, Launch, moved, starts
-from .types import Conversion
+from .source import Arguments, Launch, divided, moved
+from .types import Conversion, as_bits
+
+AT_ONCE = 8
+"""Loads of a work-item that are on their way before the first value is used, at the most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """What is loaded at once: from where, if ``test`` holds; what is not ``inside`` is zero.
+
+    ``part`` are the elements of the unit's vector, as a swizzle.
+    """
+
+    at: str
+    test: str
+    inside: str
+    part: str
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """What a work-item stores at once: where to, under which condition, and of what.
+
+    ``inside`` is the condition for elements where something is computed: padding is zero.
+    """
+
+    to: str
+    exists: str
+    inside: str
+    result: str
+    stored: str
 
 
 @dataclass(frozen=True, slots=True)
 class PassText:
-    """One pass in the kernel.
+    """One pass in the kernel: a work-item takes each ``group``-th of ``count`` units.
 
-    It takes ``count`` vectors of ``width`` elements. ``digits`` say how far into the box, along
-    each loop, the first element of a vector is, ``places`` where its elements lie in local memory,
-    ``offset`` where it lies in the tensor, from the box's first element on.
+    A unit begins with element ``e``, a multiple of ``width``; ``digits`` are (variable, value).
     """
 
     width: int
     count: int
     digits: list[tuple[str, str]]
-    places: list[str]
-    offset: str
 
 
-@dataclass(frozen=True, slots=True)
-class GuardText:
-    """A guard: its index is ``value``; the conditions for elements and for what is stored."""
+@dataclass
+class _Digits:
+    """The digits that some text needs of the number of a unit's first element, as variables."""
 
-    name: str
-    value: str
-    inside: str
-    exists: str
+    width: int
+    named: dict[str, str] = field(default_factory=dict)
+
+    def of(self, step: int, size: int | None, lane: int = 0) -> Expr:
+        """The digit that counts ``step`` elements, of ``size`` values or, with None, of any.
+
+        ``lane``: that of so many elements further.
+        """
+        if size and not lane and self.width % (step * size) == 0:
+            return Const(0)
+        name = f"e{step}" + (f"_{size}" if size else "") + (f"_at{lane}" if lane else "")
+        digit = (Var("e") + lane) // step
+        self.named[name] = str(digit % size if size else digit)
+        return Var(name)
+
+    @property
+    def texts(self) -> list[tuple[str, str]]:
+        """(variable, value) of all."""
+        return list(self.named.items())
+
+    def sum(self, parts: Sequence[tuple[int, Expr]], lane: int = 0) -> Expr:
+        """The sum over (size, factor), the nearest digit first; those that go on are one."""
+        merged: list[tuple[int, Expr]] = []
+        for size, factor in parts:
+            if merged:
+                near, of_near = merged[-1]
+                if isinstance(of_near, Const) and factor == Const(of_near.value * near):
+                    merged[-1] = near * size, of_near
+                    continue
+            merged.append((size, factor))
+        terms, step = [], 1
+        for number, (size, factor) in enumerate(merged):
+            if factor != Const(0):
+                last = number == len(merged) - 1
+                terms.append(self.of(step, None if last else size, lane) * factor)
+            step *= size
+        return total(terms)
 
 
 def launch(plan: Plan, body: LocalPlan) -> Launch:
@@ -56,7 +115,7 @@ def launch(plan: Plan, body: LocalPlan) -> Launch:
 class _Writer:
     """Turns a `LocalPlan` into the texts that the template arranges.
 
-    Along loop k the group's box starts at ``x<k>``, and an element is ``t<k>`` steps behind that.
+    Along loop k the group's box starts at ``x<k>``.
     """
 
     def __init__(self, plan: LocalPlan, types: Conversion, arguments: Arguments) -> None:
@@ -72,117 +131,230 @@ class _Writer:
         self.moving = [
             k for k, n in enumerate(plan.nodes) if k not in plan.whole and n.size.value > 1
         ]
-        self.guards = [self._guard(g) for g in range(len(plan.problem.guards))]
 
     def values(self) -> dict[str, object]:
         """Everything that ``local.mako`` uses, beside the types."""
-        plan, p, types = self.plan, self.plan.problem, self.types
-        read, write = self._pass(plan.read, self.src), self._pass(plan.write, self.dst)
+        plan, p = self.plan, self.plan.problem
+        positions = [(k, plan.positions(k), plan.box[k]) for k in self.moving]
+        starts = divided(positions, self.arguments)
+        read = self._read()
+        write = self._write()
+        chunks, at_once = self._loads()
         return {
             "title": f"{p.src.format} -> {p.dst.format}: {plan.structure}",
             "group": plan.group,
             "places": plan.local_elements,
-            "starts": starts([(k, self.sizes[k], plan.box[k]) for k in self.moving]),
-            "src_base": str(self._sum("x", self.src, Var("src0"))),
-            "dst_base": str(self._sum("x", self.dst, Var("dst0"))),
-            "tails": self._tails(),
-            "guards": [g for g in self.guards if g.inside or g.exists],
+            "starts": starts,
+            "src_base": str(self._start(self.src, Var("src0"))),
+            "dst_base": str(self._start(self.dst, Var("dst0"))),
             "read": read,
             "write": write,
-            "loaded": types.load(moved("src", read.offset), read.width, aligned=True),
-            **self._stores(write),
-            "declarations": self.arguments.declarations + types.parameters,
+            "at_once": at_once,
+            "chunks": chunks,
+            "bases": self._operand_bases(),
+            "declarations": self.arguments.declarations + self.types.parameters,
             "constants": self.arguments.constants,
         }
 
-    def _sum(self, letter: str, factors: Sequence[Expr], start: Expr | int = 0) -> Expr:
-        """The sum over the loops of where the box starts (x), or how far it is into it (t)."""
-        plan = self.plan
-        inside = [k for k, box in enumerate(plan.box) if box > 1]
-        loops = inside if letter == "t" else self.moving
-        return total([as_expr(start), *(Var(f"{letter}{k}") * factors[k] for k in loops)])
+    # ---- the parts of both passes ----------------------------------------------------------------
 
-    def _tails(self) -> list[str]:
+    def _start(self, factors: Sequence[Expr], start: Expr) -> Expr:
+        """Where the box starts in a tensor."""
+        return total([start, *(Var(f"x{k}") * factors[k] for k in self.moving)])
+
+    def _offset(self, digits: _Digits, p: Pass, factors: Sequence[Expr]) -> Expr:
+        """How far from there the first element of a unit is."""
+        box = self.plan.box
+        return digits.sum([
+            (p.steps(box, k), factors[k] * (box[k] // p.steps(box, k))) for k in p.order
+        ])  # fmt: skip
+
+    def _step(self, digits: _Digits, p: Pass, k: int, further: dict[int, int]) -> Expr:
+        """How far into the box along loop k an element is: ``further`` than its unit's first."""
+        at: Expr = Const(0)
+        if k in p.order:
+            step = 1
+            for inner in p.order[: p.order.index(k)]:
+                step *= p.steps(self.plan.box, inner)
+            size = p.steps(self.plan.box, k)
+            digit = digits.of(step, None if k == p.order[-1] else size)
+            at = digit * (self.plan.box[k] // size)
+        return at + further.get(k, 0)
+
+    def _tails(self, digits: _Digits, p: Pass, further: dict[int, int]) -> list[str]:
         """The conditions that a box which reaches beyond its loops needs."""
         plan = self.plan
         return [
-            f"x{k} + t{k} < {self.sizes[k]}"
+            f"{Var(f'x{k}') + self._step(digits, p, k, further)} < {self.sizes[k]}"
             for k, n in enumerate(plan.nodes)
             if plan.box[k] > 1 and k not in plan.whole
             and not (n.size.fixed and n.size.value % plan.box[k] == 0)
         ]  # fmt: skip
 
-    def _guard(self, g: int) -> GuardText:
-        plan, guard = self.plan, self.plan.problem.guards[g]
-        units = [Const(n.unit if n.guard == g else 0) for n in plan.nodes]
-        cover = 1 + sum((n.size.value - 1) * n.unit for n in plan.nodes if n.guard == g)
-        tests = []
-        if guard.lo.value > 0:
-            tests.append(f"g{g} >= {self._number(f'lo{g}', guard.lo)}")
-        if guard.hi.value < cover:
-            tests.append(f"g{g} < {self._number(f'hi{g}', guard.hi)}")
-        ends = guard.end.value < cover
-        return GuardText(
-            f"g{g}",
-            str(self._sum("x", units) + self._sum("t", units)),
-            " && ".join(tests),
-            f"g{g} < {self._number(f'end{g}', guard.end)}" if ends else "",
+    def _guards(
+        self, digits: _Digits, p: Pass, further: dict[int, int]
+    ) -> tuple[list[str], list[str]]:
+        """The conditions of guards: for elements, and for what is stored."""
+        inside, exists = [], []
+        for g, guard in enumerate(self.plan.problem.guards):
+            nodes = [(k, n) for k, n in enumerate(self.plan.nodes) if n.guard == g]
+            cover = 1 + sum((n.size.value - 1) * n.unit for _, n in nodes)
+            steps = [
+                ((Var(f"x{k}") if k in self.moving else Const(0))
+                 + self._step(digits, p, k, further)) * n.unit
+                for k, n in nodes
+            ]  # fmt: skip
+            at = total(steps)
+            if guard.lo.value > 0:
+                inside.append(f"{at} >= {self._number(f'lo{g}', guard.lo)}")
+            if guard.hi.value < cover:
+                inside.append(f"{at} < {self._number(f'hi{g}', guard.hi)}")
+            if guard.end.value < cover:
+                exists.append(f"{at} < {self._number(f'end{g}', guard.end)}")
+        return inside, exists
+
+    @property
+    def _unit(self) -> Pass:
+        """What a work-item loads at once."""
+        plan = self.plan
+        return plan.read if plan.layout else Pass(plan.read.order, plan.write.width)
+
+    def _loads(self) -> tuple[int, int]:
+        """How often a work-item loads, and how much of that at once."""
+        loads = -(-prod(self.plan.box) // (self._unit.width * self.plan.group))
+        chunks = -(-loads // AT_ONCE)
+        return chunks, -(-loads // chunks)
+
+    def _in_count(self, count: int, *, loads: bool) -> list[str]:
+        """The condition that a work-item has something to do at all."""
+        covered = prod(self._loads()) * self.plan.group
+        some_idle = covered != count if loads else count % self.plan.group
+        return [f"n < {count}"] if some_idle else []
+
+    # ---- the first pass --------------------------------------------------------------------------
+
+    def _read(self) -> dict[str, object]:
+        """What is loaded: the addresses and conditions of a vector, or of each of its elements."""
+        plan, p = self.plan, self.plan.read
+        unit, digits = self._unit, _Digits(self._unit.width)
+        count = prod(plan.box) // unit.width
+        counted = self._in_count(count, loads=True)
+        offset = self._offset(digits, unit, self.src)
+        lanes = []
+        for j in range(0, unit.width, p.width):
+            further = {p.order[0]: j} if p.order else {}
+            inside, _ = self._guards(digits, unit, further)
+            test = [*counted, *self._tails(digits, unit, further), *inside]
+            at = Var("src_at") + offset + (self.src[p.order[0]] * j if j else 0)
+            part = "s" + "0123456789abcdef"[j : j + p.width]
+            lanes.append(Lane(str(at), " && ".join(test), " && ".join(inside), part))
+        pointers = [f"src + at{j}" for j in range(len(lanes))]
+        loaded = (
+            self.types.load_pieces(pointers, p.width)
+            if len(lanes) > 1
+            else self.types.load(pointers[0], p.width, aligned=True)
         )
+        text: dict[str, object] = {
+            "lanes": lanes, "loaded": loaded, "kept": [], "counted": "".join(counted),
+        }  # fmt: skip
+        if plan.layout:
+            text["kept"] = self._kept(digits, plan.layout, p)
+        return {**text, "pass": PassText(unit.width, count, digits.texts)}
 
-    def _pass(self, p: Pass, strides: Sequence[Expr]) -> PassText:
-        plan, e = self.plan, Var("e" if p.width > 1 else "n")
-        digits = [(f"t{k}", str(text)) for k, text in zip(p.order, self._digits(p, e), strict=True)]
-        places: list[str] = []
-        if plan.pitch and p.order and plan.box[p.order[0]] % p.width == 0:
-            at = self._sum("t", [Const(n) for n in plan.pitch])
-            places = [str(at + plan.pitch[p.order[0]] * j) for j in range(p.width)]
-        elif plan.pitch:
-            for j in range(p.width):
-                steps = zip(p.order, self._digits(p, e + j), strict=True)
-                places.append(str(total([t * plan.pitch[k] for k, t in steps])))
-        count = prod(plan.box) // p.width
-        return PassText(p.width, count, digits, places, str(self._sum("t", strides)))
+    def _kept(self, digits: _Digits, layout: Layout, p: Pass) -> list[tuple[str, str]]:
+        """(where to, what) of the stores of a vector to local memory."""
+        at_once, offsets = layout.lanes(p)
+        if offsets is None:
+            return [(f"kept[{self._place(digits, layout, p, j)}]", f"value.s{j:x}")
+                    for j in range(p.width)]  # fmt: skip
+        at = self._place(digits, layout, p)
+        if at_once > 1:
+            bits = as_bits(self.types.work, p.width)
+            return [(f"*(__local {bits} *)({moved('kept', str(at))})", f"as_{bits}(value)")]
+        lanes = ["value"] if p.width == 1 else [f"value.s{j:x}" for j in range(p.width)]
+        return [(f"kept[{at + o}]", lane) for o, lane in zip(offsets, lanes, strict=True)]
 
-    def _digits(self, p: Pass, e: Expr) -> list[Expr]:
-        """How far element ``e`` of a pass is into the box, along each of its loops."""
-        texts, step = [], 1
-        for k in p.order:
-            last = k == p.order[-1]
-            texts.append(e // step if last else e // step % self.plan.box[k])
-            step *= self.plan.box[k]
-        return texts
+    def _place(self, digits: _Digits, layout: Layout, p: Pass, lane: int = 0) -> Expr:
+        """Where a unit's first element lies in local memory, or the one ``lane`` further."""
+        return digits.sum([(d.size, as_expr(d.factor)) for d in layout.digits(p)], lane)
 
-    def _stores(self, write: PassText) -> dict[str, object]:
-        """What is stored of a vector: a text for each of its elements, or for all together."""
-        types, width, to = self.types, write.width, moved("dst", write.offset)
-        kept = [f"kept[{place}]" for place in write.places]
-        if not kept:
-            kept = ["value"] if width == 1 else [f"value.s{j:x}" for j in range(width)]
-        if not isinstance(types, Computed):
-            value = _vector(types.work, kept) if write.places else "value"
-            return {"operands": [], "result": "", "stored": types.store(value, to, width)}
-        operands = self._operands(types)
-        texts = [
-            types.call(value, [self._operand(types, k, j) for k in range(len(operands))], 1)
-            for j, value in enumerate(kept)
+    # ---- the second pass -------------------------------------------------------------------------
+
+    def _write(self) -> dict[str, object]:
+        """What is stored: where to, of what, and under which conditions."""
+        plan, p, digits = self.plan, self.plan.write, _Digits(self.plan.write.width)
+        count = prod(plan.box) // (p.width * p.tall)
+        counted = self._in_count(count, loads=plan.layout is None)
+        offset = self._offset(digits, p, self.dst)
+        fetched, columns = (
+            self._fetched(digits, plan.layout) if plan.layout else ([], [_lanes(p.width)])
+        )
+        moves = []
+        for j in range(p.tall):
+            further = {p.across: j} if j else {}
+            inside, exists = self._guards(digits, p, further)
+            test = [*self._tails(digits, p, further), *exists]
+            if not plan.layout:
+                test = [*counted, *test]
+            to = moved("dst", str(offset + (self.dst[p.across] * j if j else 0)))
+            result, stored = self._stored(digits, columns[j], to, further)
+            zero = " && ".join(inside) if result else ""
+            moves.append(Move(to, " && ".join(test), zero, result, stored))
+        text = PassText(p.width, count, digits.texts)
+        return {"pass": text, "fetched": fetched, "moves": moves, "counted": "".join(counted)}
+
+    def _fetched(
+        self, digits: _Digits, layout: Layout
+    ) -> tuple[list[tuple[str, str, str]], list[list[str]]]:
+        """(type, name, value) of what is read of local memory; the elements of each vector."""
+        p, work = self.plan.write, self.types.work
+        at_once, offsets = layout.lanes(p)
+        if offsets is None:
+            places = [str(self._place(digits, layout, p, j)) for j in range(p.width)]
+            return [], [[f"kept[{at} + {t}]" if t else f"kept[{at}]" for at in places]
+                        for t in range(p.tall)]  # fmt: skip
+        at = self._place(digits, layout, p)
+        if p.tall == 1 and at_once > 1:
+            kind = f"{work}{p.width}"
+            bits = as_bits(work, p.width)
+            value = f"as_{kind}(*(__local const {bits} *)({moved('kept', str(at))}))"
+            return [(kind, "value", value)], [_lanes(p.width)]
+        if at_once == 1:
+            return [], [[f"kept[{at + o + t}]" for o in offsets] for t in range(p.tall)]
+        kind = f"{work}{p.tall}"
+        words = [
+            (kind, f"w{j}", f"*(__local const {kind} *)({moved('kept', str(at + o))})")
+            for j, o in enumerate(offsets)
         ]
-        return {
-            "operands": [o for o in operands if o],
-            "result": _vector(types.dst, texts),
-            "stored": types.store("result", to, width),
-        }
+        return words, [[f"w{j}.s{t}" for j in range(p.width)] for t in range(p.tall)]
 
-    def _operands(self, types: Computed) -> list[tuple[str, str] | None]:
-        """(variable, value): where the box starts in each operand; None for the destination."""
-        result: list[tuple[str, str] | None] = []
-        for j, operand in enumerate(types.computation.operands):
-            if operand.name == OLD:
-                result.append(None)
-                continue
-            name = operand.name
-            self.arguments.values[f"{name}0"] = self.plan.problem.operands0[j]
-            strides = self._operand_strides(j, name)
-            result.append((f"{name}_at", str(self._sum("x", strides, Var(f"{name}0")))))
+    def _stored(
+        self, digits: _Digits, lanes: list[str], to: str, further: dict[int, int]
+    ) -> tuple[str, str]:
+        """What is computed of a vector, if anything is, and the statement that stores it."""
+        types, width = self.types, len(lanes)
+        whole = lanes == _lanes(width)
+        if not isinstance(types, Computed):
+            return "", types.store("value" if whole else _vector(types.work, lanes), to, width)
+        operands = range(len(types.computation.operands))
+        texts = [
+            types.call(lane, [self._operand(digits, types, k, j, further) for k in operands], 1)
+            for j, lane in enumerate(lanes)
+        ]
+        return _vector(types.dst, texts), types.store("result", to, width)
+
+    def _operand_bases(self) -> list[tuple[str, str]]:
+        """(variable, value): where the box starts in each operand but the destination."""
+        result: list[tuple[str, str]] = []
+        types = self.types
+        for j, operand in enumerate(
+            types.computation.operands if isinstance(types, Computed) else ()
+        ):
+            if operand.name != OLD:
+                name = operand.name
+                self.arguments.values[f"{name}0"] = self.plan.problem.operands0[j]
+                start = self._start(self._operand_strides(j, name), Var(f"{name}0"))
+                result.append((f"{name}_at", str(start)))
         return result
 
     def _operand_strides(self, j: int, name: str) -> list[Expr]:
@@ -190,15 +362,24 @@ class _Writer:
             self._number(f"{name}_stride{k}", n.operands[j]) for k, n in enumerate(self.plan.nodes)
         ]
 
-    def _operand(self, types: Computed, j: int, lane: int) -> str:
+    def _operand(
+        self, digits: _Digits, types: Computed, j: int, lane: int, further: dict[int, int]
+    ) -> str:
         """Operand ``j`` for one element of a vector."""
-        operand, inner = types.computation.operands[j], self.plan.write.order[:1]
+        operand, p = types.computation.operands[j], self.plan.write
         is_old = operand.name == OLD
         strides = self.dst if is_old else self._operand_strides(j, operand.name)
-        at = self._sum("t", strides, 0 if is_old else Var(f"{operand.name}_at"))
+        at = self._offset(digits, p, strides) + (Const(0) if is_old else Var(f"{operand.name}_at"))
+        for k, steps in further.items():
+            at = at + strides[k] * steps
         if lane:
-            at = at + strides[inner[0]] * lane
+            at = at + strides[p.order[0]] * lane
         return types.load_operand(operand, str(at), 1)
+
+
+def _lanes(width: int) -> list[str]:
+    """The elements of the vector ``value``."""
+    return ["value"] if width == 1 else [f"value.s{j:x}" for j in range(width)]
 
 
 def _vector(name: str, elements: Sequence[str]) -> str:

@@ -104,6 +104,41 @@ def starts(loops: Sequence[tuple[int, Expr, int]]) -> list[tuple[str, str, str]]
     return result
 
 
+def divided(
+    loops: Sequence[tuple[int, Number, int]], arguments: Arguments
+) -> list[tuple[str, str, str]]:
+    """As `starts`, without a division: (type, variable, value) in the order of their declaration.
+
+    ``loops`` are (number, how many groups follow each other along it, how much of it one takes).
+    """
+    result, rest = [("uint", "rest", "get_group_id(0)")], "rest"
+    for k, count, part in reversed(loops):
+        if k == loops[0][0]:
+            result.append(("idx", f"x{k}", str(Var(f"(idx){rest}") * part)))
+        else:
+            many = arguments.text(f"count{k}", count)
+            quotient = f"{rest} / {many}"
+            if not count.fixed:
+                multiplier, shift = reciprocal(count.value)
+                factor = arguments.text(f"multiplier{k}", Number(multiplier - (1 << 32)))
+                shifted = arguments.text(f"shift{k}", Number(shift))
+                quotient = f"mul_hi({rest} << 1, (uint){factor}) >> {shifted}"
+            result.append(("uint", f"rest{k}", quotient))
+            mine = Var(f"(idx)({rest} - rest{k} * {many})")
+            result.append(("idx", f"x{k}", str(mine * part)))
+            rest = f"rest{k}"
+    return result if loops else []
+
+
+def reciprocal(divisor: int) -> tuple[int, int]:
+    """(m, s) so that ``n / divisor`` is the upper word of ``2 n m``, shifted right by ``s``.
+
+    Exact for every n below 2**31; m has 32 bits.
+    """
+    shift = (divisor - 1).bit_length()
+    return -(-(1 << (31 + shift)) // divisor), shift
+
+
 def moved(base: str, by: str | int) -> str:
     """``base + by`` without a needless zero."""
     return base if str(by) == "0" else f"{base} + {by}"

@@ -240,3 +240,24 @@ def conversion(src: DType, dst: DType) -> Conversion:
     early = src.bits >= dst.bits or (src.name == "f16" and dst.bits == 32)
     work = target if early else "float" if src.name == "f16" else source
     return Conversion(src, dst, source, target, work, early)
+
+
+def as_bits(work: str, width: int) -> str:
+    """The type of a vector's bits in as few words as it has: no compiler takes those apart."""
+    nbytes = width * {"char": 1, "uchar": 1, "short": 2, "ushort": 2, "long": 8, "ulong": 8,
+                      "double": 8}.get(work, 4)  # fmt: skip
+    return {4: "uint", 8: "uint2", 16: "uint4"}.get(nbytes, f"{work}{width}")
+
+
+def packed(name: str, width: int) -> tuple[str, str] | None:
+    """(unsigned type, its words) of a vector ``v`` of elements of 8 or 16 bits; None of others."""
+    nbytes = {"char": 1, "uchar": 1, "short": 2, "ushort": 2}.get(name, 4)
+    words = as_bits(name, width)
+    if nbytes == 4 or words not in ("uint", "uint2", "uint4"):
+        return None
+    each, lanes = 4 // nbytes, "0123456789abcdef"[:width]
+    parts = [
+        f"convert_{words}(v.s{lanes[k::each]}){f' << {8 * nbytes * k}' if k else ''}"
+        for k in range(each)
+    ]
+    return f"u{name.removeprefix('u')}{width}", " | ".join(parts)

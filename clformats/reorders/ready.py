@@ -212,6 +212,8 @@ class Ready:
                 if target.readers:
                     target.readers = {}
             except cl.Error as error:
+                if error.code == cl.status_code.INVALID_KERNEL_ARGS:
+                    return None
                 raise _refused([source, target], error, about) from error
             except BaseException:
                 _may_be_under_way(stream, [source], target, order)
@@ -262,14 +264,13 @@ class Ready:
             if shared is None:
                 event = cl.enqueue_marker(stream.queue, wait_for=waits or None)
             else:
-                kernel = shared.kernel
-                kernel.set_arg(0, src.buffer)
-                kernel.set_arg(1, dst.buffer)
-                # A kernel does not keep its arguments alive before it is enqueued.
-                _kept = self._set_others(shared, values) if self._others else None
-                event = cl.enqueue_nd_range_kernel(
-                    stream.queue, kernel, self._global, self._local, None, waits or None
-                )
+                try:
+                    event = self._enqueued(shared, stream, src, dst, values, waits)
+                except cl.Error as error:
+                    if error.code != cl.status_code.INVALID_KERNEL_ARGS:
+                        raise
+                    shared.renew()
+                    event = self._enqueued(shared, stream, src, dst, values, waits)
             enqueued(reading, target, order, event)
         except cl.Error as error:
             raise _refused([*reading, target], error, about) from error
@@ -277,6 +278,19 @@ class Ready:
             _may_be_under_way(stream, reading, target, order)
             raise
         return event  # type: ignore[no-any-return]
+
+    def _enqueued(
+        self, shared: SharedKernel, stream: Stream, src: Memory, dst: Memory,
+        values: Mapping[str, Value] | None, waits: list[pyopencl.Event],
+    ) -> pyopencl.Event:  # fmt: skip
+        kernel = shared.kernel
+        kernel.set_arg(0, src.buffer)
+        kernel.set_arg(1, dst.buffer)
+        # A kernel does not keep its arguments alive before it is enqueued.
+        _kept = self._set_others(shared, values) if self._others else None
+        return opencl().enqueue_nd_range_kernel(  # type: ignore[no-any-return]
+            stream.queue, kernel, self._global, self._local, None, waits or None
+        )
 
     def _set_others(self, shared: SharedKernel, values: Mapping[str, Value] | None) -> object:
         """Set the operands and scalars, unless they are set already; returns what must be kept."""

@@ -6,6 +6,7 @@ import os
 import threading
 import warnings
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
@@ -37,11 +38,20 @@ class SharedKernel:
     """A kernel that several reorders enqueue; `order.LOCK` guards its arguments.
 
     Its integers are set once, the buffers at every call. ``mark`` identifies the reorder whose
-    other values are set; None if there is none.
+    other values are set; None if there is none. ``make`` makes another kernel object with the same
+    integers.
     """
 
     kernel: pyopencl.Kernel
+    make: Callable[[], pyopencl.Kernel]
     mark: object = None
+
+    def renew(self) -> None:
+        """Take another kernel object: NVIDIA's driver refuses one that had other kinds of memory.
+
+        Once an argument was shared virtual memory, a buffer in its place is INVALID_KERNEL_ARGS.
+        """
+        self.kernel, self.mark = self.make(), None
 
 
 _PROBE = "__kernel void probe(__global int *p) { p[get_global_id(0)] = 1; }"
@@ -110,6 +120,7 @@ class Engine(OnDevice):
             has_images=bool(d.image_support),
             group_size=min(DEFAULT.group_size, d.max_work_group_size),
             vector_bytes=4 * d.native_vector_width_int,
+            local_bytes=_local_bytes(d),
             subgroup_bytes=_subgroup_bytes(set(d.extensions.split())),
         )
 
@@ -141,12 +152,17 @@ class Engine(OnDevice):
             if found is not None:
                 self._kernels.move_to_end(key)
                 return found
-        kernel = self.kernel(source, name)
-        with named_errors(f"setting the arguments of {name}"):
-            for k, value in enumerate(integers, 2):
-                kernel.set_arg(k, kind(value))
+
+        def make() -> pyopencl.Kernel:
+            kernel = self.kernel(source, name)
+            with named_errors(f"setting the arguments of {name}"):
+                for k, value in enumerate(integers, 2):
+                    kernel.set_arg(k, kind(value))
+            return kernel
+
+        made = SharedKernel(make(), make)
         with self._lock:
-            found = self._kernels.setdefault(key, SharedKernel(kernel))
+            found = self._kernels.setdefault(key, made)
             if len(self._kernels) > KEPT_KERNELS:
                 self._kernels.popitem(last=False)
         return found
@@ -180,6 +196,15 @@ class Engine(OnDevice):
 
     def __repr__(self) -> str:
         return f"Engine(device={self.device.name!r} of {self.device.platform.name!r})"
+
+
+def _local_bytes(device: pyopencl.Device) -> int:
+    """The local memory of a work-group; 0 on GPUs that have none of their own, such as Mali."""
+    cl = opencl()
+    is_gpu = bool(device.type & cl.device_type.GPU)
+    if is_gpu and device.local_mem_type != cl.device_local_mem_type.LOCAL:
+        return 0
+    return int(device.local_mem_size)
 
 
 def _subgroup_bytes(extensions: set[str]) -> tuple[int, ...]:

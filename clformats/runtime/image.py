@@ -36,6 +36,7 @@ __kernel void probe(__read_only image2d_t a, __write_only image2d_t b, __global 
 def allocated(engine: Engine, desc: MemoryDesc) -> pyopencl.Image:
     """A new image for a descriptor, all zero. Raises `DeviceError`."""
     check_support(engine, desc)
+    _check_size(engine, desc)
     cl = opencl()
     size = _size(desc)
     with named_errors(f"allocating {_shape_text(desc)} for", desc):
@@ -52,6 +53,17 @@ def _image(context: pyopencl.Context, pixel: Any, size: tuple[int, int]) -> pyop
     wanted.num_mip_levels = wanted.num_samples = 0
     wanted.pitches, wanted.buffer = (0, 0), None
     return cl.Image(context, cl.mem_flags.READ_WRITE, pixel, desc=wanted)  # type: ignore[no-any-return]
+
+
+def _check_size(engine: Engine, desc: MemoryDesc) -> None:
+    """Raise `DeviceError` before NVIDIA's driver is asked: it makes such an image, then breaks."""
+    most = engine.device.image2d_max_width, engine.device.image2d_max_height
+    if any(n > limit for n, limit in zip(_size(desc), most, strict=True)):
+        raise DeviceError(
+            f"allocating {_shape_text(desc)} for {desc} failed: {engine.device.name.strip()} has "
+            f"images of {most[0]} x {most[1]} pixels at most: take a format in a buffer instead",
+            name="INVALID_IMAGE_SIZE",
+        )
 
 
 def check_support(engine: Engine, desc: MemoryDesc) -> None:

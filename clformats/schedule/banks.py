@@ -1,88 +1,189 @@
-"""How a box of elements lies in local memory so that work-items do not wait for each other there.
+"""Where the elements of a box lie in local memory, so that both passes find them quickly.
 
-Local memory is made of 32 banks of 4 bytes on the GPUs of today (NVIDIA since Fermi, AMD since GCN;
-published, not measured here): the word at byte ``a`` is in bank ``a / 4 % 32``. Work-items that run
-in step and touch different words of one bank are served one after the other. A box that is stored
-in the order in which it is read would be fetched, across that order, from few banks: a gap behind
-each row turns the rows against each other. How long the gap should be depends on how many
-work-items go along a row and how many across, so it is found by counting.
+A box is stored as the first pass reads it, whole vectors at once, and read as the second one writes
+it. Local memory has banks, and gives a word of each in one turn: where the second pass would ask
+one bank for several words, gaps move the elements apart.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
+from math import prod
 
 BANKS = 32
 BANK_BYTES = 4
+TURN_BYTES = BANKS * BANK_BYTES
+"""What local memory gives in one turn at the most."""
 IN_STEP = 32
 """Work-items that access local memory together: NVIDIA's warp; AMD's 64 go in halves."""
-GAPS = (1, 2, 4, 8)
+GAPS = (1, 2, 4, 8, 16)
+
+
+@dataclass(frozen=True, slots=True)
+class Digit:
+    """One digit of an element's number: ``size`` steps, each ``factor`` further."""
+
+    size: int
+    factor: int
 
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """One pass over a box: its loops in ``order``, nearest first, ``width`` elements at a time."""
+    """One pass over a box: its loops in ``order``, nearest first, ``width`` elements at a time.
+
+    ``tall``: so many steps of the loop ``across`` are taken together, a vector for each. They are
+    neighbours in local memory, which is read by words of as many elements.
+    """
 
     order: tuple[int, ...]
     width: int
+    tall: int = 1
+    across: int = -1
+
+    def steps(self, box: Sequence[int], loop: int) -> int:
+        """How many steps of a loop the numbers of this pass count."""
+        return box[loop] // (self.tall if loop == self.across else 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """A step of loop k lies ``pitch[k]`` elements further, one of ``every`` steps of ``loop`` more.
+
+    That are ``gap`` elements; there is none where ``gap`` is 0.
+    """
+
+    box: tuple[int, ...]
+    pitch: tuple[int, ...]
+    loop: int = -1
+    every: int = 1
+    gap: int = 0
+
+    @property
+    def extent(self) -> int:
+        """The elements of local memory that the box takes."""
+        return 1 + sum(
+            (d.size - 1) * d.factor for k in range(len(self.box)) for d in self._of(k, 1)
+        )
+
+    def digits(self, p: Pass) -> list[Digit]:
+        """How the number of an element in a pass gives its place, the nearest digit first."""
+        found = [
+            d for k in p.order
+            for d in self._of(k, p.tall if k == p.across else 1) if d.size > 1
+        ]  # fmt: skip
+        return folded(found)
+
+    def _of(self, k: int, tall: int) -> Iterator[Digit]:
+        if k == self.loop and self.gap:
+            yield Digit(self.every, self.pitch[k])
+            yield Digit(self.box[k] // self.every, self.pitch[k] * self.every + self.gap)
+        else:
+            yield Digit(self.box[k] // tall, self.pitch[k] * tall)
+
+    def lanes(self, p: Pass) -> tuple[int, tuple[int, ...] | None]:
+        """How the elements of a vector are reached: (elements of one access, where each begins).
+
+        That is from the place of the vector's first element on; None where it is not the same for
+        all vectors.
+        """
+        digits = self.digits(p)
+        if not stays(digits, p.width):
+            return 1, None
+        offsets = tuple(place(digits, j) for j in range(p.width))
+        at_once = p.tall
+        if p.tall == 1 and offsets == tuple(range(p.width)):
+            at_once = p.width
+        aligned = all(d.factor % at_once == 0 for d in digits[p.tall == 1 :])
+        if at_once > 1 and not aligned:
+            return 1, offsets
+        return at_once, offsets if at_once == p.tall else (0,)
+
+
+def folded(digits: Sequence[Digit]) -> list[Digit]:
+    """The same with neighbours that go on where the one before ends as one digit."""
+    result: list[Digit] = []
+    for digit in digits:
+        if result and digit.factor == result[-1].factor * result[-1].size:
+            result[-1] = Digit(result[-1].size * digit.size, result[-1].factor)
+        else:
+            result.append(digit)
+    return result
+
+
+def stays(digits: Sequence[Digit], width: int) -> bool:
+    """Whether the elements of a vector differ from its first by the same for all vectors."""
+    for digit in digits:
+        if digit.size % width == 0:
+            return True
+        if width % digit.size:
+            return False
+        width //= digit.size
+    return width == 1
+
+
+def place(digits: Sequence[Digit], number: int) -> int:
+    """Where the element with a number lies."""
+    at = 0
+    for digit in digits:
+        at += number % digit.size * digit.factor
+        number //= digit.size
+    return at
 
 
 @lru_cache(maxsize=512)
-def pitches(box: tuple[int, ...], first: Pass, second: Pass, item: int) -> tuple[int, ...]:
-    """How far apart the steps of each loop lie in local memory, in elements of ``item`` bytes.
+def layout(box: tuple[int, ...], first: Pass, second: Pass, item: int) -> Layout:
+    """The layout in which elements of ``item`` bytes are stored and read in the fewest turns.
 
-    Neighbours of the ``first`` pass are neighbours there; the ``second`` asks for a gap somewhere.
+    Neighbours of the ``first`` pass are neighbours there. Its vectors stay whole.
     """
+    unit = max(first.width, second.tall)
+    tried = [Layout(box, _pitches(box, first.order, None, 0))]
     loops = [k for k in second.order if k != first.order[0]]
-    best, fewest = _pitches(box, first.order, None, 0), 0
-    for loop, gap in [(None, 0), *product(loops, GAPS)]:
-        pitch = _pitches(box, first.order, loop, gap)
-        count = sum(turns(box, pitch, p, item) for p in (first, second))
-        if not fewest or count < fewest:
-            best, fewest = pitch, count
-    return best
+    tried += [
+        Layout(box, _pitches(box, first.order, k, gap * unit)) for k, gap in product(loops, GAPS)
+    ]
+    near, every = second.order[0], second.width
+    if near in loops and box[near] % every == 0 and box[near] > every:
+        tried += [
+            Layout(box, _pitches(box, first.order, near, 0, more), near, every, gap * unit)
+            for gap in GAPS for more in [gap * unit * (box[near] // every)]
+        ]  # fmt: skip
+    most = prod(box) * 9 // 8
+    small = [one for one in tried if one.extent <= most] or tried[:1]
+    return min(small, key=lambda one: sum(turns(one, p, item) for p in (first, second)))
 
 
 def _pitches(
-    box: Sequence[int], order: Sequence[int], apart: int | None, gap: int
+    box: Sequence[int], order: Sequence[int], apart: int | None, gap: int, behind: int = 0
 ) -> tuple[int, ...]:
+    """Dense pitches, but for a ``gap`` in front of a loop and ``behind`` it."""
     result, reached = [0] * len(box), 1
     for k in order:
         if k == apart:
             reached += gap
         result[k] = reached
         reached *= box[k]
+        if k == apart:
+            reached += behind
     return tuple(result)
 
 
-def extent(box: Sequence[int], pitch: Sequence[int]) -> int:
-    """The elements of local memory that a box takes."""
-    return 1 + sum((n - 1) * p for n, p in zip(box, pitch, strict=True))
-
-
-def turns(box: Sequence[int], pitch: Sequence[int], p: Pass, item: int) -> int:
-    """In how many turns the first work-items of a pass are served, all its accesses together.
-
-    Elements of more than a bank's bytes are fetched by as many fewer work-items at a time.
-    """
-    unit = max(item, BANK_BYTES)
-    banks = BANKS * BANK_BYTES // unit
+def turns(one: Layout, p: Pass, item: int) -> float:
+    """Turns for each element in which the first work-items of a pass are served."""
+    at_once, offsets = one.lanes(p)
+    digits, nbytes = one.digits(p), at_once * item
+    together = min(IN_STEP, TURN_BYTES // max(nbytes, BANK_BYTES))
     count = 0
-    for lane in range(p.width):
-        words: dict[int, set[int]] = {}
-        for n in range(IN_STEP * BANK_BYTES // unit):
-            word = _place(box, pitch, p.order, n * p.width + lane) * item // unit
-            words.setdefault(word % banks, set()).add(word)
-        count += max(map(len, words.values()))
-    return count
-
-
-def _place(box: Sequence[int], pitch: Sequence[int], order: Sequence[int], element: int) -> int:
-    place = 0
-    for k in order:
-        place += element % box[k] * pitch[k]
-        element //= box[k]
-    return place
+    for lane in range(len(offsets) if offsets else p.width):
+        for begin in range(0, IN_STEP, together):
+            words: dict[int, set[int]] = {}
+            for n in range(begin, begin + together):
+                at = place(digits, n * p.width + (0 if offsets else lane))
+                at = (at + (offsets[lane] if offsets else 0)) * item
+                for word in range(at // BANK_BYTES, (at + nbytes - 1) // BANK_BYTES + 1):
+                    words.setdefault(word % BANKS, set()).add(word)
+            count += max(map(len, words.values()))
+    return count / (IN_STEP * p.width * p.tall)

@@ -50,7 +50,8 @@ class Family:
     """A family of kernels: `refusal_on` decides whether it takes a problem.
 
     ``refusal`` gives the reason why it does not take a problem on any device, ``needs`` what the
-    device lacks. ``takes`` names the `Choices` that it supports.
+    device lacks, ``leaves`` why the rules leave to others what it takes by name. ``takes`` names
+    the `Choices` that it supports.
     """
 
     name: str
@@ -58,6 +59,7 @@ class Family:
     plan: Callable[[Request], Body]
     takes: tuple[str, ...] = ()
     needs: Callable[[Problem, Traits], str] | None = None
+    leaves: Callable[[Problem], str] | None = None
 
     def refusal_on(self, p: Problem, traits: Traits) -> str:
         """Why the family does not take the problem on a device; empty if it does."""
@@ -82,14 +84,14 @@ FAMILIES = (
 elements and images; then those that compute: transforms, and sums after the elements."""
 GPU_FAMILIES = (
     Family("copy", copy.refusal, local.copy_plan, GROUPS),
-    Family("local", local.refusal, local.plan, GROUPS),
+    Family("local", local.refusal, local.plan, GROUPS, local.needs),
     Family("rows", local.rows_refusal, local.rows_plan, GROUPS),
     *_EVERYWHERE,
 )
 """The families on GPUs: consecutive work-items move neighbours, see `clformats.schedule.local`."""
 SUBGROUP_FAMILIES = (
     GPU_FAMILIES[0],
-    Family("subgroup", subgroup.refusal, subgroup.plan, needs=subgroup.needs),
+    Family("subgroup", subgroup.refusal, subgroup.plan, (), subgroup.needs, subgroup.leaves),
     *GPU_FAMILIES[1:],
 )
 """The families on GPUs with block reads and writes: `clformats.schedule.subgroup`."""
@@ -118,13 +120,15 @@ def _heeded(choices: Choices, family: Family, traits: Traits) -> Choices:
 
 
 def _first(
-    candidates: Iterable[Family], request: Request
+    candidates: Iterable[Family], request: Request, *, by_rules: bool = True
 ) -> tuple[Plan | None, tuple[tuple[str, str], ...]]:
     """The plan of the first family that takes the problem, and why those before it do not."""
     p, traits = request.problem, request.traits
     rejected: list[tuple[str, str]] = []
     for family in candidates:
         reason = family.refusal_on(p, traits)
+        if not reason and by_rules and family.leaves:
+            reason = family.leaves(p)
         if not reason:
             heeded = _heeded(request.choices, family, traits)
             plan = Plan(p, family.name, family.plan(request), tuple(rejected), heeded)
@@ -213,7 +217,7 @@ def make_plan(
     if dst.nelems == 0:
         return Plan(p, "none", None, ())
     candidates = families(traits) if family is None else _named(family, traits)
-    plan, rejected = _first(candidates, Request(p, traits, choices))
+    plan, rejected = _first(candidates, Request(p, traits, choices), by_rules=family is None)
     if plan is not None:
         return plan
     names = ", ".join(dict.fromkeys(f.name for f in (*FAMILIES, *SUBGROUP_FAMILIES)))

@@ -123,6 +123,13 @@ def needs(p: Problem, traits: Traits) -> str:
     return ""
 
 
+def leaves(p: Problem) -> str:
+    """Why a problem that the family takes by name is left to others; empty if it is not."""
+    if min(t.nbytes for t in p.dtypes) > 1:
+        return ""
+    return "each byte takes a register of Intel's compiler: more than there are"
+
+
 def refusal(p: Problem) -> str:
     """Why the family does not take the problem on any device; empty if it does."""
     if reason := refusal_of_loops(p):

@@ -35,6 +35,7 @@ class Traits:
     ``vector_bytes``: the widest vector that an instruction takes.
     ``subgroup_bytes``: the element sizes that sub-groups of 16 work-items read and write as blocks;
     empty without such sub-groups.
+    ``local_bytes``: local memory of a work-group; 0 where it is main memory under another name.
     ``streamed_bytes``: streaming stores are used from this many moved bytes on; None stands for
     `STREAMED_SHARE` of the cache, `STREAMED_MOST` at the most.
     ``begin_bytes``: the alignment of memory, a power of two. Memory that OpenCL allocates is
@@ -49,6 +50,7 @@ class Traits:
     group_size: int = 256
     vector_bytes: int = 64
     subgroup_bytes: tuple[int, ...] = ()
+    local_bytes: int = 32 << 10
     streamed_bytes: int | None = None
     begin_bytes: int = LINE_BYTES
 

@@ -1,72 +1,89 @@
 <%doc>
-A work-group moves a box of elements: consecutive work-items read consecutive elements of the source,
-and write consecutive elements of the destination. Between the two passes the box lies in local
-memory; without local memory both passes are one.
+A work-group moves a box of elements: consecutive work-items read consecutive vectors of the source,
+and write consecutive vectors of the destination. Between the two passes the box lies in local
+memory; without local memory both passes are one. What is not there is read from the tensor's start,
+so that no load waits for a test, and all loads of a work-item are on their way together.
 </%doc>\
 <%namespace file="prelude.mako" import="prelude"/>\
 <%!
 from textwrap import indent
 %>\
 <%
-both = f"{types.work}{read.width if read.width > 1 else ''}"
-result_type = f"{types.dst}{write.width if write.width > 1 else ''}"
-element = " && ".join(tails + [g.inside for g in guards if g.inside])
-inside = " && ".join(g.inside for g in guards if g.inside)
-exists = " && ".join(tails + [g.exists for g in guards if g.exists])
+load, store = read["pass"], write["pass"]
+lanes = load.width if places else store.width
+both = f"{types.work}{lanes if lanes > 1 else ''}"
+result_type = f"{types.dst}{store.width if store.width > 1 else ''}"
+computes = any(move.result for move in write["moves"])
 %>\
-<%def name="each(p)">\
-const uint n = first + get_local_id(0);
-% if p.count % group:
-if (n >= ${p.count}) {
-    break;
-}
-% endif
-% if p.width > 1:
-const uint e = n * ${p.width};
-% endif
+<%def name="unit(p, first)">\
+const uint n = ${first} + (uint)get_local_id(0);
+const uint e = n${f" * {p.width}" if p.width > 1 else ""};
 % for name, text in p.digits:
 const idx ${name} = ${text};
 % endfor
 </%def>\
-<%def name="load(test)">\
-% if test:
-${both} value = 0;
-if (${test}) {
-    value = ${loaded};
-}
-% else:
-const ${both} value = ${loaded};
-% endif
+<%def name="fetch()">\
+${unit(load, "begin + k * " + str(group))}\
+% for j, lane in enumerate(read["lanes"]):
+const idx at${j} = ${f"{lane.test} ? {lane.at} : 0" if lane.test else lane.at};
+% endfor
+held[k] = ${read["loaded"]};
 </%def>\
-<%def name="guarded(*wanted)">\
-% for g in guards:
-% if any(getattr(g, name) for name in wanted):
-const idx ${g.name} = ${g.value};
+<%def name="taken()">\
+${both} value = held[k];
+% for j, lane in enumerate(read["lanes"]):
+% if lane.inside and len(read["lanes"]) > 1:
+value.${lane.part} = ${lane.inside} ? value.${lane.part} : 0;
+% elif lane.inside:
+value = ${lane.inside} ? value : (${both})(0);
 % endif
 % endfor
 </%def>\
-<%def name="store()">\
-% if result and inside:
-${result_type} result = 0;
-if (${inside}) {
-    result = ${result};
-}
-% elif result:
-const ${result_type} result = ${result};
-% endif
-${stored};
-</%def>\
-<%def name="where(test, text)">\
-% if test:
-if (${test}) {
-${indent(text, "    ")}\
+<%def name="keep()">\
+${unit(load, "begin + k * " + str(group))}\
+${taken()}\
+% if read["counted"]:
+if (${read["counted"]}) {
+% for place, what in read["kept"]:
+    ${place} = ${what};
+% endfor
 }
 % else:
-${text}\
+% for place, what in read["kept"]:
+${place} = ${what};
+% endfor
 % endif
 </%def>\
+<%def name="put(move)">\
+% if move.result and move.inside:
+${result_type} result = 0;
+if (${move.inside}) {
+    result = ${move.result};
+}
+% elif move.result:
+const ${result_type} result = ${move.result};
+% endif
+${move.stored};
+</%def>\
+<%def name="puts()">\
+% for move in write["moves"]:
+% if move.exists or computes:
+${f"if ({move.exists}) " if move.exists else ""}{
+${indent(capture(put, move), "    ")}\
+}
+% else:
+${capture(put, move)}\
+% endif
+% endfor
+</%def>\
+<%def name="second()">\
+% for kind, name, value in write["fetched"]:
+const ${kind} ${name} = ${value};
+% endfor
+${capture(puts)}\
+</%def>\
 // ${title}
-${prelude(types, wide, {1, read.width, write.width}, computed=(1,) if result else (), aligned=True)}
+${prelude(types, wide, {1, load.width if places else store.width // len(read["lanes"]), store.width, lanes}, computed=(1,) if computes else (), aligned=True)}
 __kernel __attribute__((reqd_work_group_size(${group}, 1, 1))) void reorder(
     __global const ${types.src} *restrict src, __global ${types.dst} *restrict dst${"".join(f",\n    {d}" for d in declarations)})
 {
@@ -74,45 +91,59 @@ __kernel __attribute__((reqd_work_group_size(${group}, 1, 1))) void reorder(
     ${constant}
 % endfor
 % if places:
-    __local ${types.work} kept[${places}];
+    __local ${types.work} kept[${places}] __attribute__((aligned(64)));
 % endif
 % if starts:
     // Where the box of this work-group starts along each loop.
-    idx rest = (idx)get_group_id(0);
-% for name, value, left in starts:
-    const idx ${name} = ${value};
-% if left:
-    rest = ${left};
-% endif
+% for kind, name, value in starts:
+    const ${kind} ${name} = ${value};
 % endfor
 % endif
-    src += ${src_base};
+    const idx src_at = ${src_base};
     dst += ${dst_base};
-% for name, value in operands:
+% for name, value in bases:
     const idx ${name} = ${value};
 % endfor
-% if places:
+    ${both} held[${at_once}];
 
-    for (uint first = 0; first < ${read.count}; first += ${group}) {
-${indent(capture(each, read), "        ")}\
-${indent(capture(guarded, "inside"), "        ")}\
-${indent(capture(load, element), "        ")}\
-% for k, place in enumerate(read.places):
-        kept[${place}] = value${f".s{k:x}" if read.width > 1 else ""};
-% endfor
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-    for (uint first = 0; first < ${write.count}; first += ${group}) {
-${indent(capture(each, write), "        ")}\
-${indent(capture(guarded, "exists", *(["inside"] if result else [])), "        ")}\
-${indent(capture(where, exists, capture(store)), "        ")}\
-    }
+% if chunks > 1:
+    for (uint begin = 0; begin < ${load.count}; begin += ${at_once * group}) {
 % else:
-
-    for (uint first = 0; first < ${write.count}; first += ${group}) {
-${indent(capture(each, write), "        ")}\
-${indent(capture(guarded, "inside", "exists"), "        ")}\
-${indent(capture(where, exists, capture(load, inside) + capture(store)), "        ")}\
+    {
+        const uint begin = 0;
+% endif
+        #pragma unroll
+        for (uint k = 0; k < ${at_once}; ++k) {
+${indent(capture(fetch), "            ")}\
+        }
+        #pragma unroll
+        for (uint k = 0; k < ${at_once}; ++k) {
+% if places:
+${indent(capture(keep), "            ")}\
+% else:
+${indent(capture(unit, store, "begin + k * " + str(group)), "            ")}\
+% for name, text in load.digits:
+% if (name, text) not in store.digits:
+            const idx ${name} = ${text};
+% endif
+% endfor
+${indent(capture(taken), "            ")}\
+${indent(capture(puts), "            ")}\
+% endif
+        }
+    }
+% if places:
+    barrier(CLK_LOCAL_MEM_FENCE);
+    #pragma unroll
+    for (uint first = 0; first < ${store.count}; first += ${group}) {
+${indent(capture(unit, store, "first"), "        ")}\
+% if write["counted"]:
+        if (${write["counted"]}) {
+${indent(capture(second), "            ")}\
+        }
+% else:
+${indent(capture(second), "        ")}\
+% endif
     }
 % endif
 }

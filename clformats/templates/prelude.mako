@@ -1,6 +1,7 @@
 <%doc>What every kernel starts with: the index type, and the conversions that OpenCL C lacks.</%doc>\
 <%!
 from clformats.kernels.float8 import FLOAT8
+from clformats.kernels.types import as_bits, packed
 %>\
 <%namespace name="float8" file="float8.mako"/>\
 <%def name="halves(widths)">\
@@ -87,11 +88,37 @@ ${rounding(types.rounds, types.rounded_from, width)}\
 % if vectors and aligned:
 
 // Whole vectors at multiples of their size: one access each, where vload promises less.
+% if types.reads_halves:
+#ifndef POCL_DEVICE_ADDRESS_BITS
+// NVIDIA's compiler takes vloada_half apart into halves.
+% for width in vectors:
+<% bits = as_bits("ushort", width) %>\
+static inline float${width} loada_half${width}(__global const half *from)
+{
+    const ${bits} bits = *(__global const ${bits} *)from;
+    return vload_half${width}(0, (const half *)&bits);
+}
+#undef vloada_half${width}
+#define vloada_half${width}(offset, from) loada_half${width}(from)
+% endfor
+#endif
+% endif
 % for width in vectors:
 % for load, name in loads.items():
-#define ${load}${width}(p) (*(__global const ${name}${width} *)(p))
+<% bits = as_bits(name, width) %>\
+#define ${load}${width}(p) as_${name}${width}(*(__global const ${bits} *)(p))
 % endfor
-#define STORE${width}(v, p) (*(__global ${types.dst}${width} *)(p) = (v))
+<% bits, words = as_bits(types.dst, width), packed(types.dst, width) %>\
+% if words:
+// By arithmetic: NVIDIA's compiler would store a vector of short elements by pieces of four.
+static inline ${bits} packed${width}(${words[0]} v)
+{
+    return ${words[1]};
+}
+#define STORE${width}(v, p) (*(__global ${bits} *)(p) = packed${width}(as_${words[0]}(v)))
+% else:
+#define STORE${width}(v, p) (*(__global ${bits} *)(p) = as_${bits}(v))
+% endif
 % endfor
 % elif vectors:
 

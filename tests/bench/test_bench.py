@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import time
+import zipfile
 from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,9 +15,10 @@ import numpy as np
 import pytest
 
 import clformats as cf
+from bench import gpu, rotation
 from bench.__main__ import main
 from bench.arena import Arena, NotComparableError, WrongResultError
-from bench.cases import CASES, GROUPS, Case
+from bench.cases import CASES, GROUPS, LAUNCH, SMALL, Case
 from bench.contest import contest
 from bench.measure import QUICK, Settings, Slot, Times, race, sampled
 from bench.peers import numpy_, onednn
@@ -98,7 +100,7 @@ def test_everyone_who_can_takes_part(run: Run, engine: cf.Engine) -> None:
     (record,) = Report.read(run.json).records
     assert {OURS, AGAIN, COPY, COMMAND, EMPTY} <= set(record.times)
     missing = set(record.notes)
-    assert missing <= {"oneDNN", "torch", "numpy"}
+    assert missing <= {"oneDNN", "torch", "numpy", "CuPy"}
     assert not [reason for reason in record.notes.values() if "differ" in reason]
     if engine.traits.is_cpu:
         assert "numpy" in record.times
@@ -322,3 +324,46 @@ def test_bad_options_are_refused(arguments: list[str]) -> None:
     with pytest.raises(SystemExit) as stop:
         main(arguments)
     assert stop.value.code == 2
+
+
+# --- on a GPU -------------------------------------------------------------------------------------
+
+
+def test_all_that_a_gpu_is_asked(
+    engine: cf.Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    """On whatever device there is, as if it were one: times by events, each result checked."""
+    as_gpu = replace(engine.traits, is_cpu=False, subgroup_bytes=())
+    monkeypatch.setattr(cf.Engine, "traits", as_gpu)
+    monkeypatch.setattr(gpu, "RUNS", (16, 128))
+    monkeypatch.setattr(gpu, "RUNS_MB", 1)
+    monkeypatch.setattr(gpu, "SETTINGS", QUICK)
+    monkeypatch.setattr(rotation, "TURN_BYTES", 100_000)
+    files = [tmp_path / name for name in ("a.json", "a.svg", "a.zip")]
+    options = [f"--{kind}={file}" for kind, file in zip(("json", "svg", "isa"), files, strict=True)]
+    wanted = ["gpu", "--device", engine.device.name, "--cases", "^tiny_bfyx_byxf", "--sweep"]
+    assert main([*wanted, *options]) == 0
+    printed = capsys.readouterr().out
+    assert "copy, runs of 128 bytes written apart" in printed
+    (record,) = Report.read(files[0]).records
+    assert {OURS, AGAIN, BAKED, COPY, COMMAND, EMPTY} <= set(record.times)
+    assert any(name.startswith("choice local size") for name in record.times)
+    assert set(record.notes) <= {"torch", "CuPy"}
+    assert set(zipfile.ZipFile(files[2]).namelist()) == {f"{record.name}.cl", f"{record.name}.bin"}
+
+
+def test_cases_for_gpus_are_larger_than_caches() -> None:
+    cases = list(gpu.chosen(None))
+    assert len(cases) == len(CASES) + len(gpu.MORE)
+    for case in cases:
+        moved = sum(desc.nbytes for desc in case.descriptors())
+        small = case.group in (SMALL, LAUNCH) or case.name.startswith(("w1_", "dw_"))
+        assert small or moved >= gpu.LEAST
+
+
+def test_a_cpu_is_told_to_take_the_other_command(capsys: pytest.CaptureFixture[str]) -> None:
+    if not cf.Engine().traits.is_cpu:
+        pytest.skip("the first device is no CPU")
+    assert main(["gpu"]) == 2
+    assert "python -m bench" in capsys.readouterr().err

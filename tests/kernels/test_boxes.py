@@ -9,7 +9,7 @@ import pytest
 import clformats as cf
 from tests.device_support import check_reorder
 
-pytestmark = pytest.mark.sampled(3)
+pytestmark = [pytest.mark.sampled(3), pytest.mark.usefixtures("plans_for_cpus")]
 
 D = cf.MemoryDesc
 

@@ -11,7 +11,7 @@ from clformats.schedule.gather import GatherPlan
 from tests.device_support import check_reorder
 from tests.support import pair_of
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = [pytest.mark.sampled(4), pytest.mark.usefixtures("plans_for_cpus")]
 
 D = cf.MemoryDesc
 TYPES = ["u8 u8", "f16 f16", "f32 s8", "f32 bf16", "u8 f32", "f16 f32", "f64 f64", "bf16 u8"]

@@ -11,7 +11,7 @@ from clformats.schedule.tile import TilePlan
 from clformats.schedule.walk import Kept
 from tests.device_support import check_reorder
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = [pytest.mark.sampled(4), pytest.mark.usefixtures("plans_for_cpus")]
 
 D = cf.MemoryDesc
 

@@ -11,7 +11,7 @@ import clformats as cf
 from tests.device_support import check_reorder
 from tests.support import BUFFERS, random_pair
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = [pytest.mark.sampled(4), pytest.mark.usefixtures("plans_for_cpus")]
 
 D = cf.MemoryDesc
 

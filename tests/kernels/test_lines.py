@@ -26,6 +26,7 @@ def test_rows_that_begin_at_parts_of_vectors(
         check_reorder(*sides, stream, front=front, choices=STREAMS)
 
 
+@pytest.mark.usefixtures("plans_for_cpus")
 def test_such_a_row_is_stored_by_parts(stream: cf.Stream) -> None:
     src, dst = (cf.MemoryDesc((2, 24, 7, 7), "f32", f) for f in ("bfyx", "b_fs_yx_fsv4"))
     body = check_reorder(src, dst, stream, choices=STREAMS).plan.body

@@ -44,6 +44,8 @@ def special(src: str, dims: tuple[int, ...]) -> Any:
     """The special values as the type ``src``."""
     kind = cf.tensors.dtypes.as_dtype("f64" if src == "f64" else "f32")
     values = np.resize(np.array(SPECIAL_F64 if src == "f64" else SPECIAL, kind.numpy), dims)
+    if src == "f8_e4m3":  # has no infinities but NaN, and what is in a NaN is the device's
+        values = np.where(np.abs(values) <= 448, values, 1)
     return cf.tensors.dtypes.convert(values, kind, cf.tensors.dtypes.as_dtype(src))
 
 
@@ -76,6 +78,10 @@ def test_nan(src: str, dst: str, stream: cf.Stream) -> None:
 def same_on_host_and_device(values: Any, src: str, dst: str, stream: cf.Stream) -> None:
     """By the widest vectors and, in a rest of one element each, one by one."""
     a = cf.tensors.dtypes.as_dtype(src)
+    if not stream.engine.traits.is_cpu and "f16" in (src, dst):
+        # What else is in a NaN is the device's: NVIDIA's conversions of f16 know one NaN.
+        nan = np.isnan(values.view(a.numpy).astype(np.float32))
+        values = np.where(nan, 0, values).astype(values.dtype)
     for dims in ((values.size,), (values.size, 1)):
         desc = D(dims, src) if len(dims) == 1 else D(dims, src, strides=(2, 1))
         check_reorder(desc, D(dims, dst), stream, array=values.view(a.numpy).reshape(dims))

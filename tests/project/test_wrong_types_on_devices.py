@@ -108,9 +108,11 @@ def calls(engine: cf.Engine, stream: cf.Stream) -> dict[str, tuple[Any, dict[str
 
 
 def test_wrong_types_are_refused_on_purpose(
-    calls: dict[str, tuple[Any, dict[str, Any]]],
+    calls: dict[str, tuple[Any, dict[str, Any]]], engine: cf.Engine
 ) -> None:
     for call, (function, right) in calls.items():
+        if call == "from_host" and not engine.traits.is_cpu:
+            continue  # a device with memory of its own takes none of the host's
         for parameter in right:
             wanted = TAKES.get(
                 f"{call.removesuffix('.given').removesuffix('.allocated')}.{parameter}", set()

@@ -94,7 +94,7 @@ def test_input_preparation(target: str, dtype: str, stream: cf.Stream) -> None:
     dims = (2, 3, 13, 19)
     attr = cf.Attr(src_zero_point=([123.68, 116.78, 103.94], 2), src_scale=([0.3, 0.4, 0.5], 2))
     reorder = check_reorder(D(dims, "u8", "byxf"), D(dims, dtype, target), stream, attr=attr)
-    assert reorder.plan.family == "rows"
+    assert not stream.engine.traits.is_cpu or reorder.plan.family == "rows"
 
 
 def test_padding_is_zero_whatever_the_formula_makes_of_zero(stream: cf.Stream) -> None:
@@ -200,7 +200,7 @@ def test_the_plan_tells_what_is_computed(engine: cf.Engine) -> None:
     src, dst = D(DIMS, "u8", "byxf"), D(DIMS, "f16", "b_fs_yx_fsv16")
     reorder = cf.Reorder(src, dst, engine, attr=cf.Attr(src_scale=(np.ones(17), 2)))
     assert "compute x * src_scale with src_scale = f32:" in str(reorder.plan)
-    assert reorder.plan.family == "rows"
+    assert not engine.traits.is_cpu or reorder.plan.family == "rows"
 
 
 def test_runtime_dims(stream: cf.Stream) -> None:

@@ -180,7 +180,7 @@ def test_a_device_without_images_says_so(
 def test_an_image_that_is_too_large_is_told_by_name(engine: cf.Engine) -> None:
     with pytest.raises(cf.DeviceError, match="allocating an image of 1048576 x 1") as caught:
         cf.Memory(D((1 << 20, 1, 1, 1), "f32", C1), engine)
-    assert caught.value.name in ("INVALID_IMAGE_SIZE", "INVALID_OPERATION")
+    assert caught.value.name == "INVALID_IMAGE_SIZE"
 
 
 def test_an_image_without_elements_is_none(engine: cf.Engine, stream: cf.Stream) -> None:
@@ -283,7 +283,7 @@ def test_nan_passes_through_an_image(engine: cf.Engine) -> None:
 
 
 def test_commands_on_images_wait_for_each_other(engine: cf.Engine) -> None:
-    array = random_values(np.random.default_rng(3), (131, 13, 7, 11), "f32")
+    array = random_values(np.random.default_rng(3), (67, 13, 7, 11), "f32")
     for out_of_order in (False, True):
         streams = [cf.Stream(engine, out_of_order=out_of_order) for _ in range(2)]
         m = cf.from_numpy(array, engine)

@@ -81,8 +81,8 @@ def test_beyond_32_bits(engine: cf.Engine) -> None:
     assert (kernels.coordinates(offsets).get()[:3] == index[:3]).all()
 
 
-def test_one_program_for_all_shapes() -> None:
-    engine = cf.Engine("pocl")
+def test_one_program_for_all_shapes(engine: cf.Engine) -> None:
+    engine = cf.Engine(device=engine.device)
     for n in (3, 16, 17):
         desc = cf.MemoryDesc((2, n, 5, n + 1), "f32", "b_fs_yx_fsv16")
         assert (cf.IndexKernels(desc, engine).offset_map().get() == desc.offsets()).all()

@@ -67,7 +67,8 @@ def test_each_family(
     if src == "oiyx" and len(dims) == 5:
         src = "goiyx"
     a, b = D(dims, "f32", src), D(dims, "f32", dst)
-    assert check_reorder(a, b, stream, front=front).plan.family == family
+    plan = check_reorder(a, b, stream, front=front).plan
+    assert plan.family == family or not stream.engine.traits.is_cpu
     if family != "generic":
         again = check_reorder(a, b, stream, family="generic", front=front)
         assert again.plan.family == "generic"
@@ -136,6 +137,7 @@ def test_padding_of_both_sides(every_stream: cf.Stream) -> None:
 
 
 @pytest.mark.parametrize(("family", "src", "dst", "types", "shapes"), KNOWN)
+@pytest.mark.usefixtures("plans_for_cpus")
 def test_a_new_shape_of_a_known_structure_compiles_nothing(
     family: str, src: str, dst: str, types: str, shapes: list[tuple[int, ...]], engine: cf.Engine
 ) -> None:

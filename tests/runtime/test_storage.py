@@ -447,3 +447,32 @@ def test_writing_maps_do_not_read_back(engine: cf.Engine, monkeypatch: pytest.Mo
     flags = cl.map_flags
     both = flags.READ | flags.WRITE
     assert asked == [flags.WRITE_INVALIDATE_REGION, flags.WRITE_INVALIDATE_REGION, both]
+
+
+def test_a_kernel_that_had_other_memory_is_made_anew(
+    engine: cf.Engine, stream: cf.Stream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """NVIDIA's driver refuses a buffer in the place of shared virtual memory."""
+    import pyopencl as cl
+
+    reorder = cf.Reorder(SRC, DST, engine)
+    array = np.arange(SRC.nelems, dtype=np.float32).reshape(SRC.dims)
+    real = cl.enqueue_nd_range_kernel
+    refused: list[Any] = []
+
+    def once(queue: Any, kernel: Any, *others: Any) -> Any:
+        if not refused or refused[0] is kernel:
+            refused.append(kernel)
+            raise cl.LogicError(
+                cl._cl._ErrorRecord(
+                    msg="", code=cl.status_code.INVALID_KERNEL_ARGS, routine="clEnqueue"
+                )
+            )
+        return real(queue, kernel, *others)
+
+    monkeypatch.setattr(cl, "enqueue_nd_range_kernel", once)
+    for _ in range(2):
+        target = cf.Memory(DST, engine)
+        reorder(stream, cf.from_numpy(array, engine), target)
+        assert (cf.to_numpy(target) == array).all()
+    assert refused, "another kernel served"

@@ -47,6 +47,7 @@ def recorded(engine: cf.Engine, folder: Path, choices: cf.Choices, **changes: An
     tuned.forget()
 
 
+@pytest.mark.usefixtures("plans_for_cpus")
 def test_a_record_is_used_unless_the_user_has_other_wishes(stream: cf.Stream, folder: Path) -> None:
     src, dst = HURTING[0]
     recorded(stream.engine, folder, cf.Choices(lanes=4))
@@ -65,6 +66,7 @@ def test_a_record_is_used_unless_the_user_has_other_wishes(stream: cf.Stream, fo
         assert other.choices.lanes in (None, 8)
 
 
+@pytest.mark.usefixtures("plans_for_cpus")
 def test_a_new_record_counts_for_the_next_reorder_of_the_process(
     stream: cf.Stream, folder: Path
 ) -> None:

@@ -416,7 +416,8 @@ def test_old_records_are_measured_again(
     records, rejected = tuned.read(path)
     assert not rejected
     assert [(r.src, r.gain) for r in records] == [(good.src, good.gain), (old.src, 2.0)]
-    assert cf.Reorder(SRC, DST, engine).plan.choices == SLOW
+    if engine.traits.is_cpu:  # others have no lanes to choose
+        assert cf.Reorder(SRC, DST, engine).plan.choices == SLOW
     assert revalidate(engine) == (0, 0)
     assert revalidate(engine, everything=True) == (1, 2)
 

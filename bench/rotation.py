@@ -1,0 +1,105 @@
+"""Times of devices that are no CPU: by the device's clock, over buffers used in turn.
+
+A GPU's second-level cache holds the data of a small case, so each run takes the next of several
+pairs of buffers, which together are much larger. Runs follow each other without a wait between
+them, ours and everybody else's: what counts is the time on the device from the start of the first
+to the end of the last, and no contestant pays for the way from the host to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from itertools import cycle
+from math import ceil
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+import clformats as cf
+
+from .arena import Arena
+from .measure import Settings, Times
+
+TURN_BYTES = 512_000_000
+"""All pairs together: twice the largest cache of today's GPUs (256 MB)."""
+MOST_PAIRS = 64
+BATCH_SECONDS = 3e-3
+"""A batch lasts about so long; its first run is a small part of it."""
+LONGEST_BATCH = 512
+
+Batch = Callable[[int], float]
+"""Runs a move so many times, and gives the seconds from the first's start to the last's end."""
+Pair = tuple[Any, Any]
+
+
+def pairs_of(arena: Arena) -> int:
+    """How many pairs of buffers a case takes turns with: at most an eighth of the memory."""
+    pair = arena.read.size + arena.written.size
+    most = int(arena.engine.device.global_mem_size) // 8 // pair
+    return max(1, min(ceil(TURN_BYTES / pair), MOST_PAIRS, most))
+
+
+def buffers(arena: Arena) -> list[Pair]:
+    """Pairs of OpenCL buffers with the case's source in each; the arena's own is the first."""
+    import pyopencl as cl
+
+    result = [arena.buffers]
+    queue, (read, written) = arena.stream.queue, arena.buffers
+    for _ in range(pairs_of(arena) - 1):
+        one, other = (
+            cl.Buffer(arena.engine.context, cl.mem_flags.READ_WRITE, b.size)
+            for b in (read, written)
+        )
+        cl.enqueue_copy(queue, one, read)
+        result.append((one, other))
+    queue.finish()
+    return result
+
+
+def opencl_batch(enqueue: Callable[[Pair], Any], pairs: list[Pair]) -> Batch:
+    """Commands of a profiling queue, timed by their events; ``enqueue`` returns pyopencl's."""
+
+    def run(count: int) -> float:
+        turn = cycle(pairs)
+        events = [enqueue(next(turn)) for _ in range(count)]
+        events[-1].wait()
+        return float(events[-1].profile.end - events[0].profile.start) * 1e-9
+
+    return run
+
+
+def ours(reorder: cf.Reorder, arena: Arena, stream: cf.Stream, pairs: list[Pair]) -> Batch:
+    """A reorder of ours."""
+    memories = {
+        id(pair): (
+            cf.Memory(reorder.src, arena.engine, buffer=pair[0]),
+            cf.Memory(reorder.dst, arena.engine, buffer=pair[1]),
+        )
+        for pair in pairs
+    }
+    return opencl_batch(lambda pair: reorder(stream, *memories[id(pair)]).event, pairs)
+
+
+def race(
+    batches: Mapping[str, Batch], settings: Settings, rng: np.random.Generator
+) -> dict[str, Times]:
+    """All batches in shuffled rounds: the seconds of one run of each."""
+    counts = {name: _count(batch) for name, batch in batches.items()}
+    samples: dict[str, list[float]] = {name: [] for name in batches}
+    names, began = list(batches), perf_counter()
+    for number in range(settings.rounds):
+        if number >= 3 and perf_counter() - began > settings.seconds:
+            break
+        for k in rng.permutation(len(names)):
+            name = names[k]
+            batches[name](max(1, counts[name] // 8))
+            samples[name].append(batches[name](counts[name]) / counts[name])
+    return {name: Times.of(values) for name, values in samples.items()}
+
+
+def _count(batch: Batch) -> int:
+    """How many runs make a batch of the wanted length."""
+    batch(2)
+    once = batch(4) / 4
+    return max(4, min(LONGEST_BATCH, int(BATCH_SECONDS / max(once, 1e-9))))
