@@ -13,12 +13,13 @@ from ..planner.problem import Number
 class Launch:
     """A kernel ready to be built and run.
 
-    Its parameters are the source, the destination, ``arguments``, which are integers, and what its
-    computation reads: the operands that are no part of the destination, then the scalars.
+    Its parameters are the source, the destination, ``arguments``, which are integers or the bytes of
+    a structure, and what its computation reads: the operands that are no part of the destination,
+    then the scalars.
     """
 
     source: str
-    arguments: tuple[int, ...]
+    arguments: tuple[int | bytes, ...]
     wide: bool
     global_size: int
     local_size: int

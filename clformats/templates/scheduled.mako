@@ -1,0 +1,246 @@
+<%doc>
+Tiles: vectors are loaded, shuffled and stored. The loops over tiles are an argument: a nest is counted
+like an odometer, by one position for the tile and by another one that runs ahead of it to prefetch.
+See clformats/kernels/scheduled.py.
+</%doc>\
+<%namespace file="prelude.mako" import="prelude, items_alone"/>\
+<%
+from textwrap import indent
+mask_widths = sorted({lanes, *(w for w in widths if w > 1)} - {1})
+%>\
+${prelude(types, wide, widths, streams, (lanes,) if operands or types.parameters or types.functions((1,)) else ())}\
+% if patterns:
+#if defined(__has_builtin) && !defined(CLFORMATS_PORTABLE)
+#if __has_builtin(__builtin_shufflevector)
+#define HAS_SHUFFLE
+#endif
+#endif
+#ifdef HAS_SHUFFLE
+% for name, pattern in patterns:
+#define ${name}(a, b) __builtin_shufflevector(a, b, ${", ".join(map(str, pattern))})
+% endfor
+#else
+% for name, pattern in patterns:
+#define ${name}(a, b) (${vector})(${", ".join(f"(a).s{k:x}" if k < lanes else f"(b).s{k - lanes:x}" for k in pattern)})
+% endfor
+#endif
+% endif
+
+#if defined(__has_builtin) && !defined(CLFORMATS_PORTABLE)
+#if __has_builtin(__builtin_prefetch)
+#define PREFETCH(pointer) __builtin_prefetch((const void *)(uintptr_t)(pointer), 0, 2)
+#endif
+#endif
+#ifndef PREFETCH
+#define PREFETCH(pointer)
+#endif
+
+// The loops over tiles, the outermost first. Loop k goes along an axis of the tensor in steps of
+// step[k]; where that is a block of the axis, outer is around the loop that goes on inside.
+typedef struct {
+    idx loops, spread, lead;
+    idx src0, dst0${"".join(f", operand{o.number}_0" for o in operands)};
+    idx step[${loops}], size[${loops}], extent[${loops}], outer[${loops}], count[${loops}];
+    idx src[${loops}], dst[${loops}];
+% if operands:
+    idx operand[${len(operands)}][${loops}];
+% endif
+% if guards:
+    idx guard[${len(guards)}][${loops}];
+% endif
+% for k in axes:
+    idx s${k}, d${k}${"".join(f", o{o.number}_{k}" for o in operands)};
+% endfor
+% for g in guards:
+    idx lo${g}, hi${g}, end${g}, top${g};
+% endfor
+    idx src_end, src_top;
+% for o in operands:
+    idx last${o.number};
+% endfor
+} Nest;
+
+// A tile: how far each loop is and may go, and where the tile's first element lies.
+typedef struct {
+    idx at[${loops}], last[${loops}], bound[${loops}];
+    idx src, dst;
+% if operands:
+    idx operand[${len(operands)}];
+% endif
+% if guards:
+    idx guard[${len(guards)}];
+% endif
+} Position;
+
+static inline void move(const Nest *nest, Position *p, idx k, idx steps)
+{
+    p->at[k] += steps;
+    p->src += steps * nest->src[k];
+    p->dst += steps * nest->dst[k];
+% for o in operands:
+    p->operand[${o.number}] += steps * nest->operand[${o.number}][k];
+% endfor
+% for g in guards:
+    p->guard[${g}] += steps * nest->guard[${g}][k];
+% endfor
+}
+
+// Begin the loops from number k on. The last tile of a block that tiles do not fill begins before it.
+static inline void enter(const Nest *nest, Position *p, idx k)
+{
+    for (; k < nest->loops; ++k) {
+        const idx outer = nest->outer[k], step = nest->step[k];
+        const idx bound = outer < 0 ? nest->size[k] : min(nest->step[outer], p->bound[outer] - p->at[outer]);
+        p->bound[k] = bound;
+        p->at[k] = 0;
+        p->last[k] = nest->extent[k] ? bound - nest->extent[k] : (bound - 1) / step * step;
+        if (p->last[k] < 0) {
+            move(nest, p, k, p->last[k]);
+        }
+    }
+}
+
+// The first tile of a work-item.
+static inline Position first_tile(const Nest *nest, idx item)
+{
+    Position p;
+    p.src = nest->src0;
+    p.dst = nest->dst0;
+% for o in operands:
+    p.operand[${o.number}] = nest->operand${o.number}_0;
+% endfor
+% for g in guards:
+    p.guard[${g}] = 0;
+% endfor
+    enter(nest, &p, 0);
+    for (idx k = nest->loops - 1; k >= nest->spread; --k) {
+        move(nest, &p, k, -p.at[k]);
+    }
+    for (idx k = nest->spread - 1; k >= 0; --k) {
+        const idx at = min(item % nest->count[k] * nest->step[k], p.last[k]);
+        item /= nest->count[k];
+        move(nest, &p, k, at - p.at[k]);
+    }
+    enter(nest, &p, nest->spread);
+    return p;
+}
+
+// The next tile of a work-item; false, and back to its first one, where there is none.
+static inline bool advance(const Nest *nest, Position *p)
+{
+    for (idx k = nest->loops - 1; k >= nest->spread; --k) {
+        const idx left = p->last[k] - p->at[k];
+        if (left > 0) {
+            move(nest, p, k, min(nest->step[k], left));
+            enter(nest, p, k + 1);
+            return true;
+        }
+        move(nest, p, k, -p->at[k]);
+    }
+    enter(nest, p, nest->spread);
+    return false;
+}
+% if edge:
+% for w in mask_widths:
+
+// Which lanes are elements: their indices are not below lo, and below hi.
+static inline int${w} between_${w}(idx at, int${w} lane, idx lo, idx hi)
+{
+    const int${w} index = lane + (int)at;
+    return (index >= (int)lo) & (index < (int)hi);
+}
+% endfor
+% for w in sorted({v.width for v in masks.layout.loads} - {1}):
+
+// A vector whose lanes that are no elements read as zero; nothing is read outside of the tensor.
+static inline ${types.work}${w} load_edge_${w}(__global const ${types.src} *src, idx at, int${w} inside, idx end)
+{
+    if (at >= 0 && at + ${w} <= end) {
+        const ${types.work}${w} v = ${types.load("(src + at)", w)};
+        return as_${types.work}${w}(as_${types.mask}${w}(v) & convert_${types.mask}${w}(inside));
+    }
+    int is_element[${w}];
+    ${types.work} lane[${w}];
+    vstore${w}(inside, 0, is_element);
+    for (int l = 0; l < ${w}; ++l) {
+        lane[l] = 0;
+        if (is_element[l]) {
+            lane[l] = ${types.load("(src + at + l)", 1)};
+        }
+    }
+    return vload${w}(0, lane);
+}
+% endfor
+% if lanes > 1:
+
+// The lanes of a vector that have a place.
+static inline void store_edge(${stored} v, int${lanes} inside, __global ${types.dst} *to)
+{
+    if (all(inside)) {
+        ${types.store("v", "to", lanes)};
+        return;
+    }
+    int has_place[${lanes}];
+    ${types.stored} lane[${lanes}];
+    vstore${lanes}(inside, 0, has_place);
+    vstore${lanes}(v, 0, lane);
+    for (int l = 0; l < ${lanes}; ++l) {
+        if (has_place[l]) {
+            ${types.store("lane[l]", "(to + l)", 1)};
+        }
+    }
+}
+% endif
+% endif
+% if types.parameters or operands:
+#define KEEP_STORED(v, mask) as_${types.dst}${n}(as_${getattr(types, "stored_mask", types.mask)}${n}(v) & (mask))
+% endif
+
+${items_alone()}\
+__kernel void reorder(
+    __global const ${types.src} *restrict src, __global ${types.dst} *restrict dst, const Nest nest${"".join(f",\n    {p}" for p in types.parameters)})
+{
+% for k in axes:
+    const idx s${k} = nest.s${k}, d${k} = nest.d${k}${"".join(f", o{o.number}_{k} = nest.o{o.number}_{k}" for o in operands)};
+% endfor
+    Position now = first_tile(&nest, get_global_id(0)), next = now;
+    bool asks = nest.lead > 0;
+    for (idx n = 0; asks && n < nest.lead; ++n) {
+        asks = advance(&nest, &next);
+    }
+% if edge:
+    bool has_edges = false;
+% endif
+    do {
+        if (asks) {
+            __global const ${types.src} *ahead = src + next.src;
+% for at in prefetched:
+            PREFETCH(ahead${"" if at == "0" else f" + {at}"});
+% endfor
+            asks = advance(&nest, &next);
+        }
+% if edge:
+        if (!(${masks.inside})) {
+            has_edges = true;
+            continue;
+        }
+% endif
+        __global const ${types.src} *from = src + now.src;
+        __global ${types.dst} *to = dst + now.dst;
+${indent("\n".join(whole), "        ")}
+    } while (advance(&nest, &now));
+% if edge:
+
+    // The tiles at the edges, in a loop of their own: a compiler that sees both merges their stores.
+    if (has_edges) {
+        do {
+            if (${masks.inside}) {
+                continue;
+            }
+            __global const ${types.src} *from = src + now.src;
+            __global ${types.dst} *to = dst + now.dst;
+${indent("\n".join(edge), "            ")}
+        } while (advance(&nest, &now));
+    }
+% endif
+}
