@@ -26,7 +26,7 @@ LAYERS = [
     {"runtime", "compare", "drawing", "files", "notations", "tuned"},
     {"hostmemory"},
     {"index"},
-    {"planner", "host", "words", "dnnl"},
+    {"planner", "schedule", "host", "words", "dnnl"},
     {"images", "nibbles", "transforms"},
     {"desc"},
     {"text"},

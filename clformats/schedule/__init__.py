@@ -1,0 +1,1 @@
+"""From two descriptors to a schedule. Pure: runs and is tested without a device."""
