@@ -98,7 +98,7 @@ class _Writer:
         self.lanes = layout.lanes
         self.n = str(self.lanes) if self.lanes > 1 else ""
         moving = p.dtypes[1] if self.types.early else p.dtypes[0]
-        self.program: Program = layout.program(moving.nbytes)
+        self.program: Program = layout.program(moving.nbytes, p.dtypes[1].nbytes)
         self.patterns: dict[tuple[int, ...], str] = {}
 
     def source(self) -> str:

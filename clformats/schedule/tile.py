@@ -18,7 +18,7 @@ from math import prod
 
 from ..planner.problem import Problem
 from .program import Program
-from .runs import is_settled, strides
+from .runs import LINE_BYTES, is_settled, strides
 from .schedule import Tile
 from .shuffles import synthesise
 
@@ -59,20 +59,18 @@ class Layout:
         """Whether some load is longer than its run."""
         return any(None in v.elements[: v.width] for v in self.loads)
 
-    def program(self, nbytes: int) -> Program:
-        """The shuffles between loads and stores, of elements of so many bytes."""
-        wanted = tuple(
-            tuple(None if n is None else self.loaded[n] for n in v.elements) for v in self.stores
-        )
-        return _program(tuple(v.elements for v in self.loads), wanted, nbytes)
+    def program(self, nbytes: int, stored_nbytes: int) -> Program:
+        """The shuffles between loads and stores.
 
-
-@lru_cache(maxsize=512)
-def _program(
-    loads: tuple[tuple[int | None, ...], ...], stores: tuple[tuple[int | None, ...], ...],
-    nbytes: int,
-) -> Program:  # fmt: skip
-    return synthesise(loads, stores, nbytes=nbytes)
+        Elements have ``nbytes`` while they are shuffled and ``stored_nbytes`` in the destination.
+        """
+        wanted = [
+            tuple(None if n is None else self.loaded[n] for n in v.elements[: v.width])
+            for v in self.stores
+        ]
+        whole = all(v.width == self.lanes for v in self.stores)
+        together = max(1, LINE_BYTES // (self.lanes * stored_nbytes)) if whole else 1
+        return synthesise([v.elements for v in self.loads], wanted, nbytes=nbytes, together=together)
 
 
 @lru_cache(maxsize=512)
@@ -85,15 +83,16 @@ def lay_out(p: Problem, tile: Tile) -> Layout:
     steps = tuple(t[::-1] for t in product(*(range(extents[k]) for k in axes[::-1])))
     src, dst = ([strides(nodes, side)[k] for k in axes] for side in ("src", "dst"))
     read, written = _places(p, extents, axes, steps)
-    where = {n: _offset(steps[n], src) for n in read}
-    # Of elements that a source repeats the first one is loaded.
-    first: dict[int, int] = {}
-    for n, at in where.items():
-        first.setdefault(at, n)
-    loads = _vectors({n: at for at, n in first.items()}, steps, tile.lanes, overlap=True)
+    # Of elements that a source repeats, along a loop that stands still, the first one is loaded.
+    still = [stride == 0 and nodes[k].guard is None for k, stride in zip(axes, src, strict=True)]
+    number = {at: n for n, at in enumerate(steps)}
+    loaded: list[int | None] = [None] * len(steps)
+    for n in read:
+        loaded[n] = number[tuple(0 if s else a for a, s in zip(steps[n], still, strict=True))]
+    sources = {n for n in loaded if n is not None}
+    loads = _vectors({n: _offset(steps[n], src) for n in sources}, steps, tile.lanes, overlap=True)
     stores = _vectors({n: _offset(steps[n], dst) for n in written}, steps, tile.lanes)
-    loaded = tuple(first[where[n]] if n in where else None for n in range(len(steps)))
-    return Layout(axes, steps, loaded, loads, stores, tile.lanes)
+    return Layout(axes, steps, tuple(loaded), loads, stores, tile.lanes)
 
 
 def _offset(at: Sequence[int], along: Sequence[int]) -> int:
@@ -112,7 +111,8 @@ def _places(
     read, written = [], []
     for n, at in enumerate(steps):
         indices = [(g, sum(u * a for u, a in zip(units, at, strict=True))) for g, units in settled]
-        if all(i < g.end.value for g, i in indices):
+        exists = all(a < nodes[k].size.value for k, a in zip(axes, at, strict=True))
+        if exists and all(i < g.end.value for g, i in indices):
             written.append(n)
             if all(g.lo.value <= i < g.hi.value for g, i in indices):
                 read.append(n)
