@@ -17,7 +17,8 @@ from ..planner.summed import SummedPlan
 from ..planner.tile import TilePlan
 from ..planner.winograd import WinogradPlan
 from ..rendering import RenderError
-from . import copy, gather, generic, image, local, nibbles, subgroup, summed, tile, winograd
+from ..schedule.scheduled import ScheduledPlan
+from . import copy, gather, generic, image, local, nibbles, scheduled, subgroup, summed, tile, winograd
 from .source import Launch
 
 __all__ = ["Launch", "RenderError", "launch"]
@@ -34,6 +35,7 @@ _BY_BODY: dict[type, Callable[[Plan, Any], Launch]] = {
     NibblesPlan: nibbles.launch,
     WinogradPlan: winograd.launch,
     SummedPlan: summed.launch,
+    ScheduledPlan: scheduled.launch,
 }
 
 

@@ -10,21 +10,31 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import gcd
 
+from ..planner.choices import either
+from ..planner.plan import Plan
 from ..planner.problem import Problem
 from ..rendering import render
 from ..schedule.nest import MOST_LOOPS, Nest, counted
 from ..schedule.program import ZERO, Op, Program, Rotate, Select, Shuffle
 from ..schedule.runs import LINE_BYTES
 from ..schedule.schedule import Schedule
+from ..schedule.scheduled import ScheduledPlan
 from ..schedule.tile import Layout, Vector, lay_out
 from .computation import Computed, types_of
 from .edges import lane_part
 from .masks import Masks
 from .source import Launch, moved
 from .types import Conversion
+
+
+def launch(plan: Plan, body: ScheduledPlan) -> Launch:
+    """The kernel and its arguments."""
+    made = launch_of(body.problem, body.schedule)
+    local = gcd(made.global_size, either(plan.choices.local_size, 1))
+    return replace(made, local_size=local)
 
 
 def launch_of(p: Problem, schedule: Schedule) -> Launch:
@@ -277,7 +287,3 @@ def _pieces(width: int) -> list[int]:
     """A number of lanes in powers of two, the largest first."""
     return [1 << k for k in reversed(range(width.bit_length())) if width >> k & 1]
 
-
-def local_size(items: int, wanted: int) -> int:
-    """The largest work-group of up to ``wanted`` items that divides their number."""
-    return gcd(items, wanted)

@@ -43,7 +43,8 @@ class Choices:
     ``nontemporal``: stores past the cache, where they are whole lines. ``run_bytes``: what a
     work-item of the copy family moves.
     ``local_size``: work-items in a group. ``baked``: sizes, strides and offsets are constants of
-    the kernel instead of its arguments. Raises `InvalidArgument`.
+    the kernel instead of its arguments. ``schedule``: that of the scheduled family, in its one line.
+    Raises `InvalidArgument`.
     """
 
     family: str | None = None
@@ -56,6 +57,7 @@ class Choices:
     run_bytes: int | None = None
     local_size: int | None = None
     baked: bool | None = None
+    schedule: str | None = None
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -101,10 +103,10 @@ def either(chosen: T | None, rule: T) -> T:
 
 
 def _check(name: str, value: object) -> None:
-    if name == "family":
+    if name in {"family", "schedule"}:
         if isinstance(value, str):
             return
-        raise InvalidArgument(f"choice {name}: got {shown(value)}, expected a name")
+        raise InvalidArgument(f"choice {name}: got {shown(value)}, expected a text")
     if name not in LIMITS:
         if isinstance(value, bool):
             return

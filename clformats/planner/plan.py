@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 
 from ..desc import MemoryDesc
 from ..errors import Unsupported, expect
+from ..schedule import scheduled
+from ..schedule.scheduled import ScheduledPlan
 from . import copy, gather, generic, image, local, nibbles, subgroup, summed, tiling, winograd
 from .choices import RULES, Choices
 from .computation import Computation
@@ -35,6 +37,7 @@ Body = (
     | NibblesPlan
     | WinogradPlan
     | SummedPlan
+    | ScheduledPlan
 )
 
 
@@ -42,6 +45,7 @@ TILE = ("lanes", "registers", "chunk", "swapped", "ahead", "nontemporal", "local
 GATHER = ("chunk", "nontemporal", "baked")
 COPY = ("run_bytes", "nontemporal", "baked")
 GROUPS = ("local_size", "baked")
+SCHEDULE = ("schedule", "nontemporal", "local_size")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +90,8 @@ GPU_FAMILIES = (
     *_EVERYWHERE,
 )
 """Those of GPUs, where consecutive work-items move neighbours: `clformats.planner.local`."""
+SCHEDULED = Family("scheduled", scheduled.refusal, scheduled.plan, SCHEDULE)
+"""Tiles whose loops are arguments of the kernel: `clformats.schedule`. Asked for by name alone."""
 SUBGROUP_FAMILIES = (
     GPU_FAMILIES[0],
     Family("subgroup", subgroup.refusal, subgroup.plan, needs=subgroup.needs),
@@ -103,7 +109,7 @@ def families(traits: Traits) -> tuple[Family, ...]:
 
 def _named(name: str, traits: Traits) -> list[Family]:
     """The family of a name: the device's own, else the one that other devices have."""
-    every = (*families(traits), *FAMILIES, *SUBGROUP_FAMILIES)
+    every = (*families(traits), *FAMILIES, *SUBGROUP_FAMILIES, SCHEDULED)
     return [f for f in every if f.name == name][:1]
 
 
@@ -144,7 +150,7 @@ class Plan:
         stores past the cache are of whole lines, and lines that are carried on are of whole
         elements.
         """
-        if isinstance(self.body, CopyPlan | LocalPlan):
+        if isinstance(self.body, CopyPlan | LocalPlan | ScheduledPlan):
             return self.body.alignment
         if isinstance(self.body, GatherPlan):
             return 1, self.problem.dst.dtype.nbytes
@@ -213,6 +219,6 @@ def make_plan(
             heeded = _heeded(choices, candidate, traits)
             return Plan(p, candidate.name, body, tuple(rejected), heeded)
         rejected.append((candidate.name, reason))
-    names = ", ".join(dict.fromkeys(f.name for f in (*FAMILIES, *SUBGROUP_FAMILIES)))
+    names = ", ".join(dict.fromkeys(f.name for f in (*FAMILIES, *SUBGROUP_FAMILIES, SCHEDULED)))
     why = "; ".join(f"{name}: {reason}" for name, reason in rejected) or f"expected one of {names}"
     raise Unsupported("FAMILY", f"family {family!r} does not take {src} -> {dst}: {why}")

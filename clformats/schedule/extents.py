@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from math import prod
 
 from ..planner.problem import Problem
+from .cost import vectors
 from .nest import is_legal_extent
 from .runs import chain
 from .schedule import Tile
@@ -19,7 +20,9 @@ SHORT = 64
 """Longer loops are never taken whole."""
 MOST_ELEMENTS = 4096
 MOST_VECTORS = 160
-"""Elements and vectors of the largest tiles: compilers take minutes for more."""
+"""Elements, and loads and stores together, of the largest tiles: compilers take minutes for more.
+Half as many vectors where some tiles are at an edge, or values are computed: both double the text.
+"""
 
 
 def extents(p: Problem, source_run: int, stored_run: int) -> tuple[int, ...]:
@@ -51,12 +54,14 @@ def _take(p: Problem, taken: list[int], side: str, wanted: int) -> None:
 def tiles(p: Problem) -> Iterator[Tile]:
     """The tiles that are worth a thought, each once."""
     found: set[Tile] = set()
-    for lanes in (16, 8, 4):
+    most = MOST_VECTORS // (1 + bool(p.guards)) // (1 + bool(p.operand_descs))
+    for lanes in (16, 8):
         for source_run, stored_run in _wanted(p, lanes):
             sizes = extents(p, source_run, stored_run)
-            vectors = prod(sizes) / lanes
-            tile = Tile.of(sizes, min(lanes, max(1, _power(prod(sizes)))))
-            if tile not in found and prod(sizes) <= MOST_ELEMENTS and vectors <= MOST_VECTORS:
+            tile = Tile.of(sizes, min(lanes, _power(prod(sizes))))
+            if tile in found or prod(sizes) > MOST_ELEMENTS:
+                continue
+            if not found or vectors(p, tile, "src") + vectors(p, tile, "dst") <= most:
                 found.add(tile)
                 yield tile
 

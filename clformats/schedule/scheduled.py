@@ -1,0 +1,72 @@
+"""The scheduled family: any problem whose digits nest, by the schedule that costs the least.
+
+Its kernels get the loops over tiles as an argument, so that a program serves all shapes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from ..errors import InvalidArgument
+from ..planner.choices import RULES, Choices
+from ..planner.nibbles import refusal_of_loops
+from ..planner.problem import Problem
+from ..planner.stages import separate
+from ..planner.traits import Traits
+from .nest import counted
+from .profile import Profile, profile_of
+from .schedule import Schedule, Store
+from .search import best, streaming
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduledPlan:
+    """A problem and its schedule."""
+
+    problem: Problem
+    schedule: Schedule
+
+    @property
+    def alignment(self) -> tuple[int, int]:
+        """At multiples of how many bytes source and destination must begin."""
+        return 1, max(1, self.schedule.store.streams)
+
+    def __str__(self) -> str:
+        return str(self.schedule)
+
+
+def refusal(p: Problem) -> str:
+    """Why the family does not take a problem; empty if it does."""
+    return refusal_of_loops(p)
+
+
+def plan(
+    p: Problem, traits: Traits, *, nontemporal: bool, choices: Choices = RULES
+) -> ScheduledPlan:
+    """The plan: by the schedule that is chosen, where it fits, else by the one that costs least."""
+    del nontemporal
+    p, profile = separate(p), profile_of(traits)
+    schedule = _chosen(p, profile, choices) or _best(p, profile)
+    if choices.nontemporal is not None:
+        wanted = streaming(p, schedule.tile, profile.begin_bytes) if choices.nontemporal else 0
+        schedule = replace(schedule, store=Store(wanted))
+    return ScheduledPlan(p, schedule)
+
+
+def _chosen(p: Problem, profile: Profile, choices: Choices) -> Schedule | None:
+    """The schedule that is chosen, as near as the problem can have it; None for none that fits."""
+    if choices.schedule is None:
+        return None
+    schedule = Schedule.parse(choices.schedule)
+    try:
+        counted(p, schedule)
+    except InvalidArgument:
+        return None
+    possible = streaming(p, schedule.tile, profile.begin_bytes)
+    return replace(schedule, store=Store(min(schedule.store.streams, possible)))
+
+
+@lru_cache(maxsize=512)
+def _best(p: Problem, profile: Profile) -> Schedule:
+    return best(p, profile)

@@ -1,0 +1,88 @@
+"""The schedules that a problem has, in the order of what they are estimated to cost.
+
+The first one is what runs where nobody has measured; a tuner measures the first few.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+
+from ..planner.problem import Problem
+from .cost import Model, run_of
+from .extents import tiles
+from .nest import ordered, positions
+from .profile import Profile
+from .runs import LINE_BYTES, alignment, chain, moves, strides
+from .schedule import Loop, Prefetch, Schedule, Store, Tile
+
+LEADS = (0, 4, 16)
+BLOCKS = (4, 16)
+ITEM_BYTES = 32 << 10
+"""What a work-item moves at the least; there are up to `ITEMS` of them for each core."""
+ITEMS = 16
+
+
+def best(p: Problem, profile: Profile) -> Schedule:
+    """The schedule with the least estimated cost."""
+    model = Model(p, profile)
+    return min(candidates(p, profile), key=model.seconds)
+
+
+def ranked(p: Problem, profile: Profile) -> list[Schedule]:
+    """All candidates, the one with the least estimated cost first."""
+    model = Model(p, profile)
+    return sorted(set(candidates(p, profile)), key=lambda s: (model.seconds(s), s.prefetch.lead))
+
+
+def candidates(p: Problem, profile: Profile) -> Iterator[Schedule]:
+    """Tiles, orders of loops, prefetch and stores in all combinations that are legal."""
+    wanted = max(1, min(ITEMS * profile.units, p.nbytes // ITEM_BYTES))
+    for tile in tiles(p):
+        stores = [Store(), *(Store(n) for n in [streaming(p, tile, profile.begin_bytes)] if n)]
+        for nest in nests(p, tile, wanted):
+            for lead in LEADS:
+                for store in stores:
+                    yield Schedule(tile, nest, Prefetch(lead), store)
+
+
+def nests(p: Problem, tile: Tile, wanted: int) -> Iterator[tuple[Loop, ...]]:
+    """Orders of the loops: of either side, with the other side's innermost loop inside, in blocks."""
+    nodes = p.nodes or ()
+    counts = positions(p, tile)
+    orders = {tuple(sorted(range(len(nodes)), key=lambda k: -along[k]))
+              for along in (strides(nodes, "src"), strides(nodes, "dst"))}  # fmt: skip
+    inner = [axis for side in ("src", "dst") for axis in _going_on(p, tile, side)]
+    orders |= {(*(k for k in order if k != axis), axis) for order in orders for axis in inner}
+    found: set[tuple[Loop, ...]] = set()
+    for order in sorted(orders):
+        nest = ordered(p, tile, order, wanted)
+        found.add(nest)
+        serial = [loop for loop in nest if not loop.spread]
+        if len(serial) < 2:
+            continue
+        # One more loop along the last axis but one, inside the last: (.. y x) to (.. y:16 x y).
+        *rest, outer, last = nest
+        limit = min([x.tiles for x in rest if x.axis == outer.axis] or [counts[outer.axis]])
+        found |= {(*rest, Loop(outer.axis, n), last, outer) for n in BLOCKS if n < limit}
+    yield from sorted(found, key=str)
+
+
+def _going_on(p: Problem, tile: Tile, side: str) -> list[int]:
+    """The loop along which a tile's runs go on, on a side."""
+    counts = positions(p, tile)
+    return [axis for axis, _, _ in chain(p, side) if counts[axis] > 1][:1]
+
+
+def streaming(p: Problem, tile: Tile, begin_bytes: int) -> int:
+    """Bytes of a streaming store that every vector of a tile may have; 0 for none."""
+    nbytes = p.dtypes[1].nbytes
+    nodes = p.nodes or ()
+    extents = [tile.steps(k) for k in range(len(nodes))]
+    run = run_of(p, tile, "dst")
+    whole = prod(extents) > 1 and run % tile.lanes == 0 and tile.lanes > 1
+    if not whole:
+        return 0
+    within = [n.dst.value for n, e in zip(nodes, extents, strict=True) if e > 1 and n.dst.value >= run]
+    least = alignment([*moves(p, "dst", extents), *within, tile.lanes], nbytes, min(LINE_BYTES, begin_bytes))
+    return least if least >= 16 else 0
