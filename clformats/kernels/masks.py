@@ -8,7 +8,7 @@ is about, the layout of its vectors has decided already, and nothing is left to 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..planner.problem import Problem
 from ..schedule.runs import asks_anything, guard_range, is_settled
@@ -20,8 +20,8 @@ from ..schedule.tile import Layout, Vector
 class Guarded:
     """A guard that some tiles are at the edge of; ``number`` is the problem's, ``index`` the kernel's.
 
-    A tile whose index is from ``lo`` to ``top`` has elements only. ``spills``: some tiles reach
-    beyond ``end``, where nothing may be stored.
+    A tile whose index is from ``lo`` to ``top`` has elements only. ``below``: there may be tiles
+    below ``lo``. ``spills``: some tiles reach beyond ``end``, where nothing may be stored.
     """
 
     number: int
@@ -30,7 +30,12 @@ class Guarded:
     hi: int
     end: int
     top: int
+    below: bool
     spills: bool
+
+
+UNIVERSAL_GUARDS = (4, 12)
+"""How many guards the universal program has; 12 where a problem needs more than 4."""
 
 
 class Masks:
@@ -46,7 +51,10 @@ class Masks:
             guard = p.guards[number]
             inside, last = guard_range(p, number, extents)
             lo, hi, end = guard.lo.value, guard.hi.value, guard.end.value
-            self.guards.append(Guarded(number, index, lo, hi, end, hi - 1 - inside, last >= end))
+            top, spills = hi - 1 - inside, last >= end
+            self.guards.append(Guarded(number, index, lo, hi, end, top, lo > 0, spills))
+        if not layout.axes:
+            self.guards = _universal(self.guards)
 
     @property
     def asks(self) -> bool:
@@ -56,8 +64,8 @@ class Masks:
     @property
     def inside(self) -> str:
         """The condition that a tile is at no edge."""
-        tests = [f"now.guard[{g.index}] >= nest.lo{g.index} && now.guard[{g.index}] <= nest.top{g.index}"
-                 for g in self.guards]  # fmt: skip
+        tests = [f"{at} >= nest.lo{g.index} && {at} <= nest.top{g.index}"
+                 for g in self.guards for at in [f"now.guard[{g.index}]"]]  # fmt: skip
         return " && ".join([*tests, *(["now.src <= nest.src_top"] if self.reach else [])])
 
     def of_load(self, vector: Vector) -> tuple[str, str]:
@@ -106,7 +114,7 @@ class Masks:
             high = f"nest.{upper}{g.index}"
             if len(set(known)) <= 1:
                 here = f"{at} + {known[0]}" if known and known[0] else at
-                above = f"{here} >= {low} && " if lower and g.lo else ""
+                above = f"{here} >= {low} && " if lower and g.below else ""
                 conditions.append(f"{above}{here} < {high}")
                 continue
             numbers = ", ".join(str(s or 0) for s in shifts)
@@ -122,6 +130,13 @@ class Masks:
             else sum(u * s for u, s in zip(units, self.layout.steps[n], strict=True))
             for n in lanes
         ]  # fmt: skip
+
+
+def _universal(guards: Sequence[Guarded]) -> list[Guarded]:
+    """As many guards as the universal program has, which asks all there is to ask."""
+    count = next(n for n in UNIVERSAL_GUARDS if n >= len(guards))
+    idle = [Guarded(-1, k, 0, 1, 1, 0, True, True) for k in range(len(guards), count)]  # noqa: FBT003
+    return [*(replace(g, below=True, spills=True) for g in guards), *idle]
 
 
 def _int(lanes: int) -> str:

@@ -16,6 +16,9 @@ from math import gcd
 from typing import Any
 
 from ..desc import MemoryDesc
+from ..schedule.profile import profile_of
+from ..schedule.scheduled import ScheduledPlan
+from ..schedule.search import ranked
 from .choices import RULES, Choices, either
 from .copy import CopyPlan
 from .gather import GatherPlan
@@ -51,6 +54,9 @@ TABLES: Mapping[type[Body], Mapping[str, tuple[Any, ...]]] = {
     GenericPlan: {"local_size": (1, 8, 16, 32, 64, 128, 256)},
 }
 """Parameters by the kind of a family's plans, with all values that are worth a try anywhere."""
+
+SCHEDULES = 64
+"""How many schedules of a problem are worth a try: those that are estimated to cost the least."""
 
 WALK = ("chunk", "swapped", "ahead", "local_size")
 """Parameters of a tile's walk, which leave all else of its plan as it is."""
@@ -174,6 +180,8 @@ def outcome(plan: Plan, names: Iterable[str], walk: Choices = RULES) -> dict[str
         has = {"local_size": body.group}
     elif isinstance(body, GenericPlan):
         has = {"local_size": either(groups, body.group)}
+    elif isinstance(body, ScheduledPlan):
+        has = {"schedule": str(body.schedule)}
     elif isinstance(body, TilePlan):
         body = body.walked(walk)
         has = {
@@ -198,6 +206,9 @@ def space(
     """
     plan = make_plan(src, dst, traits, family)
     table = TABLES.get(type(plan.body))  # type: ignore[arg-type]
+    if isinstance(plan.body, ScheduledPlan):
+        found = ranked(plan.body.problem, profile_of(traits))[:SCHEDULES]
+        table = {"schedule": tuple(map(str, found))}
     if table is None:
         return None
     default = outcome(plan, table)

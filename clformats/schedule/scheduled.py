@@ -14,10 +14,10 @@ from ..planner.nibbles import refusal_of_loops
 from ..planner.problem import Problem
 from ..planner.stages import separate
 from ..planner.traits import Traits
-from .nest import counted
+from .nest import counted, ordered
 from .profile import Profile, profile_of
-from .schedule import Schedule, Store
-from .search import best, streaming
+from .schedule import Schedule, Store, Tile
+from .search import ITEMS, best, streaming
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +65,15 @@ def _chosen(p: Problem, profile: Profile, choices: Choices) -> Schedule | None:
         return None
     possible = streaming(p, schedule.tile, profile.begin_bytes)
     return replace(schedule, store=Store(min(schedule.store.streams, possible)))
+
+
+def universal(p: Problem) -> Schedule:
+    """Element by element, in the order of the destination: one program for each pair of types.
+
+    What any other schedule of the problem writes is what this one writes.
+    """
+    tile = Tile((), 1)
+    return Schedule(tile, ordered(p, tile, range(len(p.nodes or ())), ITEMS))
 
 
 @lru_cache(maxsize=512)
