@@ -1,6 +1,7 @@
 # Everything a newcomer needs. `make` alone prints this list.
 #   make demo IMAGE=/path/photo.jpg     the demo on your own picture
 #   make test PYTEST="-k icd -x"        more arguments for pytest
+#   make test-slow TESTS=tests/kernels  one part of the slow tier
 #   make demo PYTHON=python3.12         another Python for the virtual environment
 
 SHELL   := /bin/sh
@@ -8,6 +9,7 @@ BIN     := .venv/bin
 PYTHON  ?= python3
 IMAGE   ?=
 PYTEST  ?=
+TESTS   ?= tests
 # Two processes: what a small CI machine has. pocl itself starts a thread per core.
 WORKERS ?= 2
 SETUP   := PYTHON="$(PYTHON)" sh scripts/setup.sh
@@ -28,11 +30,11 @@ demo:  ## set up what is needed and run the main job on a real photograph (IMAGE
 test:  ## set up what is needed, then lint, types and every test but the slow ones
 	@$(SETUP) test
 	@$(MAKE) --no-print-directory lint
-	@$(BIN)/python -m pytest -n $(WORKERS) $(PYTEST)
+	@$(BIN)/python -m pytest -n $(WORKERS) $(TESTS) $(PYTEST)
 
 test-slow:  ## the slow tier: sanitiser, big sizes, long random runs
 	@$(SETUP) test
-	@$(BIN)/python -m pytest -m slow tests $(PYTEST)
+	@$(BIN)/python -m pytest -m slow $(TESTS) $(PYTEST)
 
 lint:  ## ruff check, ruff format --check, mypy strict
 	@$(SETUP) python

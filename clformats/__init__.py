@@ -8,12 +8,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from . import notations
-from .attr import Attr, at_execution
-from .compare import identify, same_bytes
-from .desc import RUNTIME_DIM, MemoryDesc
-from .dnnl import RnnPackedDesc, WinogradDesc
-from .dtypes import DTYPES, DType
 from .errors import (
     DeviceError,
     Error,
@@ -27,19 +21,25 @@ from .errors import (
 )
 from .formats import Digit, Format, Layout, formats
 from .formats.sums import Extra
-from .host import pack, unpack
-from .hostmemory import HostMemory
+from .host.memory import HostMemory
+from .host.packing import pack, unpack
 from .index import format_header, index_source, jit_constants
-from .planner import Plan, make_plan
-from .planner.choices import Choices
-from .transforms import transform, winograd
+from .interop import notations
+from .interop.dnnl import RnnPackedDesc, WinogradDesc
+from .schedule import Plan, make_plan
+from .schedule.choices import Choices
+from .schedule.compare import identify, same_bytes
+from .tensors.desc import RUNTIME_DIM, MemoryDesc
+from .tensors.dtypes import DTYPES, DType
+from .values.attr import Attr, at_execution
+from .values.transforms import transform, winograd
 from .version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from .kernels.map import Map
-    from .kernels.places import IndexKernels
-    from .kernels.reorder import Reorder, reorder
-    from .kernels.warm import warm_up
+    from .reorders.index_kernels import IndexKernels
+    from .reorders.map import Map
+    from .reorders.reorder import Reorder, reorder
+    from .reorders.warm import warm_up
     from .runtime import (
         Engine,
         Event,
@@ -53,9 +53,9 @@ if TYPE_CHECKING:
         to_array,
         to_numpy,
     )
-    from .streaming import transfer
-    from .tuned import TunedWarning
-    from .tuning import tune
+    from .transfer import transfer
+    from .tuning.records import TunedWarning
+    from .tuning.run import tune
 
 __all__ = [
     "DTYPES",
@@ -116,9 +116,9 @@ __all__ = [
 ]
 
 _ON_A_DEVICE = {
-    "IndexKernels": "clformats.kernels.places",
-    "Map": "clformats.kernels.map",
-    **dict.fromkeys(("Reorder", "reorder"), "clformats.kernels.reorder"),
+    "IndexKernels": "clformats.reorders.index_kernels",
+    "Map": "clformats.reorders.map",
+    **dict.fromkeys(("Reorder", "reorder"), "clformats.reorders.reorder"),
     **dict.fromkeys(
         (
             "Engine",
@@ -135,10 +135,10 @@ _ON_A_DEVICE = {
         ),
         "clformats.runtime",
     ),
-    "transfer": "clformats.streaming",
-    "TunedWarning": "clformats.tuned",
-    "tune": "clformats.tuning",
-    "warm_up": "clformats.kernels.warm",
+    "transfer": "clformats.transfer",
+    "TunedWarning": "clformats.tuning.records",
+    "tune": "clformats.tuning.run",
+    "warm_up": "clformats.reorders.warm",
 }
 
 

@@ -1,4 +1,9 @@
-"""One engine and stream for all device tests; CLFORMATS_TEST_DEVICE names another device."""
+"""One engine and stream for all device tests; CLFORMATS_TEST_DEVICE names another device.
+
+``pytestmark = pytest.mark.sampled(4)`` leaves one test of four of a module in the fast tier, the same
+ones in each run, and the others to the slow one: for long lists of cases that compile much.
+Tests that need a device are marked ``device``: `pytest -m "not device and not slow"` needs none.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +11,24 @@ import os
 import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
+from zlib import crc32
 
 import pytest
 
 import clformats as cf
+
+ROOMS_OF_DEVICES = {"bench", "kernels", "reorders", "runtime", "transfer"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        sampled = item.get_closest_marker("sampled")
+        if sampled and crc32(item.nodeid.encode()) % sampled.args[0]:
+            item.add_marker(pytest.mark.slow)
+        if item.path.parent.name in ROOMS_OF_DEVICES or "engine" in getattr(
+            item, "fixturenames", ()
+        ):
+            item.add_marker(pytest.mark.device)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -36,7 +36,7 @@ def guarded(desc: cf.MemoryDesc, engine: cf.Engine) -> cf.Memory:
     """
     import pyopencl as cl
 
-    nbytes = cf.host.storage_size(desc) * desc.dtype.nbytes + CANARY
+    nbytes = cf.host.packing.storage_size(desc) * desc.dtype.nbytes + CANARY
     buffer = cl.Buffer(engine.context, cl.mem_flags.READ_WRITE, nbytes)
     cl.enqueue_fill_buffer(engine.queue, buffer, np.uint8(0xA5), 0, nbytes).wait()
     return cf.Memory(desc, engine, buffer=buffer)
@@ -82,15 +82,15 @@ def expected(
 def holding(values: Any, dst: cf.MemoryDesc) -> Any:
     """The bytes of `guarded` memory with the elements ``values`` and zero padding."""
     if dst.dtype.bits == 4:
-        halves = halves_of(np.full(cf.host.storage_size(dst) + CANARY, 0xA5, np.uint8))
-        halves[: 2 * cf.host.storage_size(dst)][owned(dst)] = 0
+        halves = halves_of(np.full(cf.host.packing.storage_size(dst) + CANARY, 0xA5, np.uint8))
+        halves[: 2 * cf.host.packing.storage_size(dst)][owned(dst)] = 0
         halves[dst.offsets()] = nibbles(values)
         return bytes_of(halves)
-    result = np.full(cf.host.flat_size(dst) * dst.dtype.nbytes + CANARY, 0xA5, np.uint8)
+    result = np.full(cf.host.packing.flat_size(dst) * dst.dtype.nbytes + CANARY, 0xA5, np.uint8)
     flat = result[:-CANARY].view(dst.dtype.raw)
     flat[owned(dst)] = 0
     flat[dst.offsets()] = values.view(dst.dtype.raw)
-    sums = [cf.host.sums_of(values, dst, s).ravel().view(np.uint8) for s in dst.sums]
+    sums = [cf.host.packing.sums_of(values, dst, s).ravel().view(np.uint8) for s in dst.sums]
     result[dst.sums_at : dst.span_nbytes] = np.concatenate([*sums, np.empty(0, np.uint8)])
     return result
 
@@ -173,7 +173,7 @@ def fill(memory: cf.Memory, values: Any) -> None:
         halves[memory.desc.offsets()] = nibbles(values)
         raw[:] = bytes_of(halves)
     else:
-        used = cf.host.flat_size(memory.desc) * memory.desc.dtype.nbytes
+        used = cf.host.packing.flat_size(memory.desc) * memory.desc.dtype.nbytes
         raw[:used].view(memory.desc.dtype.raw)[memory.desc.offsets()] = values.view(
             memory.desc.dtype.raw
         )

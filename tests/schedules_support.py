@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 import clformats as cf
 from clformats.kernels.scheduled import launch_of
-from clformats.planner.problem import Problem
-from clformats.planner.stages import problem, separate
 from clformats.schedule.extents import tiles
+from clformats.schedule.layout import lay_out
 from clformats.schedule.nest import is_legal_extent, ordered, positions
+from clformats.schedule.problem import Problem
+from clformats.schedule.refine import problem, separate
 from clformats.schedule.schedule import Loop, Prefetch, Schedule, Store, Tile
 from clformats.schedule.search import streaming
-from clformats.schedule.tile import lay_out
 
 ACTIVATIONS = (
     "bfyx", "byxf", "yxfb", "fyxb", "b_fs_yx_fsv4", "b_fs_yx_fsv8", "b_fs_yx_fsv16",
@@ -74,7 +74,8 @@ def random_schedule(r: random.Random, p: Problem) -> Schedule:
         _block(r, nest, positions(p, tile))
     most = streaming(p, tile, 64)
     stores = [0, *(n for n in (16, 32, 64) if n <= most)]
-    return Schedule(tile, tuple(nest), Prefetch(r.choice([0, 0, 1, 3, 50])), Store(r.choice(stores)))
+    lead = r.choice([0, 0, 1, 3, 50])
+    return Schedule(tile, tuple(nest), Prefetch(lead), Store(r.choice(stores)))
 
 
 def _random_tile(r: random.Random, p: Problem) -> Tile:

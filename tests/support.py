@@ -106,7 +106,7 @@ def _formula(desc: cf.MemoryDesc, digits: list[tuple[cf.Digit, int]]) -> Any:
 
 def random_values(rng: np.random.Generator, dims: tuple[int, ...], dtype: str) -> Any:
     """Values of a type that make conversions work: negative, large, with fractions."""
-    dt = cf.dtypes.as_dtype(dtype)
+    dt = cf.tensors.dtypes.as_dtype(dtype)
     if dt.is_float:
         return (rng.standard_normal(dims) * 100).astype(dt.numpy)
     return rng.integers(*dt.limits, dims, np.int64, endpoint=True).astype(dt.numpy)
@@ -114,7 +114,7 @@ def random_values(rng: np.random.Generator, dims: tuple[int, ...], dtype: str) -
 
 def garbage(rng: np.random.Generator, desc: cf.MemoryDesc) -> Any:
     """Random bytes as the physical elements of a descriptor."""
-    size = cf.host.storage_size(desc)
+    size = cf.host.packing.storage_size(desc)
     return np.frombuffer(rng.bytes(size * desc.dtype.nbytes), desc.dtype.storage).copy()
 
 

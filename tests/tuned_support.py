@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 import clformats as cf
-from clformats.planner import problem
-from clformats.tuned import Device, Record
-from clformats.tuned.record import kernel_version, keys_of, now
+from clformats.schedule import problem
+from clformats.tuning.records import Device, Record
+from clformats.tuning.records.record import kernel_version, keys_of, now
 
 DEVICE = Device("cpu-of-a-test", "Portable", "3.1, OpenCL 3.0")
 D = cf.MemoryDesc

@@ -12,14 +12,14 @@ import argparse
 import re
 from contextlib import suppress
 
-from .. import images
-from ..desc import MemoryDesc
 from ..errors import InvalidDescriptor, InvalidFormat
 from ..formats import Format
 from ..formats.digits import RUNTIME
 from ..formats.names import MAX_NDIMS, is_meta
 from ..formats.registry import without_bits
-from ..notations import verbose
+from ..interop.notations import verbose
+from ..tensors import images
+from ..tensors.desc import MemoryDesc
 
 
 def add_target(parser: argparse.ArgumentParser) -> None:

@@ -8,8 +8,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from time import perf_counter
 
-from ..benchdnn.knobs import COMMON, DRIVER, SINGLE, Knob
-from ..benchdnn.parse import Task, UnknownOption, Word, expanded, tasks
+from ..interop.benchdnn.knobs import COMMON, DRIVER, SINGLE, Knob
+from ..interop.benchdnn.parse import Task, UnknownOption, Word, expanded, tasks
 
 INTERRUPTED = 130
 SEED = 1
@@ -56,8 +56,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _run_all(words: Sequence[Word], count: int) -> int:
-    from ..benchdnn.report import Report
-    from ..benchdnn.run import Runner
+    from ..interop.benchdnn.report import Report
+    from ..interop.benchdnn.run import Runner
 
     start = perf_counter()
     report, runner = Report(lambda line: print(line, flush=True)), Runner()

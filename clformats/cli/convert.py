@@ -7,8 +7,8 @@ import argparse
 from ..errors import Unsupported
 from ..formats import Format
 from ..formats.names import is_meta
-from ..notations import NOTATIONS, guess, parse, render
-from ..words import columns
+from ..interop.notations import NOTATIONS, guess, parse, render
+from ..pictures.words import columns
 from .arguments import named_format
 
 SOURCES = (*NOTATIONS, "verbose")

@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..desc import MemoryDesc
-from ..drawing import picture, terminal
 from ..errors import Error
-from ..host import flat_size, pack
+from ..host.packing import flat_size, pack
+from ..pictures.drawing import picture, terminal
+from ..tensors.desc import MemoryDesc
 from .draw import save
 from .photograph import photograph
 
 if TYPE_CHECKING:
-    from ..kernels.reorder import Reorder
+    from ..reorders.reorder import Reorder
     from ..runtime import Engine, Memory, Stream
 
 LEAST_BYTES = 32 << 20
@@ -109,7 +109,7 @@ class Bench:
 
     def step(self, src: Memory, desc: MemoryDesc, truth: NDArray[Any]) -> tuple[Reorder, Memory]:
         """Reorder ``src`` into a poisoned memory object and compare it with the truth."""
-        from ..kernels.reorder import Reorder
+        from ..reorders.reorder import Reorder
         from ..runtime import Memory
 
         reorder = Reorder(src.desc, desc, self.engine)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from ..drawing import Picture, picture, terminal
 from ..errors import Error
-from ..svg import svg
+from ..pictures.drawing import Picture, picture, terminal
+from ..pictures.svg import svg
 from .arguments import add_target, number, sized_target
 
 MOST_BOXES = 1000

@@ -5,14 +5,13 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 
-from ..desc import MemoryDesc
 from ..formats import Format
 from ..formats.digits import RUNTIME, Placed, offset_expr, place
 from ..formats.expr import Expr, Var
 from ..formats.names import print_onednn
 from ..formats.sums import Sums
-from ..host import places
-from ..words import (
+from ..host.packing import places
+from ..pictures.words import (
     columns,
     digit_labels,
     dimension_words,
@@ -22,6 +21,7 @@ from ..words import (
     spelled,
     token_words,
 )
+from ..tensors.desc import MemoryDesc
 from .arguments import add_target, target
 
 TABLE_LIMIT = 256

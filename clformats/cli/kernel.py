@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 
-from ..desc import MemoryDesc
 from ..errors import InvalidArgument, InvalidDescriptor
 from ..formats import Format
 from ..formats.digits import RUNTIME
 from ..index import index_source
 from ..index.tensor import beyond_32_bits
+from ..tensors.desc import MemoryDesc
 from .arguments import add_target, target
 
 

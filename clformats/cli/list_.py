@@ -9,7 +9,7 @@ from ..errors import InvalidFormat
 from ..formats import Format, formats
 from ..formats.names import MAX_NDIMS, Role
 from ..formats.registry import listed
-from ..words import columns
+from ..pictures.words import columns
 from .arguments import number
 
 

@@ -6,10 +6,10 @@ import argparse
 import re
 from collections.abc import Iterator
 
-from ..desc import MemoryDesc
 from ..errors import InvalidDescriptor
-from ..host import flat_size, places
-from ..words import columns, formula
+from ..host.packing import flat_size, places
+from ..pictures.words import columns, formula
+from ..tensors.desc import MemoryDesc
 from .arguments import add_target, numbers, sized_target
 from .explain import digit_values, offset_formula, placed_at
 

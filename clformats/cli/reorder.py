@@ -18,14 +18,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..desc import MemoryDesc
-from ..dtypes import as_dtype
 from ..errors import Error, InvalidDescriptor
-from ..files.destination import destination
 from ..formats import Format
-from ..host import flat_size
-from ..hostmemory import HostMemory
-from ..transforms import joins_winograd, winograd
+from ..host.memory import HostMemory
+from ..host.packing import flat_size
+from ..interop.files.destination import destination
+from ..tensors.desc import MemoryDesc
+from ..tensors.dtypes import as_dtype
+from ..values.transforms import joins_winograd, winograd
 from .arguments import named_format, sizes
 
 UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
@@ -69,7 +69,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> int:
     """Move the file and print what it has become."""
     from ..runtime import Engine
-    from ..streaming import transfer
+    from ..transfer import transfer
 
     piece = None if args.piece is None else number_of_bytes(args.piece)
     src = source(_opened(args.file), args.source, args.shape)

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import host
-from ..desc import MemoryDesc
 from ..errors import Error
-from ..files import Options, Summary, Tensor, Watch
-from ..files.common import shown
+from ..host import packing as host
+from ..interop.files import Options, Summary, Tensor, Watch
+from ..interop.files.common import shown
+from ..tensors.desc import MemoryDesc
 
 if TYPE_CHECKING:
     from ..runtime import Engine
@@ -118,7 +118,7 @@ class Device:
         return self._moved(flat, desc, MemoryDesc(desc.dims, desc.dtype)).reshape(desc.dims)
 
     def _moved(self, flat: NDArray[Any], src: MemoryDesc, dst: MemoryDesc) -> NDArray[Any]:
-        from ..kernels.reorder import reorder
+        from ..reorders.reorder import reorder
         from ..runtime import Memory
 
         memory = Memory(src, self._engine)

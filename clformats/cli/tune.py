@@ -11,15 +11,15 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..desc import MemoryDesc
-from ..dtypes import DType, as_dtype
 from ..errors import Error, InvalidDescriptor
 from ..formats.registry import without_bits
-from ..tuned import Device, Record, folder, path_of, read, wanted_folder
+from ..tensors.desc import MemoryDesc
+from ..tensors.dtypes import DType, as_dtype
+from ..tuning.records import Device, Record, folder, path_of, read, wanted_folder
 from .arguments import named_format, sizes
 
 if TYPE_CHECKING:
-    from ..tuning import Outcome
+    from ..tuning.run import Outcome
 
 INTERRUPTED = 130
 ACTIONS = {
@@ -113,7 +113,7 @@ def search(args: argparse.Namespace) -> int:
     """Tune every reorder that is asked for."""
     pairs = pairs_of(args)
     seconds = seconds_of(args.time_limit or TIME_LIMIT)
-    from ..tuning import tune
+    from ..tuning.run import tune
 
     with _progress() as watch:
         if args.dask is None:
@@ -279,7 +279,7 @@ def _times(times: tuple[float, ...]) -> str:
 
 def export(args: argparse.Namespace) -> int:
     """Write records in the T4 format."""
-    from ..tuning import t4
+    from ..tuning.exchange import t4
 
     if args.t4 is None:
         raise Error("say where to: clformats tune export --t4 FILE, or --t4 - for the terminal")
@@ -300,7 +300,7 @@ def export(args: argparse.Namespace) -> int:
 
 def merge(args: argparse.Namespace) -> int:
     """Add the records of other files."""
-    from ..tuning import merge as merged
+    from ..tuning.exchange import merge as merged
 
     if len(args.words) < 2:
         raise Error("say which files: clformats tune merge FILE...")
@@ -314,7 +314,7 @@ def merge(args: argparse.Namespace) -> int:
 def revalidate(args: argparse.Namespace) -> int:
     """Measure old records again."""
     from ..runtime import Engine
-    from ..tuning import revalidate as measured_again
+    from ..tuning.revalidate import revalidate as measured_again
 
     def watch(old: Record, new: Record | None) -> None:
         print(new or f"{old.src} -> {old.dst}: {old.choices} is not faster any more", flush=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from ..files import Options, Summary, unpack_file
+from ..interop.files import Options, Summary, unpack_file
 from .transfer import add_arguments, carry_out
 
 

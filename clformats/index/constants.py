@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import lcm, prod
 
-from ..desc import MemoryDesc
 from ..errors import InvalidArgument, InvalidDescriptor, expect
 from ..formats.digits import RUNTIME, place
 from ..formats.expr import Const, Expr, Var
 from ..formats.format import Format
+from ..tensors.desc import MemoryDesc
 from .elements import element_constants
 from .getters import getter, getters, plain_getter, takes_sub_group
 from .lines import folded

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..dtypes import OPENCL, DType
+from ..tensors.dtypes import OPENCL, DType
 
 # Types whose elements share bytes are declared as what they share.
 _SHARED = {"s4": "char", "u4": "uchar", "u1": "uint"}

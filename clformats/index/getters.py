@@ -13,15 +13,7 @@ from collections.abc import Iterable, Iterator
 from ..formats.expr import Expr, Var
 from ..formats.format import Format
 from .dense import Names, dense_offset
-from .names import (
-    COUNTS,
-    PITCHES,
-    coordinates_of,
-    identifier,
-    is_plain,
-    layout_of,
-    letters_of,
-)
+from .names import COUNTS, PITCHES, coordinates_of, identifier, is_plain, layout_of, letters_of
 
 HELPERS = """\
 // A number of a tensor, its extent along a dimension, and indices: from the start of its padding,

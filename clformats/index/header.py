@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from ..errors import InvalidFormat, expect
 from ..formats.format import Format, formats
-from ..words import formula
+from ..pictures.words import formula
 from .dense import dense_coordinates, dense_offset, dense_places
 from .lines import folded
 from .names import identifier

@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterator
 from typing import cast
 
-from ..desc import MemoryDesc
 from ..errors import InvalidArgument, InvalidDescriptor, InvalidFormat, expect, expect_int
 from ..formats.digits import RUNTIME
 from ..formats.expr import Const, Expr
 from ..formats.format import Format
-from ..rendering import render
-from ..words import formula
+from ..pictures.words import formula
+from ..templates import render
+from ..tensors.desc import MemoryDesc
 from .inverse import Inverse, inverse, inverse_of_tail
 from .lines import folded
 from .tensor import FORMS, Form, Known, Tensor, of_desc, of_format, tensor

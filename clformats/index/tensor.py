@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from math import lcm, prod
 from typing import Literal, get_args
 
-from ..desc import MemoryDesc
 from ..errors import InvalidArgument, InvalidDescriptor
 from ..formats.digits import RUNTIME, Digit, Placed, TailAt, offset_expr, place, tail_at
 from ..formats.expr import Const, Expr, Var
 from ..formats.format import Format
-from ..geometry import Padding
+from ..tensors.desc import MemoryDesc
+from ..tensors.geometry import Padding
 
 Form = Literal["macros", "arguments", "shape_info"]
 FORMS: tuple[str, ...] = get_args(Form)

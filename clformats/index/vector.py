@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from ..dtypes import OPENCL, DType
 from ..errors import InvalidArgument
 from ..formats.digits import RUNTIME
+from ..tensors.dtypes import OPENCL, DType
 from .tensor import Tensor
 
 WIDTHS = (16, 8, 4, 2)

@@ -5,20 +5,32 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..planner.copy import CopyPlan
-from ..planner.gather import GatherPlan
-from ..planner.generic import GenericPlan
-from ..planner.image import ImagePlan
-from ..planner.local import LocalPlan
-from ..planner.nibbles import NibblesPlan
-from ..planner.plan import Plan
-from ..planner.subgroup import SubgroupPlan
-from ..planner.summed import SummedPlan
-from ..planner.tile import TilePlan
-from ..planner.winograd import WinogradPlan
-from ..rendering import RenderError
+from ..schedule.copy import CopyPlan
+from ..schedule.gather import GatherPlan
+from ..schedule.generic import GenericPlan
+from ..schedule.image import ImagePlan
+from ..schedule.local import LocalPlan
+from ..schedule.nibbles import NibblesPlan
+from ..schedule.plan import Plan
 from ..schedule.scheduled import ScheduledPlan
-from . import copy, gather, generic, image, local, nibbles, scheduled, subgroup, summed, tile, winograd
+from ..schedule.subgroup import SubgroupPlan
+from ..schedule.summed import SummedPlan
+from ..schedule.tile import TilePlan
+from ..schedule.winograd import WinogradPlan
+from ..templates import RenderError
+from . import (
+    copy,
+    gather,
+    generic,
+    image,
+    local,
+    nibbles,
+    scheduled,
+    subgroup,
+    summed,
+    tile,
+    winograd,
+)
 from .source import Launch
 
 __all__ = ["Launch", "RenderError", "launch"]

@@ -1,7 +1,7 @@
 """What a tile asks for before others read it: the texts for a walk that looks ahead.
 
 The order is the point: addresses that follow each other are asked for one after the other, whatever
-the order in which the tiles read them (`clformats.planner.walk`).
+the order in which the tiles read them (`clformats.schedule.walk`).
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..formats.expr import Const, Expr, Var, total
-from ..planner.boxes import source_runs
-from ..planner.lanes import LANES_LOG2, Bit
-from ..planner.problem import FAR
-from ..planner.tile import TilePlan
-from ..planner.traits import LINE_BYTES
-from ..planner.walk import Reads
+from ..schedule.boxes import source_runs
+from ..schedule.lanes import LANES_LOG2, Bit
+from ..schedule.problem import FAR
+from ..schedule.tile import TilePlan
+from ..schedule.traits import LINE_BYTES
+from ..schedule.walk import Reads
 from .source import moved
 
 NEAREST, SECOND = 3, 2

@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ..planner.tile import TilePlan
-from ..planner.traits import LINE_BYTES
-from ..planner.walk import Kept
+from ..schedule.tile import TilePlan
+from ..schedule.traits import LINE_BYTES
+from ..schedule.walk import Kept
 from .source import moved
 from .types import Conversion
 

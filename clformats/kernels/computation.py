@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..attr import OLD
-from ..dtypes import DType
-from ..planner.computation import Computation, Operand
-from ..planner.problem import Problem
+from ..schedule.computation import Computation, Operand
+from ..schedule.problem import Problem
+from ..tensors.dtypes import DType
+from ..values.attr import OLD
 from .float8 import FLOAT8
 from .source import moved
 from .types import Conversion, conversion, mask_type, storage_type

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..attr import OLD
-from ..planner.copy import CopyPlan
-from ..planner.plan import Plan
-from ..planner.problem import Problem
-from ..rendering import render
+from ..schedule.copy import CopyPlan
+from ..schedule.plan import Plan
+from ..schedule.problem import Problem
+from ..templates import render
+from ..values.attr import OLD
 from .computation import Computed, operands_of, types_of
 from .source import Arguments, Launch
 from .types import Conversion, conversion

@@ -1,4 +1,4 @@
-"""What tiles at an edge of the tensor do differently: see `clformats.planner.tile.Edge`.
+"""What tiles at an edge of the tensor do differently: see `clformats.schedule.tile.Edge`.
 
 A guard that the lanes of a vector do not move is one condition for the whole register: load it or
 take zeros, store it or leave it. One that they do move is a mask over the lanes. Where everything
@@ -12,9 +12,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ..formats.expr import Expr, Var, total
-from ..planner.lanes import Bit
-from ..planner.problem import Number
-from ..planner.tile import Edge, TilePlan
+from ..schedule.lanes import Bit
+from ..schedule.problem import Number
+from ..schedule.tile import Edge, TilePlan
 from .source import moved
 from .types import Conversion
 

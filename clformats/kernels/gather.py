@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ..planner.gather import GatherPlan
-from ..planner.plan import Plan
-from ..planner.traits import LINE_BYTES
-from ..rendering import render
+from ..schedule.gather import GatherPlan
+from ..schedule.plan import Plan
+from ..schedule.traits import LINE_BYTES
+from ..templates import render
 from .ahead import SECOND
 from .computation import types_of
 from .source import Arguments, Launch

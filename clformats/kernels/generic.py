@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..attr import OLD
-from ..desc import MemoryDesc
 from ..formats.digits import Placed, offset_expr, tail_at
 from ..formats.expr import Const, Expr, Var, as_expr, total
-from ..planner.choices import either
-from ..planner.generic import GenericPlan
-from ..planner.plan import Plan
-from ..planner.problem import Number, Problem
-from ..rendering import render
+from ..schedule.choices import either
+from ..schedule.generic import GenericPlan
+from ..schedule.plan import Plan
+from ..schedule.problem import Number, Problem
+from ..templates import render
+from ..tensors.desc import MemoryDesc
+from ..values.attr import OLD
 from .computation import Computed, types_of
 from .source import Arguments, Launch
 from .types import Conversion
@@ -81,7 +81,7 @@ def _indices(dst: MemoryDesc, arguments: Arguments) -> list[tuple[str, Expr]]:
 
 
 def _bounds(dst: MemoryDesc, arguments: Arguments) -> list[tuple[str, str, str, str]]:
-    """(index, lo, hi, end) for each dimension: see `clformats.planner.problem`.
+    """(index, lo, hi, end) for each dimension: see `clformats.schedule.problem`.
 
     ``end`` is empty for the outermost dimension of a fused index: what lies beyond it there is the
     padding of the fused index, and belongs to the destination.

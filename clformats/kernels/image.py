@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ..planner.generic import LOCAL_SIZE
-from ..planner.image import ImagePlan
-from ..planner.plan import Plan
-from ..rendering import render
+from ..schedule.generic import LOCAL_SIZE
+from ..schedule.image import ImagePlan
+from ..schedule.plan import Plan
+from ..templates import render
 from .generic import common_parts, dst_offset
 from .source import Arguments, Launch
 from .types import conversion

@@ -1,12 +1,12 @@
-"""Lines joined from several registers: the texts for `clformats.planner.join`."""
+"""Lines joined from several registers: the texts for `clformats.schedule.join`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..planner.join import Join
-from ..planner.tile import TilePlan
-from ..planner.traits import LINE_BYTES
+from ..schedule.join import Join
+from ..schedule.tile import TilePlan
+from ..schedule.traits import LINE_BYTES
 from .carry import joined
 from .types import Conversion
 

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from ..attr import OLD
 from ..formats.expr import Const, Expr, Var, as_expr, total
-from ..planner.banks import Pass
-from ..planner.local import LocalPlan
-from ..planner.plan import Plan
-from ..rendering import render
+from ..schedule.banks import Pass
+from ..schedule.local import LocalPlan
+from ..schedule.plan import Plan
+from ..templates import render
+from ..values.attr import OLD
 from .computation import Computed, types_of
 from .source import Arguments, Launch, moved, starts
 from .types import Conversion

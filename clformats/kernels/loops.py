@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..formats.expr import Expr, Var, total
-from ..planner.tile import TilePlan
-from ..planner.walk import Reads
+from ..schedule.tile import TilePlan
+from ..schedule.walk import Reads
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """Which lanes of a tile's vectors are elements, where the tile is at an edge of the tensor.
 
-A guard of the problem (`clformats.planner.problem`) that the lanes of a vector do not move is one
-condition for the whole vector, one that they do move is a mask. Where a tile covers all that a guard
-is about, the layout of its vectors has decided already, and nothing is left to ask.
+A guard of the problem (`clformats.schedule.problem`) that is the same for all lanes of a vector is
+a condition, another one is a mask. Where a tile covers all that a guard is about, the layout of its
+vectors has decided already, and nothing is left to ask.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ..planner.problem import Problem
+from ..schedule.layout import Layout, Vector
+from ..schedule.problem import Problem
 from ..schedule.runs import asks_anything, guard_range, is_settled
 from ..schedule.schedule import Tile
-from ..schedule.tile import Layout, Vector
 
 
 @dataclass(frozen=True, slots=True)
 class Guarded:
-    """A guard that some tiles are at the edge of; ``number`` is the problem's, ``index`` the kernel's.
+    """A guard that some tiles are at the edge of: ``number`` of the problem, ``index`` of a kernel.
 
     A tile whose index is from ``lo`` to ``top`` has elements only. ``below``: there may be tiles
     below ``lo``. ``spills``: some tiles reach beyond ``end``, where nothing may be stored.
@@ -95,7 +95,8 @@ class Masks:
         conditions, masks = (
             self._tests(vector.elements, self.guards, "lo", "hi") if edge else ([], [])
         )
-        if not all(elements) and any(e is not None and not ok for e, ok in zip(vector.elements, elements, strict=True)):
+        zeros = [n for n, is_one in zip(vector.elements, elements, strict=True) if not is_one]
+        if any(n is not None for n in zeros):
             masks.append(_constant(elements))
         masks += [f"({_int(n)})({c} ? -1 : 0)" for c in conditions]
         together = " & ".join(masks)

@@ -11,16 +11,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from ..attr import OLD
-from ..desc import MemoryDesc
-from ..dtypes import DType, as_dtype
 from ..formats.expr import Expr, Var, total
-from ..planner.computation import Computation, Operand
-from ..planner.generic import LOCAL_SIZE
-from ..planner.nibbles import RUN_ELEMENTS, NibblesPlan
-from ..planner.plan import Plan
-from ..planner.problem import Node, Number, Problem
-from ..rendering import render
+from ..schedule.computation import Computation, Operand
+from ..schedule.generic import LOCAL_SIZE
+from ..schedule.nibbles import RUN_ELEMENTS, NibblesPlan
+from ..schedule.plan import Plan
+from ..schedule.problem import Node, Number, Problem
+from ..templates import render
+from ..tensors.desc import MemoryDesc
+from ..tensors.dtypes import DType, as_dtype
+from ..values.attr import OLD
 from .computation import Computed, as_real, computed_of
 from .generic import common_parts, computed_text, dst_offset
 from .source import Arguments, Launch, moved

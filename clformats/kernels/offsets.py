@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..formats.expr import Expr, total
-from ..planner.lanes import Bit, steps_of
-from ..planner.problem import FAR, Node
+from ..schedule.lanes import Bit, steps_of
+from ..schedule.problem import FAR, Node
 
 
 def far_side(node: Node) -> str:

@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ..formats.expr import Expr, Var, total
-from ..planner.computation import Operand
-from ..planner.lanes import lane_run
-from ..planner.problem import Number
-from ..planner.tile import TilePlan
+from ..schedule.computation import Operand
+from ..schedule.lanes import lane_run
+from ..schedule.problem import Number
+from ..schedule.tile import TilePlan
 from .computation import Computed
 from .edges import EdgeWriter
 from .source import Arguments, moved

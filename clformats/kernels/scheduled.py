@@ -13,16 +13,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import gcd
 
-from ..planner.choices import either
-from ..planner.plan import Plan
-from ..planner.problem import Problem
-from ..rendering import render
+from ..schedule.choices import either
+from ..schedule.layout import Layout, Vector, lay_out
 from ..schedule.nest import MOST_LOOPS, Nest, counted
-from ..schedule.program import ZERO, Op, Program, Rotate, Select, Shuffle
+from ..schedule.plan import Plan
+from ..schedule.problem import Problem
+from ..schedule.program import ZERO, Op, Program, Rotate, Shuffle
 from ..schedule.runs import LINE_BYTES
 from ..schedule.schedule import Schedule
 from ..schedule.scheduled import ScheduledPlan
-from ..schedule.tile import Layout, Vector, lay_out
+from ..templates import render
 from .computation import Computed, types_of
 from .edges import lane_part
 from .masks import Masks
@@ -38,7 +38,7 @@ def launch(plan: Plan, body: ScheduledPlan) -> Launch:
 
 
 def launch_of(p: Problem, schedule: Schedule) -> Launch:
-    """The kernel of a schedule, and its arguments. Raises `InvalidArgument` where it does not fit."""
+    """The kernel of a schedule and its arguments. Raises `InvalidArgument` where it is none."""
     nest = counted(p, schedule)
     layout = lay_out(p, schedule.tile)
     masks = Masks(p, schedule.tile, layout)
@@ -53,9 +53,7 @@ def _packed(numbers: Sequence[int]) -> bytes:
     return struct.pack(f"<{len(numbers)}q", *numbers)
 
 
-def _numbers(
-    p: Problem, schedule: Schedule, layout: Layout, masks: Masks, nest: Nest
-) -> list[int]:
+def _numbers(p: Problem, schedule: Schedule, layout: Layout, masks: Masks, nest: Nest) -> list[int]:
     """The fields of the kernel's structure ``Nest``, in their order."""
     nodes, loops = p.nodes or (), nest.loops
     rows: list[int] = [len(loops), len(nest.counts), schedule.prefetch.lead]
@@ -196,10 +194,9 @@ class _Writer:
         if isinstance(op, Shuffle):
             a, b = (f"({self.types.work}{self.n})(0)" if v == ZERO else f"v{v}"
                     for v in (op.a, op.b))  # fmt: skip
-            word, count = self.program.word, self.lanes // self.program.word
+            word = self.program.word
             known = [k if n is None else n for k, n in enumerate(op.pattern)]
             pattern = tuple(n * word + lane for n in known for lane in range(word))
-            assert len(known) == count
             name = self.patterns.setdefault(pattern, f"PATTERN{len(self.patterns)}")
             return f"{name}({a}, {b})"
         moving = self.p.dtypes[1] if self.types.early else self.p.dtypes[0]
@@ -207,7 +204,6 @@ class _Writer:
         if isinstance(op, Rotate):
             bits = op.by * moving.bits
             return f"as_{vector}(rotate(as_{words}(v{op.a}), ({words})({bits})))"
-        assert isinstance(op, Select)
         mask = sum(((1 << moving.bits) - 1) << k * moving.bits for k in op.places)
         keep = f"({words})({hex(mask)})"
         return f"as_{vector}((as_{words}(v{op.a}) & ~{keep}) | (as_{words}(v{op.b}) & {keep}))"
@@ -219,7 +215,8 @@ class _Writer:
         text = f"({self.types.work}{self.n})(0)" if value == ZERO else f"v{value}"
         at = self._at(vector, "d")
         if isinstance(self.types, Computed):
-            yield f"const {self.types.dst}{self.n} w{number} = {self._computed(vector, text, edge)};"
+            name = f"const {self.types.dst}{self.n} w{number}"
+            yield f"{name} = {self._computed(self.types, vector, text, edge)};"
             text = f"w{number}"
         condition, mask = self.masks.of_store(vector) if edge else ("", "")
         if mask:
@@ -243,19 +240,29 @@ class _Writer:
                 yield self.types.store(part, to, width) + ";"
             first += width
 
-    def _computed(self, vector: Vector, value: str, edge: bool) -> str:  # noqa: FBT001
+    def _computed(
+        self,
+        types: Computed,
+        vector: Vector,
+        value: str,
+        edge: bool,  # noqa: FBT001
+    ) -> str:
         """What is stored of a value, zero where there is no element."""
-        assert isinstance(self.types, Computed)
-        texts = [self._operand(vector, j, edge) for j in range(len(self.p.operands0))]
-        result = self.types.call(value, texts, self.lanes)
+        texts = [self._operand(types, vector, j, edge) for j in range(len(self.p.operands0))]
+        result = types.call(value, texts, self.lanes)
         constant = [n is not None and self.layout.loaded[n] is not None for n in vector.elements]
-        mask = self.masks.of_values(vector, constant, self.types.stored_mask, edge=edge)
+        mask = self.masks.of_values(vector, constant, types.stored_mask, edge=edge)
         return f"KEEP_STORED({result}, {mask})" if mask else result
 
-    def _operand(self, vector: Vector, j: int, edge: bool) -> str:  # noqa: FBT001
+    def _operand(
+        self,
+        types: Computed,
+        vector: Vector,
+        j: int,
+        edge: bool,  # noqa: FBT001
+    ) -> str:
         """The values of an operand in the lanes of a store."""
-        assert isinstance(self.types, Computed)
-        operand = self.types.computation.operands[j]
+        operand = types.computation.operands[j]
         nodes = self.p.nodes or ()
         along = [nodes[k].operands[j].value for k in self.layout.axes]
         steps = [None if n is None else self.layout.steps[n] for n in vector.elements]
@@ -267,23 +274,23 @@ class _Writer:
         last = f"nest.last{j}"
         if all(f in (None, first) for f in far):
             at = f"clamp({given[0]}, (idx)0, {last})" if edge else str(given[0])
-            return self.types.spread(self.types.load_operand(operand, at, 1), self.lanes)
+            return types.spread(types.load_operand(operand, at, 1), self.lanes)
         if not held and [*far] == [*range(first, first + self.lanes)]:
-            return self.types.load_operand(operand, str(given[0]), self.lanes)
+            return types.load_operand(operand, str(given[0]), self.lanes)
         texts = [
-            "0" if g is None else self.types.load_operand(
+            "0" if g is None else types.load_operand(
                 operand, f"clamp({g}, (idx)0, {last})" if edge else g, 1)
             for g in given
         ]  # fmt: skip
-        return f"({self.types.real}{self.n})({', '.join(texts)})"
+        return f"({types.real}{self.n})({', '.join(texts)})"
 
     def _operand_at(self, j: int, steps: Sequence[int], along: Sequence[int]) -> str:
-        terms = [f"{n} * o{j}_{k}" if n > 1 else f"o{j}_{k}"
-                 for k, (n, stride) in enumerate(zip(steps, along, strict=True)) if n and stride]  # fmt: skip
+        pairs = enumerate(zip(steps, along, strict=True))
+        moved_by = [(k, n) for k, (n, stride) in pairs if n and stride]
+        terms = [f"{n} * o{j}_{k}" if n > 1 else f"o{j}_{k}" for k, n in moved_by]
         return " + ".join([f"now.operand[{j}]", *terms])
 
 
 def _pieces(width: int) -> list[int]:
     """A number of lanes in powers of two, the largest first."""
     return [1 << k for k in reversed(range(width.bit_length())) if width >> k & 1]
-

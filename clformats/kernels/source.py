@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ..formats.expr import Const, Expr, Var
-from ..planner.problem import Number
+from ..schedule.problem import Number
 
 
 @dataclass(frozen=True, slots=True)
 class Launch:
     """A kernel ready to be built and run.
 
-    Its parameters are the source, the destination, ``arguments``, which are integers or the bytes of
-    a structure, and what its computation reads: the operands that are no part of the destination,
+    Its parameters are the source, the destination, ``arguments``, integers or the bytes of a
+    structure, and what its computation reads: the operands that are no part of the destination,
     then the scalars.
     """
 

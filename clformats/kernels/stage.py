@@ -1,6 +1,6 @@
 """Boxes that are collected in private memory: the texts for a walk with a stage.
 
-See `clformats.planner.staging`.
+See `clformats.schedule.staging`.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..formats.expr import Expr, Var
-from ..planner.staging import STAGE_BYTES
-from ..planner.tile import TilePlan
-from ..planner.traits import LINE_BYTES
-from ..planner.walk import Stage
+from ..schedule.staging import STAGE_BYTES
+from ..schedule.tile import TilePlan
+from ..schedule.traits import LINE_BYTES
+from ..schedule.walk import Stage
 from .source import Arguments
 
 

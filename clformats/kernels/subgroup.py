@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from ..dtypes import DType
 from ..formats.expr import Const, Expr, Var, total
-from ..planner.lanes import Bit
-from ..planner.plan import Plan
-from ..planner.subgroup import LANES, READ_BYTES, WRITE_BYTES, Access, SubgroupPlan
-from ..rendering import render
+from ..schedule.lanes import Bit
+from ..schedule.plan import Plan
+from ..schedule.subgroup import LANES, READ_BYTES, WRITE_BYTES, Access, SubgroupPlan
+from ..templates import render
+from ..tensors.dtypes import DType
 from .source import Arguments, Launch, moved, starts
 from .types import Conversion, conversion
 

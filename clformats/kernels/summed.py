@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ..desc import MemoryDesc
 from ..formats.expr import Expr, Var, total
 from ..formats.sums import Sums
-from ..planner.generic import LOCAL_SIZE
-from ..planner.plan import Plan
-from ..planner.problem import Problem
-from ..planner.summed import SummedPlan
-from ..rendering import render
+from ..schedule.generic import LOCAL_SIZE
+from ..schedule.plan import Plan
+from ..schedule.problem import Problem
+from ..schedule.summed import SummedPlan
+from ..templates import render
+from ..tensors.desc import MemoryDesc
 from .computation import Computed
 from .generic import common_parts, operand_texts, place_offset
 from .source import Arguments, Launch

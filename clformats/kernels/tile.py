@@ -7,13 +7,13 @@ from itertools import groupby
 from math import gcd
 
 from ..formats.expr import Const, Expr, Var, total
-from ..planner.choices import either
-from ..planner.lanes import Bit, Span, steps_of
-from ..planner.plan import Plan
-from ..planner.problem import FAR, Number
-from ..planner.tile import TilePlan
-from ..planner.walk import Carried, Kept
-from ..rendering import render
+from ..schedule.choices import either
+from ..schedule.lanes import Bit, Span, steps_of
+from ..schedule.plan import Plan
+from ..schedule.problem import FAR, Number
+from ..schedule.tile import TilePlan
+from ..schedule.walk import Carried, Kept
+from ..templates import render
 from .ahead import Box, Rows, Share, asks_of, box_arguments
 from .carry import Carry, Part, carry_of, joined
 from .computation import Computed

@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ..dtypes import OPENCL, DType
 from ..errors import Unsupported
+from ..tensors.dtypes import OPENCL, DType
 from .float8 import FLOAT8
 
 _NARROW = ("bf16", "f16", *FLOAT8)
@@ -212,7 +212,7 @@ def storage_type(dtype: DType) -> str:
         raise Unsupported(
             "DTYPE_PAIR",
             f"no kernel computes with {dtype}: it can only be moved unchanged; convert with "
-            f"cf.dtypes.convert on the host",
+            f"cf.tensors.dtypes.convert on the host",
         )
     return OPENCL[dtype.name]
 
@@ -227,7 +227,7 @@ def conversion(src: DType, dst: DType) -> Conversion:
             raise Unsupported(
                 "DTYPE_PAIR",
                 f"no kernel converts {src} to {dst}: {t} is known on the host only; convert with "
-                f"cf.dtypes.convert",
+                f"cf.tensors.dtypes.convert",
             )
     source, target = OPENCL[src.name], OPENCL[dst.name]
     if dst.name == "f16":

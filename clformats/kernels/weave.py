@@ -1,10 +1,10 @@
-"""Words put together from several registers: the texts for `clformats.planner.weave`."""
+"""Words put together from several registers: the texts for `clformats.schedule.weave`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..planner.lanes import Weave
+from ..schedule.lanes import Weave
 
 
 def woven_words(weave: Weave, word: int, registers: Sequence[str], bits: int) -> str:

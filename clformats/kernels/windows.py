@@ -1,4 +1,4 @@
-"""Windows of the source from which several blocks are filled: `clformats.planner.windows`."""
+"""Windows of the source from which several blocks are filled: `clformats.schedule.windows`."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..formats.expr import Expr, total
-from ..planner.lanes import steps_of
-from ..planner.tile import TilePlan
-from ..planner.windows import Window, windows_of
+from ..schedule.lanes import steps_of
+from ..schedule.tile import TilePlan
+from ..schedule.windows import Window, windows_of
 from .computation import Computed, types_of
 from .source import moved
 from .types import Conversion

@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from ..desc import MemoryDesc
-from ..dtypes import as_dtype
 from ..formats.winograd import Matrix
-from ..planner.generic import LOCAL_SIZE
-from ..planner.plan import Plan
-from ..planner.problem import Problem
-from ..planner.winograd import WinogradPlan
-from ..rendering import render
-from ..transforms import Step
+from ..schedule.generic import LOCAL_SIZE
+from ..schedule.plan import Plan
+from ..schedule.problem import Problem
+from ..schedule.winograd import WinogradPlan
+from ..templates import render
+from ..tensors.desc import MemoryDesc
+from ..tensors.dtypes import as_dtype
+from ..values.transforms import Step
 from .computation import types_of
 from .generic import common_parts, dst_offset
 from .source import Arguments, Launch

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import DeviceError, expect
-from ..planner.traits import DEFAULT, Traits
+from ..schedule.traits import DEFAULT, Traits
 from .opencl import OnDevice, devices, error_name, hint, named_errors, opencl
 from .programs import build
 
@@ -126,7 +126,10 @@ class Engine(OnDevice):
             return cl.Kernel(program, name)  # type: ignore[no-any-return]
 
     def shared_kernel(
-        self, source: str, name: str, integers: tuple[int | bytes, ...],
+        self,
+        source: str,
+        name: str,
+        integers: tuple[int | bytes, ...],
         kind: type[np.integer[Any]],
     ) -> SharedKernel:
         """A kernel of the program with this source, with ``integers`` set from argument 2 on.

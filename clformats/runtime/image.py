@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..desc import MemoryDesc
 from ..errors import DeviceError, Unsupported, expect
+from ..tensors.desc import MemoryDesc
 from .engine import Engine
 from .opencl import named_errors, opencl
 

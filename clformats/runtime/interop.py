@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..desc import MemoryDesc
-from ..dtypes import as_array, as_dtype
 from ..errors import DeviceError, InvalidDescriptor, expect
-from ..geometry import moved_by
-from ..host import pack
-from ..hostmemory import HostMemory
+from ..host.memory import HostMemory
+from ..host.packing import pack
+from ..tensors.desc import MemoryDesc
+from ..tensors.dtypes import as_array, as_dtype
+from ..tensors.geometry import moved_by
 from . import unified
 from .engine import Engine, default_engine
 from .memory import Memory

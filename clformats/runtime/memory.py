@@ -16,8 +16,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import images
-from ..desc import MemoryDesc
 from ..errors import (
     DeviceError,
     InvalidArgument,
@@ -27,10 +25,12 @@ from ..errors import (
     expect,
     shown,
 )
-from ..geometry import moved_by
-from ..host import flat_size, unpack, zero_padding
-from ..hostmemory import places
-from ..planner.traits import LINE_BYTES
+from ..host.memory import places
+from ..host.packing import flat_size, unpack, zero_padding
+from ..schedule.traits import LINE_BYTES
+from ..tensors import images
+from ..tensors.desc import MemoryDesc
+from ..tensors.geometry import moved_by
 from . import image, storage
 from .engine import Engine, default_engine
 from .mapping import Mapping, Mode

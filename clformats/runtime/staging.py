@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..desc import MemoryDesc
-from ..host import storage_size
+from ..host.packing import storage_size
+from ..tensors.desc import MemoryDesc
 from .engine import Engine
 from .opencl import named_errors, opencl
 from .stream import Stream

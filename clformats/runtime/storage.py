@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import DeviceError, InvalidArgument, shown
-from ..planner.traits import LINE_BYTES
+from ..schedule.traits import LINE_BYTES
 from .engine import Engine
 from .opencl import named_errors, opencl
 

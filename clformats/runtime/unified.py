@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..planner.traits import LINE_BYTES
+from ..schedule.traits import LINE_BYTES
 from .engine import Engine
 from .opencl import named_errors, opencl
 from .storage import HostPart, keep_host_part

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
-from ..desc import MemoryDesc
+from ..tensors.desc import MemoryDesc
 
 if TYPE_CHECKING:
     import pyopencl

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log2, prod
 
-from ..planner.problem import Problem
 from .nest import positions
+from .problem import Problem
 from .profile import Profile
 from .runs import LINE_BYTES, chain, footprint, strides
 from .schedule import Loop, Schedule, Tile
@@ -22,8 +22,8 @@ from .schedule import Loop, Schedule, Tile
 class Traffic:
     """What a side of a schedule is to memory.
 
-    ``run``: bytes of a row that come together, within the caches; ``jumps``: how often another row
-    is gone to, for each tile; ``rows`` of a tile; ``follows``: whether the next tile goes on in them.
+    ``run``: bytes of a row that come together, within the caches; ``jumps``: how often a tile goes
+    to another row; ``rows`` of a tile; ``follows``: whether the next tile goes on in them.
     """
 
     run: int
@@ -143,7 +143,7 @@ def _written(written: Traffic, schedule: Schedule, *, large: bool) -> float:
 def traffic(
     p: Problem, schedule: Schedule, side: str, counts: Sequence[int], profile: Profile
 ) -> Traffic:
-    """The rows of a side: those of a tile, and of the loops around it while the caches hold them."""
+    """The rows of a side: of a tile, and of the loops around it while the caches hold them."""
     nbytes = p.dtypes[side == "dst"].nbytes
     along = strides(p.nodes or (), side)
     steps = [schedule.tile.steps(k) for k in range(len(along))]

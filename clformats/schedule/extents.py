@@ -1,8 +1,8 @@
 """How many steps of each loop a tile covers: one rule, asked for runs of several lengths.
 
 A tile takes a run of the source and a run of the destination, each as long as is wanted. A block is
-taken as long as it is, and so is a short loop that the run goes on behind; of a long loop a power of
-two is taken.
+taken as long as it is, and so is a short loop that the run goes on behind; of a long loop a power
+of two is taken.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import prod
 
-from ..planner.problem import Problem
 from .cost import vectors
 from .nest import is_legal_extent
+from .problem import Problem
 from .runs import chain
 from .schedule import Tile
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import prod
 
 from ..errors import InvalidArgument
-from ..planner.problem import Problem
+from .problem import Problem
 from .schedule import LETTERS, Loop, Schedule, Tile
 
 MOST_LOOPS = 12
@@ -32,7 +32,7 @@ class Counted:
 
 @dataclass(frozen=True, slots=True)
 class Nest:
-    """The loops, outermost first; the first ones go round ``counts`` times, spread over work-items."""
+    """The loops, outermost first; the first ones, ``counts`` times, are spread over work-items."""
 
     loops: tuple[Counted, ...]
     counts: tuple[int, ...]
@@ -49,7 +49,7 @@ def positions(p: Problem, tile: Tile) -> list[int]:
 
 
 def counted(p: Problem, schedule: Schedule) -> Nest:
-    """The loops of a schedule with their numbers. Raises `InvalidArgument` where it fits no problem."""
+    """The loops of a schedule with their numbers. Raises `InvalidArgument` where it is none."""
     nodes = p.nodes or ()
     _check(p, schedule)
     loops: list[Counted] = []

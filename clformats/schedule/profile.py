@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..planner.traits import Traits
+from .traits import Traits
 
 
 @dataclass(frozen=True, slots=True)

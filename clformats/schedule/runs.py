@@ -1,6 +1,7 @@
 """Where the steps of loops lie in memory: contiguous runs, alignment, footprints.
 
-Each question about strides has its answer here, once. A side of a problem is ``"src"`` or ``"dst"``.
+Each question about strides has its answer here, once. A side of a problem is ``"src"`` or
+``"dst"``.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from math import gcd
 
-from ..planner.problem import Guard, Node, Problem
+from .problem import Guard, Node, Problem
 
 LINE_BYTES = 64
 """A cache line of every processor on which streaming stores matter here."""

@@ -1,8 +1,9 @@
 """A schedule: everything about a kernel that is a choice, as data.
 
 A reorder is ``for tile in nest: load vectors -> shuffle -> store vectors``. A `Schedule` says how
-many steps of each loop of the problem a tile covers, how the loops over tiles are ordered and split,
-how far ahead of the tile the prefetch runs, and how vectors reach memory. It prints in one line::
+many steps of each loop of the problem a tile covers, how the loops over tiles are ordered and
+split, how far ahead of the tile the prefetch runs, and how vectors reach memory. It prints in one
+line::
 
     tile b16 c16 of 16 | a* c*98 b c | ahead 12 | stream 64
 
@@ -16,11 +17,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from string import ascii_lowercase as LETTERS
+from string import ascii_lowercase
 from typing import NoReturn
 
 from ..errors import InvalidArgument
 
+LETTERS = ascii_lowercase
+"""The names of a problem's loops."""
 EXAMPLE = "tile b16 c16 of 16 | a* c*98 b c | ahead 12 | stream 64"
 
 

@@ -9,15 +9,15 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from ..errors import InvalidArgument
-from ..planner.choices import RULES, Choices
-from ..planner.nibbles import refusal_of_loops
-from ..planner.problem import Problem
-from ..planner.stages import separate
-from ..planner.traits import Traits
+from .choices import RULES, Choices
 from .nest import counted, ordered
+from .nibbles import refusal_of_loops
+from .problem import Problem
 from .profile import Profile, profile_of
+from .refine import separate
 from .schedule import Schedule, Store, Tile
 from .search import ITEMS, best, streaming
+from .traits import Traits
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import prod
 
-from ..planner.problem import Problem
 from .cost import Model, run_of
 from .extents import tiles
 from .nest import ordered, positions
+from .problem import Problem
 from .profile import Profile
 from .runs import LINE_BYTES, alignment, chain, moves, strides
 from .schedule import Loop, Prefetch, Schedule, Store, Tile
@@ -47,7 +47,7 @@ def candidates(p: Problem, profile: Profile) -> Iterator[Schedule]:
 
 
 def nests(p: Problem, tile: Tile, wanted: int) -> Iterator[tuple[Loop, ...]]:
-    """Orders of the loops: of either side, with the other side's innermost loop inside, in blocks."""
+    """Orders of the loops: of either side, with a run's loop innermost, in blocks."""
     nodes = p.nodes or ()
     counts = positions(p, tile)
     orders = {tuple(sorted(range(len(nodes)), key=lambda k: -along[k]))
@@ -83,6 +83,8 @@ def streaming(p: Problem, tile: Tile, begin_bytes: int) -> int:
     whole = prod(extents) > 1 and run % tile.lanes == 0 and tile.lanes > 1
     if not whole:
         return 0
-    within = [n.dst.value for n, e in zip(nodes, extents, strict=True) if e > 1 and n.dst.value >= run]
-    least = alignment([*moves(p, "dst", extents), *within, tile.lanes], nbytes, min(LINE_BYTES, begin_bytes))
+    inside = zip(nodes, extents, strict=True)
+    rows = [n.dst.value for n, extent in inside if extent > 1 and n.dst.value >= run]
+    every = [*moves(p, "dst", extents), *rows, tile.lanes]
+    least = alignment(every, nbytes, min(LINE_BYTES, begin_bytes))
     return least if least >= 16 else 0

@@ -1,157 +1,212 @@
-"""How a tile lies in vectors: which elements each load and each store takes.
-
-The elements of a tile are numbered. Where they lie follows from the strides alone; neighbours in
-memory make runs, and runs are cut into vectors. Nothing else is known of blocks, channels or short
-loops: three interleaved channels, blocks of any size and windows of 3 x 3 are all runs.
-
-Where a tile covers a whole padded dimension, such as 3 channels of a block of 16, what is no element
-is not loaded, and stored as zero.
-"""
+"""The plan of a tile: how it lies in registers, and how the loops walk over the tiles."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
-from itertools import product
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from math import prod
 
-from ..planner.problem import Problem
-from .program import Program
-from .runs import LINE_BYTES, is_settled, strides
-from .schedule import Tile
-from .shuffles import synthesise
+from .choices import Choices
+from .join import Join
+from .lanes import Bit, Comb, Span, Weave
+from .network import Step
+from .problem import FAR, Node, Number, Problem
+from .traits import LINE_BYTES
+from .walk import Tiles, Walk, with_choices
 
 
 @dataclass(frozen=True, slots=True)
-class Vector:
-    """Neighbours in memory: ``elements[l]`` is the number of lane l's, None where there is none.
+class Edge:
+    """What a guard asks of the tiles at the edge.
 
-    The first is ``shift`` elements behind the step ``row[k]`` of each of the tile's loops.
-    ``width`` lanes are accessed: a power of two where they are loaded.
+    ``zeroes``: lanes that are no element become zero, either because they are stored as padding or
+    because the source has no memory there (then ``reaches`` is true too). ``spills``: the tiles
+    cover more than the destination has, so that stores must stop at its end.
     """
 
-    row: tuple[int, ...]
-    shift: int
-    width: int
-    elements: tuple[int | None, ...]
+    zeroes: bool
+    reaches: bool
+    spills: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
-    """The vectors of a tile.
+class TilePlan:
+    """How the tile lies in registers and how the loops walk over it.
 
-    ``axes`` are the loops of the problem that a tile has more than one step of, by their stride in
-    the source: rows and ``steps``, those of each element, are given along these. ``loaded[n]`` is
-    the element whose value element n gets, None for a zero. ``reach`` says that some loads are
-    longer than their run.
+    ``bits[k]`` is log2 of the tile's size along node k, 0 for none. ``load_piece`` and
+    ``store_piece`` are how many lanes are contiguous in memory. ``passes`` are the bits of
+    registers that are moved one after the other, so that fewer are full at a time. With a ``join``
+    ``registers`` are those of each of its steps, and ``store_registers`` the rows of the tile.
+    ``streamed_piece``: how many lanes one store past the cache takes; 0 for all of them.
     """
 
-    axes: tuple[int, ...]
-    steps: tuple[tuple[int, ...], ...]
-    loaded: tuple[int | None, ...]
-    loads: tuple[Vector, ...]
-    stores: tuple[Vector, ...]
-    lanes: int
+    problem: Problem
+    nodes: tuple[Node, ...]
+    bits: tuple[int, ...]
+    load: tuple[Bit, ...]
+    registers: tuple[Bit, ...]
+    steps: tuple[Step, ...]
+    store: tuple[Bit, ...]
+    store_registers: tuple[Bit, ...]
+    load_piece: int
+    store_piece: int
+    edges: tuple[Edge, ...]
+    walk: Walk
+    nontemporal: bool
+    comb: Comb | None = None
+    passes: tuple[Bit, ...] = ()
+    span: Span | None = None
+    weave: Weave | None = None
+    join: Join | None = None
+    streamed_piece: int = 0
+
+    def steps_along(self, node: int) -> int:
+        """How many steps of the node a tile covers."""
+        if self.comb is not None and node == self.comb.node:
+            return self.comb.size
+        if self.span is not None and node == self.span.node:
+            return self.span.size
+        if self.join is not None and node == self.join.node:
+            return self.join.size
+        return 1 << self.bits[node]
+
+    def positions(self, node: int) -> Number:
+        """How many tiles follow each other along the node."""
+        size = self.nodes[node].size
+        return Number(-(-size.value // self.steps_along(node)), size.fixed)
 
     @property
-    def reach(self) -> bool:
-        """Whether some load is longer than its run."""
-        return any(None in v.elements[: v.width] for v in self.loads)
+    def lanes(self) -> int:
+        """Elements in a vector."""
+        return 1 << len(self.store)
 
-    def program(self, nbytes: int, stored_nbytes: int) -> Program:
-        """The shuffles between loads and stores.
+    @property
+    def register_count(self) -> int:
+        """How many registers hold a tile."""
+        if self.join is not None:
+            return len(self.join.loads)
+        times = self.comb.size if self.comb else len(self.span.starts) if self.span else 1
+        return times << len(self.registers)
 
-        Elements have ``nbytes`` while they are shuffled and ``stored_nbytes`` in the destination.
-        """
-        wanted = [
-            tuple(None if n is None else self.loaded[n] for n in v.elements[: v.width])
-            for v in self.stores
-        ]
-        whole = all(v.width == self.lanes for v in self.stores)
-        together = max(1, LINE_BYTES // (self.lanes * stored_nbytes)) if whole else 1
-        return synthesise([v.elements for v in self.loads], wanted, nbytes=nbytes, together=together)
+    @property
+    def elements(self) -> int:
+        """What a tile moves; vectors of a span overlap."""
+        return self.lanes * (self.span.size if self.span else self.register_count)
 
+    @property
+    def interleaves(self) -> tuple[bool, bool]:
+        """Whether what is loaded is taken apart, and whether what is stored is put together."""
+        if self.comb is None or self.comb.is_woven:
+            return False, False
+        return self.comb.joined
 
-@lru_cache(maxsize=512)
-def lay_out(p: Problem, tile: Tile) -> Layout:
-    """The vectors of a tile of a problem."""
-    nodes = p.nodes or ()
-    extents = [tile.steps(k) for k in range(len(nodes))]
-    axes = tuple(sorted((k for k, n in enumerate(extents) if n > 1),
-                        key=lambda k: (nodes[k].src.value, nodes[k].dst.value)))  # fmt: skip
-    steps = tuple(t[::-1] for t in product(*(range(extents[k]) for k in axes[::-1])))
-    src, dst = ([strides(nodes, side)[k] for k in axes] for side in ("src", "dst"))
-    read, written = _places(p, extents, axes, steps)
-    # Of elements that a source repeats, along a loop that stands still, the first one is loaded.
-    still = [stride == 0 and nodes[k].guard is None for k, stride in zip(axes, src, strict=True)]
-    number = {at: n for n, at in enumerate(steps)}
-    loaded: list[int | None] = [None] * len(steps)
-    for n in read:
-        loaded[n] = number[tuple(0 if s else a for a, s in zip(steps[n], still, strict=True))]
-    sources = {n for n in loaded if n is not None}
-    loads = _vectors({n: _offset(steps[n], src) for n in sources}, steps, tile.lanes, overlap=True)
-    stores = _vectors({n: _offset(steps[n], dst) for n in written}, steps, tile.lanes)
-    return Layout(axes, steps, tuple(loaded), loads, stores, tile.lanes)
+    @property
+    def gathered(self) -> TilePlan:
+        """The tile with single elements in place of runs that are taken apart or put together."""
+        apart, together = self.interleaves
+        return replace(
+            self, load_piece=1 if apart else self.load_piece,
+            store_piece=1 if together else self.store_piece,
+            nontemporal=self.nontemporal and not together,
+        )  # fmt: skip
 
+    @property
+    def groups(self) -> list[list[int]]:
+        """The registers of each pass."""
+        if self.span is not None:
+            count = 1 << len(self.registers)
+            return [[*range(first, first + count)]
+                    for first in range(0, self.register_count, count)]  # fmt: skip
+        bits = [self.registers.index(b) for b in self.passes]
+        groups: dict[tuple[int, ...], list[int]] = {}
+        for register in range(self.register_count):
+            groups.setdefault(tuple(register >> j & 1 for j in bits), []).append(register)
+        return list(groups.values())
 
-def _offset(at: Sequence[int], along: Sequence[int]) -> int:
-    return sum(a * b for a, b in zip(at, along, strict=True))
+    @property
+    def work_items(self) -> int:
+        """How many work-items share the tiles."""
+        path = self.walk
+        middle = self.positions(path.middle).value if path.middle is not None else 1
+        return prod(self.positions(k).value for k in path.outer) * -(-middle // path.chunk)
 
+    def walked(self, choices: Choices) -> TilePlan:
+        """The same tile with another walk."""
+        counts = [self.positions(k).value for k in range(len(self.nodes))]
+        return replace(self, walk=with_choices(self.walk, choices, counts))
 
-def _places(
-    p: Problem, extents: Sequence[int], axes: Sequence[int], steps: Sequence[tuple[int, ...]]
-) -> tuple[list[int], list[int]]:
-    """The numbers of the elements that are read, and of those that have a place to be written."""
-    nodes = p.nodes or ()
-    settled = [
-        (g, [nodes[k].unit if nodes[k].guard == number else 0 for k in axes])
-        for number, g in enumerate(p.guards) if is_settled(p, number, extents)
-    ]  # fmt: skip
-    read, written = [], []
-    for n, at in enumerate(steps):
-        indices = [(g, sum(u * a for u, a in zip(units, at, strict=True))) for g, units in settled]
-        exists = all(a < nodes[k].size.value for k, a in zip(axes, at, strict=True))
-        if exists and all(i < g.end.value for g, i in indices):
-            written.append(n)
-            if all(g.lo.value <= i < g.hi.value for g, i in indices):
-                read.append(n)
-    return read, written
+    @property
+    def structure(self) -> str:
+        """The tile in words, without what depends on sizes alone."""
+        shape = "x".join(f"{1 << b} of loop {k}" for k, b in enumerate(self.bits) if b)
+        if self.comb is not None:
+            shape += str(self.comb)
+        if self.span is not None:
+            shape += f", {self.span}"
+        if self.weave is not None:
+            shape += f", {self.weave}"
+        if self.join is not None:
+            shape += f" {self.join}"
+        return (
+            f"tile {shape}, {len(self.steps)} shuffle steps, "
+            f"{self.lanes} lanes loaded by {self.load_piece} and stored by {self.store_piece}, "
+            f"{self._stores} stores"
+        )
 
+    @property
+    def _stores(self) -> str:
+        if self.walk.lines:
+            return f"non-temporal, {self.walk.lines},"
+        parts = f" of {self.streamed_piece} lanes" if 0 < self.streamed_piece < self.lanes else ""
+        return f"non-temporal{parts}" if self.nontemporal else "ordinary"
 
-def _vectors(
-    places: Mapping[int, int], steps: Sequence[tuple[int, ...]], lanes: int, *, overlap: bool = False
-) -> tuple[Vector, ...]:
-    """The vectors of runs of elements.
+    @property
+    def streams(self) -> bool:
+        """Whether lines are written past the cache."""
+        return self.nontemporal or self.walk.lines is not None
 
-    ``overlap``: they may have elements twice, and lanes behind the end of a run.
-    """
-    runs: list[list[int]] = []
-    for n in sorted(places, key=places.__getitem__):
-        if runs and places[n] == places[runs[-1][-1]] + 1:
-            runs[-1].append(n)
-        else:
-            runs.append([n])
-    return tuple(
-        Vector(steps[run[0]], start, _power(len(part)) if overlap else len(part),
-               (*part, *[None] * (lanes - len(part))))
-        for run in runs for start, part in _cut(run, lanes, overlap=overlap)
-    )  # fmt: skip
-
-
-def _cut(run: list[int], lanes: int, *, overlap: bool) -> list[tuple[int, list[int]]]:
-    """A run in parts of a vector; the last one overlaps the one before, or is shorter."""
-    starts = [*range(0, len(run), lanes)]
-    if overlap and len(run) > lanes:
-        starts[-1] = len(run) - lanes
-    return [(start, run[start : start + lanes]) for start in starts]
-
-
-def _power(n: int) -> int:
-    """The smallest power of two that is not below ``n``."""
-    return 1 << (n - 1).bit_length()
+    def __str__(self) -> str:
+        return f"{self.structure}, {self.walk}"
 
 
-def element_count(tile: Tile) -> int:
-    """How many elements a tile has."""
-    return prod(tile.extents)
+def tiles_of(plan: TilePlan) -> Tiles:
+    """What a walk needs to know of the tiles."""
+    src, dst = plan.problem.dtypes
+    apart, together = plan.interleaves
+    times = plan.comb.size if plan.comb else 1
+    return Tiles(
+        counts=[plan.positions(k).value for k in range(len(plan.nodes))],
+        src_steps=_tile_steps(plan, "src"),
+        dst_steps=_tile_steps(plan, "dst"),
+        elements=plan.elements,
+        src_bytes=src.nbytes,
+        dst_bytes=dst.nbytes,
+        reads=_streams_read(plan, src.nbytes) * (times if together else 1),
+        writes=(times if apart else 1) * (plan.lanes // plan.store_piece)
+        << _rows(plan, plan.store_registers, "dst", dst.nbytes),
+        whole_lines=plan.nontemporal,
+        mingled=plan.join is not None,
+        scattered=any(n.parts and n.src.value == FAR for n in plan.nodes),
+    )
+
+
+def _streams_read(plan: TilePlan, item: int) -> int:
+    """From how many places far apart a tile loads."""
+    places = (plan.lanes // plan.load_piece) << _rows(plan, plan.registers, "src", item)
+    far = plan.join and plan.nodes[plan.join.node].src.value * item >= LINE_BYTES
+    return places * plan.join.size if plan.join and far else places
+
+
+def _tile_steps(plan: TilePlan, side: str) -> list[int]:
+    """How far the next tile along each node is; at the least, where the steps differ."""
+    return [
+        min(getattr(part, side).value for part in n.parts)
+        if n.parts and getattr(n, side).value == FAR
+        else getattr(n, side).value * plan.steps_along(k)
+        for k, n in enumerate(plan.nodes)
+    ]
+
+
+def _rows(plan: TilePlan, registers: Sequence[Bit], side: str, item: int) -> int:
+    """How many register bits lead to another cache line."""
+    return sum(getattr(plan.nodes[b.node], side).value * item >= LINE_BYTES for b in registers)

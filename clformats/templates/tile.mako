@@ -11,7 +11,7 @@ own, because a compiler that sees both in one loop merges their stores and spoil
 <%namespace name="edges" file="edges.mako"/>\
 <%!
 from textwrap import indent
-from clformats.planner.network import in_turn
+from clformats.schedule.network import in_turn
 
 
 def joined_registers(register, count, size):

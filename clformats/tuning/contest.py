@@ -9,13 +9,13 @@ from time import perf_counter
 
 import numpy as np
 
-from ..attr import Attr
-from ..desc import MemoryDesc
 from ..errors import DeviceError
-from ..kernels.reorder import Reorder
-from ..planner.choices import RULES, Choices
+from ..reorders.reorder import Reorder
+from ..reorders.trial import Case, Tensor
 from ..runtime import Engine, Stream
-from ..trial import Case, Tensor
+from ..schedule.choices import RULES, Choices
+from ..tensors.desc import MemoryDesc
+from ..values.attr import Attr
 from .measure import Settings, Slot, sampled, timed
 
 LEAST_GAIN = 1.03

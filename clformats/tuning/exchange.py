@@ -8,7 +8,7 @@ from statistics import median
 from typing import Any
 
 from ..errors import Error
-from ..tuned import Device, Key, Record, Rejected, add, forget, path_of, read, wanted_folder
+from .records import Device, Key, Record, Rejected, add, forget, path_of, read, wanted_folder
 
 Same = tuple[Device, str, Key]
 """What two records have in common of which only the newer one counts."""

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from ..desc import MemoryDesc
 from ..errors import Error
-from ..planner import problem
 from ..runtime import Engine
-from ..tuned import Device, Record, add, forget, path_of, read, rewrite, wanted_folder
-from ..tuned.record import Key, kernel_version, keys_of, now
+from ..schedule import problem
+from ..tensors.desc import MemoryDesc
 from .contest import AGAIN, DEFAULT, LEAST_GAIN, Contest, is_faster, noise
+from .records import Device, Record, add, forget, path_of, read, rewrite, wanted_folder
+from .records.record import Key, kernel_version, keys_of, now
 from .run import CONTEST
 
 

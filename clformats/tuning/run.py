@@ -12,21 +12,21 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from ..attr import Attr
-from ..desc import MemoryDesc
 from ..errors import Error, InvalidArgument, expect
-from ..kernels.variants import Variants
-from ..kernels.warm import Pair, pairs_of
-from ..planner import problem
-from ..planner.choices import RULES, Choices
-from ..planner.space import families
+from ..reorders.trial import Case
+from ..reorders.variants import Variants
+from ..reorders.warm import Pair, pairs_of
 from ..runtime import Engine
 from ..runtime.engine import default_engine
-from ..trial import Case
-from ..tuned import Device, Record, add, forget, path_of, wanted_folder
-from ..tuned.record import Key, kernel_version, keys_of, now
+from ..schedule import problem
+from ..schedule.choices import RULES, Choices
+from ..schedule.space import families
+from ..tensors.desc import MemoryDesc
+from ..values.attr import Attr
 from .contest import AGAIN, BAKED_GAIN, DEFAULT, LEAST_GAIN, Contest, is_faster, noise
 from .measure import Settings
+from .records import Device, Record, add, forget, path_of, wanted_folder
+from .records.record import Key, kernel_version, keys_of, now
 from .search import Tried, kernel_tuner, search
 
 TIME_LIMIT = 60.0

@@ -13,9 +13,9 @@ from time import perf_counter
 from typing import Any
 
 from ..errors import Error
-from ..kernels.variants import Variants
-from ..planner.space import Config
-from ..trial import Case
+from ..reorders.trial import Case
+from ..reorders.variants import Variants
+from ..schedule.space import Config
 
 HINT = "pip install 'clformats[tune]'"
 LEAST_SECONDS = 5.0

@@ -97,4 +97,4 @@ def test_what_is_refused(dims: tuple[int, ...], tag: str) -> None:
 def test_row_major_without_strides() -> None:
     for dims in ((2, 3, 4), (1, 1), (5,)):
         assert D(dims, "f32").strides == onednn.Desc.by_strides(dims, "f32", None).strides
-    assert np.dtype(cf.dtypes.as_dtype("bf16").numpy).itemsize == 2
+    assert np.dtype(cf.tensors.dtypes.as_dtype("bf16").numpy).itemsize == 2

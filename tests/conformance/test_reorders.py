@@ -13,6 +13,8 @@ from bench.peers import onednn
 from tests.device_support import memory_of
 from tests.support import dirty_pack, garbage, hurting_dims, random_values, same_bytes
 
+pytestmark = pytest.mark.sampled(4)
+
 D = cf.MemoryDesc
 TAGS = sorted(onednn.TAGS)
 

@@ -15,7 +15,7 @@ import pytest
 
 import clformats as cf
 from bench.peers import onednn
-from clformats.notations import verbose
+from clformats.interop.notations import verbose
 from tests.support import hurting_dims
 
 D = cf.MemoryDesc

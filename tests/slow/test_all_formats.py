@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 import clformats as cf
-from tests.device.test_reorder import STRUCTURES, check_both_ways
 from tests.device_support import check_reorder
+from tests.reorders.test_reorder import STRUCTURES, check_both_ways
 from tests.support import whole_dims
 
 

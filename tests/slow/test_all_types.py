@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import clformats as cf
-from clformats.nibbles import refusal
-from tests.device.test_types import ALL_TYPES, needs_fp64
+from clformats.tensors.nibbles import refusal
 from tests.device_support import check_reorder
+from tests.kernels.test_types import ALL_TYPES, needs_fp64
 from tests.support import BUFFERS, hurting_dims, random_values
 
 D = cf.MemoryDesc

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import clformats as cf
-from tests.device.test_calls import growth, kinds_of_calls
+from tests.reorders.test_calls import growth, kinds_of_calls
 
 
 def test_a_million_calls_grow_nothing(engine: cf.Engine, stream: cf.Stream) -> None:

@@ -22,8 +22,8 @@ from typing import Any
 import pytest
 
 import clformats as cf
-from clformats.planner import Traits
-from clformats.planner.computation import from_attr
+from clformats.schedule import Traits
+from clformats.schedule.computation import from_attr
 
 ROOT = Path(__file__).parent.parent.parent
 GPU = Traits(is_cpu=False)

@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
 import clformats as cf
-from tests.device.test_reorder import FRONTS
 from tests.device_support import check_reorder
+from tests.reorders.test_reorder import FRONTS
 from tests.strategies import attributed_pairs, pairs
 
 EXAMPLES = int(os.environ.get("CLFORMATS_TEST_EXAMPLES", "1500"))

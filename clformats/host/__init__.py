@@ -1,0 +1,1 @@
+"""Tensors in memory of the host, without a device: packing, unpacking, and host memory objects."""

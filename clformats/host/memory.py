@@ -1,0 +1,117 @@
+"""`HostMemory`: a tensor in the host's own memory, laid out by a descriptor. Needs no OpenCL."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InvalidDescriptor, Unsupported, expect
+from ..tensors.desc import MemoryDesc
+from ..tensors.dtypes import as_dtype
+from .packing import storage_size
+
+
+class HostMemory:
+    """A tensor on the host: ``desc`` says how it lies in ``array``.
+
+    ``array`` holds the physical elements, padding too: 1-D, contiguous, of the descriptor's element
+    type (or unsigned integers of its width), with at least as many elements as `clformats.pack`
+    makes. It is used where it lies: a file behind a ``np.memmap`` is read and written in place.
+    Without ``array`` there are new zeros.
+
+    Raises `InvalidDescriptor` where the two do not fit together, `Unsupported` (code IMAGE) for
+    images, which live on devices only.
+    """
+
+    def __init__(self, desc: MemoryDesc, array: Any = None) -> None:
+        expect(desc, MemoryDesc, "desc")
+        desc.require_layout()
+        if desc.format.image:
+            raise Unsupported(
+                "IMAGE", f"{desc} is an image, which lives on a device: name another format here"
+            )
+        size, storage = storage_size(desc), desc.dtype.storage
+        if array is None:
+            array = np.zeros(size, storage)
+        _check(array, desc, size)
+        self.desc = desc
+        self.array: NDArray[Any] = np.asarray(array).view(storage)[:size]
+
+    @classmethod
+    def of(cls, array: Any) -> HostMemory:
+        """A numpy array as it lies, without a copy: its shape is the logical dims.
+
+        The axes may lie in any order (C, Fortran, transposed), but dense. Raises
+        `InvalidDescriptor` for gaps, for a single value and for an unknown element type.
+        """
+        expect(array, np.ndarray, "array")
+        array = np.asarray(array)
+        if array.ndim == 0:
+            raise InvalidDescriptor(f"got the single value {array!r}, expected an array")
+        order = sorted(range(array.ndim), key=lambda d: (-array.strides[d], d))
+        turned = array.transpose(order)
+        if not turned.flags.c_contiguous or not array.dtype.isnative:
+            raise InvalidDescriptor(
+                f"got an array of {array.dtype.str}, shape {array.shape} and strides "
+                f"{array.strides}, which is not dense in this machine's byte order: pass "
+                f"np.ascontiguousarray of it, or its memory as HostMemory(desc, elements)"
+            )
+        strides, step = [0] * array.ndim, 1
+        for d in reversed(order):
+            strides[d], step = step, step * max(array.shape[d], 1)
+        desc = MemoryDesc(array.shape, as_dtype(array.dtype), strides=strides)
+        return cls(desc, turned.reshape(-1))
+
+    def places(self, desc: MemoryDesc) -> NDArray[Any]:
+        """Every place, padding too, of a region of this tensor: one axis for each digit.
+
+        A view, of unsigned integers, with which `dense` of the region is filled and emptied.
+        """
+        raw = self.array.view(f"u{self.array.itemsize}")
+        return places(raw, desc)
+
+    def __repr__(self) -> str:
+        return f"HostMemory({str(self.desc)!r})"
+
+
+def places(flat: NDArray[Any], desc: MemoryDesc) -> NDArray[Any]:
+    """A view of physical elements with one axis for each digit of ``desc``, outermost first.
+
+    All in one axis where elements share bytes.
+    """
+    item = flat.itemsize
+    if desc.dtype.is_packed:
+        return flat[: storage_size(desc)]
+    return np.lib.stride_tricks.as_strided(
+        flat[desc.offset0 :],
+        [p.size for p in desc.placed],
+        [p.stride * item for p in desc.placed],
+        writeable=flat.flags.writeable,
+    )
+
+
+def behind(flat: NDArray[Any], desc: MemoryDesc) -> NDArray[np.uint8]:
+    """A view of the bytes of the sums behind the elements; of none for most descriptors."""
+    return flat.view(np.uint8)[desc.sums_at : desc.sums_at + desc.sums_nbytes]
+
+
+def _check(array: Any, desc: MemoryDesc, size: int) -> None:
+    fits = (
+        isinstance(array, np.ndarray)
+        and array.ndim == 1
+        and array.dtype in (desc.dtype.storage, desc.dtype.raw)
+        and array.flags.c_contiguous
+        and array.size >= size
+    )
+    if not fits:
+        got = (
+            f"an array of {array.dtype} and shape {array.shape}"
+            if isinstance(array, np.ndarray)
+            else repr(array)
+        )
+        raise InvalidDescriptor(
+            f"got {got}, expected the physical elements of {desc}: a contiguous 1-D array of "
+            f"{desc.dtype.storage} with at least {size} elements, as cf.pack makes"
+        )

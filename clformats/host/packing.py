@@ -1,0 +1,151 @@
+"""Pack and unpack in numpy, without a device: the slow truth that kernels are tested against."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InvalidDescriptor, expect
+from ..formats.sums import Sums
+from ..tensors.desc import MemoryDesc
+from ..tensors.dtypes import DTYPES, DType, as_array, as_dtype, convert, saturate
+
+
+def pack(array: Any, desc: MemoryDesc) -> NDArray[Any]:
+    """``array`` as it lies in memory under ``desc``: a 1-D array of elements, padding zero.
+
+    Of element types that share bytes (``s4 u4 u1``) it is an array of those bytes, uint8.
+
+    ``array`` has the shape ``desc.dims``, its elements are converted to ``desc.dtype`` by the rules
+    of `clformats.dtypes` if they are of another type. The result holds ``desc.nbytes`` bytes, or
+    ``desc.span_nbytes`` where that is more. Raises `InvalidDescriptor` for another shape.
+    """
+    expect(desc, MemoryDesc, "desc")
+    desc.require_layout()
+    array = as_array(array)
+    if array.ndim == 0 and desc.dims != ():
+        raise InvalidDescriptor(f"got the single value {array!r}, expected an array of {desc.dims}")
+    if array.shape != desc.dims:
+        raise InvalidDescriptor(
+            f"got an array of shape {array.shape}, expected {desc.dims}, the dims of {desc} "
+            f"in logical order ({', '.join(desc.format.dims)})"
+        )
+    flat = np.zeros(flat_size(desc), desc.dtype.numpy)
+    if desc.nelems:
+        values = _as_type(array, desc.dtype)
+        flat[desc.offsets()] = values
+        flat[desc.sums_at : desc.span_nbytes] = _all_sums(values, desc)
+    return _shared(flat, desc.dtype) if desc.dtype.is_packed else flat
+
+
+def _as_type(array: NDArray[Any], dtype: DType) -> NDArray[Any]:
+    """The values as ``dtype``; integers that have no type of ours saturate, bool counts 0 and 1."""
+    native = array.astype(array.dtype.newbyteorder("="), copy=False)
+    if native.dtype.kind in "iub" and native.dtype not in (d.numpy for d in map(as_dtype, DTYPES)):
+        if not dtype.is_float:
+            return saturate(native, dtype)
+        wide = as_dtype("f64" if dtype.name == "f64" else "f32")
+        return convert(native.astype(wide.numpy), wide, dtype)
+    return convert(native, as_dtype(native.dtype), dtype)
+
+
+def _all_sums(values: NDArray[Any], desc: MemoryDesc) -> NDArray[Any]:
+    """The bytes of all sums behind ``values``, as elements; none for most descriptors."""
+    bytes_ = [sums_of(values, desc, sums).tobytes() for sums in desc.sums]
+    return np.frombuffer(b"".join(bytes_), desc.dtype.numpy)
+
+
+def sums_of(values: NDArray[Any], desc: MemoryDesc, sums: Sums) -> NDArray[Any]:
+    """One of the arrays of sums behind ``values`` of shape ``desc.dims``: see `MemoryDesc.sums`."""
+    rest = [d for d in range(desc.ndims) if d not in sums.over]
+    total = values.sum(sums.over, dtype=np.int64) * sums.factor
+    if sums.none_at:
+        excepted = dict(sums.none_at)
+        total[tuple(slice(excepted[d], excepted[d] + 1) if d in excepted else slice(None)
+                    for d in rest)] = 0  # fmt: skip
+    ordered = total.transpose([rest.index(d) for d in sums.dims])
+    result = np.zeros(sums.shape(desc.dims, desc.padded_dims), as_dtype(sums.dtype).numpy)
+    result[tuple(map(slice, ordered.shape))] = ordered
+    return result
+
+
+def unpack(flat: Any, desc: MemoryDesc) -> NDArray[Any]:
+    """The logical tensor, of shape ``desc.dims``, from the 1-D array that `pack` makes.
+
+    Raises `InvalidDescriptor` where ``flat`` is of another type or too short.
+    """
+    expect(desc, MemoryDesc, "desc")
+    desc.require_layout()
+    flat = as_array(flat)
+    storage = desc.dtype.storage
+    size = -(-desc.span_nbytes // storage.itemsize)
+    if flat.ndim != 1 or flat.dtype != storage or flat.size < size:
+        raise InvalidDescriptor(
+            f"got an array of {flat.dtype} and shape {flat.shape}, expected a 1-D array of "
+            f"{storage} with at least {size} elements for {desc}"
+        )
+    if not desc.nelems:
+        return np.zeros(desc.dims, desc.dtype.numpy)
+    if desc.dtype.is_packed:
+        flat = _taken_apart(flat, desc.dtype)
+    return np.asarray(flat[desc.offsets()])
+
+
+def flat_size(desc: MemoryDesc) -> int:
+    """The number of physical elements, padding counted, that a buffer for ``desc`` has."""
+    return max(desc.nbytes, desc.span_nbytes) * 8 // desc.dtype.bits
+
+
+def places(desc: MemoryDesc) -> int:
+    """As `flat_size`, but without what lies behind the elements and their padding."""
+    behind = desc.span_nbytes - desc.sums_at if desc.sums else 0
+    return flat_size(desc) - behind * 8 // desc.dtype.bits
+
+
+def storage_size(desc: MemoryDesc) -> int:
+    """As `flat_size`, but in bytes where several elements share one: the size of `pack`'s array."""
+    return flat_size(desc) * desc.dtype.bits // 8 // desc.dtype.storage.itemsize
+
+
+def zero_padding(flat: NDArray[Any], desc: MemoryDesc) -> None:
+    """Make the padding zero in the array that `pack` makes; elements and gaps stay."""
+    if not desc.nelems:
+        return
+    offsets = padding_offsets(desc)
+    if desc.dtype.is_packed:
+        elements = _taken_apart(flat, desc.dtype)
+        elements[offsets] = 0
+        flat[:] = _shared(elements, desc.dtype)
+    else:
+        flat[offsets] = 0
+
+
+def padding_offsets(desc: MemoryDesc) -> NDArray[np.int64]:
+    """The offsets of the elements that fill up blocks or lie around the tensor, in elements."""
+    if any(len(p.digit.dims) > 1 for p in desc.placed):
+        # Dense: what lies behind the end of a fused index is padding too.
+        every = np.arange(desc.offset0, places(desc))
+    else:
+        around = tuple((0, 0) for _ in desc.dims)
+        whole = replace(desc.geometry, dims=desc.padded_dims, padding=around)
+        every = type(desc).of(whole, desc.dtype).offsets().ravel()
+    return np.setdiff1d(every, desc.offsets().ravel(), assume_unique=True)
+
+
+def _shared(flat: NDArray[Any], dtype: DType) -> NDArray[np.uint8]:
+    """Elements to the bytes they share; the first in the lowest bits."""
+    values = flat.astype(np.int8).view(np.uint8) & ((1 << dtype.bits) - 1)
+    shifts = np.arange(0, 8, dtype.bits, dtype=np.uint8)
+    return np.asarray(np.bitwise_or.reduce(values.reshape(-1, shifts.size) << shifts, axis=1))
+
+
+def _taken_apart(bytes_: NDArray[np.uint8], dtype: DType) -> NDArray[Any]:
+    """The inverse of `_shared`."""
+    shifts = np.arange(0, 8, dtype.bits, dtype=np.uint8)
+    values = (bytes_[:, None] >> shifts & ((1 << dtype.bits) - 1)).ravel().astype(np.int8)
+    _, highest = dtype.limits
+    values[values > highest] -= 1 << dtype.bits
+    return values.astype(dtype.numpy)

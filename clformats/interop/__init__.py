@@ -1,0 +1,1 @@
+"""Other projects' languages: their notations, files, benchdnn, and oneDNN's own kinds."""

@@ -1,0 +1,106 @@
+"""What a problem runs: a reorder on one device, or a transfer between the host and the device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import perf_counter
+from typing import Any, NamedTuple
+
+from numpy.typing import NDArray
+
+from ...host.memory import HostMemory
+from ...reorders.reorder import Reorder
+from ...reorders.trial import Bytes, Case, HostTensor, Tensor
+from ...runtime import Event, Stream
+from ...tensors.desc import MemoryDesc
+from ...transfer import transfer
+from ...values.attr import Attr
+from .knobs import CPU2GPU
+from .parse import Common
+
+LEAST_RUNS = 5
+"""Timed runs of a problem, whatever its time limit (benchdnn's)."""
+
+Given = dict[str, NDArray[Any]]
+
+
+class Filled(NamedTuple):
+    """A move between tensors that are filled: it can run ``once``, or tell its ``seconds``.
+
+    ``read`` gives the bytes of the destination.
+    """
+
+    once: Callable[[], object]
+    seconds: Callable[[], float]
+    read: Callable[[], Bytes]
+
+
+class OnDevice:
+    """A reorder that is made, with the values of attributes that are given at each call."""
+
+    def __init__(self, reorder: Reorder, given: Given) -> None:
+        self._reorder, self._given = reorder, given
+
+    def filled(self, case: Case, stream: Stream) -> Filled:
+        """With the tensors of a case; the seconds are those of the device's clock."""
+        src = Tensor(case.src, case.source, stream.engine)
+        dst = Tensor(case.dst, case.before, stream.engine)
+
+        def start() -> Event:
+            return self._reorder(stream, src.memory, dst.memory, **self._given)
+
+        return Filled(lambda: start().wait(), lambda: start().seconds(), dst.read)
+
+
+class BetweenEngines:
+    """A `clformats.transfer`, with one side on the host: nothing is made before the call.
+
+    Raises `Unsupported` for an image on the host's side.
+    """
+
+    NAME = "ocl:cross_engine"
+    """The implementation's name; the kernels of its pieces may be of any family."""
+
+    def __init__(
+        self, way: str, src: MemoryDesc, dst: MemoryDesc, attr: Attr, given: Given
+    ) -> None:
+        self._from_host = way == CPU2GPU
+        HostMemory(src if self._from_host else dst)
+        values: dict[str, Any] = {name: (given[name], t.mask) for name, t in attr.terms.items()}
+        self._attr = Attr(**values)
+
+    def filled(self, case: Case, stream: Stream) -> Filled:
+        """With the tensors of a case; the seconds are the host's, who sees copies and kernels."""
+        src: Tensor | HostTensor
+        dst: Tensor | HostTensor
+        if self._from_host:
+            src = HostTensor(case.src, case.source)
+            dst = Tensor(case.dst, case.before, stream.engine)
+        else:
+            src = Tensor(case.src, case.source, stream.engine)
+            dst = HostTensor(case.dst, case.before)
+
+        def run() -> None:
+            transfer(src.memory, dst.memory, attr=self._attr)
+
+        def seconds() -> float:
+            start = perf_counter()
+            run()
+            return perf_counter() - start
+
+        return Filled(run, seconds, dst.read)
+
+
+def measured(run: Callable[[], float], common: Common) -> tuple[float, float, float]:
+    """Milliseconds of a run, which tells its seconds: least, mean and most.
+
+    One run, which the caller has done, warms up; then runs follow until the time limit is over,
+    at the least `LEAST_RUNS`, or as many as ``--fix-times-per-prb`` says.
+    """
+    times: list[float] = []
+    end = perf_counter() + common.limit_ms * 1e-3
+    while len(times) < (common.fix_times_per_prb or LEAST_RUNS) or (
+        not common.fix_times_per_prb and perf_counter() < end
+    ):
+        times.append(run() * 1e3)
+    return min(times), sum(times) / len(times), max(times)

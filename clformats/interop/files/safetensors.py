@@ -1,0 +1,129 @@
+"""The tensors of a ``.safetensors`` file; the records of packed ones are in its metadata.
+
+The library checks the file: sizes, types, names, no gaps and no overlap. It cannot write one tensor
+after the other, nor read the element types that numpy lacks, so the bytes are mapped and written
+here: eight bytes with the length of the header, the header in JSON, then the tensors' bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...tensors.dtypes import DType, as_dtype
+from .common import KEY, Change, Container, Tensor, library, reading, write_array
+
+_TYPES = {
+    "F32": "f32",
+    "F16": "f16",
+    "BF16": "bf16",
+    "F64": "f64",
+    "I32": "s32",
+    "I8": "s8",
+    "U8": "u8",
+    "F8_E4M3": "f8_e4m3",
+    "F8_E5M2": "f8_e5m2",
+}
+_CODES = {name: code for code, name in _TYPES.items()}
+_METADATA = "__metadata__"
+_PREFIX = f"{KEY}:"
+_ALIGNMENT = 8
+
+
+class SafetensorsFile(Container):
+    """A ``.safetensors`` file; needs the library ``safetensors``."""
+
+    what = "safetensors file"
+    types = tuple(_CODES)
+
+    def __init__(self, path: Path, raw_type: DType | None = None) -> None:
+        del raw_type  # the file names its types
+        module = library("safetensors", "safetensors files")
+        self.path = path
+        self.inputs = (path,)
+        with reading(path, self.what, module.SafetensorError):
+            with module.safe_open(str(path), framework="numpy"):
+                pass
+            with path.open("rb") as file:
+                (length,) = struct.unpack("<Q", file.read(8))
+                header = json.loads(file.read(length))
+            self._metadata: dict[str, str] = header.pop(_METADATA, None) or {}
+            self._start = 8 + length
+            self._header: dict[str, dict[str, Any]] = header
+            self.tensors = {name: _tensor(name, entry) for name, entry in self._in_order()}
+        self.records = {
+            key.removeprefix(_PREFIX): text
+            for key, text in self._metadata.items()
+            if key.startswith(_PREFIX)
+        }
+
+    def _in_order(self) -> list[tuple[str, dict[str, Any]]]:
+        return sorted(self._header.items(), key=lambda item: item[1]["data_offsets"][0])
+
+    def read(self, name: str) -> NDArray[Any]:
+        """The elements, mapped from the file."""
+        tensor = self.tensors[name]
+        dtype = tensor.dtype.numpy if tensor.dtype else np.dtype(np.uint8)
+        return self.raw(name).view(dtype).reshape(tensor.shape)
+
+    def raw(self, name: str) -> NDArray[np.uint8]:
+        """The bytes, mapped from the file."""
+        begin, end = self._header[name]["data_offsets"]
+        if begin == end:
+            return np.zeros(0, np.uint8)
+        with reading(self.path, self.what):
+            return np.memmap(self.path, np.uint8, "r", self._start + begin, (end - begin,))
+
+    def write(self, path: Path, changes: Mapping[str, Change]) -> None:
+        """Write a copy, one tensor after the other; the widest types first, so that all align."""
+        entries: dict[str, Any] = {
+            name: {"dtype": _CODES[c.dtype.name], "shape": list(c.shape), "nbytes": c.nbytes}
+            for name, c in changes.items()
+        }
+        order = sorted(self.tensors, key=lambda n: -self._width(n, changes))
+        header: dict[str, Any] = {}
+        if metadata := self._new_metadata(changes):
+            header[_METADATA] = metadata
+        end = 0
+        for name in order:
+            entry = entries.get(name) or {
+                "dtype": self.tensors[name].type_name,
+                "shape": self._header[name]["shape"],
+                "nbytes": self.tensors[name].nbytes,
+            }
+            begin, end = end, end + entry.pop("nbytes")
+            header[name] = {**entry, "data_offsets": [begin, end]}
+        text = json.dumps(header, separators=(",", ":")).encode()
+        text += b" " * (-len(text) % _ALIGNMENT)
+        with path.open("wb") as file:
+            file.write(struct.pack("<Q", len(text)) + text)
+            for name in order:
+                change = changes.get(name)
+                write_array(file, change.make() if change else self.raw(name))
+
+    def _width(self, name: str, changes: Mapping[str, Change]) -> int:
+        """The bytes of one element; 1 for types that only the file knows."""
+        if name in changes:
+            return changes[name].dtype.nbytes
+        dtype = self.tensors[name].dtype
+        digits = "".join(filter(str.isdigit, self.tensors[name].type_name.partition("_")[0]))
+        return dtype.nbytes if dtype else max(1, int(digits or 8) // 8)
+
+    def _new_metadata(self, changes: Mapping[str, Change]) -> dict[str, str]:
+        stale = {f"{_PREFIX}{name}" for name in changes}
+        kept = {k: v for k, v in self._metadata.items() if k not in stale}
+        added = {f"{_PREFIX}{n}": str(c.record) for n, c in changes.items() if c.record}
+        return kept | added
+
+
+def _tensor(name: str, entry: dict[str, Any]) -> Tensor:
+    begin, end = entry["data_offsets"]
+    code = entry["dtype"]
+    dtype = as_dtype(_TYPES[code]) if code in _TYPES else None
+    return Tensor(name, code, dtype, tuple(entry["shape"]), end - begin)

@@ -1,0 +1,139 @@
+"""What oneDNN's verbose log prints: ``src_f32::blocked:acdb::f0``.
+
+Grammar (``md2fmt_str`` in oneDNN's src/common; the versions differ, each of these is read)::
+
+    f32:p:blocked:aBcd16b:f0                dtype : flags : kind : tag : extra     version 1, 2
+    src_f32:p:blocked:aBcd16b::f0           argument _ dtype : ... : tag : strides : extra
+    src:f32:ap:blocked:aBcd16b:strides:f0   argument : dtype : ...                 version 3
+    dst_f32::any                            what has no layout may end with its kind
+
+flags: ``a`` asked for as any, ``p`` padded, ``o`` padded offsets, ``0`` an offset. The strides
+are there where the tensor has gaps (``640x20x4x1``). Extra is ``f0`` unless compensation values lie
+behind the tensor. The log has the sizes elsewhere in its line; here they may follow after a space,
+``f32::blocked:acdb::f0 2x16x7x7``, and then the text is a descriptor.
+
+The log says that there are offsets and not which: such a text is a format but no descriptor.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from ...errors import InvalidDescriptor, InvalidFormat
+from ...formats import Format
+from ...formats.digits import RUNTIME, place
+from ...tensors.desc import MemoryDesc
+from ...tensors.geometry import by_blocking
+from .shared import need, no_format
+
+_KINDS = "blocked|any|undef|wino|rnn_packed|opaque|sparse|cublaslt_blocked"
+_TEXT = re.compile(
+    r"(?:(?:\w+:)?(?:\w*?_)?(?P<dtype>undef|[a-z]+\d+(?:_e\dm\d)?):(?P<flags>[apo0]*):)?"
+    rf"(?P<kind>{_KINDS})(?::(?P<tag>\w*)|(?<=:any)|(?<=:undef))"
+    r"(?::(?P<strides>[\dx*]*))?(?::(?P<extra>f[^ ,]*?))?:*"
+    r"(?:[ ,]+(?P<dims>[\d*]+(?:x[\d*]+)*))?"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LogText:
+    """The fields of a text of the log; what it does not say is empty."""
+
+    text: str
+    kind: str
+    tag: str
+    dtype: str = ""
+    flags: str = ""
+    strides: str = ""
+    extra: str = ""
+    dims: str = ""
+
+    @property
+    def format(self) -> Format:
+        """The format. Raises `InvalidFormat`, and `Unsupported` for kinds without a layout."""
+        if self.kind not in ("blocked", "any", "undef"):
+            raise no_format(self.text, f"what lies in memory of kind {self.kind} is not told")
+        return Format(self.tag if self.kind == "blocked" else self.kind)
+
+    def desc(self, dims: str = "", dtype: str = "") -> MemoryDesc:
+        """The descriptor, with these dims (``2x16x7x7``) where the text has none.
+
+        ``dtype`` replaces the text's. Raises `Unsupported` where the log does not tell enough.
+        """
+        if set(self.flags) & set("o0"):
+            raise no_format(self.text, "the log does not tell the offset")
+        if self.extra not in ("", "f0"):
+            raise no_format(self.text, "compensation values lie behind the tensor")
+        sizes = self.dims or dims
+        if not sizes and self.kind != "undef":
+            raise InvalidDescriptor(f"{self.text!r} has no sizes: add them, as in ... 2x16x7x7")
+        strides = f":strides={self.strides}" if self.strides else ""
+        text = f"{dtype or self.dtype or 'f32'}:{self.format}:{sizes}{strides}"
+        return MemoryDesc.parse(text)
+
+
+def read(text: str) -> LogText | None:
+    """Take a text of the log apart; None if it is something else."""
+    match = _TEXT.fullmatch(text.strip())
+    if not match:
+        return None
+    return LogText(text, **{k: v or "" for k, v in match.groupdict().items()})
+
+
+def parse(text: str) -> Format:
+    """The format of a text of the log. Raises `InvalidFormat` and `Unsupported`."""
+    return _must_read(text).format
+
+
+def parse_desc(text: str) -> MemoryDesc:
+    """The descriptor of a text of the log with sizes behind it."""
+    return _must_read(text).desc()
+
+
+def _must_read(text: str) -> LogText:
+    found = read(text)
+    if found is None:
+        raise InvalidFormat(
+            f"cannot read {text!r} as oneDNN's log: expected src_f32::blocked:acdb::f0"
+        )
+    return found
+
+
+def render_desc(desc: MemoryDesc, name: str = "") -> str:
+    """Print a descriptor as version 3 does, with the sizes behind it.
+
+    ``name`` is the argument's (``"src"``). Raises `Unsupported` where no tag says the format.
+    """
+    kind = desc.format_kind
+    tag, strides = kind, ""
+    if kind == "blocked":
+        need(desc.format, "verbose")
+        tag, strides = _tag(desc), _strides(desc)
+    flags = "p" * (desc.padded_dims != desc.dims) + "o" * any(desc.padded_offsets)
+    flags += "0" * bool(desc.offset0)
+    head = f"{name}:" * bool(name)
+    return f"{head}{desc.dtype}:{flags}:{kind}:{tag}:{strides}:f0 {_by(desc.dims)}".rstrip()
+
+
+def _tag(desc: MemoryDesc) -> str:
+    """The tag that the strides tell: where several fit, the one that oneDNN prints."""
+    if not desc.dims or desc.has_runtime:
+        return desc.format.onednn or ""
+    blocks = list(zip(desc.inner_blks, desc.inner_idxs, strict=True))
+    return by_blocking(desc.dims, desc.padded_dims, desc.strides, blocks).format.name
+
+
+def _strides(desc: MemoryDesc) -> str:
+    """The strides, where they are not those of the dense tensor; equality's rule for size 1."""
+    natural = {p.digit: p.stride for p in place(desc.format.structure, desc.padded_dims)}
+    dense = all(
+        natural[p.digit] == p.stride or desc.dims[d] == desc.padded_dims[d] == 1
+        for p in desc.placed
+        for d in p.digit.dims
+    )
+    return "" if dense else _by(desc.strides)
+
+
+def _by(numbers: tuple[int, ...]) -> str:
+    return "x".join("*" if n == RUNTIME else str(n) for n in numbers)

@@ -1,0 +1,1 @@
+"""Layouts for people: words and drawings."""

@@ -1,0 +1,156 @@
+"""`IndexKernels`: where elements lie, computed on the device, for arrays of them at once."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import InvalidArgument, InvalidDescriptor, expect
+from ..formats.digits import place
+from ..index.source import index_source
+from ..runtime import Engine, Stream
+from ..runtime.engine import default_engine
+from ..runtime.opencl import OnDevice, named_errors, opencl
+from ..templates import render
+from ..tensors.desc import MemoryDesc
+from ..tensors.dtypes import as_array
+
+if TYPE_CHECKING:
+    import pyopencl.array
+
+LOCAL = 64
+
+
+class IndexKernels(OnDevice):
+    """Where the elements of a descriptor lie, for arrays of coordinates and of offsets.
+
+    For tables, and for kernels that gather and scatter. Arrays are `pyopencl.array.Array`, of
+    ``dtype``: int32, or int64 where the tensor needs it; numpy arrays of any integers are taken as
+    well, and copied to the device. Offsets are in elements (`MemoryDesc.offset`). Where there is
+    none, for coordinates outside the tensor and for offsets of padding, the answer is -1.
+
+    Everything is enqueued on the stream, or on the engine's own queue without one; an array waits
+    for its values itself (``get``). All tensors of a dense format share one program. Safe to call
+    from several threads. Raises `InvalidDescriptor` where the layout or a size is not known.
+    """
+
+    _travels_as = "send its descriptor, and make another there"
+
+    def __init__(self, desc: MemoryDesc, engine: Engine | None = None) -> None:
+        expect(desc, MemoryDesc, "desc")
+        expect(engine, Engine | None, "engine")
+        desc.require_layout()
+        if not desc.has_layout:
+            raise InvalidDescriptor(f"{desc} has no elements that could lie anywhere")
+        self.desc = desc
+        self.engine = engine or default_engine()
+        wide = desc.span_nbytes * 8 // desc.dtype.bits > np.iinfo(np.int32).max
+        self.dtype: np.dtype[Any] = np.dtype(np.int64 if wide else np.int32)
+        self.source, self._sizes = _program(desc, wide=wide)
+
+    def offsets(self, coordinates: Any, stream: Stream | None = None) -> pyopencl.array.Array:
+        """The offset at each index; ``coordinates`` of shape (..., ndims), the result (...).
+
+        Raises `InvalidArgument` for another shape or type, `DeviceError`.
+        """
+        given = self._given(coordinates, "coordinates", stream)
+        if not given.shape or given.shape[-1] != self.desc.ndims:
+            raise InvalidArgument(
+                f"coordinates: got an array of shape {given.shape}, expected (..., "
+                f"{self.desc.ndims}) for {', '.join(self.desc.format.dims)}"
+            )
+        return self._run("offsets", given, given.shape[:-1], stream)
+
+    def coordinates(self, offsets: Any, stream: Stream | None = None) -> pyopencl.array.Array:
+        """The index of the element at each offset; the result has one more axis, of ndims.
+
+        Raises `InvalidArgument` for an array of another type, `DeviceError`.
+        """
+        given = self._given(offsets, "offsets", stream)
+        shape = given.shape
+        return self._run("coordinates", given, (*shape, self.desc.ndims), stream, prod(shape))
+
+    def offset_map(self, stream: Stream | None = None) -> pyopencl.array.Array:
+        """The offset of every element, of shape ``desc.dims``: `MemoryDesc.offsets` on the device.
+
+        Raises `DeviceError`.
+        """
+        expect(stream, Stream | None, "stream")
+        return self._run("offset_map", None, self.desc.dims, stream)
+
+    def _given(self, values: Any, what: str, stream: Stream | None) -> Any:
+        """An array on the device."""
+        from pyopencl.array import Array, to_device
+
+        expect(stream, Stream | None, "stream")
+        if isinstance(values, Array):
+            if values.dtype != self.dtype or not values.flags.c_contiguous:
+                raise InvalidArgument(
+                    f"{what}: got an array of {values.dtype} on the device, expected "
+                    f"{self.dtype}, C-contiguous"
+                )
+            return values
+        array = as_array(values)
+        if array.size and array.dtype.kind not in "iu":
+            raise InvalidArgument(f"{what}: got an array of {array.dtype}, expected integers")
+        limits = np.iinfo(self.dtype)
+        # What is beyond the type is outside the tensor as well.
+        fitting = np.clip(array, -1, limits.max).astype(self.dtype)
+        with named_errors(f"copying {what} to the device"):
+            return to_device(self._queue(stream), np.ascontiguousarray(fitting))
+
+    def _queue(self, stream: Stream | None) -> Any:
+        return stream.queue if stream else self.engine.queue
+
+    def _run(
+        self,
+        name: str,
+        given: Any,
+        shape: tuple[int, ...],
+        stream: Stream | None,
+        count: int | None = None,
+    ) -> pyopencl.array.Array:
+        cl = opencl()
+        from pyopencl.array import empty
+
+        queue = self._queue(stream)
+        count = prod(shape) if count is None else count
+        with named_errors(f"enqueueing {name} of", self.desc):
+            out: pyopencl.array.Array = empty(queue, shape, self.dtype)
+            if count == 0:
+                return out
+            arrays = [out] if given is None else [given, out]
+            if given is not None and given.offset:
+                raise InvalidArgument(f"{name}: got a view into an array, expected a whole array")
+            kernel = self.engine.kernel(self.source, name)
+            arguments = [*(a.base_data for a in arrays), np.uint64(count), *self._sizes]
+            waits = [] if given is None else given.events
+            threads = -(-count // LOCAL) * LOCAL
+            kernel.set_args(*arguments)
+            event = cl.enqueue_nd_range_kernel(queue, kernel, (threads,), (LOCAL,), wait_for=waits)
+        out.add_event(event)
+        return out
+
+
+def _program(desc: MemoryDesc, *, wide: bool) -> tuple[str, list[Any]]:
+    """The source, and the sizes that its kernels take: none where strides are the tensor's own."""
+    layout, letters = desc.format.structure, desc.format.letters
+    dense = place(layout, desc.padded_dims) == desc.placed
+    whole = desc.padded_dims == layout.padded(
+        [n + a + b for n, (a, b) in zip(desc.dims, desc.padding, strict=True)]
+    )
+    values: list[Any] = []
+    if dense and whole and not desc.offset0:
+        padded = "".join(c for c, pads in zip(letters, desc.padding, strict=True) if any(pads))
+        source = index_source(
+            desc.format, "T", sizes="arguments", padded=padded, wide=wide, vector=""
+        )
+        size = np.uint64 if wide else np.uint32
+        pads = [n for both in desc.padding if any(both) for n in both]
+        values = [size(n) for n in (*desc.dims, *pads)]
+    else:
+        source = index_source(desc, "T", wide=wide, vector="")
+    signed, sizes = "long" if wide else "int", "T_PARAMETERS" if values else ""
+    return render("places", source=source, letters=letters, signed=signed, sizes=sizes), values

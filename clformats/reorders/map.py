@@ -1,0 +1,134 @@
+"""`Map`: an element-wise expression over tensors in any formats, as one kernel."""
+
+from __future__ import annotations
+
+import re
+
+from ..errors import InvalidDescriptor, InvalidExpression, expect
+from ..runtime import Engine, Event, Memory, Stream
+from ..runtime.engine import default_engine
+from ..runtime.opencl import OnDevice
+from ..schedule import Plan
+from ..schedule.computation import over_tensors
+from ..tensors.desc import MemoryDesc
+from ..values.attr import OLD
+from ..values.formula import Formula, parse
+from .ready import Ready, Wish, planned
+
+_ASSIGNMENT = re.compile(r"\s*([A-Za-z_]\w*)\s*=(?!=)(.*)", re.ASCII | re.DOTALL)
+
+
+class Map(OnDevice):
+    """Computes each element of a tensor from those of others at the same logical index.
+
+    ``Map("z = max(x, y) * 0.5f", x=desc, y=desc, z=desc)``: every variable is a tensor, in any
+    format and element type; the expression is in the part of OpenCL C that `clformats.formula`
+    describes, computed in f32, or in f64 where a tensor is. Where a tensor has a dimension of size
+    1, it is repeated. On the right, the result's own name is what it held before. The padding of
+    the result becomes zero, whatever the expression makes of 0. No tensor can be called as what is
+    given beside them: self, text, engine, family, stream.
+
+    ``m(stream, x=memory, y=memory, z=memory)`` enqueues it and returns an `Event`. ``m.plan`` and
+    ``m.source`` are as of `clformats.Reorder`. Safe to call from several threads. Raises
+    `InvalidExpression`, `InvalidDescriptor`, `Unsupported` and `DeviceError`.
+    """
+
+    _travels_as = "send its text and tensors, and make another by Map(text, **tensors) there"
+
+    def __init__(
+        self,
+        text: str,
+        engine: Engine | None = None,
+        *,
+        family: str | None = None,
+        **tensors: MemoryDesc,
+    ) -> None:
+        expect(engine, Engine | None, "engine")
+        expect(family, str | None, "family")
+        for name, desc in tensors.items():
+            expect(desc, MemoryDesc, name)
+            if desc.has_runtime:
+                raise InvalidDescriptor(
+                    f"{name} is {desc}, of sizes known at execution only: make a map for each shape"
+                )
+        self.text = text
+        self.engine = engine or default_engine()
+        self.target, formula = _read(text, tensors)
+        self.tensors = tensors
+        self.inputs = [name for name in formula.names if name != self.target]
+        if not self.inputs:
+            raise InvalidExpression(f"{text!r} reads no tensor but its own result: name one more")
+        dst = tensors[self.target]
+        inputs = [(_variable(n), _repeated(n, tensors[n], dst)) for n in self.inputs]
+        renamed = {n: Formula("name", _variable(n)) for n in self.inputs}
+        if self.target in formula.names:
+            renamed[self.target] = Formula("name", OLD)
+        src, computation = over_tensors(formula.with_names(renamed), inputs, dst)
+        self._moved = next(n for n in self.inputs if _variable(n) == computation.value)
+        traits = self.engine.traits
+        plan, launched = planned(src, dst, traits, computation, Wish(family))
+        self._ready = Ready(plan, launched, self.engine)
+
+    @property
+    def plan(self) -> Plan:
+        """What runs: the loops, the family, and why no better one."""
+        return self._ready.plan
+
+    @property
+    def source(self) -> str:
+        """The OpenCL C that runs; empty where there is nothing to do."""
+        return self._ready.source
+
+    def __call__(self, stream: Stream, **memories: Memory) -> Event:
+        """Enqueue it; the memories by the names of their variables.
+
+        Raises `InvalidDescriptor` where one is missing, too many or of another descriptor,
+        `MappedError` where one is mapped, `DeviceError` where OpenCL refuses.
+        """
+        expect(stream, Stream, "stream")
+        for name, memory in memories.items():
+            expect(memory, Memory, name)
+        wanted = {*self.inputs, self.target}
+        if set(memories) != wanted:
+            raise InvalidDescriptor(
+                f"got memories for {', '.join(sorted(memories)) or 'nothing'}, {self.text!r} needs "
+                f"{', '.join(sorted(wanted))}"
+            )
+        names = sorted(self.inputs, key=lambda name: name != self._moved)
+        uses = [(name, memories[name], self.tensors[name]) for name in (*names, self.target)]
+        values = {_variable(name): memories[name] for name in self.inputs}
+        return self._ready.call(stream, uses, values, self)
+
+    def __repr__(self) -> str:
+        return f"Map({self.text!r}, {', '.join(f'{n}={d}' for n, d in self.tensors.items())})"
+
+
+def _read(text: object, tensors: dict[str, MemoryDesc]) -> tuple[str, Formula]:
+    """The name of the result, and the formula."""
+    found = _ASSIGNMENT.fullmatch(text) if isinstance(text, str) else None
+    if found is None:
+        raise InvalidExpression(f"got {text!r}, expected an assignment such as 'z = x + y'")
+    target = found[1]
+    formula = parse(found[2], tuple(tensors))
+    if "stream" in tensors:
+        raise InvalidExpression(f"{text!r}: stream is the stream of a call, rename the tensor")
+    if target not in tensors:
+        raise InvalidExpression(f"{text!r} makes {target!r}: give its descriptor, {target}=...")
+    unused = [name for name in tensors if name != target and name not in formula.names]
+    if unused:
+        raise InvalidExpression(f"{text!r} does not use {', '.join(unused)}: leave them out")
+    return target, formula
+
+
+def _variable(name: str) -> str:
+    """The name in the kernel: no word of OpenCL C or of the kernel's own starts so."""
+    return f"in_{name}"
+
+
+def _repeated(name: str, desc: MemoryDesc, dst: MemoryDesc) -> MemoryDesc:
+    if desc.dims == dst.dims:
+        return desc
+    try:
+        return desc.broadcast_to(dst.dims)
+    except InvalidDescriptor as error:
+        raise InvalidDescriptor(f"{name} does not fit the result: {error}") from error

@@ -1,0 +1,260 @@
+"""`Reorder`: a plan made ready on an engine, to be called many times."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from math import prod
+from typing import Any
+
+from ..errors import InvalidAttr, InvalidDescriptor, Unsupported, expect
+from ..kernels import launch
+from ..runtime import Engine, Event, Memory, Stream
+from ..runtime.engine import default_engine
+from ..runtime.opencl import OnDevice, opencl
+from ..schedule import Plan
+from ..schedule.anysize import as_pattern, plan_for_all
+from ..schedule.choices import Choices
+from ..schedule.computation import from_attr
+from ..tensors.desc import MemoryDesc
+from ..values.attr import Attr, compute_type
+from ..values.transforms import joins_winograd, winograd
+from .ready import Ready, Value, Wish, check_desc, planned, records_of, values_on_device
+from .variants import Variants
+
+KEPT_SHAPES = 64
+"""How many shapes a reorder with sizes known at execution remembers."""
+
+
+class Reorder(OnDevice):
+    """Moves tensors of one descriptor to another: prepared once, called many times.
+
+    ``Reorder(src_desc, dst_desc, engine)`` plans and builds; ``r(stream, src, dst)`` enqueues and
+    returns an `Event`. Every element is converted by the rules of `clformats.dtypes`; every element
+    of the destination's padding becomes zero, whatever was there; nothing else is touched. With
+    ``attr``, an `Attr`, values are scaled, shifted and summed on the way; what it leaves open is
+    given at the call, by name: numbers, or a memory object of f32 (f64 where one side is).
+
+    Descriptors may have `RUNTIME_DIM` in their dims and strides: then the memories at a call say
+    the numbers, and one kernel serves all of them, of the generic family (of other families where
+    four bits, images, sums or a transform ask for one). Where speed counts more than compiling,
+    make a reorder for each shape: those of one structure share a program.
+
+    ``r.plan`` prints what will run and why; ``r.source`` is the OpenCL C (empty where there is
+    nothing to do); with runtime dims both speak of the latest call. ``family`` asks for one family
+    of kernels by name, for comparison. What `clformats.tune` found for this device counts, unless
+    ``tuned`` is False; or ``tuned`` is a `Choices` of yours.
+
+    To a Winograd format, and back where that is defined, values are transformed if the destination
+    has the dims that `clformats.winograd` gives, and moved if the dims are equal; ``transform``
+    True or False says so where both fit. Safe to call from several threads. Raises
+    `InvalidDescriptor`, `InvalidAttr`, `Unsupported` and `DeviceError`.
+    """
+
+    _travels_as = "send its src and dst, and make another by Reorder(src, dst) there"
+
+    def __init__(
+        self,
+        src: MemoryDesc,
+        dst: MemoryDesc,
+        engine: Engine | None = None,
+        *,
+        attr: Attr | None = None,
+        family: str | None = None,
+        transform: bool | None = None,
+        tuned: Choices | bool = True,
+    ) -> None:
+        expect(src, MemoryDesc, "src")
+        expect(dst, MemoryDesc, "dst")
+        expect(engine, Engine | None, "engine")
+        expect(attr, Attr | None, "attr")
+        expect(family, str | None, "family")
+        expect(transform, bool | None, "transform")
+        expect(tuned, Choices | bool, "tuned")
+        self.engine = engine or default_engine()
+        self.src, self.dst = src, dst
+        # Descriptors that are known to fit: those of the latest call, which most likely come again.
+        self._fit = src, dst
+        self.attr = attr or Attr()
+        self._family, self._transform, self._tuned = family, transform, tuned
+        self._lock = threading.Lock()
+        self._shapes: OrderedDict[tuple[MemoryDesc, MemoryDesc], Ready] = OrderedDict()
+        self._ready: Ready | None = None
+        self._has_runtime = src.has_runtime or dst.has_runtime
+        self.attr.check_rank(dst.ndims)
+        if not self._has_runtime:
+            self._ready = self._prepared(src, dst)
+        asks = any(term.values is None for term in self.attr.terms.values())
+        # Where a call needs nothing but the two memories.
+        self._plain = None if asks else self._ready
+
+    @property
+    def _serves_any_size(self) -> bool:
+        """Whether one kernel is for all sizes: where some are unknown and no family is asked for.
+
+        Images, transforms, sums and elements of four bits have families of their own, whose kernels
+        serve every size of a structure.
+        """
+        sides = (self.src, self.dst)
+        special = any(d.format.image or d.dtype.is_packed for d in sides)
+        computes = self.dst.sums or joins_winograd(self.src.format, self.dst.format)
+        return self._has_runtime and not (special or computes) and self._family is None
+
+    def _prepared(self, src: MemoryDesc, dst: MemoryDesc) -> Ready:
+        """Planned and built for descriptors whose sizes are known."""
+        any_size = self._serves_any_size
+        if any_size:
+            src, dst = as_pattern(src, self.src), as_pattern(dst, self.dst)
+        fit = src.dims == dst.dims or joins_winograd(src.format, dst.format)
+        computation = from_attr(self.attr, src, dst) if fit else None
+        traits = self.engine.traits
+        if any_size:
+            plan = plan_for_all(src, dst, traits, computation)
+            launched = launch(plan)
+        else:
+            plan, launched = planned(src, dst, traits, computation, self._wish)
+        real = compute_type(src.dtype, dst.dtype)
+        return Ready(plan, launched, self.engine, self.attr.resolve(dst.dims, None, real))
+
+    @property
+    def _wish(self) -> Wish:
+        choices = self._tuned if isinstance(self._tuned, Choices) else None
+        records = records_of(self.engine) if self._tuned is True else None
+        return Wish(self._family, self._transform, choices, records)
+
+    @property
+    def plan(self) -> Plan:
+        """What runs: the loops, the family, and why no better one."""
+        return self._known().plan
+
+    @property
+    def source(self) -> str:
+        """The OpenCL C that runs."""
+        return self._known().source
+
+    def as_kernel_tuner(self, *, seed: int = 0) -> dict[str, Any]:
+        """This reorder and its search space, for scripts that tune on their own.
+
+        ``kernel_tuner.tune_kernel(**reorder.as_kernel_tuner())`` runs as it is; add a strategy and
+        whatever else. In the dictionary are the source of each kernel as a function of the
+        parameters, its arguments (random elements, garbage in the source's padding, a destination
+        full of poison), the answer to the byte, the parameters and what is legal of them. Sizes are
+        baked into these kernels. The names of the parameters are those of `clformats.Choices`.
+
+        Raises `Unsupported` (code TUNING) where there is nothing to choose: with attributes, sizes
+        known at execution, or a family of kernels without parameters.
+        """
+        expect(seed, int, "seed")
+        if self._has_runtime or self.attr.terms or self.attr.expression:
+            raise Unsupported(
+                "TUNING",
+                f"{self} has attributes or sizes known at execution only: there is no search "
+                f"space for those; tune the reorder without them",
+            )
+        return Variants(self.src, self.dst, self.engine, self._family).kernel_tuner(seed)
+
+    def _known(self) -> Ready:
+        if self._ready is None:
+            raise InvalidDescriptor(
+                f"{self.src} -> {self.dst} has sizes known at execution only: "
+                f"there is a plan after the first call"
+            )
+        return self._ready
+
+    def __call__(self, stream: Stream, src: Memory, dst: Memory, **given: Any) -> Event:
+        """Enqueue the reorder of ``src`` into ``dst``; ``given`` are values of attributes.
+
+        Raises `InvalidDescriptor` where a memory has another descriptor or both are one,
+        `InvalidAttr` where values are missing or of a wrong count, `MappedError` where a memory is
+        mapped, `DeviceError` where one has no buffer or belongs to another context, or OpenCL
+        refuses.
+        """
+        if self._plain is not None and not given:
+            try:
+                event = self._plain.move(stream, src, dst, self._fit, self)
+            except AttributeError:
+                _expect_kinds(stream, src, dst)
+                raise
+            if event is not None:
+                return event
+        _expect_kinds(stream, src, dst)
+        read, write = ("source", src, self.src), ("destination", dst, self.dst)
+        check_desc(read)
+        check_desc(write)
+        self._fit = src.desc, dst.desc
+        others = [(n, m, m.desc) for n, m in given.items() if isinstance(m, Memory)]
+        ready, values = self._ready_for(src.desc, dst.desc), self._values(given, dst)
+        return ready.call(stream, (read, *others, write), values, self)
+
+    def _values(self, given: dict[str, Any], dst: Memory) -> dict[str, Value]:
+        """What is given at this call, checked."""
+        if not (self.attr.terms or given):
+            return {}
+        dims, terms = dst.desc.dims, self.attr.terms
+        real = compute_type(self.src.dtype, self.dst.dtype)
+        values: dict[str, Value] = {}
+        for name, value in given.items():
+            if isinstance(value, Memory) and name in terms:
+                if not terms[name].mask:
+                    raise InvalidAttr(f"{name} is one number for all: give it as a number")
+                values_on_device(name, value, prod(terms[name].sizes(dims)), real)
+                values[name] = value
+        known = self.attr.resolve(dims, given, real, elsewhere=values)
+        return values | {name: known[name] for name in given if name not in values}
+
+    def _ready_for(self, src: MemoryDesc, dst: MemoryDesc) -> Ready:
+        if not self._has_runtime:
+            return self._known()
+        opencl()  # in a forked process nobody may be left to give the lock back: refused before
+        with self._lock:
+            found = self._shapes.get((src, dst))
+            if found is None:
+                found = self._shapes[src, dst] = self._prepared(src, dst)
+                if len(self._shapes) > KEPT_SHAPES:
+                    self._shapes.popitem(last=False)
+            self._ready = found
+        return found
+
+    def __repr__(self) -> str:
+        return f"Reorder({self.src} -> {self.dst})"
+
+
+def _expect_kinds(stream: object, src: object, dst: object) -> None:
+    expect(stream, Stream, "stream")
+    expect(src, Memory, "src")
+    expect(dst, Memory, "dst")
+
+
+def reorder(
+    memory: Memory,
+    format: Any = None,  # the field's word for it
+    *,
+    dtype: object = None,
+    stream: Stream | None = None,
+    transform: bool | None = None,
+) -> Memory:
+    """A new memory object with the elements of ``memory`` in another format and element type.
+
+    What is not given stays as it is; the result is dense and has no padding around it, whatever
+    ``memory`` has. To a Winograd format values are transformed, and from one transformed back: the
+    dims are those that `clformats.winograd` gives; ``transform=False`` moves them as they are.
+
+    With ``stream`` the reorder is enqueued there and may still be
+    running; without, it is done when the call returns.
+    """
+    expect(memory, Memory, "memory")
+    expect(stream, Stream | None, "stream")
+    expect(transform, bool | None, "transform")
+    src = memory.desc
+    given = src.format if format is None else format
+    wanted = joins_winograd(src.format, given) if transform is None else transform
+    if wanted:
+        dst = winograd(src, given, dtype)
+    else:
+        dst = MemoryDesc(src.dims, src.dtype if dtype is None else dtype, given)
+    result = Memory(dst, memory.engine)
+    own = stream or Stream(memory.engine, queue=memory.engine.queue)
+    event = Reorder(src, dst, memory.engine, transform=wanted)(own, memory, result)
+    if stream is None:
+        event.wait()
+    return result

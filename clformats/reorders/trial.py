@@ -1,0 +1,185 @@
+"""A reorder on trial: its data, what must come of it by the host's truth, and memory around both.
+
+The source's padding is garbage, the destination is full of 0xA5 and so are the canaries before and
+behind it. After the reorder the elements must be those of the host's truth, all padding zero, and
+everything else as it was.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..host.memory import HostMemory, behind
+from ..host.packing import pack, places, storage_size
+from ..runtime import Engine, Memory
+from ..runtime.opencl import named_errors, opencl
+from ..tensors.desc import MemoryDesc
+from ..tensors.dtypes import DType, as_dtype, convert
+from ..values.attr import Attr
+
+POISON = 0xA5
+FRONT = 64
+"""Elements of canary before a tensor, so many that its alignment stays."""
+BEHIND = 256
+"""Bytes of canary behind it."""
+POOL = 1_048_573
+"""Random values that large tensors repeat: a prime, so that no size of theirs is a multiple."""
+
+Bytes = NDArray[np.uint8]
+
+# Values that saturate, that lie on a tie, and plain ones, as benchdnn fills tensors with.
+_TABLE = np.array([2.0**24, -(2.0**24), 0, 0.25, 0.5, 1, 1.5, 2, 16, 64])
+
+
+def values(rng: np.random.Generator, dims: tuple[int, ...], dtype: DType) -> NDArray[Any]:
+    """Finite values of logical shape: extremes and ties among random ones, `POOL` at the most."""
+    count = min(prod(dims), POOL)
+    often = rng.random(count) < 0.3
+    if dtype.is_float:
+        mixed = np.where(often, rng.choice(_TABLE, count), rng.standard_normal(count) * 60)
+        limit = {"f8_e4m3": 448.0, "f8_e5m2": 57344.0, "f16": 65504.0}.get(dtype.name, np.inf)
+        pool = convert(np.clip(mixed, -limit, limit), as_dtype("f64"), dtype)
+    else:
+        low, high = dtype.limits
+        edges = np.array([low, high, *range(max(low, -2), min(high, 3) + 1)])
+        some = rng.integers(low, high, count, np.int64, endpoint=True)
+        pool = np.where(often, rng.choice(edges, count), some).astype(dtype.numpy)
+    return np.resize(pool, dims)
+
+
+# --- bits of memory -------------------------------------------------------------------------------
+
+
+def element_bits(desc: MemoryDesc) -> Bytes:
+    """Memory with every bit of an element set, and no other; sums behind them are none."""
+    if desc.nelems == places(desc) - desc.offset0:
+        return _all_bits(desc)
+    if desc.dtype.is_packed:
+        ones = np.full(desc.dims, desc.dtype.limits[1], np.int8)
+        ones[...] = -1 if desc.dtype.kind == "signed" else desc.dtype.limits[1]
+        return pack(ones.astype(desc.dtype.numpy), desc).view(np.uint8)
+    raw = desc.dtype.raw
+    ones = np.full(desc.dims, np.iinfo(raw).max, raw)
+    bits = pack(ones.view(desc.dtype.numpy), desc).view(np.uint8)
+    behind(bits, desc)[:] = 0
+    return bits
+
+
+def owned_bits(desc: MemoryDesc) -> Bytes:
+    """As `element_bits`, with padding and sums: not what is before, nor gaps between all these."""
+    whole = prod(desc.padded_dims) == places(desc) - desc.offset0
+    if whole or any(len(p.digit.dims) > 1 for p in desc.placed):
+        # What lies behind the end of a fused index is padding too.
+        bits = _all_bits(desc)
+    else:
+        unpadded = tuple((0, 0) for _ in desc.dims)
+        padded = replace(desc.geometry, dims=desc.padded_dims, padding=unpadded)
+        bits = element_bits(MemoryDesc.of(padded, desc.dtype))
+    behind(bits, desc)[:] = 0xFF
+    return bits
+
+
+def _all_bits(desc: MemoryDesc) -> Bytes:
+    bits = np.full(_size(desc), 0xFF, np.uint8)
+    bits[: desc.offset0 * desc.dtype.bits // 8] = 0
+    behind(bits, desc)[:] = 0
+    return bits
+
+
+def blend(ours: Bytes, others: Bytes, bits: Bytes) -> Bytes:
+    """``ours`` where bits are set, else ``others``."""
+    return ours & bits | others & ~bits
+
+
+def moved(desc: MemoryDesc) -> MemoryDesc:
+    """The descriptor `FRONT` elements further on in its buffer; an image begins where it begins."""
+    if desc.format.image:
+        return desc
+    return MemoryDesc.of(replace(desc.geometry, offset0=desc.offset0 + FRONT), desc.dtype)
+
+
+# --- tensors --------------------------------------------------------------------------------------
+
+
+class HostTensor:
+    """As `Tensor`, in the host's own memory."""
+
+    def __init__(self, desc: MemoryDesc, contents: Bytes) -> None:
+        self._data: Bytes = with_canary(contents)
+        self.memory = HostMemory(desc, self._data.view(desc.dtype.storage))
+
+    def read(self) -> Bytes:
+        """All bytes, the canary too."""
+        return np.array(self._data)
+
+
+class Tensor:
+    """Memory on a device with given contents, and canaries around it in the same buffer."""
+
+    def __init__(self, desc: MemoryDesc, contents: Bytes, engine: Engine) -> None:
+        if desc.format.image or not contents.size:
+            self.memory = Memory(desc, engine)
+            with self.memory.map("w") as flat:
+                flat.view(np.uint8)[:] = contents
+            return
+        cl = opencl()
+        data = with_canary(contents)
+        flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
+        with named_errors(f"allocating {data.size} bytes for", desc):
+            buffer = cl.Buffer(engine.context, flags, hostbuf=data)
+        self.memory = Memory(desc, engine, buffer=buffer)
+
+    def read(self) -> Bytes:
+        """All bytes, the canary too where there is one."""
+        cl, memory = opencl(), self.memory
+        if not isinstance(memory.buffer, cl.Buffer):
+            with memory.map("r") as flat:
+                return np.array(flat.view(np.uint8))
+        result = np.empty(memory.buffer.size, np.uint8)
+        with named_errors("reading", memory):
+            cl.enqueue_copy(memory.engine.queue, result, memory.buffer)
+        return result
+
+
+class Case:
+    """The data of a reorder. ``source`` and ``before`` are the bytes of the two tensors."""
+
+    def __init__(self, src: MemoryDesc, dst: MemoryDesc, attr: Attr, seed: int) -> None:
+        self.src, self.dst, self.attr = src, dst, attr
+        rng = np.random.default_rng(seed)
+        self.array = values(rng, src.dims, src.dtype)
+        size = _size(src)
+        garbage = np.resize(np.frombuffer(rng.bytes(min(size, POOL)), np.uint8), size)
+        self.source = blend(pack(self.array, src).view(np.uint8), garbage, element_bits(src))
+        self.before: Bytes = np.full(_size(dst), POISON, np.uint8)
+        self.old: NDArray[Any] | None = None
+        self.zeros = 0
+        if "beta" in attr.terms:
+            self.old = values(rng, dst.dims, dst.dtype)
+            self.before = blend(pack(self.old, dst).view(np.uint8), self.before, element_bits(dst))
+
+    def expected(self, given: dict[str, NDArray[Any]]) -> Bytes:
+        """The bytes of the destination after the reorder, without the canary behind it."""
+        truth = self.attr.apply(self.array, self.src.dtype, self.dst.dtype, self.old, **given)
+        self.zeros = truth.size - np.count_nonzero(truth)
+        return blend(pack(truth, self.dst).view(np.uint8), self.before, owned_bits(self.dst))
+
+    @cached_property
+    def answer(self) -> Bytes:
+        """The same with its canary, where nothing is given at execution; worked out once."""
+        return with_canary(self.expected({}))
+
+
+def with_canary(contents: Bytes) -> Bytes:
+    """Bytes with poison behind them, which nobody may touch."""
+    return np.concatenate([contents, np.full(BEHIND, POISON, np.uint8)])
+
+
+def _size(desc: MemoryDesc) -> int:
+    return storage_size(desc) * desc.dtype.storage.itemsize

@@ -1,0 +1,125 @@
+"""The kernels of a reorder's search space, and the space as kernel_tuner takes it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import Unsupported
+from ..kernels import launch
+from ..kernels.source import Launch
+from ..runtime import Engine
+from ..runtime.opencl import opencl
+from ..schedule.space import Config, Space, space
+from ..tensors.desc import MemoryDesc
+from ..values.attr import Attr
+from .trial import Case, with_canary
+
+LOCAL = "local_size"
+
+
+class Variants:
+    """The kernels of moving ``src`` to ``dst``, one for each configuration of the search space.
+
+    Their sizes are baked in, so that all of them have the same two arguments. Raises `Unsupported`
+    (code TUNING) where there is nothing to choose.
+    """
+
+    def __init__(
+        self, src: MemoryDesc, dst: MemoryDesc, engine: Engine, family: str | None = None
+    ) -> None:
+        found = space(src, dst, engine.traits, family)
+        if found is None:
+            raise Unsupported(
+                "TUNING",
+                f"there is nothing to choose in {src} -> {dst}: its family of kernels has no "
+                f"parameters, or nothing is moved",
+            )
+        self.space: Space = found
+        self.engine = engine
+        self._launch = lru_cache(maxsize=256)(self._launched)
+
+    def launch(self, config: Config) -> Launch:
+        """The kernel of a configuration; parameters beside those of the space do not count."""
+        return self._launch(tuple(config[name] for name in self.space.table))
+
+    def source(self, config: Config) -> str:
+        """The source of a configuration's kernel."""
+        return self.launch(config).source
+
+    def _launched(self, values: tuple[Any, ...]) -> Launch:
+        config = dict(zip(self.space.table, values, strict=True))
+        made = launch(self.space.plan(config, baked=True))
+        assert made is not None  # noqa: S101  # a space has something to move
+        return made
+
+    def kernel_tuner(self, seed: int = 0, case: Case | None = None) -> dict[str, Any]:
+        """The arguments of ``kernel_tuner.tune_kernel``: see `Reorder.as_kernel_tuner`."""
+        s = self.space
+        case = case or Case(s.src, s.dst, Attr(), seed)
+        src, dst = self._argument_types()
+        before = with_canary(case.before)
+        platform, device = place_of(self.engine)
+        parameters = dict(s.parameters)
+        parameters.setdefault(LOCAL, [self.launch(s.default).local_size])
+
+        # No lambda: kernel_tuner reads the text of those; and no method: it copies their objects.
+        def legal(params: Config) -> bool:
+            return s.is_legal(params)
+
+        return {
+            "kernel_name": Launch.KERNEL,
+            "kernel_source": self.source,
+            "problem_size": lambda params: self.launch(params).groups,
+            "arguments": [_whole(case.source, src).view(src), _whole(before, dst).view(dst)],
+            "tune_params": parameters,
+            "restrictions": legal,
+            "grid_div_x": [],
+            "block_size_names": [LOCAL],
+            "answer": [None, _whole(case.answer, dst).view(dst)],
+            "verify": same_bytes,
+            "defines": {},
+            "lang": "OpenCL",
+            "platform": platform,
+            "device": device,
+        }
+
+    def _argument_types(self) -> Iterator[np.dtype[Any]]:
+        """The types of the two buffers: words where bytes are moved as they are."""
+        source = self.launch(self.space.default).source
+        for name in re.findall(r"__global (?:const )?(\w+) \*restrict (?:src|dst)\b", source):
+            yield _array_type(name)
+
+
+def _array_type(name: str) -> np.dtype[Any]:
+    """The numpy type of OpenCL C's."""
+    sizes = {"char": 1, "short": 2, "half": 2, "int": 4, "float": 4, "long": 8, "double": 8}
+    kind = "f" if name in ("half", "float", "double") else "u" if name.startswith("u") else "i"
+    return np.dtype(f"{kind}{sizes[name.removeprefix('u')]}")
+
+
+def _whole(data: NDArray[np.uint8], dtype: np.dtype[Any]) -> NDArray[np.uint8]:
+    """The bytes, with some more behind them where they are no whole number of elements."""
+    return np.concatenate([data, np.zeros(-data.size % dtype.itemsize, np.uint8)])
+
+
+def same_bytes(answer: list[Any], result: list[Any], atol: object = None) -> bool:
+    """What kernel_tuner asks of a kernel: the destination holds what it must, to the byte."""
+    del atol
+    return all(
+        want is None or np.array_equal(want.view(np.uint8), got.view(np.uint8))
+        for want, got in zip(answer, result, strict=True)
+    )
+
+
+def place_of(engine: Engine) -> tuple[int, int]:
+    """The numbers by which kernel_tuner knows a device: of its platform, and in it."""
+    for k, platform in enumerate(opencl().get_platforms()):
+        if platform == engine.device.platform:
+            return k, platform.get_devices().index(engine.device)
+    raise Unsupported("TUNING", f"{engine} is of no platform: kernel_tuner finds devices by those")

@@ -1,0 +1,55 @@
+"""Preparing reorders ahead: what a compiler does is done before the first tensor arrives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from time import perf_counter
+from typing import Any
+
+from ..errors import InvalidArgument, expect
+from ..runtime import Engine, Memory, Stream
+from ..runtime.engine import default_engine
+from ..tensors.desc import MemoryDesc
+from .reorder import Reorder
+
+Pair = tuple[MemoryDesc, MemoryDesc]
+
+
+def warm_up(pairs: Iterable[Pair], engine: Engine | None = None) -> list[float]:
+    """Plan, build and launch once the reorder of each ``(src, dst)``; how many seconds each took.
+
+    Some drivers generate code at the first launch, so every kernel runs once, on memory of its own
+    that is given back after. A `clformats.Reorder` that is then made on this engine finds plan and
+    program ready; so does one of another shape that has the same structure. On the disk they are
+    kept by pyopencl and the driver. Raises `InvalidArgument`, `Unsupported` and `DeviceError`.
+    """
+    expect(engine, Engine | None, "engine")
+    wanted = pairs_of(pairs)
+    engine = engine or default_engine()
+    stream = Stream(engine)
+    return [_warmed(src, dst, stream) for src, dst in wanted]
+
+
+def _warmed(src: MemoryDesc, dst: MemoryDesc, stream: Stream) -> float:
+    memories = Memory(src, stream.engine), Memory(dst, stream.engine)
+    start = perf_counter()
+    Reorder(src, dst, stream.engine)(stream, *memories).wait()
+    return perf_counter() - start
+
+
+def pairs_of(pairs: Iterable[Any]) -> list[Pair]:
+    """The pairs, checked: two descriptors with all of their sizes. Raises `InvalidArgument`."""
+    expect(pairs, Iterable, "pairs")
+    result = []
+    for pair in pairs:
+        if not isinstance(pair, Sequence) or isinstance(pair, str) or len(pair) != 2:
+            raise InvalidArgument(f"got {pair!r:.60}, expected a pair of MemoryDescs (src, dst)")
+        for name, desc in zip(("src", "dst"), pair, strict=True):
+            expect(desc, MemoryDesc, name)
+            if desc.has_runtime:
+                raise InvalidArgument(
+                    f"{name} is {desc}, of sizes known at execution only: make a pair for each "
+                    f"shape, or a Reorder, which then has one kernel for all"
+                )
+        result.append((pair[0], pair[1]))
+    return result

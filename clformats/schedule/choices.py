@@ -1,0 +1,121 @@
+"""What of a plan may be chosen otherwise than by the rules: by a record of the tuner, or by hand.
+
+A choice is a wish: where a problem cannot have it (a vector of 16 where a loop has 12 steps), the
+plan takes what comes nearest, and never becomes wrong. `clformats.schedule.space` tells which
+choices make a difference for a problem.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, TypeVar
+
+from ..errors import InvalidArgument, shown
+from .lanes import LANES_LOG2
+
+if TYPE_CHECKING:
+    from typing import Any
+
+T = TypeVar("T")
+
+LIMITS = {
+    "lanes": (4, 1 << LANES_LOG2),
+    "registers": (1, 256),
+    "chunk": (1, 1 << 30),
+    "ahead": (0, 1 << 20),
+    "run_bytes": (1, 1 << 30),
+    "local_size": (1, 1 << 16),
+}
+"""The least and the largest value of each number; a tile has no shorter or longer vectors."""
+POWERS_OF_TWO = {"lanes", "run_bytes"}
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """None stands for what the rules say.
+
+    ``family``: the family of kernels. Of a tile: ``lanes``, the most elements of a vector, and
+    ``registers``, the most that hold a tile. Of the walk over tiles: ``chunk``, positions of the
+    middle loop for each work-item, ``ahead``, by how many of them what is read is asked for before
+    or how many make a box that is (0: not at all), and ``swapped``, that loop innermost.
+    Of the gather family ``chunk`` are the rows of a work-item.
+    ``nontemporal``: stores past the cache, where they are whole lines. ``run_bytes``: what a
+    work-item of the copy family moves.
+    ``local_size``: work-items in a group. ``baked``: sizes, strides and offsets are constants of
+    the kernel instead of its arguments. ``schedule``: of the scheduled family, in one line.
+    Raises `InvalidArgument`.
+    """
+
+    family: str | None = None
+    lanes: int | None = None
+    registers: int | None = None
+    chunk: int | None = None
+    swapped: bool | None = None
+    ahead: int | None = None
+    nontemporal: bool | None = None
+    run_bytes: int | None = None
+    local_size: int | None = None
+    baked: bool | None = None
+    schedule: str | None = None
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if value is not None:
+                _check(field.name, value)
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> Choices:
+        """From names and values, as a record has them. Raises `InvalidArgument`."""
+        known = {field.name for field in fields(cls)}
+        if unknown := sorted(set(values) - known):
+            raise InvalidArgument(
+                f"got choices {', '.join(map(repr, unknown))}, expected some of "
+                f"{', '.join(sorted(known))}"
+            )
+        return cls(**values)
+
+    def chosen(self) -> dict[str, Any]:
+        """What is not left to the rules."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: value for name, value in values.items() if value is not None}
+
+    def only(self, names: Container[str]) -> Choices:
+        """Those of some names; the others are left to the rules."""
+        return Choices(**{k: value for k, value in self.chosen().items() if k in names})
+
+    def __str__(self) -> str:
+        texts = [
+            name if value is True else f"no {name}" if value is False else f"{name} {value}"
+            for name, value in self.chosen().items()
+        ]
+        return ", ".join(texts).replace("_", " ") or "by the rules"
+
+
+RULES = Choices()
+"""Nothing is chosen otherwise."""
+
+
+def either(chosen: T | None, rule: T) -> T:
+    """What was chosen, or what the rule says."""
+    return rule if chosen is None else chosen
+
+
+def _check(name: str, value: object) -> None:
+    if name in {"family", "schedule"}:
+        if isinstance(value, str):
+            return
+        raise InvalidArgument(f"choice {name}: got {shown(value)}, expected a text")
+    if name not in LIMITS:
+        if isinstance(value, bool):
+            return
+        raise InvalidArgument(f"choice {name}: got {shown(value)}, expected True or False")
+    least, most = LIMITS[name]
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    wrong = not whole or not least <= value <= most  # type: ignore[operator]
+    if wrong or (name in POWERS_OF_TWO and value & (value - 1)):  # type: ignore[operator]
+        kind = "a power of two" if name in POWERS_OF_TWO else "a number"
+        raise InvalidArgument(
+            f"choice {name}: got {shown(value)}, expected {kind} of {least} to {most}"
+        )

@@ -1,0 +1,121 @@
+"""Questions about descriptors: which name has this layout, and do two mean the same bytes?"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Sequence
+from functools import cache
+
+import numpy as np
+
+from ..errors import InvalidDescriptor, expect
+from ..formats import registry
+from ..formats.digits import round_up
+from ..formats.format import Format
+from ..tensors.desc import MemoryDesc
+from ..tensors.geometry import by_blocking, check_dims, int_tuple
+from .refine import refine
+
+_SMALL = 1 << 24
+
+
+def identify(
+    dims: Sequence[int], strides: Sequence[int], blocks: Sequence[tuple[int, int]] = ()
+) -> str | None:
+    """The best name for a layout given by oneDNN's numbers; None where no name says it.
+
+    ``strides``: one per logical dimension, of its outermost digit, in elements; ``blocks``: the
+    inner blocks as (size, dimension), outermost first. A dimension of size 1 may stand anywhere:
+    of the names that fit, a listed one wins over others, and of those the first in oneDNN's list,
+    where the plain order comes first. Strides with gaps have no name. Raises `InvalidDescriptor`.
+    """
+    dims, strides, blocks = check_dims(dims), int_tuple("strides", strides), _pairs(blocks)
+    _check_numbers(dims, strides, blocks)
+    block = [1] * len(dims)
+    for size, d in blocks:
+        block[d] *= size
+    padded = [round_up(n, b) for n, b in zip(dims, block, strict=True)]
+    geometry = by_blocking(dims, padded, strides, blocks)
+    asked = MemoryDesc.of(geometry, "u8")
+    inner = geometry.format.structure.inner
+    candidates = [*_tags_of_rank(len(dims)), geometry.format]
+    for fmt in candidates:
+        if fmt.structure.inner == inner and MemoryDesc(dims, "u8", fmt) == asked:
+            return fmt.name
+    return None
+
+
+def same_bytes(a: MemoryDesc, b: MemoryDesc) -> bool:
+    """Whether two descriptors put every element at the same offset, whatever their names.
+
+    Dims and the width of an element must be equal too. ``nChw16c`` and ``nhwc`` of 2 x 16 x 1 x 1
+    are the same bytes though they are different descriptors. Padding is not compared.
+    """
+    expect(a, MemoryDesc, "a")
+    expect(b, MemoryDesc, "b")
+    a.require_layout()
+    b.require_layout()
+    if a.dims != b.dims or a.dtype.bits != b.dtype.bits or a.format.image != b.format.image:
+        return False
+    if 0 in a.dims or not a.dims:
+        return True
+    problem = refine(a, b)
+    if problem.nodes is None:
+        return _same_offsets(a, b)
+    if problem.guards and any(g.lo.value for g in problem.guards):
+        return _same_offsets(a, b)
+    return problem.src0 == problem.dst0 and all(
+        n.src.value == n.dst.value
+        for n in problem.nodes
+        if n.size.value > 1 and (n.guard is None or problem.guards[n.guard].hi.value > n.unit)
+    )
+
+
+def _same_offsets(a: MemoryDesc, b: MemoryDesc) -> bool:
+    if a.nelems > _SMALL:
+        raise InvalidDescriptor(
+            f"{a} and {b} have no common digits, and {a.nelems} elements are too many to compare "
+            f"one by one: ask for smaller dims with the same remainders"
+        )
+    return bool((a.offsets() == b.offsets()).all())
+
+
+def _pairs(blocks: Iterable[Sequence[int]]) -> list[tuple[int, int]]:
+    try:
+        return [(operator.index(size), operator.index(d)) for size, d in blocks]
+    except (TypeError, ValueError):
+        raise InvalidDescriptor(
+            f"blocks must be pairs (size, dimension) of ints, got {blocks!r}"
+        ) from None
+
+
+def _check_numbers(
+    dims: Sequence[int], strides: Sequence[int], blocks: Sequence[tuple[int, int]]
+) -> None:
+    if len(strides) != len(dims) or not dims:
+        raise InvalidDescriptor(f"got {len(strides)} strides for {len(dims)} dims: give one each")
+    for size, d in blocks:
+        if size < 2 or not 0 <= d < len(dims):
+            raise InvalidDescriptor(
+                f"got the block {(size, d)}: expected a size of 2 or more and a dimension below "
+                f"{len(dims)}"
+            )
+
+
+@cache
+def _tags_of_rank(ndims: int) -> tuple[Format, ...]:
+    tags = (Format(n) for n in registry.listed("onednn") if n[0] in "abcdefghijklABCDEFGHIJKL")
+    return tuple(f for f in tags if f.ndims == ndims and f.onednn == f.name)
+
+
+def overlap(a: MemoryDesc, b: MemoryDesc) -> bool:
+    """Whether the two may share bytes of one buffer: their spans do.
+
+    Regions of one tensor interleave, so for two of the same strides the elements are compared.
+    """
+    spans = [(d.offset0 * d.dtype.bits // 8, d.span_nbytes) for d in (a, b)]
+    if not (spans[0][0] < spans[1][1] and spans[1][0] < spans[0][1]):
+        return False
+    if a.dtype != b.dtype or max(a.nelems, b.nelems) > 1 << 22:
+        return True
+    return bool(np.intersect1d(a.offsets(), b.offsets()).size)

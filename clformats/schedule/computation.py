@@ -1,0 +1,90 @@
+"""What a kernel computes between loading and storing, and which other tensors it reads for that.
+
+A reorder's attributes and a map over several tensors are the same to the planner: a formula over
+the value that is moved, over *operands*, tensors that are read where the destination is written,
+and over *scalars*, which are arguments of the kernel. A scale for each channel is an operand like
+any other: a tensor of the logical dims whose stride is 0 where it does not change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..tensors.desc import MemoryDesc
+from ..tensors.dtypes import DType
+from ..values.attr import OLD, VALUE, Attr, compute_type
+from ..values.formula import Formula
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """A tensor that the kernel reads: ``name`` is its variable in the formula."""
+
+    name: str
+    desc: MemoryDesc
+
+
+@dataclass(frozen=True, slots=True)
+class Computation:
+    """``formula`` over ``value``, which is moved, and over operands and scalars.
+
+    Computed in the type ``real``, f32 or f64.
+    """
+
+    formula: Formula
+    value: str
+    operands: tuple[Operand, ...]
+    scalars: tuple[str, ...]
+    real: DType
+
+    @property
+    def reads_old(self) -> bool:
+        """Whether one of the operands is what the destination held before."""
+        return any(o.name == OLD for o in self.operands)
+
+    def __str__(self) -> str:
+        over = [f"{o.name} = {o.desc}" for o in self.operands] + list(self.scalars)
+        return f"{self.formula}" + (f" with {'; '.join(over)}" if over else "")
+
+
+def from_attr(attr: Attr, src: MemoryDesc, dst: MemoryDesc) -> Computation | None:
+    """What the attributes of a reorder compute, and the destination's `Extra`; None for neither.
+
+    Raises `InvalidAttr` where their values do not fit the dims.
+    """
+    formula = _adjusted(attr.formula, dst)
+    if attr.is_empty and formula == attr.formula:
+        return None
+    real = compute_type(src.dtype, dst.dtype)
+    attr.resolve(dst.dims, None, real)
+    operands = [
+        Operand(name, MemoryDesc(dst.dims, real, strides=values.strides(dst.dims)))
+        for name, values in attr.terms.items() if values.mask
+    ]  # fmt: skip
+    if "beta" in attr.terms:
+        operands.append(Operand(OLD, dst))
+    scalars = tuple(name for name, values in attr.terms.items() if not values.mask)
+    return Computation(formula, VALUE, tuple(operands), scalars, real)
+
+
+def _adjusted(formula: Formula, dst: MemoryDesc) -> Formula:
+    """The formula with the factor that the destination's `Extra` asks for."""
+    adjust = dst.extra.scale_adjust if dst.extra else 1.0
+    return formula if adjust == 1 else formula * Formula("number", repr(adjust))
+
+
+def over_tensors(
+    formula: Formula, inputs: Sequence[tuple[str, MemoryDesc]], dst: MemoryDesc
+) -> tuple[MemoryDesc, Computation]:
+    """The tensor that is moved, and what is computed, of a map from ``inputs`` to ``dst``.
+
+    An input of another layout than the destination is moved, so that the transposition is done in
+    registers; the others are read where the destination is written. Where the formula has the
+    variable `OLD`, that is the destination itself.
+    """
+    moved = next((i for i in inputs if i[1].format != dst.format), inputs[0])
+    old = [(OLD, dst)] if OLD in formula.names else []
+    operands = tuple(Operand(name, desc) for name, desc in [*inputs, *old] if name != moved[0])
+    real = compute_type(dst.dtype, *(desc.dtype for _, desc in inputs))
+    return moved[1], Computation(_adjusted(formula, dst), moved[0], operands, (), real)

@@ -1,0 +1,75 @@
+"""The copy family: source and destination are one contiguous run in the same order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..tensors.dtypes import DType
+from .choices import RULES, Choices, either
+from .coarse import words_of
+from .nibbles import refusal_elsewhere
+from .problem import Problem
+from .traits import LINE_BYTES, Traits
+
+RUN_BYTES = 16 << 10
+"""What one work-item moves; enough to hide the cost of starting it, few enough to share well."""
+
+
+@dataclass(frozen=True, slots=True)
+class CopyPlan:
+    """A run of ``count`` elements, or of words of type ``word`` where the types are the same."""
+
+    count: int
+    src0: int
+    dst0: int
+    word: DType | None
+    nontemporal: bool
+    run_bytes: int = RUN_BYTES
+
+    @property
+    def alignment(self) -> tuple[int, int]:
+        """At multiples of how many bytes source and destination must begin; see `Plan`."""
+        word = self.word.nbytes if self.word else 1
+        return word, LINE_BYTES if self.nontemporal else word
+
+    def __str__(self) -> str:
+        unit = f"{self.word.nbytes}-byte words" if self.word else "elements, converted"
+        return f"{self.count} {unit}, {'non-temporal' if self.nontemporal else 'ordinary'} stores"
+
+
+def refusal(p: Problem) -> str:
+    """Why the family does not take the problem; empty if it does."""
+    if p.nodes is None:
+        return p.why
+    if p.guards:
+        return "a side has padding: its elements are not one run"
+    if len(p.nodes) > 1:
+        return f"{len(p.nodes)} loops do not fuse into one"
+    if any(n.src.value != 1 or n.dst.value != 1 for n in p.nodes):
+        return "the elements are not contiguous on both sides"
+    if any(stride.value not in (0, 1) for n in p.nodes for stride in n.operands):
+        return "the values of an operand do not lie in the same order"
+    return "" if _moves_words(p) and p.src0 % 2 == 0 else refusal_elsewhere(p)
+
+
+def _moves_words(p: Problem) -> bool:
+    """Whether the bytes of the run are moved as they are."""
+    src, dst = p.dtypes
+    return src == dst and not p.computation
+
+
+def plan(p: Problem, traits: Traits, *, nontemporal: bool, choices: Choices = RULES) -> CopyPlan:
+    """The plan for a problem that `refusal` accepts."""
+    # Stores past the cache are of whole lines.
+    nontemporal = either(choices.nontemporal, nontemporal) and traits.begin_bytes >= LINE_BYTES
+    run_bytes = either(choices.run_bytes, RUN_BYTES)
+    count = p.nodes[0].size.value if p.nodes else 1
+    dst = p.dst.dtype
+    if not _moves_words(p):
+        streams = nontemporal and p.dst0 * dst.nbytes % 64 == 0
+        return CopyPlan(count, p.src0, p.dst0, None, streams, run_bytes)
+    sizes = tuple(n * dst.bits // 8 for n in (count, p.src0, p.dst0))
+    word = max(w for w in (1, 2, 4) if all(n % w == 0 for n in (*sizes, traits.begin_bytes)))
+    count, src0, dst0 = (n // word for n in sizes)
+    aligned = word == 4 and dst0 % 16 == 0
+    return CopyPlan(count, src0, dst0, words_of(word), nontemporal and aligned, run_bytes)

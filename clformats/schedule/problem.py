@@ -1,0 +1,166 @@
+"""The reorder problem: two descriptors as one loop nest.
+
+A reorder is a transposition of digits. Each dimension is split at every point where the source or
+the destination splits it; each piece becomes a `Node` with its size and its stride on both sides.
+Neighbours that are neighbours on both sides fuse into one. For ``bfyx`` to ``b_fs_yx_fsv16`` of
+2 x 32 x 5 x 4 the stages are::
+
+    refine     b(2:640,640) f/16(2:320,320) f%16(16:20,1) y(5:4,64) x(4:1,16)
+    normalise  the same, by falling destination stride
+    fuse       (4:320,320) (20:1,16) (16:20,1)          as size:source stride,destination stride
+
+The loops run over the *destination*: over every element of it and every element of its padding,
+because padding must be written with zeros. A dimension where the two are not the same has a
+`Guard`, which tells them apart by the physical index ``p``, counted from the start of the
+destination's padding:
+
+    lo <= p < hi    an element: read the source
+    p < end         padding: write zero
+    otherwise       not part of the destination at all (the loops cover whole blocks): skip
+
+Numbers that follow from the formats alone are ``fixed``: they become constants of the kernel, all
+others its arguments, so that one kernel serves every shape of the same structure.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..tensors.desc import MemoryDesc
+from ..tensors.dtypes import DType
+from ..values.transforms import Step
+from .computation import Computation
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A size or stride; ``fixed``: a constant of the kernel, otherwise one of its arguments."""
+
+    value: int
+    fixed: bool = False
+
+    def __mul__(self, other: Number) -> Number:
+        return Number(self.value * other.value, self.fixed and other.fixed)
+
+    def __str__(self) -> str:
+        return str(self.value)
+
+
+def fixed(value: int) -> Number:
+    """A number that is part of the structure."""
+    return Number(value, fixed=True)
+
+
+FAR = 1 << 62
+"""Stands for the stride of a loop whose steps are not equally far apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One loop: ``size`` steps, ``src`` and ``dst`` elements apart.
+
+    Where it has a guard, it moves the guarded index by ``unit`` per step. ``operands`` are the
+    strides in the other tensors that the kernel reads. ``parts``, innermost first, are the loops
+    that it was made of where they are one run on one side only: see `clformats.schedule.flat`; its
+    stride on the other side is `FAR`.
+    """
+
+    size: Number
+    src: Number
+    dst: Number
+    guard: int | None = None
+    unit: int = 0
+    operands: tuple[Number, ...] = ()
+    parts: tuple[Node, ...] = ()
+
+    def __str__(self) -> str:
+        mark = f"?{self.guard}" if self.guard is not None else ""
+        others = "".join(f",{n}" for n in self.operands)
+        return f"({self.size}:{self.src},{self.dst}{others}{mark})"
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """Where along ``what``, a dimension or a loop, elements lie: ``lo <= p < hi``.
+
+    Padding reaches up to ``end``; the source has memory from ``source[0]`` to below ``source[1]``.
+    ``block`` is the largest block of the destination along it.
+    """
+
+    what: str
+    lo: Number
+    hi: Number
+    end: Number
+    source: tuple[int, int]
+    block: int
+
+    def __str__(self) -> str:
+        return f"{self.what}: [{self.lo}, {self.hi}) of {self.end}"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A reorder, ready to be planned.
+
+    ``nodes`` by falling destination stride, fused; None where the digits of the two sides do not
+    nest or a side is an image, ``why`` then says where. ``src0``, ``dst0`` and ``operands0`` are
+    the offsets where all loops are 0. ``step`` is the transform, where values are not moved but
+    transformed. ``word`` is the type of what stands for several elements, where they are moved
+    together: loops and strides count words then.
+    """
+
+    src: MemoryDesc
+    dst: MemoryDesc
+    nodes: tuple[Node, ...] | None
+    guards: tuple[Guard, ...]
+    src0: int
+    dst0: int
+    why: str = ""
+    computation: Computation | None = None
+    operands0: tuple[int, ...] = ()
+    step: Step | None = None
+    word: DType | None = None
+
+    @property
+    def dtypes(self) -> tuple[DType, DType]:
+        """The types of what is moved: the elements of source and destination, or words."""
+        return (self.word, self.word) if self.word else (self.src.dtype, self.dst.dtype)
+
+    @property
+    def has_image(self) -> bool:
+        """Whether source or destination is an image."""
+        return self.src.format.image is not None or self.dst.format.image is not None
+
+    @property
+    def moves_only(self) -> bool:
+        """Whether elements are converted and moved, and nothing else is to be done."""
+        return self.step is None and not self.dst.sums
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes read and written, padding counted."""
+        return sum(d.nbytes for d in (self.src, self.dst, *self.operand_descs))
+
+    @property
+    def operand_descs(self) -> tuple[MemoryDesc, ...]:
+        """The other tensors that the kernel reads."""
+        return tuple(o.desc for o in self.computation.operands) if self.computation else ()
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether offsets need 64 bits; 32 leave room for an overshoot of one block.
+
+        They count words, where there are: those of f64, or of memory that begins anywhere, are
+        shorter than elements.
+        """
+        word = self.word.bits if self.word else 0
+        most = max(
+            d.span_nbytes * 8 // (word or d.dtype.bits)
+            for d in (self.src, self.dst, *self.operand_descs)
+        )
+        return most >= 2**31 - 2**16
+
+    def __str__(self) -> str:
+        nodes = " ".join(map(str, self.nodes or ())) or (self.why or "one element")
+        guards = "; ".join(map(str, self.guards))
+        return nodes + (f"  guards {guards}" if guards else "")

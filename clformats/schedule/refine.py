@@ -1,0 +1,255 @@
+"""The stages that lead from two descriptors to a `Problem`: check, refine, normalise, fuse.
+
+`clformats.schedule.problem` shows what each makes of an example.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+from ..errors import InvalidDescriptor, Unsupported
+from ..formats.digits import Placed
+from ..tensors import images, nibbles
+from ..tensors.desc import MemoryDesc
+from ..values.transforms import Step, between
+from .computation import Computation
+from .problem import Guard, Node, Number, Problem, fixed
+
+TILE = 64
+"""The longest part of a loop that one tile takes."""
+SMALL = 64
+"""Extents within one block of up to this many elements, such as 3 channels in a block of 16, are
+part of a guard's structure: they choose which lanes of a vector exist, and cost nothing."""
+
+
+def problem(
+    src: MemoryDesc,
+    dst: MemoryDesc,
+    computation: Computation | None = None,
+    *,
+    transform: bool | None = None,
+) -> Problem:
+    """The problem of reordering ``src`` to ``dst``, computing on the way.
+
+    ``transform``: see `values.transforms.between`. Raises `InvalidDescriptor` and `Unsupported`.
+    """
+    _check_sides(src, dst)
+    step = between(src, dst, wanted=transform) if src.dims and dst.dims else None
+    _check_pair(src, dst, step)
+    if computation and (src.format.image or dst.format.image):
+        raise Unsupported(
+            "IMAGE",
+            f"no kernel computes on the way from or to an image: {src} -> {dst}; reorder "
+            f"to a buffer format first",
+        )
+    if step or dst.sums:
+        why = "the values are transformed" if step else "sums follow the elements"
+        if computation and step:
+            raise Unsupported(
+                "ATTR_TRANSFORM",
+                f"no kernel computes {computation} where {why}: {src} -> {dst}; do it in a "
+                f"reorder of its own, before",
+            )
+        return Problem(src, dst, None, (), src.offset0, dst.offset0, why, computation, step=step)
+    return fuse(normalise(refine(src, dst, computation)))
+
+
+def _check_sides(src: MemoryDesc, dst: MemoryDesc) -> None:
+    """What each side must be for any kernel."""
+    for name, desc in (("source", src), ("destination", dst)):
+        if not desc.has_layout and desc.dims:
+            raise InvalidDescriptor(f"the {name} {desc} has no layout: choose a concrete format")
+        if reason := images.refusal(desc):
+            raise Unsupported(
+                "IMAGE", f"no kernel reads or writes the {name} {desc}, an image: {reason}"
+            )
+
+
+def _check_pair(src: MemoryDesc, dst: MemoryDesc, step: Step | None) -> None:
+    if step and src.format.image:
+        raise Unsupported(
+            "IMAGE", f"the source {src} is an image: reorder it to a buffer, then transform it"
+        )
+    if (step or dst.sums) and (src.dtype.is_packed or dst.dtype.is_packed):
+        raise Unsupported(
+            "DTYPE_PAIR",
+            f"no kernel transforms or sums up elements that share bytes: {src} -> {dst}; reorder "
+            f"to another type before or behind",
+        )
+    if src.dims != dst.dims and step is None:
+        raise InvalidDescriptor(
+            f"a reorder keeps the logical dims: got source {src} and destination {dst}; "
+            f"dims are in logical order whatever the format"
+        )
+    if any(p.stride == 0 and p.size > 1 for p in dst.placed):
+        raise InvalidDescriptor(
+            f"the destination {dst} has a stride of 0: several elements would be written to one "
+            f"place; a repeated dimension can only be read"
+        )
+    nibbles.check(src, dst)
+
+
+def refine(src: MemoryDesc, dst: MemoryDesc, computation: Computation | None = None) -> Problem:
+    """Split each dimension at the splits of all sides."""
+    others = tuple(o.desc for o in computation.operands) if computation else ()
+    sides = (src, dst, *others)
+    starts = [d.offset0 for d in sides]
+    whole = Problem(src, dst, None, (), src.offset0, dst.offset0, "a side is an image",
+                    computation, tuple(starts[2:]))  # fmt: skip
+    if whole.has_image:
+        return whole
+    guards: list[Guard] = []
+    nodes: list[Node] = []
+    for dim in range(src.ndims):
+        split = _refine_dim(sides, dim, len(guards))
+        if isinstance(split, str):
+            return replace(whole, why=split)
+        new_nodes, guard, shifts = split
+        nodes += new_nodes
+        guards += [guard] if guard else []
+        starts = [start + shift for start, shift in zip(starts, shifts, strict=True)]
+    return replace(whole, nodes=tuple(nodes), guards=tuple(guards), src0=starts[0],
+                   operands0=tuple(starts[2:]), why="")  # fmt: skip
+
+
+def _refine_dim(
+    sides: Sequence[MemoryDesc], dim: int, guard_id: int
+) -> tuple[list[Node], Guard | None, list[int]] | str:
+    """The nodes of one dimension, its guard, and how far each side is shifted; or why not.
+
+    Of the ``sides`` the second is the destination.
+    """
+    dst = sides[1]
+    chains = []
+    for side in sides:
+        chain = _chain(side, dim)
+        if chain is None:
+            return f"dimension {dim} is fused with another one, turned around or in two orders"
+        chains.append(chain)
+    steps = sorted({p.digit.step for chain in chains for p in chain})
+    for small, large in pairwise(steps):
+        if large % small:
+            return f"dimension {dim} is split at {small} on one side and at {large} on the other"
+    shifts = []
+    for side, chain in zip(sides, chains, strict=True):
+        moved, top = side.padded_offsets[dim] - dst.padded_offsets[dim], chain[-1]
+        if moved % top.digit.step:
+            return f"the paddings of dimension {dim} shift it by {moved}, across its blocks"
+        shifts.append(moved // top.digit.step * top.stride)
+    lower, extent = dst.padded_offsets[dim], dst.padded_dims[dim]
+    # A block that holds more than there is needs no loop over the rest of it, nor a guard.
+    if len(steps) > 1 and steps[-1] > extent and not _is_near(chains, steps[-2]):
+        steps = steps[:-1]
+    nodes, cover = _split(steps, extent, chains)
+    guard = None
+    if lower or lower + dst.dims[dim] != extent or cover != extent:
+        guard = _guard(sides, dim, steps[-1])
+        nodes = [replace(n, guard=guard_id, unit=u) for n, u in zip(nodes, steps, strict=True)]
+    return nodes, guard, shifts
+
+
+def _chain(desc: MemoryDesc, dim: int) -> list[Placed] | None:
+    """The digits of a dimension, finest first; None where they are not all there is to it."""
+    chain = [p for p in desc.placed if dim in p.digit.dims]
+    if desc.tail or any(len(p.digit.dims) > 1 or p.digit.flip for p in chain):
+        return None
+    return sorted(chain, key=lambda p: p.digit.step)
+
+
+def _split(
+    steps: Sequence[int], extent: int, chains: Sequence[list[Placed]]
+) -> tuple[list[Node], int]:
+    """One node per step, finest first, and the number of elements that they cover."""
+    nodes = []
+    sizes = [fixed(b // a) for a, b in pairwise(steps)]
+    sizes.append(Number(-(-extent // steps[-1])))
+    for step, size in zip(steps, sizes, strict=True):
+        src, dst, *operands = (_stride_at(chain, step) for chain in chains)
+        # That a value is the same for all is part of the structure.
+        others = tuple(fixed(0) if n.value == 0 else n for n in operands)
+        nodes.append(Node(size, src, dst, operands=others))
+    return nodes, steps[-1] * sizes[-1].value
+
+
+def _is_near(chains: Sequence[list[Placed]], step: int) -> bool:
+    """Whether a side has such steps side by side: lanes are rather masked than fewer."""
+    return any(_stride_at(chain, step).value == 1 for chain in chains)
+
+
+def _stride_at(chain: list[Placed], step: int) -> Number:
+    """How far one ``step`` of the index moves in memory."""
+    holder = next(p for p in reversed(chain) if p.digit.step <= step)
+    return Number(holder.stride * (step // holder.digit.step), holder.fixed_stride)
+
+
+def _guard(sides: Sequence[MemoryDesc], dim: int, block: int) -> Guard:
+    src, dst = sides[:2]
+    lo, end = dst.padded_offsets[dim], dst.padded_dims[dim]
+    small = end <= min(block, SMALL)
+    moved = src.padded_offsets[dim] - lo
+    return Guard(
+        f"dim {dim}",
+        Number(lo, small or lo == 0),
+        Number(lo + dst.dims[dim], small),
+        Number(end, small),
+        (-moved, src.padded_dims[dim] - moved),
+        max(p.digit.step for p in dst.placed if dim in p.digit.dims),
+    )
+
+
+def normalise(p: Problem) -> Problem:
+    """Drop loops of one step; order the rest by falling destination stride."""
+    if p.nodes is None:
+        return p
+    nodes = [n for n in p.nodes if n.size.value != 1]
+    nodes.sort(key=lambda n: (-n.dst.value, -n.src.value))
+    return replace(p, nodes=tuple(nodes))
+
+
+def fuse(p: Problem) -> Problem:
+    """Join each loop with the next inner one where that continues it on both sides."""
+    if p.nodes is None:
+        return p
+    nodes: list[Node] = []
+    for node in p.nodes:
+        if nodes and (joined := _join(nodes[-1], node)):
+            nodes[-1] = joined
+        else:
+            nodes.append(node)
+    return replace(p, nodes=tuple(nodes))
+
+
+def _join(outer: Node, inner: Node) -> Node | None:
+    """The two loops as one; None where a stride or a guard is in the way."""
+    sides = zip(
+        (outer.src, outer.dst, *outer.operands), (inner.src, inner.dst, *inner.operands),
+        strict=True,
+    )  # fmt: skip
+    if any(a.value != inner.size.value * b.value for a, b in sides):
+        return None
+    if outer.guard != inner.guard:
+        return None
+    if outer.guard is not None and outer.unit != inner.unit * inner.size.value:
+        return None
+    return replace(inner, size=outer.size * inner.size)
+
+
+def separate(p: Problem) -> Problem:
+    """Guard the loops of a problem that reads what the destination held.
+
+    Elsewhere the last tile along a loop may overlap the one before; here no element may be written
+    before it is read for the last time.
+    """
+    if p.nodes is None or p.computation is None or not p.computation.reads_old:
+        return p
+    guards, nodes = list(p.guards), []
+    for k, node in enumerate(p.nodes):
+        size = node.size
+        if node.guard is None and not size.fixed and size.value % TILE:
+            guards.append(Guard(f"loop {k}", fixed(0), size, size, (0, size.value), 1))
+            nodes.append(replace(node, guard=len(guards) - 1, unit=1))
+        else:
+            nodes.append(node)
+    return replace(p, nodes=tuple(nodes), guards=tuple(guards))

@@ -1,0 +1,234 @@
+"""The search space of a reorder: what the tuner may try, as data, and what of it is legal.
+
+A family's table gives the values of each parameter. Which of them make a difference depends on the
+problem: a loop of 12 steps has no vector of 16. So a configuration is *legal* where the plan that
+is made with it has exactly what was asked for; everything else would be the same kernel under
+another name. The rules' own plan is one of the legal configurations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from math import gcd
+from typing import Any
+
+from ..tensors.desc import MemoryDesc
+from .choices import RULES, Choices, either
+from .copy import CopyPlan
+from .gather import GatherPlan
+from .generic import GenericPlan
+from .local import LocalPlan
+from .plan import Body, Plan, make_plan
+from .plan import families as families_on
+from .profile import profile_of
+from .scheduled import ScheduledPlan
+from .search import ranked
+from .tile import TilePlan
+from .traits import Traits
+
+Config = Mapping[str, Any]
+"""Names of parameters and their values."""
+
+TABLES: Mapping[type[Body], Mapping[str, tuple[Any, ...]]] = {
+    CopyPlan: {
+        "run_bytes": tuple(1 << n for n in range(12, 21)),
+        "nontemporal": (False, True),
+    },
+    TilePlan: {
+        "lanes": (4, 8, 16),
+        "registers": (2, 4, 8, 16, 32, 64),
+        "nontemporal": (False, True),
+        "chunk": (1, 2, 4, 8, 16, 32, 64, 128, 256),
+        "swapped": (False, True),
+        "ahead": (0, 1, 2, 4, 8, 16, 32),
+        "local_size": (1, 16),
+    },
+    GatherPlan: {
+        "chunk": tuple(1 << n for n in range(3, 15)),
+        "nontemporal": (False, True),
+    },
+    LocalPlan: {"local_size": (32, 64, 128, 256)},
+    GenericPlan: {"local_size": (1, 8, 16, 32, 64, 128, 256)},
+}
+"""Parameters by the kind of a family's plans, with all values that are worth a try anywhere."""
+
+SCHEDULES = 64
+"""How many schedules of a problem are worth a try: those that are estimated to cost the least."""
+
+WALK = ("chunk", "swapped", "ahead", "local_size")
+"""Parameters of a tile's walk, which leave all else of its plan as it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """What a configuration must satisfy, in words and as a predicate."""
+
+    text: str
+    holds: Callable[[Config], bool]
+
+
+REGISTER_BYTES = 64 * 64
+"""The widest register file of today's CPUs, twice: more would only be spilled."""
+
+
+def constraints(plan: Plan) -> tuple[Constraint, ...]:
+    """What holds whatever the shape."""
+    if not isinstance(plan.body, TilePlan):
+        return ()
+    element_bytes = max(t.nbytes for t in plan.problem.dtypes)
+    return (
+        Constraint(
+            f"a tile has at most {REGISTER_BYTES} bytes",
+            lambda c: c["lanes"] * c["registers"] * element_bytes <= REGISTER_BYTES,
+        ),
+    )
+
+
+@dataclass(frozen=True)
+class Space:
+    """The search space of moving ``src`` to ``dst`` in one family.
+
+    ``nbytes`` are read and written by every configuration. ``default`` is what the rules chose.
+    """
+
+    src: MemoryDesc
+    dst: MemoryDesc
+    traits: Traits
+    family: str
+    table: Mapping[str, tuple[Any, ...]]
+    constraints: tuple[Constraint, ...]
+    default: Config
+    nbytes: int
+
+    def plan(self, config: Config, *, baked: bool | None = None) -> Plan:
+        """The plan of a configuration."""
+        choices = Choices(**config, baked=baked)
+        return make_plan(self.src, self.dst, self.traits, self.family, choices=choices)
+
+    def choices(self, config: Config) -> Choices:
+        """The fewest choices that lead to a configuration.
+
+        What the rules say anyway is left to them, so that they fit other shapes as well.
+        """
+        left = dict(config)
+        for name in config:
+            fewer = {k: v for k, v in left.items() if k != name}
+            if outcome(self.plan(fewer), self.table) == config:
+                left = fewer
+        by_rules = make_plan(self.src, self.dst, self.traits).family == self.family
+        return Choices(**left, family=None if by_rules else self.family)
+
+    def is_legal(self, config: Config) -> bool:
+        """Whether the plan has what the configuration asks for."""
+        return tuple(config[name] for name in self.table) in self._legal
+
+    @cached_property
+    def _legal(self) -> frozenset[tuple[Any, ...]]:
+        found = {tuple(self.default.values())}
+        late = WALK if self.table is TABLES[TilePlan] else ()
+        walks = {k: v for k, v in self.table.items() if k in late}
+        others = {k: v for k, v in self.table.items() if k not in late}
+        for first in _configs(others):
+            plan = self.plan(first)
+            for second in _configs(walks):
+                got = outcome(plan, self.table, Choices(**second))
+                # A group's size divides the number of work-items, or is another one.
+                same = got.get("local_size") == {**first, **second}.get("local_size")
+                if same and all(c.holds(got) for c in self.constraints):
+                    found.add(tuple(got.values()))
+        return frozenset(found)
+
+    @property
+    def configurations(self) -> Iterator[Config]:
+        """Every legal configuration, in a fixed order."""
+        for values in sorted(self._legal):
+            yield dict(zip(self.table, values, strict=True))
+
+    @property
+    def parameters(self) -> dict[str, list[Any]]:
+        """The values that each parameter takes in some legal configuration."""
+        columns = zip(*self._legal, strict=True)
+        return {k: sorted(set(column)) for k, column in zip(self.table, columns, strict=True)}
+
+    def __len__(self) -> int:
+        return len(self._legal)
+
+    def __str__(self) -> str:
+        lines = [f"{self.family}: {len(self)} configurations, each moves {self.nbytes} bytes"]
+        lines += [f"  {k:<12}{', '.join(map(str, v))}" for k, v in self.parameters.items()]
+        lines += [f"  where       {c.text}" for c in self.constraints]
+        return "\n".join(lines)
+
+
+def _configs(table: Mapping[str, tuple[Any, ...]]) -> Iterator[Config]:
+    """Every combination of values."""
+    return (dict(zip(table, values, strict=True)) for values in product(*table.values()))
+
+
+def outcome(plan: Plan, names: Iterable[str], walk: Choices = RULES) -> dict[str, Any]:
+    """What a plan has, in the terms of `Choices`; ``walk`` are more choices for the walk of it."""
+    body, groups = plan.body, either(walk.local_size, plan.choices.local_size)
+    has: dict[str, Any] = {}
+    if isinstance(body, CopyPlan):
+        has = {"run_bytes": body.run_bytes, "nontemporal": body.nontemporal}
+    elif isinstance(body, GatherPlan):
+        has = {"chunk": body.chunk, "nontemporal": body.nontemporal}
+    elif isinstance(body, LocalPlan):
+        has = {"local_size": body.group}
+    elif isinstance(body, GenericPlan):
+        has = {"local_size": either(groups, body.group)}
+    elif isinstance(body, ScheduledPlan):
+        has = {"schedule": str(body.schedule)}
+    elif isinstance(body, TilePlan):
+        body = body.walked(walk)
+        has = {
+            "lanes": body.lanes,
+            "registers": body.register_count,
+            "nontemporal": body.streams,
+            "chunk": body.walk.chunk,
+            "swapped": body.walk.swapped,
+            "ahead": body.walk.ahead,
+            "local_size": gcd(body.work_items, either(groups, 1)),
+        }
+    return {name: has[name] for name in names}
+
+
+def space(
+    src: MemoryDesc, dst: MemoryDesc, traits: Traits, family: str | None = None
+) -> Space | None:
+    """The search space of a reorder, in the family of the rules or in another one.
+
+    None where there is nothing to choose: nothing is moved, or the family has no parameters.
+    Raises `InvalidDescriptor`, and `Unsupported` where the family does not take the reorder.
+    """
+    plan = make_plan(src, dst, traits, family)
+    table = TABLES.get(type(plan.body))  # type: ignore[arg-type]
+    if isinstance(plan.body, ScheduledPlan):
+        found = ranked(plan.body.problem, profile_of(traits))[:SCHEDULES]
+        table = {"schedule": tuple(map(str, found))}
+    if table is None:
+        return None
+    default = outcome(plan, table)
+    return Space(
+        src, dst, traits, plan.family, table, constraints(plan), default, plan.problem.nbytes
+    )
+
+
+def families(src: MemoryDesc, dst: MemoryDesc, traits: Traits) -> list[str]:
+    """The families with parameters that take a reorder; generic only where no other one does.
+
+    The one that the rules choose is the first. Raises `InvalidDescriptor` and `Unsupported` where
+    the reorder is none.
+    """
+    plan = make_plan(src, dst, traits)
+    rejected = {name for name, _ in plan.rejected}
+    others = [
+        f.name for f in families_on(traits)
+        if f.name not in (plan.family, "generic", *rejected)
+        and not f.refusal_on(plan.problem, traits)
+    ]  # fmt: skip
+    names = [plan.family, *others] if plan.body else []
+    return [name for name in names if space(src, dst, traits, name)]

@@ -1,0 +1,261 @@
+"""The geometry of a tensor: dims, format, and each digit's size and stride. Made and checked here.
+
+A `Geometry` is a descriptor without its element type. There are three ways to one: by format
+(dense, with clDNN's padding perhaps), by strides, and by oneDNN's blocking numbers, which the
+operations on descriptors need.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from ..errors import InvalidDescriptor, expect
+from ..formats.digits import RUNTIME, Digit, Layout, Placed, place
+from ..formats.format import Format
+from ..formats.names import ABSTRACT, MAX_NDIMS, is_meta
+from ..formats.sums import Extra
+
+Padding = tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Geometry:
+    """Where elements lie, in elements; see `clformats.tensors.desc.MemoryDesc` for the fields."""
+
+    dims: tuple[int, ...]
+    format: Format
+    placed: tuple[Placed, ...]
+    padded_dims: tuple[int, ...]
+    padding: Padding
+    offset0: int = 0
+    extra: Extra | None = None
+
+
+def by_format(
+    dims: Iterable[int],
+    name: str | Format | None = None,
+    padding: Iterable[tuple[int, int]] | None = None,
+) -> Geometry:
+    """Dense, in a format; row-major without one."""
+    if str(name) == "undef":
+        dims = ()  # oneDNN's rule: the empty descriptor, whatever else was given
+    dims = check_dims(dims)
+    fmt = _format_for(dims, name)
+    pads = _check_padding(padding, fmt, len(dims))
+    if fmt.layout is None:
+        if fmt.kind == "any" and RUNTIME in dims:
+            raise InvalidDescriptor(f"format any with unknown dims {dims}: nothing can be chosen")
+        return Geometry(dims, fmt, (), dims, pads)
+    padded = fmt.layout.padded(extents(dims, pads))
+    return Geometry(dims, fmt, place(fmt.layout, padded), padded, pads)
+
+
+def with_extra(g: Geometry, extra: Extra) -> Geometry:
+    """Int8 weights followed by sums; raises `InvalidDescriptor` where there can be none."""
+    expect(extra, Extra, "extra")
+    whole = extra.mask >> len(g.dims) or not 0 < extra.mask < (1 << len(g.dims)) - 1
+    if isinstance(extra.mask, bool) or whole:
+        raise InvalidDescriptor(
+            f"the mask of sums behind weights of dims {g.dims} is {extra.mask!r}: expected the "
+            f"bits of the output channels, 1, or 3 with groups; the others are summed over",
+            code="EXTRA",
+        )
+    if not (extra.s8s8 or extra.asymmetric or extra.scale_adjust != 1):
+        raise InvalidDescriptor(f"{extra} asks for nothing: leave it out", code="EXTRA")
+    if not 2.0**-126 <= extra.scale_adjust < 2.0**127:
+        raise InvalidDescriptor(
+            f"got scale_adjust {extra.scale_adjust!r}, expected a factor above 0 that f32 can hold",
+            code="EXTRA",
+        )
+    plain = g.format.kind == "blocked" and g.format.structure.is_tag
+    if not plain or g.offset0 or any(map(any, g.padding)):
+        raise InvalidDescriptor(
+            f"sums follow weights in whole tensors of oneDNN's formats, without clDNN's padding, "
+            f"got {g.format}",
+            code="EXTRA",
+        )
+    return replace(g, extra=extra)
+
+
+def extents(dims: Sequence[int], padding: Padding) -> list[int]:
+    """The dims with their lower and upper padding."""
+    return [n if n == RUNTIME else sum(pad) + n for n, pad in zip(dims, padding, strict=True)]
+
+
+def by_strides(dims: Iterable[int], strides: Iterable[int]) -> Geometry:
+    """Plain, with one stride for each dimension; oneDNN's rule says which are legal."""
+    dims, strides = check_dims(dims), int_tuple("strides", strides)
+    if len(strides) != len(dims):
+        raise InvalidDescriptor(
+            f"got {len(strides)} strides {strides} for {len(dims)} dims {dims}: expected one each"
+        )
+    if 0 not in dims and RUNTIME not in (*dims, *strides):
+        check_overlap(dims, strides)
+    return by_blocking(dims, dims, strides)
+
+
+def by_blocking(
+    dims: Sequence[int],
+    padded: Sequence[int],
+    strides: Sequence[int],
+    blocks: Sequence[tuple[int, int]] = (),
+    offset0: int = 0,
+) -> Geometry:
+    """From oneDNN's numbers: padded dims, outer strides, and the blocks as (size, dimension)."""
+    if not dims:
+        return Geometry((), Format("undef"), (), (), ())
+    ndims = len(dims)
+    step = [1] * ndims
+    inner: list[Digit] = []
+    for size, d in reversed(blocks):
+        inner.insert(0, Digit(d, size, step[d]))
+        step[d] *= size
+    counts = [-(-n // s) for n, s in zip(padded, step, strict=True)]
+    layout = Layout(ndims, (*(Digit(d, None, step[d]) for d in _order(counts, strides)), *inner))
+    dense = {p.digit: p for p in place(layout, padded)}
+    placed = tuple(
+        dense[digit] if digit.size is not None else _placed(digit, dense[digit].size, strides)
+        for digit in layout.digits
+    )
+    pads = ((0, 0),) * ndims
+    return Geometry(tuple(dims), Format.from_layout(layout), placed, tuple(padded), pads, offset0)
+
+
+def _placed(digit: Digit, size: int, strides: Sequence[int]) -> Placed:
+    stride = strides[digit.dims[0]]
+    return Placed(digit, size, stride, fixed_stride=stride == 1)
+
+
+def _order(counts: Sequence[int], strides: Sequence[int]) -> list[int]:
+    """The dimensions from the largest stride down, of equal ones the most steps first.
+
+    So oneDNN's log orders them. Unknown strides keep the order of the dimensions.
+    """
+
+    def rank(d: int) -> tuple[int, int, int]:
+        if strides[d] == RUNTIME:
+            return -(2**200), counts[d] == 1, d
+        return -strides[d], -counts[d], d
+
+    return sorted(range(len(counts)), key=rank)
+
+
+def relaid(
+    g: Geometry,
+    padded: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+    offset: Sequence[int] = (0,),
+) -> Geometry:
+    """The same format with other numbers, as a submemory has them.
+
+    ``strides`` has one number for each dimension, or one for each digit where the format is none
+    that oneDNN's notation can say; ``offset`` is one number in a sequence.
+    """
+    layout = g.format.structure
+    padded = tuple(g.padded_dims if padded is None else padded)
+    count = len(g.dims) if layout.is_tag else len(layout.digits)
+    if strides is not None and (layout.tail or g.format.image):
+        what = "is an image" if g.format.image else "has two orders"
+        raise InvalidDescriptor(f"{g.format} {what}: its strides cannot be given")
+    if len(padded) != len(g.dims) or len(offset) != 1 or len(strides or [0] * count) != count:
+        raise InvalidDescriptor(
+            f"{g.format} with dims {g.dims} takes {len(g.dims)} padded dims, {count} strides and "
+            f"one offset, got padded={padded}, strides={strides}, offset={offset}"
+        )
+    least = extents(g.dims, g.padding)
+    if offset[0] < 0 or any(p < n for p, n in zip(padded, least, strict=True)):
+        raise InvalidDescriptor(
+            f"padded dims {padded} must hold {tuple(least)} and the offset {offset[0]} be 0 or more"
+        )
+    placed = place(layout, padded)
+    if strides is not None:
+        placed = tuple(
+            p if stride is None else Placed(p.digit, p.size, stride, fixed_stride=stride == 1)
+            for p, stride in zip(placed, _per_digit(layout, strides), strict=True)
+        )
+    unknown = RUNTIME in (*g.dims, *(p.stride for p in placed))
+    if 0 not in g.dims and not unknown:
+        check_overlap([p.size for p in placed], [p.stride for p in placed])
+    return Geometry(g.dims, g.format, placed, padded, g.padding, offset[0], g.extra)
+
+
+def moved_by(g: Geometry, elements: int) -> Geometry:
+    """The same, so many elements further on in its buffer."""
+    return replace(g, offset0=g.offset0 + elements)
+
+
+def _per_digit(layout: Layout, strides: Sequence[int]) -> list[int | None]:
+    """One stride for each digit, outermost first; None for the blocks of a tag: they are dense."""
+    if not layout.is_tag:
+        return list(strides)
+    return [strides[d.dims[0]] if d.size is None else None for d in layout.digits]
+
+
+def int_tuple(what: str, values: Iterable[int]) -> tuple[int, ...]:
+    """The values as a tuple of ints, or an `InvalidDescriptor` that names them."""
+    try:
+        return tuple(operator.index(n) for n in values)
+    except TypeError:
+        raise InvalidDescriptor(f"{what} must be a sequence of ints, got {values!r}") from None
+
+
+def check_dims(dims: Iterable[int]) -> tuple[int, ...]:
+    """The dims as a tuple; refuses more than 12, and negative ones other than `RUNTIME`."""
+    result = int_tuple("dims", dims)
+    if len(result) > MAX_NDIMS:
+        raise InvalidDescriptor(
+            f"got {len(result)} dims, at most {MAX_NDIMS} are possible: merge some"
+        )
+    for d, n in enumerate(result):
+        if n < 0 and n != RUNTIME:
+            raise InvalidDescriptor(f"dimension {d} is {n} in dims {result}: expected 0 or more")
+    return result
+
+
+def _format_for(dims: tuple[int, ...], name: str | Format | None) -> Format:
+    if not dims:
+        return Format("undef")
+    if name is None:
+        name = ABSTRACT[: len(dims)]
+    fmt = Format(name, ndims=len(dims) if is_meta(str(name)) else None)
+    if fmt.layout is not None and fmt.ndims != len(dims):
+        raise InvalidDescriptor(
+            f"got {len(dims)} dims {dims}, but {fmt} has {fmt.ndims}: "
+            f"expected ({', '.join(fmt.dims)}) in this order"
+        )
+    return fmt
+
+
+def _check_padding(padding: Iterable[tuple[int, int]] | None, fmt: Format, ndims: int) -> Padding:
+    if padding is None:
+        return ((0, 0),) * ndims
+    try:
+        pads = tuple(int_tuple("padding", pair) for pair in padding)
+    except TypeError:
+        raise InvalidDescriptor(f"padding must be pairs of ints, got {padding!r}") from None
+    if len(pads) != ndims or any(len(p) != 2 or min(p) < 0 for p in pads):
+        raise InvalidDescriptor(
+            f"padding must be {ndims} pairs (lower, upper) of 0 or more, one for each of "
+            f"({', '.join(fmt.dims)}), got {pads}"
+        )
+    layout = fmt.layout
+    fused = layout and any(len(d.dims) > 1 or d.flip for d in layout.digits)
+    whole = layout and not (fused or layout.tail or fmt.image)
+    if any(map(any, pads)) and not whole:
+        raise InvalidDescriptor(f"{fmt} cannot have padding: expected a format of whole dimensions")
+    return tuple((p[0], p[1]) for p in pads)
+
+
+def check_overlap(dims: Sequence[int], strides: Sequence[int], least: int = 1) -> None:
+    """From the smallest stride up, each must clear the span of the one before (oneDNN's rule)."""
+    for stride, d in sorted(zip(strides, range(len(dims)), strict=True)):
+        if stride == 0 or dims[d] == 1:
+            continue
+        if stride < least:
+            raise InvalidDescriptor(
+                f"strides {tuple(strides)} of dims {tuple(dims)} make elements overlap: stride "
+                f"{stride} of dimension {d} must be 0 or at least {least}"
+            )
+        least = stride * dims[d]

@@ -1,0 +1,68 @@
+"""What a record of the tuner is filed under: the structure of a problem, and its shape class.
+
+Problems of one structure have the same loops and the same constants; of one class, sizes within a
+factor of two of each other, and rows that start alike within cache lines. Times within a class are
+alike enough that what is faster for one is faster for the others.
+"""
+
+from __future__ import annotations
+
+from math import gcd
+
+from ...schedule.problem import Node, Number, Problem
+from ...schedule.traits import LINE_BYTES
+from ...tensors.desc import MemoryDesc
+
+EXACT = 16
+"""Sizes up to this are told as they are: between 2 and 3 channels lies a world."""
+
+
+def structure_of(p: Problem) -> str:
+    """The element types and loops, with ``n`` for sizes and ``s`` for strides that are arguments.
+
+    ``?`` marks a guarded loop.
+    """
+    types = f"{p.src.dtype} -> {p.dst.dtype}"
+    if p.nodes is None:
+        return f"{types} {p.src.format} -> {p.dst.format}"
+    loops = " ".join(_loop(n) for n in p.nodes) or "one element"
+    return f"{types} {loops}"
+
+
+def _loop(n: Node) -> str:
+    strides = f"{_stride(n.src)},{_stride(n.dst)}"
+    return f"({_text(n.size, 'n')}:{strides}{'?' * (n.guard is not None)})"
+
+
+def _stride(n: Number) -> str:
+    return str(n) if n.value == 1 else _text(n, "s")
+
+
+def _text(n: Number, letter: str) -> str:
+    return str(n) if n.fixed else letter
+
+
+def shape_class_of(p: Problem) -> str:
+    """The loops' sizes, those beyond 16 rounded down to a power of two; and how rows start.
+
+    ``64|4``: all rows of the source start at multiples of 64 bytes, the destination's of 4.
+    """
+    sizes = p.dst.dims if p.nodes is None else [n.size.value for n in p.nodes]
+    text = "x".join(map(_rounded, sizes)) or "1"
+    return f"{text} {_start(p, p.src, 'src')}|{_start(p, p.dst, 'dst')}"
+
+
+def _rounded(size: int) -> str:
+    return str(size) if size <= EXACT else str(1 << (size.bit_length() - 1))
+
+
+def _start(p: Problem, desc: MemoryDesc, side: str) -> int:
+    """The largest power of two, up to a cache line, that divides where rows start, in bytes."""
+    strides = [getattr(n, side).value for n in p.nodes or () if n.size.value > 1]
+    starts = [getattr(p, f"{side}0"), *(s for s in strides if s > 1)]
+    return gcd(LINE_BYTES, *(s * desc.dtype.bits // 8 for s in starts))
+
+
+def sizes_of(p: Problem) -> str:
+    """Everything exactly, for kernels with the sizes baked in."""
+    return f"{p.src} -> {p.dst}"

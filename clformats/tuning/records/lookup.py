@@ -1,0 +1,94 @@
+"""Finding the record of a reorder: a file is read once in a process, and asked by its keys."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections import Counter
+from pathlib import Path
+
+from ...errors import Error
+from ...schedule.choices import Choices
+from ...schedule.problem import Problem
+from .record import Device, Key, Record, keys_of
+from .store import folder, path_of, read
+
+
+class TunedWarning(UserWarning):
+    """Records of the tuner are there but cannot be used; the rules decide instead."""
+
+
+class Lookup:
+    """The records of a device that count. Equal only to itself, so that plans can be kept by it."""
+
+    def __init__(self, path: Path, device: Device) -> None:
+        self.path = path
+        self._found: dict[Key, Record] = {}
+        self._unused: list[tuple[Key | None, str]] = []
+        try:
+            records, rejected = read(path)
+        except Error as error:
+            _warn(f"{error}; the rules decide")
+            return
+        for record in records:
+            reason = record.staleness(device)
+            if reason:
+                self._unused.append((record.key, reason))
+            else:
+                self._found[record.key] = record
+        self._unused += [
+            (None, f"unreadable in line {r.line}" if r.line else r.reason) for r in rejected
+        ]
+        self._tell()
+
+    def _tell(self) -> None:
+        """Say what is not used, unless newer records have taken its place."""
+        missed = Counter(reason for key, reason in self._unused if key not in self._found)
+        if missed:
+            words = ", ".join(f"{count} {reason}" for reason, count in missed.most_common(5))
+            more = ", ..." * (len(missed) > 5)
+            _warn(
+                f"records of the tuner in {self.path} are not used: {words}{more}; the rules "
+                f"decide. `clformats tune show` lists them, `clformats tune revalidate` measures "
+                f"them anew"
+            )
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def find(self, p: Problem) -> tuple[Choices, str] | None:
+        """The choices for a problem, and where they come from; of its exact sizes if there are."""
+        if p.computation is not None or not p.moves_only:
+            return None
+        for key in keys_of(p):
+            record = self._found.get(key)
+            if record:
+                said = f"{record.gain:.2f} times as fast as the rules on {record.date[:10]}"
+                return record.choices, said
+        return None
+
+
+_known: dict[tuple[Path, Device], Lookup | None] = {}
+_lock = threading.Lock()
+
+
+def lookup(device: Device) -> Lookup | None:
+    """The records of a device; None where there are none that count, or they are switched off."""
+    where = folder()
+    if where is None:
+        return None
+    key = where, device
+    with _lock:
+        if key not in _known:
+            _known[key] = Lookup(path_of(device, where), device) or None
+        return _known[key]
+
+
+def forget() -> None:
+    """Read the files again when they are asked for next: after tuning, they have changed."""
+    with _lock:
+        _known.clear()
+
+
+def _warn(text: str) -> None:
+    warnings.warn(text, TunedWarning, stacklevel=2)

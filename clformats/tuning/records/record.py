@@ -1,0 +1,167 @@
+"""A record of the tuner: one line of JSON that a person can read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from hashlib import sha256
+from importlib import resources
+from statistics import median
+from typing import Any, NamedTuple
+
+from ...errors import Error
+from ...schedule.choices import Choices
+from ...schedule.problem import Problem
+from .key import shape_class_of, sizes_of, structure_of
+
+SCHEMA = 1
+"""The version of the form of a record; another one cannot be read."""
+
+
+class InvalidRecord(Error, ValueError):
+    """A line that is no record of this version."""
+
+
+class Device(NamedTuple):
+    """The names by which OpenCL knows a device, and the version of its driver."""
+
+    name: str
+    platform: str
+    driver: str
+
+
+class Key(NamedTuple):
+    """What a record is found by; ``sizes`` is empty where it serves the whole shape class."""
+
+    structure: str
+    shape: str
+    sizes: str = ""
+
+
+def keys_of(p: Problem) -> tuple[Key, Key]:
+    """The keys of a problem: of its exact sizes, then of its class."""
+    structure, shape = structure_of(p), shape_class_of(p)
+    return Key(structure, shape, sizes_of(p)), Key(structure, shape)
+
+
+@cache
+def kernel_version() -> str:
+    """A hash of everything that kernels are made from: a record of other kernels says nothing."""
+    digest = sha256()
+    package = resources.files("clformats")
+    for part in ("kernels", "schedule", "templates"):
+        for file in sorted(package.joinpath(part).iterdir(), key=lambda f: f.name):
+            if file.name.endswith((".py", ".mako")):
+                digest.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")
+    return digest.hexdigest()[:12]
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What was found for a reorder: ``choices`` that are faster than the rules.
+
+    ``default`` and ``tuned`` are all times that were measured, in seconds of one run, interleaved
+    with each other. ``src`` and ``dst`` are the descriptors that were measured.
+    """
+
+    device: Device
+    kernels: str
+    key: Key
+    src: str
+    dst: str
+    choices: Choices
+    default: tuple[float, ...]
+    tuned: tuple[float, ...]
+    date: str
+
+    @property
+    def gain(self) -> float:
+        """How many times as fast as the rules, by the medians."""
+        return median(self.default) / median(self.tuned)
+
+    def staleness(self, device: Device) -> str:
+        """Why the record does not count on a device with the kernels of today; empty if it does."""
+        if self.device[:2] != device[:2]:
+            return "of another device"
+        if self.device.driver != device.driver:
+            return "of another driver"
+        if self.kernels != kernel_version():
+            return "of other kernels"
+        return ""
+
+    @property
+    def line(self) -> str:
+        """The record as a line of JSON, without its end."""
+        return json.dumps({
+            "clformats": SCHEMA,
+            "date": self.date,
+            **self.device._asdict(),
+            "kernels": self.kernels,
+            "src": self.src,
+            "dst": self.dst,
+            **self.key._asdict(),
+            "choices": self.choices.chosen(),
+            "default_seconds": [float(f"{t:.4g}") for t in self.default],
+            "tuned_seconds": [float(f"{t:.4g}") for t in self.tuned],
+        })  # fmt: skip
+
+    @classmethod
+    def parse(cls, line: str) -> Record:
+        """The inverse of `line`. Raises `InvalidRecord`."""
+        try:
+            found = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise InvalidRecord(f"no JSON: {error}") from error
+        if not isinstance(found, dict) or "clformats" not in found:
+            raise InvalidRecord("no record of clformats")
+        if found["clformats"] != SCHEMA:
+            raise InvalidRecord(f"of schema {found['clformats']!r}, this library reads {SCHEMA}")
+        record = cls(
+            device=Device(*_texts(found, Device._fields)),
+            kernels=_texts(found, ("kernels",))[0],
+            key=Key(*_texts(found, Key._fields)),
+            src=_texts(found, ("src",))[0],
+            dst=_texts(found, ("dst",))[0],
+            choices=_choices(found.get("choices")),
+            default=_times(found.get("default_seconds")),
+            tuned=_times(found.get("tuned_seconds")),
+            date=_texts(found, ("date",))[0],
+        )
+        if record.gain <= 1:
+            raise InvalidRecord("not faster than the rules")
+        return record
+
+    def __str__(self) -> str:
+        day = self.date[:10]
+        return f"{self.src} -> {self.dst}: {self.choices}, {self.gain:.2f} times as fast ({day})"
+
+
+def now() -> str:
+    """The date of a record made now, with its time zone."""
+    return datetime.now().astimezone().isoformat(timespec="seconds")
+
+
+def _texts(found: Mapping[str, Any], names: Sequence[str]) -> list[str]:
+    for name in names:
+        if not isinstance(found.get(name), str):
+            raise InvalidRecord(f"{name} is {found.get(name)!r}, expected a text")
+    return [found[name] for name in names]
+
+
+def _choices(found: object) -> Choices:
+    if not isinstance(found, dict) or not found:
+        raise InvalidRecord(f"choices are {found!r}, expected some")
+    try:
+        return Choices.of(found)
+    except Error as error:
+        raise InvalidRecord(str(error)) from error
+
+
+def _times(found: object) -> tuple[float, ...]:
+    times = found if isinstance(found, list) else []
+    if not times or not all(type(t) in (int, float) and 0 < t < 1e6 for t in times):
+        raise InvalidRecord(f"got times {found!r:.60}, expected seconds")
+    return tuple(map(float, times))

@@ -1,0 +1,182 @@
+"""The files of records: one for each device, a record in each line.
+
+Whatever happens to a writer, the lines of others stay. Writers take turns by a lock on the file,
+which readers need not; a line is written at once and brought to the disk, and where that fails (a
+full disk) the file is cut back to what it was. What a killed writer left of a line is ended by the
+next one, so that only that line cannot be read. A reader takes the last `MOST_BYTES` at most.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import stat
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import NamedTuple
+
+import platformdirs
+
+from ...errors import Error
+from .record import Device, InvalidRecord, Record
+
+FOLDER = "CLFORMATS_TUNED"
+"""The environment variable that names the folder of the files; ``off`` for no records at all."""
+OFF = "off"
+MOST_BYTES = 4 << 20
+LOCK_SECONDS = 20.0
+
+
+class Rejected(NamedTuple):
+    """A line that is no record, by its number from 1, and the reason."""
+
+    line: int
+    reason: str
+    text: str
+
+
+def folder() -> Path | None:
+    """Where the files are; None where records are switched off."""
+    given = os.environ.get(FOLDER)
+    if given == OFF:
+        return None
+    if given:
+        return Path(given)
+    return _default_folder()
+
+
+def wanted_folder() -> Path:
+    """The folder, for who cannot do without. Raises `Error` where there is and can be none."""
+    where = folder()
+    if where is None:
+        raise Error(f"the tuner's records are switched off by {FOLDER}={OFF}: unset it")
+    if where.exists() and not where.is_dir():
+        raise Error(f"{FOLDER} is {where}, which is no folder: name one, or unset it")
+    return where
+
+
+@cache
+def _default_folder() -> Path:
+    return Path(platformdirs.user_data_dir("clformats", appauthor=False)) / "tuned"
+
+
+def path_of(device: Device, where: Path) -> Path:
+    """The file of a device, whatever its driver."""
+    words = re.sub(r"\W+", "-", f"{device.platform} {device.name}", flags=re.ASCII).strip("-")
+    mark = sha256("\0".join(device[:2]).encode()).hexdigest()[:8]
+    return where / f"{words[:80].lower()}-{mark}.jsonl"
+
+
+def read(path: Path) -> tuple[list[Record], list[Rejected]]:
+    """The records of a file, oldest first, and what is none. No file is an empty one.
+
+    Raises `Error` where there is one that cannot be read.
+    """
+    try:
+        text, first = _tail(path)
+    except FileNotFoundError:
+        return [], []
+    except OSError as error:
+        raise Error(f"cannot read the tuner's records in {path}: {error.strerror}") from error
+    records: list[Record] = []
+    rejected: list[Rejected] = []
+    if not first:
+        rejected.append(Rejected(0, f"not read: before the last {MOST_BYTES} bytes", ""))
+    for number, line in enumerate(text.split("\n"), first):
+        if line.strip():
+            try:
+                records.append(Record.parse(line))
+            except InvalidRecord as error:
+                rejected.append(Rejected(number, str(error), line))
+    return records, rejected
+
+
+def _tail(path: Path) -> tuple[str, int]:
+    """The end of a file, and the number of its first line; 0 where only the end was read."""
+    # Whoever opens a pipe waits for its other end.
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        found = os.fstat(file.fileno())
+        if not stat.S_ISREG(found.st_mode):
+            raise OSError(0, "it is no regular file")
+        skipped = max(found.st_size - MOST_BYTES, 0)
+        file.seek(skipped)
+        text = file.read(MOST_BYTES).decode("utf-8", "replace")
+    return (text.partition("\n")[2], 0) if skipped else (text, 1)
+
+
+def add(path: Path, record: Record) -> None:
+    """Add a record to a file; it is on the disk when this returns.
+
+    Raises `Error` where it cannot be written; the file then holds what it held before.
+    """
+    with _locked(path) as file:
+        size = os.lseek(file, 0, os.SEEK_END)
+        line = f"{record.line}\n".encode()
+        if size and os.pread(file, 1, size - 1) != b"\n":
+            line = b"\n" + line
+        try:
+            done = os.write(file, line)
+            if done < len(line):
+                os.write(file, line[done:])  # raises what the reason is
+            os.fsync(file)
+        except OSError:
+            os.ftruncate(file, size)
+            raise
+
+
+def rewrite(path: Path, change: Callable[[list[Record]], Iterable[Record]]) -> None:
+    """Put what ``change`` makes of a file's records in their place; writers wait meanwhile.
+
+    Lines that are no records go. Raises `Error`; then nothing has changed.
+    """
+    with _locked(path):
+        records = change(read(path)[0])
+        draft = path.with_name(f".{path.name}.{os.getpid()}")
+        try:
+            with draft.open("w", encoding="utf-8") as file:
+                file.writelines(f"{record.line}\n" for record in records)
+                file.flush()
+                os.fsync(file.fileno())
+            draft.replace(path)
+        finally:
+            draft.unlink(missing_ok=True)
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[int]:
+    """The file, opened for appending, and nobody else's until the block ends."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = _open_locked(path)
+        try:
+            yield file
+        finally:
+            os.close(file)  # and with it the lock
+    except OSError as error:
+        raise Error(
+            f"cannot write the tuner's records to {path}: {error.strerror or error}; nothing is "
+            f"lost there. {FOLDER} names another folder"
+        ) from error
+
+
+def _open_locked(path: Path) -> int:
+    end = time.monotonic() + LOCK_SECONDS
+    while True:
+        file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.path.samestat(os.fstat(file), os.stat(path)):  # noqa: PTH116  # beside fstat
+                return file
+        except BlockingIOError:
+            if time.monotonic() > end:
+                os.close(file)
+                raise
+        except FileNotFoundError:
+            pass  # replaced between the two
+        os.close(file)
+        time.sleep(0.01)

@@ -1,0 +1,1 @@
+"""What happens to values on the way: attributes, formulas, and transforms such as Winograd's."""

@@ -1,0 +1,287 @@
+"""What a reorder computes on the way: scales, zero points, a sum, an expression of the user's.
+
+The formula is oneDNN 3's, every step rounded to f32, or to f64 where one of the two types is f64::
+
+    dst = cvt(((src - src_zero_point) * src_scale + beta * old) * (1 / dst_scale) + dst_zero_point)
+
+``old`` is what the destination holds, unchanged: its zero point is not taken off. What is not given
+is left out of the formula, not multiplied by 1. With an expression, its value takes the place of
+``(src - src_zero_point) * src_scale``, which is its ``x``.
+
+oneDNN multiplies by the reciprocal of the destination's scale, which rounds twice; so do we, that
+results are equal to the bit. Its zero points are integers; here they may be fractions: clDNN's
+input preparation, a mean to subtract from each feature and a factor, is a source zero point and a
+source scale with the mask of the feature dimension.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InvalidAttr
+from ..tensors.dtypes import DType, as_array, as_dtype, convert
+from .formula import ONE, Formula, parse
+
+ZERO_SCALE = "a dst_scale is 0, or is in f32: values are divided by it, give another number"
+VALUE, OLD = "x", "old"
+"""The variables of the formula beside the attributes: the source's value, the destination's old."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Values:
+    """The values of one attribute: a flat float64 array, or None where they come at execution.
+
+    ``mask`` says which logical dimensions they run over, bit d for dimension d, in any combination;
+    row-major over these. 0: one value for all.
+    """
+
+    values: NDArray[np.float64] | None
+    mask: int = 0
+
+    def strides(self, dims: Sequence[int]) -> tuple[int, ...]:
+        """How far each logical dimension of a tensor moves in the values; 0 where it does not."""
+        sizes = self.sizes(dims)
+        return tuple(prod(sizes[d + 1 :]) if self.mask >> d & 1 else 0 for d, _ in enumerate(dims))
+
+    def sizes(self, dims: Sequence[int]) -> tuple[int, ...]:
+        """The sizes of the dimensions they run over; 1 for the others."""
+        return tuple(n if self.mask >> d & 1 else 1 for d, n in enumerate(dims))
+
+    def __str__(self) -> str:
+        what = "given at execution" if self.values is None else f"{self.values.size} values"
+        if self.values is not None and self.values.size == 1:
+            what = f"{self.values[0]:g}"
+        return f"{what}, mask {self.mask}" if self.mask else what
+
+
+def at_execution(mask: int = 0) -> Values:
+    """Stands for values that are given when a reorder is called: ``r(stream, src, dst, beta=2)``.
+
+    Raises `InvalidAttr` for a mask that is no whole number of at least 0.
+    """
+    return Values(None, _mask("values given at execution", mask))
+
+
+class Attr:
+    """Attributes of a reorder; the module's docstring has the formula.
+
+    ``src_scale``, ``dst_scale``, ``src_zero_point``, ``dst_zero_point`` and ``beta`` are each a
+    number, or ``(values, mask)``, or `at_execution`. Bit d of the mask says that there is one value
+    for each index of logical dimension d; the values are row-major over the masked dimensions.
+    ``beta`` is the factor of what the destination holds (oneDNN's sum).
+
+    ``expression`` is text over ``x``, in the part of OpenCL C that `clformats.formula` describes:
+    ``"max(x, 0.f) * 0.5f"``. Padding is zero whatever the expression makes of 0.
+
+    Immutable. Raises `InvalidAttr`; counts of values are checked where the dims are known.
+    """
+
+    terms: Mapping[str, Values]
+    expression: str | None
+    formula: Formula
+    _inner: Formula | None
+
+    NAMES = ("src_scale", "dst_scale", "src_zero_point", "dst_zero_point", "beta")
+
+    def __init__(
+        self,
+        *,
+        src_scale: Any = None,
+        dst_scale: Any = None,
+        src_zero_point: Any = None,
+        dst_zero_point: Any = None,
+        beta: Any = None,
+        expression: str | None = None,
+    ) -> None:
+        given = (src_scale, dst_scale, src_zero_point, dst_zero_point, beta)
+        terms = {
+            name: _values(name, value)
+            for name, value in zip(self.NAMES, given, strict=True) if value is not None
+        }  # fmt: skip
+        inner = None if expression is None else parse(expression, (VALUE,))
+        set_ = object.__setattr__
+        set_(self, "terms", MappingProxyType(terms))
+        set_(self, "expression", expression)
+        set_(self, "_inner", inner)
+        set_(self, "formula", self._formula())
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"Attr is immutable: cannot set {name} to {value!r}, make another one")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _attr_again, (dict(self.terms), self.expression)
+
+    def _formula(self) -> Formula:
+        def name(text: str) -> Formula:
+            return Formula("name", text)
+
+        value = name(VALUE)
+        if "src_zero_point" in self.terms:
+            value = value - name("src_zero_point")
+        if "src_scale" in self.terms:
+            value = value * name("src_scale")
+        if self._inner is not None:
+            value = self._inner.with_names({VALUE: value})
+        if "beta" in self.terms:
+            value = value + name("beta") * name(OLD)
+        if "dst_scale" in self.terms:
+            value = value * (ONE / name("dst_scale"))
+        if "dst_zero_point" in self.terms:
+            value = value + name("dst_zero_point")
+        return value
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to compute: the reorder moves and converts alone."""
+        return not self.terms and self._inner is None
+
+    def resolve(
+        self,
+        dims: Sequence[int],
+        given: Mapping[str, Any] | None,
+        real: DType,
+        elsewhere: Collection[str] = (),
+    ) -> dict[str, NDArray[Any]]:
+        """The values of every attribute for a tensor of ``dims``, in the type ``real``.
+
+        ``given`` are those at execution. Where it is None they may be missing: then only what is
+        known is checked; what is given ``elsewhere``, on a device, is left out. Raises
+        `InvalidAttr` for a wrong count, a mask beyond the rank, a value beyond the type, and what
+        is missing or not asked.
+        """
+        for name in given or ():
+            if name not in self.terms or self.terms[name].values is not None:
+                asked = ", ".join(n for n, t in self.terms.items() if t.values is None) or "none"
+                raise InvalidAttr(
+                    f"got {name} at execution; the attributes ask for these then: {asked}"
+                )
+        self.check_rank(len(dims))
+        result = {}
+        for name, term in self.terms.items():
+            if name in elsewhere or (term.values is None and given is None):
+                continue
+            if term.values is None and name not in (given or {}):
+                raise InvalidAttr(f"{name} is to be given at execution: pass {name}=...")
+            values = term.values
+            if values is None:
+                values = _flat(name, (given or {})[name])
+            count = prod(term.sizes(dims))
+            if values.size != count:
+                raise InvalidAttr(
+                    f"got {values.size} values of {name} with mask {term.mask} for a tensor of "
+                    f"{tuple(dims)}, expected {count}: one for each index of the masked dimensions"
+                )
+            result[name] = _as_real(name, values, real)
+        return result
+
+    def check_rank(self, ndims: int) -> None:
+        """Raise `InvalidAttr` where a mask names a dimension that a tensor of ``ndims`` has not."""
+        for name, term in self.terms.items():
+            if term.mask >> ndims:
+                raise InvalidAttr(
+                    f"the mask of {name} is {term.mask}, which names a dimension beyond the "
+                    f"{ndims} of the tensor; expected at most {(1 << ndims) - 1}"
+                )
+
+    def apply(
+        self, array: Any, src: object, dst: object, old: Any = None, **given: Any
+    ) -> NDArray[Any]:
+        """The formula in numpy: the truth that kernels are checked against.
+
+        ``array`` has the logical shape and elements of type ``src``; the result is of type ``dst``.
+        ``old``, elements of type ``dst`` in that shape, is needed with ``beta``; ``given`` are the
+        values that come at execution. Raises `InvalidAttr`.
+        """
+        source, target = as_dtype(src), as_dtype(dst)
+        array = as_array(array)
+        if self.is_empty:
+            return convert(array, source, target)
+        real = compute_type(source, target)
+        env = {VALUE: convert(array, source, real)}
+        for name, values in self.resolve(array.shape, given, real).items():
+            env[name] = values.reshape(self.terms[name].sizes(array.shape))
+        if "beta" in self.terms:
+            if old is None:
+                raise InvalidAttr("beta is given: the sum needs old, what the destination holds")
+            env[OLD] = convert(old, target, real)
+            if env[OLD].shape != array.shape:
+                raise InvalidAttr(f"old has shape {env[OLD].shape}, the array {array.shape}")
+        result = np.broadcast_to(self.formula.evaluate(env, real.numpy), array.shape)
+        return convert(result, real, target)
+
+    def __repr__(self) -> str:
+        texts = [f"{name}={value}" for name, value in self.terms.items()]
+        texts += [f"expression={self.expression!r}"] if self.expression is not None else []
+        return f"Attr({', '.join(texts)})"
+
+
+def compute_type(*dtypes: DType) -> DType:
+    """The type that values are computed in: f64 where one of the types is, else f32."""
+    return as_dtype("f64" if any(t.name == "f64" for t in dtypes) else "f32")
+
+
+def _values(name: str, value: Any) -> Values:
+    if isinstance(value, Values):
+        return value
+    if isinstance(value, tuple):
+        if len(value) != 2:
+            raise InvalidAttr(
+                f"got {len(value)} items for {name}, expected a number, (values, mask) or "
+                f"cf.at_execution(mask)"
+            )
+        return Values(_flat(name, value[0]), _mask(name, value[1]))
+    flat = _flat(name, value)
+    if flat.size != 1:
+        raise InvalidAttr(
+            f"got {flat.size} values of {name} without a mask: give (values, mask), where bit d of "
+            f"the mask stands for logical dimension d"
+        )
+    return Values(flat)
+
+
+def _flat(name: str, value: Any) -> NDArray[np.float64]:
+    """Numbers as a flat array of its own."""
+    try:
+        array = np.asarray(value)
+        flat = None if array.dtype.kind in "cOSUMm" else array.astype(np.float64).ravel()
+    except (TypeError, ValueError) as error:
+        raise InvalidAttr(f"got {value!r} for {name}, expected numbers: {error}") from None
+    if flat is None:
+        raise InvalidAttr(f"got {value!r} for {name}, expected numbers")
+    if name == "dst_scale" and not flat.all():
+        raise InvalidAttr(ZERO_SCALE)
+    flat.setflags(write=False)
+    return flat
+
+
+def _as_real(name: str, values: NDArray[np.float64], real: DType) -> NDArray[Any]:
+    """The values in the type that is computed in."""
+    with np.errstate(over="ignore", under="ignore"):
+        result = values.astype(real.numpy)
+    if (np.isinf(result) & np.isfinite(values)).any():
+        raise InvalidAttr(f"a value of {name} is beyond {real}, in which the reorder computes")
+    if name == "dst_scale" and not result.all():
+        raise InvalidAttr(ZERO_SCALE)
+    return result
+
+
+def _mask(name: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
+        raise InvalidAttr(
+            f"got the mask {value!r} for {name}, expected a whole number of at least 0: bit d "
+            f"stands for logical dimension d"
+        )
+    return int(value)
+
+
+def _attr_again(terms: Mapping[str, Values], expression: str | None) -> Attr:
+    """The attributes that were pickled."""
+    given = {n: v if v.values is None else (v.values, v.mask) for n, v in terms.items()}
+    return Attr(expression=expression, **given)

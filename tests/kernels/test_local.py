@@ -1,0 +1,126 @@
+"""The families of GPUs, on whatever device there is: their kernels are plain OpenCL C 1.2."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+import clformats as cf
+from tests.device_support import check_reorder
+from tests.reorders.test_reorder import NO_TAG, check_both_ways
+from tests.support import pair_of
+
+pytestmark = pytest.mark.sampled(3)
+
+D = cf.MemoryDesc
+
+# Sizes next to blocks, runs and vectors; and those that vectors divide.
+PAIRS = [
+    ("bfyx", "b_fs_yx_fsv16", [(2, 35, 5, 7), (3, 48, 8, 8), (1, 15, 1, 67)]),
+    ("b_fs_yx_fsv16", "bfyx", [(2, 35, 5, 8), (2, 33, 9, 16)]),
+    ("bfyx", "byxf", [(2, 18, 5, 7), (2, 68, 12, 4), (3, 3, 11, 13), (2, 3, 20, 16)]),
+    ("byxf", "bfyx", [(2, 3, 40, 41), (2, 4, 16, 20), (2, 65, 3, 5)]),
+    ("b_fs_yx_fsv4", "b_fs_yx_fsv32", [(2, 67, 5, 7), (1, 64, 4, 4)]),
+    ("bfyx", "bs_fs_yx_bsv16_fsv16", [(17, 19, 3, 5)]),
+    ("oiyx", "os_is_yx_isa8_osv8_isv4_swizzled_by_4", [(35, 37, 3, 3)]),
+    ("oiyx", "os_is_yx_isv16_osv16", [(17, 33, 3, 3), (32, 16, 5, 5)]),
+    ("oiyx", "hwio", [(19, 21, 3, 3)]),
+    ("bfyx", "yxfb", [(7, 5, 6, 4)]),
+]
+TYPES = ["f32 f32", "f16 f16", "u8 u8", "bf16 f64", "f32 s8", "u8 f32", "f16 f32", "f32 bf16",
+         "f16 u8", "f8_e4m3 f16"]  # fmt: skip
+CASES = [(n, *case) for n, case in enumerate(
+    (src, dst, dims) for src, dst, sizes in PAIRS for dims in sizes
+)]  # fmt: skip
+
+
+@pytest.mark.parametrize("turn", range(4))
+@pytest.mark.parametrize(("number", "src", "dst", "dims"), CASES)
+def test_through_local_memory(
+    number: int, src: str, dst: str, dims: tuple[int, ...], turn: int, stream: cf.Stream
+) -> None:
+    """By name on any device, aligned and not; each case with four of the types."""
+    types = TYPES[(3 * turn + number) % len(TYPES)].split()
+    a, b = (D(dims, t, name) for t, name in zip(types, (src, dst), strict=True))
+    for front in (0, 5):
+        check_reorder(a, b, stream, family="local", front=front)
+
+
+@pytest.mark.parametrize("fmt", NO_TAG[::4], ids=str)
+def test_formats_without_a_tag(fmt: cf.Format, as_gpu: cf.Stream) -> None:
+    check_both_ways(fmt, as_gpu)
+
+
+FAMILY_CASES = [
+    ("copy", "f32:bfyx", "f32:bfyx", (3, 5, 7, 9)),
+    ("copy", "u8:bfyx", "u8:bfyx", (3, 5, 7, 9)),
+    ("copy", "u8:b_fs_yx_fsv16", "u8:b_fs_yx_fsv16", (2, 32, 33, 65)),
+    ("copy", "f16:bfyx", "f32:bfyx", (5, 6, 16, 17)),
+    ("copy", "s4:ab", "s4:ab", (6, 10)),
+    ("copy", "f32:a", "f32:a", (1,)),
+    ("rows", "f32:byxf", "f32:b_fs_yx_fsv16", (2, 36, 9, 5)),
+    ("rows", "f16:b_fs_yx_fsv16", "f16:byxf", (2, 48, 3, 5)),
+    ("rows", "u8:b_fs_yx_fsv32", "f32:byxf", (2, 67, 3, 5)),
+    ("rows", "u8:bfyx", "u8:bfyx:pad=0+0x3+2x1+1x4+0", (2, 9, 5, 16)),
+    ("local", "f32:bfyx:pad=0+0x0+3x1+1x3+0", "u8:byxf:pad=0+0x3+2x1+1x4+0", (2, 36, 5, 17)),
+    ("local", "u8:bfyx:pad=0+0x0+0x1+1x4+8", "u8:byxf:pad=0+0x4+8x1+1x4+0", (2, 36, 5, 20)),
+    ("generic", "s32:aBcd24b", "s32:aBcd16b", (2, 40, 3, 3)),
+]
+
+
+@pytest.mark.parametrize("front", [0, 1, 16])
+@pytest.mark.parametrize(("family", "src", "dst", "dims"), FAMILY_CASES)
+def test_each_family(
+    family: str, src: str, dst: str, dims: tuple[int, ...], front: int, as_gpu: cf.Stream
+) -> None:
+    a, b = pair_of(src, dst, dims)
+    front *= 2 if a.dtype.bits == 4 else 1
+    assert check_reorder(a, b, as_gpu, front=front).plan.family == family
+
+
+@pytest.mark.parametrize(
+    ("src", "dst", "dims", "given"),
+    [
+        ("f32:bfyx", "s8:bfyx", (2, 17, 5, 4), {"src_scale": 0.5, "beta": 2}),
+        ("f32:bfyx", "f16:b_fs_yx_fsv16", (2, 17, 5, 4), {"dst_scale": (range(1, 18), 2)}),
+        ("f32:bfyx", "u8:b_fs_yx_fsv16", (2, 32, 5, 4),
+         {"dst_scale": (range(1, 33), 2), "beta": 1}),
+        ("u8:byxf", "f32:bfyx", (1, 17, 8, 4), {"src_zero_point": (range(17), 2), "beta": 0.5}),
+        ("f16:b_fs_yx_fsv16", "f16:byxf", (2, 17, 5, 4),
+         {"src_scale": (range(1, 18), 2), "beta": 1, "expression": "x + 1"}),
+        ("u8:byxf", "u8:b_fs_yx_fsv4", (2, 6, 5, 4), {"expression": "max(x, 3)", "src_scale": 2}),
+        ("f16:bfyx", "s8:byxf", (2, 8, 4, 4), {"src_scale": (range(1, 17), 3), "beta": 1}),
+    ],
+)  # fmt: skip
+def test_attributes(
+    src: str, dst: str, dims: tuple[int, ...], given: dict[str, object], as_gpu: cf.Stream
+) -> None:
+    """Padding stays zero whatever is computed, and what is summed onto is read once."""
+    a, b = pair_of(src, dst, dims)
+    done = check_reorder(a, b, as_gpu, attr=cf.Attr(**given))  # type: ignore[arg-type]
+    assert done.plan.family in ("copy", "rows", "local")
+    check_reorder(a, b, as_gpu, attr=cf.Attr(**given), front=3)  # type: ignore[arg-type]
+
+
+def test_a_smaller_work_group(engine: cf.Engine) -> None:
+    """Some devices have none of 256 work-items."""
+    small = cf.Engine(device=engine.device)
+    small.__dict__["traits"] = replace(
+        engine.traits, is_cpu=False, subgroup_bytes=(), group_size=24
+    )
+    stream = cf.Stream(small)
+    for a, b in (("bfyx", "b_fs_yx_fsv16"), ("byxf", "b_fs_yx_fsv16"), ("bfyx", "bfyx")):
+        check_reorder(D((2, 35, 5, 8), "f32", a), D((2, 35, 5, 8), "f32", b), stream)
+
+
+def test_a_new_shape_compiles_nothing(engine: cf.Engine) -> None:
+    """Law 7 for the families of GPUs, for shapes of one class: longer than a box, unaligned."""
+    fresh = cf.Engine(device=engine.device)
+    fresh.__dict__["traits"] = replace(engine.traits, is_cpu=False, subgroup_bytes=())
+    stream = cf.Stream(fresh)
+    for src, dst in (("bfyx", "b_fs_yx_fsv16"), ("bfyx", "byxf"), ("byxf", "b_fs_yx_fsv16")):
+        before = fresh.programs_built
+        for dims in ((5, 35, 20, 17), (3, 99, 29, 25), (5, 51, 17, 23), (7, 67, 33, 20)):
+            check_reorder(D(dims, "f32", src), D(dims, "f32", dst), stream)
+        assert fresh.programs_built == before + 1

@@ -1,0 +1,138 @@
+"""The shape of the library itself: imports run downwards, and no module or function is too long."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2] / "clformats"
+FILES = sorted(ROOT.rglob("*.py"))
+MOST_LINES = 400
+LONGEST_FUNCTION = 45
+AT_THE_TOP = ("__init__.py", "__main__.py", "errors.py", "py.typed", "version.py")
+
+# From the top down. A room may import from the lines below its own, and within itself. A part of a
+# room may stand lower than the room: what devices are like, and the tuner's records.
+LAYERS = [
+    {"__main__"},
+    {"cli"},
+    {"interop", "tuning"},
+    {"transfer"},
+    {"reorders"},
+    {"runtime", "kernels", "tuning.records"},
+    {"index", "schedule"},
+    {"pictures"},
+    {"host", "schedule.traits"},
+    {"values"},
+    {"tensors"},
+    {"formats", "templates"},
+    {"errors", "version"},
+]
+LEVEL = {part: -k for k, layer in enumerate(LAYERS) for part in layer}
+# The runtime knows buffers and queues but no kernels: of schedules only what a device is like.
+UNKNOWN = {"runtime": {"schedule"}}
+
+
+def name_of(file: Path) -> tuple[str, ...]:
+    """The module's name inside the package: ``("formats", "digits")``; a package's is its own."""
+    parts = file.relative_to(ROOT).with_suffix("").parts
+    return parts[:-1] if parts[-1] == "__init__" else parts
+
+
+def imported(tree: ast.AST, package: tuple[str, ...]) -> Iterator[str]:
+    """Every module that is imported, anywhere; those of the library without its name in front."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            yield node.module or ""
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1]
+            for alias in node.names:
+                yield ".".join(("clformats", *base, *filter(None, [node.module]), alias.name))
+
+
+def imports(file: Path) -> list[str]:
+    package = file.relative_to(ROOT).parent.parts
+    return list(imported(ast.parse(file.read_text(encoding="utf-8")), package))
+
+
+def inner(names: list[str]) -> list[str]:
+    """The imports from the library, without its name."""
+    return [n.removeprefix("clformats.") for n in names if n.startswith("clformats.")]
+
+
+def part_of(name: str) -> str:
+    """The part of the layers that a dotted name belongs to: the longest that it begins with."""
+    return max((p for p in LEVEL if f"{name}.".startswith(f"{p}.")), key=len, default="")
+
+
+def wrong(name: str, target: str) -> bool:
+    """Whether module ``name`` may not import ``target``, such as ``schedule.traits.Traits``."""
+    part, other = part_of(name), part_of(target)
+    if part == other:
+        return False
+    return LEVEL[other] >= LEVEL[part] or other in UNKNOWN.get(part, ())
+
+
+def test_every_part_has_its_layer() -> None:
+    parts = {name[0] for file in FILES if (name := name_of(file))}
+    assert parts == {part.split(".")[0] for part in LEVEL}, "put a new room on its layer, above"
+    assert {p for p in ROOT.iterdir() if p.is_file()} == {ROOT / name for name in AT_THE_TOP}
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda f: ".".join(name_of(f)) or "clformats")
+def test_imports_run_downwards(file: Path) -> None:
+    name = name_of(file)
+    if name:
+        own = ".".join(name)
+        assert not [target for target in inner(imports(file)) if wrong(own, target)]
+
+
+def test_formats_are_pure_python() -> None:
+    """They import the standard library, themselves and the errors."""
+    for file in FILES:
+        if name_of(file)[:1] == ("formats",):
+            names = imports(file)
+            outer = {n.split(".")[0] for n in names} - {"clformats"}
+            assert outer <= sys.stdlib_module_names, file
+            assert {n.split(".")[0] for n in inner(names)} <= {"formats", "errors"}, file
+
+
+def test_the_rule_sees_all_ways_to_import() -> None:
+    text = "import a.b\nfrom . import c\nfrom ..d import e\ndef f():\n    from .g.h import i"
+    found = list(imported(ast.parse(text), ("kernels",)))
+    assert found == ["a.b", "clformats.kernels.c", "clformats.d.e", "clformats.kernels.g.h.i"]
+    assert inner(found) == ["kernels.c", "d.e", "kernels.g.h.i"]
+    assert wrong("tensors.desc", "host.packing.pack")
+    assert wrong("host", "schedule.Plan")
+    assert wrong("runtime.memory", "schedule.plan.Plan")
+    assert wrong("runtime", "schedule.traits2")
+    assert wrong("reorders.ready", "tuning.run")
+    assert not wrong("reorders.ready", "tuning.records.lookup")
+    assert not wrong("runtime", "schedule.traits.Traits")
+    assert not wrong("kernels", "schedule.Plan")
+
+
+def test_importing_the_library_imports_no_opencl() -> None:
+    code = "import clformats, sys; sys.exit('pyopencl' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda f: ".".join(name_of(f)) or "clformats")
+def test_nothing_is_too_long(file: Path) -> None:
+    text = file.read_text(encoding="utf-8")
+    assert text.count("\n") <= MOST_LINES, "split the module"
+    long = {
+        node.name: node.end_lineno - node.lineno + 1
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.end_lineno
+        and node.end_lineno - node.lineno >= LONGEST_FUNCTION
+    }
+    assert not long, "split the function"

@@ -1,0 +1,222 @@
+"""Reorders with attributes equal the formula on the host, to the byte, in every family."""
+
+from __future__ import annotations
+
+import os
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import clformats as cf
+from tests.device_support import check_reorder, guarded, memory_of
+from tests.strategies import attributed_pairs
+from tests.support import DTYPES, random_values
+
+pytestmark = pytest.mark.sampled(3)
+
+D = cf.MemoryDesc
+EXAMPLES = int(os.environ.get("CLFORMATS_TEST_EXAMPLES", "40"))
+ALL_TYPES = (*DTYPES, "f64")
+FULL: dict[str, Any] = {
+    "src_scale": 0.5,
+    "dst_scale": 0.3,
+    "src_zero_point": 2,
+    "dst_zero_point": 3,
+    "beta": 0.7,
+}
+DIMS = (2, 17, 5, 33)
+
+
+@settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(case=attributed_pairs(), seed=st.integers(0, 2**31), front=st.sampled_from([0, 7, 64]))
+def test_anything_to_anything(
+    case: tuple[D, D, cf.Attr], seed: int, front: int, stream: cf.Stream
+) -> None:
+    src, dst, attr = case
+    check_reorder(src, dst, stream, seed=seed, front=front, attr=attr)
+
+
+def test_halves_begin_anywhere(stream: cf.Stream) -> None:
+    """Also where of a vector a part alone is needed: pocl 3.1 reads that as if it were aligned."""
+    dims = (3, 15, 33, 7)
+    src, dst = (D(dims, t, "ABcd8b16a2b") for t in ("f16", "s8"))
+    scales = {"src_scale": (np.linspace(0.5, 2, 15), 2), "dst_scale": (np.linspace(0.5, 2, 3), 1)}
+    attr = cf.Attr(**scales, expression="x > 3 ? x : 7 - x")
+    for front in (0, 7):
+        check_reorder(src, dst, stream, front=front, attr=attr)
+
+
+@pytest.mark.parametrize(("src", "dst"), list(product(ALL_TYPES, ALL_TYPES)))
+def test_every_pair_of_types(src: str, dst: str, stream: cf.Stream) -> None:
+    """One after another: contiguous, transposed with tails, and without common digits."""
+    scales = np.linspace(0.25, 3, 17)
+    one_for_all, for_channels = cf.Attr(**FULL), cf.Attr(src_scale=(scales, 2), beta=1)
+    targets = ("bfyx", one_for_all), ("b_fs_yx_fsv16", for_channels), ("byxf", one_for_all)
+    for target, attr in targets:
+        check_reorder(D(DIMS, src, "bfyx"), D(DIMS, dst, target), stream, attr=attr)
+
+
+@pytest.mark.parametrize("family", ["copy", "rows", "tile", "generic"])
+@pytest.mark.parametrize("mask", [0, 1, 2, 3, 5, 8, 10, 15])
+def test_every_family_takes_every_mask(family: str, mask: int, stream: cf.Stream) -> None:
+    """A mask that a copy cannot follow is the reason for another family, told by the plan."""
+    rng = np.random.default_rng(mask)
+    sizes = [n for d, n in enumerate(DIMS) if mask >> d & 1]
+    attr = cf.Attr(
+        src_zero_point=(rng.integers(-9, 9, sizes), mask),
+        dst_scale=(rng.uniform(0.5, 2, sizes), mask),
+        beta=(rng.uniform(0.5, 2, sizes), mask),
+        expression="fabs(x) + 1",
+    )
+    target = {"tile": "b_fs_yx_fsv16", "rows": "bfyx", "copy": "bfyx", "generic": "b_fs_yx_fsv16"}
+    src, dst = D(DIMS, "u8", "bfyx"), D(DIMS, "f16", target[family])
+    if family == "copy" and mask not in (0, 15):
+        with pytest.raises(cf.Unsupported, match="do not fuse"):
+            check_reorder(src, dst, stream, family=family, attr=attr)
+        return
+    check_reorder(src, dst, stream, family=family, attr=attr)
+
+
+@pytest.mark.parametrize(
+    "target", ["b_fs_yx_fsv16", "b_fs_yx_fsv32", "bfyx", "fs_b_yx_fsv32", "byxf"]
+)
+@pytest.mark.parametrize("dtype", ["f16", "f32", "s8"])
+def test_input_preparation(target: str, dtype: str, stream: cf.Stream) -> None:
+    """clDNN's: a mean for each feature, and a factor, from byxf u8 to a blocked tensor."""
+    dims = (2, 3, 13, 19)
+    attr = cf.Attr(src_zero_point=([123.68, 116.78, 103.94], 2), src_scale=([0.3, 0.4, 0.5], 2))
+    reorder = check_reorder(D(dims, "u8", "byxf"), D(dims, dtype, target), stream, attr=attr)
+    assert reorder.plan.family == "rows"
+
+
+def test_padding_is_zero_whatever_the_formula_makes_of_zero(stream: cf.Stream) -> None:
+    pads = ((0, 1), (1, 2), (2, 1), (0, 3))
+    attr = cf.Attr(expression="x + 1", dst_zero_point=5)
+    for target in ("bfyx", "b_fs_yx_fsv16", "os_i_osv16", "bs_fs_yx_bsv16_fsv16"):
+        if cf.Format(target).ndims == 4:
+            check_reorder(D(DIMS, "f32", "byxf"), D(DIMS, "s8", target, padding=pads), stream,
+                          attr=attr)  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ALL_TYPES)
+def test_an_expression_may_be_constant(dtype: str, stream: cf.Stream) -> None:
+    """Padding stays zero; a number for all lanes is a vector too."""
+    for target in ("bfyx", "b_fs_yx_fsv16"):
+        attr = cf.Attr(expression="3 / 2")
+        check_reorder(D(DIMS, "f32", "bfyx"), D(DIMS, dtype, target), stream, attr=attr)
+
+
+def test_no_element_is_summed_twice(stream: cf.Stream) -> None:
+    """The last tile of a loop may overlap the one before; not where the old values are read."""
+    for dims in ((1, 1, 5, 33), (3, 17, 1, 31), (1, 65, 3, 3)):
+        for source, target in (("bfyx", "bfyx"), ("byxf", "bfyx"), ("bfyx", "byxf")):
+            for dtype in ("f32", "s8"):
+                check_reorder(D(dims, "f32", source), D(dims, dtype, target), stream,
+                              attr=cf.Attr(beta=1))  # fmt: skip
+
+
+def test_values_at_execution(stream: cf.Stream) -> None:
+    """Numbers and memory objects; each call its own, whatever still runs."""
+    engine = stream.engine
+    src, dst = D(DIMS, "s8", "bfyx"), D(DIMS, "f32", "b_fs_yx_fsv16")
+    attr = cf.Attr(src_scale=cf.at_execution(2), dst_zero_point=cf.at_execution())
+    rng = np.random.default_rng(3)
+    array = random_values(rng, DIMS, "s8")
+    source = memory_of(cf.pack(array, src), src, engine)
+    reorder = cf.Reorder(src, dst, engine, attr=attr)
+    targets = [cf.Memory(dst, engine) for _ in range(5)]
+    calls: list[dict[str, Any]] = [
+        {"src_scale": rng.uniform(1, 2, 17), "dst_zero_point": k} for k in range(5)
+    ]
+    for target, values in zip(targets, calls, strict=True):
+        reorder(stream, source, target, **values)
+    for target, values in zip(targets, calls, strict=True):
+        want = attr.apply(array, "s8", "f32", **values)
+        np.testing.assert_array_equal(cf.to_numpy(target), want)
+    scales = cf.from_numpy(calls[0]["src_scale"].astype(np.float32), engine)
+    reorder(stream, source, targets[1], src_scale=scales, dst_zero_point=0).wait()
+    np.testing.assert_array_equal(cf.to_numpy(targets[1]), cf.to_numpy(targets[0]))
+
+
+def test_bad_values_leave_the_destination_alone(stream: cf.Stream) -> None:
+    engine = stream.engine
+    src, dst = D(DIMS, "s8", "bfyx"), D(DIMS, "f32", "byxf")
+    source, target = cf.Memory(src, engine), guarded(dst, engine)
+    attr = cf.Attr(src_scale=cf.at_execution(2), beta=cf.at_execution())
+    reorder = cf.Reorder(src, dst, engine, attr=attr)
+    short = cf.from_numpy(np.ones(16, np.float32), engine)
+    wide = cf.from_numpy(np.ones(17), engine)
+    bad: list[tuple[dict[str, Any], str]] = [
+        ({}, "src_scale is to be given"),
+        ({"src_scale": np.ones(17)}, "beta is to be given"),
+        ({"src_scale": np.ones(16), "beta": 1}, "got 16 values"),
+        ({"src_scale": short, "beta": 1}, "expected 17 values of f32"),
+        ({"src_scale": wide, "beta": 1}, "expected 17 values of f32"),
+        ({"src_scale": np.ones(17), "beta": short}, "one number"),
+        ({"src_scale": np.ones(17), "beta": "x"}, "expected numbers"),
+        ({"src_scale": np.ones(17), "beta": 1, "dst_scale": 1}, "got dst_scale"),
+    ]
+    for given_, said in bad:
+        with pytest.raises(cf.InvalidAttr, match=said):
+            reorder(stream, source, target, **given_)
+    for attr, said in [
+        (cf.Attr(src_scale=([1, 2], 2)), "got 2 values"),
+        (cf.Attr(src_scale=([], 2)), "got 0 values"),
+        (cf.Attr(src_scale=([1, 2], 16)), "beyond the 4"),
+    ]:
+        with pytest.raises(cf.InvalidAttr, match=said):
+            cf.Reorder(src, dst, engine, attr=attr)
+    stream.wait()
+    with target.map("r") as a:
+        assert (a.view(np.uint8) == 0xA5).all()
+
+
+def test_no_elements_have_no_values(stream: cf.Stream) -> None:
+    src, dst = D((0, 3), "f32"), D((0, 3), "s8", "ba")
+    check_reorder(src, dst, stream, attr=cf.Attr(src_scale=([], 3), beta=2))
+    later = cf.Attr(src_scale=cf.at_execution(1), dst_scale=cf.at_execution(2))
+    check_reorder(src, dst, stream, attr=later, src_scale=[], dst_scale=[1, 2, 3])
+
+
+def test_one_program_for_all_shapes_and_values(engine: cf.Engine) -> None:
+    counts = set()
+    for dims in ((2, 17, 5, 33), (3, 19, 7, 35), (2, 31, 9, 41)):
+        src, dst = D(dims, "u8", "byxf"), D(dims, "f16", "b_fs_yx_fsv16")
+        values = np.linspace(1, 2, dims[1])
+        cf.Reorder(src, dst, engine, attr=cf.Attr(src_scale=(values, 2), dst_zero_point=dims[0]))
+        counts.add(engine.programs_built)
+    assert len(counts) == 1
+
+
+def test_the_plan_tells_what_is_computed(engine: cf.Engine) -> None:
+    src, dst = D(DIMS, "u8", "byxf"), D(DIMS, "f16", "b_fs_yx_fsv16")
+    reorder = cf.Reorder(src, dst, engine, attr=cf.Attr(src_scale=(np.ones(17), 2)))
+    assert "compute x * src_scale with src_scale = f32:" in str(reorder.plan)
+    assert reorder.plan.family == "rows"
+
+
+def test_runtime_dims(stream: cf.Stream) -> None:
+    """Sizes and values both at execution."""
+    free = cf.RUNTIME_DIM
+    attr = cf.Attr(src_scale=cf.at_execution(2), beta=2)
+    reorder = cf.Reorder(
+        D((free, free, 5, free), "f32", "bfyx"), D((free, free, 5, free), "s8", "byxf"),
+        stream.engine, attr=attr,
+    )  # fmt: skip
+    rng = np.random.default_rng(0)
+    for dims in ((2, 17, 5, 33), (1, 3, 5, 7)):
+        array, old = random_values(rng, dims, "f32"), random_values(rng, dims, "s8")
+        source = cf.from_numpy(array, stream.engine)
+        target = cf.from_numpy(old, stream.engine, format="byxf")
+        values = rng.uniform(0.1, 1, dims[1])
+        reorder(stream, source, target, src_scale=values).wait()
+        want = attr.apply(array, "f32", "s8", old, src_scale=values)
+        np.testing.assert_array_equal(cf.to_numpy(target), want)

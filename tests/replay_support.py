@@ -1,0 +1,168 @@
+"""Kernels on record: hashes of source and launch for each problem on several kinds of device.
+
+The record is a file for each device in ``tests/data/replay``; a line of it names a problem and the
+family of its kernel, and has a hash of the source and one of the launch. Comments in the OpenCL C
+do not count. Nothing here needs OpenCL.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+from typing import NamedTuple
+from zlib import crc32
+
+from clformats.kernels import launch
+from clformats.schedule import Traits
+from tests.replay_problems import Problem, problems
+
+FOLDER = Path(__file__).parent / "data" / "replay"
+DEVICES = {
+    "cpu-32mb": Traits(compute_units=2, cache_bytes=32 << 20, vector_bytes=64),
+    "cpu-300mb": Traits(compute_units=32, cache_bytes=300 << 20, vector_bytes=64),
+    "cpu-avx2": Traits(compute_units=8, cache_bytes=32 << 20, vector_bytes=32),
+    "gpu": Traits(is_cpu=False, compute_units=108, cache_bytes=40 << 20),
+    "gpu-subgroups": Traits(
+        is_cpu=False, compute_units=32, cache_bytes=16 << 20, subgroup_bytes=(1, 2, 4, 8)
+    ),
+}
+FIRST, *OTHERS = DEVICES
+"""The first device has every problem; each of the others its share, chosen by the name."""
+EVERYWHERE = {
+    *("images", "nibbles", "winograd", "gather", "windows"),
+    *("attributes", "any address", "any size", "padding", "strides", "orders"),
+}
+"""Groups of few problems, which all devices have."""
+NAMED = 8
+"""So many of the problems that changed are named in a message."""
+
+_COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
+
+
+class Row(NamedTuple):
+    """What the record has of one kernel."""
+
+    family: str
+    source: str
+    launch: str
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A kernel as it counts: its source without comments, and how it is launched."""
+
+    family: str
+    source: str
+    launch: str
+
+    @property
+    def row(self) -> Row:
+        """Its line in the record."""
+        return Row(self.family, _digest(self.source), _digest(self.launch))
+
+    @property
+    def text(self) -> str:
+        """All of it, to read and to compare."""
+        return f"family {self.family}\n{self.launch}\n{self.source}"
+
+
+def problems_of(device: str) -> Sequence[Problem]:
+    """The problems that are rendered for a device of `DEVICES`."""
+    every = problems()
+    if device == FIRST:
+        return every
+    return [p for p in every if p.group in EVERYWHERE or _share(p) == device]
+
+
+def _share(problem: Problem) -> str:
+    """Which of the other devices has a problem."""
+    return OTHERS[crc32(problem.name.encode()) % len(OTHERS)]
+
+
+def kernel(problem: Problem, traits: Traits) -> Kernel:
+    """What is made of a problem on a device."""
+    plan = problem.plan(traits)
+    made = launch(plan)
+    if made is None:
+        return Kernel(plan.family, "", "")
+    numbers = "\n".join(
+        (
+            f"arguments {' '.join(map(str, made.arguments))}",
+            f"work-items {made.global_size} in groups of {made.local_size}",
+            f"offsets of {64 if made.wide else 32} bits, alignment {plan.alignment}",
+        )
+    )
+    return Kernel(plan.family, without_comments(made.source), numbers)
+
+
+def kernels(device: str) -> dict[str, Kernel]:
+    """The kernels of all problems that a device has, by the problems' names."""
+    return {p.name: kernel(p, DEVICES[device]) for p in problems_of(device)}
+
+
+def without_comments(source: str) -> str:
+    """OpenCL C without its comments, and without the blanks that they leave."""
+    lines = (line.rstrip() for line in _COMMENT.sub("", source).splitlines())
+    return "\n".join(line for line in lines if line) + "\n"
+
+
+def _digest(text: str) -> str:
+    return blake2b(text.encode(), digest_size=4).hexdigest()
+
+
+def file_of(device: str) -> Path:
+    """The record of a device."""
+    return FOLDER / f"{device}.tsv"
+
+
+def recorded(device: str) -> dict[str, Row]:
+    """What the record has for a device; nothing where there is no file."""
+    file = file_of(device)
+    lines = file.read_text(encoding="utf-8").splitlines()[1:] if file.exists() else []
+    return {name: Row(*rest) for name, *rest in (line.split("\t") for line in lines)}
+
+
+def write(device: str, rows: Mapping[str, Row]) -> None:
+    """Write the record of a device anew, in the order of the names."""
+    FOLDER.mkdir(exist_ok=True)
+    lines = [("problem", *Row._fields), *((name, *rows[name]) for name in sorted(rows))]
+    text = "".join("\t".join(line) + "\n" for line in lines)
+    file_of(device).write_text(text, encoding="utf-8")
+
+
+def changes(old: Mapping[str, Row], new: Mapping[str, Row]) -> dict[str, str]:
+    """What changed, by the problem's name: ``family``, ``source``, ``launch``, new, or gone."""
+    found = {}
+    for name in sorted({*old, *new}):
+        if name not in old:
+            found[name] = "not on record"
+        elif name not in new:
+            found[name] = "on record only"
+        elif old[name] != new[name]:
+            both = zip(Row._fields, old[name], new[name], strict=True)
+            found[name] = ", ".join(field for field, a, b in both if a != b)
+    return found
+
+
+def message(device: str, changed: Mapping[str, str], count: int) -> str:
+    """How many kernels changed, and the first of them by name; empty where none did."""
+    if not changed:
+        return ""
+    return "\n".join(
+        (
+            f"{len(changed)} of {count} kernels for {device} are not as recorded:",
+            *_kinds(changed.values()),
+            *(f"    {name} ({what})" for name, what in list(changed.items())[:NAMED]),
+            *(["    ..."] if len(changed) > NAMED else []),
+            "lines of the difference: python -m tests.replay diff HEAD",
+            "write the record anew:   UPDATE_REPLAY=1 pytest tests/kernels/test_replay.py",
+        )
+    )
+
+
+def _kinds(what: Iterable[str]) -> list[str]:
+    every = list(what)
+    return [f"  {every.count(kind)} by {kind}" for kind in dict.fromkeys(every)]

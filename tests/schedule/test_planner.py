@@ -1,0 +1,332 @@
+"""Plans, without a device: the shuffle networks, the loops, and which family takes what."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import numpy as np
+import pytest
+
+import clformats as cf
+from clformats.kernels import launch
+from clformats.schedule import network as net
+from clformats.schedule.computation import from_attr
+from clformats.schedule.generic import LOCAL_SIZE, RUN, GenericPlan
+from clformats.schedule.plan import FAMILIES
+from clformats.schedule.problem import Problem
+from clformats.schedule.refine import problem
+from clformats.schedule.traits import Traits
+from clformats.schedule.walk import ITEMS_PER_UNIT
+from tests.support import BUFFERS, hurting_dims, random_pair
+
+D = cf.MemoryDesc
+
+
+def _arrangement(lanes: net.Bits, registers: net.Bits) -> list[list[int]]:
+    """Registers of element numbers, where bit k of a number is the tile bit named k."""
+    return [
+        [
+            sum((lane >> j & 1) << int(str(b)) for j, b in enumerate(lanes))
+            + sum((reg >> j & 1) << int(str(b)) for j, b in enumerate(registers))
+            for lane in range(1 << len(lanes))
+        ]
+        for reg in range(1 << len(registers))
+    ]
+
+
+def test_every_network_arranges_the_tile_as_wanted() -> None:
+    rng = random.Random(4)  # noqa: S311  # shapes, not secrets
+    for _ in range(400):
+        width = rng.randint(1, 4)
+        shared = rng.randint(0, width)
+        bits = rng.sample(range(2 * width - shared), 2 * width - shared)
+        load, rest = tuple(bits[:width]), bits[width:]
+        store = tuple(rng.sample([*rng.sample(load, shared), *rest], width))
+        registers = tuple(b for b in store if b not in load)
+        steps, after = net.network(load, registers, store)
+        got = net.apply(steps, _arrangement(load, registers))
+        assert got == _arrangement(store, after)
+        assert len(steps) <= len(registers) + 1
+
+
+@pytest.mark.parametrize("at_once", [False, True])
+def test_lines_in_turn_are_what_the_whole_network_makes(*, at_once: bool) -> None:
+    """Every step is done once, on registers of its own stage, and before the lines that need it."""
+    rng = random.Random(7)  # noqa: S311  # shapes, not secrets
+    for _ in range(200):
+        width, more = rng.randint(2, 4), rng.randint(0, 2)
+        bits = rng.sample(range(2 * width + more), 2 * width + more)
+        load, store = tuple(bits[:width]), tuple(bits[width : 2 * width])
+        registers = tuple(bits[width:])
+        steps, _ = net.network(load, registers, store)
+        count = 1 << len(registers)
+        order = rng.sample(range(count), count)
+        lines = [order[k : k + 2] for k in range(0, count, 2)]
+        regs: dict[int, list[int]] = {}
+        passed = dict.fromkeys(range(count), 0)
+        loaded = _arrangement(load, registers)
+        wanted = net.apply(steps, loaded)
+        stored: list[int] = []
+        for what, numbers in net.in_turn(steps, range(count), lines, at_once=at_once):
+            if what == "load":
+                regs[numbers[0]] = loaded[numbers[0]]
+                assert len(regs) == numbers[0] + 1, "loads come first, in the order of memory"
+            elif what == "step":
+                step, *pair = numbers
+                assert not (at_once and stored)
+                assert {passed[r] for r in pair} == {step}
+                both = [lane for r in pair for lane in regs[r]]
+                patterns = (steps[step].low, steps[step].high)
+                for r, pattern in zip(pair, patterns, strict=False):
+                    regs[r], passed[r] = [both[k] for k in pattern], step + 1
+            else:
+                stored.append(numbers[0])
+                for r in lines[numbers[0]]:
+                    assert regs[r] == wanted[r]
+        assert stored == list(range(len(lines)))
+
+
+def test_a_line_waits_for_no_step_that_it_does_not_need() -> None:
+    """The first of 16 lines of 16 registers: 8 + 4 + 2 + 1 pairs; the last one takes one more."""
+    bits = tuple(range(8))
+    steps, _ = net.network(bits[:4], bits[4:], bits[4:])
+    events = [w for w, _ in net.in_turn(steps, range(16), [[r] for r in range(16)])]
+    assert events.index("line") == 16 + 15
+    assert events[-3:] == ["line", "step", "line"] or events[-2:] == ["line", "line"]
+
+
+def test_registers_without_lines_are_brought_to_the_end_too() -> None:
+    bits = tuple(range(8))
+    steps, _ = net.network(bits[:4], bits[4:], bits[4:])
+    done = [w for w, _ in net.in_turn(steps, range(16), [])]
+    assert done == ["load"] * 16 + ["step"] * 32
+
+
+@pytest.mark.parametrize(
+    ("src", "dst", "dims", "loops"),
+    [
+        ("bfyx", "b_fs_yx_fsv16", (2, 32, 5, 4), "(4:320,320) (20:1,16) (16:20,1)"),
+        ("bfyx", "bfyx", (2, 3, 4, 5), "(120:1,1)"),
+        ("bfyx", "byxf", (2, 3, 4, 5), "(2:60,60) (20:1,3) (3:20,1)"),
+        ("bfyx", "byxf", (2, 1, 4, 5), "(40:1,1)"),
+        ("aBcd16b", "aBcd32b", (2, 64, 2, 2), "(4:128,128) (4:16,32) (2:64,16) (16:1,1)"),
+    ],
+)
+def test_loops(src: str, dst: str, dims: tuple[int, ...], loops: str) -> None:
+    assert str(problem(D(dims, "f32", src), D(dims, "f32", dst))) == loops
+
+
+def _run(p: Problem) -> dict[int, int | None]:
+    """What the loops of a problem do: destination offset -> source offset, None for a zero."""
+    assert p.nodes is not None
+    moves: dict[int, int | None] = {}
+    for index in itertools.product(*(range(n.size.value) for n in p.nodes)):
+        at = [
+            sum(i * n.unit for i, n in zip(index, p.nodes, strict=True) if n.guard == g)
+            for g in range(len(p.guards))
+        ]
+        if any(a >= g.end.value for a, g in zip(at, p.guards, strict=True)):
+            continue
+        dst = p.dst0 + sum(i * n.dst.value for i, n in zip(index, p.nodes, strict=True))
+        src = p.src0 + sum(i * n.src.value for i, n in zip(index, p.nodes, strict=True))
+        inside = all(g.lo.value <= a < g.hi.value for a, g in zip(at, p.guards, strict=True))
+        assert dst not in moves
+        moves[dst] = src if inside else None
+    return moves
+
+
+def test_the_loops_move_every_element_and_zero_the_padding() -> None:
+    rng = random.Random(5)  # noqa: S311
+    formats: dict[int, list[cf.Format]] = {}
+    for fmt in BUFFERS:
+        formats.setdefault(fmt.ndims, []).append(fmt)
+    done = 0
+    while done < 100:
+        dims, a, b = random_pair(rng, formats)
+        src = D(dims, "s8", a)
+        pads = [(rng.choice([0, 0, 2]), rng.choice([0, 1])) for _ in dims]
+        try:
+            dst = D(dims, "s8", b, padding=pads if rng.random() < 0.3 else None)
+        except cf.InvalidDescriptor:
+            continue
+        p = problem(src, dst, transform=False)
+        if p.nodes is None or max(src.nbytes, dst.nbytes) > 5_000:
+            continue
+        done += 1
+        want: dict[int, int | None] = dict.fromkeys(range(dst.nbytes))
+        want |= dict(
+            zip(dst.offsets().ravel().tolist(), src.offsets().ravel().tolist(), strict=True)
+        )
+        assert _run(p) == want, p
+
+
+def test_each_family_is_chosen_where_it_fits() -> None:
+    def family(src: str, dst: str, dims: tuple[int, ...]) -> str:
+        return cf.make_plan(D(dims, "f32", src), D(dims, "f32", dst)).family
+
+    assert family("bfyx", "bfyx", (2, 3, 4, 5)) == "copy"
+    assert family("bfyx", "b_fs_yx_fsv16", (2, 17, 9, 9)) == "tile"
+    assert family("byxf", "b_fs_yx_fsv16", (2, 17, 9, 9)) == "rows"
+    assert family("b_fs_yx_fsv16", "byxf", (2, 17, 9, 9)) == "gather"
+    assert family("aBcd24b", "aBcd16b", (2, 40, 3, 3)) == "generic"
+    assert family("oiyx", "os_iyx_osv16_rotate_180", (17, 3, 3, 3)) == "generic"
+    assert family("oiyx", "image_2d_weights_c1_b_fyx", (17, 3, 3, 3)) == "image"
+    assert family("image_2d_weights_c4_fyx_b", "oiyx", (17, 3, 3, 3)) == "image"
+
+
+def test_images_are_for_their_family_alone() -> None:
+    plain, image = (D((5, 3, 2, 7), "f32", n) for n in ("oiyx", "image_2d_weights_c4_fyx_b"))
+    for pair in ((plain, image), (image, plain), (image, image)):
+        plan = cf.make_plan(*pair)
+        assert "pixels" in str(plan) or pair[1] is plain
+        moving = {"copy", "gather", "tile", "rows", "generic", "nibbles"}
+        assert {name for name, _ in plan.rejected} == moving
+        with pytest.raises(cf.Unsupported, match="a side is an image"):
+            cf.make_plan(*pair, family="generic")
+    with pytest.raises(cf.Unsupported, match="neither side is an image"):
+        cf.make_plan(plain, plain, family="image")
+
+
+def test_a_plan_says_why_each_better_family_was_not_taken() -> None:
+    plan = cf.make_plan(D((2, 40, 3, 3), "f32", "aBcd24b"), D((2, 40, 3, 3), "f32", "aBcd16b"))
+    assert [name for name, _ in plan.rejected] == ["copy", "gather", "tile", "rows"]
+    assert "24" in str(plan)
+    assert "generic" in str(plan)
+
+
+def test_no_listed_pair_is_slow_in_silence() -> None:
+    """Law 6: whatever falls to the generic family says why, and plain <-> listed does not."""
+    for fmt in dict.fromkeys(BUFFERS):
+        dims = tuple(4 * n for n in hurting_dims(fmt))
+        plain = D(dims, "f32")
+        for src, dst in ((plain, D(dims, "f32", fmt)), (D(dims, "f32", fmt), plain)):
+            plan = cf.make_plan(src, dst)
+            nests = all(len(d.dims) == 1 and not d.flip for d in fmt.digits)
+            nests = nests and not fmt.structure.tail
+            assert (plan.family != "generic") or not nests, plan
+            assert plan.family == FAMILIES[0].name or plan.rejected
+
+
+@pytest.mark.parametrize("dims", [(2, 40, 3, 3), (7, 40, 30, 31), (64, 240, 56, 56)])
+def test_single_elements_go_in_runs_that_leave_every_core_some(dims: tuple[int, ...]) -> None:
+    """On a GPU each has a work-item; whether they go in runs does not depend on sizes."""
+    src, dst = D(dims, "f32", "aBcd24b"), D(dims, "f32", "aBcd16b")
+    for cores in (1, 2, 64):
+        body = cf.make_plan(src, dst, Traits(compute_units=cores)).body
+        assert isinstance(body, GenericPlan)
+        assert body.counts
+        assert 1 <= body.run <= RUN
+        assert body.run == 1 or body.items >= ITEMS_PER_UNIT[0] * cores
+        assert (body.items - 1) * body.run < body.places <= body.items * body.run
+    gpu = cf.make_plan(src, dst, Traits(is_cpu=False)).body
+    assert isinstance(gpu, GenericPlan)
+    assert (gpu.counts, gpu.items, gpu.group) == (False, gpu.places, LOCAL_SIZE)
+
+
+def test_a_family_can_be_asked_for_by_name() -> None:
+    src, dst = D((2, 17, 4, 5), "f32", "bfyx"), D((2, 17, 4, 5), "f32", "b_fs_yx_fsv16")
+    assert cf.make_plan(src, dst, family="generic").family == "generic"
+    for name in ("copy", "none such"):
+        with pytest.raises(cf.Unsupported) as caught:
+            cf.make_plan(src, dst, family=name)
+        assert caught.value.code == "FAMILY"
+
+
+def test_what_does_not_fit_together_is_refused() -> None:
+    a = D((2, 3), "f32")
+    with pytest.raises(cf.InvalidDescriptor, match="logical dims"):
+        cf.make_plan(a, D((3, 2), "f32"))
+    with pytest.raises(cf.InvalidDescriptor, match="no layout"):
+        cf.make_plan(a, D((2, 3), "f32", "any"))
+    with pytest.raises(cf.InvalidDescriptor, match="stride of 0"):
+        cf.make_plan(a, D((2, 3), "f32", strides=(0, 1)))
+
+
+@pytest.mark.parametrize(
+    ("src", "dst", "most"),
+    [
+        ("f32:bfyx", "f32:b_fs_yx_fsv16", 4),
+        ("u8:b_fs_yx_fsv16", "f16:bfyx", 6),
+        ("f32:bfyx", "s8:byxf", 6),
+        ("u8:byxf", "f32:b_fs_yx_fsv16", 2),
+        ("f16:bfyx", "f16:bfyx", 2),
+        ("s32:aBcd24b", "s32:aBcd16b", 2),
+    ],
+)
+def test_many_shapes_need_few_programs(src: str, dst: str, most: int) -> None:
+    """Law 7 on a hundred shapes: a program for each order of the loops, none for each size."""
+    rng = random.Random(6)  # noqa: S311
+    sources = set()
+    for _ in range(100):
+        sizes = rng.randrange(2, 9), 16 * rng.randrange(2, 9) + 3, *rng.choices(range(2, 40), k=2)
+        dims = "x".join(map(str, sizes))
+        plan = cf.make_plan(D.parse(f"{src}:{dims}"), D.parse(f"{dst}:{dims}"))
+        launched = launch(plan)
+        assert launched is not None
+        sources.add(launched.source)
+    assert len(sources) <= most
+
+
+@pytest.mark.parametrize(
+    ("dims", "src", "dst"),
+    [
+        ((8, 3, 224, 224), "f32:bfyx", "f32:b_fs_yx_fsv16"),  # all tiles are at an edge
+        ((16, 250, 55, 57), "f32:bfyx", "f32:b_fs_yx_fsv16"),
+        ((16, 250, 55, 57), "u8:bfyx", "u8:b_fs_yx_fsv32"),
+    ],
+)
+def test_tiles_at_an_edge_pass_by_the_cache_too(dims: tuple[int, ...], src: str, dst: str) -> None:
+    a, b = (D(dims, *text.split(":")) for text in (src, dst))
+    launched = launch(cf.make_plan(a, b))
+    assert launched is not None
+    kernel = launched.source[launched.source.index("__kernel") :]
+    assert "STORE_STREAM(" in kernel
+    assert "STORE16(" not in kernel
+
+
+@pytest.mark.parametrize(
+    ("src", "dst", "attr"),
+    [
+        ("s8:oiyx", "s8:os_is_yx_osv8_isv4", cf.Attr()),
+        ("f32:bfyx", "s8:b_fs_yx_fsv16", cf.Attr(src_scale=0.5)),
+        ("u8:byxf", "f32:b_fs_yx_fsv16", cf.Attr()),
+    ],
+)
+def test_kernels_of_vectors_are_not_to_be_joined(src: str, dst: str, attr: cf.Attr) -> None:
+    """Else Intel's compiler for CPUs makes vectors of several work-items, for half a minute."""
+    a, b = (D.parse(f"{text}:19x21x5x3") for text in (src, dst))
+    launched = launch(cf.make_plan(a, b, computation=from_attr(attr, a, b)))
+    assert launched is not None
+    head, kernel, _ = launched.source.partition("\n__kernel void reorder(")
+    assert kernel
+    hint = head[head.rindex("#ifdef") :].splitlines()
+    assert hint[0] == "#ifdef cl_intel_vec_len_hint"
+    assert hint[-2:] == ["__attribute__((intel_vec_len_hint(1)))", "#endif"]
+
+
+def test_offsets_beyond_32_bits_are_noticed() -> None:
+    big = D((2**16, 2**16), "s8")
+    assert cf.make_plan(big, D(big.dims, "s8", "ba")).problem.is_wide
+    small = D((2**10, 2**10), "s8")
+    assert not cf.make_plan(small, D(small.dims, "s8", "ba")).problem.is_wide
+
+
+@pytest.mark.parametrize(("dtype", "begin_bytes"), [("f64", 64), ("f32", 1)])
+@pytest.mark.parametrize("is_cpu", [True, False])
+def test_words_that_are_shorter_than_elements_are_counted(
+    dtype: str, begin_bytes: int, is_cpu: bool
+) -> None:
+    desc = D((1 << 15, 3 << 14), dtype, "ab")
+    plan = cf.make_plan(desc, desc, Traits(begin_bytes=begin_bytes, is_cpu=is_cpu))
+    kernel = launch(plan)
+    assert kernel is not None
+    assert kernel.wide
+    assert not plan.problem.is_wide
+
+
+def test_nothing_to_do() -> None:
+    plan = cf.make_plan(D((2, 0), "f32"), D((2, 0), "f32", "ba"))
+    assert (plan.family, plan.body) == ("none", None)
+    assert "nothing to do" in str(plan)
+    assert np.prod(plan.problem.dst.dims) == 0

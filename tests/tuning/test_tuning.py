@@ -1,0 +1,608 @@
+"""The tuner on a device: what it tries is right, what it stores is faster, nothing is lost."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import clformats as cf
+from clformats import cli
+from clformats.kernels.source import Launch
+from clformats.reorders.variants import Variants
+from clformats.schedule.choices import RULES
+from clformats.tuning import contest, run, search
+from clformats.tuning import records as tuned
+from clformats.tuning.exchange import merge, t4
+from clformats.tuning.measure import QUICK, Slot
+from clformats.tuning.records.record import InvalidRecord
+from clformats.tuning.revalidate import revalidate
+from tests.choices_support import HURTING
+from tests.tuned_support import record_of
+
+D = cf.MemoryDesc
+SRC, DST = D((2, 17, 5, 19), "f32", "bfyx"), D((2, 17, 5, 19), "f32", "byxf")
+WORDS = ["bfyx", "byxf", "--shape", "2,17,5,19", "--time-limit", "3"]
+ROOT = Path(__file__).resolve().parents[2]
+SLOW = cf.Choices(lanes=4, chunk=1)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.setenv("CLFORMATS_TUNED", str(tmp_path / "tuned"))
+    tuned.forget()
+    yield tmp_path / "tuned"
+    tuned.forget()
+
+
+@pytest.fixture
+def kernel_tuner() -> Any:
+    return pytest.importorskip("kernel_tuner", reason="pip install 'clformats[tune]'")
+
+
+@pytest.fixture
+def device_name() -> str:
+    return os.environ.get("CLFORMATS_TEST_DEVICE", "pocl")
+
+
+def records_in(folder: Path) -> list[tuned.Record]:
+    return [r for file in folder.glob("*.jsonl") for r in tuned.read(file)[0]]
+
+
+# --- kernel_tuner ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("pair", HURTING[::3], ids=str)
+def test_another_script_tunes_a_reorder(
+    pair: tuple[cf.MemoryDesc, cf.MemoryDesc], engine: cf.Engine, kernel_tuner: Any
+) -> None:
+    arguments = cf.Reorder(*pair, engine).as_kernel_tuner()
+    results, _ = kernel_tuner.tune_kernel(
+        **arguments, strategy="random_sample", strategy_options={"max_fevals": 3}, quiet=True
+    )
+    assert results
+    for result in results:
+        config = {name: result[name] for name in arguments["tune_params"]}
+        assert arguments["restrictions"](config)
+        assert result["time"] > 0
+
+
+def test_a_wrong_kernel_is_found_before_it_is_timed(
+    engine: cf.Engine, kernel_tuner: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    arguments = cf.Reorder(SRC, DST, engine).as_kernel_tuner()
+    right = arguments["kernel_source"]
+    arguments["kernel_source"] = lambda params: right(params).replace("dst0 = 0", "dst0 = 1")
+    with pytest.raises(RuntimeError, match="verification failed"):
+        kernel_tuner.tune_kernel(**arguments, quiet=True, strategy="random_sample")
+
+
+def test_the_answer_knows_padding_and_canaries(engine: cf.Engine) -> None:
+    dst = D(SRC.dims, "f32", "b_fs_yx_fsv16")
+    arguments = Variants(SRC, dst, engine).kernel_tuner()
+    want = arguments["answer"][1]
+    before = arguments["arguments"][1]
+    assert before.view(np.uint8).min() == before.view(np.uint8).max() == 0xA5
+    assert want.nbytes > dst.nbytes
+    assert (want.view(np.uint8)[dst.nbytes :] == 0xA5).all()
+    assert not want.view(np.uint8)[: dst.nbytes].view(np.float32)[dst.offset(0, 16, 0, 0) + 1]
+
+
+def test_a_reorder_without_a_space_says_so(engine: cf.Engine) -> None:
+    with pytest.raises(cf.Unsupported, match="TUNING"):
+        cf.Reorder(SRC, DST, engine, attr=cf.Attr(src_scale=2.0)).as_kernel_tuner()
+    with pytest.raises(cf.Unsupported, match="TUNING"):
+        cf.Reorder(D((4, 32), "u4"), D((4, 32), "s8", "ba"), engine).as_kernel_tuner()
+
+
+def test_the_search_goes_on_without_what_fails(
+    engine: cf.Engine, kernel_tuner: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    variants = Variants(SRC, SRC, engine)  # a copy: one parameter counts, the bytes of a run
+    right = variants.launch
+
+    def launch(config: Any) -> Launch:
+        made = right(config)
+        wrong = {4096: made.source.replace("dst0 = 0", "dst0 = 1"), 8192: "no OpenCL C"}
+        return replace(made, source=wrong.get(config["run_bytes"], made.source))
+
+    monkeypatch.setattr(variants, "launch", launch)
+    tried = search.search(variants, seconds=40, strategy="random_sample")
+    failed = [t for t in tried if t.failure]
+    said = {t.config["run_bytes"]: t.failure for t in failed}
+    assert set(said) == {4096, 8192}
+    assert "verification failed" in said[4096]
+    assert "no OpenCL C" in said[8192] or "error" in said[8192].lower()
+    times = [t.seconds for t in tried]
+    assert times == sorted(times)
+    assert len(tried) == len(variants.space)
+
+
+def test_when_the_time_is_up_only_what_is_being_tried_is_finished(
+    engine: cf.Engine, kernel_tuner: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = [0]
+    monkeypatch.setattr(search, "perf_counter", lambda: clock[0])
+
+    def tick() -> None:
+        clock[0] += 1
+
+    assert len(search.search(Variants(SRC, DST, engine), seconds=2.5, watch=tick)) == 3
+    assert len(search.search(Variants(SRC, DST, engine), seconds=-1, watch=tick)) == 1
+
+
+# --- the contest ----------------------------------------------------------------------------------
+
+
+def test_the_search_goes_on_where_its_strategy_breaks_down(
+    kernel_tuner: Any, engine: cf.Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del kernel_tuner
+    monkeypatch.setattr(search, "EXHAUSTIVE", 0)
+    go, asked = search._Run.go, []
+
+    def breaks_down(self: search._Run, **options: Any) -> None:
+        asked.append(options["strategy"])
+        if options["strategy"] != search.RANDOM:
+            raise AttributeError("no attribute 'append'")
+        go(self, **options)
+
+    monkeypatch.setattr(search._Run, "go", breaks_down)
+    assert search.search(Variants(SRC, DST, engine), seconds=1)
+    assert asked == ["genetic_algorithm", search.RANDOM]
+    with pytest.raises(cf.Error, match=r"strategy mls failed on .*append"):
+        search.search(Variants(SRC, DST, engine), seconds=1, strategy="mls")
+
+
+def test_only_what_is_surely_faster_is_faster() -> None:
+    rng = np.random.default_rng(1)
+    one, other = (list(rng.lognormal(0, 0.3, 40)) for _ in range(2))
+    assert not contest.is_faster(one, other, 1.03)
+    assert not contest.is_faster(other, one, 1.03)
+    assert contest.is_faster(one, [t / 2 for t in other], 1.03)
+    assert not contest.is_faster(one, [t / 2 for t in other], 1.03, noisy=2.5)
+    assert not contest.is_faster([1.0, 1.0], [0.98, 0.98], 1.03)
+
+
+def test_a_contestant_that_is_wrong_is_no_record(
+    engine: cf.Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = contest.Contest(SRC, DST, engine)
+    run.checked(SLOW)
+    monkeypatch.setattr(run, "_expected", run._expected + 1)
+    with pytest.raises(cf.DeviceError, match=r"moves \d+ bytes wrong.*report"):
+        run.checked(SLOW)
+
+
+def test_what_is_slower_than_the_rules_is_never_stored(
+    engine: cf.Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the search calls the best: here what is ten times slower, and the rules' own."""
+    src, dst = D((4, 64, 56, 57), "f32", "bfyx"), D((4, 64, 56, 57), "f32", "byxf")
+    monkeypatch.setattr("clformats.tuning.run.BAKED_GAIN", 1e9)
+    slow = cf.Choices(lanes=4, chunk=1, nontemporal=True)
+    assert run.contest(contest.Contest(src, dst, engine), [slow, RULES], QUICK) == []
+
+
+def test_a_contest_keeps_half_of_its_time_to_measure(
+    engine: cf.Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = [0.0]
+    monkeypatch.setattr(contest, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr("clformats.tuning.measure.perf_counter", lambda: clock[0])
+    run_ = contest.Contest(SRC, DST, engine)
+    named = {f"{n}": cf.Choices(chunk=n) for n in range(1, 9)}
+
+    def slot(name: str, _: object) -> Slot:
+        clock[0] += 1  # what building takes
+        return Slot(name, lambda: clock.__setitem__(0, clock[0] + 0.01))
+
+    monkeypatch.setattr(run_, "_slot", slot)
+    times = run_.times(named, replace(QUICK, rounds=10**9, seconds=math.inf), end=10)
+    assert list(times) == ["default", "default, again", "1", "2", "3", "4"]
+    assert 10 < clock[0] < 11
+    # Too late: one is built nevertheless, but nothing is known of it.
+    assert run_.times(named, QUICK, end=10) == {}
+    assert clock[0] < 14
+    assert run.contest(run_, list(named.values()), QUICK, end=0) is None
+
+
+def test_what_was_not_measured_is_no_record(
+    engine: cf.Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A contestant that there was no time to build, a contest cut short, and no baked sizes."""
+    fast = {"default": [1.0] * 9, "default, again": [1.0] * 9}
+    answers: list[dict[str, list[float]]] = []
+    monkeypatch.setattr(contest.Contest, "times", lambda *_: answers.pop(0))
+    run_ = contest.Contest(SRC, DST, engine)
+    finalists = [cf.Choices(lanes=4), cf.Choices(lanes=8)]
+    answers[:] = [{}]
+    assert run.contest(run_, finalists, QUICK) is None
+    answers[:] = [fast | {"lanes 4": [0.5] * 9}, {}]
+    assert run.contest(run_, finalists, QUICK) is None
+    answers[:] = [fast | {"lanes 4": [0.5] * 9}, fast | {"best": [0.5] * 9}]
+    records = run.contest(run_, finalists, QUICK)
+    assert records is not None
+    assert [r.choices for r in records] == [cf.Choices(lanes=4)]
+
+
+def test_what_is_faster_is_stored_with_all_times(
+    engine: cf.Engine, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def times(_run: object, named: dict[str, cf.Choices], *_: object) -> Any:
+        speed = {name: 1.0 - 0.1 * k for k, name in enumerate(named, 1)}
+        return {
+            name: [t, t] for name, t in {"default": 1.0, "default, again": 1.0, **speed}.items()
+        }
+
+    monkeypatch.setattr(contest.Contest, "times", times)
+    finalists = [cf.Choices(lanes=4), cf.Choices(lanes=8)]
+    records = run.contest(contest.Contest(SRC, DST, engine), finalists, QUICK)
+    assert records is not None
+    assert [r.choices for r in records] == [
+        cf.Choices(lanes=8), cf.Choices(lanes=8, baked=True)
+    ]  # fmt: skip
+    assert records[0].default == (1.0,) * 4
+    assert records[0].tuned == (0.9, 0.9)
+    assert records[1].tuned == (0.8, 0.8)
+    assert records[0].key.sizes == ""
+    assert records[1].key.sizes == f"{SRC} -> {DST}"
+    run.store(run.Outcome(SRC, DST, tuple(records), 2, (), 1.0, "x"), folder)
+    assert cf.Reorder(SRC, DST, engine).plan.choices.baked
+    assert records_in(folder) == records
+
+
+# --- tune -----------------------------------------------------------------------------------------
+
+
+def test_tune_ends_in_time_and_says_what_it_did(
+    engine: cf.Engine, folder: Path, kernel_tuner: Any
+) -> None:
+    seen: list[Any] = []
+    nothing = (
+        D((17, 3, 3, 3), "f32", "oiyx"),
+        D((17, 3, 3, 3), "f32", "image_2d_weights_c1_b_fyx"),
+    )
+    outcomes = cf.tune([(SRC, DST), nothing], engine=engine, time_limit=3, watch=seen.append)
+    assert [o for o in seen if o] == outcomes
+    assert seen.count(None) == outcomes[0].tried > 0
+    assert outcomes[0].failures == ()
+    assert str(outcomes[1]).startswith(f"{nothing[0]} -> {nothing[1]}: nothing can be chosen here")
+    assert all(r.gain > 1 for r in records_in(folder))
+
+
+def test_tune_refuses_what_makes_no_sense(
+    engine: cf.Engine, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wild = D((cf.RUNTIME_DIM, 17), "f32", "ab")
+    for pairs in ([(SRC,)], [SRC], [(SRC, 3)], 3, [(wild, wild)], ["ab"]):
+        with pytest.raises(cf.InvalidArgument):
+            cf.tune(pairs, engine=engine)  # type: ignore[arg-type]
+    with pytest.raises(cf.InvalidArgument, match="leave it out"):
+        cf.tune([(SRC, DST)], DST, engine)
+    monkeypatch.setitem(sys.modules, "kernel_tuner", None)
+    with pytest.raises(cf.Error, match=r"pip install 'clformats\[tune\]'"):
+        cf.tune(SRC, DST, engine)
+    monkeypatch.delitem(sys.modules, "kernel_tuner")
+    pytest.importorskip("kernel_tuner")
+    monkeypatch.setenv("CLFORMATS_TUNED", "off")
+    with pytest.raises(cf.Error, match="switched off"):
+        cf.tune(SRC, DST, engine)
+
+
+def test_records_that_cannot_be_stored_are_told(engine: cf.Engine, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    record = record_of(SRC, DST, SLOW, tuned.Device(*engine.names))
+    outcome = run.Outcome(SRC, DST, (record,), 1, (), 1.0, "x")
+    with pytest.raises(cf.Error, match=r"What was found: .*lanes"):
+        run.store(outcome, tmp_path / "file")
+
+
+def test_an_interrupted_run_keeps_what_it_found(
+    folder: Path, kernel_tuner: Any, device_name: str
+) -> None:
+    """Killed in the midst of a second reorder: the first one's records and the file are whole."""
+    code = """
+import sys
+import clformats as cf
+from clformats.tuning import run
+from clformats.tuning.run import Outcome
+from tests.tuned_support import record_of
+from clformats.tuning import records as tuned
+
+tune = run
+def found(pair, engine, limits, watch):
+    record = record_of(*pair, cf.Choices(lanes=8), tuned.Device(*engine.names))
+    return Outcome(*pair, (record,), 1, (), 1.0, "faster")
+real, done = run.tuned, []
+def first_then_real(pair, engine, limits, watch):
+    done.append(pair)
+    search = found if len(done) == 1 else real
+    return search(pair, engine, limits, watch)
+run.tuned = first_then_real
+D = cf.MemoryDesc
+pairs = [(D((2, 17, 5, w), "f32", "bfyx"), D((2, 17, 5, w), "f32", "byxf")) for w in (19, 190)]
+cf.tune(pairs, engine=sys.argv[1], time_limit=100, watch=lambda o: print(o or "kernel", flush=True))
+"""
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, device_name], stdout=subprocess.PIPE, text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert process.stdout is not None
+    while "kernel" not in (line := process.stdout.readline()):
+        assert line, "it ended by itself"
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    assert [r.src for r in records_in(folder)] == ["f32:bfyx:2x17x5x19"]
+    assert not [r for file in folder.glob("*.jsonl") for r in tuned.read(file)[1]]
+
+
+def test_two_runs_at_once_lose_nothing(folder: Path, kernel_tuner: Any, device_name: str) -> None:
+    command = [sys.executable, "-m", "clformats", "tune", *WORDS, "--device", device_name]
+    both = [
+        subprocess.Popen(command, stdout=subprocess.PIPE, text=True,
+                         env={**os.environ, "PYTHONPATH": str(ROOT)})
+        for _ in range(2)
+    ]  # fmt: skip
+    said = [process.communicate()[0] for process in both]
+    assert [process.returncode for process in both] == [0, 0]
+    found = sum(text.count("times as fast") for text in said)
+    assert len(records_in(folder)) == found
+
+
+# --- Dask -----------------------------------------------------------------------------------------
+
+
+def test_jobs_on_workers_are_merged_here(folder: Path, kernel_tuner: Any, device_name: str) -> None:
+    distributed = pytest.importorskip("distributed", reason="pip install 'clformats[dask]'")
+    pairs = [(D((2, 17, 5, w), "f32", "bfyx"), D((2, 17, 5, w), "f32", "byxf")) for w in (19, 23)]
+    seen: list[Any] = []
+    with distributed.Client(
+        n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None
+    ) as client:
+        outcomes = cf.tune(
+            pairs, engine=device_name, time_limit=1, client=client, watch=seen.append
+        )
+        with pytest.raises(cf.InvalidArgument, match="name the workers' device"):
+            cf.tune(pairs, engine=cf.Engine(device_name), client=client)
+    assert {(o.src, o.dst) for o in outcomes} == set(pairs)
+    assert seen == outcomes
+    assert len(records_in(folder)) == sum(len(o.records) for o in outcomes)
+
+
+def test_outcomes_travel_between_processes() -> None:
+    import pickle
+
+    outcome = run.Outcome(SRC, DST, (record_of(SRC, DST),), 1, ("no",), 1.0, "x")
+    assert pickle.loads(pickle.dumps(outcome)) == outcome  # noqa: S301  # what we made ourselves
+
+
+# --- records --------------------------------------------------------------------------------------
+
+
+def test_old_records_are_measured_again(
+    engine: cf.Engine, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    device = tuned.Device(*engine.names)
+    path = tuned.path_of(device, folder)
+    good = record_of(D((2, 3, 5, 131), "f32", "bfyx"), D((2, 3, 5, 131), "f32", "byxf"),
+                     cf.Choices(lanes=8), device)  # fmt: skip
+    old = record_of(SRC, DST, SLOW, device, kernels="older")
+    worse = record_of(*HURTING[1], SLOW, device, kernels="older")
+    for record in (old, good, worse):
+        tuned.add(path, record)
+    with path.open("a") as file:
+        file.write("garbage\n")
+
+    def times(run: contest.Contest, named: dict[str, cf.Choices], *_: object) -> Any:
+        t = 0.5 if run._case.src == SRC else 1.1
+        return {"default": [1.0], "default, again": [1.0], **{key: [t] for key in named}}
+
+    monkeypatch.setattr(contest.Contest, "times", times)
+    assert revalidate(engine) == (1, 2)
+    records, rejected = tuned.read(path)
+    assert not rejected
+    assert [(r.src, r.gain) for r in records] == [(good.src, good.gain), (old.src, 2.0)]
+    assert cf.Reorder(SRC, DST, engine).plan.choices == SLOW
+    assert revalidate(engine) == (0, 0)
+    assert revalidate(engine, everything=True) == (1, 2)
+
+
+def test_revalidating_needs_no_file(engine: cf.Engine, folder: Path) -> None:
+    assert revalidate(engine) == (0, 0)
+    assert not folder.exists()
+
+
+def test_merging_adds_what_is_newer(folder: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.jsonl"
+    older, newer = (record_of(date=f"2026-01-0{n}T00:00:00+00:00") for n in (1, 2))
+    gpu = record_of(device=tuned.Device("gpu", "Other", "1"))
+    for record in (newer, gpu):
+        tuned.add(other, record)
+    with other.open("a") as file:
+        file.write("garbage\n")
+    tuned.add(tuned.path_of(newer.device, folder), older)
+    added, rejected = merge([other])
+    assert (added, len(rejected)) == (2, 1)
+    assert len(list(folder.glob("*.jsonl"))) == 2
+    assert merge([other])[0] == 0
+    with pytest.raises(cf.Error, match="it is no file"):
+        merge([tmp_path / "nowhere"])
+
+
+def test_t4_is_what_its_schema_says(kernel_tuner: Any) -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    found = t4([record_of(), record_of(choices=cf.Choices(baked=True))])
+    schema = Path(kernel_tuner.__file__).parent / "schema/T4/1.0.0/results-schema.json"
+    jsonschema.validate(found, json.loads(schema.read_text()))
+    assert len(found["results"]) == 4
+    assert found["results"][1]["configuration"] == {"lanes": 8}
+    assert found["results"][1]["times"]["runtimes"] == pytest.approx([1.0, 1.2, 1.1])
+
+
+# --- the command line -----------------------------------------------------------------------------
+
+
+def test_the_command_tunes_and_shows(
+    folder: Path, kernel_tuner: Any, device_name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["tune", *WORDS, "--device", device_name, "--dtype", "f32,f16"]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("f32:bfyx:2x17x5x19 -> f16:byxf:2x17x5x19: ")
+    engine = cf.Engine(device_name)
+    device = tuned.Device(*engine.names)
+    path = tuned.path_of(device, folder)
+    tuned.add(path, record_of(SRC, DST, SLOW, device))
+    tuned.add(path, record_of(*HURTING[1], SLOW, device, kernels="older"))
+    with path.open("a") as file:
+        file.write("garbage\n")
+    assert cli.main(["tune", "show", "--all", "--device", device_name]) == 0
+    said = capsys.readouterr().out
+    assert str(path) in said
+    assert "lanes 4, chunk 1, 1.91 times as fast" in said
+    assert "not used: of other kernels" in said
+    assert "no JSON" in said
+    assert "    rules    2000 2500 2100 us" in said
+
+
+def test_the_command_exports_and_merges(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["tune", "show"]) == 0
+    assert "no records in" in capsys.readouterr().out
+    other = tmp_path / "other.jsonl"
+    tuned.add(other, record_of())
+    assert cli.main(["tune", "merge", str(other)]) == 0
+    assert capsys.readouterr().out == f"1 records added in {folder}\n"
+    target = tmp_path / "t4.json"
+    assert cli.main(["tune", "export", "--t4", str(target)]) == 0
+    assert len(json.loads(target.read_text())["results"]) == 2
+    capsys.readouterr()
+    assert cli.main(["tune", "export", "--t4", "-"]) == 0
+    assert json.loads(capsys.readouterr().out)["schema_version"] == "1.0.0"
+
+
+@pytest.mark.parametrize(
+    ("options", "found"),
+    [
+        ([], 3),
+        (["--shape", "2,17,5,19"], 2),
+        (["--shape", "2x17x5x19", "--shape", "2,37,11,19"], 3),
+        (["--shape", "17,2,5,19"], 0),
+        (["--dtype", "f32"], 2),
+        (["--dtype", "f32,f16"], 1),
+        (["--dtype", "f16,f32"], 0),
+        (["--device", "OTHER"], 1),
+        (["--device", "of-a-test", "--dtype", "f32", "--shape", "2,17,5,19"], 0),
+        (["--device", "nowhere"], 0),
+    ],
+)
+def test_some_records_alone(
+    options: list[str], found: int, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By sizes, element types and part of a device's name, also of one that is not there."""
+    half = D(SRC.dims, "f16", "byxf")
+    gpu = tuned.Device("gpu", "Other", "1")
+    for record in (record_of(), record_of(SRC, half), record_of(SRC, DST, device=gpu)):
+        tuned.add(tuned.path_of(record.device, folder), record)
+    assert cli.main(["tune", "show", *options]) == 0
+    said = capsys.readouterr().out
+    assert said.count("times as fast") == found
+    assert ("no such records" in said) == (found == 0)
+    assert cli.main(["tune", "export", "--t4", "-", *options]) == 0
+    assert len(json.loads(capsys.readouterr().out)["results"]) == 2 * found
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["show", "--time-limit", "3"], "tune show does not heed --time-limit; its options are: "),
+        (["show", "--shape", "2,a"], "cannot read the shape"),
+        (["show", "--dtype", "f33"], "f33"),
+        (["export", "--t4", "-", "--all"], "does not heed --all"),
+        (["merge", "a", "--shape", "2,3"], "does not heed --shape; its options are: none"),
+        (["merge", "a", "--dtype", "f32", "--device", "cpu"], "--device, --dtype"),
+        (["revalidate", "--shape", "2,3"], "does not heed --shape; its options are: --device"),
+        (["bfyx", "byxf", "--shape", "2,3,4,5", "--t4", "x"], "a search does not heed --t4"),
+        (["bfyx"], "expected two formats"),
+        (["bfyx", "byxf"], "add --shape"),
+        (["bfyx", "byxf", "--shape", "2,3"], "bfyx"),
+        (["bfyx", "foo", "--shape", "2,3,4,5"], "foo"),
+        (["f32:bfyx:2x3x4x5", "byxf"], "not one of each"),
+        (["f32:bfyx:2x3x4x5", "f32:byxf:2x3x4x5", "--dtype", "f16"], "leave --shape and --dtype"),
+        (["bfyx", "byxf", "--shape", "2,3,4,5", "--time-limit", "0"], "expected seconds"),
+        (["bfyx", "byxf", "--shape", "2,3,4,5", "--time-limit", "soon"], "expected seconds"),
+        (["bfyx", "byxf", "--shape", "2,3,4,5", "--dtype", "f32,f16,s8"], "one type or two"),
+        (["bfyx", "byxf", "--shape", "2,*,4,5"], "sizes known at execution"),
+        (["show", "all"], "no further words"),
+        (["merge"], "merge FILE"),
+        (["merge", "/nowhere.jsonl"], "it is no file"),
+        (["export"], "--t4 FILE"),
+        (["export", "--t4", "/nowhere/x"], "cannot write"),
+    ],
+)
+def test_the_command_refuses_in_one_line(
+    words: list[str], said: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["tune", *words]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith("clformats: ")
+    assert error.count("\n") == 1
+    assert said in error
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["show"], ["bfyx", "byxf", "--shape", "2,3,4,5"], ["revalidate"], ["export", "--t4", "-"]],
+)
+def test_a_file_is_no_folder_for_records(
+    words: list[str], folder: Path, kernel_tuner: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """This is said before a search, not behind it."""
+    folder.touch()
+    assert cli.main(["tune", *words]) == 1
+    assert "which is no folder" in capsys.readouterr().err
+
+
+# --- warm_up --------------------------------------------------------------------------------------
+
+
+def test_warm_up_builds_what_a_reorder_then_finds(device_name: str) -> None:
+    engine = cf.Engine(device_name)
+    pairs = [(SRC, DST), (D((0, 3), "f32"), D((0, 3), "f32", "ba"))]
+    began = time.perf_counter()
+    seconds = cf.warm_up(pairs, engine)
+    assert len(seconds) == 2
+    assert 0 < sum(seconds) <= time.perf_counter() - began
+    built = engine.programs_built
+    assert built
+    cf.Reorder(SRC, DST, engine)
+    other = [D((2, 17, 5, 21), "f32", f) for f in ("bfyx", "byxf")]
+    cf.Reorder(other[0], other[1], engine)
+    assert engine.programs_built == built
+
+
+def test_warm_up_says_which_pair_is_none(engine: cf.Engine) -> None:
+    wild = D((cf.RUNTIME_DIM, 17), "f32", "ab")
+    for pairs in ([SRC], [(SRC, 3)], 3, [(wild, wild)]):
+        with pytest.raises(cf.InvalidArgument):
+            cf.warm_up(pairs, engine)  # type: ignore[arg-type]
+
+
+def test_a_record_is_refused_in_words() -> None:
+    with pytest.raises(InvalidRecord, match="no JSON"):
+        tuned.Record.parse("{")
