@@ -16,7 +16,7 @@ from clformats.schedule.nest import is_legal_extent, ordered, positions
 from clformats.schedule.problem import Problem
 from clformats.schedule.refine import problem, separate
 from clformats.schedule.schedule import Loop, Prefetch, Schedule, Store, Tile
-from clformats.schedule.search import streaming
+from clformats.schedule.search import can_buffer_lines, streaming
 
 ACTIVATIONS = (
     "bfyx", "byxf", "yxfb", "fyxb", "b_fs_yx_fsv4", "b_fs_yx_fsv8", "b_fs_yx_fsv16",
@@ -73,9 +73,11 @@ def random_schedule(r: random.Random, p: Problem) -> Schedule:
     for _ in range(2):
         _block(r, nest, positions(p, tile))
     most = streaming(p, tile, 64)
-    stores = [0, *(n for n in (16, 32, 64) if n <= most)]
+    stores = [Store(), *(Store(n) for n in (16, 32, 64) if n <= most)]
+    if can_buffer_lines(p, tile):
+        stores = [Store(lines=True)]
     lead = r.choice([0, 0, 1, 3, 50])
-    return Schedule(tile, tuple(nest), Prefetch(lead), Store(r.choice(stores)))
+    return Schedule(tile, tuple(nest), Prefetch(lead), r.choice(stores))
 
 
 def _random_tile(r: random.Random, p: Problem) -> Tile:

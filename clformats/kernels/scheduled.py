@@ -96,13 +96,23 @@ class OperandText:
     pointer: str
 
 
+@dataclass(frozen=True, slots=True)
+class LineBuffer:
+    """Where the rows of a tile begin, how many elements each has, and how many a line has."""
+
+    rows: tuple[str, ...]
+    width: int
+    line: int
+
+
 class _Writer:
     """The texts that the template arranges."""
 
     def __init__(self, p: Problem, schedule: Schedule, layout: Layout, masks: Masks) -> None:
         self.p, self.layout, self.masks = p, layout, masks
         self.types: Conversion = types_of(p)
-        self.streams = schedule.store.streams
+        self.streams, self.lines = schedule.store.streams, schedule.store.lines
+        self.rows = {row: k for k, row in enumerate(dict.fromkeys(v.row for v in layout.stores))}
         self.lanes = layout.lanes
         self.n = str(self.lanes) if self.lanes > 1 else ""
         moving = p.dtypes[1] if self.types.early else p.dtypes[0]
@@ -118,7 +128,8 @@ class _Writer:
             vector=f"{self.types.work}{self.n}", stored=f"{self.types.stored}{self.n}",
             patterns=[(name, pattern) for pattern, name in self.patterns.items()],
             whole=whole, edge=edge, masks=self.masks, widths=self._widths(),
-            streams=bool(self.streams), prefetched=self._prefetched(), loops=MOST_LOOPS,
+            streams=bool(self.streams or self.lines), held=self._buffer(),
+            prefetched=self._prefetched(), loops=MOST_LOOPS,
             axes=range(len(self.layout.axes)), guards=range(len(self.masks.guards)),
             operands=self._operands(), word_type=self._word_type,
         )  # fmt: skip
@@ -218,6 +229,9 @@ class _Writer:
             name = f"const {self.types.dst}{self.n} w{number}"
             yield f"{name} = {self._computed(self.types, vector, text, edge)};"
             text = f"w{number}"
+        if self.lines and not edge:
+            yield self._kept(vector, text)
+            return
         condition, mask = self.masks.of_store(vector) if edge else ("", "")
         if mask:
             yield f"store_edge({text}, {mask}, {moved('to', at)});"
@@ -227,6 +241,20 @@ class _Writer:
             yield f"if ({condition}) {{ {' '.join(stores)} }}"
         else:
             yield from stores
+
+    def _buffer(self) -> LineBuffer | None:
+        if not self.lines:
+            return None
+        shown = [self._at(Vector(row, 0, 1, ()), "d") for row in self.rows]
+        width = sum(v.width for v in self.layout.stores if v.row == next(iter(self.rows)))
+        return LineBuffer(tuple(shown), width, LINE_BYTES // self.p.dtypes[1].nbytes)
+
+    def _kept(self, vector: Vector, value: str) -> str:
+        """The statement that puts a vector behind what waits of its row."""
+        at = f"PLACE({self.rows[vector.row]})" + (f" + {vector.shift}" if vector.shift else "")
+        if not isinstance(self.types, Computed):
+            value = self.types.value_to_store(value, self.lanes)
+        return f"KEEP({value}, {at});"
 
     def _pieces(self, vector: Vector, value: str, at: str) -> Iterator[str]:
         first = 0

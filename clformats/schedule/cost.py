@@ -23,13 +23,15 @@ class Traffic:
     """What a side of a schedule is to memory.
 
     ``run``: bytes of a row that come together, within the caches; ``jumps``: how often a tile goes
-    to another row; ``rows`` of a tile; ``follows``: whether the next tile goes on in them.
+    to another row; ``rows`` of a tile; ``follows``: whether the next tile goes on in them;
+    ``goes_on``: bytes of a row until the loops leave it.
     """
 
     run: int
     jumps: float
     rows: int
     follows: bool
+    goes_on: int
 
 
 class Model:
@@ -77,10 +79,10 @@ def _core(p: Problem, tile: Tile, profile: Profile) -> float:
     parts = max(1, tile.lanes * moving // profile.vector_bytes)
     mixes = stores * log2(max(1, min(tile.lanes, run_of(p, tile, "dst")) / common(p, tile)))
     price = profile.narrow_ns if moving < 4 else profile.shuffle_ns
-    spilled = max(0, loads * parts - 2 * profile.registers)
+    spilled = max(0, min(loads, stores) * parts - 2 * profile.registers)
     accesses = loads * max(1, tile.lanes * src.nbytes // profile.vector_bytes)
     accesses += stores * max(1, tile.lanes * dst.nbytes // profile.vector_bytes)
-    return (accesses + 2 * spilled) * profile.access_ns + mixes * parts * price
+    return (accesses + 4 * spilled) * profile.access_ns + mixes * parts * price
 
 
 def run_of(p: Problem, tile: Tile, side: str) -> int:
@@ -133,6 +135,10 @@ def _memory(
 def _written(written: Traffic, schedule: Schedule, *, large: bool) -> float:
     """How many bytes move for each byte that is stored."""
     whole = written.run % LINE_BYTES == 0
+    if schedule.store.lines:
+        # Rows begin and end with parts of lines.
+        part = 1.15 + 4 * LINE_BYTES / max(written.goes_on, LINE_BYTES)
+        return part if large else 3 * part
     if schedule.store.streams:
         part = 1.0 if whole and written.run >= LINE_BYTES else 4.0
         return part if large else 3 * part
@@ -148,7 +154,7 @@ def traffic(
     along = strides(p.nodes or (), side)
     steps = [schedule.tile.steps(k) for k in range(len(along))]
     rows, run = _rows(steps, along, nbytes)
-    first = rows
+    first, goes_on = rows, run
     follows = False
     tiles = 1
     jumps = float(rows)
@@ -159,13 +165,14 @@ def traffic(
         steps[loop.axis] *= rounds
         tiles *= rounds
         after, longer = _rows(steps, along, nbytes)
-        follows = follows or (number == 0 and longer > run)
+        if number == 0 and longer > run:
+            follows, goes_on = True, longer
         held = after * max(longer, LINE_BYTES) <= profile.far_bytes
         if not held and not (number == 0 and longer > run and after == rows):
             break
         jumps = min(jumps, after / tiles)
         rows, run = after, longer
-    return Traffic(run, jumps, first, follows)
+    return Traffic(run, jumps, first, follows, goes_on)
 
 
 def _rows(steps: list[int], along: list[int], nbytes: int) -> tuple[int, int]:

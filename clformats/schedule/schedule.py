@@ -29,7 +29,7 @@ EXAMPLE = "tile b16 c16 of 16 | a* c*98 b c | ahead 12 | stream 64"
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """``extents[k]`` steps of loop k, 1 for loops behind the last; vectors of ``lanes`` elements."""
+    """``extents[k]`` steps of loop k, 1 for loops behind the last, in vectors of ``lanes``."""
 
     extents: tuple[int, ...]
     lanes: int
@@ -75,11 +75,18 @@ class Prefetch:
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """``streams``: bytes of a store that passes the cache, 16, 32 or 64; 0: ordinary stores."""
+    """``streams``: bytes of a store that passes the cache, 16, 32 or 64; 0: ordinary stores.
+
+    ``lines``: rows that start anywhere wait in a buffer, and leave it as whole lines that pass the
+    cache.
+    """
 
     streams: int = 0
+    lines: bool = False
 
     def __str__(self) -> str:
+        if self.lines:
+            return "lines"
         return f"stream {self.streams}" if self.streams else "ordinary"
 
 
@@ -109,8 +116,7 @@ class Schedule:
         tile, nest, prefetch, store = parts
         loops = () if nest == ["once"] else tuple(_loop(text, word) for word in nest)
         lead = _number(text, prefetch, "ahead")
-        streams = 0 if store == ["ordinary"] else _number(text, store, "stream")
-        return cls(_tile(text, tile), loops, Prefetch(lead), Store(streams))
+        return cls(_tile(text, tile), loops, Prefetch(lead), _store(text, store))
 
 
 def _tile(text: str, words: list[str]) -> Tile:
@@ -133,6 +139,12 @@ def _loop(text: str, word: str) -> Loop:
     if tiles < 1:
         _refuse(text, f"at least one tile in {word!r}")
     return Loop(LETTERS.index(found[1]), tiles, bool(found[2]))
+
+
+def _store(text: str, words: list[str]) -> Store:
+    if words in (["ordinary"], ["lines"]):
+        return Store(lines=words == ["lines"])
+    return Store(_number(text, words, "stream"))
 
 
 def _number(text: str, words: list[str], name: str) -> int:

@@ -15,8 +15,9 @@ from .nibbles import refusal_of_loops
 from .problem import Problem
 from .profile import Profile, profile_of
 from .refine import separate
+from .runs import LINE_BYTES
 from .schedule import Schedule, Store, Tile
-from .search import ITEMS, best, streaming
+from .search import ITEMS, best, can_buffer_lines, streaming
 from .traits import Traits
 
 
@@ -30,7 +31,8 @@ class ScheduledPlan:
     @property
     def alignment(self) -> tuple[int, int]:
         """At multiples of how many bytes source and destination must begin."""
-        return 1, max(1, self.schedule.store.streams)
+        store = self.schedule.store
+        return 1, LINE_BYTES if store.lines else max(1, store.streams)
 
     def __str__(self) -> str:
         return str(self.schedule)
@@ -63,6 +65,9 @@ def _chosen(p: Problem, profile: Profile, choices: Choices) -> Schedule | None:
         counted(p, schedule)
     except InvalidArgument:
         return None
+    if schedule.store.lines:
+        whole = profile.begin_bytes >= LINE_BYTES and can_buffer_lines(p, schedule.tile)
+        return schedule if whole else replace(schedule, store=Store())
     possible = streaming(p, schedule.tile, profile.begin_bytes)
     return replace(schedule, store=Store(min(schedule.store.streams, possible)))
 

@@ -13,7 +13,7 @@ from .extents import tiles
 from .nest import ordered, positions
 from .problem import Problem
 from .profile import Profile
-from .runs import LINE_BYTES, alignment, chain, moves, strides
+from .runs import LINE_BYTES, alignment, chain, is_settled, moves, strides
 from .schedule import Loop, Prefetch, Schedule, Store, Tile
 
 LEADS = (0, 4, 16)
@@ -21,6 +21,8 @@ BLOCKS = (4, 16)
 ITEM_BYTES = 32 << 10
 """What a work-item moves at the least; there are up to `ITEMS` of them for each core."""
 ITEMS = 16
+MOST_ROWS = 64
+"""Rows whose lines wait in a buffer."""
 
 
 def best(p: Problem, profile: Profile) -> Schedule:
@@ -39,7 +41,7 @@ def candidates(p: Problem, profile: Profile) -> Iterator[Schedule]:
     """Tiles, orders of loops, prefetch and stores in all combinations that are legal."""
     wanted = max(1, min(ITEMS * profile.units, p.nbytes // ITEM_BYTES))
     for tile in tiles(p):
-        stores = [Store(), *(Store(n) for n in [streaming(p, tile, profile.begin_bytes)] if n)]
+        stores = _stores(p, tile, profile)
         for nest in nests(p, tile, wanted):
             for lead in LEADS:
                 for store in stores:
@@ -74,13 +76,36 @@ def _going_on(p: Problem, tile: Tile, side: str) -> list[int]:
     return [axis for axis, _, _ in chain(p, side) if counts[axis] > 1][:1]
 
 
+def _stores(p: Problem, tile: Tile, profile: Profile) -> list[Store]:
+    """The ways in which the lines of a tile may reach memory."""
+    if streams := streaming(p, tile, profile.begin_bytes):
+        return [Store(), Store(streams)]
+    if profile.begin_bytes >= LINE_BYTES and can_buffer_lines(p, tile):
+        return [Store(), Store(lines=True)]
+    return [Store()]
+
+
+def can_buffer_lines(p: Problem, tile: Tile) -> bool:
+    """Whether a line buffer can hold the rows of a tile: each has as many bytes as whole lines."""
+    run = run_of(p, tile, "dst")
+    rows = prod(tile.extents) // run
+    settled = any(is_settled(p, g, [tile.steps(k) for k in range(len(p.nodes or ()))])
+                  for g in range(len(p.guards)))  # fmt: skip
+    line = run * p.dtypes[1].nbytes % LINE_BYTES == 0 and run % tile.lanes == 0 and tile.lanes > 1
+    return line and not settled and rows <= MOST_ROWS and not p.operand_descs
+
+
 def streaming(p: Problem, tile: Tile, begin_bytes: int) -> int:
-    """Bytes of a streaming store that every vector of a tile may have; 0 for none."""
+    """Bytes of a streaming store that every vector of a tile may have; 0 for none.
+
+    A tile stores whole lines, which vectors complete at once: parts of lines that are far apart in
+    time are worse than ordinary stores.
+    """
     nbytes = p.dtypes[1].nbytes
     nodes = p.nodes or ()
     extents = [tile.steps(k) for k in range(len(nodes))]
     run = run_of(p, tile, "dst")
-    whole = prod(extents) > 1 and run % tile.lanes == 0 and tile.lanes > 1
+    whole = run * nbytes % LINE_BYTES == 0 and run % tile.lanes == 0 and tile.lanes > 1
     if not whole:
         return 0
     inside = zip(nodes, extents, strict=True)

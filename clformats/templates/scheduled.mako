@@ -195,6 +195,55 @@ static inline void store_edge(${stored} v, int${lanes} inside, __global ${types.
 % if types.parameters or operands:
 #define KEEP_STORED(v, mask) as_${types.dst}${n}(as_${getattr(types, "stored_mask", types.mask)}${n}(v) & (mask))
 % endif
+% if held:
+<% count = len(held.rows) %>\
+
+// Rows that start anywhere in a line wait here until a line is full: what a tile adds to a row lies
+// behind the ${held.line - 1} elements, at the most, of a line that is not.
+#define LINE ${held.line}
+#define WIDTH ${held.width}
+typedef struct {
+    ${types.dst} row[${count}][WIDTH + LINE] __attribute__((aligned(64)));
+    idx at[${count}];
+} Buffer;
+typedef ${stored} kept_vector __attribute__((aligned(sizeof(${types.dst}))));
+#define IN_LINE(at) ((at) & (LINE - 1))
+#define PLACE(r) buffer.row[r] + IN_LINE(now.dst + buffer.at[r])
+#define KEEP(v, place) (*(kept_vector *)(place) = (v))
+
+// Send the lines that are full, after a tile whose rows start at to. Where a row begins, only its own
+// elements are written.
+static inline void send_lines(Buffer *buffer, __global ${types.dst} *dst, idx to, bool begins)
+{
+    for (int r = 0; r < ${count}; ++r) {
+        const idx at = to + buffer->at[r], first = IN_LINE(at);
+        __global ${types.dst} *line = dst + (at - first);
+        ${types.dst} *row = buffer->row[r];
+        int sent = 0;
+        if (begins && first) {
+            for (idx l = first; l < LINE; ++l) {
+                line[l] = row[l];
+            }
+            sent = LINE;
+        }
+        for (; sent < WIDTH; sent += LINE) {
+            STORE_STREAM(*(const uint16 *)(row + sent), (__global uint16 *)(line + sent));
+        }
+        *(uint16 *)row = *(const uint16 *)(row + WIDTH);
+    }
+}
+
+// Write what is left of the rows, which end before to.
+static inline void end_rows(const Buffer *buffer, __global ${types.dst} *dst, idx to)
+{
+    for (int r = 0; r < ${count}; ++r) {
+        const idx at = to + buffer->at[r], left = IN_LINE(at);
+        for (idx l = 0; l < left; ++l) {
+            dst[at - left + l] = buffer->row[r][l];
+        }
+    }
+}
+% endif
 
 ${items_alone()}\
 __kernel void reorder(
@@ -210,6 +259,10 @@ __kernel void reorder(
     }
 % if edge:
     bool has_edges = false;
+% endif
+% if held:
+    Buffer buffer = {.at = {${", ".join(held.rows)}}};
+    idx follows = -1;  // where the next tile starts, if rows go on
 % endif
     do {
         if (asks) {
@@ -227,8 +280,23 @@ __kernel void reorder(
 % endif
         __global const ${types.src} *from = src + now.src;
         __global ${types.dst} *to = dst + now.dst;
+% if held:
+        const bool begins = now.dst != follows;
+        if (begins && follows >= 0) {
+            end_rows(&buffer, dst, follows);
+        }
+% endif
 ${indent("\n".join(whole), "        ")}
+% if held:
+        send_lines(&buffer, dst, now.dst, begins);
+        follows = now.dst + WIDTH;
+% endif
     } while (advance(&nest, &now));
+% if held:
+    if (follows >= 0) {
+        end_rows(&buffer, dst, follows);
+    }
+% endif
 % if edge:
 
     // The tiles at the edges, in a loop of their own: a compiler that sees both merges their stores.

@@ -13,6 +13,7 @@ from clformats.kernels.scheduled import launch_of
 from clformats.schedule.refine import problem
 from clformats.schedule.schedule import Schedule
 from clformats.schedule.scheduled import universal
+from clformats.tensors.dtypes import convert
 from tests.schedules_support import random_problem, random_schedule, with_garbage, written
 from tests.support import random_values
 
@@ -27,7 +28,7 @@ def test_a_schedule_never_changes_a_result(engine: cf.Engine, seed: int) -> None
     p = random_problem(r)
     array = random_values(np.random.default_rng(seed), p.src.dims, p.src.dtype.name)
     source = with_garbage(p.src, array, seed)
-    converted = array if p.src.dtype == p.dst.dtype else cf.dtypes.convert(array, *p.dtypes)
+    converted = array if p.src.dtype == p.dst.dtype else convert(array, *p.dtypes)
     expected = cf.pack(converted, p.dst).view(np.uint8)
     for schedule in (universal(p), random_schedule(r, p), random_schedule(r, p)):
         assert Schedule.parse(str(schedule)) == schedule
