@@ -56,18 +56,19 @@ def _packed(numbers: Sequence[int]) -> bytes:
 def _numbers(p: Problem, schedule: Schedule, layout: Layout, masks: Masks, nest: Nest) -> list[int]:
     """The fields of the kernel's structure ``Nest``, in their order."""
     nodes, loops = p.nodes or (), nest.loops
-    rows: list[int] = [len(loops), len(nest.counts), schedule.prefetch.lead]
-    rows += [p.src0, p.dst0, *p.operands0]
+    along = [nodes[c.axis] for c in loops]
+    once = len(loops) == len(nest.counts)  # no loop is left inside a work-item: one that runs once
     columns = [
-        [c.step for c in loops], [c.size for c in loops], [c.extent for c in loops],
-        [c.outer for c in loops], [*nest.counts],
-        [nodes[c.axis].src.value for c in loops], [nodes[c.axis].dst.value for c in loops],
-        *([nodes[c.axis].operands[j].value for c in loops] for j in range(len(p.operands0))),
-        *([nodes[c.axis].unit if nodes[c.axis].guard == g.number else 0 for c in loops]
-          for g in masks.guards),
+        [*(c.step for c in loops), 1], [*(c.size for c in loops), 1],
+        [*(c.extent for c in loops), 1], [*(c.outer for c in loops), -1], [*nest.counts],
+        [n.src.value for n in along], [n.dst.value for n in along],
+        *([n.operands[j].value for n in along] for j in range(len(p.operands0))),
+        *([n.unit if n.guard == g.number else 0 for n in along] for g in masks.guards),
     ]  # fmt: skip
+    rows = [len(loops) + once, len(nest.counts), schedule.prefetch.lead]
+    rows += [p.src0, p.dst0, *p.operands0]
     for column in columns:
-        rows += [*column, *[0] * (MOST_LOOPS - len(column))]
+        rows += [*column, *[0] * (MOST_LOOPS + 1 - len(column))]
     for k in layout.axes:
         rows += [nodes[k].src.value, nodes[k].dst.value, *(n.value for n in nodes[k].operands)]
     for g in masks.guards:
@@ -129,7 +130,7 @@ class _Writer:
             patterns=[(name, pattern) for pattern, name in self.patterns.items()],
             whole=whole, edge=edge, masks=self.masks, widths=self._widths(),
             streams=bool(self.streams or self.lines), held=self._buffer(),
-            prefetched=self._prefetched(), loops=MOST_LOOPS,
+            prefetched=self._prefetched(), loops=MOST_LOOPS + 1,
             axes=range(len(self.layout.axes)), guards=range(len(self.masks.guards)),
             operands=self._operands(), word_type=self._word_type,
         )  # fmt: skip

@@ -82,7 +82,15 @@ def _core(p: Problem, tile: Tile, profile: Profile) -> float:
     spilled = max(0, min(loads, stores) * parts - 2 * profile.registers)
     accesses = loads * max(1, tile.lanes * src.nbytes // profile.vector_bytes)
     accesses += stores * max(1, tile.lanes * dst.nbytes // profile.vector_bytes)
-    return (accesses + 4 * spilled) * profile.access_ns + mixes * parts * price
+    touched = sum(
+        -(-prod(tile.extents) // run) * -(-run * nbytes // LINE_BYTES)
+        for run, nbytes in (
+            (run_of(p, tile, "src"), src.nbytes),
+            (run_of(p, tile, "dst"), dst.nbytes),
+        )
+    )
+    shuffled = mixes * parts * price + touched * profile.line_ns
+    return (accesses + 4 * spilled) * profile.access_ns + shuffled
 
 
 def run_of(p: Problem, tile: Tile, side: str) -> int:
@@ -126,6 +134,7 @@ def _memory(
     reading = elements * src.nbytes * lost
     crowded = read.follows and read.rows > profile.streams and not schedule.prefetch.lead
     reading += tiles * read.jumps * jump * (2 if crowded else 1)
+    reading += tiles * (0 if read.follows else read.rows) * profile.hop_bytes
     writing = elements * dst.nbytes * _written(written, schedule, large=large)
     writing += tiles * written.jumps * profile.asked_bytes
     near = 1.0 if large else 0.3
@@ -137,7 +146,7 @@ def _written(written: Traffic, schedule: Schedule, *, large: bool) -> float:
     whole = written.run % LINE_BYTES == 0
     if schedule.store.lines:
         # Rows begin and end with parts of lines.
-        part = 1.15 + 4 * LINE_BYTES / max(written.goes_on, LINE_BYTES)
+        part = 1.15 + 12 * LINE_BYTES / max(written.goes_on, LINE_BYTES)
         return part if large else 3 * part
     if schedule.store.streams:
         part = 1.0 if whole and written.run >= LINE_BYTES else 4.0

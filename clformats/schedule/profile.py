@@ -15,7 +15,8 @@ class Profile:
     places a core reads from at once before its prefetcher loses them. ``near_bytes`` and
     ``far_bytes``: the part of the nearest and of the second cache that a work-item can count on.
     ``jump_bytes``: what could be read in the time that a jump to another place costs, and
-    ``asked_bytes`` the same where the place was prefetched. ``byte_ns``: a byte from or to memory.
+    ``asked_bytes`` the same where the place was prefetched. ``hop_bytes``: the same of a jump within the caches.
+    ``byte_ns``: a byte from or to memory. ``line_ns``: a line of the caches that a tile touches.
     ``vector_bytes`` of a register, of which there are ``registers``. ``access_ns`` of a load or
     store of one register, ``shuffle_ns`` of a shuffle of one, ``narrow_ns`` where its elements are
     bytes or shorts. ``tile_ns``: to go on to the next tile. ``item_ns``: a work-item.
@@ -27,12 +28,14 @@ class Profile:
     far_bytes: int = 256 << 10
     jump_bytes: int = 256
     asked_bytes: int = 64
+    hop_bytes: int = 8
     byte_ns: float = 0.1
     vector_bytes: int = 32
     registers: int = 16
     access_ns: float = 0.25
     shuffle_ns: float = 0.3
     narrow_ns: float = 0.5
+    line_ns: float = 1.5
     tile_ns: float = 6.0
     item_ns: float = 1000.0
     units: int = 2

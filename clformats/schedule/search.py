@@ -110,6 +110,6 @@ def streaming(p: Problem, tile: Tile, begin_bytes: int) -> int:
         return 0
     inside = zip(nodes, extents, strict=True)
     rows = [n.dst.value for n, extent in inside if extent > 1 and n.dst.value >= run]
-    every = [*moves(p, "dst", extents), *rows, tile.lanes]
+    every = [*moves(p, "dst", extents), *rows]
     least = alignment(every, nbytes, min(LINE_BYTES, begin_bytes))
-    return least if least >= 16 else 0
+    return alignment([tile.lanes], nbytes, least) if least >= LINE_BYTES else 0

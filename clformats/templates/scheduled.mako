@@ -60,29 +60,39 @@ typedef struct {
 % endfor
 } Nest;
 
-// A tile: how far each loop is and may go, and where the tile's first element lies.
+// Where a tile's first element lies, and how many steps the innermost loop still goes on.
 typedef struct {
-    idx at[${loops}], last[${loops}], bound[${loops}];
-    idx src, dst;
+    idx src, dst, left;
 % if operands:
     idx operand[${len(operands)}];
 % endif
 % if guards:
     idx guard[${len(guards)}];
 % endif
+} Tile;
+
+// How far each loop is and may go; the tile is where the innermost loop begins.
+typedef struct {
+    idx at[${loops}], last[${loops}], bound[${loops}];
+    Tile tile;
 } Position;
+
+static inline void shift(const Nest *nest, Tile *tile, idx k, idx steps)
+{
+    tile->src += steps * nest->src[k];
+    tile->dst += steps * nest->dst[k];
+% for o in operands:
+    tile->operand[${o.number}] += steps * nest->operand[${o.number}][k];
+% endfor
+% for g in guards:
+    tile->guard[${g}] += steps * nest->guard[${g}][k];
+% endfor
+}
 
 static inline void move(const Nest *nest, Position *p, idx k, idx steps)
 {
     p->at[k] += steps;
-    p->src += steps * nest->src[k];
-    p->dst += steps * nest->dst[k];
-% for o in operands:
-    p->operand[${o.number}] += steps * nest->operand[${o.number}][k];
-% endfor
-% for g in guards:
-    p->guard[${g}] += steps * nest->guard[${g}][k];
-% endfor
+    shift(nest, &p->tile, k, steps);
 }
 
 // Begin the loops from number k on. The last tile of a block that tiles do not fill begins before it.
@@ -98,19 +108,20 @@ static inline void enter(const Nest *nest, Position *p, idx k)
             move(nest, p, k, p->last[k]);
         }
     }
+    p->tile.left = p->last[nest->loops - 1] - p->at[nest->loops - 1];
 }
 
-// The first tile of a work-item.
-static inline Position first_tile(const Nest *nest, idx item)
+// Where the loops of a work-item begin.
+static inline Position begin(const Nest *nest, idx item)
 {
     Position p;
-    p.src = nest->src0;
-    p.dst = nest->dst0;
+    p.tile.src = nest->src0;
+    p.tile.dst = nest->dst0;
 % for o in operands:
-    p.operand[${o.number}] = nest->operand${o.number}_0;
+    p.tile.operand[${o.number}] = nest->operand${o.number}_0;
 % endfor
 % for g in guards:
-    p.guard[${g}] = 0;
+    p.tile.guard[${g}] = 0;
 % endfor
     enter(nest, &p, 0);
     for (idx k = nest->loops - 1; k >= nest->spread; --k) {
@@ -125,20 +136,33 @@ static inline Position first_tile(const Nest *nest, idx item)
     return p;
 }
 
-// The next tile of a work-item; false, and back to its first one, where there is none.
+// The next round of the loops around the innermost one; false, and back to the first, after the last.
 static inline bool advance(const Nest *nest, Position *p)
 {
-    for (idx k = nest->loops - 1; k >= nest->spread; --k) {
+    bool found = false;
+    idx k = nest->loops - 1;
+    move(nest, p, k, -p->at[k]);
+    while (!found && --k >= nest->spread) {
         const idx left = p->last[k] - p->at[k];
-        if (left > 0) {
-            move(nest, p, k, min(nest->step[k], left));
-            enter(nest, p, k + 1);
-            return true;
-        }
-        move(nest, p, k, -p->at[k]);
+        found = left > 0;
+        move(nest, p, k, found ? min(nest->step[k], left) : -p->at[k]);
     }
-    enter(nest, p, nest->spread);
-    return false;
+    enter(nest, p, found ? k + 1 : nest->spread);
+    return found;
+}
+
+// The next tile; false, and back to the first one, after the last.
+static inline bool next_tile(const Nest *nest, Position *p, Tile *tile)
+{
+    if (tile->left > 0) {
+        const idx k = nest->loops - 1, steps = min(nest->step[k], tile->left);
+        tile->left -= steps;
+        shift(nest, tile, k, steps);
+        return true;
+    }
+    const bool found = advance(nest, p);
+    *tile = p->tile;
+    return found;
 }
 % if edge:
 % for w in mask_widths:
@@ -252,10 +276,11 @@ __kernel void reorder(
 % for k in axes:
     const idx s${k} = nest.s${k}, d${k} = nest.d${k}${"".join(f", o{o.number}_{k} = nest.o{o.number}_{k}" for o in operands)};
 % endfor
-    Position now = first_tile(&nest, get_global_id(0)), next = now;
+    Position p = begin(&nest, get_global_id(0)), q = p;
+    Tile now = p.tile, next = now;
     bool asks = nest.lead > 0;
     for (idx n = 0; asks && n < nest.lead; ++n) {
-        asks = advance(&nest, &next);
+        asks = next_tile(&nest, &q, &next);
     }
 % if edge:
     bool has_edges = false;
@@ -270,7 +295,7 @@ __kernel void reorder(
 % for at in prefetched:
             PREFETCH(ahead${"" if at == "0" else f" + {at}"});
 % endfor
-            asks = advance(&nest, &next);
+            asks = next_tile(&nest, &q, &next);
         }
 % if edge:
         if (!(${masks.inside})) {
@@ -291,7 +316,7 @@ ${indent("\n".join(whole), "        ")}
         send_lines(&buffer, dst, now.dst, begins);
         follows = now.dst + WIDTH;
 % endif
-    } while (advance(&nest, &now));
+    } while (next_tile(&nest, &p, &now));
 % if held:
     if (follows >= 0) {
         end_rows(&buffer, dst, follows);
@@ -308,7 +333,7 @@ ${indent("\n".join(whole), "        ")}
             __global const ${types.src} *from = src + now.src;
             __global ${types.dst} *to = dst + now.dst;
 ${indent("\n".join(edge), "            ")}
-        } while (advance(&nest, &now));
+        } while (next_tile(&nest, &p, &now));
     }
 % endif
 }
