@@ -11,9 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log2, prod
 
+from .layout import lay_out
 from .nest import positions
 from .problem import Problem
 from .profile import Profile
+from .program import Program
 from .runs import LINE_BYTES, chain, footprint, strides
 from .schedule import Loop, Schedule, Tile
 
@@ -41,6 +43,14 @@ class Model:
         self.p, self.profile = p, profile
         self._core: dict[Tile, tuple[list[int], float]] = {}
         self._traffic: dict[tuple[Tile, tuple[Loop, ...]], tuple[Traffic, Traffic]] = {}
+
+    def consider(self, tile: Tile) -> None:
+        """Take the shuffles that a tile has in place of an estimate."""
+        src, dst = self.p.dtypes
+        program = lay_out(self.p, tile).program(min(src.nbytes, dst.nbytes), dst.nbytes)
+        self._core[tile] = (
+            positions(self.p, tile), _core(self.p, tile, self.profile, program)
+        )  # fmt: skip
 
     def seconds(self, schedule: Schedule) -> float:
         """The estimated time of a schedule."""
@@ -71,26 +81,28 @@ def seconds(p: Problem, schedule: Schedule, profile: Profile) -> float:
     return Model(p, profile).seconds(schedule)
 
 
-def _core(p: Problem, tile: Tile, profile: Profile) -> float:
-    """The time of a tile whose memory is in the nearest cache."""
+def _core(p: Problem, tile: Tile, profile: Profile, program: Program | None = None) -> float:
+    """The time of a tile whose memory is in the nearest cache: of its program, or as estimated."""
     src, dst = p.dtypes
     loads, stores = vectors(p, tile, "src"), vectors(p, tile, "dst")
     moving = min(src.nbytes, dst.nbytes)
     parts = max(1, tile.lanes * moving // profile.vector_bytes)
-    mixes = stores * log2(max(1, min(tile.lanes, run_of(p, tile, "dst")) / common(p, tile)))
+    if program is None:
+        # Each step of a transposition shuffles every vector once.
+        mixes = stores * log2(max(1, min(tile.lanes, run_of(p, tile, "dst")) / common(p, tile)))
+        peak = tile.lanes + 1
+    else:
+        mixes, peak = len(program.ops), program.peak
     price = profile.narrow_ns if moving < 4 else profile.shuffle_ns
-    spilled = max(0, min(loads, stores) * parts - 2 * profile.registers)
+    spilled = max(0, peak * parts - 2 * profile.registers) * 8
     accesses = loads * max(1, tile.lanes * src.nbytes // profile.vector_bytes)
     accesses += stores * max(1, tile.lanes * dst.nbytes // profile.vector_bytes)
+    sides = ((run_of(p, tile, "src"), src.nbytes), (run_of(p, tile, "dst"), dst.nbytes))
     touched = sum(
-        -(-prod(tile.extents) // run) * -(-run * nbytes // LINE_BYTES)
-        for run, nbytes in (
-            (run_of(p, tile, "src"), src.nbytes),
-            (run_of(p, tile, "dst"), dst.nbytes),
-        )
+        -(-prod(tile.extents) // run) * -(-run * nbytes // LINE_BYTES) for run, nbytes in sides
     )
     shuffled = mixes * parts * price + touched * profile.line_ns
-    return (accesses + 4 * spilled) * profile.access_ns + shuffled
+    return (accesses + spilled) * profile.access_ns + shuffled
 
 
 def run_of(p: Problem, tile: Tile, side: str) -> int:
@@ -175,9 +187,9 @@ def traffic(
         tiles *= rounds
         after, longer = _rows(steps, along, nbytes)
         if number == 0 and longer > run:
-            follows, goes_on = True, longer
+            follows, goes_on, jumps = True, longer, rows / rounds
         held = after * max(longer, LINE_BYTES) <= profile.far_bytes
-        if not held and not (number == 0 and longer > run and after == rows):
+        if not held and not (number == 0 and follows):
             break
         jumps = min(jumps, after / tiles)
         rows, run = after, longer

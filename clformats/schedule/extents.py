@@ -73,7 +73,7 @@ def _wanted(p: Problem, lanes: int) -> Iterator[tuple[int, int]]:
         for side in ("src", "dst")
     ]
     for source_run in (lanes, 2 * lanes, lanes * short[0]):
-        for stored_run in (lanes, 2 * lanes, 4 * lanes, lanes * short[1]):
+        for stored_run in (lanes, 2 * lanes, 4 * lanes, 8 * lanes, lanes * short[1]):
             yield source_run, stored_run
 
 

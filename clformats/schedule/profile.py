@@ -15,7 +15,7 @@ class Profile:
     places a core reads from at once before its prefetcher loses them. ``near_bytes`` and
     ``far_bytes``: the part of the nearest and of the second cache that a work-item can count on.
     ``jump_bytes``: what could be read in the time that a jump to another place costs, and
-    ``asked_bytes`` the same where the place was prefetched. ``hop_bytes``: the same of a jump within the caches.
+    ``asked_bytes`` the same where the place was prefetched, ``hop_bytes`` within the caches.
     ``byte_ns``: a byte from or to memory. ``line_ns``: a line of the caches that a tile touches.
     ``vector_bytes`` of a register, of which there are ``registers``. ``access_ns`` of a load or
     store of one register, ``shuffle_ns`` of a shuffle of one, ``narrow_ns`` where its elements are

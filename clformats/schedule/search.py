@@ -21,20 +21,25 @@ BLOCKS = (4, 16)
 ITEM_BYTES = 32 << 10
 """What a work-item moves at the least; there are up to `ITEMS` of them for each core."""
 ITEMS = 16
+CONSIDERED = 4
+"""Tiles whose shuffles are made to compare them."""
 MOST_ROWS = 64
 """Rows whose lines wait in a buffer."""
 
 
 def best(p: Problem, profile: Profile) -> Schedule:
     """The schedule with the least estimated cost."""
-    model = Model(p, profile)
-    return min(candidates(p, profile), key=model.seconds)
+    return ranked(p, profile)[0]
 
 
 def ranked(p: Problem, profile: Profile) -> list[Schedule]:
     """All candidates, the one with the least estimated cost first."""
     model = Model(p, profile)
-    return sorted(set(candidates(p, profile)), key=lambda s: (model.seconds(s), s.prefetch.lead))
+    found = sorted(set(candidates(p, profile)), key=model.seconds)
+    # Shuffles are made for the first few tiles alone: that takes longer than all else.
+    for tile in [*dict.fromkeys(s.tile for s in found)][:CONSIDERED]:
+        model.consider(tile)
+    return sorted(found, key=lambda s: (model.seconds(s), s.prefetch.lead, str(s)))
 
 
 def candidates(p: Problem, profile: Profile) -> Iterator[Schedule]:
