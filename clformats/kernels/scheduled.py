@@ -10,10 +10,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from math import gcd
+from dataclasses import dataclass
 
-from ..schedule.choices import either
 from ..schedule.layout import Layout, Vector, lay_out
 from ..schedule.nest import MOST_LOOPS, Nest, counted
 from ..schedule.plan import Plan
@@ -32,9 +30,8 @@ from .types import Conversion
 
 def launch(plan: Plan, body: ScheduledPlan) -> Launch:
     """The kernel and its arguments."""
-    made = launch_of(body.problem, body.schedule)
-    local = gcd(made.global_size, either(plan.choices.local_size, 1))
-    return replace(made, local_size=local)
+    del plan
+    return launch_of(body.problem, body.schedule)
 
 
 def launch_of(p: Problem, schedule: Schedule) -> Launch:

@@ -106,7 +106,8 @@ def _check(name: str, value: object) -> None:
     if name in {"family", "schedule"}:
         if isinstance(value, str):
             return
-        raise InvalidArgument(f"choice {name}: got {shown(value)}, expected a text")
+        kind = "a name" if name == "family" else "a schedule in one line"
+        raise InvalidArgument(f"choice {name}: got {shown(value)}, expected {kind}")
     if name not in LIMITS:
         if isinstance(value, bool):
             return

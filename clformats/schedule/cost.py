@@ -94,7 +94,7 @@ def _core(p: Problem, tile: Tile, profile: Profile, program: Program | None = No
     else:
         mixes, peak = len(program.ops), program.peak
     price = profile.narrow_ns if moving < 4 else profile.shuffle_ns
-    spilled = max(0, peak * parts - 2 * profile.registers) * 8
+    spilled = max(0, peak * parts - 2 * profile.registers) * 12
     accesses = loads * max(1, tile.lanes * src.nbytes // profile.vector_bytes)
     accesses += stores * max(1, tile.lanes * dst.nbytes // profile.vector_bytes)
     sides = ((run_of(p, tile, "src"), src.nbytes), (run_of(p, tile, "dst"), dst.nbytes))

@@ -56,7 +56,7 @@ TILE = ("lanes", "registers", "chunk", "swapped", "ahead", "nontemporal", "local
 GATHER = ("chunk", "nontemporal", "baked")
 COPY = ("run_bytes", "nontemporal", "baked")
 GROUPS = ("local_size", "baked")
-SCHEDULE = ("schedule", "nontemporal", "local_size")
+SCHEDULE = ("schedule",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +85,13 @@ _EVERYWHERE = (
     Family("winograd", winograd.refusal, winograd.plan),
     Family("summed", summed.refusal, summed.plan),
 )
+SCHEDULED = Family("scheduled", scheduled.refusal, scheduled.plan, SCHEDULE)
 FAMILIES = (
     Family("copy", copy.refusal, copy.plan, COPY),
     Family("gather", gather.refusal, gather.plan, GATHER, gather.needs),
     Family("tile", tiling.tile_refusal, tiling.tile_plan, TILE),
     Family("rows", tiling.rows_refusal, tiling.tile_plan, TILE),
+    SCHEDULED,
     *_EVERYWHERE,
 )
 """Those of CPUs. From the fastest to the one that takes every buffer; then those for half bytes and
@@ -101,8 +103,6 @@ GPU_FAMILIES = (
     *_EVERYWHERE,
 )
 """Those of GPUs, where consecutive work-items move neighbours: `clformats.schedule.local`."""
-SCHEDULED = Family("scheduled", scheduled.refusal, scheduled.plan, SCHEDULE)
-"""Tiles whose loops are arguments: `clformats.schedule.scheduled`; only by name."""
 SUBGROUP_FAMILIES = (
     GPU_FAMILIES[0],
     Family("subgroup", subgroup.refusal, subgroup.plan, needs=subgroup.needs),
@@ -120,7 +120,7 @@ def families(traits: Traits) -> tuple[Family, ...]:
 
 def _named(name: str, traits: Traits) -> list[Family]:
     """The family of a name: the device's own, else the one that other devices have."""
-    every = (*families(traits), *FAMILIES, *SUBGROUP_FAMILIES, SCHEDULED)
+    every = (*families(traits), *FAMILIES, *SUBGROUP_FAMILIES)
     return [f for f in every if f.name == name][:1]
 
 
@@ -230,6 +230,6 @@ def make_plan(
             heeded = _heeded(choices, candidate, traits)
             return Plan(p, candidate.name, body, tuple(rejected), heeded)
         rejected.append((candidate.name, reason))
-    names = ", ".join(dict.fromkeys(f.name for f in (*FAMILIES, *SUBGROUP_FAMILIES, SCHEDULED)))
+    names = ", ".join(dict.fromkeys(f.name for f in (*FAMILIES, *SUBGROUP_FAMILIES)))
     why = "; ".join(f"{name}: {reason}" for name, reason in rejected) or f"expected one of {names}"
     raise Unsupported("FAMILY", f"family {family!r} does not take {src} -> {dst}: {why}")

@@ -48,11 +48,10 @@ LARGEST_CROSSOVER = 64 << 20
 
 def profile_of(traits: Traits) -> Profile:
     """The default numbers, with what a device tells of itself."""
-    least = traits.streamed_bytes
-    if least is None:
-        least = next(n for n in range(1, 1 << 40, 1 << 20) if traits.streams(n))
+    sizes = range(0, LARGEST_CROSSOVER, 1 << 20)
+    least = next((n for n in sizes if traits.streams(n)), LARGEST_CROSSOVER)
     wide = traits.vector_bytes >= 64
     return Profile(
-        stream_bytes=min(least, LARGEST_CROSSOVER), vector_bytes=traits.vector_bytes,
+        stream_bytes=least, vector_bytes=traits.vector_bytes,
         registers=32 if wide else 16, units=traits.compute_units, begin_bytes=traits.begin_bytes,
     )  # fmt: skip

@@ -49,11 +49,7 @@ def plan(
     """The plan: by the schedule that is chosen, where it fits, else by the one that costs least."""
     del nontemporal
     p, profile = separate(p), profile_of(traits)
-    schedule = _chosen(p, profile, choices) or _best(p, profile)
-    if choices.nontemporal is not None:
-        wanted = streaming(p, schedule.tile, profile.begin_bytes) if choices.nontemporal else 0
-        schedule = replace(schedule, store=Store(wanted))
-    return ScheduledPlan(p, schedule)
+    return ScheduledPlan(p, _chosen(p, profile, choices) or _best(p, profile))
 
 
 def _chosen(p: Problem, profile: Profile, choices: Choices) -> Schedule | None:

@@ -21,6 +21,8 @@ BLOCKS = (4, 16)
 ITEM_BYTES = 32 << 10
 """What a work-item moves at the least; there are up to `ITEMS` of them for each core."""
 ITEMS = 16
+UNUSUAL = 1.15
+"""What another tile than the one of most problems must gain: each is a program to compile."""
 CONSIDERED = 4
 """Tiles whose shuffles are made to compare them."""
 MOST_ROWS = 64
@@ -35,11 +37,16 @@ def best(p: Problem, profile: Profile) -> Schedule:
 def ranked(p: Problem, profile: Profile) -> list[Schedule]:
     """All candidates, the one with the least estimated cost first."""
     model = Model(p, profile)
+    usual = next(tiles(p))
     found = sorted(set(candidates(p, profile)), key=model.seconds)
     # Shuffles are made for the first few tiles alone: that takes longer than all else.
     for tile in [*dict.fromkeys(s.tile for s in found)][:CONSIDERED]:
         model.consider(tile)
-    return sorted(found, key=lambda s: (model.seconds(s), s.prefetch.lead, str(s)))
+
+    def cost(s: Schedule) -> tuple[float, int, str]:
+        return model.seconds(s) * (1 if s.tile == usual else UNUSUAL), s.prefetch.lead, str(s)
+
+    return sorted(found, key=cost)
 
 
 def candidates(p: Problem, profile: Profile) -> Iterator[Schedule]:

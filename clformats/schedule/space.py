@@ -55,7 +55,7 @@ TABLES: Mapping[type[Body], Mapping[str, tuple[Any, ...]]] = {
 }
 """Parameters by the kind of a family's plans, with all values that are worth a try anywhere."""
 
-SCHEDULES = 64
+SCHEDULES = 24
 """How many schedules of a problem are worth a try: those that are estimated to cost the least."""
 
 WALK = ("chunk", "swapped", "ahead", "local_size")
