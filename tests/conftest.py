@@ -1,8 +1,8 @@
 """One engine and stream for all device tests; CLFORMATS_TEST_DEVICE names another device.
 
-``pytestmark = pytest.mark.sampled(4)`` leaves one test of four of a module in the fast tier, the same
-ones in each run, and the others to the slow one: for long lists of cases that compile much.
-Tests that need a device are marked ``device``: `pytest -m "not device and not slow"` needs none.
+Tests that need a device carry the marker ``device``; ``-m "not device and not slow"`` runs others.
+``pytestmark = pytest.mark.sampled(4)`` leaves one test of four of a module in the fast tier, the
+same ones in each run, and the others to the slow one: for long lists of cases that compile much.
 """
 
 from __future__ import annotations

@@ -22,8 +22,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from clformats.kernels import launch
+from clformats.kernels.source import without_comments
 from tests.replay_problems import network_problems, problems
-from tests.replay_support import DEVICES, kernel, kernels, without_comments
+from tests.replay_support import DEVICES, kernel, kernels
 
 ROOT = Path(__file__).resolve().parent.parent
 SHOWN = 5

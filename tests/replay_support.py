@@ -7,7 +7,6 @@ do not count. Nothing here needs OpenCL.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -16,6 +15,7 @@ from typing import NamedTuple
 from zlib import crc32
 
 from clformats.kernels import launch
+from clformats.kernels.source import without_comments
 from clformats.schedule import Traits
 from tests.replay_problems import Problem, problems
 
@@ -38,8 +38,6 @@ EVERYWHERE = {
 """Groups of few problems, which all devices have."""
 NAMED = 8
 """So many of the problems that changed are named in a message."""
-
-_COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 
 
 class Row(NamedTuple):
@@ -101,12 +99,6 @@ def kernel(problem: Problem, traits: Traits) -> Kernel:
 def kernels(device: str) -> dict[str, Kernel]:
     """The kernels of all problems that a device has, by the problems' names."""
     return {p.name: kernel(p, DEVICES[device]) for p in problems_of(device)}
-
-
-def without_comments(source: str) -> str:
-    """OpenCL C without its comments, and without the blanks that they leave."""
-    lines = (line.rstrip() for line in _COMMENT.sub("", source).splitlines())
-    return "\n".join(line for line in lines if line) + "\n"
 
 
 def _digest(text: str) -> str:

@@ -6,9 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 import clformats as cf
-from clformats.schedule import problem
+from clformats.reorders.recorded import kernel_digest
+from clformats.schedule import Traits, problem
+from clformats.schedule.traits import DEFAULT
 from clformats.tuning.records import Device, Record
-from clformats.tuning.records.record import kernel_version, keys_of, now
+from clformats.tuning.records.record import keys_of, now
 
 DEVICE = Device("cpu-of-a-test", "Portable", "3.1, OpenCL 3.0")
 D = cf.MemoryDesc
@@ -20,12 +22,17 @@ def record_of(
     dst: cf.MemoryDesc = DST,
     choices: cf.Choices | None = None,
     device: Device = DEVICE,
+    traits: Traits = DEFAULT,
     **changes: Any,
 ) -> Record:
     """A record that counts: half the time of the rules."""
     choices = choices or cf.Choices(lanes=8)
     exact, shape = keys_of(problem(src, dst))
     key = exact if choices.baked else shape
-    record = Record(device, kernel_version(), key, str(src), str(dst), choices,
+    try:
+        digest = kernel_digest(src, dst, traits, choices)
+    except cf.Unsupported:
+        digest = "none"
+    record = Record(device, digest, key, str(src), str(dst), choices,
                     (2e-3, 2.5e-3, 2.1e-3), (1e-3, 1.2e-3, 1.1e-3), now())  # fmt: skip
     return replace(record, **changes)

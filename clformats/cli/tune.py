@@ -19,6 +19,7 @@ from ..tuning.records import Device, Record, folder, path_of, read, wanted_folde
 from .arguments import named_format, sizes
 
 if TYPE_CHECKING:
+    from ..runtime import Engine
     from ..tuning.run import Outcome
 
 INTERRUPTED = 130
@@ -211,7 +212,8 @@ def _progress() -> Iterator[Callable[[Outcome | None], None]]:
 def show(args: argparse.Namespace) -> int:
     """List every file with its records, and what in it does not count."""
     wanted = _wanted(args)
-    device = _device(args)
+    engine = _engine(args)
+    here = path_of(Device(*engine.names), wanted_folder()) if engine else None
     shown = False
     for file in _files():
         records, rejected = read(file)
@@ -222,8 +224,7 @@ def show(args: argparse.Namespace) -> int:
         shown = True
         print(file)
         for record in records:
-            about = device if device and file == path_of(device, file.parent) else record.device
-            reason = record.staleness(about)
+            reason = _staleness(record, engine) if engine and file == here else ""
             print(f"  {record}{f'; not used: {reason}' * bool(reason)}")
             if args.all:
                 print(f"    {record.device.name}, {record.device.driver}, kernels {record.kernels}")
@@ -263,14 +264,20 @@ def _files() -> list[Path]:
     return sorted(wanted_folder().glob("*.jsonl"))
 
 
-def _device(args: argparse.Namespace) -> Device | None:
-    """The device that is there now, to tell which records are of another driver; None for none."""
+def _engine(args: argparse.Namespace) -> Engine | None:
+    """The device that is there now, to tell which records do not count on it; None for none."""
     from ..runtime import Engine
 
     try:
-        return Device(*Engine(args.device).names)
+        return Engine(args.device)
     except Error:
         return None
+
+
+def _staleness(record: Record, engine: Engine) -> str:
+    from ..reorders.recorded import staleness
+
+    return staleness(record, Device(*engine.names), engine.traits)
 
 
 def _times(times: tuple[float, ...]) -> str:

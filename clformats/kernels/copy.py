@@ -42,7 +42,7 @@ def launch(plan: Plan, body: CopyPlan) -> Launch:
         declarations=arguments.declarations + types.parameters,
         constants=arguments.constants,
     )
-    return Launch(source, arguments.given, wide, items, 1)
+    return Launch(source, arguments.given, wide, items, 1, types.buffers)
 
 
 def _step(p: Problem, types: Conversion, width: int, *, nontemporal: bool) -> str:

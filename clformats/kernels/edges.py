@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from enum import Enum
+from math import gcd
 
 from ..formats.expr import Expr, Var, total
 from ..schedule.lanes import Bit
@@ -25,8 +27,8 @@ class GuardText:
 
     ``base`` is the index of the tile's first element; ``load_lanes`` and ``store_lanes`` are how
     far each lane moves it, the ``registers`` lists how far each register does. ``limits`` are lo,
-    hi and end as numbers; ``static`` says that they and the base are constants. ``end`` is a
-    multiple of ``whole``.
+    hi and end as numbers; ``static`` says that they and the base are constants. ``end`` and every
+    base are multiples of ``whole``: what lies between two of these is stored all or not at all.
     """
 
     name: str
@@ -54,14 +56,31 @@ class GuardText:
         return f"{above}{at} < {self.hi}"
 
 
+class Load(Enum):
+    """How a register of an edge tile is loaded: what is no element becomes zero.
+
+    ``LANES``: those that are elements one by one; ``KEPT``: whole, then masked by constants;
+    ``MASKED``: whole, then masked by where the tile lies; ``CHECKED``: so too, reading nothing
+    beyond the source.
+    """
+
+    ZEROS = "zeros"
+    WHOLE = "whole"
+    LANES = "lanes"
+    KEPT = "kept"
+    MASKED = "masked"
+    CHECKED = "checked"
+
+
 class EdgeWriter:
     """The loads and stores of edge tiles, as texts.
 
-    ``guards`` are those that ask for anything, ``masked`` those that need masks over the lanes of
-    loads, ``bounding`` those that bound what is computed in between, ``zeroed`` those of them that
-    need masks over the lanes of stores; ``stored`` is what registers are called then. ``counted``
-    says whether a store needs to count its lanes; ``always`` that every tile is an edge tile, and
-    decided here. ``strides`` are the arguments that lane offsets need.
+    ``guards`` are those that ask for anything, ``zeroing`` those with zeros in place of what is
+    loaded, ``masked`` those of them that need masks over its lanes, ``bounding`` those that bound
+    what is computed in between, ``zeroed`` those of them that need masks over the lanes of stores;
+    ``stored`` is what registers are called then. ``counted`` says whether a store needs to count
+    its lanes; ``always`` that every tile is an edge tile, and decided here. ``strides`` are the
+    arguments that lane offsets need.
     """
 
     def __init__(
@@ -78,7 +97,8 @@ class EdgeWriter:
             _guard_text(plan, g, moving, number)
             for g, edge in enumerate(plan.edges) if edge.zeroes or edge.spills
         ]  # fmt: skip
-        lanes = [g for g in self.guards if g.edge.zeroes and any(g.load_lanes)]
+        self.zeroing = [g for g in self.guards if g.edge.zeroes]
+        lanes = [g for g in self.zeroing if any(g.load_lanes)]
         self.masked = [] if all(g.static for g in lanes) else lanes
         # A computation makes something of zeros too: padding is masked where it is stored. What is
         # no part of the destination is not stored, but operands have no memory for it.
@@ -96,32 +116,46 @@ class EdgeWriter:
             tests.append(f"{lower}{moved(g.name, g.span)} < {g.hi}")
         return " && ".join(tests)
 
+    def _loaded(self, register: int) -> list[bool]:
+        """Which lanes of a load are elements, as far as it is known here."""
+        known = [g for g in self.zeroing if g.static and g not in self.masked]
+        return _static_lanes(known, register, self.plan.lanes)
+
+    def way(self, register: int) -> Load:
+        """How a register is loaded, where no guard leaves it out as a whole."""
+        keep = self._loaded(register)
+        if not any(keep):
+            return Load.ZEROS
+        if self.masked:
+            return Load.CHECKED if any(g.edge.reaches for g in self.masked) else Load.MASKED
+        if all(keep):
+            return Load.WHOLE
+        reaches = any(g.edge.reaches for g in self.zeroing if any(g.load_lanes))
+        return Load.LANES if reaches else Load.KEPT
+
     def load(
         self, register: int, whole: str, pieces: Sequence[str], types: Conversion, base: str
     ) -> str:
         """Register ``register`` of an edge tile; ``whole`` is its text where nothing is masked."""
-        zeros = f"({types.work}{self.plan.lanes})(0)"
-        guards = [g for g in self.guards if g.edge.zeroes]
-        known = [g for g in guards if g.static and g not in self.masked]
-        keep = _static_lanes(known, register, self.plan.lanes)
-        if not any(keep):
+        zeros, way = f"({types.work}{self.plan.lanes})(0)", self.way(register)
+        if way is Load.ZEROS:
             return zeros
-        if self.masked:
-            value = self._masked(register, whole, moved(base, pieces[0]), zeros)
+        if way in (Load.MASKED, Load.CHECKED):
+            value = self._masked(way, register, whole, moved(base, pieces[0]), zeros)
         else:
-            value = self._kept(guards, keep, whole, pieces, types)
+            value = self._kept(way, self._loaded(register), whole, pieces, types)
         conditions = [
             g.is_element(g.at(g.load_registers[register]))
-            for g in guards
+            for g in self.zeroing
             if not g.static and not any(g.load_lanes)
         ]
         return f"{' && '.join(conditions)} ? {value} : {zeros}" if conditions else value
 
-    def _masked(self, register: int, whole: str, offset: str, zeros: str) -> str:
+    def _masked(self, way: Load, register: int, whole: str, offset: str, zeros: str) -> str:
         """A load whose lanes are chosen by where the tile lies."""
         places = [g.at(g.load_registers[register]) for g in self.masked]
         numbers = [*places, *mask_numbers(self.masked)]
-        if not any(g.edge.reaches for g in self.masked):
+        if way is Load.MASKED:
             return f"KEEP({whole}, elements({', '.join(numbers)}))"
         value = f"load_edge({', '.join(['src', offset, 'src_end', *numbers, *self.strides])})"
         # Nothing is read of a block without elements behind the first one: fsv16 to fsv32 with 72
@@ -135,17 +169,17 @@ class EdgeWriter:
 
     def _kept(
         self,
-        guards: Sequence[GuardText],
+        way: Load,
         keep: Sequence[bool],
         whole: str,
         pieces: Sequence[str],
         types: Conversion,
     ) -> str:
         """A load of which the lanes to keep are known here."""
-        if all(keep):
+        if way is Load.WHOLE:
             return whole
         lanes = str(self.plan.lanes)
-        if any(g.edge.reaches for g in guards if any(g.load_lanes)):
+        if way is Load.LANES:
             return f"({types.work}{lanes})({', '.join(self._some(keep, pieces, types))})"
         mask = ", ".join("-1" if k else "0" for k in keep)
         return f"KEEP({whole}, ({types.mask}{lanes})({mask}))"
@@ -297,6 +331,7 @@ def _guard_text(
     lo, hi, end = (str(number(f"{name}{g}", n)) if used else "" for name, n, used in named)
     # What is taken apart has registers for each step of the short loop, which is not guarded.
     times = plan.register_count >> len(plan.registers)
+    whole = guard.block if guard.end.value % guard.block == 0 else 1
     load, registers = units(plan.load), units(plan.registers) * times
     return GuardText(
         name=f"g{g}",
@@ -307,7 +342,7 @@ def _guard_text(
         end=end,
         limits=(guard.lo.value, guard.hi.value, guard.end.value),
         static=not members and all(n.fixed for n in numbers),
-        whole=guard.block if guard.end.value % guard.block == 0 else 1,
+        whole=gcd(whole, *(plan.steps_along(k) * plan.nodes[k].unit for k in members)),
         edge=plan.edges[g],
         load_lanes=load,
         store_lanes=units(plan.store),

@@ -45,7 +45,7 @@ def launch(plan: Plan, body: GatherPlan) -> Launch:
         declarations=arguments.declarations,
         constants=arguments.constants,
     )  # fmt: skip
-    return Launch(source, arguments.given, p.is_wide, body.work_items, 1)
+    return Launch(source, arguments.given, p.is_wide, body.work_items, 1, types.buffers)
 
 
 def _arguments(plan: Plan, body: GatherPlan) -> Arguments:

@@ -37,7 +37,8 @@ def launch(plan: Plan, body: GenericPlan) -> Launch:
         counts=body.counts,
     )  # fmt: skip
     local = either(plan.choices.local_size, body.group)
-    return Launch(source, arguments.given, p.is_wide, -(-body.items // local) * local, local)
+    items = -(-body.items // local) * local
+    return Launch(source, arguments.given, p.is_wide, items, local, types.buffers)
 
 
 def common_parts(p: Problem, arguments: Arguments) -> dict[str, Any]:

@@ -49,7 +49,8 @@ def launch(plan: Plan, body: LocalPlan) -> Launch:
     writer = _Writer(body, types, Arguments(plan.choices.baked))
     source = render("local", **writer.values(), wide=body.problem.is_wide, types=types)
     given = writer.arguments.given
-    return Launch(source, given, body.problem.is_wide, body.groups * body.group, body.group)
+    items = body.groups * body.group
+    return Launch(source, given, body.problem.is_wide, items, body.group, types.buffers)
 
 
 class _Writer:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ..formats.expr import Expr, Var, total
+from ..formats.expr import Const, Expr, Var, total
 from ..schedule.computation import Operand
 from ..schedule.lanes import lane_run
 from ..schedule.problem import Number
@@ -55,6 +55,7 @@ def tile_operands(
     offsets: Callable[[Sequence[Expr]], list[list[str]]],
 ) -> list[TileOperand]:
     """The operands of a plan; ``offsets`` gives those of each register's lanes for strides."""
+    moved = _lane_nodes(plan)
     computation = plan.problem.computation
     result = []
     for j, operand in enumerate(computation.operands if computation else ()):
@@ -62,8 +63,7 @@ def tile_operands(
         strides = [number(f"{name}_stride{k}", n.operands[j]) for k, n in enumerate(plan.nodes)]
         products = [Var(f"x{k}") * s for k, s in enumerate(strides) if k in moving]
         places = offsets(strides)
-        words = {word for text in places[0] for word in text.split()}
-        named = dict.fromkeys(s for s in map(str, strides) if s in words and not s.isdigit())
+        named = [str(s) for k, s in enumerate(strides) if k in moved and not isinstance(s, Const)]
         steps = [n.operands[j].value for n in plan.nodes]
         woven = plan.comb is not None and plan.comb.is_woven
         piece, same = (1 if woven else lane_run(steps, plan.store, step) for step in (1, 0))
@@ -74,6 +74,14 @@ def tile_operands(
             )
         )  # fmt: skip
     return result
+
+
+def _lane_nodes(plan: TilePlan) -> set[int]:
+    """The loops along which the lanes of a store lie."""
+    if plan.comb is None or not plan.comb.is_woven:
+        return {bit.node for bit in plan.store}
+    along = [plan.store[0].node] if plan.lanes > plan.comb.size else []
+    return {plan.comb.node, *along}
 
 
 class ComputedWriter:
@@ -100,13 +108,18 @@ class ComputedWriter:
         texts = [self._whole(o, register) for o in self.operands]
         return self.types.call(f"r{register}", texts, self.plan.lanes)
 
+    def is_masked(self, register: int) -> bool:
+        """Whether some lanes of a register of an edge tile are elements, and some may be none."""
+        keep = self.edges.kept(register)
+        return any(keep) and (bool(self.edges.zeroed) or not all(keep))
+
     def edge(self, register: int) -> str:
         """Of a register of an edge tile: zero where no element is."""
         keep, mask = self.edges.kept(register), self.edges.written(register)
         zero = f"({self.types.dst}{self.plan.lanes})(0)"
         if not any(keep):
             return zero
-        if all(keep) and not mask:
+        if not self.is_masked(register):
             return self.whole(register)
         texts = [self._gathered(o, register, keep, mask) for o in self.operands]
         value = self.types.call(f"r{register}", texts, self.plan.lanes)

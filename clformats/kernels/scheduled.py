@@ -42,7 +42,7 @@ def launch_of(p: Problem, schedule: Schedule) -> Launch:
     writer = _Writer(p, schedule, layout, masks)
     return Launch(
         writer.source(), (_packed(_numbers(p, schedule, layout, masks, nest)),), wide=True,
-        global_size=nest.items, local_size=1,
+        global_size=nest.items, local_size=1, buffers=types_of(p).buffers,
     )  # fmt: skip
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 
 from ..formats.expr import Const, Expr, Var
 from ..schedule.problem import Number
+
+_COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +20,8 @@ class Launch:
     Its parameters are the source, the destination, ``arguments``, integers or the bytes of a
     structure, and what its computation reads: the operands that are no part of the destination,
     then the scalars.
+    ``buffers`` are the C types with which source and destination are declared; empty in families
+    without choices, whose kernels no tuner takes.
     """
 
     source: str
@@ -23,13 +29,25 @@ class Launch:
     wide: bool
     global_size: int
     local_size: int
+    buffers: tuple[str, str] = ("", "")
 
     @property
     def groups(self) -> int:
         """How many work-groups there are."""
         return self.global_size // self.local_size
 
+    @property
+    def digest(self) -> str:
+        """A hash of the source without its comments: of equal kernels it is equal."""
+        return sha256(without_comments(self.source).encode()).hexdigest()[:12]
+
     KERNEL = "reorder"
+
+
+def without_comments(source: str) -> str:
+    """OpenCL C without its comments, and without the blanks that they leave."""
+    lines = (line.rstrip() for line in _COMMENT.sub("", source).splitlines())
+    return "\n".join(line for line in lines if line) + "\n"
 
 
 @dataclass

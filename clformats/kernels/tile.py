@@ -13,11 +13,12 @@ from ..schedule.plan import Plan
 from ..schedule.problem import FAR, Number
 from ..schedule.tile import TilePlan
 from ..schedule.walk import Carried, Kept
+from ..schedule.windows import windows_of
 from ..templates import render
 from .ahead import Box, Rows, Share, asks_of, box_arguments
 from .carry import Carry, Part, carry_of, joined
 from .computation import Computed
-from .edges import EdgeWriter, lane_part
+from .edges import EdgeWriter, Load, lane_part
 from .join import joined_accesses
 from .loops import Loops
 from .offsets import far_side, offset
@@ -36,7 +37,7 @@ def launch(plan: Plan, body: TilePlan) -> Launch:
     source = render("tile", **writer.values(), wide=plan.problem.is_wide, types=types)
     given, items = writer.arguments.given, body.work_items
     local = gcd(items, either(plan.choices.local_size, 1))
-    return Launch(source, given, plan.problem.is_wide, items, local)
+    return Launch(source, given, plan.problem.is_wide, items, local, types.buffers)
 
 
 class _Writer:
@@ -127,7 +128,9 @@ class _Writer:
             "apart": plan.interleaves[0],
             "streams": plan.streams,
             "staging": staging_of(plan, self.arguments, self.sizes, self.dst, positions),
-            **dict.fromkeys(("joins", "join_patterns", "gathered_load", "windows", "spreads"), ()),
+            **dict.fromkeys(
+                ("joins", "join_patterns", "gathered_load", "windows", "spreads", "ways"), ()
+            ),
             "weaves": plan.weave is not None,
             **self._accesses(),
             **self._edge_values(),
@@ -157,7 +160,9 @@ class _Writer:
         edge_loads = [self.edges.load(k, text, parts, types, base) for k, text, parts in gathers]
         edge_stores = self._pieces("store", self.dst, singly=True) if together else stores
         windows = windowed(self.plan, types, base, self.src, edge_loads)
-        if windows["windows"] or any("src_end" in text for text in edge_loads):
+        filled = {register for w in windows_of(self.plan) for register, _ in w.spread}
+        ways = {self.edges.way(r) for r in range(count) if r not in filled}
+        if filled or Load.CHECKED in ways:
             span = self.plan.problem.src.span_nbytes
             self.arguments.values["src_end"] = span // types.src_type.nbytes
         lines = [[*line] for _, line in groupby(order, lambda r: self._line_order(r)[0])]
@@ -166,6 +171,7 @@ class _Writer:
             "passes": [(range(count), _each(lines, lambda r: self._stored(r, kept[r])))],
             "carry": self._carry(order, stores),
             "edge_loads": edge_loads,
+            "ways": ways,
             **windows,
             "gathered_load": gathered[0],
             "edge_lines": [(line, self.edges.store(line, edge_stores, types)) for line in lines],
@@ -217,13 +223,19 @@ class _Writer:
     def _computed_values(self) -> dict[str, object]:
         """What is computed from each register, where anything is."""
         writer, registers = self.computed, range(self.plan.register_count)
-        edge = [writer.edge(r) for r in registers] if writer and self.edges.guards else []
+        if writer is None:
+            return dict.fromkeys(
+                ("computed", "edge_computed", "masks_computed", "operands", "gathered", "zeroed"),
+                (),
+            )
+        at_edges = registers if self.edges.guards else ()
         return {
-            "computed": [writer.whole(r) for r in registers] if writer else [],
-            "edge_computed": edge,
-            "operands": writer.operands if writer else [],
-            "gathered": writer.gathered if writer else [],
-            "zeroed": self.edges.zeroed if writer else [],
+            "computed": [writer.whole(r) for r in registers],
+            "edge_computed": [writer.edge(r) for r in at_edges],
+            "masks_computed": any(writer.is_masked(r) for r in at_edges),
+            "operands": writer.operands,
+            "gathered": writer.gathered,
+            "zeroed": self.edges.zeroed,
         }
 
     def _edge_values(self) -> dict[str, object]:
@@ -319,8 +331,8 @@ class _Writer:
 
     def _lane_strides(self) -> list[str]:
         """The arguments that these need."""
-        words = {word for text in self.lane_offsets for word in text.split()}
-        return [str(s) for s in self.src if str(s) in words and not str(s).isdigit()]
+        moved = {bit.node for bit in self.plan.load}
+        return [str(s) for k, s in enumerate(self.src) if k in moved and not isinstance(s, Const)]
 
     def _loaded(self, pieces: Sequence[str], piece: int) -> str:
         """A whole register from memory, in pieces of so many elements."""

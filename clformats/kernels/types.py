@@ -38,6 +38,11 @@ class Conversion:
     early: bool
 
     @property
+    def buffers(self) -> tuple[str, str]:
+        """The types of both buffers."""
+        return self.src, self.dst
+
+    @property
     def reads_halves(self) -> bool:
         """Whether half values are loaded as floats."""
         return not self.moves_bits and self.src_type.name == "f16"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ from ..runtime.engine import SharedKernel
 from ..runtime.image import check_pixels
 from ..runtime.opencl import error_name, named_errors, opencl
 from ..runtime.usage import LOCK, Order, Usage, enqueued, events_before, flush
-from ..schedule import Plan, Traits, make_plan, problem
+from ..schedule import Plan, Traits, make_plan
 from ..schedule.anysize import fits
 from ..schedule.choices import RULES, Choices
 from ..schedule.compare import overlap
@@ -27,6 +27,7 @@ from ..schedule.computation import Computation, Operand
 from ..tensors.desc import MemoryDesc
 from ..tuning.records import Device, Lookup, lookup
 from ..values.attr import OLD
+from .recorded import planned_by_record
 
 if TYPE_CHECKING:
     import pyopencl
@@ -81,32 +82,15 @@ def _planned(
     names: tuple[str, str],
 ) -> tuple[Plan, Launch | None]:
     del names
-    plan = _recorded(src, dst, traits, computation, wish) or make_plan(
+    if wish.records and not (wish.choices or wish.family or computation):
+        found = planned_by_record(src, dst, traits, wish.records, transform=wish.transform)
+        if found:
+            return found
+    plan = make_plan(
         src, dst, traits, wish.family, computation,
         transform=wish.transform, choices=wish.choices or RULES,
     )  # fmt: skip
     return plan, launch(plan)
-
-
-def _recorded(
-    src: MemoryDesc,
-    dst: MemoryDesc,
-    traits: Traits,
-    computation: Computation | None,
-    wish: Wish,
-) -> Plan | None:
-    """The plan by the tuner's record; None where there is none, or the user has other wishes."""
-    if wish.records is None or wish.choices or wish.family or computation:
-        return None
-    p = problem(src, dst, transform=wish.transform)
-    found = wish.records.find(p) if dst.nelems else None
-    if found is None:
-        return None
-    try:
-        plan = make_plan(src, dst, traits, transform=wish.transform, choices=found[0])
-    except Unsupported:  # a family that does not take the other shapes of its class
-        return None
-    return replace(plan, record=found[1])
 
 
 class Ready:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -62,11 +60,12 @@ class Variants:
         """The arguments of ``kernel_tuner.tune_kernel``: see `Reorder.as_kernel_tuner`."""
         s = self.space
         case = case or Case(s.src, s.dst, Attr(), seed)
-        src, dst = self._argument_types()
+        default = self.launch(s.default)
+        src, dst = map(_array_type, default.buffers)
         before = with_canary(case.before)
         platform, device = place_of(self.engine)
         parameters = dict(s.parameters)
-        parameters.setdefault(LOCAL, [self.launch(s.default).local_size])
+        parameters.setdefault(LOCAL, [default.local_size])
 
         # No lambda: kernel_tuner reads the text of those; and no method: it copies their objects.
         def legal(params: Config) -> bool:
@@ -88,12 +87,6 @@ class Variants:
             "platform": platform,
             "device": device,
         }
-
-    def _argument_types(self) -> Iterator[np.dtype[Any]]:
-        """The types of the two buffers: words where bytes are moved as they are."""
-        source = self.launch(self.space.default).source
-        for name in re.findall(r"__global (?:const )?(\w+) \*restrict (?:src|dst)\b", source):
-            yield _array_type(name)
 
 
 def _array_type(name: str) -> np.dtype[Any]:

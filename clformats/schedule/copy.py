@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..tensors.dtypes import DType
-from .choices import RULES, Choices, either
+from .choices import either
 from .coarse import words_of
 from .nibbles import refusal_elsewhere
 from .problem import Problem
-from .traits import LINE_BYTES, Traits
+from .request import Request
+from .traits import LINE_BYTES
 
 RUN_BYTES = 16 << 10
 """What one work-item moves; enough to hide the cost of starting it, few enough to share well."""
@@ -58,10 +59,11 @@ def _moves_words(p: Problem) -> bool:
     return src == dst and not p.computation
 
 
-def plan(p: Problem, traits: Traits, *, nontemporal: bool, choices: Choices = RULES) -> CopyPlan:
+def plan(request: Request) -> CopyPlan:
     """The plan for a problem that `refusal` accepts."""
+    p, traits, choices = request.problem, request.traits, request.choices
     # Stores past the cache are of whole lines.
-    nontemporal = either(choices.nontemporal, nontemporal) and traits.begin_bytes >= LINE_BYTES
+    nontemporal = either(choices.nontemporal, request.is_large) and traits.begin_bytes >= LINE_BYTES
     run_bytes = either(choices.run_bytes, RUN_BYTES)
     count = p.nodes[0].size.value if p.nodes else 1
     dst = p.dst.dtype

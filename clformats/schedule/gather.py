@@ -24,11 +24,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from math import prod
 
-from .choices import RULES, Choices, either
+from .choices import either
 from .nibbles import refusal_of_loops
 from .problem import Node, Number, Problem, fixed
-from .tile import TilePlan
-from .tiling import tile_plan
+from .request import Request
 from .traits import LINE_BYTES, PIECE_BYTES, Traits
 from .walk import ITEM_BYTES, ITEMS_PER_UNIT
 
@@ -109,6 +108,11 @@ class GatherPlan:
         return ASKED_BYTES // item
 
     @property
+    def alignment(self) -> tuple[int, int]:
+        """At multiples of how many bytes source and destination must begin; see `Plan`."""
+        return 1, self.problem.dst.dtype.nbytes
+
+    @property
     def total(self) -> int:
         """Rows that follow each other."""
         images = self.rows.images
@@ -166,18 +170,19 @@ def _loss(p: Problem, rows: Rows) -> str:
 
 def needs(p: Problem, traits: Traits) -> str:
     """What is missing for the family to gain something."""
+    if traits.begin_bytes < p.dtypes[1].nbytes:
+        return f"elements of {p.dtypes[1].nbytes} bytes may begin anywhere"
     if p.guards or traits.streams(p.nbytes):
         return ""
     return "the cache holds what is moved, and all blocks are full"
 
 
-def plan(
-    p: Problem, traits: Traits, *, nontemporal: bool, choices: Choices = RULES
-) -> GatherPlan | TilePlan:
-    """The plan for a problem that `refusal` accepts; tiles where elements may begin anywhere."""
+def plan(request: Request) -> GatherPlan:
+    """The plan for a problem that `refusal` and `needs` accept."""
+    p, traits, choices = request.problem, request.traits, request.choices
     rows = rows_of(p)
-    if isinstance(rows, str) or traits.begin_bytes < p.dtypes[1].nbytes:
-        return tile_plan(p, traits, nontemporal=nontemporal, choices=choices)
+    if isinstance(rows, str):
+        raise TypeError(rows)
     src, dst = p.dtypes
     nbytes = rows.size * dst.nbytes
     is_short = rows.width * src.nbytes < LINE_BYTES and rows.has_runs(p)
@@ -187,7 +192,7 @@ def plan(
     total = prod(n.size.value for n in p.nodes or ()) // (rows.width * rows.pieces)
     least, most = (n * traits.compute_units for n in ITEMS_PER_UNIT)
     items = min(max(p.nbytes // ITEM_BYTES, least), most)
-    streams = either(choices.nontemporal, nontemporal)
+    streams = either(choices.nontemporal, request.is_large)
     draft = GatherPlan(p, rows, 1, held, by_blocks, streams)
     chunk = either(choices.chunk, max(held, -(-total // items)))
     return replace(draft, chunk=min(chunk, draft.total))

@@ -14,10 +14,9 @@ from dataclasses import dataclass
 from math import prod
 
 from ..tensors.desc import MemoryDesc
-from .choices import RULES, Choices
 from .nibbles import refusal_elsewhere
 from .problem import Problem
-from .traits import Traits
+from .request import Request
 from .walk import ITEMS_PER_UNIT
 
 LOCAL_SIZE = 64
@@ -62,9 +61,9 @@ def refusal(p: Problem) -> str:
     return p.why if p.has_image or not p.moves_only else refusal_elsewhere(p)
 
 
-def plan(p: Problem, traits: Traits, *, nontemporal: bool, choices: Choices = RULES) -> GenericPlan:
-    """The plan; ``nontemporal`` has no meaning for single elements. Its kernel heeds choices."""
-    del nontemporal, choices
+def plan(request: Request) -> GenericPlan:
+    """The plan. Its kernel heeds the choices; stores of single elements are never non-temporal."""
+    p, traits = request.problem, request.traits
     count = places(p.dst)
     if not traits.is_cpu:
         return GenericPlan(p, count)

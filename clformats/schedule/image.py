@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from math import prod
 
 from .problem import Problem
-from .traits import Traits
+from .request import Request
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +38,8 @@ def refusal(p: Problem) -> str:
     return "" if p.moves_only else p.why
 
 
-def plan(p: Problem, traits: Traits, *, nontemporal: bool) -> ImagePlan:
-    """The plan; images know no ``nontemporal`` stores."""
-    del traits, nontemporal
+def plan(request: Request) -> ImagePlan:
+    """The plan for a problem that `refusal` accepts."""
+    p = request.problem
     shape = p.dst.image_shape
     return ImagePlan(p, prod(shape[:2] if shape else (d.size for d in p.dst.placed)))

@@ -23,10 +23,11 @@ from math import prod
 
 from . import copy
 from .banks import Pass, extent, pitches
-from .choices import RULES, Choices, either
+from .choices import RULES, either
 from .coarse import coarse, whole_at
 from .nibbles import refusal_of_loops
 from .problem import Node, Number, Problem, fixed
+from .request import Request
 from .traits import Traits
 
 SECTOR_BYTES = 32
@@ -145,11 +146,10 @@ def _common_run(p: Problem) -> int | None:
     return None
 
 
-def plan(p: Problem, traits: Traits, *, nontemporal: bool, choices: Choices = RULES) -> LocalPlan:
-    """The plan for a problem that `refusal` accepts; stores are never ``nontemporal``."""
-    del nontemporal
-    traits = _grouped(traits, choices)
-    p = coarse(p, traits.begin_bytes)
+def plan(request: Request) -> LocalPlan:
+    """The plan for a problem that `refusal` accepts; stores are never non-temporal."""
+    traits = _grouped(request)
+    p = coarse(request.problem, traits.begin_bytes)
     longest = min(WORD_BYTES, traits.begin_bytes)
     items = tuple(t.nbytes for t in p.dtypes)
     nodes = p.nodes or ()
@@ -176,27 +176,23 @@ def _moving_bytes(p: Problem) -> int:
     return src.nbytes if p.computation else min(src.nbytes, dst.nbytes)
 
 
-def rows_plan(
-    p: Problem, traits: Traits, *, nontemporal: bool, choices: Choices = RULES
-) -> LocalPlan:
+def rows_plan(request: Request) -> LocalPlan:
     """The plan of the families that need no local memory, in the order of the destination."""
-    del nontemporal
-    return _direct(coarse(p, traits.begin_bytes), _grouped(traits, choices))
+    return _direct(coarse(request.problem, request.traits.begin_bytes), _grouped(request))
 
 
-def copy_plan(
-    p: Problem, traits: Traits, *, nontemporal: bool, choices: Choices = RULES
-) -> LocalPlan:
+def copy_plan(request: Request) -> LocalPlan:
     """The plan of the copy family on GPUs."""
-    body = copy.plan(p, traits, nontemporal=nontemporal)
+    p, body = request.problem, copy.plan(replace(request, choices=RULES))
     nodes = tuple(replace(n, size=Number(body.count)) for n in p.nodes or () if body.count > 1)
     words = replace(p, nodes=nodes, src0=body.src0, dst0=body.dst0, word=body.word)
-    return _direct(words, _grouped(traits, choices))
+    return _direct(words, _grouped(request))
 
 
-def _grouped(traits: Traits, choices: Choices) -> Traits:
+def _grouped(request: Request) -> Traits:
     """The traits with a work-group of another size: a power of two that the device has."""
-    wanted = min(either(choices.local_size, traits.group_size), traits.group_size)
+    traits = request.traits
+    wanted = min(either(request.choices.local_size, traits.group_size), traits.group_size)
     return replace(traits, group_size=1 << (wanted.bit_length() - 1))
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from math import prod
 
 from .problem import Node, Problem
-from .traits import Traits
+from .request import Request
 
 RUN_ELEMENTS = 4096
 """The most of a run that one work-item takes."""
@@ -61,9 +61,9 @@ def refusal_of_loops(p: Problem) -> str:
     return p.why if p.nodes is None else refusal_elsewhere(p)
 
 
-def plan(p: Problem, traits: Traits, *, nontemporal: bool) -> NibblesPlan:
+def plan(request: Request) -> NibblesPlan:
     """The plan for a problem that `refusal` accepts."""
-    del traits, nontemporal
+    p = request.problem
     why = _no_runs(p)
     if why:
         places = prod(d.size for d in p.dst.placed)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from ..errors import Unsupported, expect
@@ -30,11 +30,12 @@ from .local import LocalPlan
 from .nibbles import NibblesPlan
 from .problem import Problem
 from .refine import problem
+from .request import Request
 from .scheduled import ScheduledPlan
 from .subgroup import SubgroupPlan
 from .summed import SummedPlan
 from .tile import TilePlan
-from .traits import DEFAULT, LINE_BYTES, Traits
+from .traits import DEFAULT, Traits
 from .winograd import WinogradPlan
 
 Body = (
@@ -69,7 +70,7 @@ class Family:
 
     name: str
     refusal: Callable[[Problem], str]
-    plan: Callable[..., Body]
+    plan: Callable[[Request], Body]
     takes: tuple[str, ...] = ()
     needs: Callable[[Problem, Traits], str] | None = None
 
@@ -133,10 +134,20 @@ def _heeded(choices: Choices, family: Family, traits: Traits) -> Choices:
     return heeded
 
 
-def _body(family: Family, p: Problem, traits: Traits, choices: Choices) -> Body:
-    """What a family makes of a problem that it takes."""
-    given = {"choices": choices} if family.takes else {}
-    return family.plan(p, traits, nontemporal=traits.streams(p.nbytes), **given)
+def _first(
+    candidates: Iterable[Family], request: Request
+) -> tuple[Plan | None, tuple[tuple[str, str], ...]]:
+    """The plan of the first family that takes the problem, and why those before it do not."""
+    p, traits = request.problem, request.traits
+    rejected: list[tuple[str, str]] = []
+    for family in candidates:
+        reason = family.refusal_on(p, traits)
+        if not reason:
+            heeded = _heeded(request.choices, family, traits)
+            plan = Plan(p, family.name, family.plan(request), tuple(rejected), heeded)
+            return plan, plan.rejected
+        rejected.append((family.name, reason))
+    return None, tuple(rejected)
 
 
 @dataclass(frozen=True)
@@ -157,27 +168,23 @@ class Plan:
     def alignment(self) -> tuple[int, int]:
         """At multiples of how many bytes source and destination must begin for the kernel.
 
-        1 stands for wherever an element may lie. What a body does not tell itself is so, but that
-        stores past the cache are of whole lines, and lines that are carried on are of whole
-        elements.
+        1 stands for wherever an element may lie, which is so where a body does not tell.
         """
-        if isinstance(self.body, CopyPlan | LocalPlan | ScheduledPlan):
+        if isinstance(self.body, CopyPlan | GatherPlan | TilePlan | LocalPlan | ScheduledPlan):
             return self.body.alignment
-        if isinstance(self.body, GatherPlan):
-            return 1, self.problem.dst.dtype.nbytes
-        if isinstance(self.body, TilePlan) and (self.body.nontemporal or self.body.weave):
-            word = self.body.problem.word
-            least = word.nbytes if word else 1
-            return least, LINE_BYTES if self.body.nontemporal else least
-        if isinstance(self.body, TilePlan) and self.body.walk.lines:
-            return 1, self.problem.dst.dtype.nbytes
         return 1, 1
 
     def beginning_at(self, nbytes: int, traits: Traits) -> Plan:
-        """The same for memory that begins at multiples of so many bytes, a power of two, alone."""
+        """The same for memory that begins at multiples of so many bytes, a power of two, alone.
+
+        A family that needs more makes way for another one.
+        """
         traits = replace(traits, begin_bytes=nbytes)
-        family = _named(self.family, traits)[0]
-        return replace(self, body=_body(family, self.problem, traits, self.choices))
+        candidates = (*_named(self.family, traits), *families(traits))
+        plan, rejected = _first(candidates, Request(self.problem, traits, self.choices))
+        if plan is None:
+            raise Unsupported("FAMILY", f"no family takes {self.problem} at {nbytes} bytes")
+        return replace(plan, rejected=self.rejected + rejected, record=self.record)
 
     def __str__(self) -> str:
         lines = [
@@ -222,14 +229,10 @@ def make_plan(
     p = problem(src, dst, computation, transform=transform)
     if dst.nelems == 0:
         return Plan(p, "none", None, ())
-    rejected: list[tuple[str, str]] = []
-    for candidate in families(traits) if family is None else _named(family, traits):
-        reason = candidate.refusal_on(p, traits)
-        if not reason:
-            body = _body(candidate, p, traits, choices)
-            heeded = _heeded(choices, candidate, traits)
-            return Plan(p, candidate.name, body, tuple(rejected), heeded)
-        rejected.append((candidate.name, reason))
+    candidates = families(traits) if family is None else _named(family, traits)
+    plan, rejected = _first(candidates, Request(p, traits, choices))
+    if plan is not None:
+        return plan
     names = ", ".join(dict.fromkeys(f.name for f in (*FAMILIES, *SUBGROUP_FAMILIES)))
     why = "; ".join(f"{name}: {reason}" for name, reason in rejected) or f"expected one of {names}"
     raise Unsupported("FAMILY", f"family {family!r} does not take {src} -> {dst}: {why}")

@@ -83,7 +83,7 @@ def _check_pair(src: MemoryDesc, dst: MemoryDesc, step: Step | None) -> None:
             f"a reorder keeps the logical dims: got source {src} and destination {dst}; "
             f"dims are in logical order whatever the format"
         )
-    if any(p.stride == 0 and p.size > 1 for p in dst.placed):
+    if dst.nelems and any(p.stride == 0 and p.size > 1 for p in dst.placed):
         raise InvalidDescriptor(
             f"the destination {dst} has a stride of 0: several elements would be written to one "
             f"place; a repeated dimension can only be read"

@@ -9,16 +9,16 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from ..errors import InvalidArgument
-from .choices import RULES, Choices
+from .choices import Choices
 from .nest import counted, ordered
 from .nibbles import refusal_of_loops
 from .problem import Problem
 from .profile import Profile, profile_of
 from .refine import separate
+from .request import Request
 from .runs import LINE_BYTES
 from .schedule import Schedule, Store, Tile
 from .search import ITEMS, best, can_buffer_lines, streaming
-from .traits import Traits
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +43,10 @@ def refusal(p: Problem) -> str:
     return refusal_of_loops(p)
 
 
-def plan(
-    p: Problem, traits: Traits, *, nontemporal: bool, choices: Choices = RULES
-) -> ScheduledPlan:
+def plan(request: Request) -> ScheduledPlan:
     """The plan: by the schedule that is chosen, where it fits, else by the one that costs least."""
-    del nontemporal
-    p, profile = separate(p), profile_of(traits)
-    return ScheduledPlan(p, _chosen(p, profile, choices) or _best(p, profile))
+    p, profile = separate(request.problem), profile_of(request.traits)
+    return ScheduledPlan(p, _chosen(p, profile, request.choices) or _best(p, profile))
 
 
 def _chosen(p: Problem, profile: Profile, choices: Choices) -> Schedule | None:

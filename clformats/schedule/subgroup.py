@@ -31,6 +31,7 @@ from math import prod
 from .lanes import Bit, run_of
 from .nibbles import refusal_of_loops
 from .problem import Node, Number, Problem, fixed
+from .request import Request
 from .traits import Traits
 
 LANES = 16
@@ -152,10 +153,9 @@ def _askew(p: Problem) -> str:
     return ""
 
 
-def plan(p: Problem, traits: Traits, *, nontemporal: bool) -> SubgroupPlan:
-    """The plan for a problem that `refusal` accepts; stores are never ``nontemporal``."""
-    del traits, nontemporal
-    return _plan(p)
+def plan(request: Request) -> SubgroupPlan:
+    """The plan for a problem that `refusal` accepts; stores are never non-temporal."""
+    return _plan(request.problem)
 
 
 def _plan(p: Problem) -> SubgroupPlan:

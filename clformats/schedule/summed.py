@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import prod
 
 from .problem import Problem
-from .traits import Traits
+from .request import Request
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +31,8 @@ def refusal(p: Problem) -> str:
     return "" if p.dst.sums else "no sums follow the elements"
 
 
-def plan(p: Problem, traits: Traits, *, nontemporal: bool) -> SummedPlan:
-    """The plan; ``nontemporal`` has no meaning for single elements."""
-    del traits, nontemporal
+def plan(request: Request) -> SummedPlan:
+    """The plan for a problem that `refusal` accepts."""
+    p = request.problem
     # Where there are several arrays of sums, they are over the same dimensions.
     return SummedPlan(p, prod(p.dst.padded_dims[d] for d in p.dst.sums[0].dims))

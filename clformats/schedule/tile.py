@@ -136,6 +136,17 @@ class TilePlan:
         return replace(self, walk=with_choices(self.walk, choices, counts))
 
     @property
+    def alignment(self) -> tuple[int, int]:
+        """At multiples of how many bytes source and destination must begin; see `Plan`.
+
+        Stores past the cache are of whole lines, and lines that are carried on of whole elements.
+        """
+        if self.nontemporal or self.weave:
+            least = self.problem.word.nbytes if self.problem.word else 1
+            return least, LINE_BYTES if self.nontemporal else least
+        return 1, self.problem.dst.dtype.nbytes if self.walk.lines else 1
+
+    @property
     def structure(self) -> str:
         """The tile in words, without what depends on sizes alone."""
         shape = "x".join(f"{1 << b} of loop {k}" for k, b in enumerate(self.bits) if b)

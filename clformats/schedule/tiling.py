@@ -21,7 +21,7 @@ from math import prod
 
 from .boxes import boxed
 from .carrying import carrying_walk, keeping_walk, linking_walk
-from .choices import RULES, Choices, either
+from .choices import Choices, either
 from .combs import Arrangement, arranged, most_registers
 from .flat import flattened
 from .join import join_of, shape_of
@@ -31,6 +31,7 @@ from .network import network
 from .nibbles import refusal_of_loops
 from .problem import FAR, Node, Number, Problem, fixed
 from .refine import separate
+from .request import Request
 from .span import span_of
 from .staging import has_long_boxes, is_roomy, staged
 from .tile import Edge, TilePlan, tiles_of
@@ -73,21 +74,19 @@ def rows_refusal(p: Problem) -> str:
     return ""
 
 
-def tile_plan(
-    p: Problem, traits: Traits, *, nontemporal: bool, choices: Choices = RULES
-) -> TilePlan:
+def tile_plan(request: Request) -> TilePlan:
     """The plan of both families; rows are tiles without a step.
 
     Of the ways to write lines of the destination whole the first that there is: a tile's vectors
     are lines, a span has them, several registers are joined, lines are carried on or collected.
     Without any, vectors are stored, joined ones where they would be stored in parts.
     """
-    p = separate(p)
-    streams = either(choices.nontemporal, nontemporal)
-    draft = _woven_tile(p, traits, choices, large=nontemporal)
-    draft = draft or _plain_tile(p, choices, large=nontemporal)
+    traits, choices, large = request.traits, request.choices, request.is_large
+    p = separate(request.problem)
+    streams = either(choices.nontemporal, large)
+    draft = _woven_tile(p, traits, choices, large=large) or _plain_tile(p, choices, large=large)
     whole = streams and traits.begin_bytes >= LINE_BYTES
-    join = partial(_joining_tile, p, traits, choices, large=nontemporal)
+    join = partial(_joining_tile, p, traits, choices, large=large)
     if _joins_rather(draft) and (joining := (whole and join(whole=True)) or join(whole=False)):
         return joining
     if whole and (piece := streamed_piece(draft)):
@@ -102,7 +101,7 @@ def tile_plan(
         parts = draft.store_piece < draft.lanes
         if parts and (joining := join(whole=False)):
             return joining
-    return _walked(draft, traits, choices, large=nontemporal)
+    return _walked(draft, traits, choices, large=large)
 
 
 def _joins_rather(plan: TilePlan) -> bool:

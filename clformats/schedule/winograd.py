@@ -15,7 +15,7 @@ from ..tensors.desc import MemoryDesc
 from ..values.transforms import Step
 from .generic import places
 from .problem import Problem
-from .traits import Traits
+from .request import Request
 
 RUN = 16
 """Windows of a run on a CPU: for single ones it divides more than it transforms."""
@@ -49,9 +49,9 @@ def refusal(p: Problem) -> str:
     return "sums follow the elements" if p.dst.sums else ""
 
 
-def plan(p: Problem, traits: Traits, *, nontemporal: bool) -> WinogradPlan:
-    """The plan; ``nontemporal`` has no meaning for single elements."""
-    del nontemporal
+def plan(request: Request) -> WinogradPlan:
+    """The plan for a problem that `refusal` accepts."""
+    p, traits = request.problem, request.traits
     if p.step is None:
         raise TypeError("not a transform")
     windows = _windows(p.dst, p.step)

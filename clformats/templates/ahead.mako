@@ -2,6 +2,9 @@
 PREFETCH asks for a line, where the compiler can; a tile asks for rows, or, between its stores, for a
 share of a piece or for the next lines of rows or of a box.
 </%doc>\
+<%!
+from clformats.kernels.ahead import Box, Rows
+%>\
 <%def name="asking(hint)">\
 #if defined(__has_builtin) && !defined(CLFORMATS_PORTABLE) && !defined(CLFORMATS_NO_PREFETCH)
 #if __has_builtin(__builtin_prefetch)
@@ -14,12 +17,12 @@ share of a piece or for the next lines of rows or of a box.
 </%def>\
 <%def name="functions(asks)">\
 ${asking(asks.hint)}\
-% if hasattr(asks, "rows"):
+% if isinstance(asks, Rows):
 % if asks.lines:
 // Asks for the next line of the rows of the next box.
 #define ASK_NEXT { PREFETCH(next + ${asks.row} + line * ${asks.line}); if (++line == of_row) { line = 0; ++row; } }
 % endif
-% elif hasattr(asks, "skips"):
+% elif isinstance(asks, Box):
 <%
 def moved_on(k):
     if k == asks.skips:

@@ -3,7 +3,7 @@ Tiles at an edge: masks of the lanes that are elements, loads that end where the
 stores of a part of a vector. See clformats/kernels/edges.py.
 </%doc>\
 <%!
-from clformats.kernels.edges import mask_numbers
+from clformats.kernels.edges import Load, mask_numbers
 %>\
 <%def name="mask_function(function, type, guards_, side)">\
 static inline ${type} ${function}(${", ".join([f"idx {g.name}" for g in guards_] + [f"idx {n}" for n in mask_numbers(guards_)])})
@@ -22,11 +22,10 @@ static inline ${type} ${function}(${", ".join([f"idx {g.name}" for g in guards_]
 <%def name="functions()">\
 <%
 vector, mask = f"{types.work}{width}", f"{types.mask}{width}"
-reaches = any("src_end" in text for text in edge_loads)
-parameters = [f"idx {g.name}" for g in masked] + [f"idx {n}" for n in mask_numbers(masked)]
-given = [p.split()[-1] for p in parameters]
+given = [g.name for g in masked] + mask_numbers(masked)
+parameters = [f"idx {n}" for n in given]
 %>\
-% if masked or any("KEEP" in text for text in edge_loads):
+% if masked or Load.KEPT in ways:
 #define KEEP(v, mask) as_${vector}(as_${mask}(v) & (mask))
 % endif
 % if masked:
@@ -39,7 +38,7 @@ ${mask_function("elements", mask, masked, "load_lanes")}\
 // Which lanes of a store are elements.
 ${mask_function("written", f"{types.stored_mask}{width}", zeroed, "store_lanes")}\
 % endif
-% if any("KEEP_STORED" in text for text in edge_computed):
+% if masks_computed:
 #define KEEP_STORED(v, mask) as_${types.dst}${width}(as_${types.stored_mask}${width}(v) & (mask))
 % endif
 % for o in gathered:
@@ -56,7 +55,7 @@ static inline ${types.real}${width} edge_${o.name}(
     return vload${width}(0, lane);
 }
 % endfor
-% if reaches:
+% if Load.CHECKED in ways:
 
 // Lanes that are no element read as zero. Near the ends of the buffer single elements are read.
 static inline ${vector} load_edge(

@@ -11,6 +11,7 @@ own, because a compiler that sees both in one loop merges their stores and spoil
 <%namespace name="edges" file="edges.mako"/>\
 <%!
 from textwrap import indent
+from clformats.kernels.ahead import Box, Rows, Share
 from clformats.schedule.network import in_turn
 
 
@@ -65,14 +66,15 @@ const idx ${name} = ${other.start if other and other.name == name else value};
 <%def name="tile(load_texts, computed_texts, parts, given_ahead=None, collects=False)">\
 <%
 count = sum(len(lines) for _, lines in parts) + len(joins)
-boxed = hasattr(given_ahead, "skips")
-if boxed:
+if isinstance(given_ahead, Box):
     ask = "ASK_NEXT" if given_ahead.turns == 1 else f"if (!(turn++ & {given_ahead.turns - 1})) ASK_NEXT"
     asked = [ask] * given_ahead.lines
-elif hasattr(given_ahead, "rows"):
+elif isinstance(given_ahead, Rows):
     asked = ["ASK_NEXT"] * given_ahead.lines
+elif isinstance(given_ahead, Share):
+    asked = [f"PREFETCH({at});" for at in given_ahead.lines]
 else:
-    asked = [f"PREFETCH({at});" for at in getattr(given_ahead, "lines", ())]
+    asked = []
 shares = iter([asked[k * len(asked) // count : (k + 1) * len(asked) // count] for k in range(count)])
 # Tiles at an edge are loaded and stored element by element.
 taken, put = (mixes and apart, mixes and not apart) if load_texts is loads else (False, False)
@@ -86,12 +88,12 @@ ${types.dst} *to = held_at + (corner + ${staging.to});
 % else:
 __global ${types.dst} *to = dst + (${dst_base});
 % endif
-% if asked and hasattr(given_ahead, "rows"):
+% if isinstance(given_ahead, Rows) and given_ahead.lines:
 ${ahead.rows_begun(given_ahead, types.src)}\
-% elif asked and not boxed:
-__global const ${types.src} *next = src + (${given_ahead.begin});
-% elif given_ahead and not boxed:
+% elif isinstance(given_ahead, Rows):
 ${ahead.statements(given_ahead)}\
+% elif isinstance(given_ahead, Share):
+__global const ${types.src} *next = src + (${given_ahead.begin});
 % endif
 % if windows:
 const ${vector} none = (${vector})(0);
@@ -257,7 +259,7 @@ ${indent(capture(stage.collected, inside, bases, nest, visit), "    ")}\
 ${nest(loops, capture(visit, inside, loads, computed, passes, asks), asks)}\
 % endif
 % if guards:
-<% edge_asks = asks if always_edge and hasattr(asks, "skips") else None %>\
+<% edge_asks = asks if always_edge and isinstance(asks, Box) else None %>\
 ${nest(edge_loops, capture(visit, "" if always_edge else f"!({inside})", edge_loads, edge_computed, [(range(len(loads)), edge_lines)], edge_asks), edge_asks)}\
 % endif
 }

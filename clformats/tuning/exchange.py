@@ -10,7 +10,7 @@ from typing import Any
 from ..errors import Error
 from .records import Device, Key, Record, Rejected, add, forget, path_of, read, wanted_folder
 
-Same = tuple[Device, str, Key]
+Same = tuple[Device, Key]
 """What two records have in common of which only the newer one counts."""
 T4_VERSION = "1.0.0"
 
@@ -43,7 +43,7 @@ def merge(files: Iterable[Path]) -> tuple[int, list[tuple[Path, Rejected]]]:
 
 
 def _same(record: Record) -> Same:
-    return record.device, record.kernels, record.key
+    return record.device, record.key
 
 
 def t4(records: Iterable[Record]) -> dict[str, Any]:

@@ -7,12 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..errors import Error
+from ..reorders.recorded import kernel_digest, staleness
 from ..runtime import Engine
-from ..schedule import problem
+from ..schedule import Traits, problem
 from ..tensors.desc import MemoryDesc
 from .contest import AGAIN, DEFAULT, LEAST_GAIN, Contest, is_faster, noise
 from .records import Device, Record, add, forget, path_of, read, rewrite, wanted_folder
-from .records.record import Key, kernel_version, keys_of, now
+from .records.record import Key, keys_of, now
 from .run import CONTEST
 
 
@@ -34,7 +35,7 @@ def revalidate(
     for record in read(path)[0]:
         latest.pop(record.key, None)
         latest[record.key] = record
-    old = [r for r in latest.values() if everything or r.staleness(device)]
+    old = [r for r in latest.values() if everything or staleness(r, device, engine.traits)]
     held = 0
     for record in old:
         new = measured(record, engine)
@@ -43,18 +44,18 @@ def revalidate(
             held += 1
         watch(record, new)
     if path.exists():
-        _tidy(path, device, set(old))
+        _tidy(path, device, engine.traits, set(old))
     forget()
     return held, len(old)
 
 
-def _tidy(path: Path, device: Device, old: set[Record]) -> None:
+def _tidy(path: Path, device: Device, traits: Traits, old: set[Record]) -> None:
     """Leave the newest record of each key: those that count, and others' that came meanwhile."""
 
     def change(records: list[Record]) -> list[Record]:
         kept: dict[tuple[Device, Key], Record] = {}
         for record in records:
-            if record not in old and not record.staleness(device):
+            if record not in old and not staleness(record, device, traits):
                 kept.pop((record.device, record.key), None)
                 kept[record.device, record.key] = record
         return list(kept.values())
@@ -68,13 +69,14 @@ def measured(record: Record, engine: Engine) -> Record | None:
         src, dst = MemoryDesc.parse(record.src), MemoryDesc.parse(record.dst)
         times = Contest(src, dst, engine).times({"best": record.choices}, CONTEST)
         exact, shape = keys_of(problem(src, dst))
+        digest = kernel_digest(src, dst, engine.traits, record.choices)
     except Error:
         return None  # the format has gone, the family refuses, or the result is wrong
     rules = [*times[DEFAULT], *times[AGAIN]]
     if not is_faster(rules, times["best"], LEAST_GAIN, noise(times)):
         return None
     return replace(
-        record, device=Device(*engine.names), kernels=kernel_version(), date=now(),
+        record, device=Device(*engine.names), kernels=digest, date=now(),
         key=exact if record.choices.baked else shape,
         default=tuple(rules), tuned=tuple(times["best"]),
     )  # fmt: skip

@@ -13,6 +13,7 @@ from statistics import median
 from typing import Any
 
 from ..errors import Error, InvalidArgument, expect
+from ..reorders.recorded import kernel_digest
 from ..reorders.trial import Case
 from ..reorders.variants import Variants
 from ..reorders.warm import Pair, pairs_of
@@ -26,7 +27,7 @@ from ..values.attr import Attr
 from .contest import AGAIN, BAKED_GAIN, DEFAULT, LEAST_GAIN, Contest, is_faster, noise
 from .measure import Settings
 from .records import Device, Record, add, forget, path_of, wanted_folder
-from .records.record import Key, kernel_version, keys_of, now
+from .records.record import Key, keys_of, now
 from .search import Tried, kernel_tuner, search
 
 TIME_LIMIT = 60.0
@@ -257,8 +258,9 @@ def _record(
     times: Sequence[float],
 ) -> Record:
     src, dst = run.pair
+    digest = kernel_digest(src, dst, run.engine.traits, choices)
     return Record(
-        Device(*run.engine.names), kernel_version(), key, str(src), str(dst), choices,
+        Device(*run.engine.names), digest, key, str(src), str(dst), choices,
         tuple(rules), tuple(times), now(),
     )  # fmt: skip
 

@@ -16,6 +16,7 @@ from collections import Counter
 
 import pytest
 
+from clformats.kernels.source import without_comments
 from clformats.schedule import families
 from tests.replay import differences
 from tests.replay_problems import problems
@@ -29,7 +30,6 @@ from tests.replay_support import (
     kernels,
     message,
     recorded,
-    without_comments,
     write,
 )
 

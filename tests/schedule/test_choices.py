@@ -18,7 +18,7 @@ from clformats.schedule.local import LocalPlan
 from clformats.schedule.plan import FAMILIES, GPU_FAMILIES
 from clformats.schedule.space import TABLES, families, outcome, space
 from clformats.schedule.tile import TilePlan
-from clformats.schedule.traits import DEFAULT
+from clformats.schedule.traits import DEFAULT, Traits
 from tests.support import BUFFERS, random_pair
 
 D = cf.MemoryDesc
@@ -169,6 +169,24 @@ def test_gpus_choose_the_size_of_their_groups(dst: str) -> None:
         assert made.arguments == ()
 
 
+@pytest.mark.parametrize("traits", [DEFAULT, replace(DEFAULT, is_cpu=False)], ids=["cpu", "gpu"])
+@pytest.mark.parametrize("types", ["f32 f32", "u8 u8", "f16 f32", "f64 f64", "f32 s8"])
+@pytest.mark.parametrize("formats", ["bfyx bfyx", "bfyx byxf", "b_fs_yx_fsv16 byxf", "Ab24a aB24b"])
+def test_a_kernel_with_choices_tells_the_types_of_its_buffers(
+    formats: str, types: str, traits: Traits
+) -> None:
+    dims = (3, 40, 31, 33) if "y" in formats else (40, 60)
+    src, dst = (D(dims, *pair) for pair in zip(types.split(), formats.split(), strict=True))
+    names = families(src, dst, traits)
+    assert names
+    for name in names:
+        made = launch(cf.make_plan(src, dst, traits, name))
+        assert made is not None
+        read, written = made.buffers
+        assert f"__global const {read} *restrict src" in made.source
+        assert f"__global {written} *restrict dst" in made.source
+
+
 def test_illegal_configurations_are_told() -> None:
     src, dst = D((2, 17, 5, 3), "f32", "bfyx"), D((2, 17, 5, 3), "f32", "byxf")
     found = space(src, dst, DEFAULT)
@@ -184,3 +202,22 @@ def test_there_is_nothing_to_choose_where_nothing_moves() -> None:
     assert space(D((0, 3), "f32"), D((0, 3), "f32"), DEFAULT) is None
     image = D((17, 3, 3, 3), "f32", "image_2d_weights_c1_b_fyx")
     assert space(D((17, 3, 3, 3), "f32", "oiyx"), image, DEFAULT) is None
+
+
+@pytest.mark.parametrize(
+    ("src", "dst"),
+    [
+        ("f32:byxf:8x96x28x28", "f32:bfyx:8x96x28x28"),  # pieces are read from end to end
+        ("f32:byxf:8x96x27x29", "f32:bfyx:8x96x27x29"),  # lines wait in memory
+        ("f32:bfyx:2x250x37x39", "f32:byxf:2x250x37x39"),  # rows are linked
+        ("u8:bfyx:2x250x37x39", "u8:byxf:2x250x37x39"),  # rows are collected
+        ("f16:b_fs_yx_fsv16:4x64x17x19", "f16:bfyx:4x64x17x19"),
+    ],
+)
+def test_loops_that_follow_each_other_have_one_order(src: str, dst: str) -> None:
+    """What ends the lines, or the pieces, of the tile before must come right behind it."""
+    pair = cf.MemoryDesc.parse(src), cf.MemoryDesc.parse(dst)
+    large = Traits(streamed_bytes=0)
+    for swapped in (False, True):
+        chosen = cf.make_plan(*pair, large, choices=cf.Choices(swapped=swapped))
+        assert str(chosen.body) == str(cf.make_plan(*pair, large).body)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 import clformats as cf
@@ -9,6 +11,7 @@ from clformats.kernels import launch
 from clformats.schedule import Traits, make_plan
 from clformats.schedule.gather import STAGE_BYTES, GatherPlan, rows_of
 from clformats.schedule.refine import problem
+from clformats.schedule.tile import TilePlan
 
 D = cf.MemoryDesc
 LARGE, SMALL = Traits(streamed_bytes=0), Traits()
@@ -133,3 +136,17 @@ def test_all_of_a_piece_lies_in_memory() -> None:
     assert not isinstance(rows, str)
     last = src.offset(0, 39, 30, 52) - 7 + rows.width
     assert last <= src.nbytes // 4
+
+
+def test_where_elements_may_begin_anywhere_another_family_takes_over() -> None:
+    sides = _sides((3, 40, 31, 53), "f32:b_fs_yx_fsv16 f16:byxf")
+    plan = make_plan(*sides, LARGE)
+    assert (plan.family, plan.alignment) == ("gather", (1, 2))
+    assert isinstance(plan.beginning_at(2, LARGE).body, GatherPlan)
+    other = plan.beginning_at(1, LARGE)
+    assert (other.family, type(other.body), other.alignment) == ("rows", TilePlan, (1, 1))
+    reasons = dict(other.rejected)
+    assert reasons["gather"] == "elements of 2 bytes may begin anywhere"
+    assert launch(other).source != launch(plan).source  # type: ignore[union-attr]
+    with pytest.raises(cf.Unsupported, match="may begin anywhere"):
+        make_plan(*sides, replace(LARGE, begin_bytes=1), "gather")

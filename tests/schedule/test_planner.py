@@ -243,6 +243,16 @@ def test_what_does_not_fit_together_is_refused() -> None:
         cf.make_plan(a, D((2, 3), "f32", strides=(0, 1)))
 
 
+@pytest.mark.parametrize("dims", [(3, 0), (0, 3)])
+def test_nothing_is_written_where_there_is_no_element(dims: tuple[int, int]) -> None:
+    """A stride of 0 says nothing then: dense strides of such a tensor have some."""
+    dst = D(dims, "f32", strides=(0, 1))
+    for src in (D(dims, "f16"), dst):
+        assert cf.make_plan(src, dst).family == "none"
+    with pytest.raises(cf.InvalidDescriptor, match="stride of 0"):
+        cf.make_plan(D((3, 3), "f32"), D((3, 3), "f32", strides=(0, 1)))
+
+
 @pytest.mark.parametrize(
     ("src", "dst", "most"),
     [

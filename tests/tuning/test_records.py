@@ -12,15 +12,20 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import clformats as cf
+from clformats.kernels import Launch, launch
+from clformats.reorders import recorded
+from clformats.reorders.recorded import planned_by_record
 from clformats.schedule import problem
+from clformats.schedule.traits import DEFAULT
 from clformats.tuning import records as tuned
 from clformats.tuning.records import store
-from clformats.tuning.records.record import SCHEMA, kernel_version
+from clformats.tuning.records.record import SCHEMA
 from tests.tuned_support import DEVICE, DST, SRC, D, record_of
 
 AS_ROOT = os.geteuid() == 0
@@ -44,7 +49,7 @@ def found(src: cf.MemoryDesc = SRC, dst: cf.MemoryDesc = DST) -> cf.Choices | No
     tuned.forget()
     records = tuned.lookup(DEVICE)
     answer = records.find(problem(src, dst)) if records else None
-    return answer[0] if answer else None
+    return answer.choices if answer else None
 
 
 @contextmanager
@@ -128,18 +133,12 @@ def test_without_the_variable_records_are_the_users(monkeypatch: pytest.MonkeyPa
     assert folder.parts[-2:] == ("clformats", "tuned")
 
 
-def test_the_version_of_the_kernels_follows_their_sources() -> None:
-    assert len(kernel_version()) == 12
-    assert kernel_version() == kernel_version()
-
-
 # --- what does not count --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("changes", "word"),
     [
-        ({"kernels": "0" * 12}, "of other kernels"),
         ({"device": DEVICE._replace(driver="2.0")}, "of another driver"),
         ({"device": DEVICE._replace(name="gpu")}, "of another device"),
     ],
@@ -154,6 +153,61 @@ def test_a_stale_record_is_a_miss_that_says_so(
     assert tuned.lookup(DEVICE) is None
     tuned.add(path, record_of())
     assert found() == cf.Choices(lanes=8)
+
+
+def planned(dims: tuple[int, ...] = SRC.dims) -> cf.Choices | None:
+    """The choices by which a reorder of a size is planned; None for the rules."""
+    records = tuned.lookup(DEVICE)
+    sides = D(dims, "f32", "bfyx"), D(dims, "f32", "byxf")
+    made = records and planned_by_record(*sides, DEFAULT, records, transform=None)
+    return made[0].choices if made else None
+
+
+def test_comments_in_a_kernel_are_no_part_of_its_digest() -> None:
+    text = "// bfyx -> byxf\nint a = 1; // one\n"
+    made = Launch(text, arguments=(1,), wide=False, global_size=1, local_size=1)
+    assert len(made.digest) == 12
+    for other in (text.replace("bfyx", "nchw"), "/* new */\n" + text.replace("one", "two")):
+        assert replace(made, source=other).digest == made.digest
+    assert replace(made, source=text.replace("1", "2")).digest != made.digest
+
+
+def test_a_record_counts_while_its_kernel_is_the_one_that_was_measured(path: Path) -> None:
+    tuned.add(path, record_of())
+    assert planned() == planned((2, 41, 13, 17)) == cf.Choices(lanes=8)
+    tuned.forget()
+    tuned.add(path, record_of(kernels="0" * 12))  # as older versions wrote it, too
+    with pytest.warns(cf.TunedWarning, match="other kernels .f32:bfyx.*tune show.*revalidate"):
+        assert planned() is None
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert planned() is None
+        assert planned((2, 41, 13, 17)) is None
+
+
+def test_of_another_size_whose_kernel_differs_the_measured_one_decides(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = record_of()
+    tuned.add(path, record)
+    rendered = []
+
+    def other(plan: cf.Plan) -> Launch | None:
+        rendered.append(plan.problem.src.dims)
+        made = launch(plan)
+        measured = plan.problem.src == SRC
+        return made if made is None or measured else replace(made, source="int other;")
+
+    monkeypatch.setattr(recorded, "launch", other)
+    assert planned((2, 41, 13, 17)) == cf.Choices(lanes=8)
+    assert rendered == [(2, 41, 13, 17), SRC.dims]
+    assert planned() == cf.Choices(lanes=8)
+    assert rendered[2:] == [SRC.dims]
+    assert recorded.staleness(record, DEVICE, DEFAULT) == ""
+    old = replace(record, kernels="0" * 12)
+    assert recorded.staleness(old, DEVICE, DEFAULT) == "of other kernels"
+    gone = replace(record, src="f32:no_format:2x37x11x19")
+    assert recorded.staleness(gone, DEVICE, DEFAULT) == "of other kernels"
 
 
 def spoilt(**changes: object) -> str:

@@ -399,7 +399,7 @@ def test_old_records_are_measured_again(
     device = tuned.Device(*engine.names)
     path = tuned.path_of(device, folder)
     good = record_of(D((2, 3, 5, 131), "f32", "bfyx"), D((2, 3, 5, 131), "f32", "byxf"),
-                     cf.Choices(lanes=8), device)  # fmt: skip
+                     cf.Choices(lanes=8), device, engine.traits)  # fmt: skip
     old = record_of(SRC, DST, SLOW, device, kernels="older")
     worse = record_of(*HURTING[1], SLOW, device, kernels="older")
     for record in (old, good, worse):
@@ -430,7 +430,8 @@ def test_merging_adds_what_is_newer(folder: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.jsonl"
     older, newer = (record_of(date=f"2026-01-0{n}T00:00:00+00:00") for n in (1, 2))
     gpu = record_of(device=tuned.Device("gpu", "Other", "1"))
-    for record in (newer, gpu):
+    oldest = record_of(choices=cf.Choices(lanes=4), date="2025-01-01T00:00:00+00:00")
+    for record in (newer, gpu, oldest):
         tuned.add(other, record)
     with other.open("a") as file:
         file.write("garbage\n")
@@ -465,7 +466,7 @@ def test_the_command_tunes_and_shows(
     engine = cf.Engine(device_name)
     device = tuned.Device(*engine.names)
     path = tuned.path_of(device, folder)
-    tuned.add(path, record_of(SRC, DST, SLOW, device))
+    tuned.add(path, record_of(SRC, DST, SLOW, device, engine.traits))
     tuned.add(path, record_of(*HURTING[1], SLOW, device, kernels="older"))
     with path.open("a") as file:
         file.write("garbage\n")

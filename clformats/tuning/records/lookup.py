@@ -8,7 +8,6 @@ from collections import Counter
 from pathlib import Path
 
 from ...errors import Error
-from ...schedule.choices import Choices
 from ...schedule.problem import Problem
 from .record import Device, Key, Record, keys_of
 from .store import folder, path_of, read
@@ -25,6 +24,7 @@ class Lookup:
         self.path = path
         self._found: dict[Key, Record] = {}
         self._unused: list[tuple[Key | None, str]] = []
+        self._refused = False
         try:
             records, rejected = read(path)
         except Error as error:
@@ -47,25 +47,33 @@ class Lookup:
         if missed:
             words = ", ".join(f"{count} {reason}" for reason, count in missed.most_common(5))
             more = ", ..." * (len(missed) > 5)
-            _warn(
-                f"records of the tuner in {self.path} are not used: {words}{more}; the rules "
-                f"decide. `clformats tune show` lists them, `clformats tune revalidate` measures "
-                f"them anew"
-            )
+            self._warn_of(f"{words}{more}")
 
     def __len__(self) -> int:
         return len(self._found)
 
-    def find(self, p: Problem) -> tuple[Choices, str] | None:
-        """The choices for a problem, and where they come from; of its exact sizes if there are."""
+    def find(self, p: Problem) -> Record | None:
+        """The record for a problem, of its exact sizes if there is one."""
         if p.computation is not None or not p.moves_only:
             return None
         for key in keys_of(p):
             record = self._found.get(key)
             if record:
-                said = f"{record.gain:.2f} times as fast as the rules on {record.date[:10]}"
-                return record.choices, said
+                return record
         return None
+
+    def refuse(self, record: Record) -> None:
+        """Leave out a record whose kernel is not the one that was measured; the first is told."""
+        self._found.pop(record.key, None)
+        if not self._refused:
+            self._refused = True
+            self._warn_of(f"1 or more of other kernels ({record.src} -> {record.dst})")
+
+    def _warn_of(self, words: str) -> None:
+        _warn(
+            f"records of the tuner in {self.path} are not used: {words}; the rules decide. "
+            f"`clformats tune show` lists them, `clformats tune revalidate` measures them anew"
+        )
 
 
 _known: dict[tuple[Path, Device], Lookup | None] = {}

@@ -6,9 +6,6 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
-from hashlib import sha256
-from importlib import resources
 from statistics import median
 from typing import Any, NamedTuple
 
@@ -47,24 +44,13 @@ def keys_of(p: Problem) -> tuple[Key, Key]:
     return Key(structure, shape, sizes_of(p)), Key(structure, shape)
 
 
-@cache
-def kernel_version() -> str:
-    """A hash of everything that kernels are made from: a record of other kernels says nothing."""
-    digest = sha256()
-    package = resources.files("clformats")
-    for part in ("kernels", "schedule", "templates"):
-        for file in sorted(package.joinpath(part).iterdir(), key=lambda f: f.name):
-            if file.name.endswith((".py", ".mako")):
-                digest.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")
-    return digest.hexdigest()[:12]
-
-
 @dataclass(frozen=True, slots=True)
 class Record:
     """What was found for a reorder: ``choices`` that are faster than the rules.
 
     ``default`` and ``tuned`` are all times that were measured, in seconds of one run, interleaved
-    with each other. ``src`` and ``dst`` are the descriptors that were measured.
+    with each other. ``src`` and ``dst`` are the descriptors that were measured, ``kernels`` is a
+    hash of the kernel by ``choices``, see `clformats.reorders.recorded`.
     """
 
     device: Device
@@ -83,14 +69,17 @@ class Record:
         return median(self.default) / median(self.tuned)
 
     def staleness(self, device: Device) -> str:
-        """Why the record does not count on a device with the kernels of today; empty if it does."""
+        """Why the record does not count on a device, whatever its kernel; empty if it does."""
         if self.device[:2] != device[:2]:
             return "of another device"
         if self.device.driver != device.driver:
             return "of another driver"
-        if self.kernels != kernel_version():
-            return "of other kernels"
         return ""
+
+    @property
+    def praise(self) -> str:
+        """What the record says for its choices."""
+        return f"{self.gain:.2f} times as fast as the rules on {self.date[:10]}"
 
     @property
     def line(self) -> str:

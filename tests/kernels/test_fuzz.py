@@ -1,0 +1,28 @@
+"""Random reorders change no byte but those of the destination, and read none but the source's."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+import clformats as cf
+from tests.fuzz_support import fuzz, odd_blocks
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="pages are protected by mprotect")
+CASES = int(os.environ.get("CLFORMATS_FUZZ_CASES", "500"))
+SEED = 16
+
+
+@pytest.mark.timeout(900)
+def test_random_reorders(engine: cf.Engine) -> None:
+    report = fuzz(SEED, CASES, engine.device.platform.name)
+    assert report.ran == CASES
+    assert not report.failures, str(report)
+
+
+def test_blocks_that_no_registered_format_has(engine: cf.Engine) -> None:
+    """Vectors end inside blocks of 18 and 40: what is stored last ends where the tensor does."""
+    report = odd_blocks(("f32",), engine.device.platform.name)
+    assert report.ran
+    assert not report.failures, str(report)
