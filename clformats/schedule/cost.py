@@ -138,7 +138,8 @@ def _memory(
 ) -> float:
     """The time that memory takes."""
     src, dst = p.dtypes
-    elements = tiles * prod(schedule.tile.extents)
+    # Tiles that overlap find in the caches what they move again.
+    elements = prod(n.size.value for n in p.nodes or ())
     read, written = sides
     large = p.nbytes >= profile.stream_bytes
     jump = profile.asked_bytes if schedule.prefetch.lead else profile.jump_bytes

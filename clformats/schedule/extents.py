@@ -1,8 +1,8 @@
 """How many steps of each loop a tile covers: one rule, asked for runs of several lengths.
 
 A tile takes a run of the source and a run of the destination, each as long as is wanted. A block is
-taken as long as it is, and so is a short loop that the run goes on behind; of a long loop a power
-of two is taken.
+taken as long as it is, and so is a short loop that the run goes on behind, or one of whole vectors;
+of another loop a power of two is taken.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from .problem import Problem
 from .runs import chain
 from .schedule import Tile
 
-SHORT = 64
-"""Longer loops are never taken whole."""
+SHORT = 16
+"""Longer loops than a vector are not taken whole, but for blocks: each size would be a program."""
 MOST_ELEMENTS = 4096
 MOST_VECTORS = 160
 """Elements, and loads and stores together, of the largest tiles: compilers take minutes for more.
@@ -41,7 +41,7 @@ def _take(p: Problem, taken: list[int], side: str, wanted: int) -> None:
         if reached >= wanted:
             return
         goes_on = k + 1 < len(run) and steps <= SHORT
-        if steps * reached <= wanted and (node.size.fixed or goes_on):
+        if steps * reached <= wanted and (node.size.fixed or goes_on or steps % SHORT == 0):
             taken[axis] = max(taken[axis], node.size.value)
             continue
         part = _power(min(wanted // reached, steps))

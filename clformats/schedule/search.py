@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import prod
 
-from .cost import Model, run_of
+from .cost import Model, common, run_of
 from .extents import tiles
 from .nest import ordered, positions
 from .problem import Problem
@@ -16,7 +16,8 @@ from .profile import Profile
 from .runs import LINE_BYTES, alignment, chain, is_settled, moves, strides
 from .schedule import Loop, Prefetch, Schedule, Store, Tile
 
-LEADS = (0, 4, 16)
+LEADS = ((0, 4), (4, 16))
+"""Tiles of prefetch where the caches hold all, and where they do not: there it never costs much."""
 BLOCKS = (4, 16)
 ITEM_BYTES = 32 << 10
 """What a work-item moves at the least; there are up to `ITEMS` of them for each core."""
@@ -25,6 +26,9 @@ UNUSUAL = 1.15
 """What another tile than the one of most problems must gain: each is a program to compile."""
 CONSIDERED = 4
 """Tiles whose shuffles are made to compare them."""
+LEAST_STREAM = 16
+LONG_RUN_BYTES = 256
+"""The least store that passes the cache, and a run of which they make most lines whole."""
 MOST_ROWS = 64
 """Rows whose lines wait in a buffer."""
 
@@ -44,7 +48,9 @@ def ranked(p: Problem, profile: Profile) -> list[Schedule]:
         model.consider(tile)
 
     def cost(s: Schedule) -> tuple[float, int, str]:
-        return model.seconds(s) * (1 if s.tile == usual else UNUSUAL), s.prefetch.lead, str(s)
+        # Without a shuffle there is little to compile.
+        is_usual = s.tile == usual or common(p, s.tile) >= s.tile.lanes
+        return model.seconds(s) * (1 if is_usual else UNUSUAL), s.prefetch.lead, str(s)
 
     return sorted(found, key=cost)
 
@@ -55,7 +61,7 @@ def candidates(p: Problem, profile: Profile) -> Iterator[Schedule]:
     for tile in tiles(p):
         stores = _stores(p, tile, profile)
         for nest in nests(p, tile, wanted):
-            for lead in LEADS:
+            for lead in LEADS[p.nbytes >= profile.stream_bytes]:
                 for store in stores:
                     yield Schedule(tile, nest, Prefetch(lead), store)
 
@@ -111,7 +117,7 @@ def streaming(p: Problem, tile: Tile, begin_bytes: int) -> int:
     """Bytes of a streaming store that every vector of a tile may have; 0 for none.
 
     A tile stores whole lines, which vectors complete at once: parts of lines that are far apart in
-    time are worse than ordinary stores.
+    time are worse than ordinary stores. One long run may begin anywhere in a line.
     """
     nbytes = p.dtypes[1].nbytes
     nodes = p.nodes or ()
@@ -124,4 +130,6 @@ def streaming(p: Problem, tile: Tile, begin_bytes: int) -> int:
     rows = [n.dst.value for n, extent in inside if extent > 1 and n.dst.value >= run]
     every = [*moves(p, "dst", extents), *rows]
     least = alignment(every, nbytes, min(LINE_BYTES, begin_bytes))
-    return alignment([tile.lanes], nbytes, least) if least >= LINE_BYTES else 0
+    one_run = prod(extents) == run and run * nbytes >= LONG_RUN_BYTES
+    enough = least >= (LEAST_STREAM if one_run else LINE_BYTES)
+    return alignment([tile.lanes], nbytes, least) if enough else 0
