@@ -149,7 +149,9 @@ def _memory(
     reading += tiles * read.jumps * jump * (2 if crowded else 1)
     reading += tiles * (0 if read.follows else read.rows) * profile.hop_bytes
     writing = elements * dst.nbytes * _written(written, schedule, large=large)
-    writing += tiles * written.jumps * profile.asked_bytes
+    # Whole lines that pass the cache may go anywhere: reads decide about the order of loops.
+    passes = schedule.store.streams or schedule.store.lines
+    writing += tiles * (0 if passes else written.jumps) * profile.asked_bytes
     near = 1.0 if large else 0.3
     return (reading + writing) * profile.byte_ns * near
 
