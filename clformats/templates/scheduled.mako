@@ -26,7 +26,7 @@ ${prelude(types, wide, widths, streams, (lanes,) if operands or types.parameters
 #endif
 % endif
 
-#if defined(__has_builtin) && !defined(CLFORMATS_PORTABLE)
+#if defined(__has_builtin) && !defined(CLFORMATS_PORTABLE) && !defined(CLFORMATS_NO_PREFETCH)
 #if __has_builtin(__builtin_prefetch)
 #define PREFETCH(pointer) __builtin_prefetch((const void *)(uintptr_t)(pointer), 0, 2)
 #endif
