@@ -51,7 +51,7 @@ if TYPE_CHECKING:
         from_host,
         to_array,
     )
-    from .transfer import from_numpy, to_numpy, transfer
+    from .transfers import from_numpy, to_numpy, transfer
     from .tuning.records import TunedWarning
     from .tuning.run import tune
 
@@ -131,7 +131,7 @@ _ON_A_DEVICE = {
         ),
         "clformats.runtime",
     ),
-    **dict.fromkeys(("from_numpy", "to_numpy", "transfer"), "clformats.transfer"),
+    **dict.fromkeys(("from_numpy", "to_numpy", "transfer"), "clformats.transfers"),
     "TunedWarning": "clformats.tuning.records",
     "tune": "clformats.tuning.run",
     "warm_up": "clformats.reorders.warm",
@@ -139,7 +139,7 @@ _ON_A_DEVICE = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import what needs OpenCL when it is first asked for."""
+    """Import what needs OpenCL when it is first used."""
     if name not in _ON_A_DEVICE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_ON_A_DEVICE[name]), name)

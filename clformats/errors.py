@@ -18,10 +18,10 @@ class Error(Exception):
 
 
 class InvalidFormat(Error, ValueError):
-    """A format name that no grammar and no table knows, or one that needs more to be said.
+    """A format name that no grammar and no table knows, or one that is incomplete.
 
-    ``hint`` gives the end of the message, when it is read: programs that try names out need none,
-    and looking for similar names takes longer than all else.
+    ``hint`` makes the end of the message when the message is read: finding similar names is slow,
+    and programs that try names out do not read it.
     """
 
     def __init__(self, message: str, *, hint: Callable[[], str] | None = None) -> None:
@@ -48,11 +48,11 @@ class InvalidDescriptor(Error, ValueError):
 
 
 class InvalidAttr(Error, ValueError):
-    """Scales, zero points or other values of a reorder that do not fit it, or are missing."""
+    """Scales, zero points or other values of a reorder that are missing or do not fit it."""
 
 
 class InvalidExpression(InvalidAttr):
-    """The text of an expression that cannot be read, or calls what is not allowed."""
+    """The text of an expression that cannot be read, or calls a function that is not allowed."""
 
 
 class Unsupported(Error):
@@ -69,7 +69,7 @@ class Unsupported(Error):
 
 
 class InvalidArgument(Error, TypeError, ValueError):
-    """An argument of another type, or a word that is none of those that the function knows."""
+    """An argument of a wrong type, or a word that the function does not know."""
 
 
 class MappedError(Error):
@@ -79,8 +79,8 @@ class MappedError(Error):
 class DeviceError(Error):
     """An OpenCL call failed.
 
-    ``name`` is OpenCL's name of the error (``"OUT_OF_RESOURCES"``), ``log`` the build log with the
-    numbered source where a build failed, else the empty string.
+    ``name`` is OpenCL's name of the error (``"OUT_OF_RESOURCES"``). ``log`` is the build log with
+    the numbered source if a build failed, else the empty string.
     """
 
     def __init__(self, message: str, *, name: str = "", log: str = "") -> None:
@@ -107,5 +107,5 @@ def expect_int(value: object, what: str) -> int:
 
 
 def shown(value: object) -> str:
-    """A value and its type, in few words."""
+    """A value and its type, shortened."""
     return f"{reprlib.repr(value)} of type {type(value).__name__}"

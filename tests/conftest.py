@@ -17,7 +17,7 @@ import pytest
 
 import clformats as cf
 
-ROOMS_OF_DEVICES = {"bench", "kernels", "reorders", "runtime", "transfer"}
+ROOMS_OF_DEVICES = {"bench", "kernels", "reorders", "runtime", "transfers"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

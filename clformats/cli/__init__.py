@@ -24,7 +24,7 @@ def parser() -> argparse.ArgumentParser:
     """The parser of the whole command line."""
     result = argparse.ArgumentParser(
         prog="clformats",
-        description="Memory formats of tensors on OpenCL devices: look at them, move between them.",
+        description="Memory formats of tensors on OpenCL devices: explain them, reorder tensors.",
         epilog="example: clformats explain b_fs_yx_fsv16 --shape 2,17,5,4",
     )
     result.add_argument("--version", action="version", version=f"clformats {__version__}")
@@ -50,7 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return _flushed(int(arguments.run(arguments)))
     except Error as error:
-        # Messages about descriptors tell sizes as Python has them.
+        # Messages about descriptors print sizes as Python has them.
         text = str(error).replace(str(RUNTIME), "*")
         print(f"clformats: {text}", file=sys.stderr)
         return 1
@@ -58,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stderr.close()  # the reader has gone, `head` for instance; nothing is wrong
         return 0
     except OSError as error:
-        print(f"clformats: cannot write what was found: {error}", file=sys.stderr)
+        print(f"clformats: cannot write the output: {error}", file=sys.stderr)
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is left unwritten goes there
         return 1
 

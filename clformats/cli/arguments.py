@@ -1,9 +1,8 @@
-"""What the commands have in common: reading a format, a shape and coordinates as a user types them.
+"""Arguments common to several commands: formats, shapes and coordinates as a user types them.
 
-What a user names and counts (formats, sizes, coordinates) is read here and not by argparse: where
-it is wrong an `Error` of this library says so, which every command prints as one line, with exit
-status 1. How the command line is put together is argparse's business: an unknown option, a missing
-NAME or a choice that is none ends in its usage text and, as everywhere, exit status 2.
+Formats, sizes and coordinates are read here and not by argparse: a wrong one raises an `Error` of
+this library, which every command prints as one line, with exit status 1. An unknown option, a
+missing NAME or an unknown choice is argparse's: it prints its usage text, with exit status 2.
 """
 
 from __future__ import annotations
@@ -74,8 +73,8 @@ def target(args: argparse.Namespace) -> tuple[Format, MemoryDesc | None]:
         desc = MemoryDesc.parse(args.name)
         if args.shape is not None or args.ndims is not None or args.dtype is not None:
             raise InvalidDescriptor(
-                f"{args.name} already tells element type, format and sizes: "
-                f"leave --shape, --ndims and --dtype out"
+                f"{args.name} already has element type, format and sizes: "
+                f"leave out --shape, --ndims and --dtype"
             )
         return desc.format, desc
     dims = None if args.shape is None else sizes(args.shape)
@@ -110,9 +109,9 @@ def sized_target(args: argparse.Namespace) -> MemoryDesc:
 
 
 def _logged(log: verbose.LogText, args: argparse.Namespace) -> tuple[Format, MemoryDesc | None]:
-    """What a text of oneDNN's log says, with the sizes in it or in --shape."""
+    """Format and descriptor of a text of oneDNN's log, with the sizes in it or in --shape."""
     if log.dims and args.shape is not None:
-        raise InvalidDescriptor(f"{args.name} already tells the sizes: leave --shape out")
+        raise InvalidDescriptor(f"{args.name} already has sizes: leave out --shape")
     fmt = log.format
     if args.shape is None and not log.dims:
         return fmt, None
@@ -130,7 +129,7 @@ def named_format(name: str, dims: tuple[int, ...] | None, ndims: str | None) -> 
         return Format(name, ndims=rank)
     if rank is None and dims is None:
         raise InvalidFormat(
-            f"{name!r} is a meta tag, x stands for any number of dimensions: "
-            f"say how many by --ndims 4 or by --shape"
+            f"{name!r} is a meta tag, whose x stands for any number of dimensions: "
+            f"give the rank by --ndims 4 or by --shape"
         )
     return Format(name, ndims=rank if dims is None else len(dims))

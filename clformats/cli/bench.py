@@ -16,11 +16,11 @@ SEED = 1
 EPILOG = """\
   --dt=SRC:DST            element types of both sides
   --batch=FILE            take options and problems from a file
-  --reset                 bring the defaults of all options of a problem back
+  --reset                 restore the defaults of all options of problems
   -h, --help              this text
 
-A problem is sizes and a name, 2x64x3x3_n"conv1"; options count for the problems behind them, and
-lists with commas make a problem for every combination. docs/benchdnn.md says more.
+A problem is sizes and a name, 2x64x3x3_n"conv1". Options apply to the problems after them; lists
+with commas make a problem for every combination. See docs/benchdnn.md.
 
 example:  clformats bench --reorder --sdt=f32,s8 --ddt=f16 --stag=abx --dtag=axb,aBx16b 2x17x5x4
 """
@@ -40,7 +40,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run all problems; 1 if one failed, 2 for an option that is none."""
+    """Run all problems; 1 if one failed, 2 for an unknown option."""
     if not args.words or {"-h", "--help"} & set(args.words):
         print(help_text())
         sys.exit(0)  # as argparse does behind its help

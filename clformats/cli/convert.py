@@ -20,7 +20,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "convert",
         help="a format's name in another notation",
         description="The name of a format in the notation of oneDNN, clDNN, TVM, einops or XLA; "
-        "in all of them without --to. Exit status 1, with the reason, where a notation has none. "
+        "in all of them without --to. Exit status 1, with the reason, if a notation has none. "
         "A name may also be what oneDNN's log prints (src_f32::blocked:acdb::f0).",
         epilog="example:  clformats convert NCHW16c --to cldnn",
     )

@@ -44,9 +44,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Add `demo` to the command line."""
     parser = subparsers.add_parser(
         "demo",
-        help="the main job on a real photograph, checked and timed",
-        description="Move a photograph to a blocked format and to planar floats on the device, and "
-        "back; then pack the weights of two real layers. Every result is compared with the one "
+        help="reorder a real photograph, every byte checked, and timed",
+        description="Reorder a photograph to a blocked format and to planar floats on the device, "
+        "and back; then pack the weights of two real layers. Every result is compared with the one "
         "computed in numpy, byte for byte; exit status 1 if one differs.",
         epilog="example:  clformats demo --image photo.jpg --device pocl",
     )
@@ -58,7 +58,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the demo; `Error` where a result differs from the truth."""
+    """Run the demo. Raises `Error` if a result differs from the reference in numpy."""
     from ..runtime import Engine, Stream
 
     pixels, origin = photograph(args.image, args.size)
@@ -199,7 +199,7 @@ def size_line(desc: MemoryDesc) -> str:
 
 
 def draw_section(blocked: Memory, file: str | None) -> None:
-    """The first pixels as they lie in the blocked format."""
+    """The first pixels of the blocked format, in memory order."""
     with blocked.map("r") as flat:
         drawn = picture(blocked.desc, boxes=1, values=flat)
     print("\nthe first pixels in memory: three colours, and zeros up to sixteen features")

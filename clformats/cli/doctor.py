@@ -1,4 +1,4 @@
-"""`clformats doctor`: which OpenCL devices work here, what is wrong, and the command that mends it.
+"""`clformats doctor`: which OpenCL devices work, what is wrong, and the command that fixes it.
 
 It must work where everything else fails, so it imports only the standard library, asks devices in
 processes of their own, and never ends in a traceback.
@@ -33,9 +33,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Add `doctor` to the command line."""
     parser = subparsers.add_parser(
         "doctor",
-        help="which OpenCL devices work here, and what mends the rest",
+        help="which OpenCL devices work here, and how to fix the others",
         description="Look at the OpenCL loader, platforms and devices of this machine, build and "
-        "run a small kernel on each device, and say what is wrong and how to mend it. "
+        "run a small kernel on each device, and say what is wrong and how to fix it. "
         "Exit status: 0 if at least one device works, else 1.",
         epilog="example:  clformats doctor --json > doctor.json   (to attach to a bug report)",
     )
@@ -44,7 +44,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         nargs="?",
         choices=("show", "clear"),
         const="show",
-        help="show where built programs are kept, or clear it, and look at nothing else",
+        help="only show the cache of built programs, or clear it",
     )
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
     parser.set_defaults(run=run)
@@ -91,7 +91,7 @@ def cache(*, clear: bool, as_json: bool) -> int:
 
 
 def driver_caches() -> dict[str, Path]:
-    """Where drivers keep what they built, by name; what other variables move is not looked for."""
+    """The folders of drivers' own caches, by name; further variables may move them elsewhere."""
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     nvidia = os.environ.get("CUDA_CACHE_PATH") or Path.home() / ".nv" / "ComputeCache"
     pocl = os.environ.get("POCL_CACHE_DIR") or home / "pocl"
@@ -135,7 +135,7 @@ def report(found: list[Finding], devices: list[Report]) -> dict[str, object]:
     }
 
 
-# ---- findings that only devices can tell -------------------------------------------------------
+# ---- findings that need the devices ------------------------------------------------------------
 
 
 def device_findings(devices: list[Report]) -> list[Finding]:
@@ -148,7 +148,7 @@ def device_findings(devices: list[Report]) -> list[Finding]:
 
 
 def device_remedy(device: Report) -> str:
-    """What mends a device that cannot build or run a kernel."""
+    """The remedy for a device that cannot build or run a kernel."""
     if "unknown target CPU" in str(device["error"]):
         return (
             "this build of pocl is older than the processor: use the distribution's "
@@ -167,7 +167,7 @@ def nothing_findings(devices: list[Report], reason: str) -> list[Finding]:
     if "No module named" in reason:
         return [Finding("problem", reason, "python -m pip install pyopencl numpy")]
     return [
-        Finding("problem", f"OpenCL cannot be used: {reason}", "mend the platforms listed above")
+        Finding("problem", f"OpenCL cannot be used: {reason}", "fix the platforms listed above")
     ]
 
 

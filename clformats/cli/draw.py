@@ -1,4 +1,4 @@
-"""`clformats draw`: a tensor as it lies in memory, as boxes in the terminal and as SVG."""
+"""`clformats draw`: a tensor in memory order, as boxes in the terminal and as SVG."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Add `draw` to the command line."""
     parser = subparsers.add_parser(
         "draw",
-        help="a picture of a tensor as it lies in memory",
+        help="a picture of a tensor in memory",
         description="Draw a tensor in the order of memory: left to right, then down, then box by "
         "box. Each cell is an element with the coordinates that change along the row.",
         epilog="example:  clformats draw b_fs_yx_fsv16 --shape 2,17,5,4 --svg fsv16.svg",

@@ -31,10 +31,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Add `explain` to the command line."""
     parser = subparsers.add_parser(
         "explain",
-        help="what a format's name means, token by token",
-        description="What every token of a format's name means, its digits, and its names in both "
+        help="what each part of a format's name means",
+        description="What each part of a format's name means, its digits, and its names in both "
         "notations. With a shape also sizes, strides, padding and the offset formula, and for a "
-        f"tensor of at most {TABLE_LIMIT} elements in memory the table of all of them.",
+        f"tensor of at most {TABLE_LIMIT} elements in memory a table of them.",
         epilog="example:  clformats explain b_fs_yx_fsv16 --shape 2,17,5,4",
     )
     add_target(parser)
@@ -80,7 +80,7 @@ def _cldnn(fmt: Format) -> str:
 def _onednn(fmt: Format) -> str:
     """The tag, and the names it has where the role of its dimensions is known."""
     if fmt.onednn is None:
-        return "no tag: tags know whole dimensions and blocks behind them, and nothing else"
+        return "no tag: tags have whole dimensions, then blocks, and nothing else"
     spatial = "dhw"[-(fmt.ndims - 2) :] if fmt.ndims > 2 else ""
     orders = {"data": "nc" + spatial, "weights": "oi" + spatial}
     if fmt.letters.startswith("g"):
@@ -148,7 +148,7 @@ def _sizes(desc: MemoryDesc) -> Iterator[str]:
 
 
 def _sums(desc: MemoryDesc, sums: Sums, at: int) -> str:
-    """What lies behind the elements, and where."""
+    """The sums that follow the elements, and their place."""
     letters = desc.format.dims
     index = "".join(f"[{letters[d]}]" for d in sums.dims)
     factor = f"{sums.factor} * " * (sums.factor != 1)

@@ -14,13 +14,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser(
         "header",
         help="a C header with the index functions of every format",
-        description="Functions for every registered format, or for those that are named: the "
-        "offset of an element, the way back, and the places in memory. For OpenCL C, C and C++.",
+        description="Functions for every registered format, or for those named: the offset of an "
+        "element, its inverse, and the number of elements in memory. For OpenCL C, C and C++.",
         epilog="example:  clformats header -o formats.h",
     )
     parser.add_argument("names", nargs="*", metavar="NAME", help="a format (default: every one)")
     parser.add_argument("-o", "--output", metavar="FILE", help="write it to this file")
-    parser.add_argument("--force", action="store_true", help="replace a file that is there")
+    parser.add_argument("--force", action="store_true", help="replace an existing file")
     parser.set_defaults(run=run)
 
 

@@ -1,4 +1,4 @@
-"""`clformats kernel`: where the elements of a tensor lie, as OpenCL C for a kernel of one's own."""
+"""`clformats kernel`: the offsets of a tensor's elements as OpenCL C, for kernels of users."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Add `kernel` to the command line."""
     parser = subparsers.add_parser(
         "kernel",
-        help="OpenCL C that says where elements lie, for kernels of your own",
-        description="Print OpenCL C: the index of an element, the way back, sizes, pitches, "
-        "padding and, where a shape or --dtype tells the element type, loads and stores of "
-        "vectors. Without a shape the sizes are macros that you define before.",
+        help="OpenCL C with the offsets of elements, for kernels of your own",
+        description="Print OpenCL C: the index of an element, its inverse, sizes, pitches and "
+        "padding; with a shape or --dtype, which give an element type, also loads and stores of "
+        "vectors. Without a shape the sizes are macros that you define before the source.",
         epilog="example:  clformats kernel b_fs_yx_fsv16 --shape 2,17,5,4 --prefix SRC",
     )
     add_target(parser)
-    parser.add_argument("--prefix", default="SRC", help="what every name starts with (SRC)")
+    parser.add_argument("--prefix", default="SRC", help="the prefix of all names (default: SRC)")
     origin = parser.add_mutually_exclusive_group()
     origin.add_argument(
         "--dynamic", action="store_true", help="take the sizes from arguments of the kernel"
@@ -73,15 +73,15 @@ def _unknown(fmt: Format, desc: MemoryDesc | None, args: argparse.Namespace) -> 
     elif not desc.has_runtime:
         desc = _of_any_size(desc)
     if args.padded and any(map(any, desc.padding)):
-        raise InvalidArgument(f"--padded {args.padded}: {desc} tells its padding")
+        raise InvalidArgument(f"--padded {args.padded}: {desc} has its padding, leave it out")
     return desc.format if args.padded else desc
 
 
 def _of_any_size(desc: MemoryDesc) -> MemoryDesc:
     if desc != MemoryDesc(desc.dims, desc.dtype, desc.format, padding=desc.padding):
         raise InvalidDescriptor(
-            f"{desc} has strides of its own, which do not go with unknown sizes: leave out "
-            f"--dynamic and --shape-info"
+            f"{desc} has strides of its own, which cannot be combined with unknown sizes: leave "
+            f"out --dynamic and --shape-info"
         )
     unknown = (RUNTIME,) * desc.ndims
     return MemoryDesc(unknown, desc.dtype, desc.format, padding=desc.padding)

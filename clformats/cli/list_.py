@@ -17,10 +17,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Add `list` to the command line."""
     parser = subparsers.add_parser(
         "list",
-        help="the formats that have a name",
+        help="the names of formats",
         description="One line for each listed format: its name, its dimensions in logical order, "
         "what it is for, and its name in the other notation. Formats that are not listed work "
-        "too, if their name follows the rules: see `clformats explain`.",
+        "too, if their names follow the grammar: see `clformats explain`.",
         epilog="example:  clformats list --role weights --ndims 4 --match osv16",
     )
     parser.add_argument("--role", choices=get_args(Role), help="only formats of this kind")
@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
     if args.match:
         rows = [r for r in rows if args.match in r[0] or args.match in r[3]]
     if not rows:
-        raise InvalidFormat("no listed format is like that: leave out --role, --ndims or --match")
+        raise InvalidFormat("no listed format fits: leave out --role, --ndims or --match")
     print("\n".join(columns([("NAME", "DIMS", "ROLE", "OTHER NOTATION"), *rows])))
     return 0
 

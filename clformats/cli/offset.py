@@ -18,15 +18,15 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Add `offset` to the command line."""
     parser = subparsers.add_parser(
         "offset",
-        help="where an element lies in memory, and back",
-        description="The offset of an element, in elements and in bytes, worked out line by line; "
+        help="the offset of an element, step by step, or the element at an offset",
+        description="The offset of an element, in elements and in bytes, computed line by line; "
         "or, with --at, the coordinates of the element at an offset.",
         epilog="example:  clformats offset OIhw4i16o4i --shape 64,32,3,3 --coord 5,3,1,0",
     )
     add_target(parser)
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--coord", help="coordinates in logical order: 1,16,4,3")
-    what.add_argument("--at", metavar="OFFSET", help="an offset in elements: what lies there?")
+    what.add_argument("--at", metavar="OFFSET", help="an offset in elements, to print the element")
     parser.set_defaults(run=run)
 
 
@@ -65,7 +65,7 @@ def backward(desc: MemoryDesc, offset: int) -> Iterator[str]:
     """From an offset to the coordinates."""
     if not 0 <= offset < flat_size(desc):
         raise InvalidDescriptor(
-            f"offset {offset} lies outside {desc}, whose memory has {flat_size(desc)} elements"
+            f"offset {offset} is outside {desc}, whose memory has {flat_size(desc)} elements"
         )
     yield f"{desc} at offset {offset} = byte {_byte(desc, offset)}"
     yield ""
@@ -84,7 +84,7 @@ def _offset(desc: MemoryDesc, index: tuple[int, ...]) -> int:
     for letter, i, n in zip(letters, index, desc.dims, strict=True):
         if not 0 <= i < n:
             raise InvalidDescriptor(
-                f"{letter}={i} lies outside {desc}: expected 0 to {n - 1}"
+                f"{letter}={i} is outside {desc}: expected 0 to {n - 1}"
                 if n
                 else f"{desc} has no elements: {letter} has size 0"
             )
@@ -118,7 +118,7 @@ def _found(desc: MemoryDesc, offset: int) -> str:
     if index is not None:
         return ", ".join(f"{c}={i}" for c, i in zip(desc.format.dims, index, strict=True))
     if offset >= places(desc):
-        return "part of the sums that lie behind the elements"
+        return "part of the sums that follow the elements"
     inside = desc.place_at(offset)
     fused = any(len(d.dims) > 1 for d in desc.format.digits)
     return "padding: no element" if inside or fused else "a gap between strides: no element"

@@ -20,8 +20,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="put the weights of a file into a memory format",
         description="Write a copy of a .npy, .safetensors or .onnx file in which the tensors of "
         "the right rank are packed: 1-D arrays of physical elements, padding zero, with the "
-        "descriptor in the file. All others stay as they are. The copy is read back and compared "
-        "before it takes its place. Exit status 1, with the reason, where none is written.",
+        "descriptor in the file. All others are copied. The copy is read back and compared "
+        "before it is moved to its place. Exit status 1, with the reason, if none is written.",
         epilog="example:  clformats pack model.safetensors --from oiyx --to os_is_yx_isv16_osv16 "
         "-o packed.safetensors",
     )
@@ -32,8 +32,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--from",
         dest="order",
         metavar="FORMAT",
-        help="what the axes of the arrays are: oiyx, hwio, goiyx ... (default: the logical order "
-        "of --to)",
+        help="the axes of the arrays: oiyx, hwio, goiyx ... (default: the logical order of --to)",
     )
     parser.add_argument(
         "--as",
@@ -46,7 +45,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace) -> int:
-    """Pack, and tell what was done."""
+    """Pack, and print what was done."""
 
     def job(options: Options) -> Summary:
         return pack_file(

@@ -69,7 +69,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> int:
     """Move the file and print what it has become."""
     from ..runtime import Engine
-    from ..transfer import transfer
+    from ..transfers.route import transfer
 
     piece = None if args.piece is None else number_of_bytes(args.piece)
     src = source(_opened(args.file), args.source, args.shape)
@@ -119,7 +119,7 @@ def source(array: NDArray[Any], text: str, shape: str | None) -> HostMemory:
     """
     if ":" in text:
         if shape is not None:
-            raise InvalidDescriptor(f"{text} already tells the sizes: leave --shape out")
+            raise InvalidDescriptor(f"{text} already has sizes: leave out --shape")
         return _physical(array, MemoryDesc.parse(text))
     dims = None if shape is None else sizes(shape)
     if dims is not None:
@@ -129,13 +129,13 @@ def source(array: NDArray[Any], text: str, shape: str | None) -> HostMemory:
     fmt = named_format(text, None, str(array.ndim))
     if not _is_plain(fmt):
         raise InvalidDescriptor(
-            f"{fmt} is no plain format, so the file does not tell the sizes: add --shape with "
+            f"{fmt} is no plain format, so the file does not have the sizes: add --shape with "
             f"{fmt.ndims} numbers, for {', '.join(fmt.dims)}"
         )
     if array.dtype.kind == "V":
         shown = "x".join(map(str, array.shape))
         raise InvalidDescriptor(
-            f"the file does not say what its elements of {array.dtype.itemsize} bytes are: give "
+            f"the file does not name the type of its {array.dtype.itemsize}-byte elements: give "
             f"the whole descriptor, sizes in logical order, such as --from bf16:{fmt}:{shown}"
         )
     order = [digit.dims[0] for digit in fmt.digits]
@@ -149,7 +149,7 @@ def _is_plain(fmt: Format) -> bool:
 
 
 def _physical(array: NDArray[Any], desc: MemoryDesc) -> HostMemory:
-    """The file's elements one after the other, as they lie under a descriptor."""
+    """The file's elements as the physical elements of a descriptor."""
     desc.require_layout()
     item = desc.dtype.storage.itemsize
     if not array.flags.c_contiguous or array.itemsize != item or array.size != _elements(desc):

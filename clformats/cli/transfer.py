@@ -1,4 +1,4 @@
-"""What `clformats pack` and `clformats unpack` share: arguments, who moves, and what is told."""
+"""The common parts of `clformats pack` and `clformats unpack`: arguments, device and output."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def carry_out(
     args: argparse.Namespace, verb: str, job: Callable[[Options], Summary]
 ) -> int:  # fmt: skip
-    """Do the job, tell of it on the way, and return the exit status."""
+    """Do the job, report on it, and return the exit status."""
     watch = Teller(verb)
     try:
         mover = host if args.device is None else Device(args.device)

@@ -29,7 +29,7 @@ ACTIONS = {
     "merge": (),
     "revalidate": ("device", "all"),
 }
-"""What becomes of the records, and the options that each heeds."""
+"""The actions on records, and the options that each supports."""
 SEARCH = ("shape", "dtype", "device", "time_limit", "strategy", "dask")
 TIME_LIMIT = "60"
 
@@ -39,13 +39,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser(
         "tune",
         help="search for faster kernels for a reorder, and record them",
-        description="Search for kernels that move SRC to DST faster than those of the planner's "
-        "rules, by kernel_tuner, and record what is found: every reorder of these formats and "
-        "about these sizes then uses it. Every kernel is checked before it is timed. Or: `tune "
-        "show` lists the records and what does not count; `tune export --t4 FILE` writes them for "
-        "other tools; both take --shape, --dtype and --device for some records alone. `tune merge "
-        "FILE...` adds those of other machines; `tune revalidate` measures those of another driver "
-        "or other kernels again. The records are in the folder that CLFORMATS_TUNED "
+        description="Search by kernel_tuner for kernels that reorder SRC to DST faster than those "
+        "chosen by rules, and record them. Every reorder of these formats and similar sizes then "
+        "uses the record. Each kernel is checked before it is timed. Or: `tune show` lists the "
+        "records, and those that are ignored; `tune export --t4 FILE` writes them for other tools; "
+        "both select records by --shape, --dtype and --device. `tune merge FILE...` adds those of "
+        "other machines; `tune revalidate` measures again those of another driver or other "
+        "kernels. The records are in the folder that CLFORMATS_TUNED "
         "names, else in the user's data folder; CLFORMATS_TUNED=off switches them off.",
         epilog="example:  clformats tune bfyx b_fs_yx_fsv16 --shape 8,64,56,56 --dtype f32,f16; "
         "clformats tune f32:bfyx:8x64x56x56 f32:byxf:8x64x56x56 --time-limit 30; "
@@ -53,7 +53,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     parser.add_argument(
         "words", nargs="+", metavar="SRC DST | show | export | merge | revalidate",
-        help="two formats, or two printed descriptors (f32:nchw:2x17x5x7); or what to do with the "
+        help="two formats, or two printed descriptors (f32:nchw:2x17x5x7); or an action on the "
         "records, and for `merge` the files",
     )  # fmt: skip
     parser.add_argument(
@@ -73,7 +73,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     parser.add_argument("--t4", metavar="FILE", help="where `export` writes (- for the terminal)")
     parser.add_argument(
-        "--all", action="store_true", help="`revalidate` also what counts; `show` also the times"
+        "--all",
+        action="store_true",
+        help="`revalidate`: records in use too; `show`: the times too",
     )
     parser.set_defaults(run=run)
 
@@ -96,7 +98,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check_options(args: argparse.Namespace, action: str) -> None:
-    """Raise `Error` for options that would not be heeded."""
+    """Raise `Error` for options that the action does not support."""
     heeded = ACTIONS.get(action, SEARCH)
     named = {name for names in (SEARCH, *ACTIONS.values()) for name in names}
     given = [name for name in sorted(named - {*heeded}) if getattr(args, name)]
@@ -104,7 +106,7 @@ def _check_options(args: argparse.Namespace, action: str) -> None:
         what = f"tune {action}" if action in ACTIONS else "a search"
         texts = [", ".join(f"--{name}".replace("_", "-") for name in names)
                  for names in (given, heeded)]  # fmt: skip
-        raise Error(f"{what} does not heed {texts[0]}; its options are: {texts[1] or 'none'}")
+        raise Error(f"{what} does not take {texts[0]}; its options are: {texts[1] or 'none'}")
 
 
 # --- searching ------------------------------------------------------------------------------------
@@ -137,7 +139,7 @@ def pairs_of(args: argparse.Namespace) -> list[tuple[MemoryDesc, MemoryDesc]]:
     whole = [":" in without_bits(word) for word in args.words]
     if all(whole):
         if args.shape or args.dtype:
-            raise InvalidDescriptor("SRC and DST already tell sizes: leave --shape and --dtype out")
+            raise InvalidDescriptor("SRC and DST already have sizes: leave out --shape and --dtype")
         src, dst = map(MemoryDesc.parse, args.words)
         return [(src, dst)]
     if any(whole):

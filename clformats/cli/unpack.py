@@ -12,23 +12,23 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Add `unpack` to the command line."""
     parser = subparsers.add_parser(
         "unpack",
-        help="restore the weights that pack packed",
+        help="restore packed weights",
         description="Write a copy of a file in which the packed tensors have the shape, the order "
         "of axes and the element type that they had before `clformats pack`, to the byte unless it "
-        "converted them. The copy is read back and compared before it takes its place. Exit status "
-        "1, with the reason, where none is written.",
+        "converted them. The copy is read back and compared before it is moved to its place. Exit "
+        "status 1, with the reason, if none is written.",
         epilog="example:  clformats unpack packed.safetensors -o model.safetensors",
     )
     parser.add_argument(
         "--desc",
-        help="the descriptor of a .npy that pack has not written, such as f32:OIhw16i16o:64x3x7x7",
+        help="the descriptor of a .npy file without record, such as f32:OIhw16i16o:64x3x7x7",
     )
     add_arguments(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Unpack, and tell what was done."""
+    """Unpack, and print what was done."""
 
     def job(options: Options) -> Summary:
         return unpack_file(

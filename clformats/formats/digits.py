@@ -32,9 +32,9 @@ Four more things exist, all seen in a few clDNN formats:
   (``yx`` = y*X + x), with X the padded extent;
 * a *flipped* index, counted from the far end (``Y - 1 - y``): the filter turned by 180 degrees;
 * ``align``: a dimension rounded up to a multiple without being split;
-* a *tail*: behind the last whole slice of a dimension the digits come in another order.
+* a *tail*: after the last whole slice of a dimension the digits have another order.
 
-What this cannot say: that the values are transformed (Winograd), or lie in an image.
+A list of digits cannot express that values are transformed (Winograd) or lie in an image.
 
 Everything else in clformats is derived from this list: the names, sizes, strides, the offset as
 Python, numpy and OpenCL C, its inverse, the pictures and the reorder kernels.
@@ -73,13 +73,13 @@ class Digit:
 
     @property
     def index(self) -> tuple[tuple[int, ...], bool]:
-        """What tells one index from another: its dimensions and whether it is flipped."""
+        """The key of the digit's index: its dimensions and whether it is flipped."""
         return self.dims, self.flip
 
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """Another order of the digits behind the last whole slice of ``size`` along ``dim``.
+    """Another order of the digits after the last whole slice of ``size`` along ``dim``.
 
     In ``iy_xs_os_xsv2_osv8__ao32`` columns lie in pairs; where X is odd the last one has no
     neighbour, and its output channels lie in slices of 32 instead of 8.
@@ -133,7 +133,7 @@ class Layout:
 
     @cached_property
     def behind(self) -> Layout:
-        """The layout of the tail, as if all of the tensor lay so; itself where there is none."""
+        """The layout of the tail, for a whole tensor; the layout itself if it has no tail."""
         return self if self.tail is None else Layout(self.ndims, self.tail.digits, self.align)
 
     @cached_property
@@ -165,7 +165,7 @@ class Layout:
 
     @cached_property
     def is_tag(self) -> bool:
-        """Whether oneDNN's notation can say it: all open digits, then the blocks, nothing else."""
+        """Whether oneDNN's notation can express it: open digits, then blocks, nothing else."""
         consecutive = self.digits == self.outer + self.inner
         simple = all(isinstance(d.dim, int) and not d.flip for d in self.digits)
         whole = set(self.align) == {1} and self.tail is None
@@ -191,8 +191,8 @@ class Layout:
 class Placed:
     """A digit in memory: ``size`` values, ``stride`` elements apart.
 
-    ``fixed_size`` and ``fixed_stride`` tell whether the number follows from the format alone, so
-    that kernels may have it as a constant and still serve every shape.
+    ``fixed_size`` and ``fixed_stride``: the number follows from the format alone, so that kernels
+    may have it as a constant and still serve every shape.
     """
 
     digit: Digit
@@ -227,7 +227,7 @@ def place(layout: Layout, padded: Sequence[int]) -> tuple[Placed, ...]:
 
 @dataclass(frozen=True, slots=True)
 class TailAt:
-    """A `Tail` in a tensor: it begins at index ``start`` of ``dim`` and lies by ``layout``."""
+    """A `Tail` in a tensor: it begins at index ``start`` of ``dim`` and has this ``layout``."""
 
     layout: Layout
     dim: int
@@ -302,7 +302,7 @@ def _coordinates(
 
 
 def round_up(n: int, multiple: int) -> int:
-    """The smallest multiple not below ``n``; what is unknown stays so."""
+    """The smallest multiple not below ``n``; an unknown size stays unknown."""
     return n if n == RUNTIME else -(-n // multiple) * multiple
 
 

@@ -17,16 +17,17 @@ class Format:
     """A memory format: how the elements of a tensor of any size are arranged in memory.
 
     ``Format("b_fs_yx_fsv16")`` reads clDNN names, oneDNN tags and their domain names
-    (``"nChw16c"``, ``"aBcd16b"``); meta tags such as ``"aBx16b"`` need ``ndims``. The name need
-    not be listed: whatever the grammars of `clformats.formats.names` can read is a format.
-    ``":i4"`` behind a name of clDNN's means the order of 4-bit elements, where it is another one.
+    (``"nChw16c"``, ``"aBcd16b"``); meta tags such as ``"aBx16b"`` need ``ndims``. A name need not
+    be listed: every name that the grammars of `clformats.formats.names` can read is a format.
+    ``":i4"`` after a clDNN name means the order of 4-bit elements, where clDNN has another one.
     ``"any"`` (to be chosen later) and ``"undef"`` (of the empty descriptor) have no digits.
-    ``kind`` tells these apart from ``"blocked"``, a layout of values in a buffer, ``"wino"``,
-    a layout of Winograd-transformed values, ``"rnn_packed"``, recurrent weights packed for matrix
-    products, and ``"image"``, pixels of an OpenCL image, whose digits count as if the rows of
-    pixels lay one behind the other.
 
-    Two formats are equal when their kind and structure are:
+    ``kind`` is one of these two, or ``"blocked"``, a layout of values in a buffer; ``"wino"``, a
+    layout of Winograd-transformed values; ``"rnn_packed"``, recurrent weights packed for matrix
+    products; ``"image"``, pixels of an OpenCL image, whose digits count as if its rows were
+    contiguous.
+
+    Two formats are equal if their kind and structure are equal, whatever their names:
     ``Format("nChw16c") == Format("b_fs_yx_fsv16")``.
     Raises `InvalidFormat`.
     """
@@ -58,7 +59,7 @@ class Format:
 
     @classmethod
     def from_layout(cls, layout: Layout) -> Format:
-        """The format of a layout that oneDNN's notation can say. Raises `InvalidFormat`."""
+        """The format of a layout that oneDNN's notation can express. Raises `InvalidFormat`."""
         expect(layout, Layout, "layout")
         name = names.print_onednn(layout)
         if name is None:
@@ -98,7 +99,7 @@ class Format:
 
     @cached_property
     def onednn(self) -> str | None:
-        """OneDNN's tag for this structure, or None where no tag can say it."""
+        """OneDNN's tag for this structure, or None if no tag can express it."""
         if self.layout is None or self.kind != "blocked":
             return None
         return names.print_onednn(self.layout)
@@ -108,7 +109,7 @@ class Format:
         """ClDNN's name for this structure and role, or None where it has none.
 
         A listed name wins over one that only the grammar gives. Generic tags are read as data.
-        ``:i4`` behind a name, which is no part of clDNN's, tells that elements have 4 bits.
+        ``:i4`` after a name is an addition of this library: it means elements of 4 bits.
         """
         if self.layout is None or self.role == "rnn":
             return None
@@ -127,10 +128,10 @@ class Format:
         return None if taken else printed
 
     def as_weights(self, *, grouped: bool = False) -> Format:
-        """The weights format that clDNN takes where a tensor of this data format is the filter.
+        """The weights format by which clDNN reads a filter of this data format.
 
-        The bytes stay: b is read as o and f as i, or, where ``grouped``, b, f, z as g, o, i. A
-        weights format is returned as it is. Raises `InvalidFormat` where clDNN has none:
+        The bytes stay: b is read as o and f as i, or, if ``grouped``, b, f, z as g, o, i. A
+        weights format is returned unchanged. Raises `InvalidFormat` if clDNN has none:
         `clformats.formats.registry.AS_WEIGHTS` is its table.
         """
         expect(grouped, bool, "grouped")
@@ -147,7 +148,7 @@ class Format:
 
     @property
     def note(self) -> str:
-        """What the letters of the name do not tell, or the empty string."""
+        """A remark on what the letters of the name do not show, or the empty string."""
         return registry.NOTES.get(self.name, "")
 
     def __eq__(self, other: object) -> bool:
@@ -166,7 +167,7 @@ class Format:
 
 
 def formats(role: str | None = None, ndims: int | None = None) -> Iterator[Format]:
-    """Every listed format, clDNN's names first; only of a role or a rank where one is given."""
+    """Every listed format, clDNN's names first; ``role`` and ``ndims`` select some of them."""
     expect(role, str | None, "role")
     if role not in (None, *get_args(Role)):
         raise InvalidArgument(f"role: got {role!r}, expected {', '.join(get_args(Role))} or None")

@@ -1,8 +1,8 @@
-"""Weight formats that DNNL keeps to itself: Winograd-transformed ones and packed recurrent ones.
+"""Weight formats that DNNL does not document: Winograd-transformed and packed recurrent ones.
 
 The four Winograd formats are named after their loops, outermost first: ``a`` twice for the indices
 u, v of the transform, ``O`` and ``I`` for blocks of output and input channels, ``o`` and ``i`` for
-the channels in a block, and ``B`` where the letter before or behind it is a block of blocks. The
+the channels in a block, and ``B`` where the letter before or after it is a block of blocks. The
 sizes of the inner loops follow, in the order of their letters, as in oneDNN's tags::
 
     wino_wei_aaOIoi_16o4i             u  v  o/16  i/4  o%16  i%4
@@ -10,14 +10,14 @@ sizes of the inner loops follow, in the order of their letters, as in oneDNN's t
     wino_wei_aaOBiOo_16i4O16o         u  v  o/64  i/16  i%16  (o/16)%4  o%16
     wino_wei_OBaaIBOIio_4O2I16i16o    o/64  u  v  i/32  (o/16)%4  (i/16)%2  i%16  o%16
 
-``wino_wei_aaOIoi`` and ``wino_wei_aaOio`` alone mean the sizes above, DNNL's on AVX-512; for the
-other two DNNL chooses anew for each convolution, so that there is nothing to leave out.
+``wino_wei_aaOIoi`` and ``wino_wei_aaOio`` without sizes mean the sizes above, DNNL's on AVX-512.
+For the other two DNNL chooses the sizes for each convolution, so they must be given.
 
-DNNL packs recurrent weights in ways that it does not tell. The packing under the names ``ldigo_p``
-and ``ldgoi_p`` here is our own: for each layer, direction and gate a matrix with one panel after
-the other of 16 columns, a panel row by row. Rows and columns of ``ldigo_p`` are input and output
-channels, of ``ldgoi_p`` the other way round. Gates follow each other, so that the *parts* which
-DNNL packs apart (GRU: two gates, then one) are contiguous here however the gates are shared out.
+DNNL's packing of recurrent weights is not documented. The packing of ``ldigo_p`` and ``ldgoi_p`` is
+this library's own: for each layer, direction and gate a matrix in panels of 16 columns, each panel
+row by row. Rows and columns of ``ldigo_p`` are input and output channels, of ``ldgoi_p`` the other
+way round. Gates follow each other, so that the *parts* which DNNL packs separately (GRU: two gates,
+then one) are contiguous.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ def is_opaque(name: str) -> bool:
 
 
 NAMES = (*(f"wino_wei_{loops}_{sizes}" for loops, sizes in _EXAMPLE.items()), *_PACKED)
-"""What `clformats.formats` lists of them: each format once, with sizes that DNNL uses."""
+"""The names that `clformats.formats` lists: each format once, with sizes that DNNL uses."""
 
 NOTES = {
-    **dict.fromkeys(_PACKED, "a packing of our own, DNNL tells none; see cf.RnnPackedDesc"),
+    **dict.fromkeys(_PACKED, "this library's packing, DNNL documents none; see cf.RnnPackedDesc"),
     **dict.fromkeys(
         (*NAMES[: len(INNER)], *(f"wino_wei_{loops}" for loops in _USUAL)),
         "h and w are the indices u and v of transformed values: see cf.winograd",
@@ -66,7 +66,7 @@ NOTES = {
 
 
 def parse_opaque(name: str) -> Parsed | None:
-    """What such a name says; None for other names. Raises `InvalidFormat` for wrong sizes."""
+    """The meaning of such a name; None for other names. Raises `InvalidFormat` for wrong sizes."""
     if name in _PACKED:
         digits, sums = _PACKED[name]
         layout = Layout(5, parse_digits(digits, "ldigo"))

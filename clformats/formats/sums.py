@@ -1,4 +1,4 @@
-"""Sums that lie behind int8 weights: what a library needs later to correct its integer products."""
+"""Sums that follow int8 weights, for the correction of integer products (compensation)."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from ..errors import expect, expect_int
 class Sums:
     """``factor`` times the sum of the elements over dimensions ``over``, one for each other index.
 
-    They lie row-major over ``dims``, the outermost first, as ``dtype`` (``"s32"`` or ``"f32"``),
-    behind the elements. ``padded`` counts the padding of ``dims`` too, whose sums are 0.
-    ``none_at``: where each of these (dimension, index) holds, 0 lies instead of the sum.
+    They follow the elements, row-major over ``dims``, the outermost first, as ``dtype`` (``"s32"``
+    or ``"f32"``). With ``padded`` the padding of ``dims`` has sums too, which are 0. The sum is 0
+    as well where all of the (dimension, index) pairs of ``none_at`` hold.
     """
 
     dims: tuple[int, ...]
@@ -29,25 +29,25 @@ class Sums:
     """Bytes of one sum."""
 
     def shape(self, dims: Sequence[int], padded_dims: Sequence[int]) -> tuple[int, ...]:
-        """How many there are along each of `dims`."""
+        """The number of sums along each of `dims`."""
         extents = padded_dims if self.padded else dims
         return tuple(extents[d] for d in self.dims)
 
     def nbytes(self, dims: Sequence[int], padded_dims: Sequence[int]) -> int:
-        """The bytes of all."""
+        """The bytes of all sums."""
         return prod(self.shape(dims, padded_dims)) * self.ITEM
 
 
 @dataclass(frozen=True, slots=True)
 class Extra:
-    """What a convolution needs beside int8 weights: oneDNN's extra flags of a descriptor.
+    """Compensation after int8 weights, for convolutions: oneDNN's extra flags of a descriptor.
 
-    For each index of the dimensions in ``mask`` (bit d for dimension d; the output channels, with
-    the groups where there are any) int32 sums over all other dimensions follow the weights, from
-    the next multiple of 4 bytes on, row-major over the padded dimensions: with ``s8s8`` -128 times
-    the sum, because an s8 source is made u8 by adding 128; with ``asymmetric``, behind those, minus
-    the sum, for the source's zero point. A reorder multiplies the weights by ``scale_adjust``
-    before it rounds them: 0.5 keeps 16-bit accumulators from saturating.
+    int32 sums follow the weights at the next multiple of 4 bytes: one for each index of the
+    dimensions in ``mask`` (bit d for dimension d; the output channels, and the groups if there are
+    any), over all other dimensions, row-major over the padded dimensions. ``s8s8`` stores -128
+    times the sum, because an s8 source becomes u8 by adding 128. ``asymmetric`` stores, after
+    those, minus the sum, for the source's zero point. A reorder multiplies the weights by
+    ``scale_adjust`` before it rounds them: 0.5 keeps 16-bit accumulators from saturating.
     """
 
     mask: int
@@ -56,7 +56,7 @@ class Extra:
     scale_adjust: float = 1.0
 
     ALIGNMENT = 4
-    """The sums start at a multiple of so many bytes."""
+    """The alignment of the first sum, in bytes."""
 
     def __post_init__(self) -> None:
         """Raise `InvalidArgument` for values of other types."""

@@ -95,7 +95,7 @@ _F23_BACK = Matrix(((1, 0, 0, 0), (0, 1, -1, 0), (0, 0, 0, 1)))
 
 @dataclass(frozen=True, slots=True)
 class Transform:
-    """What becomes of a tensor's last two dimensions, y and x.
+    """The transform of a tensor's last two dimensions, y and x.
 
     ``inner`` acts along ``src_axis``; its rows give the positions along ``dst_axis``. The other
     axis stays as it is, or ``outer`` acts along it, after ``inner``. ``step`` is None where the
@@ -145,10 +145,10 @@ BACK = {
         Transform("F(2,3) along x and y, undone", _F23_BACK, _F23_BACK),
     ),
 }  # fmt: skip
-"""Those that can be undone. F(4,3) and F(6,3) cannot: their coefficients are rounded."""
+"""The transforms that have an inverse. F(4,3) and F(6,3) do not: their coefficients are rounded."""
 
 S8_SCALE = {"wino_wei_aaOIoi": 4 / 9}
-"""What transformed values are multiplied by where they become s8: |G g G'| is at most 9/4 |g|."""
+"""The factor of transformed values that become s8: |G g G'| is at most 9/4 |g|."""
 
 
 def method(format_name: str) -> str:

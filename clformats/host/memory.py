@@ -16,13 +16,13 @@ from .packing import storage_size
 class HostMemory:
     """A tensor on the host: ``desc`` says how it lies in ``array``.
 
-    ``array`` holds the physical elements, padding too: 1-D, contiguous, of the descriptor's element
-    type (or unsigned integers of its width), with at least as many elements as `clformats.pack`
-    makes. It is used where it lies: a file behind a ``np.memmap`` is read and written in place.
-    Without ``array`` there are new zeros.
+    ``array`` holds the physical elements, padding included: 1-D, contiguous, of the descriptor's
+    element type (or unsigned integers of its width), with at least as many elements as
+    `clformats.pack` makes. It is used in place, without a copy, so that a ``np.memmap`` reads and
+    writes its file. Without ``array`` a new one of zeros is made.
 
-    Raises `InvalidDescriptor` where the two do not fit together, `Unsupported` (code IMAGE) for
-    images, which live on devices only.
+    Raises `InvalidDescriptor` if the two do not fit together, `Unsupported` (code IMAGE) for
+    images, which exist on devices only.
     """
 
     def __init__(self, desc: MemoryDesc, array: Any = None) -> None:
@@ -41,9 +41,9 @@ class HostMemory:
 
     @classmethod
     def of(cls, array: Any) -> HostMemory:
-        """A numpy array as it lies, without a copy: its shape is the logical dims.
+        """A numpy array in place, without a copy; its shape is the logical dims.
 
-        The axes may lie in any order (C, Fortran, transposed), but dense. Raises
+        The axes may be in any order (C, Fortran, transposed), but without gaps. Raises
         `InvalidDescriptor` for gaps, for a single value and for an unknown element type.
         """
         expect(array, np.ndarray, "array")
@@ -65,9 +65,9 @@ class HostMemory:
         return cls(desc, turned.reshape(-1))
 
     def places(self, desc: MemoryDesc) -> NDArray[Any]:
-        """Every place, padding too, of a region of this tensor: one axis for each digit.
+        """Every element and padding element of a region of this tensor: one axis for each digit.
 
-        A view, of unsigned integers, with which `dense` of the region is filled and emptied.
+        A view, of unsigned integers, through which transfers copy the region.
         """
         raw = self.array.view(f"u{self.array.itemsize}")
         return places(raw, desc)

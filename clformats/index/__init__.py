@@ -1,4 +1,4 @@
-"""Source that tells where elements lie, for other people's kernels."""
+"""Source with the offsets of elements, for kernels of users."""
 
 from .constants import jit_constants
 from .header import format_header

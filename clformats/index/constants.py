@@ -1,4 +1,4 @@
-"""`jit_constants`: what clDNN's kernels know of their tensors, as macros."""
+"""`jit_constants`: the macros by which clDNN's kernels know their tensors."""
 
 from __future__ import annotations
 
@@ -36,24 +36,24 @@ def jit_constants(
     *,
     padded: Mapping[str, str] | None = None,
 ) -> str:
-    """The macros that clDNN's kernels want of their tensors, so that they compile unchanged.
+    """The macros that clDNN's kernels expect of their tensors, so that they compile unchanged.
 
     ``tensors`` maps the names in the kernel to descriptors: ``{"INPUT0": src, "FILTER": weights,
     "OUTPUT": dst}``. For each name: sizes, paddings, pitches, ``_OFFSET``, ``_LENGTH``,
     ``_LAYOUT_<FORMAT>``, the element type with its conversions, arrays of sizes and pitches, and
     ``_GET_INDEX`` with ``_SAFE`` and ``_RAW``. The macros ``GET_DATA_<LAYOUT>_INDEX(prefix, ...)``
-    and ``GET_FILTER_...`` are given for plain formats and for those of the tensors; ``formats``
-    names more; ``"all"`` gives those of every format of clDNN's, and those that take the size of a
-    block as an argument.
+    and ``GET_FILTER_...`` are included for plain formats and for those of the tensors. ``formats``
+    adds others; ``"all"`` adds those of every clDNN format, and those that take the size of a block
+    as an argument.
 
-    Sizes known at execution only, in data, come from the buffer ``shape_info``, and so does padding
-    along the dimensions whose letters ``padded`` gives, ``{"INPUT0": "yx"}``. Each tensor that has
-    such takes eight numbers, and a pair for each of these letters, in the order of ``tensors``;
+    Sizes of data known at execution only come from the buffer ``shape_info``. So does padding along
+    the dimensions that ``padded`` names, as in ``{"INPUT0": "yx"}``. Each such tensor takes eight
+    numbers there, then a pair for each of these letters, in the order of ``tensors``;
     `OPTIONAL_SHAPE_INFO_ARG` declares the buffer.
-    What is no macro of a tensor, as ``KERNEL(name)``, clDNN's other headers give.
+    Macros that do not belong to a tensor, such as ``KERNEL(name)``, are in clDNN's other headers.
 
-    Raises `InvalidFormat` for formats that clDNN has no words for, `InvalidDescriptor` for tensors
-    beyond 32 bits, and for blocked ones with strides of their own.
+    Raises `InvalidFormat` for formats that clDNN has no name for, `InvalidDescriptor` for tensors
+    beyond 32 bits, and for blocked tensors with strides of their own.
     """
     expect(tensors, Mapping, "tensors")
     expect(formats, Iterable, "formats")

@@ -18,7 +18,7 @@ from ..formats.expr import Const, Expr, Select, Var
 from ..formats.format import Format
 
 Names = Mapping[int, Expr]
-"""What blocks of a size, and steps, are called where they are no numbers but parameters."""
+"""The names of block sizes and steps that are parameters instead of numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ def dense_offset(fmt: Format, names: Names | None = None) -> Expr:
 
 
 def dense_places(fmt: Format) -> Expr:
-    """The number of places in memory, over the extents."""
+    """The number of elements in memory, padding included, over the extents."""
     result: Expr = Const(1)
     for part in _parts(fmt.structure, fmt.letters, {}):
         result = result * part.size
@@ -62,7 +62,7 @@ def dense_places(fmt: Format) -> Expr:
 
 
 def dense_coordinates(fmt: Format, layout: Layout) -> list[str]:
-    """Statements that take the variable ``rest`` apart, the innermost digit first.
+    """Statements that split the variable ``rest`` into digits, the innermost first.
 
     They assign to ``*b``, ``*f``, ... the indices, counted from the start of the padding.
     """
@@ -98,7 +98,7 @@ def _parts(layout: Layout, letters: str, names: Names) -> list[_Part]:
 
 
 def _extents(layout: Layout, letters: str, names: Names) -> list[Expr]:
-    """The extents in whole blocks; just the letter where that is the same."""
+    """The extents in whole blocks; just the letter if there are no blocks."""
     result: list[Expr] = []
     for letter, block, align in zip(letters, layout.blocks, layout.align, strict=True):
         extent: Expr = Var(letter.upper())

@@ -16,8 +16,8 @@ _ONES = {"float": ("1.0f", "0.0f"), "half": ("1.0h", "0.0h"), "double": ("1.0", 
 def element_constants(name: str, dtype: DType) -> Iterator[tuple[str, str]]:
     """Name and value of each macro about the elements of a tensor.
 
-    bf16 and the floats of eight bits, for which OpenCL C has no type, are the integers of their
-    bits; elements that share a byte or a word are what they share, of a fraction of its size.
+    bf16 and 8-bit floats, for which OpenCL C has no type, are integers with their bits. Elements
+    that share a byte or a word have its type, and a fraction of its size.
     """
     kind = OPENCL.get(dtype.name) or _SHARED[dtype.name]
     is_float = kind in _ONES

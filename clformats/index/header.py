@@ -17,12 +17,12 @@ HEAD = """\
 //
 // For a format F with dimensions b, f, y, x, in their logical order:
 //   uint cf_F(B, F, Y, X, b, f, y, x)                       the offset of an element, in elements
-//   bool cf_F_coords(B, F, Y, X, offset, &b, &f, &y, &x)    the way back; false for padding
+//   bool cf_F_coords(B, F, Y, X, offset, &b, &f, &y, &x)    the inverse; false for padding
 //   uint cf_F_places(B, F, Y, X)                            the elements that a buffer must hold
 //
-// Capital letters are extents. Those of a tensor with padding include it, on both sides, and
-// indices count from where it starts. Elements that share bytes are counted one by one, in images
-// channels of pixels. OpenCL C 1.2, C99 and C++; for offsets that 32 bits can count.
+// Capital letters are extents: sizes with the padding of both sides; indices count from the start
+// of the padding. Offsets count elements, also where several share a byte, and in an image the
+// channels of its pixels. OpenCL C 1.2, C99 and C++; for offsets of up to 32 bits.
 #ifndef CLFORMATS_FORMATS_H
 #define CLFORMATS_FORMATS_H
 
@@ -43,8 +43,8 @@ FOOT = """
 def format_header(names: Iterable[Format | str] | None = None) -> str:
     """A header with functions of these formats, by default of every registered one.
 
-    `HEAD`, its first lines, says what it has: for each format the offset, the way back and the
-    number of places, as functions of extents. It compiles as OpenCL C 1.2, C99 and C++.
+    For each format it has three functions of the extents: the offset of an element, the inverse,
+    and the number of elements that a buffer must hold. It compiles as OpenCL C 1.2, C99 and C++.
     Raises `InvalidFormat` for ``any``.
     """
     expect(names, Iterable | None, "names")

@@ -1,4 +1,4 @@
-"""From an offset back to the coordinates: the digits in turn, the widest apart first."""
+"""From an offset back to the coordinates: one digit after the other, by falling stride."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from .tensor import Tensor, digit_name
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A digit taken from what is left of the offset.
+    """One digit, computed from the rest of the offset.
 
-    ``stride`` None: what is left is the digit. ``most``: where a gap or another dimension follows,
-    the size that the digit must stay below; None where the coordinate's own test sees to it.
+    ``stride`` None: the rest is the digit. ``most``: the size that the digit must stay below, if a
+    gap or another dimension follows; None if the test of the coordinate is enough.
     """
 
     name: str
@@ -26,10 +26,10 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Inverse:
-    """How an offset is taken apart: the digits, and the coordinates they make up.
+    """The inverse of an offset: the digits, and the coordinates made of them.
 
-    ``coordinates`` have one expression for each dimension, over the names of the digits; ``rest``
-    tells whether something may be left over.
+    ``coordinates`` has one expression for each dimension, over the names of the digits; ``rest``
+    says whether a remainder is possible, which is no element.
     """
 
     steps: tuple[Step, ...]
@@ -38,7 +38,7 @@ class Inverse:
 
 
 def inverse(t: Tensor) -> Inverse:
-    """The inverse of a tensor's offset; behind its `tail`, see `inverse_of_tail`."""
+    """The inverse of a tensor's offset; for its `tail` see `inverse_of_tail`."""
     if t.numbers is not None:
         return _inverse(t, t.format.structure, _sized(t))
     # Dense: in the order of the format.
@@ -48,7 +48,7 @@ def inverse(t: Tensor) -> Inverse:
 
 
 def inverse_of_tail(t: Tensor) -> Inverse:
-    """The inverse where the digits come in the order of the format's tail."""
+    """The inverse for the order of digits in the format's tail."""
     layout = t.format.structure.behind
     known = dict(zip(t.format.digits, t.strides, strict=True))
     behind = place(layout, [RUNTIME] * layout.ndims)

@@ -44,12 +44,12 @@ def letters_of(fmt: Format) -> str:
 
 
 def coordinates_of(letters: str) -> str:
-    """The letters of what index macros take: at least b, f, y, x or o, i, y, x."""
+    """The letters of the arguments of index macros: at least b, f, y, x or o, i, y, x."""
     return letters if "x" in letters or "y" in letters else letters + "yx"
 
 
 def layout_of(fmt: Format) -> str:
-    """The format in the names of macros: ``B_FS_YX_FSV16``; `identifier` where clDNN has none."""
+    """The format in names of macros: ``B_FS_YX_FSV16``; `identifier` if clDNN has no name."""
     listed = registry.listed("cldnn")
     name = next((n for n in (fmt.cldnn, fmt.name) if n in listed), fmt.cldnn or fmt.name)
     if fmt.name in IN_KERNELS:
@@ -65,13 +65,13 @@ def identifier(name: str) -> str:
 
 
 def is_plain(fmt: Format) -> bool:
-    """Whether it is an order of the dimensions and no more: clDNN's SIMPLE."""
+    """Whether the format is only an order of the dimensions: clDNN's SIMPLE."""
     layout = fmt.structure
     whole = all(d.size is None and len(d.dims) == 1 and not d.flip for d in layout.digits)
     return whole and set(layout.align) == {1} and layout.tail is None and fmt.kind == "blocked"
 
 
 def formats_of_cldnn() -> Iterator[Format]:
-    """Every listed format of clDNN's whose tensors lie in buffers."""
+    """Every listed clDNN format whose tensors are in buffers."""
     every = map(Format, registry.listed("cldnn"))
     return (fmt for fmt in every if fmt.kind in ("blocked", "wino"))

@@ -1,4 +1,4 @@
-"""`index_source`: where the elements of one tensor lie, as OpenCL C that stands on its own."""
+"""`index_source`: the offsets of one tensor's elements, as self-contained OpenCL C."""
 
 from __future__ import annotations
 
@@ -31,27 +31,27 @@ def index_source(  # what can be asked about one tensor
     shape_info_at: int = 0,
     vector: str | None = None,
 ) -> str:
-    """Self-contained OpenCL C 1.2 that says where an element lies; `docs/kernels.md` shows it.
+    """Self-contained OpenCL C 1.2 with the offsets of a tensor's elements; see docs/kernels.md.
 
-    Macros, for each dimension, here f: ``<prefix>_SIZE_F``, where there is padding
-    ``_PAD_BEFORE_F`` and ``_PAD_AFTER_F``, ``_EXTENT_F`` (with padding, in whole blocks), where it
-    is blocked ``_BLOCK_F`` and ``_BLOCKS_F``, ``_PITCH_F`` (elements between neighbours of the
-    outermost digit); and ``_OFFSET`` of the first element, ``_LENGTH`` (elements), ``_PLACES``
-    (elements a buffer must hold, padding and all). Functions, with coordinates in logical order:
-    ``_INDEX(b, f, y, x)``, the offset in elements (nibbles or bits where they share bytes,
-    channels of pixels in an image); ``_INDEX_SAFE``, which takes each coordinate modulo its size
-    first; ``_COORDS(offset, &b, &f, &y, &x)``, false where no element lies; and
-    ``_LOAD_F16(src, b, f, y, x)``, ``_STORE_F16(value, dst, b, f, y, x)`` for vectors.
+    Macros for each dimension, here f: ``<prefix>_SIZE_F``; ``_PAD_BEFORE_F`` and ``_PAD_AFTER_F``
+    if there is padding; ``_EXTENT_F``, the size in memory, with padding and in whole blocks;
+    ``_BLOCK_F`` and ``_BLOCKS_F`` if it is blocked; ``_PITCH_F``, the stride of the outermost
+    digit, in elements. Macros of the tensor: ``_OFFSET`` of the first element, ``_LENGTH``
+    (elements) and ``_PLACES`` (elements that a buffer must hold, padding included).
+    Functions, with coordinates in logical order: ``_INDEX(b, f, y, x)``, the offset in elements (in
+    nibbles or bits if elements share bytes, in channels for an image); ``_INDEX_SAFE``, the same
+    with each coordinate modulo its size; ``_COORDS(offset, &b, &f, &y, &x)``, the inverse, false
+    if there is no element; ``_LOAD_F16(src, b, f, y, x)`` and ``_STORE_F16(value, dst, b, f, y,
+    x)`` for vectors of 16 neighbours along f.
 
-    ``sizes`` says where sizes that are not known come from, all those of a format, RUNTIME_DIM
-    of a descriptor: ``"macros"`` (for a format the default) that the user defines before, by these
-    names; ``"arguments"`` of the kernel, declared by ``<prefix>_PARAMETERS``; or clDNN's
-    ``"shape_info"``, where the tensor begins at number ``shape_info_at``. ``padded``: the letters
-    of a format's dimensions with padding, which comes from there too. ``wide`` asks for ulong
-    instead of uint; by default the known sizes of a descriptor decide, others count in uint.
-    ``vector="f16"`` names dimension and width of vectors, "" wants none; by default they are those
-    of the innermost block of a descriptor. f16 elements are loaded and stored as floats, those of
-    bf16 and f8 as their bits.
+    ``sizes`` says where unknown sizes come from (all of a format, RUNTIME_DIM of a descriptor):
+    ``"macros"`` of these names that you define before, the default for a format; ``"arguments"``
+    of the kernel, declared by ``<prefix>_PARAMETERS``; or clDNN's ``"shape_info"``, from number
+    ``shape_info_at`` on. ``padded`` has the letters of a format's dimensions with padding, which
+    comes from the same place. ``wide`` counts in ulong instead of uint; by default only a
+    descriptor that needs it does. ``vector="f16"`` names dimension and width of vectors, "" leaves
+    them out; by default they are those of a descriptor's innermost block. Vectors load and store
+    f16 elements as floats, bf16 and f8 as their bits.
 
     Raises `InvalidFormat` for ``any`` and for a prefix that is no C identifier,
     `InvalidDescriptor`, and `InvalidArgument` for the other arguments.
@@ -73,7 +73,7 @@ def known_of(target: MemoryDesc | Format | str, padded: str = "") -> Known:
     if not isinstance(target, MemoryDesc):
         return of_format(Format(target), padded)
     if padded:
-        raise InvalidArgument(f"padded={padded!r} is for formats; {target} tells its padding")
+        raise InvalidArgument(f"padded={padded!r} is for formats; {target} has its own padding")
     return of_desc(target)
 
 

@@ -1,9 +1,8 @@
-"""The numbers of a tensor in generated source: how they are called, and what they are.
+"""The numbers of a tensor in generated source: their names and values.
 
-A number is a macro in every form of the source. What it stands for is a constant where it is known,
-and else comes from the user's own macros, from kernel arguments of the same name, or from clDNN's
-``shape_info``. Numbers that follow from others, such as pitches, are expressions of these; where
-all of it is known they are constants again.
+Every number is a macro. A known number is a constant; others come from the user's own macros, from
+kernel arguments of the same name, or from clDNN's ``shape_info``. Numbers that follow from others,
+such as pitches, are expressions of these, or constants if all of these are known.
 """
 
 from __future__ import annotations
@@ -24,12 +23,12 @@ Form = Literal["macros", "arguments", "shape_info"]
 FORMS: tuple[str, ...] = get_args(Form)
 INT_MAX = 2**31 - 1
 SLOTS = 8
-"""The sizes of a tensor in ``shape_info``: b, f, v, u, w, z, y, x, those it lacks are 1."""
+"""The sizes of a tensor in ``shape_info``: b, f, v, u, w, z, y, x, 1 for those it lacks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known of a tensor when its source is made; RUNTIME stands for the rest."""
+    """The numbers known of a tensor when its source is made; RUNTIME stands for the others."""
 
     format: Format
     dims: tuple[int, ...]
@@ -43,19 +42,19 @@ class Known:
 
     @property
     def is_wide(self) -> bool:
-        """Whether 32 bits do not number its elements; see `beyond_32_bits`."""
+        """Whether offsets exceed 32 bits; see `beyond_32_bits`."""
         return self.desc is not None and beyond_32_bits(self.desc)
 
 
 def beyond_32_bits(desc: MemoryDesc) -> bool:
-    """Whether 32 bits do not number the elements; of unknown sizes it is assumed that they do."""
+    """Whether offsets exceed 32 bits; unknown sizes are assumed not to."""
     if desc.has_runtime:
         return prod(n for n in desc.padded_dims if n != RUNTIME) > INT_MAX
     return desc.span_nbytes * 8 // desc.dtype.bits > INT_MAX
 
 
 def of_format(fmt: Format, padded: str = "") -> Known:
-    """Nothing but the format is known; ``padded`` are the letters of dimensions with padding."""
+    """A format without sizes; ``padded`` are the letters of dimensions with padding."""
     for letter in padded:
         if letter not in fmt.letters:
             raise InvalidArgument(f"padded: {fmt} has {', '.join(fmt.dims)}, got {letter!r}")
@@ -64,7 +63,7 @@ def of_format(fmt: Format, padded: str = "") -> Known:
 
 
 def of_desc(desc: MemoryDesc) -> Known:
-    """A descriptor, perhaps with sizes that are known at execution only."""
+    """A descriptor, possibly with sizes known at execution only."""
     if not desc.has_layout:
         raise InvalidDescriptor(f"{desc} has no layout: choose a concrete format")
     if desc.has_runtime:
@@ -111,26 +110,26 @@ class Tensor:
 
     @property
     def index_type(self) -> str:
-        """What coordinates and offsets are counted in.
+        """The type of coordinates and offsets.
 
-        Unsigned: a division by a power of two is then a shift and its rest a mask, in every
-        compiler, and a coordinate taken modulo a size never leaves the tensor.
+        It is unsigned, so that every compiler turns a division by a power of two into a shift and
+        the remainder into a mask, and that a coordinate modulo a size never leaves the tensor.
         """
         return "ulong" if self.wide else "uint"
 
     @property
     def numbers(self) -> tuple[Placed, ...] | None:
-        """The digits in memory, where every number is known."""
+        """The digits in memory, if every number is known."""
         return self.known.desc.placed if self.known.desc and self.known.is_static else None
 
     @property
     def tail(self) -> TailAt | None:
-        """Where digits come in another order."""
+        """The tail, whose digits have another order."""
         return tail_at(self.format.structure, self.sizes)
 
     @property
     def offset(self) -> Expr:
-        """The offset of the element at the coordinates, which are called by their letters."""
+        """The offset of the element at the coordinates, which are named by their letters."""
         indices = [Var(c) + pad for c, pad in zip(self.letters, self.lower, strict=True)]
         digits = [Placed(d, d.size or 0, 0) for d in self.format.digits]
         return offset_expr(digits, indices, self.extents, self.strides, self.offset0, self.tail)
@@ -205,7 +204,7 @@ class _Naming:
         return lower if lower == Const(0) else Var(self._name("PAD_BEFORE", d))
 
     def _given(self, what: str, d: int, n: int, group: dict[str, str], number: int = -1) -> Expr:
-        """A number of the tensor itself: defined where it is known, else taken from outside."""
+        """A number of the tensor itself: defined if it is known, else taken from outside."""
         name = self._name(what, d)
         if n != RUNTIME:
             group[name] = str(n)
@@ -292,7 +291,7 @@ class _Naming:
         return f"{self.prefix}_PITCH_{index}{by}"
 
     def _wide(self, value: Expr) -> str:
-        """The text of a number that others are multiplied with, of 64 bits where asked for."""
+        """The text of a factor, of 64 bits if offsets are."""
         if self.wide and isinstance(value, Const) and not self.known.is_static:
             return f"{value}ul"
         return _value(value)
@@ -310,7 +309,7 @@ class _Naming:
 
 
 def slot(d: int, ndims: int) -> int:
-    """Where a size stands in ``shape_info``: the first two in front, the others behind 1s."""
+    """The place of a size in ``shape_info``: the first two first, the others at the end."""
     return d if d < 2 else max(SLOTS, ndims) - ndims + d
 
 

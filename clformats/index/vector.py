@@ -18,9 +18,9 @@ class Vector:
     """``width`` neighbours along dimension ``dim``.
 
     ``memory`` is the C type of elements, ``value`` that of lanes; the two differ for f16, whose
-    values are floats. ``whole``: the neighbours of a multiple of ``width`` are one after the other
-    in memory, beyond the last one too; ``dense``: only as far as there are elements. ``tail``: the
-    last vector may have lanes beyond the tensor.
+    values are floats. ``whole``: neighbours from a multiple of ``width`` on are contiguous, also
+    beyond the last element; ``dense``: only up to the last element. ``tail``: the last vector may
+    have lanes beyond the tensor.
     """
 
     dim: int
@@ -39,9 +39,9 @@ class Vector:
 
 
 def vector(t: Tensor, wanted: str | None) -> Vector | None:
-    """The vectors of a tensor: as asked for by ``"f16"``, or those of the innermost block.
+    """The vectors of a tensor: those that ``"f16"`` names, or those of the innermost block.
 
-    None where ``wanted`` is empty, and by default where there is no such block, or no element type.
+    None if ``wanted`` is empty, and by default if there is no such block or no element type.
     Raises `InvalidArgument`.
     """
     dtype = t.known.desc.dtype if t.known.desc else None
@@ -82,7 +82,7 @@ def _vector(t: Tensor, dtype: DType, dim: int, width: int) -> Vector:
     lower = known.padding[dim][0]
     aligned = lower != RUNTIME and lower % width == 0
     size = known.dims[dim]
-    # A piece of a larger tensor: behind its last element may be others'.
+    # A region of a larger tensor: the elements after its last one may be of other regions.
     piece = known.desc is not None and known.desc.padded_dims[dim] % t.format.structure.blocks[dim]
     whole = mine and aligned and last.size is not None and last.size % width == 0
     memory = OPENCL[dtype.name]

@@ -1,6 +1,6 @@
 """The fields that DNNL has for weights in its Winograd formats and for packed recurrent weights.
 
-They restate a `MemoryDesc` in the words of ``dnnl_wino_desc_t`` and ``dnnl_rnn_packed_desc_t``, for
+They give a `MemoryDesc` as the fields of ``dnnl_wino_desc_t`` and ``dnnl_rnn_packed_desc_t``, for
 programs that fill or read those structures.
 """
 
@@ -20,12 +20,12 @@ from ..values.transforms import FILTER
 
 @dataclass(frozen=True, slots=True)
 class WinogradDesc:
-    """Weights in one of DNNL's Winograd formats, as its ``dnnl_wino_desc_t`` says it.
+    """The fields of DNNL's ``dnnl_wino_desc_t`` for weights in one of its Winograd formats.
 
-    ``wino_format`` without sizes, such as ``"wino_wei_aaOIoi"``; ``r`` the filter's and ``alpha``
-    the transformed filter's height and width; ``ic`` and ``oc`` channels with padding; the sizes of
-    blocks and of blocks of blocks in channels and blocks; ``adj_scale`` what values are multiplied
-    by; ``size`` in bytes, compensation counted.
+    ``wino_format`` is the name without sizes, such as ``"wino_wei_aaOIoi"``. ``r`` is the height
+    and width of the filter, ``alpha`` that of the transformed filter; ``ic`` and ``oc`` are the
+    channels with padding. Then the sizes of blocks, in channels, and of blocks of blocks, in
+    blocks. ``adj_scale`` is the factor of the values, ``size`` the bytes with compensation.
     """
 
     wino_format: str
@@ -89,12 +89,13 @@ class WinogradDesc:
 
 @dataclass(frozen=True, slots=True)
 class RnnPackedDesc:
-    """Packed recurrent weights, as DNNL's ``dnnl_rnn_packed_desc_t`` says it.
+    """The fields of DNNL's ``dnnl_rnn_packed_desc_t`` for packed recurrent weights.
 
-    ``desc`` is of format ``ldigo_p`` or ``ldgoi_p``. ``parts``: how many gates each part has, in
-    order; one part by default, GRU's iteration weights have ``(2, 1)``. ``n`` and ``ldb``: columns
-    and leading dimension of the matrix that the weights will be multiplied with; they are here for
-    DNNL's sake, the packing of this library depends on neither. Raises `InvalidDescriptor`.
+    ``desc`` is of format ``ldigo_p`` or ``ldgoi_p``. ``parts`` has the number of gates of each
+    part, in order; by default there is one part, GRU's iteration weights have ``(2, 1)``. ``n`` and
+    ``ldb`` are the columns and leading dimension of the matrix that the weights will be multiplied
+    with, for compatibility with DNNL: the packing does not depend on them. Raises
+    `InvalidDescriptor`.
     """
 
     desc: MemoryDesc

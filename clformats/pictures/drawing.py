@@ -1,9 +1,8 @@
-"""A tensor as it lies in memory, as a picture: what to show, and how it looks in a terminal.
+"""The picture of a tensor in memory: what it shows, and its text for a terminal.
 
 Memory is one line of elements; a picture folds it three times. The innermost digits make the
-*columns* of a row, the next ones the *rows* of a box, all others tell one *box* from the next. Read
-left to right, then down, then box by box, and you have read memory in its order. `svg` draws the
-same `Picture` in colour.
+*columns* of a row, the next ones the *rows* of a box, all others the *boxes*. Memory order is left
+to right, then down, then box by box. `svg` draws the same `Picture` in colour.
 """
 
 from __future__ import annotations
@@ -89,8 +88,8 @@ def picture(
 ) -> Picture:
     """The picture of a tensor, with at most so many boxes, and rows and columns of a box.
 
-    Of what is too much the first ones are shown and the last. Cells tell coordinates, or the
-    elements of ``values``, the physical ones in memory order.
+    Where there are more, the first ones and the last are shown. Cells show coordinates, or the
+    elements of ``values``, which are the physical elements in memory order.
     """
     if not desc.has_layout:
         raise InvalidDescriptor(f"{desc} has no layout to draw: choose a concrete format")

@@ -181,7 +181,7 @@ def _row(drawn: Picture, row: Row, x: float, y: float, width: float) -> Iterator
 
 
 def coloured_dims(drawn: Picture) -> tuple[int, int | None]:
-    """The dimension that the hue tells, and a second blocked one for the lightness.
+    """The dimension that the hue stands for, and a second blocked one for the lightness.
 
     The innermost blocks' dimensions; where nothing is blocked the channels, so that the picture of
     a plain layout can be compared with that of a blocked one.

@@ -1,4 +1,4 @@
-"""What letters, tokens and digits mean, in words: shared by the commands and the pictures."""
+"""The meaning of letters, tokens and digits in words, for the commands and the pictures."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _RNN = {
 
 
 def dimension_words(fmt: Format) -> tuple[str, ...]:
-    """What each logical dimension is."""
+    """The meaning of each logical dimension."""
     if fmt.name == "nv12":
         return "batch", "height", "width", "channels: 1 for luma, 2 for chroma"
     if fmt.role == "generic" and fmt.letters != "x":
@@ -69,7 +69,7 @@ def _in_onednn_letters(fmt: Format) -> bool:
 
 
 def spelled(fmt: Format) -> str:
-    """The name whose tokens tell the truth: the format's own, or the one it is an alias of."""
+    """The name to explain token by token: the format's own, or the one it is an alias of."""
     name = fmt.name
     while name not in DIGITS and (name in RENAMED or name in MISNAMED):
         name = RENAMED.get(name) or MISNAMED[name]

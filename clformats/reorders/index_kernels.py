@@ -1,4 +1,4 @@
-"""`IndexKernels`: where elements lie, computed on the device, for arrays of them at once."""
+"""`IndexKernels`: offsets and coordinates of arrays of elements, computed on the device."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ LOCAL = 64
 
 
 class IndexKernels(OnDevice):
-    """Where the elements of a descriptor lie, for arrays of coordinates and of offsets.
+    """Offsets of arrays of coordinates, and coordinates of arrays of offsets, on the device.
 
-    For tables, and for kernels that gather and scatter. Arrays are `pyopencl.array.Array`, of
-    ``dtype``: int32, or int64 where the tensor needs it; numpy arrays of any integers are taken as
-    well, and copied to the device. Offsets are in elements (`MemoryDesc.offset`). Where there is
-    none, for coordinates outside the tensor and for offsets of padding, the answer is -1.
+    They serve tables, and kernels that gather and scatter. Arrays are `pyopencl.array.Array`, of
+    ``dtype``: int32, or int64 if the tensor needs it. Numpy arrays of any integers are accepted
+    too, and copied to the device. Offsets are in elements (`MemoryDesc.offset`). The result is -1
+    for coordinates outside the tensor and for offsets of padding.
 
-    Everything is enqueued on the stream, or on the engine's own queue without one; an array waits
-    for its values itself (``get``). All tensors of a dense format share one program. Safe to call
-    from several threads. Raises `InvalidDescriptor` where the layout or a size is not known.
+    Everything is enqueued on the stream, or on the engine's own queue if there is none; an array
+    waits for its values by itself (``get``). All tensors of a dense format share one program. Safe
+    to call from several threads. Raises `InvalidDescriptor` if the layout or a size is unknown.
     """
 
     _travels_as = "send its descriptor, and make another there"
@@ -96,7 +96,7 @@ class IndexKernels(OnDevice):
         if array.size and array.dtype.kind not in "iu":
             raise InvalidArgument(f"{what}: got an array of {array.dtype}, expected integers")
         limits = np.iinfo(self.dtype)
-        # What is beyond the type is outside the tensor as well.
+        # A value beyond the type is outside the tensor as well.
         fitting = np.clip(array, -1, limits.max).astype(self.dtype)
         with named_errors(f"copying {what} to the device"):
             return to_device(self._queue(stream), np.ascontiguousarray(fitting))
@@ -135,7 +135,7 @@ class IndexKernels(OnDevice):
 
 
 def _program(desc: MemoryDesc, *, wide: bool) -> tuple[str, list[Any]]:
-    """The source, and the sizes that its kernels take: none where strides are the tensor's own."""
+    """The source, and the sizes that its kernels take: none for strides of the tensor's own."""
     layout, letters = desc.format.structure, desc.format.letters
     dense = place(layout, desc.padded_dims) == desc.placed
     whole = desc.padded_dims == layout.padded(

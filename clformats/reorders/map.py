@@ -21,15 +21,15 @@ _ASSIGNMENT = re.compile(r"\s*([A-Za-z_]\w*)\s*=(?!=)(.*)", re.ASCII | re.DOTALL
 class Map(OnDevice):
     """Computes each element of a tensor from those of others at the same logical index.
 
-    ``Map("z = max(x, y) * 0.5f", x=desc, y=desc, z=desc)``: every variable is a tensor, in any
-    format and element type; the expression is in the part of OpenCL C that `clformats.formula`
-    describes, computed in f32, or in f64 where a tensor is. Where a tensor has a dimension of size
-    1, it is repeated. On the right, the result's own name is what it held before. The padding of
-    the result becomes zero, whatever the expression makes of 0. No tensor can be called as what is
-    given beside them: self, text, engine, family, stream.
+    ``m = Map("z = max(x, y) * 0.5f", engine, x=desc, y=desc, z=desc)``: each variable is a tensor,
+    in any format and element type. The expression is in the part of OpenCL C that
+    `clformats.values.formula` describes, and computed in f32, or in f64 if a tensor is f64. A
+    dimension of size 1 is repeated. The name of the result, on the right, stands for its old
+    value. The padding of the result becomes zero. A tensor cannot have the name of another
+    argument: self, text, engine, family, stream.
 
     ``m(stream, x=memory, y=memory, z=memory)`` enqueues it and returns an `Event`. ``m.plan`` and
-    ``m.source`` are as of `clformats.Reorder`. Safe to call from several threads. Raises
+    ``m.source`` are those of `clformats.Reorder`. Safe to call from several threads. Raises
     `InvalidExpression`, `InvalidDescriptor`, `Unsupported` and `DeviceError`.
     """
 
@@ -71,19 +71,19 @@ class Map(OnDevice):
 
     @property
     def plan(self) -> Plan:
-        """What runs: the loops, the family, and why no better one."""
+        """The plan: the loops, the family of kernels, and why no better one."""
         return self._ready.plan
 
     @property
     def source(self) -> str:
-        """The OpenCL C that runs; empty where there is nothing to do."""
+        """The OpenCL C that runs; empty if there is nothing to do."""
         return self._ready.source
 
     def __call__(self, stream: Stream, **memories: Memory) -> Event:
-        """Enqueue it; the memories by the names of their variables.
+        """Enqueue it; the memory objects are given by the names of their variables.
 
-        Raises `InvalidDescriptor` where one is missing, too many or of another descriptor,
-        `MappedError` where one is mapped, `DeviceError` where OpenCL refuses.
+        Raises `InvalidDescriptor` if one is missing, superfluous or has another descriptor,
+        `MappedError` if one is mapped, `DeviceError` if OpenCL refuses.
         """
         expect(stream, Stream, "stream")
         for name, memory in memories.items():
@@ -111,9 +111,9 @@ def _read(text: object, tensors: dict[str, MemoryDesc]) -> tuple[str, Formula]:
     target = found[1]
     formula = parse(found[2], tuple(tensors))
     if "stream" in tensors:
-        raise InvalidExpression(f"{text!r}: stream is the stream of a call, rename the tensor")
+        raise InvalidExpression(f"{text!r}: stream names the stream of a call, rename the tensor")
     if target not in tensors:
-        raise InvalidExpression(f"{text!r} makes {target!r}: give its descriptor, {target}=...")
+        raise InvalidExpression(f"{text!r} assigns {target!r}: give its descriptor, {target}=...")
     unused = [name for name in tensors if name != target and name not in formula.names]
     if unused:
         raise InvalidExpression(f"{text!r} does not use {', '.join(unused)}: leave them out")
@@ -121,7 +121,7 @@ def _read(text: object, tensors: dict[str, MemoryDesc]) -> tuple[str, Formula]:
 
 
 def _variable(name: str) -> str:
-    """The name in the kernel: no word of OpenCL C or of the kernel's own starts so."""
+    """The name in the kernel: no word of OpenCL C or of the kernel begins like it."""
     return f"in_{name}"
 
 

@@ -1,4 +1,4 @@
-"""A plan made ready on an engine, and its place among the other commands on its memories."""
+"""A plan with its kernel built on an engine, and the order of its calls among other commands."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..runtime import Engine, Event, Memory, Stream
 from ..runtime.engine import SharedKernel
 from ..runtime.image import check_pixels
 from ..runtime.opencl import error_name, named_errors, opencl
-from ..runtime.usage import LOCK, Order, Usage, enqueued, events_before, flush
+from ..runtime.order import LOCK, Order, Usage, enqueued, events_before, flush
 from ..schedule import Plan, Traits, make_plan
 from ..schedule.anysize import fits
 from ..schedule.choices import RULES, Choices
@@ -33,16 +33,16 @@ if TYPE_CHECKING:
     import pyopencl
 
 Value = Memory | NDArray[Any]
-"""What an operand or a scalar is given as: a memory object, or numbers on the host."""
+"""The values of an operand or a scalar: a memory object, or numbers on the host."""
 
 
 Use = tuple[str, Memory, MemoryDesc]
-"""A memory object that a command reads or writes: its name there, and what it was made for."""
+"""A memory object of a command: its name in messages, itself, and the descriptor it must have."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What is asked of a plan: a family, a transform, choices, or what the tuner's records say."""
+    """The user's wishes for a plan: a family, a transform, choices, or the tuner's records."""
 
     family: str | None = None
     transform: bool | None = None
@@ -51,12 +51,12 @@ class Wish:
 
 
 def records_of(engine: Engine) -> Lookup | None:
-    """The tuner's records of a device, where there are some that count."""
+    """The tuner's records of a device, if there are any that apply."""
     return lookup(Device(*engine.names))
 
 
 KEPT_PLANS = 512
-"""How many plans are remembered, so that what is prepared again is neither planned nor rendered."""
+"""How many plans are cached, so that preparing a reorder again neither plans nor renders."""
 
 
 def planned(
@@ -96,8 +96,8 @@ def _planned(
 class Ready:
     """A plan with its kernel built and its sizes set.
 
-    ``values`` are those of its operands and scalars that are known already. Raises `Unsupported`
-    and `DeviceError`.
+    ``values`` are those values of its operands and scalars that are known already. Raises
+    `Unsupported` and `DeviceError`.
     """
 
     def __init__(
@@ -136,7 +136,7 @@ class Ready:
 
     @property
     def source(self) -> str:
-        """The OpenCL C that runs; empty where there is nothing to do."""
+        """The OpenCL C that runs; empty if there is nothing to do."""
         return self.launch.source if self.launch else ""
 
     def _beginning_at(self, nbytes: int) -> Ready:
@@ -149,7 +149,7 @@ class Ready:
         return found
 
     def _places(self, first: int) -> list[tuple[int, str, Operand | None]]:
-        """(argument, name, operand or None for a scalar) of what the computation reads."""
+        """(argument, name, operand or None for a scalar) of the values that are read."""
         computation = self.plan.problem.computation
         if computation is None:
             return []
@@ -158,7 +158,7 @@ class Ready:
         return [(k, name, operand) for k, (name, operand) in enumerate(named, first)]
 
     def _as_arguments(self, values: Mapping[str, Value]) -> dict[int, Any]:
-        """What is given, as the kernel takes it, by the number of the argument."""
+        """The given values, as the kernel takes them, by the number of the argument."""
         found: dict[int, Any] = {}
         for k, name, operand in self._others:
             value = values.get(name)
@@ -169,7 +169,7 @@ class Ready:
         return found
 
     def _uploaded(self, name: str, values: NDArray[Any]) -> pyopencl.Buffer:
-        """A buffer of its own: a call before may still read the one before."""
+        """A new buffer, because an earlier call may still read the old one."""
         cl = opencl()
         flags = cl.mem_flags.READ_ONLY | cl.mem_flags.COPY_HOST_PTR
         with named_errors(f"uploading {name} for", self.plan.problem.dst):
@@ -179,11 +179,11 @@ class Ready:
         self, stream: Stream, src: Memory, dst: Memory, descs: tuple[MemoryDesc, MemoryDesc],
         about: object,
     ) -> Event | None:  # fmt: skip
-        """`call` with two memories of ``descs`` alone; None, and nothing done, where it must check.
+        """The fast path of `call` for two memory objects; None, and nothing done, if it must check.
 
-        Most calls are so, and a kernel is enqueued in a few microseconds: where all is as it should
-        be that is seen without calling anything, and where there is nothing to wait for, what
-        `_run` does is done here.
+        Most calls are of this kind, and enqueueing a kernel takes a few microseconds. So this makes
+        no function calls where everything is in order, and if there is nothing to wait for it does
+        the work of `_run` itself.
         """
         cl, context, shared = opencl(), self._context, self._shared
         order = stream.order or Order(stream.queue)
@@ -225,10 +225,10 @@ class Ready:
         values: Mapping[str, Value] | None,
         about: object,
     ) -> Event:
-        """Check the memories, and enqueue the kernel after what it must wait for.
+        """Check the memory objects, and enqueue the kernel after the commands it must wait for.
 
-        The last of ``uses`` is written, the first is the tensor that is moved; ``values`` are given
-        at this call alone. Raises `InvalidDescriptor`, `MappedError` and `DeviceError`.
+        The last of ``uses`` is written, the first is the tensor that is moved; ``values`` apply to
+        this call alone. Raises `InvalidDescriptor`, `MappedError` and `DeviceError`.
         """
         src, dst, context = uses[0][1], uses[-1][1], self._context
         begins = src.begins_at, dst.begins_at
@@ -253,7 +253,7 @@ class Ready:
         self, stream: Stream, src: Memory, dst: Memory, reading: list[Usage], target: Usage,
         values: Mapping[str, Value] | None, about: object,
     ) -> pyopencl.Event:  # fmt: skip
-        """Enqueue the kernel, `LOCK` held and all checked, and let others wait for it."""
+        """Enqueue the kernel, with `LOCK` held and all checked; later commands wait for it."""
         cl, shared, order = opencl(), self._shared, stream.order or Order(stream.queue)
         waits = events_before(reading, target, order)
         try:
@@ -279,7 +279,7 @@ class Ready:
         return event  # type: ignore[no-any-return]
 
     def _set_others(self, shared: SharedKernel, values: Mapping[str, Value] | None) -> object:
-        """Set the operands and scalars, unless they are set already; what must be kept now."""
+        """Set the operands and scalars, unless they are set already; returns what must be kept."""
         if values or shared.mark is not self._mark:
             shared.mark = None
             given = self._as_arguments(values) if values else {}
@@ -293,7 +293,7 @@ class Ready:
 def _may_be_under_way(
     stream: Stream, reading: Sequence[Usage], target: Usage, order: object
 ) -> None:
-    """Control-C came: the command may have been enqueued, and those after it must wait for it."""
+    """After Control-C: the command may have been enqueued, so that later ones must wait for it."""
     with suppress(opencl().Error):
         enqueued(reading, target, order, opencl().enqueue_marker(stream.queue))
 
@@ -339,7 +339,7 @@ def _check_stream(stream: Stream, context: object) -> None:
 
 
 def _check_apart(uses: Sequence[Use]) -> None:
-    """What is read in the buffer that is written, the last, lies beside what is written."""
+    """Raise if the last tensor, which is written, shares bytes with one that is read."""
     dst = uses[-1][1]
     for name, memory, _ in uses[:-1]:
         shared = memory.usage is dst.usage and memory.buffer is not None
@@ -351,7 +351,7 @@ def _check_apart(uses: Sequence[Use]) -> None:
 
 
 def _refused(usages: Sequence[Usage], error: Exception, about: object) -> DeviceError:
-    """An error of OpenCL's while enqueueing, told; later commands do not wait for failed ones."""
+    """The exception for an OpenCL error; later commands do not wait for failed ones."""
     for usage in usages:
         usage.forget_failed()
     name = error_name(error)

@@ -1,4 +1,4 @@
-"""`Reorder`: a plan made ready on an engine, to be called many times."""
+"""`Reorder`: a kernel planned and built for two descriptors, called many times."""
 
 from __future__ import annotations
 
@@ -24,31 +24,31 @@ from .ready import Ready, Value, Wish, check_desc, planned, records_of, values_o
 from .variants import Variants
 
 KEPT_SHAPES = 64
-"""How many shapes a reorder with sizes known at execution remembers."""
+"""How many shapes a reorder with sizes known at execution caches."""
 
 
 class Reorder(OnDevice):
-    """Moves tensors of one descriptor to another: prepared once, called many times.
+    """Moves tensors from one descriptor to another: prepared once, called many times.
 
-    ``Reorder(src_desc, dst_desc, engine)`` plans and builds; ``r(stream, src, dst)`` enqueues and
-    returns an `Event`. Every element is converted by the rules of `clformats.dtypes`; every element
-    of the destination's padding becomes zero, whatever was there; nothing else is touched. With
-    ``attr``, an `Attr`, values are scaled, shifted and summed on the way; what it leaves open is
-    given at the call, by name: numbers, or a memory object of f32 (f64 where one side is).
+    ``r = Reorder(src_desc, dst_desc, engine)`` plans and builds; ``r(stream, src, dst)`` enqueues
+    and returns an `Event`. Elements are converted by the rules of docs/values.md. All padding of
+    the destination becomes zero, whatever was there; nothing else is touched. ``attr``, an `Attr`,
+    scales, shifts and sums on the way. Values that it leaves to the execution are given at the
+    call, by name: numbers, or a memory object of f32 (f64 where one side is).
 
-    Descriptors may have `RUNTIME_DIM` in their dims and strides: then the memories at a call say
-    the numbers, and one kernel serves all of them, of the generic family (of other families where
-    four bits, images, sums or a transform ask for one). Where speed counts more than compiling,
-    make a reorder for each shape: those of one structure share a program.
+    Dims and strides may be `RUNTIME_DIM`. Then the memory objects of a call give the numbers, and
+    one kernel serves all of them; it is of the slow generic family, except for 4-bit elements,
+    images, sums and transforms. If speed matters more than compile time, make a reorder for each
+    shape: those of one structure share a program.
 
-    ``r.plan`` prints what will run and why; ``r.source`` is the OpenCL C (empty where there is
-    nothing to do); with runtime dims both speak of the latest call. ``family`` asks for one family
-    of kernels by name, for comparison. What `clformats.tune` found for this device counts, unless
-    ``tuned`` is False; or ``tuned`` is a `Choices` of yours.
+    ``r.plan`` prints what runs and why; ``r.source`` is the OpenCL C, empty if there is nothing to
+    do. With `RUNTIME_DIM` both are those of the latest call. ``family`` asks for one family of
+    kernels by name, for comparison. Records of `clformats.tune` for this device are used, unless
+    ``tuned`` is False, or a `Choices` of yours.
 
-    To a Winograd format, and back where that is defined, values are transformed if the destination
-    has the dims that `clformats.winograd` gives, and moved if the dims are equal; ``transform``
-    True or False says so where both fit. Safe to call from several threads. Raises
+    A reorder to a Winograd format, or back where that is defined, transforms the values if the
+    destination has the dims that `clformats.winograd` gives, and moves them if the dims are equal;
+    ``transform`` says which where both fit. Safe to call from several threads. Raises
     `InvalidDescriptor`, `InvalidAttr`, `Unsupported` and `DeviceError`.
     """
 
@@ -91,9 +91,9 @@ class Reorder(OnDevice):
 
     @property
     def _serves_any_size(self) -> bool:
-        """Whether one kernel is for all sizes: where some are unknown and no family is asked for.
+        """Whether one generic kernel serves all sizes: some are unknown, no family is asked for.
 
-        Images, transforms, sums and elements of four bits have families of their own, whose kernels
+        Images, transforms, sums and 4-bit elements have families of their own, whose kernels
         serve every size of a structure.
         """
         sides = (self.src, self.dst)
@@ -102,7 +102,7 @@ class Reorder(OnDevice):
         return self._has_runtime and not (special or computes) and self._family is None
 
     def _prepared(self, src: MemoryDesc, dst: MemoryDesc) -> Ready:
-        """Planned and built for descriptors whose sizes are known."""
+        """Plan and build for descriptors whose sizes are known."""
         any_size = self._serves_any_size
         if any_size:
             src, dst = as_pattern(src, self.src), as_pattern(dst, self.dst)
@@ -125,7 +125,7 @@ class Reorder(OnDevice):
 
     @property
     def plan(self) -> Plan:
-        """What runs: the loops, the family, and why no better one."""
+        """The plan: the loops, the family of kernels, and why no better one."""
         return self._known().plan
 
     @property
@@ -136,11 +136,12 @@ class Reorder(OnDevice):
     def as_kernel_tuner(self, *, seed: int = 0) -> dict[str, Any]:
         """This reorder and its search space, for scripts that tune on their own.
 
-        ``kernel_tuner.tune_kernel(**reorder.as_kernel_tuner())`` runs as it is; add a strategy and
-        whatever else. In the dictionary are the source of each kernel as a function of the
-        parameters, its arguments (random elements, garbage in the source's padding, a destination
-        full of poison), the answer to the byte, the parameters and what is legal of them. Sizes are
-        baked into these kernels. The names of the parameters are those of `clformats.Choices`.
+        ``kernel_tuner.tune_kernel(**reorder.as_kernel_tuner())`` runs without further arguments;
+        add a strategy and others as you like. The dictionary has the kernel source as a function
+        of the parameters, the arguments (random elements, garbage in the source's padding, a
+        destination full of poison), the expected bytes, the parameters and which combinations are
+        legal. Sizes are constants in these kernels. The parameters are named as in
+        `clformats.Choices`.
 
         Raises `Unsupported` (code TUNING) where there is nothing to choose: with attributes, sizes
         known at execution, or a family of kernels without parameters.
@@ -149,8 +150,8 @@ class Reorder(OnDevice):
         if self._has_runtime or self.attr.terms or self.attr.expression:
             raise Unsupported(
                 "TUNING",
-                f"{self} has attributes or sizes known at execution only: there is no search "
-                f"space for those; tune the reorder without them",
+                f"{self} has attributes or sizes known at execution only, for which there is no "
+                f"search space: tune the reorder without them",
             )
         return Variants(self.src, self.dst, self.engine, self._family).kernel_tuner(seed)
 
@@ -158,17 +159,17 @@ class Reorder(OnDevice):
         if self._ready is None:
             raise InvalidDescriptor(
                 f"{self.src} -> {self.dst} has sizes known at execution only: "
-                f"there is a plan after the first call"
+                f"it has a plan after the first call"
             )
         return self._ready
 
     def __call__(self, stream: Stream, src: Memory, dst: Memory, **given: Any) -> Event:
         """Enqueue the reorder of ``src`` into ``dst``; ``given`` are values of attributes.
 
-        Raises `InvalidDescriptor` where a memory has another descriptor or both are one,
-        `InvalidAttr` where values are missing or of a wrong count, `MappedError` where a memory is
-        mapped, `DeviceError` where one has no buffer or belongs to another context, or OpenCL
-        refuses.
+        Raises `InvalidDescriptor` if a memory object has another descriptor or the two share bytes,
+        `InvalidAttr` if values are missing or their number is wrong, `MappedError` if a memory
+        object is mapped, `DeviceError` if one has no buffer or belongs to another context, or if
+        OpenCL refuses.
         """
         if self._plain is not None and not given:
             try:
@@ -188,7 +189,7 @@ class Reorder(OnDevice):
         return ready.call(stream, (read, *others, write), values, self)
 
     def _values(self, given: dict[str, Any], dst: Memory) -> dict[str, Value]:
-        """What is given at this call, checked."""
+        """The values given at this call, checked."""
         if not (self.attr.terms or given):
             return {}
         dims, terms = dst.desc.dims, self.attr.terms
@@ -197,7 +198,7 @@ class Reorder(OnDevice):
         for name, value in given.items():
             if isinstance(value, Memory) and name in terms:
                 if not terms[name].mask:
-                    raise InvalidAttr(f"{name} is one number for all: give it as a number")
+                    raise InvalidAttr(f"{name} is one number for all elements: give it as a number")
                 values_on_device(name, value, prod(terms[name].sizes(dims)), real)
                 values[name] = value
         known = self.attr.resolve(dims, given, real, elsewhere=values)
@@ -236,12 +237,12 @@ def reorder(
 ) -> Memory:
     """A new memory object with the elements of ``memory`` in another format and element type.
 
-    What is not given stays as it is; the result is dense and has no padding around it, whatever
-    ``memory`` has. To a Winograd format values are transformed, and from one transformed back: the
-    dims are those that `clformats.winograd` gives; ``transform=False`` moves them as they are.
+    A format or element type that is not given stays the same. The result is dense, without clDNN's
+    padding, whatever ``memory`` has. A Winograd format on one side transforms the values, to the
+    dims that `clformats.winograd` gives; ``transform=False`` moves them instead.
 
-    With ``stream`` the reorder is enqueued there and may still be
-    running; without, it is done when the call returns.
+    With ``stream`` the reorder is enqueued there and may still be running when the call returns;
+    without, it is done.
     """
     expect(memory, Memory, "memory")
     expect(stream, Stream | None, "stream")

@@ -1,8 +1,8 @@
-"""A reorder on trial: its data, what must come of it by the host's truth, and memory around both.
+"""Checking a reorder: its data, the expected result by the host, and canaries around both.
 
-The source's padding is garbage, the destination is full of 0xA5 and so are the canaries before and
-behind it. After the reorder the elements must be those of the host's truth, all padding zero, and
-everything else as it was.
+The source's padding is garbage; the destination and the canaries before and after it are filled
+with 0xA5. After the reorder the elements must equal the host's, all padding must be zero, and all
+other bytes unchanged.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from ..values.attr import Attr
 
 POISON = 0xA5
 FRONT = 64
-"""Elements of canary before a tensor, so many that its alignment stays."""
+"""Elements of canary before a tensor; a multiple of its alignment."""
 BEHIND = 256
-"""Bytes of canary behind it."""
+"""Bytes of canary after it."""
 POOL = 1_048_573
-"""Random values that large tensors repeat: a prime, so that no size of theirs is a multiple."""
+"""The number of random values that large tensors repeat: a prime, so no size is a multiple."""
 
 Bytes = NDArray[np.uint8]
 
@@ -39,7 +39,7 @@ _TABLE = np.array([2.0**24, -(2.0**24), 0, 0.25, 0.5, 1, 1.5, 2, 16, 64])
 
 
 def values(rng: np.random.Generator, dims: tuple[int, ...], dtype: DType) -> NDArray[Any]:
-    """Finite values of logical shape: extremes and ties among random ones, `POOL` at the most."""
+    """Finite values of logical shape: extremes, ties and random ones, at most `POOL` different."""
     count = min(prod(dims), POOL)
     often = rng.random(count) < 0.3
     if dtype.is_float:
@@ -58,7 +58,7 @@ def values(rng: np.random.Generator, dims: tuple[int, ...], dtype: DType) -> NDA
 
 
 def element_bits(desc: MemoryDesc) -> Bytes:
-    """Memory with every bit of an element set, and no other; sums behind them are none."""
+    """Memory in which the bits of elements are set, and no others; sums are no elements."""
     if desc.nelems == places(desc) - desc.offset0:
         return _all_bits(desc)
     if desc.dtype.is_packed:
@@ -73,7 +73,7 @@ def element_bits(desc: MemoryDesc) -> Bytes:
 
 
 def owned_bits(desc: MemoryDesc) -> Bytes:
-    """As `element_bits`, with padding and sums: not what is before, nor gaps between all these."""
+    """As `element_bits`, with padding and sums; not the bytes before the tensor, nor gaps."""
     whole = prod(desc.padded_dims) == places(desc) - desc.offset0
     if whole or any(len(p.digit.dims) > 1 for p in desc.placed):
         # What lies behind the end of a fused index is padding too.
@@ -109,14 +109,14 @@ def moved(desc: MemoryDesc) -> MemoryDesc:
 
 
 class HostTensor:
-    """As `Tensor`, in the host's own memory."""
+    """As `Tensor`, in host memory."""
 
     def __init__(self, desc: MemoryDesc, contents: Bytes) -> None:
         self._data: Bytes = with_canary(contents)
         self.memory = HostMemory(desc, self._data.view(desc.dtype.storage))
 
     def read(self) -> Bytes:
-        """All bytes, the canary too."""
+        """All bytes, canary included."""
         return np.array(self._data)
 
 
@@ -137,7 +137,7 @@ class Tensor:
         self.memory = Memory(desc, engine, buffer=buffer)
 
     def read(self) -> Bytes:
-        """All bytes, the canary too where there is one."""
+        """All bytes, canary included if there is one."""
         cl, memory = opencl(), self.memory
         if not isinstance(memory.buffer, cl.Buffer):
             with memory.map("r") as flat:
@@ -166,19 +166,19 @@ class Case:
             self.before = blend(_packed(self.old, dst), self.before, element_bits(dst))
 
     def expected(self, given: dict[str, NDArray[Any]]) -> Bytes:
-        """The bytes of the destination after the reorder, without the canary behind it."""
+        """The bytes of the destination after the reorder, without the canary."""
         truth = self.attr.apply(self.array, self.src.dtype, self.dst.dtype, self.old, **given)
         self.zeros = truth.size - np.count_nonzero(truth)
         return blend(_packed(truth, self.dst), self.before, owned_bits(self.dst))
 
     @cached_property
     def answer(self) -> Bytes:
-        """The same with its canary, where nothing is given at execution; worked out once."""
+        """The same with the canary, if nothing is given at execution; computed once."""
         return with_canary(self.expected({}))
 
 
 def with_canary(contents: Bytes) -> Bytes:
-    """Bytes with poison behind them, which nobody may touch."""
+    """Bytes with poison after them, which nobody may touch."""
     return np.concatenate([contents, np.full(BEHIND, POISON, np.uint8)])
 
 

@@ -1,4 +1,4 @@
-"""The kernels of a reorder's search space, and the space as kernel_tuner takes it."""
+"""The kernels of a reorder's search space, and the space in kernel_tuner's form."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Variants:
         self._launch = lru_cache(maxsize=256)(self._launched)
 
     def launch(self, config: Config) -> Launch:
-        """The kernel of a configuration; parameters beside those of the space do not count."""
+        """The kernel of a configuration; other parameters than those of the space are ignored."""
         return self._launch(tuple(config[name] for name in self.space.table))
 
     def source(self, config: Config) -> str:
@@ -97,12 +97,12 @@ def _array_type(name: str) -> np.dtype[Any]:
 
 
 def _whole(data: NDArray[np.uint8], dtype: np.dtype[Any]) -> NDArray[np.uint8]:
-    """The bytes, with some more behind them where they are no whole number of elements."""
+    """The bytes, padded to a whole number of elements."""
     return np.concatenate([data, np.zeros(-data.size % dtype.itemsize, np.uint8)])
 
 
 def same_bytes(answer: list[Any], result: list[Any], atol: object = None) -> bool:
-    """What kernel_tuner asks of a kernel: the destination holds what it must, to the byte."""
+    """kernel_tuner's check of a kernel: the destination is right, to the byte."""
     del atol
     return all(
         want is None or np.array_equal(want.view(np.uint8), got.view(np.uint8))
@@ -111,8 +111,8 @@ def same_bytes(answer: list[Any], result: list[Any], atol: object = None) -> boo
 
 
 def place_of(engine: Engine) -> tuple[int, int]:
-    """The numbers by which kernel_tuner knows a device: of its platform, and in it."""
+    """kernel_tuner's numbers of a device: of its platform, and within the platform."""
     for k, platform in enumerate(opencl().get_platforms()):
         if platform == engine.device.platform:
             return k, platform.get_devices().index(engine.device)
-    raise Unsupported("TUNING", f"{engine} is of no platform: kernel_tuner finds devices by those")
+    raise Unsupported("TUNING", f"{engine} has no platform, by which kernel_tuner finds devices")

@@ -1,4 +1,4 @@
-"""Preparing reorders ahead: what a compiler does is done before the first tensor arrives."""
+"""Preparing reorders ahead of time: compilers are done before the first tensor arrives."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ Pair = tuple[MemoryDesc, MemoryDesc]
 
 
 def warm_up(pairs: Iterable[Pair], engine: Engine | None = None) -> list[float]:
-    """Plan, build and launch once the reorder of each ``(src, dst)``; how many seconds each took.
+    """Plan, build and launch the reorder of each ``(src, dst)`` once; returns the seconds of each.
 
     Some drivers generate code at the first launch, so every kernel runs once, on memory of its own
-    that is given back after. A `clformats.Reorder` that is then made on this engine finds plan and
-    program ready; so does one of another shape that has the same structure. On the disk they are
-    kept by pyopencl and the driver. Raises `InvalidArgument`, `Unsupported` and `DeviceError`.
+    that is released afterwards. A `clformats.Reorder` made on this engine later finds its plan and
+    program ready, also for other shapes of the same structure. Built programs are cached on disk
+    as well. Raises `InvalidArgument`, `Unsupported` and `DeviceError`.
     """
     expect(engine, Engine | None, "engine")
     wanted = pairs_of(pairs)
@@ -48,8 +48,8 @@ def pairs_of(pairs: Iterable[Any]) -> list[Pair]:
             expect(desc, MemoryDesc, name)
             if desc.has_runtime:
                 raise InvalidArgument(
-                    f"{name} is {desc}, of sizes known at execution only: make a pair for each "
-                    f"shape, or a Reorder, which then has one kernel for all"
+                    f"{name} is {desc}, of sizes known at execution only: give a pair for each "
+                    f"shape, or make a Reorder, which has one kernel for all of them"
                 )
         result.append((pair[0], pair[1]))
     return result

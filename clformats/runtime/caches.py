@@ -1,7 +1,7 @@
 """A cache folder for those who have none that can be written, as in many containers.
 
-Nothing may fail for want of a cache, but PoCL then shows no device at all, and pyopencl cannot make
-a kernel. So the process gets a temporary one, by the variable that all of them read; it is removed
+Without a cache folder PoCL shows no device at all, and pyopencl cannot make a kernel. So the
+process gets a temporary one, by the environment variable that all of them read; it is removed
 when the process ends. PoCL looks for it at the first OpenCL call, pyopencl at the first kernel.
 
 Needs neither pyopencl nor numpy: the doctor uses it too.

@@ -29,15 +29,15 @@ _SUBGROUPS = {
 """The extension with block reads, block writes and shuffles of elements of so many bytes."""
 
 KEPT_KERNELS = 512
-"""How many kernels with their sizes set are kept, so that what is prepared again costs nothing."""
+"""How many kernels with their sizes set are cached, so that preparing a reorder again is fast."""
 
 
 @dataclass(slots=True)
 class SharedKernel:
-    """A kernel that several reorders enqueue; `usage.LOCK` guards its arguments.
+    """A kernel that several reorders enqueue; `order.LOCK` guards its arguments.
 
-    Its integers are set; the buffers are set at every call. ``mark`` says whose other values are
-    set, None where nobody's.
+    Its integers are set once, the buffers at every call. ``mark`` identifies the reorder whose
+    other values are set; None if there is none.
     """
 
     kernel: pyopencl.Kernel
@@ -50,11 +50,12 @@ _PROBE = "__kernel void probe(__global int *p) { p[get_global_id(0)] = 1; }"
 class Engine(OnDevice):
     """An OpenCL device to work on.
 
-    ``Engine()`` takes a sensible one: the device that ``PYOPENCL_CTX`` names, else the first GPU,
-    else the first other device, that can build a kernel. ``Engine("pocl")`` takes the first whose
-    platform or device name, vendor or version has that text in it. ``Engine(device=...)`` and
+    ``Engine()`` takes the device that ``PYOPENCL_CTX`` names, else the first GPU that can build a
+    kernel, else the first other device that can. ``Engine("pocl")`` takes the first device with
+    that text in its own or its platform's name, vendor or version. ``Engine(device=...)`` and
     ``Engine(context=..., device=...)`` take pyopencl's objects. Engines made without a context
-    share one for each device, so that their memories can be mixed. Raises `DeviceError`.
+    share one context for each device, so that their memory objects work together. Raises
+    `DeviceError`.
     """
 
     _travels_as = "send its device's name, and make another by Engine(name) there"
@@ -99,7 +100,7 @@ class Engine(OnDevice):
 
     @cached_property
     def traits(self) -> Traits:
-        """What the planner needs to know of the device."""
+        """The properties of the device that plans depend on."""
         d = self.device
         return Traits(
             is_cpu=bool(d.type & opencl().device_type.CPU),
@@ -135,10 +136,10 @@ class Engine(OnDevice):
         """A kernel of the program with this source, with ``integers`` set from argument 2 on.
 
         Bytes among them are a structure, passed as it is.
-        Made once for equal arguments: making one takes pyopencl and setting an integer takes it
-        longer than all else that preparing a reorder again needs.
+        Equal arguments give the same object: making a kernel and setting its integers takes
+        pyopencl longer than everything else that preparing a reorder again needs.
         """
-        opencl()  # in a forked process nobody may be left to give the lock back: refused before
+        opencl()  # refuses in a forked process, where nobody may be left to release the lock
         key = (source, name, integers, kind)
         with self._lock:
             found = self._kernels.get(key)
@@ -157,7 +158,7 @@ class Engine(OnDevice):
 
     @cached_property
     def _options(self) -> tuple[str, ...]:
-        """Compiler options: a division is to be rounded as on the host, where the device can."""
+        """Compiler options: correctly rounded divisions, if the device has them."""
         wanted = opencl().device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT
         if self.device.single_fp_config & wanted:
             return ("-cl-fp32-correctly-rounded-divide-sqrt",)
@@ -172,7 +173,7 @@ class Engine(OnDevice):
         cl = opencl()
         try:
             with warnings.catch_warnings():
-                # Some compilers report that all went well; failures raise.
+                # Some compilers warn that all went well; failures raise.
                 warnings.simplefilter("ignore", cl.CompilerWarning)
                 return build(self.context, self.device, list(self._options), source)
         except cl.Error as error:

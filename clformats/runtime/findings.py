@@ -1,4 +1,4 @@
-"""What is right and wrong with OpenCL on this machine, in words and with what mends it.
+"""The state of OpenCL on this machine, in words, with remedies.
 
 Reads files and loads libraries, in processes of their own since a broken one may crash; makes no
 OpenCL call. `clformats doctor` adds what the devices themselves answer (`probe.py`).
@@ -47,7 +47,7 @@ class Finding:
     Attributes:
         level: "ok", "note" (good to know) or "problem".
         text: what was seen.
-        remedy: the command or step that mends it, "" where nothing needs mending.
+        remedy: the command or step that fixes it, "" if nothing is wrong.
     """
 
     level: Level
@@ -163,7 +163,7 @@ def vendor_finding(file: Path, target: str, error: str) -> Finding:
 
 
 def _vendor_remedy(target: str, error: str) -> str:
-    """What mends a library that does not load: missing itself, or missing another."""
+    """The remedy for a library that does not load: it, or one that it needs, is missing."""
     intel_parts = ("libimf", "libsvml", "libirng", "libintlc", "libtbb")
     if any(part in error for part in intel_parts):
         return "python -m pip install intel-cmplr-lib-rt tbb"

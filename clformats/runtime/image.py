@@ -1,4 +1,4 @@
-"""OpenCL images under memory objects: made, checked, read and written.
+"""The OpenCL images of memory objects: allocation, checks, reading and writing.
 
 An image of one channel is of order R, one of two of order RG, one of four of order RGBA; the
 channels are FLOAT or HALF_FLOAT as the elements, or, of u8, UNORM_INT8. Rows of an image may have a
@@ -75,7 +75,7 @@ def check_support(engine: Engine, desc: MemoryDesc) -> None:
 def check_pixels(engine: Engine, desc: MemoryDesc) -> None:
     """Raise where kernels read or write other pixels than the host: `DeviceError`, `Unsupported`.
 
-    PoCL 3.1 lists images of one HALF_FLOAT channel, but its image functions go astray in them.
+    PoCL 3.1 lists images of one HALF_FLOAT channel, but its image functions access wrong pixels.
     """
     check_support(engine, desc)
     with named_errors("trying out pixels of", desc):
@@ -109,7 +109,7 @@ def _pixels_agree(engine: Engine, desc: MemoryDesc) -> bool:
 
 
 def check(image: Any, desc: MemoryDesc) -> None:
-    """Raise unless this is an image of the very shape and pixels that the descriptor says."""
+    """Raise unless this is an image of the shape and pixels of the descriptor."""
     expect(image, opencl().Image, "buffer")
     width, height = _size(desc)
     if (image.width, image.height) != (width, height):

@@ -1,4 +1,4 @@
-"""Memory objects from and to what others hold: numpy, pyopencl's arrays, DLPack, host memory."""
+"""Memory objects from and to numpy, pyopencl arrays, DLPack tensors and host memory."""
 
 from __future__ import annotations
 
@@ -71,13 +71,14 @@ def from_dlpack(
 
 
 def from_host(array: Any, engine: Engine | None = None) -> Memory:
-    """A memory object over host memory as it lies, without a copy.
+    """A memory object over host memory in place, without a copy.
 
-    ``array`` is a dense numpy array, whose shape is the logical dims, or a `HostMemory`. Devices
-    that share the host's memory can do this: CPUs with any array, GPUs beside them with one that
-    begins at a page and ends at a cache line. ``desc`` may have an offset: a buffer begins where
-    the device wants it. What kernels write is in the array after the next mapping; while one may be
-    running leave the array alone. Raises `DeviceError` where the device would copy.
+    ``array`` is a dense numpy array, whose shape is the logical dims, or a `HostMemory`. It needs a
+    device that shares the host's memory: a CPU takes any array, an integrated GPU one that begins
+    at a page and ends at a cache line. The buffer may begin before the array, where the device
+    needs that; then ``desc`` has an offset. Kernels' results are in the array after the next
+    mapping; do not touch the array while a kernel may be running. Raises `DeviceError` if the
+    device cannot use the memory in place.
     """
     expect(engine, Engine | None, "engine")
     host = array if isinstance(array, HostMemory) else HostMemory.of(array)
@@ -88,7 +89,7 @@ def from_host(array: Any, engine: Engine | None = None) -> Memory:
     if front is None:
         raise DeviceError(
             f"{engine.device.name} cannot use {host.array.nbytes} bytes at address "
-            f"{host.array.ctypes.data:#x} as they lie: copy them, by cf.from_numpy or cf.transfer"
+            f"{host.array.ctypes.data:#x} in place: copy them, by cf.from_numpy or cf.transfer"
         )
     elements = front * 8 // host.desc.dtype.bits
     desc = MemoryDesc.of(moved_by(host.desc.geometry, elements), host.desc.dtype)
@@ -98,10 +99,10 @@ def from_host(array: Any, engine: Engine | None = None) -> Memory:
 
 
 def from_array(array: pyopencl.array.Array, engine: Engine | None = None) -> Memory:
-    """A memory object over a ``pyopencl.array.Array`` as it lies, without a copy.
+    """A memory object over a ``pyopencl.array.Array`` in place, without a copy.
 
-    Its shape is the logical dims, its strides may be any positive ones, and what computes it is
-    waited for. Raises `InvalidDescriptor` and `DeviceError`.
+    The array's shape is the logical dims; its strides must be positive. This waits for the commands
+    that compute the array. Raises `InvalidDescriptor` and `DeviceError`.
     """
     from pyopencl.array import Array
 
@@ -129,9 +130,9 @@ def from_array(array: pyopencl.array.Array, engine: Engine | None = None) -> Mem
 def to_array(memory: Memory, *, stream: Stream | None = None) -> pyopencl.array.Array:
     """A ``pyopencl.array.Array`` over the buffer of a memory object, without a copy.
 
-    Of shape ``desc.dims``; its commands run on ``stream``, or on the engine's own queue, and wait
-    for what was enqueued on the memory object until now. Those that they enqueue later are unknown
-    to the memory object: wait for them before you use that again.
+    Its shape is ``desc.dims``. Its commands run on ``stream``, or on the engine's own queue, and
+    wait for all commands enqueued on the memory object so far. The memory object does not know the
+    array's commands: wait for them before you use it again.
 
     Raises `InvalidDescriptor` unless the format is plain: one stride for each dimension, and whole
     bytes for each element.

@@ -1,4 +1,4 @@
-"""`Mapping`: a memory object's bytes at the host, exclusively, for a while."""
+"""`Mapping`: exclusive access to a memory object's bytes from the host."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from ..errors import DeviceError, MappedError
 from . import image
 from .opencl import OnDevice, named_errors, opencl
+from .order import LOCK, Claim, Usage, enqueued, events_before, flush
 from .storage import Mapped
 from .stream import Event
-from .usage import LOCK, Claim, Usage, enqueued, events_before, flush
 
 if TYPE_CHECKING:
     import pyopencl
@@ -29,11 +29,11 @@ _PACKAGE = str(Path(__file__).parent.parent)
 
 
 class Mapping(OnDevice):
-    """A memory object mapped to the host; a context manager, to be entered once.
+    """A memory object mapped to the host; a context manager that is entered once.
 
-    Made by `Memory.map`. Entering it maps and waits; `start` before that lets the device go on
-    meanwhile. It keeps the memory object, its buffer and its queue, whoever else drops them. One
-    that is started, and dropped without being entered, is released.
+    Made by `Memory.map`. Entering it maps and waits; calling `start` before that enqueues the
+    mapping without waiting. It keeps the memory object, its buffer and its queue alive. A mapping
+    that was started and is dropped without being entered releases itself.
     """
 
     _travels_as = "copy the array"
@@ -48,10 +48,10 @@ class Mapping(OnDevice):
         self._state: Literal["new", "started", "entered", "over"] = "new"
 
     def start(self) -> Mapping:
-        """Enqueue the mapping without waiting for it; from now on it is exclusive.
+        """Enqueue the mapping without waiting for it; it is exclusive from now on.
 
-        Enter it then to wait and to get the array, or `release` it. An image is read at once.
-        Raises as entering does.
+        Enter it later to wait and to get the array, or `release` it. An image is read at once, so
+        that this waits. Raises what entering raises.
         """
         memory, claimed = self.memory, False
         try:
@@ -76,7 +76,7 @@ class Mapping(OnDevice):
 
     @property
     def event(self) -> Event | None:
-        """What tells when a started mapping is there; None where there is nothing to wait for."""
+        """The event of a started mapping; None where there is nothing to wait for."""
         return Event(self._mapped.event) if self._mapped is not None else None
 
     def __enter__(self) -> NDArray[Any]:
@@ -105,7 +105,7 @@ class Mapping(OnDevice):
 
     def _map(self, memory: Memory) -> None:
         if memory.buffer is None:
-            raise DeviceError(f"{memory!r} cannot be mapped: give it one by set_buffer()")
+            raise DeviceError(f"{memory!r} cannot be mapped: give it a buffer by set_buffer()")
         with LOCK:
             writes = self._usage if "w" in self.mode else None
             waits = events_before([self._usage], writes, object())
@@ -126,9 +126,9 @@ class Mapping(OnDevice):
             self._mapped = Mapped(self._queue, memory.buffer, kinds[self.mode], where, waits)
 
     def release(self) -> None:
-        """Unmap, where it is mapped; what was written is in the memory object then.
+        """Unmap, if it is mapped; the memory object then has what was written.
 
-        The end of the ``with`` block does this. Raises `DeviceError`.
+        The end of the ``with`` block calls this. Raises `DeviceError`.
         """
         memory, mapped, pixels = self.memory, self._mapped, self._pixels
         try:
@@ -148,7 +148,7 @@ class Mapping(OnDevice):
             self._usage.mapping = None
 
     def __del__(self) -> None:
-        """Give back what was started and never entered, without waiting for the device."""
+        """Release a mapping that was started and never entered, without waiting for the device."""
         if getattr(self, "_state", None) != "started":
             return
         with LOCK, suppress(DeviceError):

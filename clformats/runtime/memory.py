@@ -1,8 +1,8 @@
 """`Memory`: a buffer or image with a descriptor, and its mapping to the host.
 
-Commands that go through this library wait for each other as they must, on whatever stream they are
-(see `usage`). Commands that you enqueue yourself on ``stream.queue`` are not known to it: wait for
-them before you map, or use the same in-order stream.
+Commands of this library wait for each other as they must, whatever their streams (see `usage`).
+It does not know the commands that you enqueue yourself on ``stream.queue``: wait for them before
+you map, or use the same in-order stream.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from . import image, storage
 from .engine import Engine, default_engine
 from .mapping import Mapping, Mode
 from .opencl import OnDevice, named_errors
+from .order import LOCK, Usage, events_before, usage_of
 from .stream import Stream
-from .usage import LOCK, Usage, events_before, usage_of
 
 if TYPE_CHECKING:
     import pyopencl
@@ -52,18 +52,22 @@ ALLOCATE = _Allocate()
 class Memory(OnDevice):
     """A tensor on a device: ``desc`` says how it lies in ``buffer``.
 
-    ``Memory(desc, engine)`` allocates what the descriptor needs and fills it with zeros, by
-    ``allocator=`` where one is given: a pyopencl ``MemoryPool``, ``SVMPool`` or anything else that
-    makes storage of a number of bytes. ``buffer=`` wraps what there is and is large enough: a
-    pyopencl buffer, an ``SVMAllocation`` or the start of a ``pyopencl.array.Array``;
-    ``buffer=None`` has none until `set_buffer`. A descriptor without elements has no buffer. For
-    the image formats of weights, in f32 and f16, and of pictures, in u8, ``buffer`` is a pyopencl
-    image of `MemoryDesc.image_shape`. A picture in nv12 is two of them: luma, dims (n, h, w, 1),
-    and chroma, (n, h/2, w/2, 2). Large tensors are written more slowly to memory of the host's that
-    begins at no multiple of 64 bytes, as numpy's arrays do.
+    ``Memory(desc, engine)`` allocates a buffer and fills it with zeros. ``allocator=`` allocates
+    instead of OpenCL: a pyopencl ``MemoryPool`` or ``SVMPool``, or any other function from a number
+    of bytes to storage. ``buffer=`` wraps storage of yours that is large enough: a pyopencl buffer,
+    an ``SVMAllocation`` or the start of a ``pyopencl.array.Array``. With ``buffer=None`` there is
+    no buffer until `set_buffer`. A descriptor without elements never has one.
 
-    A driver keeps a buffer until the commands on it are done, whoever drops it. Memory of a pool,
-    shared virtual memory and host memory it does not: dropping the memory object then waits.
+    The buffer of an image format is a pyopencl image of shape `MemoryDesc.image_shape`: weights in
+    f32 and f16, pictures in u8. A picture in nv12 is two memory objects: luma, dims (n, h, w, 1),
+    and chroma, dims (n, h/2, w/2, 2).
+
+    Reorders of large tensors are slower to host memory whose address is no multiple of 64 bytes;
+    numpy's arrays often begin so.
+
+    A driver keeps a buffer until the commands on it are done, even if you drop it. This does not
+    hold for memory of a pool, shared virtual memory and host memory: there, dropping the memory
+    object waits for its commands.
 
     Raises `InvalidDescriptor` for ``any``, `Unsupported` (code IMAGE) for other images,
     `DeviceError` where allocation fails, the buffer does not fit or the device has no images.
@@ -96,7 +100,7 @@ class Memory(OnDevice):
 
     @property
     def nbytes(self) -> int:
-        """The bytes the buffer has at the least."""
+        """The least number of bytes that the buffer must have."""
         return flat_size(self.desc) * self.desc.dtype.bits // 8
 
     @classmethod
@@ -117,12 +121,12 @@ class Memory(OnDevice):
         return storage.allocated(self.engine, self.nbytes, allocator, self.desc, fill=fill)
 
     def set_buffer(self, buffer: Any, *, clear_padding: bool = False) -> None:
-        """Put another buffer or image under the memory object, or none; its contents stay.
+        """Replace the buffer or image by another one, or by none; the contents are not copied.
 
-        Nothing that went through the memory object uses the one before when this returns, where a
-        driver does not keep it (see `Memory`). With ``clear_padding`` the padding becomes zero, as
-        by `clear_padding`. Raises `DeviceError` where the buffer is too small or of another
-        context; also where commands on the one before failed, and then the new one is there.
+        Where the driver does not keep the old buffer (see `Memory`), this waits for the commands
+        on it. ``clear_padding`` writes zeros to the padding of the new one. Raises `DeviceError` if
+        the buffer is too small or belongs to another context. It also raises if a command on the
+        old buffer failed; the new one is in place then.
         """
         self.check_unmapped("give it another buffer")
         buffer = storage.unwrapped(buffer)
@@ -184,9 +188,9 @@ class Memory(OnDevice):
             threading.Timer(0.01, _thread.interrupt_main).start()
 
     def clear_padding(self, *, stream: Stream | None = None) -> None:
-        """Make every element of the padding zero, on the host; what is no padding stays.
+        """Write zeros to all padding, on the host; the elements stay.
 
-        Reorders keep padding zero by themselves: this is for a buffer that was filled elsewhere.
+        Reorders do so by themselves: this is for a buffer that something else has filled.
         """
         with self.map("rw", stream=stream) as flat:
             zero_padding(flat, self.mapped)
@@ -196,9 +200,10 @@ class Memory(OnDevice):
     def submemory(self, dims: Iterable[int], offsets: Iterable[int]) -> Memory:
         """The region of ``dims`` at ``offsets`` of this tensor, in the same buffer.
 
-        What is written there is written here: concatenation in place. Mapping it maps the bytes
-        from its first element to its last alone, see `mapped`, though nothing else in the buffer
-        may be used meanwhile. Raises `InvalidDescriptor` as `MemoryDesc.submemory` does.
+        What is written to the region is in this tensor: this concatenates in place. Mapping the
+        region maps only the bytes from its first element to its last (see `mapped`), but no other
+        part of the buffer may be used meanwhile. Raises `InvalidDescriptor` as
+        `MemoryDesc.submemory` does.
         """
         view = Memory(self.desc.submemory(dims, offsets), self.engine, buffer=None)
         view._is_view = True
@@ -207,10 +212,10 @@ class Memory(OnDevice):
 
     @property
     def mapped(self) -> MemoryDesc:
-        """How the elements lie in the array that `map` gives.
+        """The descriptor of the elements in the array that `map` gives.
 
-        That is ``desc``, but for a view made by `submemory` and for memory of `from_host`, whose
-        array begins where they do.
+        It equals ``desc``, except for a view of `submemory` and for memory of `from_host`: there
+        the array begins at the first element of the region, or of your array.
         """
         first = self.mapped_bytes.start * 8 // self.desc.dtype.bits
         return MemoryDesc.of(moved_by(self.desc.geometry, -first), self.desc.dtype) if first else (
@@ -219,7 +224,7 @@ class Memory(OnDevice):
 
     @property
     def mapped_bytes(self) -> slice:
-        """The bytes of the buffer that `map` gives."""
+        """The range of the buffer that `map` gives, in bytes."""
         if self._is_view:
             return slice(self.desc.offset0 * self.desc.dtype.bits // 8, self.desc.span_nbytes)
         part = storage.host_part(self.buffer)
@@ -228,7 +233,7 @@ class Memory(OnDevice):
 
     @property
     def is_dense(self) -> bool:
-        """Whether no bytes of others lie between those that `map` gives."""
+        """Whether all bytes that `map` gives belong to this tensor."""
         desc = self.desc
         if not self._is_view:
             return True
@@ -241,17 +246,18 @@ class Memory(OnDevice):
     def map(self, mode: Mode = "rw", *, stream: Stream | None = None) -> Mapping:
         """Map the buffer to the host: ``with m.map("rw") as a:`` gives its physical elements.
 
-        ``a`` is a 1-D array over every element, padding too. It dies with the block: what it points
-        to is not yours any more. The mapping is exclusive for the whole buffer: a second one, and
-        any command on the buffer, raises `MappedError`, which says who holds it. With ``"r"`` the
-        array is read-only; with ``"w"`` the old contents are not read: write every element. Of a
-        view between whose elements others lie, those are read, and stay.
+        ``a`` is a 1-D array of every element, padding included. Do not use it after the block: the
+        memory behind it may be gone. The mapping is exclusive for the whole buffer: a second
+        mapping, or any command on the buffer, raises `MappedError`, which names the holder.
+        With ``"r"`` the array is read-only. With ``"w"`` the old contents are not read: write every
+        element. (A view whose elements are not contiguous is read even so, and the bytes in
+        between keep their values.)
 
-        Commands that were enqueued before are waited for, on whatever stream. To do something else
-        meanwhile, take ``m.map("r").start()``, and enter that later.
+        Mapping waits for all commands enqueued on the buffer before, on whatever stream. To work
+        meanwhile, call ``mapping = m.map("r").start()`` and enter ``mapping`` later.
 
-        An image is read, whatever the mode, into an array of its own, row by row without a pitch,
-        and with ``"w"`` or ``"rw"`` written back when the block ends.
+        An image is always read, into an array of its own whose rows have no pitch; with ``"w"`` or
+        ``"rw"`` it is written back when the block ends.
         """
         expect(mode, str, "mode")
         if mode not in ("r", "w", "rw"):
@@ -265,7 +271,7 @@ class Memory(OnDevice):
         return Mapping(self, mode, stream.queue if stream else self.engine.queue)
 
     def check_unmapped(self, wish: str) -> None:
-        """Raise `MappedError` where the buffer is mapped; ``wish`` is what was to be done."""
+        """Raise `MappedError` if the buffer is mapped; ``wish`` says what was attempted."""
         mapping = self.usage.mapping
         if mapping is not None:
             raise MappedError(
@@ -273,22 +279,22 @@ class Memory(OnDevice):
             )
 
     def check_writable(self) -> None:
-        """Raise `DeviceError` where the buffer, or the array that it lies over, is read-only."""
+        """Raise `DeviceError` if the buffer, or the array behind it, is read-only."""
         if self.is_read_only:
             raise DeviceError(f"{self!r} is read-only: give another destination, or a copy of it")
 
     # --- copies on the host -----------------------------------------------------------------------
 
     def numpy(self, *, stream: Stream | None = None) -> NDArray[Any]:
-        """The logical tensor, of shape ``desc.dims``, unpacked on the host: a copy."""
+        """A copy of the logical tensor, of shape ``desc.dims``, unpacked on the host."""
         with self.map("r", stream=stream) as flat:
             return unpack(flat, self.mapped)
 
     def physical(self, *, stream: Stream | None = None) -> NDArray[Any]:
-        """The elements as they lie, padding too: a copy with one axis for each digit.
+        """A copy of the physical elements, padding included, with one axis for each digit.
 
-        ``b_fs_yx_fsv16`` has five of them: b, blocks of f, y, x, and the 16 of a block. Elements
-        that share bytes come as these bytes, and an image as its rows of pixels.
+        ``b_fs_yx_fsv16`` has five digits: b, blocks of f, y, x, and the 16 features of a block. Of
+        elements that share bytes the array holds the bytes, of an image its rows of pixels.
         """
         shape = self.desc.image_shape
         with self.map("r", stream=stream) as flat:
@@ -333,5 +339,5 @@ def _check_desc(desc: MemoryDesc) -> None:
         raise Unsupported(
             "IMAGE",
             f"{desc} is an image of shape {desc.image_shape}, and {reason}: write what cf.pack "
-            f"gives, reshaped so, to an image of your own",
+            f"gives, reshaped to that shape, to an image of your own",
         )

@@ -19,7 +19,7 @@ from .icd import expose_bundled_runtimes
 if TYPE_CHECKING:
     import pyopencl
 
-HINT = "run `clformats doctor`: it says what is there, what is wrong and the command that mends it"
+HINT = "run `clformats doctor`: it says what is there, what is wrong and how to fix it"
 
 
 @cache
@@ -30,8 +30,8 @@ def opencl() -> ModuleType:
     """
     if _is_forked:
         raise DeviceError(
-            "this process was forked from one that had used OpenCL, whose threads and devices do "
-            "not come along: start processes by 'spawn' or 'forkserver', as "
+            "this process was forked from one that had used OpenCL, and has no driver threads: "
+            "start processes by 'spawn' or 'forkserver', as "
             "multiprocessing.get_context('spawn') does, or fork before OpenCL is used"
         )
     if trouble := provide_cache_folder():
@@ -63,8 +63,8 @@ def hint() -> str:
         return HINT
     names = " and ".join(e.name for e in late)
     return (
-        f"{names}, which pip installed, cannot be seen any more: this process had listed OpenCL's "
-        f"platforms before it used clformats; call clformats.devices() before that"
+        f"{names}, installed by pip, cannot be found any more: this process listed OpenCL's "
+        f"platforms before it used clformats; call clformats.devices() first"
     )
 
 
@@ -78,7 +78,7 @@ def _is_loaded(library: Path) -> bool:
 
 @contextmanager
 def named_errors(doing: str, about: object = "") -> Iterator[None]:
-    """Turn an OpenCL error inside the block into a `DeviceError` that tells its name.
+    """Turn an OpenCL error inside the block into a `DeviceError` with its name.
 
     ``about`` is printed behind ``doing``, and only where there is an error: printing a descriptor
     costs more than enqueueing a kernel.
@@ -92,11 +92,11 @@ def named_errors(doing: str, about: object = "") -> Iterator[None]:
 
 
 class OnDevice:
-    """What belongs to a device of this process, and does not travel to another."""
+    """Base of objects of a device, which cannot be pickled or copied."""
 
     __slots__ = ()
     _travels_as: ClassVar[str]
-    """What to send or to copy instead."""
+    """The advice of the error message: what to send or copy instead."""
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
         raise InvalidArgument(

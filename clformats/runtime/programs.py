@@ -1,12 +1,12 @@
 """Programs built from source, and the cache of built ones on disk.
 
-An entry is one file: a line that says what it is, a checksum, the binary. It is written beside its
-place and moved there, so that many processes may start at once without locks; whatever cannot be
-read, or does not sum up, is a miss. The name of an entry is a hash of all that matters: source,
-options, device, driver, and the versions of the libraries. Drivers that keep their own cache (PoCL,
-NVIDIA's) are left to it, and ``PYOPENCL_NO_CACHE`` switches ours off too.
+An entry is one file: a magic line, a checksum, the binary. It is written to a temporary file and
+moved to its place, so that many processes may start at once without locks. A file that cannot be
+read, or whose checksum is wrong, is a miss. The name of an entry is a hash of the source, options,
+device, driver, and the versions of the libraries. For drivers with a cache of their own (PoCL,
+NVIDIA's) there is none here; ``PYOPENCL_NO_CACHE`` switches it off.
 
-Needs no OpenCL but for building: the doctor looks into the cache without.
+Only building needs OpenCL: the doctor reads the cache without it.
 """
 
 from __future__ import annotations
@@ -105,9 +105,9 @@ def build(
 
 
 def _binary(program: pyopencl.Program) -> bytes | None:
-    """What was built for the one device; None where others of its context have binaries too.
+    """The binary for a single device; None if its context has binaries of other devices too.
 
-    Which is whose is not told then for sure: pyopencl leaves out the empty ones of some drivers.
+    pyopencl leaves out the empty binaries of some drivers, so which is whose is not certain.
     """
     import pyopencl as cl
 
@@ -119,7 +119,7 @@ def _binary(program: pyopencl.Program) -> bytes | None:
 def _from_source(
     context: pyopencl.Context, device: pyopencl.Device, options: list[str], source: str
 ) -> pyopencl.Program:
-    """Built anew; tried again where the compiler has nothing to say against the source.
+    """Built anew; tried again if the build failed without an error in the source.
 
     PoCL 3.1 fails so now and then when several processes fill its cache at once.
     """
@@ -165,7 +165,7 @@ def _read(file: Path) -> bytes | None:
 
 
 def _write(file: Path, binary: bytes) -> None:
-    """Add an entry; a folder that cannot be written is told once."""
+    """Add an entry; warn once about a folder that cannot be written."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         number, name = tempfile.mkstemp(dir=file.parent, prefix=".new-")

@@ -1,7 +1,8 @@
-"""What a tensor's bytes lie in: a buffer, one of a pool, shared virtual memory; also an image.
+"""The storage of a tensor: a buffer, one from a pool, shared virtual memory, or an image.
 
-Of each kind: made, checked, filled and mapped. The driver keeps a buffer that a running command
-uses; memory of a pool and shared virtual memory it does not keep: who drops those must wait first.
+Each kind is allocated, checked, filled and mapped here. The driver keeps a buffer until running
+commands are done with it. It does not do so for memory of a pool and shared virtual memory: wait
+for the commands before you drop these.
 """
 
 from __future__ import annotations
@@ -33,13 +34,13 @@ def is_svm(storage: object) -> bool:
 
 
 def is_kept_by_driver(storage: object) -> bool:
-    """Whether a command that uses it keeps it until it is done."""
+    """Whether the driver keeps it until the commands that use it are done."""
     return isinstance(storage, opencl().MemoryObject) and host_part(storage) is None
 
 
 @dataclass(frozen=True, slots=True)
 class HostPart:
-    """What of a buffer over host memory is the user's: ``array``, behind ``front`` bytes."""
+    """The user's part of a buffer over host memory: ``array``, after ``front`` other bytes."""
 
     array: NDArray[Any]
     front: int
@@ -49,17 +50,17 @@ _HOST_PART = "_clformats_host_part"
 
 
 def keep_host_part(buffer: Any, part: HostPart) -> None:
-    """Let the buffer keep the array that it lies over, whoever holds the buffer."""
+    """Let the buffer keep its array alive."""
     setattr(buffer, _HOST_PART, part)
 
 
 def host_part(storage: object) -> HostPart | None:
-    """What of a buffer that the library put over host memory is the user's; None for others."""
+    """The user's part of a buffer that this library made over host memory; None for others."""
     return getattr(storage, _HOST_PART, None)
 
 
 def is_read_only(storage: Any) -> bool:
-    """Whether kernels must not write it: it lies over a read-only array, or was made so."""
+    """Whether kernels must not write it: it is over a read-only array, or was made read-only."""
     cl = opencl()
     if storage is None or is_svm(storage):
         return False
@@ -70,9 +71,9 @@ def is_read_only(storage: Any) -> bool:
 
 
 def begins_at(storage: Any) -> int:
-    """At a multiple of how many bytes it begins, a power of two, `LINE_BYTES` at most.
+    """The alignment of its address in bytes, a power of two, at most `LINE_BYTES`.
 
-    Over memory of the host's it may begin anywhere.
+    Storage over host memory may begin anywhere.
     """
     if is_svm(storage):
         address = int(storage.svm_ptr)
@@ -84,7 +85,7 @@ def begins_at(storage: Any) -> int:
 
 
 def expect_storage(storage: object) -> None:
-    """Raise `InvalidArgument` unless it is a kind of storage for a buffer."""
+    """Raise `InvalidArgument` unless it is storage for a buffer."""
     cl = opencl()
     known = isinstance(storage, cl.MemoryObjectHolder | cl.SVMPointer)
     if not known or isinstance(storage, cl.Image):
@@ -95,14 +96,14 @@ def expect_storage(storage: object) -> None:
 
 
 def check(storage: Any, nbytes: int, engine: Engine, about: object) -> None:
-    """Raise `DeviceError` unless it has so many bytes, in the engine's context."""
+    """Raise `DeviceError` unless it has ``nbytes`` and is of the engine's context."""
     if storage.size is not None and storage.size < nbytes:
         raise DeviceError(f"the buffer has {storage.size} bytes, {about} needs {nbytes}")
     check_context(storage, engine)
 
 
 def check_context(storage: Any, engine: Engine) -> None:
-    """Raise `DeviceError` for a buffer of another context; SVM does not tell its own."""
+    """Raise `DeviceError` for a buffer of another context; that of SVM is not known."""
     if is_svm(storage):
         return
     cl = opencl()
@@ -115,17 +116,17 @@ def check_context(storage: Any, engine: Engine) -> None:
 
 
 def unwrapped(buffer: Any) -> Any:
-    """What lies under a ``pyopencl.array.Array`` from its start on; others as they are.
+    """The buffer under a ``pyopencl.array.Array`` that begins at its start; others unchanged.
 
-    Its commands are waited for. Raises `DeviceError` for one that begins within its buffer.
+    Waits for the array's commands. Raises `DeviceError` if it begins inside its buffer.
     """
     arrays = sys.modules.get("pyopencl.array")
     if arrays is None or not isinstance(buffer, arrays.Array):
         return buffer
     if buffer.offset:
         raise DeviceError(
-            f"the array begins {buffer.offset} bytes behind the start of its buffer: take it by "
-            f"cf.from_array, or its base_data with a descriptor that says so"
+            f"the array begins {buffer.offset} bytes after the start of its buffer: use "
+            f"cf.from_array, or its base_data with a descriptor that has this offset"
         )
     wait_for_array(buffer)
     return buffer.base_data

@@ -9,7 +9,7 @@ from weakref import finalize
 from ..errors import DeviceError, expect
 from .engine import Engine, default_engine
 from .opencl import OnDevice, named_errors, opencl
-from .usage import Order, order_of
+from .order import Order, order_of
 
 if TYPE_CHECKING:
     import pyopencl
@@ -18,11 +18,10 @@ if TYPE_CHECKING:
 class Stream(OnDevice):
     """A queue of commands on an engine.
 
-    In order by default; ``out_of_order=True`` lets the device run commands as their dependencies
-    allow (memory objects carry them), ``profiling=True`` lets events tell their times. Dropping the
-    former waits for its commands.
-    ``Stream(queue=...)`` takes a pyopencl queue as it is. Several threads may use one stream: each
-    of their commands is whole, in the order in which they come.
+    In order by default. ``out_of_order=True`` lets the device run commands as their dependencies
+    allow, which memory objects keep track of; dropping such a stream waits for its commands.
+    ``profiling=True`` makes events measure their times. ``Stream(queue=...)`` takes a pyopencl
+    queue of yours. Several threads may use one stream: their commands never mix.
     """
 
     _travels_as = "make another by Stream(engine) there"
@@ -66,11 +65,11 @@ class Stream(OnDevice):
             self.queue.finish()
 
     def after(self, *events: Event | pyopencl.Event) -> None:
-        """Let what is enqueued here from now on come after these, wherever they run.
+        """Let all later commands of this stream wait for ``events``, of any stream.
 
-        Memory objects bring their own dependencies along: this is for the rest, such as commands
-        that you enqueue yourself. The host does not wait. Raises `DeviceError` for an event of
-        another OpenCL context.
+        Commands on memory objects wait for each other by themselves: this is for others, such as
+        commands that you enqueue yourself. The host does not wait. Raises `DeviceError` for an
+        event of another OpenCL context.
         """
         cl = opencl()
         for event in events:
@@ -97,15 +96,15 @@ def _finish(queue: pyopencl.CommandQueue) -> None:
 def _check_queue(queue: pyopencl.CommandQueue, engine: Engine | None, *, asked: bool) -> None:
     if asked:
         raise DeviceError(
-            "got a queue together with out_of_order or profiling: a queue has its properties, "
-            "make it with them"
+            "got a queue together with out_of_order or profiling: make the queue with these "
+            "properties"
         )
     if engine is not None and engine.context != queue.context:
         raise DeviceError("the queue belongs to another OpenCL context than the engine")
 
 
 class Event(OnDevice):
-    """What a call returns: something to wait for. ``event`` is pyopencl's."""
+    """A command that was enqueued, to wait for. ``event`` is the pyopencl event."""
 
     __slots__ = ("event",)
     _travels_as = "wait for it here"
@@ -120,7 +119,7 @@ class Event(OnDevice):
 
     @property
     def done(self) -> bool:
-        """Whether the command is over, also by an error; does not wait. Raises `DeviceError`."""
+        """Whether the command has ended, also by an error; does not wait. Raises `DeviceError`."""
         with named_errors("asking an event"):
             return int(self.event.command_execution_status) <= 0
 
@@ -131,6 +130,6 @@ class Event(OnDevice):
             return float(self.event.profile.end - self.event.profile.start) * 1e-9
         except opencl().Error as error:
             raise DeviceError(
-                "this event knows no times: make the stream with Stream(engine, profiling=True)",
+                "this event has no times: make the stream with Stream(engine, profiling=True)",
                 name="PROFILING_INFO_NOT_AVAILABLE",
             ) from error

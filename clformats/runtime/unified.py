@@ -1,11 +1,11 @@
-"""Host memory under a buffer: where a device works in it as it lies, and where it must be copied.
+"""Host memory under a buffer: which devices use it in place, and which need a copy.
 
-A device that shares memory with the host takes a pointer of the host's (``CL_MEM_USE_HOST_PTR``),
-but silently makes a copy of its own unless the pointer is aligned. A CPU wants it at multiples of
-``CL_DEVICE_MEM_BASE_ADDR_ALIGN``, which no array of numpy's is: the buffer begins up to that much
-before the array, on the same page, and kernels touch only what belongs to the array. A GPU beside
-the CPU wants whole pages and whole cache lines; there nothing is begun earlier, because a driver
-that copies after all would write back what is not ours.
+A device that shares memory with the host takes a host pointer (``CL_MEM_USE_HOST_PTR``), but
+silently makes a copy unless the pointer is aligned. A CPU needs multiples of
+``CL_DEVICE_MEM_BASE_ADDR_ALIGN``, which numpy's arrays are not. So the buffer begins up to that
+many bytes before the array, on the same page, and kernels touch only the array. An integrated GPU
+needs whole pages and whole cache lines. There the buffer never begins before the array: a driver
+that copies all the same would write back bytes that are not the array's.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ PAGE = 4096
 
 
 def shares_host_memory(device: pyopencl.Device) -> bool:
-    """Whether a device works in the host's memory: then it is mapped or wrapped, not copied."""
+    """Whether a device works in host memory, which is then mapped or wrapped, not copied."""
     return bool(device.host_unified_memory)
 
 
 def bytes_in_front(engine: Engine, array: NDArray[Any]) -> int | None:
-    """How many bytes before a 1-D array a buffer over it begins; None where it must be copied."""
+    """The bytes by which a buffer begins before a 1-D array; None if the array must be copied."""
     device = engine.device
     if not shares_host_memory(device) or array.nbytes > device.max_mem_alloc_size:
         return None
@@ -47,8 +47,8 @@ def bytes_in_front(engine: Engine, array: NDArray[Any]) -> int | None:
 def wrapped(engine: Engine, array: NDArray[Any], front: int, *, writing: bool) -> pyopencl.Buffer:
     """A buffer over a 1-D array and ``front`` bytes before it. Raises `DeviceError`.
 
-    It keeps the array (see `storage.host_part`). What a kernel wrote is sure to be there after
-    `settle`.
+    It keeps the array alive (see `storage.host_part`). The results of kernels are in the array
+    after `settle`.
     """
     cl = opencl()
     size = front + array.nbytes
@@ -64,7 +64,7 @@ def wrapped(engine: Engine, array: NDArray[Any], front: int, *, writing: bool) -
 
 
 def settle(queue: pyopencl.CommandQueue, buffer: pyopencl.Buffer, front: int) -> None:
-    """Make what kernels wrote visible in the array under a buffer: by mapping it, says OpenCL."""
+    """Make the results of kernels visible in the array, by mapping as OpenCL requires."""
     cl = opencl()
     size = buffer.size - front
     with named_errors("mapping host memory"):

@@ -1,9 +1,9 @@
-"""Sizes and strides that are known at execution only: what fits a pattern, and one plan for all.
+"""Sizes and strides known at execution only: one plan for all descriptors of a pattern.
 
-A `Reorder` of descriptors with `RUNTIME_DIM` is there for those who cannot wait for a compiler: one
-kernel, of the generic family, serves every size and every stride. For that each descriptor is
-brought to the form of its pattern, because the same memory may be described with its digits in
-another order (strides of other sizes fall in another order), and its kernel would be another text.
+A `Reorder` of descriptors with `RUNTIME_DIM` never waits for the compiler after the first call: one
+kernel, of the generic family, serves every size and stride. Descriptors of other sizes may list
+their digits in another order, because digits are ordered by stride. So each descriptor is first
+brought to the order of its pattern; otherwise it would need another kernel.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ WHY = "sizes known at execution only: one kernel for all of them"
 
 
 def fits(desc: MemoryDesc, pattern: MemoryDesc) -> bool:
-    """Whether a descriptor is what a reorder was made for: `RUNTIME` stands for any number.
+    """Whether a descriptor fits the pattern of a reorder: `RUNTIME` stands for any number.
 
-    Strides that follow from unknown sizes are as unknown as those given so; the stride of a
-    dimension of size 1 does not count.
+    Strides that follow from unknown sizes are unknown too; the stride of a dimension of size 1 does
+    not count.
     """
     if not pattern.has_runtime:
         return desc == pattern
@@ -43,7 +43,7 @@ def fits(desc: MemoryDesc, pattern: MemoryDesc) -> bool:
 
 
 def as_pattern(desc: MemoryDesc, pattern: MemoryDesc) -> MemoryDesc:
-    """The same memory, its digits in the pattern's order, constants where those have them."""
+    """The same memory, with the digits in the pattern's order and its constant strides."""
     mine = {p.digit: p for p in desc.placed}
     placed = tuple(
         Placed(
@@ -62,7 +62,7 @@ def plan_for_all(
 ) -> Plan:
     """The plan whose kernel serves all sizes; ``src`` and ``dst`` come from `as_pattern`.
 
-    There are two texts of it at most: for offsets of 32 and of 64 bits.
+    There are at most two such kernels: for offsets of 32 and of 64 bits.
     """
     if computation is not None:
         operands = tuple(
@@ -79,7 +79,7 @@ def plan_for_all(
 
 
 def _in_logical_order(desc: MemoryDesc) -> MemoryDesc:
-    """A descriptor by strides, none of which is a constant."""
+    """The same memory by strides in logical order, none of them a constant."""
     placed = tuple(
         replace(p, fixed_stride=False) for p in sorted(desc.placed, key=lambda p: p.digit.dims)
     )

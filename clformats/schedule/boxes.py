@@ -17,14 +17,23 @@ from math import prod
 
 from .tile import TilePlan
 from .traits import LINE_BYTES, Traits
-from .walk import ASKED_BYTES, DENSE_BYTES, ITEM_BYTES, RUN_BYTES, Reads, Tiles, Walk, share_of
+from .walk import (
+    ASKED_BYTES,
+    DENSE_BYTES,
+    ITEM_BYTES,
+    PREFETCH_RUN_BYTES,
+    Reads,
+    Tiles,
+    Walk,
+    share_of,
+)
 
 LEAST_BOX_BYTES = 16 << 10
 """What is read of a box at the least, so that the next one is asked for early enough. 64 and 128 KB
 do as well."""
 CHAIN_BYTES = 4 << 10
 """Loops that are near in the source are taken into the box until it has runs of so much: weights of
-`OIhw8i8o` to `os_is_yx_isv16_osv16` reach 0.89 so, and 0.83 with `RUN_BYTES`."""
+`OIhw8i8o` to `os_is_yx_isv16_osv16` reach 0.89 so, and 0.83 with `PREFETCH_RUN_BYTES`."""
 
 Limits = Sequence[tuple[int, int]]
 """(what is written of a row at the least, what is read of a box at the most): the first that can be
@@ -58,7 +67,7 @@ def boxed(plan: TilePlan, tiles: Tiles, path: Walk, traits: Traits) -> Walk | No
     for written, largest in WHOLE_LINES if plan.nontemporal else parts:
         # Nothing is longer in a source with holes, such as blocks that the batch does not fill.
         longest = _run_bytes(plan, "src", dict(enumerate(tiles.counts)))
-        least = {"src": min(RUN_BYTES, longest), "dst": written}
+        least = {"src": min(PREFETCH_RUN_BYTES, longest), "dst": written}
         boxes = [box for k in loops if (box := _box(plan, tiles, loops, k, least, largest))]
         if boxes:
             # The most of them follow each other.
@@ -88,7 +97,7 @@ def _is_poor(plan: TilePlan, tiles: Tiles, path: Walk, middle: int) -> bool:
     # The next work-item may go on where this one ends.
     farthest = max(tiles.src_steps[k] for k in read)
     read |= {k: tiles.counts[k] for k in path.outer if tiles.src_steps[k] > farthest}
-    return _run_bytes(plan, "src", read) < (RUN_BYTES if path.ahead else DENSE_BYTES)
+    return _run_bytes(plan, "src", read) < (PREFETCH_RUN_BYTES if path.ahead else DENSE_BYTES)
 
 
 def _box(

@@ -1,8 +1,8 @@
-"""What of a plan may be chosen otherwise than by the rules: by a record of the tuner, or by hand.
+"""Tuning parameters: decisions of a plan that a record of the tuner, or you, may override.
 
-A choice is a wish: where a problem cannot have it (a vector of 16 where a loop has 12 steps), the
-plan takes what comes nearest, and never becomes wrong. `clformats.schedule.space` tells which
-choices make a difference for a problem.
+A choice is a wish. If a problem cannot have it (vectors of 16 elements in a loop of 12 steps), the
+plan takes the nearest possible value; the result is always right. `clformats.schedule.space` lists
+the choices that make a difference for a problem.
 """
 
 from __future__ import annotations
@@ -27,24 +27,28 @@ LIMITS = {
     "run_bytes": (1, 1 << 30),
     "local_size": (1, 1 << 16),
 }
-"""The least and the largest value of each number; a tile has no shorter or longer vectors."""
+"""The least and the largest value of each number."""
 POWERS_OF_TWO = {"lanes", "run_bytes"}
 
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """None stands for what the rules say.
+    """Tuning parameters of a reorder. None leaves a decision to the rules.
 
-    ``family``: the family of kernels. Of a tile: ``lanes``, the most elements of a vector, and
-    ``registers``, the most that hold a tile. Of the walk over tiles: ``chunk``, positions of the
-    middle loop for each work-item, ``ahead``, by how many of them what is read is asked for before
-    or how many make a box that is (0: not at all), and ``swapped``, that loop innermost.
-    Of the gather family ``chunk`` are the rows of a work-item.
-    ``nontemporal``: stores past the cache, where they are whole lines. ``run_bytes``: what a
-    work-item of the copy family moves.
-    ``local_size``: work-items in a group. ``baked``: sizes, strides and offsets are constants of
-    the kernel instead of its arguments. ``schedule``: of the scheduled family, in one line.
-    Raises `InvalidArgument`.
+    ``family``: the family of kernels.
+    ``lanes``: the most elements of a vector in a tile. ``registers``: the most vectors that hold a
+    tile.
+    ``chunk``: steps of the middle loop for each work-item; in the gather family, its rows.
+    ``swapped``: interchange the two loops over tiles, so that the middle one is innermost.
+    ``ahead``: the prefetch distance in steps of that loop, or the steps of a block that is
+    prefetched as a whole; 0 for no prefetch.
+    ``nontemporal``: streaming (non-temporal) stores for whole cache lines.
+    ``run_bytes``: the bytes that a work-item of the copy family moves.
+    ``local_size``: work-items in a work-group. ``baked``: sizes, strides and offsets are constants
+    of the kernel instead of its arguments.
+    ``schedule``: that of the scheduled family, in its one line.
+
+    Raises `InvalidArgument` for a value of a wrong type or out of range.
     """
 
     family: str | None = None
@@ -77,12 +81,12 @@ class Choices:
         return cls(**values)
 
     def chosen(self) -> dict[str, Any]:
-        """What is not left to the rules."""
+        """The choices that are not None."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         return {name: value for name, value in values.items() if value is not None}
 
     def only(self, names: Container[str]) -> Choices:
-        """Those of some names; the others are left to the rules."""
+        """The choices of these names alone; the others are left to the rules."""
         return Choices(**{k: value for k, value in self.chosen().items() if k in names})
 
     def __str__(self) -> str:
@@ -94,11 +98,11 @@ class Choices:
 
 
 RULES = Choices()
-"""Nothing is chosen otherwise."""
+"""All decisions are left to the rules."""
 
 
 def either(chosen: T | None, rule: T) -> T:
-    """What was chosen, or what the rule says."""
+    """The choice, or the value of the rule where there is none."""
     return rule if chosen is None else chosen
 
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from .lanes import LANES_LOG2, Bit, Comb, lane_run, lanes_of, run_of
 from .network import deinterleave, interleave
 from .problem import FAR, Node, Number, Problem
-from .traits import PIECE_BYTES
+from .traits import LEAST_STREAMED_BYTES
 
 SIZES = (3, 5, 6, 7)
 """Loops that are taken apart or put together; powers of two are bits of a tile like others."""
@@ -126,7 +126,9 @@ def _gathers(p: Problem, run: int) -> bool:
     """
     item = p.dtypes[1].nbytes
     starts = [n.dst.value * item for n in p.nodes or () if n.dst.value > run]
-    return p.dtypes[0] == p.dtypes[1] and (item > 2 or not any(n % PIECE_BYTES for n in starts))
+    return p.dtypes[0] == p.dtypes[1] and (
+        item > 2 or not any(n % LEAST_STREAMED_BYTES for n in starts)
+    )
 
 
 def _nearer(n: Node, size: int, side: str) -> Node:

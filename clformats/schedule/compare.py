@@ -1,4 +1,4 @@
-"""Questions about descriptors: which name has this layout, and do two mean the same bytes?"""
+"""Comparing descriptors: the name of a layout, and whether two put elements at the same bytes."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _SMALL = 1 << 24
 def identify(
     dims: Sequence[int], strides: Sequence[int], blocks: Sequence[tuple[int, int]] = ()
 ) -> str | None:
-    """The best name for a layout given by oneDNN's numbers; None where no name says it.
+    """The name of a layout that is given by oneDNN's numbers; None if it has no name.
 
-    ``strides``: one per logical dimension, of its outermost digit, in elements; ``blocks``: the
-    inner blocks as (size, dimension), outermost first. A dimension of size 1 may stand anywhere:
-    of the names that fit, a listed one wins over others, and of those the first in oneDNN's list,
-    where the plain order comes first. Strides with gaps have no name. Raises `InvalidDescriptor`.
+    ``strides``: one for each logical dimension, of its outermost digit, in elements; ``blocks``:
+    the inner blocks as (size, dimension), outermost first. Several names fit where a dimension has
+    size 1: the first of them in oneDNN's list is taken, where plain orders come first; an unlisted
+    name only if none is listed. Strides with gaps have no name. Raises `InvalidDescriptor`.
     """
     dims, strides, blocks = check_dims(dims), int_tuple("strides", strides), _pairs(blocks)
     _check_numbers(dims, strides, blocks)
@@ -49,7 +49,7 @@ def same_bytes(a: MemoryDesc, b: MemoryDesc) -> bool:
     """Whether two descriptors put every element at the same offset, whatever their names.
 
     Dims and the width of an element must be equal too. ``nChw16c`` and ``nhwc`` of 2 x 16 x 1 x 1
-    are the same bytes though they are different descriptors. Padding is not compared.
+    have the same bytes, though the descriptors differ. Padding is not compared.
     """
     expect(a, MemoryDesc, "a")
     expect(b, MemoryDesc, "b")
@@ -109,9 +109,9 @@ def _tags_of_rank(ndims: int) -> tuple[Format, ...]:
 
 
 def overlap(a: MemoryDesc, b: MemoryDesc) -> bool:
-    """Whether the two may share bytes of one buffer: their spans do.
+    """Whether two tensors in one buffer may share bytes: their spans overlap.
 
-    Regions of one tensor interleave, so for two of the same strides the elements are compared.
+    Regions of one tensor may interleave; for equal element types the elements are compared.
     """
     spans = [(d.offset0 * d.dtype.bits // 8, d.span_nbytes) for d in (a, b)]
     if not (spans[0][0] < spans[1][1] and spans[1][0] < spans[0][1]):

@@ -1,9 +1,9 @@
-"""What a kernel computes between loading and storing, and which other tensors it reads for that.
+"""The computation of a kernel between loading and storing, and the other tensors that it reads.
 
-A reorder's attributes and a map over several tensors are the same to the planner: a formula over
-the value that is moved, over *operands*, tensors that are read where the destination is written,
-and over *scalars*, which are arguments of the kernel. A scale for each channel is an operand like
-any other: a tensor of the logical dims whose stride is 0 where it does not change.
+Attributes of a reorder and a map over several tensors are planned alike: as a formula over the
+value that is moved, *operands* and *scalars*. Operands are tensors that are read at the logical
+index that is written; scalars are arguments of the kernel. A scale for each channel is an operand:
+a tensor of the logical dims with a stride of 0 along the dimensions in which it does not vary.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Computation:
 
     @property
     def reads_old(self) -> bool:
-        """Whether one of the operands is what the destination held before."""
+        """Whether an operand is the old destination."""
         return any(o.name == OLD for o in self.operands)
 
     def __str__(self) -> str:
@@ -49,9 +49,9 @@ class Computation:
 
 
 def from_attr(attr: Attr, src: MemoryDesc, dst: MemoryDesc) -> Computation | None:
-    """What the attributes of a reorder compute, and the destination's `Extra`; None for neither.
+    """The computation of attributes and of the destination's `Extra`; None if there is none.
 
-    Raises `InvalidAttr` where their values do not fit the dims.
+    Raises `InvalidAttr` if values do not fit the dims.
     """
     formula = _adjusted(attr.formula, dst)
     if attr.is_empty and formula == attr.formula:
@@ -77,11 +77,10 @@ def _adjusted(formula: Formula, dst: MemoryDesc) -> Formula:
 def over_tensors(
     formula: Formula, inputs: Sequence[tuple[str, MemoryDesc]], dst: MemoryDesc
 ) -> tuple[MemoryDesc, Computation]:
-    """The tensor that is moved, and what is computed, of a map from ``inputs`` to ``dst``.
+    """The tensor that is moved and the computation, for a map from ``inputs`` to ``dst``.
 
-    An input of another layout than the destination is moved, so that the transposition is done in
-    registers; the others are read where the destination is written. Where the formula has the
-    variable `OLD`, that is the destination itself.
+    The first input in another format than the destination is moved, so that its transposition is
+    done in registers; the others are operands. The variable `OLD` is the destination itself.
     """
     moved = next((i for i in inputs if i[1].format != dst.format), inputs[0])
     old = [(OLD, dst)] if OLD in formula.names else []

@@ -13,12 +13,12 @@ from .request import Request
 from .traits import LINE_BYTES
 
 RUN_BYTES = 16 << 10
-"""What one work-item moves; enough to hide the cost of starting it, few enough to share well."""
+"""The bytes for each work-item: enough to hide its start, few enough to balance the cores."""
 
 
 @dataclass(frozen=True, slots=True)
 class CopyPlan:
-    """A run of ``count`` elements, or of words of type ``word`` where the types are the same."""
+    """A run of ``count`` elements, or of words of type ``word`` if nothing is converted."""
 
     count: int
     src0: int
@@ -54,7 +54,7 @@ def refusal(p: Problem) -> str:
 
 
 def _moves_words(p: Problem) -> bool:
-    """Whether the bytes of the run are moved as they are."""
+    """Whether the bytes of the run are moved unchanged."""
     src, dst = p.dtypes
     return src == dst and not p.computation
 

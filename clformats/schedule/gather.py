@@ -28,7 +28,7 @@ from .choices import either
 from .nibbles import refusal_of_loops
 from .problem import Node, Number, Problem, fixed
 from .request import Request
-from .traits import LINE_BYTES, PIECE_BYTES, Traits
+from .traits import LEAST_STREAMED_BYTES, LINE_BYTES, Traits
 from .walk import ITEM_BYTES, ITEMS_PER_UNIT
 
 PIECES = (4, 64)
@@ -51,7 +51,7 @@ s8 with 40 and 255 channels 0.86 and 1.0, with a run of each block after the oth
 More streams of reads evict each other, as do those of lines that several rows share: f16 with 400
 channels 0.94 block by block instead of 0.58, u8 with 240 of 160 x 160 1.0 instead of 0.54, with 96
 of 7 x 7 1.1 instead of 0.8."""
-RUN_BYTES = 256
+BLOCK_RUN_BYTES = 256
 """Such a run, at the least. With 128 bytes u8 to f16 with 1000 channels reaches 0.19, in tiles
 0.28, f32 from ``fsv4`` with 500 channels 0.5, not 0.9."""
 ASKED_BYTES = 2 << 10
@@ -82,7 +82,7 @@ class Rows:
     def has_runs(self, p: Problem) -> bool:
         """Whether a box has room for a run of each block that is worth going along."""
         src, dst = (t.nbytes for t in p.dtypes)
-        return STAGE_BYTES[-1] // (self.size * dst) * self.width * src >= RUN_BYTES
+        return STAGE_BYTES[-1] // (self.size * dst) * self.width * src >= BLOCK_RUN_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,8 +159,8 @@ def _loss(p: Problem, rows: Rows) -> str:
     nbytes = rows.size * item
     if not p.guards and (nbytes % LINE_BYTES == 0 or LINE_BYTES % nbytes == 0):
         return "rows make whole lines"
-    if min(nbytes, rows.width * item) < PIECE_BYTES:
-        return f"rows or their pieces are shorter than {PIECE_BYTES} bytes"
+    if min(nbytes, rows.width * item) < LEAST_STREAMED_BYTES:
+        return f"rows or their pieces are shorter than {LEAST_STREAMED_BYTES} bytes"
     if rows.block_bytes(p) < least:
         return f"blocks of the source have less than {least} bytes"
     many = rows.pieces > ROW_PIECES
@@ -187,7 +187,7 @@ def plan(request: Request) -> GatherPlan:
     nbytes = rows.size * dst.nbytes
     is_short = rows.width * src.nbytes < LINE_BYTES and rows.has_runs(p)
     by_blocks = rows.pieces > ROW_PIECES or is_short
-    run = -(-RUN_BYTES // (rows.width * src.nbytes)) if by_blocks else 1
+    run = -(-BLOCK_RUN_BYTES // (rows.width * src.nbytes)) if by_blocks else 1
     held = max(1, BOX_BYTES // nbytes, min(run, STAGE_BYTES[-1] // nbytes))
     total = prod(n.size.value for n in p.nodes or ()) // (rows.width * rows.pieces)
     least, most = (n * traits.compute_units for n in ITEMS_PER_UNIT)

@@ -1,11 +1,11 @@
-"""The generic family: one element after the other. Takes every buffer.
+"""The generic family: element by element. It takes every reorder between buffers.
 
-Every one, that is, whose elements have an address of their own: those of four bits have not. It
-needs no common digits: the digits of the destination give the logical index, and the offset formula
-of the source gives where to read. On a CPU a work-item takes a run of places and counts their
-digits up, on a GPU, where neighbours are to be moved together, one place, whose digits it divides
-out. It reaches a tenth to a third of what the others reach; one place for each work-item would be a
-quarter of that on a CPU.
+The only exception are 4-bit elements, which have no address of their own. Source and destination
+need no common digits: the digits of the destination give the logical index, and the offset formula
+of the source gives the address to read. On a CPU a work-item takes a run of elements and counts
+their digits up. On a GPU, where neighbouring work-items should move neighbours, it takes one
+element and computes its digits by division. This is a tenth to a third as fast as the other
+families; with one element for each work-item it would be a quarter of that on a CPU.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from .request import Request
 from .walk import ITEMS_PER_UNIT
 
 LOCAL_SIZE = 64
-"""Work-items in a group, where each takes one place."""
+"""The size of work-groups whose work-items take one element each."""
 RUN = 512
-"""Places that a work-item counts up at the most. 64 reach three quarters of it, 4096 as much."""
+"""The most elements of a work-item. 64 are three quarters as fast, 4096 as fast as 512."""
 
 
 @dataclass(frozen=True, slots=True)
 class GenericPlan:
-    """The destination's digits have ``places`` values; a work-item takes ``run`` of them.
+    """The destination has ``places`` elements, padding included; a work-item takes ``run``.
 
-    Whether it counts at all (``counts``) is part of the structure, how far is not. There are
-    ``group`` work-items in a group.
+    Whether work-items take runs at all (``counts``) is part of the structure, their length is not.
+    There are ``group`` work-items in a work-group.
     """
 
     problem: Problem
@@ -40,12 +40,12 @@ class GenericPlan:
 
     @property
     def group(self) -> int:
-        """Work-items in a group, where nothing else is chosen."""
+        """The work-items of a work-group, unless chosen otherwise."""
         return 1 if self.counts else LOCAL_SIZE
 
     @property
     def items(self) -> int:
-        """How many work-items have a place."""
+        """The number of work-items."""
         return -(-self.places // self.run)
 
     def __str__(self) -> str:
@@ -54,9 +54,9 @@ class GenericPlan:
 
 
 def refusal(p: Problem) -> str:
-    """Why the family does not take the problem; it takes all buffers whose values are moved.
+    """Why the family does not take the problem; it takes all moves between buffers.
 
-    Those of half bytes have their own.
+    4-bit elements have a family of their own.
     """
     return p.why if p.has_image or not p.moves_only else refusal_elsewhere(p)
 
@@ -72,5 +72,5 @@ def plan(request: Request) -> GenericPlan:
 
 
 def places(dst: MemoryDesc) -> int:
-    """The number of values that the destination's digits have together; pixels have one channel."""
+    """The number of elements of the destination, padding included; a pixel counts as one."""
     return prod(d.size for d in dst.placed)

@@ -1,13 +1,13 @@
-"""The image family: what reads or writes the pixels of an OpenCL image.
+"""The image family: reorders from and to OpenCL images.
 
 As in the generic family the digits of the destination give the logical index, and the offset
-formula of the source where to read. An image is written pixel by pixel, all channels at once; the
-offset in one that is read is taken apart into row, column and channel.
+formula of the source gives the address to read. An image is written pixel by pixel, all channels at
+once. The offset in an image that is read is split into row, column and channel.
 
-Values pass through float, which holds all of f32 and f16; what is narrower is rounded before it is
-written, because image functions may round in their own way. They may also flush f32 subnormals.
-Values of u8 are seen by image functions as fractions of 255, and come back exactly: they may err by
-0.6 of a step where they round, and by far less where they read.
+Values pass through float, which holds all of f32 and f16. Values for narrower types are rounded
+before they are written, because image functions may round differently; they may also flush f32
+subnormals. Image functions see u8 as fractions of 255. The values come back exactly, because OpenCL
+allows an error of 0.6 of a step when it writes, and of far less when it reads.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .request import Request
 
 @dataclass(frozen=True, slots=True)
 class ImagePlan:
-    """``items`` work-items, one for each pixel, or each place of a buffer, of the destination."""
+    """``items`` work-items, one for each pixel, or each element of a buffer, of the destination."""
 
     problem: Problem
     items: int

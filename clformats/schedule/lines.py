@@ -7,7 +7,7 @@ from math import gcd
 from .lanes import Bit
 from .problem import FAR
 from .tile import TilePlan
-from .traits import LINE_BYTES, PIECE_BYTES
+from .traits import LEAST_STREAMED_BYTES, LINE_BYTES
 from .walk import Tiles
 
 LONG_RUN_BYTES = 256
@@ -39,7 +39,7 @@ def streamed_piece(plan: TilePlan) -> int:
                 # The last tile may overlap the one before: it ends where the loop does.
                 moves.append(node.dst.value * (node.size.value - (1 << plan.bits[k])))
     starts = gcd(LINE_BYTES, *(m * item for m in moves))
-    least = PIECE_BYTES if run >= LONG_RUN_BYTES else LINE_BYTES
+    least = LEAST_STREAMED_BYTES if run >= LONG_RUN_BYTES else LINE_BYTES
     return min(plan.lanes, starts // item) if run >= LINE_BYTES and starts >= least else 0
 
 

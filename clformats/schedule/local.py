@@ -33,7 +33,7 @@ from .traits import Traits
 SECTOR_BYTES = 32
 """The least that memory gives (NVIDIA's sector, half a line of AMD's): a run that both sides share
 and that is this long is coalesced without local memory."""
-RUN_BYTES = 128
+COALESCED_RUN_BYTES = 128
 """The run of a box on each side: a warp's words, a line of the second-level cache."""
 RUN_ELEMENTS = (32, 64)
 """At least and at most so many elements, however wide they are: a box has the square of it."""
@@ -156,7 +156,7 @@ def plan(request: Request) -> LocalPlan:
     box = _Box(nodes)
     for side, item in zip(("src", "dst"), items, strict=True):
         least, most = RUN_ELEMENTS
-        box.take(side, min(most, max(least, RUN_BYTES // item)))
+        box.take(side, min(most, max(least, COALESCED_RUN_BYTES // item)))
     orders = _order(nodes, "src"), _order(nodes, "dst")
     box.fill([*orders[0], *orders[1]], BOX_BYTES // max(items))
     read, write = (

@@ -1,10 +1,9 @@
-"""The nibbles family: source or destination, or both, has elements of four bits, two to a byte.
+"""The nibbles family: reorders from or to 4-bit elements, two to a byte.
 
-Where the innermost loop is contiguous on both sides, nothing is guarded and runs start with whole
-bytes, they are taken 16 elements at a time: *runs*. Everything else goes place by place
-as in the generic family, but that a work-item makes a whole byte of a packed destination, which
-are two places. That no byte is shared with anything else was checked before, by
-`clformats.nibbles`.
+*Runs* of 16 elements are moved at a time if the innermost loop is contiguous on both sides, has no
+guard, and begins with whole bytes. All other reorders go element by element as in the generic
+family; a work-item then writes one byte, two elements, of a 4-bit destination. The check that no
+byte is shared with anything else is in `clformats.tensors.nibbles`.
 """
 
 from __future__ import annotations
@@ -17,16 +16,16 @@ from .problem import Node, Problem
 from .request import Request
 
 RUN_ELEMENTS = 4096
-"""The most of a run that one work-item takes."""
+"""The most elements of a run for one work-item."""
 SHORTEST_RUN = 8
-"""Below this a vector gains nothing."""
+"""Shorter runs gain nothing by vectors."""
 
 
 @dataclass(frozen=True, slots=True)
 class NibblesPlan:
-    """``items`` work-items: of runs along ``inner``, the other loops being ``outer``, or of places.
+    """``items`` work-items, for runs along ``inner`` inside the loops ``outer``, or for elements.
 
-    ``inner`` is None for places; ``why`` then says why they are not runs.
+    ``inner`` is None for elements; ``why`` then gives the reason.
     """
 
     problem: Problem
@@ -57,7 +56,7 @@ def refusal_elsewhere(p: Problem) -> str:
 
 
 def refusal_of_loops(p: Problem) -> str:
-    """Why no family that goes along loops of whole elements takes a problem; empty if one may."""
+    """Why no family for whole bytes takes a problem; empty if one may."""
     return p.why if p.nodes is None else refusal_elsewhere(p)
 
 

@@ -1,4 +1,4 @@
-"""From two descriptors to a plan: which family of kernels, and why not a better one."""
+"""From two descriptors to a plan: the family of kernels, and why no faster one."""
 
 from __future__ import annotations
 
@@ -62,10 +62,10 @@ SCHEDULE = ("schedule",)
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """A family of kernels: `refusal_on` is the one predicate that decides.
+    """A family of kernels: `refusal_on` decides whether it takes a problem.
 
-    ``refusal`` says why it does not take a problem on any device, ``needs`` what a device lacks.
-    ``takes`` are the `Choices` that its plans or kernels heed.
+    ``refusal`` gives the reason why it does not take a problem on any device, ``needs`` what the
+    device lacks. ``takes`` names the `Choices` that it supports.
     """
 
     name: str
@@ -95,38 +95,38 @@ FAMILIES = (
     SCHEDULED,
     *_EVERYWHERE,
 )
-"""Those of CPUs. From the fastest to the one that takes every buffer; then those for half bytes and
-for images; and those that compute: transformed values, and sums behind the elements."""
+"""The families on CPUs: from the fastest to the one that takes every buffer; then those for 4-bit
+elements and images; then those that compute: transforms, and sums after the elements."""
 GPU_FAMILIES = (
     Family("copy", copy.refusal, local.copy_plan, GROUPS),
     Family("local", local.refusal, local.plan, GROUPS),
     Family("rows", local.rows_refusal, local.rows_plan, GROUPS),
     *_EVERYWHERE,
 )
-"""Those of GPUs, where consecutive work-items move neighbours: `clformats.schedule.local`."""
+"""The families on GPUs: consecutive work-items move neighbours, see `clformats.schedule.local`."""
 SUBGROUP_FAMILIES = (
     GPU_FAMILIES[0],
     Family("subgroup", subgroup.refusal, subgroup.plan, needs=subgroup.needs),
     *GPU_FAMILIES[1:],
 )
-"""Those of GPUs that read and write blocks: `clformats.schedule.subgroup`."""
+"""The families on GPUs with block reads and writes: `clformats.schedule.subgroup`."""
 
 
 def families(traits: Traits) -> tuple[Family, ...]:
-    """The families that are tried on a device, in this order."""
+    """The families to try on a device, in this order."""
     if traits.is_cpu:
         return FAMILIES
     return SUBGROUP_FAMILIES if traits.subgroup_bytes else GPU_FAMILIES
 
 
 def _named(name: str, traits: Traits) -> list[Family]:
-    """The family of a name: the device's own, else the one that other devices have."""
+    """The family of this name: of this kind of device, else of another one."""
     every = (*families(traits), *FAMILIES, *SUBGROUP_FAMILIES)
     return [f for f in every if f.name == name][:1]
 
 
 def _heeded(choices: Choices, family: Family, traits: Traits) -> Choices:
-    """What the plans and kernels of a family heed, within what the device has."""
+    """The choices that a family supports, within the limits of the device."""
     named = ["family"] if family.name == choices.family else []
     heeded = choices.only((*family.takes, *named))
     if heeded.local_size:
@@ -152,9 +152,10 @@ def _first(
 
 @dataclass(frozen=True)
 class Plan:
-    """What will run: the problem, the family chosen, its body, and why each better one was not.
+    """A plan, as text by ``str``: the problem, the family of kernels, and why no faster one.
 
-    ``choices`` are what was not left to the rules; ``record`` says where they come from.
+    ``rejected`` has the families tried before and their reasons. ``choices`` are the decisions not
+    left to the rules; ``record`` says where they come from.
     """
 
     problem: Problem
@@ -209,14 +210,13 @@ def make_plan(
     transform: bool | None = None,
     choices: Choices = RULES,
 ) -> Plan:
-    """The plan for moving ``src`` to ``dst``, computing on the way, in the first family that can.
+    """The plan for reordering ``src`` to ``dst`` in the first family that can. Needs no device.
 
-    ``family`` asks for one family by name, also for one of another kind of device; raises
-    `Unsupported` (code FAMILY) if it refuses. ``choices`` override the rules, see `Choices`; a
-    family asked for goes before theirs.
-    ``transform`` says whether values are moved or transformed, where the dims do not tell: see
-    `clformats.values.transforms.between`.
-    Raises `InvalidDescriptor` where the two do not fit together.
+    ``traits`` describes the device, by default a CPU. ``family`` asks for one family by name, also
+    one of another kind of device; raises `Unsupported` (code FAMILY) if it refuses. ``choices``
+    override the rules, see `Choices`; ``family`` overrides theirs. ``transform`` says whether
+    values are moved or transformed, where the dims leave both open: see
+    `clformats.values.transforms.between`. Raises `InvalidDescriptor` if the two do not fit.
     """
     expect(src, MemoryDesc, "src")
     expect(dst, MemoryDesc, "dst")

@@ -1,25 +1,24 @@
 """The reorder problem: two descriptors as one loop nest.
 
-A reorder is a transposition of digits. Each dimension is split at every point where the source or
-the destination splits it; each piece becomes a `Node` with its size and its stride on both sides.
-Neighbours that are neighbours on both sides fuse into one. For ``bfyx`` to ``b_fs_yx_fsv16`` of
+A reorder is a transposition of digits. Each dimension is split wherever the source or the
+destination splits it; each part becomes a loop, a `Node` with its size and its strides on both
+sides. Loops that continue each other on both sides are fused. For ``bfyx`` to ``b_fs_yx_fsv16`` of
 2 x 32 x 5 x 4 the stages are::
 
     refine     b(2:640,640) f/16(2:320,320) f%16(16:20,1) y(5:4,64) x(4:1,16)
     normalise  the same, by falling destination stride
     fuse       (4:320,320) (20:1,16) (16:20,1)          as size:source stride,destination stride
 
-The loops run over the *destination*: over every element of it and every element of its padding,
-because padding must be written with zeros. A dimension where the two are not the same has a
-`Guard`, which tells them apart by the physical index ``p``, counted from the start of the
-destination's padding:
+The loops run over the *destination*, its elements and its padding, because zeros must be written to
+the padding. A dimension with padding has a bounds predicate, a `Guard`. It decides by the physical
+index ``p``, counted from the start of the destination's padding:
 
     lo <= p < hi    an element: read the source
     p < end         padding: write zero
-    otherwise       not part of the destination at all (the loops cover whole blocks): skip
+    otherwise       outside the destination (the loops cover whole blocks): skip
 
-Numbers that follow from the formats alone are ``fixed``: they become constants of the kernel, all
-others its arguments, so that one kernel serves every shape of the same structure.
+Numbers that follow from the formats alone are ``fixed``: they are constants of the kernel. All
+others are its arguments, so that one kernel serves every shape of the same structure.
 """
 
 from __future__ import annotations
@@ -52,17 +51,17 @@ def fixed(value: int) -> Number:
 
 
 FAR = 1 << 62
-"""Stands for the stride of a loop whose steps are not equally far apart."""
+"""Stands for the stride of a loop whose steps have no common stride."""
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
     """One loop: ``size`` steps, ``src`` and ``dst`` elements apart.
 
-    Where it has a guard, it moves the guarded index by ``unit`` per step. ``operands`` are the
-    strides in the other tensors that the kernel reads. ``parts``, innermost first, are the loops
-    that it was made of where they are one run on one side only: see `clformats.schedule.flat`; its
-    stride on the other side is `FAR`.
+    With a guard, each step moves the guarded index by ``unit``. ``operands`` are the strides in the
+    other tensors that the kernel reads. ``parts``, innermost first, are the loops that were fused
+    into this one although they are contiguous on one side only (see `clformats.schedule.flat`); the
+    stride on the other side is `FAR` then.
     """
 
     size: Number
@@ -81,10 +80,10 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """Where along ``what``, a dimension or a loop, elements lie: ``lo <= p < hi``.
+    """The bounds predicate of ``what``, a dimension or a loop: elements have ``lo <= p < hi``.
 
-    Padding reaches up to ``end``; the source has memory from ``source[0]`` to below ``source[1]``.
-    ``block`` is the largest block of the destination along it.
+    Padding ends before ``end``. The source has memory for ``source[0] <= p < source[1]``.
+    ``block`` is the largest block of the destination along ``what``.
     """
 
     what: str
@@ -102,11 +101,11 @@ class Guard:
 class Problem:
     """A reorder, ready to be planned.
 
-    ``nodes`` by falling destination stride, fused; None where the digits of the two sides do not
-    nest or a side is an image, ``why`` then says where. ``src0``, ``dst0`` and ``operands0`` are
-    the offsets where all loops are 0. ``step`` is the transform, where values are not moved but
-    transformed. ``word`` is the type of what stands for several elements, where they are moved
-    together: loops and strides count words then.
+    ``nodes`` are the fused loops by falling destination stride; None if the digits of the two sides
+    do not nest or a side is an image, with the reason in ``why``. ``src0``, ``dst0`` and
+    ``operands0`` are the offsets of the first element. ``step`` is the transform of the values, if
+    there is one. ``word`` is the type that stands for several elements which are moved together;
+    loops and strides then count words.
     """
 
     src: MemoryDesc
@@ -123,7 +122,7 @@ class Problem:
 
     @property
     def dtypes(self) -> tuple[DType, DType]:
-        """The types of what is moved: the elements of source and destination, or words."""
+        """The types that are loaded and stored: those of the elements, or words."""
         return (self.word, self.word) if self.word else (self.src.dtype, self.dst.dtype)
 
     @property
@@ -133,7 +132,7 @@ class Problem:
 
     @property
     def moves_only(self) -> bool:
-        """Whether elements are converted and moved, and nothing else is to be done."""
+        """Whether elements are only converted and moved: no transform, no sums."""
         return self.step is None and not self.dst.sums
 
     @property
@@ -148,10 +147,10 @@ class Problem:
 
     @property
     def is_wide(self) -> bool:
-        """Whether offsets need 64 bits; 32 leave room for an overshoot of one block.
+        """Whether offsets need 64 bits; 32 bits leave room to exceed the tensor by one block.
 
-        They count words, where there are: those of f64, or of memory that begins anywhere, are
-        shorter than elements.
+        Offsets count words, if there are any; a word may be shorter than an element, for f64 or
+        for memory of any alignment.
         """
         word = self.word.bits if self.word else 0
         most = max(

@@ -1,6 +1,6 @@
-"""The stages that lead from two descriptors to a `Problem`: check, refine, normalise, fuse.
+"""From two descriptors to a `Problem`, in four stages: check, refine, normalise, fuse.
 
-`clformats.schedule.problem` shows what each makes of an example.
+`clformats.schedule.problem` shows the result of each stage for an example.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from .problem import Guard, Node, Number, Problem, fixed
 TILE = 64
 """The longest part of a loop that one tile takes."""
 SMALL = 64
-"""Extents within one block of up to this many elements, such as 3 channels in a block of 16, are
-part of a guard's structure: they choose which lanes of a vector exist, and cost nothing."""
+"""Up to this many elements in one block, such as 3 channels in a block of 16, the bounds are
+constants of the kernel: they select lanes of a vector, at no cost."""
 
 
 def problem(
@@ -50,14 +50,14 @@ def problem(
             raise Unsupported(
                 "ATTR_TRANSFORM",
                 f"no kernel computes {computation} where {why}: {src} -> {dst}; do it in a "
-                f"reorder of its own, before",
+                f"separate reorder before it",
             )
         return Problem(src, dst, None, (), src.offset0, dst.offset0, why, computation, step=step)
     return fuse(normalise(refine(src, dst, computation)))
 
 
 def _check_sides(src: MemoryDesc, dst: MemoryDesc) -> None:
-    """What each side must be for any kernel."""
+    """Raise if a side has no layout, or is an image that no kernel supports."""
     for name, desc in (("source", src), ("destination", dst)):
         if not desc.has_layout and desc.dims:
             raise InvalidDescriptor(f"the {name} {desc} has no layout: choose a concrete format")
@@ -76,7 +76,7 @@ def _check_pair(src: MemoryDesc, dst: MemoryDesc, step: Step | None) -> None:
         raise Unsupported(
             "DTYPE_PAIR",
             f"no kernel transforms or sums up elements that share bytes: {src} -> {dst}; reorder "
-            f"to another type before or behind",
+            f"to another type before or after it",
         )
     if src.dims != dst.dims and step is None:
         raise InvalidDescriptor(
@@ -117,9 +117,9 @@ def refine(src: MemoryDesc, dst: MemoryDesc, computation: Computation | None = N
 def _refine_dim(
     sides: Sequence[MemoryDesc], dim: int, guard_id: int
 ) -> tuple[list[Node], Guard | None, list[int]] | str:
-    """The nodes of one dimension, its guard, and how far each side is shifted; or why not.
+    """The nodes of one dimension, its guard, and the shift of each side; or the reason why not.
 
-    Of the ``sides`` the second is the destination.
+    The second of the ``sides`` is the destination.
     """
     dst = sides[1]
     chains = []
@@ -139,7 +139,7 @@ def _refine_dim(
             return f"the paddings of dimension {dim} shift it by {moved}, across its blocks"
         shifts.append(moved // top.digit.step * top.stride)
     lower, extent = dst.padded_offsets[dim], dst.padded_dims[dim]
-    # A block that holds more than there is needs no loop over the rest of it, nor a guard.
+    # A block that is larger than the extent needs no loop over its rest, and no guard.
     if len(steps) > 1 and steps[-1] > extent and not _is_near(chains, steps[-2]):
         steps = steps[:-1]
     nodes, cover = _split(steps, extent, chains)
@@ -151,7 +151,7 @@ def _refine_dim(
 
 
 def _chain(desc: MemoryDesc, dim: int) -> list[Placed] | None:
-    """The digits of a dimension, finest first; None where they are not all there is to it."""
+    """The digits of a dimension, finest first; None if it is fused, flipped or in two orders."""
     chain = [p for p in desc.placed if dim in p.digit.dims]
     if desc.tail or any(len(p.digit.dims) > 1 or p.digit.flip for p in chain):
         return None
@@ -167,14 +167,14 @@ def _split(
     sizes.append(Number(-(-extent // steps[-1])))
     for step, size in zip(steps, sizes, strict=True):
         src, dst, *operands = (_stride_at(chain, step) for chain in chains)
-        # That a value is the same for all is part of the structure.
+        # A stride of 0, one value for all elements, is part of the structure.
         others = tuple(fixed(0) if n.value == 0 else n for n in operands)
         nodes.append(Node(size, src, dst, operands=others))
     return nodes, steps[-1] * sizes[-1].value
 
 
 def _is_near(chains: Sequence[list[Placed]], step: int) -> bool:
-    """Whether a side has such steps side by side: lanes are rather masked than fewer."""
+    """Whether a side has these steps contiguous: masking lanes is faster than using fewer."""
     return any(_stride_at(chain, step).value == 1 for chain in chains)
 
 
@@ -209,7 +209,7 @@ def normalise(p: Problem) -> Problem:
 
 
 def fuse(p: Problem) -> Problem:
-    """Join each loop with the next inner one where that continues it on both sides."""
+    """Fuse each loop with the next inner one if it continues that one on both sides."""
     if p.nodes is None:
         return p
     nodes: list[Node] = []
@@ -222,7 +222,7 @@ def fuse(p: Problem) -> Problem:
 
 
 def _join(outer: Node, inner: Node) -> Node | None:
-    """The two loops as one; None where a stride or a guard is in the way."""
+    """The two loops as one; None if strides or guards do not allow it."""
     sides = zip(
         (outer.src, outer.dst, *outer.operands), (inner.src, inner.dst, *inner.operands),
         strict=True,
@@ -237,10 +237,10 @@ def _join(outer: Node, inner: Node) -> Node | None:
 
 
 def separate(p: Problem) -> Problem:
-    """Guard the loops of a problem that reads what the destination held.
+    """Guard the loops of a problem that reads the destination's old values.
 
-    Elsewhere the last tile along a loop may overlap the one before; here no element may be written
-    before it is read for the last time.
+    In other problems the last tile along a loop may overlap the one before. Here an element must
+    not be written before it is read for the last time.
     """
     if p.nodes is None or p.computation is None or not p.computation.reads_old:
         return p

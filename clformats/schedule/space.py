@@ -1,9 +1,9 @@
-"""The search space of a reorder: what the tuner may try, as data, and what of it is legal.
+"""The search space of a reorder: the tuning parameters and their legal combinations, as data.
 
-A family's table gives the values of each parameter. Which of them make a difference depends on the
-problem: a loop of 12 steps has no vector of 16. So a configuration is *legal* where the plan that
-is made with it has exactly what was asked for; everything else would be the same kernel under
-another name. The rules' own plan is one of the legal configurations.
+A family's table has the values of each parameter. Which of them make a difference depends on the
+problem: a loop of 12 steps has no vector of 16. So a configuration is *legal* if the plan made with
+it has exactly these values; any other would be the same kernel under a second name. The plan by the
+rules is one of the legal configurations.
 """
 
 from __future__ import annotations
@@ -53,29 +53,29 @@ TABLES: Mapping[type[Body], Mapping[str, tuple[Any, ...]]] = {
     LocalPlan: {"local_size": (32, 64, 128, 256)},
     GenericPlan: {"local_size": (1, 8, 16, 32, 64, 128, 256)},
 }
-"""Parameters by the kind of a family's plans, with all values that are worth a try anywhere."""
+"""The parameters of each family, by the type of its plans, with all values worth a try."""
 
 SCHEDULES = 24
 """How many schedules of a problem are worth a try: those that are estimated to cost the least."""
 
 WALK = ("chunk", "swapped", "ahead", "local_size")
-"""Parameters of a tile's walk, which leave all else of its plan as it is."""
+"""Parameters of the loops around a tile, which change nothing else of its plan."""
 
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """What a configuration must satisfy, in words and as a predicate."""
+    """A condition on configurations, in words and as a predicate."""
 
     text: str
     holds: Callable[[Config], bool]
 
 
 REGISTER_BYTES = 64 * 64
-"""The widest register file of today's CPUs, twice: more would only be spilled."""
+"""Twice the largest vector register file of today's CPUs: larger tiles would only spill."""
 
 
 def constraints(plan: Plan) -> tuple[Constraint, ...]:
-    """What holds whatever the shape."""
+    """The conditions that hold for every shape."""
     if not isinstance(plan.body, TilePlan):
         return ()
     element_bytes = max(t.nbytes for t in plan.problem.dtypes)
@@ -91,7 +91,7 @@ def constraints(plan: Plan) -> tuple[Constraint, ...]:
 class Space:
     """The search space of moving ``src`` to ``dst`` in one family.
 
-    ``nbytes`` are read and written by every configuration. ``default`` is what the rules chose.
+    Every configuration reads and writes ``nbytes``. ``default`` is the configuration of the rules.
     """
 
     src: MemoryDesc
@@ -111,7 +111,7 @@ class Space:
     def choices(self, config: Config) -> Choices:
         """The fewest choices that lead to a configuration.
 
-        What the rules say anyway is left to them, so that they fit other shapes as well.
+        Values that the rules give anyway are left to them, so that the choices suit other shapes.
         """
         left = dict(config)
         for name in config:
@@ -122,7 +122,7 @@ class Space:
         return Choices(**left, family=None if by_rules else self.family)
 
     def is_legal(self, config: Config) -> bool:
-        """Whether the plan has what the configuration asks for."""
+        """Whether the plan made with the configuration has its values."""
         return tuple(config[name] for name in self.table) in self._legal
 
     @cached_property
@@ -169,7 +169,7 @@ def _configs(table: Mapping[str, tuple[Any, ...]]) -> Iterator[Config]:
 
 
 def outcome(plan: Plan, names: Iterable[str], walk: Choices = RULES) -> dict[str, Any]:
-    """What a plan has, in the terms of `Choices`; ``walk`` are more choices for the walk of it."""
+    """The values of a plan, named as in `Choices`; ``walk`` are further choices for its loops."""
     body, groups = plan.body, either(walk.local_size, plan.choices.local_size)
     has: dict[str, Any] = {}
     if isinstance(body, CopyPlan):
@@ -201,8 +201,8 @@ def space(
 ) -> Space | None:
     """The search space of a reorder, in the family of the rules or in another one.
 
-    None where there is nothing to choose: nothing is moved, or the family has no parameters.
-    Raises `InvalidDescriptor`, and `Unsupported` where the family does not take the reorder.
+    None if there is nothing to choose: nothing is moved, or the family has no parameters.
+    Raises `InvalidDescriptor`, and `Unsupported` if the family does not take the reorder.
     """
     plan = make_plan(src, dst, traits, family)
     table = TABLES.get(type(plan.body))  # type: ignore[arg-type]
@@ -218,10 +218,10 @@ def space(
 
 
 def families(src: MemoryDesc, dst: MemoryDesc, traits: Traits) -> list[str]:
-    """The families with parameters that take a reorder; generic only where no other one does.
+    """The families with parameters that take a reorder; generic only if no other one does.
 
-    The one that the rules choose is the first. Raises `InvalidDescriptor` and `Unsupported` where
-    the reorder is none.
+    The first is the one that the rules choose. Raises `InvalidDescriptor` and `Unsupported` for an
+    impossible reorder.
     """
     plan = make_plan(src, dst, traits)
     rejected = {name for name, _ in plan.rejected}

@@ -21,7 +21,7 @@ from dataclasses import replace
 
 from .problem import FAR, fixed
 from .tile import TilePlan
-from .traits import LINE_BYTES, PIECE_BYTES, Traits
+from .traits import LEAST_STREAMED_BYTES, LINE_BYTES, Traits
 from .walk import Reads, Stage, Tiles, Walk, in_boxes, share_of
 
 STAGE_BYTES = (16 << 10, 64 << 10)
@@ -100,7 +100,7 @@ def _splits_lines(plan: TilePlan, row: int) -> bool:
     """Whether ordinary stores of rows of bytes leave lines in part for long, or lie across them."""
     item = plan.problem.dtypes[1].nbytes
     step = plan.nodes[row].dst.value * item
-    return item == 1 and step >= LEAST_SPLIT_BYTES[step % PIECE_BYTES > 0]
+    return item == 1 and step >= LEAST_SPLIT_BYTES[step % LEAST_STREAMED_BYTES > 0]
 
 
 def _row(plan: TilePlan) -> int | None:

@@ -1,8 +1,8 @@
-"""The summed family: int8 weights that are followed by sums of themselves.
+"""The summed family: int8 weights that are followed by sums over them.
 
-One work-item for each sum: it moves, or transforms, the elements that are summed up, one after the
-other, and stores the sum of what it has stored. So a sum is that of the values as rounded, and is
-made in the one pass over memory.
+There is one work-item for each sum. It moves or transforms the elements of the sum, one after the
+other, then stores the sum of the stored values. So the sum is that of the rounded values, and needs
+no second pass over memory.
 """
 
 from __future__ import annotations

@@ -1,42 +1,44 @@
-"""What the planner needs to know of a device, as plain numbers, so that it can be tested alone."""
+"""The properties of a device that plans depend on, as plain numbers: plans need no device."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 LINE_BYTES = 64
-"""A cache line of the processors on which that matters here: the host's."""
-PIECE_BYTES = 16
-"""What is stored past the cache at once, at the least, where runs start at such places. In f32
-``bfyx`` to ``b_fs_yx_fsv4`` with 35 x 35 positions four pieces instead of a vector reach 0.8 to 1,
-ordinary stores 0.45 to 0.8; pieces of 8 bytes gain a tenth, those of 4 lose a sixth."""
+"""The bytes of a cache line on CPUs."""
+LEAST_STREAMED_BYTES = 16
+"""The least width of a streaming store, for runs that begin at multiples of it. In f32 ``bfyx`` to
+``b_fs_yx_fsv4`` with planes of 35 x 35: ordinary stores -> four streaming stores a vector, 0.45 to
+0.8 -> 0.8 to 1 of a copy. Streaming stores of 8 bytes gain a tenth, those of 4 lose a sixth."""
 CACHE_FLOOR = 32 << 20
-"""The last-level cache where the device names a smaller one: Intel's runtime tells the second."""
+"""The least size assumed of the last-level cache: Intel's runtime reports the second-level one."""
 STREAMED_MOST = 64 << 20
-"""From so many bytes on stores pass by the cache, however large a cache the device names: the guest
-of a large machine has a part of it. On a Xeon that named 300 MB tensors of 18 MB to 165 MB were
-1.6 times as fast as oneDNN, and 1.8 times with stores past the cache."""
+"""Streaming stores are used from so many moved bytes on, however large a cache the device reports:
+a guest of a large machine has a slice of it. On a Xeon that reported 300 MB, 18 MB to 165 MB:
+ordinary -> streaming stores, 1.6 -> 1.8 times as fast as oneDNN."""
 STREAMED_SHARE = 0.55
-"""Share of the cache from which on stores pass by it, source and destination taken together.
+"""Streaming stores are used from this share of the last-level cache on, source and destination
+together.
 
-Measured with a cache of 32 MiB and a kernel behind that reads the result, medians of many runs: at
-13 MB the stores that pass by it lose a fifth, at 19 MB they gain a tenth, at 26 MB 15 % with f32
-and 38 % with bytes. Alone they gain more: 1.6 at 19 MB. Others want some of the cache too, on some
-days more than on others: it is never all ours."""
+Measured with a cache of 32 MiB and a second kernel that reads the result, medians of many runs:
+streaming stores lose a fifth at 13 MB and gain a tenth at 19 MB; at 26 MB they gain 15 % with f32
+and 38 % with 8-bit elements. Without the second kernel they gain more: 1.6 at 19 MB. The share is
+below 1 because other processes use the cache too."""
 
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """``compute_units`` cores or multiprocessors; ``cache_bytes`` of the last-level cache.
+    """The properties of a device.
 
-    ``group_size`` are the work-items of a work-group where a group works together.
-    ``vector_bytes``: the widest vectors that instructions of the device have.
-    ``subgroup_bytes``: how wide the elements may be that sub-groups of 16 work-items read and write
-    as blocks; none where there are no such sub-groups.
-    ``streamed_bytes``: from how many bytes moved on stores pass by the cache; None: from
-    `STREAMED_SHARE` of it, and from `STREAMED_MOST` at the latest.
-    ``begin_bytes``: memory begins at multiples of so many bytes, a power of two. What OpenCL
-    allocates begins at cache lines and more, a user's host memory anywhere.
+    ``compute_units``: cores or multiprocessors. ``cache_bytes``: the last-level cache.
+    ``group_size``: work-items of a work-group that works together.
+    ``vector_bytes``: the widest vector that an instruction takes.
+    ``subgroup_bytes``: the element sizes that sub-groups of 16 work-items read and write as blocks;
+    empty without such sub-groups.
+    ``streamed_bytes``: streaming stores are used from this many moved bytes on; None stands for
+    `STREAMED_SHARE` of the cache, `STREAMED_MOST` at the most.
+    ``begin_bytes``: the alignment of memory, a power of two. Memory that OpenCL allocates is
+    aligned to cache lines at least, a user's host memory may begin anywhere.
     """
 
     is_cpu: bool = True
@@ -51,7 +53,7 @@ class Traits:
     begin_bytes: int = LINE_BYTES
 
     def streams(self, nbytes: int) -> bool:
-        """Whether stores are to pass by the cache where so many bytes are moved."""
+        """Whether a reorder of ``nbytes`` read and written bytes uses streaming stores."""
         least = self.streamed_bytes
         if least is None:
             share = int(max(self.cache_bytes, CACHE_FLOOR) * STREAMED_SHARE)

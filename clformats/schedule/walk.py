@@ -61,7 +61,7 @@ cache; those of 32 KB (bfyx -> b_fs_yx_fsv16 of 16 x 16) 0.91 and 1.03."""
 LEAD_BYTES = (1 << 10, 8 << 10)
 """How much earlier than one box before, into the nearest cache and into the second-level one. With
 a whole box more byxf -> bfyx with 128 channels loses a tenth, in the nearest cache."""
-RUN_BYTES = 1 << 10
+PREFETCH_RUN_BYTES = 1 << 10
 """What is asked for of a row at once: a box of many rows is as long. 512 do as well, 256 lose a
 tenth, with 4096 a box of 64 rows and the next one are too much for the second-level cache."""
 ASKED_BYTES = 128 << 10
@@ -368,7 +368,7 @@ def in_boxes(path: Walk, tiles: Tiles, *, large: bool) -> Walk:
 
 def asked_of_row(tiles: Tiles, across: int) -> int:
     """Bytes of a row that are asked for at once where so many tiles lie across the rows."""
-    return min(RUN_BYTES, ASKED_BYTES // (tiles.reads * across))
+    return min(PREFETCH_RUN_BYTES, ASKED_BYTES // (tiles.reads * across))
 
 
 def with_choices(path: Walk, choices: Choices, counts: Sequence[int]) -> Walk:

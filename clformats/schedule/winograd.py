@@ -1,10 +1,10 @@
 """The winograd family: the values of the destination are computed from windows of the source.
 
-A work-item takes a run of windows along the innermost digit of the destination, one where there
-are cores enough. Of a window it reads 3 to 16 values and stores all that is computed of them, 2 to
-36. That needs a destination in which the axes of the transform are neither split, fused nor padded,
-as in every Winograd format. Where it is otherwise, in some formats that outputs can be wanted in,
-there is one work-item for each place of the destination, which reads its window for one value.
+A work-item takes a run of windows along the innermost digit of the destination, or a single one if
+there are enough cores. It reads the 3 to 16 values of a window and stores its 2 to 36 results. This
+needs a destination whose transformed axes are neither split, fused nor padded, as in every Winograd
+format. Some formats of convolution outputs are otherwise: for these there is one work-item for each
+element of the destination, which reads a whole window.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from .problem import Problem
 from .request import Request
 
 RUN = 16
-"""Windows of a run on a CPU: for single ones it divides more than it transforms."""
+"""Windows of a run on a CPU: for single windows index divisions cost more than the transform."""
 
 
 @dataclass(frozen=True, slots=True)
 class WinogradPlan:
-    """``items`` work-items, each of ``run`` windows, or of one place.
+    """``items`` work-items, each for ``run`` windows, or for one element.
 
-    ``windows``: the destination with one element for each window, where its first value lies; None
-    where work-items are for single places.
+    ``windows`` is the destination reduced to the first value of each window; None if work-items are
+    for single elements.
     """
 
     problem: Problem
@@ -62,7 +62,7 @@ def plan(request: Request) -> WinogradPlan:
 
 
 def _windows(dst: MemoryDesc, step: Step) -> MemoryDesc | None:
-    """The first value of each window as a tensor of its own, in the same memory."""
+    """The first values of all windows as a tensor in the same memory."""
     geometry = dst.geometry
     dims, placed = list(dst.dims), list(dst.placed)
     for d, rows in step.transform.results.items():

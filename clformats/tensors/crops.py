@@ -1,4 +1,4 @@
-"""Which regions a dimension allows: offsets and sizes as ranges, however long the dimension is."""
+"""The legal regions along a dimension, as lazy ranges: a dimension may be of any length."""
 
 from __future__ import annotations
 
@@ -59,9 +59,9 @@ class Sizes(Sequence[int]):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Crops(Mapping[int, Sequence[int]]):
-    """For each legal offset the legal `Sizes` there; ``whole`` is the size of the dimension.
+    """The legal offsets, each with its legal `Sizes`; ``whole`` is the size of the dimension.
 
-    Nothing is stored: offsets and sizes are worked out when they are asked for.
+    Nothing is stored: offsets and sizes are computed when they are read.
     """
 
     whole: int

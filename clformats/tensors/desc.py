@@ -1,9 +1,8 @@
 """Memory descriptors: a format, given sizes and an element type.
 
-A descriptor is the sized form of a layout: each digit has a size and a stride (`Placed`), the
-dimensions are padded to whole blocks, and ``offset0`` says where the first element lies. A plain
-tensor with odd strides and one with clDNN's lower and upper padding are the same list of digits
-with other numbers.
+A descriptor is the sized form of a layout. Each digit has a size and a stride (`Placed`), the
+dimensions are padded to whole blocks, and ``offset0`` is the offset of the first element. Strides
+with gaps, and clDNN's lower and upper padding, only change these numbers.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ from .geometry import (
 from .text import name_for, pairs, printed, read
 
 RUNTIME_DIM = RUNTIME
-"""A dimension, or a stride, that is known at execution only (oneDNN's DNNL_RUNTIME_DIM_VAL)."""
+"""A dimension or a stride that is known at execution only (oneDNN's DNNL_RUNTIME_DIM_VAL)."""
 RUNTIME_SIZE = 2**63
 """`MemoryDesc.nbytes` where the sizes are not known yet (oneDNN's DNNL_RUNTIME_SIZE_VAL)."""
 
@@ -53,16 +52,17 @@ RUNTIME_SIZE = 2**63
 class MemoryDesc:
     """Where every element of a tensor lies: dims, element type and format together.
 
-    ``MemoryDesc((2, 17, 5, 4), "f32", "b_fs_yx_fsv16")`` by format; dims in logical order.
-    ``MemoryDesc(dims, dtype, strides=(...))`` by strides, in elements, one per dimension: 0 repeats
-    a dimension, gaps are allowed, overlap is not. ``padding=((lower, upper), ...)`` per logical
-    dimension surrounds the data as clDNN does, before the dimensions are split into blocks.
-    With neither format nor strides the tensor is dense, the last dimension innermost.
-    Elements of 4 bits have another order in a few formats of clDNN's, as ``os_iyx_osv16``: there
-    ``format`` becomes the name with ``:i4`` behind it, which other element types refuse.
-    ``extra``, an `Extra`, says what follows int8 weights.
+    ``MemoryDesc((2, 17, 5, 4), "f32", "b_fs_yx_fsv16")`` makes one by format; dims are in logical
+    order. ``MemoryDesc(dims, dtype, strides=(...))`` makes one by strides, in elements, one for
+    each dimension: a stride of 0 repeats a dimension, gaps are allowed, overlap is not. With
+    neither format nor strides the tensor is dense, the last dimension innermost.
+    ``padding=((lower, upper), ...)``, for each logical dimension, surrounds the data as clDNN does,
+    before the dimensions are split into blocks. ``extra``, an `Extra`, says what follows int8
+    weights. A few of clDNN's formats, such as ``os_iyx_osv16``, have another order for elements of
+    4 bits: there ``format`` becomes the name with ``:i4`` appended.
 
     Descriptors are immutable and hashable; ``MemoryDesc.parse(str(d)) == d``.
+
     Raises `InvalidDescriptor` and `InvalidFormat`.
     """
 
@@ -144,12 +144,12 @@ class MemoryDesc:
 
     @property
     def has_layout(self) -> bool:
-        """Whether it says where elements lie; ``any`` and ``undef`` do not."""
+        """Whether the layout is known; that of ``any`` and ``undef`` is not."""
         return self.format.layout is not None
 
     @property
     def strides(self) -> tuple[int, ...]:
-        """Per logical dimension the stride of its outermost digit, in elements (oneDNN's)."""
+        """The stride of the outermost digit of each logical dimension, in elements (oneDNN's)."""
         return operations.strides_of(self.geometry)
 
     @property
@@ -166,8 +166,8 @@ class MemoryDesc:
     def nbytes(self) -> int:
         """The size in bytes as oneDNN counts it: 0 for a zero dimension, ``any`` and ``undef``.
 
-        For a dense tensor the padded extents multiplied. For one with strides the longest span
-        ``size * stride`` of a digit, where a size of 1 counts as 1. ``offset0`` is not in it.
+        For a dense tensor it is the product of the padded extents. With strides it is the largest
+        ``size * stride`` of a digit, where a digit of size 1 counts as 1. ``offset0`` is left out.
         """
         if self._is_empty:
             return 0
@@ -180,7 +180,7 @@ class MemoryDesc:
 
     @property
     def span_nbytes(self) -> int:
-        """The bytes a buffer must have: up to the last element or padding that is ever touched."""
+        """The bytes that a buffer must have: up to the end of the last element or padding."""
         if self._is_empty:
             return 0
         if self.has_runtime:
@@ -194,13 +194,13 @@ class MemoryDesc:
 
     @property
     def sums(self) -> tuple[Sums, ...]:
-        """The sums that lie behind the elements of int8 weights, one array after the other."""
+        """The sums that follow the elements of int8 weights, one array after the other."""
         of_format = (self.format.sums,) if self.format.sums and self.dtype.name == "s8" else ()
         return self.extra.sums(self.ndims) if self.extra else of_format
 
     @property
     def sums_at(self) -> int:
-        """The byte where the `sums` begin, or would: behind all elements and their padding."""
+        """The byte offset of the `sums`: behind all elements and their padding."""
         last = self.offset0 + sum((p.size - 1) * p.stride for p in self.placed)
         end = _bytes(last + 1, self.dtype)
         return round_up(end, Extra.ALIGNMENT) if self.extra and self.sums else end
@@ -218,9 +218,9 @@ class MemoryDesc:
 
     @property
     def image_shape(self) -> tuple[int, int, int] | None:
-        """Height, width and channels of an image; None where the memory is a buffer.
+        """Height, width and channels of an image; None for a buffer.
 
-        Offsets and `clformats.pack` take the pixels as a dense array of this shape.
+        Offsets and `clformats.pack` treat the pixels as a dense array of this shape.
         """
         if self.format.image is None:
             return None
@@ -230,7 +230,7 @@ class MemoryDesc:
 
     @property
     def has_runtime(self) -> bool:
-        """Whether some size or stride is known at execution only."""
+        """Whether a size or stride is known at execution only (`RUNTIME_DIM`)."""
         return RUNTIME in self.dims or any(RUNTIME in (p.size, p.stride) for p in self.placed)
 
     @property
@@ -280,9 +280,9 @@ class MemoryDesc:
         return np.broadcast_to(self.expr.evaluate(env), self.dims).astype(np.int64)
 
     def coords(self, offset: int) -> tuple[int, ...] | None:
-        """The logical index of the element at ``offset`` (in elements); None for padding.
+        """The logical index of the element at ``offset``, in elements.
 
-        None also in the gaps that strides leave. Raises IndexError outside the buffer.
+        None for padding, and for the gaps between strides. Raises IndexError outside the buffer.
         """
         offset = expect_int(offset, "offset")
         size = max(self.nbytes, self.span_nbytes) * 8 // self.dtype.bits
@@ -297,7 +297,7 @@ class MemoryDesc:
         return index if inside else None
 
     def place_at(self, offset: int) -> tuple[int, ...] | None:
-        """As `coords`, but counted from the start of the padding, which has a place too."""
+        """As `coords`, but counted from the start of the padding, so that padding has one too."""
         offset = expect_int(offset, "offset")
         return coordinates(self.placed, self.padded_dims, offset - self.offset0, self.tail)
 
@@ -307,7 +307,7 @@ class MemoryDesc:
         return tail_at(self.format.structure, self.dims) if self.format.layout else None
 
     def require_layout(self) -> None:
-        """Raise `InvalidDescriptor` where it is not known yet where elements lie."""
+        """Raise `InvalidDescriptor` if the layout or a size is not known yet."""
         if not self.has_layout and self.dims:
             raise InvalidDescriptor(
                 f"{self} has no layout: choose a concrete format instead of {self.format}"
@@ -336,9 +336,9 @@ class MemoryDesc:
         return self._with(operations.broadcast_to(self.geometry, check_dims(dims)))
 
     def legal_crops(self, dim: int) -> Mapping[int, Sequence[int]]:
-        """For each legal offset of a submemory along ``dim`` its legal sizes there, rising.
+        """The legal offsets of a submemory along ``dim``, each with its legal sizes, rising.
 
-        The answer is worked out as it is read: a dimension may be as long as it likes.
+        Computed lazily, so that a dimension may be of any length.
         """
         return operations.legal_crops(self.geometry, expect_int(dim, "dim"))
 
@@ -361,7 +361,7 @@ class MemoryDesc:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """What equality compares: oneDNN's rule, which ignores strides of dimensions of size 1."""
+        """The key of equality, by oneDNN's rule: strides of dimensions of size 1 do not count."""
         key = self._key
         if key is None:
             sized_one = {d for d in range(self.ndims) if self.dims[d] == self.padded_dims[d] == 1}

@@ -40,7 +40,7 @@ class DType:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of one element; 1 also where several share a byte."""
+        """The bytes of one element; 1 if several share a byte."""
         return max(1, self.bits // 8)
 
     @property
@@ -50,7 +50,7 @@ class DType:
 
     @property
     def storage(self) -> np.dtype[Any]:
-        """The numpy type of memory: that of elements, or of the bytes that they share."""
+        """The numpy type of memory: of elements, or of the bytes that they share."""
         return np.dtype(np.uint8) if self.is_packed else self.numpy
 
     @property
@@ -107,7 +107,7 @@ OPENCL = {
     "f8_e4m3": "uchar",
     "f8_e5m2": "uchar",
 }
-"""What memory of an element type is declared as in OpenCL C, where no two elements share a byte."""
+"""The OpenCL C type of an element in memory, for types whose elements do not share bytes."""
 
 
 def as_dtype(value: object) -> DType:
@@ -148,7 +148,7 @@ def as_array(value: object) -> NDArray[Any]:
 
 
 def as_index(value: object, kind: type) -> Any:
-    """An int, or an array of ``kind``; `InvalidArgument` for what is no integer."""
+    """An int, or an array of ``kind``. Raises `InvalidArgument` for anything but integers."""
     if not isinstance(value, np.ndarray | list | tuple):
         return expect_int(value, "index")
     array = as_array(value)

@@ -1,8 +1,8 @@
-"""The geometry of a tensor: dims, format, and each digit's size and stride. Made and checked here.
+"""The geometry of a tensor: dims, format, and the size and stride of each digit.
 
-A `Geometry` is a descriptor without its element type. There are three ways to one: by format
-(dense, with clDNN's padding perhaps), by strides, and by oneDNN's blocking numbers, which the
-operations on descriptors need.
+A `Geometry` is a descriptor without its element type. It is made and checked by one of three
+functions: by format (dense, possibly with clDNN's padding), by strides, or by oneDNN's blocking
+numbers, which the operations on descriptors need.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def by_format(
     name: str | Format | None = None,
     padding: Iterable[tuple[int, int]] | None = None,
 ) -> Geometry:
-    """Dense, in a format; row-major without one."""
+    """A dense geometry in a format; row-major without one."""
     if str(name) == "undef":
         dims = ()  # oneDNN's rule: the empty descriptor, whatever else was given
     dims = check_dims(dims)
@@ -46,14 +46,14 @@ def by_format(
     pads = _check_padding(padding, fmt, len(dims))
     if fmt.layout is None:
         if fmt.kind == "any" and RUNTIME in dims:
-            raise InvalidDescriptor(f"format any with unknown dims {dims}: nothing can be chosen")
+            raise InvalidDescriptor(f"format any with unknown dims {dims}: give the dims")
         return Geometry(dims, fmt, (), dims, pads)
     padded = fmt.layout.padded(extents(dims, pads))
     return Geometry(dims, fmt, place(fmt.layout, padded), padded, pads)
 
 
 def with_extra(g: Geometry, extra: Extra) -> Geometry:
-    """Int8 weights followed by sums; raises `InvalidDescriptor` where there can be none."""
+    """Int8 weights followed by sums. Raises `InvalidDescriptor` where that is impossible."""
     expect(extra, Extra, "extra")
     whole = extra.mask >> len(g.dims) or not 0 < extra.mask < (1 << len(g.dims)) - 1
     if isinstance(extra.mask, bool) or whole:
@@ -85,7 +85,7 @@ def extents(dims: Sequence[int], padding: Padding) -> list[int]:
 
 
 def by_strides(dims: Iterable[int], strides: Iterable[int]) -> Geometry:
-    """Plain, with one stride for each dimension; oneDNN's rule says which are legal."""
+    """A plain geometry with one stride for each dimension, legal by oneDNN's rule."""
     dims, strides = check_dims(dims), int_tuple("strides", strides)
     if len(strides) != len(dims):
         raise InvalidDescriptor(
@@ -129,9 +129,9 @@ def _placed(digit: Digit, size: int, strides: Sequence[int]) -> Placed:
 
 
 def _order(counts: Sequence[int], strides: Sequence[int]) -> list[int]:
-    """The dimensions from the largest stride down, of equal ones the most steps first.
+    """The dimensions by falling stride, then by falling size, as oneDNN's log orders them.
 
-    So oneDNN's log orders them. Unknown strides keep the order of the dimensions.
+    With unknown strides they keep the logical order.
     """
 
     def rank(d: int) -> tuple[int, int, int]:
@@ -150,8 +150,8 @@ def relaid(
 ) -> Geometry:
     """The same format with other numbers, as a submemory has them.
 
-    ``strides`` has one number for each dimension, or one for each digit where the format is none
-    that oneDNN's notation can say; ``offset`` is one number in a sequence.
+    ``strides`` has one number for each dimension, or one for each digit of a format that oneDNN's
+    notation cannot express; ``offset`` is a sequence of one number.
     """
     layout = g.format.structure
     padded = tuple(g.padded_dims if padded is None else padded)
@@ -182,19 +182,19 @@ def relaid(
 
 
 def moved_by(g: Geometry, elements: int) -> Geometry:
-    """The same, so many elements further on in its buffer."""
+    """The same geometry, ``elements`` further on in its buffer."""
     return replace(g, offset0=g.offset0 + elements)
 
 
 def _per_digit(layout: Layout, strides: Sequence[int]) -> list[int | None]:
-    """One stride for each digit, outermost first; None for the blocks of a tag: they are dense."""
+    """One stride for each digit, outermost first; None for the blocks of a tag, which are dense."""
     if not layout.is_tag:
         return list(strides)
     return [strides[d.dims[0]] if d.size is None else None for d in layout.digits]
 
 
 def int_tuple(what: str, values: Iterable[int]) -> tuple[int, ...]:
-    """The values as a tuple of ints, or an `InvalidDescriptor` that names them."""
+    """The values as a tuple of ints. Raises `InvalidDescriptor`."""
     try:
         return tuple(operator.index(n) for n in values)
     except TypeError:
@@ -206,7 +206,7 @@ def check_dims(dims: Iterable[int]) -> tuple[int, ...]:
     result = int_tuple("dims", dims)
     if len(result) > MAX_NDIMS:
         raise InvalidDescriptor(
-            f"got {len(result)} dims, at most {MAX_NDIMS} are possible: merge some"
+            f"got {len(result)} dims, at most {MAX_NDIMS} are possible: merge some of them"
         )
     for d, n in enumerate(result):
         if n < 0 and n != RUNTIME:
@@ -249,7 +249,7 @@ def _check_padding(padding: Iterable[tuple[int, int]] | None, fmt: Format, ndims
 
 
 def check_overlap(dims: Sequence[int], strides: Sequence[int], least: int = 1) -> None:
-    """From the smallest stride up, each must clear the span of the one before (oneDNN's rule)."""
+    """Raise if elements overlap: each stride must exceed the span of the next smaller one."""
     for stride, d in sorted(zip(strides, range(len(dims)), strict=True)):
         if stride == 0 or dims[d] == 1:
             continue

@@ -1,4 +1,4 @@
-"""Formats whose memory is an OpenCL image: which of them a device can be given."""
+"""Formats whose memory is an OpenCL image, and the element types that images can have."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ TYPES = {"weights": ("f32", "f16"), "data": ("u8",)}
 
 
 def refusal(desc: MemoryDesc) -> str:
-    """Why neither memory nor a kernel takes an image; empty if they do, or if it is a buffer."""
+    """Why an image is not supported; empty if it is, or if the memory is a buffer."""
     shape = desc.image_shape
     if shape is None:
         return ""
@@ -21,5 +21,5 @@ def refusal(desc: MemoryDesc) -> str:
     if desc.format.name == "nv12" and shape[2] > 2:
         return f"its dims are n, h, w, c with c = 1 (luma) or 2 (chroma), not c = {shape[2]}"
     if desc.span_nbytes > prod(shape) * desc.dtype.nbytes:
-        return f"it begins {desc.offset0} elements behind the first pixel"
+        return f"it begins {desc.offset0} elements after the first pixel"
     return ""

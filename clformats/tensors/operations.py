@@ -1,4 +1,4 @@
-"""Operations on geometries: submemory, reshape, permutation of axes. oneDNN's rules, version 3.
+"""Operations on geometries by oneDNN 3's rules: submemory, reshape, permutation of axes.
 
 Each refusal has a code, listed in docs/refusals.md, and names the rule that was broken.
 """
@@ -18,7 +18,7 @@ from .geometry import Geometry, by_blocking
 
 
 def blocks_of(g: Geometry) -> tuple[tuple[int, int], ...]:
-    """The blocks as (size, dimension), outermost first; only tag-like formats have them."""
+    """The blocks as (size, dimension), outermost first. Only oneDNN's blocked formats have them."""
     if g.format.layout is None or not g.format.layout.is_tag:
         raise Unsupported(
             "NOT_A_TAG",
@@ -47,9 +47,9 @@ T = TypeVar("T")
 def submemory(g: Geometry, dims: Sequence[int], offsets: Sequence[int]) -> Geometry:
     """The region of ``dims`` at ``offsets``, in the same buffer.
 
-    Strides stay, ``offset0`` moves. Per dimension with blocks of B elements in all: the offset must
-    be a multiple of B, and the size a multiple of B, or below B, or reach the right edge. Where the
-    region reaches it, the padding behind it belongs to the region.
+    Strides stay, ``offset0`` changes. In a dimension with blocks of B elements the offset must be a
+    multiple of B; the size must be a multiple of B, or less than B, or reach the tensor's end. A
+    region that reaches the end includes the padding there.
     """
     if len(dims) != len(g.dims) or len(offsets) != len(g.dims):
         raise InvalidDescriptor(
@@ -87,7 +87,7 @@ def _resized(p: Placed, padded: Sequence[int]) -> Placed:
 
 
 def _check_kind(g: Geometry) -> None:
-    """As oneDNN: only blocked descriptors can be cut and turned, Winograd's and images cannot."""
+    """Only blocked descriptors have regions and permutations; Winograd's and images do not."""
     if g.extra:
         raise InvalidDescriptor(
             "sums follow these weights, which belong to the whole tensor: take it as it is",
@@ -96,7 +96,9 @@ def _check_kind(g: Geometry) -> None:
     if g.format.layout is None:
         raise Unsupported("NO_LAYOUT", f"format {g.format} has no layout: choose a concrete one")
     if g.format.kind != "blocked":
-        raise Unsupported("NOT_BLOCKED", f"{g.format} is of kind {g.format.kind}: take it whole")
+        raise Unsupported(
+            "NOT_BLOCKED", f"{g.format} is of kind {g.format.kind}: use the whole tensor"
+        )
 
 
 def _check_splittable(g: Geometry) -> None:
@@ -104,7 +106,8 @@ def _check_splittable(g: Geometry) -> None:
     fused = any(len(p.digit.dims) > 1 or p.digit.flip for p in g.placed)
     if fused or g.format.structure.tail:
         raise Unsupported(
-            "FUSED_INDEX", f"{g.format} has fused, turned or two-way dimensions: take it whole"
+            "FUSED_INDEX",
+            f"{g.format} has fused, flipped or two-way dimensions: use the whole tensor",
         )
 
 
@@ -127,7 +130,7 @@ def _check_region(g: Geometry, d: int, n: int, at: int, block: int) -> None:
 
 
 def legal_crops(g: Geometry, dim: int) -> Mapping[int, Sequence[int]]:
-    """For each legal offset along ``dim`` the legal sizes of a submemory there, rising."""
+    """The legal offsets of a submemory along ``dim``, each with its legal sizes, rising."""
     _check_splittable(g)
     if not 0 <= dim < len(g.dims):
         raise InvalidDescriptor(
@@ -203,7 +206,7 @@ def _moved(values: Sequence[T], permutation: Sequence[int]) -> tuple[T, ...]:
 
 
 def _check_operable(g: Geometry) -> None:
-    """What reshape and permute_axes need: a tag-like layout of known sizes."""
+    """Raise unless reshape and permute_axes are possible: a blocked layout of known sizes."""
     if RUNTIME in (*g.dims, *strides_of(g)):
         raise InvalidDescriptor("some sizes are unknown: give them first", code="RUNTIME_SIZES")
     _check_kind(g)
@@ -214,10 +217,10 @@ def _check_operable(g: Geometry) -> None:
 
 
 def reshape(g: Geometry, dims: Sequence[int]) -> Geometry:
-    """The same elements under other dims, where the strides allow it; both read row-major.
+    """The same elements under other dims, if the strides allow it; both are in row-major order.
 
-    Dimensions of size 1 come and go; a dimension is split at any stride; dimensions are joined
-    where they are dense; a blocked or padded dimension can do neither.
+    Dimensions of size 1 may be added and dropped. A dimension of any stride may be split, and
+    dense neighbours may be merged, unless one is blocked or padded.
     """
     if not g.dims:
         raise InvalidDescriptor("the empty descriptor has no elements to reshape", code="EMPTY")
@@ -239,7 +242,7 @@ def reshape(g: Geometry, dims: Sequence[int]) -> Geometry:
 
 
 class _Reshape:
-    """The walk over both shapes from the right."""
+    """Goes over both shapes from the last dimension to the first."""
 
     def __init__(self, g: Geometry, dims: tuple[int, ...]) -> None:
         self.g, self.dims = g, dims
@@ -269,8 +272,8 @@ class _Reshape:
     def _one(self, i: int, o: int) -> int:
         """An input dimension of size 1: dropped (0), or kept with its block (1).
 
-        One that a region cut out of a block keeps its block: oneDNN drops the dimension and leaves
-        the block behind on another one, which moves elements.
+        A dimension of size 1 that a region cut out of a block keeps the block. oneDNN drops the
+        dimension and gives the block to another one, which moves elements.
         """
         if self.g.padded_dims[i] == 1 and self.block[i] == 1:
             self.last = i
@@ -291,7 +294,7 @@ class _Reshape:
         return self.strides_in[self.last] * self.g.dims[self.last] // self.block[self.last]
 
     def _group(self, i: int, o: int) -> tuple[int, int]:
-        """The smallest groups of equal product that end at i and o; what is left of them."""
+        """The smallest groups of equal product that end at i and o; returns where they begin."""
         first_i, first_o = i, o
         while i >= 0 and o >= 0:
             left, right = prod(self.g.dims[i : first_i + 1]), prod(self.dims[o : first_o + 1])

@@ -26,12 +26,12 @@ _OPTIONS = {
 
 def printed(g: Geometry, dtype: DType) -> str:
     """The text of a descriptor, which `MemoryDesc.parse` reads."""
-    name = without_bits(str(g.format))  # the element type tells
+    name = without_bits(str(g.format))  # the element type implies it
     return ":".join([str(dtype), name, "x".join(map(_size_text, g.dims)), *_options(g)])
 
 
 def _options(g: Geometry) -> Iterator[str]:
-    """What dtype, format and dims do not tell, each as ``key=value``."""
+    """What dtype, format and dims leave open, each as ``key=value``."""
     if any(map(any, g.padding)):
         yield "pad=" + "x".join(f"{lower}+{upper}" for lower, upper in g.padding)
     layout = g.format.layout

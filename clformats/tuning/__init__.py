@@ -1,1 +1,1 @@
-"""The tuner: it searches for plans that are faster than the rules', and keeps records of them."""
+"""The tuner: searches for plans that are faster than those by the rules, and records them."""

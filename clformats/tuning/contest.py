@@ -1,4 +1,4 @@
-"""The contest that decides: the library's own reorders, checked and then measured interleaved."""
+"""The deciding measurement: reorders by several choices, checked, then timed in random order."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from ..values.attr import Attr
 from .measure import Settings, Slot, sampled, timed
 
 LEAST_GAIN = 1.03
-"""What is less faster than this is as fast."""
+"""A smaller gain does not count."""
 BAKED_GAIN = 1.05
-"""Sizes are baked in where that gains more; a compilation for each shape wants its price."""
+"""The least gain of constant sizes, which cost a compilation for each shape."""
 BATCH_SECONDS = 1e-3
-"""Reorders that are shorter run several times for one wait."""
+"""Shorter reorders run several times before one wait."""
 DRAWS, UNLIKELY = 500, 0.02
-"""A gain must hold in all but this share of the samples drawn."""
+"""The number of samples drawn, and the share of them in which a gain may be missing."""
 DEFAULT, AGAIN = "default", "default, again"
 LEAST_SLOTS = 3
-"""The rules' plan, twice, and one that they are compared with."""
+"""The plan by the rules, twice, and one other."""
 
 
 class Contest:
@@ -47,9 +47,9 @@ class Contest:
         self._rng = np.random.default_rng(0)
 
     def checked(self, choices: Choices) -> Reorder:
-        """The reorder, after it has moved every byte right into a destination full of poison.
+        """The reorder, after a run into a destination full of poison whose bytes were all right.
 
-        Raises `DeviceError` where it has not.
+        Raises `DeviceError` if a byte is wrong.
         """
         (src, dst), engine = self.pair, self.engine
         reorder = Reorder(src, dst, engine, tuned=choices)
@@ -66,10 +66,10 @@ class Contest:
     def times(
         self, contestants: Mapping[str, Choices], settings: Settings, end: float = math.inf
     ) -> dict[str, list[float]]:
-        """Seconds of every run of each, and of the rules' own plan, which enters twice.
+        """Seconds of every run of each, and of the plan by the rules, which takes part twice.
 
-        Those that are not built when half of the time until ``end`` (by ``perf_counter``) is over
-        do not take part; all is empty where the others cannot be measured until then.
+        Kernels that are not built when half of the time until ``end`` (by ``perf_counter``) is over
+        do not take part. The result is empty if the others cannot be measured until ``end``.
         """
         everyone = {DEFAULT: RULES, AGAIN: RULES, **contestants}
         now = perf_counter()
@@ -98,7 +98,7 @@ class Contest:
 
 
 def noise(times: Mapping[str, list[float]]) -> float:
-    """How far the two medians of the same kernel differ, as a factor of at least 1."""
+    """The ratio of the two medians of the same kernel, at least 1."""
     one, other = median(times[DEFAULT]), median(times[AGAIN])
     return max(one, other) / min(one, other)
 
@@ -106,7 +106,7 @@ def noise(times: Mapping[str, list[float]]) -> float:
 def is_faster(slow: list[float], fast: list[float], least: float, noisy: float = 1.0) -> bool:
     """Whether one is faster than another by more than ``least`` and the noise together.
 
-    Not only by its median: that of nearly all samples drawn anew from those that were measured.
+    Its median must be, and so must be the medians of nearly all samples drawn from its times.
     """
     rng = np.random.default_rng(0)
     drawn = [np.median(rng.choice(times, (DRAWS, len(times))), axis=1) for times in (slow, fast)]

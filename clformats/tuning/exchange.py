@@ -1,4 +1,4 @@
-"""Records from and for elsewhere: other machines' files, and the T4 format of tuners."""
+"""Exchanging records: other machines' files, and the T4 format of tuners."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ T4_VERSION = "1.0.0"
 
 
 def merge(files: Iterable[Path]) -> tuple[int, list[tuple[Path, Rejected]]]:
-    """Add the records of other files to one's own; how many were added, and lines that are none.
+    """Add the records of other files; returns the number added, and the lines that are no records.
 
-    Each goes to the file of its device. One that is there already, or older than what is there for
-    the same problem, stays out. Raises `Error`; what was added before stays.
+    Each record goes to the file of its device. A record that is there already, or older than the
+    one for the same problem, is left out. Raises `Error`; records added before stay.
     """
     where = wanted_folder()
     added = 0
@@ -47,7 +47,7 @@ def _same(record: Record) -> Same:
 
 
 def t4(records: Iterable[Record]) -> dict[str, Any]:
-    """Records as the T4 format has results: two for each, of the rules and of what was chosen."""
+    """Records in the T4 format: two results for each, by the rules and by the choices."""
     results = []
     for record in records:
         about = [

@@ -1,10 +1,10 @@
-"""How to measure without fooling oneself: shuffled slots, warm-up by time, medians.
+"""Reliable measurement: slots in random order, warm-up by time, medians.
 
-What ran before a slot falsifies it (another library's threads still spin, the processor's clock
-rests after an idle gap), and bursts of a shared machine make the best of many runs a lie. So every
-round runs all slots in a new random order, without pauses; each slot first runs untimed for
-`Settings.warm` seconds; and what counts is the median. The quartiles are the spread, and one
-contestant enters twice: how far its two medians differ (A/A) is what the table cannot resolve.
+The work before a slot affects its times (another library's threads still spin, the processor's
+clock is low after an idle gap), and on a shared machine the best of many runs is misleading. So
+every round runs all slots in a new random order, without pauses; each slot first runs untimed for
+`Settings.warm` seconds; the result is the median, with the quartiles as the spread. One contestant
+takes part twice: the difference of its two medians (A/A) is the resolution of the table.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How long to measure: ``seconds`` bounds a case, ``rounds`` the rounds within them."""
+    """The length of a measurement: the most ``seconds`` of a case, and the most ``rounds``."""
 
     rounds: int = 10
     warm: float = 0.025
@@ -58,7 +58,7 @@ class Times:
 
 
 def timed(run: Callable[[], object]) -> float:
-    """Seconds that a call takes."""
+    """The seconds of a call."""
     start = perf_counter()
     run()
     return perf_counter() - start
@@ -90,9 +90,9 @@ def sampled(
 ) -> dict[str, list[float]]:
     """Run all slots in shuffled rounds: seconds of each run.
 
-    A slot that is so slow that it would eat the time of the others leaves after the first rounds.
-    Nothing begins after ``end``, by ``perf_counter``; where the first rounds are not done by then,
-    too little is known, and the answer is empty.
+    A slot that is so slow that it would take the time of the others leaves after the first rounds.
+    Nothing begins after ``end``, by ``perf_counter``; if the first rounds are not done by then, the
+    result is empty.
     """
     samples: dict[str, list[float]] = {slot.name: [] for slot in slots}
     spent = dict.fromkeys(samples, 0.0)

@@ -1,4 +1,4 @@
-"""Measuring records again: after an update of the library or of a driver they do not count."""
+"""Measuring records again: after an update of the library or of a driver they are not used."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def revalidate(
     everything: bool = False,
     watch: Callable[[Record, Record | None], None] = lambda _old, _new: None,
 ) -> tuple[int, int]:
-    """Measure a device's records of other kernels or drivers again; how many hold, and how many.
+    """Measure a device's records of other kernels or drivers again; how many of how many hold.
 
-    With ``everything`` those too that count. What is still faster than the rules is recorded at
-    once; at the end the old records go, and lines that are none. ``watch`` is called with each
-    record and with what has become of it. Raises `Error`.
+    With ``everything`` also the records in use. A kernel that is still faster than the rules is
+    recorded at once; at the end old records and unreadable lines are removed. ``watch`` is called
+    with each record and its new one, or None. Raises `Error`.
     """
     device = Device(*engine.names)
     path = path_of(device, wanted_folder())
@@ -64,7 +64,7 @@ def _tidy(path: Path, device: Device, traits: Traits, old: set[Record]) -> None:
 
 
 def measured(record: Record, engine: Engine) -> Record | None:
-    """The record as it is today; None where its choices are not faster than the rules any more."""
+    """The record measured again; None if its choices are not faster than the rules any more."""
     try:
         src, dst = MemoryDesc.parse(record.src), MemoryDesc.parse(record.dst)
         times = Contest(src, dst, engine).times({"best": record.choices}, CONTEST)

@@ -1,4 +1,4 @@
-"""`tune`: from a reorder to the records that make it faster from now on."""
+"""`tune`: search for faster kernels of a reorder, and record them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from .search import Tried, kernel_tuner, search
 
 TIME_LIMIT = 60.0
 SEARCH_SHARE = 0.65
-"""The part of the time limit that the search may take; the rest is for the contest."""
+"""The share of the time limit for the search; the rest is for the contest of the best."""
 FINALISTS = 3
 CONTEST = Settings(rounds=8, warm=0.01, runs=5, timed=0.03, seconds=3.0)
 """How the finalists are measured; within the time limit, and at least three rounds."""
@@ -40,10 +40,10 @@ CONTEST = Settings(rounds=8, warm=0.01, runs=5, timed=0.03, seconds=3.0)
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What tuning a reorder has come to: ``records``, none where the rules were not beaten.
+    """The result of tuning a reorder: ``records``, empty if nothing was faster than the rules.
 
-    ``tried`` is how many kernels were tried, ``failures`` what those said that did not build or
-    were wrong, ``seconds`` what all took. ``note`` says what there is to say beside.
+    ``tried`` is the number of kernels tried, ``failures`` has the messages of those that did not
+    build or were wrong, ``seconds`` is the whole time. ``note`` has further remarks.
     """
 
     src: MemoryDesc
@@ -72,21 +72,21 @@ def tune(
     watch: Callable[[Outcome | None], None] | None = None,
     client: Any = None,
 ) -> list[Outcome]:
-    """Search for faster kernels for a reorder, or for many, and record what is found.
+    """Search for faster kernels for one reorder or many, and record those that are found.
 
-    ``tune(src, dst)``, or ``tune([(src, dst), ...])``. For each at most ``time_limit`` seconds,
-    beyond which only a kernel that is being compiled is finished: kernel_tuner searches by
-    ``strategy``, one of its names, every kernel being checked against the host before it is timed;
-    then the best are measured again, interleaved with the rules' own plan. A record is stored at
-    once, and only where it is faster by more than the noise; every `Reorder` that is made from then
-    on uses it, in this process and in others. ``watch`` is called with None for each kernel tried,
+    Call ``tune(src, dst)`` or ``tune([(src, dst), ...])``. kernel_tuner searches for at most
+    ``time_limit`` seconds for each reorder, by ``strategy``, one of its own; a kernel that is being
+    compiled when the time is up is finished. Every kernel is checked against the host before it is
+    timed. Then the best ones are measured again, interleaved with the plan by the rules. A kernel
+    is recorded only if it is faster by more than the noise. Every `Reorder` made from then on uses
+    the record, in this process and in others. ``watch`` is called with None for each kernel tried,
     and with each outcome.
 
-    ``client``, a ``distributed.Client``, makes each reorder a job of its own on Dask's workers, for
-    the device that ``engine`` names there or their default one; here the records are stored as they
-    arrive. Give a device one worker with one thread: what runs beside falsifies the times.
+    ``client``, a ``distributed.Client``, makes each reorder a job on Dask's workers, for the device
+    that ``engine`` names there, or their default one; the records are stored here as they arrive.
+    Give each device one worker with one thread: other work at the same time falsifies the times.
 
-    Raises `Error` where kernel_tuner is missing, the records cannot be written, or are switched
+    Raises `Error` if kernel_tuner is missing, or if the records cannot be written or are switched
     off; `InvalidArgument` and `DeviceError`.
     """
     expect(engine, Engine | str | None, "engine")
@@ -107,7 +107,7 @@ def tune(
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How a reorder is searched: for how many seconds, and by which of kernel_tuner's ways."""
+    """The limits of a search: its seconds, and the strategy of kernel_tuner."""
 
     seconds: float = TIME_LIMIT
     strategy: str | None = None
@@ -120,15 +120,15 @@ def _outcomes(
     watch: Callable[[None], None],
     client: Any,
 ) -> Iterator[Outcome]:
-    """Each outcome as soon as it is there; here in order, on workers in theirs."""
+    """Each outcome as soon as it is there; without workers in the order of the pairs."""
     if client is None:
         here = Engine(engine) if isinstance(engine, str) else engine or default_engine()
         yield from (tuned(pair, here, limits, watch) for pair in jobs)
         return
     if isinstance(engine, Engine):
         raise InvalidArgument(
-            f"engine: got {engine!r}, which stays in this process: name the workers' device, such "
-            f"as 'pocl', or leave it out"
+            f"engine: got {engine!r}, which is of this process only: name the workers' device, "
+            f"such as 'pocl', or leave it out"
         )
     dask = import_module("distributed")
     futures = [client.submit(on_worker, pair, engine, limits, pure=False) for pair in jobs]
@@ -144,7 +144,7 @@ def on_worker(pair: Pair, engine: str | None, limits: Limits) -> Outcome:
 
 
 def _jobs(src: MemoryDesc | Iterable[Pair], dst: MemoryDesc | None) -> list[Pair]:
-    """The reorders that are meant. Raises `InvalidArgument`."""
+    """The reorders to tune. Raises `InvalidArgument`."""
     if isinstance(src, MemoryDesc):
         expect(dst, MemoryDesc, "dst")
         return pairs_of([(src, dst)])
@@ -154,7 +154,7 @@ def _jobs(src: MemoryDesc | Iterable[Pair], dst: MemoryDesc | None) -> list[Pair
 
 
 def store(outcome: Outcome, where: Path) -> None:
-    """Bring the records of an outcome to the disk. Raises `Error`, which tells what was found."""
+    """Write the records of an outcome to disk. Raises `Error`, whose message has the record."""
     for record in outcome.records:
         try:
             add(path_of(record.device, where), record)
@@ -213,9 +213,9 @@ def tuned(
 def contest(
     run: Contest, finalists: Sequence[Choices], settings: Settings, end: float = math.inf
 ) -> list[Record] | None:
-    """The records of what has beaten the rules, in a second measurement of the first one's best.
+    """The records of kernels that beat the rules in two measurements, the best of the first again.
 
-    None where there was no time for both until ``end``, by ``perf_counter``.
+    None if there was no time for both until ``end``, by ``perf_counter``.
     """
     if time.perf_counter() > end:
         return None

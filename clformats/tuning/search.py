@@ -19,13 +19,14 @@ from ..schedule.space import Config
 
 HINT = "pip install 'clformats[tune]'"
 LEAST_SECONDS = 5.0
-"""What kernel_tuner is told at the least: it fails where its own start takes longer."""
+"""The least time limit given to kernel_tuner: it fails if its own start takes longer."""
 ITERATIONS = 7
-"""Runs of each kernel in the search. What is stored is measured anew, and longer."""
+"""Runs of each kernel in the search. Records are measured again, and longer."""
 EXHAUSTIVE = 64
-"""Spaces up to this size are tried whole, in random order: the brute force of kernel_tuner knows no
-time limit. In larger ones its genetic algorithm searches; many others fail on sparse spaces, and
-where it does too (kernel_tuner 1.5 may lose its list of neighbours) random ones follow."""
+"""Spaces up to this size are tried completely, in random order, because the brute force of
+kernel_tuner has no time limit. Larger ones are searched by its genetic algorithm; many others fail
+on sparse spaces. If it fails too (kernel_tuner 1.5 may lose its list of neighbours), random
+configurations follow."""
 RANDOM = "random_sample"
 MOST_FAILURES = 5
 """Kernels that do not build or are wrong, after which the search gives up."""
@@ -41,7 +42,7 @@ class Tried:
 
     @property
     def seconds(self) -> float:
-        """The median; infinite where it failed."""
+        """The median; infinite if it failed."""
         return median(self.times) if self.times else math.inf
 
 
@@ -62,12 +63,12 @@ def search(
     strategy: str | None = None,
     watch: Callable[[], None] = lambda: None,
 ) -> list[Tried]:
-    """What was tried within ``seconds``, the fastest first; ``watch`` is called for each.
+    """The configurations tried within ``seconds``, the fastest first; ``watch`` is called for each.
 
-    What is being tried when the time is up is finished, and something is always tried.
+    A configuration that is being tried when the time is up is finished, and at least one is tried.
     ``case`` is the data, ``strategy`` one of kernel_tuner's. A kernel that does not build, or is
-    wrong, ends a run of kernel_tuner: the search goes on without it. Raises `Error` where the
-    strategy fails by itself.
+    wrong, ends a run of kernel_tuner; the search goes on without it. Raises `Error` if the strategy
+    itself fails.
     """
     space = variants.space
     name = strategy or (RANDOM if len(space) <= EXHAUSTIVE else "genetic_algorithm")
@@ -97,7 +98,7 @@ def search(
 
 
 class _Run:
-    """Runs of kernel_tuner on one space, and what has come of each configuration until ``end``."""
+    """Runs of kernel_tuner on one space until ``end``, and the result of each configuration."""
 
     def __init__(
         self, variants: Variants, arguments: Config, watch: Callable[[], None], end: float
@@ -138,7 +139,7 @@ class _Run:
             )  # fmt: skip
 
     def _median(self, result: Mapping[str, Any]) -> float:
-        """What is to become small; and the place where each result passes by."""
+        """The value to minimise; every result passes through this function."""
         times = tuple(float(ms) * 1e-3 for ms in result["times"])
         self.tried[self._values(result)] = Tried(self._config(result), times)
         self._current = None
@@ -148,7 +149,7 @@ class _Run:
         return median(times)
 
     def failed(self, error: Exception) -> bool:
-        """Note what the configuration that was just tried failed by; False if there was none."""
+        """Note why the configuration that was just tried failed; False if there was none."""
         params, self._current = self._current, None
         if params is None:
             return False

@@ -1,17 +1,17 @@
-"""What a reorder computes on the way: scales, zero points, a sum, an expression of the user's.
+"""Attributes, what a reorder computes on the way: scales, zero points, a sum, an expression.
 
-The formula is oneDNN 3's, every step rounded to f32, or to f64 where one of the two types is f64::
+The formula is oneDNN 3's. Every step is rounded to f32, or to f64 if one of the two types is f64::
 
     dst = cvt(((src - src_zero_point) * src_scale + beta * old) * (1 / dst_scale) + dst_zero_point)
 
-``old`` is what the destination holds, unchanged: its zero point is not taken off. What is not given
-is left out of the formula, not multiplied by 1. With an expression, its value takes the place of
-``(src - src_zero_point) * src_scale``, which is its ``x``.
+``old`` is the destination's old value as stored: its zero point is not subtracted. An attribute
+that is not given is left out of the formula, not multiplied by 1. An expression replaces
+``(src - src_zero_point) * src_scale`` by its own value; this product is its ``x``.
 
-oneDNN multiplies by the reciprocal of the destination's scale, which rounds twice; so do we, that
-results are equal to the bit. Its zero points are integers; here they may be fractions: clDNN's
-input preparation, a mean to subtract from each feature and a factor, is a source zero point and a
-source scale with the mask of the feature dimension.
+Like oneDNN, the formula multiplies by the reciprocal of the destination's scale, which rounds
+twice, so that results are equal to the bit. oneDNN's zero points are integers; here they may be
+fractions. clDNN's input preparation, which subtracts a mean from each feature and multiplies by a
+factor, is a source zero point and a source scale with the mask of the feature dimension.
 """
 
 from __future__ import annotations
@@ -31,27 +31,27 @@ from .formula import ONE, Formula, parse
 
 ZERO_SCALE = "a dst_scale is 0, or is in f32: values are divided by it, give another number"
 VALUE, OLD = "x", "old"
-"""The variables of the formula beside the attributes: the source's value, the destination's old."""
+"""The variables of the formula beside the attributes: the source's and the old value."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Values:
-    """The values of one attribute: a flat float64 array, or None where they come at execution.
+    """The values of one attribute: a flat float64 array, or None if they are given at execution.
 
-    ``mask`` says which logical dimensions they run over, bit d for dimension d, in any combination;
-    row-major over these. 0: one value for all.
+    ``mask`` says along which logical dimensions they vary, bit d for dimension d; they are in
+    row-major order over these. 0 stands for one value for all elements.
     """
 
     values: NDArray[np.float64] | None
     mask: int = 0
 
     def strides(self, dims: Sequence[int]) -> tuple[int, ...]:
-        """How far each logical dimension of a tensor moves in the values; 0 where it does not."""
+        """The stride in the values of each logical dimension; 0 where they do not vary."""
         sizes = self.sizes(dims)
         return tuple(prod(sizes[d + 1 :]) if self.mask >> d & 1 else 0 for d, _ in enumerate(dims))
 
     def sizes(self, dims: Sequence[int]) -> tuple[int, ...]:
-        """The sizes of the dimensions they run over; 1 for the others."""
+        """The sizes of the dimensions along which they vary; 1 for the others."""
         return tuple(n if self.mask >> d & 1 else 1 for d, n in enumerate(dims))
 
     def __str__(self) -> str:
@@ -64,23 +64,28 @@ class Values:
 def at_execution(mask: int = 0) -> Values:
     """Stands for values that are given when a reorder is called: ``r(stream, src, dst, beta=2)``.
 
-    Raises `InvalidAttr` for a mask that is no whole number of at least 0.
+    Raises `InvalidAttr` for a mask that is not a whole number of at least 0.
     """
     return Values(None, _mask("values given at execution", mask))
 
 
 class Attr:
-    """Attributes of a reorder; the module's docstring has the formula.
+    """Attributes of a reorder: what it computes on the way, in the same pass.
+
+    The formula is oneDNN's::
+
+        dst = ((src - src_zero_point) * src_scale + beta * old) / dst_scale + dst_zero_point
 
     ``src_scale``, ``dst_scale``, ``src_zero_point``, ``dst_zero_point`` and ``beta`` are each a
     number, or ``(values, mask)``, or `at_execution`. Bit d of the mask says that there is one value
-    for each index of logical dimension d; the values are row-major over the masked dimensions.
-    ``beta`` is the factor of what the destination holds (oneDNN's sum).
+    for each index of logical dimension d; the values are in row-major order over the dimensions
+    of the mask. ``beta`` is the factor of the destination's old value (oneDNN's sum).
 
-    ``expression`` is text over ``x``, in the part of OpenCL C that `clformats.formula` describes:
-    ``"max(x, 0.f) * 0.5f"``. Padding is zero whatever the expression makes of 0.
+    ``expression`` is text over ``x``, in the part of OpenCL C that `clformats.values.formula`
+    describes: ``"max(x, 0.f) * 0.5f"``. Padding stays zero, whatever the expression gives for 0.
 
-    Immutable. Raises `InvalidAttr`; counts of values are checked where the dims are known.
+    Attributes are immutable. Raises `InvalidAttr`; the reorder checks the numbers of values, once
+    it knows the dims. docs/values.md has the rules of rounding.
     """
 
     terms: Mapping[str, Values]
@@ -139,7 +144,7 @@ class Attr:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to compute: the reorder moves and converts alone."""
+        """Whether there is nothing to compute: the reorder only moves and converts."""
         return not self.terms and self._inner is None
 
     def resolve(
@@ -151,16 +156,16 @@ class Attr:
     ) -> dict[str, NDArray[Any]]:
         """The values of every attribute for a tensor of ``dims``, in the type ``real``.
 
-        ``given`` are those at execution. Where it is None they may be missing: then only what is
-        known is checked; what is given ``elsewhere``, on a device, is left out. Raises
-        `InvalidAttr` for a wrong count, a mask beyond the rank, a value beyond the type, and what
-        is missing or not asked.
+        ``given`` are the values given at execution. If it is None, only the values known already
+        are checked. Attributes named in ``elsewhere`` are given on a device, and left out. Raises
+        `InvalidAttr` for a wrong number of values, a mask beyond the rank, a value beyond the type,
+        and for values that are missing or not expected.
         """
         for name in given or ():
             if name not in self.terms or self.terms[name].values is not None:
                 asked = ", ".join(n for n, t in self.terms.items() if t.values is None) or "none"
                 raise InvalidAttr(
-                    f"got {name} at execution; the attributes ask for these then: {asked}"
+                    f"got {name} at execution; the attributes ask only for these then: {asked}"
                 )
         self.check_rank(len(dims))
         result = {}
@@ -182,7 +187,7 @@ class Attr:
         return result
 
     def check_rank(self, ndims: int) -> None:
-        """Raise `InvalidAttr` where a mask names a dimension that a tensor of ``ndims`` has not."""
+        """Raise `InvalidAttr` if a mask names a dimension of ``ndims`` or more."""
         for name, term in self.terms.items():
             if term.mask >> ndims:
                 raise InvalidAttr(
@@ -193,11 +198,11 @@ class Attr:
     def apply(
         self, array: Any, src: object, dst: object, old: Any = None, **given: Any
     ) -> NDArray[Any]:
-        """The formula in numpy: the truth that kernels are checked against.
+        """The formula in numpy, the reference that kernels are checked against.
 
         ``array`` has the logical shape and elements of type ``src``; the result is of type ``dst``.
         ``old``, elements of type ``dst`` in that shape, is needed with ``beta``; ``given`` are the
-        values that come at execution. Raises `InvalidAttr`.
+        values given at execution. Raises `InvalidAttr`.
         """
         source, target = as_dtype(src), as_dtype(dst)
         array = as_array(array)

@@ -1,13 +1,13 @@
 """Arithmetic on values as a tree: read from text, evaluated in numpy, written as OpenCL C.
 
-One tree is what a kernel computes between loading and storing, and what the host computes to check
-it; a reorder's scales and zero points are such a tree too. A user's text is read by a grammar of
-its own, a part of OpenCL C: variables, numbers, ``+ - * /``, comparisons, ``&& || !``, ``?:``, and
-the functions in `FUNCTIONS`. Anything else is refused by name, so that nothing of the text can
-reach a compiler but what is understood here.
+A kernel computes such a tree between loading and storing, and the host computes the same tree to
+check it; a reorder's scales and zero points are such a tree too. A user's text is in a part of
+OpenCL C: variables, numbers, ``+ - * /``, comparisons, ``&& || !``, ``?:``, and the functions in
+`FUNCTIONS`. Anything else is refused with its name, so that only text which was understood can
+reach a compiler.
 
-All numbers are floating point, so that ``1 / 2`` is a half. A comparison that is used as a number
-is 1 or 0; a number that is used as a condition is true where it is not 0.
+All numbers are floating point, so that ``1 / 2`` is a half. A comparison used as a number is 1 or
+0; a number used as a condition is true if it is not 0.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from numpy.typing import NDArray
 from ..errors import InvalidExpression
 
 LONGEST = 2000
-"""Characters that a text may have."""
+"""The most characters of a text."""
 DEEPEST = 40
-"""How deep brackets, calls and signs may be nested."""
+"""The deepest nesting of brackets, calls and signs."""
 HIGHEST = 100
-"""How many operators and calls may take each the result of the one before: ``x + x + x`` has 2."""
+"""The longest chain of operators and calls on each other's results: ``x + x + x`` has 2."""
 
 LARGEST = float(np.finfo(np.float32).max)
 
@@ -68,12 +68,12 @@ _OPERATORS: dict[str, tuple[int, _Values]] = {
     "<": (4, np.less), "<=": (4, np.less_equal), ">": (4, np.greater), ">=": (4, np.greater_equal),
     "+": (5, np.add), "-": (5, np.subtract), "*": (6, np.multiply), "/": (6, np.divide),
 }  # fmt: skip
-"""Two-sided operators: how tight each binds, and what it does."""
+"""Binary operators: the precedence and the function of each."""
 _WRITTEN = {"min": "fmin", "max": "fmax"}
-"""These say what becomes of NaN, which OpenCL leaves open for ``min``, ``max`` and ``clamp``."""
+"""These define the result for NaN, which ``min``, ``max`` and ``clamp`` of OpenCL do not."""
 _CONDITIONS = {"||", "&&", "==", "!=", "<", "<=", ">", ">="}
 _SIGN = 7
-"""How tight a sign in front binds."""
+"""The precedence of a sign."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,7 @@ def _nodes(f: Formula) -> Iterator[Formula]:
 
 
 def _height(f: Formula) -> int:
-    """How many nodes lie on the longest way down, without a recursion that could go too deep."""
+    """The number of nodes on the longest path, found without recursion, which could go too deep."""
     height, level = 0, [f]
     while level := [part for node in level for part in node.parts]:
         height += 1

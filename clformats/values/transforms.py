@@ -5,8 +5,8 @@ tensor: 3 x 3 weights become 4 x 4 ones. `winograd` makes that descriptor from t
 weights or the data, and a reorder between the two transforms. A reorder between descriptors of the
 same dims moves values as they are, whatever the formats.
 
-All is computed in f32, each step rounded, in the order that `clformats.formats.winograd` gives;
-source values are converted to f32 before, results to the destination's type after.
+Transforms compute in f32, each step rounded, in the order of `clformats.formats.winograd`. Source
+values are first converted to f32, results finally to the destination's type.
 """
 
 from __future__ import annotations
@@ -57,15 +57,15 @@ def winograd(
     *,
     padded: Sequence[int] | None = None,
 ) -> MemoryDesc:
-    """The descriptor of what ``desc`` is transformed to in ``format``, or back from it.
+    """The descriptor of the tensor that ``desc`` is transformed to, or back to, in ``format``.
 
-    ``winograd(weights, "winograd_2x3_s1_weights")`` for weights of dims (o, i, 3, 3), in any
-    format; ``winograd(data, "winograd_2x3_s1_data")`` for data (b, f, y, x), whose clDNN padding is
-    that of the convolution: windows of 4 columns begin every 2 columns of the padded tensor. If
-    ``desc`` is the transformed one, ``format`` is that of the weights or of the outputs.
+    ``winograd(weights, "winograd_2x3_s1_weights")`` is for weights of dims (o, i, 3, 3), in any
+    format. ``winograd(data, "winograd_2x3_s1_data")`` is for data (b, f, y, x), whose clDNN padding
+    is that of the convolution: windows of 4 columns begin every 2 columns of the padded tensor. If
+    ``desc`` is the transformed tensor, ``format`` is that of the weights or of the outputs.
 
-    ``dtype`` is by default that of ``desc``. ``padded``: the (output, input) channels that the
-    memory has at the least, DNNL's ``oc`` and ``ic``; missing ones are zero.
+    ``dtype`` is by default that of ``desc``. ``padded`` gives the least (output, input) channels of
+    the memory, DNNL's ``oc`` and ``ic``; the additional ones are zero.
 
     Raises `InvalidDescriptor` for dims that cannot be transformed, and `Unsupported` (code
     NO_INVERSE) where nothing is defined to come back.
@@ -141,7 +141,7 @@ def _transform(src: MemoryDesc, dst: Format) -> Transform:
     if known not in BACK or (known in S8_SCALE and src.dtype.name == "s8"):
         raise Unsupported(
             "NO_INVERSE",
-            f"{src} cannot be transformed back: its values were rounded. Keep the source",
+            f"{src} cannot be transformed back: its values were rounded. Keep the original tensor",
         )
     return BACK[known]
 

@@ -426,19 +426,22 @@ def test_no_command_fails_in_another_way_than_by_one_line(
     ("arguments", "told"),
     [
         (["explain", "bfyxx"], "Did you mean bfyx"),
-        (["explain", "aBx16b"], "say how many by --ndims 4 or by --shape"),
+        (["explain", "aBx16b"], "give the rank by --ndims 4 or by --shape"),
         (["explain", "bfyx", "--shape", "1,2,3"], "got 3 dims (1, 2, 3), but bfyx has 4"),
         (["explain", "bfyx", "--shape", "1,,2"], "cannot read the shape '1,,2'"),
         (["explain", "bfyx", "--shape", "1,2,3,-4"], "dimension 3 is -4 in dims"),
         (["explain", "bfyx", "--shape", "-1,2,3,4"], "dimension 0 is -1 in dims"),
         (["explain", "bfyx", "--shape", "1,2,3,4", "--dtype", "f33"], "unknown element type 'f33'"),
-        (["explain", "f32:bfyx:1x2x3x4", "--dtype", "f16"], "leave --shape, --ndims and --dtype"),
+        (
+            ["explain", "f32:bfyx:1x2x3x4", "--dtype", "f16"],
+            "leave out --shape, --ndims and --dtype",
+        ),
         (["explain", "axb", "--ndims", "4", "--shape", "1,2,3"], "a shape of 3 sizes"),
         (["offset", "bfyx", "--coord", "0,0,0,0"], "add --shape with 4 numbers, for b, f, y, x"),
-        (["offset", "bfyx", "--shape", "1,2,3,4", "--coord", "0,2,0,0"], "f=2 lies outside"),
+        (["offset", "bfyx", "--shape", "1,2,3,4", "--coord", "0,2,0,0"], "f=2 is outside"),
         (["offset", "bfyx", "--shape", "1,2,3,4", "--coord", "0,0,0"], "got 3 coordinates"),
         (["offset", "bfyx", "--shape", "1,2,0,4", "--coord", "0,0,0,0"], "y has size 0"),
-        (["offset", "bfyx", "--shape", "1,2,3,4", "--at", "24"], "offset 24 lies outside"),
+        (["offset", "bfyx", "--shape", "1,2,3,4", "--at", "24"], "offset 24 is outside"),
         (["offset", "any", "--shape", "1,2", "--coord", "0,0"], "name a concrete one"),
         (["draw", "bfyx"], "add --shape"),
         (["draw", "bfyx", "--shape", "1,2,3,4", "--boxes", "0"], "number of 1 to 1000"),
@@ -448,8 +451,8 @@ def test_no_command_fails_in_another_way_than_by_one_line(
         (["draw", "f32:nchw:*x17x5x4"], "known at execution only"),
         (["offset", "f32:nchw:*x17x5x4", "--coord", "0,0,0,0"], "known at execution only"),
         (["offset", "f32:ab:2x3:strides=*x1", "--at", "0"], "known at execution only"),
-        (["offset", "bfyx", "--shape", "1,2,3,4", "--coord", "-1,0,0,0"], "b=-1 lies outside"),
-        (["offset", "bfyx", "--shape", "1,2,3,4", "--at", "-1"], "offset -1 lies outside"),
+        (["offset", "bfyx", "--shape", "1,2,3,4", "--coord", "-1,0,0,0"], "b=-1 is outside"),
+        (["offset", "bfyx", "--shape", "1,2,3,4", "--at", "-1"], "offset -1 is outside"),
         (["offset", "bfyx", "--shape", "1,2,3,4", "--at", "1,2"], "got 2 offsets"),
         (["explain", "bfyx", "--shape", "1" * 5000], "cannot read the shape"),
         (["explain", "bfyx", "--ndims", "-4"], "number of 1 to 12"),
@@ -473,5 +476,5 @@ def test_a_full_disk_behind_stdout_is_one_line(words: list[str]) -> None:
         )  # fmt: skip
     assert done.returncode == 1
     assert done.stderr.splitlines() == [
-        "clformats: cannot write what was found: [Errno 28] No space left on device"
+        "clformats: cannot write the output: [Errno 28] No space left on device"
     ]

@@ -82,7 +82,7 @@ def test_sizes_come_from_one_place(capsys: Capture) -> None:
         ("kernel nchw --padded q", "got 'q'"),
         ("kernel nchw --vector q4 --shape 1,2,3,4", "a width of 2, 4, 8 or 16, such as c16"),
         ("kernel f32:ab:2x3:strides=10x1 --dynamic", "strides of its own"),
-        ("kernel f32:ab:2x3:pad=1+1x0+0 --dynamic --padded b", "tells its padding"),
+        ("kernel f32:ab:2x3:pad=1+1x0+0 --dynamic --padded b", "has its padding"),
         ("kernel any", "no layout"),
         ("kernel nchw --shape 1,2,3", "3 dims"),
         ("header any", "no layout"),

@@ -204,7 +204,7 @@ OURS = "import clformats as cf; cf.Engine('Intel')"
     ("lines", "said"),
     [(["import pyopencl", OURS], ""), (["import clformats", "import pyopencl", OURS], ""),
      (["import clformats as cf; cf.devices()", LIST, OURS], ""),
-     (["import clformats", LIST, OURS], "intel-opencl-rt, which pip installed, cannot be seen")],
+     (["import clformats", LIST, OURS], "intel-opencl-rt, installed by pip, cannot be found")],
 )  # fmt: skip
 def test_either_may_be_imported_first(lines: list[str], said: str) -> None:
     """But once platforms are listed without ours, the loader looks no more: that is told."""
@@ -222,7 +222,7 @@ def test_either_may_be_imported_first(lines: list[str], said: str) -> None:
 def test_what_was_listed_too_early_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     late = icd.Exposed("intel-opencl-rt", Path("/nowhere/libintelocl.so"), "late", "")
     monkeypatch.setattr(opencl, "expose_bundled_runtimes", lambda: [late])
-    with pytest.raises(cf.DeviceError, match=r"intel-opencl-rt.*clformats.devices\(\) before"):
+    with pytest.raises(cf.DeviceError, match=r"intel-opencl-rt.*clformats.devices\(\) first"):
         cf.Engine("no such device")
     monkeypatch.setattr(opencl, "_is_loaded", lambda library: True)
     with pytest.raises(cf.DeviceError, match="clformats doctor"):

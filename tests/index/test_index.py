@@ -208,7 +208,7 @@ def test_what_is_asked_for_and_what_is_not() -> None:
         ("bfyx", {"sizes": "args"}, "expected macros, arguments, shape_info"),
         (cf.MemoryDesc((2, 3), "f32"), {"sizes": "arguments"}, "every size of .* is known"),
         ("bfyx", {"padded": "q"}, "bfyx has b, f, y, x, got 'q'"),
-        (cf.MemoryDesc((2, 3), "f32"), {"padded": "a"}, "tells its padding"),
+        (cf.MemoryDesc((2, 3), "f32"), {"padded": "a"}, "has its own padding"),
         ("bfyx", {"shape_info_at": -1}, "expected 0 or more"),
         (cf.MemoryDesc((2**20, 2**12), "u8"), {"wide": False}, "more than 32 bits can count"),
         ("bfyx", {"vector": "f16"}, "give a descriptor with an element type"),

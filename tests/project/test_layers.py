@@ -22,7 +22,7 @@ LAYERS = [
     {"__main__"},
     {"cli"},
     {"interop", "tuning"},
-    {"transfer"},
+    {"transfers"},
     {"reorders"},
     {"runtime", "kernels", "tuning.records"},
     {"index", "schedule"},
@@ -121,6 +121,17 @@ def test_the_rule_sees_all_ways_to_import() -> None:
 
 def test_importing_the_library_imports_no_opencl() -> None:
     code = "import clformats, sys; sys.exit('pyopencl' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_public_names_stay_what_they_are() -> None:
+    """Also after the package of the same name was imported, and when they are used again."""
+    code = (
+        "import clformats as cf, clformats.transfers.route, clformats.formats.digits, types\n"
+        "for name in [*cf.__all__, *cf.__all__]:\n"
+        "    module = isinstance(getattr(cf, name), types.ModuleType)\n"
+        "    assert module == (name == 'notations'), name\n"
+    )
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

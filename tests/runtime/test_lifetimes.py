@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 import clformats as cf
-from clformats.runtime import usage
-from clformats.runtime.usage import enqueued
+from clformats.runtime import order
+from clformats.runtime.order import enqueued
 from tests.support import random_values
 
 D = cf.MemoryDesc
@@ -230,7 +230,7 @@ def test_a_call_while_the_buffer_is_exchanged_is_waited_for(
         thread.start()
         thread.join()
         threading.Timer(0.3, gate.set_status, (cl.command_execution_status.COMPLETE,)).start()
-        return usage.usage_of(buffer)
+        return order.usage_of(buffer)
 
     with monkeypatch.context() as patch:
         patch.setattr("clformats.runtime.memory.usage_of", usage_of)
@@ -303,7 +303,7 @@ assert memory.numpy().sum() == 15
 _FORKING_WITH_LOCKS = """
 import os, signal, sys, threading, time
 import numpy as np, clformats as cf
-from clformats.runtime.usage import LOCK
+from clformats.runtime.order import LOCK
 engine, D = cf.Engine(sys.argv[1]), cf.MemoryDesc
 memory = cf.from_numpy(np.ones((3, 5), np.float32), engine)
 host = cf.from_host(np.ones((3, 5), np.float32), engine) if engine.traits.is_cpu else memory

@@ -15,7 +15,7 @@ from clformats.schedule import make_plan
 from clformats.schedule.boxes import LEAST_BOX_BYTES, PARTS_OF_LINES, source_runs
 from clformats.schedule.tile import TilePlan
 from clformats.schedule.traits import LINE_BYTES, Traits
-from clformats.schedule.walk import ASKED_BYTES, RUN_BYTES
+from clformats.schedule.walk import ASKED_BYTES, PREFETCH_RUN_BYTES
 
 FULL = (32, 64, 56, 56)
 BOXED = [
@@ -49,7 +49,7 @@ def test_boxes_read_long_runs(src: str, dst: str, dims: tuple[int, ...]) -> None
     assert path.inner is None
     (run, step), *rows = source_runs(plan, path)
     assert step == 1
-    assert run * item >= RUN_BYTES
+    assert run * item >= PREFETCH_RUN_BYTES
     box = run * item * prod(count for count, _ in rows)
     assert LEAST_BOX_BYTES // 2 <= box <= 2 * ASKED_BYTES
     counts = {k: plan.positions(k).value for k in range(len(plan.nodes))}

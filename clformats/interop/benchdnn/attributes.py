@@ -109,7 +109,7 @@ def _quantity(text: str, kind: _Kind) -> Quantity:
     groups = dims(rest.pop(0)) if rest else ()
     if rest or (groups and (len(groups) != 2 or policy not in GROUPED)):
         raise BadValue(
-            f"cannot read {text!r}: behind the data type only two groups such as 8x1 may follow, "
+            f"cannot read {text!r}: only two groups such as 8x1 may follow the data type, "
             f"with policy {' or '.join(GROUPED)}"
         )
     return Quantity(SIDES[side], policy, value, element, groups)

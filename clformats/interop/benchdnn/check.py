@@ -1,4 +1,4 @@
-"""Whether a destination holds what it must: the comparison of every byte, told as benchdnn does."""
+"""The check of a destination, byte by byte, reported in benchdnn's form."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from .outcome import FAILED, PASSED, Outcome
 TRUSTED_ZEROS = 0.8
 """The share of zeros in a result from which on a comparison says little (benchdnn's)."""
 SHOWN = 10
-"""Wrong elements that are listed; and with fewer elements every result is trusted."""
+"""The most wrong elements listed. A result of fewer elements than this is always trusted."""
 
 
 def is_trusted(case: Case) -> bool:
-    """Whether the truth, once it is known, has enough elements that are not zero."""
+    """Whether the expected result has enough elements that are not zero."""
     return case.dst.nelems < SHOWN or case.zeros <= TRUSTED_ZEROS * case.dst.nelems
 
 
 def compare(got: Bytes, expected: Bytes, dst: MemoryDesc, outcome: Outcome) -> None:
-    """Say in ``outcome`` whether a destination holds what is expected, its canary too."""
+    """Set ``outcome`` by comparing a destination and its canary with the expected bytes."""
     outcome.total = dst.nelems
     canary = np.full(got.size - expected.size, POISON, np.uint8)
     want = np.concatenate([expected, canary])
@@ -36,7 +36,7 @@ def compare(got: Bytes, expected: Bytes, dst: MemoryDesc, outcome: Outcome) -> N
 
 
 def _sums(memory: Bytes, desc: MemoryDesc) -> NDArray[Any]:
-    """All sums behind the elements."""
+    """All sums after the elements."""
     dtype = as_dtype(desc.sums[0].dtype if desc.sums else "s32")
     return behind(memory, desc).view(dtype.numpy)
 

@@ -1,4 +1,4 @@
-"""What a problem runs: a reorder on one device, or a transfer between the host and the device."""
+"""The move of a problem: a reorder on one device, or a transfer between host and device."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ...reorders.reorder import Reorder
 from ...reorders.trial import Bytes, Case, HostTensor, Tensor
 from ...runtime import Event, Stream
 from ...tensors.desc import MemoryDesc
-from ...transfer import transfer
+from ...transfers.route import transfer
 from ...values.attr import Attr
 from .knobs import CPU2GPU
 from .parse import Common
@@ -25,7 +25,7 @@ Given = dict[str, NDArray[Any]]
 
 
 class Filled(NamedTuple):
-    """A move between tensors that are filled: it can run ``once``, or tell its ``seconds``.
+    """A move between filled tensors: it can run ``once``, or measure its ``seconds``.
 
     ``read`` gives the bytes of the destination.
     """
@@ -92,10 +92,10 @@ class BetweenEngines:
 
 
 def measured(run: Callable[[], float], common: Common) -> tuple[float, float, float]:
-    """Milliseconds of a run, which tells its seconds: least, mean and most.
+    """Milliseconds of a run: least, mean and largest.
 
-    One run, which the caller has done, warms up; then runs follow until the time limit is over,
-    at the least `LEAST_RUNS`, or as many as ``--fix-times-per-prb`` says.
+    The caller has done one run to warm up. Runs follow until the time limit is over, at least
+    `LEAST_RUNS`, or as many as ``--fix-times-per-prb`` says.
     """
     times: list[float] = []
     end = perf_counter() + common.limit_ms * 1e-3

@@ -1,4 +1,4 @@
-"""What came of a problem: benchdnn's status words, and what else its reports tell."""
+"""The outcome of a problem: benchdnn's status words, and the other entries of its reports."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ SKIPPED_START = "Skip-start option hit"
 class Outcome:
     """The status of a problem.
 
-    ``reason`` is short: why it was skipped, or the code of a refusal; ``message`` says it at
-    length. ``errors`` of ``total`` elements are wrong, and ``points`` tells the first of them.
-    ``times`` are milliseconds of a run, the least, the mean and the most; ``create_ms`` what making
-    the reorder took. ``spent`` are seconds by activity. Sizes are bytes.
+    ``reason`` is short: why it was skipped, or the code of a refusal; ``message`` is a sentence.
+    ``errors`` of ``total`` elements are wrong, and ``points`` lists the first of them. ``times``
+    are the least, mean and largest milliseconds of a run; ``create_ms`` are those of making the
+    reorder. ``spent`` are seconds by activity. Sizes are bytes.
     """
 
     status: str = FAILED

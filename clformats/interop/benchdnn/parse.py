@@ -21,14 +21,14 @@ from .problem import Problem
 from .values import BadValue, dtype, named_dims
 
 DEEPEST = 30
-"""How many batch files may be inside each other."""
+"""The deepest nesting of batch files."""
 
 
 KNOBS = {knob.name: knob for knob in (*DRIVER, *SINGLE, *COMMON)}
 
 
 class UnknownOption(BadValue):
-    """An option, or a driver, that is none."""
+    """An unknown option or driver."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class Common:
 
     @property
     def limit_ms(self) -> float:
-        """How long a problem is measured."""
+        """The milliseconds for measuring a problem."""
         return 10.0 if self.mode == "F" else self.max_ms_per_prb
 
 
@@ -148,9 +148,7 @@ def _found(name: str, folders: Sequence[Path]) -> Path:
     for place in places:
         if place.is_file():
             return place
-    raise BadValue(
-        f"--batch={name}: there is no such file, looked for {', '.join(map(str, places))}"
-    )
+    raise BadValue(f"--batch={name}: there is no such file, searched {', '.join(map(str, places))}")
 
 
 def batch_words(text: str) -> list[str]:

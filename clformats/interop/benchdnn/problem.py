@@ -1,4 +1,4 @@
-"""One problem: what benchdnn's command line says of a reorder, and what it means here."""
+"""One problem of benchdnn's command line, and its meaning as a reorder."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ class Problem:
         if len(masks) > 1:
             raise Unsupported(
                 "COMPENSATION",
-                f"the sums behind a tensor all have one mask, got --oflag={self.oflag}",
+                f"the sums after a tensor all have one mask, got --oflag={self.oflag}",
             )
         return Extra(masks.pop(), s8s8=S8S8 in flags, asymmetric=ASYMMETRIC in flags)
 
@@ -203,7 +203,7 @@ def _side(
 
 
 def concrete(tag: str, ndims: int) -> str:
-    """The name that a tag stands for at a rank.
+    """The name that a tag stands for at a given rank.
 
     As in benchdnn a meta tag of more letters than there are dimensions loses those beyond the rank:
     ``axb`` of one dimension is ``a``. With ``y`` in place of ``x`` the last two are exchanged.

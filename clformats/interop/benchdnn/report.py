@@ -25,14 +25,14 @@ _COUNTED = {
     o.LISTED: "listed",
 }
 _ALSO_FAILED = (o.UNIMPLEMENTED, o.INVALID_ARGUMENTS)
-"""What benchdnn counts as failed too; none of them ran."""
+"""Statuses that benchdnn counts as failed too; none of these problems ran."""
 COUNTS = ("passed", "skipped", "mistrusted", "unimplemented", "invalid_arguments", "failed",
           "listed")  # fmt: skip
 ACTIVITIES = ("create", "fill", "execute", "compute_ref", "compare")
 
 
 class Report:
-    """Writes lines by ``write`` as problems come, and ends with what they add up to."""
+    """Writes a line by ``write`` for each problem, and the totals at the end."""
 
     def __init__(self, write: Callable[[str], object]) -> None:
         self._write = write
@@ -47,7 +47,7 @@ class Report:
         self._summary = SUMMARY
 
     def start(self, task: Task) -> None:
-        """A problem begins; told with ``-v1``."""
+        """A problem begins; printed with ``-v1``."""
         if task.common.verbose >= 1:
             self._write(f"run: {task}")
 

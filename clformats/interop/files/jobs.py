@@ -81,7 +81,7 @@ def unpack_file(
     is_raw = given is not None and given.packed.dtype.storage.isbuiltin != 1
     file = open_file(source, given.packed.dtype if given and is_raw else None)
     if given is not None and file.records:
-        raise Error(f"{shown(str(source))} tells the descriptor itself: leave --desc out")
+        raise Error(f"{shown(str(source))} has its own descriptor: leave out --desc")
     reasons = _reasons(
         file, options.match, lambda t: None if given or t.name in file.records else "not packed"
     )
@@ -119,9 +119,7 @@ def _given(desc: str | MemoryDesc | None, source: Path) -> Record | None:
     if desc is None:
         return None
     if source.suffix != ".npy":
-        raise Error(
-            f"{shown(str(source))} tells the descriptors itself: --desc is for .npy files only"
-        )
+        raise Error(f"{shown(str(source))} has its own descriptors: --desc is for .npy files only")
     packed = MemoryDesc.parse(desc) if isinstance(desc, str) else desc
     packed.require_layout()
     return Record(packed, MemoryDesc(packed.dims, packed.dtype))
@@ -132,7 +130,7 @@ def _reasons(
 ) -> dict[str, str | None]:
     """For each tensor None, or why it is left out. Raises `Error` where all are."""
     if match is not None and file.path.suffix == ".npy":
-        raise Error(f"--match picks tensors by name, {shown(str(file.path))} has one without name")
+        raise Error(f"--match selects by name, {shown(str(file.path))} has a tensor without one")
     try:
         pattern = re.compile(match or "")
     except re.error as error:

@@ -140,7 +140,7 @@ def _record_text(path: Path, file: BinaryIO) -> str:
         text = ""
     if not text.startswith(_PREFIX) or file.read(1):
         raise Error(
-            f"{shown(str(path))} goes on behind its array, with something that is not the record "
-            f"of a packed tensor: a cut record, or several arrays, of which only one would be kept"
+            f"{shown(str(path))} has data after its array that is no record of a packed tensor: "
+            f"a cut record, or several arrays, of which only one would be kept"
         )
     return text.removeprefix(_PREFIX)

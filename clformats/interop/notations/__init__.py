@@ -1,11 +1,11 @@
-"""The same format in other people's notations: oneDNN, clDNN, TVM, einops, XLA, oneDNN's log.
+"""Formats in the notations of oneDNN, clDNN, TVM, einops and XLA, and in oneDNN's log.
 
 >>> render(parse("NCHW16c"), "xla")
 '{3,2,1,0:T(16,1,1)}'
 >>> render(parse("b (f 16) y x -> b f y x 16"), "cldnn")
 'b_fs_yx_fsv16'
 
-What a notation can say differs; the module of each one has its grammar and its limits:
+The notations differ in what they can express; the module of each has its grammar and limits:
 
 ====================  ======  ==========  =======  ============  ===========
 beside plain blocks   flips   round up    fused    block before  swizzled
@@ -59,14 +59,14 @@ _RENDER_DESC: dict[str, Callable[[MemoryDesc], str]] = {
 }
 
 NOTATIONS = tuple(_RENDER)
-"""The notations of formats: what `render` takes. `parse` also reads ``"verbose"``, oneDNN's log."""
+"""The notations that `render` prints. `parse` also reads ``"verbose"``, oneDNN's log."""
 
 
 def parse(text: str, notation: str | None = None) -> Format:
-    """The format that a text in a notation means; the notation is guessed where none is given.
+    """The format that a text in a notation means; without ``notation`` it is guessed.
 
-    Raises `InvalidFormat` for what the notation does not allow, and `Unsupported` with the code
-    ``NO_FORMAT`` for what it allows and no format here can be.
+    Raises `InvalidFormat` for a text that the notation does not allow, and `Unsupported` with the
+    code ``NO_FORMAT`` for one that no format here can express.
     """
     expect(text, str, "text")
     return _pick(_PARSE, guess(text) if notation is None else notation)(text.strip())
@@ -75,7 +75,7 @@ def parse(text: str, notation: str | None = None) -> Format:
 def render(format: str | Format, notation: str) -> str:
     """The format's name in a notation, one of `NOTATIONS`; ``parse(render(f, n), n) == f``.
 
-    Raises `Unsupported` with the code ``NO_NOTATION`` and the reason where there is none.
+    Raises `Unsupported` with the code ``NO_NOTATION`` and the reason if there is no such name.
     """
     return _pick(_RENDER, notation)(Format(format))
 

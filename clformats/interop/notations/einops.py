@@ -8,18 +8,18 @@ Grammar::
     block  = a number, or a name whose number follows at the end of the text
     right  = all names and blocks in the order of memory, outermost first
 
-Read as `einops.rearrange` reads it, but for two things: the tensor is first padded to whole blocks,
-and a block may be written as its number, which einops itself does not take. Numbers are printed
-where no two blocks are of one size; otherwise all blocks have names (``i1``, ``i2``: blocks of i,
-coarsest first), and then text and numbers can go to einops as they are::
+The text means what it means to `einops.rearrange`, with two exceptions: the tensor is first padded
+to whole blocks, and a block may be written as its number, which einops does not accept. Numbers are
+printed if no two blocks have the same size; otherwise all blocks have names (``i1``, ``i2``: blocks
+of i, coarsest first), and then einops accepts text and numbers unchanged::
 
     (o o1) (i i1 i2) y x -> o i y x i1 o1 i2, i1=4, i2=4, o1=16
 
-The names of the dimensions are free; where they are those of clDNN (``b f y x``, ``o i y x``) or
-oneDNN (``n c h w``, ``o i h w``), they tell data from weights.
+The names of the dimensions are free; those of clDNN (``b f y x``, ``o i y x``) and oneDNN
+(``n c h w``, ``o i h w``) distinguish data and weights.
 
-Any digits of single dimensions can be said, in any order: also swizzled blocks and blocks that
-stand before the open part of another dimension.
+All digits of single dimensions can be expressed, in any order: also swizzled blocks and blocks
+before the open part of another dimension.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _group(layout: Layout, dim: int, names: dict[Digit, str]) -> str:
 
 
 def parse(text: str) -> Format:
-    """Read the text; brackets on its right side mean nothing. Raises `InvalidFormat`."""
+    """Read the text; brackets on its right side are ignored. Raises `InvalidFormat`."""
     match = _TEXT.fullmatch(text)
     if not match:
         raise _error(text, "expected something like b (f 16) y x -> b f y x 16")

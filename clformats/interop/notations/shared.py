@@ -1,4 +1,4 @@
-"""What the notations share: what a layout asks of a notation, and the way back from a layout."""
+"""Common to all notations: the features that a layout needs, and the format of a layout."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ...formats import Digit, Format, Layout, formats, names
 
 
 def need(fmt: Format, notation: str, can: Collection[str] = ()) -> Layout:
-    """The layout of ``fmt``, if the notation can say it.
+    """The layout of ``fmt``, if the notation can express it.
 
     ``can`` names the features of `_features` that it has beside plain blocks. Raises `Unsupported`.
     """
@@ -24,12 +24,12 @@ def need(fmt: Format, notation: str, can: Collection[str] = ()) -> Layout:
 
 
 def no_notation(fmt: Format, notation: str, reason: str) -> Unsupported:
-    """The refusal to print."""
+    """The error for a format that the notation cannot express."""
     return Unsupported("NO_NOTATION", f"{notation} has no name for {fmt}: {reason}")
 
 
 def no_format(text: str, reason: str) -> Unsupported:
-    """The refusal to read what is legal in its notation."""
+    """The error for a text that is legal in its notation, but no format here."""
     return Unsupported("NO_FORMAT", f"no format of clformats is {text}: {reason}")
 
 
@@ -60,7 +60,7 @@ def _in_order(layout: Layout, outer: Digit) -> bool:
 def format_of(layout: Layout, text: str, letters: str = "") -> Format:
     """The format of a layout, by name in these letters, by tag, or as listed.
 
-    The letters of the dimensions tell data from weights. Raises `Unsupported` if no name says it.
+    The letters of the dimensions distinguish data and weights. Raises `Unsupported` without a name.
     """
     if layout.is_tag:
         named = (Format(name) for name in _spelled(layout, letters))

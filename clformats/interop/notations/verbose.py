@@ -7,12 +7,12 @@ Grammar (``md2fmt_str`` in oneDNN's src/common; the versions differ, each of the
     src:f32:ap:blocked:aBcd16b:strides:f0   argument : dtype : ...                 version 3
     dst_f32::any                            what has no layout may end with its kind
 
-flags: ``a`` asked for as any, ``p`` padded, ``o`` padded offsets, ``0`` an offset. The strides
-are there where the tensor has gaps (``640x20x4x1``). Extra is ``f0`` unless compensation values lie
-behind the tensor. The log has the sizes elsewhere in its line; here they may follow after a space,
+flags: ``a`` was format any, ``p`` padded, ``o`` padded offsets, ``0`` an offset. Strides are
+printed if the tensor has gaps (``640x20x4x1``). Extra is ``f0`` unless compensation follows the
+tensor. The log has the sizes elsewhere in its line; here they may follow after a space, as in
 ``f32::blocked:acdb::f0 2x16x7x7``, and then the text is a descriptor.
 
-The log says that there are offsets and not which: such a text is a format but no descriptor.
+The log does not print the values of offsets: such a text gives a format, but no descriptor.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _TEXT = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class LogText:
-    """The fields of a text of the log; what it does not say is empty."""
+    """The fields of a text of the log; missing ones are empty."""
 
     text: str
     kind: str
@@ -53,18 +53,18 @@ class LogText:
     def format(self) -> Format:
         """The format. Raises `InvalidFormat`, and `Unsupported` for kinds without a layout."""
         if self.kind not in ("blocked", "any", "undef"):
-            raise no_format(self.text, f"what lies in memory of kind {self.kind} is not told")
+            raise no_format(self.text, f"the layout of memory of kind {self.kind} is not printed")
         return Format(self.tag if self.kind == "blocked" else self.kind)
 
     def desc(self, dims: str = "", dtype: str = "") -> MemoryDesc:
-        """The descriptor, with these dims (``2x16x7x7``) where the text has none.
+        """The descriptor, with these dims (``2x16x7x7``) if the text has none.
 
-        ``dtype`` replaces the text's. Raises `Unsupported` where the log does not tell enough.
+        ``dtype`` replaces the text's. Raises `Unsupported` if the log does not print enough.
         """
         if set(self.flags) & set("o0"):
-            raise no_format(self.text, "the log does not tell the offset")
+            raise no_format(self.text, "the log does not print the offset")
         if self.extra not in ("", "f0"):
-            raise no_format(self.text, "compensation values lie behind the tensor")
+            raise no_format(self.text, "compensation follows the tensor")
         sizes = self.dims or dims
         if not sizes and self.kind != "undef":
             raise InvalidDescriptor(f"{self.text!r} has no sizes: add them, as in ... 2x16x7x7")
@@ -74,7 +74,7 @@ class LogText:
 
 
 def read(text: str) -> LogText | None:
-    """Take a text of the log apart; None if it is something else."""
+    """Split a text of the log into its fields; None if it is something else."""
     match = _TEXT.fullmatch(text.strip())
     if not match:
         return None
@@ -87,7 +87,7 @@ def parse(text: str) -> Format:
 
 
 def parse_desc(text: str) -> MemoryDesc:
-    """The descriptor of a text of the log with sizes behind it."""
+    """The descriptor of a text of the log that is followed by sizes."""
     return _must_read(text).desc()
 
 
@@ -101,9 +101,9 @@ def _must_read(text: str) -> LogText:
 
 
 def render_desc(desc: MemoryDesc, name: str = "") -> str:
-    """Print a descriptor as version 3 does, with the sizes behind it.
+    """Print a descriptor as version 3 does, followed by the sizes.
 
-    ``name`` is the argument's (``"src"``). Raises `Unsupported` where no tag says the format.
+    ``name`` is that of the argument (``"src"``). Raises `Unsupported` if the format has no tag.
     """
     kind = desc.format_kind
     tag, strides = kind, ""
@@ -117,7 +117,7 @@ def render_desc(desc: MemoryDesc, name: str = "") -> str:
 
 
 def _tag(desc: MemoryDesc) -> str:
-    """The tag that the strides tell: where several fit, the one that oneDNN prints."""
+    """The tag that fits the strides; of several, the one that oneDNN prints."""
     if not desc.dims or desc.has_runtime:
         return desc.format.onednn or ""
     blocks = list(zip(desc.inner_blks, desc.inner_idxs, strict=True))
@@ -125,7 +125,7 @@ def _tag(desc: MemoryDesc) -> str:
 
 
 def _strides(desc: MemoryDesc) -> str:
-    """The strides, where they are not those of the dense tensor; equality's rule for size 1."""
+    """The strides, unless they are those of the dense tensor; size 1 as in equality."""
     natural = {p.digit: p.stride for p in place(desc.format.structure, desc.padded_dims)}
     dense = all(
         natural[p.digit] == p.stride or desc.dims[d] == desc.padded_dims[d] == 1

@@ -1,4 +1,4 @@
-"""What the tuner found: records in one file for each device, looked up when a reorder is planned.
+"""The tuner's records: one file for each device, looked up when a reorder is planned.
 
 Neither OpenCL nor kernels are needed to read, write or show them.
 """

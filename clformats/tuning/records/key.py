@@ -1,8 +1,8 @@
-"""What a record of the tuner is filed under: the structure of a problem, and its shape class.
+"""The key of a record: the structure of a problem, and its shape class.
 
-Problems of one structure have the same loops and the same constants; of one class, sizes within a
-factor of two of each other, and rows that start alike within cache lines. Times within a class are
-alike enough that what is faster for one is faster for the others.
+Problems of one structure have the same loops and the same constants. Problems of one class have
+sizes within a factor of two of each other, and rows that start alike within cache lines; their
+times are similar enough that the faster kernel for one is the faster one for the others.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ...schedule.traits import LINE_BYTES
 from ...tensors.desc import MemoryDesc
 
 EXACT = 16
-"""Sizes up to this are told as they are: between 2 and 3 channels lies a world."""
+"""Sizes up to this are part of the key exactly: 2 and 3 channels differ very much."""
 
 
 def structure_of(p: Problem) -> str:
@@ -64,5 +64,5 @@ def _start(p: Problem, desc: MemoryDesc, side: str) -> int:
 
 
 def sizes_of(p: Problem) -> str:
-    """Everything exactly, for kernels with the sizes baked in."""
+    """All sizes exactly, for kernels in which they are constants."""
     return f"{p.src} -> {p.dst}"

@@ -1,4 +1,4 @@
-"""Finding the record of a reorder: a file is read once in a process, and asked by its keys."""
+"""Finding the record of a reorder by its keys; a process reads each file once."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from .store import folder, path_of, read
 
 
 class TunedWarning(UserWarning):
-    """Records of the tuner are there but cannot be used; the rules decide instead."""
+    """Some records of the tuner cannot be used; the rules decide instead."""
 
 
 class Lookup:
-    """The records of a device that count. Equal only to itself, so that plans can be kept by it."""
+    """The usable records of a device. Equal only to itself, so that plans are cached by it."""
 
     def __init__(self, path: Path, device: Device) -> None:
         self.path = path
@@ -42,7 +42,7 @@ class Lookup:
         self._tell()
 
     def _tell(self) -> None:
-        """Say what is not used, unless newer records have taken its place."""
+        """Warn about records that are not used, unless newer ones have replaced them."""
         missed = Counter(reason for key, reason in self._unused if key not in self._found)
         if missed:
             words = ", ".join(f"{count} {reason}" for reason, count in missed.most_common(5))
@@ -81,7 +81,7 @@ _lock = threading.Lock()
 
 
 def lookup(device: Device) -> Lookup | None:
-    """The records of a device; None where there are none that count, or they are switched off."""
+    """The usable records of a device; None if there are none, or they are switched off."""
     where = folder()
     if where is None:
         return None
@@ -93,7 +93,7 @@ def lookup(device: Device) -> Lookup | None:
 
 
 def forget() -> None:
-    """Read the files again when they are asked for next: after tuning, they have changed."""
+    """Read the files again at the next lookup, because tuning has changed them."""
     with _lock:
         _known.clear()
 

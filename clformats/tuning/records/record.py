@@ -15,7 +15,7 @@ from ...schedule.problem import Problem
 from .key import shape_class_of, sizes_of, structure_of
 
 SCHEMA = 1
-"""The version of the form of a record; another one cannot be read."""
+"""The version of the schema; records of another version cannot be read."""
 
 
 class InvalidRecord(Error, ValueError):
@@ -31,7 +31,7 @@ class Device(NamedTuple):
 
 
 class Key(NamedTuple):
-    """What a record is found by; ``sizes`` is empty where it serves the whole shape class."""
+    """The key of a record; ``sizes`` is empty if it serves the whole shape class."""
 
     structure: str
     shape: str
@@ -46,7 +46,7 @@ def keys_of(p: Problem) -> tuple[Key, Key]:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What was found for a reorder: ``choices`` that are faster than the rules.
+    """A result of tuning a reorder: ``choices`` that are faster than the rules.
 
     ``default`` and ``tuned`` are all times that were measured, in seconds of one run, interleaved
     with each other. ``src`` and ``dst`` are the descriptors that were measured, ``kernels`` is a
@@ -65,7 +65,7 @@ class Record:
 
     @property
     def gain(self) -> float:
-        """How many times as fast as the rules, by the medians."""
+        """The ratio of the rules' median time to that of the choices."""
         return median(self.default) / median(self.tuned)
 
     def staleness(self, device: Device) -> str:
@@ -129,7 +129,7 @@ class Record:
 
 
 def now() -> str:
-    """The date of a record made now, with its time zone."""
+    """The present time with its time zone, as text."""
     return datetime.now().astimezone().isoformat(timespec="seconds")
 
 

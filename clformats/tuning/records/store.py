@@ -1,9 +1,9 @@
 """The files of records: one for each device, a record in each line.
 
-Whatever happens to a writer, the lines of others stay. Writers take turns by a lock on the file,
-which readers need not; a line is written at once and brought to the disk, and where that fails (a
-full disk) the file is cut back to what it was. What a killed writer left of a line is ended by the
-next one, so that only that line cannot be read. A reader takes the last `MOST_BYTES` at most.
+A failing writer never damages the lines of others. Writers lock the file; readers need no lock. A
+line is written in one call and synchronised to disk; if that fails, on a full disk for example, the
+file is truncated to its old length. The next writer ends the part of a line that a killed writer
+left, so that only that line is lost. A reader reads at most the last `MOST_BYTES`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ...errors import Error
 from .record import Device, InvalidRecord, Record
 
 FOLDER = "CLFORMATS_TUNED"
-"""The environment variable that names the folder of the files; ``off`` for no records at all."""
+"""The environment variable that names the folder of the files; ``off`` switches records off."""
 OFF = "off"
 MOST_BYTES = 4 << 20
 LOCK_SECONDS = 20.0
@@ -41,7 +41,7 @@ class Rejected(NamedTuple):
 
 
 def folder() -> Path | None:
-    """Where the files are; None where records are switched off."""
+    """The folder of the files; None if records are switched off."""
     given = os.environ.get(FOLDER)
     if given == OFF:
         return None
@@ -51,7 +51,7 @@ def folder() -> Path | None:
 
 
 def wanted_folder() -> Path:
-    """The folder, for who cannot do without. Raises `Error` where there is and can be none."""
+    """The folder, for writers. Raises `Error` if records are off or it is no folder."""
     where = folder()
     if where is None:
         raise Error(f"the tuner's records are switched off by {FOLDER}={OFF}: unset it")
@@ -73,9 +73,9 @@ def path_of(device: Device, where: Path) -> Path:
 
 
 def read(path: Path) -> tuple[list[Record], list[Rejected]]:
-    """The records of a file, oldest first, and what is none. No file is an empty one.
+    """The records of a file, oldest first, and the rejected lines; both empty without a file.
 
-    Raises `Error` where there is one that cannot be read.
+    Raises `Error` if the file cannot be read.
     """
     try:
         text, first = _tail(path)
@@ -112,7 +112,7 @@ def _tail(path: Path) -> tuple[str, int]:
 def add(path: Path, record: Record) -> None:
     """Add a record to a file; it is on the disk when this returns.
 
-    Raises `Error` where it cannot be written; the file then holds what it held before.
+    Raises `Error` if it cannot be written; the file is then unchanged.
     """
     with _locked(path) as file:
         size = os.lseek(file, 0, os.SEEK_END)
@@ -130,9 +130,9 @@ def add(path: Path, record: Record) -> None:
 
 
 def rewrite(path: Path, change: Callable[[list[Record]], Iterable[Record]]) -> None:
-    """Put what ``change`` makes of a file's records in their place; writers wait meanwhile.
+    """Replace a file's records by the result of ``change``, while other writers wait.
 
-    Lines that are no records go. Raises `Error`; then nothing has changed.
+    Lines that are no records are removed. Raises `Error`; then nothing has changed.
     """
     with _locked(path):
         records = change(read(path)[0])
@@ -149,7 +149,7 @@ def rewrite(path: Path, change: Callable[[list[Record]], Iterable[Record]]) -> N
 
 @contextmanager
 def _locked(path: Path) -> Iterator[int]:
-    """The file, opened for appending, and nobody else's until the block ends."""
+    """The file, opened for appending, and locked until the block ends."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         file = _open_locked(path)

@@ -11,7 +11,7 @@ import clformats as cf
 from clformats.host.oracle import pack_by_offsets
 from clformats.runtime import unified
 from clformats.runtime.opencl import opencl
-from clformats.transfer import calls
+from clformats.transfers import calls
 from tests.support import random_values
 
 DIMS = (3, 37, 7, 5)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import clformats as cf
-from clformats.transfer.pieces import Cuts, Piece, cuts_of, dense, pieces, region
+from clformats.transfers.pieces import Cuts, Piece, cuts_of, dense, pieces, region
 from tests.device_support import owned
 from tests.support import BUFFERS, hurting_dims, random_pair
 

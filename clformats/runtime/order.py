@@ -1,8 +1,8 @@
-"""Who uses a buffer: its mapping to the host, and the commands that others must wait for.
+"""The use of a buffer: its mapping to the host, and the commands that others must wait for.
 
-Several memory objects may lie in one buffer (regions of a tensor), so this is kept per buffer, not
-per memory object. What is remembered is the last command that writes, and those that read since;
-a command on the same in-order queue needs no event to come after them.
+Several memory objects may share a buffer (regions of a tensor), so this is kept for each buffer,
+not for each memory object. It has the last command that wrote the buffer, and those that have read
+it since; a command on the same in-order queue follows them without events.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     import pyopencl
 
 PRUNE_AT = 16
-"""Events kept before those of finished commands are dropped."""
+"""The number of events at which those of finished commands are dropped."""
 
 LOCK = threading.RLock()
 """Guards every `Usage` and the arguments of every kernel; held from the checks to the enqueueing.
 
-One for all, since enqueueing takes microseconds and Python runs one thread at a time; nobody waits
-for a device or builds a program while holding it. Reentrant because garbage that is collected
-meanwhile may want it.
+There is one lock for all, since enqueueing takes microseconds and Python runs one thread at a time;
+nobody waits for a device or builds a program while holding it. It is reentrant because garbage
+collection may need it meanwhile.
 """
 if hasattr(os, "register_at_fork"):
     # A process that is forked while another thread holds it could never have it.
@@ -39,8 +39,8 @@ if hasattr(os, "register_at_fork"):
 class Order:
     """An in-order queue: commands on it come one after the other without events.
 
-    It keeps the queue, so that no other queue gets its address while anyone remembers it, and that
-    events know theirs. A command on a queue without order has an order of its own, a new one.
+    It keeps the queue alive, so that no other queue gets its address meanwhile, and that its events
+    stay valid. Each command on an out-of-order queue has a new order of its own.
     """
 
     __slots__ = ("__weakref__", "_queue")
@@ -51,10 +51,10 @@ class Order:
 
 @dataclass(slots=True)
 class Claim:
-    """That a buffer is mapped: as what, with which mode, and since which line.
+    """A mapped buffer: its descriptor, the mode, and the line of the call.
 
-    ``holder`` is the mapping itself once its array is in use: it must not go then. Before, nothing
-    here keeps it, so that one that is started and dropped gives the buffer back.
+    ``holder`` is the mapping itself once its array is in use, which keeps it alive. Before that
+    nothing here does, so that a mapping that is started and dropped releases the buffer.
     """
 
     desc: MemoryDesc
@@ -72,8 +72,8 @@ _NONE, _SEVERAL = object(), object()
 class Usage:
     """The use of one buffer: its mapping, and the commands on it by their orders.
 
-    ``order`` is that of the ``writer``. ``alone`` is the order of all commands that are remembered,
-    where that is one: a command on the same in-order queue waits for none of them.
+    ``order`` is that of the ``writer``. ``alone`` is the common order of all commands here, if they
+    have one: a command on the same in-order queue waits for none of them.
     """
 
     __slots__ = ("__weakref__", "alone", "mapping", "order", "readers", "writer")
@@ -103,14 +103,14 @@ class Usage:
 
     @property
     def remembered(self) -> int:
-        """How many events are kept."""
+        """The number of events kept."""
         return (self.writer is not None) + len(self.readers)
 
 
 def events_before(
     reads: Sequence[Usage], write: Usage | None, order: object
 ) -> list[pyopencl.Event]:
-    """What a command on ``order`` must wait for that uses these buffers."""
+    """The events that a command on ``order`` must wait for if it uses these buffers."""
     waits = []
     for usage in reads:
         if usage.order is not order and usage.writer is not None:
@@ -126,8 +126,8 @@ def events_before(
 def flush(waits: Sequence[pyopencl.Event]) -> None:
     """Send the commands waited for to their devices; raises pyopencl's errors.
 
-    OpenCL asks for it where a command waits for one of another queue: a driver need not begin what
-    nobody flushed, and Intel's runtime then waits for ever now and then.
+    OpenCL requires it if a command waits for one of another queue: a driver need not start commands
+    before a flush, and Intel's runtime then sometimes waits for ever.
     """
     for event in waits:
         event.command_queue.flush()
@@ -153,10 +153,10 @@ _ATTRIBUTE = "_clformats_usage"
 
 
 def usage_of(buffer: Any) -> Usage:
-    """The usage of a buffer: one for all memory objects in it. One of its own for no buffer.
+    """The usage of a buffer, shared by all memory objects in it; a new one if there is no buffer.
 
-    The buffer keeps it: who drops a memory object and wraps its buffer anew still waits for the
-    commands on it.
+    The buffer keeps it, so that a second memory object over the buffer waits for the commands of
+    the first.
     """
     if buffer is None:
         return Usage()

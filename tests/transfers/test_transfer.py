@@ -18,7 +18,7 @@ import pytest
 import clformats as cf
 from clformats.runtime import unified
 from clformats.runtime.staging import Staging
-from clformats.transfer.leg import Leg
+from clformats.transfers.leg import Leg
 from tests.device_support import (
     CANARY,
     check_bytes,
