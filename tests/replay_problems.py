@@ -331,6 +331,7 @@ CHOSEN = (
     *({"baked": True}, {"nontemporal": True}, {"nontemporal": False}, {"lanes": 4}),
     *({"lanes": 8, "registers": 16}, {"chunk": 3, "ahead": 2}, {"swapped": True, "ahead": 0}),
     *({"run_bytes": 4096}, {"local_size": 8}, {"family": "generic"}),
+    {"family": "scheduled"},
 )
 
 

@@ -12,12 +12,25 @@ from ..schedule.image import ImagePlan
 from ..schedule.local import LocalPlan
 from ..schedule.nibbles import NibblesPlan
 from ..schedule.plan import Plan
+from ..schedule.scheduled import ScheduledPlan
 from ..schedule.subgroup import SubgroupPlan
 from ..schedule.summed import SummedPlan
 from ..schedule.tile import TilePlan
 from ..schedule.winograd import WinogradPlan
 from ..templates import RenderError
-from . import copy, gather, generic, image, local, nibbles, subgroup, summed, tile, winograd
+from . import (
+    copy,
+    gather,
+    generic,
+    image,
+    local,
+    nibbles,
+    scheduled,
+    subgroup,
+    summed,
+    tile,
+    winograd,
+)
 from .source import Launch
 
 __all__ = ["Launch", "RenderError", "launch"]
@@ -34,6 +47,7 @@ _BY_BODY: dict[type, Callable[[Plan, Any], Launch]] = {
     NibblesPlan: nibbles.launch,
     WinogradPlan: winograd.launch,
     SummedPlan: summed.launch,
+    ScheduledPlan: scheduled.launch,
 }
 
 

@@ -17,14 +17,15 @@ _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 class Launch:
     """A kernel ready to be built and run.
 
-    Its parameters are the source, the destination, ``arguments``, which are integers, and what its
-    computation reads: the operands that are no part of the destination, then the scalars.
+    Its parameters are the source, the destination, ``arguments``, integers or the bytes of a
+    structure, and what its computation reads: the operands that are no part of the destination,
+    then the scalars.
     ``buffers`` are the C types with which source and destination are declared; empty in families
     without choices, whose kernels no tuner takes.
     """
 
     source: str
-    arguments: tuple[int, ...]
+    arguments: tuple[int | bytes, ...]
     wide: bool
     global_size: int
     local_size: int

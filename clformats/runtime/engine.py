@@ -138,10 +138,15 @@ class Engine(OnDevice):
             return cl.Kernel(program, name)  # type: ignore[no-any-return]
 
     def shared_kernel(
-        self, source: str, name: str, integers: tuple[int, ...], kind: type[np.integer[Any]]
+        self,
+        source: str,
+        name: str,
+        integers: tuple[int | bytes, ...],
+        kind: type[np.integer[Any]],
     ) -> SharedKernel:
         """A kernel of the program with this source, with ``integers`` set from argument 2 on.
 
+        Bytes among them are a structure, passed as it is.
         Equal arguments give the same object: making a kernel and setting its integers takes
         pyopencl longer than everything else that preparing a reorder again needs.
         """
@@ -157,7 +162,7 @@ class Engine(OnDevice):
             kernel = self.kernel(source, name)
             with named_errors(f"setting the arguments of {name}"):
                 for k, value in enumerate(integers, 2):
-                    kernel.set_arg(k, kind(value))
+                    kernel.set_arg(k, value if isinstance(value, bytes) else kind(value))
             return kernel
 
         made = SharedKernel(make(), make)

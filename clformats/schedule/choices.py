@@ -46,6 +46,7 @@ class Choices:
     ``run_bytes``: the bytes that a work-item of the copy family moves.
     ``local_size``: work-items in a work-group. ``baked``: sizes, strides and offsets are constants
     of the kernel instead of its arguments.
+    ``schedule``: that of the scheduled family, in its one line.
 
     Raises `InvalidArgument` for a value of a wrong type or out of range.
     """
@@ -60,6 +61,7 @@ class Choices:
     run_bytes: int | None = None
     local_size: int | None = None
     baked: bool | None = None
+    schedule: str | None = None
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -105,10 +107,11 @@ def either(chosen: T | None, rule: T) -> T:
 
 
 def _check(name: str, value: object) -> None:
-    if name == "family":
+    if name in {"family", "schedule"}:
         if isinstance(value, str):
             return
-        raise InvalidArgument(f"choice {name}: got {shown(value)}, expected a name")
+        kind = "a name" if name == "family" else "a schedule in one line"
+        raise InvalidArgument(f"choice {name}: got {shown(value)}, expected {kind}")
     if name not in LIMITS:
         if isinstance(value, bool):
             return

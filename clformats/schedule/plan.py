@@ -7,7 +7,19 @@ from dataclasses import dataclass, replace
 
 from ..errors import Unsupported, expect
 from ..tensors.desc import MemoryDesc
-from . import copy, gather, generic, image, local, nibbles, subgroup, summed, tiling, winograd
+from . import (
+    copy,
+    gather,
+    generic,
+    image,
+    local,
+    nibbles,
+    scheduled,
+    subgroup,
+    summed,
+    tiling,
+    winograd,
+)
 from .choices import RULES, Choices
 from .computation import Computation
 from .copy import CopyPlan
@@ -19,6 +31,7 @@ from .nibbles import NibblesPlan
 from .problem import Problem
 from .refine import problem
 from .request import Request
+from .scheduled import ScheduledPlan
 from .subgroup import SubgroupPlan
 from .summed import SummedPlan
 from .tile import TilePlan
@@ -36,6 +49,7 @@ Body = (
     | NibblesPlan
     | WinogradPlan
     | SummedPlan
+    | ScheduledPlan
 )
 
 
@@ -43,6 +57,7 @@ TILE = ("lanes", "registers", "chunk", "swapped", "ahead", "nontemporal", "local
 GATHER = ("chunk", "nontemporal", "baked")
 COPY = ("run_bytes", "nontemporal", "baked")
 GROUPS = ("local_size", "baked")
+SCHEDULE = ("schedule",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +88,13 @@ _EVERYWHERE = (
     Family("winograd", winograd.refusal, winograd.plan),
     Family("summed", summed.refusal, summed.plan),
 )
+SCHEDULED = Family("scheduled", scheduled.refusal, scheduled.plan, SCHEDULE)
 FAMILIES = (
     Family("copy", copy.refusal, copy.plan, COPY),
     Family("gather", gather.refusal, gather.plan, GATHER, gather.needs),
     Family("tile", tiling.tile_refusal, tiling.tile_plan, TILE),
     Family("rows", tiling.rows_refusal, tiling.tile_plan, TILE),
+    SCHEDULED,
     *_EVERYWHERE,
 )
 """The families on CPUs: from the fastest to the one that takes every buffer; then those for 4-bit
@@ -158,7 +175,7 @@ class Plan:
 
         1 stands for wherever an element may lie, which is so where a body does not tell.
         """
-        if isinstance(self.body, CopyPlan | GatherPlan | TilePlan | LocalPlan):
+        if isinstance(self.body, CopyPlan | GatherPlan | TilePlan | LocalPlan | ScheduledPlan):
             return self.body.alignment
         return 1, 1
 

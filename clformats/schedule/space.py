@@ -23,6 +23,9 @@ from .generic import GenericPlan
 from .local import LocalPlan
 from .plan import Body, Plan, make_plan
 from .plan import families as families_on
+from .profile import profile_of
+from .scheduled import ScheduledPlan
+from .search import ranked
 from .tile import TilePlan
 from .traits import Traits
 
@@ -51,6 +54,9 @@ TABLES: Mapping[type[Body], Mapping[str, tuple[Any, ...]]] = {
     GenericPlan: {"local_size": (1, 8, 16, 32, 64, 128, 256)},
 }
 """The parameters of each family, by the type of its plans, with all values worth a try."""
+
+SCHEDULES = 24
+"""How many schedules of a problem are worth a try: those that are estimated to cost the least."""
 
 WALK = ("chunk", "swapped", "ahead", "local_size")
 """Parameters of the loops around a tile, which change nothing else of its plan."""
@@ -174,6 +180,8 @@ def outcome(plan: Plan, names: Iterable[str], walk: Choices = RULES) -> dict[str
         has = {"local_size": body.group}
     elif isinstance(body, GenericPlan):
         has = {"local_size": either(groups, body.group)}
+    elif isinstance(body, ScheduledPlan):
+        has = {"schedule": str(body.schedule)}
     elif isinstance(body, TilePlan):
         body = body.walked(walk)
         has = {
@@ -198,6 +206,9 @@ def space(
     """
     plan = make_plan(src, dst, traits, family)
     table = TABLES.get(type(plan.body))  # type: ignore[arg-type]
+    if isinstance(plan.body, ScheduledPlan):
+        found = ranked(plan.body.problem, profile_of(traits))[:SCHEDULES]
+        table = {"schedule": tuple(map(str, found))}
     if table is None:
         return None
     default = outcome(plan, table)

@@ -180,7 +180,7 @@ def test_images_are_for_their_family_alone() -> None:
     for pair in ((plain, image), (image, plain), (image, image)):
         plan = cf.make_plan(*pair)
         assert "pixels" in str(plan) or pair[1] is plain
-        moving = {"copy", "gather", "tile", "rows", "generic", "nibbles"}
+        moving = {"copy", "gather", "tile", "rows", "scheduled", "generic", "nibbles"}
         assert {name for name, _ in plan.rejected} == moving
         with pytest.raises(cf.Unsupported, match="a side is an image"):
             cf.make_plan(*pair, family="generic")
@@ -190,7 +190,7 @@ def test_images_are_for_their_family_alone() -> None:
 
 def test_a_plan_says_why_each_better_family_was_not_taken() -> None:
     plan = cf.make_plan(D((2, 40, 3, 3), "f32", "aBcd24b"), D((2, 40, 3, 3), "f32", "aBcd16b"))
-    assert [name for name, _ in plan.rejected] == ["copy", "gather", "tile", "rows"]
+    assert [name for name, _ in plan.rejected] == ["copy", "gather", "tile", "rows", "scheduled"]
     assert "24" in str(plan)
     assert "generic" in str(plan)
 

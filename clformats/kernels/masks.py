@@ -1,0 +1,148 @@
+"""Which lanes of a tile's vectors are elements, where the tile is at an edge of the tensor.
+
+A guard of the problem (`clformats.schedule.problem`) that is the same for all lanes of a vector is
+a condition, another one is a mask. Where a tile covers all that a guard is about, the layout of its
+vectors has decided already, and nothing is left to ask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from ..schedule.layout import Layout, Vector
+from ..schedule.problem import Problem
+from ..schedule.runs import asks_anything, guard_range, is_settled
+from ..schedule.schedule import Tile
+
+
+@dataclass(frozen=True, slots=True)
+class Guarded:
+    """A guard that some tiles are at the edge of: ``number`` of the problem, ``index`` of a kernel.
+
+    A tile whose index is from ``lo`` to ``top`` has elements only. ``below``: there may be tiles
+    below ``lo``. ``spills``: some tiles reach beyond ``end``, where nothing may be stored.
+    """
+
+    number: int
+    index: int
+    lo: int
+    hi: int
+    end: int
+    top: int
+    below: bool
+    spills: bool
+
+
+UNIVERSAL_GUARDS = (4, 12)
+"""How many guards the universal program has; 12 where a problem needs more than 4."""
+
+
+class Masks:
+    """The conditions and masks of the vectors of a tile, as texts; empty where all are elements."""
+
+    def __init__(self, p: Problem, tile: Tile, layout: Layout) -> None:
+        self.p, self.layout, self.reach = p, layout, layout.reach
+        extents = [tile.steps(k) for k in range(len(p.nodes or ()))]
+        numbers = [g for g in range(len(p.guards))
+                   if not is_settled(p, g, extents) and asks_anything(p, g, extents)]  # fmt: skip
+        self.guards: list[Guarded] = []
+        for index, number in enumerate(numbers):
+            guard = p.guards[number]
+            inside, last = guard_range(p, number, extents)
+            lo, hi, end = guard.lo.value, guard.hi.value, guard.end.value
+            top, spills = hi - 1 - inside, last >= end
+            self.guards.append(Guarded(number, index, lo, hi, end, top, lo > 0, spills))
+        if not layout.axes:
+            self.guards = _universal(self.guards)
+
+    @property
+    def asks(self) -> bool:
+        """Whether there may be tiles at an edge."""
+        return bool(self.guards) or self.reach
+
+    @property
+    def inside(self) -> str:
+        """The condition that a tile is at no edge."""
+        tests = [f"{at} >= nest.lo{g.index} && {at} <= nest.top{g.index}"
+                 for g in self.guards for at in [f"now.guard[{g.index}]"]]  # fmt: skip
+        return " && ".join([*tests, *(["now.src <= nest.src_top"] if self.reach else [])])
+
+    def of_load(self, vector: Vector) -> tuple[str, str]:
+        """The condition under which a vector is loaded, and the mask of its lanes."""
+        lanes = vector.elements[: vector.width]
+        conditions, masks = self._tests(lanes, self.guards, "lo", "hi")
+        if None in lanes:
+            masks.append(_constant([n is not None for n in lanes]))
+        return " && ".join(conditions), " & ".join(masks)
+
+    def of_store(self, vector: Vector) -> tuple[str, str]:
+        """The condition under which a vector is stored, and the mask of its lanes."""
+        spilling = [g for g in self.guards if g.spills]
+        conditions, masks = self._tests(vector.elements, spilling, "", "end")
+        if not masks:
+            return " && ".join(conditions), ""
+        if None in vector.elements:
+            masks.append(_constant([n is not None for n in vector.elements]))
+        masks += [f"(int{len(vector.elements)})({c} ? -1 : 0)" for c in conditions]
+        return "", " & ".join(masks)
+
+    def of_values(
+        self, vector: Vector, elements: Sequence[bool], mask_type: str, *, edge: bool
+    ) -> str:
+        """The mask of the lanes of a computed vector that are elements."""
+        n = len(elements)
+        conditions, masks = (
+            self._tests(vector.elements, self.guards, "lo", "hi") if edge else ([], [])
+        )
+        zeros = [n for n, is_one in zip(vector.elements, elements, strict=True) if not is_one]
+        if any(n is not None for n in zeros):
+            masks.append(_constant(elements))
+        masks += [f"({_int(n)})({c} ? -1 : 0)" for c in conditions]
+        together = " & ".join(masks)
+        return f"convert_{mask_type}{n if n > 1 else ''}({together})" if together else ""
+
+    def _tests(
+        self, lanes: Sequence[int | None], guards: Sequence[Guarded], lower: str, upper: str
+    ) -> tuple[list[str], list[str]]:
+        """Conditions for all lanes and masks over them: index from ``lower`` to below ``upper``."""
+        conditions, masks = [], []
+        for g in guards:
+            shifts = self._shifts(lanes, g)
+            known = [s for s in shifts if s is not None]
+            at = f"now.guard[{g.index}]"
+            low = f"nest.{lower}{g.index}" if lower else "0"
+            high = f"nest.{upper}{g.index}"
+            if len(set(known)) <= 1:
+                here = f"{at} + {known[0]}" if known and known[0] else at
+                above = f"{here} >= {low} && " if lower and g.below else ""
+                conditions.append(f"{above}{here} < {high}")
+                continue
+            numbers = ", ".join(str(s or 0) for s in shifts)
+            masks.append(f"between_{len(lanes)}({at}, (int{len(lanes)})({numbers}), {low}, {high})")
+        return conditions, masks
+
+    def _shifts(self, lanes: Sequence[int | None], guard: Guarded) -> list[int | None]:
+        """How far each lane moves the index of a guard."""
+        nodes = self.p.nodes or ()
+        units = [nodes[k].unit if nodes[k].guard == guard.number else 0 for k in self.layout.axes]
+        return [
+            None if n is None
+            else sum(u * s for u, s in zip(units, self.layout.steps[n], strict=True))
+            for n in lanes
+        ]  # fmt: skip
+
+
+def _universal(guards: Sequence[Guarded]) -> list[Guarded]:
+    """As many guards as the universal program has, which asks all there is to ask."""
+    count = next(n for n in UNIVERSAL_GUARDS if n >= len(guards))
+    idle = [Guarded(-1, k, 0, 1, 1, 0, True, True) for k in range(len(guards), count)]  # noqa: FBT003
+    return [*(replace(g, below=True, spills=True) for g in guards), *idle]
+
+
+def _int(lanes: int) -> str:
+    return f"int{lanes if lanes > 1 else ''}"
+
+
+def _constant(kept: Sequence[bool]) -> str:
+    return f"({_int(len(kept))})({', '.join('-1' if k else '0' for k in kept)})"

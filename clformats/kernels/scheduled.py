@@ -1,0 +1,322 @@
+"""Kernels of schedules: the tile is compiled, the loops over tiles are an argument.
+
+A source says which types it moves, what it computes, how vectors are shuffled, and how they are
+stored. Everything else, sizes, strides, the order of the loops, their split over work-items, where
+elements end and how far ahead the prefetch runs, is in the argument ``nest``. So reorders of other
+shapes, and other schedules of the same tile, share one program.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ..schedule.layout import Layout, Vector, lay_out
+from ..schedule.nest import MOST_LOOPS, Nest, counted
+from ..schedule.plan import Plan
+from ..schedule.problem import Problem
+from ..schedule.program import ZERO, Op, Program, Rotate, Shuffle
+from ..schedule.runs import LINE_BYTES
+from ..schedule.schedule import Schedule
+from ..schedule.scheduled import ScheduledPlan
+from ..templates import render
+from .computation import Computed, types_of
+from .edges import lane_part
+from .masks import Masks
+from .source import Launch, moved
+from .types import Conversion
+
+
+def launch(plan: Plan, body: ScheduledPlan) -> Launch:
+    """The kernel and its arguments."""
+    del plan
+    return launch_of(body.problem, body.schedule)
+
+
+def launch_of(p: Problem, schedule: Schedule) -> Launch:
+    """The kernel of a schedule and its arguments. Raises `InvalidArgument` where it is none."""
+    nest = counted(p, schedule)
+    layout = lay_out(p, schedule.tile)
+    masks = Masks(p, schedule.tile, layout)
+    writer = _Writer(p, schedule, layout, masks)
+    return Launch(
+        writer.source(), (_packed(_numbers(p, schedule, layout, masks, nest)),), wide=True,
+        global_size=nest.items, local_size=1, buffers=types_of(p).buffers,
+    )  # fmt: skip
+
+
+def _packed(numbers: Sequence[int]) -> bytes:
+    return struct.pack(f"<{len(numbers)}q", *numbers)
+
+
+def _numbers(p: Problem, schedule: Schedule, layout: Layout, masks: Masks, nest: Nest) -> list[int]:
+    """The fields of the kernel's structure ``Nest``, in their order."""
+    nodes, loops = p.nodes or (), nest.loops
+    along = [nodes[c.axis] for c in loops]
+    once = len(loops) == len(nest.counts)  # no loop is left inside a work-item: one that runs once
+    columns = [
+        [*(c.step for c in loops), 1], [*(c.size for c in loops), 1],
+        [*(c.extent for c in loops), 1], [*(c.outer for c in loops), -1], [*nest.counts],
+        [n.src.value for n in along], [n.dst.value for n in along],
+        *([n.operands[j].value for n in along] for j in range(len(p.operands0))),
+        *([n.unit if n.guard == g.number else 0 for n in along] for g in masks.guards),
+    ]  # fmt: skip
+    rows = [len(loops) + once, len(nest.counts), schedule.prefetch.lead]
+    rows += [p.src0, p.dst0, *p.operands0]
+    for column in columns:
+        rows += [*column, *[0] * (MOST_LOOPS + 1 - len(column))]
+    for k in layout.axes:
+        rows += [nodes[k].src.value, nodes[k].dst.value, *(n.value for n in nodes[k].operands)]
+    for g in masks.guards:
+        rows += [g.lo, g.hi, g.end, g.top]
+    src_end = p.src.span_nbytes // p.dtypes[0].nbytes
+    rows += [src_end, src_end - _source_reach(p, layout)]
+    rows += [d.span_nbytes // d.dtype.nbytes - 1 for d in p.operand_descs]
+    return rows
+
+
+def _source_reach(p: Problem, layout: Layout) -> int:
+    """How far behind its first element a tile reads."""
+    strides = [(p.nodes or ())[k].src.value for k in layout.axes]
+    return max(
+        (sum(a * b for a, b in zip(v.row, strides, strict=True)) + v.shift + v.width
+         for v in layout.loads), default=0,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class OperandText:
+    """An operand of a computation: its name, and where a tile's first value lies."""
+
+    number: int
+    name: str
+    pointer: str
+
+
+@dataclass(frozen=True, slots=True)
+class LineBuffer:
+    """Where the rows of a tile begin, how many elements each has, and how many a line has."""
+
+    rows: tuple[str, ...]
+    width: int
+    line: int
+
+
+class _Writer:
+    """The texts that the template arranges."""
+
+    def __init__(self, p: Problem, schedule: Schedule, layout: Layout, masks: Masks) -> None:
+        self.p, self.layout, self.masks = p, layout, masks
+        self.types: Conversion = types_of(p)
+        self.streams, self.lines = schedule.store.streams, schedule.store.lines
+        self.rows = {row: k for k, row in enumerate(dict.fromkeys(v.row for v in layout.stores))}
+        self.lanes = layout.lanes
+        self.n = str(self.lanes) if self.lanes > 1 else ""
+        moving = p.dtypes[1] if self.types.early else p.dtypes[0]
+        self.program: Program = layout.program(moving.nbytes, p.dtypes[1].nbytes)
+        self.patterns: dict[tuple[int, ...], str] = {}
+
+    def source(self) -> str:
+        """The OpenCL C."""
+        whole = [*self._statements(edge=False)]
+        edge = [*self._statements(edge=True)] if self.masks.asks else []
+        return render(
+            "scheduled", wide=True, types=self.types, lanes=self.lanes, n=self.n,
+            vector=f"{self.types.work}{self.n}", stored=f"{self.types.stored}{self.n}",
+            patterns=[(name, pattern) for pattern, name in self.patterns.items()],
+            whole=whole, edge=edge, masks=self.masks, widths=self._widths(),
+            streams=bool(self.streams or self.lines), held=self._buffer(),
+            prefetched=self._prefetched(), loops=MOST_LOOPS + 1,
+            axes=range(len(self.layout.axes)), guards=range(len(self.masks.guards)),
+            operands=self._operands(), word_type=self._word_type,
+        )  # fmt: skip
+
+    def _widths(self) -> set[int]:
+        stores = {w for v in self.layout.stores for w in _pieces(v.width)}
+        return {1, self.lanes, *(v.width for v in self.layout.loads), *stores}
+
+    def _operands(self) -> list[OperandText]:
+        if not isinstance(self.types, Computed):
+            return []
+        return [OperandText(j, o.name, self.types.pointer(o))
+                for j, o in enumerate(self.types.computation.operands)]  # fmt: skip
+
+    def _at(self, vector: Vector, side: str) -> str:
+        """How far a vector's first element is from the tile's."""
+        terms = [f"{steps} * {side}{k}" if steps > 1 else f"{side}{k}"
+                 for k, steps in enumerate(vector.row) if steps]  # fmt: skip
+        return " + ".join([*terms, *([str(vector.shift)] if vector.shift else [])]) or "0"
+
+    def _prefetched(self) -> list[str]:
+        """Where the lines that a tile reads begin."""
+        item = self.p.dtypes[0].nbytes
+        found: dict[tuple[tuple[int, ...], int], str] = {}
+        for v in self.layout.loads:
+            found.setdefault((v.row, v.shift * item // LINE_BYTES), self._at(v, "s"))
+        return list(found.values())
+
+    def _statements(self, *, edge: bool) -> Iterator[str]:
+        """What is done with a tile, in order: all of it elements, or some of it not."""
+        for what, numbers in self.program.steps():
+            for number in numbers:
+                if what == "load":
+                    yield f"const {self.types.work}{self.n} v{number} = {self._load(number, edge)};"
+                elif what == "op":
+                    op = self.program.ops[number - self.program.loads]
+                    yield f"const {self.types.work}{self.n} v{number} = {self._op(op)};"
+                else:
+                    yield from self._store(number, edge)
+
+    def _load(self, number: int, edge: bool) -> str:  # noqa: FBT001
+        vector = self.layout.loads[number]
+        at = self._at(vector, "s")
+        whole = self._widened(self.types.load(moved("from", at), vector.width), vector.width)
+        if not edge:
+            return whole
+        zero = f"({self.types.work}{self.n})(0)"
+        condition, mask = self.masks.of_load(vector)
+        if mask:
+            call = f"load_edge_{vector.width}(src, {moved('now.src', at)}, {mask}, nest.src_end)"
+            whole = self._widened(call, vector.width)
+        return f"{condition} ? {whole} : {zero}" if condition else whole
+
+    def _widened(self, value: str, width: int) -> str:
+        """A short vector with anything behind it."""
+        if width == self.lanes:
+            return value
+        parts = [value]
+        while width < self.lanes:
+            parts.append(f"({self.types.work}{width if width > 1 else ''})(0)")
+            width *= 2
+        return f"({self.types.work}{self.n})({', '.join(parts)})"
+
+    @property
+    def _word_type(self) -> str:
+        """The integers that stand for words of the program."""
+        names = {2: "ushort", 4: "uint", 8: "ulong"}
+        word = self.program.word
+        moving = self.p.dtypes[1] if self.types.early else self.p.dtypes[0]
+        return f"{names[word * moving.nbytes]}{self.lanes // word}" if word > 1 else ""
+
+    def _op(self, op: Op) -> str:
+        if isinstance(op, Shuffle):
+            a, b = (f"({self.types.work}{self.n})(0)" if v == ZERO else f"v{v}"
+                    for v in (op.a, op.b))  # fmt: skip
+            word = self.program.word
+            known = [k if n is None else n for k, n in enumerate(op.pattern)]
+            pattern = tuple(n * word + lane for n in known for lane in range(word))
+            name = self.patterns.setdefault(pattern, f"PATTERN{len(self.patterns)}")
+            return f"{name}({a}, {b})"
+        moving = self.p.dtypes[1] if self.types.early else self.p.dtypes[0]
+        vector, words = f"{self.types.work}{self.n}", self._word_type
+        if isinstance(op, Rotate):
+            bits = op.by * moving.bits
+            return f"as_{vector}(rotate(as_{words}(v{op.a}), ({words})({bits})))"
+        mask = sum(((1 << moving.bits) - 1) << k * moving.bits for k in op.places)
+        keep = f"({words})({hex(mask)})"
+        return f"as_{vector}((as_{words}(v{op.a}) & ~{keep}) | (as_{words}(v{op.b}) & {keep}))"
+
+    def _store(self, number: int, edge: bool) -> Iterator[str]:  # noqa: FBT001
+        """The statements that store a vector."""
+        vector = self.layout.stores[number]
+        value = self.program.outputs[number]
+        text = f"({self.types.work}{self.n})(0)" if value == ZERO else f"v{value}"
+        at = self._at(vector, "d")
+        if isinstance(self.types, Computed):
+            name = f"const {self.types.dst}{self.n} w{number}"
+            yield f"{name} = {self._computed(self.types, vector, text, edge)};"
+            text = f"w{number}"
+        if self.lines and not edge:
+            yield self._kept(vector, text)
+            return
+        condition, mask = self.masks.of_store(vector) if edge else ("", "")
+        if mask:
+            yield f"store_edge({text}, {mask}, {moved('to', at)});"
+            return
+        stores = [*self._pieces(vector, text, at)]
+        if condition:
+            yield f"if ({condition}) {{ {' '.join(stores)} }}"
+        else:
+            yield from stores
+
+    def _buffer(self) -> LineBuffer | None:
+        if not self.lines:
+            return None
+        shown = [self._at(Vector(row, 0, 1, ()), "d") for row in self.rows]
+        width = sum(v.width for v in self.layout.stores if v.row == next(iter(self.rows)))
+        return LineBuffer(tuple(shown), width, LINE_BYTES // self.p.dtypes[1].nbytes)
+
+    def _kept(self, vector: Vector, value: str) -> str:
+        """The statement that puts a vector behind what waits of its row."""
+        at = f"PLACE({self.rows[vector.row]})" + (f" + {vector.shift}" if vector.shift else "")
+        if not isinstance(self.types, Computed):
+            value = self.types.value_to_store(value, self.lanes)
+        return f"KEEP({value}, {at});"
+
+    def _pieces(self, vector: Vector, value: str, at: str) -> Iterator[str]:
+        first = 0
+        for width in _pieces(vector.width):
+            part = lane_part(value, self.lanes, range(first, first + width))
+            to = moved(moved("to", at), first)
+            if self.streams and width == self.lanes:
+                piece = min(self.lanes, self.streams // self.p.dtypes[1].nbytes)
+                yield self.types.store_nontemporal(part, to, width, piece) + ";"
+            else:
+                yield self.types.store(part, to, width) + ";"
+            first += width
+
+    def _computed(
+        self,
+        types: Computed,
+        vector: Vector,
+        value: str,
+        edge: bool,  # noqa: FBT001
+    ) -> str:
+        """What is stored of a value, zero where there is no element."""
+        texts = [self._operand(types, vector, j, edge) for j in range(len(self.p.operands0))]
+        result = types.call(value, texts, self.lanes)
+        constant = [n is not None and self.layout.loaded[n] is not None for n in vector.elements]
+        mask = self.masks.of_values(vector, constant, types.stored_mask, edge=edge)
+        return f"KEEP_STORED({result}, {mask})" if mask else result
+
+    def _operand(
+        self,
+        types: Computed,
+        vector: Vector,
+        j: int,
+        edge: bool,  # noqa: FBT001
+    ) -> str:
+        """The values of an operand in the lanes of a store."""
+        operand = types.computation.operands[j]
+        nodes = self.p.nodes or ()
+        along = [nodes[k].operands[j].value for k in self.layout.axes]
+        steps = [None if n is None else self.layout.steps[n] for n in vector.elements]
+        far = [None if s is None else sum(a * b for a, b in zip(s, along, strict=True))
+               for s in steps]  # fmt: skip
+        given = [None if s is None else self._operand_at(j, s, along) for s in steps]
+        first = far[0] or 0
+        held = edge or None in far
+        last = f"nest.last{j}"
+        if all(f in (None, first) for f in far):
+            at = f"clamp({given[0]}, (idx)0, {last})" if edge else str(given[0])
+            return types.spread(types.load_operand(operand, at, 1), self.lanes)
+        if not held and [*far] == [*range(first, first + self.lanes)]:
+            return types.load_operand(operand, str(given[0]), self.lanes)
+        texts = [
+            "0" if g is None else types.load_operand(
+                operand, f"clamp({g}, (idx)0, {last})" if edge else g, 1)
+            for g in given
+        ]  # fmt: skip
+        return f"({types.real}{self.n})({', '.join(texts)})"
+
+    def _operand_at(self, j: int, steps: Sequence[int], along: Sequence[int]) -> str:
+        pairs = enumerate(zip(steps, along, strict=True))
+        moved_by = [(k, n) for k, (n, stride) in pairs if n and stride]
+        terms = [f"{n} * o{j}_{k}" if n > 1 else f"o{j}_{k}" for k, n in moved_by]
+        return " + ".join([f"now.operand[{j}]", *terms])
+
+
+def _pieces(width: int) -> list[int]:
+    """A number of lanes in powers of two, the largest first."""
+    return [1 << k for k in reversed(range(width.bit_length())) if width >> k & 1]

@@ -1,0 +1,206 @@
+"""How long a schedule takes, as far as a profile of the processor tells: to order candidates.
+
+Either the shuffles of the tiles take the time, or memory does. Memory is read and written in lines:
+a line of which a tile has a part is fetched again for the other parts, unless they come while it is
+still cached; a jump to another row costs as much as reading some more bytes would.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import log2, prod
+
+from .layout import lay_out
+from .nest import positions
+from .problem import Problem
+from .profile import Profile
+from .program import Program
+from .runs import LINE_BYTES, chain, footprint, strides
+from .schedule import Loop, Schedule, Tile
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """What a side of a schedule is to memory.
+
+    ``run``: bytes of a row that come together, within the caches; ``jumps``: how often a tile goes
+    to another row; ``rows`` of a tile; ``follows``: whether the next tile goes on in them;
+    ``goes_on``: bytes of a row until the loops leave it.
+    """
+
+    run: int
+    jumps: float
+    rows: int
+    follows: bool
+    goes_on: int
+
+
+class Model:
+    """The cost of schedules of one problem; what they have in common is computed once."""
+
+    def __init__(self, p: Problem, profile: Profile) -> None:
+        self.p, self.profile = p, profile
+        self._core: dict[Tile, tuple[list[int], float]] = {}
+        self._traffic: dict[tuple[Tile, tuple[Loop, ...]], tuple[Traffic, Traffic]] = {}
+
+    def consider(self, tile: Tile) -> None:
+        """Take the shuffles that a tile has in place of an estimate."""
+        src, dst = self.p.dtypes
+        program = lay_out(self.p, tile).program(min(src.nbytes, dst.nbytes), dst.nbytes)
+        self._core[tile] = (
+            positions(self.p, tile), _core(self.p, tile, self.profile, program)
+        )  # fmt: skip
+
+    def seconds(self, schedule: Schedule) -> float:
+        """The estimated time of a schedule."""
+        p, profile, tile = self.p, self.profile, schedule.tile
+        if tile not in self._core:
+            self._core[tile] = positions(p, tile), _core(p, tile, profile)
+        counts, each = self._core[tile]
+        key = tile, schedule.nest
+        if key not in self._traffic:
+            self._traffic[key] = (
+                traffic(p, schedule, "src", counts, profile),
+                traffic(p, schedule, "dst", counts, profile),
+            )
+        tiles = prod(counts)
+        ahead = profile.tile_ns / 2 if schedule.prefetch.lead else 0.0
+        items = prod(-(-counts[loop.axis] // loop.tiles) for loop in schedule.nest if loop.spread)
+        units = min(profile.units, items)
+        core = tiles * (each + profile.tile_ns + ahead) / units
+        memory = _memory(p, schedule, profile, tiles, self._traffic[key])
+        # What is done at the same time is not quite free, and some cores wait for the last one.
+        busy = max(core, memory) + min(core, memory) / 4
+        waits = -(-items // units) * units / items
+        return (busy * waits + items * profile.item_ns / units) * 1e-9
+
+
+def seconds(p: Problem, schedule: Schedule, profile: Profile) -> float:
+    """The estimated time of a schedule."""
+    return Model(p, profile).seconds(schedule)
+
+
+def _core(p: Problem, tile: Tile, profile: Profile, program: Program | None = None) -> float:
+    """The time of a tile whose memory is in the nearest cache: of its program, or as estimated."""
+    src, dst = p.dtypes
+    loads, stores = vectors(p, tile, "src"), vectors(p, tile, "dst")
+    moving = min(src.nbytes, dst.nbytes)
+    parts = max(1, tile.lanes * moving // profile.vector_bytes)
+    if program is None:
+        # Each step of a transposition shuffles every vector once.
+        mixes = stores * log2(max(1, min(tile.lanes, run_of(p, tile, "dst")) / common(p, tile)))
+        peak = tile.lanes + 1
+    else:
+        mixes, peak = len(program.ops), program.peak
+    price = profile.narrow_ns if moving < 4 else profile.shuffle_ns
+    spilled = max(0, peak * parts - 2 * profile.registers) * 12
+    accesses = loads * max(1, tile.lanes * src.nbytes // profile.vector_bytes)
+    accesses += stores * max(1, tile.lanes * dst.nbytes // profile.vector_bytes)
+    sides = ((run_of(p, tile, "src"), src.nbytes), (run_of(p, tile, "dst"), dst.nbytes))
+    touched = sum(
+        -(-prod(tile.extents) // run) * -(-run * nbytes // LINE_BYTES) for run, nbytes in sides
+    )
+    shuffled = mixes * parts * price + touched * profile.line_ns
+    return (accesses + spilled) * profile.access_ns + shuffled
+
+
+def run_of(p: Problem, tile: Tile, side: str) -> int:
+    """The elements of a tile that are one run on a side."""
+    run = 1
+    for axis, steps, reached in chain(p, side):
+        run = reached * min(steps, tile.steps(axis))
+        if tile.steps(axis) < steps:
+            break
+    return max(1, run)
+
+
+def vectors(p: Problem, tile: Tile, side: str) -> int:
+    """How many vectors of a tile are loaded or stored."""
+    run = run_of(p, tile, side)
+    return max(1, prod(tile.extents) // run) * -(-run // tile.lanes)
+
+
+def common(p: Problem, tile: Tile) -> int:
+    """The neighbouring elements that are neighbours on both sides."""
+    run = 1
+    for (axis, steps, a), (other, _, b) in zip(chain(p, "src"), chain(p, "dst"), strict=False):
+        if (axis, a) != (other, b):
+            break
+        run = a * min(steps, tile.steps(axis))
+        if tile.steps(axis) < steps:
+            break
+    return max(1, run)
+
+
+def _memory(
+    p: Problem, schedule: Schedule, profile: Profile, tiles: int, sides: tuple[Traffic, Traffic]
+) -> float:
+    """The time that memory takes."""
+    src, dst = p.dtypes
+    # Tiles that overlap find in the caches what they move again.
+    elements = prod(n.size.value for n in p.nodes or ())
+    read, written = sides
+    large = p.nbytes >= profile.stream_bytes
+    jump = profile.asked_bytes if schedule.prefetch.lead else profile.jump_bytes
+    lost = 1.0 if read.run >= LINE_BYTES else LINE_BYTES / read.run
+    reading = elements * src.nbytes * lost
+    crowded = read.follows and read.rows > profile.streams and not schedule.prefetch.lead
+    reading += tiles * read.jumps * jump * (2 if crowded else 1)
+    reading += tiles * (0 if read.follows else read.rows) * profile.hop_bytes
+    writing = elements * dst.nbytes * _written(written, schedule, large=large)
+    # Whole lines that pass the cache may go anywhere: reads decide about the order of loops.
+    passes = schedule.store.streams or schedule.store.lines
+    writing += tiles * (0 if passes else written.jumps) * profile.asked_bytes
+    near = 1.0 if large else 0.3
+    return (reading + writing) * profile.byte_ns * near
+
+
+def _written(written: Traffic, schedule: Schedule, *, large: bool) -> float:
+    """How many bytes move for each byte that is stored."""
+    whole = written.run % LINE_BYTES == 0
+    if schedule.store.lines:
+        # Rows begin and end with parts of lines.
+        part = 1.15 + 12 * LINE_BYTES / max(written.goes_on, LINE_BYTES)
+        return part if large else 3 * part
+    if schedule.store.streams:
+        part = 1.0 if whole and written.run >= LINE_BYTES else 4.0
+        return part if large else 3 * part
+    lost = 1.0 if written.run >= LINE_BYTES else LINE_BYTES / written.run
+    return lost * (2.0 if large else 1.0)
+
+
+def traffic(
+    p: Problem, schedule: Schedule, side: str, counts: Sequence[int], profile: Profile
+) -> Traffic:
+    """The rows of a side: of a tile, and of the loops around it while the caches hold them."""
+    nbytes = p.dtypes[side == "dst"].nbytes
+    along = strides(p.nodes or (), side)
+    steps = [schedule.tile.steps(k) for k in range(len(along))]
+    rows, run = _rows(steps, along, nbytes)
+    first, goes_on = rows, run
+    follows = False
+    tiles = 1
+    jumps = float(rows)
+    serial = [loop for loop in schedule.nest if not loop.spread]
+    for number, loop in enumerate(reversed(serial)):
+        outer = [x.tiles for x in schedule.nest if x.axis == loop.axis and x.tiles > loop.tiles]
+        rounds = max(1, min([*outer, counts[loop.axis]]) // loop.tiles)
+        steps[loop.axis] *= rounds
+        tiles *= rounds
+        after, longer = _rows(steps, along, nbytes)
+        if number == 0 and longer > run:
+            follows, goes_on, jumps = True, longer, rows / rounds
+        held = after * max(longer, LINE_BYTES) <= profile.far_bytes
+        if not held and not (number == 0 and follows):
+            break
+        jumps = min(jumps, after / tiles)
+        rows, run = after, longer
+    return Traffic(run, jumps, first, follows, goes_on)
+
+
+def _rows(steps: list[int], along: list[int], nbytes: int) -> tuple[int, int]:
+    """(rows, bytes of each) of what so many steps of each loop reach."""
+    levels = footprint(zip(steps, along, strict=True))
+    run = levels[0][0] if levels and levels[0][1] == 1 else 1
+    return prod(n for n, _ in levels) // run, run * nbytes

@@ -1,0 +1,109 @@
+"""The order in which a program's operations are run: few values are to be needed at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from .program import ZERO, Op, Program, Rotate, Select, Shuffle
+
+
+def in_order(program: Program) -> Program:
+    """The same program with its operations in the order of the lines that need fewest new ones."""
+    return renumbered(program, _Order(program).all())
+
+
+class _Order:
+    """Emits operations depth first, and at once those that free as many values as they make."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        loads = program.loads
+        self.parts: list[tuple[int, ...]] = [() for _ in range(loads)]
+        self.parts += [op.operands for op in program.ops]
+        self.users: list[list[int]] = [[] for _ in self.parts]
+        closures = [1 << k for k in range(loads)]
+        for value, op in enumerate(program.ops, loads):
+            mask = 1 << value
+            for v in op.operands:
+                mask |= closures[v]
+                self.users[v].append(value)
+            closures.append(mask)
+        self.closures = closures
+        lines = [[v for k in line if (v := program.outputs[k]) != ZERO] for line in program.lines]
+        self.left = dict(enumerate(lines))
+        # Who still needs a value: operations, and lines.
+        self.needs = [len(users) for users in self.users]
+        for line in lines:
+            for v in {*line}:
+                self.needs[v] += 1
+        self.done = 0
+        self.order: list[int] = []
+
+    def all(self) -> list[int]:
+        """The operations, by number from 0."""
+        masks = {n: _union(self.closures[v] for v in line) for n, line in self.left.items()}
+        while masks:
+            n = min(masks, key=lambda n: ((masks[n] & ~self.done).bit_count(), n))
+            del masks[n]
+            line = self.left.pop(n)
+            for value in line:
+                self._emit(value)
+            for v in {*line}:
+                self.needs[v] -= 1
+        return self.order
+
+    def _emit(self, value: int) -> None:
+        """An operation and all that it needs."""
+        if self.done >> value & 1:
+            return
+        parts = self.parts[value]
+        for v in sorted(parts, key=lambda v: -(self.closures[v] & ~self.done).bit_count()):
+            self._emit(v)
+        if self.done >> value & 1:
+            return  # What frees values came first.
+        self._take(value)
+        for v in parts:
+            self._free(v)
+
+    def _take(self, value: int) -> None:
+        self.done |= 1 << value
+        if value >= self.program.loads:
+            self.order.append(value - self.program.loads)
+        for v in self.parts[value]:
+            self.needs[v] -= 1
+
+    def _free(self, value: int) -> None:
+        """Emit the users of a value that are ready and free at least one."""
+        for user in self.users[value]:
+            parts = self.parts[user]
+            ready = not self.done >> user & 1 and all(self.done >> v & 1 for v in parts)
+            if ready and any(self.needs[v] == 1 for v in parts):
+                self._take(user)
+                for v in parts:
+                    self._free(v)
+
+
+def renumbered(program: Program, order: Sequence[int]) -> Program:
+    """The operations ``order`` of a program, one after the other."""
+    loads = program.loads
+    number = {ZERO: ZERO} | {k: k for k in range(loads)}
+    number |= {loads + k: loads + n for n, k in enumerate(order)}
+    ops = tuple(_renamed(program.ops[k], number) for k in order)
+    outputs = tuple(number[v] for v in program.outputs)
+    return replace(program, ops=ops, outputs=outputs)
+
+
+def _renamed(op: Op, number: dict[int, int]) -> Op:
+    if isinstance(op, Rotate):
+        return Rotate(number[op.a], op.by)
+    if isinstance(op, Select):
+        return Select(number[op.a], number[op.b], op.places)
+    return Shuffle(number[op.a], number[op.b], op.pattern)
+
+
+def _union(masks: Iterable[int]) -> int:
+    result = 0
+    for mask in masks:
+        result |= mask
+    return result

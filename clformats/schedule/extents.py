@@ -1,0 +1,82 @@
+"""How many steps of each loop a tile covers: one rule, asked for runs of several lengths.
+
+A tile takes a run of the source and a run of the destination, each as long as is wanted. A block is
+taken as long as it is, and so is a short loop that the run goes on behind, or one of whole vectors;
+of another loop a power of two is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+
+from .cost import vectors
+from .nest import is_legal_extent
+from .problem import Problem
+from .runs import chain
+from .schedule import Tile
+
+SHORT = 16
+"""Longer loops than a vector are not taken whole, but for blocks: each size would be a program."""
+MOST_ELEMENTS = 4096
+MOST_VECTORS = 160
+"""Elements, and loads and stores together, of the largest tiles: compilers take minutes for more.
+Half as many vectors where some tiles are at an edge, or values are computed: both double the text.
+"""
+
+
+def extents(p: Problem, source_run: int, stored_run: int) -> tuple[int, ...]:
+    """The steps of each loop that have such runs, or the longest that there are."""
+    taken = [1] * len(p.nodes or ())
+    for side, wanted in (("src", source_run), ("dst", stored_run)):
+        _take(p, taken, side, wanted)
+    return tuple(taken)
+
+
+def _take(p: Problem, taken: list[int], side: str, wanted: int) -> None:
+    nodes = p.nodes or ()
+    run = chain(p, side)
+    for k, (axis, steps, reached) in enumerate(run):
+        node = nodes[axis]
+        if reached >= wanted:
+            return
+        goes_on = k + 1 < len(run) and steps <= SHORT
+        if steps * reached <= wanted and (node.size.fixed or goes_on or steps % SHORT == 0):
+            taken[axis] = max(taken[axis], node.size.value)
+            continue
+        part = _power(min(wanted // reached, steps))
+        while part > 1 and not is_legal_extent(p, axis, part):
+            part //= 2
+        taken[axis] = max(taken[axis], part)
+        return
+
+
+def tiles(p: Problem) -> Iterator[Tile]:
+    """The tiles that are worth a thought, each once."""
+    found: set[Tile] = set()
+    most = MOST_VECTORS // (1 + bool(p.guards)) // (1 + bool(p.operand_descs))
+    for lanes in (16, 8):
+        for source_run, stored_run in _wanted(p, lanes):
+            sizes = extents(p, source_run, stored_run)
+            tile = Tile.of(sizes, min(lanes, _power(prod(sizes))))
+            if tile in found or prod(sizes) > MOST_ELEMENTS:
+                continue
+            if not found or vectors(p, tile, "src") + vectors(p, tile, "dst") <= most:
+                found.add(tile)
+                yield tile
+
+
+def _wanted(p: Problem, lanes: int) -> Iterator[tuple[int, int]]:
+    """Runs of the source and of the destination, in elements."""
+    short = [
+        next((steps for _, steps, _ in chain(p, side)[:1] if 1 < steps <= SHORT), 1)
+        for side in ("src", "dst")
+    ]
+    for source_run in (lanes, 2 * lanes, lanes * short[0]):
+        for stored_run in (lanes, 2 * lanes, 4 * lanes, 8 * lanes, lanes * short[1]):
+            yield source_run, stored_run
+
+
+def _power(n: int) -> int:
+    """The largest power of two that is not above ``n``."""
+    return 1 << (n.bit_length() - 1)

@@ -1,0 +1,162 @@
+"""How a tile lies in vectors: which elements each load and each store takes.
+
+The elements of a tile are numbered. Where they lie follows from the strides alone; neighbours in
+memory make runs, and runs are cut into vectors. Nothing else is known of blocks, channels or
+short loops: three interleaved channels, blocks of any size and windows of 3 x 3 are all runs.
+
+Where a tile covers a whole padded dimension, such as 3 channels of a block of 16, what is no
+element is not loaded, and stored as zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import product
+from math import prod
+
+from .problem import Problem
+from .program import Program
+from .runs import LINE_BYTES, is_settled, strides
+from .schedule import Tile
+from .shuffles import synthesise
+
+
+@dataclass(frozen=True, slots=True)
+class Vector:
+    """Neighbours in memory: ``elements[l]`` is the number of lane l's, None where there is none.
+
+    The first is ``shift`` elements behind the step ``row[k]`` of each of the tile's loops.
+    ``width`` lanes are accessed: a power of two where they are loaded.
+    """
+
+    row: tuple[int, ...]
+    shift: int
+    width: int
+    elements: tuple[int | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The vectors of a tile.
+
+    ``axes`` are the loops of the problem that a tile has more than one step of, by their stride in
+    the source: rows and ``steps``, those of each element, are given along these. ``loaded[n]`` is
+    the element whose value element n gets, None for a zero. ``reach`` says that some loads are
+    longer than their run.
+    """
+
+    axes: tuple[int, ...]
+    steps: tuple[tuple[int, ...], ...]
+    loaded: tuple[int | None, ...]
+    loads: tuple[Vector, ...]
+    stores: tuple[Vector, ...]
+    lanes: int
+
+    @property
+    def reach(self) -> bool:
+        """Whether some load is longer than its run."""
+        return any(None in v.elements[: v.width] for v in self.loads)
+
+    def program(self, nbytes: int, stored_nbytes: int) -> Program:
+        """The shuffles between loads and stores.
+
+        Elements have ``nbytes`` while they are shuffled and ``stored_nbytes`` in the destination.
+        """
+        wanted = [
+            tuple(None if n is None else self.loaded[n] for n in v.elements[: v.width])
+            for v in self.stores
+        ]
+        whole = all(v.width == self.lanes for v in self.stores)
+        together = max(1, LINE_BYTES // (self.lanes * stored_nbytes)) if whole else 1
+        loads = [v.elements for v in self.loads]
+        return synthesise(loads, wanted, nbytes=nbytes, together=together)
+
+
+@lru_cache(maxsize=512)
+def lay_out(p: Problem, tile: Tile) -> Layout:
+    """The vectors of a tile of a problem."""
+    nodes = p.nodes or ()
+    extents = [tile.steps(k) for k in range(len(nodes))]
+    axes = tuple(sorted((k for k, n in enumerate(extents) if n > 1),
+                        key=lambda k: (nodes[k].src.value, nodes[k].dst.value)))  # fmt: skip
+    steps = tuple(t[::-1] for t in product(*(range(extents[k]) for k in axes[::-1])))
+    src, dst = ([strides(nodes, side)[k] for k in axes] for side in ("src", "dst"))
+    read, written = _places(p, extents, axes, steps)
+    # Of elements that a source repeats, along a loop that stands still, the first one is loaded.
+    still = [stride == 0 and nodes[k].guard is None for k, stride in zip(axes, src, strict=True)]
+    number = {at: n for n, at in enumerate(steps)}
+    loaded: list[int | None] = [None] * len(steps)
+    for n in read:
+        loaded[n] = number[tuple(0 if s else a for a, s in zip(steps[n], still, strict=True))]
+    sources = {n for n in loaded if n is not None}
+    loads = _vectors({n: _offset(steps[n], src) for n in sources}, steps, tile.lanes, overlap=True)
+    stores = _vectors({n: _offset(steps[n], dst) for n in written}, steps, tile.lanes)
+    return Layout(axes, steps, tuple(loaded), loads, stores, tile.lanes)
+
+
+def _offset(at: Sequence[int], along: Sequence[int]) -> int:
+    return sum(a * b for a, b in zip(at, along, strict=True))
+
+
+def _places(
+    p: Problem, extents: Sequence[int], axes: Sequence[int], steps: Sequence[tuple[int, ...]]
+) -> tuple[list[int], list[int]]:
+    """The numbers of the elements that are read, and of those that have a place to be written."""
+    nodes = p.nodes or ()
+    settled = [
+        (g, [nodes[k].unit if nodes[k].guard == number else 0 for k in axes])
+        for number, g in enumerate(p.guards) if is_settled(p, number, extents)
+    ]  # fmt: skip
+    read, written = [], []
+    for n, at in enumerate(steps):
+        indices = [(g, sum(u * a for u, a in zip(units, at, strict=True))) for g, units in settled]
+        exists = all(a < nodes[k].size.value for k, a in zip(axes, at, strict=True))
+        if exists and all(i < g.end.value for g, i in indices):
+            written.append(n)
+            if all(g.lo.value <= i < g.hi.value for g, i in indices):
+                read.append(n)
+    return read, written
+
+
+def _vectors(
+    places: Mapping[int, int],
+    steps: Sequence[tuple[int, ...]],
+    lanes: int,
+    *,
+    overlap: bool = False,
+) -> tuple[Vector, ...]:
+    """The vectors of runs of elements.
+
+    ``overlap``: they may have elements twice, and lanes behind the end of a run.
+    """
+    runs: list[list[int]] = []
+    for n in sorted(places, key=places.__getitem__):
+        if runs and places[n] == places[runs[-1][-1]] + 1:
+            runs[-1].append(n)
+        else:
+            runs.append([n])
+    return tuple(
+        Vector(steps[run[0]], start, _power(len(part)) if overlap else len(part),
+               (*part, *[None] * (lanes - len(part))))
+        for run in runs for start, part in _cut(run, lanes, overlap=overlap)
+    )  # fmt: skip
+
+
+def _cut(run: list[int], lanes: int, *, overlap: bool) -> list[tuple[int, list[int]]]:
+    """A run in parts of a vector; the last one overlaps the one before, or is shorter."""
+    starts = [*range(0, len(run), lanes)]
+    if overlap and len(run) > lanes:
+        starts[-1] = len(run) - lanes
+    return [(start, run[start : start + lanes]) for start in starts]
+
+
+def _power(n: int) -> int:
+    """The smallest power of two that is not below ``n``."""
+    return 1 << (n - 1).bit_length()
+
+
+def element_count(tile: Tile) -> int:
+    """How many elements a tile has."""
+    return prod(tile.extents)

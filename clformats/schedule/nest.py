@@ -1,0 +1,133 @@
+"""The loops over tiles: how often each goes round, and how they are split over work-items."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from ..errors import InvalidArgument
+from .problem import Problem
+from .schedule import LETTERS, Loop, Schedule, Tile
+
+MOST_LOOPS = 12
+"""Loops that a kernel counts: problems have up to eight, and three of them may be blocked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """A loop in steps of the problem's loop ``axis``: ``step`` of them each time.
+
+    ``size`` is how far the axis goes: where the last tile would reach beyond and may not, it begins
+    earlier. ``extent``: steps of a tile, for the innermost loop of the axis; 0 for others.
+    ``outer`` is the number of the loop around it that goes along the same axis, -1 for none.
+    """
+
+    axis: int
+    step: int
+    size: int
+    extent: int
+    outer: int
+
+
+@dataclass(frozen=True, slots=True)
+class Nest:
+    """The loops, outermost first; the first ones, ``counts`` times, are spread over work-items."""
+
+    loops: tuple[Counted, ...]
+    counts: tuple[int, ...]
+
+    @property
+    def items(self) -> int:
+        """How many work-items there are."""
+        return prod(self.counts)
+
+
+def positions(p: Problem, tile: Tile) -> list[int]:
+    """How many tiles there are along each loop of a problem."""
+    return [-(-n.size.value // tile.steps(k)) for k, n in enumerate(p.nodes or ())]
+
+
+def counted(p: Problem, schedule: Schedule) -> Nest:
+    """The loops of a schedule with their numbers. Raises `InvalidArgument` where it is none."""
+    nodes = p.nodes or ()
+    _check(p, schedule)
+    loops: list[Counted] = []
+    last = {loop.axis: k for k, loop in enumerate(schedule.nest)}
+    found: dict[int, int] = {}
+    for k, loop in enumerate(schedule.nest):
+        steps = schedule.tile.steps(loop.axis)
+        node = nodes[loop.axis]
+        size = node.size.value if node.guard is None else -(-node.size.value // steps) * steps
+        extent = steps if last[loop.axis] == k else 0
+        loops.append(Counted(loop.axis, loop.tiles * steps, size, extent, found.get(loop.axis, -1)))
+        found[loop.axis] = k
+    spread = [c for c, loop in zip(loops, schedule.nest, strict=True) if loop.spread]
+    return Nest(tuple(loops), tuple(-(-c.size // c.step) for c in spread))
+
+
+def _check(p: Problem, schedule: Schedule) -> None:
+    """That every tile is visited, once or more often where that does no harm."""
+    nodes, tile, nest = p.nodes or (), schedule.tile, schedule.nest
+    if len(tile.extents) > len(nodes) or any(loop.axis >= len(nodes) for loop in nest):
+        _refuse(schedule, f"loops up to {LETTERS[max(0, len(nodes) - 1)]}, which the problem has")
+    if tile.lanes not in (1, 2, 4, 8, 16):
+        _refuse(schedule, "vectors of 1, 2, 4, 8 or 16 lanes")
+    if len(nest) > MOST_LOOPS:
+        _refuse(schedule, f"at most {MOST_LOOPS} loops in its nest")
+    spread = [loop.spread for loop in nest]
+    if spread != sorted(spread, reverse=True):
+        _refuse(schedule, "the loops over work-items (*) before all others")
+    if len({loop.axis for loop in nest if loop.spread}) < sum(spread):
+        _refuse(schedule, "one loop over work-items for each axis at the most")
+    for axis, count in enumerate(positions(p, tile)):
+        if why := _refusal_of_extent(p, axis, tile.steps(axis)):
+            _refuse(schedule, why)
+        blocks = [loop.tiles for loop in nest if loop.axis == axis]
+        if blocks != sorted(set(blocks), reverse=True) or (count > 1 and blocks[-1:] != [1]):
+            _refuse(schedule, f"loops along {LETTERS[axis]} that become shorter, down to one tile")
+
+
+def _refusal_of_extent(p: Problem, axis: int, steps: int) -> str:
+    """Why a tile may not cover so many steps of a loop; empty if it may."""
+    nodes = p.nodes or ()
+    node, name = nodes[axis], LETTERS[axis]
+    if node.size.value % steps == 0:
+        return ""
+    if node.size.value < steps and node.guard is None:
+        return f"at most {node.size} steps of {name}"
+    if node.guard is not None and node.unit < max(n.unit for n in nodes if n.guard == node.guard):
+        return f"a number of steps of {name} that divides {node.size}"
+    if node.guard is None and p.computation is not None and p.computation.reads_old:
+        return f"a number of steps of {name} that divides {node.size}, where the old value is read"
+    return ""
+
+
+def is_legal_extent(p: Problem, axis: int, steps: int) -> bool:
+    """Whether a tile may cover so many steps of a loop."""
+    return not _refusal_of_extent(p, axis, steps)
+
+
+def ordered(p: Problem, tile: Tile, order: Sequence[int], wanted: int) -> tuple[Loop, ...]:
+    """The loops in an order, outermost first, the outer ones spread over about ``wanted`` items."""
+    counts = positions(p, tile)
+    loops: list[Loop] = []
+    spread = 1
+    inner = []
+    for axis in order:
+        count = counts[axis]
+        if count == 1:
+            continue
+        if spread >= wanted:
+            inner.append(Loop(axis))
+            continue
+        each = max(1, count // -(-wanted // spread))
+        loops.append(Loop(axis, each, spread=True))
+        spread *= -(-count // each)
+        if each > 1:
+            inner.append(Loop(axis))
+    return (*loops, *inner)
+
+
+def _refuse(schedule: Schedule, expected: str) -> None:
+    raise InvalidArgument(f"the schedule {schedule} does not fit: expected {expected}")

@@ -1,0 +1,109 @@
+"""Where the steps of loops lie in memory: contiguous runs, alignment, footprints.
+
+Each question about strides has its answer here, once. A side of a problem is ``"src"`` or
+``"dst"``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import gcd
+
+from .problem import Guard, Node, Problem
+
+LINE_BYTES = 64
+"""A cache line of every processor on which streaming stores matter here."""
+
+
+def strides(nodes: Sequence[Node], side: str) -> list[int]:
+    """The stride of each loop on a side, in elements."""
+    return [n.src.value if side == "src" else n.dst.value for n in nodes]
+
+
+def stored_steps(p: Problem, axis: int) -> int:
+    """Steps of a loop that have a place in the destination: 3 of a block of 16, where 3 are all."""
+    nodes = p.nodes or ()
+    node = nodes[axis]
+    if node.guard is None or sum(n.guard == node.guard for n in nodes) > 1:
+        return node.size.value
+    return min(node.size.value, -(-p.guards[node.guard].end.value // node.unit))
+
+
+def chain(p: Problem, side: str) -> list[tuple[int, int, int]]:
+    """The loops that are one run on a side, innermost first, as (loop, steps, stride).
+
+    Each continues where the one before it ends; the last need not be taken as a whole.
+    """
+    nodes = p.nodes or ()
+    all_strides = strides(nodes, side)
+    found: list[tuple[int, int, int]] = []
+    reached = 1
+    while reached in all_strides:
+        axis = all_strides.index(reached)
+        if any(axis == a for a, _, _ in found):
+            break
+        steps = stored_steps(p, axis) if side == "dst" else nodes[axis].size.value
+        found.append((axis, steps, reached))
+        if steps == 1:
+            break
+        reached *= steps
+    return found
+
+
+def moves(p: Problem, side: str, extents: Sequence[int]) -> list[int]:
+    """Every number of elements by which a tile may begin behind another, and the first offset."""
+    found = [p.src0 if side == "src" else p.dst0]
+    nodes = p.nodes or ()
+    for node, stride, extent in zip(nodes, strides(nodes, side), extents, strict=True):
+        if node.size.value > extent:
+            found.append(extent * stride)
+            if node.guard is None:
+                found.append((node.size.value - extent) * stride)
+    return found
+
+
+def alignment(numbers: Iterable[int], nbytes: int, most: int = LINE_BYTES) -> int:
+    """The largest power of two that divides so many elements of ``nbytes``, each; ``most`` at most.
+
+    >>> alignment([12, 8], 4)
+    16
+    """
+    common = gcd(most, *(n * nbytes for n in numbers))
+    return common & -common
+
+
+def footprint(levels: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """(count, stride) of what loops reach together, innermost first; contiguous ones are joined.
+
+    >>> footprint([(16, 100), (4, 1), (8, 4)])
+    [(32, 1), (16, 100)]
+    """
+    joined: list[tuple[int, int]] = []
+    for count, stride in sorted((x for x in levels if x[0] > 1 and x[1]), key=lambda x: x[1]):
+        if joined and stride == joined[-1][0] * joined[-1][1]:
+            joined[-1] = (joined[-1][0] * count, joined[-1][1])
+        else:
+            joined.append((count, stride))
+    return joined
+
+
+def guard_range(p: Problem, number: int, extents: Sequence[int]) -> tuple[int, int]:
+    """How far the index of a guard gets in a tile, and over all tiles: (inside one, the last)."""
+    inside = last = 0
+    for node, extent in zip(p.nodes or (), extents, strict=True):
+        if node.guard == number:
+            inside += node.unit * (extent - 1)
+            last += node.unit * (-(-node.size.value // extent) * extent - 1)
+    return inside, last
+
+
+def is_settled(p: Problem, number: int, extents: Sequence[int]) -> bool:
+    """Whether a tile covers all of a guard's loops: then it is known which steps are elements."""
+    pairs = zip(p.nodes or (), extents, strict=True)
+    return all(extent >= n.size.value for n, extent in pairs if n.guard == number)
+
+
+def asks_anything(p: Problem, number: int, extents: Sequence[int]) -> bool:
+    """Whether some tile reaches beyond the elements that a guard lets through."""
+    guard: Guard = p.guards[number]
+    return guard.lo.value > 0 or guard_range(p, number, extents)[1] >= guard.hi.value

@@ -1,0 +1,157 @@
+"""A schedule: everything about a kernel that is a choice, as data.
+
+A reorder is ``for tile in nest: load vectors -> shuffle -> store vectors``. A `Schedule` says how
+many steps of each loop of the problem a tile covers, how the loops over tiles are ordered and
+split, how far ahead of the tile the prefetch runs, and how vectors reach memory. It prints in one
+line::
+
+    tile b16 c16 of 16 | a* c*98 b c | ahead 12 | stream 64
+
+Loops of the problem have letters, from the outermost in the destination: ``a`` is the first one. A
+tile takes 16 steps of ``b`` and of ``c`` in vectors of 16 lanes. The nest, outermost first: each
+iteration of ``a``, and each 98 tiles of ``c``, is a work-item of its own (``*``); inside, ``b`` and
+``c`` go on by one tile. ``c:12`` would be a loop in steps of 12 tiles inside a work-item.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from string import ascii_lowercase
+from typing import NoReturn
+
+from ..errors import InvalidArgument
+
+LETTERS = ascii_lowercase
+"""The names of a problem's loops."""
+EXAMPLE = "tile b16 c16 of 16 | a* c*98 b c | ahead 12 | stream 64"
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """``extents[k]`` steps of loop k, 1 for loops behind the last, in vectors of ``lanes``."""
+
+    extents: tuple[int, ...]
+    lanes: int
+
+    @classmethod
+    def of(cls, extents: tuple[int, ...] | list[int], lanes: int) -> Tile:
+        """The tile without ones at the end: equal tiles are equal."""
+        while extents and extents[-1] == 1:
+            extents = extents[:-1]
+        return cls(tuple(extents), lanes)
+
+    def steps(self, axis: int) -> int:
+        """How many steps of a loop a tile covers."""
+        return self.extents[axis] if axis < len(self.extents) else 1
+
+    def __str__(self) -> str:
+        parts = [f"{LETTERS[k]}{n}" for k, n in enumerate(self.extents) if n > 1]
+        return " ".join(["tile", *parts, "of", str(self.lanes)])
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """A loop along ``axis`` in steps of ``tiles`` tiles; ``spread`` over work-items, or inside."""
+
+    axis: int
+    tiles: int = 1
+    spread: bool = False
+
+    def __str__(self) -> str:
+        many = str(self.tiles) if self.tiles > 1 else ""
+        return f"{LETTERS[self.axis]}{'*' if self.spread else ':' if many else ''}{many}"
+
+
+@dataclass(frozen=True, slots=True)
+class Prefetch:
+    """How many tiles ahead what is read is asked for; 0: not at all."""
+
+    lead: int = 0
+
+    def __str__(self) -> str:
+        return f"ahead {self.lead}"
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """``streams``: bytes of a store that passes the cache, 16, 32 or 64; 0: ordinary stores.
+
+    ``lines``: rows that start anywhere wait in a buffer, and leave it as whole lines that pass the
+    cache.
+    """
+
+    streams: int = 0
+    lines: bool = False
+
+    def __str__(self) -> str:
+        if self.lines:
+            return "lines"
+        return f"stream {self.streams}" if self.streams else "ordinary"
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """The four answers that make a kernel of a problem.
+
+    >>> str(Schedule.parse("tile b16 c16 of 16 | a* c*98 b c | ahead 12 | stream 64"))
+    'tile b16 c16 of 16 | a* c*98 b c | ahead 12 | stream 64'
+    """
+
+    tile: Tile
+    nest: tuple[Loop, ...]
+    prefetch: Prefetch = Prefetch()
+    store: Store = Store()
+
+    def __str__(self) -> str:
+        nest = " ".join(map(str, self.nest)) or "once"
+        return f"{self.tile} | {nest} | {self.prefetch} | {self.store}"
+
+    @classmethod
+    def parse(cls, text: str) -> Schedule:
+        """The schedule that prints so. Raises `InvalidArgument`."""
+        parts = [part.split() for part in text.split("|")]
+        if len(parts) != 4 or not all(parts):
+            _refuse(text, "four parts between bars")
+        tile, nest, prefetch, store = parts
+        loops = () if nest == ["once"] else tuple(_loop(text, word) for word in nest)
+        lead = _number(text, prefetch, "ahead")
+        return cls(_tile(text, tile), loops, Prefetch(lead), _store(text, store))
+
+
+def _tile(text: str, words: list[str]) -> Tile:
+    if len(words) < 3 or words[0] != "tile" or words[-2] != "of" or not words[-1].isdigit():
+        _refuse(text, "a first part such as 'tile b16 c16 of 16'")
+    extents: dict[int, int] = {}
+    for word in words[1:-2]:
+        found = re.fullmatch(r"([a-z])(\d+)", word)
+        if not found or int(found[2]) < 1:
+            _refuse(text, f"a letter and a number of steps instead of {word!r}")
+        extents[LETTERS.index(found[1])] = int(found[2])
+    return Tile.of([extents.get(k, 1) for k in range(max(extents, default=-1) + 1)], int(words[-1]))
+
+
+def _loop(text: str, word: str) -> Loop:
+    found = re.fullmatch(r"([a-z])(?:(\*)(\d*)|:(\d+))?", word)
+    if not found:
+        _refuse(text, f"a loop such as a, a*, a*98 or a:12 instead of {word!r}")
+    tiles = int(found[3] or found[4] or 1)
+    if tiles < 1:
+        _refuse(text, f"at least one tile in {word!r}")
+    return Loop(LETTERS.index(found[1]), tiles, bool(found[2]))
+
+
+def _store(text: str, words: list[str]) -> Store:
+    if words in (["ordinary"], ["lines"]):
+        return Store(lines=words == ["lines"])
+    return Store(_number(text, words, "stream"))
+
+
+def _number(text: str, words: list[str], name: str) -> int:
+    if len(words) != 2 or words[0] != name or not words[1].isdigit():
+        _refuse(text, f"a part '{name}' with a number")
+    return int(words[1])
+
+
+def _refuse(text: str, expected: str) -> NoReturn:
+    raise InvalidArgument(f"got the schedule {text!r}, expected {expected}, as in {EXAMPLE!r}")

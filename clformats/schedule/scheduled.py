@@ -1,0 +1,79 @@
+"""The scheduled family: any problem whose digits nest, by the schedule that costs the least.
+
+Its kernels get the loops over tiles as an argument, so that a program serves all shapes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from ..errors import InvalidArgument
+from .choices import Choices
+from .nest import counted, ordered
+from .nibbles import refusal_of_loops
+from .problem import Problem
+from .profile import Profile, profile_of
+from .refine import separate
+from .request import Request
+from .runs import LINE_BYTES
+from .schedule import Schedule, Store, Tile
+from .search import ITEMS, best, can_buffer_lines, streaming
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduledPlan:
+    """A problem and its schedule."""
+
+    problem: Problem
+    schedule: Schedule
+
+    @property
+    def alignment(self) -> tuple[int, int]:
+        """At multiples of how many bytes source and destination must begin."""
+        store = self.schedule.store
+        return 1, LINE_BYTES if store.lines else max(1, store.streams)
+
+    def __str__(self) -> str:
+        return str(self.schedule)
+
+
+def refusal(p: Problem) -> str:
+    """Why the family does not take a problem; empty if it does."""
+    return refusal_of_loops(p)
+
+
+def plan(request: Request) -> ScheduledPlan:
+    """The plan: by the schedule that is chosen, where it fits, else by the one that costs least."""
+    p, profile = separate(request.problem), profile_of(request.traits)
+    return ScheduledPlan(p, _chosen(p, profile, request.choices) or _best(p, profile))
+
+
+def _chosen(p: Problem, profile: Profile, choices: Choices) -> Schedule | None:
+    """The schedule that is chosen, as near as the problem can have it; None for none that fits."""
+    if choices.schedule is None:
+        return None
+    schedule = Schedule.parse(choices.schedule)
+    try:
+        counted(p, schedule)
+    except InvalidArgument:
+        return None
+    if schedule.store.lines:
+        whole = profile.begin_bytes >= LINE_BYTES and can_buffer_lines(p, schedule.tile)
+        return schedule if whole else replace(schedule, store=Store())
+    possible = streaming(p, schedule.tile, profile.begin_bytes)
+    return replace(schedule, store=Store(min(schedule.store.streams, possible)))
+
+
+def universal(p: Problem) -> Schedule:
+    """Element by element, in the order of the destination: one program for each pair of types.
+
+    What any other schedule of the problem writes is what this one writes.
+    """
+    tile = Tile((), 1)
+    return Schedule(tile, ordered(p, tile, range(len(p.nodes or ())), ITEMS))
+
+
+@lru_cache(maxsize=512)
+def _best(p: Problem, profile: Profile) -> Schedule:
+    return best(p, profile)

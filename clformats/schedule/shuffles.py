@@ -1,0 +1,150 @@
+"""One synthesiser of shuffles for every tile, from where elements lie on both sides alone.
+
+What stores need of loads falls into parts that share no vector. A part is a butterfly network
+(`clformats.schedule.butterfly`) where bits do, else it is routed (`clformats.schedule.route`).
+Parts of the same structure, of which a large tile has many, are made once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import lru_cache
+
+from ..errors import InvalidArgument
+from .assembly import ANY, NOUGHT, Mix, Vector, routed
+from .butterfly import transposed
+from .emission import in_order
+from .program import ZERO, Program, Shuffle, peak_of
+
+Lanes = tuple[int | None, ...]
+LEFT = -2
+"""The value of a store that is still to be made."""
+
+
+def synthesise(
+    loads: Sequence[Lanes], stores: Sequence[Lanes], *, nbytes: int, together: int = 1
+) -> Program:
+    """The program that makes the ``stores`` of a tile from its ``loads``.
+
+    Vectors are tuples of element numbers, one for each lane. None is anything in a load and a zero
+    in a store. An element may be in several loads, and in several stores. Vectors may be of several
+    lengths: the program has the lanes of the longest, and shorter ones lie in the lowest lanes.
+    ``nbytes`` of an element; ``together``: how many stores, one behind the other, share a cache
+    line. Raises `InvalidArgument` where a store wants what no load has.
+
+    >>> program = synthesise([(0, 1), (2, 3)], [(0, 2), (1, 3)], nbytes=4)
+    >>> print(program)
+    2/1x2 1 3: 0&1:0.2 0&1:1.3 > 2 3
+    >>> program.run([(0, 1), (2, 3)])
+    [[0, 2], [1, 3]]
+    """
+    lanes = max(map(len, (*loads, *stores)), default=0)
+    number: dict[int | None, int] = {}
+    for e in (e for load in loads for e in load if e is not None):
+        number.setdefault(e, len(number))
+    missing = {e for store in stores for e in store if e is not None and e not in number}
+    if missing:
+        raise InvalidArgument(
+            f"got stores of the elements {sorted(missing)[:4]} that no load has: "
+            f"load every element that is stored"
+        )
+    have, want = ({**number, None: what} for what in (ANY, NOUGHT))
+    return _synthesised(
+        tuple((*(have[e] for e in v), *[ANY] * (lanes - len(v))) for v in loads),
+        tuple((*(want[e] for e in v), *[ANY] * (lanes - len(v))) for v in stores),
+        lanes, nbytes, together,
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=1024)
+def _synthesised(
+    loads: tuple[Vector, ...], stores: tuple[Vector, ...], lanes: int, nbytes: int, together: int
+) -> Program:
+    """The program for elements that are numbered in the order of the loads."""
+    outputs = [_ready(store, loads) for store in stores]
+    homes = _homes(loads, [s for s, value in zip(stores, outputs, strict=True) if value == LEFT])
+    mixes: list[Mix] = []
+    for part in _parts(stores, outputs, homes):
+        _add(part, loads, stores, homes, nbytes, mixes, outputs)
+    ops = tuple(Shuffle(*mix) for mix in mixes)
+    program = in_order(Program(lanes, len(loads), ops, tuple(outputs), together=together))
+    return replace(program, peak=peak_of(program))
+
+
+def _ready(store: Vector, loads: Sequence[Vector]) -> int:
+    """The value that a store is without any shuffle; `LEFT` where there is none."""
+    wanted = [(lane, e) for lane, e in enumerate(store) if e != ANY]
+    if all(e == NOUGHT for _, e in wanted):
+        return ZERO
+    equal = (k for k, load in enumerate(loads) if all(load[lane] == e for lane, e in wanted))
+    return next(equal, LEFT)
+
+
+def _homes(loads: Sequence[Vector], stores: Iterable[Vector]) -> dict[int, int]:
+    """The load that each element of the stores is taken from: first those that have most."""
+    left = {e for store in stores for e in store if e >= 0}
+    rest = {k: left.intersection(load) for k, load in enumerate(loads)}
+    homes: dict[int, int] = {}
+    while left:
+        best = max(rest, key=lambda k: len(rest[k]))
+        taken = rest.pop(best)
+        homes.update(dict.fromkeys(taken, best))
+        left -= taken
+        rest = {k: mine - taken for k, mine in rest.items()}
+    return homes
+
+
+def _parts(
+    stores: Sequence[Vector], outputs: Sequence[int], homes: dict[int, int]
+) -> list[list[int]]:
+    """The stores that are to be made, in parts that share no load."""
+    groups: list[tuple[set[int], list[int]]] = []
+    for k, store in enumerate(stores):
+        if outputs[k] != LEFT:
+            continue
+        mine, need = [k], {homes[e] for e in store if e >= 0}
+        for group in [g for g in groups if g[0] & need]:
+            groups.remove(group)
+            need |= group[0]
+            mine = group[1] + mine
+        groups.append((need, mine))
+    return [sorted(mine) for _, mine in groups]
+
+
+def _add(
+    part: Sequence[int], loads: Sequence[Vector], stores: Sequence[Vector], homes: dict[int, int],
+    nbytes: int, mixes: list[Mix], outputs: list[int],
+) -> None:  # fmt: skip
+    """Add the shuffles of one part, and the values of its stores."""
+    used = sorted({homes[e] for k in part for e in stores[k] if e >= 0})
+    number = {ANY: ANY, NOUGHT: NOUGHT}
+    rows = [[e if homes.get(e) == k else ANY for e in loads[k]] for k in used]
+    for e in (e for row in rows for e in row):
+        number.setdefault(e, len(number) - 2)
+    more, values = _part(
+        tuple(tuple(number[e] for e in row) for row in rows),
+        tuple(tuple(number[e] for e in stores[k]) for k in part),
+        nbytes,
+    )
+    first = len(loads) + len(mixes) - len(used)
+    name = {ZERO: ZERO} | dict(enumerate(used))
+    name |= {n: first + n for n in range(len(used), len(used) + len(more))}
+    mixes += [(name[a], name[b], pattern) for a, b, pattern in more]
+    for k, value in zip(part, values, strict=True):
+        outputs[k] = name[value]
+
+
+@lru_cache(maxsize=1024)
+def _part(
+    loads: tuple[Vector, ...], stores: tuple[Vector, ...], nbytes: int
+) -> tuple[list[Mix], list[int]]:
+    """(shuffles, value of each store) of one part."""
+    lanes = len(stores[0])
+    near = min((16 // nbytes).bit_length(), lanes.bit_length()) - 1
+    all_once = list(range(len(loads) * lanes))
+    if sorted(e for store in stores for e in store) == all_once:
+        network = transposed(loads, stores, near)
+        if network:
+            return network
+    return routed(loads, stores)

@@ -1,0 +1,339 @@
+<%doc>
+Tiles: vectors are loaded, shuffled and stored. The loops over tiles are an argument: a nest is counted
+like an odometer, by one position for the tile and by another one that runs ahead of it to prefetch.
+See clformats/kernels/scheduled.py.
+</%doc>\
+<%namespace file="prelude.mako" import="prelude, items_alone"/>\
+<%
+from textwrap import indent
+mask_widths = sorted({lanes, *(w for w in widths if w > 1)} - {1})
+%>\
+${prelude(types, wide, widths, streams, (lanes,) if operands or types.parameters or types.functions((1,)) else ())}\
+% if patterns:
+#if defined(__has_builtin) && !defined(CLFORMATS_PORTABLE)
+#if __has_builtin(__builtin_shufflevector)
+#define HAS_SHUFFLE
+#endif
+#endif
+#ifdef HAS_SHUFFLE
+% for name, pattern in patterns:
+#define ${name}(a, b) __builtin_shufflevector(a, b, ${", ".join(map(str, pattern))})
+% endfor
+#else
+% for name, pattern in patterns:
+#define ${name}(a, b) (${vector})(${", ".join(f"(a).s{k:x}" if k < lanes else f"(b).s{k - lanes:x}" for k in pattern)})
+% endfor
+#endif
+% endif
+
+#if defined(__has_builtin) && !defined(CLFORMATS_PORTABLE) && !defined(CLFORMATS_NO_PREFETCH)
+#if __has_builtin(__builtin_prefetch)
+#define PREFETCH(pointer) __builtin_prefetch((const void *)(uintptr_t)(pointer), 0, 2)
+#endif
+#endif
+#ifndef PREFETCH
+#define PREFETCH(pointer)
+#endif
+
+// The loops over tiles, the outermost first. Loop k goes along an axis of the tensor in steps of
+// step[k]; where that is a block of the axis, outer is around the loop that goes on inside.
+typedef struct {
+    idx loops, spread, lead;
+    idx src0, dst0${"".join(f", operand{o.number}_0" for o in operands)};
+    idx step[${loops}], size[${loops}], extent[${loops}], outer[${loops}], count[${loops}];
+    idx src[${loops}], dst[${loops}];
+% if operands:
+    idx operand[${len(operands)}][${loops}];
+% endif
+% if guards:
+    idx guard[${len(guards)}][${loops}];
+% endif
+% for k in axes:
+    idx s${k}, d${k}${"".join(f", o{o.number}_{k}" for o in operands)};
+% endfor
+% for g in guards:
+    idx lo${g}, hi${g}, end${g}, top${g};
+% endfor
+    idx src_end, src_top;
+% for o in operands:
+    idx last${o.number};
+% endfor
+} Nest;
+
+// Where a tile's first element lies, and how many steps the innermost loop still goes on.
+typedef struct {
+    idx src, dst, left;
+% if operands:
+    idx operand[${len(operands)}];
+% endif
+% if guards:
+    idx guard[${len(guards)}];
+% endif
+} Tile;
+
+// How far each loop is and may go; the tile is where the innermost loop begins.
+typedef struct {
+    idx at[${loops}], last[${loops}], bound[${loops}];
+    Tile tile;
+} Position;
+
+static inline void shift(const Nest *nest, Tile *tile, idx k, idx steps)
+{
+    tile->src += steps * nest->src[k];
+    tile->dst += steps * nest->dst[k];
+% for o in operands:
+    tile->operand[${o.number}] += steps * nest->operand[${o.number}][k];
+% endfor
+% for g in guards:
+    tile->guard[${g}] += steps * nest->guard[${g}][k];
+% endfor
+}
+
+static inline void move(const Nest *nest, Position *p, idx k, idx steps)
+{
+    p->at[k] += steps;
+    shift(nest, &p->tile, k, steps);
+}
+
+// Begin the loops from number k on. The last tile of a block that tiles do not fill begins before it.
+static inline void enter(const Nest *nest, Position *p, idx k)
+{
+    for (; k < nest->loops; ++k) {
+        const idx outer = nest->outer[k], step = nest->step[k];
+        const idx bound = outer < 0 ? nest->size[k] : min(nest->step[outer], p->bound[outer] - p->at[outer]);
+        p->bound[k] = bound;
+        p->at[k] = 0;
+        p->last[k] = nest->extent[k] ? bound - nest->extent[k] : (bound - 1) / step * step;
+        if (p->last[k] < 0) {
+            move(nest, p, k, p->last[k]);
+        }
+    }
+    p->tile.left = p->last[nest->loops - 1] - p->at[nest->loops - 1];
+}
+
+// Where the loops of a work-item begin.
+static inline Position begin(const Nest *nest, idx item)
+{
+    Position p;
+    p.tile.src = nest->src0;
+    p.tile.dst = nest->dst0;
+% for o in operands:
+    p.tile.operand[${o.number}] = nest->operand${o.number}_0;
+% endfor
+% for g in guards:
+    p.tile.guard[${g}] = 0;
+% endfor
+    enter(nest, &p, 0);
+    for (idx k = nest->loops - 1; k >= nest->spread; --k) {
+        move(nest, &p, k, -p.at[k]);
+    }
+    for (idx k = nest->spread - 1; k >= 0; --k) {
+        const idx at = min(item % nest->count[k] * nest->step[k], p.last[k]);
+        item /= nest->count[k];
+        move(nest, &p, k, at - p.at[k]);
+    }
+    enter(nest, &p, nest->spread);
+    return p;
+}
+
+// The next round of the loops around the innermost one; false, and back to the first, after the last.
+static inline bool advance(const Nest *nest, Position *p)
+{
+    bool found = false;
+    idx k = nest->loops - 1;
+    move(nest, p, k, -p->at[k]);
+    while (!found && --k >= nest->spread) {
+        const idx left = p->last[k] - p->at[k];
+        found = left > 0;
+        move(nest, p, k, found ? min(nest->step[k], left) : -p->at[k]);
+    }
+    enter(nest, p, found ? k + 1 : nest->spread);
+    return found;
+}
+
+// The next tile; false, and back to the first one, after the last.
+static inline bool next_tile(const Nest *nest, Position *p, Tile *tile)
+{
+    if (tile->left > 0) {
+        const idx k = nest->loops - 1, steps = min(nest->step[k], tile->left);
+        tile->left -= steps;
+        shift(nest, tile, k, steps);
+        return true;
+    }
+    const bool found = advance(nest, p);
+    *tile = p->tile;
+    return found;
+}
+% if edge:
+% for w in mask_widths:
+
+// Which lanes are elements: their indices are not below lo, and below hi.
+static inline int${w} between_${w}(idx at, int${w} lane, idx lo, idx hi)
+{
+    const int${w} index = lane + (int)at;
+    return (index >= (int)lo) & (index < (int)hi);
+}
+% endfor
+% for w in sorted({v.width for v in masks.layout.loads} - {1}):
+
+// A vector whose lanes that are no elements read as zero; nothing is read outside of the tensor.
+static inline ${types.work}${w} load_edge_${w}(__global const ${types.src} *src, idx at, int${w} inside, idx end)
+{
+    if (at >= 0 && at + ${w} <= end) {
+        const ${types.work}${w} v = ${types.load("(src + at)", w)};
+        return as_${types.work}${w}(as_${types.mask}${w}(v) & convert_${types.mask}${w}(inside));
+    }
+    int is_element[${w}];
+    ${types.work} lane[${w}];
+    vstore${w}(inside, 0, is_element);
+    for (int l = 0; l < ${w}; ++l) {
+        lane[l] = 0;
+        if (is_element[l]) {
+            lane[l] = ${types.load("(src + at + l)", 1)};
+        }
+    }
+    return vload${w}(0, lane);
+}
+% endfor
+% if lanes > 1:
+
+// The lanes of a vector that have a place.
+static inline void store_edge(${stored} v, int${lanes} inside, __global ${types.dst} *to)
+{
+    if (all(inside)) {
+        ${types.store("v", "to", lanes)};
+        return;
+    }
+    int has_place[${lanes}];
+    ${types.stored} lane[${lanes}];
+    vstore${lanes}(inside, 0, has_place);
+    vstore${lanes}(v, 0, lane);
+    for (int l = 0; l < ${lanes}; ++l) {
+        if (has_place[l]) {
+            ${types.store("lane[l]", "(to + l)", 1)};
+        }
+    }
+}
+% endif
+% endif
+% if types.parameters or operands:
+#define KEEP_STORED(v, mask) as_${types.dst}${n}(as_${getattr(types, "stored_mask", types.mask)}${n}(v) & (mask))
+% endif
+% if held:
+<% count = len(held.rows) %>\
+
+// Rows that start anywhere in a line wait here until a line is full: what a tile adds to a row lies
+// behind the ${held.line - 1} elements, at the most, of a line that is not.
+#define LINE ${held.line}
+#define WIDTH ${held.width}
+typedef struct {
+    ${types.dst} row[${count}][WIDTH + LINE] __attribute__((aligned(64)));
+    idx at[${count}];
+} Buffer;
+typedef ${stored} kept_vector __attribute__((aligned(sizeof(${types.dst}))));
+#define IN_LINE(at) ((at) & (LINE - 1))
+#define PLACE(r) buffer.row[r] + IN_LINE(now.dst + buffer.at[r])
+#define KEEP(v, place) (*(kept_vector *)(place) = (v))
+
+// Send the lines that are full, after a tile whose rows start at to. Where a row begins, only its own
+// elements are written.
+static inline void send_lines(Buffer *buffer, __global ${types.dst} *dst, idx to, bool begins)
+{
+    for (int r = 0; r < ${count}; ++r) {
+        const idx at = to + buffer->at[r], first = IN_LINE(at);
+        __global ${types.dst} *line = dst + (at - first);
+        ${types.dst} *row = buffer->row[r];
+        int sent = 0;
+        if (begins && first) {
+            for (idx l = first; l < LINE; ++l) {
+                line[l] = row[l];
+            }
+            sent = LINE;
+        }
+        for (; sent < WIDTH; sent += LINE) {
+            STORE_STREAM(*(const uint16 *)(row + sent), (__global uint16 *)(line + sent));
+        }
+        *(uint16 *)row = *(const uint16 *)(row + WIDTH);
+    }
+}
+
+// Write what is left of the rows, which end before to.
+static inline void end_rows(const Buffer *buffer, __global ${types.dst} *dst, idx to)
+{
+    for (int r = 0; r < ${count}; ++r) {
+        const idx at = to + buffer->at[r], left = IN_LINE(at);
+        for (idx l = 0; l < left; ++l) {
+            dst[at - left + l] = buffer->row[r][l];
+        }
+    }
+}
+% endif
+
+${items_alone()}\
+__kernel void reorder(
+    __global const ${types.src} *restrict src, __global ${types.dst} *restrict dst, const Nest nest${"".join(f",\n    {p}" for p in types.parameters)})
+{
+% for k in axes:
+    const idx s${k} = nest.s${k}, d${k} = nest.d${k}${"".join(f", o{o.number}_{k} = nest.o{o.number}_{k}" for o in operands)};
+% endfor
+    Position p = begin(&nest, get_global_id(0)), q = p;
+    Tile now = p.tile, next = now;
+    bool asks = nest.lead > 0;
+    for (idx n = 0; asks && n < nest.lead; ++n) {
+        asks = next_tile(&nest, &q, &next);
+    }
+% if edge:
+    bool has_edges = false;
+% endif
+% if held:
+    Buffer buffer = {.at = {${", ".join(held.rows)}}};
+    idx follows = -1;  // where the next tile starts, if rows go on
+% endif
+    do {
+        if (asks) {
+            __global const ${types.src} *ahead = src + next.src;
+% for at in prefetched:
+            PREFETCH(ahead${"" if at == "0" else f" + {at}"});
+% endfor
+            asks = next_tile(&nest, &q, &next);
+        }
+% if edge:
+        if (!(${masks.inside})) {
+            has_edges = true;
+            continue;
+        }
+% endif
+        __global const ${types.src} *from = src + now.src;
+        __global ${types.dst} *to = dst + now.dst;
+% if held:
+        const bool begins = now.dst != follows;
+        if (begins && follows >= 0) {
+            end_rows(&buffer, dst, follows);
+        }
+% endif
+${indent("\n".join(whole), "        ")}
+% if held:
+        send_lines(&buffer, dst, now.dst, begins);
+        follows = now.dst + WIDTH;
+% endif
+    } while (next_tile(&nest, &p, &now));
+% if held:
+    if (follows >= 0) {
+        end_rows(&buffer, dst, follows);
+    }
+% endif
+% if edge:
+
+    // The tiles at the edges, in a loop of their own: a compiler that sees both merges their stores.
+    if (has_edges) {
+        do {
+            if (${masks.inside}) {
+                continue;
+            }
+            __global const ${types.src} *from = src + now.src;
+            __global ${types.dst} *to = dst + now.dst;
+${indent("\n".join(edge), "            ")}
+        } while (next_tile(&nest, &p, &now));
+    }
+% endif
+}

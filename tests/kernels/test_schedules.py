@@ -1,0 +1,76 @@
+"""Laws 3, 4, 7 and 8 of schedules on a device."""
+
+from __future__ import annotations
+
+import os
+import random
+
+import numpy as np
+import pytest
+
+import clformats as cf
+from clformats.kernels.scheduled import launch_of
+from clformats.schedule.refine import problem
+from clformats.schedule.schedule import Schedule
+from clformats.schedule.scheduled import universal
+from clformats.tensors.dtypes import convert
+from tests.schedules_support import random_problem, random_schedule, with_garbage, written
+from tests.support import random_values
+
+COUNT = int(os.environ.get("CLFORMATS_SCHEDULES", "12"))
+"""How many problems; with two schedules each."""
+
+
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize("seed", range(COUNT))
+def test_a_schedule_never_changes_a_result(engine: cf.Engine, seed: int) -> None:
+    r = random.Random(seed)  # noqa: S311  # cases, not secrets
+    p = random_problem(r)
+    array = random_values(np.random.default_rng(seed), p.src.dims, p.src.dtype.name)
+    source = with_garbage(p.src, array, seed)
+    converted = array if p.src.dtype == p.dst.dtype else convert(array, *p.dtypes)
+    expected = cf.pack(converted, p.dst).view(np.uint8)
+    for schedule in (universal(p), random_schedule(r, p), random_schedule(r, p)):
+        assert Schedule.parse(str(schedule)) == schedule
+        got = written(engine, p, schedule, source)
+        assert np.array_equal(got, expected), f"{p.src} -> {p.dst} by {schedule}"
+
+
+def test_a_program_serves_other_shapes_orders_and_splits() -> None:
+    sources = set()
+    for dims, text in (
+        ((2, 64, 14, 14), "tile b16 c16 of 16 | a* b* c | ahead 0 | ordinary"),
+        ((2, 64, 14, 14), "tile b16 c16 of 16 | a* c:3 b c | ahead 5 | ordinary"),
+        ((5, 96, 31, 9), "tile b16 c16 of 16 | c*4 a b c | ahead 1 | ordinary"),
+    ):
+        p = problem(cf.MemoryDesc(dims, "f32", "bfyx"), cf.MemoryDesc(dims, "f32", "byxf"))
+        sources.add(launch_of(p, Schedule.parse(text)).source)
+    assert len(sources) == 1
+
+
+def test_the_universal_program_serves_all_formats_of_two_types() -> None:
+    sources = set()
+    for src, dst in (("bfyx", "byxf"), ("b_fs_yx_fsv16", "yxfb"), ("byxf", "b_fs_yx_fsv4")):
+        dims = (2, 17, 5, 3)
+        p = problem(cf.MemoryDesc(dims, "f16", src), cf.MemoryDesc(dims, "f32", dst))
+        sources.add(launch_of(p, universal(p)).source)
+    assert len(sources) == 1
+
+
+@pytest.mark.parametrize("attr", [
+    cf.Attr(src_scale=([k / 8 + 1 for k in range(17)], 2), dst_zero_point=3),
+    cf.Attr(src_scale=0.5, beta=2.0),
+])  # fmt: skip
+def test_attributes_give_the_bytes_of_the_other_families(engine: cf.Engine, attr: cf.Attr) -> None:
+    dims = (2, 17, 5, 7)
+    src, dst = cf.MemoryDesc(dims, "f32", "byxf"), cf.MemoryDesc(dims, "f32", "b_fs_yx_fsv16")
+    array = random_values(np.random.default_rng(0), dims, "f32")
+    results = []
+    for family in ("scheduled", "generic"):
+        source, target = cf.from_numpy(array, engine, format="byxf"), cf.Memory(dst, engine)
+        with target.map("w") as flat:
+            flat[:] = 7
+        cf.Reorder(src, dst, engine, attr=attr, family=family)(cf.Stream(engine), source, target)
+        with target.map("r") as flat:
+            results.append(flat.copy())
+    assert np.array_equal(results[0].view(np.uint8), results[1].view(np.uint8))

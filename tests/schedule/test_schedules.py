@@ -1,0 +1,102 @@
+"""Schedules as text, and the vectors and shuffles of their tiles run in Python."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+import clformats as cf
+from clformats.errors import InvalidArgument
+from clformats.schedule.extents import tiles
+from clformats.schedule.layout import lay_out
+from clformats.schedule.nest import counted
+from clformats.schedule.problem import Problem
+from clformats.schedule.profile import profile_of
+from clformats.schedule.refine import problem
+from clformats.schedule.runs import alignment, footprint
+from clformats.schedule.schedule import Schedule
+from clformats.schedule.search import best, candidates
+from clformats.schedule.traits import Traits
+from tests.schedules_support import random_problem, random_schedule
+
+TEXT = "tile b16 c16 of 16 | a* c*98 b c | ahead 12 | stream 64"
+
+
+def to_byxf(dims: tuple[int, ...] = (2, 64, 14, 14)) -> Problem:
+    return problem(cf.MemoryDesc(dims, "f32", "bfyx"), cf.MemoryDesc(dims, "f32", "byxf"))
+
+
+def test_a_schedule_prints_as_it_is_parsed() -> None:
+    assert str(Schedule.parse(TEXT)) == TEXT
+
+
+@pytest.mark.parametrize("text", [
+    "", "tile b16 of 16 | a | ahead 0", "tile B16 of 16 | a | ahead 0 | ordinary",
+    "tile b16 of x | a | ahead 0 | ordinary", "tile b16 of 16 | a? | ahead 0 | ordinary",
+    "tile b16 of 16 | a | ahead | ordinary", "tile b16 of 16 | a | ahead 0 | stream",
+    "tile b0 of 16 | a | ahead 0 | ordinary", "tile b16 of 16 | a*0 | ahead 0 | ordinary",
+])  # fmt: skip
+def test_another_text_is_refused(text: str) -> None:
+    with pytest.raises(InvalidArgument, match="expected"):
+        Schedule.parse(text)
+
+
+@pytest.mark.parametrize("text", [
+    "tile b16 c16 of 16 | a b | ahead 0 | ordinary",  # c is not visited
+    "tile b16 c16 of 16 | a b c* | ahead 0 | ordinary",  # work-items inside
+    "tile b16 c16 of 16 | a b c c:2 | ahead 0 | ordinary",  # blocks inside
+    "tile b16 c16 d2 of 16 | a b c | ahead 0 | ordinary",  # no such loop
+    "tile b512 c16 of 16 | a b c | ahead 0 | ordinary",  # longer than the loop
+    "tile b16 c16 of 32 | a b c | ahead 0 | ordinary",
+])  # fmt: skip
+def test_a_schedule_that_does_not_fit_is_refused(text: str) -> None:
+    with pytest.raises(InvalidArgument, match="does not fit"):
+        counted(to_byxf(), Schedule.parse(text))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_shuffles_bring_every_element_to_its_place(seed: int) -> None:
+    r = random.Random(seed)  # noqa: S311  # cases, not secrets
+    p = random_problem(r)
+    schedule = random_schedule(r, p)
+    assert Schedule.parse(str(schedule)) == schedule
+    layout = lay_out(p, schedule.tile)
+    program = layout.program(p.dtypes[1].nbytes, p.dtypes[1].nbytes)
+    stored = program.run([v.elements for v in layout.loads])
+    for vector, lanes in zip(layout.stores, stored, strict=True):
+        wanted = [None if n is None else layout.loaded[n] for n in vector.elements[: vector.width]]
+        assert lanes[: vector.width] == wanted
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_loads_of_a_tile_are_neighbours_and_have_all_elements(seed: int) -> None:
+    r = random.Random(seed)  # noqa: S311  # cases, not secrets
+    p = random_problem(r)
+    for tile in tiles(p):
+        layout = lay_out(p, tile)
+        nodes = [(p.nodes or ())[k] for k in layout.axes]
+        for side, vectors in (("src", layout.loads), ("dst", layout.stores)):
+            along = [getattr(n, side).value for n in nodes]
+            for v in vectors:
+                first = sum(a * b for a, b in zip(v.row, along, strict=True)) + v.shift
+                for lane, n in enumerate(v.elements):
+                    if n is not None:
+                        at = sum(a * b for a, b in zip(layout.steps[n], along, strict=True))
+                        assert at == first + lane
+        loaded = {n for v in layout.loads for n in v.elements if n is not None}
+        assert loaded == {n for n in layout.loaded if n is not None}
+
+
+def test_the_best_schedule_is_a_candidate_that_streams_large_tensors_only() -> None:
+    profile = profile_of(Traits())
+    small, large = to_byxf((1, 64, 14, 14)), to_byxf((16, 64, 112, 112))
+    assert best(small, profile) in set(candidates(small, profile))
+    assert best(small, profile).store.streams == 0
+    assert best(large, profile).store.streams > 0
+
+
+def test_alignment_and_footprints() -> None:
+    assert alignment([16, 48], 4) == 64
+    assert alignment([16, 50], 4) == 8
+    assert footprint([(3, 1), (4, 3), (2, 100), (1, 7)]) == [(12, 1), (2, 100)]

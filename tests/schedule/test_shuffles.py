@@ -1,0 +1,84 @@
+"""Programs of shuffles: that each store has its elements, whatever the arrangement."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+import clformats as cf
+from clformats.schedule.program import ZERO, Program, Rotate, Select, Shuffle, parsed, peak_of
+from clformats.schedule.shuffles import Lanes, synthesise
+
+
+def check(program: Program, loads: list[Lanes], stores: list[Lanes]) -> None:
+    """What is stored is what is wanted, where what is not known is a wrong number."""
+    given = [[-7 if e is None else e for e in load] for load in loads]
+    for made, store in zip(program.run(given, zero=None), stores, strict=True):
+        assert tuple(made[: len(store)]) == store
+    assert program.peak == peak_of(program)
+    assert parsed(str(program)) == program
+
+
+def transposition(rows: int, columns: int) -> tuple[list[Lanes], list[Lanes]]:
+    loads: list[Lanes] = [tuple(range(r * columns, (r + 1) * columns)) for r in range(rows)]
+    return loads, [tuple(range(c, rows * columns, columns)) for c in range(columns)]
+
+
+@pytest.mark.parametrize("count", [2, 4, 8, 16])
+@pytest.mark.parametrize("nbytes", [1, 2, 4])
+def test_a_transposition_is_a_butterfly(count: int, nbytes: int) -> None:
+    loads, stores = transposition(count, count)
+    program = synthesise(loads, stores, nbytes=nbytes)
+    check(program, loads, stores)
+    assert len(program.ops) == count * (count.bit_length() - 1)
+    assert program.peak == count + 1
+
+
+def test_elements_lie_anywhere() -> None:
+    draw = random.Random(5)  # noqa: S311
+    for _ in range(200):
+        lanes = draw.choice([2, 4, 8, 16])
+        count = draw.randint(1, 6)
+        elements = draw.sample(range(1000), count * lanes)
+        loads: list[Lanes] = [
+            tuple(draw.choice(elements) if draw.random() < 0.1 else e for e in elements[k::count])
+            for k in range(count)
+        ]
+        have = sorted({e for load in loads for e in load if e is not None})
+        stores: list[Lanes] = [
+            tuple(None if draw.random() < 0.1 else draw.choice(have) for _ in range(lanes))
+            for _ in range(draw.randint(1, 6))
+        ]
+        program = synthesise(loads, stores, nbytes=draw.choice([1, 2, 4]), together=2)
+        check(program, loads, stores)
+
+
+def test_copies_and_zeros_take_no_shuffle() -> None:
+    loads: list[Lanes] = [(0, 1, None, 3), (4, 5, 6, 7)]
+    stores: list[Lanes] = [(4, 5, 6, 7), (None,) * 4, (0, 1)]
+    program = synthesise(loads, stores, nbytes=4)
+    check(program, loads, stores)
+    assert program.ops == ()
+    assert program.outputs == (1, ZERO, 0)
+
+
+def test_what_no_load_has_is_refused() -> None:
+    with pytest.raises(cf.InvalidArgument, match=r"elements \[9\]"):
+        synthesise([(0, 1)], [(0, 9)], nbytes=4)
+
+
+def test_words_turn_and_are_chosen() -> None:
+    ops = (Rotate(0, 1), Select(2, 1, (0, 3)), Shuffle(3, ZERO, (1, 2)))
+    program = Program(8, 2, ops, (3, 4), word=4)
+    assert ["".join(row) for row in program.run(["abcdefgh", "ABCDEFGH"], zero="0")] == [  # type: ignore[arg-type]
+        "AabDEefH",
+        "EefH0000",
+    ]
+    assert parsed(str(program)) == program
+
+
+@pytest.mark.parametrize("text", ["", "4/1x2 1 2: 0&1:a > 2", "0&1:0.2 > 2"])
+def test_other_texts_are_refused(text: str) -> None:
+    with pytest.raises(cf.InvalidArgument, match="expected a program"):
+        parsed(text)

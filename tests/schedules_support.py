@@ -1,0 +1,136 @@
+"""Random schedules of random problems, and what they write, byte for byte."""
+
+from __future__ import annotations
+
+import random
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+import clformats as cf
+from clformats.kernels.scheduled import launch_of
+from clformats.schedule.extents import tiles
+from clformats.schedule.layout import lay_out
+from clformats.schedule.nest import is_legal_extent, ordered, positions
+from clformats.schedule.problem import Problem
+from clformats.schedule.refine import problem, separate
+from clformats.schedule.schedule import Loop, Prefetch, Schedule, Store, Tile
+from clformats.schedule.search import can_buffer_lines, streaming
+
+ACTIVATIONS = (
+    "bfyx", "byxf", "yxfb", "fyxb", "b_fs_yx_fsv4", "b_fs_yx_fsv8", "b_fs_yx_fsv16",
+    "b_fs_yx_fsv32", "fs_b_yx_fsv32", "bs_fs_yx_bsv16_fsv16", "bs_fs_yx_bsv8_fsv4", "aBcd24b",
+    "aBcd2b", "ABcd16b16a2b",
+)  # fmt: skip
+WEIGHTS = (
+    "oiyx", "yxio", "iyxo", "ioyx", "os_is_yx_isv16_osv16", "os_is_yx_osv16_isv4", "OIhw16i16o4i",
+    "os_is_yx_isa8_osv8_isv4", "OIhw8i16o2i", "os_iyx_osv16", "hwio",
+)  # fmt: skip
+TYPES = (
+    ("f32", "f32"), ("f16", "f16"), ("u8", "u8"), ("f64", "f64"), ("f32", "f16"), ("f16", "f32"),
+    ("f32", "s8"), ("u8", "f32"), ("f32", "bf16"), ("s8", "s32"),
+)  # fmt: skip
+SIZES = (1, 2, 3, 4, 5, 7, 8, 9, 13, 15, 16, 17, 24, 31, 32, 33)
+MOST_ELEMENTS = 30_000
+MOST_VECTORS = 80
+AROUND = 256
+"""Bytes before and behind what a kernel may touch."""
+
+
+def random_problem(r: random.Random) -> Problem:
+    """Two descriptors of sizes that hurt, some with padding around."""
+    while True:
+        dims, formats = _shape(r)
+        types = r.choice(TYPES)
+        pads = [[(r.choice([0, 1, 2]), r.choice([0, 1, 3])) if r.random() < 0.3 else (0, 0)
+                 for _ in dims] for _ in formats]  # fmt: skip
+        if prod(dims) > MOST_ELEMENTS:
+            continue
+        src, dst = (cf.MemoryDesc(dims, t, f, padding=p)
+                    for t, f, p in zip(types, formats, pads, strict=True))  # fmt: skip
+        found = separate(problem(src, dst))
+        if found.nodes is not None:
+            return found
+
+
+def _shape(r: random.Random) -> tuple[tuple[int, ...], list[str]]:
+    if r.random() < 0.6:
+        return tuple(r.choice(SIZES) for _ in range(4)), r.sample(ACTIVATIONS, 2)
+    window = r.choice([1, 3, 5])
+    return (r.choice(SIZES), r.choice(SIZES), window, window), r.sample(WEIGHTS, 2)
+
+
+def random_schedule(r: random.Random, p: Problem) -> Schedule:
+    """A legal schedule: some tile, loops in any order and blocked anyhow, prefetch, stores."""
+    while True:
+        tile = _random_tile(r, p)
+        layout = lay_out(p, tile)
+        if len(layout.loads) + len(layout.stores) <= MOST_VECTORS:
+            break
+    order = r.sample(range(len(p.nodes or ())), len(p.nodes or ()))
+    nest = [*ordered(p, tile, order, r.choice([1, 2, 8, 40]))]
+    for _ in range(2):
+        _block(r, nest, positions(p, tile))
+    most = streaming(p, tile, 64)
+    stores = [Store(), *(Store(n) for n in (16, 32, 64) if n <= most)]
+    if can_buffer_lines(p, tile):
+        stores = [Store(lines=True)]
+    lead = r.choice([0, 0, 1, 3, 50])
+    return Schedule(tile, tuple(nest), Prefetch(lead), r.choice(stores))
+
+
+def _random_tile(r: random.Random, p: Problem) -> Tile:
+    if r.random() < 0.7:
+        return r.choice([*tiles(p)])
+    while True:
+        sizes = [r.choice([1, 1, 2, 3, 4, 5, 8, 16]) for _ in p.nodes or ()]
+        if prod(sizes) <= 512 and all(is_legal_extent(p, k, n) for k, n in enumerate(sizes)):
+            return Tile.of(sizes, r.choice([1, 2, 4, 8, 16]))
+
+
+def _block(r: random.Random, nest: list[Loop], counts: list[int]) -> None:
+    """Put one more loop around a loop inside a work-item, in steps of several tiles."""
+    inside = [k for k, x in enumerate(nest) if not x.spread and x.tiles == 1]
+    if not inside:
+        return
+    k = r.choice(inside)
+    axis = nest[k].axis
+    limit = min([x.tiles for x in nest[:k] if x.axis == axis] or [counts[axis]])
+    first = max([j + 1 for j, x in enumerate(nest[:k]) if x.spread or x.axis == axis], default=0)
+    if limit > 2:
+        nest.insert(r.randint(first, k), Loop(axis, r.randrange(2, limit)))
+
+
+def with_garbage(desc: cf.MemoryDesc, array: NDArray[np.generic], seed: int) -> NDArray[np.uint8]:
+    """The bytes of a tensor whose padding holds anything."""
+    flat = np.random.default_rng(seed).integers(0, 256, desc.nbytes, dtype=np.uint8)
+    flat.view(desc.dtype.storage)[desc.offsets().ravel()] = array.ravel()
+    return flat
+
+
+def written(
+    engine: cf.Engine, p: Problem, schedule: Schedule, source: NDArray[np.uint8]
+) -> NDArray[np.uint8]:
+    """What a schedule writes; fails where it touches a byte around."""
+    import pyopencl as cl
+
+    launch = launch_of(p, schedule)
+    kernel = engine.kernel(launch.source, launch.KERNEL)
+    flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
+    around = np.full(AROUND, 0xA5, np.uint8)
+    whole = np.full(p.dst.nbytes + 2 * AROUND, 0xA5, np.uint8)
+    buffers = [
+        cl.Buffer(engine.context, flags, hostbuf=np.concatenate([around, source, around])),
+        cl.Buffer(engine.context, flags, hostbuf=whole),
+    ]
+    sizes = (source.size, p.dst.nbytes)
+    parts = [b.get_sub_region(AROUND, n) for b, n in zip(buffers, sizes, strict=True)]
+    kernel.set_args(*parts, *launch.arguments)
+    cl.enqueue_nd_range_kernel(
+        engine.queue, kernel, (launch.global_size,), (launch.local_size,)
+    ).wait()
+    cl.enqueue_copy(engine.queue, whole, buffers[1]).wait()
+    assert (whole[:AROUND] == 0xA5).all(), f"bytes before the destination are written: {schedule}"
+    assert (whole[-AROUND:] == 0xA5).all(), f"bytes behind the destination are written: {schedule}"
+    return whole[AROUND:-AROUND]
