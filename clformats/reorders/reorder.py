@@ -253,7 +253,7 @@ def reorder(
     else:
         dst = MemoryDesc(src.dims, src.dtype if dtype is None else dtype, given)
     result = Memory(dst, memory.engine)
-    own = stream or Stream(memory.engine, queue=memory.engine.queue)
+    own = stream or Stream(memory.engine, queue=memory.engine.tracked_queue)
     event = Reorder(src, dst, memory.engine, transform=wanted)(own, memory, result)
     if stream is None:
         event.wait()

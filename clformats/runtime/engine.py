@@ -16,6 +16,7 @@ from ..errors import DeviceError, expect
 from ..schedule.traits import DEFAULT, Traits
 from .opencl import OnDevice, devices, error_name, hint, named_errors, opencl
 from .programs import build
+from .strangers import handed_out
 
 if TYPE_CHECKING:
     import pyopencl
@@ -81,9 +82,17 @@ class Engine(OnDevice):
         self._kernels: OrderedDict[tuple[Any, ...], SharedKernel] = OrderedDict()
         self._lock = threading.Lock()
 
-    @cached_property
+    @property
     def queue(self) -> pyopencl.CommandQueue:
-        """The engine's own queue, for maps and fills where the user names no stream."""
+        """The engine's own queue, for maps and fills where the user names no stream.
+
+        See `Stream.queue` for commands of your own on it.
+        """
+        return handed_out(self.tracked_queue)  # type: ignore[no-any-return]
+
+    @cached_property
+    def tracked_queue(self) -> pyopencl.CommandQueue:
+        """The engine's own queue, for commands that the library knows."""
         with named_errors("making a queue"):
             return opencl().CommandQueue(self.context, self.device)  # type: ignore[no-any-return]
 

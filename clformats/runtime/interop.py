@@ -17,6 +17,7 @@ from . import unified
 from .engine import Engine, default_engine
 from .memory import Memory
 from .storage import Allocator, wait_for_array
+from .strangers import handed_out
 from .stream import Stream
 
 if TYPE_CHECKING:
@@ -128,6 +129,8 @@ def from_array(array: pyopencl.array.Array, engine: Engine | None = None) -> Mem
     )
     desc = MemoryDesc.of(moved_by(desc.geometry, array.offset // item), desc.dtype)
     wait_for_array(array)
+    if array.queue is not None:
+        handed_out(array.queue)
     return Memory(desc, engine, buffer=array.base_data if desc.nelems else None)
 
 
@@ -135,8 +138,8 @@ def to_array(memory: Memory, *, stream: Stream | None = None) -> pyopencl.array.
     """A ``pyopencl.array.Array`` over the buffer of a memory object, without a copy.
 
     Of shape ``desc.dims``; its commands run on ``stream``, or on the engine's own queue, and wait
-    for what was enqueued on the memory object until now. Those that they enqueue later are unknown
-    to the memory object: wait for them before you use that again.
+    for what was enqueued on the memory object until now. The memory object's next commands wait for
+    all that is on that queue then.
 
     Raises `InvalidDescriptor` unless the format is plain: one stride for each dimension, and whole
     bytes for each element.
@@ -153,7 +156,7 @@ def to_array(memory: Memory, *, stream: Stream | None = None) -> pyopencl.array.
             f"{desc} has no strides for an array: reorder it to a plain format with elements first"
         )
     memory.check_unmapped("make an array of it")
-    if memory.buffer is None:
+    if memory.tracked_buffer is None:
         raise DeviceError(f"{memory!r} has no buffer: give it one by set_buffer()")
     queue, item = stream.queue if stream else memory.engine.queue, desc.dtype.nbytes
     array = Array(

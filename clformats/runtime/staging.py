@@ -17,6 +17,7 @@ from ..tensors.desc import MemoryDesc
 from .engine import Engine
 from .opencl import named_errors, opencl
 from .stream import Stream
+from .usage import usage_of
 
 if TYPE_CHECKING:
     import pyopencl
@@ -31,11 +32,12 @@ class Staging:
     def __init__(self, stream: Stream, nbytes: int) -> None:
         cl = opencl()
         self.engine: Engine = stream.engine
-        self._queue = stream.queue
+        self._queue = stream.tracked_queue
         self._events: list[pyopencl.Event] = []
         flags = cl.mem_flags
         with named_errors(f"allocating {nbytes} bytes for a piece on", self.engine):
             self.buffer: pyopencl.Buffer = cl.Buffer(self.engine.context, flags.READ_WRITE, nbytes)
+            usage_of(self.buffer)  # nobody else has it
             self._pinned: pyopencl.Buffer = cl.Buffer(
                 self.engine.context, flags.READ_WRITE | flags.ALLOC_HOST_PTR, nbytes
             )

@@ -149,9 +149,9 @@ def allocated(engine: Engine, nbytes: int, allocator: Allocator | None, about: o
             check(storage, nbytes, engine, about)
         zero = np.zeros(1, np.uint8)
         if is_svm(storage):
-            cl.enqueue_svm_memfill(engine.queue, storage, zero, nbytes).wait()
+            cl.enqueue_svm_memfill(engine.tracked_queue, storage, zero, nbytes).wait()
         else:
-            cl.enqueue_fill_buffer(engine.queue, storage, zero, 0, nbytes).wait()
+            cl.enqueue_fill_buffer(engine.tracked_queue, storage, zero, 0, nbytes).wait()
     return storage
 
 
