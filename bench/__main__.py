@@ -11,7 +11,7 @@ from pathlib import Path
 
 import clformats as cf
 
-from . import table
+from . import host, table
 from .cases import CASES, MB, Case
 from .contest import contest
 from .firstuse import first_use
@@ -25,11 +25,15 @@ examples:
   python -m bench --cases 'byxf|hwio' --why
   python -m bench --json new.json --compare bench/results/old.json
   python -m bench --load new.json --svg new.svg      print and draw a stored run, measure nothing
+  python -m bench host                               from_numpy, pack and others against numpy
 """
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command; 1 where a case failed, 2 where the arguments are wrong."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    if arguments[:1] == ["host"]:
+        return host.main(arguments[1:])
     options = parser().parse_args(arguments)
     try:
         check_folders(options.json, options.svg)

@@ -49,11 +49,9 @@ if TYPE_CHECKING:
         from_array,
         from_dlpack,
         from_host,
-        from_numpy,
         to_array,
-        to_numpy,
     )
-    from .transfer import transfer
+    from .transfer import from_numpy, to_numpy, transfer
     from .tuning.records import TunedWarning
     from .tuning.run import tune
 
@@ -129,13 +127,11 @@ _ON_A_DEVICE = {
             "from_array",
             "from_dlpack",
             "from_host",
-            "from_numpy",
             "to_array",
-            "to_numpy",
         ),
         "clformats.runtime",
     ),
-    "transfer": "clformats.transfer",
+    **dict.fromkeys(("from_numpy", "to_numpy", "transfer"), "clformats.transfer"),
     "TunedWarning": "clformats.tuning.records",
     "tune": "clformats.tuning.run",
     "warm_up": "clformats.reorders.warm",

@@ -38,8 +38,27 @@ CASES: list[tuple[str, str, dict[str, Any]]] = [
     ("f32:b_fs_yx_fsv16:3x37x5x7", "f32:bfyx:3x37x5x7", {"beta": 0.75}),
     ("f32:b_fs_yx_fsv16:3x37x5x7", "f16:byxf:3x37x5x7", {"beta": 0.75}),
     ("f32:os_is_yx_osv16_isv4:35x9x3x3", "f32:oiyx:35x9x3x3", {"beta": 0.75}),
+    # Vectors end inside blocks, and what is stored last where the tensor does.
+    ("f32:a:33", "f32:A18a:33", {}),
+    ("f32:a:100", "f64:A40a:100:offset=8", {}),
+    # A short loop with a guard; rows that are collected but for the first, which are padding.
+    ("f32:bAc3a:47x17x15", "f32:bAc6a:47x17x15", {}),
+    ("u8:bfyx:1x100x37x39", "u8:byxf:1x100x37x39:pad=0+0x0+0x0+0x1+3", {}),
+    # Channels that lie apart: the last one of a block lies just behind a vector of the first.
+    ("u8:acdb:2x3x5x17:strides=2040x8x408x24", "f16:b_fs_yx_fsv16:2x3x5x17", {}),
+    ("u8:acdb:2x3x5x17:strides=510x2x102x6", "u8:b_fs_yx_fsv16:2x3x5x17", {}),
 ]  # fmt: skip
 """Source, destination and attributes."""
+
+
+SWEPT = [
+    ("f32:a", "f32:A18a", ""),
+    ("u8:byxf", "f16:b_fs_yx_fsv16", "1x3x1x"),
+    ("u8:byxf", "f16:b_fs_yx_fsv16", "1x5x1x"),
+]
+"""Source, destination, and the sizes in front of one that takes every value of `SIZES`: vectors at
+the end of the source end at it, one element behind it, and so on."""
+SIZES = range(1, 66)
 
 
 @contextmanager
@@ -94,6 +113,12 @@ def main() -> None:
     engine = cf.Engine(os.environ.get("CLFORMATS_TEST_DEVICE", "pocl"))
     large = cf.Engine(device=engine.device, context=engine.context)
     large.traits = replace(engine.traits, streamed_bytes=0)
+    for src, dst, front in SWEPT:
+        for size in SIZES:
+            pair = [cf.MemoryDesc.parse(f"{text}:{front}{size}") for text in (src, dst)]
+            sys.stdout.write(f"{pair[0]} {pair[1]}\n")
+            sys.stdout.flush()
+            check_fenced(pair[0], pair[1], cf.Stream(engine), cf.Attr(), behind=True)
     for src, dst, attributes in CASES:
         for each, behind in ((engine, True), (large, True), (large, False)):
             large_or_small = "large" if each is large else "small"

@@ -168,8 +168,9 @@ def _transferred(case: Case, bench: Bench, array: Any) -> bool:
         except cf.Unsupported as error:
             if error.code != "PIECE_SIZE":
                 raise
-    want = holding(cf.transform(array, case.src, case.dst), case.dst)[:-CANARY]
-    bench.rooms[1].check(at, want if case.dst.nelems else contents[1])
+    values = cf.transform(array, case.src, case.dst)
+    want = holding(values, case.dst)[:-CANARY] if case.dst.nelems else contents[1]
+    bench.rooms[1].check(at, want)
     return True
 
 

@@ -1,8 +1,11 @@
-"""Pack and unpack in numpy, without a device: the slow truth that kernels are tested against."""
+"""Pack and unpack in numpy, without a device.
+
+The same by the offset of each element, which this is tested against, is `clformats.oracle`.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -12,6 +15,8 @@ from ..errors import InvalidDescriptor, expect
 from ..formats.sums import Sums
 from ..tensors.desc import MemoryDesc
 from ..tensors.dtypes import DTYPES, DType, as_array, as_dtype, convert, saturate
+from .copying import move
+from .views import elements, padding
 
 
 def pack(array: Any, desc: MemoryDesc) -> NDArray[Any]:
@@ -26,6 +31,25 @@ def pack(array: Any, desc: MemoryDesc) -> NDArray[Any]:
     expect(desc, MemoryDesc, "desc")
     desc.require_layout()
     array = as_array(array)
+    _check_shape(array, desc)
+    flat = (np.empty if _is_whole(desc) else np.zeros)(flat_size(desc), desc.dtype.numpy)
+    _write(flat, array, desc)
+    return shared(flat, desc.dtype) if desc.dtype.is_packed else flat
+
+
+def pack_into(flat: NDArray[Any], array: NDArray[Any], desc: MemoryDesc) -> None:
+    """As `pack`, into an array of `storage_size` elements, whatever it holds."""
+    if desc.dtype.is_packed:
+        flat[:] = pack(array, desc)
+        return
+    _check_shape(array, desc)
+    if not _is_whole(desc):
+        raw = flat.view(desc.dtype.raw)
+        move([(raw, np.broadcast_to(raw.dtype.type(0), raw.shape))])
+    _write(flat, array, desc)
+
+
+def _check_shape(array: NDArray[Any], desc: MemoryDesc) -> None:
     if array.ndim == 0 and desc.dims != ():
         raise InvalidDescriptor(f"got the single value {array!r}, expected an array of {desc.dims}")
     if array.shape != desc.dims:
@@ -33,15 +57,36 @@ def pack(array: Any, desc: MemoryDesc) -> NDArray[Any]:
             f"got an array of shape {array.shape}, expected {desc.dims}, the dims of {desc} "
             f"in logical order ({', '.join(desc.format.dims)})"
         )
-    flat = np.zeros(flat_size(desc), desc.dtype.numpy)
-    if desc.nelems:
-        values = _as_type(array, desc.dtype)
-        flat[desc.offsets()] = values
-        flat[desc.sums_at : desc.span_nbytes] = _all_sums(values, desc)
-    return _shared(flat, desc.dtype) if desc.dtype.is_packed else flat
 
 
-def _as_type(array: NDArray[Any], dtype: DType) -> NDArray[Any]:
+def _is_whole(desc: MemoryDesc) -> bool:
+    """Whether elements fill all of the memory: no padding, no gaps, nothing before or behind."""
+    spread = all(p.stride for p in desc.placed if p.size > 1)
+    return spread and desc.nelems == flat_size(desc)
+
+
+def is_gapless(desc: MemoryDesc) -> bool:
+    """Whether elements and padding fill all of the memory, so that a reorder writes every byte."""
+    filled = prod(p.size for p in desc.placed if p.stride) == flat_size(desc)
+    return filled and not (desc.dtype.is_packed or desc.sums)
+
+
+def _write(flat: NDArray[Any], array: NDArray[Any], desc: MemoryDesc) -> None:
+    """All elements and sums to their places; everything else stays."""
+    if not desc.nelems:
+        return
+    if desc.sums:
+        array = as_type(array, desc.dtype)
+        flat[desc.sums_at : desc.span_nbytes] = all_sums(array, desc)
+    raw = desc.dtype.raw
+    if array.dtype == desc.dtype.numpy:
+        move(elements(flat.view(raw), array.view(raw), desc))
+    else:
+        pairs = elements(flat.view(raw), array, desc)
+        move(pairs, lambda piece: as_type(piece, desc.dtype).view(raw))
+
+
+def as_type(array: NDArray[Any], dtype: DType) -> NDArray[Any]:
     """The values as ``dtype``; integers that have no type of ours saturate, bool counts 0 and 1."""
     native = array.astype(array.dtype.newbyteorder("="), copy=False)
     if native.dtype.kind in "iub" and native.dtype not in (d.numpy for d in map(as_dtype, DTYPES)):
@@ -52,7 +97,7 @@ def _as_type(array: NDArray[Any], dtype: DType) -> NDArray[Any]:
     return convert(native, as_dtype(native.dtype), dtype)
 
 
-def _all_sums(values: NDArray[Any], desc: MemoryDesc) -> NDArray[Any]:
+def all_sums(values: NDArray[Any], desc: MemoryDesc) -> NDArray[Any]:
     """The bytes of all sums behind ``values``, as elements; none for most descriptors."""
     bytes_ = [sums_of(values, desc, sums).tobytes() for sums in desc.sums]
     return np.frombuffer(b"".join(bytes_), desc.dtype.numpy)
@@ -87,11 +132,14 @@ def unpack(flat: Any, desc: MemoryDesc) -> NDArray[Any]:
             f"got an array of {flat.dtype} and shape {flat.shape}, expected a 1-D array of "
             f"{storage} with at least {size} elements for {desc}"
         )
-    if not desc.nelems:
-        return np.zeros(desc.dims, desc.dtype.numpy)
-    if desc.dtype.is_packed:
-        flat = _taken_apart(flat, desc.dtype)
-    return np.asarray(flat[desc.offsets()])
+    array = np.empty(desc.dims, desc.dtype.numpy)
+    if desc.nelems:
+        if desc.dtype.is_packed:
+            flat = taken_apart(flat, desc.dtype)
+        raw = desc.dtype.raw
+        pairs = elements(flat.view(raw), array.view(raw), desc)
+        move((to, source) for source, to in pairs)
+    return array
 
 
 def flat_size(desc: MemoryDesc) -> int:
@@ -114,36 +162,22 @@ def zero_padding(flat: NDArray[Any], desc: MemoryDesc) -> None:
     """Make the padding zero in the array that `pack` makes; elements and gaps stay."""
     if not desc.nelems:
         return
-    offsets = padding_offsets(desc)
+    taken = taken_apart(flat, desc.dtype) if desc.dtype.is_packed else flat
+    for view in padding(taken.view(desc.dtype.raw), desc):
+        view[...] = 0
     if desc.dtype.is_packed:
-        elements = _taken_apart(flat, desc.dtype)
-        elements[offsets] = 0
-        flat[:] = _shared(elements, desc.dtype)
-    else:
-        flat[offsets] = 0
+        flat[:] = shared(taken, desc.dtype)
 
 
-def padding_offsets(desc: MemoryDesc) -> NDArray[np.int64]:
-    """The offsets of the elements that fill up blocks or lie around the tensor, in elements."""
-    if any(len(p.digit.dims) > 1 for p in desc.placed):
-        # Dense: what lies behind the end of a fused index is padding too.
-        every = np.arange(desc.offset0, places(desc))
-    else:
-        around = tuple((0, 0) for _ in desc.dims)
-        whole = replace(desc.geometry, dims=desc.padded_dims, padding=around)
-        every = type(desc).of(whole, desc.dtype).offsets().ravel()
-    return np.setdiff1d(every, desc.offsets().ravel(), assume_unique=True)
-
-
-def _shared(flat: NDArray[Any], dtype: DType) -> NDArray[np.uint8]:
+def shared(flat: NDArray[Any], dtype: DType) -> NDArray[np.uint8]:
     """Elements to the bytes they share; the first in the lowest bits."""
     values = flat.astype(np.int8).view(np.uint8) & ((1 << dtype.bits) - 1)
     shifts = np.arange(0, 8, dtype.bits, dtype=np.uint8)
     return np.asarray(np.bitwise_or.reduce(values.reshape(-1, shifts.size) << shifts, axis=1))
 
 
-def _taken_apart(bytes_: NDArray[np.uint8], dtype: DType) -> NDArray[Any]:
-    """The inverse of `_shared`."""
+def taken_apart(bytes_: NDArray[np.uint8], dtype: DType) -> NDArray[Any]:
+    """The inverse of `shared`."""
     shifts = np.arange(0, 8, dtype.bits, dtype=np.uint8)
     values = (bytes_[:, None] >> shifts & ((1 << dtype.bits) - 1)).ravel().astype(np.int8)
     _, highest = dtype.limits

@@ -213,9 +213,8 @@ class Ready:
                 or (stream.context is not context or shared is None)
             ):
                 return None
-            if (
-                (source.alone is not order or target.alone is not order)
-                or (source.taken or target.taken)
+            if (source.alone is not order or target.alone is not order) or (
+                source.taken or target.taken
             ):
                 return Event(self._run(stream, src, dst, [source], target, None, about))
             try:

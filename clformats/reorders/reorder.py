@@ -8,6 +8,7 @@ from math import prod
 from typing import Any
 
 from ..errors import InvalidAttr, InvalidDescriptor, Unsupported, expect
+from ..host.packing import is_gapless
 from ..kernels import launch
 from ..runtime import Engine, Event, Memory, Stream
 from ..runtime.engine import default_engine
@@ -252,7 +253,8 @@ def reorder(
         dst = winograd(src, given, dtype)
     else:
         dst = MemoryDesc(src.dims, src.dtype if dtype is None else dtype, given)
-    result = Memory(dst, memory.engine)
+    new = Memory.unfilled if is_gapless(dst) else Memory
+    result = new(dst, memory.engine)
     own = stream or Stream(memory.engine, queue=memory.engine.tracked_queue)
     event = Reorder(src, dst, memory.engine, transform=wanted)(own, memory, result)
     if stream is None:

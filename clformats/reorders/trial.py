@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..host.memory import HostMemory, behind
-from ..host.packing import pack, places, storage_size
+from ..host.oracle import pack_by_offsets
+from ..host.packing import places, storage_size
 from ..runtime import Engine, Memory
 from ..runtime.opencl import named_errors, opencl
 from ..tensors.desc import MemoryDesc
@@ -63,10 +64,10 @@ def element_bits(desc: MemoryDesc) -> Bytes:
     if desc.dtype.is_packed:
         ones = np.full(desc.dims, desc.dtype.limits[1], np.int8)
         ones[...] = -1 if desc.dtype.kind == "signed" else desc.dtype.limits[1]
-        return pack(ones.astype(desc.dtype.numpy), desc).view(np.uint8)
+        return _packed(ones.astype(desc.dtype.numpy), desc)
     raw = desc.dtype.raw
     ones = np.full(desc.dims, np.iinfo(raw).max, raw)
-    bits = pack(ones.view(desc.dtype.numpy), desc).view(np.uint8)
+    bits = _packed(ones.view(desc.dtype.numpy), desc)
     behind(bits, desc)[:] = 0
     return bits
 
@@ -156,19 +157,19 @@ class Case:
         self.array = values(rng, src.dims, src.dtype)
         size = _size(src)
         garbage = np.resize(np.frombuffer(rng.bytes(min(size, POOL)), np.uint8), size)
-        self.source = blend(pack(self.array, src).view(np.uint8), garbage, element_bits(src))
+        self.source = blend(_packed(self.array, src), garbage, element_bits(src))
         self.before: Bytes = np.full(_size(dst), POISON, np.uint8)
         self.old: NDArray[Any] | None = None
         self.zeros = 0
         if "beta" in attr.terms:
             self.old = values(rng, dst.dims, dst.dtype)
-            self.before = blend(pack(self.old, dst).view(np.uint8), self.before, element_bits(dst))
+            self.before = blend(_packed(self.old, dst), self.before, element_bits(dst))
 
     def expected(self, given: dict[str, NDArray[Any]]) -> Bytes:
         """The bytes of the destination after the reorder, without the canary behind it."""
         truth = self.attr.apply(self.array, self.src.dtype, self.dst.dtype, self.old, **given)
         self.zeros = truth.size - np.count_nonzero(truth)
-        return blend(pack(truth, self.dst).view(np.uint8), self.before, owned_bits(self.dst))
+        return blend(_packed(truth, self.dst), self.before, owned_bits(self.dst))
 
     @cached_property
     def answer(self) -> Bytes:
@@ -179,6 +180,10 @@ class Case:
 def with_canary(contents: Bytes) -> Bytes:
     """Bytes with poison behind them, which nobody may touch."""
     return np.concatenate([contents, np.full(BEHIND, POISON, np.uint8)])
+
+
+def _packed(array: NDArray[Any], desc: MemoryDesc) -> Bytes:
+    return pack_by_offsets(array, desc).view(np.uint8)
 
 
 def _size(desc: MemoryDesc) -> int:

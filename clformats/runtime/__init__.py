@@ -1,7 +1,7 @@
 """The runtime: engines, streams and memory objects. Knows buffers and queues, knows no kernel."""
 
 from .engine import Engine
-from .interop import from_array, from_dlpack, from_host, from_numpy, to_array, to_numpy
+from .interop import from_array, from_dlpack, from_host, to_array
 from .memory import Memory
 from .opencl import devices
 from .stream import Event, Stream
@@ -15,7 +15,5 @@ __all__ = [
     "from_array",
     "from_dlpack",
     "from_host",
-    "from_numpy",
     "to_array",
-    "to_numpy",
 ]

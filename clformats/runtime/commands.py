@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from ..errors import DeviceError, InvalidArgument, expect, shown
 from .memory import Memory
 from .opencl import error_name, named_errors, opencl
-from .stream import Event, Stream
 from .strangers import unknown_commands
+from .stream import Event, Stream
 from .usage import LOCK, Order, Usage, enqueued, events_before, flush
 
 if TYPE_CHECKING:
@@ -105,14 +105,14 @@ def told(memory: Memory, event: Event | pyopencl.Event, *, writes: bool) -> None
     found = event.event if isinstance(event, Event) else event
     usage = memory.usage
     with LOCK, named_errors("remembering a command on", memory):
-        queue = found.command_queue
+        queue: pyopencl.CommandQueue | None = found.command_queue
         order = object() if queue is None else Stream(queue=queue).order or object()
         if not writes:
             read(usage, order, found)
         else:
             before = events_before([], usage, order)
             if before:  # the command may have waited for none of them
-                target = queue or memory.engine.tracked_queue
+                target = memory.engine.tracked_queue if queue is None else queue
                 found, order = cl.enqueue_marker(target, wait_for=[found, *before]), object()
             enqueued([], usage, order, found)
         usage.taken = False

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ..errors import DeviceError, InvalidDescriptor, expect
 from ..host.memory import HostMemory
-from ..host.packing import pack
+from ..host.packing import pack_into
 from ..tensors.desc import MemoryDesc
 from ..tensors.dtypes import as_array, as_dtype
 from ..tensors.geometry import moved_by
@@ -33,25 +33,20 @@ def from_numpy(
     stream: Stream | None = None,
     allocator: Allocator | None = None,
 ) -> Memory:
-    """A memory object with the elements of ``array``, packed on the host.
-
-    ``format`` defaults to dense row-major, ``dtype`` to the array's; ``array.shape`` is the logical
-    dims; ``allocator`` is as of `Memory`. Raises `InvalidDescriptor` and `DeviceError`.
-    """
+    """As `clformats.from_numpy`, always by numpy."""
     array = as_array(array)
-    if array.ndim == 0:
-        raise InvalidDescriptor(f"got the single value {array!r}, expected an array")
-    desc = MemoryDesc(array.shape, as_dtype(array.dtype if dtype is None else dtype), format)
-    memory = Memory(desc, engine, allocator=allocator)
+    desc = desc_of(array, format, dtype)
+    memory = Memory.unfilled(desc, engine, allocator)
     with memory.map("w", stream=stream) as flat:
-        flat[:] = pack(array, desc)
+        pack_into(flat, array, desc)
     return memory
 
 
-def to_numpy(memory: Memory, *, stream: Stream | None = None) -> NDArray[Any]:
-    """The logical tensor of a memory object, of shape ``desc.dims``, unpacked on the host."""
-    expect(memory, Memory, "memory")
-    return memory.numpy(stream=stream)
+def desc_of(array: NDArray[Any], format: Any, dtype: object) -> MemoryDesc:  # the field's word
+    """What memory for an array is to be. Raises `InvalidDescriptor`."""
+    if array.ndim == 0:
+        raise InvalidDescriptor(f"got the single value {array!r}, expected an array")
+    return MemoryDesc(array.shape, as_dtype(array.dtype if dtype is None else dtype), format)
 
 
 def from_dlpack(

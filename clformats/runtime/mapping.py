@@ -127,7 +127,9 @@ class Mapping(OnDevice):
         }
         with named_errors("mapping", memory):
             where = memory.mapped_bytes
-            self._mapped = Mapped(self._queue, memory.tracked_buffer, kinds[self.mode], where, waits)
+            self._mapped = Mapped(
+                self._queue, memory.tracked_buffer, kinds[self.mode], where, waits
+            )
 
     def release(self) -> None:
         """Unmap, where it is mapped; what was written is in the memory object then.
@@ -182,7 +184,8 @@ def _empty(array: NDArray[Any]) -> None:
     Numpy has no other way to take memory from an array that does not own it. Views that were made
     of it still point there.
     """
-    array.__setstate__((1, (0,), array.dtype, False, b""))  # type: ignore[attr-defined]
+    empty: Any = (1, (0,), array.dtype, False, b"")
+    array.__setstate__(empty)
 
 
 def _caller() -> str:

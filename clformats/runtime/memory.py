@@ -99,13 +99,23 @@ class Memory(OnDevice):
         """The bytes the buffer has at the least."""
         return flat_size(self.desc) * self.desc.dtype.bits // 8
 
-    def _allocated(self, allocator: storage.Allocator | None) -> Any:
+    @classmethod
+    def unfilled(
+        cls, desc: MemoryDesc, engine: Engine | None, allocator: storage.Allocator | None = None
+    ) -> Memory:
+        """As ``Memory(desc, engine)`` for whoever writes every byte: what it holds is not known."""
+        _check_allocator(allocator, ALLOCATE)
+        memory = cls(desc, engine, buffer=None)
+        memory.set_buffer(memory._allocated(allocator, fill=False))
+        return memory
+
+    def _allocated(self, allocator: storage.Allocator | None, *, fill: bool = True) -> Any:
         if not self.nbytes:
             return None
         if self.desc.format.image:
             made: Any = image.allocated(self.engine, self.desc)
         else:
-            made = storage.allocated(self.engine, self.nbytes, allocator, self.desc)
+            made = storage.allocated(self.engine, self.nbytes, allocator, self.desc, fill=fill)
         usage_of(made)  # nobody else has it
         return made
 
@@ -309,7 +319,7 @@ class Memory(OnDevice):
     def numpy(self, *, stream: Stream | None = None) -> NDArray[Any]:
         """The logical tensor, of shape ``desc.dims``, unpacked on the host: a copy."""
         with self.map("r", stream=stream) as flat:
-            return np.array(unpack(flat, self.mapped))
+            return unpack(flat, self.mapped)
 
     def physical(self, *, stream: Stream | None = None) -> NDArray[Any]:
         """The elements as they lie, padding too: a copy with one axis for each digit.

@@ -18,6 +18,7 @@ from ..errors import DeviceError, InvalidArgument, shown
 from ..schedule.traits import LINE_BYTES
 from .engine import Engine
 from .opencl import named_errors, opencl
+from .pages import ask_for_huge
 
 if TYPE_CHECKING:
     import pyopencl
@@ -137,16 +138,21 @@ def wait_for_array(array: Any) -> None:
             event.wait()
 
 
-def allocated(engine: Engine, nbytes: int, allocator: Allocator | None, about: object) -> Any:
-    """New storage, all zero. Raises `DeviceError`."""
+def allocated(
+    engine: Engine, nbytes: int, allocator: Allocator | None, about: object, *, fill: bool = True
+) -> Any:
+    """New storage, all zero unless ``fill`` is False. Raises `DeviceError`."""
     cl = opencl()
     with named_errors(f"allocating {nbytes} bytes for", about):
         if allocator is None:
             storage = cl.Buffer(engine.context, cl.mem_flags.READ_WRITE, nbytes)
+            ask_for_huge(engine.tracked_queue, storage)
         else:
             storage = _given_by(allocator, nbytes)
             expect_storage(storage)
             check(storage, nbytes, engine, about)
+        if not fill:
+            return storage
         zero = np.zeros(1, np.uint8)
         if is_svm(storage):
             cl.enqueue_svm_memfill(engine.tracked_queue, storage, zero, nbytes).wait()

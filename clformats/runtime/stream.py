@@ -91,7 +91,7 @@ class Stream(OnDevice):
         again: they may be read by others at the same time. Raises `InvalidArgument`,
         `MappedError` and `DeviceError`.
 
-            kernel = engine.kernel("kernel void f(global float *p) { p[get_global_id(0)] = 2; }", "f")
+            kernel = engine.kernel("kernel void f(global float *p) { *p = 2; }", "f")
             stream.run(kernel, (memory.desc.nelems,), None, memory)
             memory.numpy()  # waits for it
         """

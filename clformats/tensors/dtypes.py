@@ -171,8 +171,12 @@ def _converted(array: NDArray[Any], src: DType, dst: DType) -> NDArray[Any]:
         return _narrow_float(array, dst)
     if dst.is_float:
         return _narrow_float(array.astype(np.float64 if dst.name == "f64" else np.float32), dst)
-    wide = np.rint(array.astype(np.float64))
-    return saturate(np.where(np.isnan(wide), 0.0, wide), dst)
+    # The limits of small integers are exact in f32.
+    real = np.float32 if src.bits <= 32 and dst.bits <= 8 else np.float64
+    whole = np.asarray(np.rint(array.astype(real, copy=False)))
+    if whole.size and np.isnan(whole.min()):
+        np.copyto(whole, 0, where=np.isnan(whole))
+    return saturate(whole, dst)
 
 
 def saturate(array: NDArray[Any], dst: DType) -> NDArray[Any]:
@@ -182,4 +186,4 @@ def saturate(array: NDArray[Any], dst: DType) -> NDArray[Any]:
 
 def _narrow_float(array: NDArray[Any], dst: DType) -> NDArray[Any]:
     with np.errstate(over="ignore", invalid="ignore"):
-        return np.asarray(array.astype(dst.numpy))
+        return np.asarray(array.astype(dst.numpy, copy=False))

@@ -81,6 +81,19 @@ def test_a_quick_run_prints_case_plan_groups_and_costs(run: Run) -> None:
         assert text in run.text, text
 
 
+def test_host_calls_are_raced_with_numpy(
+    engine: cf.Engine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    where = ["--device", engine.device.name, "--quick", "--cases"]
+    assert main(["host", *where, "^2 MB f32( to u8)? (bfyx|.*_fsv16 of 50|OIhw)"]) == 0
+    printed = capsys.readouterr().out
+    assert {line.split()[-5] for line in printed.splitlines() if "MB f32" in line} == {
+        "pack", "from_numpy", "unpack", "to_numpy", "asarray", "Memory.numpy", "from_array",
+    }  # fmt: skip
+    assert "of numpy's time" in printed
+    assert main(["host", *where, "nothing is called so"]) == 1
+
+
 def test_everyone_who_can_takes_part(run: Run, engine: cf.Engine) -> None:
     (record,) = Report.read(run.json).records
     assert {OURS, AGAIN, COPY, COMMAND, EMPTY} <= set(record.times)

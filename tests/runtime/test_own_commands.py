@@ -89,7 +89,7 @@ def test_an_array_over_a_memory_object(engine: cf.Engine) -> None:
     """What pyopencl's array is told to compute later is waited for too."""
     stream, memory = cf.Stream(engine), cf.from_numpy(np.ones(SIZE, np.float32), engine)
     array = cf.to_array(memory, stream=stream)
-    engine.kernel(SOURCE, "twos")(stream.queue, (SIZE,), None, array.data)
+    engine.kernel(SOURCE, "twos")(stream.queue, (SIZE,), None, array.data)  # type: ignore[arg-type]
     array += 3
     assert (memory.numpy() == 5).all()
 
@@ -206,3 +206,15 @@ def test_an_array_whose_mapping_has_ended_is_empty(engine: cf.Engine) -> None:
         flat[0] = 8
     assert flat.size == 0
     assert memory.numpy()[0, 0, 0, 0] == 7
+
+
+def test_transfer_is_a_function_whatever_was_imported(engine: cf.Engine) -> None:
+    """The folder of the same name takes the name in the package when it is imported."""
+    import inspect
+
+    import clformats.transfer.pieces  # noqa: F401  # for what it does to the name
+
+    assert "engine" in inspect.signature(cf.transfer).parameters
+    memory, result = ones(engine), np.zeros(SHAPE, np.float32)
+    cf.transfer(memory, result)
+    assert result.all()

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import gc
 import inspect
+import mmap
+import re
 import threading
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import clformats as cf
-from clformats.host.packing import padding_offsets
+from clformats.host.oracle import padding_offsets
 from tests.support import dirty_pack, garbage, random_values, same_bytes
 
 D = cf.MemoryDesc
@@ -35,6 +38,23 @@ def values_of(desc: cf.MemoryDesc, seed: int = 0) -> Any:
 def reordered(source: cf.Memory, target: cf.Memory, stream: cf.Stream) -> Any:
     cf.Reorder(source.desc, target.desc, stream.engine)(stream, source, target)
     return cf.to_numpy(target)
+
+
+def test_large_buffers_of_a_cpu_ask_for_huge_pages(engine: cf.Engine) -> None:
+    maps = Path("/proc/self/smaps")
+    has_huge = Path("/sys/kernel/mm/transparent_hugepage").exists() and maps.exists()
+    if not (engine.traits.is_cpu and has_huge and hasattr(mmap, "MADV_HUGEPAGE")):
+        pytest.skip("no CPU, or no huge pages")
+    memory = cf.Memory(D((16 << 20,), "u8"), engine)
+    with memory.map("r") as flat:
+        middle = flat.ctypes.data + (8 << 20)
+        flags, inside = "", False
+        for line in maps.read_text(encoding="ascii").splitlines():
+            if found := re.match(r"([0-9a-f]+)-([0-9a-f]+) ", line):
+                inside = int(found[1], 16) <= middle < int(found[2], 16)
+            elif inside and line.startswith("VmFlags:"):
+                flags = line
+    assert " hg" in flags
 
 
 # ---- allocators and SVM --------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from clformats.schedule.local import LocalPlan
 from clformats.schedule.plan import FAMILIES, GPU_FAMILIES
 from clformats.schedule.space import TABLES, families, outcome, space
 from clformats.schedule.tile import TilePlan
-from clformats.schedule.traits import DEFAULT
+from clformats.schedule.traits import DEFAULT, Traits
 from tests.support import BUFFERS, random_pair
 
 D = cf.MemoryDesc
@@ -182,3 +182,22 @@ def test_there_is_nothing_to_choose_where_nothing_moves() -> None:
     assert space(D((0, 3), "f32"), D((0, 3), "f32"), DEFAULT) is None
     image = D((17, 3, 3, 3), "f32", "image_2d_weights_c1_b_fyx")
     assert space(D((17, 3, 3, 3), "f32", "oiyx"), image, DEFAULT) is None
+
+
+@pytest.mark.parametrize(
+    ("src", "dst"),
+    [
+        ("f32:byxf:8x96x28x28", "f32:bfyx:8x96x28x28"),  # pieces are read from end to end
+        ("f32:byxf:8x96x27x29", "f32:bfyx:8x96x27x29"),  # lines wait in memory
+        ("f32:bfyx:2x250x37x39", "f32:byxf:2x250x37x39"),  # rows are linked
+        ("u8:bfyx:2x250x37x39", "u8:byxf:2x250x37x39"),  # rows are collected
+        ("f16:b_fs_yx_fsv16:4x64x17x19", "f16:bfyx:4x64x17x19"),
+    ],
+)
+def test_loops_that_follow_each_other_have_one_order(src: str, dst: str) -> None:
+    """What ends the lines, or the pieces, of the tile before must come right behind it."""
+    pair = cf.MemoryDesc.parse(src), cf.MemoryDesc.parse(dst)
+    large = Traits(streamed_bytes=0)
+    for swapped in (False, True):
+        chosen = cf.make_plan(*pair, large, choices=cf.Choices(swapped=swapped))
+        assert str(chosen.body) == str(cf.make_plan(*pair, large).body)

@@ -15,7 +15,7 @@ from clformats.schedule.carrying import KEPT_LINES, LEAST_CARRIED, LEAST_KEPT
 from clformats.schedule.choices import Choices
 from clformats.schedule.staging import STAGE_BYTES
 from clformats.schedule.tile import TilePlan
-from clformats.schedule.traits import CACHE_FLOOR, STREAMED_SHARE, Traits
+from clformats.schedule.traits import CACHE_FLOOR, STREAMED_MOST, STREAMED_SHARE, Traits
 from clformats.schedule.walk import (
     ASKED_BYTES,
     LEAD_BYTES,
@@ -504,6 +504,8 @@ def test_stores_pass_by_the_cache_from_a_share_of_it_on() -> None:
     assert not traits.streams(least - 1)
     assert traits.streams(least)
     assert not Traits(cache_bytes=64 << 20).streams(least)
+    huge = Traits(cache_bytes=300 << 20)
+    assert [huge.streams(n) for n in (STREAMED_MOST - 1, STREAMED_MOST)] == [False, True]
     assert Traits(streamed_bytes=0).streams(0)
     assert not Traits(is_cpu=False, streamed_bytes=0).streams(0)
 

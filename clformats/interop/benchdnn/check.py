@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...host.memory import behind
-from ...host.packing import unpack
+from ...host.oracle import unpack_by_offsets
 from ...reorders.trial import POISON, Bytes, Case, element_bits, owned_bits
 from ...tensors.desc import MemoryDesc
 from ...tensors.dtypes import as_dtype
@@ -43,7 +43,8 @@ def _sums(memory: Bytes, desc: MemoryDesc) -> NDArray[Any]:
 
 def _differences(got: Bytes, want: Bytes, size: int, dst: MemoryDesc, outcome: Outcome) -> None:
     """Elements that are wrong, and bytes beside them; a NaN is as good as another."""
-    found, truth = (unpack(side[:size].view(dst.dtype.storage), dst) for side in (got, want))
+    storage = dst.dtype.storage
+    found, truth = (unpack_by_offsets(side[:size].view(storage), dst) for side in (got, want))
     wrong = found.view(dst.dtype.raw) != truth.view(dst.dtype.raw)
     if dst.dtype.is_float:
         wrong &= ~(np.isnan(found) & np.isnan(truth))

@@ -1,0 +1,136 @@
+"""`from_numpy` and `to_numpy`: by numpy at first, by a kernel what comes often.
+
+To build a kernel takes as long as numpy takes for some hundred megabytes; then it is two to four
+times as fast, because it works in the host's memory as it lies, with vectors, past the cache.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InvalidDescriptor, Unsupported, expect
+from ..host.memory import HostMemory
+from ..host.packing import is_gapless
+from ..reorders.reorder import Reorder
+from ..runtime import Engine, Memory, Stream, interop, unified
+from ..runtime.engine import default_engine
+from ..runtime.opencl import opencl
+from ..runtime.storage import Allocator
+from ..tensors.desc import MemoryDesc
+from ..tensors.dtypes import as_array
+from .ends import Wrapped
+
+LEAST = 8 << 20
+"""The bytes of a tensor from which on its calls are counted."""
+WORTH = 512 << 20
+"""So many bytes, read and written, numpy moves from one descriptor to another before a kernel is
+built for the two."""
+KEPT = 256
+"""For how many pairs of descriptors is remembered how much was moved."""
+
+_moved: dict[tuple[MemoryDesc, MemoryDesc], int] = {}
+_lock = threading.Lock()
+
+
+def from_numpy(
+    array: Any,
+    engine: Engine | None = None,
+    *,
+    format: Any = None,  # the field's word for it
+    dtype: object = None,
+    stream: Stream | None = None,
+    allocator: Allocator | None = None,
+) -> Memory:
+    """A memory object with the elements of ``array``.
+
+    ``format`` defaults to dense row-major, ``dtype`` to the array's; ``array.shape`` is the logical
+    dims; ``allocator`` is as of `Memory`. Numpy packs on the host, with several threads. On a CPU a
+    kernel takes over from numpy once 512 MiB were moved between the same two descriptors, in calls
+    of 8 MiB and more: the call that builds it takes some tenths of a second longer. Raises
+    `InvalidDescriptor` and `DeviceError`.
+    """
+    array = as_array(array)
+    desc, host = interop.desc_of(array, format, dtype), _host_memory(array)
+    expect(stream, Stream | None, "stream")
+    engine = default_engine() if engine is None else engine
+    # What a kernel leaves alone would not be zero.
+    fits = host is not None and is_gapless(desc) and _suits(desc, engine)
+    if host is not None and fits and _comes_often(host.desc, desc):
+        memory = Memory.unfilled(desc, engine, allocator)
+        if _reordered(host, memory, stream, writing=False):
+            return memory
+    return interop.from_numpy(
+        array, engine, format=format, dtype=dtype, stream=stream, allocator=allocator
+    )
+
+
+def to_numpy(memory: Memory, *, stream: Stream | None = None) -> NDArray[Any]:
+    """The logical tensor of a memory object, of shape ``desc.dims``: a copy.
+
+    By numpy, or by a kernel, as `from_numpy` says; ``memory.numpy()`` is always by numpy.
+    """
+    expect(memory, Memory, "memory")
+    expect(stream, Stream | None, "stream")
+    plain = MemoryDesc(memory.desc.dims, memory.desc.dtype)
+    if _suits(memory.desc, memory.engine) and _comes_often(memory.desc, plain):
+        memory.check_unmapped("map it")
+        result = np.empty(plain.dims, plain.dtype.numpy)
+        if _reordered(HostMemory.of(result), memory, stream, writing=True):
+            return result
+    return memory.numpy(stream=stream)
+
+
+def _suits(desc: MemoryDesc, engine: Any) -> bool:
+    """Whether a kernel may move such a tensor, working in the host's memory."""
+    if not isinstance(engine, Engine) or desc.nbytes < LEAST or not engine.traits.is_cpu:
+        return False
+    special = desc.dtype.is_packed or desc.format.image or desc.sums
+    return not special and unified.shares_host_memory(engine.device)
+
+
+def _comes_often(src: MemoryDesc, dst: MemoryDesc) -> bool:
+    """Whether so much was moved from the one to the other that a kernel pays; this call counts."""
+    opencl()  # in a forked process nobody may be left to give the lock back: refused before
+    with _lock:
+        if len(_moved) >= KEPT:
+            _moved.clear()
+        before = _moved.get((src, dst), 0)
+        _moved[src, dst] = before + src.nbytes + dst.nbytes
+    return before >= WORTH
+
+
+def _host_memory(array: NDArray[Any]) -> HostMemory | None:
+    """An array as a kernel can have it; None for gaps, and for types that devices have not."""
+    if array.nbytes < LEAST:
+        return None
+    try:
+        return HostMemory.of(array)
+    except InvalidDescriptor:
+        return None
+
+
+def _reordered(host: HostMemory, memory: Memory, stream: Stream | None, *, writing: bool) -> bool:
+    """Move between the host's memory as it lies and a memory object; False where that cannot be.
+
+    ``writing``: to the host.
+    """
+    front = unified.bytes_in_front(memory.engine, host.array)
+    if front is None:
+        return False
+    # In the order of the queue that mapping would have used.
+    stream = stream or Stream(memory.engine, queue=memory.engine.tracked_queue)
+    end = Wrapped(host, stream, front, writing=writing)
+    try:
+        there = end.source(host.desc, 0)
+        src, dst = (memory, there) if writing else (there, memory)
+        Reorder(src.desc, dst.desc, memory.engine)(stream, src, dst)
+    except Unsupported:
+        return False
+    finally:
+        stream.wait()  # also after an error: the array must not go before the kernel has ended
+        end.close()
+    return True
