@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import DeviceError, InvalidDescriptor, expect
+from ..host.axes import in_order
 from ..host.memory import HostMemory
 from ..host.packing import pack_into
 from ..tensors.desc import MemoryDesc
@@ -54,6 +55,7 @@ def from_dlpack(
     engine: Engine | None = None,
     *,
     format: Any = None,  # the field's word for it
+    axes: str | None = None,
     dtype: object = None,
     stream: Stream | None = None,
 ) -> Memory:
@@ -68,6 +70,7 @@ def from_dlpack(
             f"got {type(tensor).__name__}, expected a tensor in host memory that speaks DLPack, of "
             f"a type that numpy has: {error}"
         ) from error
+    array = in_order(array, axes, format)
     return from_numpy(array, engine, format=format, dtype=dtype, stream=stream)
 
 
