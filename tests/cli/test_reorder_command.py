@@ -232,7 +232,7 @@ def test_messages_speak_of_files(
 ) -> None:  # fmt: skip
     np.save(tmp_path / "in.npy", array)
     out = str(tmp_path / "out.npy")
-    assert cli.main(["reorder", str(tmp_path / "in.npy"), *options, "--to", "byxf", "-o", out])
+    assert main(["reorder", str(tmp_path / "in.npy"), *options, "--to", "byxf", "-o", out])
     message = capsys.readouterr().err
     assert said in message
     assert "HostMemory" not in message
@@ -243,5 +243,5 @@ def test_a_photograph_by_its_axes(tmp_path: Path) -> None:
     photo = np.arange(5 * 7 * 3, dtype=np.uint8).reshape(5, 7, 3)
     np.save(tmp_path / "in.npy", photo)
     line = ["reorder", str(tmp_path / "in.npy"), "--from", "bfyx", "--axes", "hwc", "--to", "bfyx"]
-    assert cli.main([*line, "-o", str(tmp_path / "out.npy")]) == 0
+    assert main([*line, "-o", str(tmp_path / "out.npy")]) == 0
     assert (np.load(tmp_path / "out.npy") == photo.transpose(2, 0, 1)[None]).all()

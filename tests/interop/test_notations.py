@@ -527,9 +527,8 @@ def test_a_whole_line_of_the_log() -> None:
     found = notations.verbose.read_line(LINE.format("reorder", "2x17x5x4"))
     assert [name for name, _ in found] == ["src", "dst"]
     assert [str(log.desc()) for _, log in found] == ["f32:abcd:2x17x5x4", "u8:aBcd16b:2x17x5x4"]
-    found = notations.verbose.read_line(
-        LINE.format("convolution", "mb2_ic17oc5_ih4oh4kh1sh1dh0ph0")
-    )
+    line = LINE.format("convolution", "mb2_ic17oc5_ih4oh4kh1sh1dh0ph0")
+    found = notations.verbose.read_line(line)
     assert [log.format.name for _, log in found] == ["abcd", "aBcd16b"]
     assert not any(log.dims for _, log in found)
     assert notations.verbose.is_line("dnnl_verbose,exec")
