@@ -143,12 +143,24 @@ def source(
             array, MemoryDesc(dims, as_dtype(array.dtype), named_format(text, dims, None))
         )
     fmt = Format(text, array.ndim if takes_rank(text) else None)
+    _check_tells_sizes(array, fmt)
+    order = [digit.dims[0] for digit in fmt.digits]
+    return HostMemory.of(array.transpose([order.index(d) for d in range(array.ndim)]))
+
+
+def _check_tells_sizes(array: NDArray[Any], fmt: Format) -> None:
+    """Raise `InvalidDescriptor` unless the axes of a file are the sizes of a plain format."""
+    if fmt.layout is None:
+        raise InvalidDescriptor(f"{fmt} does not say how the file lies: name a format, as bfyx")
     if not _is_plain(fmt):
-        if fmt.layout is None:
-            raise InvalidDescriptor(f"{fmt} does not say how the file lies: name a format, as bfyx")
         raise InvalidDescriptor(
             f"{fmt} is no plain format, so the file does not tell the sizes: add --shape with "
             f"{fmt.ndims} numbers, for {', '.join(fmt.dims)}"
+        )
+    if array.ndim != fmt.ndims:
+        raise InvalidDescriptor(
+            f"{str(fmt)!r} has {fmt.ndims} dimensions, the file has shape {array.shape}: add "
+            f"--shape with {fmt.ndims} numbers, for {', '.join(fmt.dims)}, or --axes"
         )
     if array.dtype.kind == "V":
         shown = "x".join(map(str, array.shape))
@@ -156,18 +168,11 @@ def source(
             f"the file does not say what its elements of {array.dtype.itemsize} bytes are: give "
             f"the whole descriptor, sizes in logical order, such as --from bf16:{fmt}:{shown}"
         )
-    if array.ndim != fmt.ndims:
-        raise InvalidDescriptor(
-            f"the file has shape {array.shape}, {fmt} has {fmt.ndims} dimensions: add --shape with "
-            f"{fmt.ndims} numbers, for {', '.join(fmt.dims)}, or --axes"
-        )
     if not array.dtype.isnative:
         raise InvalidDescriptor(
-            f"the file has elements of {array.dtype.str}, in the other byte order: save it again by "
-            f"np.save(file, array.astype(array.dtype.newbyteorder('=')))"
+            f"the file has elements of {array.dtype.str}, in the other byte order: save it again "
+            f"by np.save(file, array.astype(array.dtype.newbyteorder('=')))"
         )
-    order = [digit.dims[0] for digit in fmt.digits]
-    return HostMemory.of(array.transpose([order.index(d) for d in range(array.ndim)]))
 
 
 def _is_plain(fmt: Format) -> bool:
