@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import DeviceError, expect
+from ..errors import DeviceError, InvalidArgument, expect, shown
 from ..schedule.traits import DEFAULT, Traits
 from .opencl import OnDevice, devices, error_name, hint, named_errors, opencl
 from .programs import build
@@ -28,6 +28,9 @@ _SUBGROUPS = {
     8: "cl_intel_subgroups_long",
 }
 """The extension with block reads, block writes and shuffles of elements of so many bytes."""
+
+KINDS = ("cpu", "gpu", "accelerator")
+"""The kinds of devices that `Engine` takes by name."""
 
 KEPT_KERNELS = 512
 """How many kernels with their sizes set are kept, so that what is prepared again costs nothing."""
@@ -53,8 +56,10 @@ class Engine(OnDevice):
 
     ``Engine()`` takes a sensible one: the device that ``PYOPENCL_CTX`` names, else the first GPU,
     else the first other device, that can build a kernel. ``Engine("pocl")`` takes the first whose
-    platform or device name, vendor or version has that text in it. ``Engine(device=...)`` and
-    ``Engine(context=..., device=...)`` take pyopencl's objects. Engines made without a context
+    platform or device name, vendor or version has that text in it; ``"cpu"``, ``"gpu"`` and
+    ``"accelerator"`` are kinds of devices. ``Engine(device=...)`` and
+    ``Engine(context=..., device=...)`` take pyopencl's objects, ``Engine(queue)`` and
+    ``Engine(context)`` what those belong to. Engines made without a context
     share one for each device, so that their memories can be mixed. Raises `DeviceError`.
     """
 
@@ -62,12 +67,13 @@ class Engine(OnDevice):
 
     def __init__(
         self,
-        name: str | None = None,
+        name: str | pyopencl.CommandQueue | pyopencl.Context | pyopencl.Device | None = None,
         *,
         device: pyopencl.Device | None = None,
         context: pyopencl.Context | None = None,
     ) -> None:
-        expect(name, str | None, "name")
+        if name is not None and not isinstance(name, str):
+            name, device, context = _taken_apart(name, device, context)
         expect(device, opencl().Device | None, "device")
         expect(context, opencl().Context | None, "context")
         if name is not None and (device is not None or context is not None):
@@ -230,7 +236,7 @@ def _choose(name: str | None) -> pyopencl.Device:
         with named_errors(f"PYOPENCL_CTX={os.environ['PYOPENCL_CTX']!r}"):
             return opencl().create_some_context(interactive=False).devices[0]  # type: ignore[no-any-return]
     if name is not None:
-        found = [d for d in found if name.lower() in describe(d).lower()]
+        found = _matching(found, name.lower())
         if not found:
             known = "; ".join(f"{d.name} ({d.platform.name})" for d in devices())
             raise DeviceError(f"no OpenCL device matches {name!r}; there are: {known}; {hint()}")
@@ -243,6 +249,29 @@ def _choose(name: str | None) -> pyopencl.Device:
             return device
         broken.append(device.name)
     raise DeviceError(f"no device can build a kernel, tried {', '.join(broken)}; {hint()}")
+
+
+def _matching(found: list[pyopencl.Device], name: str) -> list[pyopencl.Device]:
+    """The devices of a kind, or with a text in what describes them."""
+    kinds = {kind: getattr(opencl().device_type, kind.upper()) for kind in KINDS}
+    if name in kinds:
+        return [d for d in found if d.type & kinds[name]]
+    return [d for d in found if name in describe(d).lower()]
+
+
+def _taken_apart(given: Any, device: Any, context: Any) -> tuple[None, Any, Any]:
+    """Device and context of what stands in place of a name. Raises `InvalidArgument`."""
+    cl = opencl()
+    if not isinstance(given, cl.CommandQueue | cl.Context | cl.Device):
+        raise InvalidArgument(
+            f"name: got {shown(given)}, expected a device's name, 'cpu', 'gpu', or pyopencl's "
+            f"CommandQueue, Context or Device"
+        )
+    if context is not None or (device is not None and not isinstance(given, cl.Context)):
+        raise DeviceError(f"got {shown(given)} and a device or context: give one of them")
+    if isinstance(given, cl.CommandQueue):
+        return None, given.device, given.context
+    return (None, given, None) if isinstance(given, cl.Device) else (None, device, given)
 
 
 def _can_build(device: pyopencl.Device) -> bool:

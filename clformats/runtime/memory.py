@@ -31,7 +31,9 @@ from ..schedule.traits import LINE_BYTES
 from ..tensors import images
 from ..tensors.desc import MemoryDesc
 from ..tensors.geometry import moved_by
+from ..tensors.given import as_desc
 from . import image, storage
+from .arraylike import ArrayLike
 from .engine import Engine, default_engine
 from .mapping import Mapping, Mode
 from .opencl import OnDevice, named_errors
@@ -49,7 +51,7 @@ class _Allocate:
 ALLOCATE = _Allocate()
 
 
-class Memory(OnDevice):
+class Memory(ArrayLike, OnDevice):
     """A tensor on a device: ``desc`` says how it lies in ``buffer``.
 
     ``Memory(desc, engine)`` allocates what the descriptor needs and fills it with zeros, by
@@ -73,14 +75,14 @@ class Memory(OnDevice):
 
     def __init__(
         self,
-        desc: MemoryDesc,
+        desc: MemoryDesc | str,
         engine: Engine | None = None,
         *,
         buffer: Any = ALLOCATE,
         allocator: storage.Allocator | None = None,
     ) -> None:
         self.tracked_buffer: Any = None
-        expect(desc, MemoryDesc, "desc")
+        desc = as_desc(desc, "desc")
         expect(engine, Engine | None, "engine")
         _check_desc(desc)
         _check_allocator(allocator, buffer)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from ..errors import Unsupported, expect
 from ..tensors.desc import MemoryDesc
+from ..tensors.given import as_desc
 from . import copy, gather, generic, image, local, nibbles, subgroup, summed, tiling, winograd
 from .choices import RULES, Choices
 from .computation import Computation
@@ -194,8 +195,7 @@ def make_plan(
     `clformats.values.transforms.between`.
     Raises `InvalidDescriptor` where the two do not fit together.
     """
-    expect(src, MemoryDesc, "src")
-    expect(dst, MemoryDesc, "dst")
+    src, dst = as_desc(src, "src"), as_desc(dst, "dst")
     expect(traits, Traits, "traits")
     expect(family, str | None, "family")
     expect(computation, Computation | None, "computation")
