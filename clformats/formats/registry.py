@@ -238,6 +238,9 @@ NOTES = {
 }
 
 
+_LONGEST = 200
+
+
 @cache
 def listed(notation: str) -> tuple[str, ...]:
     """The listed names of ``"onednn"`` or ``"cldnn"``, tags before their domain names."""
@@ -336,6 +339,10 @@ def _role(letters: str) -> Role:
 
 def _read(name: str) -> Parsed:
     """Try both grammars, the likelier first; where both refuse, say why each did."""
+    if len(name) > _LONGEST:
+        raise InvalidFormat(
+            f"got a name of {len(name)} characters, {name[:20]!r}...: expected the name of a format"
+        )
     readers = {"a oneDNN tag": parse_onednn, "a clDNN name": parse_cldnn}
     if "_" in name or not any(c.isupper() or c in "acdhnt" for c in name):
         readers = dict(reversed(readers.items()))

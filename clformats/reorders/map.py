@@ -98,18 +98,15 @@ class Map(OnDevice):
                 f"got memories for {', '.join(sorted(memories)) or 'nothing'}, {self.text!r} needs "
                 f"{', '.join(sorted(wanted))}"
             )
-        given, memories = (
-            memories,
-            {
-                name: as_memory(memory, self.tensors[name], self.engine, name)
-                for name, memory in memories.items()
-            },
-        )
+        given = {
+            name: as_memory(memory, self.tensors[name], self.engine, name)
+            for name, memory in memories.items()
+        }
         names = sorted(self.inputs, key=lambda name: name != self._moved)
-        uses = [(name, memories[name], self.tensors[name]) for name in (*names, self.target)]
-        values = {_variable(name): memories[name] for name in self.inputs}
+        uses = [(name, given[name], self.tensors[name]) for name in (*names, self.target)]
+        values = {_variable(name): given[name] for name in self.inputs}
         event = self._ready.call(own, uses, values, self)
-        let_arrays_wait(given.values(), event)
+        let_arrays_wait(memories.values(), event)
         return event
 
     def __repr__(self) -> str:

@@ -137,8 +137,15 @@ class Engine(OnDevice):
             program = self._programs.get(source)
             if program is None:
                 program = self._programs[source] = self._build(source)
-        with named_errors(f"creating the kernel {name}"):
+        try:
             return cl.Kernel(program, name)  # type: ignore[no-any-return]
+        except cl.Error as error:
+            there = program.get_info(cl.program_info.KERNEL_NAMES).replace(";", ", ")
+            found = error_name(error)
+            raise DeviceError(
+                f"creating the kernel {name} failed: {found}; the source has {there or 'none'}",
+                name=found,
+            ) from error
 
     def shared_kernel(
         self, source: str, name: str, integers: tuple[int, ...], kind: type[np.integer[Any]]

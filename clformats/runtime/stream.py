@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from weakref import finalize
 
-from ..errors import DeviceError, expect
+from ..errors import DeviceError, InvalidArgument, expect, shown
 from .engine import Engine, default_engine
 from .opencl import OnDevice, named_errors, opencl
 from .strangers import handed_out
@@ -120,7 +120,10 @@ class Stream(OnDevice):
         """
         cl = opencl()
         for event in events:
-            expect(event, Event | cl.Event, "event")
+            if not isinstance(event, Event | cl.Event):
+                raise InvalidArgument(
+                    f"event: got {shown(event)}, expected an Event of clformats or pyopencl"
+                )
         if events:
             found = [e.event if isinstance(e, Event) else e for e in events]
             with named_errors("ordering a stream"):

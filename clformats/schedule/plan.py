@@ -177,8 +177,8 @@ class Plan:
 
 
 def make_plan(
-    src: MemoryDesc,
-    dst: MemoryDesc,
+    src: MemoryDesc | str,
+    dst: MemoryDesc | str,
     traits: Traits = DEFAULT,
     family: str | None = None,
     computation: Computation | None = None,

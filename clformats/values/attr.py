@@ -77,7 +77,7 @@ class Attr:
     ``src_scale``, ``dst_scale``, ``src_zero_point``, ``dst_zero_point`` and ``beta`` are each a
     number, an array that broadcasts against the tensor (``np.ones((1, 3, 1, 1))``: one value for
     each channel), ``(values, mask)``, or `at_execution`. Bit d of the mask says that there is one
-    value for each index of logical dimension d; the values are row-major over the masked dimensions.
+    value for each index of logical dimension d; values are row-major over the masked dimensions.
     ``beta`` is the factor of what the destination holds (oneDNN's sum).
 
     ``expression`` is text over ``x``, in the part of OpenCL C that `clformats.formula` describes:
