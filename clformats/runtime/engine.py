@@ -140,7 +140,7 @@ class Engine(OnDevice):
         try:
             return cl.Kernel(program, name)  # type: ignore[no-any-return]
         except cl.Error as error:
-            there = program.get_info(cl.program_info.KERNEL_NAMES).replace(";", ", ")
+            there = str(program.get_info(cl.program_info.KERNEL_NAMES)).replace(";", ", ")
             found = error_name(error)
             raise DeviceError(
                 f"creating the kernel {name} failed: {found}; the source has {there or 'none'}",
