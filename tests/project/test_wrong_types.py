@@ -46,6 +46,7 @@ def _extra(**given: Any) -> cf.MemoryDesc:
 
 # What is called, with arguments that are right.
 CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
+    "draw": (cf.draw, {"desc": DESC, "boxes": 2}),
     "Format": (cf.Format, {"name": "bfyx", "ndims": None}),
     "Format.from_layout": (cf.Format.from_layout, {"layout": LAYOUT}),
     "Format.as_weights": (cf.Format("bfyx").as_weights, {"grouped": False}),
