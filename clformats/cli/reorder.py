@@ -31,7 +31,7 @@ from ..values.transforms import joins_winograd, winograd
 from .arguments import named_format, sizes
 
 UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
-HINT = "pip install 'clformats[progress]' for a progress bar"
+HINT = "pip install tqdm for a progress bar"
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -17,7 +17,7 @@ from ..reorders.trial import Case
 from ..reorders.variants import Variants
 from ..schedule.space import Config
 
-HINT = "pip install 'clformats[tune]'"
+HINT = "pip install kernel-tuner tqdm"
 LEAST_SECONDS = 5.0
 """What kernel_tuner is told at the least: it fails where its own start takes longer."""
 ITERATIONS = 7
