@@ -26,6 +26,7 @@ from .host.packing import pack, unpack
 from .index import format_header, index_source, jit_constants
 from .interop import notations
 from .interop.dnnl import RnnPackedDesc, WinogradDesc
+from .pictures.calls import draw
 from .schedule import Plan, make_plan
 from .schedule.choices import Choices
 from .schedule.compare import identify, same_bytes
@@ -89,6 +90,7 @@ __all__ = [
     "WinogradDesc",
     "at_execution",
     "devices",
+    "draw",
     "format_header",
     "formats",
     "from_array",

@@ -56,8 +56,7 @@ def convolve(image: Any, filters: Any, formats: tuple[str, str], stream: cf.Stre
     kernel = engine.kernel(source(descs), "convolution")
     batch, channels, height, width = dst.desc.dims
     threads = (width, height, -(-channels // 8) * batch)
-    arguments: list[Any] = [src.buffer, weights.buffer, dst.buffer]
-    kernel(stream.queue, threads, None, *arguments)
+    stream.run(kernel, threads, None, src, weights, dst, reads=[src, weights])
     return cf.to_numpy(dst, stream=stream)
 
 

@@ -124,8 +124,19 @@ pip_from_debian() {
     rm -rf "$state"
 }
 
+# Whether the environment is of the Python that the user named; of any, where none was named.
+is_of_python() {
+    case ${PYTHON:-python3} in python3 | python) return 0 ;; esac
+    have "$PYTHON" && is_new_enough "$PYTHON" || return 0
+    asks='import sys; print(sys.version_info[:3], sys.implementation.name)'
+    [ "$("$PY" -c "$asks")" = "$("$PYTHON" -c "$asks")" ]
+}
+
 ensure_venv() {
-    venv_works && return 0
+    if venv_works; then
+        is_of_python && return 0
+        say "$VENV is of another Python than PYTHON=$PYTHON"
+    fi
     base=$(find_python) || die "Python 3.10 or newer is needed; '${PYTHON:-python3}' is missing or older." \
         "Install one (Debian and Ubuntu: apt-get install python3 python3-venv)," \
         "or name one: make test PYTHON=/path/to/python3.12"
@@ -146,10 +157,19 @@ ensure_project() {
     # The folder is part of the stamp: an environment that was copied or moved is installed again.
     want=$(cat pyproject.toml && pwd)
     [ "$(cat "$VENV/installed" 2>/dev/null)" = "$want" ] && return 0
-    say "installing clformats and its tools into $VENV (log: $LOG)"
-    logged "$PY" -m pip install --disable-pip-version-check -e '.[dev,demo]' ||
+    extras=dev,demo
+    if [ "$GOAL" = demo ]; then # what the demo runs with, a sixth of what developers use
+        [ "$(cat "$VENV/installed-demo" 2>/dev/null)" = "$want" ] && return 0
+        extras=demo
+        say "installing clformats and what the demo needs into $VENV: about 110 MB (log: $LOG)"
+    else
+        say "installing clformats and its tools into $VENV: about 670 MB, a minute or two (log: $LOG)"
+    fi
+    logged "$PY" -m pip install --disable-pip-version-check -e ".[$extras]" ||
         die "pip could not install the project; the reason stands above and in $LOG."
-    printf '%s\n' "$want" >"$VENV/installed"
+    name=installed
+    [ "$GOAL" != demo ] || name=installed-demo
+    printf '%s\n' "$want" >"$VENV/$name"
 }
 
 # ---- an OpenCL device --------------------------------------------------------------------------------

@@ -25,7 +25,9 @@ def parser() -> argparse.ArgumentParser:
     result = argparse.ArgumentParser(
         prog="clformats",
         description="Memory formats of tensors on OpenCL devices: explain them, reorder tensors.",
-        epilog="example: clformats explain b_fs_yx_fsv16 --shape 2,17,5,4",
+        epilog="example: clformats explain b_fs_yx_fsv16 --shape 2,17,5,4\n"
+        "help:    clformats help explain",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     result.add_argument("--version", action="version", version=f"clformats {__version__}")
     subparsers = result.add_subparsers(title="commands", metavar="COMMAND", required=True)
@@ -43,6 +45,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     text and exit status 2.
     """
     words = sys.argv[1:] if argv is None else argv
+    if words[:1] == ["help"]:
+        words = [*words[1:2], "--help"]
     arguments = parser().parse_args(list(_negative_values_joined(words)))
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -54,6 +58,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         text = str(error).replace(str(RUNTIME), "*")
         print(f"clformats: {text}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print("clformats: interrupted", file=sys.stderr)
+        return 130
     except BrokenPipeError:
         sys.stderr.close()  # the reader has gone, `head` for instance; nothing is wrong
         return 0

@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 
 from ..errors import Error
 from ..host.packing import flat_size, pack
-from ..pictures.drawing import picture, terminal
+from ..pictures.calls import draw
 from ..tensors.desc import MemoryDesc
-from .draw import save
 from .photograph import photograph
 
 if TYPE_CHECKING:
@@ -32,6 +31,13 @@ ROUNDS = 5
 POISON = 0xA5
 SEED = 7
 CHECKED = "✔ equals numpy"
+
+PASTE = """
+the same in Python, with photo an array of height x width x channels:
+  import clformats as cf
+  memory = cf.from_numpy(photo, axes="hwc", format="byxf")
+  blocked = cf.reorder(memory, "b_fs_yx_fsv16", dtype="f16")
+  print(blocked.physical().shape)"""
 
 # What it is, the shape, the plain format and the one a convolution wants.
 LAYERS = (
@@ -53,6 +59,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--image", metavar="FILE", help="your own photograph")
     parser.add_argument("--size", metavar="WxH", help="scale the photograph to this size first")
     parser.add_argument("--device", metavar="NAME", help="part of a device's or platform's name")
+    parser.add_argument("--verbose", action="store_true", help="print the plan of each reorder too")
     parser.add_argument("--svg", metavar="FILE", help="write the picture of the layout as SVG")
     parser.set_defaults(run=run)
 
@@ -63,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
 
     pixels, origin = photograph(args.image, args.size)
     engine = Engine(args.device)
-    bench = Bench(engine, Stream(engine))
+    bench = Bench(engine, Stream(engine), verbose=args.verbose)
     images = batch_of(pixels)
     device = engine.device
     print(f"photo    {origin}, {len(images)} shifted copies as one batch")
@@ -72,6 +79,7 @@ def run(args: argparse.Namespace) -> int:
     draw_section(blocked, args.svg)
     weights_section(bench)
     print("\nall results equal the numpy truth to the byte, padding included  ✔")
+    print(PASTE)
     return 0
 
 
@@ -94,8 +102,8 @@ def batch_of(pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
 class Bench:
     """A device, and the steps that are run on it."""
 
-    def __init__(self, engine: Engine, stream: Stream) -> None:
-        self.engine, self.stream = engine, stream
+    def __init__(self, engine: Engine, stream: Stream, *, verbose: bool = False) -> None:
+        self.engine, self.stream, self.verbose = engine, stream, verbose
 
     def upload(self, array: NDArray[Any], desc: MemoryDesc) -> tuple[Memory, NDArray[Any]]:
         """A memory object that holds ``array``, and its bytes as numpy packs them."""
@@ -185,9 +193,17 @@ def photo_step(bench: Bench, src: Memory, desc: MemoryDesc, truth: NDArray[Any])
     """One reorder: checked, timed, and printed with its plan."""
     reorder, dst = bench.step(src, desc, truth)
     mine, copy = bench.rates(reorder, src, dst)
-    print(f"\n{reorder.plan}")
-    print(f"  speed   {mine:.1f} GB/s, plain copy {copy:.1f}, ratio {mine / copy:.2f}    {CHECKED}")
+    told = f"{mine:.1f} GB/s, plain copy {copy:.1f}"
+    if bench.verbose:
+        print(f"\n{reorder.plan}\n  speed   {told}, ratio {mine / copy:.2f}    {CHECKED}")
+    else:
+        print(f"{src.desc!s:<32} -> {short(desc):<20} {told}    {CHECKED}")
     return dst
+
+
+def short(desc: MemoryDesc) -> str:
+    """Element type and format, where the sizes are known."""
+    return f"{desc.dtype}:{desc.format}"
 
 
 def size_line(desc: MemoryDesc) -> str:
@@ -201,11 +217,11 @@ def size_line(desc: MemoryDesc) -> str:
 def draw_section(blocked: Memory, file: str | None) -> None:
     """The first pixels of the blocked format, in memory order."""
     with blocked.map("r") as flat:
-        drawn = picture(blocked.desc, boxes=1, values=flat)
+        drawn = draw(blocked.desc, boxes=1, values=flat)
     print("\nthe first pixels in memory: three colours, and zeros up to sixteen features")
-    print("\n".join(list(terminal(drawn))[2:]))
+    print("\n".join(str(drawn).splitlines()[2:]))
     if file:
-        save(drawn, file)
+        drawn.save(file)
         print(f"\nwrote {file}")
 
 
@@ -217,4 +233,7 @@ def weights_section(bench: Bench) -> None:
         desc = MemoryDesc(shape, "f16", packed)
         source, _ = bench.upload(values, MemoryDesc(shape, "f32", plain))
         reorder, _ = bench.step(source, desc, pack(values, desc))
-        print(f"\n{layer}    {CHECKED}\n{size_line(desc)}\n{reorder.plan}")
+        if bench.verbose:
+            print(f"\n{layer}    {CHECKED}\n{size_line(desc)}\n{reorder.plan}")
+        else:
+            print(f"{layer:<32} {desc!s:<44} {CHECKED}")

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
-from ..errors import Error
-from ..pictures.drawing import Picture, picture, terminal
-from ..pictures.svg import svg
+from ..pictures.calls import draw
 from .arguments import add_target, number, sized_target
 
 MOST_BOXES = 1000
@@ -35,18 +32,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> int:
     """Print the picture, and write the file."""
     boxes = number(args.boxes, "the number of boxes", 1, MOST_BOXES)
-    drawn = picture(sized_target(args), boxes=boxes)
+    drawn = draw(sized_target(args), boxes=boxes)
     if args.svg:
-        save(drawn, args.svg)
-    print("\n".join(terminal(drawn)))
+        drawn.save(args.svg)
+    print(drawn)
     if args.svg:
         print(f"\nwrote {args.svg}")
     return 0
-
-
-def save(drawn: Picture, file: str) -> None:
-    """Write the picture as SVG. Raises `Error` where the file cannot be written."""
-    try:
-        Path(file).write_text(svg(drawn), encoding="utf-8")
-    except OSError as error:
-        raise Error(f"cannot write {file}: {error.strerror}") from error

@@ -36,9 +36,12 @@ def run(args: argparse.Namespace) -> int:
     )
     rows = [row(fmt) for fmt in formats(args.role, ndims)]
     if args.match:
-        rows = [r for r in rows if args.match in r[0] or args.match in r[3]]
+        text = args.match.lower()
+        rows = [r for r in rows if text in r[0].lower() or text in r[3].lower()]
     if not rows:
-        raise InvalidFormat("no listed format fits: leave out --role, --ndims or --match")
+        given = ("role", "ndims", "match")
+        named = " or ".join(f"--{n}" for n in given if getattr(args, n) is not None)
+        raise InvalidFormat(f"no listed format fits: leave out {named}")
     print("\n".join(columns([("NAME", "DIMS", "ROLE", "OTHER NOTATION"), *rows])))
     return 0
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..errors import Error
 from .arguments import numbers
 
-INSTALL = "pip install 'clformats[demo]'"
+INSTALL = "pip install pillow matplotlib"
 LONGEST_SIDE = 4096
 
 

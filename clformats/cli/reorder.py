@@ -20,6 +20,8 @@ from numpy.typing import NDArray
 
 from ..errors import Error, InvalidDescriptor
 from ..formats import Format
+from ..formats.registry import takes_rank
+from ..host.axes import in_order
 from ..host.memory import HostMemory
 from ..host.packing import flat_size
 from ..interop.files.destination import destination
@@ -29,7 +31,7 @@ from ..values.transforms import joins_winograd, winograd
 from .arguments import named_format, sizes
 
 UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
-HINT = "pip install 'clformats[progress]' for a progress bar"
+HINT = "pip install tqdm for a progress bar"
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -54,6 +56,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )  # fmt: skip
     parser.add_argument("--to", required=True, metavar="FORMAT", help="the format of OUT.npy")
     parser.add_argument("--shape", help="sizes in logical order, where IN.npy has no axes for them")
+    parser.add_argument(
+        "--axes", help="what the axes of IN.npy are, such as hwc for a photograph (as from_numpy)"
+    )
     parser.add_argument("--dtype", help="the element type of OUT.npy (default: that of IN.npy)")
     parser.add_argument("--device", metavar="NAME", help="part of a device's or platform's name")
     parser.add_argument(
@@ -72,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
     from ..transfers.route import transfer
 
     piece = None if args.piece is None else number_of_bytes(args.piece)
-    src = source(_opened(args.file), args.source, args.shape)
+    src = source(_opened(args.file), args.source, args.shape, args.axes)
     to = _destination(src.desc, named_format(args.to, src.desc.dims, None), args.dtype)
     engine = Engine(args.device)
     with _written(args, to) as target, _bar() as progress:
@@ -105,18 +110,29 @@ def _opened(file: str) -> NDArray[Any]:
     """The array in a file, mapped. Raises `Error` where it is none."""
     try:
         array = np.load(file, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise Error(f"cannot read {file}: {error}") from error
+    except OSError as error:
+        raise Error(f"cannot read {file}: {error.strerror or error}") from error
+    except (ValueError, EOFError) as error:
+        reason = "it is no .npy file" if "pickled" in str(error) else error
+        raise Error(f"cannot read {file}: {reason}") from error
     if not isinstance(array, np.ndarray):
         raise Error(f"{file} is an archive of several arrays: save the one you mean by np.save")
     return array
 
 
-def source(array: NDArray[Any], text: str, shape: str | None) -> HostMemory:
+def source(
+    array: NDArray[Any], text: str, shape: str | None, axes: str | None = None
+) -> HostMemory:
     """The tensor in a file, as the command line says that it lies.
 
     Raises `InvalidDescriptor` where file and words do not fit together.
     """
+    if axes is not None:
+        if ":" in text or shape is not None:
+            raise InvalidDescriptor(
+                "--axes and the array tell the sizes: give --from a format alone"
+            )
+        return HostMemory.of(in_order(array, axes, named_format(text, None, None)))
     if ":" in text:
         if shape is not None:
             raise InvalidDescriptor(f"{text} already has sizes: leave out --shape")
@@ -126,11 +142,25 @@ def source(array: NDArray[Any], text: str, shape: str | None) -> HostMemory:
         return _physical(
             array, MemoryDesc(dims, as_dtype(array.dtype), named_format(text, dims, None))
         )
-    fmt = named_format(text, None, str(array.ndim))
+    fmt = Format(text, array.ndim if takes_rank(text) else None)
+    _check_tells_sizes(array, fmt)
+    order = [digit.dims[0] for digit in fmt.digits]
+    return HostMemory.of(array.transpose([order.index(d) for d in range(array.ndim)]))
+
+
+def _check_tells_sizes(array: NDArray[Any], fmt: Format) -> None:
+    """Raise `InvalidDescriptor` unless the axes of a file are the sizes of a plain format."""
+    if fmt.layout is None:
+        raise InvalidDescriptor(f"{fmt} does not say how the file lies: name a format, as bfyx")
     if not _is_plain(fmt):
         raise InvalidDescriptor(
             f"{fmt} is no plain format, so the file does not have the sizes: add --shape with "
             f"{fmt.ndims} numbers, for {', '.join(fmt.dims)}"
+        )
+    if array.ndim != fmt.ndims:
+        raise InvalidDescriptor(
+            f"{str(fmt)!r} has {fmt.ndims} dimensions, the file has shape {array.shape}: add "
+            f"--shape with {fmt.ndims} numbers, for {', '.join(fmt.dims)}, or --axes"
         )
     if array.dtype.kind == "V":
         shown = "x".join(map(str, array.shape))
@@ -138,8 +168,11 @@ def source(array: NDArray[Any], text: str, shape: str | None) -> HostMemory:
             f"the file does not name the type of its {array.dtype.itemsize}-byte elements: give "
             f"the whole descriptor, sizes in logical order, such as --from bf16:{fmt}:{shown}"
         )
-    order = [digit.dims[0] for digit in fmt.digits]
-    return HostMemory.of(array.transpose([order.index(d) for d in range(array.ndim)]))
+    if not array.dtype.isnative:
+        raise InvalidDescriptor(
+            f"the file has elements of {array.dtype.str}, in the other byte order: save it again "
+            f"by np.save(file, array.astype(array.dtype.newbyteorder('=')))"
+        )
 
 
 def _is_plain(fmt: Format) -> bool:

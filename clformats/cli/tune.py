@@ -181,7 +181,7 @@ def _dask(address: str) -> Iterator[Any]:
     try:
         client = import_module("distributed").Client(address, timeout="10s")
     except ImportError as error:
-        raise Error(f"--dask needs Dask ({error}): pip install 'clformats[dask]'") from error
+        raise Error(f"--dask needs Dask ({error}): pip install distributed") from error
     except (OSError, ValueError) as error:
         raise Error(f"no Dask scheduler answers at {address}: {error}") from error
     with client:

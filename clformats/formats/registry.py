@@ -13,6 +13,7 @@ from functools import cache, partial
 from importlib import resources
 
 from ..errors import InvalidFormat
+from .aliases import WORDS, canonical
 from .digits import Layout, Tail
 from .names import (
     MAX_NDIMS,
@@ -237,6 +238,9 @@ NOTES = {
 }
 
 
+_LONGEST = 200
+
+
 @cache
 def listed(notation: str) -> tuple[str, ...]:
     """The listed names of ``"onednn"`` or ``"cldnn"``, tags before their domain names."""
@@ -264,7 +268,12 @@ def without_bits(name: str) -> str:
 
 
 def concrete(name: str, ndims: int | None) -> str:
-    """The name with a meta tag (``axb``, ``aBx16b``) written out for the rank."""
+    """The name with a meta tag (``axb``, ``aBx16b``) written out for the rank.
+
+    What frameworks call otherwise becomes oneDNN's name (see `aliases`).
+    """
+    if name not in OPAQUE:
+        name = canonical(name, ndims)
     if not is_meta(name):
         return name
     least = len({c for c in name.lower() if c.isalpha()}) - 1
@@ -279,6 +288,11 @@ def concrete(name: str, ndims: int | None) -> str:
             f"expected {least} to {MAX_NDIMS}"
         )
     return expand_meta(name, ndims)
+
+
+def takes_rank(name: str) -> bool:
+    """Whether a name means another format at each rank: ``axb``, ``channels_last``."""
+    return is_meta(name) or name in WORDS
 
 
 @cache
@@ -325,6 +339,10 @@ def _role(letters: str) -> Role:
 
 def _read(name: str) -> Parsed:
     """Try both grammars, the likelier first; where both refuse, say why each did."""
+    if len(name) > _LONGEST:
+        raise InvalidFormat(
+            f"got a name of {len(name)} characters, {name[:20]!r}...: expected the name of a format"
+        )
     readers = {"a oneDNN tag": parse_onednn, "a clDNN name": parse_cldnn}
     if "_" in name or not any(c.isupper() or c in "acdhnt" for c in name):
         readers = dict(reversed(readers.items()))
@@ -341,7 +359,13 @@ def _read(name: str) -> Parsed:
 
 
 def _suggestion(name: str) -> str:
-    near = difflib.get_close_matches(name, list(all_names()), n=3, cutoff=0.6)
+    known = [*all_names(), *WORDS]
+    near = [n for n in known if n.lower() == name.lower()]
+    near += [n for n in difflib.get_close_matches(name, known, n=3, cutoff=0.6) if n not in near]
+    if not near:
+        by_lower = {n.lower(): n for n in reversed(known)}
+        lower = difflib.get_close_matches(name.lower(), list(by_lower), n=3, cutoff=0.6)
+        near = [by_lower[n] for n in lower]
     if near:
         return f" Did you mean {', '.join(near)}?"
     return " `clformats list` shows every known name."

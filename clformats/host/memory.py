@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from ..errors import InvalidDescriptor, Unsupported, expect
 from ..tensors.desc import MemoryDesc
 from ..tensors.dtypes import as_dtype
+from ..tensors.given import as_desc
 from .packing import storage_size
 
 
@@ -25,8 +26,8 @@ class HostMemory:
     images, which exist on devices only.
     """
 
-    def __init__(self, desc: MemoryDesc, array: Any = None) -> None:
-        expect(desc, MemoryDesc, "desc")
+    def __init__(self, desc: MemoryDesc | str, array: Any = None) -> None:
+        desc = as_desc(desc, "desc")
         desc.require_layout()
         if desc.format.image:
             raise Unsupported(

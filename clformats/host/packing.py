@@ -11,26 +11,38 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InvalidDescriptor, expect
+from ..errors import InvalidDescriptor
+from ..formats import Format
+from ..formats.registry import without_bits
 from ..formats.sums import Sums
 from ..tensors.desc import MemoryDesc
 from ..tensors.dtypes import DTYPES, DType, as_array, as_dtype, convert, saturate
+from ..tensors.given import as_desc
+from .axes import in_order
 from .copying import move
 from .views import elements, padding
 
 
-def pack(array: Any, desc: MemoryDesc) -> NDArray[Any]:
+def pack(array: Any, desc: MemoryDesc | Format | str, *, axes: str | None = None) -> NDArray[Any]:
     """``array`` as it lies in memory under ``desc``: a 1-D array of elements, padding zero.
 
     Of element types that share bytes (``s4 u4 u1``) it is an array of those bytes, uint8.
+
+    ``desc`` may be its text, or a format alone: ``pack(x, "nChw16c")`` takes shape and element type
+    of the array. ``axes`` are those of the array, as of `clformats.from_numpy`.
 
     ``array`` has the shape ``desc.dims``, its elements are converted to ``desc.dtype`` by the rules
     of `clformats.dtypes` if they are of another type. The result holds ``desc.nbytes`` bytes, or
     ``desc.span_nbytes`` where that is more. Raises `InvalidDescriptor` for another shape.
     """
-    expect(desc, MemoryDesc, "desc")
-    desc.require_layout()
     array = as_array(array)
+    if isinstance(desc, Format) or (isinstance(desc, str) and ":" not in without_bits(desc)):
+        array = in_order(array, axes, desc)
+        desc = MemoryDesc(array.shape, as_dtype(array.dtype), desc)
+    else:
+        desc = as_desc(desc, "desc")
+        array = in_order(array, axes, desc.format if axes else None)
+    desc.require_layout()
     _check_shape(array, desc)
     flat = (np.empty if _is_whole(desc) else np.zeros)(flat_size(desc), desc.dtype.numpy)
     _write(flat, array, desc)
@@ -117,12 +129,12 @@ def sums_of(values: NDArray[Any], desc: MemoryDesc, sums: Sums) -> NDArray[Any]:
     return result
 
 
-def unpack(flat: Any, desc: MemoryDesc) -> NDArray[Any]:
+def unpack(flat: Any, desc: MemoryDesc | str) -> NDArray[Any]:
     """The logical tensor, of shape ``desc.dims``, from the 1-D array that `pack` makes.
 
     Raises `InvalidDescriptor` where ``flat`` is of another type or too short.
     """
-    expect(desc, MemoryDesc, "desc")
+    desc = as_desc(desc, "desc")
     desc.require_layout()
     flat = as_array(flat)
     storage = desc.dtype.storage

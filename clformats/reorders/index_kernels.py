@@ -16,6 +16,7 @@ from ..runtime.opencl import OnDevice, named_errors, opencl
 from ..templates import render
 from ..tensors.desc import MemoryDesc
 from ..tensors.dtypes import as_array
+from ..tensors.given import as_desc
 
 if TYPE_CHECKING:
     import pyopencl.array
@@ -38,8 +39,8 @@ class IndexKernels(OnDevice):
 
     _travels_as = "send its descriptor, and make another there"
 
-    def __init__(self, desc: MemoryDesc, engine: Engine | None = None) -> None:
-        expect(desc, MemoryDesc, "desc")
+    def __init__(self, desc: MemoryDesc | str, engine: Engine | None = None) -> None:
+        desc = as_desc(desc, "desc")
         expect(engine, Engine | None, "engine")
         desc.require_layout()
         if not desc.has_layout:

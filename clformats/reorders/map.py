@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 from ..errors import InvalidDescriptor, InvalidExpression, expect
-from ..runtime import Engine, Event, Memory, Stream
+from ..runtime import Engine, Event
 from ..runtime.engine import default_engine
 from ..runtime.opencl import OnDevice
 from ..schedule import Plan
 from ..schedule.computation import over_tensors
 from ..tensors.desc import MemoryDesc
+from ..tensors.given import as_desc
 from ..values.attr import OLD
 from ..values.formula import Formula, parse
+from .given import as_memory, as_stream, let_arrays_wait
 from .ready import Ready, Wish, planned
+
+if TYPE_CHECKING:
+    from .given import AnyMemory, AnyStream
 
 _ASSIGNMENT = re.compile(r"\s*([A-Za-z_]\w*)\s*=(?!=)(.*)", re.ASCII | re.DOTALL)
 
@@ -41,25 +47,25 @@ class Map(OnDevice):
         engine: Engine | None = None,
         *,
         family: str | None = None,
-        **tensors: MemoryDesc,
+        **tensors: MemoryDesc | str,
     ) -> None:
         expect(engine, Engine | None, "engine")
         expect(family, str | None, "family")
-        for name, desc in tensors.items():
-            expect(desc, MemoryDesc, name)
+        descs = {name: as_desc(desc, name) for name, desc in tensors.items()}
+        for name, desc in descs.items():
             if desc.has_runtime:
                 raise InvalidDescriptor(
                     f"{name} is {desc}, of sizes known at execution only: make a map for each shape"
                 )
         self.text = text
         self.engine = engine or default_engine()
-        self.target, formula = _read(text, tensors)
-        self.tensors = tensors
+        self.target, formula = _read(text, descs)
+        self.tensors = descs
         self.inputs = [name for name in formula.names if name != self.target]
         if not self.inputs:
             raise InvalidExpression(f"{text!r} reads no tensor but its own result: name one more")
-        dst = tensors[self.target]
-        inputs = [(_variable(n), _repeated(n, tensors[n], dst)) for n in self.inputs]
+        dst = descs[self.target]
+        inputs = [(_variable(n), _repeated(n, descs[n], dst)) for n in self.inputs]
         renamed = {n: Formula("name", _variable(n)) for n in self.inputs}
         if self.target in formula.names:
             renamed[self.target] = Formula("name", OLD)
@@ -79,25 +85,29 @@ class Map(OnDevice):
         """The OpenCL C that runs; empty if there is nothing to do."""
         return self._ready.source
 
-    def __call__(self, stream: Stream, **memories: Memory) -> Event:
+    def __call__(self, stream: AnyStream, **memories: AnyMemory) -> Event:
         """Enqueue it; the memory objects are given by the names of their variables.
 
         Raises `InvalidDescriptor` if one is missing, superfluous or has another descriptor,
         `MappedError` if one is mapped, `DeviceError` if OpenCL refuses.
         """
-        expect(stream, Stream, "stream")
-        for name, memory in memories.items():
-            expect(memory, Memory, name)
+        own = as_stream(stream, self.engine)
         wanted = {*self.inputs, self.target}
         if set(memories) != wanted:
             raise InvalidDescriptor(
                 f"got memories for {', '.join(sorted(memories)) or 'nothing'}, {self.text!r} needs "
                 f"{', '.join(sorted(wanted))}"
             )
+        given = {
+            name: as_memory(memory, self.tensors[name], self.engine, name)
+            for name, memory in memories.items()
+        }
         names = sorted(self.inputs, key=lambda name: name != self._moved)
-        uses = [(name, memories[name], self.tensors[name]) for name in (*names, self.target)]
-        values = {_variable(name): memories[name] for name in self.inputs}
-        return self._ready.call(stream, uses, values, self)
+        uses = [(name, given[name], self.tensors[name]) for name in (*names, self.target)]
+        values = {_variable(name): given[name] for name in self.inputs}
+        event = self._ready.call(own, uses, values, self)
+        let_arrays_wait(memories.values(), event)
+        return event
 
     def __repr__(self) -> str:
         return f"Map({self.text!r}, {', '.join(f'{n}={d}' for n, d in self.tensors.items())})"

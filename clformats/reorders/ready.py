@@ -19,6 +19,7 @@ from ..runtime.engine import SharedKernel
 from ..runtime.image import check_pixels
 from ..runtime.opencl import error_name, named_errors, opencl
 from ..runtime.order import LOCK, Order, Usage, enqueued, events_before, flush
+from ..runtime.strangers import unknown_commands
 from ..schedule import Plan, Traits, make_plan
 from ..schedule.anysize import fits
 from ..schedule.choices import RULES, Choices
@@ -163,7 +164,7 @@ class Ready:
         for k, name, operand in self._others:
             value = values.get(name)
             if isinstance(value, Memory):
-                found[k] = value.buffer
+                found[k] = value.tracked_buffer
             elif value is not None:
                 found[k] = value[0] if operand is None else self._uploaded(name, value)
         return found
@@ -186,7 +187,7 @@ class Ready:
         the work of `_run` itself.
         """
         cl, context, shared = opencl(), self._context, self._shared
-        order = stream.order or Order(stream.queue)
+        order = stream.order or Order(stream.tracked_queue)
         with LOCK:
             source, target = src.usage, dst.usage
             if (
@@ -196,16 +197,18 @@ class Ready:
                 or (stream.context is not context or shared is None)
             ):
                 return None
-            if source.alone is not order or target.alone is not order:
+            if (source.alone is not order or target.alone is not order) or (
+                source.taken or target.taken
+            ):
                 return Event(self._run(stream, src, dst, [source], target, None, about))
             try:
                 kernel = shared.kernel
-                kernel.set_arg(0, src.buffer)
-                kernel.set_arg(1, dst.buffer)
+                kernel.set_arg(0, src.tracked_buffer)
+                kernel.set_arg(1, dst.tracked_buffer)
                 if shared.mark is not self._mark and self._others:
                     self._set_others(shared, None)
                 event = cl.enqueue_nd_range_kernel(
-                    stream.queue, kernel, self._global, self._local, None, None
+                    stream.tracked_queue, kernel, self._global, self._local, None, None
                 )
                 source.readers[order] = target.writer = event
                 target.order = order
@@ -256,13 +259,16 @@ class Ready:
         values: Mapping[str, Value] | None, about: object,
     ) -> pyopencl.Event:  # fmt: skip
         """Enqueue the kernel, with `LOCK` held and all checked; later commands wait for it."""
-        cl, shared, order = opencl(), self._shared, stream.order or Order(stream.queue)
+        cl, shared, order = opencl(), self._shared, stream.order or Order(stream.tracked_queue)
         waits = events_before(reading, target, order)
+        waits += unknown_commands(
+            (*reading, target), self._context, stream.tracked_queue, in_order=stream.in_order
+        )
         try:
             if waits:
                 flush(waits)
             if shared is None:
-                event = cl.enqueue_marker(stream.queue, wait_for=waits or None)
+                event = cl.enqueue_marker(stream.tracked_queue, wait_for=waits or None)
             else:
                 try:
                     event = self._enqueued(shared, stream, src, dst, values, waits)
@@ -284,12 +290,12 @@ class Ready:
         values: Mapping[str, Value] | None, waits: list[pyopencl.Event],
     ) -> pyopencl.Event:  # fmt: skip
         kernel = shared.kernel
-        kernel.set_arg(0, src.buffer)
-        kernel.set_arg(1, dst.buffer)
+        kernel.set_arg(0, src.tracked_buffer)
+        kernel.set_arg(1, dst.tracked_buffer)
         # A kernel does not keep its arguments alive before it is enqueued.
         _kept = self._set_others(shared, values) if self._others else None
         return opencl().enqueue_nd_range_kernel(  # type: ignore[no-any-return]
-            stream.queue, kernel, self._global, self._local, None, waits or None
+            stream.tracked_queue, kernel, self._global, self._local, None, waits or None
         )
 
     def _set_others(self, shared: SharedKernel, values: Mapping[str, Value] | None) -> object:
@@ -309,7 +315,7 @@ def _may_be_under_way(
 ) -> None:
     """After Control-C: the command may have been enqueued, so that later ones must wait for it."""
     with suppress(opencl().Error):
-        enqueued(reading, target, order, opencl().enqueue_marker(stream.queue))
+        enqueued(reading, target, order, opencl().enqueue_marker(stream.tracked_queue))
 
 
 def _check_fp64(plan: Plan, engine: Engine) -> None:
@@ -325,7 +331,7 @@ def _check(use: Use, context: object, *, writes: bool) -> None:
     check_desc(use)
     if memory.usage.mapping is not None:
         memory.check_unmapped("reorder it")
-    if memory.buffer is None:
+    if memory.tracked_buffer is None:
         if memory.nbytes:
             raise DeviceError(f"the {name} {memory!r} has no buffer: give it one by set_buffer()")
     elif memory.context != context:
@@ -356,7 +362,7 @@ def _check_apart(uses: Sequence[Use]) -> None:
     """Raise if the last tensor, which is written, shares bytes with one that is read."""
     dst = uses[-1][1]
     for name, memory, _ in uses[:-1]:
-        shared = memory.usage is dst.usage and memory.buffer is not None
+        shared = memory.usage is dst.usage and memory.tracked_buffer is not None
         if shared and overlap(memory.desc, dst.desc):
             raise InvalidDescriptor(
                 f"{name} {memory.desc} and destination {dst.desc} share bytes of one buffer: a "

@@ -5,23 +5,38 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..errors import InvalidAttr, InvalidDescriptor, Unsupported, expect
+import numpy as np
+
+from ..errors import (
+    InvalidArgument,
+    InvalidAttr,
+    InvalidDescriptor,
+    Unsupported,
+    expect,
+    shown,
+)
 from ..host.packing import is_gapless
 from ..kernels import launch
 from ..runtime import Engine, Event, Memory, Stream
 from ..runtime.engine import default_engine
+from ..runtime.interop import from_numpy
 from ..runtime.opencl import OnDevice, opencl
 from ..schedule import Plan
 from ..schedule.anysize import as_pattern, plan_for_all
 from ..schedule.choices import Choices
 from ..schedule.computation import from_attr
 from ..tensors.desc import MemoryDesc
+from ..tensors.given import as_desc
 from ..values.attr import Attr, compute_type
 from ..values.transforms import joins_winograd, winograd
+from .given import as_memory, as_stream, let_arrays_wait
 from .ready import Ready, Value, Wish, check_desc, planned, records_of, values_on_device
 from .variants import Variants
+
+if TYPE_CHECKING:
+    from .given import AnyMemory, AnyStream
 
 KEPT_SHAPES = 64
 """How many shapes a reorder with sizes known at execution caches."""
@@ -56,8 +71,8 @@ class Reorder(OnDevice):
 
     def __init__(
         self,
-        src: MemoryDesc,
-        dst: MemoryDesc,
+        src: MemoryDesc | str,
+        dst: MemoryDesc | str,
         engine: Engine | None = None,
         *,
         attr: Attr | None = None,
@@ -65,8 +80,7 @@ class Reorder(OnDevice):
         transform: bool | None = None,
         tuned: Choices | bool = True,
     ) -> None:
-        expect(src, MemoryDesc, "src")
-        expect(dst, MemoryDesc, "dst")
+        src, dst = as_desc(src, "src"), as_desc(dst, "dst")
         expect(engine, Engine | None, "engine")
         expect(attr, Attr | None, "attr")
         expect(family, str | None, "family")
@@ -163,23 +177,33 @@ class Reorder(OnDevice):
             )
         return self._ready
 
-    def __call__(self, stream: Stream, src: Memory, dst: Memory, **given: Any) -> Event:
+    def __call__(self, stream: AnyStream, src: AnyMemory, dst: AnyMemory, **given: Any) -> Event:
         """Enqueue the reorder of ``src`` into ``dst``; ``given`` are values of attributes.
 
-        Raises `InvalidDescriptor` if a memory object has another descriptor or the two share bytes,
-        `InvalidAttr` if values are missing or their number is wrong, `MappedError` if a memory
-        object is mapped, `DeviceError` if one has no buffer or belongs to another context, or if
-        OpenCL refuses.
+        pyopencl's queues, buffers and arrays are wrapped for the call. Raises `InvalidDescriptor` if a
+        memory object has another descriptor or the two share bytes, `InvalidAttr` if values are
+        missing or their number is wrong, `MappedError` if a memory object is mapped, `DeviceError` if
+        one has no buffer or belongs to another context, or if OpenCL refuses.
         """
         if self._plain is not None and not given:
             try:
-                event = self._plain.move(stream, src, dst, self._fit, self)
+                event = self._plain.move(stream, src, dst, self._fit, self)  # type: ignore[arg-type]
             except AttributeError:
-                _expect_kinds(stream, src, dst)
-                raise
+                if _are_ours(stream, src, dst):
+                    raise
+                event = None
             if event is not None:
                 return event
-        _expect_kinds(stream, src, dst)
+        if not _are_ours(stream, src, dst):
+            own = as_stream(stream, self.engine)
+            source = as_memory(src, self.src, self.engine, "src")
+            target = as_memory(dst, self.dst, self.engine, "dst")
+            event = self._enqueued(own, source, target, given)
+            let_arrays_wait((src, dst), event)
+            return event
+        return self._enqueued(stream, src, dst, given)  # type: ignore[arg-type]
+
+    def _enqueued(self, stream: Stream, src: Memory, dst: Memory, given: dict[str, Any]) -> Event:
         read, write = ("source", src, self.src), ("destination", dst, self.dst)
         check_desc(read)
         check_desc(write)
@@ -221,19 +245,18 @@ class Reorder(OnDevice):
         return f"Reorder({self.src} -> {self.dst})"
 
 
-def _expect_kinds(stream: object, src: object, dst: object) -> None:
-    expect(stream, Stream, "stream")
-    expect(src, Memory, "src")
-    expect(dst, Memory, "dst")
+def _are_ours(stream: object, src: object, dst: object) -> bool:
+    return isinstance(stream, Stream) and isinstance(src, Memory) and isinstance(dst, Memory)
 
 
 def reorder(
-    memory: Memory,
+    memory: Memory | Any,
     format: Any = None,  # the field's word for it
     *,
     dtype: object = None,
     stream: Stream | None = None,
     transform: bool | None = None,
+    out: Memory | None = None,
 ) -> Memory:
     """A new memory object with the elements of ``memory`` in another format and element type.
 
@@ -241,12 +264,42 @@ def reorder(
     padding, whatever ``memory`` has. A Winograd format on one side transforms the values, to the
     dims that `clformats.winograd` gives; ``transform=False`` moves them instead.
 
+    ``memory`` may be an array, which goes to the default engine, or to that of ``out`` or
+    ``stream``. ``out`` is the memory object to write; it then says format and element type.
+
     With ``stream`` the reorder is enqueued there and may still be running when the call returns;
     without, it is done.
     """
-    expect(memory, Memory, "memory")
     expect(stream, Stream | None, "stream")
     expect(transform, bool | None, "transform")
+    expect(out, Memory | None, "out")
+    if not isinstance(memory, Memory):
+        engine = out.engine if out else stream.engine if stream else None
+        memory = from_numpy(_as_numbers(memory), engine)
+    if out is None:
+        out, transform = _made_for(memory, format, dtype, transform)
+    elif format is not None or dtype is not None:
+        raise InvalidArgument(f"out={out!r} says format and element type: leave the others out")
+    own = stream or Stream(memory.engine, queue=memory.engine.tracked_queue)
+    event = Reorder(memory.desc, out.desc, memory.engine, transform=transform)(own, memory, out)
+    if stream is None:
+        event.wait()
+    return out
+
+
+def _as_numbers(array: object) -> Any:
+    if not isinstance(array, np.ndarray) and not hasattr(array, "__array__"):
+        raise InvalidArgument(f"memory: got {shown(array)}, expected Memory or an array")
+    return array
+
+
+def _made_for(
+    memory: Memory,
+    format: Any,  # the field's word for it
+    dtype: object,
+    transform: bool | None,  # noqa: FBT001  # handed on
+) -> tuple[Memory, bool]:
+    """Memory for the result, and whether values are transformed."""
     src = memory.desc
     given = src.format if format is None else format
     wanted = joins_winograd(src.format, given) if transform is None else transform
@@ -255,9 +308,4 @@ def reorder(
     else:
         dst = MemoryDesc(src.dims, src.dtype if dtype is None else dtype, given)
     new = Memory.unfilled if is_gapless(dst) else Memory
-    result = new(dst, memory.engine)
-    own = stream or Stream(memory.engine, queue=memory.engine.queue)
-    event = Reorder(src, dst, memory.engine, transform=wanted)(own, memory, result)
-    if stream is None:
-        event.wait()
-    return result
+    return new(dst, memory.engine), wanted

@@ -139,12 +139,12 @@ class Tensor:
     def read(self) -> Bytes:
         """All bytes, canary included if there is one."""
         cl, memory = opencl(), self.memory
-        if not isinstance(memory.buffer, cl.Buffer):
+        if not isinstance(memory.tracked_buffer, cl.Buffer):
             with memory.map("r") as flat:
                 return np.array(flat.view(np.uint8))
-        result = np.empty(memory.buffer.size, np.uint8)
+        result = np.empty(memory.tracked_buffer.size, np.uint8)
         with named_errors("reading", memory):
-            cl.enqueue_copy(memory.engine.queue, result, memory.buffer)
+            cl.enqueue_copy(memory.engine.tracked_queue, result, memory.tracked_buffer)
         return result
 
 

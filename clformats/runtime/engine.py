@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import DeviceError, expect
+from ..errors import DeviceError, InvalidArgument, expect, shown
 from ..schedule.traits import DEFAULT, Traits
 from .opencl import OnDevice, devices, error_name, hint, named_errors, opencl
 from .programs import build
+from .strangers import handed_out
 
 if TYPE_CHECKING:
     import pyopencl
@@ -28,6 +29,9 @@ _SUBGROUPS = {
     8: "cl_intel_subgroups_long",
 }
 """The extension with block reads, block writes and shuffles of elements of so many bytes."""
+
+KINDS = ("cpu", "gpu", "accelerator")
+"""The kinds of devices that `Engine` takes by name."""
 
 KEPT_KERNELS = 512
 """How many kernels with their sizes set are cached, so that preparing a reorder again is fast."""
@@ -62,22 +66,24 @@ class Engine(OnDevice):
 
     ``Engine()`` takes the device that ``PYOPENCL_CTX`` names, else the first GPU that can build a
     kernel, else the first other device that can. ``Engine("pocl")`` takes the first device with
-    that text in its own or its platform's name, vendor or version. ``Engine(device=...)`` and
-    ``Engine(context=..., device=...)`` take pyopencl's objects. Engines made without a context
-    share one context for each device, so that their memory objects work together. Raises
-    `DeviceError`.
+    that text in its own or its platform's name, vendor or version; ``"cpu"``, ``"gpu"`` and
+    ``"accelerator"`` are kinds of devices. ``Engine(device=...)`` and
+    ``Engine(context=..., device=...)`` take pyopencl's objects, ``Engine(queue)`` and
+    ``Engine(context)`` what those belong to. Engines made without a context share one context for
+    each device, so that their memory objects work together. Raises `DeviceError`.
     """
 
     _travels_as = "send its device's name, and make another by Engine(name) there"
 
     def __init__(
         self,
-        name: str | None = None,
+        name: str | pyopencl.CommandQueue | pyopencl.Context | pyopencl.Device | None = None,
         *,
         device: pyopencl.Device | None = None,
         context: pyopencl.Context | None = None,
     ) -> None:
-        expect(name, str | None, "name")
+        if name is not None and not isinstance(name, str):
+            name, device, context = _taken_apart(name, device, context)
         expect(device, opencl().Device | None, "device")
         expect(context, opencl().Context | None, "context")
         if name is not None and (device is not None or context is not None):
@@ -92,9 +98,17 @@ class Engine(OnDevice):
         self._kernels: OrderedDict[tuple[Any, ...], SharedKernel] = OrderedDict()
         self._lock = threading.Lock()
 
-    @cached_property
+    @property
     def queue(self) -> pyopencl.CommandQueue:
-        """The engine's own queue, for maps and fills where the user names no stream."""
+        """The engine's own queue, for maps and fills where the user names no stream.
+
+        See `Stream.queue` for commands of your own on it.
+        """
+        return handed_out(self.tracked_queue)  # type: ignore[no-any-return]
+
+    @cached_property
+    def tracked_queue(self) -> pyopencl.CommandQueue:
+        """The engine's own queue, for commands that the library knows."""
         with named_errors("making a queue"):
             return opencl().CommandQueue(self.context, self.device)  # type: ignore[no-any-return]
 
@@ -134,8 +148,15 @@ class Engine(OnDevice):
             program = self._programs.get(source)
             if program is None:
                 program = self._programs[source] = self._build(source)
-        with named_errors(f"creating the kernel {name}"):
+        try:
             return cl.Kernel(program, name)  # type: ignore[no-any-return]
+        except cl.Error as error:
+            there = str(program.get_info(cl.program_info.KERNEL_NAMES)).replace(";", ", ")
+            found = error_name(error)
+            raise DeviceError(
+                f"creating the kernel {name} failed: {found}; the source has {there or 'none'}",
+                name=found,
+            ) from error
 
     def shared_kernel(
         self,
@@ -252,7 +273,7 @@ def _choose(name: str | None) -> pyopencl.Device:
         with named_errors(f"PYOPENCL_CTX={os.environ['PYOPENCL_CTX']!r}"):
             return opencl().create_some_context(interactive=False).devices[0]  # type: ignore[no-any-return]
     if name is not None:
-        found = [d for d in found if name.lower() in describe(d).lower()]
+        found = _matching(found, name.lower())
         if not found:
             known = "; ".join(f"{d.name} ({d.platform.name})" for d in devices())
             raise DeviceError(f"no OpenCL device matches {name!r}; there are: {known}; {hint()}")
@@ -265,6 +286,29 @@ def _choose(name: str | None) -> pyopencl.Device:
             return device
         broken.append(device.name)
     raise DeviceError(f"no device can build a kernel, tried {', '.join(broken)}; {hint()}")
+
+
+def _matching(found: list[pyopencl.Device], name: str) -> list[pyopencl.Device]:
+    """The devices of a kind, or with a text in what describes them."""
+    kinds = {kind: getattr(opencl().device_type, kind.upper()) for kind in KINDS}
+    if name in kinds:
+        return [d for d in found if d.type & kinds[name]]
+    return [d for d in found if name in describe(d).lower()]
+
+
+def _taken_apart(given: Any, device: Any, context: Any) -> tuple[None, Any, Any]:
+    """Device and context of what stands in place of a name. Raises `InvalidArgument`."""
+    cl = opencl()
+    if not isinstance(given, cl.CommandQueue | cl.Context | cl.Device):
+        raise InvalidArgument(
+            f"name: got {shown(given)}, expected a device's name, 'cpu', 'gpu', or pyopencl's "
+            f"CommandQueue, Context or Device"
+        )
+    if context is not None or (device is not None and not isinstance(given, cl.Context)):
+        raise DeviceError(f"got {shown(given)} and a device or context: give one of them")
+    if isinstance(given, cl.CommandQueue):
+        return None, given.device, given.context
+    return (None, given, None) if isinstance(given, cl.Device) else (None, device, given)
 
 
 def _can_build(device: pyopencl.Device) -> bool:

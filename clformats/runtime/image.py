@@ -42,7 +42,7 @@ def allocated(engine: Engine, desc: MemoryDesc) -> pyopencl.Image:
     with named_errors(f"allocating {_shape_text(desc)} for", desc):
         image = _image(engine.context, _pixel(desc), size)
         zero = np.zeros(4, np.float32)
-        cl.enqueue_fill_image(engine.queue, image, zero, (0, 0, 0), (*size, 1)).wait()
+        cl.enqueue_fill_image(engine.tracked_queue, image, zero, (0, 0, 0), (*size, 1)).wait()
     return image
 
 
@@ -103,7 +103,7 @@ def check_pixels(engine: Engine, desc: MemoryDesc) -> None:
 
 def _pixels_agree(engine: Engine, desc: MemoryDesc) -> bool:
     """One pixel from the host to a kernel, and one from a kernel to the host."""
-    cl, queue = opencl(), engine.queue
+    cl, queue = opencl(), engine.tracked_queue
     channels = (desc.image_shape or (0, 0, 1))[2]
     flags, size = cl.mem_flags.READ_WRITE, (2, 1)
     read, written = (_image(engine.context, _pixel(desc), size) for _ in range(2))

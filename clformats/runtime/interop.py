@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import DeviceError, InvalidDescriptor, expect
+from ..host.axes import in_order
 from ..host.memory import HostMemory
 from ..host.packing import pack_into
 from ..tensors.desc import MemoryDesc
@@ -17,6 +18,7 @@ from . import unified
 from .engine import Engine, default_engine
 from .memory import Memory
 from .storage import Allocator, wait_for_array
+from .strangers import handed_out
 from .stream import Stream
 
 if TYPE_CHECKING:
@@ -53,6 +55,7 @@ def from_dlpack(
     engine: Engine | None = None,
     *,
     format: Any = None,  # the field's word for it
+    axes: str | None = None,
     dtype: object = None,
     stream: Stream | None = None,
 ) -> Memory:
@@ -67,6 +70,7 @@ def from_dlpack(
             f"got {type(tensor).__name__}, expected a tensor in host memory that speaks DLPack, of "
             f"a type that numpy has: {error}"
         ) from error
+    array = in_order(array, axes, format)
     return from_numpy(array, engine, format=format, dtype=dtype, stream=stream)
 
 
@@ -124,6 +128,8 @@ def from_array(array: pyopencl.array.Array, engine: Engine | None = None) -> Mem
     )
     desc = MemoryDesc.of(moved_by(desc.geometry, array.offset // item), desc.dtype)
     wait_for_array(array)
+    if array.queue is not None:
+        handed_out(array.queue)
     return Memory(desc, engine, buffer=array.base_data if desc.nelems else None)
 
 
@@ -131,8 +137,8 @@ def to_array(memory: Memory, *, stream: Stream | None = None) -> pyopencl.array.
     """A ``pyopencl.array.Array`` over the buffer of a memory object, without a copy.
 
     Its shape is ``desc.dims``. Its commands run on ``stream``, or on the engine's own queue, and
-    wait for all commands enqueued on the memory object so far. The memory object does not know the
-    array's commands: wait for them before you use it again.
+    wait for all commands enqueued on the memory object so far. The memory object's next commands
+    wait for all that is on that queue then.
 
     Raises `InvalidDescriptor` unless the format is plain: one stride for each dimension, and whole
     bytes for each element.
@@ -149,7 +155,7 @@ def to_array(memory: Memory, *, stream: Stream | None = None) -> pyopencl.array.
             f"{desc} has no strides for an array: reorder it to a plain format with elements first"
         )
     memory.check_unmapped("make an array of it")
-    if memory.buffer is None:
+    if memory.tracked_buffer is None:
         raise DeviceError(f"{memory!r} has no buffer: give it one by set_buffer()")
     queue, item = stream.queue if stream else memory.engine.queue, desc.dtype.nbytes
     array = Array(

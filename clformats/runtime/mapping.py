@@ -17,6 +17,7 @@ from . import image
 from .opencl import OnDevice, named_errors, opencl
 from .order import LOCK, Claim, Usage, enqueued, events_before, flush
 from .storage import Mapped
+from .strangers import unknown_commands
 from .stream import Event
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ class Mapping(OnDevice):
         self._usage: Usage = memory.usage
         self._mapped: Mapped | None = None
         self._pixels: NDArray[Any] | None = None
+        self._given: NDArray[Any] | None = None
         self._state: Literal["new", "started", "entered", "over"] = "new"
 
     def start(self) -> Mapping:
@@ -101,19 +103,21 @@ class Mapping(OnDevice):
         else:
             array = np.zeros(0, storage) if self._pixels is None else self._pixels.view(storage)
         array.flags.writeable = "w" in self.mode
+        self._given = array
         return array
 
     def _map(self, memory: Memory) -> None:
-        if memory.buffer is None:
+        if memory.tracked_buffer is None:
             raise DeviceError(f"{memory!r} cannot be mapped: give it a buffer by set_buffer()")
         with LOCK:
             writes = self._usage if "w" in self.mode else None
             waits = events_before([self._usage], writes, object())
+            waits += unknown_commands([self._usage], memory.context, self._queue, in_order=True)
         with named_errors("mapping", memory):
             flush(waits)
         if memory.desc.format.image:
             with named_errors("reading", memory):
-                self._pixels = image.read(self._queue, memory.buffer, memory.desc, waits)
+                self._pixels = image.read(self._queue, memory.tracked_buffer, memory.desc, waits)
             return
         flags = opencl().map_flags
         kinds = {
@@ -123,7 +127,9 @@ class Mapping(OnDevice):
         }
         with named_errors("mapping", memory):
             where = memory.mapped_bytes
-            self._mapped = Mapped(self._queue, memory.buffer, kinds[self.mode], where, waits)
+            self._mapped = Mapped(
+                self._queue, memory.tracked_buffer, kinds[self.mode], where, waits
+            )
 
     def release(self) -> None:
         """Unmap, if it is mapped; the memory object then has what was written.
@@ -137,12 +143,15 @@ class Mapping(OnDevice):
                     mapped.unmap(self._queue).wait()
             elif pixels is not None and "w" in self.mode and self._state == "entered":
                 with named_errors("writing", memory):
-                    image.write(self._queue, memory.buffer, memory.desc, pixels)
+                    image.write(self._queue, memory.tracked_buffer, memory.desc, pixels)
         finally:
             self._end()
 
     def _end(self) -> None:
         self._mapped = self._pixels = self._claim.holder = None
+        if self._given is not None:
+            _empty(self._given)
+        self._given = None
         self._state = "over"
         if self._usage.mapping is self._claim:
             self._usage.mapping = None
@@ -167,6 +176,16 @@ class Mapping(OnDevice):
 
     def __str__(self) -> str:
         return str(self._claim)
+
+
+def _empty(array: NDArray[Any]) -> None:
+    """Leave nothing in an array object whose memory is gone: to read an element is an IndexError.
+
+    Numpy has no other way to take memory from an array that does not own it. Views that were made
+    of it still point there.
+    """
+    empty: Any = (1, (0,), array.dtype, False, b"")
+    array.__setstate__(empty)
 
 
 def _caller() -> str:

@@ -1,8 +1,8 @@
 """`Memory`: a buffer or image with a descriptor, and its mapping to the host.
 
-Commands of this library wait for each other as they must, whatever their streams (see `usage`).
-It does not know the commands that you enqueue yourself on ``stream.queue``: wait for them before
-you map, or use the same in-order stream.
+Commands that go through this library wait for each other as they must, on whatever stream they are
+(see `order`), and kernels of yours too, by `Stream.run`. For those that you enqueue yourself there
+are `Memory.written_by` and `Memory.read_by`, and what `strangers` says.
 """
 
 from __future__ import annotations
@@ -31,12 +31,14 @@ from ..schedule.traits import LINE_BYTES
 from ..tensors import images
 from ..tensors.desc import MemoryDesc
 from ..tensors.geometry import moved_by
+from ..tensors.given import as_desc
 from . import image, storage
+from .arraylike import ArrayLike
 from .engine import Engine, default_engine
 from .mapping import Mapping, Mode
 from .opencl import OnDevice, named_errors
-from .order import LOCK, Usage, events_before, usage_of
-from .stream import Stream
+from .order import LOCK, Usage, events_before, is_known, usage_of
+from .stream import Event, Stream
 
 if TYPE_CHECKING:
     import pyopencl
@@ -49,7 +51,7 @@ class _Allocate:
 ALLOCATE = _Allocate()
 
 
-class Memory(OnDevice):
+class Memory(ArrayLike, OnDevice):
     """A tensor on a device: ``desc`` says how it lies in ``buffer``.
 
     ``Memory(desc, engine)`` allocates a buffer and fills it with zeros. ``allocator=`` allocates
@@ -77,14 +79,14 @@ class Memory(OnDevice):
 
     def __init__(
         self,
-        desc: MemoryDesc,
+        desc: MemoryDesc | str,
         engine: Engine | None = None,
         *,
         buffer: Any = ALLOCATE,
         allocator: storage.Allocator | None = None,
     ) -> None:
-        self.buffer: Any = None
-        expect(desc, MemoryDesc, "desc")
+        self.tracked_buffer: Any = None
+        desc = as_desc(desc, "desc")
         expect(engine, Engine | None, "engine")
         _check_desc(desc)
         _check_allocator(allocator, buffer)
@@ -117,8 +119,43 @@ class Memory(OnDevice):
         if not self.nbytes:
             return None
         if self.desc.format.image:
-            return image.allocated(self.engine, self.desc)
-        return storage.allocated(self.engine, self.nbytes, allocator, self.desc, fill=fill)
+            made: Any = image.allocated(self.engine, self.desc)
+        else:
+            made = storage.allocated(self.engine, self.nbytes, allocator, self.desc, fill=fill)
+        usage_of(made)  # nobody else has it
+        return made
+
+    @property
+    def buffer(self) -> Any:
+        """The pyopencl buffer or image, for commands of your own; None where there is none.
+
+        Give the memory object itself to `Stream.run`, or tell of your commands by `written_by` and
+        `read_by`. Else later commands on it wait for all that is on the queues of the library's
+        (``stream.queue``, ``engine.queue``, those that streams were made of) in its context.
+        """
+        self.usage.taken = True
+        return self.tracked_buffer
+
+    @property
+    def events(self) -> list[pyopencl.Event]:
+        """What a command of yours that writes must wait for: ``wait_for=memory.events``."""
+        with LOCK:
+            return events_before([], self.usage, object())
+
+    def written_by(self, event: Event | pyopencl.Event) -> None:
+        """Let later commands on this memory wait for one of yours that writes it.
+
+        ``event`` is what pyopencl gave for it. Raises `InvalidArgument` and `DeviceError`.
+        """
+        from .commands import told
+
+        told(self, event, writes=True)
+
+    def read_by(self, event: Event | pyopencl.Event) -> None:
+        """Let later commands that write this memory wait for one of yours that reads it."""
+        from .commands import told
+
+        told(self, event, writes=False)
 
     def set_buffer(self, buffer: Any, *, clear_padding: bool = False) -> None:
         """Replace the buffer or image by another one, or by none; the contents are not copied.
@@ -138,11 +175,13 @@ class Memory(OnDevice):
             storage.expect_storage(buffer)
             storage.check(buffer, self.nbytes, self.engine, self.desc)
             begins_at = storage.begins_at(buffer)
+        is_users = buffer is not None and not is_known(buffer)
         usage, read_only = usage_of(buffer), storage.is_read_only(buffer)
+        usage.taken = usage.taken or is_users
         with LOCK:  # a call in another thread uses the one or the other
             self.check_unmapped("give it another buffer")
-            before, events = self.buffer, self._pending()
-            self.buffer, self.usage, self.is_read_only = buffer, usage, read_only
+            before, events = self.tracked_buffer, self._pending()
+            self.tracked_buffer, self.usage, self.is_read_only = buffer, usage, read_only
             self.begins_at = begins_at
             # Set where there is a buffer that fits any use: calls then look no further.
             fits = buffer is not None and not read_only and begins_at == LINE_BYTES
@@ -154,7 +193,7 @@ class Memory(OnDevice):
 
     def _pending(self) -> list[pyopencl.Event]:
         """The commands on memory that no driver keeps for them."""
-        if self.buffer is None or storage.is_kept_by_driver(self.buffer):
+        if self.tracked_buffer is None or storage.is_kept_by_driver(self.tracked_buffer):
             return []
         with LOCK:
             return events_before([], self.usage, object())
@@ -177,12 +216,12 @@ class Memory(OnDevice):
             raise raised
 
     def __del__(self) -> None:
-        if getattr(self, "buffer", None) is None:
+        if getattr(self, "tracked_buffer", None) is None:
             return
         try:
             self._settle(self._pending())
         except DeviceError:
-            self.buffer = None  # the commands failed: nothing uses it any more
+            self.tracked_buffer = None  # the commands failed: nothing uses it any more
         except KeyboardInterrupt:
             # Python drops what is raised here: be interrupted behind it.
             threading.Timer(0.01, _thread.interrupt_main).start()
@@ -207,7 +246,7 @@ class Memory(OnDevice):
         """
         view = Memory(self.desc.submemory(dims, offsets), self.engine, buffer=None)
         view._is_view = True
-        view.set_buffer(self.buffer)
+        view.set_buffer(self.tracked_buffer)
         return view
 
     @property
@@ -227,7 +266,7 @@ class Memory(OnDevice):
         """The range of the buffer that `map` gives, in bytes."""
         if self._is_view:
             return slice(self.desc.offset0 * self.desc.dtype.bits // 8, self.desc.span_nbytes)
-        part = storage.host_part(self.buffer)
+        part = storage.host_part(self.tracked_buffer)
         # What lies before the user's array is not the user's.
         return slice(part.front if part else 0, self.nbytes)
 
@@ -268,7 +307,7 @@ class Memory(OnDevice):
             self.check_writable()
         if stream is not None and stream.context != self.context:
             raise DeviceError(f"the stream belongs to another OpenCL context than {self!r}")
-        return Mapping(self, mode, stream.queue if stream else self.engine.queue)
+        return Mapping(self, mode, stream.tracked_queue if stream else self.engine.tracked_queue)
 
     def check_unmapped(self, wish: str) -> None:
         """Raise `MappedError` if the buffer is mapped; ``wish`` says what was attempted."""
@@ -317,7 +356,7 @@ class Memory(OnDevice):
         return np.empty(0).__dlpack_device__()
 
     def __repr__(self) -> str:
-        state = "" if self.buffer is not None else ", no buffer"
+        state = "" if self.tracked_buffer is not None else ", no buffer"
         return f"Memory({str(self.desc)!r}{state})"
 
 

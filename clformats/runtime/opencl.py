@@ -88,7 +88,8 @@ def named_errors(doing: str, about: object = "") -> Iterator[None]:
         yield
     except cl.Error as error:
         name = error_name(error)
-        raise DeviceError(f"{doing} {about} failed: {name} ({error})", name=name) from error
+        what = f"{doing} {about}".rstrip()
+        raise DeviceError(f"{what} failed: {name} ({error})", name=name) from error
 
 
 class OnDevice:

@@ -73,10 +73,11 @@ class Usage:
     """The use of one buffer: its mapping, and the commands on it by their orders.
 
     ``order`` is that of the ``writer``. ``alone`` is the common order of all commands here, if they
-    have one: a command on the same in-order queue waits for none of them.
+    have one: a command on the same in-order queue waits for none of them. ``taken`` says that users
+    have the buffer and may use it in commands that nobody reports (see `strangers`).
     """
 
-    __slots__ = ("__weakref__", "alone", "mapping", "order", "readers", "writer")
+    __slots__ = ("__weakref__", "alone", "mapping", "order", "readers", "taken", "writer")
 
     def __init__(self) -> None:
         self.mapping: Claim | None = None
@@ -84,6 +85,7 @@ class Usage:
         self.order: object = None
         self.writer: pyopencl.Event | None = None
         self.readers: dict[object, pyopencl.Event] = {}
+        self.taken = False
 
     def forget_failed(self) -> None:
         """Drop the commands that failed: waiting for them would make every later one fail."""
@@ -130,7 +132,9 @@ def flush(waits: Sequence[pyopencl.Event]) -> None:
     before a flush, and Intel's runtime then sometimes waits for ever.
     """
     for event in waits:
-        event.command_queue.flush()
+        queue = event.command_queue
+        if queue is not None:  # the event of a user has none
+            queue.flush()
 
 
 def enqueued(reads: Sequence[Usage], write: Usage, order: object, event: pyopencl.Event) -> None:
@@ -167,6 +171,11 @@ def usage_of(buffer: Any) -> Usage:
             found = _usages.setdefault(address, Usage())
         setattr(buffer, _ATTRIBUTE, found)
     return found
+
+
+def is_known(buffer: Any) -> bool:
+    """Whether `usage_of` has met this buffer object before."""
+    return hasattr(buffer, _ATTRIBUTE)
 
 
 def order_of(queue: pyopencl.CommandQueue) -> Order:

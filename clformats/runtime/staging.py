@@ -16,6 +16,7 @@ from ..host.packing import storage_size
 from ..tensors.desc import MemoryDesc
 from .engine import Engine
 from .opencl import named_errors, opencl
+from .order import usage_of
 from .stream import Stream
 
 if TYPE_CHECKING:
@@ -31,11 +32,12 @@ class Staging:
     def __init__(self, stream: Stream, nbytes: int) -> None:
         cl = opencl()
         self.engine: Engine = stream.engine
-        self._queue = stream.queue
+        self._queue = stream.tracked_queue
         self._events: list[pyopencl.Event] = []
         flags = cl.mem_flags
         with named_errors(f"allocating {nbytes} bytes for a piece on", self.engine):
             self.buffer: pyopencl.Buffer = cl.Buffer(self.engine.context, flags.READ_WRITE, nbytes)
+            usage_of(self.buffer)  # nobody else has it
             self._pinned: pyopencl.Buffer = cl.Buffer(
                 self.engine.context, flags.READ_WRITE | flags.ALLOC_HOST_PTR, nbytes
             )

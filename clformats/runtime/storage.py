@@ -147,7 +147,7 @@ def allocated(
     with named_errors(f"allocating {nbytes} bytes for", about):
         if allocator is None:
             storage = cl.Buffer(engine.context, cl.mem_flags.READ_WRITE, nbytes)
-            ask_for_huge(engine.queue, storage)
+            ask_for_huge(engine.tracked_queue, storage)
         else:
             storage = _given_by(allocator, nbytes)
             expect_storage(storage)
@@ -156,9 +156,9 @@ def allocated(
             return storage
         zero = np.zeros(1, np.uint8)
         if is_svm(storage):
-            cl.enqueue_svm_memfill(engine.queue, storage, zero, nbytes).wait()
+            cl.enqueue_svm_memfill(engine.tracked_queue, storage, zero, nbytes).wait()
         else:
-            cl.enqueue_fill_buffer(engine.queue, storage, zero, 0, nbytes).wait()
+            cl.enqueue_fill_buffer(engine.tracked_queue, storage, zero, 0, nbytes).wait()
     return storage
 
 

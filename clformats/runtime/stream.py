@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from weakref import finalize
 
-from ..errors import DeviceError, expect
+from ..errors import DeviceError, InvalidArgument, expect, shown
 from .engine import Engine, default_engine
 from .opencl import OnDevice, named_errors, opencl
 from .order import Order, order_of
+from .strangers import handed_out
 
 if TYPE_CHECKING:
     import pyopencl
+
+    from .memory import Memory
 
 
 class Stream(OnDevice):
@@ -41,6 +45,8 @@ class Stream(OnDevice):
         expect(queue, cl.CommandQueue | None, "queue")
         if queue is not None:
             _check_queue(queue, engine, asked=out_of_order or profiling)
+            if engine is None or queue is not engine.tracked_queue:
+                handed_out(queue)
         else:
             engine = engine or default_engine()
             properties = 0
@@ -52,17 +58,57 @@ class Stream(OnDevice):
                 queue = cl.CommandQueue(engine.context, engine.device, properties)
             if out_of_order:
                 finalize(self, _finish, queue).atexit = False
-        self.queue: pyopencl.CommandQueue = queue
+        self.tracked_queue: pyopencl.CommandQueue = queue
         self.engine = engine or Engine(context=queue.context, device=queue.device)
         flags = queue.get_info(cl.command_queue_info.PROPERTIES)
         self.in_order = not flags & cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
         self.context: pyopencl.Context = self.engine.context
         self.order: Order | None = order_of(queue) if self.in_order else None
 
+    @property
+    def queue(self) -> pyopencl.CommandQueue:
+        """The pyopencl queue, for commands of your own.
+
+        `run` is the better way, or `Memory.written_by` and `Memory.read_by`: the library then knows
+        what must wait for what. Where nobody tells it, a memory object whose ``buffer`` you have
+        taken waits for all that is on the queues which it handed out.
+        """
+        return handed_out(self.tracked_queue)  # type: ignore[no-any-return]
+
+    def run(
+        self,
+        kernel: pyopencl.Kernel,
+        global_size: Sequence[int],
+        local_size: Sequence[int] | None,
+        *args: Any,
+        reads: Sequence[Memory] = (),
+    ) -> Event:
+        """Enqueue a kernel of yours; `Memory` arguments wait for each other as in reorders.
+
+        ``global_size`` and ``local_size`` (or None) count work-items; other arguments are as
+        pyopencl takes them. Every memory object counts as written, but those that ``reads`` names
+        again: they may be read by others at the same time. Raises `InvalidArgument`,
+        `MappedError` and `DeviceError`.
+
+            kernel = engine.kernel("kernel void f(global float *p) { *p = 2; }", "f")
+            stream.run(kernel, (memory.desc.nelems,), None, memory)
+            memory.numpy()  # waits for it
+        """
+        from .commands import check_run_sizes, run
+
+        check_run_sizes(global_size, local_size)
+        return run(self, kernel, global_size, local_size, args, reads)
+
+    def __enter__(self) -> Stream:  # noqa: PYI034  # Self is of Python 3.11
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.wait()
+
     def wait(self) -> None:
         """Wait until everything enqueued so far is done. Raises `DeviceError`."""
         with named_errors("waiting for a stream"):
-            self.queue.finish()
+            self.tracked_queue.finish()
 
     def after(self, *events: Event | pyopencl.Event) -> None:
         """Let all later commands of this stream wait for ``events``, of any stream.
@@ -73,11 +119,14 @@ class Stream(OnDevice):
         """
         cl = opencl()
         for event in events:
-            expect(event, Event | cl.Event, "event")
+            if not isinstance(event, Event | cl.Event):
+                raise InvalidArgument(
+                    f"event: got {shown(event)}, expected an Event of clformats or pyopencl"
+                )
         if events:
             found = [e.event if isinstance(e, Event) else e for e in events]
             with named_errors("ordering a stream"):
-                cl.enqueue_barrier(self.queue, wait_for=found)
+                cl.enqueue_barrier(self.tracked_queue, wait_for=found)
 
     def __repr__(self) -> str:
         return f"Stream({self.engine!r}, out_of_order={not self.in_order})"

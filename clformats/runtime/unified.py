@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from ..schedule.traits import LINE_BYTES
 from .engine import Engine
 from .opencl import named_errors, opencl
+from .order import usage_of
 from .storage import HostPart, keep_host_part
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ def wrapped(engine: Engine, array: NDArray[Any], front: int, *, writing: bool) -
             engine.context, access | cl.mem_flags.USE_HOST_PTR, hostbuf=host
         )
     keep_host_part(buffer, HostPart(array, front))
+    usage_of(buffer)  # nobody else has it
     return buffer
 
 

@@ -8,12 +8,13 @@ from functools import cache
 
 import numpy as np
 
-from ..errors import InvalidDescriptor, expect
+from ..errors import InvalidDescriptor
 from ..formats import registry
 from ..formats.digits import round_up
 from ..formats.format import Format
 from ..tensors.desc import MemoryDesc
 from ..tensors.geometry import by_blocking, check_dims, int_tuple
+from ..tensors.given import as_desc
 from .refine import refine
 
 _SMALL = 1 << 24
@@ -45,14 +46,13 @@ def identify(
     return None
 
 
-def same_bytes(a: MemoryDesc, b: MemoryDesc) -> bool:
+def same_bytes(a: MemoryDesc | str, b: MemoryDesc | str) -> bool:
     """Whether two descriptors put every element at the same offset, whatever their names.
 
     Dims and the width of an element must be equal too. ``nChw16c`` and ``nhwc`` of 2 x 16 x 1 x 1
     have the same bytes, though the descriptors differ. Padding is not compared.
     """
-    expect(a, MemoryDesc, "a")
-    expect(b, MemoryDesc, "b")
+    a, b = as_desc(a, "a"), as_desc(b, "b")
     a.require_layout()
     b.require_layout()
     if a.dims != b.dims or a.dtype.bits != b.dtype.bits or a.format.image != b.format.image:

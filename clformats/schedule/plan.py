@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from ..errors import Unsupported, expect
 from ..tensors.desc import MemoryDesc
+from ..tensors.given import as_desc
 from . import (
     copy,
     gather,
@@ -205,8 +206,8 @@ class Plan:
 
 
 def make_plan(
-    src: MemoryDesc,
-    dst: MemoryDesc,
+    src: MemoryDesc | str,
+    dst: MemoryDesc | str,
     traits: Traits = DEFAULT,
     family: str | None = None,
     computation: Computation | None = None,
@@ -222,8 +223,7 @@ def make_plan(
     values are moved or transformed, where the dims leave both open: see
     `clformats.values.transforms.between`. Raises `InvalidDescriptor` if the two do not fit.
     """
-    expect(src, MemoryDesc, "src")
-    expect(dst, MemoryDesc, "dst")
+    src, dst = as_desc(src, "src"), as_desc(dst, "dst")
     expect(traits, Traits, "traits")
     expect(family, str | None, "family")
     expect(computation, Computation | None, "computation")

@@ -92,6 +92,17 @@ _ALL = (
     DType("f8_e5m2", 8, "float", np.dtype(ml_dtypes.float8_e5m2)),
 )
 _BY_NAME = {d.name: d for d in _ALL}
+_BY_TORCH = {
+    "torch.float64": "f64",
+    "torch.float32": "f32",
+    "torch.float16": "f16",
+    "torch.bfloat16": "bf16",
+    "torch.float8_e4m3fn": "f8_e4m3",
+    "torch.float8_e5m2": "f8_e5m2",
+    "torch.int32": "s32",
+    "torch.int8": "s8",
+    "torch.uint8": "u8",
+}
 _BY_NUMPY = {d.numpy: d for d in _ALL}
 
 DTYPES = tuple(_BY_NAME)
@@ -111,7 +122,7 @@ OPENCL = {
 
 
 def as_dtype(value: object) -> DType:
-    """The element type of a name (``"bf16"``), a numpy or ml_dtypes type, or a `DType`.
+    """The element type of a name (``"bf16"``), of numpy, ml_dtypes or torch, or a `DType`.
 
     Raises `InvalidDescriptor` for anything else.
     """
@@ -119,6 +130,8 @@ def as_dtype(value: object) -> DType:
         return value
     if isinstance(value, str) and value in _BY_NAME:
         return _BY_NAME[value]
+    if type(value).__module__ == "torch" and str(value) in _BY_TORCH:
+        return _BY_NAME[_BY_TORCH[str(value)]]
     found = None
     if value is not None:  # numpy takes None for float64
         try:

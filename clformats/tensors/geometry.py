@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 from ..errors import InvalidDescriptor, expect
 from ..formats.digits import RUNTIME, Digit, Layout, Placed, place
 from ..formats.format import Format
-from ..formats.names import ABSTRACT, MAX_NDIMS, is_meta
+from ..formats.names import ABSTRACT, MAX_NDIMS
+from ..formats.registry import takes_rank
 from ..formats.sums import Extra
 
 Padding = tuple[tuple[int, int], ...]
@@ -219,7 +220,7 @@ def _format_for(dims: tuple[int, ...], name: str | Format | None) -> Format:
         return Format("undef")
     if name is None:
         name = ABSTRACT[: len(dims)]
-    fmt = Format(name, ndims=len(dims) if is_meta(str(name)) else None)
+    fmt = Format(name, ndims=len(dims) if takes_rank(str(name)) else None)
     if fmt.layout is not None and fmt.ndims != len(dims):
         raise InvalidDescriptor(
             f"got {len(dims)} dims {dims}, but {fmt} has {fmt.ndims}: "

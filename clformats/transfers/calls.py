@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InvalidDescriptor, Unsupported, expect
+from ..host.axes import in_order
 from ..host.memory import HostMemory
 from ..host.packing import is_gapless
 from ..reorders.reorder import Reorder
@@ -41,19 +42,23 @@ def from_numpy(
     engine: Engine | None = None,
     *,
     format: Any = None,  # the field's word for it
+    axes: str | None = None,
     dtype: object = None,
     stream: Stream | None = None,
     allocator: Allocator | None = None,
 ) -> Memory:
     """A memory object with the elements of ``array``.
 
-    ``format`` defaults to dense row-major, ``dtype`` to the array's; ``array.shape`` is the logical
-    dims; ``allocator`` is as of `Memory`. Numpy packs on the host, with several threads. On a CPU a
-    kernel takes over from numpy once 512 MiB were moved between the same two descriptors, in calls
-    of 8 MiB and more: the call that builds it takes some tenths of a second longer. Raises
-    `InvalidDescriptor` and `DeviceError`.
+    ``format`` defaults to dense row-major, ``dtype`` to the array's; ``allocator`` is as of
+    `Memory`. ``array.shape`` is the logical dims, whatever the format, unless ``axes`` says what
+    the array's axes are: ``from_numpy(photo, axes="hwc", format="b_fs_yx_fsv16")`` takes an array
+    of height x width x channels. Dimensions that ``axes`` leaves out have size 1.
+
+    Numpy packs on the host, with several threads. On a CPU a kernel takes over from numpy once
+    512 MiB were moved between the same two descriptors, in calls of 8 MiB and more: the call that
+    builds it takes some tenths of a second longer. Raises `InvalidDescriptor` and `DeviceError`.
     """
-    array = as_array(array)
+    array = in_order(as_array(array), axes, format)
     desc, host = interop.desc_of(array, format, dtype), _host_memory(array)
     expect(stream, Stream | None, "stream")
     engine = default_engine() if engine is None else engine
@@ -122,7 +127,7 @@ def _reordered(host: HostMemory, memory: Memory, stream: Stream | None, *, writi
     if front is None:
         return False
     # In the order of the queue that mapping would have used.
-    stream = stream or Stream(memory.engine, queue=memory.engine.queue)
+    stream = stream or Stream(memory.engine, queue=memory.engine.tracked_queue)
     end = Wrapped(host, stream, front, writing=writing)
     try:
         there = end.source(host.desc, 0)

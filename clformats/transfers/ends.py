@@ -34,7 +34,7 @@ class There:
         del slot
         if desc is self._memory.desc:
             return self._memory
-        return Memory(desc, self._memory.engine, buffer=self._memory.buffer)
+        return Memory(desc, self._memory.engine, buffer=self._memory.tracked_buffer)
 
     def target(self, desc: MemoryDesc, slot: int, *, keeps: bool) -> Memory:
         """The memory that the kernel writes; ``keeps``: with what the destination holds now."""
@@ -56,7 +56,12 @@ class Wrapped(There):
 
     def __init__(self, host: HostMemory, stream: Stream, front: int, *, writing: bool) -> None:
         self._buffer = unified.wrapped(stream.engine, host.array, front, writing=writing)
-        self._host, self._queue, self._writing, self._front = host, stream.queue, writing, front
+        self._host, self._queue, self._writing, self._front = (
+            host,
+            stream.tracked_queue,
+            writing,
+            front,
+        )
         super().__init__(Memory(self._moved(host.desc), stream.engine, buffer=self._buffer))
 
     def _moved(self, desc: MemoryDesc) -> MemoryDesc:

@@ -48,7 +48,7 @@ class Leg:
         self._events[slot] = reorder(stream, source, target)
         self._target.fetch(slot)
         with named_errors("starting a piece"):
-            stream.queue.flush()
+            stream.tracked_queue.flush()
 
     def _reorder(self, src: MemoryDesc, dst: MemoryDesc, attr: Attr) -> Reorder:
         found = self._reorders.get((src, dst, id(attr)))

@@ -17,7 +17,7 @@ from ..reorders.trial import Case
 from ..reorders.variants import Variants
 from ..schedule.space import Config
 
-HINT = "pip install 'clformats[tune]'"
+HINT = "pip install kernel-tuner tqdm"
 LEAST_SECONDS = 5.0
 """The least time limit given to kernel_tuner: it fails if its own start takes longer."""
 ITERATIONS = 7

@@ -39,11 +39,13 @@ class Values:
     """The values of one attribute: a flat float64 array, or None if they are given at execution.
 
     ``mask`` says along which logical dimensions they vary, bit d for dimension d; they are in
-    row-major order over these. 0 stands for one value for all elements.
+    row-major order over these. 0 stands for one value for all elements. ``ndims`` is the rank of
+    the tensor, if it is known.
     """
 
     values: NDArray[np.float64] | None
     mask: int = 0
+    ndims: int | None = None
 
     def strides(self, dims: Sequence[int]) -> tuple[int, ...]:
         """The stride in the values of each logical dimension; 0 where they do not vary."""
@@ -77,9 +79,10 @@ class Attr:
         dst = ((src - src_zero_point) * src_scale + beta * old) / dst_scale + dst_zero_point
 
     ``src_scale``, ``dst_scale``, ``src_zero_point``, ``dst_zero_point`` and ``beta`` are each a
-    number, or ``(values, mask)``, or `at_execution`. Bit d of the mask says that there is one value
-    for each index of logical dimension d; the values are in row-major order over the dimensions
-    of the mask. ``beta`` is the factor of the destination's old value (oneDNN's sum).
+    number, an array that broadcasts against the tensor (``np.ones((1, 3, 1, 1))``: one value for
+    each channel), ``(values, mask)``, or `at_execution`. Bit d of the mask says that there is one
+    value for each index of logical dimension d; the values are in row-major order over the
+    dimensions of the mask. ``beta`` is the factor of the destination's old value (oneDNN's sum).
 
     ``expression`` is text over ``x``, in the part of OpenCL C that `clformats.values.formula`
     describes: ``"max(x, 0.f) * 0.5f"``. Padding stays zero, whatever the expression gives for 0.
@@ -189,6 +192,11 @@ class Attr:
     def check_rank(self, ndims: int) -> None:
         """Raise `InvalidAttr` if a mask names a dimension of ``ndims`` or more."""
         for name, term in self.terms.items():
+            if term.ndims not in (None, ndims):
+                raise InvalidAttr(
+                    f"{name} is an array of {term.ndims} axes, the tensor has {ndims} dimensions: "
+                    f"give one axis for each, of size 1 where a value serves all"
+                )
             if term.mask >> ndims:
                 raise InvalidAttr(
                     f"the mask of {name} is {term.mask}, which names a dimension beyond the "
@@ -243,12 +251,16 @@ def _values(name: str, value: Any) -> Values:
             )
         return Values(_flat(name, value[0]), _mask(name, value[1]))
     flat = _flat(name, value)
-    if flat.size != 1:
+    if flat.size == 1:
+        return Values(flat)
+    shape = np.shape(value)
+    if len(shape) < 2:
         raise InvalidAttr(
-            f"got {flat.size} values of {name} without a mask: give (values, mask), where bit d of "
-            f"the mask stands for logical dimension d"
+            f"got {flat.size} values of {name} without a mask: give an array with one axis for "
+            f"each dimension, as values.reshape(1, {flat.size}, 1, 1), or (values, mask), where "
+            f"bit d of the mask stands for logical dimension d"
         )
-    return Values(flat)
+    return Values(flat, sum(1 << d for d, n in enumerate(shape) if n != 1), len(shape))
 
 
 def _flat(name: str, value: Any) -> NDArray[np.float64]:
@@ -288,5 +300,8 @@ def _mask(name: str, value: Any) -> int:
 
 def _attr_again(terms: Mapping[str, Values], expression: str | None) -> Attr:
     """The attributes that were pickled."""
-    given = {n: v if v.values is None else (v.values, v.mask) for n, v in terms.items()}
+    given = {
+        n: v if v.values is None else Values(_flat(n, v.values), v.mask, v.ndims)
+        for n, v in terms.items()
+    }
     return Attr(expression=expression, **given)

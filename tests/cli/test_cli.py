@@ -478,3 +478,46 @@ def test_a_full_disk_behind_stdout_is_one_line(words: list[str]) -> None:
     assert done.stderr.splitlines() == [
         "clformats: cannot write the output: [Errno 28] No space left on device"
     ]
+
+
+def test_help_is_a_word_too(capsys: pytest.CaptureFixture[str]) -> None:
+    for line, said in ((["help"], "clformats help explain"), (["help", "draw"], "clformats draw")):
+        with pytest.raises(SystemExit, match="0"):
+            cli.main(line)
+        assert said in capsys.readouterr().out
+
+
+def test_interrupted_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from clformats.cli import list_
+
+    def interrupted(_: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(list_, "run", interrupted)
+    assert cli.main(["list"]) == 130
+    assert capsys.readouterr().err == "clformats: interrupted\n"
+
+
+def test_list_does_not_mind_capitals(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["list", "--match", "FSV16"]) == 0
+    assert "b_fs_yx_fsv16" in capsys.readouterr().out
+    assert cli.main(["list", "--match", "nothing so"]) == 1
+    assert capsys.readouterr().err.endswith("leave out --match\n")
+
+
+def test_names_of_frameworks_in_commands(capsys: pytest.CaptureFixture[str]) -> None:
+    for name, cldnn in (("NCHW", "bfyx"), ("channels_last", "byxf"), ("NCHW16c", "b_fs_yx_fsv16")):
+        assert cli.main(["explain", name]) == 0
+        assert cldnn in capsys.readouterr().out
+    line = (
+        "onednn_verbose,v1,primitive,exec,cpu,reorder,jit:uni,undef,"
+        "src_f32::blocked:abcd::f0 dst_u8::blocked:acdb::f0,,,2x17x5x4,0.01"
+    )
+    assert cli.main(["convert", line]) == 0
+    out = capsys.readouterr().out
+    assert "f32:abcd:2x17x5x4" in out
+    assert "u8:acdb:2x17x5x4" in out
+    assert cli.main(["convert", line, "--to", "tvm"]) == 0
+    assert capsys.readouterr().out.split() == ["src", "NCHW", "dst", "NHWC"]

@@ -34,7 +34,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_demo_runs(image: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     drawing = tmp_path / "layout.svg"
-    status = cli.main(["demo", "--image", str(image), "--svg", str(drawing)])
+    status = cli.main(["demo", "--image", str(image), "--svg", str(drawing), "--verbose"])
     text, errors = capsys.readouterr()
     assert (status, errors) == (0, "")
     assert "small.ppm, 23 x 37, 3 shifted copies" in text
@@ -43,8 +43,22 @@ def test_the_demo_runs(image: Path, tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "f16:b_fs_yx_fsv16:3x3x37x23" in text
     assert "os_is_yx_isv16_osv16" in text
     assert "gs_oiyx_gsv16" in text
-    assert len(text.splitlines()) <= 80
+    assert len(text.splitlines()) <= 90
     assert drawing.read_text(encoding="utf-8").startswith("<svg")
+
+
+def test_the_demo_is_short(image: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Steps in a line each, the plans by --verbose alone, and code that runs when it is pasted."""
+    assert cli.main(["demo", "--image", str(image)]) == 0
+    text = capsys.readouterr().out
+    assert "family" not in text
+    assert text.count("GB/s, plain copy") == 4
+    assert text.count(demo.CHECKED) == 6
+    assert len(text.splitlines()) <= 45
+    lines = [line.strip() for line in demo.PASTE.splitlines()[2:]]
+    pixels, _ = photograph.photograph(str(image), None)
+    exec("\n".join(lines), {"photo": pixels})  # noqa: S102  # our own
+    assert capsys.readouterr().out == "(1, 1, 37, 23, 16)\n"
 
 
 def test_the_picture_shows_the_pixels(image: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -130,7 +144,7 @@ def test_without_the_extra_it_says_what_to_install(
 ) -> None:
     monkeypatch.setattr(photograph, "find_spec", lambda _: None)
     assert cli.main(["demo"]) == 1
-    assert "pip install 'clformats[demo]'" in capsys.readouterr().err
+    assert "pip install pillow matplotlib" in capsys.readouterr().err
 
 
 def test_without_pillow_it_says_what_to_install(

@@ -214,3 +214,34 @@ def test_progress_is_shown(bar: bool, folder: Path) -> None:
     assert out.startswith(b"f32:byxf:2x17x5x4")
     assert ("100%" in shown) == bar
     assert ("clformats[progress]" in shown) != bar
+
+
+@pytest.mark.parametrize(
+    ("array", "options", "said"),
+    [
+        (np.zeros(48, np.float32), ("--from", "b_fs_yx_fsv16"), "add --shape with 4 numbers"),
+        (np.zeros(48, np.float32), ("--from", "bfyx"), "add --shape with 4 numbers"),
+        (np.zeros((2, 3, 4, 2), np.float32), ("--from", "any"), "does not say how the file lies"),
+        (np.zeros((2, 3, 4, 2), ">f4"), ("--from", "bfyx"), "in the other byte order"),
+        (np.zeros((5, 7, 3), np.uint8), ("--from", "bfyx", "--axes", "yx"), "expected 3 different"),
+    ],
+)
+def test_messages_speak_of_files(
+    array: Any, options: tuple[str, ...], said: str, tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    np.save(tmp_path / "in.npy", array)
+    out = str(tmp_path / "out.npy")
+    assert main(["reorder", str(tmp_path / "in.npy"), *options, "--to", "byxf", "-o", out])
+    message = capsys.readouterr().err
+    assert said in message
+    assert "HostMemory" not in message
+
+
+@pytest.mark.device
+def test_a_photograph_by_its_axes(tmp_path: Path) -> None:
+    photo = np.arange(5 * 7 * 3, dtype=np.uint8).reshape(5, 7, 3)
+    np.save(tmp_path / "in.npy", photo)
+    line = ["reorder", str(tmp_path / "in.npy"), "--from", "bfyx", "--axes", "hwc", "--to", "bfyx"]
+    assert main([*line, "-o", str(tmp_path / "out.npy")]) == 0
+    assert (np.load(tmp_path / "out.npy") == photo.transpose(2, 0, 1)[None]).all()

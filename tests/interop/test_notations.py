@@ -514,4 +514,23 @@ def test_explain_reads_the_log_with_sizes(capsys: pytest.CaptureFixture[str]) ->
     assert cli.main(["explain", "f32::blocked:ab:10x2:f0", "--shape", "2,3"]) == 0
     assert "strides=10x2" in capsys.readouterr().out
     assert cli.main(["explain", "f32::blocked:ab::f0 2x3", "--shape", "2,3"]) == 1
-    assert "leave out --shape" in capsys.readouterr().err
+    assert "leave --shape out" in capsys.readouterr().err
+
+
+LINE = (
+    "onednn_verbose,v1,primitive,exec,cpu,{},jit:uni,undef,"
+    "src_f32::blocked:abcd::f0 dst_u8:p:blocked:aBcd16b::f0,,,{},0.01"
+)
+
+
+def test_a_whole_line_of_the_log() -> None:
+    found = notations.verbose.read_line(LINE.format("reorder", "2x17x5x4"))
+    assert [name for name, _ in found] == ["src", "dst"]
+    assert [str(log.desc()) for _, log in found] == ["f32:abcd:2x17x5x4", "u8:aBcd16b:2x17x5x4"]
+    line = LINE.format("convolution", "mb2_ic17oc5_ih4oh4kh1sh1dh0ph0")
+    found = notations.verbose.read_line(line)
+    assert [log.format.name for _, log in found] == ["abcd", "aBcd16b"]
+    assert not any(log.dims for _, log in found)
+    assert notations.verbose.is_line("dnnl_verbose,exec")
+    with pytest.raises(cf.InvalidFormat, match="a line of oneDNN's log"):
+        notations.verbose.read_line("onednn_verbose,info,cpu,runtime:OpenMP")

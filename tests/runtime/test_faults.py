@@ -148,7 +148,7 @@ def test_every_call_may_fail(
 
     def alive() -> tuple[int, int]:
         gc.collect()
-        queue = own.queue.reference_count
+        queue = own.tracked_queue.reference_count
         return queue, own.context.reference_count
 
     def nothing_is_kept() -> bool:

@@ -255,7 +255,7 @@ def test_arguments_of_a_wrong_kind_are_told(engine: cf.Engine, stream: cf.Stream
         lambda: cf.Memory((2, 3), engine),  # type: ignore[arg-type]
         lambda: cf.Memory(desc, "pocl"),  # type: ignore[arg-type]
         lambda: cf.Memory(desc, engine, buffer=b"abc"),
-        lambda: cf.Reorder("nchw", desc, engine),  # type: ignore[arg-type]
+        lambda: cf.Reorder(5, desc, engine),  # type: ignore[arg-type]
         lambda: cf.Engine(5),  # type: ignore[arg-type]
         lambda: cf.Stream("pocl"),  # type: ignore[arg-type]
     ]

@@ -119,7 +119,7 @@ def test_streams_and_events_come_and_go(engine: cf.Engine) -> None:
         assert (cf.to_numpy(target) == array).all()
     target = cf.Memory(TURNED, own)
     gc.collect()
-    own.queue.finish()
+    own.tracked_queue.finish()
     # One queue is kept by what it wrote last, if that buffer is.
     assert own.context.reference_count <= before + 1
 

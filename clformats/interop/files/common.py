@@ -189,8 +189,7 @@ def library(name: str, what: str) -> Any:
     except ImportError as error:
         package = name.partition(".")[0]
         raise Error(
-            f"the library {package}, which reads {what}, is missing: "
-            f"pip install 'clformats[{package}]'"
+            f"the library {package}, which reads {what}, is missing: pip install {package}"
         ) from error
 
 

@@ -18,7 +18,7 @@ The log does not print the values of offsets: such a text gives a format, but no
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...errors import InvalidDescriptor, InvalidFormat
 from ...formats import Format
@@ -79,6 +79,43 @@ def read(text: str) -> LogText | None:
     if not match:
         return None
     return LogText(text, **{k: v or "" for k, v in match.groupdict().items()})
+
+
+_HEAD = re.compile(r"(?:onednn|dnnl|mkldnn)_verbose,")
+_ARGUMENT = re.compile(
+    r"(?:src|wei|bia|dst|data|diff|ws|scratchpad|stat|ss|attr)[a-z0-9_]*?(?=[_:])"
+)
+_SIZES = re.compile(r"[1-9]\d*(?:x[1-9]\d*)*")
+
+
+def is_line(text: str) -> bool:
+    """Whether a text is a whole line of the log."""
+    return bool(_HEAD.match(text.strip()))
+
+
+def read_line(text: str) -> list[tuple[str, LogText]]:
+    """The tensors of a whole line of the log: what each is called (``"src"``), and its text.
+
+    Of a reorder, whose line tells the sizes, they are in each text. Raises `InvalidFormat`.
+    """
+    fields = text.strip().split(",")
+    at = next((k for k, field in enumerate(fields) if field.split() and all(
+        read(part) for part in field.split())), None)  # fmt: skip
+    if not is_line(text) or at is None:
+        raise InvalidFormat(
+            f"cannot read {text!r} as a line of oneDNN's log: expected onednn_verbose,...,"
+            f"src_f32::blocked:abcd::f0 dst_f32::blocked:acdb::f0,..."
+        )
+    same = {"reorder", "eltwise", "softmax", "softmax_v2", "layer_normalization"} & set(fields)
+    sizes = next((f for f in fields[at + 1 :] if same and _SIZES.fullmatch(f)), "")
+    result = []
+    for part in fields[at].split():
+        found = _must_read(part)
+        name = _ARGUMENT.match(part)
+        fits = sizes and found.kind == "blocked" and len(sizes.split("x")) == found.format.ndims
+        dims = sizes if fits else ""
+        result.append((name[0] if name else "", replace(found, dims=found.dims or dims)))
+    return result
 
 
 def parse(text: str) -> Format:

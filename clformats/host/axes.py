@@ -1,0 +1,91 @@
+"""Arrays whose axes stand in another order than a tensor's dimensions: photographs, mostly.
+
+``axes="yxf"`` or ``"hwc"`` says what the axes of an array are, outermost first, by the letters of
+clDNN's or oneDNN's names. A dimension that is not named has size 1.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+from numpy.typing import NDArray
+
+from ..errors import InvalidDescriptor, InvalidFormat, expect
+from ..formats import Format
+from ..formats.registry import takes_rank
+
+_ONEDNN = str.maketrans("bfzyx", "ncdhw")
+_DATA = ("nc", "ncw", "nchw", "ncdhw")
+_WEIGHTS = ("oi", "oiw", "oihw", "oidhw", "goi", "goiw", "goihw", "goidhw")
+_LEAST_SIDE = 32
+_PIXELS = (1, 2, 3, 4)
+
+
+def in_order(
+    array: NDArray[Any], axes: str | None, format: Any
+) -> NDArray[Any]:  # the field's word
+    """A view of ``array`` with the dimensions of the tensor in their logical order.
+
+    Without ``axes`` the array as it is, refused where it looks like images with channels last and
+    ``format`` keeps channels last: then the two orders differ and nothing would show it. Raises
+    `InvalidDescriptor`.
+    """
+    expect(axes, str | None, "axes")
+    if axes is None:
+        _check_is_no_photograph(array, format)
+        return array
+    given = axes.lower().translate(_ONEDNN)
+    if len(set(given)) != len(given) or len(given) != array.ndim:
+        raise InvalidDescriptor(
+            f"got axes={axes!r} for an array of shape {array.shape}, expected {array.ndim} "
+            f"different letters, such as 'yxf' or 'hwc' for a photograph"
+        )
+    order = _logical(given, axes, format)
+    shown: NDArray[Any] = array.transpose([given.index(c) for c in order if c in given])
+    missing = tuple(k for k, c in enumerate(order) if c not in given)
+    for k in missing:
+        shown = shown[(slice(None),) * k + (None,)]
+    return shown
+
+
+def _logical(given: str, axes: str, format: Any) -> str:  # the field's word for it
+    """The letters of the tensor's dimensions in logical order."""
+    ranks = _WEIGHTS if set(given) & set("oi") else _DATA
+    fits = [order for order in ranks if set(given) <= set(order)]
+    if format is not None:
+        wanted = Format(format, None if fits == [] else _rank_of_meta(format, fits[0]))
+        own = "".join(wanted.dims).translate(_ONEDNN)
+        if set(given) <= set(own):
+            return own
+        fits = [order for order in fits if len(order) == wanted.ndims and wanted.role == "generic"]
+    if not fits:
+        raise InvalidDescriptor(
+            f"got axes={axes!r} for {format or 'a tensor'}: expected letters of b f z y x or n c d "
+            f"h w, of weights g o i z y x or g o i d h w, that the format has"
+        )
+    # A photograph is a tensor of four dimensions.
+    return next((o for o in fits if len(o) > 3), fits[0]) if format is None else fits[0]
+
+
+def _rank_of_meta(format: Any, order: str) -> int | None:  # the field's word for it
+    return len(order) if takes_rank(str(format)) else None
+
+
+def _check_is_no_photograph(array: NDArray[Any], format: Any) -> None:  # the field's word for it
+    if array.ndim != 4 or format is None or array.shape[3] not in _PIXELS:
+        return
+    if min(array.shape[1:3]) < _LEAST_SIDE or not _keeps_channels_last(format):
+        return
+    n, h, w, c = array.shape
+    raise InvalidDescriptor(
+        f"got an array of shape {array.shape} for {format}: sizes are taken in logical order, as "
+        f"{n} images of {h} channels, {w} by {c}. If its axes are images, height, width and "
+        f"channels say axes='nhwc'; if not, axes='nchw'"
+    )
+
+
+def _keeps_channels_last(format: Any) -> bool:  # the field's word for it
+    with suppress(InvalidFormat):  # what is wrong is told where the format is used
+        return Format(format, 4).onednn == "acdb"
+    return False

@@ -1,0 +1,127 @@
+"""Kernels of users' own among the library's commands: `run`, and what is told afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..errors import DeviceError, InvalidArgument, expect, shown
+from .memory import Memory
+from .opencl import error_name, named_errors, opencl
+from .order import LOCK, Order, Usage, enqueued, events_before, flush
+from .strangers import unknown_commands
+from .stream import Event, Stream
+
+if TYPE_CHECKING:
+    import pyopencl
+
+
+def run(
+    stream: Stream,
+    kernel: pyopencl.Kernel,
+    global_size: Sequence[int],
+    local_size: Sequence[int] | None,
+    args: Sequence[Any],
+    reads: Sequence[Memory],
+) -> Event:
+    """See `Stream.run`."""
+    expect(kernel, opencl().Kernel, "kernel")
+    for memory in reads:
+        expect(memory, Memory, "reads")
+        if not any(memory is a for a in args):
+            raise InvalidArgument(f"reads: {memory!r} is none of the kernel's arguments")
+    used = [a for a in args if isinstance(a, Memory)]
+    written = [m for m in used if not any(m is r for r in reads)]
+    order = stream.order or Order(stream.tracked_queue)
+    with LOCK:
+        for memory in used:
+            _check(memory, stream, writes=memory in written)
+        writing = _distinct(m.usage for m in written)
+        reading = [u for u in _distinct(m.usage for m in reads) if u not in writing]
+        waits = [e for usage in writing for e in events_before([], usage, order)]
+        waits += events_before(reading, None, order)
+        waits += unknown_commands(
+            [*writing, *reading], stream.context, stream.tracked_queue, in_order=stream.in_order
+        )
+        event = _enqueue(stream, kernel, global_size, local_size, args, waits)
+        for usage in writing:
+            enqueued([], usage, order, event)
+        for usage in reading:
+            read(usage, order, event)
+    return Event(event)
+
+
+def _distinct(usages: Any) -> list[Usage]:
+    return list({id(usage): usage for usage in usages}.values())
+
+
+def _enqueue(
+    stream: Stream,
+    kernel: Any,
+    global_size: Sequence[int],
+    local_size: Sequence[int] | None,
+    args: Sequence[Any],
+    waits: list[pyopencl.Event],
+) -> pyopencl.Event:
+    cl = opencl()
+    given = [a.tracked_buffer if isinstance(a, Memory) else a for a in args]
+    name = kernel.function_name
+    try:
+        flush(waits)
+        kernel.set_args(*given)
+        return cl.enqueue_nd_range_kernel(  # type: ignore[no-any-return]
+            stream.tracked_queue, kernel, tuple(global_size),
+            None if local_size is None else tuple(local_size), None, waits or None,
+        )  # fmt: skip
+    except cl.Error as error:
+        found = error_name(error)
+        raise DeviceError(f"enqueueing {name} failed: {found} ({error})", name=found) from error
+    except TypeError as error:
+        raise InvalidArgument(
+            f"the arguments of {name}: {error}; give buffers as Memory or pyopencl's, numbers as "
+            f"numpy's, such as np.float32(3)"
+        ) from error
+
+
+def _check(memory: Memory, stream: Stream, *, writes: bool) -> None:
+    memory.check_unmapped("run a kernel on it")
+    if memory.context != stream.context:
+        raise DeviceError(f"{memory!r} belongs to another OpenCL context than the stream")
+    if memory.tracked_buffer is None and memory.nbytes:
+        raise DeviceError(f"{memory!r} has no buffer: give it one by set_buffer()")
+    if writes:
+        memory.check_writable()
+
+
+def read(usage: Usage, order: object, event: pyopencl.Event) -> None:
+    """Remember a command that reads, `LOCK` held."""
+    enqueued([usage], Usage(), order, event)
+
+
+def told(memory: Memory, event: Event | pyopencl.Event, *, writes: bool) -> None:
+    """Remember a command of the user's on a memory object. Raises `DeviceError`."""
+    cl = opencl()
+    expect(event, Event | cl.Event, "event")
+    found = event.event if isinstance(event, Event) else event
+    usage = memory.usage
+    with LOCK, named_errors("remembering a command on", memory):
+        queue: pyopencl.CommandQueue | None = found.command_queue
+        order = object() if queue is None else Stream(queue=queue).order or object()
+        if not writes:
+            read(usage, order, found)
+        else:
+            before = events_before([], usage, order)
+            if before:  # the command may have waited for none of them
+                target = memory.engine.tracked_queue if queue is None else queue
+                found, order = cl.enqueue_marker(target, wait_for=[found, *before]), object()
+            enqueued([], usage, order, found)
+        usage.taken = False
+
+
+def check_run_sizes(global_size: object, local_size: object) -> None:
+    """Raise `InvalidArgument` unless they are tuples of integers, or None for the second."""
+    for name, size in (("global_size", global_size), ("local_size", local_size)):
+        if name == "local_size" and size is None:
+            continue
+        if not isinstance(size, tuple | list) or not size:
+            raise InvalidArgument(f"{name}: got {shown(size)}, expected a tuple such as (1024,)")

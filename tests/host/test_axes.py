@@ -1,0 +1,59 @@
+"""Arrays whose axes stand in another order than the tensor's dimensions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import clformats as cf
+from clformats.host.axes import in_order
+
+PHOTO = np.arange(5 * 7 * 3, dtype=np.uint8).reshape(5, 7, 3)
+WANTED = PHOTO.transpose(2, 0, 1)[None]
+
+
+@pytest.mark.parametrize("axes", ["yxf", "hwc", "HWC"])
+@pytest.mark.parametrize("format", [None, "bfyx", "nhwc", "b_fs_yx_fsv16", "NCHW", "axb", "acdb"])
+def test_a_photograph(axes: str, format: str | None) -> None:
+    assert (in_order(PHOTO, axes, format) == WANTED).all()
+
+
+def test_all_orders() -> None:
+    array = np.arange(2 * 3 * 5 * 7).reshape(2, 3, 5, 7)
+    assert in_order(array, "nchw", "nhwc") is not None
+    assert (in_order(array, "nhwc", "nhwc") == array.transpose(0, 3, 1, 2)).all()
+    assert (in_order(array, "hwio", "oiyx") == array.transpose(3, 2, 0, 1)).all()
+    assert (in_order(array, "yxio", None) == array.transpose(3, 2, 0, 1)).all()
+    assert in_order(array, None, "nhwc") is array
+
+
+@pytest.mark.parametrize(
+    ("axes", "format"),
+    [("yx", None), ("yxx", None), ("yxq", None), ("zyx", "bfyx"), ("hwo", "bfyx")],
+)
+def test_axes_that_do_not_fit(axes: str, format: str | None) -> None:
+    with pytest.raises(cf.InvalidDescriptor, match=f"axes='{axes}'"):
+        in_order(PHOTO, axes, format)
+
+
+@pytest.mark.parametrize("format", ["nhwc", "byxf", "NHWC", "channels_last", "acdb"])
+def test_a_guess_that_nobody_would_see_is_refused(format: str) -> None:
+    image = np.zeros((1, 33, 50, 3), np.uint8)
+    with pytest.raises(cf.InvalidDescriptor, match="axes='nhwc'; if not, axes='nchw'"):
+        in_order(image, None, format)
+    assert in_order(image, "nchw", format).shape == (1, 33, 50, 3)
+    assert in_order(image, "nhwc", format).shape == (1, 3, 33, 50)
+    assert in_order(image, None, "nChw16c") is image
+    strip = np.zeros((2, 17, 5, 3), np.uint8)
+    assert in_order(strip, None, format) is strip
+
+
+@pytest.mark.device
+def test_from_numpy_takes_axes(engine: cf.Engine) -> None:
+    memory = cf.from_numpy(PHOTO, engine, axes="hwc", format="b_fs_yx_fsv16")
+    assert memory.desc.dims == (1, 3, 5, 7)
+    assert (memory.numpy() == WANTED).all()
+    with pytest.raises(cf.InvalidDescriptor, match="axes="):
+        cf.from_numpy(np.zeros((1, 333, 501, 3), np.uint8), engine, format="nhwc")
+    other = cf.from_dlpack(PHOTO, engine, axes="hwc", format="nhwc")
+    assert (other.numpy() == WANTED).all()

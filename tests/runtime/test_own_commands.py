@@ -1,0 +1,220 @@
+"""Kernels that users enqueue themselves: the library's commands come after them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import clformats as cf
+
+# Slow enough that who does not wait for it reads what was there before.
+SOURCE = """
+__kernel void twos(__global float *p)
+{
+    float value = 2;
+    for (int k = 0; k < 20000; ++k) {
+        value = value * 0.5f + 1;
+    }
+    p[get_global_id(0)] = value;
+}
+__kernel void add(__global const float *a, __global float *b, float c)
+{
+    b[get_global_id(0)] = a[get_global_id(0)] + c;
+}
+"""
+SHAPE = (2, 16, 8, 8)
+SIZE = 2048
+
+
+def ones(engine: cf.Engine) -> cf.Memory:
+    return cf.from_numpy(np.ones(SHAPE, np.float32), engine, format="nChw16c")
+
+
+def read_by_reorder(memory: cf.Memory) -> Any:
+    return cf.reorder(memory, "bfyx").numpy()
+
+
+def read_on_another_stream(memory: cf.Memory) -> Any:
+    stream = cf.Stream(memory.engine)
+    result = cf.Memory(cf.MemoryDesc(SHAPE, "f32"), memory.engine)
+    cf.Reorder(memory.desc, result.desc, memory.engine)(stream, memory, result)
+    return result.numpy(stream=stream)
+
+
+def read_by_transfer(memory: cf.Memory) -> Any:
+    result = np.empty(SHAPE, np.float32)
+    cf.transfer(memory, result)
+    return result
+
+
+WAYS = [cf.to_numpy, np.asarray, read_by_reorder, read_on_another_stream, read_by_transfer]
+
+
+@pytest.mark.parametrize("read", WAYS, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("out_of_order", [False, True])
+def test_an_unknown_kernel_is_waited_for(
+    read: Callable[[cf.Memory], Any], out_of_order: bool, engine: cf.Engine
+) -> None:
+    stream, memory = cf.Stream(engine, out_of_order=out_of_order), ones(engine)
+    kernel = engine.kernel(SOURCE, "twos")
+    kernel(stream.queue, (SIZE,), None, memory.buffer)
+    assert (read(memory) == 2).all()
+
+
+@pytest.mark.parametrize("read", WAYS, ids=lambda f: f.__name__)
+def test_a_kernel_on_a_queue_that_is_dropped_is_waited_for(
+    read: Callable[[cf.Memory], Any], engine: cf.Engine
+) -> None:
+    memory = ones(engine)
+    engine.kernel(SOURCE, "twos")(cf.Stream(engine).queue, (SIZE,), None, memory.buffer)
+    assert (read(memory) == 2).all()
+
+
+def test_a_queue_and_a_buffer_of_the_users(engine: cf.Engine) -> None:
+    import pyopencl as cl
+
+    queue = cl.CommandQueue(engine.context)
+    stream = cf.Stream(engine, queue=queue)
+    buffer = cl.Buffer(engine.context, cl.mem_flags.READ_WRITE, 4 * SIZE)
+    memory = cf.Memory(cf.MemoryDesc(SHAPE, "f32"), engine, buffer=buffer)
+    engine.kernel(SOURCE, "twos")(queue, (SIZE,), None, buffer)
+    assert (memory.numpy() == 2).all()
+    assert stream.queue is queue
+
+
+def test_an_array_over_a_memory_object(engine: cf.Engine) -> None:
+    """What pyopencl's array is told to compute later is waited for too."""
+    stream, memory = cf.Stream(engine), cf.from_numpy(np.ones(SIZE, np.float32), engine)
+    array = cf.to_array(memory, stream=stream)
+    engine.kernel(SOURCE, "twos")(stream.queue, (SIZE,), None, array.data)  # type: ignore[arg-type]
+    array += 3
+    assert (memory.numpy() == 5).all()
+
+
+def test_run_lets_streams_wait_for_each_other(engine: cf.Engine) -> None:
+    streams = [cf.Stream(engine, out_of_order=k == 1) for k in range(3)]
+    twos, add = (engine.kernel(SOURCE, name) for name in ("twos", "add"))
+    a, b, c = (ones(engine) for _ in range(3))
+    event = streams[0].run(twos, (SIZE,), None, a)
+    streams[1].run(add, (SIZE,), None, a, b, np.float32(5), reads=[a])
+    streams[2].run(add, (SIZE,), (1,), a, c, np.float32(7), reads=[a])
+    streams[1].run(twos, (SIZE,), None, a)
+    assert (c.numpy() == 9).all()
+    assert (b.numpy() == 7).all()
+    assert (a.numpy() == 2).all()
+    assert event.done
+
+
+def test_run_makes_nothing_wait_that_need_not(engine: cf.Engine) -> None:
+    """Tracked memory does not wait for other memory's commands, nor readers for each other."""
+    import pyopencl as cl
+
+    gate = cl.UserEvent(engine.context)
+    held, free = cf.Stream(engine), cf.Stream(engine)
+    twos, add = (engine.kernel(SOURCE, name) for name in ("twos", "add"))
+    a, b, c = (ones(engine) for _ in range(3))
+    held.after(gate)
+    held.run(add, (SIZE,), None, a, b, np.float32(1), reads=[a])
+    try:
+        free.run(add, (SIZE,), None, a, c, np.float32(2), reads=[a])
+        assert (c.numpy() == 3).all()
+        later = free.run(twos, (SIZE,), None, a)
+        assert not later.done
+    finally:
+        gate.set_status(cl.command_execution_status.COMPLETE)
+    assert (a.numpy() == 2).all()
+    assert (b.numpy() == 2).all()
+
+
+def test_what_users_tell(engine: cf.Engine) -> None:
+    import pyopencl as cl
+
+    queue = cl.CommandQueue(engine.context)  # the library never saw it
+    twos, add = (engine.kernel(SOURCE, name) for name in ("twos", "add"))
+    a, b = ones(engine), ones(engine)
+    a.written_by(twos(queue, (SIZE,), None, a.buffer))
+    assert (a.numpy() == 2).all()
+    event = add(queue, (SIZE,), None, a.buffer, b.buffer, np.float32(1), wait_for=a.events)
+    a.read_by(event)
+    b.written_by(cf.Event(event))
+    assert (read_by_reorder(b) == 3).all()
+    gate = cl.UserEvent(engine.context)
+    a.read_by(gate)
+    later = cf.Stream(engine).run(twos, (SIZE,), None, a)
+    assert not later.done
+    assert gate.int_ptr in [e.int_ptr for e in a.events] or a.events
+    gate.set_status(cl.command_execution_status.COMPLETE)
+    later.wait()
+    with pytest.raises(cf.InvalidArgument, match="event: got 5"):
+        a.written_by(5)  # type: ignore[arg-type]
+
+
+def test_a_command_told_of_keeps_those_before(engine: cf.Engine) -> None:
+    """A kernel that waits for nothing may end before the reorder that it should wait for."""
+    import pyopencl as cl
+
+    gate, held = cl.UserEvent(engine.context), cf.Stream(engine)
+    a, b = ones(engine), ones(engine)
+    held.after(gate)
+    cf.Reorder(a.desc, b.desc, engine)(held, a, b)
+    b.written_by(cl.enqueue_marker(cl.CommandQueue(engine.context)))
+    late = b.map("r").start()
+    assert late.event is not None
+    assert not late.event.done
+    gate.set_status(cl.command_execution_status.COMPLETE)
+    with late as flat:
+        assert (flat == 1).all()
+
+
+def test_run_refuses(engine: cf.Engine, stream: cf.Stream) -> None:
+    import pyopencl as cl
+
+    memory, twos = ones(engine), engine.kernel(SOURCE, "twos")
+    with memory.map("r"), pytest.raises(cf.MappedError, match="cannot run a kernel on it"):
+        stream.run(twos, (SIZE,), None, memory)
+    with pytest.raises(cf.InvalidArgument, match="reads"):
+        stream.run(twos, (SIZE,), None, memory, reads=[ones(engine)])
+    with pytest.raises(cf.InvalidArgument, match="global_size: got 2048"):
+        stream.run(twos, SIZE, None, memory)  # type: ignore[arg-type]
+    with pytest.raises(cf.InvalidArgument, match="kernel: got 'twos'"):
+        stream.run("twos", (SIZE,), None, memory)  # type: ignore[arg-type]
+    with pytest.raises(cf.DeviceError, match="no buffer"):
+        stream.run(twos, (SIZE,), None, cf.Memory(memory.desc, engine, buffer=None))
+    other = cf.Engine(context=cl.Context([engine.device]), device=engine.device)
+    with pytest.raises(cf.DeviceError, match="another OpenCL context"):
+        stream.run(twos, (SIZE,), None, ones(other))
+    with pytest.raises(cf.DeviceError, match="enqueueing twos failed"):
+        stream.run(twos, (SIZE,), (1 << 20,), memory)
+
+
+def test_a_stream_is_a_context_manager(engine: cf.Engine) -> None:
+    with cf.Stream(engine) as stream:
+        event = stream.run(engine.kernel(SOURCE, "twos"), (SIZE,), None, ones(engine))
+    assert event.done
+
+
+def test_an_array_whose_mapping_has_ended_is_empty(engine: cf.Engine) -> None:
+    memory = ones(engine)
+    with memory.map("rw") as flat:
+        flat[0] = 7
+    with pytest.raises(IndexError):
+        flat[0]
+    with pytest.raises(IndexError):
+        flat[0] = 8
+    assert flat.size == 0
+    assert memory.numpy()[0, 0, 0, 0] == 7
+
+
+def test_transfer_is_a_function_whatever_was_imported(engine: cf.Engine) -> None:
+    """The folder of the same name takes the name in the package when it is imported."""
+    import inspect
+
+    import clformats.transfers.pieces  # noqa: F401  # for what it does to the name
+
+    assert "engine" in inspect.signature(cf.transfer).parameters
+    memory, result = ones(engine), np.zeros(SHAPE, np.float32)
+    cf.transfer(memory, result)
+    assert result.all()
