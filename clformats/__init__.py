@@ -16,6 +16,7 @@ from .errors import (
     InvalidDescriptor,
     InvalidExpression,
     InvalidFormat,
+    InvalidNetwork,
     MappedError,
     Unsupported,
 )
@@ -37,6 +38,18 @@ from .values.transforms import transform, winograd
 from .version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from .networks import (
+        Choice,
+        Cost,
+        Costs,
+        FormatPlan,
+        Kernels,
+        Network,
+        Node,
+        Value,
+        audit,
+        propagate,
+    )
     from .reorders.index_kernels import IndexKernels
     from .reorders.map import Map
     from .reorders.reorder import Reorder, reorder
@@ -60,7 +73,10 @@ __all__ = [
     "DTYPES",
     "RUNTIME_DIM",
     "Attr",
+    "Choice",
     "Choices",
+    "Cost",
+    "Costs",
     "DType",
     "DeviceError",
     "Digit",
@@ -69,6 +85,7 @@ __all__ = [
     "Event",
     "Extra",
     "Format",
+    "FormatPlan",
     "HostMemory",
     "IndexKernels",
     "InvalidArgument",
@@ -76,19 +93,25 @@ __all__ = [
     "InvalidDescriptor",
     "InvalidExpression",
     "InvalidFormat",
+    "InvalidNetwork",
+    "Kernels",
     "Layout",
     "Map",
     "MappedError",
     "Memory",
     "MemoryDesc",
+    "Network",
+    "Node",
     "Plan",
     "Reorder",
     "RnnPackedDesc",
     "Stream",
     "TunedWarning",
     "Unsupported",
+    "Value",
     "WinogradDesc",
     "at_execution",
+    "audit",
     "devices",
     "draw",
     "format_header",
@@ -103,6 +126,7 @@ __all__ = [
     "make_plan",
     "notations",
     "pack",
+    "propagate",
     "reorder",
     "same_bytes",
     "to_array",
@@ -115,7 +139,22 @@ __all__ = [
     "winograd",
 ]
 
-_ON_A_DEVICE = {
+_ON_FIRST_USE = {
+    **dict.fromkeys(
+        (
+            "Choice",
+            "Cost",
+            "Costs",
+            "FormatPlan",
+            "Kernels",
+            "Network",
+            "Node",
+            "Value",
+            "audit",
+            "propagate",
+        ),
+        "clformats.networks",
+    ),
     "IndexKernels": "clformats.reorders.index_kernels",
     "Map": "clformats.reorders.map",
     **dict.fromkeys(("Reorder", "reorder"), "clformats.reorders.reorder"),
@@ -141,10 +180,10 @@ _ON_A_DEVICE = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import what needs OpenCL when it is first used."""
-    if name not in _ON_A_DEVICE:
+    """Import what needs OpenCL, and what few programs need, when it is first used."""
+    if name not in _ON_FIRST_USE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_ON_A_DEVICE[name]), name)
+    return getattr(import_module(_ON_FIRST_USE[name]), name)
 
 
 def __dir__() -> list[str]:

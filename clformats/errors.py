@@ -55,6 +55,10 @@ class InvalidExpression(InvalidAttr):
     """The text of an expression that cannot be read, or calls a function that is not allowed."""
 
 
+class InvalidNetwork(Error, ValueError):
+    """A network, a table of kernels or a log that cannot be planned; names the node or the line."""
+
+
 class Unsupported(Error):
     """A legal request that clformats refuses; ``code`` names the reason (see docs/refusals.md)."""
 

@@ -17,6 +17,7 @@ from ..version import __version__
 COMMANDS = (
     *("list", "explain", "offset", "draw", "convert", "reorder", "pack", "unpack"),
     *("kernel", "header", "doctor", "demo", "bench", "tune"),
+    *("plan", "audit"),
 )
 
 

@@ -180,10 +180,10 @@ class Reorder(OnDevice):
     def __call__(self, stream: AnyStream, src: AnyMemory, dst: AnyMemory, **given: Any) -> Event:
         """Enqueue the reorder of ``src`` into ``dst``; ``given`` are values of attributes.
 
-        pyopencl's queues, buffers and arrays are wrapped for the call. Raises `InvalidDescriptor` if a
-        memory object has another descriptor or the two share bytes, `InvalidAttr` if values are
-        missing or their number is wrong, `MappedError` if a memory object is mapped, `DeviceError` if
-        one has no buffer or belongs to another context, or if OpenCL refuses.
+        pyopencl's queues, buffers and arrays are wrapped for the call. Raises `InvalidDescriptor`
+        if a memory object has another descriptor or the two share bytes, `InvalidAttr` if values
+        are missing or their number is wrong, `MappedError` if a memory object is mapped,
+        `DeviceError` if one has no buffer or belongs to another context, or if OpenCL refuses.
         """
         if self._plain is not None and not given:
             try:

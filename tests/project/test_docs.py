@@ -23,7 +23,13 @@ def test_the_readmes_code_runs(engine: cf.Engine) -> None:
 
 @pytest.mark.parametrize(
     ("page", "count"),
-    [("transformed.md", 2), ("kernels.md", 4), ("runtime.md", 2), ("speed.md", 1)],
+    [
+        ("transformed.md", 2),
+        ("kernels.md", 4),
+        ("runtime.md", 2),
+        ("speed.md", 1),
+        ("networks.md", 1),
+    ],
 )
 def test_the_code_of_a_page_runs(page: str, count: int, engine: cf.Engine) -> None:
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / page).read_text(), re.DOTALL)

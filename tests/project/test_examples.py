@@ -27,7 +27,10 @@ def _run(*words: str | Path, cwd: Path | None = None) -> str:
 
 
 def test_every_example_has_a_test() -> None:
-    tested = {"convolution.cl", "convolution.py", "tune_formats.py", "use_header.c"}
+    tested = {
+        *("convolution.cl", "convolution.py", "tune_formats.py", "use_header.c"),
+        *("plan_network.cl", "plan_network.py"),
+    }
     assert {file.name for file in EXAMPLES.iterdir() if file.is_file()} == tested
 
 
@@ -35,6 +38,12 @@ def test_one_convolution_in_three_pairs_of_formats() -> None:
     lines = _run(sys.executable, EXAMPLES / "convolution.py").splitlines()
     assert [line[:3] for line in lines] == ["1x1"] * 3 + ["3x3"] * 3
     assert sum("b_fs_yx_fsv16 and os_is_yx_isv16_osv16" in line for line in lines) == 2
+
+
+def test_a_network_is_planned_and_run() -> None:
+    text = _run(sys.executable, EXAMPLES / "plan_network.py")
+    assert "the least there is" in text
+    assert "largest difference" in text
 
 
 def test_formats_as_a_tunable(tmp_path: Path) -> None:

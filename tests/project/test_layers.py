@@ -21,7 +21,7 @@ AT_THE_TOP = ("__init__.py", "__main__.py", "errors.py", "py.typed", "version.py
 LAYERS = [
     {"__main__"},
     {"cli"},
-    {"interop", "tuning"},
+    {"interop", "networks", "tuning"},
     {"transfers"},
     {"reorders"},
     {"runtime", "kernels", "tuning.records"},

@@ -1,0 +1,31 @@
+"""`clformats audit`: what the layouts of an engine cost, by its own log."""
+
+from __future__ import annotations
+
+import argparse
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add `audit` to the command line."""
+    parser = subparsers.add_parser(
+        "audit",
+        help="which reorders of a log are needless, and what the least possible is",
+        description="Read oneDNN's verbose log (version 1.3 and later), OpenVINO's runtime model "
+        "(XML) or TensorRT's layers (JSON), and tell what each reorder costs, which are needless, "
+        "what the least possible is by the log's own costs, and what to change first.",
+        epilog="example:  ONEDNN_VERBOSE=1 ./my_program > run.log; clformats audit run.log",
+    )
+    parser.add_argument("log", metavar="LOG", help="the file")
+    parser.add_argument("--svg", metavar="FILE", help="draw the least possible plan")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the report."""
+    from ..networks import audit
+    from .plan import write
+
+    report = audit(args.log)
+    print(report)
+    write(args.svg, report.plan.svg)
+    return 0

@@ -1,0 +1,234 @@
+"""What other ways to choose formats cost by the same costs.
+
+*greedy any*
+    As programs with oneDNN do: node after node, each takes its own fastest choice for the formats
+    that its inputs happen to have where it does not compute much, and its fastest of all where it
+    does. Reorders are put in where formats differ.
+*uniform FORMAT*
+    One format wherever a node has a choice in it, and the fastest choice where not.
+*fastest per layer*
+    Each node's fastest choice, whatever it reads and writes: what tuning every layer alone gives.
+*rules*
+    In the manner of OpenVINO's GPU plugin: a format preferred by each node that computes, spread to
+    neighbours that have no preference, so that first the number of reorders and then their elements
+    are few. Times are not looked at any more.
+
+They are told apart from the plan by the assignment alone: problem, costs and reorders are the same,
+and so is the sharing of reorders, which flatters all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..errors import InvalidNetwork
+from .build import Built
+from .choice import Choice
+from .costs import COMPUTE
+from .graph import Node
+from .named import Key, key_of
+
+if TYPE_CHECKING:
+    from .plan import FormatPlan
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A way to choose: its name, what it costs, of that its reorders, and how many there are."""
+
+    name: str
+    seconds: float
+    reorder_seconds: float
+    reorders: int
+    plan: FormatPlan
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The plan and the baselines, cheapest first; `str` is a table."""
+
+    rows: tuple[Row, ...]
+    best: float
+
+    def __getitem__(self, name: str) -> Row:
+        return next(row for row in self.rows if row.name == name)
+
+    def __str__(self) -> str:
+        lines = [f"{'':<28}{'ms':>11}{'more':>10}{'reorders':>10}{'ms':>11}"]
+        lines += [
+            f"{r.name:<28}{r.seconds * 1e3:>11.4f}{100 * (r.seconds / self.best - 1):>+9.1f}%"
+            f"{r.reorders:>10}{r.reorder_seconds * 1e3:>11.4f}"
+            for r in self.rows
+        ]
+        return "\n".join(lines)
+
+
+def compare(plan: FormatPlan, names: Iterable[str] | None = None) -> Comparison:
+    """The plan beside the baselines of these names, or all that can be run at a finite cost."""
+    from .plan import planned
+
+    built = plan.built
+    wanted = None if names is None else list(names)
+    rows = [_row("this plan", plan)]
+    for name, assignment in _baselines(built):
+        if wanted is not None and name not in wanted:
+            continue
+        if np.isfinite(built.problem.total(assignment)):
+            rows.append(_row(name, planned(built, assignment, plan.bound)))
+    known = {row.name for row in rows}
+    if wanted is not None and (unknown := set(wanted) - known):
+        raise InvalidNetwork(f"no baseline {', '.join(sorted(unknown))}: got {', '.join(known)}")
+    return Comparison(tuple(sorted(rows, key=lambda r: r.seconds)), plan.seconds or 1.0)
+
+
+def _row(name: str, plan: FormatPlan) -> Row:
+    return Row(name, plan.seconds, plan.reorder_seconds, len(plan.reorders), plan)
+
+
+def _baselines(built: Built) -> Iterator[tuple[str, list[int]]]:
+    yield "greedy any", _Walk(built).greedy()
+    for name in _formats(built):
+        yield f"uniform {name}", _Walk(built).uniform(name)
+    yield "fastest per layer", _Walk(built).fastest()
+    yield "rules", _Walk(built).rules()
+
+
+def _formats(built: Built) -> list[str]:
+    """The formats that choices write 4 or more dimensions in, or, without such, any; in order."""
+    found: dict[Key, str] = {}
+    least = min(4, max(v.rank for n in built.order for v in n.outputs))
+    for node in built.order:
+        for choice in _choices(built, node):
+            for value, name in zip(node.outputs, choice.outs, strict=True):
+                if value.rank >= least:
+                    found.setdefault(key_of(name, value.rank), name)
+    return list(found.values())
+
+
+def _choices(built: Built, node: Node) -> list[Choice]:
+    return [c for c in built.choices[built.variable[node.name]] if isinstance(c, Choice)]
+
+
+class _Walk:
+    """Gives each node a choice, from the first to the last."""
+
+    def __init__(self, built: Built) -> None:
+        self.built = built
+        self.assignment = [0] * len(built.problem.costs)
+        self.made: dict[str, Key | None] = {}
+        self.taken: dict[str, set[str]] = {}
+        for name, v in built.border.items():
+            self._border(name, v)
+
+    def _border(self, name: str, v: int) -> None:
+        """An input that no one fixed is given as the plain format, or the first that is asked."""
+        names = [str(c) for c in self.built.choices[v]]
+        rank = self.built.network.values[name].rank
+        keys = [key_of(n, rank) for n in names]
+        plain = key_of("abcdefghijkl"[:rank], rank)
+        self.assignment[v] = keys.index(plain) if plain in keys else 0
+        self.made[name] = keys[self.assignment[v]]
+
+    def greedy(self) -> list[int]:
+        for node in self.built.order:
+            near = node.op not in COMPUTE
+            self._take(node, self._least(node, reading=near))
+        return self.assignment
+
+    def fastest(self) -> list[int]:
+        for node in self.built.order:
+            self._take(node, self._least(node, reading=False))
+        return self.assignment
+
+    def uniform(self, name: str) -> list[int]:
+        for node in self.built.order:
+            fits = [
+                k
+                for k, c in enumerate(_choices(self.built, node))
+                if all(n == name for n in (*c.ins, *c.outs) if n is not None)
+            ]
+            self._take(node, self._least(node, among=fits, reading=True))
+        return self.assignment
+
+    def rules(self) -> list[int]:
+        preferred = self._preferences()
+        for node in self.built.order:
+            wanted = preferred.get(node.name)
+            fits = [
+                k
+                for k, c in enumerate(_choices(self.built, node))
+                if wanted is not None and c.outs[0] == wanted and self._legal(node, c)
+            ]
+            choices = _choices(self.built, node)
+            pool = fits or [k for k, c in enumerate(choices) if self._legal(node, c)]
+            ranked = sorted((*self._changes(node, k), k) for k in pool)
+            self._take(node, ranked[0][-1] if ranked else 0)
+        return self.assignment
+
+    def _preferences(self) -> dict[str, str]:
+        """The format that each node prefers: its own fastest, else its neighbours'."""
+        found: dict[str, str] = {}
+        order = self.built.order
+        for node in order:
+            if node.op in COMPUTE:
+                found[node.name] = _choices(self.built, node)[self._least(node)].outs[0]
+        for nodes in (order, order[::-1]):
+            for node in nodes:
+                near = self._neighbours(node, forward=nodes is order)
+                names = [found[n] for n in near if n in found]
+                if node.name not in found and names:
+                    found[node.name] = max(names, key=names.count)
+        return found
+
+    def _neighbours(self, node: Node, *, forward: bool) -> list[str]:
+        network = self.built.network
+        if forward:
+            return [p.name for v in node.inputs if (p := network.producer(v))]
+        return [n for v in node.outputs for n, _ in self.built.reading.get(v.name, [])]
+
+    def _changes(self, node: Node, k: int) -> tuple[int, int]:
+        """How many inputs a choice has reordered, and how many elements they have."""
+        choice = _choices(self.built, node)[k]
+        moved = [
+            v for v, n in zip(node.inputs, choice.ins, strict=True)
+            if not v.is_constant and n is not None and key_of(n, v.rank) != self.made.get(v.name)
+        ]  # fmt: skip
+        return len(moved), sum(int(np.prod(v.dims)) for v in moved)
+
+    def _least(
+        self, node: Node, among: Sequence[int] | None = None, *, reading: bool = False
+    ) -> int:
+        """The fastest choice; where ``reading``, of those with the fewest inputs to reorder."""
+        costs = self.built.problem.costs[self.built.variable[node.name]]
+        choices = _choices(self.built, node)
+        pool = list(among or range(len(choices)))
+        legal = [k for k in pool if self._legal(node, choices[k]) and np.isfinite(costs[k])]
+
+        def key(k: int) -> tuple[float, ...]:
+            return (*(self._changes(node, k) if reading else ()), float(costs[k]), k)
+
+        return min(legal or range(len(choices)), key=key)
+
+    def _legal(self, node: Node, choice: Choice) -> bool:
+        """Whether no earlier node views what this choice views."""
+        if any(
+            a == self.built.variable[node.name] or b == self.built.variable[node.name]
+            for a, b, _ in self.built.problem.pairs
+        ):
+            seen = [v.name for i, v in enumerate(node.inputs) if i in choice.views]
+            return all(not self.taken.get(name, set()) - {node.name} for name in seen)
+        return True
+
+    def _take(self, node: Node, k: int) -> None:
+        choice = _choices(self.built, node)[k]
+        self.assignment[self.built.variable[node.name]] = k
+        for value, name in zip(node.outputs, choice.outs, strict=True):
+            self.made[value.name] = key_of(name, value.rank)
+        for i in choice.views:
+            self.taken.setdefault(node.inputs[i].name, set()).add(node.name)
+        for o in {o for _, o in choice.shared}:
+            self.taken.setdefault(node.outputs[o].name, set()).add(node.name)

@@ -1,0 +1,249 @@
+"""From a `Network` and costs to a `Problem`, and back from an assignment to formats."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+from ..errors import InvalidNetwork
+from ..formats.names import ABSTRACT
+from .choice import Choice
+from .cost import Cost, as_cost
+from .graph import Network, Node, Value
+from .named import Key, key_of
+from .problem import ANY, Problem, Slot, Tensor
+from .trees import Array, Distances
+from .views import Surroundings, conflicts, refusal, surroundings, viewed_format
+
+OUTPUT = "(output)"
+"""Stands for the reader of a value that is delivered in a fixed format."""
+
+ReorderCost = Callable[[str, str, str], "Cost | float"]
+
+
+class Pricing(Protocol):
+    """What prices reorders and choices: `clformats.networks.costs.Costs` is one."""
+
+    def reorder(self, value: Value, src: str, dst: str) -> Cost:
+        """The cost of a reorder of a value."""
+        ...
+
+    def choice(self, node: Node, choice: Choice) -> Cost:
+        """The cost of a choice that was given none."""
+        ...
+
+
+class Given:
+    """The pricing of a function of a value's name and two formats."""
+
+    def __init__(self, function: ReorderCost) -> None:
+        self.function = function
+
+    def reorder(self, value: Value, src: str, dst: str) -> Cost:
+        """What the function says. Raises `InvalidNetwork` for what is no cost."""
+        where = f"the reorder of {value.name!r} from {src} to {dst}"
+        return as_cost(self.function(value.name, src, dst), where)
+
+    def choice(self, node: Node, choice: Choice) -> Cost:
+        """Nothing: a function prices reorders only."""
+        raise InvalidNetwork(
+            f"{node}: the choice {choice} has no cost: give it one in seconds, or measure it "
+            f"(cf.Costs)"
+        )
+
+
+@dataclass(slots=True)
+class Built:
+    """A problem, with what its numbers stand for.
+
+    ``choices[v]`` are the choices of variable v, a node's, or the formats of an input or border;
+    ``costs[v]`` what they cost. ``refused`` says why choices were left out.
+    """
+
+    network: Network
+    order: list[Node]
+    pricing: Pricing
+    problem: Problem = field(default_factory=Problem)
+    variable: dict[str, int] = field(default_factory=dict)
+    border: dict[str, int] = field(default_factory=dict)
+    choices: list[tuple[Choice | str, ...]] = field(default_factory=list)
+    costs: list[tuple[Cost, ...]] = field(default_factory=list)
+    refused: dict[str, list[tuple[Choice, str]]] = field(default_factory=dict)
+    reading: dict[str, list[tuple[str, int]]] = field(default_factory=dict)
+    shared: dict[object, Distances] = field(default_factory=dict)
+
+
+def build(network: Network, pricing: Pricing, via: Iterable[str] = ()) -> Built:
+    """The problem of a network. ``via`` are formats through which chains of reorders may go.
+
+    Raises `InvalidNetwork` for a node without a choice, and for costs that are none.
+    """
+    built = Built(network, network.order(), pricing)
+    if not built.order:
+        raise InvalidNetwork("the network has no nodes: there is nothing to plan")
+    around = surroundings(network)
+    for node in built.order:
+        _add_node(built, node, around)
+    readers = network.readers()
+    passing = tuple(via)
+    for value in network.values.values():
+        if not value.is_constant:
+            _add_value(built, value, readers[value.name], passing)
+    for value_name, one, other in conflicts(network):
+        _exclude(built, network.values[value_name], one, other)
+    return built
+
+
+def _add_node(built: Built, node: Node, around: Surroundings) -> None:
+    """The variable of a node: its choices that are legal, and what they cost."""
+    if not node.choices:
+        raise InvalidNetwork(f"{node} has no choice: give it one, or a rule in cf.Kernels")
+    legal, refused = [], []
+    for choice in node.choices:
+        reason = refusal(built.network, node, choice, around) if choice.views else ""
+        reason = reason or _breaks_fix(built.network, node, choice, around)
+        if reason:
+            refused.append((choice, reason))
+        else:
+            legal.append(choice)
+    built.refused[node.name] = refused
+    if not legal:
+        choice, reason = refused[0]
+        raise InvalidNetwork(f"{node}: no choice of {len(refused)} is legal; {choice}: {reason}")
+    costs = tuple(_cost(built, node, k, c) for k, c in enumerate(legal))
+    built.variable[node.name] = _variable(built, node.name, legal, costs)
+
+
+def _cost(built: Built, node: Node, number: int, choice: Choice) -> Cost:
+    if choice.cost is None:
+        return built.pricing.choice(node, choice)
+    return as_cost(choice.cost, f"{node}, choice {number}")
+
+
+def _variable(
+    built: Built, name: str, choices: Sequence[Choice | str], costs: Sequence[Cost]
+) -> int:
+    built.choices.append(tuple(choices))
+    built.costs.append(tuple(costs))
+    return built.problem.add(name, np.array([c.seconds for c in costs], float))
+
+
+def _breaks_fix(network: Network, node: Node, choice: Choice, around: Surroundings) -> str:
+    """A value inside the network that is fixed must be written so."""
+    for value, name in zip(node.outputs, choice.outs, strict=True):
+        wanted = network.fixed.get(value.name)
+        if wanted is None or value.name in around.outputs:
+            continue
+        if key_of(name, value.rank) != key_of(wanted, value.rank):
+            return f"it writes {value.name!r} in {name}, which is fixed as {wanted}"
+    return ""
+
+
+def _add_value(
+    built: Built, value: Value, readers: list[tuple[Node, int]], via: tuple[str, ...]
+) -> None:
+    """The tensor of a value: its formats, who writes and who reads it."""
+    network, names = built.network, _Names(value.rank)
+    fixed = network.fixed.get(value.name)
+    maker = network.producer(value)
+    read = [(node.name, i, _read_names(built, node, i)) for node, i in readers]
+    if maker is None and not read:
+        return
+    if maker is not None:
+        o = [v.name for v in maker.outputs].index(value.name)
+        written = [c.outs[o] for c in _choices(built, maker)]
+        source = Slot(built.variable[maker.name], names.numbers(written))
+    else:
+        asked = names.numbers([n for _, _, formats in read for n in formats])
+        given = [fixed] if fixed else [names.list[k] for k in dict.fromkeys(asked) if k != ANY]
+        given = given or [ABSTRACT[: value.rank]]
+        free = [Cost(0.0, source="given from outside")] * len(given)
+        v = _variable(built, value.name, given, free)
+        built.border[value.name] = v
+        source = Slot(v, names.numbers(given))
+    slots = [Slot(built.variable[n], names.numbers(formats)) for n, _, formats in read]
+    built.reading[value.name] = [(n, i) for n, i, _ in read]
+    if fixed and maker is not None:
+        v = _variable(built, f"{value.name} {OUTPUT}", [fixed], [Cost(0.0)])
+        slots.append(Slot(v, names.numbers([fixed])))
+        built.reading[value.name].append((OUTPUT, 0))
+    for name in via:
+        names.add_if_ranked(name)
+    tensor = Tensor(value.name, tuple(names.list), _priced(built, value, names.list), source,
+                    tuple(slots))  # fmt: skip
+    built.problem.tensors.append(tensor)
+
+
+def _choices(built: Built, node: Node) -> list[Choice]:
+    return [c for c in built.choices[built.variable[node.name]] if isinstance(c, Choice)]
+
+
+def _read_names(built: Built, node: Node, i: int) -> list[str | None]:
+    return [c.ins[i] for c in _choices(built, node)]
+
+
+class _Names:
+    """The formats of a value in the order in which they are met, one name for each."""
+
+    def __init__(self, rank: int) -> None:
+        self.rank = rank
+        self.list: list[str] = []
+        self._number: dict[Key, int] = {}
+        self._known: dict[str | None, int] = {None: ANY}
+
+    def numbers(self, names: Sequence[str | None]) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
+        """The number of each format; `ANY` for None."""
+        return np.array([self._number_of(n) for n in names], np.intp)
+
+    def _number_of(self, name: str | None) -> int:
+        found = self._known.get(name)
+        if found is not None or name is None:
+            return ANY if found is None else found
+        key = key_of(name, self.rank)
+        if key not in self._number:
+            self._number[key] = len(self.list)
+            self.list.append(name)
+        self._known[name] = self._number[key]
+        return self._number[key]
+
+    def add_if_ranked(self, name: str) -> None:
+        """Add a format, unless it is one of another rank."""
+        try:
+            self._number_of(name)
+        except InvalidNetwork:
+            return
+
+
+def _priced(built: Built, value: Value, names: Sequence[str]) -> Distances:
+    """The distances between a value's formats. Values of one shape share them where they may."""
+    costs: Array = np.zeros((len(names), len(names)))
+    key = None
+    if not isinstance(built.pricing, Given):
+        key = (value.dims, value.dtype.name, tuple(names))
+        if key in built.shared:
+            return built.shared[key]
+    for i, src in enumerate(names):
+        for j, dst in enumerate(names):
+            if i != j:
+                cost = built.pricing.reorder(value, src, dst)
+                costs[i, j] = cost.seconds
+    made = Distances(costs)
+    if key is not None:
+        built.shared[key] = made
+    return made
+
+
+def _exclude(built: Built, value: Value, one: str, other: str) -> None:
+    """Two nodes that must not both view a value in one format."""
+    nodes = [built.network.nodes[name] for name in (one, other)]
+    keys = []
+    for node in nodes:
+        made = any(v.name == value.name for v in node.outputs)
+        names = [viewed_format(node, c, value, as_maker=made) for c in _choices(built, node)]
+        keys.append([None if n is None else key_of(n, value.rank) for n in names])
+    table = np.array([[np.inf if a is not None and a == b else 0.0 for b in keys[1]]
+                      for a in keys[0]])  # fmt: skip
+    built.problem.pairs.append((built.variable[one], built.variable[other], table))

@@ -1,0 +1,194 @@
+"""Operations that vanish in the one before them: normalisations, activations, what passes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+PASSING = ("Identity", "Dropout")
+ACTIVATIONS = ("Relu", "Clip", "LeakyRelu", "Sigmoid", "Tanh", "Elu", "HardSigmoid", "HardSwish")
+TAKING = ("Conv", "ConvTranspose", "Gemm", "BatchNormalization", "Add")
+"""Operations that take an activation."""
+
+
+@dataclass(slots=True)
+class Step:
+    """An operation before it is a node of a network."""
+
+    name: str
+    op: str
+    inputs: list[str]
+    outputs: list[str]
+    attributes: dict[str, Any] = field(default_factory=dict)
+
+
+class Folded:
+    """A constant that is computed when it is asked for: ``np.asarray(folded)``."""
+
+    def __init__(self, shape: Sequence[int], compute: Callable[[], NDArray[Any]]) -> None:
+        self.shape, self.dtype = tuple(shape), np.dtype(np.float32)
+        self._compute = compute
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:  # noqa: FBT001  # numpy's
+        del copy
+        computed: NDArray[Any] = self._compute().astype(dtype or self.dtype)
+        return computed
+
+
+def folded(steps: Sequence[Step], constants: dict[str, Any], outputs: Iterable[str]) -> list[Step]:
+    """The steps that are left; the constants they read are added."""
+    return _Folder(steps, constants, outputs).run()
+
+
+class _Folder:
+    def __init__(
+        self, steps: Sequence[Step], constants: dict[str, Any], outputs: Iterable[str]
+    ) -> None:
+        self.steps, self.constants = steps, constants
+        self.outputs = set(outputs)
+        self.renamed: dict[str, str] = {}
+        self.made: dict[str, Step] = {}
+        self.count: dict[str, int] = {}
+        for step in steps:
+            for name in step.inputs:
+                self.count[name] = self.count.get(name, 0) + 1
+
+    def run(self) -> list[Step]:
+        kept: dict[str, Step] = {}
+        for step in self.steps:
+            step.inputs = [self._final(n) for n in step.inputs]
+            step.outputs = [
+                n for k, n in enumerate(step.outputs)
+                if not k or n in self.outputs or self.count.get(n)
+            ]  # fmt: skip
+            if step.op == "Sum" and len(step.inputs) == 2:
+                step.op = "Add"
+            if self._passes(step) or self._scales(step) or self._activates(step):
+                continue
+            kept[step.name] = step
+            self.made.update((n, step) for n in step.outputs)
+        return list(kept.values())
+
+    def _final(self, name: str) -> str:
+        while name in self.renamed:
+            name = self.renamed[name]
+        return name
+
+    def _before(self, step: Step) -> Step | None:
+        """The step whose only reader this one is."""
+        name = step.inputs[0] if step.inputs else ""
+        before = self.made.get(name)
+        alone = before is not None and len(before.outputs) == 1 and name not in self.outputs
+        return before if alone and self._reads(name) == 1 else None
+
+    def _reads(self, name: str) -> int:
+        return self.count.get(name, 0)
+
+    def _join(self, before: Step, step: Step) -> None:
+        """The step's output is now what the one before writes."""
+        old, new = before.outputs[0], step.outputs[0]
+        del self.made[old]
+        before.outputs[0] = new
+        self.made[new] = before
+
+    def _passes(self, step: Step) -> bool:
+        if step.op not in PASSING or len(step.outputs) != 1 or step.outputs[0] in self.outputs:
+            return False
+        source = step.inputs[0]
+        self.renamed[step.outputs[0]] = source
+        self.count[source] = self.count.get(source, 0) - 1 + self.count.get(step.outputs[0], 0)
+        return True
+
+    def _activates(self, step: Step) -> bool:
+        before = self._before(step) if step.op in ACTIVATIONS and len(step.inputs) == 1 else None
+        if before is None or before.op not in TAKING or "activation" in before.attributes:
+            return False
+        self._join(before, step)
+        before.attributes["activation"] = step.op
+        before.attributes |= {f"activation_{k}": v for k, v in step.attributes.items()}
+        return True
+
+    # --- one factor and one summand for each channel ----------------------------------------------
+
+    def _scales(self, step: Step) -> bool:
+        affine = self._affine(step)
+        before = self._before(step)
+        if affine is None or before is None or "activation" in before.attributes:
+            return False
+        scale, shift = affine
+        if before.op == "BatchNormalization" and step.op != "BatchNormalization":
+            self._into_norm(before, scale, shift)
+        elif before.op == "Conv":
+            self._into_conv(before, scale, shift)
+        else:
+            return False
+        self._join(before, step)
+        return True
+
+    def _affine(self, step: Step) -> tuple[Any, Any] | None:
+        """Functions for the factor and the summand of each channel, if that is all a step does."""
+        if step.op == "BatchNormalization" and len(step.inputs) == 5:
+            names = step.inputs[1:]
+            if any(n not in self.constants for n in names):
+                return None
+            epsilon = float(step.attributes.get("epsilon", 1e-5))
+            given = [self.constants[n] for n in names]
+
+            def scale() -> NDArray[Any]:
+                deviation: NDArray[Any] = np.sqrt(np.asarray(given[3]) + epsilon)
+                factor: NDArray[Any] = np.asarray(given[0]) / deviation
+                return factor
+
+            return scale, lambda: np.asarray(given[1]) - np.asarray(given[2]) * scale()
+        if step.op not in ("Mul", "Add") or len(step.inputs) != 2:
+            return None
+        if step.inputs[1] not in self.constants:
+            step.inputs = step.inputs[::-1] if step.inputs[0] in self.constants else step.inputs
+        constant = self.constants.get(step.inputs[1])
+        if constant is None or not _per_channel(constant.shape):
+            return None
+        flat = np.asarray(constant).reshape(-1)
+        if step.op == "Mul":
+            return lambda: flat, lambda: np.zeros_like(flat)
+        return lambda: np.ones_like(flat), lambda: flat
+
+    def _into_conv(self, conv: Step, scale: Any, shift: Any) -> None:
+        weights = self.constants.get(conv.inputs[1])
+        if weights is None:
+            return
+        shape = weights.shape
+        bias = self.constants[conv.inputs[2]] if len(conv.inputs) > 2 else np.zeros(shape[0])
+
+        def scaled() -> NDArray[Any]:
+            factor = scale().reshape(-1, *[1] * (len(shape) - 1))
+            result: NDArray[Any] = np.asarray(weights) * factor
+            return result
+
+        name = f"{conv.name}.weights"
+        self.constants[name] = Folded(shape, scaled)
+        summand = f"{conv.name}.bias"
+        self.constants[summand] = Folded(
+            (shape[0],), lambda: np.asarray(bias) * scale() + shift()
+        )  # fmt: skip
+        conv.inputs = [conv.inputs[0], name, summand]
+
+    def _into_norm(self, norm: Step, scale: Any, shift: Any) -> None:
+        """(g * n + b) * scale + shift has the factor g * scale."""
+        factor, summand = (self.constants[n] for n in norm.inputs[1:3])
+        for k, compute in (
+            (1, lambda: np.asarray(factor) * scale()),
+            (2, lambda: np.asarray(summand) * scale() + shift()),
+        ):
+            name = f"{norm.name}.{('scale', 'bias')[k - 1]}"
+            self.constants[name] = Folded(factor.shape, compute)
+            norm.inputs[k] = name
+
+
+def _per_channel(shape: Sequence[int]) -> bool:
+    """``(C, 1, 1)`` or ``(1, C, 1, 1)``: one number for each channel of 4 dimensions."""
+    core = tuple(shape)[1:] if len(shape) == 4 and shape[0] == 1 else tuple(shape)
+    return len(core) == 3 and core[0] > 1 and core[1:] == (1, 1)

@@ -1,0 +1,352 @@
+"""`Network`: values, nodes, and the ways in which each node can run.
+
+A network is data: nothing here computes a tensor. Values are tensors with dims and a type; nodes
+read and write them; a `Choice` is one way to run a node, with the formats that it reads and writes
+and what it costs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from ..errors import Error, InvalidNetwork, expect
+from ..formats import Format
+from ..tensors.desc import MemoryDesc
+from ..tensors.dtypes import DType, as_dtype
+from .choice import Choice
+from .cost import as_cost
+from .named import key_of, listed, text_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+Dims = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A tensor of a network: its name, dims in logical order, and element type.
+
+    ``constant`` is None for what is computed, an array (or anything else) for what is known before
+    the network runs, as weights are. Constants are packed once: their reorders cost nothing.
+    """
+
+    name: str
+    dims: Dims
+    dtype: DType
+    constant: Any = field(default=None, compare=False, repr=False)
+
+    @property
+    def rank(self) -> int:
+        """The number of dimensions."""
+        return len(self.dims)
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether it is known before the network runs."""
+        return self.constant is not None
+
+    def desc(self, format: str | Format) -> MemoryDesc:
+        """The descriptor in a format of this library's. Raises `InvalidNetwork` for opaque ones."""
+        desc = _desc(self.dims, self.dtype, str(format))
+        if desc is None:
+            raise InvalidNetwork(f"{self.name}: clformats does not know the format {format!r}")
+        return desc
+
+    def nbytes(self, format: str | Format | None = None) -> int:
+        """Bytes in a format; for an opaque one, and for None, those of the dense tensor."""
+        return _nbytes(self.dims, self.dtype, None if format is None else str(format))
+
+
+@lru_cache(maxsize=16384)
+def _desc(dims: Dims, dtype: DType, format: str) -> MemoryDesc | None:
+    key = key_of(format, len(dims))
+    return None if isinstance(key, str) else MemoryDesc(dims, dtype, key)
+
+
+@lru_cache(maxsize=16384)
+def _nbytes(dims: Dims, dtype: DType, format: str | None) -> int:
+    desc = None if format is None else _desc(dims, dtype, format)
+    if desc is not None:
+        return desc.span_nbytes
+    return MemoryDesc(dims, dtype).nbytes if dims else -(-dtype.bits // 8)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Node:
+    """An operation of a network: what it reads and writes, and its choices.
+
+    ``inputs`` and ``outputs`` are `Value`s; ``attributes`` is whatever the operation needs to be
+    known, as ``axis`` of a concatenation.
+    """
+
+    name: str
+    op: str
+    inputs: tuple[Value, ...]
+    outputs: tuple[Value, ...]
+    choices: tuple[Choice, ...] = ()
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return f"node {self.name!r} ({self.op})"
+
+
+class Network:
+    """A graph of nodes that read and write values.
+
+    >>> net = Network()
+    >>> x, y = net.value("x", (1, 64, 56, 56)), net.value("y", (1, 64, 56, 56))
+    >>> relu = net.node("relu", [x], [y], "Relu", [Choice(("nchw",), ("nchw",), 1e-4)])
+    >>> net.fix("x", "nhwc")
+
+    Nodes may come in any order; they run in the order in which they were added, as far as that is
+    possible. Raises `InvalidNetwork`, naming the value or the node.
+    """
+
+    def __init__(self) -> None:
+        self.values: dict[str, Value] = {}
+        self.nodes: dict[str, Node] = {}
+        self.fixed: dict[str, str] = {}
+        self._marked: list[str] = []
+        self._producer: dict[str, str] = {}
+
+    @classmethod
+    def from_onnx(cls, model: str | Path | Any, *, batch: int | None = None) -> Network:
+        """The network of an ONNX model or file: see `clformats.networks.onnx_import`."""
+        from .onnx_import import read_onnx
+
+        return read_onnx(model, batch)
+
+    # --- building ---------------------------------------------------------------------------------
+
+    def value(
+        self, name: str, dims: Iterable[int], dtype: object = "f32", *, constant: Any = None
+    ) -> Value:
+        """Add a tensor: name, dims in logical order, element type."""
+        _check_name("value", name, self.values)
+        made = Value(name, _checked_dims(name, dims), _checked_dtype(name, dtype), constant)
+        self.values[name] = made
+        return made
+
+    def node(  # a record with many fields
+        self,
+        name: str,
+        inputs: Iterable[Value | str],
+        outputs: Iterable[Value | str],
+        op: str = "",
+        choices: Iterable[Choice] = (),
+        **attributes: Any,
+    ) -> Node:
+        """Add an operation that reads and writes values which were added before."""
+        _check_name("node", name, self.nodes)
+        read = tuple(self._known(name, v) for v in _listed(inputs, "inputs"))
+        written = tuple(self._known(name, v) for v in _listed(outputs, "outputs"))
+        expect(op, str, "op")
+        made = Node(name, op or name, read, written, listed(choices, "choices"), attributes)
+        if not written:
+            raise InvalidNetwork(f"{made} writes nothing: give it an output")
+        for value in written:
+            self._check_written(made, value)
+        for number, choice in enumerate(made.choices):
+            check_choice(made, number, choice)
+        self._producer.update((value.name, name) for value in written)
+        self.nodes[name] = made
+        return made
+
+    def fix(self, value: Value | str, format: str | Format) -> None:
+        """Say which format a value has.
+
+        An input of the network is given in it. An output is delivered in it, reordered if need be;
+        any other value is written in it by its node.
+        """
+        known = self._known("fix", value)
+        text = text_of(format, f"fix({known.name!r})")
+        _key(f"value {known.name!r}", text, known.rank)
+        self.fixed[known.name] = text
+
+    def output(self, value: Value | str, format: str | Format | None = None) -> None:
+        """Make a value that nodes read an output too; one that none reads is an output anyway."""
+        known = self._known("output", value)
+        if known.name not in self._marked:
+            self._marked.append(known.name)
+        if format is not None:
+            self.fix(known, format)
+
+    def with_choices(self, choices: Mapping[str, Iterable[Choice]]) -> Network:
+        """The same network, where the named nodes have these choices."""
+        given = {name: listed(found, "choices") for name, found in choices.items()}
+        for name, found in given.items():
+            node = self.nodes.get(name)
+            if node is None:
+                raise InvalidNetwork(f"there is no node {name!r}")
+            for number, choice in enumerate(found):
+                check_choice(node, number, choice)
+        return self.with_checked(given)
+
+    def with_checked(self, choices: Mapping[str, tuple[Choice, ...]]) -> Network:
+        """As `with_choices`, of choices that `check_choice` has seen."""
+        result = Network()
+        result.values, result.fixed = dict(self.values), dict(self.fixed)
+        result._marked, result._producer = list(self._marked), dict(self._producer)
+        for name, node in self.nodes.items():
+            given = choices.get(name, node.choices)
+            made = Node(name, node.op, node.inputs, node.outputs, given, node.attributes)
+            result.nodes[name] = made
+        return result
+
+    # --- what it says -----------------------------------------------------------------------------
+
+    def producer(self, value: Value | str) -> Node | None:
+        """The node that writes a value; None for inputs of the network and constants."""
+        name = self._producer.get(_name(value))
+        return None if name is None else self.nodes[name]
+
+    def readers(self) -> dict[str, list[tuple[Node, int]]]:
+        """For each value the nodes that read it, with the number of the input."""
+        found: dict[str, list[tuple[Node, int]]] = {name: [] for name in self.values}
+        for node in self.nodes.values():
+            for number, value in enumerate(node.inputs):
+                found[value.name].append((node, number))
+        return found
+
+    @property
+    def inputs(self) -> list[Value]:
+        """The values that the network is given, in the order in which they were added."""
+        read = {v.name for node in self.nodes.values() for v in node.inputs}
+        return [
+            v
+            for name, v in self.values.items()
+            if name not in self._producer and not v.is_constant and name in read
+        ]
+
+    @property
+    def outputs(self) -> list[Value]:
+        """The values that are marked as outputs, or written and never read."""
+        read = {v.name for node in self.nodes.values() for v in node.inputs}
+        return [
+            v
+            for name, v in self.values.items()
+            if name in self._marked or (name in self._producer and name not in read)
+        ]
+
+    def order(self) -> list[Node]:
+        """The nodes in an order in which they can run. Raises `InvalidNetwork` for a cycle."""
+        done: set[str] = set()
+        order: list[Node] = []
+        state: dict[str, int] = {}
+        for root in self.nodes.values():
+            stack = [root]
+            while stack:
+                node = stack[-1]
+                before = [p for v in node.inputs if (p := self.producer(v)) and p.name not in done]
+                if node.name in done:
+                    stack.pop()
+                elif not before:
+                    done.add(node.name)
+                    order.append(stack.pop())
+                elif state.get(node.name):
+                    raise InvalidNetwork(_cycle(stack))
+                else:
+                    state[node.name] = 1
+                    stack += before[::-1]
+        return order
+
+    def __repr__(self) -> str:
+        return (
+            f"Network of {len(self.nodes)} nodes and {len(self.values)} values: "
+            f"{', '.join(v.name for v in self.inputs)} -> "
+            f"{', '.join(v.name for v in self.outputs)}"
+        )
+
+    def _known(self, where: str, value: Value | str) -> Value:
+        name = _name(value)
+        if name not in self.values:
+            raise InvalidNetwork(
+                f"{where!r}: there is no value {name!r}: add it first, net.value({name!r}, dims)"
+            )
+        return self.values[name]
+
+    def _check_written(self, node: Node, value: Value) -> None:
+        other = self._producer.get(value.name)
+        if other is not None or [v.name for v in node.outputs].count(value.name) > 1:
+            raise InvalidNetwork(f"{node}: {value.name!r} is already written by {other or 'it'!r}")
+        if value.is_constant:
+            raise InvalidNetwork(f"{node} writes {value.name!r}, which is a constant")
+
+
+# --- checks ---------------------------------------------------------------------------------------
+
+
+def check_choice(node: Node, number: int, choice: Choice) -> None:
+    """Raise `InvalidNetwork` where a choice does not fit its node."""
+    where = f"{node}, choice {number}"
+    if not isinstance(choice, Choice):
+        raise InvalidNetwork(f"{where}: got {choice!r}, expected a cf.Choice")
+    for what, names, values in (
+        ("ins", choice.ins, node.inputs),
+        ("outs", choice.outs, node.outputs),
+    ):
+        if len(names) != len(values):
+            raise InvalidNetwork(
+                f"{where}: {what} has {len(names)} formats, the node has {len(values)}: "
+                f"{', '.join(v.name for v in values)}"
+            )
+        for name, value in zip(names, values, strict=True):
+            if name is not None:
+                _key(f"{where}, value {value.name!r}", name, value.rank)
+    if choice.cost is not None:
+        as_cost(choice.cost, where)
+    for i, o in choice.shared:
+        if not (0 <= i < len(node.inputs) and 0 <= o < len(node.outputs)):
+            raise InvalidNetwork(f"{where}: views={choice.views!r} names no input and output")
+
+
+def _key(where: str, name: str, rank: int) -> object:
+    try:
+        return key_of(name, rank)
+    except InvalidNetwork as error:
+        raise InvalidNetwork(f"{where}: {error}") from None
+
+
+def _name(value: Value | str) -> str:
+    expect(value, Value | str, "value")
+    return value.name if isinstance(value, Value) else value
+
+
+def _listed(names: Iterable[Any], what: str) -> Iterable[Any]:
+    return (names,) if isinstance(names, Value) else listed(names, what)
+
+
+def _check_name(what: str, name: object, taken: Mapping[str, object]) -> None:
+    if not isinstance(name, str) or not name:
+        raise InvalidNetwork(f"the name of a {what}: got {name!r}, expected a text")
+    if name in taken:
+        raise InvalidNetwork(f"there is a {what} {name!r} already: names are unique")
+
+
+def _checked_dims(name: str, dims: Iterable[int] | None) -> Dims:
+    if dims is None:
+        raise InvalidNetwork(f"value {name!r} has no shape: give its dims, all of them known")
+    sizes = listed(dims, f"dims of value {name!r}")
+    if any(not hasattr(n, "__index__") or isinstance(n, bool) or n < 1 for n in sizes):
+        raise InvalidNetwork(f"value {name!r}: got dims {sizes!r}, expected whole numbers above 0")
+    return tuple(int(n) for n in sizes)
+
+
+def _checked_dtype(name: str, dtype: object) -> DType:
+    try:
+        return as_dtype(dtype)
+    except Error as error:
+        raise InvalidNetwork(f"value {name!r}: {error}") from None
+
+
+def _cycle(stack: list[Node]) -> str:
+    """The message for a node that needs itself."""
+    last = stack[-1].name
+    return (
+        f"{stack[-1]} is part of a cycle: what it reads depends on what it writes, "
+        f"{', '.join(v.name for v in stack[-1].outputs)}; {last!r} can never run"
+    )

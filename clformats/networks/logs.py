@@ -1,0 +1,237 @@
+"""Readers of logs: oneDNN's verbose output, OpenVINO's runtime model, TensorRT's layers.
+
+oneDNN, from version 1.3: lines ``dnnl_verbose,exec,...`` or ``onednn_verbose,...,exec,...`` of
+``DNNL_VERBOSE=1`` and ``ONEDNN_VERBOSE=1``; other lines are passed over. OpenVINO: the XML of
+``serialize(compiled.get_runtime_model(), "runtime.xml")``. TensorRT: the JSON of its engine
+inspector with detailed verbosity, layers perhaps with ``averageMs``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+from ..errors import InvalidNetwork
+from ..interop.notations import verbose
+from .named import path_of
+from .trace import Operation, Tensor, Trace
+
+
+def read(path: str | Path) -> Trace:
+    """The trace of a file, whose kind is told by its content. Raises `InvalidNetwork`."""
+    file = path_of(path)
+    try:
+        text = file.read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise InvalidNetwork(f"cannot read {file}: {error.strerror}") from error
+    start = text.lstrip()[:1]
+    if start == "<":
+        trace = _openvino(file, text)
+    elif start in ("{", "["):
+        trace = _tensorrt(file, text)
+    else:
+        trace = _onednn(file, text)
+    if not trace.operations:
+        raise InvalidNetwork(
+            f"{file}: nothing that was executed is in it; expected oneDNN's verbose log "
+            f"(onednn_verbose,...,exec,...), OpenVINO's runtime model (XML) or TensorRT's layers "
+            f"(JSON)"
+        )
+    return trace
+
+
+# --- oneDNN ---------------------------------------------------------------------------------------
+
+_LINE = re.compile(r"^(?:dnnl|onednn)_verbose,(?:[^,]*,)*?exec,(?P<rest>.*)$")
+_DESC = re.compile(r"(?:^| )(?P<name>[a-z]+\d?)(?:_|:)")
+_SIZE = re.compile(r"(mb|ic|oc|id|od|ih|oh|iw|ow|m|n|k|g)(\d+)")
+
+
+def _onednn(file: Path, text: str) -> Trace:
+    trace = Trace("oneDNN verbose log")
+    last: dict[tuple[object, ...], str] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        match = _LINE.match(line.strip())
+        if match:
+            trace.operations.append(_onednn_line(file, number, match["rest"], last))
+    return trace
+
+
+def _onednn_line(
+    file: Path, number: int, rest: str, last: dict[tuple[object, ...], str]
+) -> Operation:
+    where = f"{file}, line {number}"
+    fields = rest.split(",")
+    if len(fields) < 7:
+        raise InvalidNetwork(f"{where} is cut off: {len(fields)} fields behind exec, expected 9")
+    try:
+        seconds = float(fields[-1]) / 1e3
+    except ValueError:
+        raise InvalidNetwork(
+            f"{where} is cut off: got {fields[-1]!r} where the milliseconds stand"
+        ) from None
+    kind, problem = fields[1], fields[-2]
+    reads: list[Tensor] = []
+    writes: list[Tensor] = []
+    weights: set[int] = set()
+    for argument, log in _descriptors(where, fields[4]):
+        dims = _dims(kind, argument, problem)
+        tensor = (log.tag or log.kind, dims, log.dtype or "f32")
+        if argument == "dst":
+            writes.append(Tensor(f"{argument}@{number}", tensor[0], dims, tensor[2]))
+        elif argument in ("src", "data", "wei") or argument.startswith("src"):
+            if argument == "wei":
+                weights.add(len(reads))
+            reads.append(Tensor(last.get(tensor, f"{argument}@{number}"), *tensor))
+            if argument == "data":  # versions 1 and 2: one descriptor for both sides
+                writes.append(Tensor(f"dst@{number}", *tensor))
+    for t in writes:
+        last[t.fmt, t.dims, t.dtype] = t.name
+    is_reorder = kind == "reorder"
+    name = f"{kind}@{number}"
+    return Operation(
+        number, name, f"{kind} {problem}", reads, writes, seconds, is_reorder, frozenset(weights)
+    )
+
+
+def _descriptors(where: str, text: str) -> Iterator[tuple[str, verbose.LogText]]:
+    for part in text.split():
+        match = _DESC.match(part)
+        log = verbose.read(part)
+        if match is None or log is None:
+            raise InvalidNetwork(f"{where}: cannot read {part!r} as a descriptor of oneDNN's log")
+        if log.kind != "undef":
+            yield match["name"], log
+
+
+def _dims(kind: str, argument: str, problem: str) -> tuple[int, ...]:
+    """The dims of an argument, as far as the problem's text tells them."""
+    first = re.match(r"\d+(?:x\d+)*", problem)
+    if first and first.end() == len(problem.split(":", maxsplit=1)[0]):
+        return tuple(int(n) for n in first[0].split("x"))
+    sizes = {name: int(n) for name, n in _SIZE.findall(problem)}
+    if "mb" not in sizes or argument in ("wei", "bia"):
+        return ()
+    side = "o" if argument == "dst" else "i"
+    channels = sizes.get(f"{side}c", sizes.get("ic", 0))
+    if not channels:
+        return ()
+    space = [sizes.get(f"{side}{c}", sizes.get(f"i{c}")) for c in "dhw"]
+    del kind
+    return sizes["mb"], channels, *(n for n in space if n)
+
+
+# --- OpenVINO -------------------------------------------------------------------------------------
+
+_PRECISIONS = {"f32": "f32", "fp32": "f32", "f16": "f16", "fp16": "f16", "bf16": "bf16",
+               "i8": "s8", "u8": "u8", "i32": "s32", "i64": "f64"}  # fmt: skip
+
+
+def _openvino(file: Path, text: str) -> Trace:
+    try:
+        root = ET.fromstring(text)  # noqa: S314  # no entities are expanded that grow
+    except ET.ParseError as error:
+        raise InvalidNetwork(f"{file} is cut off or no XML: {error}") from error
+    layers = {str(x.get("id")): x for x in root.iter("layer")}
+    facts = {number: _facts(layer) for number, layer in layers.items()}
+    if not any("execTimeMcs" in f for f in facts.values()):
+        raise InvalidNetwork(f"{file} is no runtime model: no layer has an execTimeMcs")
+    sources = {
+        (str(e.get("to-layer")), str(e.get("to-port"))): str(e.get("from-layer"))
+        for e in root.iter("edge")
+    }
+    trace = Trace("OpenVINO runtime model", unit="layer")
+    order = sorted(layers, key=lambda n: _whole(facts[n].get("execOrder", n)))
+    for number in order:
+        trace.operations.append(_layer(number, layers[number], facts, sources, layers))
+    return trace
+
+
+def _facts(layer: ET.Element) -> dict[str, str]:
+    found = dict(layer.find("data").attrib) if layer.find("data") is not None else {}  # type: ignore[union-attr]
+    for attribute in layer.iter("attribute"):
+        found[str(attribute.get("name"))] = str(attribute.get("value"))
+    return found
+
+
+def _whole(text: str | None) -> int:
+    return int(text) if text and text.lstrip("-").isdigit() else 0
+
+
+def _layer(
+    number: str,
+    layer: ET.Element,
+    facts: Mapping[str, Mapping[str, str]],
+    sources: Mapping[tuple[str, str], str],
+    layers: Mapping[str, ET.Element],
+) -> Operation:
+    own = facts[number]
+    kind = own.get("layerType", str(layer.get("type")))
+    reads = []
+    for port in layer.findall("input/port"):
+        source = sources.get((number, str(port.get("id"))))
+        if source is not None:
+            reads.append(_output(source, layers[source], facts[source]))
+    text = own.get("execTimeMcs", "0")
+    micros = float(text) if re.fullmatch(r"[\d.]+", text) else 0.0
+    writes = [_output(number, layer, own)] if layer.find("output/port") is not None else []
+    is_reorder = kind == "Reorder" and len(reads) == 1
+    if kind in ("Input", "Parameter", "Const", "Constant"):
+        reads = []
+    return Operation(_whole(number), str(layer.get("name")), kind, reads, writes, micros / 1e6,
+                     is_reorder)  # fmt: skip
+
+
+def _output(number: str, layer: ET.Element, facts: Mapping[str, str]) -> Tensor:
+    port = layer.find("output/port")
+    dims = () if port is None else tuple(_whole(d.text) for d in port.findall("dim"))
+    fmt = facts.get("outputLayouts", "unknown").split(",")[0]
+    precision = facts.get("outputPrecisions", "f32").split(",")[0].lower()
+    return Tensor(f"layer {number}", fmt, dims, _PRECISIONS.get(precision, "f32"))
+
+
+# --- TensorRT -------------------------------------------------------------------------------------
+
+
+def _tensorrt(file: Path, text: str) -> Trace:
+    try:
+        content = json.loads(text)
+    except ValueError as error:
+        raise InvalidNetwork(f"{file} is cut off or no JSON: {error}") from error
+    layers = content.get("Layers", []) if isinstance(content, dict) else content
+    trace = Trace("TensorRT layers", unit="entry", timed=False)
+    for number, layer in enumerate(layers):
+        if not isinstance(layer, dict) or "Outputs" not in layer:
+            raise InvalidNetwork(
+                f"{file}, entry {number}: no layer with Inputs and Outputs; the engine inspector "
+                f"tells them with profiling_verbosity=DETAILED"
+            )
+        trace.timed |= "averageMs" in layer
+        kind = str(layer.get("LayerType", ""))
+        trace.operations.append(
+            Operation(
+                number,
+                str(layer.get("Name", f"entry {number}")),
+                kind,
+                [_binding(t) for t in layer.get("Inputs", [])],
+                [_binding(t) for t in layer["Outputs"]],
+                float(layer.get("averageMs", 0.0)) / 1e3,
+                kind.lower() in ("reformat", "noop") and len(layer.get("Inputs", [])) == 1,
+            )
+        )
+    return trace
+
+
+def _binding(tensor: Mapping[str, Any]) -> Tensor:
+    text = str(tensor.get("Format/Datatype", tensor.get("Format", "unknown")))
+    dtype = next((d for k, d in _TRT_TYPES if k in text.lower()), "f32")
+    dims: Sequence[int] = tensor.get("Dimensions") or ()
+    return Tensor(str(tensor.get("Name")), text, tuple(int(n) for n in dims), dtype)
+
+
+_TRT_TYPES = (("fp32", "f32"), ("fp16", "f16"), ("half", "f16"), ("bf16", "bf16"), ("int8", "s8"),
+              ("int32", "s32"))  # fmt: skip

@@ -1,0 +1,250 @@
+"""One arena for a network: what lies where, and when it may be overwritten.
+
+A buffer is a value in one format: as it is written, or as a reorder makes it. Views share their
+owner's buffer: the parts of a concatenation lie in the result's. A buffer is alive from the step
+that first writes into it to the last step that reads it. Offsets are found first fit, the largest
+buffers first, in three orders of which the best is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ..errors import Error
+from ..tensors.desc import MemoryDesc
+from .choice import Choice
+from .graph import Node
+from .named import Key, key_of
+from .views import kind_of, owner_desc, part_offsets, region_offsets
+
+if TYPE_CHECKING:
+    from .plan import FormatPlan, PlannedReorder
+
+ALIGNMENT = 64
+Place = tuple[str, str]
+"""A value and one name of a format of it."""
+Step = "Node | PlannedReorder"
+
+
+@dataclass(slots=True)
+class Buffer:
+    """A piece of the arena: its bytes, the steps between which it is alive, and where it is."""
+
+    nbytes: int
+    first: int
+    last: int
+    holds: list[Place] = field(default_factory=list)
+    offset: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPlan:
+    """Offsets in one arena.
+
+    ``offsets`` has for each value and format the byte at which its buffer begins, ``views`` the
+    descriptor of what lies inside another value's buffer: ``offset0`` says where.
+    ``lower_bound`` is the most that is alive at once; ``steps`` are nodes and reorders in order.
+    """
+
+    nbytes: int
+    lower_bound: int
+    offsets: Mapping[Place, int]
+    views: Mapping[Place, MemoryDesc]
+    buffers: Sequence[Buffer]
+    steps: Sequence[Node | PlannedReorder]
+
+    def __str__(self) -> str:
+        alone = sum(b.nbytes for b in self.buffers)
+        return (
+            f"arena of {self.nbytes} bytes, at least {self.lower_bound} are alive at once; "
+            f"{len(self.buffers)} buffers, {alone} bytes without sharing"
+        )
+
+
+def plan_memory(plan: FormatPlan) -> MemoryPlan:
+    """The arena of a plan. Inputs of the network lie in it; constants do not."""
+    return _Arena(plan).run()
+
+
+def steps_of(plan: FormatPlan) -> list[Node | PlannedReorder]:
+    """Nodes and reorders in the order in which they run: each reorder right before its reader."""
+    waiting: dict[str, list[PlannedReorder]] = {}
+    for reorder in plan.reorders:
+        waiting.setdefault(reorder.value, []).append(reorder)
+    found: list[Node | PlannedReorder] = []
+    for node in plan.built.order:
+        for value in node.inputs:
+            found += _needed(plan, waiting, value.name, node.name)
+        found.append(node)
+    for name in list(waiting):
+        found += waiting.pop(name)
+    return found
+
+
+def _needed(
+    plan: FormatPlan, waiting: dict[str, list[PlannedReorder]], value: str, reader: str
+) -> list[PlannedReorder]:
+    """The reorders that make what a node reads, with those that they start from."""
+    left = waiting.get(value, [])
+    rank = plan.network.values[value].rank
+    wanted = {key_of(r.dst, rank) for r in left if reader in r.readers}
+    for reorder in left[::-1]:
+        if key_of(reorder.dst, rank) in wanted:
+            wanted.add(key_of(reorder.src, rank))
+    taken = [r for r in left if key_of(r.dst, rank) in wanted]
+    waiting[value] = [r for r in left if r not in taken]
+    return taken
+
+
+class _Arena:
+    def __init__(self, plan: FormatPlan) -> None:
+        self.plan = plan
+        self.steps = steps_of(plan)
+        self.owner: dict[tuple[str, Key], tuple[tuple[str, Key], Node, int, int] | None] = {}
+        self.names: dict[tuple[str, Key], str] = {}
+        self.buffers: dict[tuple[str, Key], Buffer] = {}
+
+    def run(self) -> MemoryPlan:
+        self._owners()
+        end = len(self.steps)
+        for name in (v.name for v in self.plan.network.inputs):
+            self._touch(name, self.plan.formats[name], -1)
+        for number, step in enumerate(self.steps):
+            if isinstance(step, Node):
+                self._node(step, number)
+            else:
+                self._touch(step.value, step.src, number)
+                self._touch(step.value, step.dst, number)
+        for value in self.plan.network.outputs:
+            fmt = self.plan.network.fixed.get(value.name) or self.plan.formats[value.name]
+            self._touch(value.name, fmt, end)
+        buffers = list(self.buffers.values())
+        nbytes = placed(buffers)
+        offsets = {p: b.offset for b in buffers for p in b.holds}
+        return MemoryPlan(
+            nbytes, lower_bound(buffers), offsets, self._views(), buffers, self.steps
+        )  # fmt: skip
+
+    def _place(self, value: str, fmt: str) -> tuple[str, Key]:
+        place = value, key_of(fmt, self.plan.network.values[value].rank)
+        self.names.setdefault(place, fmt)
+        return place
+
+    def _owners(self) -> None:
+        """Who owns the memory of what is a view."""
+        for node in self.plan.built.order:
+            choice = self.plan.choices[node.name]
+            for i, o in choice.shared:
+                inside = self._place(node.inputs[i].name, _read(choice, i))
+                whole = self._place(node.outputs[o].name, choice.outs[o])
+                if kind_of(node.op) != "part":
+                    inside, whole = whole, inside
+                self.owner[inside] = (whole, node, i, o)
+
+    def _root(self, place: tuple[str, Key]) -> tuple[str, Key]:
+        while (found := self.owner.get(place)) is not None:
+            place = found[0]
+        return place
+
+    def _node(self, node: Node, number: int) -> None:
+        choice = self.plan.choices[node.name]
+        for value, fmt in zip(node.inputs, choice.ins, strict=True):
+            if not value.is_constant:
+                self._touch(value.name, fmt or self.plan.formats[value.name], number)
+        for value, fmt in zip(node.outputs, choice.outs, strict=True):
+            self._touch(value.name, fmt, number)
+        if choice.workspace:
+            place = (node.name, "(workspace)")
+            self.buffers[place] = Buffer(choice.workspace, number, number, [place])
+
+    def _touch(self, value: str, fmt: str, number: int) -> None:
+        place = self._place(value, fmt)
+        root = self._root(place)
+        if root not in self.buffers:
+            whole = self.plan.network.values[root[0]]
+            self.buffers[root] = Buffer(whole.nbytes(self.names[root]), number, number)
+        buffer = self.buffers[root]
+        buffer.last = max(buffer.last, number)
+        name = (value, self.names[place])
+        if name not in buffer.holds:
+            buffer.holds.append(name)
+
+    def _views(self) -> dict[Place, MemoryDesc]:
+        found: dict[Place, MemoryDesc] = {}
+        for place in self.owner:
+            desc = self._desc(place)
+            if desc is not None:
+                found[place[0], self.names[place]] = desc
+        return found
+
+    def _desc(self, place: tuple[str, Key]) -> MemoryDesc | None:
+        """The descriptor of a place inside its owner's buffer."""
+        step = self.owner.get(place)
+        if step is None:
+            return None if isinstance(place[1], str) else self.plan.network.values[
+                place[0]].desc(self.names[place])  # fmt: skip
+        whole, node, i, o = step
+        outer = self._desc(whole)
+        if outer is None or kind_of(node.op) == "overwrite":
+            return outer
+        source, target = node.inputs[i], node.outputs[o]
+        try:
+            if kind_of(node.op) == "part":
+                return outer.submemory(source.dims, part_offsets(node, i))
+            if node.op in ("Split", "Slice"):
+                return outer.submemory(target.dims, region_offsets(node, o))
+        except Error:
+            return None
+        return owner_desc(node, self.plan.choices[node.name], i, o)
+
+
+def _read(choice: Choice, i: int) -> str:
+    return str(choice.ins[i])
+
+
+def lower_bound(buffers: Iterable[Buffer]) -> int:
+    """The most bytes that are alive at one step, each buffer rounded up to the alignment."""
+    alive: dict[int, int] = {}
+    for b in buffers:
+        for step in range(b.first, b.last + 1):
+            alive[step] = alive.get(step, 0) + _rounded(b.nbytes)
+    return max(alive.values(), default=0)
+
+
+def _rounded(nbytes: int) -> int:
+    return -(-nbytes // ALIGNMENT) * ALIGNMENT
+
+
+def placed(buffers: Sequence[Buffer]) -> int:
+    """Give each buffer an offset; the bytes of the arena."""
+    orders: list[Callable[[Buffer], tuple[int, ...]]] = [
+        lambda b: (-b.nbytes, b.first),
+        lambda b: (-b.nbytes * (b.last - b.first + 1), b.first),
+        lambda b: (b.first, -b.nbytes),
+    ]
+    best: tuple[int, list[int]] | None = None
+    for order in orders:
+        size = _first_fit(sorted(buffers, key=order))
+        if best is None or size < best[0]:
+            best = size, [b.offset for b in buffers]
+    for b, offset in zip(buffers, best[1] if best else [], strict=True):
+        b.offset = offset
+    return best[0] if best else 0
+
+
+def _first_fit(buffers: Sequence[Buffer]) -> int:
+    done: list[Buffer] = []
+    for buffer in buffers:
+        at = 0
+        for other in sorted(done, key=lambda b: b.offset):
+            apart = other.last < buffer.first or buffer.last < other.first
+            if apart or other.offset + _rounded(other.nbytes) <= at:
+                continue
+            if other.offset >= at + _rounded(buffer.nbytes):
+                break
+            at = other.offset + _rounded(other.nbytes)
+        buffer.offset = at
+        done.append(buffer)
+    return max((b.offset + _rounded(b.nbytes) for b in buffers), default=0)

@@ -1,0 +1,169 @@
+"""A `Problem` as variables and tables: what elimination works on.
+
+The cost of a value's reorders is a function of the format it is written in and of all those it is
+read in. Three exact forms keep the tables small:
+
+* one reader: a table of distances;
+* two readers: the tree has one fork, a variable of its own with three tables of distances;
+* more: a variable for the set of formats that exist, while there are few formats (`SET_FORMATS`),
+  else a `Bundle`, which elimination treats as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .problem import ANY, Problem, Slot, Tensor
+from .trees import Array, splits
+
+SET_FORMATS = 8
+"""Up to so many formats a value with many readers gets a variable for the set of them."""
+BUNDLE_READERS = 6
+"""A bundle's work grows as 3 to the power of its readers: more are parted, which is a bound."""
+
+Scope = tuple[int, ...]
+Formats = NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """A value with many readers: trees from the source's format to those of all leaves."""
+
+    distance: Array
+    source: Slot
+    leaves: tuple[Slot, ...]
+
+
+@dataclass(slots=True)
+class Model:
+    """Sizes of variables, tables over them, and bundles. The first variables are the problem's."""
+
+    sizes: list[int] = field(default_factory=list)
+    tables: list[tuple[Scope, Array]] = field(default_factory=list)
+    bundles: list[Bundle] = field(default_factory=list)
+    exact: bool = True
+    _slots: dict[tuple[int, bytes], int] = field(default_factory=dict)
+    _sets: dict[bytes, Array] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, problem: Problem) -> Model:
+        """The model of a problem."""
+        model = cls([len(costs) for costs in problem.costs])
+        model.tables = [((v,), costs) for v, costs in enumerate(problem.costs)]
+        model.tables += [((a, b), table) for a, b, table in problem.pairs]
+        for tensor in problem.tensors:
+            if len(tensor.formats) > 1 and tensor.readers:
+                model._add_tensor(tensor)
+        return model
+
+    def variable(self, size: int) -> int:
+        """A new variable."""
+        self.sizes.append(size)
+        return len(self.sizes) - 1
+
+    def _add_tensor(self, tensor: Tensor) -> None:
+        source = self._slot(tensor.source, alone=True)
+        names = [s.variable for s in tensor.readers]
+        leaves: list[Slot] = []
+        for slot in tensor.readers:
+            leaf = self._slot(slot, alone=names.count(slot.variable) == 1)
+            if not any(_same(leaf, other) for other in leaves):
+                leaves.append(leaf)
+        distance = tensor.distances.table
+        if len(leaves) == 1:
+            self._link(distance, source, leaves[0])
+        elif len(leaves) == 2:
+            fork = Slot(self.variable(len(distance)), np.arange(len(distance)))
+            self._link(distance, source, fork)
+            for leaf in leaves:
+                self._link(distance, fork, leaf)
+        elif len(distance) <= SET_FORMATS:
+            self._add_set(distance, source, leaves)
+        else:
+            self._add_bundles(distance, source, leaves)
+
+    def _slot(self, slot: Slot, *, alone: bool) -> Slot:
+        """The slot on a variable that has one value for each format, where that is smaller."""
+        formats, labels = np.unique(slot.formats, return_inverse=True)
+        size = self.sizes[slot.variable]
+        if alone and len(formats) == size:
+            return slot
+        key = (slot.variable, labels.astype(np.int32).tobytes())
+        if not alone:
+            key = (slot.variable, key[1] + slot.formats.tobytes())
+        if key not in self._slots:
+            made = self._slots[key] = self.variable(len(formats))
+            link = np.where(labels[:, None] == np.arange(len(formats)), 0.0, np.inf)
+            self.tables.append(((slot.variable, made), link))
+        return Slot(self._slots[key], formats)
+
+    def _link(self, distance: Array, source: Slot, reader: Slot) -> None:
+        table = _read_costs(distance[source.formats], reader.formats)
+        self.tables.append(((source.variable, reader.variable), table))
+
+    def _add_set(self, distance: Array, source: Slot, leaves: Sequence[Slot]) -> None:
+        key = distance.tobytes()
+        if key not in self._sets:
+            self._sets[key] = set_costs(distance)
+        members = self.variable(1 << len(distance))
+        table = self._sets[key][:, source.formats]
+        self.tables.append(((members, source.variable), table))
+        has = np.arange(1 << len(distance))[:, None] >> np.arange(len(distance)) & 1
+        costs = np.where(has, 0.0, np.inf)
+        for leaf in leaves:
+            self.tables.append(((members, leaf.variable), _read_costs(costs, leaf.formats)))
+
+    def _add_bundles(self, distance: Array, source: Slot, leaves: Sequence[Slot]) -> None:
+        groups = -(-len(leaves) // BUNDLE_READERS)
+        self.exact &= groups == 1
+        apart = [self._apart(leaf) for leaf in leaves]
+        for k in range(groups):
+            # A tree to all costs at least the mean of the trees to each group.
+            self.bundles.append(Bundle(distance / groups, source, tuple(apart[k::groups])))
+
+    def _apart(self, leaf: Slot) -> Slot:
+        """The slot on a variable of its own, so that bundles do not wait for each other."""
+        size = self.sizes[leaf.variable]
+        made = self.variable(size)
+        self.tables.append(((leaf.variable, made), np.where(np.eye(size) > 0, 0.0, np.inf)))
+        return Slot(made, leaf.formats)
+
+
+def set_costs(distance: Array) -> Array:
+    """For each set of formats, given as bits, and each root the cost of the cheapest tree."""
+    count = len(distance)
+    table = np.zeros((1 << count, count))
+    for members in sorted(range(1, 1 << count), key=int.bit_count):
+        if members & (members - 1) == 0:
+            table[members] = distance[:, members.bit_length() - 1]
+            continue
+        joined = np.min([table[a] + table[b] for a, b in splits(members)], axis=0)
+        table[members] = (distance + joined).min(axis=1)
+    return table
+
+
+def leaf_costs(bundle: Bundle, leaf: Slot, costs: Array) -> Array:
+    """``costs[value of the leaf's variable, ...]`` as ``[format, ...]``: the least for each format.
+
+    What is read as it is, is read in every format.
+    """
+    result = np.full((len(bundle.distance), *costs.shape[1:]), np.inf)
+    for value, fmt in enumerate(leaf.formats):
+        if fmt == ANY:
+            result = np.minimum(result, costs[value])
+        else:
+            result[fmt] = np.minimum(result[fmt], costs[value])
+    return result
+
+
+def _read_costs(table: Array, formats: Formats) -> Array:
+    """The columns of these formats; nothing for what is read as it is."""
+    return np.where(formats == ANY, 0.0, table[:, formats])
+
+
+def _same(a: Slot, b: Slot) -> bool:
+    return a.variable == b.variable and bool(np.array_equal(a.formats, b.formats))

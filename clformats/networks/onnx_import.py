@@ -1,0 +1,260 @@
+"""A `Network` from an ONNX model; needs the extra ``onnx``.
+
+Shapes are inferred. What depends on constants alone is folded, and what only passes a tensor on
+(``Identity``, ``Dropout``) is left out. A batch normalisation, and a product or sum with one
+number for each channel, goes into the convolution before it, or into the normalisation before it;
+an activation goes into the operation before it and is its attribute ``activation``. ``Sum`` of two
+is ``Add``. Small constants that say how an operation works (a new shape, axes) are attributes.
+
+Every operation becomes a node, known or not. Types that this library has not are taken as one of
+the same width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import InvalidNetwork
+from ..interop.files.common import library
+from ..interop.files.onnx import _TYPES as KNOWN_TYPES
+from .fold import Step, folded
+from .graph import Network
+
+_WIDTHS = {1: "u8", 2: "f16", 4: "s32", 8: "f64"}
+
+
+def read_onnx(model: str | Path | Any, batch: int | None = None) -> Network:
+    """The network of a model or of a file.
+
+    ``batch`` replaces a first dimension of unknown size. Raises `InvalidNetwork`, which names the
+    input, value or node.
+    """
+    reader = _Reader(_loaded(model), batch)
+    return reader.network()
+
+
+def _loaded(model: str | Path | Any) -> Any:
+    onnx = library("onnx", "ONNX models")
+    if not isinstance(model, str | Path):
+        if not hasattr(model, "graph"):
+            raise InvalidNetwork(f"got {model!r}, expected a path or an onnx.ModelProto")
+        return model
+    errors = library("google.protobuf.message", "ONNX models")
+    try:
+        loaded = onnx.load(str(model))
+    except OSError as error:
+        raise InvalidNetwork(f"cannot read {model}: {error.strerror}") from error
+    except (errors.DecodeError, onnx.checker.ValidationError, ValueError) as error:
+        raise InvalidNetwork(f"{model} is no ONNX model, or is cut off: {error}") from error
+    if not (loaded.ir_version and loaded.opset_import and loaded.graph.node):
+        raise InvalidNetwork(f"{model} is no ONNX model, or is cut off: it has no nodes")
+    return loaded
+
+
+class _Reader:
+    """Reads one model."""
+
+    def __init__(self, model: Any, batch: int | None) -> None:
+        self.onnx = library("onnx", "ONNX models")
+        copy = self.onnx.ModelProto()
+        copy.CopyFrom(model)
+        copy.ir_version = max(copy.ir_version, 4)  # before, initializers had to be inputs too
+        self.model = copy
+        self.graph = copy.graph
+        self.constants: dict[str, Any] = {}
+        for tensor in self.graph.initializer:
+            self.constants[tensor.name] = self.onnx.numpy_helper.to_array(tensor)
+        self._set_batch(batch)
+        self.shapes = self._inferred()
+        self.opsets = {o.domain: o.version for o in copy.opset_import}
+
+    def network(self) -> Network:
+        """Everything folded, as a network."""
+        steps = folded(list(self._steps()), self.constants, [o.name for o in self.graph.output])
+        net = Network()
+        for info in self.graph.input:
+            if info.name not in self.constants:
+                self._value(net, info.name)
+        for step in steps:
+            for name in step.inputs:
+                if name not in net.values:
+                    self._value(net, name)
+            for name in step.outputs:
+                self._value(net, name)
+            net.node(step.name, step.inputs, step.outputs, step.op, **step.attributes)
+        for info in self.graph.output:
+            if info.name in net.values and net.producer(info.name):
+                net.output(info.name)
+        return net
+
+    # --- shapes -----------------------------------------------------------------------------------
+
+    def _set_batch(self, batch: int | None) -> None:
+        for info in self.graph.input:
+            if info.name in self.constants:
+                continue
+            for k, dim in enumerate(info.type.tensor_type.shape.dim):
+                if dim.dim_value > 0:
+                    continue
+                named = repr(dim.dim_param) if dim.dim_param else "unknown"
+                if k or batch is None:
+                    raise InvalidNetwork(
+                        f"input {info.name!r}: dimension {k} is {named}: "
+                        + ("give batch=..." if not k else "only models of known sizes are planned")
+                    )
+                dim.dim_value = batch
+        if batch is not None:
+            for info in [*self.graph.output, *self.graph.value_info]:
+                info.type.tensor_type.ClearField("shape")
+
+    def _inferred(self) -> dict[str, tuple[tuple[int, ...] | None, int]]:
+        """Dims (None where not all are known) and element type of each value."""
+        inference = library("onnx.shape_inference", "ONNX models")
+        try:
+            done = inference.infer_shapes(self.model, data_prop=True)
+        except inference.InferenceError as error:
+            raise InvalidNetwork(f"shapes cannot be inferred: {error}") from error
+        found: dict[str, tuple[tuple[int, ...] | None, int]] = {}
+        for info in [*done.graph.input, *done.graph.value_info, *done.graph.output]:
+            tensor = info.type.tensor_type
+            dims = tuple(d.dim_value for d in tensor.shape.dim)
+            known = tensor.HasField("shape") and all(n > 0 for n in dims)
+            found[info.name] = (dims if known else None, tensor.elem_type)
+        return found
+
+    def _value(self, net: Network, name: str) -> None:
+        if name in self.constants:
+            constant = self.constants[name]
+            net.value(
+                name, constant.shape or (1,), self._np_type(constant.dtype), constant=constant
+            )
+            return
+        dims, code = self.shapes.get(name, (None, 0))
+        if dims is None:
+            raise InvalidNetwork(
+                f"value {name!r} has no shape: the model does not say it, and it cannot be inferred"
+            )
+        net.value(name, dims or (1,), self._type(code))
+
+    def _type(self, code: int) -> str:
+        names = self.onnx.TensorProto.DataType
+        name = names.Name(code) if code in names.values() else ""
+        if name in KNOWN_TYPES:
+            return KNOWN_TYPES[name]
+        try:
+            width = np.dtype(self.onnx.helper.tensor_dtype_to_np_dtype(code)).itemsize
+        except (KeyError, TypeError):
+            return "f32"
+        return _WIDTHS.get(width, "f32")
+
+    def _np_type(self, dtype: Any) -> str:
+        return self._type(self.onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
+
+    # --- nodes ------------------------------------------------------------------------------------
+
+    def _steps(self) -> Iterator[Step]:
+        """The nodes that are left when constants are folded."""
+        names: dict[str, int] = {}
+        for node in self.graph.node:
+            given = {a.name: self.onnx.helper.get_attribute_value(a) for a in node.attribute}
+            if self._fold(node, given):
+                continue
+            base = node.name or node.output[0] or node.op_type
+            names[base] = names.get(base, 0) + 1
+            name = base if names[base] == 1 else f"{base}#{names[base]}"
+            yield self._step(node, name, given)
+
+    def _fold(self, node: Any, given: Mapping[str, Any]) -> bool:
+        """Compute what depends on constants alone."""
+        inputs = [n for n in node.input if n]
+        if any(n not in self.constants for n in inputs) or any(
+            a.HasField("g") or a.graphs for a in node.attribute
+        ):
+            return False
+        if node.op_type == "Constant" and "value" in given:
+            self.constants[node.output[0]] = self.onnx.numpy_helper.to_array(given["value"])
+        elif node.op_type == "ConstantOfShape":
+            tensor = given.get("value")
+            fill = np.zeros(1, np.float32) if tensor is None else (
+                self.onnx.numpy_helper.to_array(tensor)
+            )  # fmt: skip
+            shape = tuple(int(n) for n in self.constants[inputs[0]])
+            self.constants[node.output[0]] = np.broadcast_to(fill.reshape(-1)[0], shape)
+        elif node.op_type.startswith("Random"):
+            return False
+        else:
+            return self._evaluated(node)
+        return True
+
+    def _evaluated(self, node: Any) -> bool:
+        reference = library("onnx.reference", "ONNX models")
+        try:
+            feeds = {n: np.asarray(self.constants[n]) for n in node.input if n}
+            run = reference.ReferenceEvaluator(self._alone(node, feeds))
+            results = run.run(None, feeds)
+        except Exception:  # noqa: BLE001  # whatever the evaluator cannot do stays a node
+            return False
+        self.constants.update(zip(node.output, map(np.asarray, results), strict=False))
+        return True
+
+    def _alone(self, node: Any, feeds: Mapping[str, Any]) -> Any:
+        """A model of one node."""
+        make, code = self.onnx.helper, self.onnx.helper.np_dtype_to_tensor_dtype
+        inputs = [make.make_tensor_value_info(n, code(a.dtype), a.shape) for n, a in feeds.items()]
+        outputs = [make.make_empty_tensor_value_info(n) for n in node.output]
+        graph = make.make_graph([node], "constant", inputs, outputs)
+        return make.make_model(graph, opset_imports=self.model.opset_import)
+
+    def _step(self, node: Any, name: str, given: Mapping[str, Any]) -> Step:
+        attributes = {k: _readable(v) for k, v in given.items()}
+        inputs: list[str] = []
+        for k, source in enumerate(node.input):
+            constant = self.constants.get(source)
+            if constant is not None and self._is_setting(node.op_type, k, constant):
+                attributes[self._input_name(node, k)] = np.asarray(constant).tolist()
+            elif source:
+                inputs.append(source)
+        if node.op_type == "Slice":
+            _full_starts(attributes, self.shapes.get(node.input[0], (None, 0))[0])
+        outputs = [n for n in node.output if n]
+        reserved = {"name", "inputs", "outputs", "op", "choices"}
+        kept = {k if k not in reserved else f"{k}_": v for k, v in attributes.items()}
+        return Step(name, node.op_type, inputs, outputs, kept)
+
+    def _is_setting(self, op: str, k: int, constant: Any) -> bool:
+        """Whether a constant says how an operation works, rather than being a weight."""
+        settings = ("Clip", "Pad", "Resize", "Upsample", "Dropout")
+        return k > 0 and (op in settings or np.asarray(constant).dtype.kind in "iub") and not (
+            op.startswith(("QLinear", "Quantize", "Dequantize")) or op.endswith("Integer")
+        )  # fmt: skip
+
+    def _input_name(self, node: Any, k: int) -> str:
+        try:
+            schema = self.onnx.defs.get_schema(
+                node.op_type, self.opsets.get(node.domain, 1), node.domain
+            )
+            return str(schema.inputs[min(k, len(schema.inputs) - 1)].name)
+        except self.onnx.defs.SchemaError:
+            return f"input{k}"
+
+
+def _readable(value: Any) -> Any:
+    return value.decode(errors="replace") if isinstance(value, bytes) else value
+
+
+def _full_starts(attributes: dict[str, Any], dims: Sequence[int] | None) -> None:
+    """``starts`` of a Slice with one number for each dimension; left out where steps are not 1."""
+    starts = attributes.pop("starts", None)
+    steps = attributes.get("steps") or [1]
+    if dims is None or starts is None or set(steps) != {1}:
+        return
+    axes = attributes.get("axes") or range(len(starts))
+    full = [0] * len(dims)
+    for axis, start in zip(axes, starts, strict=True):
+        n = dims[axis]
+        full[axis] = min(max(start + n if start < 0 else start, 0), n)
+    attributes["starts"] = full

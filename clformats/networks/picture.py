@@ -1,0 +1,285 @@
+"""A planned network as a picture: nodes coloured by format, reorders as red pills on their edges.
+
+Layers follow the longest way from the inputs, top to bottom, in columns of `ROWS` layers.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING
+
+from .graph import Value
+from .named import Key, key_of
+
+if TYPE_CHECKING:
+    from .plan import FormatPlan
+
+_SANS = "DejaVu Sans, Helvetica, Arial, sans-serif"
+_INK, _SOFT, _RED, _EDGE = "#1f2933", "#6b7785", "#c92a2a", "#9aa5b1"
+_FILLS = ("#7aa7f0", "#93d67b", "#f6dc63", "#67cfd3", "#f6a15e", "#b78ceb", "#ee7f9d", "#c9d3dd")
+_OTHER = "#e4e9ef"
+_WIDTH, _HEIGHT, _STEP, _GAP, _MARGIN, _HEAD = 148, 34, 72, 14, 28, 128
+ROWS = 14
+_INPUT = "input "
+
+
+@dataclass(frozen=True, slots=True)
+class _Box:
+    """A node, or an input of the network: where it is and what it says."""
+
+    name: str
+    op: str
+    fmt: str
+    key: Key
+    view: bool
+    x: float
+    y: float
+    column: int
+
+
+def svg(plan: FormatPlan) -> str:
+    """The picture as the text of an SVG file."""
+    boxes = _placed(plan)
+    colours = _colours(plan)
+    width = max([720.0, *(b.x + _WIDTH + _MARGIN for b in boxes.values())])
+    height = max(b.y for b in boxes.values()) + _HEIGHT + 2 * _MARGIN
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" '
+        f'width="{width:.0f}" height="{height:.0f}" font-family="{_SANS}" font-size="11">'
+    )
+    parts = [
+        head,
+        '<rect width="100%" height="100%" fill="#ffffff"/>',
+        *_header(plan, colours),
+        *_edges(plan, boxes),
+        *(part for box in boxes.values() for part in _box(plan, box, colours)),
+        "</svg>",
+    ]
+    return "\n".join(parts) + "\n"
+
+
+# --- where things are -----------------------------------------------------------------------------
+
+
+def _placed(plan: FormatPlan) -> dict[str, _Box]:
+    """A box for each node and each input; inputs have the names of their values."""
+    layers = _layers(plan)
+    rows: dict[int, list[str]] = {}
+    for name, layer in layers.items():
+        rows.setdefault(layer, []).append(name)
+    parents = _parents(plan)
+    places: dict[str, float] = {}
+    for layer in sorted(rows):
+        rows[layer].sort(key=lambda n: _mean([places[p] for p in parents.get(n, [])]))
+        count = len(rows[layer])
+        for k, name in enumerate(rows[layer]):
+            places[name] = k - (count - 1) / 2
+    columns = -(-(max(rows) + 1) // ROWS)
+    left, starts = float(_MARGIN), []
+    for column in range(columns):
+        widest = max(len(rows.get(r, [])) for r in range(column * ROWS, (column + 1) * ROWS))
+        starts.append(left + (widest - 1) / 2 * (_WIDTH + _GAP))
+        left += widest * (_WIDTH + _GAP) + 3 * _GAP
+    result = {}
+    for name, layer in layers.items():
+        column, row = divmod(layer, ROWS)
+        x = starts[column] + places[name] * (_WIDTH + _GAP)
+        result[name] = _described(plan, name, x, _HEAD + row * _STEP, column)
+    return result
+
+
+def _described(plan: FormatPlan, name: str, x: float, y: float, column: int) -> _Box:
+    node = plan.network.nodes.get(name)
+    if name.startswith(_INPUT) or node is None:
+        value = plan.network.values[name.removeprefix(_INPUT)]
+        fmt = plan.formats[value.name]
+        return _Box(value.name, "input", fmt, _key(fmt, value.rank), False, x, y, column)  # noqa: FBT003
+    choice = plan.choices[name]
+    fmt = choice.outs[0]
+    key = _key(fmt, node.outputs[0].rank)
+    activation = node.attributes.get("activation", "")
+    op = node.op + f" + {activation}" * bool(activation)
+    return _Box(name, op, fmt, key, bool(choice.views), x, y, column)
+
+
+def _key(fmt: str, rank: int) -> Key:
+    return key_of(fmt, rank)
+
+
+def _parents(plan: FormatPlan) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for node in plan.built.order:
+        for value in node.inputs:
+            if not value.is_constant:
+                found.setdefault(node.name, []).append(_source(plan, value))
+    return found
+
+
+def _source(plan: FormatPlan, value: Value) -> str:
+    """The box that a value comes from."""
+    maker = plan.network.producer(value)
+    return _INPUT + value.name if maker is None else maker.name
+
+
+def _layers(plan: FormatPlan) -> dict[str, int]:
+    layers = {_INPUT + v.name: 0 for v in plan.network.inputs}
+    parents = _parents(plan)
+    for node in plan.built.order:
+        layers[node.name] = 1 + max((layers[p] for p in parents.get(node.name, [])), default=-1)
+    return layers
+
+
+def _mean(numbers: list[float]) -> float:
+    return sum(numbers) / len(numbers) if numbers else 0.0
+
+
+# --- what is drawn --------------------------------------------------------------------------------
+
+
+def _colours(plan: FormatPlan) -> Mapping[Key, tuple[str, str, int]]:
+    """For each format, the most frequent first: its name, colour, and the number of nodes."""
+    names: dict[Key, str] = {}
+    counts: dict[Key, int] = {}
+    for node in plan.built.order:
+        fmt = plan.choices[node.name].outs[0]
+        key = _key(fmt, node.outputs[0].rank)
+        names.setdefault(key, fmt)
+        counts[key] = counts.get(key, 0) + 1
+    ranked = sorted(counts, key=lambda k: -counts[k])
+    fills = (*_FILLS, *[_OTHER] * len(ranked))
+    return {k: (names[k], fill, counts[k]) for k, fill in zip(ranked, fills, strict=False)}
+
+
+def _text(x: float, y: float, text: str, **style: object) -> str:
+    attributes = "".join(f' {k.replace("_", "-")}="{v}"' for k, v in style.items())
+    return f'<text x="{x:.1f}" y="{y:.1f}"{attributes}>{escape(text)}</text>'
+
+
+def _header(plan: FormatPlan, colours: Mapping[Key, tuple[str, str, int]]) -> Iterator[str]:
+    proof = "the least there is" if plan.exact else f"at most {100 * plan.gap:.2g} % above it"
+    count = len(plan.reorders)
+    yield _text(
+        _MARGIN,
+        32,
+        f"{len(plan.choices)} nodes, {plan.seconds * 1e3:.4g} ms: {proof}",
+        font_size=17,
+        font_weight="bold",
+        fill=_INK,
+    )
+    x = float(_MARGIN)
+    for name, fill, nodes in colours.values():
+        yield f'<rect x="{x:.1f}" y="46" width="16" height="16" rx="3" fill="{fill}"/>'
+        label = f"{name} ({nodes})"
+        yield _text(x + 22, 58, label, fill=_INK)
+        x += 36 + 7.0 * len(label)
+    label = f"{count} reorder{'s' * (count != 1)}, {plan.reorder_seconds * 1e3:.3g} ms"
+    yield f'<rect x="{_MARGIN}" y="70" width="16" height="16" rx="8" fill="{_RED}"/>'
+    yield _text(_MARGIN + 22, 82, f"{label}; dashed: in place, no work", fill=_INK)
+
+
+def _box(plan: FormatPlan, box: _Box, colours: Mapping[Key, tuple[str, str, int]]) -> Iterator[str]:
+    fill = colours[box.key][1] if box.key in colours else _OTHER
+    dashed = ' stroke-dasharray="4 3"' * box.view
+    yield (
+        f'<rect x="{box.x:.1f}" y="{box.y:.1f}" width="{_WIDTH}" height="{_HEIGHT}" rx="6" '
+        f'fill="{fill}" stroke="{_INK}" stroke-width="{1.2 if box.view else 0.6}"{dashed}/>'
+    )
+    middle = box.x + _WIDTH / 2
+    yield _text(middle, box.y + 14, _cut(box.name), text_anchor="middle", fill=_INK,
+                font_weight="bold")  # fmt: skip
+    seconds = "" if box.op == "input" else f", {_time(plan.cost(box.name).seconds)}"
+    yield _text(middle, box.y + 27, _cut(f"{box.op}{seconds}"), text_anchor="middle", fill=_INK,
+                font_size=10)  # fmt: skip
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds * 1e3:.3g} ms" if seconds >= 1e-3 else f"{seconds * 1e6:.3g} us"
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= 23 else f"{text[:22]}…"
+
+
+def _edges(plan: FormatPlan, boxes: Mapping[str, _Box]) -> Iterator[str]:
+    pills: list[str] = []
+    left: Counter[str] = Counter()
+    for node in plan.built.order:
+        come = 0
+        for value in dict.fromkeys(v for v in node.inputs if not v.is_constant):
+            source = boxes[_source(plan, value)]
+            moves = [r for r in plan.reorders if r.value == value.name and node.name in r.readers]
+            yield _curve(source, boxes[node.name], left[source.name], come, moved=bool(moves))
+            away = source.column != boxes[node.name].column
+            left[source.name] += away
+            come += away
+            for k, move in enumerate(moves):
+                pills += _pill(boxes[node.name], f"{move.src} → {move.dst}", k)
+    for reorder in plan.reorders:
+        if "(output)" in reorder.readers:
+            maker = plan.network.producer(reorder.value)
+            if maker is not None:
+                pills += _pill(boxes[maker.name], f"{reorder.src} → {reorder.dst}", 0, below=True)
+    yield from pills
+
+
+def _curve(a: _Box, b: _Box, k: int, j: int, *, moved: bool) -> str:
+    """An edge: the k-th that goes on in another column from ``a``, the j-th that comes to ``b``."""
+    x1, y1, x2, y2 = a.x + _WIDTH / 2, a.y + _HEIGHT, b.x + _WIDTH / 2, b.y
+    colour, width = (_RED, 1.6) if moved else (_EDGE, 1.1)
+    bend = (y2 - y1) / 2
+    if a.column != b.column:
+        # Two short ends with names: a line right across the picture tells less.
+        line = f'<path d="M{x1:.1f},{y1:.1f} v10 M{x2:.1f},{y2 - 10:.1f} v10" stroke="{colour}"/>'
+        out = _text(x1, y1 + 21 + 11 * k, f"to {_cut(b.name)}", text_anchor="middle", fill=_SOFT)
+        above = y2 - 27 - 11 * j
+        into = _text(x2, above, f"from {_cut(a.name)}", text_anchor="middle", fill=_SOFT)
+        return line + out + into
+    sway = 0.0 if b.y - a.y <= _STEP or abs(x1 - x2) > _WIDTH / 2 else _WIDTH * 0.62
+    path = (
+        f"M{x1:.1f},{y1:.1f} C{x1 + sway:.1f},{y1 + bend:.1f} "
+        f"{x2 + sway:.1f},{y2 - bend:.1f} {x2:.1f},{y2:.1f}"
+    )
+    return f'<path d="{path}" fill="none" stroke="{colour}" stroke-width="{width}"/>'
+
+
+def _pill(box: _Box, text: str, k: int, *, below: bool = False) -> list[str]:
+    width = 6.0 * len(text) + 14
+    x = box.x + _WIDTH / 2 - width / 2
+    y = box.y + _HEIGHT + 5 if below else box.y - 22 - 17 * k
+    return [
+        f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="16" rx="8" fill="{_RED}"/>',
+        _text(x + width / 2, y + 12, text, text_anchor="middle", fill="#ffffff", font_size=10),
+    ]
+
+
+# --- Graphviz -------------------------------------------------------------------------------------
+
+
+def dot(plan: FormatPlan) -> str:
+    """The plan as a graph in Graphviz' language."""
+    colours = _colours(plan)
+    lines = [
+        "digraph plan {",
+        '  node [shape=box, style="rounded,filled", fontname="DejaVu Sans"];',
+    ]
+    for name, box in _placed(plan).items():
+        fill = colours[box.key][1] if box.key in colours else _OTHER
+        label = f"{box.name}\\n{box.op}\\n{box.fmt}"
+        style = ', style="rounded,filled,dashed"' * box.view
+        lines.append(f'  {_quoted(name)} [label={_quoted(label)}, fillcolor="{fill}"{style}];')
+    for node in plan.built.order:
+        for value in dict.fromkeys(v for v in node.inputs if not v.is_constant):
+            source = _source(plan, value)
+            moves = [r for r in plan.reorders if r.value == value.name and node.name in r.readers]
+            label = ", ".join(f"{r.src} -> {r.dst}" for r in moves)
+            style = f' [label={_quoted(label)}, color="{_RED}", fontcolor="{_RED}"]' * bool(moves)
+            lines.append(f"  {_quoted(source)} -> {_quoted(node.name)}{style};")
+    return "\n".join([*lines, "}"]) + "\n"
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace('"', '\\"')
+    return f'"{escaped}"'

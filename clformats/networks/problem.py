@@ -1,0 +1,83 @@
+"""A network as an assignment problem: variables with costs, values that are reordered, exclusions.
+
+Nothing here knows formats by name but to tell them in the end: a variable is a node's choice (or
+the format that an input of the network is given in), and a `Tensor` says for each choice of the
+variable that writes it, and of those that read it, which of the value's formats that means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .trees import Array, Distances, Edges, chain
+
+ANY = -1
+"""Instead of a format: reads the value as it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A variable that writes or reads a value, and for each of its choices the value's format."""
+
+    variable: int
+    formats: NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """A value: the closed distances between its formats, who writes it and who reads it."""
+
+    name: str
+    formats: tuple[str, ...]
+    distances: Distances
+    source: Slot
+    readers: tuple[Slot, ...]
+
+    def wanted(self, assignment: Sequence[int]) -> list[int]:
+        """The formats that the readers read it in, reader by reader."""
+        root = int(self.source.formats[assignment[self.source.variable]])
+        found = [int(s.formats[assignment[s.variable]]) for s in self.readers]
+        return [root if d == ANY else d for d in found]
+
+    def cost(self, assignment: Sequence[int]) -> float:
+        """What the reorders cost under an assignment."""
+        root = int(self.source.formats[assignment[self.source.variable]])
+        return self.distances.served(root, self.wanted(assignment))[0]
+
+    def tree(self, assignment: Sequence[int]) -> tuple[float, Edges]:
+        """The cheapest tree of reorders under an assignment: its cost and its single steps."""
+        root = int(self.source.formats[assignment[self.source.variable]])
+        cost, edges = self.distances.served(root, self.wanted(assignment))
+        steps: Edges = []
+        for edge in edges:
+            steps += [s for s in chain(self.distances.last, *edge) if s not in steps]
+        return cost, steps
+
+
+@dataclass(slots=True)
+class Problem:
+    """Variables, tensors, and pairs of variables with a table of costs of their own."""
+
+    names: list[str] = field(default_factory=list)
+    costs: list[Array] = field(default_factory=list)
+    tensors: list[Tensor] = field(default_factory=list)
+    pairs: list[tuple[int, int, Array]] = field(default_factory=list)
+
+    def add(self, name: str, costs: Array) -> int:
+        """Add a variable; its number."""
+        self.names.append(name)
+        self.costs.append(costs)
+        return len(self.names) - 1
+
+    def total(self, assignment: Sequence[int]) -> float:
+        """What an assignment costs: choices, reorders, and infinity where two exclude each other.
+
+        A tree of reorders costs the distances of its edges, so what is told here is exact.
+        """
+        cost = sum(float(c[k]) for c, k in zip(self.costs, assignment, strict=True))
+        cost += sum(float(table[assignment[a], assignment[b]]) for a, b, table in self.pairs)
+        return cost + sum(t.cost(assignment) for t in self.tensors)

@@ -1,0 +1,181 @@
+"""A plan that runs: reorders prepared, constants packed, one arena, and the author's kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import InvalidNetwork
+from ..tensors.desc import MemoryDesc
+from ..tensors.geometry import moved_by
+from .choice import Choice
+from .graph import Node, Value
+from .kernels import plain
+from .memory import Place
+from .views import kind_of
+
+if TYPE_CHECKING:
+    from ..reorders.reorder import Reorder
+    from ..runtime import Engine, Memory, Stream
+    from .plan import FormatPlan, PlannedReorder
+
+Launch = Callable[..., Any]
+"""``launch(stream, node, choice, *memories)``: the inputs' memories, then the outputs'."""
+
+
+class Schedule:
+    """A planned network on a device, made by `FormatPlan.schedule`.
+
+    ``run(stream, image=array)`` writes the inputs into the arena, runs nodes and reorders in order
+    on the stream, waits, and returns the outputs by name: memory objects in the arena, good until
+    the next run. ``launch`` is called for every node that has work to do: not for a concatenation
+    of which every part is in place, nor for a reshape that is one. Buffers whose formats have
+    padding are filled with zeros before they are first written, unless ``clear_padding`` is False.
+
+    Raises `InvalidNetwork` for opaque formats, and inputs that are missing or of other dims.
+    """
+
+    def __init__(
+        self,
+        plan: FormatPlan,
+        engine: Engine,
+        launch: Launch,
+        *,
+        constants: Mapping[str, Any] | None = None,
+        clear_padding: bool = True,
+    ) -> None:
+        import pyopencl
+
+        self.plan, self.engine, self.launch = plan, engine, launch
+        flags = pyopencl.mem_flags.READ_WRITE
+        self.arena = pyopencl.Buffer(engine.context, flags, max(plan.memory.nbytes, 64))
+        self.memories: dict[Place, Memory] = {}
+        self.constants: dict[Place, Memory] = {}
+        for place in plan.memory.offsets:
+            if place[0] in plan.network.values:
+                self.memories[place] = self._memory(place)
+        for value in plan.network.values.values():
+            if value.is_constant:
+                self._pack(value, (constants or {}).get(value.name, value.constant))
+        self._fills = self._padded() if clear_padding else {}
+        self._reorders: dict[PlannedReorder, Reorder] = {r: self._reorder(r) for r in plan.reorders}
+
+    def __call__(self, stream: Stream, **inputs: Any) -> dict[str, Memory]:
+        """Run everything; the outputs."""
+        self._write(stream, inputs)
+        for number in range(len(self.plan.memory.steps)):
+            self.run_step(stream, number)
+        stream.wait()  # what launch enqueued is not known to mapping
+        fixed = self.plan.network.fixed
+        return {
+            v.name: self.memories[v.name, self._spelled(v, fixed.get(v.name))]
+            for v in self.plan.network.outputs
+        }
+
+    def run_step(self, stream: Stream, number: int) -> Any:
+        """Run one node or one reorder: ``plan.memory.steps[number]``."""
+        import pyopencl
+
+        step = self.plan.memory.steps[number]
+        for start, nbytes in self._fills.get(number, ()):
+            pyopencl.enqueue_fill_buffer(stream.queue, self.arena, np.uint8(0), start, nbytes)
+        if not isinstance(step, Node):
+            sides = [self._at(step.value, f) for f in (step.src, step.dst)]
+            return self._reorders[step](stream, *sides)
+        choice = self.plan.choices[step.name]
+        if is_free(step, choice):
+            return None
+        read = [self._input(v, f) for v, f in zip(step.inputs, choice.ins, strict=True)]
+        written = [self._at(v.name, f) for v, f in zip(step.outputs, choice.outs, strict=True)]
+        return self.launch(stream, step, choice, *read, *written)
+
+    def _padded(self) -> dict[int, list[tuple[int, int]]]:
+        """For each step the buffers with padding that it is the first to write."""
+        found: dict[int, list[tuple[int, int]]] = {}
+        for buffer in self.plan.memory.buffers:
+            descs = [self.memories[p].desc for p in buffer.holds if p in self.memories]
+            if any(d.padded_dims != d.dims for d in descs):
+                found.setdefault(buffer.first, []).append((buffer.offset, buffer.nbytes))
+        return found
+
+    # --- memory -----------------------------------------------------------------------------------
+
+    def _memory(self, place: Place) -> Memory:
+        from ..runtime import Memory
+
+        value = self.plan.network.values[place[0]]
+        desc = self.plan.memory.views.get(place) or value.desc(place[1])
+        at, rest = divmod(self.plan.memory.offsets[place] * 8, desc.dtype.bits)
+        if rest:
+            raise InvalidNetwork(f"{place[0]!r} lies at no whole element of {desc.dtype}")
+        moved = MemoryDesc.of(moved_by(desc.geometry, at), desc.dtype)
+        return Memory(moved, self.engine, buffer=self.arena)
+
+    def _at(self, value: str, fmt: str) -> Memory:
+        return self.memories[value, self._spelled(self.plan.network.values[value], fmt)]
+
+    def _spelled(self, value: Value, fmt: str | None) -> str:
+        """The name under which the arena knows a format of a value."""
+        from .named import key_of
+
+        wanted = key_of(fmt or self.plan.formats[value.name], value.rank)
+        for name, known in self.memories:
+            if name == value.name and key_of(known, value.rank) == wanted:
+                return known
+        raise InvalidNetwork(f"the plan has no {value.name!r} in {fmt}")
+
+    def _input(self, value: Value, fmt: str | None) -> Memory:
+        if value.is_constant:
+            return self.constants[value.name, fmt or plain(value.rank)]
+        return self._at(value.name, fmt or self.plan.formats[value.name])
+
+    def _pack(self, value: Value, content: Any) -> None:
+        """Constants in every format that they are read in; plain where any will do."""
+        from ..runtime.interop import from_numpy
+
+        wanted = {p.dst for p in self.plan.pack if p.value == value.name} | {plain(value.rank)}
+        array = np.ascontiguousarray(np.asarray(content, value.dtype.numpy))
+        if array.shape != value.dims:
+            raise InvalidNetwork(
+                f"the constant {value.name!r} has the shape {array.shape}, expected {value.dims}: "
+                f"give its elements, schedule(constants={{{value.name!r}: array}})"
+            )
+        for fmt in sorted(wanted):
+            self.constants[value.name, fmt] = from_numpy(array, self.engine, format=fmt)
+
+    def _reorder(self, reorder: PlannedReorder) -> Reorder:
+        from ..reorders.reorder import Reorder
+
+        sides = [self._at(reorder.value, f).desc for f in (reorder.src, reorder.dst)]
+        return Reorder(sides[0], sides[1], self.engine)
+
+    def _write(self, stream: Stream, inputs: Mapping[str, Any]) -> None:
+        from ..reorders.reorder import Reorder
+        from ..runtime.interop import from_numpy
+
+        names = {v.name for v in self.plan.network.inputs}
+        if set(inputs) != names:
+            raise InvalidNetwork(
+                f"got the inputs {', '.join(inputs)}, expected {', '.join(sorted(names))}"
+            )
+        for value in self.plan.network.inputs:
+            array = np.ascontiguousarray(np.asarray(inputs[value.name], value.dtype.numpy))
+            if array.shape != value.dims:
+                raise InvalidNetwork(
+                    f"input {value.name!r}: got the shape {array.shape}, expected {value.dims}"
+                )
+            given = from_numpy(array, self.engine)
+            target = self._at(value.name, self.plan.formats[value.name])
+            Reorder(given.desc, target.desc, self.engine)(stream, given, target).wait()
+
+
+def is_free(node: Node, choice: Choice) -> bool:
+    """Whether a node has nothing to do because all of it is in place."""
+    kind = kind_of(node.op)
+    if kind == "overwrite":
+        return False
+    if kind == "part":
+        return {i for i, _ in choice.shared} == set(range(len(node.inputs)))
+    return {o for _, o in choice.shared} == set(range(len(node.outputs)))

@@ -1,0 +1,45 @@
+"""What an engine did: operations in order, with the tensors that they read and wrote."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+Dims = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """A tensor in memory at one moment: its name, format, dims and element type.
+
+    Where a log names no tensors, a reader of logs makes names up: what is read has the name of the
+    last one written with the same dims, type and format.
+    """
+
+    name: str
+    fmt: str
+    dims: Dims
+    dtype: str = "f32"
+
+
+@dataclass(slots=True)
+class Operation:
+    """One step: where the log tells it, what it was, what it read and wrote, and its seconds."""
+
+    line: int
+    name: str
+    op: str
+    reads: list[Tensor]
+    writes: list[Tensor]
+    seconds: float
+    is_reorder: bool = False
+    weights: frozenset[int] = frozenset()
+
+
+@dataclass(slots=True)
+class Trace:
+    """A whole log. ``unit`` is what a line is called: line, layer or entry."""
+
+    kind: str
+    operations: list[Operation] = field(default_factory=list)
+    unit: str = "line"
+    timed: bool = True

@@ -1,0 +1,234 @@
+"""Views: when an input and an output of a node may share memory, and which choices exclude others.
+
+Three kinds, told by the operation:
+
+*part*
+    ``Concat`` along ``axis``: input i is the region of the output where its elements go. Legal
+    where `MemoryDesc.submemory` allows the region. The input's memory is then part of the output's,
+    so it can be part of one output only, and of no input of the network, which others own.
+*alias*
+    The output is the input under another description and is only read: ``Reshape`` and its kin
+    where `MemoryDesc.reshape` gives the output's own descriptor, ``Transpose`` by ``perm`` where
+    `MemoryDesc.permute_axes` does, ``Split`` and ``Slice`` where `MemoryDesc.submemory` allows the
+    region at ``starts``.
+*overwrite*
+    Everything else, ``Relu`` or ``Add`` say: the output replaces the input, in the same format and
+    of the same dims and type. Legal where nobody else reads the memory, whatever is chosen
+    elsewhere: the value, and all that may share its memory, have one reader each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from ..errors import Error, InvalidNetwork
+from ..tensors.desc import MemoryDesc
+from .named import key_of
+
+if TYPE_CHECKING:
+    from .choice import Choice
+    from .graph import Network, Node, Value
+
+RESHAPES = ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Dropout")
+REGIONS = ("Split", "Slice")
+KINDS = ("part", "alias", "overwrite")
+
+
+def kind_of(op: str) -> str:
+    """How the inputs and outputs of an operation share memory, where they do."""
+    if op == "Concat":
+        return "part"
+    return "alias" if op in (*RESHAPES, *REGIONS, "Transpose") else "overwrite"
+
+
+def owner_desc(node: Node, choice: Choice, i: int, o: int) -> MemoryDesc | None:
+    """The descriptor of what is shared: the input in the output's memory, or the other way round.
+
+    Raises `Error` where the formats do not allow it, with the reason of the operation that refuses.
+    None where a format is opaque: then only equal names and dims can share.
+    """
+    source, target = node.inputs[i], node.outputs[o]
+    name_in, name_out = choice.ins[i], choice.outs[o]
+    if name_in is None:
+        raise InvalidNetwork(f"views need a format of {source.name!r}, not any")
+    keys = key_of(name_in, source.rank), key_of(name_out, target.rank)
+    if any(isinstance(key, str) for key in keys):
+        _check_opaque(node, i, o, keys[0] == keys[1])
+        return None
+    inner, outer = source.desc(name_in), target.desc(name_out)
+    kind = kind_of(node.op)
+    if kind == "part":
+        _check_same(node, inner.format, outer.format, "its part of the output")
+        return _region(outer, inner.dims, tuple(part_offsets(node, i)))
+    if kind == "overwrite":
+        _check_same(node, inner, outer, "the output")
+        return outer
+    return _alias(node, inner, outer, o)
+
+
+@lru_cache(maxsize=4096)
+def _region(whole: MemoryDesc, dims: tuple[int, ...], offsets: tuple[int, ...]) -> MemoryDesc:
+    return whole.submemory(dims, offsets)
+
+
+def _alias(node: Node, inner: MemoryDesc, outer: MemoryDesc, o: int) -> MemoryDesc:
+    if node.op in REGIONS:
+        _check_same(node, inner.format, outer.format, "its region of the input")
+        return _region(inner, outer.dims, tuple(region_offsets(node, o)))
+    if node.op == "Transpose":
+        perm = _perm(node, inner.ndims)
+        seen = inner.permute_axes([perm.index(d) for d in range(inner.ndims)])
+    else:
+        seen = inner.reshape(outer.dims)
+    _check_same(node, seen, outer, "what the output says")
+    return seen
+
+
+def _check_opaque(node: Node, i: int, o: int, same: bool) -> None:  # noqa: FBT001  # a fact
+    dims = node.inputs[i].dims, node.outputs[o].dims
+    if not same or dims[0] != dims[1] or kind_of(node.op) == "part":
+        raise InvalidNetwork("clformats does not know the format: it cannot tell its parts")
+
+
+def _check_same(node: Node, found: object, wanted: object, what: str) -> None:
+    if found != wanted:
+        raise InvalidNetwork(f"{node.op}: {found} is not {what}, {wanted}")
+
+
+def part_offsets(node: Node, i: int) -> list[int]:
+    """Where input i of a concatenation begins in its output."""
+    axis = axis_of(node)
+    offsets = [0] * node.outputs[0].rank
+    offsets[axis] = sum(v.dims[axis] for v in node.inputs[:i])
+    return offsets
+
+
+def region_offsets(node: Node, o: int) -> list[int]:
+    """Where output o of a ``Split`` or ``Slice`` begins in its input."""
+    if node.op == "Slice":
+        starts = node.attributes.get("starts")
+        if starts is None or len(starts) != node.inputs[0].rank:
+            raise InvalidNetwork(f"{node}: a view needs starts=..., one number for each dimension")
+        return [int(n) for n in starts]
+    axis = axis_of(node)
+    offsets = [0] * node.inputs[0].rank
+    offsets[axis] = sum(v.dims[axis] for v in node.outputs[:o])
+    return offsets
+
+
+def axis_of(node: Node) -> int:
+    """The axis of a ``Concat`` or ``Split``."""
+    rank, axis = node.inputs[0].rank, int(node.attributes.get("axis", 0))
+    if not -rank <= axis < rank:
+        raise InvalidNetwork(f"{node}: got axis={axis} for {rank} dimensions")
+    return axis % rank
+
+
+def _perm(node: Node, rank: int) -> Sequence[int]:
+    perm = [int(d) for d in node.attributes.get("perm", range(rank)[::-1])]
+    if sorted(perm) != list(range(rank)):
+        raise InvalidNetwork(f"{node}: got perm={perm} for {rank} dimensions")
+    return perm
+
+
+# --- whether a choice is legal --------------------------------------------------------------------
+
+
+def refusal(network: Network, node: Node, choice: Choice, around: Surroundings) -> str:
+    """Why the views of a choice are not legal, or the empty string."""
+    if kind_of(node.op) == "overwrite" and len({i for i, _ in choice.shared}) > 1:
+        return "an output can replace one input"
+    for i, o in choice.shared:
+        try:
+            owner_desc(node, choice, i, o)
+        except Error as error:
+            return str(error)
+        reason = _taken(network, node, node.inputs[i], around)
+        if reason:
+            return reason
+    return ""
+
+
+def _taken(network: Network, node: Node, source: Value, around: Surroundings) -> str:
+    """Why the memory of an input cannot be shared, whatever the format, or the empty string."""
+    kind = kind_of(node.op)
+    if network.producer(source) is None and (kind != "alias" or source.is_constant):
+        return f"{source.name!r} is given from outside: its memory is not the network's"
+    if kind == "overwrite" and not around.lonely[source.name]:
+        return f"{source.name!r}, or what may share its memory, has other readers"
+    if kind == "part" and source.name in around.outputs:
+        return f"{source.name!r} is delivered: it is a tensor of its own"
+    if kind == "part" and [v.name for v in node.inputs].count(source.name) > 1:
+        return f"{source.name!r} would lie at two places"
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What decides on views beside the formats: readers, and outputs of the network."""
+
+    lonely: Mapping[str, bool]
+    outputs: frozenset[str]
+
+
+def surroundings(network: Network) -> Surroundings:
+    """For each value whether its memory has one reader, whatever shares memory with it.
+
+    A value that some choice of its node makes share memory with an input is as lonely as the input.
+    A result of a reshape and its kin is not: who writes into it writes into what it was made of.
+    """
+    readers = network.readers()
+    outputs = {v.name for v in network.outputs}
+    lonely: dict[str, bool] = {}
+    for node in network.order():
+        shared = {pair for choice in node.choices for pair in choice.shared}
+        for o, value in enumerate(node.outputs):
+            sources = [node.inputs[i] for i, other in shared if other == o]
+            alone = len(readers[value.name]) == 1 and value.name not in outputs
+            if sources and kind_of(node.op) == "alias":
+                alone = False
+            lonely[value.name] = alone and all(lonely.get(v.name, False) for v in sources)
+    return Surroundings(lonely, frozenset(outputs))
+
+
+Conflict = tuple[str, str, str]
+"""A value, and two nodes of which not both may view it in one format."""
+
+
+def conflicts(network: Network) -> Iterator[Conflict]:
+    """For each value the pairs of nodes that must not both view it.
+
+    Memory is part of one concatenation only. A part has the strides of the whole: what is a part
+    cannot at the same time be the result of a reshape, nor be seen in another shape.
+    """
+    readers = network.readers()
+    for name, nodes in readers.items():
+        viewing = {n.name: n for n, i in nodes if _views(n, i)}.values()
+        parts = [n for n in viewing if kind_of(n.op) == "part"]
+        shaped = [n for n in viewing if n.op in (*RESHAPES, *REGIONS)]
+        for k, node in enumerate(parts):
+            yield from ((name, node.name, other.name) for other in parts[k + 1 :])
+            yield from ((name, node.name, other.name) for other in shaped)
+            maker = network.producer(name)
+            if maker is not None and kind_of(maker.op) == "alias":
+                yield name, node.name, maker.name
+
+
+def _views(node: Node, i: int) -> bool:
+    return any(i == number for choice in node.choices for number, _ in choice.shared)
+
+
+def viewed_format(node: Node, choice: Choice, value: Value, *, as_maker: bool) -> str | None:
+    """The format in which a choice views a value, as its reader or as its maker; None if it copies.
+
+    A maker's format is the one that it writes the value in.
+    """
+    for i, o in choice.shared:
+        if as_maker and node.outputs[o].name == value.name:
+            return choice.outs[o]
+        if not as_maker and node.inputs[i].name == value.name:
+            return choice.ins[i]
+    return None

@@ -1,0 +1,172 @@
+"""Audits: every planted needless reorder of a log is found, and what is no log is refused."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+import clformats as cf
+
+HEADS = {
+    "1.3": "dnnl_verbose,exec,cpu,",
+    "2.6": "onednn_verbose,exec,cpu,",
+    "3.0": "onednn_verbose,primitive,exec,cpu,",
+    "3.5": "onednn_verbose,v1,1718.5,primitive,exec,cpu,",
+}
+
+
+def desc(version: str, name: str, fmt: str) -> str:
+    return f"{name}:f32::blocked:{fmt}::f0" if version > "3" else f"{name}_f32::blocked:{fmt}:f0"
+
+
+def reorder(version: str, src: str, dst: str, dims: str, ms: float) -> str:
+    sides = f"{desc(version, 'src', src)} {desc(version, 'dst', dst)}"
+    return f"{HEADS[version]}reorder,jit:uni,undef,{sides},,,{dims},{ms}"
+
+
+def conv(version: str, fmt: str, channels: int, ms: float) -> str:
+    data = f"{desc(version, 'src', fmt)} {desc(version, 'wei', 'ABcd8b8a')} "
+    problem = f"mb1_ic{channels}oc{channels}_ih9oh9kh3sh1dh0ph1_iw7ow7kw3sw1dw0pw1"
+    return (
+        f"{HEADS[version]}convolution,jit:avx2,forward_inference,{data}{desc(version, 'dst', fmt)}"
+        f",,alg:convolution_direct,{problem},{ms}"
+    )
+
+
+def planted(seed: int, version: str) -> tuple[str, set[int]]:
+    """A chain of convolutions in one format with needless reorders; the lines of these."""
+    rng = random.Random(seed)  # noqa: S311  # a test
+    lines = ["onednn_verbose,info,oneDNN v2.6.3 (commit N/A)", "the program's own output, exec"]
+    lines.append(reorder(version, "abcd", "aBcd8b", "1x16x9x7", 0.02))
+    found = set()
+    for _ in range(rng.randint(3, 12)):
+        lines.append(conv(version, "aBcd8b", 16, 0.5))
+        if rng.random() < 0.5:  # there and back
+            other = rng.choice(["abcd", "acdb", "aBcd16b"])
+            lines.append(reorder(version, "aBcd8b", other, "1x16x9x7", rng.uniform(0.01, 0.1)))
+            lines.append(reorder(version, other, "aBcd8b", "1x16x9x7", rng.uniform(0.01, 0.1)))
+            found |= {len(lines) - 1, len(lines)}
+        if rng.random() < 0.2:  # to itself
+            lines.append(reorder(version, "aBcd8b", "aBcd8b", "1x16x9x7", 0.01))
+            found.add(len(lines))
+    lines.append(reorder(version, "aBcd8b", "aBcd4b", "1x16x9x7", 0.02))
+    return "\n".join(lines), found
+
+
+@pytest.mark.parametrize("version", HEADS)
+def test_every_planted_reorder_is_found(version: str, tmp_path: Path) -> None:
+    log = tmp_path / "run.log"
+    count = 0
+    for seed in range(40):
+        text, wanted = planted(seed, version)
+        log.write_text(text)
+        report = cf.audit(log)
+        assert {f.line for f in report.needless} == wanted, seed
+        saved = sum(f.seconds for f in report.needless)
+        assert report.least == pytest.approx(report.seconds - saved)
+        assert report.plan.exact
+        count += len(wanted)
+    assert count > 100
+
+
+def test_a_report_reads_well(tmp_path: Path) -> None:
+    log = tmp_path / "run.log"
+    log.write_text(planted(4, "2.6")[0])
+    text = str(cf.audit(log))
+    assert text.startswith("oneDNN verbose log: ")
+    assert "the least possible: " in text
+    assert "needless: is taken back by line" in text
+    assert "first of" in text
+
+
+def test_a_format_that_the_log_shows_faster_elsewhere_is_advised(tmp_path: Path) -> None:
+    log = tmp_path / "run.log"
+    lines = [
+        reorder("2.6", "abcd", "acdb", "1x16x9x7", 0.02),
+        conv("2.6", "acdb", 16, 0.5),
+        reorder("2.6", "acdb", "aBcd8b", "1x16x9x7", 0.02),
+        conv("2.6", "aBcd8b", 16, 0.1),
+    ]
+    log.write_text("\n".join(lines))
+    report = cf.audit(log)
+    assert report.least < 0.25e-3 < report.seconds
+    assert any("run convolution@2 as aBcd8b" in text for text in report.changes)
+
+
+RUNTIME = """<net name="n"><layers>
+<layer id="0" name="data" type="Input"><data execOrder="0" execTimeMcs="0" layerType="Input"
+ outputLayouts="abcd" outputPrecisions="f32"/><output><port id="0"><dim>1</dim><dim>16</dim>
+ <dim>9</dim><dim>7</dim></port></output></layer>
+<layer id="1" name="r1" type="Reorder"><data execOrder="1" execTimeMcs="30" layerType="Reorder"
+ outputLayouts="acdb" outputPrecisions="f32"/><input><port id="0"/></input><output><port id="1">
+ <dim>1</dim><dim>16</dim><dim>9</dim><dim>7</dim></port></output></layer>
+<layer id="2" name="r2" type="Reorder"><data execOrder="2" execTimeMcs="40" layerType="Reorder"
+ outputLayouts="abcd" outputPrecisions="f32"/><input><port id="0"/></input><output><port id="1">
+ <dim>1</dim><dim>16</dim><dim>9</dim><dim>7</dim></port></output></layer>
+<layer id="3" name="relu" type="Eltwise"><data execOrder="3" execTimeMcs="100"
+ layerType="Eltwise" outputLayouts="abcd" outputPrecisions="f32"/><input><port id="0"/></input>
+ <output><port id="1"><dim>1</dim><dim>16</dim><dim>9</dim><dim>7</dim></port></output></layer>
+</layers><edges><edge from-layer="0" from-port="0" to-layer="1" to-port="0"/>
+<edge from-layer="1" from-port="1" to-layer="2" to-port="0"/>
+<edge from-layer="2" from-port="1" to-layer="3" to-port="0"/></edges></net>"""
+
+
+def test_openvinos_runtime_model(tmp_path: Path) -> None:
+    file = tmp_path / "runtime.xml"
+    file.write_text(RUNTIME)
+    report = cf.audit(file)
+    assert report.kind == "OpenVINO runtime model"
+    assert report.seconds == pytest.approx(170e-6)
+    assert [f.line for f in report.needless] == [1, 2]
+    assert report.least == pytest.approx(100e-6)
+
+
+def test_tensorrts_layers(tmp_path: Path) -> None:
+    def tensor(name: str, fmt: str) -> dict[str, object]:
+        return {"Name": name, "Dimensions": [1, 16, 9, 7], "Format/Datatype": fmt}
+
+    row, vec = "Row major linear FP32", "Channel major FP16 format where C % 8 == 0"
+    layers = [
+        ("Reformat", tensor("x", row), tensor("x1", vec), 0.03),
+        ("Convolution", tensor("x1", vec), tensor("y", vec), 0.5),
+        ("Reformat", tensor("y", vec), tensor("y1", row), 0.02),
+        ("Reformat", tensor("y1", row), tensor("y2", vec), 0.02),
+        ("Convolution", tensor("y2", vec), tensor("z", vec), 0.5),
+    ]
+    content = {
+        "Layers": [
+            {"Name": f"l{k}", "LayerType": kind, "Inputs": [a], "Outputs": [b], "averageMs": ms}
+            for k, (kind, a, b, ms) in enumerate(layers)
+        ]
+    }
+    file = tmp_path / "layers.json"
+    file.write_text(json.dumps(content))
+    report = cf.audit(file)
+    assert [f.line for f in report.needless] == [2, 3]
+    assert report.least == pytest.approx(1.03e-3)
+
+
+@pytest.mark.parametrize(
+    ("text", "match"),
+    [
+        ("hello\nworld\n", "nothing that was executed"),
+        ("", "nothing that was executed"),
+        ("<net><layers>", "cut off"),
+        ("<net/>", "no runtime model"),
+        ('{"Layers": [', "cut off"),
+        ('{"Layers": [{"Name": "a"}]}', "entry 0"),
+        ("onednn_verbose,exec,cpu,reorder,jit:uni,undef,src_f32::blocked:abcd:f0", "line 1"),
+        (reorder("2.6", "abcd", "acdb", "1x2x3x4", 0.1)[:-3] + "soon", "line 1 is cut off"),
+        (reorder("2.6", "abcd", "acdb", "1x2x3x4", 0.1).replace("src_", "?"), "line 1"),
+    ],
+)
+def test_other_files_are_refused(text: str, match: str, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text(text)
+    with pytest.raises(cf.InvalidNetwork, match=match):
+        cf.audit(file)
+    with pytest.raises(cf.InvalidNetwork, match="cannot read"):
+        cf.audit(tmp_path / "none")
