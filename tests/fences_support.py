@@ -112,7 +112,7 @@ def main() -> None:
     """Every case, with tensors that count as large and as small."""
     engine = cf.Engine(os.environ.get("CLFORMATS_TEST_DEVICE", "pocl"))
     large = cf.Engine(device=engine.device, context=engine.context)
-    large.traits = replace(engine.traits, streamed_bytes=0)
+    large.traits = replace(engine.traits, streamed_bytes=0, vector_bytes=64)
     for src, dst, front in SWEPT:
         for size in SIZES:
             pair = [cf.MemoryDesc.parse(f"{text}:{front}{size}") for text in (src, dst)]

@@ -197,9 +197,8 @@ class Ready:
                 or (stream.context is not context or shared is None)
             ):
                 return None
-            if (source.alone is not order or target.alone is not order) or (
-                source.taken or target.taken
-            ):
+            alone = source.alone is order and target.alone is order
+            if not alone or source.taken or target.taken:
                 return Event(self._run(stream, src, dst, [source], target, None, about))
             try:
                 kernel = shared.kernel

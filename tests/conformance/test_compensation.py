@@ -12,6 +12,8 @@ from bench.peers import onednn
 from tests.device_support import memory_of
 from tests.support import hurting_dims, random_values
 
+pytestmark = pytest.mark.sampled(4)
+
 D = cf.MemoryDesc
 # Every name of weights; the library says unimplemented where it does not put sums behind them.
 WEIGHTS = sorted(

@@ -13,7 +13,7 @@ from bench.peers import onednn
 from tests.device_support import memory_of
 from tests.support import dirty_pack, garbage, hurting_dims, random_values, same_bytes
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(8)
 
 D = cf.MemoryDesc
 TAGS = sorted(onednn.TAGS)

@@ -60,7 +60,7 @@ def large(request: pytest.FixtureRequest, engine: cf.Engine, as_gpu: cf.Stream) 
     if request.param == "gpu":
         return as_gpu
     other = cf.Engine(device=engine.device, context=engine.context)
-    other.traits = replace(engine.traits, streamed_bytes=0)
+    other.traits = replace(engine.traits, streamed_bytes=0, vector_bytes=64)
     return cf.Stream(other)
 
 

@@ -10,7 +10,7 @@ from clformats.schedule.tile import TilePlan
 from clformats.schedule.walk import Reads
 from tests.device_support import check_reorder
 
-pytestmark = [pytest.mark.sampled(4), pytest.mark.usefixtures("plans_for_cpus")]
+pytestmark = [pytest.mark.sampled(8), pytest.mark.usefixtures("plans_for_cpus")]
 
 PAIRS = [
     ("f32:yxfb", "f32:b_fs_yx_fsv16"),

@@ -11,7 +11,7 @@ from clformats.schedule.gather import GatherPlan
 from tests.device_support import check_reorder
 from tests.support import pair_of
 
-pytestmark = [pytest.mark.sampled(4), pytest.mark.usefixtures("plans_for_cpus")]
+pytestmark = [pytest.mark.sampled(8), pytest.mark.usefixtures("plans_for_cpus")]
 
 D = cf.MemoryDesc
 TYPES = ["u8 u8", "f16 f16", "f32 s8", "f32 bf16", "u8 f32", "f16 f32", "f64 f64", "bf16 u8"]
@@ -21,7 +21,7 @@ TYPES = ["u8 u8", "f16 f16", "f32 s8", "f32 bf16", "u8 f32", "f16 f32", "f64 f64
 def any_size(request: pytest.FixtureRequest, engine: cf.Engine) -> cf.Stream:
     """Kernels for tensors that exceed the cache, and for those that it holds."""
     other = cf.Engine(device=engine.device, context=engine.context)
-    other.traits = replace(engine.traits, streamed_bytes=request.param)
+    other.traits = replace(engine.traits, streamed_bytes=request.param, vector_bytes=64)
     return cf.Stream(other)
 
 

@@ -42,7 +42,9 @@ CASES = [
 def streaming(engine: cf.Engine, request: pytest.FixtureRequest) -> cf.Stream:
     """A stream of an engine whose kernels treat every tensor as a large one."""
     large = cf.Engine(device=engine.device, context=engine.context)
-    large.traits = replace(engine.traits, streamed_bytes=0, compute_units=request.param)
+    large.traits = replace(
+        engine.traits, streamed_bytes=0, vector_bytes=64, compute_units=request.param
+    )
     return cf.Stream(large)
 
 

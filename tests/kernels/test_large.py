@@ -11,7 +11,7 @@ import clformats as cf
 from tests.device_support import check_reorder
 from tests.support import BUFFERS, random_pair
 
-pytestmark = [pytest.mark.sampled(4), pytest.mark.usefixtures("plans_for_cpus")]
+pytestmark = [pytest.mark.sampled(12), pytest.mark.usefixtures("plans_for_cpus")]
 
 D = cf.MemoryDesc
 
@@ -20,7 +20,7 @@ D = cf.MemoryDesc
 def streaming(engine: cf.Engine) -> cf.Stream:
     """A stream of an engine whose kernels treat every tensor as a large one."""
     large = cf.Engine(device=engine.device, context=engine.context)
-    large.traits = replace(engine.traits, streamed_bytes=0, compute_units=1)
+    large.traits = replace(engine.traits, streamed_bytes=0, vector_bytes=64, compute_units=1)
     return cf.Stream(large)
 
 

@@ -56,7 +56,7 @@ class Fenced:
 
     def __init__(self, stream: cf.Stream, monkeypatch: pytest.MonkeyPatch, share: int = 1) -> None:
         self.engine = cf.Engine(device=stream.engine.device)
-        self.engine.traits = replace(self.engine.traits, streamed_bytes=0)
+        self.engine.traits = replace(self.engine.traits, streamed_bytes=0, vector_bytes=64)
         self.stream, self.arrays, self.share = cf.Stream(self.engine), 0, share
         self.build = self.engine.shared_kernel
         monkeypatch.setattr(self.engine, "shared_kernel", self.built)

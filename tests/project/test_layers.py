@@ -21,7 +21,8 @@ AT_THE_TOP = ("__init__.py", "__main__.py", "errors.py", "py.typed", "version.py
 LAYERS = [
     {"__main__"},
     {"cli"},
-    {"interop", "networks", "tuning"},
+    {"networks"},
+    {"interop", "tuning"},
     {"transfers"},
     {"reorders"},
     {"runtime", "kernels", "tuning.records"},

@@ -17,6 +17,8 @@ from clformats.runtime import unified
 from tests.faults_support import Faults, injected
 from tests.support import random_values
 
+pytestmark = pytest.mark.sampled(3)
+
 D = cf.MemoryDesc
 SRC, DST = D((2, 17, 5, 3), "f32", "bfyx"), D((2, 17, 5, 3), "f32", "b_fs_yx_fsv16")
 ARRAY = random_values(np.random.default_rng(0), SRC.dims, "f32")
