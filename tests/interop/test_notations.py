@@ -514,7 +514,7 @@ def test_explain_reads_the_log_with_sizes(capsys: pytest.CaptureFixture[str]) ->
     assert cli.main(["explain", "f32::blocked:ab:10x2:f0", "--shape", "2,3"]) == 0
     assert "strides=10x2" in capsys.readouterr().out
     assert cli.main(["explain", "f32::blocked:ab::f0 2x3", "--shape", "2,3"]) == 1
-    assert "leave --shape out" in capsys.readouterr().err
+    assert "leave out --shape" in capsys.readouterr().err
 
 
 LINE = (

@@ -40,12 +40,12 @@ def with_canaries(source: str) -> str:
             f"    for (int i = 0; i < {2 * SPARE}; ++i) {{\n"
             f"        const int at = i < {SPARE} ? i : i + {count};\n"
             f"        if (any({name}_room[at].s01234567 != 0x5A5A5A5A) ||"
-            f" any({name}_room[at].s89abcdef != 0x5A5A5A5A)) *(__global uchar *)whole = 0;\n"
+            f" any({name}_room[at].s89abcdef != 0x5A5A5A5A)) *(__global uchar *)all_of_dst = 0;\n"
             f"    }}\n"
         )
     body, brace = source.rstrip()[:-1], "}\n"
     at = body.index("{", body.index("__kernel")) + 1
-    return f"{body[:at]}\n    __global void *const whole = dst;\n{body[at:]}{checks}{brace}"
+    return f"{body[:at]}\n    __global void *const all_of_dst = dst;\n{body[at:]}{checks}{brace}"
 
 
 class Fenced:
