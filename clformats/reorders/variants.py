@@ -61,6 +61,12 @@ class Variants:
         s = self.space
         case = case or Case(s.src, s.dst, Attr(), seed)
         default = self.launch(s.default)
+        if default.arguments:
+            raise Unsupported(
+                "TUNING",
+                f"{s.src} -> {s.dst} runs by a schedule, which is an argument of its kernel: "
+                f"kernel_tuner gives all kernels the same ones; try schedules by cf.Choices",
+            )
         src, dst = map(_array_type, default.buffers)
         before = with_canary(case.before)
         platform, device = place_of(self.engine)

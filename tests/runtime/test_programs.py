@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import warnings
@@ -332,5 +333,6 @@ def test_nothing_needs_a_cache_folder(who: str, engine: cf.Engine, tmp_path: Pat
         done = subprocess.run(line, env=environment, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         assert told in (None, done.stdout.strip()), done.stdout
-        assert done.stderr == ""
+        # pocl's compiler counts what it warns of, where vectors are wider than the processor's.
+        assert re.sub(r"\d+ warnings? generated\.\n", "", done.stderr) == ""
         assert not [*temporary.glob("clformats-*")]
