@@ -10,8 +10,9 @@ from textwrap import indent
 from clformats.kernels.source import moved
 %>\
 <%
+loads_halves = types.src == "half" and not types.moves_bits
 loaded = "bits" if types.moves_bits else f"as_{types.src}(bits)"
-if types.src == "half" and not types.moves_bits:
+if loads_halves:
     loaded = "half_of(bits)"
 loaded = types.converted(loaded, "") if types.early else loaded
 stored = "value" if types.early else types.converted("value", "")
@@ -66,7 +67,7 @@ ${indent(capture(blocks), "    ")}\
 </%def>\
 // ${title}
 ${prelude(types, wide)}\
-% if "half_of" in loaded:
+% if loads_halves:
 
 static inline float half_of(ushort bits)
 {
