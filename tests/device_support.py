@@ -21,6 +21,16 @@ from tests.support import (
 CANARY = 256
 
 
+def as_large(engine: cf.Engine, **traits: Any) -> cf.Stream:
+    """A stream of the same device whose kernels treat every tensor as one that exceeds the cache.
+
+    Vectors are of 64 bytes, as where whole lines are stored at once; ``traits`` are others to set.
+    """
+    large = cf.Engine(device=engine.device, context=engine.context)
+    large.traits = replace(engine.traits, **{"streamed_bytes": 0, "vector_bytes": 64, **traits})
+    return cf.Stream(large)
+
+
 def memory_of(flat: Any, desc: cf.MemoryDesc, engine: cf.Engine) -> cf.Memory:
     """A memory object whose physical elements are ``flat``."""
     memory = cf.Memory(desc, engine)

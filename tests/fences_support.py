@@ -12,13 +12,12 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 import clformats as cf
-from tests.device_support import CANARY, check_bytes, expected, fill, holding
+from tests.device_support import CANARY, as_large, check_bytes, expected, fill, holding
 from tests.support import dirty_pack, random_values
 
 PAGE = mmap.PAGESIZE
@@ -111,8 +110,7 @@ def check_fenced(
 def main() -> None:
     """Every case, with tensors that count as large and as small."""
     engine = cf.Engine(os.environ.get("CLFORMATS_TEST_DEVICE", "pocl"))
-    large = cf.Engine(device=engine.device, context=engine.context)
-    large.traits = replace(engine.traits, streamed_bytes=0, vector_bytes=64)
+    large = as_large(engine).engine
     for src, dst, front in SWEPT:
         for size in SIZES:
             pair = [cf.MemoryDesc.parse(f"{text}:{front}{size}") for text in (src, dst)]

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 import clformats as cf
 from tests.device_support import (
+    as_large,
     check_bytes,
     check_reorder,
     expected,
@@ -59,9 +58,7 @@ def large(request: pytest.FixtureRequest, engine: cf.Engine, as_gpu: cf.Stream) 
     """Kernels for tensors that exceed the cache, whose stores are of whole lines; and GPUs'."""
     if request.param == "gpu":
         return as_gpu
-    other = cf.Engine(device=engine.device, context=engine.context)
-    other.traits = replace(engine.traits, streamed_bytes=0, vector_bytes=64)
-    return cf.Stream(other)
+    return as_large(engine)
 
 
 def begins_of(src: D, dst: D) -> list[tuple[int, int]]:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 import clformats as cf
-from tests.device_support import check_reorder
+from tests.device_support import as_large, check_reorder
 
 pytestmark = [pytest.mark.sampled(3), pytest.mark.usefixtures("plans_for_cpus")]
 
@@ -17,11 +15,7 @@ D = cf.MemoryDesc
 @pytest.fixture(scope="module", params=[1, 2])
 def streaming(engine: cf.Engine, request: pytest.FixtureRequest) -> cf.Stream:
     """A stream of an engine whose kernels treat every tensor as a large one."""
-    large = cf.Engine(device=engine.device, context=engine.context)
-    large.traits = replace(
-        engine.traits, streamed_bytes=0, vector_bytes=64, compute_units=request.param
-    )
-    return cf.Stream(large)
+    return as_large(engine, compute_units=request.param)
 
 
 CASES = [

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 import clformats as cf
 from clformats.schedule.gather import GatherPlan
-from tests.device_support import check_reorder
+from tests.device_support import as_large, check_reorder
 from tests.support import pair_of
 
 pytestmark = [pytest.mark.sampled(8), pytest.mark.usefixtures("plans_for_cpus")]
@@ -20,9 +18,7 @@ TYPES = ["u8 u8", "f16 f16", "f32 s8", "f32 bf16", "u8 f32", "f16 f32", "f64 f64
 @pytest.fixture(scope="module", params=[0, None], ids=["past the cache", "in it"])
 def any_size(request: pytest.FixtureRequest, engine: cf.Engine) -> cf.Stream:
     """Kernels for tensors that exceed the cache, and for those that it holds."""
-    other = cf.Engine(device=engine.device, context=engine.context)
-    other.traits = replace(engine.traits, streamed_bytes=request.param, vector_bytes=64)
-    return cf.Stream(other)
+    return as_large(engine, streamed_bytes=request.param)
 
 
 @pytest.mark.parametrize("types", TYPES)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 
 import pytest
 
 import clformats as cf
-from tests.device_support import check_reorder
+from tests.device_support import as_large, check_reorder
 from tests.support import BUFFERS, random_pair
 
 pytestmark = [pytest.mark.sampled(12), pytest.mark.usefixtures("plans_for_cpus")]
@@ -19,9 +18,7 @@ D = cf.MemoryDesc
 @pytest.fixture(scope="module")
 def streaming(engine: cf.Engine) -> cf.Stream:
     """A stream of an engine whose kernels treat every tensor as a large one."""
-    large = cf.Engine(device=engine.device, context=engine.context)
-    large.traits = replace(engine.traits, streamed_bytes=0, vector_bytes=64, compute_units=1)
-    return cf.Stream(large)
+    return as_large(engine, compute_units=1)
 
 
 CASES = [
