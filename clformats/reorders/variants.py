@@ -46,6 +46,11 @@ class Variants:
         """The kernel of a configuration; other parameters than those of the space are ignored."""
         return self._launch(tuple(config[name] for name in self.space.table))
 
+    @property
+    def share_arguments(self) -> bool:
+        """Whether all kernels take the two buffers alone; a schedule's loops are an argument."""
+        return not self.launch(self.space.default).arguments
+
     def source(self, config: Config) -> str:
         """The source of a configuration's kernel."""
         return self.launch(config).source
@@ -61,7 +66,7 @@ class Variants:
         s = self.space
         case = case or Case(s.src, s.dst, Attr(), seed)
         default = self.launch(s.default)
-        if default.arguments:
+        if not self.share_arguments:
             raise Unsupported(
                 "TUNING",
                 f"{s.src} -> {s.dst} runs by a schedule, which is an argument of its kernel: "

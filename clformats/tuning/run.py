@@ -179,23 +179,22 @@ def tuned(
         seconds = time.perf_counter() - began
         return Outcome(src, dst, tuple(records), len(tried), failures, seconds, note)
 
-    # kernel_tuner gives the same arguments to every kernel; a schedule's loops are an argument.
-    names = [name for name in families(src, dst, engine.traits) if name != "scheduled"]
-    if not names:
+    every = [Variants(src, dst, engine, name) for name in families(src, dst, engine.traits)]
+    tunable = [variants for variants in every if variants.share_arguments]
+    if not tunable:
         return outcome("nothing can be chosen here")
     case = Case(src, dst, Attr(), 0)
     tried: list[Tried] = []
     finalists: list[tuple[float, Choices]] = []
     search_end = began + SEARCH_SHARE * limits.seconds
-    for k, name in enumerate(names):
-        variants = Variants(src, dst, engine, name)
+    for k, variants in enumerate(tunable):
         left = search_end - time.perf_counter()
         if tried and left <= 0:
             break
         part = search(
             variants,
             case,
-            seconds=left / (len(names) - k),
+            seconds=left / (len(tunable) - k),
             strategy=limits.strategy,
             watch=lambda: watch(None),
         )
