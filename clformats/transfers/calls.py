@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,9 +32,9 @@ WORTH = 512 << 20
 """So many bytes, read and written, numpy moves from one descriptor to another before a kernel is
 built for the two."""
 KEPT = 256
-"""For how many pairs of descriptors is remembered how much was moved."""
+"""For how many pairs of descriptors an engine remembers how much was moved."""
 
-_moved: dict[tuple[MemoryDesc, MemoryDesc], int] = {}
+_moved: WeakKeyDictionary[Engine, dict[tuple[MemoryDesc, MemoryDesc], int]] = WeakKeyDictionary()
 _lock = threading.Lock()
 
 
@@ -64,7 +65,7 @@ def from_numpy(
     engine = default_engine() if engine is None else engine
     # What a kernel leaves alone would not be zero.
     fits = host is not None and is_gapless(desc) and _suits(desc, engine)
-    if host is not None and fits and _comes_often(host.desc, desc):
+    if host is not None and fits and _comes_often(engine, host.desc, desc):
         memory = Memory.unfilled(desc, engine, allocator)
         if _reordered(host, memory, stream, writing=False):
             return memory
@@ -81,7 +82,7 @@ def to_numpy(memory: Memory, *, stream: Stream | None = None) -> NDArray[Any]:
     expect(memory, Memory, "memory")
     expect(stream, Stream | None, "stream")
     plain = MemoryDesc(memory.desc.dims, memory.desc.dtype)
-    if _suits(memory.desc, memory.engine) and _comes_often(memory.desc, plain):
+    if _suits(memory.desc, memory.engine) and _comes_often(memory.engine, memory.desc, plain):
         memory.check_unmapped("map it")
         result = np.empty(plain.dims, plain.dtype.numpy)
         if _reordered(HostMemory.of(result), memory, stream, writing=True):
@@ -97,14 +98,18 @@ def _suits(desc: MemoryDesc, engine: Any) -> bool:
     return not special and unified.shares_host_memory(engine.device)
 
 
-def _comes_often(src: MemoryDesc, dst: MemoryDesc) -> bool:
-    """Whether so much was moved from the one to the other that a kernel pays; this call counts."""
+def _comes_often(engine: Engine, src: MemoryDesc, dst: MemoryDesc) -> bool:
+    """Whether so much was moved from the one to the other that a kernel pays; this call counts.
+
+    Each engine has counts of its own, since a kernel is built for one engine.
+    """
     opencl()  # in a forked process nobody may be left to give the lock back: refused before
     with _lock:
-        if len(_moved) >= KEPT:
-            _moved.clear()
-        before = _moved.get((src, dst), 0)
-        _moved[src, dst] = before + src.nbytes + dst.nbytes
+        counts = _moved.setdefault(engine, {})
+        if len(counts) >= KEPT:
+            counts.clear()
+        before = counts.get((src, dst), 0)
+        counts[src, dst] = before + src.nbytes + dst.nbytes
     return before >= WORTH
 
 
