@@ -17,7 +17,7 @@ SETUP   := PYTHON="$(PYTHON)" sh scripts/setup.sh
 CODE    := $(wildcard clformats tests bench examples)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow test-gpu-static lint format bench doctor clean
+.PHONY: help demo test test-slow test-gpu-static lint format bench doctor clean
 
 help:  ## this list
 	@echo "clformats: memory formats of DNN tensors on OpenCL devices"; echo

@@ -16,7 +16,7 @@ from clformats.schedule.nest import is_legal_extent, ordered, positions
 from clformats.schedule.problem import Problem
 from clformats.schedule.refine import problem, separate
 from clformats.schedule.schedule import Loop, Prefetch, Schedule, Store, Tile
-from clformats.schedule.search import can_buffer_lines, streaming
+from clformats.schedule.stores import legal
 
 ACTIVATIONS = (
     "bfyx", "byxf", "yxfb", "fyxb", "b_fs_yx_fsv4", "b_fs_yx_fsv8", "b_fs_yx_fsv16",
@@ -72,10 +72,10 @@ def random_schedule(r: random.Random, p: Problem) -> Schedule:
     nest = [*ordered(p, tile, order, r.choice([1, 2, 8, 40]))]
     for _ in range(2):
         _block(r, nest, positions(p, tile))
-    most = streaming(p, tile, 64)
-    stores = [Store(), *(Store(n) for n in (16, 32, 64) if n <= most)]
-    if can_buffer_lines(p, tile):
-        stores = [Store(lines=True)]
+    stores = legal(p, tile, nest, 64)
+    stores = stores[1:] or stores
+    most = max(store.streams for store in stores)
+    stores += [Store(n) for n in (0, 16, 32) if n < most]
     lead = r.choice([0, 0, 1, 3, 50])
     return Schedule(tile, tuple(nest), Prefetch(lead), r.choice(stores))
 
