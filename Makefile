@@ -58,7 +58,7 @@ bench:  ## GB/s of every case beside a plain copy and oneDNN
 
 docs:  ## the documentation as a site, in build/site, its links checked
 	@$(SETUP) docs
-	@$(BIN)/python -m mkdocs build
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build
 	@echo "open build/site/index.html"
 
 doctor:  ## which OpenCL devices are visible, what is wrong, and what mends it

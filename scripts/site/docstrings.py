@@ -1,4 +1,4 @@
-"""Docstrings as Markdown: a literal block's double colon, and links to what backquotes name."""
+"""Docstrings as Markdown: examples and tables as code, and links to what backquotes name."""
 
 from __future__ import annotations
 
@@ -22,8 +22,18 @@ class Markdown(griffe.Extension):
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
         """Rewrite one."""
         if obj.docstring:
-            text = re.sub(r"::(?=\n\n)", ":", obj.docstring.value)
-            obj.docstring.value = PAGE.sub(_page, NAME.sub(_link, text))
+            paragraphs = obj.docstring.value.split("\n\n")
+            obj.docstring.value = "\n\n".join(map(_paragraph, paragraphs))
+
+
+def _paragraph(text: str) -> str:
+    if text.startswith(">>>"):
+        return f"```pycon\n{text}\n```"
+    if text.startswith("==="):  # a table in reStructuredText
+        return f"```text\n{text}\n```"
+    if text.startswith("    "):
+        return text
+    return PAGE.sub(_page, NAME.sub(_link, re.sub("::$", ":", text)))
 
 
 def _link(found: re.Match[str]) -> str:

@@ -6,6 +6,7 @@ import re
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+import commands
 import figures
 import gallery
 from mkdocs.config.defaults import MkDocsConfig
@@ -24,6 +25,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         files.append(File.generated(config, path, content=content))
     for name, draw in figures.FIGURES.items():
         files.append(File.generated(config, f"figures/{name}", content=draw()))
+    files.append(File.generated(config, "commands.md", content=commands.page()))
     for path in sorted(_linked(files)):
         files.append(
             File.generated(
@@ -57,7 +59,16 @@ def _source(path: str) -> str:
     return f"# {path}\n\n````{language}\n{content}\n````\n"
 
 
+SHIM = "https://unpkg.com/iframe-worker/shim"
+"""A script for searching without a server, which the theme fetches; the site has its own copy."""
+
+
 def on_post_page(output: str, page: Page, **_: Any) -> str:
-    """Take the script for searching without a server from the site itself."""
+    """Take the script from the site itself."""
     up = "../" * (len(PurePosixPath(page.file.src_uri).parts) - 1)
-    return output.replace("https://unpkg.com/iframe-worker/shim", f"{up}assets/iframe-worker.js")
+    return output.replace(SHIM, f"{up}assets/iframe-worker.js")
+
+
+def on_post_template(output_content: str, **_: Any) -> str:
+    """The same on the page that says that there is no such page."""
+    return output_content.replace(SHIM, "assets/iframe-worker.js")

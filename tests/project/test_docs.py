@@ -138,11 +138,27 @@ def test_every_refusal_has_a_row() -> None:
 
 
 def test_relative_links_lead_somewhere() -> None:
-    made = ("figures/", "../figures/", "gallery/")  # when the site is built, which checks these
+    made = (
+        "figures/",
+        "../figures/",
+        "gallery/",
+        "commands.md",
+    )  # when the site is built, which checks these
     for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *PAGES]:
         for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text()):
             is_made = target.startswith(made) or page.parent.name == "gallery"
             assert is_made or (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_the_gallery_has_every_format_under_every_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT / "scripts/site")
+    gallery = import_module("gallery")
+    found = {name: e for e in gallery.entries() for names in e.names.values() for name in names}
+    assert {f.name for f in cf.formats()} <= found.keys()
+    assert found["NCHW16c"] is found["nChw16c"] is found["b_fs_yx_fsv16"]
+    assert {e.page for e in found.values()} == gallery.PAGES.keys()
+    config = (ROOT / "mkdocs.yml").read_text()
+    assert all(f": gallery/{page}.md" in config for page in gallery.PAGES)
 
 
 @pytest.mark.slow
