@@ -162,13 +162,13 @@ ensure_project() {
     if [ "$GOAL" = docs ]; then
         [ "$(cat "$VENV/installed-docs" 2>/dev/null)" = "$want" ] && return 0
         extras=docs
-        say "installing clformats and what makes its site into $VENV: about 180 MB (log: $LOG)"
+        say "installing clformats and what makes its site into $VENV: about 290 MB (log: $LOG)"
     elif [ "$GOAL" = demo ]; then # what the demo runs with, a sixth of what developers use
         [ "$(cat "$VENV/installed-demo" 2>/dev/null)" = "$want" ] && return 0
         extras=demo
         say "installing clformats and what the demo needs into $VENV: about 110 MB (log: $LOG)"
     else
-        say "installing clformats and its tools into $VENV: about 670 MB, a minute or two (log: $LOG)"
+        say "installing clformats and its tools into $VENV: about 780 MB, a minute or two (log: $LOG)"
     fi
     logged "$PY" -m pip install --disable-pip-version-check -e ".[$extras]" ||
         die "pip could not install the project; the reason stands above and in $LOG."

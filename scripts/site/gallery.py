@@ -130,7 +130,7 @@ def files() -> Iterator[tuple[str, str]]:
 
 def _head(title: str, count: int) -> list[str]:
     return [
-        "---\nhide: [navigation, toc]\n---",
+        "---\nhide: [navigation, toc]\nsearch: {boost: 3}\n---",
         f"# {title}",
         f"{count} formats. [How to read a drawing, and what a name means](index.md).",
         LOOKUP,

@@ -56,7 +56,7 @@ def _source(path: str) -> str:
     if path.endswith(".md"):
         return content
     language = LANGUAGES.get(Path(path).suffix, "text")
-    return f"# {path}\n\n````{language}\n{content}\n````\n"
+    return f"---\nsearch: {{exclude: true}}\n---\n\n# {path}\n\n````{language}\n{content}\n````\n"
 
 
 SHIM = "https://unpkg.com/iframe-worker/shim"
