@@ -63,14 +63,22 @@ def _shape(r: random.Random) -> tuple[tuple[int, ...], list[str]]:
 
 def random_schedule(r: random.Random, p: Problem) -> Schedule:
     """A legal schedule: some tile, loops in any order and blocked anyhow, prefetch, stores."""
-    while True:
-        tile = _random_tile(r, p)
-        layout = lay_out(p, tile)
-        if len(layout.loads) + len(layout.stores) <= MOST_VECTORS:
-            break
-    order = r.sample(range(len(p.nodes or ())), len(p.nodes or ()))
+    return random_around(r, p, _tile_of_some_vectors(r, p))
+
+
+def random_schedules(r: random.Random, p: Problem, count: int = 5) -> list[Schedule]:
+    """Legal schedules of one tile, which share a program for each kind of store."""
+    tile = _tile_of_some_vectors(r, p)
+    return [random_around(r, p, tile) for _ in range(count)]
+
+
+def random_around(r: random.Random, p: Problem, tile: Tile) -> Schedule:
+    """A legal schedule of a tile."""
+    loops = range(len(p.nodes or ()))
+    # In the destination's order, tiles may be one run.
+    order = r.choice([loops, r.sample(loops, len(loops))])
     nest = [*ordered(p, tile, order, r.choice([1, 2, 8, 40]))]
-    for _ in range(2):
+    for _ in range(r.choice([0, 2])):
         _block(r, nest, positions(p, tile))
     stores = legal(p, tile, nest, 64)
     stores = stores[1:] or stores
@@ -78,6 +86,14 @@ def random_schedule(r: random.Random, p: Problem) -> Schedule:
     stores += [Store(n) for n in (0, 16, 32) if n < most]
     lead = r.choice([0, 0, 1, 3, 50])
     return Schedule(tile, tuple(nest), Prefetch(lead), r.choice(stores))
+
+
+def _tile_of_some_vectors(r: random.Random, p: Problem) -> Tile:
+    while True:
+        tile = _random_tile(r, p)
+        layout = lay_out(p, tile)
+        if len(layout.loads) + len(layout.stores) <= MOST_VECTORS:
+            return tile
 
 
 def _random_tile(r: random.Random, p: Problem) -> Tile:
