@@ -110,12 +110,17 @@ def with_garbage(desc: cf.MemoryDesc, array: NDArray[np.generic], seed: int) -> 
 
 
 def written(
-    engine: cf.Engine, p: Problem, schedule: Schedule, source: NDArray[np.uint8]
+    engine: cf.Engine,
+    p: Problem,
+    schedule: Schedule,
+    source: NDArray[np.uint8],
+    *,
+    baked: bool = False,
 ) -> NDArray[np.uint8]:
     """What a schedule writes; fails where it touches a byte around."""
     import pyopencl as cl
 
-    launch = launch_of(p, schedule)
+    launch = launch_of(p, schedule, baked=baked)
     kernel = engine.kernel(launch.source, launch.KERNEL)
     flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
     around = np.full(AROUND, 0xA5, np.uint8)

@@ -58,7 +58,7 @@ TILE = ("lanes", "registers", "chunk", "swapped", "ahead", "nontemporal", "local
 GATHER = ("chunk", "nontemporal", "baked")
 COPY = ("run_bytes", "nontemporal", "baked")
 GROUPS = ("local_size", "baked")
-SCHEDULE = ("schedule",)
+SCHEDULE = ("schedule", "baked")
 
 
 @dataclass(frozen=True, slots=True)

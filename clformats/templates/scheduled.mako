@@ -271,8 +271,11 @@ static inline void end_rows(const Buffer *buffer, __global ${types.dst} *dst, id
 
 ${items_alone()}\
 __kernel void reorder(
-    __global const ${types.src} *restrict src, __global ${types.dst} *restrict dst, const Nest nest${"".join(f",\n    {p}" for p in types.parameters)})
+    __global const ${types.src} *restrict src, __global ${types.dst} *restrict dst${"" if constants else ", const Nest nest"}${"".join(f",\n    {p}" for p in types.parameters)})
 {
+% if constants:
+    const Nest nest = {${", ".join(map(str, constants))}};
+% endif
 % for k in axes:
     const idx s${k} = nest.s${k}, d${k} = nest.d${k}${"".join(f", o{o.number}_{k} = nest.o{o.number}_{k}" for o in operands)};
 % endfor
