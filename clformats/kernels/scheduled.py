@@ -22,10 +22,9 @@ from ..schedule.schedule import Schedule
 from ..schedule.scheduled import ScheduledPlan
 from ..templates import render
 from .computation import Computed, types_of
-from .edges import lane_part
 from .masks import Masks
 from .source import Launch, moved
-from .types import Conversion
+from .types import Conversion, lane_part
 
 
 def launch(plan: Plan, body: ScheduledPlan) -> Launch:

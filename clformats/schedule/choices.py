@@ -12,7 +12,6 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, TypeVar
 
 from ..errors import InvalidArgument, shown
-from .lanes import LANES_LOG2
 
 if TYPE_CHECKING:
     from typing import Any
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 LIMITS = {
-    "lanes": (4, 1 << LANES_LOG2),
+    "lanes": (4, 16),
     "registers": (1, 256),
     "chunk": (1, 1 << 30),
     "ahead": (0, 1 << 20),

@@ -12,13 +12,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from math import gcd
 from typing import Any
 
 from ..tensors.desc import MemoryDesc
-from .choices import RULES, Choices, either
+from .choices import Choices, either
 from .copy import CopyPlan
-from .gather import GatherPlan
 from .generic import GenericPlan
 from .local import LocalPlan
 from .plan import Body, Plan, make_plan
@@ -26,7 +24,6 @@ from .plan import families as families_on
 from .profile import profile_of
 from .scheduled import ScheduledPlan
 from .search import ranked
-from .tile import TilePlan
 from .traits import Traits
 
 Config = Mapping[str, Any]
@@ -37,19 +34,6 @@ TABLES: Mapping[type[Body], Mapping[str, tuple[Any, ...]]] = {
         "run_bytes": tuple(1 << n for n in range(12, 21)),
         "nontemporal": (False, True),
     },
-    TilePlan: {
-        "lanes": (4, 8, 16),
-        "registers": (2, 4, 8, 16, 32, 64),
-        "nontemporal": (False, True),
-        "chunk": (1, 2, 4, 8, 16, 32, 64, 128, 256),
-        "swapped": (False, True),
-        "ahead": (0, 1, 2, 4, 8, 16, 32),
-        "local_size": (1, 16),
-    },
-    GatherPlan: {
-        "chunk": tuple(1 << n for n in range(3, 15)),
-        "nontemporal": (False, True),
-    },
     LocalPlan: {"local_size": (32, 64, 128, 256)},
     GenericPlan: {"local_size": (1, 8, 16, 32, 64, 128, 256)},
 }
@@ -58,9 +42,6 @@ TABLES: Mapping[type[Body], Mapping[str, tuple[Any, ...]]] = {
 SCHEDULES = 24
 """How many schedules of a problem are worth a try: those that are estimated to cost the least."""
 
-WALK = ("chunk", "swapped", "ahead", "local_size")
-"""Parameters of the loops around a tile, which change nothing else of its plan."""
-
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
@@ -68,23 +49,6 @@ class Constraint:
 
     text: str
     holds: Callable[[Config], bool]
-
-
-REGISTER_BYTES = 64 * 64
-"""Twice the largest vector register file of today's CPUs: larger tiles would only spill."""
-
-
-def constraints(plan: Plan) -> tuple[Constraint, ...]:
-    """The conditions that hold for every shape."""
-    if not isinstance(plan.body, TilePlan):
-        return ()
-    element_bytes = max(t.nbytes for t in plan.problem.dtypes)
-    return (
-        Constraint(
-            f"a tile has at most {REGISTER_BYTES} bytes",
-            lambda c: c["lanes"] * c["registers"] * element_bytes <= REGISTER_BYTES,
-        ),
-    )
 
 
 @dataclass(frozen=True)
@@ -128,17 +92,12 @@ class Space:
     @cached_property
     def _legal(self) -> frozenset[tuple[Any, ...]]:
         found = {tuple(self.default.values())}
-        late = WALK if self.table is TABLES[TilePlan] else ()
-        walks = {k: v for k, v in self.table.items() if k in late}
-        others = {k: v for k, v in self.table.items() if k not in late}
-        for first in _configs(others):
-            plan = self.plan(first)
-            for second in _configs(walks):
-                got = outcome(plan, self.table, Choices(**second))
-                # A group's size divides the number of work-items, or is another one.
-                same = got.get("local_size") == {**first, **second}.get("local_size")
-                if same and all(c.holds(got) for c in self.constraints):
-                    found.add(tuple(got.values()))
+        for first in _configs(self.table):
+            got = outcome(self.plan(first), self.table)
+            # A group's size divides the number of work-items, or is another one.
+            same = got.get("local_size") == first.get("local_size")
+            if same and all(c.holds(got) for c in self.constraints):
+                found.add(tuple(got.values()))
         return frozenset(found)
 
     @property
@@ -168,31 +127,18 @@ def _configs(table: Mapping[str, tuple[Any, ...]]) -> Iterator[Config]:
     return (dict(zip(table, values, strict=True)) for values in product(*table.values()))
 
 
-def outcome(plan: Plan, names: Iterable[str], walk: Choices = RULES) -> dict[str, Any]:
-    """The values of a plan, named as in `Choices`; ``walk`` are further choices for its loops."""
-    body, groups = plan.body, either(walk.local_size, plan.choices.local_size)
+def outcome(plan: Plan, names: Iterable[str]) -> dict[str, Any]:
+    """The values of a plan, named as in `Choices`."""
+    body, groups = plan.body, plan.choices.local_size
     has: dict[str, Any] = {}
     if isinstance(body, CopyPlan):
         has = {"run_bytes": body.run_bytes, "nontemporal": body.nontemporal}
-    elif isinstance(body, GatherPlan):
-        has = {"chunk": body.chunk, "nontemporal": body.nontemporal}
     elif isinstance(body, LocalPlan):
         has = {"local_size": body.group}
     elif isinstance(body, GenericPlan):
         has = {"local_size": either(groups, body.group)}
     elif isinstance(body, ScheduledPlan):
         has = {"schedule": str(body.schedule)}
-    elif isinstance(body, TilePlan):
-        body = body.walked(walk)
-        has = {
-            "lanes": body.lanes,
-            "registers": body.register_count,
-            "nontemporal": body.streams,
-            "chunk": body.walk.chunk,
-            "swapped": body.walk.swapped,
-            "ahead": body.walk.ahead,
-            "local_size": gcd(body.work_items, either(groups, 1)),
-        }
     return {name: has[name] for name in names}
 
 
@@ -212,9 +158,7 @@ def space(
     if table is None:
         return None
     default = outcome(plan, table)
-    return Space(
-        src, dst, traits, plan.family, table, constraints(plan), default, plan.problem.nbytes
-    )
+    return Space(src, dst, traits, plan.family, table, (), default, plan.problem.nbytes)
 
 
 def families(src: MemoryDesc, dst: MemoryDesc, traits: Traits) -> list[str]:

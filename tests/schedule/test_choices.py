@@ -12,12 +12,10 @@ import clformats as cf
 from clformats.kernels import launch
 from clformats.schedule.choices import RULES, Choices
 from clformats.schedule.copy import CopyPlan
-from clformats.schedule.gather import GatherPlan
 from clformats.schedule.generic import GenericPlan
 from clformats.schedule.local import LocalPlan
 from clformats.schedule.plan import FAMILIES, GPU_FAMILIES
 from clformats.schedule.space import TABLES, families, outcome, space
-from clformats.schedule.tile import TilePlan
 from clformats.schedule.traits import DEFAULT, Traits
 from tests.support import BUFFERS, random_pair
 
@@ -54,9 +52,10 @@ def test_without_choices_the_rules_decide_and_the_plan_says_nothing() -> None:
 
 def test_a_plan_prints_what_was_chosen() -> None:
     src, dst = D((2, 17, 5, 19), "f32", "bfyx"), D((2, 17, 5, 19), "f32", "byxf")
-    plan = cf.make_plan(src, dst, choices=Choices(lanes=8, swapped=False, run_bytes=4096))
-    assert "  chosen  lanes 8, no swapped\n" in str(plan)
-    assert "8 lanes loaded" in str(plan)
+    text = "tile b8 of 8 | a b c | ahead 0 | ordinary"
+    plan = cf.make_plan(src, dst, choices=Choices(schedule=text, run_bytes=4096))
+    assert f"  chosen  schedule {text}\n" in str(plan)
+    assert f"scheduled: {text}\n" in str(plan)
 
 
 @pytest.mark.parametrize(
@@ -102,10 +101,7 @@ def test_every_problem_takes_every_wish() -> None:
 
 
 def test_tables_name_what_the_families_take() -> None:
-    bodies = {
-        "copy": CopyPlan, "gather": GatherPlan, "tile": TilePlan, "rows": TilePlan,
-        "generic": GenericPlan,
-    }  # fmt: skip
+    bodies = {"copy": CopyPlan, "generic": GenericPlan}
     # The schedules that are worth a try depend on the problem.
     for family in (f for f in FAMILIES if f.name != "scheduled"):
         table = TABLES.get(bodies[family.name]) if family.name in bodies else None
@@ -119,8 +115,7 @@ def test_the_search_takes_the_rules_family_first() -> None:
         dims = (2, 17, 9, 9)
         return families(D(dims, "f32", src), D(dims, "f32", dst), DEFAULT)
 
-    assert names("bfyx", "byxf") == ["tile", "scheduled"]
-    assert names("byxf", "b_fs_yx_fsv16") == ["rows", "scheduled"]
+    assert names("bfyx", "byxf") == ["scheduled"]
     assert names("aBcd24b", "aBcd16b") == ["generic"]
     assert names("bfyx", "bfyx")[0] == "copy"
 
@@ -145,14 +140,14 @@ def test_a_legal_configuration_is_what_the_plan_then_has() -> None:
 def test_choices_in_another_family_name_it() -> None:
     """Else they are measured, and recorded, as those of the family that the rules take."""
     src, dst = D((2, 17, 5, 19), "f32", "bfyx"), D((2, 17, 5, 19), "f16", "bfyx")
-    assert families(src, dst, DEFAULT) == ["copy", "rows", "scheduled"]
-    found = space(src, dst, DEFAULT, "rows")
+    assert families(src, dst, DEFAULT) == ["copy", "scheduled"]
+    found = space(src, dst, DEFAULT, "scheduled")
     assert found is not None
     for config in (found.default, next(found.configurations)):
         plan = cf.make_plan(src, dst, DEFAULT, choices=found.choices(config))
-        assert plan.family == "rows"
+        assert plan.family == "scheduled"
         assert outcome(plan, found.table) == config
-        assert "  chosen  family rows" in str(plan)
+        assert "  chosen  family scheduled" in str(plan)
 
 
 @pytest.mark.parametrize("dst", ["bfyx", "byxf", "b_fs_yx_fsv16"])
@@ -192,32 +187,10 @@ def test_illegal_configurations_are_told() -> None:
     found = space(src, dst, DEFAULT)
     assert found is not None
     assert found.nbytes == src.nbytes + dst.nbytes
-    assert not found.is_legal({**found.default, "lanes": 64})
-    assert not found.is_legal({**found.default, "chunk": 200})
-    assert "a tile has at most 4096 bytes" in str(found)
-    assert not found.is_legal({**found.default, "registers": 64})
+    assert not found.is_legal({"schedule": "tile b99 of 16 | a | ahead 0 | ordinary"})
 
 
 def test_there_is_nothing_to_choose_where_nothing_moves() -> None:
     assert space(D((0, 3), "f32"), D((0, 3), "f32"), DEFAULT) is None
     image = D((17, 3, 3, 3), "f32", "image_2d_weights_c1_b_fyx")
     assert space(D((17, 3, 3, 3), "f32", "oiyx"), image, DEFAULT) is None
-
-
-@pytest.mark.parametrize(
-    ("src", "dst"),
-    [
-        ("f32:byxf:8x96x28x28", "f32:bfyx:8x96x28x28"),  # pieces are read from end to end
-        ("f32:byxf:8x96x27x29", "f32:bfyx:8x96x27x29"),  # lines wait in memory
-        ("f32:bfyx:2x250x37x39", "f32:byxf:2x250x37x39"),  # rows are linked
-        ("u8:bfyx:2x250x37x39", "u8:byxf:2x250x37x39"),  # rows are collected
-        ("f16:b_fs_yx_fsv16:4x64x17x19", "f16:bfyx:4x64x17x19"),
-    ],
-)
-def test_loops_that_follow_each_other_have_one_order(src: str, dst: str) -> None:
-    """What ends the lines, or the pieces, of the tile before must come right behind it."""
-    pair = cf.MemoryDesc.parse(src), cf.MemoryDesc.parse(dst)
-    large = Traits(streamed_bytes=0)
-    for swapped in (False, True):
-        chosen = cf.make_plan(*pair, large, choices=cf.Choices(swapped=swapped))
-        assert str(chosen.body) == str(cf.make_plan(*pair, large).body)
