@@ -13,6 +13,7 @@ from clformats.kernels.scheduled import launch_of
 from clformats.schedule.extents import tiles
 from clformats.schedule.layout import lay_out
 from clformats.schedule.nest import is_legal_extent, ordered, positions
+from clformats.schedule.plan import FAMILIES
 from clformats.schedule.problem import Problem
 from clformats.schedule.refine import problem, separate
 from clformats.schedule.schedule import Loop, Prefetch, Schedule, Store, Tile
@@ -34,6 +35,7 @@ TYPES = (
 SIZES = (1, 2, 3, 4, 5, 7, 8, 9, 13, 15, 16, 17, 24, 31, 32, 33)
 MOST_ELEMENTS = 30_000
 MOST_VECTORS = 80
+SCHEDULED = next(f for f in FAMILIES if f.name == "scheduled")
 AROUND = 256
 """Bytes before and behind what a kernel may touch."""
 
@@ -78,6 +80,14 @@ def random_schedule(r: random.Random, p: Problem) -> Schedule:
         stores = [Store(lines=True)]
     lead = r.choice([0, 0, 1, 3, 50])
     return Schedule(tile, tuple(nest), Prefetch(lead), r.choice(stores))
+
+
+def some_schedule(r: random.Random, src: cf.MemoryDesc, dst: cf.MemoryDesc) -> cf.Choices | None:
+    """A random schedule of a reorder, as a choice; None where there is no loop nest."""
+    found = separate(problem(src, dst))
+    if SCHEDULED.refusal(found):
+        return None
+    return cf.Choices(schedule=str(random_schedule(r, found)))
 
 
 def _random_tile(r: random.Random, p: Problem) -> Tile:

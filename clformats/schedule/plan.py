@@ -189,7 +189,7 @@ class Plan:
         ]
         if self.choices != RULES:
             lines.append(f"  chosen  {self.choices}{f', {self.record}' * bool(self.record)}")
-        lines += [f"  not {name:<8}{reason}" for name, reason in self.rejected]
+        lines += [f"  not {name:<10}{reason}" for name, reason in self.rejected]
         return "\n".join(lines)
 
 
