@@ -181,7 +181,10 @@ def _wishes(rng: random.Random, *, packed: bool) -> dict[str, Any]:
         wishes["family"] = rng.choice(FAMILIES)
     if kind == "choices":
         every: dict[str, tuple[Any, ...]] = {
-            "nontemporal": (False, True),
+            # Each fits the problems of so many loops; for others the rules decide.
+            "schedule": tuple(
+                f"tile of 1 | {n} | ahead 3 | ordinary" for n in ("a", "a b", "c a b")
+            ),
             "run_bytes": (64, 256, 4096),
             "local_size": (1, 8, 32),
             "baked": (True,),

@@ -48,7 +48,7 @@ Body = (
 )
 
 
-COPY = ("run_bytes", "nontemporal", "baked")
+COPY = ("run_bytes", "baked")
 GROUPS = ("local_size", "baked")
 SCHEDULE = ("schedule", "baked")
 

@@ -44,7 +44,7 @@ class Contest:
         self._expected = self._case.answer
         self._src = Tensor(src, self._case.source, engine)
         self._dst = Tensor(dst, self._case.before, engine)
-        self._rng = np.random.default_rng(0)
+        self.rng = np.random.default_rng(0)
 
     def checked(self, choices: Choices) -> Reorder:
         """The reorder, after a run into a destination full of poison whose bytes were all right.
@@ -77,10 +77,12 @@ class Contest:
         for name, choices in everyone.items():
             if len(slots) >= LEAST_SLOTS and perf_counter() > (now + end) / 2:
                 break
-            slots.append(self._slot(name, self.checked(choices)))
-        return sampled(slots, settings, self._rng, end)
+            slots.append(self.slot(name, choices))
+        return sampled(slots, settings, self.rng, end)
 
-    def _slot(self, name: str, reorder: Reorder) -> Slot:
+    def slot(self, name: str, choices: Choices) -> Slot:
+        """A contestant whose bytes were all right, in batches. Raises as `checked` does."""
+        reorder = self.checked(choices)
         run = self._runner(reorder, 1)
         run()
         batch = max(1, min(100, int(BATCH_SECONDS / timed(run))))

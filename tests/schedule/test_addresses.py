@@ -19,7 +19,8 @@ GPU = Traits(is_cpu=False)
 def test_a_plan_for_memory_that_begins_anywhere_relies_on_no_more(
     case: Case, traits: Traits
 ) -> None:
-    for choices in (cf.Choices(), cf.Choices(nontemporal=True)):
+    streams = "tile b16 c16 of 16 | a b c | ahead 0 | stream 64"
+    for choices in (cf.Choices(), cf.Choices(schedule=streams)):
         plan = cf.make_plan(*case.descriptors(), traits, choices=choices)
         assert max(plan.alignment) <= LINE_BYTES
         assert plan.beginning_at(LINE_BYTES, traits) == plan
