@@ -11,7 +11,7 @@ from tests.device_support import check_reorder
 
 D = cf.MemoryDesc
 
-# One pair for each way in which kernels differ: both directions, combs, guards, conversions, nodes
+# One pair for each way in which kernels differ: both directions, guards, conversions, nodes
 # that overlap, bytes, and the families that copy and go place by place.
 HURTING = [
     (D((3, 17, 5, 19), "f32", "bfyx"), D((3, 17, 5, 19), "f32", "byxf")),
