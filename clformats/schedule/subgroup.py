@@ -16,7 +16,7 @@ A tile that reaches beyond an end, or where elements are missing, is accessed la
 The rules are those of Intel's extensions ``cl_intel_subgroups``, ``_char``, ``_short``, ``_long``
 and ``cl_intel_required_subgroup_size``: rows are read from multiples of 4 bytes and written to
 multiples of 16, and what lies beyond the end of the memory may not be touched. On Intel's runtime
-for CPUs it is correct and has 0.5 to 0.8 of the speed of the register tiles (measured, side by side
+for CPUs it is correct and has 0.5 to 0.8 of the speed of tiles in registers (measured, side by side
 in one process), so CPUs take it by name alone. No GPU with sub-groups was at hand: that it is
 better there than local memory is expected, not measured.
 """

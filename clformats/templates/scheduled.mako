@@ -216,7 +216,7 @@ static inline void store_edge(${stored} v, int${lanes} inside, __global ${types.
 }
 % endif
 % endif
-% if types.parameters or operands:
+% if types.functions((1,)):
 #define KEEP_STORED(v, mask) as_${types.dst}${n}(as_${getattr(types, "stored_mask", types.mask)}${n}(v) & (mask))
 % endif
 % if held:
