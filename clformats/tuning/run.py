@@ -30,7 +30,7 @@ TIME_LIMIT = 60.0
 SEARCH_SHARE = 0.65
 """The share of the time limit for the search; the rest is for the contest of the best."""
 FINALISTS = 3
-CONTEST = Settings(rounds=8, warm=0.01, runs=5, timed=0.03, seconds=3.0)
+CONTEST = Settings(rounds=8, warm=0.01, runs=5, timed=0.03, seconds=2.0)
 """How the finalists are measured; within the time limit, and at least three rounds."""
 
 

@@ -222,6 +222,22 @@ def test_a_contestant_that_is_wrong_is_no_record(
         run.checked(SLOW)
 
 
+def test_what_the_kernel_before_wrote_does_not_count(
+    engine: cf.Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_ = contest.Contest(SRC, DST, engine)
+    run_.checked(RULES)
+    nothing = cf.Reorder(D((0, 3), "f32"), D((0, 3), "f32"), engine)
+    memory = cf.Memory(nothing.src, engine)
+
+    def idle(*_: object, **__: object) -> Any:
+        return lambda stream, *_: nothing(stream, memory, cf.Memory(nothing.dst, engine))
+
+    monkeypatch.setattr(contest, "Reorder", idle)
+    with pytest.raises(cf.DeviceError, match="the first at 0"):
+        run_.checked(RULES)
+
+
 def test_what_is_slower_than_the_rules_is_never_stored(
     engine: cf.Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
