@@ -34,13 +34,11 @@ LEAST_SLOTS = 3
 class Contest:
     """Reorders of one problem on an engine, by several choices."""
 
-    def __init__(
-        self, src: MemoryDesc, dst: MemoryDesc, engine: Engine, case: Case | None = None
-    ) -> None:
+    def __init__(self, src: MemoryDesc, dst: MemoryDesc, engine: Engine) -> None:
         self.pair = src, dst
         self.engine = engine
         self.stream = Stream(engine)
-        self._case = case or Case(src, dst, Attr(), 0)
+        self._case = Case(src, dst, Attr(), 0)
         self._expected = self._case.answer
         self._src = Tensor(src, self._case.source, engine)
         self._dst = Tensor(dst, self._case.before, engine)

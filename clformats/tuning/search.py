@@ -55,7 +55,7 @@ def search(
     """
     pool = {space.choices(value): (space, value) for space in spaces for value in space.values}
     tried = _measured(run, pool, (perf_counter() + end) / 2, watch)
-    if tried and tried[0].times:
+    if tried and tried[0].times and perf_counter() < end:
         space, value = pool[tried[0].choices]
         near = {space.choices(v): None for v in space.near(value)}
         tried += _measured(run, [c for c in near if c not in pool], end, watch)

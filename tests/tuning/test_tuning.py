@@ -460,6 +460,20 @@ def test_old_records_are_measured_again(
     assert revalidate(engine, everything=True) == (1, 2)
 
 
+@pytest.mark.usefixtures("plans_for_cpus")
+def test_a_schedule_that_covers_nothing_is_not_measured_again(
+    engine: cf.Engine, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What would be measured is the plan by the rules: here it would win."""
+    device = tuned.Device(*engine.names)
+    pair = D((2, 3, 5, 131), "f32", "bfyx"), D((2, 3, 5, 131), "f32", "byxf")
+    tuned.add(tuned.path_of(device, folder), record_of(*pair, ahead(8), device, engine.traits))
+    times = {"default": [1.0], "default, again": [1.0], "best": [0.5]}
+    monkeypatch.setattr(contest.Contest, "times", lambda *_: times)
+    assert revalidate(engine) == (0, 1)
+    assert records_in(folder) == []
+
+
 def test_revalidating_needs_no_file(engine: cf.Engine, folder: Path) -> None:
     assert revalidate(engine) == (0, 0)
     assert not folder.exists()
