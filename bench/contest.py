@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 import clformats as cf
-from clformats.schedule.space import families, space
+from clformats.schedule.space import spaces
 
 from . import rotation
 from .arena import Arena, NotComparableError, WrongResultError
@@ -134,15 +134,14 @@ def _swept(arena: Arena) -> dict[str, cf.Reorder]:
     """The case in other families, and in its own with every choice that the tuner has."""
     src, dst, engine = arena.src, arena.dst, arena.engine
     found: dict[str, cf.Reorder] = {}
-    for number, family in enumerate(families(src, dst, engine.traits)):
-        if number:
-            found[f"family {family}"] = cf.Reorder(src, dst, engine, family=family, tuned=False)
-            continue
-        place = space(src, dst, engine.traits, family)
-        for config in place.configurations if place else ():
-            if place and config != place.default:
-                wish = place.choices(config)
-                found[f"choice {wish}"] = cf.Reorder(src, dst, engine, tuned=wish)
+    places = spaces(src, dst, engine.traits)
+    for place in places[1:]:
+        name = place.family
+        found[f"family {name}"] = cf.Reorder(src, dst, engine, family=name, tuned=False)
+    for place in places[:1]:
+        for value in place.values[1:]:
+            wish = place.choices(value)
+            found[f"choice {wish}"] = cf.Reorder(src, dst, engine, tuned=wish)
     return found
 
 

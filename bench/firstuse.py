@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import clformats as cf
-from clformats.kernels import launch
+from clformats.kernels import Launch, launch
 
 from .arena import Arena
 from .cases import Case
@@ -66,12 +66,19 @@ def bare(arena: Arena, engine: cf.Engine, addition: str = "") -> tuple[float, Ca
     start = perf_counter()
     kernel = engine.kernel(ready.source + addition, ready.KERNEL)
     seconds = perf_counter() - start
-    index = np.int64 if ready.wide else np.int32
     values: list[Any] = [memory.buffer for memory in arena.memories(arena.src, arena.dst)]
-    for k, value in enumerate([*values, *map(index, ready.arguments)]):
+    for value, kind in zip(ready.arguments, kinds(ready), strict=True):
+        values.append(kind(value) if kind else value)
+    for k, value in enumerate(values):
         kernel.set_arg(k, value)
     queue, sizes = arena.stream.queue, ((ready.global_size,), (ready.local_size,))
     return seconds, lambda: cl.enqueue_nd_range_kernel(queue, kernel, *sizes)
+
+
+def kinds(ready: Launch) -> list[type[np.signedinteger] | None]:
+    """The type of each integer among a kernel's arguments; None of a structure."""
+    index = np.int64 if ready.wide else np.int32
+    return [None if isinstance(value, bytes) else index for value in ready.arguments]
 
 
 def _second(engine: cf.Engine) -> dict[str, float]:
@@ -118,8 +125,7 @@ def called(arena: Arena) -> Callable[[], object]:
     ready = launch(cf.make_plan(arena.src, arena.dst, arena.engine.traits))
     assert ready is not None
     kernel = arena.engine.kernel(ready.source, ready.KERNEL)
-    index = np.int64 if ready.wide else np.int32
-    kernel.set_arg_types([None, None, *[index] * len(ready.arguments)])
+    kernel.set_arg_types([None, None, *kinds(ready)])
     buffers = [memory.buffer for memory in arena.memories(arena.src, arena.dst)]
     queue, sizes = arena.stream.queue, ((ready.global_size,), (ready.local_size,))
     return lambda: kernel(queue, *sizes, *buffers, *ready.arguments)

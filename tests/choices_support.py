@@ -11,8 +11,8 @@ from tests.device_support import check_reorder
 
 D = cf.MemoryDesc
 
-# One pair for each way in which kernels differ: both directions, combs, guards, conversions, nodes
-# that overlap, bytes, and the families that copy and go place by place.
+# One pair for each way in which kernels differ: both directions, guards, conversions, tiles that
+# overlap, bytes, and the families that copy and go place by place.
 HURTING = [
     (D((3, 17, 5, 19), "f32", "bfyx"), D((3, 17, 5, 19), "f32", "byxf")),
     (D((2, 37, 7, 11), "f32", "byxf"), D((2, 37, 7, 11), "f32", "bfyx")),
@@ -30,14 +30,13 @@ HURTING = [
 
 
 def sampled(stream: cf.Stream, count: int, seed: int) -> Iterator[cf.Choices]:
-    """Try ``count`` configurations of each pair, or all there are, every other one baked."""
+    """Try ``count`` values of each pair's space, neighbours too, every other one baked."""
     rng = random.Random(seed)  # noqa: S311  # configurations, not secrets
     for src, dst in HURTING:
         found = space(src, dst, stream.engine.traits)
         assert found is not None
-        configurations = list(found.configurations)
-        configurations = rng.sample(configurations, min(count, len(configurations)))
-        for k, config in enumerate(configurations):
-            choices = cf.Choices(**config, baked=k % 2 == 1)
+        values = [*found.values, *found.near(found.values[0])]
+        for k, value in enumerate(rng.sample(values, min(count, len(values)))):
+            choices = cf.Choices.of({found.parameter: value, "baked": k % 2 == 1})
             check_reorder(src, dst, stream, seed=k, front=3 * (k % 3), choices=choices)
             yield choices

@@ -18,6 +18,7 @@ import numpy as np
 
 import clformats as cf
 from tests.device_support import moved
+from tests.schedules_support import some_schedule
 
 D = cf.MemoryDesc
 MOST_ELEMENTS, MOST_BYTES = 12_000, 1 << 18
@@ -38,7 +39,7 @@ SIDES = (1, 3, 3, 5, 7, 7, 9, 13, 14, 17, 19, 23, 28, 31, 36, 37, 56, 61, 83, 13
 EXPRESSIONS = ("max(x, 0.f) * 0.5f + 1", "x > 3 ? x : 7 - x", "clamp(fabs(x), 2, 90)")
 PLANS = ("rules", "rules", "large", "large", "gpu", "gpu-large-groups")
 """What the engine takes itself for: as it is; one whose stores pass by the cache; GPUs."""
-FAMILIES = ("copy", "gather", "tile", "rows", "local", "subgroup", "generic")
+FAMILIES = ("copy", "scheduled", "rows", "local", "subgroup", "generic")
 PLACES = ("first", "last", "aligned")
 """Of memory: right behind the page before it, right before the one behind it, and there with a
 beginning at a cache line, for which the elements lie further on in it."""
@@ -90,7 +91,7 @@ def cases(seed: int, structure: int, most: int) -> Iterator[Case]:
     wishes = _wishes(rng, packed=any(t in NIBBLES for t in types))
     plan = rng.choice(PLANS + ("large",) * 9 * is_image)
     terms, largest = wishes.pop("terms"), LARGE_BYTES if is_image else MOST_BYTES
-    is_map = wishes.pop("is_map")
+    is_map, scheduled = wishes.pop("is_map"), wishes.pop("scheduled")
     for _ in range(most):
         dims = _image(rng) if is_image else _dims(rng, ndims)
         try:
@@ -103,6 +104,9 @@ def cases(seed: int, structure: int, most: int) -> Iterator[Case]:
         src, dst = (_beginning(d, place) for d, place in zip((src, dst), places, strict=True))
         value_seed = rng.getrandbits(31)
         attr, late = _attr(dims, terms, value_seed)
+        if scheduled and wishes.get("choices") is None:
+            # The sizes behind the first ones have it as far as it fits: few programs.
+            wishes["choices"] = some_schedule(rng, src, dst)
         yield Case(
             src, dst, plan, places, value_seed, attr, late, **wishes,
             other=other if is_map else None,
@@ -158,12 +162,12 @@ def _types(rng: random.Random) -> tuple[str, str]:
 
 
 def _wishes(rng: random.Random, *, packed: bool) -> dict[str, Any]:
-    """Attributes, a family, choices: each of them seldom."""
+    """Attributes, a family, choices, a random schedule: each of them seldom."""
     kind = rng.choice(
-        ("plain",) * 5 + ("attr",) * 2 + ("choices",) * 2 + ("family", "map", "pieces")
+        ("plain",) * 5 + ("attr", "schedule") * 2 + ("choices", "family", "map", "pieces")
     )
-    kind = "plain" if packed and kind in ("attr", "map", "pieces") else kind
-    wishes: dict[str, Any] = {"terms": (), "is_map": kind == "map"}
+    kind = "plain" if packed and kind in ("attr", "map", "pieces", "schedule") else kind
+    wishes: dict[str, Any] = {"terms": (), "is_map": kind == "map", "scheduled": kind == "schedule"}
     if kind == "attr":
         wishes["terms"] = tuple(
             (name, rng.getrandbits(5), rng.random() < 0.3)
@@ -177,10 +181,14 @@ def _wishes(rng: random.Random, *, packed: bool) -> dict[str, Any]:
         wishes["family"] = rng.choice(FAMILIES)
     if kind == "choices":
         every: dict[str, tuple[Any, ...]] = {
-            "lanes": (4, 8, 16), "registers": (1, 2, 4, 16, 32, 64), "chunk": (1, 2, 3, 7),
-            "swapped": (False, True), "ahead": (0, 1, 2, 5), "nontemporal": (False, True),
-            "run_bytes": (64, 256, 4096), "local_size": (1, 8, 32), "baked": (True,),
-        }  # fmt: skip
+            # Each fits the problems of so many loops; for others the rules decide.
+            "schedule": tuple(
+                f"tile of 1 | {n} | ahead 3 | ordinary" for n in ("a", "a b", "c a b")
+            ),
+            "run_bytes": (64, 256, 4096),
+            "local_size": (1, 8, 32),
+            "baked": (True,),
+        }
         names = rng.sample(sorted(every), rng.choice((1, 2, 3)))
         wishes["choices"] = cf.Choices(**{n: rng.choice(every[n]) for n in names})
     return wishes

@@ -32,7 +32,7 @@ DEVICES = {
 FIRST, *OTHERS = DEVICES
 """The first device has every problem; each of the others its share, chosen by the name."""
 EVERYWHERE = {
-    *("images", "nibbles", "winograd", "gather", "windows"),
+    *("images", "nibbles", "winograd", "blocks to images", "few channels"),
     *("attributes", "any address", "any size", "padding", "strides", "orders"),
 }
 """Groups of few problems, which all devices have."""

@@ -13,6 +13,7 @@ from clformats.kernels.scheduled import launch_of
 from clformats.schedule.extents import tiles
 from clformats.schedule.layout import lay_out
 from clformats.schedule.nest import is_legal_extent, ordered, positions
+from clformats.schedule.plan import FAMILIES
 from clformats.schedule.problem import Problem
 from clformats.schedule.refine import problem, separate
 from clformats.schedule.schedule import Loop, Prefetch, Schedule, Store, Tile
@@ -34,6 +35,7 @@ TYPES = (
 SIZES = (1, 2, 3, 4, 5, 7, 8, 9, 13, 15, 16, 17, 24, 31, 32, 33)
 MOST_ELEMENTS = 30_000
 MOST_VECTORS = 80
+SCHEDULED = next(f for f in FAMILIES if f.name == "scheduled")
 AROUND = 256
 """Bytes before and behind what a kernel may touch."""
 
@@ -96,6 +98,14 @@ def _tile_of_some_vectors(r: random.Random, p: Problem) -> Tile:
             return tile
 
 
+def some_schedule(r: random.Random, src: cf.MemoryDesc, dst: cf.MemoryDesc) -> cf.Choices | None:
+    """A random schedule of a reorder, as a choice; None where there is no loop nest."""
+    found = separate(problem(src, dst))
+    if SCHEDULED.refusal(found):
+        return None
+    return cf.Choices(schedule=str(random_schedule(r, found)))
+
+
 def _random_tile(r: random.Random, p: Problem) -> Tile:
     if r.random() < 0.7:
         return r.choice([*tiles(p)])
@@ -126,12 +136,17 @@ def with_garbage(desc: cf.MemoryDesc, array: NDArray[np.generic], seed: int) -> 
 
 
 def written(
-    engine: cf.Engine, p: Problem, schedule: Schedule, source: NDArray[np.uint8]
+    engine: cf.Engine,
+    p: Problem,
+    schedule: Schedule,
+    source: NDArray[np.uint8],
+    *,
+    baked: bool = False,
 ) -> NDArray[np.uint8]:
     """What a schedule writes; fails where it touches a byte around."""
     import pyopencl as cl
 
-    launch = launch_of(p, schedule)
+    launch = launch_of(p, schedule, baked=baked)
     kernel = engine.kernel(launch.source, launch.KERNEL)
     flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
     around = np.full(AROUND, 0xA5, np.uint8)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+from collections import Counter
 from dataclasses import asdict
 from importlib import metadata
 from pathlib import Path
@@ -54,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
     """Print the report; 0 if a usable device exists, else 1."""
     if getattr(args, "cache", None):
         return cache(clear=args.cache == "clear", as_json=args.json)
-    found = machine_findings()
+    found = [*machine_findings(), *record_findings()]
     devices, reason = probe_devices()
     found += [*device_findings(devices), *nothing_findings(devices, reason)]
     if args.json:
@@ -107,6 +108,26 @@ def machine_findings() -> list[Finding]:
         return [
             Finding("problem", text, "report this at the project's issues, with the line above")
         ]
+
+
+def record_findings() -> list[Finding]:
+    """How many of the tuner's records cannot be read, and why."""
+    try:
+        from clformats.tuning.records import folder, read
+
+        where = folder()
+        reasons = Counter(
+            line.reason
+            for file in (where.glob("*.jsonl") if where else ())
+            for line in read(file)[1]
+        )
+    except Exception as error:  # noqa: BLE001  # a doctor does not faint
+        return [Finding("note", f"{error}", "clformats tune show")]
+    if not reasons:
+        return []
+    what = ", ".join(f"{count} {reason}" for reason, count in reasons.most_common(3))
+    text = f"records of the tuner are not used: {what}"
+    return [Finding("note", text, "clformats tune show; clformats tune revalidate removes them")]
 
 
 def usable(devices: list[Report]) -> list[Report]:

@@ -16,6 +16,7 @@ from ..formats.registry import without_bits
 from ..tensors.desc import MemoryDesc
 from ..tensors.dtypes import DType, as_dtype
 from ..tuning.records import Device, Record, folder, path_of, read, wanted_folder
+from ..tuning.records.record import OLD
 from .arguments import named_format, sizes
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ ACTIONS = {
     "revalidate": ("device", "all"),
 }
 """The actions on records, and the options that each supports."""
-SEARCH = ("shape", "dtype", "device", "time_limit", "strategy", "dask")
+SEARCH = ("shape", "dtype", "device", "time_limit", "dask")
 TIME_LIMIT = "60"
 
 
@@ -39,7 +40,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser(
         "tune",
         help="search for faster kernels for a reorder, and record them",
-        description="Search by kernel_tuner for kernels that reorder SRC to DST faster than those "
+        description="Search for kernels that reorder SRC to DST faster than those "
         "chosen by rules, and record them. Every reorder of these formats and similar sizes then "
         "uses the record. Each kernel is checked before it is timed. Or: `tune show` lists the "
         "records, and those that are ignored; `tune export --t4 FILE` writes them for other tools; "
@@ -67,7 +68,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help=f"for each reorder (default: {TIME_LIMIT}); only a kernel that is being compiled or "
         "measured when the time is up is finished",
     )  # fmt: skip
-    parser.add_argument("--strategy", metavar="NAME", help="one of kernel_tuner's strategies")
     parser.add_argument(
         "--dask", metavar="ADDRESS", help="search on the workers of this Dask scheduler"
     )
@@ -120,11 +120,10 @@ def search(args: argparse.Namespace) -> int:
 
     with _progress() as watch:
         if args.dask is None:
-            tune(pairs, None, args.device, time_limit=seconds, strategy=args.strategy, watch=watch)
+            tune(pairs, None, args.device, time_limit=seconds, watch=watch)
             return 0
         with _dask(args.dask) as client:
-            tune(pairs, None, args.device, time_limit=seconds, strategy=args.strategy,
-                 watch=watch, client=client)  # fmt: skip
+            tune(pairs, None, args.device, time_limit=seconds, watch=watch, client=client)
     return 0
 
 
@@ -232,8 +231,12 @@ def show(args: argparse.Namespace) -> int:
                 print(f"    {record.device.name}, {record.device.driver}, kernels {record.kernels}")
                 print(f"    rules    {_times(record.default)}")
                 print(f"    choices  {_times(record.tuned)}")
+        old = sum(line.reason == OLD for line in rejected)
+        if old and not wanted:
+            print(f"  not used: {old} {OLD}")
         for line in [] if args.shape or args.dtype else rejected:
-            print(f"  not used: line {line.line}, {line.reason}")
+            if line.reason != OLD:
+                print(f"  not used: line {line.line}, {line.reason}")
     if not shown:
         which = "such records" if wanted else "records"
         print(f"no {which} in {folder()}: clformats tune SRC DST --shape ... makes some")

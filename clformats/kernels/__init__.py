@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 from ..schedule.copy import CopyPlan
-from ..schedule.gather import GatherPlan
 from ..schedule.generic import GenericPlan
 from ..schedule.image import ImagePlan
 from ..schedule.local import LocalPlan
@@ -15,12 +14,10 @@ from ..schedule.plan import Plan
 from ..schedule.scheduled import ScheduledPlan
 from ..schedule.subgroup import SubgroupPlan
 from ..schedule.summed import SummedPlan
-from ..schedule.tile import TilePlan
 from ..schedule.winograd import WinogradPlan
 from ..templates import RenderError
 from . import (
     copy,
-    gather,
     generic,
     image,
     local,
@@ -28,7 +25,6 @@ from . import (
     scheduled,
     subgroup,
     summed,
-    tile,
     winograd,
 )
 from .source import Launch
@@ -38,8 +34,6 @@ __all__ = ["Launch", "RenderError", "launch"]
 
 _BY_BODY: dict[type, Callable[[Plan, Any], Launch]] = {
     CopyPlan: copy.launch,
-    GatherPlan: gather.launch,
-    TilePlan: tile.launch,
     LocalPlan: local.launch,
     SubgroupPlan: subgroup.launch,
     GenericPlan: generic.launch,

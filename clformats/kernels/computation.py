@@ -127,16 +127,9 @@ class Computed(Conversion):
             return f"{operand.name}_values"
         return "(__global const half *)dst" if self.dst_type.name == "f16" else "dst"
 
-    def declared(self, operand: Operand) -> str:
-        """The parameter of a function that reads an operand."""
-        return f"__global const {storage_type(operand.desc.dtype)} *values"
-
     def load_operand(self, operand: Operand, at: str, width: int) -> str:
         """An expression: ``width`` elements of an operand from offset ``at``, in the real type."""
-        return self.load_from(self.pointer(operand), operand, at, width)
-
-    def load_from(self, pointer: str, operand: Operand, at: str, width: int) -> str:
-        """As `load_operand`, from where ``pointer`` points to."""
+        pointer = self.pointer(operand)
         dtype, n = operand.desc.dtype, str(width) if width > 1 else ""
         if dtype.name == "f16":
             value = f"vload_half{n}(0, {moved(pointer, at)})"

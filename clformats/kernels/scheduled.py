@@ -23,10 +23,9 @@ from ..schedule.scheduled import ScheduledPlan
 from ..schedule.stores import STAGE_BYTES, staged_tiles
 from ..templates import render
 from .computation import Computed, types_of
-from .edges import lane_part
 from .masks import Masks
 from .source import Launch, moved
-from .types import Conversion
+from .types import Conversion, lane_part
 
 LEAST_JOINED = 32
 """Bytes of vectors that are joined to a line: of shorter ones compilers make slow byte shuffles."""
@@ -34,18 +33,21 @@ LEAST_JOINED = 32
 
 def launch(plan: Plan, body: ScheduledPlan) -> Launch:
     """The kernel and its arguments."""
-    del plan
-    return launch_of(body.problem, body.schedule)
+    return launch_of(body.problem, body.schedule, baked=bool(plan.choices.baked))
 
 
-def launch_of(p: Problem, schedule: Schedule) -> Launch:
-    """The kernel of a schedule and its arguments. Raises `InvalidArgument` where it is none."""
+def launch_of(p: Problem, schedule: Schedule, *, baked: bool = False) -> Launch:
+    """The kernel of a schedule and its arguments. Raises `InvalidArgument` where it is none.
+
+    ``baked``: the nest is a constant of the kernel, which is of this problem alone.
+    """
     nest = counted(p, schedule)
     layout = lay_out(p, schedule.tile)
     masks = Masks(p, schedule.tile, layout)
+    numbers = _numbers(p, schedule, layout, masks, nest)
     writer = _Writer(p, schedule, layout, masks)
     return Launch(
-        writer.source(), (_packed(_numbers(p, schedule, layout, masks, nest)),), wide=True,
+        writer.source(numbers if baked else ()), () if baked else (_packed(numbers),), wide=True,
         global_size=nest.items, local_size=1, buffers=types_of(p).buffers,
     )  # fmt: skip
 
@@ -126,8 +128,8 @@ class _Writer:
         self.program: Program = layout.program(moving.nbytes, p.dtypes[1].nbytes)
         self.patterns: dict[tuple[int, ...], str] = {}
 
-    def source(self) -> str:
-        """The OpenCL C."""
+    def source(self, constants: Sequence[int] = ()) -> str:
+        """The OpenCL C; with ``constants`` in place of the argument, if they are given."""
         whole = [*self._statements(edge=False)]
         edge = [*self._statements(edge=True)] if self.masks.asks else []
         return render(
@@ -140,7 +142,7 @@ class _Writer:
             line=LINE_BYTES // self.p.dtypes[1].nbytes,
             prefetched=self._prefetched(), loops=MOST_LOOPS + 1,
             axes=range(len(self.layout.axes)), guards=range(len(self.masks.guards)),
-            operands=self._operands(), word_type=self._word_type,
+            operands=self._operands(), word_type=self._word_type, constants=constants,
         )  # fmt: skip
 
     def _widths(self) -> set[int]:

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from itertools import product
 
 from ..formats.expr import Const, Expr, Var, total
-from ..schedule.lanes import Bit
 from ..schedule.plan import Plan
-from ..schedule.subgroup import LANES, READ_BYTES, WRITE_BYTES, Access, SubgroupPlan
+from ..schedule.subgroup import LANES, READ_BYTES, WRITE_BYTES, Access, Bit, SubgroupPlan
 from ..templates import render
 from ..tensors.dtypes import DType
 from .source import Arguments, Launch, moved, starts

@@ -261,3 +261,8 @@ def packed(name: str, width: int) -> tuple[str, str] | None:
         for k in range(each)
     ]
     return f"u{name.removeprefix('u')}{width}", " | ".join(parts)
+
+
+def lane_part(name: str, count: int, lanes: Sequence[int]) -> str:
+    """Some neighbouring lanes of a vector of ``count`` lanes."""
+    return name if len(lanes) == count else f"{name}.s" + "".join(f"{lane:x}" for lane in lanes)

@@ -13,6 +13,8 @@ from ..kernels import launch
 from ..kernels.source import Launch
 from ..schedule import Plan, Traits, make_plan, problem
 from ..schedule.choices import Choices
+from ..schedule.schedule import Schedule
+from ..schedule.scheduled import ScheduledPlan, fits
 from ..tensors.desc import MemoryDesc
 from ..tuning.records import Device, Lookup, Record
 
@@ -29,8 +31,12 @@ def planned_by_record(
     except Unsupported:  # a family that does not take the other shapes of its class
         return None
     made = launch(plan)
-    if made is None or (made.digest != record.kernels and not is_current(record, traits)):
+    covers = has_schedule(plan, record.choices)
+    same = covers and made is not None and made.digest == record.kernels
+    if not same and not is_current(record, traits):
         records.refuse(record)
+        return None
+    if not covers:  # a schedule that covers no other shapes of its class
         return None
     return replace(plan, record=record.praise), made
 
@@ -44,11 +50,25 @@ def kernel_digest(src: MemoryDesc, dst: MemoryDesc, traits: Traits, choices: Cho
     return made.digest if made else ""
 
 
+def has_schedule(plan: Plan, choices: Choices) -> bool:
+    """Whether the schedule that was chosen, if one was, covers what is planned."""
+    if choices.schedule is None:
+        return True
+    schedule = Schedule.parse(choices.schedule)
+    return isinstance(plan.body, ScheduledPlan) and fits(plan.body.problem, schedule)
+
+
 def is_current(record: Record, traits: Traits) -> bool:
     """Whether the kernel that a record is about is the one that was measured."""
     try:
         src, dst = MemoryDesc.parse(record.src), MemoryDesc.parse(record.dst)
-        return kernel_digest(src, dst, traits, record.choices) == record.kernels
+        plan = make_plan(src, dst, traits, choices=record.choices)
+        made = launch(plan)
+        return (
+            made is not None
+            and made.digest == record.kernels
+            and has_schedule(plan, record.choices)
+        )
     except Error:  # the format has gone, or the family refuses
         return False
 

@@ -153,12 +153,12 @@ class Reorder(OnDevice):
         ``kernel_tuner.tune_kernel(**reorder.as_kernel_tuner())`` runs without further arguments;
         add a strategy and others as you like. The dictionary has the kernel source as a function
         of the parameters, the arguments (random elements, garbage in the source's padding, a
-        destination full of poison), the expected bytes, the parameters and which combinations are
-        legal. Sizes are constants in these kernels. The parameters are named as in
-        `clformats.Choices`.
+        destination full of poison), the expected bytes, and the parameters. Sizes and loops are
+        constants in these kernels. The parameters are named as in `clformats.Choices`: those of a
+        result are the choices that make the kernel which was measured.
 
         Raises `Unsupported` (code TUNING) where there is nothing to choose: with attributes, sizes
-        known at execution, or a family of kernels without parameters.
+        known at execution, or a family of kernels without a parameter.
         """
         expect(seed, int, "seed")
         if self._has_runtime or self.attr.terms or self.attr.expression:

@@ -136,6 +136,13 @@ class Tensor:
             buffer = cl.Buffer(engine.context, flags, hostbuf=data)
         self.memory = Memory(desc, engine, buffer=buffer)
 
+    def write(self, data: Bytes) -> None:
+        """Other contents of a buffer, canary included."""
+        with named_errors("writing", self.memory):
+            opencl().enqueue_copy(
+                self.memory.engine.tracked_queue, self.memory.tracked_buffer, data
+            )
+
     def read(self) -> Bytes:
         """All bytes, canary included if there is one."""
         cl, memory = opencl(), self.memory

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -13,19 +14,21 @@ from ..kernels import launch
 from ..kernels.source import Launch
 from ..runtime import Engine
 from ..runtime.opencl import opencl
-from ..schedule.space import Config, Space, space
+from ..schedule.space import Space, space
 from ..tensors.desc import MemoryDesc
 from ..values.attr import Attr
 from .trial import Case, with_canary
 
 LOCAL = "local_size"
+Config = Mapping[str, Any]
+"""Names of parameters and their values."""
 
 
 class Variants:
-    """The kernels of moving ``src`` to ``dst``, one for each configuration of the search space.
+    """The kernels of moving ``src`` to ``dst``, one for each value of the search space.
 
-    Their sizes are baked in, so that all of them have the same two arguments. Raises `Unsupported`
-    (code TUNING) where there is nothing to choose.
+    Sizes and schedules are baked in, so that all of them have the same two arguments. Raises
+    `Unsupported` (code TUNING) where there is nothing to choose.
     """
 
     def __init__(
@@ -36,59 +39,41 @@ class Variants:
             raise Unsupported(
                 "TUNING",
                 f"there is nothing to choose in {src} -> {dst}: its family of kernels has no "
-                f"parameters, or nothing is moved",
+                f"parameter, or nothing is moved",
             )
         self.space: Space = found
         self.engine = engine
         self._launch = lru_cache(maxsize=256)(self._launched)
 
     def launch(self, config: Config) -> Launch:
-        """The kernel of a configuration; other parameters than those of the space are ignored."""
-        return self._launch(tuple(config[name] for name in self.space.table))
-
-    @property
-    def share_arguments(self) -> bool:
-        """Whether all kernels take the two buffers alone; a schedule's loops are an argument."""
-        return not self.launch(self.space.default).arguments
+        """The kernel of a configuration; other parameters than that of the space are ignored."""
+        return self._launch(config[self.space.parameter])
 
     def source(self, config: Config) -> str:
         """The source of a configuration's kernel."""
         return self.launch(config).source
 
-    def _launched(self, values: tuple[Any, ...]) -> Launch:
-        config = dict(zip(self.space.table, values, strict=True))
-        made = launch(self.space.plan(config, baked=True))
+    def _launched(self, value: object) -> Launch:
+        made = launch(self.space.plan(value, baked=True))
         assert made is not None  # noqa: S101  # a space has something to move
         return made
 
-    def kernel_tuner(self, seed: int = 0, case: Case | None = None) -> dict[str, Any]:
+    def kernel_tuner(self, seed: int = 0) -> dict[str, Any]:
         """The arguments of ``kernel_tuner.tune_kernel``: see `Reorder.as_kernel_tuner`."""
         s = self.space
-        case = case or Case(s.src, s.dst, Attr(), seed)
-        default = self.launch(s.default)
-        if not self.share_arguments:
-            raise Unsupported(
-                "TUNING",
-                f"{s.src} -> {s.dst} runs by a schedule, which is an argument of its kernel: "
-                f"kernel_tuner gives all kernels the same ones; try schedules by cf.Choices",
-            )
+        case = Case(s.src, s.dst, Attr(), seed)
+        default = self._launch(s.values[0])
         src, dst = map(_array_type, default.buffers)
         before = with_canary(case.before)
         platform, device = place_of(self.engine)
-        parameters = dict(s.parameters)
-        parameters.setdefault(LOCAL, [default.local_size])
-
-        # No lambda: kernel_tuner reads the text of those; and no method: it copies their objects.
-        def legal(params: Config) -> bool:
-            return s.is_legal(params)
-
         return {
             "kernel_name": Launch.KERNEL,
             "kernel_source": self.source,
             "problem_size": lambda params: self.launch(params).groups,
             "arguments": [_whole(case.source, src).view(src), _whole(before, dst).view(dst)],
-            "tune_params": parameters,
-            "restrictions": legal,
+            "tune_params": {
+                LOCAL: [default.local_size], s.parameter: [*s.values], "baked": [True],
+            },
             "grid_div_x": [],
             "block_size_names": [LOCAL],
             "answer": [None, _whole(case.answer, dst).view(dst)],
@@ -97,7 +82,7 @@ class Variants:
             "lang": "OpenCL",
             "platform": platform,
             "device": device,
-        }
+        }  # fmt: skip
 
 
 def _array_type(name: str) -> np.dtype[Any]:

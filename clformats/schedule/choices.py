@@ -1,8 +1,8 @@
 """Tuning parameters: decisions of a plan that a record of the tuner, or you, may override.
 
-A choice is a wish. If a problem cannot have it (vectors of 16 elements in a loop of 12 steps), the
-plan takes the nearest possible value; the result is always right. `clformats.schedule.space` lists
-the choices that make a difference for a problem.
+A choice is a wish. If a problem cannot have it (tiles of 16 steps in a loop of 12), the plan takes
+the nearest possible value, or that of the rules; the result is always right.
+`clformats.schedule.space` lists the choices that make a difference for a problem.
 """
 
 from __future__ import annotations
@@ -12,23 +12,16 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, TypeVar
 
 from ..errors import InvalidArgument, shown
-from .lanes import LANES_LOG2
+from .schedule import EXAMPLE, Schedule
 
 if TYPE_CHECKING:
     from typing import Any
 
 T = TypeVar("T")
 
-LIMITS = {
-    "lanes": (4, 1 << LANES_LOG2),
-    "registers": (1, 256),
-    "chunk": (1, 1 << 30),
-    "ahead": (0, 1 << 20),
-    "run_bytes": (1, 1 << 30),
-    "local_size": (1, 1 << 16),
-}
+LIMITS = {"run_bytes": (1, 1 << 30), "local_size": (1, 1 << 16)}
 """The least and the largest value of each number."""
-POWERS_OF_TWO = {"lanes", "run_bytes"}
+POWERS_OF_TWO = {"run_bytes"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,32 +29,19 @@ class Choices:
     """Tuning parameters of a reorder. None leaves a decision to the rules.
 
     ``family``: the family of kernels.
-    ``lanes``: the most elements of a vector in a tile. ``registers``: the most vectors that hold a
-    tile.
-    ``chunk``: steps of the middle loop for each work-item; in the gather family, its rows.
-    ``swapped``: interchange the two loops over tiles, so that the middle one is innermost.
-    ``ahead``: the prefetch distance in steps of that loop, or the steps of a block that is
-    prefetched as a whole; 0 for no prefetch.
-    ``nontemporal``: streaming (non-temporal) stores for whole cache lines.
+    ``schedule``: that of the scheduled family, in one line, see `clformats.schedule.schedule`.
     ``run_bytes``: the bytes that a work-item of the copy family moves.
     ``local_size``: work-items in a work-group. ``baked``: sizes, strides and offsets are constants
     of the kernel instead of its arguments.
-    ``schedule``: that of the scheduled family, in its one line.
 
     Raises `InvalidArgument` for a value of a wrong type or out of range.
     """
 
     family: str | None = None
-    lanes: int | None = None
-    registers: int | None = None
-    chunk: int | None = None
-    swapped: bool | None = None
-    ahead: int | None = None
-    nontemporal: bool | None = None
+    schedule: str | None = None
     run_bytes: int | None = None
     local_size: int | None = None
     baked: bool | None = None
-    schedule: str | None = None
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -108,10 +88,12 @@ def either(chosen: T | None, rule: T) -> T:
 
 def _check(name: str, value: object) -> None:
     if name in {"family", "schedule"}:
-        if isinstance(value, str):
-            return
-        kind = "a name" if name == "family" else "a schedule in one line"
-        raise InvalidArgument(f"choice {name}: got {shown(value)}, expected {kind}")
+        if not isinstance(value, str):
+            kind = "a name" if name == "family" else f"a line such as {EXAMPLE!r}"
+            raise InvalidArgument(f"choice {name}: got {shown(value)}, expected {kind}")
+        if name == "schedule":
+            Schedule.parse(value)
+        return
     if name not in LIMITS:
         if isinstance(value, bool):
             return

@@ -63,7 +63,7 @@ def plan(request: Request) -> CopyPlan:
     """The plan for a problem that `refusal` accepts."""
     p, traits, choices = request.problem, request.traits, request.choices
     # Stores past the cache are of whole lines.
-    nontemporal = either(choices.nontemporal, request.is_large) and traits.begin_bytes >= LINE_BYTES
+    nontemporal = request.is_large and traits.begin_bytes >= LINE_BYTES
     run_bytes = either(choices.run_bytes, RUN_BYTES)
     count = p.nodes[0].size.value if p.nodes else 1
     dst = p.dst.dtype

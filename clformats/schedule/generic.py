@@ -17,10 +17,11 @@ from ..tensors.desc import MemoryDesc
 from .nibbles import refusal_elsewhere
 from .problem import Problem
 from .request import Request
-from .walk import ITEMS_PER_UNIT
 
 LOCAL_SIZE = 64
 """The size of work-groups whose work-items take one element each."""
+ITEMS_PER_UNIT = 4
+"""Work-items per core, at the least, so that cores of unequal speed finish together."""
 RUN = 512
 """The most elements of a work-item. 64 are three quarters as fast, 4096 as fast as 512."""
 
@@ -67,7 +68,7 @@ def plan(request: Request) -> GenericPlan:
     count = places(p.dst)
     if not traits.is_cpu:
         return GenericPlan(p, count)
-    share = count // (ITEMS_PER_UNIT[0] * traits.compute_units)
+    share = count // (ITEMS_PER_UNIT * traits.compute_units)
     return GenericPlan(p, count, max(1, min(RUN, share)), counts=True)
 
 

@@ -10,7 +10,6 @@ from ..tensors.desc import MemoryDesc
 from ..tensors.given import as_desc
 from . import (
     copy,
-    gather,
     generic,
     image,
     local,
@@ -18,13 +17,11 @@ from . import (
     scheduled,
     subgroup,
     summed,
-    tiling,
     winograd,
 )
 from .choices import RULES, Choices
 from .computation import Computation
 from .copy import CopyPlan
-from .gather import GatherPlan
 from .generic import GenericPlan
 from .image import ImagePlan
 from .local import LocalPlan
@@ -35,14 +32,11 @@ from .request import Request
 from .scheduled import ScheduledPlan
 from .subgroup import SubgroupPlan
 from .summed import SummedPlan
-from .tile import TilePlan
 from .traits import DEFAULT, Traits
 from .winograd import WinogradPlan
 
 Body = (
     CopyPlan
-    | GatherPlan
-    | TilePlan
     | LocalPlan
     | SubgroupPlan
     | GenericPlan
@@ -54,11 +48,9 @@ Body = (
 )
 
 
-TILE = ("lanes", "registers", "chunk", "swapped", "ahead", "nontemporal", "local_size", "baked")
-GATHER = ("chunk", "nontemporal", "baked")
-COPY = ("run_bytes", "nontemporal", "baked")
+COPY = ("run_bytes", "baked")
 GROUPS = ("local_size", "baked")
-SCHEDULE = ("schedule",)
+SCHEDULE = ("schedule", "baked")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,17 +81,13 @@ _EVERYWHERE = (
     Family("winograd", winograd.refusal, winograd.plan),
     Family("summed", summed.refusal, summed.plan),
 )
-SCHEDULED = Family("scheduled", scheduled.refusal, scheduled.plan, SCHEDULE)
 FAMILIES = (
     Family("copy", copy.refusal, copy.plan, COPY),
-    Family("gather", gather.refusal, gather.plan, GATHER, gather.needs),
-    Family("tile", tiling.tile_refusal, tiling.tile_plan, TILE),
-    Family("rows", tiling.rows_refusal, tiling.tile_plan, TILE),
-    SCHEDULED,
+    Family("scheduled", scheduled.refusal, scheduled.plan, SCHEDULE),
     *_EVERYWHERE,
 )
-"""The families on CPUs: from the fastest to the one that takes every buffer; then those for 4-bit
-elements and images; then those that compute: transforms, and sums after the elements."""
+"""The families on CPUs: contiguous runs; what has a loop nest; every other buffer; then those for
+4-bit elements and images; then those that compute: transforms, and sums after the elements."""
 GPU_FAMILIES = (
     Family("copy", copy.refusal, local.copy_plan, GROUPS),
     Family("local", local.refusal, local.plan, GROUPS, local.needs),
@@ -176,7 +164,7 @@ class Plan:
 
         1 stands for wherever an element may lie, which is so where a body does not tell.
         """
-        if isinstance(self.body, CopyPlan | GatherPlan | TilePlan | LocalPlan | ScheduledPlan):
+        if isinstance(self.body, CopyPlan | LocalPlan | ScheduledPlan):
             return self.body.alignment
         return 1, 1
 
@@ -201,7 +189,7 @@ class Plan:
         ]
         if self.choices != RULES:
             lines.append(f"  chosen  {self.choices}{f', {self.record}' * bool(self.record)}")
-        lines += [f"  not {name:<8}{reason}" for name, reason in self.rejected]
+        lines += [f"  not {name:<10}{reason}" for name, reason in self.rejected]
         return "\n".join(lines)
 
 

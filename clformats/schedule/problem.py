@@ -51,18 +51,12 @@ def fixed(value: int) -> Number:
     return Number(value, fixed=True)
 
 
-FAR = 1 << 62
-"""Stands for the stride of a loop whose steps have no common stride."""
-
-
 @dataclass(frozen=True, slots=True)
 class Node:
     """One loop: ``size`` steps, ``src`` and ``dst`` elements apart.
 
     With a guard, each step moves the guarded index by ``unit``. ``operands`` are the strides in the
-    other tensors that the kernel reads. ``parts``, innermost first, are the loops that were fused
-    into this one although they are contiguous on one side only (see `clformats.schedule.flat`); the
-    stride on the other side is `FAR` then.
+    other tensors that the kernel reads.
     """
 
     size: Number
@@ -71,7 +65,6 @@ class Node:
     guard: int | None = None
     unit: int = 0
     operands: tuple[Number, ...] = ()
-    parts: tuple[Node, ...] = ()
 
     def __str__(self) -> str:
         mark = f"?{self.guard}" if self.guard is not None else ""

@@ -24,6 +24,7 @@ from ..errors import InvalidArgument
 
 LETTERS = ascii_lowercase
 """The names of a problem's loops."""
+NUMBER = "[0-9]{1,9}"
 EXAMPLE = "tile b16 c16 of 16 | a* c*98 b c | ahead 12 | stream 64"
 
 
@@ -128,19 +129,20 @@ class Schedule:
 
 
 def _tile(text: str, words: list[str]) -> Tile:
-    if len(words) < 3 or words[0] != "tile" or words[-2] != "of" or not words[-1].isdigit():
+    if len(words) < 3 or [words[0], words[-2]] != ["tile", "of"]:
         _refuse(text, "a first part such as 'tile b16 c16 of 16'")
+    lanes = _number(text, words[-2:], "of")
     extents: dict[int, int] = {}
     for word in words[1:-2]:
-        found = re.fullmatch(r"([a-z])(\d+)", word)
+        found = re.fullmatch(f"([a-z])({NUMBER})", word)
         if not found or int(found[2]) < 1:
             _refuse(text, f"a letter and a number of steps instead of {word!r}")
         extents[LETTERS.index(found[1])] = int(found[2])
-    return Tile.of([extents.get(k, 1) for k in range(max(extents, default=-1) + 1)], int(words[-1]))
+    return Tile.of([extents.get(k, 1) for k in range(max(extents, default=-1) + 1)], lanes)
 
 
 def _loop(text: str, word: str) -> Loop:
-    found = re.fullmatch(r"([a-z])(?:(\*)(\d*)|:(\d+))?", word)
+    found = re.fullmatch(rf"([a-z])(?:(\*)({NUMBER})?|:({NUMBER}))?", word)
     if not found:
         _refuse(text, f"a loop such as a, a*, a*98 or a:12 instead of {word!r}")
     tiles = int(found[3] or found[4] or 1)
@@ -154,11 +156,14 @@ def _store(text: str, words: list[str]) -> Store:
         return Store(lines=words == ["lines"])
     if words[:1] == ["staged"]:
         return Store(staged=_number(text, words, "staged"))
-    return Store(_number(text, words, "stream"))
+    streams = _number(text, words, "stream")
+    if streams not in (1, 2, 4, 8, 16, 32, 64):
+        _refuse(text, "streaming stores of a power of two up to 64 bytes")
+    return Store(streams)
 
 
 def _number(text: str, words: list[str], name: str) -> int:
-    if len(words) != 2 or words[0] != name or not words[1].isdigit():
+    if len(words) != 2 or words[0] != name or not re.fullmatch(NUMBER, words[1]):
         _refuse(text, f"a part '{name}' with a number")
     return int(words[1])
 

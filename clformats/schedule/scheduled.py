@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from math import prod
 
 from ..errors import InvalidArgument
 from .choices import Choices
+from .extents import MOST_ELEMENTS
 from .nest import counted, ordered
 from .nibbles import refusal_of_loops
 from .problem import Problem
@@ -50,14 +52,21 @@ def plan(request: Request) -> ScheduledPlan:
     return ScheduledPlan(p, _chosen(p, profile, request.choices) or _best(p, profile))
 
 
+def fits(p: Problem, schedule: Schedule) -> bool:
+    """Whether the tiles of a schedule cover a problem, and are no larger than any that is made."""
+    try:
+        counted(p, schedule)
+    except InvalidArgument:
+        return False
+    return prod(schedule.tile.extents) <= MOST_ELEMENTS
+
+
 def _chosen(p: Problem, profile: Profile, choices: Choices) -> Schedule | None:
     """The schedule that is chosen, as near as the problem can have it; None for none that fits."""
     if choices.schedule is None:
         return None
     schedule = Schedule.parse(choices.schedule)
-    try:
-        counted(p, schedule)
-    except InvalidArgument:
+    if not fits(p, schedule):
         return None
     possible = legal(p, schedule.tile, schedule.nest, profile.begin_bytes)
     if schedule.store in possible:

@@ -1,199 +1,113 @@
-"""The search space of a reorder: the tuning parameters and their legal combinations, as data.
+"""The search space of a reorder: what is worth a try, as data.
 
-A family's table has the values of each parameter. Which of them make a difference depends on the
-problem: a loop of 12 steps has no vector of 16. So a configuration is *legal* if the plan made with
-it has exactly these values; any other would be the same kernel under a second name. The plan by the
-rules is one of the legal configurations.
+Each family of kernels has one parameter. That of the scheduled family is the whole schedule: its
+values are those that the cost model puts first, a few of each tile and store, because each of these
+is a program to compile, and the orders of its loops are free to try. The plan by the rules is one
+of the values.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from functools import cached_property
-from itertools import product
-from math import gcd
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 from ..tensors.desc import MemoryDesc
 from .choices import RULES, Choices, either
 from .copy import CopyPlan
-from .gather import GatherPlan
+from .cost import Model
 from .generic import GenericPlan
 from .local import LocalPlan
 from .plan import Body, Plan, make_plan
 from .plan import families as families_on
-from .profile import profile_of
+from .problem import Problem
+from .profile import Profile, profile_of
+from .schedule import Prefetch, Schedule, Store, Tile
 from .scheduled import ScheduledPlan
-from .search import ranked
-from .tile import TilePlan
+from .search import ITEMS, nests, ranked
 from .traits import Traits
 
-Config = Mapping[str, Any]
-"""Names of parameters and their values."""
-
-TABLES: Mapping[type[Body], Mapping[str, tuple[Any, ...]]] = {
-    CopyPlan: {
-        "run_bytes": tuple(1 << n for n in range(12, 21)),
-        "nontemporal": (False, True),
-    },
-    TilePlan: {
-        "lanes": (4, 8, 16),
-        "registers": (2, 4, 8, 16, 32, 64),
-        "nontemporal": (False, True),
-        "chunk": (1, 2, 4, 8, 16, 32, 64, 128, 256),
-        "swapped": (False, True),
-        "ahead": (0, 1, 2, 4, 8, 16, 32),
-        "local_size": (1, 16),
-    },
-    GatherPlan: {
-        "chunk": tuple(1 << n for n in range(3, 15)),
-        "nontemporal": (False, True),
-    },
-    LocalPlan: {"local_size": (32, 64, 128, 256)},
-    GenericPlan: {"local_size": (1, 8, 16, 32, 64, 128, 256)},
+TABLES: Mapping[type[Body], tuple[str, tuple[int, ...]]] = {
+    CopyPlan: ("run_bytes", tuple(1 << n for n in range(12, 21))),
+    LocalPlan: ("local_size", (32, 64, 128, 256)),
+    GenericPlan: ("local_size", (1, 8, 16, 32, 64, 128, 256)),
 }
-"""The parameters of each family, by the type of its plans, with all values worth a try."""
-
-SCHEDULES = 24
-"""How many schedules of a problem are worth a try: those that are estimated to cost the least."""
-
-WALK = ("chunk", "swapped", "ahead", "local_size")
-"""Parameters of the loops around a tile, which change nothing else of its plan."""
-
-
-@dataclass(frozen=True, slots=True)
-class Constraint:
-    """A condition on configurations, in words and as a predicate."""
-
-    text: str
-    holds: Callable[[Config], bool]
-
-
-REGISTER_BYTES = 64 * 64
-"""Twice the largest vector register file of today's CPUs: larger tiles would only spill."""
-
-
-def constraints(plan: Plan) -> tuple[Constraint, ...]:
-    """The conditions that hold for every shape."""
-    if not isinstance(plan.body, TilePlan):
-        return ()
-    element_bytes = max(t.nbytes for t in plan.problem.dtypes)
-    return (
-        Constraint(
-            f"a tile has at most {REGISTER_BYTES} bytes",
-            lambda c: c["lanes"] * c["registers"] * element_bytes <= REGISTER_BYTES,
-        ),
-    )
+"""The parameter of each family but the scheduled one, by the type of its plans, and its values."""
+SCHEDULE = "schedule"
+PROGRAMS, EACH = 6, 4
+"""How many tiles and stores are worth a try, and how many nests and prefetches of each."""
+NEAR = 24
+LEADS = (0, 1, 2, 4, 8, 16, 32, 64)
+"""How many neighbours of the best schedule are worth a try; how far ahead they prefetch."""
 
 
 @dataclass(frozen=True)
 class Space:
-    """The search space of moving ``src`` to ``dst`` in one family.
+    """The search space of moving ``src`` to ``dst`` in one family: ``values`` of a ``parameter``.
 
-    Every configuration reads and writes ``nbytes``. ``default`` is the configuration of the rules.
+    The first one is what the rules take. Each reads and writes ``nbytes``.
     """
 
     src: MemoryDesc
     dst: MemoryDesc
     traits: Traits
     family: str
-    table: Mapping[str, tuple[Any, ...]]
-    constraints: tuple[Constraint, ...]
-    default: Config
+    parameter: str
+    values: tuple[Any, ...]
     nbytes: int
 
-    def plan(self, config: Config, *, baked: bool | None = None) -> Plan:
-        """The plan of a configuration."""
-        choices = Choices(**config, baked=baked)
+    def plan(self, value: object, *, baked: bool | None = None) -> Plan:
+        """The plan of a value."""
+        choices = Choices.of({self.parameter: value, "baked": baked})
         return make_plan(self.src, self.dst, self.traits, self.family, choices=choices)
 
-    def choices(self, config: Config) -> Choices:
-        """The fewest choices that lead to a configuration.
+    def choices(self, value: object) -> Choices:
+        """The choices that lead to a value: none for that of the rules."""
+        if make_plan(self.src, self.dst, self.traits).family == self.family:
+            return RULES if value == self.values[0] else Choices.of({self.parameter: value})
+        return Choices.of({"family": self.family, self.parameter: value})
 
-        Values that the rules give anyway are left to them, so that the choices suit other shapes.
-        """
-        left = dict(config)
-        for name in config:
-            fewer = {k: v for k, v in left.items() if k != name}
-            if outcome(self.plan(fewer), self.table) == config:
-                left = fewer
-        by_rules = make_plan(self.src, self.dst, self.traits).family == self.family
-        return Choices(**left, family=None if by_rules else self.family)
-
-    def is_legal(self, config: Config) -> bool:
-        """Whether the plan made with the configuration has its values."""
-        return tuple(config[name] for name in self.table) in self._legal
-
-    @cached_property
-    def _legal(self) -> frozenset[tuple[Any, ...]]:
-        found = {tuple(self.default.values())}
-        late = WALK if self.table is TABLES[TilePlan] else ()
-        walks = {k: v for k, v in self.table.items() if k in late}
-        others = {k: v for k, v in self.table.items() if k not in late}
-        for first in _configs(others):
-            plan = self.plan(first)
-            for second in _configs(walks):
-                got = outcome(plan, self.table, Choices(**second))
-                # A group's size divides the number of work-items, or is another one.
-                same = got.get("local_size") == {**first, **second}.get("local_size")
-                if same and all(c.holds(got) for c in self.constraints):
-                    found.add(tuple(got.values()))
-        return frozenset(found)
-
-    @property
-    def configurations(self) -> Iterator[Config]:
-        """Every legal configuration, in a fixed order."""
-        for values in sorted(self._legal):
-            yield dict(zip(self.table, values, strict=True))
-
-    @property
-    def parameters(self) -> dict[str, list[Any]]:
-        """The values that each parameter takes in some legal configuration."""
-        columns = zip(*self._legal, strict=True)
-        return {k: sorted(set(column)) for k, column in zip(self.table, columns, strict=True)}
-
-    def __len__(self) -> int:
-        return len(self._legal)
+    def near(self, value: object) -> list[Any]:
+        """Values like one: schedules of its program that differ in nest or prefetch."""
+        body = self.plan(value).body
+        if not isinstance(body, ScheduledPlan):
+            return []
+        found = neighbours(body.problem, profile_of(self.traits), body.schedule)
+        values = islice(map(str, found), NEAR)
+        return [v for v in values if value_of(self.plan(v)) == v]
 
     def __str__(self) -> str:
-        lines = [f"{self.family}: {len(self)} configurations, each moves {self.nbytes} bytes"]
-        lines += [f"  {k:<12}{', '.join(map(str, v))}" for k, v in self.parameters.items()]
-        lines += [f"  where       {c.text}" for c in self.constraints]
+        count = f"{self.family}: {len(self.values)} values of {self.parameter}"
+        lines = [f"{count}, each moves {self.nbytes} bytes", *(f"  {v}" for v in self.values)]
         return "\n".join(lines)
 
 
-def _configs(table: Mapping[str, tuple[Any, ...]]) -> Iterator[Config]:
-    """Every combination of values."""
-    return (dict(zip(table, values, strict=True)) for values in product(*table.values()))
+def spread(found: list[Schedule]) -> list[Schedule]:
+    """The first schedules of each of the first tiles and stores, in their order."""
+    programs: dict[tuple[Tile, Store], list[Schedule]] = {}
+    for schedule in found:
+        programs.setdefault((schedule.tile, schedule.store), []).append(schedule)
+    return [s for program in islice(programs.values(), PROGRAMS) for s in program[:EACH]]
 
 
-def outcome(plan: Plan, names: Iterable[str], walk: Choices = RULES) -> dict[str, Any]:
-    """The values of a plan, named as in `Choices`; ``walk`` are further choices for its loops."""
-    body, groups = plan.body, either(walk.local_size, plan.choices.local_size)
-    has: dict[str, Any] = {}
+def neighbours(p: Problem, profile: Profile, schedule: Schedule) -> Iterator[Schedule]:
+    """Other schedules of the same program, the one with the least estimated cost first."""
+    found = {replace(schedule, prefetch=Prefetch(lead)) for lead in LEADS}
+    for wanted in (profile.units, 4 * profile.units, ITEMS * profile.units):
+        found |= {replace(schedule, nest=nest) for nest in nests(p, schedule.tile, wanted)}
+    model = Model(p, profile)
+    yield from sorted(found - {schedule}, key=lambda s: (model.seconds(s), str(s)))
+
+
+def value_of(plan: Plan) -> object:
+    """What a plan has of its family's parameter."""
+    body = plan.body
     if isinstance(body, CopyPlan):
-        has = {"run_bytes": body.run_bytes, "nontemporal": body.nontemporal}
-    elif isinstance(body, GatherPlan):
-        has = {"chunk": body.chunk, "nontemporal": body.nontemporal}
-    elif isinstance(body, LocalPlan):
-        has = {"local_size": body.group}
-    elif isinstance(body, GenericPlan):
-        has = {"local_size": either(groups, body.group)}
-    elif isinstance(body, ScheduledPlan):
-        has = {"schedule": str(body.schedule)}
-    elif isinstance(body, TilePlan):
-        body = body.walked(walk)
-        has = {
-            "lanes": body.lanes,
-            "registers": body.register_count,
-            "nontemporal": body.streams,
-            "chunk": body.walk.chunk,
-            "swapped": body.walk.swapped,
-            "ahead": body.walk.ahead,
-            "local_size": gcd(body.work_items, either(groups, 1)),
-        }
-    return {name: has[name] for name in names}
+        return body.run_bytes
+    if isinstance(body, GenericPlan):
+        return either(plan.choices.local_size, body.group)
+    return body.group if isinstance(body, LocalPlan) else str(body)
 
 
 def space(
@@ -201,34 +115,40 @@ def space(
 ) -> Space | None:
     """The search space of a reorder, in the family of the rules or in another one.
 
-    None if there is nothing to choose: nothing is moved, or the family has no parameters.
+    None if there is nothing to choose: nothing is moved, or the family has no parameter.
     Raises `InvalidDescriptor`, and `Unsupported` if the family does not take the reorder.
     """
     plan = make_plan(src, dst, traits, family)
-    table = TABLES.get(type(plan.body))  # type: ignore[arg-type]
-    if isinstance(plan.body, ScheduledPlan):
-        found = ranked(plan.body.problem, profile_of(traits))[:SCHEDULES]
-        table = {"schedule": tuple(map(str, found))}
-    if table is None:
+    if plan.body is None:
         return None
-    default = outcome(plan, table)
+    default = value_of(plan)
+    if isinstance(plan.body, ScheduledPlan):
+        found = spread(ranked(plan.body.problem, profile_of(traits)))
+        return _space(plan, traits, SCHEDULE, [*map(str, found)])
+    if type(plan.body) not in TABLES:
+        return None
+    parameter, values = TABLES[type(plan.body)]
+    whole = _space(plan, traits, parameter, [default, *values])
+    return replace(whole, values=tuple(v for v in whole.values if value_of(whole.plan(v)) == v))
+
+
+def _space(plan: Plan, traits: Traits, parameter: str, values: list[Any]) -> Space:
+    p = plan.problem
     return Space(
-        src, dst, traits, plan.family, table, constraints(plan), default, plan.problem.nbytes
-    )
+        p.src, p.dst, traits, plan.family, parameter, (*dict.fromkeys(values),), p.nbytes
+    )  # fmt: skip
 
 
-def families(src: MemoryDesc, dst: MemoryDesc, traits: Traits) -> list[str]:
-    """The families with parameters that take a reorder; generic only if no other one does.
+def spaces(src: MemoryDesc, dst: MemoryDesc, traits: Traits) -> list[Space]:
+    """The spaces of the families that take a reorder, that of the rules first; generic only so.
 
-    The first is the one that the rules choose. Raises `InvalidDescriptor` and `Unsupported` for an
-    impossible reorder.
+    Raises `InvalidDescriptor` and `Unsupported` for an impossible reorder.
     """
     plan = make_plan(src, dst, traits)
-    rejected = {name for name, _ in plan.rejected}
+    if plan.body is None:
+        return []
     others = [
         f.name for f in families_on(traits)
-        if f.name not in (plan.family, "generic", *rejected)
-        and not f.refusal_on(plan.problem, traits)
+        if f.name not in (plan.family, "generic") and not f.refusal_on(plan.problem, traits)
     ]  # fmt: skip
-    names = [plan.family, *others] if plan.body else []
-    return [name for name in names if space(src, dst, traits, name)]
+    return [found for name in (plan.family, *others) if (found := space(src, dst, traits, name))]

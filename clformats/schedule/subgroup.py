@@ -16,7 +16,7 @@ A tile that reaches beyond an end, or where elements are missing, is accessed la
 The rules are those of Intel's extensions ``cl_intel_subgroups``, ``_char``, ``_short``, ``_long``
 and ``cl_intel_required_subgroup_size``: rows are read from multiples of 4 bytes and written to
 multiples of 16, and what lies beyond the end of the memory may not be touched. On Intel's runtime
-for CPUs it is correct and has 0.5 to 0.8 of the speed of the register tiles (measured, side by side
+for CPUs it is correct and has 0.5 to 0.8 of the speed of tiles in registers (measured, side by side
 in one process), so CPUs take it by name alone. No GPU with sub-groups was at hand: that it is
 better there than local memory is expected, not measured.
 """
@@ -28,7 +28,6 @@ from dataclasses import dataclass, replace
 from itertools import takewhile, zip_longest
 from math import prod
 
-from .lanes import Bit, run_of
 from .nibbles import refusal_of_loops
 from .problem import Node, Number, Problem, fixed
 from .request import Request
@@ -46,6 +45,14 @@ REGISTER_BYTES = 64
 READ_BYTES = 4
 WRITE_BYTES = 16
 """Where a block may start."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bit:
+    """One bit of a position in the tile: it moves loop ``node`` by ``1 << place`` steps."""
+
+    node: int
+    place: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +189,25 @@ def _plan(p: Problem) -> SubgroupPlan:
         steps, () if order == tuple(range(LANE_BITS)) else order,
         Access(store, after, _block(runs[1], after)),
     )  # fmt: skip
+
+
+def run_of(p: Problem, side: str, limit: int) -> tuple[Bit, ...]:
+    """The bits of one side's contiguous run, lowest first, ``limit`` at most; none if under 4."""
+    nodes = p.nodes or ()
+    strides = [getattr(n, side).value for n in nodes]
+    bits: list[Bit] = []
+    reached = 1
+    while len(bits) < limit and reached in strides:
+        k = strides.index(reached)
+        size = nodes[k].size
+        # A block of 24 gives tiles of 8; a free size of 24 gives 16 and an overlap.
+        whole = (size.value & -size.value) if size.fixed else size.value
+        take = min(whole.bit_length() - 1, limit - len(bits))
+        bits += [Bit(k, j) for j in range(take)]
+        if 1 << take != size.value:
+            break
+        reached *= size.value
+    return tuple(bits) if len(bits) > 1 else ()
 
 
 def _longer(

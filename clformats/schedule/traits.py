@@ -6,10 +6,6 @@ from dataclasses import dataclass
 
 LINE_BYTES = 64
 """The bytes of a cache line on CPUs."""
-LEAST_STREAMED_BYTES = 16
-"""The least width of a streaming store, for runs that begin at multiples of it. In f32 ``bfyx`` to
-``b_fs_yx_fsv4`` with planes of 35 x 35: ordinary stores -> four streaming stores a vector, 0.45 to
-0.8 -> 0.8 to 1 of a copy. Streaming stores of 8 bytes gain a tenth, those of 4 lose a sixth."""
 CACHE_FLOOR = 32 << 20
 """The least size assumed of the last-level cache: Intel's runtime reports the second-level one."""
 STREAMED_MOST = 64 << 20

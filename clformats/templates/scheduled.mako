@@ -219,7 +219,7 @@ static inline void store_edge(${stored} v, int${lanes} inside, __global ${types.
 }
 % endif
 % endif
-% if types.parameters or operands:
+% if types.functions((1,)):
 #define KEEP_STORED(v, mask) as_${types.dst}${n}(as_${getattr(types, "stored_mask", types.mask)}${n}(v) & (mask))
 % endif
 % if held:
@@ -303,8 +303,11 @@ static inline void send_run(const ${types.dst} *stage, __global ${types.dst} *ds
 
 ${items_alone()}\
 __kernel void reorder(
-    __global const ${types.src} *restrict src, __global ${types.dst} *restrict dst, const Nest nest${"".join(f",\n    {p}" for p in types.parameters)})
+    __global const ${types.src} *restrict src, __global ${types.dst} *restrict dst${"" if constants else ", const Nest nest"}${"".join(f",\n    {p}" for p in types.parameters)})
 {
+% if constants:
+    const Nest nest = {${", ".join(map(str, constants))}};
+% endif
 % for k in axes:
     const idx s${k} = nest.s${k}, d${k} = nest.d${k}${"".join(f", o{o.number}_{k} = nest.o{o.number}_{k}" for o in operands)};
 % endfor

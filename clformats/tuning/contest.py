@@ -11,7 +11,7 @@ import numpy as np
 
 from ..errors import DeviceError
 from ..reorders.reorder import Reorder
-from ..reorders.trial import Case, Tensor
+from ..reorders.trial import Case, Tensor, with_canary
 from ..runtime import Engine, Stream
 from ..schedule.choices import RULES, Choices
 from ..tensors.desc import MemoryDesc
@@ -34,29 +34,29 @@ LEAST_SLOTS = 3
 class Contest:
     """Reorders of one problem on an engine, by several choices."""
 
-    def __init__(
-        self, src: MemoryDesc, dst: MemoryDesc, engine: Engine, case: Case | None = None
-    ) -> None:
+    def __init__(self, src: MemoryDesc, dst: MemoryDesc, engine: Engine) -> None:
         self.pair = src, dst
         self.engine = engine
         self.stream = Stream(engine)
-        self._case = case or Case(src, dst, Attr(), 0)
+        self._case = Case(src, dst, Attr(), 0)
         self._expected = self._case.answer
         self._src = Tensor(src, self._case.source, engine)
         self._dst = Tensor(dst, self._case.before, engine)
-        self._rng = np.random.default_rng(0)
+        self._before = with_canary(self._case.before)
+        self.rng = np.random.default_rng(0)
 
     def checked(self, choices: Choices) -> Reorder:
-        """The reorder, after a run into a destination full of poison whose bytes were all right.
+        """The reorder, after a run into the destination full of poison whose bytes were all right.
 
         Raises `DeviceError` if a byte is wrong.
         """
         (src, dst), engine = self.pair, self.engine
         reorder = Reorder(src, dst, engine, tuned=choices)
-        target = Tensor(dst, self._case.before, engine)
-        reorder(self.stream, self._src.memory, target.memory).wait()
-        wrong = np.flatnonzero(target.read() != self._expected)
-        if wrong.size:
+        self._dst.write(self._before)
+        reorder(self.stream, self._src.memory, self._dst.memory).wait()
+        got = self._dst.read()
+        if not np.array_equal(got, self._expected):
+            wrong = np.flatnonzero(got != self._expected)
             raise DeviceError(
                 f"{src} -> {dst} with {choices} moves {wrong.size} bytes wrong on "
                 f"{engine.device.name}, the first at {wrong[0]}: please report this"
@@ -77,12 +77,13 @@ class Contest:
         for name, choices in everyone.items():
             if len(slots) >= LEAST_SLOTS and perf_counter() > (now + end) / 2:
                 break
-            slots.append(self._slot(name, self.checked(choices)))
-        return sampled(slots, settings, self._rng, end)
+            slots.append(self.slot(name, choices))
+        return sampled(slots, settings, self.rng, end)
 
-    def _slot(self, name: str, reorder: Reorder) -> Slot:
+    def slot(self, name: str, choices: Choices) -> Slot:
+        """A contestant whose bytes were all right, in batches. Raises as `checked` does."""
+        reorder = self.checked(choices)
         run = self._runner(reorder, 1)
-        run()
         batch = max(1, min(100, int(BATCH_SECONDS / timed(run))))
         return Slot(name, self._runner(reorder, batch), batch)
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..errors import Error
-from ..reorders.recorded import kernel_digest, staleness
+from ..reorders.recorded import has_schedule, kernel_digest, staleness
 from ..runtime import Engine
-from ..schedule import Traits, problem
+from ..schedule import Traits, make_plan, problem
 from ..tensors.desc import MemoryDesc
 from .contest import AGAIN, DEFAULT, LEAST_GAIN, Contest, is_faster, noise
 from .records import Device, Record, add, forget, path_of, read, rewrite, wanted_folder
@@ -67,6 +67,9 @@ def measured(record: Record, engine: Engine) -> Record | None:
     """The record measured again; None if its choices are not faster than the rules any more."""
     try:
         src, dst = MemoryDesc.parse(record.src), MemoryDesc.parse(record.dst)
+        plan = make_plan(src, dst, engine.traits, choices=record.choices)
+        if not has_schedule(plan, record.choices):
+            return None
         times = Contest(src, dst, engine).times({"best": record.choices}, CONTEST)
         exact, shape = keys_of(problem(src, dst))
         digest = kernel_digest(src, dst, engine.traits, record.choices)

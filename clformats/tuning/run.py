@@ -7,34 +7,30 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
-from operator import itemgetter
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from ..errors import Error, InvalidArgument, expect
 from ..reorders.recorded import kernel_digest
-from ..reorders.trial import Case
-from ..reorders.variants import Variants
 from ..reorders.warm import Pair, pairs_of
 from ..runtime import Engine
 from ..runtime.engine import default_engine
 from ..schedule import problem
 from ..schedule.choices import RULES, Choices
-from ..schedule.space import families
+from ..schedule.space import spaces
 from ..tensors.desc import MemoryDesc
-from ..values.attr import Attr
 from .contest import AGAIN, BAKED_GAIN, DEFAULT, LEAST_GAIN, Contest, is_faster, noise
 from .measure import Settings
 from .records import Device, Record, add, forget, path_of, wanted_folder
 from .records.record import Key, keys_of, now
-from .search import Tried, kernel_tuner, search
+from .search import Tried, search
 
 TIME_LIMIT = 60.0
 SEARCH_SHARE = 0.65
 """The share of the time limit for the search; the rest is for the contest of the best."""
 FINALISTS = 3
-CONTEST = Settings(rounds=8, warm=0.01, runs=5, timed=0.03, seconds=3.0)
+CONTEST = Settings(rounds=8, warm=0.01, runs=5, timed=0.03, seconds=2.0)
 """How the finalists are measured; within the time limit, and at least three rounds."""
 
 
@@ -68,36 +64,32 @@ def tune(
     engine: Engine | str | None = None,
     *,
     time_limit: float = TIME_LIMIT,
-    strategy: str | None = None,
     watch: Callable[[Outcome | None], None] | None = None,
     client: Any = None,
 ) -> list[Outcome]:
     """Search for faster kernels for one reorder or many, and record those that are found.
 
-    Call ``tune(src, dst)`` or ``tune([(src, dst), ...])``. kernel_tuner searches for at most
-    ``time_limit`` seconds for each reorder, by ``strategy``, one of its own; a kernel that is being
-    compiled when the time is up is finished. Every kernel is checked against the host before it is
-    timed. Then the best ones are measured again, interleaved with the plan by the rules. A kernel
-    is recorded only if it is faster by more than the noise. Every `Reorder` made from then on uses
-    the record, in this process and in others. ``watch`` is called with None for each kernel tried,
-    and with each outcome.
+    Call ``tune(src, dst)`` or ``tune([(src, dst), ...])``. The kernels that are estimated to be the
+    fastest are tried, then what is near to the best of them: some seconds for each reorder, at most
+    ``time_limit``; a kernel that is being compiled when the time is up is finished. Every kernel is
+    checked against the host before it is timed. Then the best ones are measured again, interleaved
+    with the plan by the rules. A kernel is recorded only if it is faster by more than the noise.
+    Every `Reorder` made from then on uses the record, in this process and in others. ``watch`` is
+    called with None for each kernel tried, and with each outcome.
 
     ``client``, a ``distributed.Client``, makes each reorder a job on Dask's workers, for the device
     that ``engine`` names there, or their default one; the records are stored here as they arrive.
     Give each device one worker with one thread: other work at the same time falsifies the times.
 
-    Raises `Error` if kernel_tuner is missing, or if the records cannot be written or are switched
-    off; `InvalidArgument` and `DeviceError`.
+    Raises `Error` if the records cannot be written or are switched off; `InvalidArgument` and
+    `DeviceError`.
     """
     expect(engine, Engine | str | None, "engine")
     expect(time_limit, int | float, "time_limit")
-    expect(strategy, str | None, "strategy")
     jobs = _jobs(src, dst)
-    kernel_tuner()
     where = wanted_folder()
     outcomes = []
-    limits = Limits(time_limit, strategy)
-    for outcome in _outcomes(jobs, engine, limits, watch or _nobody, client):
+    for outcome in _outcomes(jobs, engine, time_limit, watch or _nobody, client):
         store(outcome, where)
         outcomes.append(outcome)
         if watch:
@@ -105,25 +97,17 @@ def tune(
     return outcomes
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """The limits of a search: its seconds, and the strategy of kernel_tuner."""
-
-    seconds: float = TIME_LIMIT
-    strategy: str | None = None
-
-
 def _outcomes(
     jobs: Sequence[Pair],
     engine: Engine | str | None,
-    limits: Limits,
+    seconds: float,
     watch: Callable[[None], None],
     client: Any,
 ) -> Iterator[Outcome]:
     """Each outcome as soon as it is there; without workers in the order of the pairs."""
     if client is None:
         here = Engine(engine) if isinstance(engine, str) else engine or default_engine()
-        yield from (tuned(pair, here, limits, watch) for pair in jobs)
+        yield from (tuned(pair, here, seconds, watch) for pair in jobs)
         return
     if isinstance(engine, Engine):
         raise InvalidArgument(
@@ -131,16 +115,16 @@ def _outcomes(
             f"such as 'pocl', or leave it out"
         )
     dask = import_module("distributed")
-    futures = [client.submit(on_worker, pair, engine, limits, pure=False) for pair in jobs]
+    futures = [client.submit(on_worker, pair, engine, seconds, pure=False) for pair in jobs]
     try:
         yield from (future.result() for future in dask.as_completed(futures))
     finally:
         client.cancel(futures)
 
 
-def on_worker(pair: Pair, engine: str | None, limits: Limits) -> Outcome:
+def on_worker(pair: Pair, engine: str | None, seconds: float) -> Outcome:
     """A job of Dask's: tune one reorder on a device of the worker's machine."""
-    return tuned(pair, Engine(engine) if engine else default_engine(), limits)
+    return tuned(pair, Engine(engine) if engine else default_engine(), seconds)
 
 
 def _jobs(src: MemoryDesc | Iterable[Pair], dst: MemoryDesc | None) -> list[Pair]:
@@ -167,7 +151,7 @@ def store(outcome: Outcome, where: Path) -> None:
 def tuned(
     pair: Pair,
     engine: Engine,
-    limits: Limits,
+    seconds: float,
     watch: Callable[[None], None] = lambda _: None,
 ) -> Outcome:
     """Tune one reorder, and store nothing. Raises `Error` and `DeviceError`."""
@@ -176,34 +160,16 @@ def tuned(
 
     def outcome(note: str, tried: Sequence[Tried] = (), records: Sequence[Record] = ()) -> Outcome:
         failures = tuple(t.failure for t in tried if t.failure)
-        seconds = time.perf_counter() - began
-        return Outcome(src, dst, tuple(records), len(tried), failures, seconds, note)
+        spent = time.perf_counter() - began
+        return Outcome(src, dst, tuple(records), len(tried), failures, spent, note)
 
-    every = [Variants(src, dst, engine, name) for name in families(src, dst, engine.traits)]
-    tunable = [variants for variants in every if variants.share_arguments]
-    if not tunable:
+    places = spaces(src, dst, engine.traits)
+    if not places:
         return outcome("nothing can be chosen here")
-    case = Case(src, dst, Attr(), 0)
-    tried: list[Tried] = []
-    finalists: list[tuple[float, Choices]] = []
-    search_end = began + SEARCH_SHARE * limits.seconds
-    for k, variants in enumerate(tunable):
-        left = search_end - time.perf_counter()
-        if tried and left <= 0:
-            break
-        part = search(
-            variants,
-            case,
-            seconds=left / (len(tunable) - k),
-            strategy=limits.strategy,
-            watch=lambda: watch(None),
-        )
-        tried += part
-        best = [t for t in part if t.times][:FINALISTS]
-        finalists += [(t.seconds, variants.space.choices(t.config)) for t in best]
-    ordered = [choices for _, choices in sorted(finalists, key=itemgetter(0))]
-    run = Contest(src, dst, engine, case)
-    records = contest(run, ordered, CONTEST, began + limits.seconds)
+    run = Contest(src, dst, engine)
+    tried = search(run, places, began + SEARCH_SHARE * seconds, lambda: watch(None))
+    finalists = [t.choices for t in tried if t.times][:FINALISTS]
+    records = contest(run, finalists, CONTEST, began + seconds)
     if records is None:
         return outcome("the time was up before the best could be measured: allow more", tried)
     note = "faster than the rules" if records else "the rules are not beaten"

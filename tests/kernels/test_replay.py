@@ -33,8 +33,8 @@ from tests.replay_support import (
     write,
 )
 
-KERNEL = Kernel("tile", "a;\n", "arguments 1")
-OTHER = Kernel("tile", "a;\n", "arguments 2")
+KERNEL = Kernel("scheduled", "a;\n", "arguments 1")
+OTHER = Kernel("scheduled", "a;\n", "arguments 2")
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -79,7 +79,7 @@ def test_a_change_is_told_by_its_name() -> None:
     new = {f"problem {k}": KERNEL.row for k in range(20)}
     assert not message(FIRST, changes(new, new), 20)
     old = dict.fromkeys(new, OTHER.row) | {"left": KERNEL.row}
-    old["problem 3"] = Kernel("rows", "b;\n", "arguments 1").row
+    old["problem 3"] = Kernel("copy", "b;\n", "arguments 1").row
     del old["problem 5"]
     changed = changes(old, new)
     assert changed["left"] == "on record only"

@@ -59,8 +59,8 @@ def test_every_order_of_unknown_strides_is_one_program(fresh: cf.Stream) -> None
         dst = D(dims, "f32", strides=strides_in(back, dims, 3 - gap))
         check(reorder, src, dst, fresh)
     assert fresh.engine.programs_built == 1
-    better = "tile" if fresh.engine.traits.is_cpu else "local"
-    assert f"not {better:<8}sizes known at execution only: one kernel for all" in str(reorder.plan)
+    better = "scheduled" if fresh.engine.traits.is_cpu else "local"
+    assert f"not {better:<10}sizes known at execution only: one kernel for all" in str(reorder.plan)
     assert "generic" in str(reorder.plan)
 
 
@@ -142,9 +142,9 @@ def test_no_elements_and_then_some(fresh: cf.Stream) -> None:
 def test_a_family_can_be_asked_for(fresh: cf.Stream) -> None:
     """Then programs follow the structure, as for known sizes."""
     src, dst = D((RT,) * 4, "f32"), D((RT,) * 4, "f32", "acdb")
-    reorder = cf.Reorder(src, dst, fresh.engine, family="tile")
+    reorder = cf.Reorder(src, dst, fresh.engine, family="scheduled")
     check(reorder, D((2, 17, 5, 7), "f32"), D((2, 17, 5, 7), "f32", "acdb"), fresh)
-    assert reorder.plan.family == "tile"
+    assert reorder.plan.family == "scheduled"
 
 
 @pytest.mark.parametrize("types", [("s4", "u4"), ("s4", "f32"), ("f32", "u4")])

@@ -10,20 +10,32 @@ import pytest
 
 import clformats as cf
 from clformats.kernels import launch
+from clformats.kernels.scheduled import launch_of
 from clformats.schedule.choices import RULES, Choices
 from clformats.schedule.copy import CopyPlan
-from clformats.schedule.gather import GatherPlan
 from clformats.schedule.generic import GenericPlan
 from clformats.schedule.local import LocalPlan
 from clformats.schedule.plan import FAMILIES, GPU_FAMILIES
-from clformats.schedule.space import TABLES, families, outcome, space
-from clformats.schedule.tile import TilePlan
+from clformats.schedule.profile import profile_of
+from clformats.schedule.refine import problem
+from clformats.schedule.schedule import Schedule
+from clformats.schedule.search import ranked
+from clformats.schedule.space import (
+    EACH,
+    NEAR,
+    PROGRAMS,
+    SCHEDULE,
+    TABLES,
+    space,
+    spaces,
+    value_of,
+)
 from clformats.schedule.traits import DEFAULT, Traits
 from tests.support import BUFFERS, random_pair
 
 D = cf.MemoryDesc
-WISHES = Choices(lanes=4, registers=64, chunk=5, swapped=True, ahead=3, nontemporal=True,
-                 run_bytes=4096, local_size=32, baked=True)  # fmt: skip
+LINE = "tile b8 of 8 | a b c | ahead 0 | ordinary"
+WISHES = Choices(schedule=LINE, run_bytes=4096, local_size=32, baked=True)
 
 
 def pairs(count: int, seed: int) -> list[tuple[cf.MemoryDesc, cf.MemoryDesc]]:
@@ -54,28 +66,25 @@ def test_without_choices_the_rules_decide_and_the_plan_says_nothing() -> None:
 
 def test_a_plan_prints_what_was_chosen() -> None:
     src, dst = D((2, 17, 5, 19), "f32", "bfyx"), D((2, 17, 5, 19), "f32", "byxf")
-    plan = cf.make_plan(src, dst, choices=Choices(lanes=8, swapped=False, run_bytes=4096))
-    assert "  chosen  lanes 8, no swapped\n" in str(plan)
-    assert "8 lanes loaded" in str(plan)
+    plan = cf.make_plan(src, dst, choices=Choices(schedule=LINE, run_bytes=4096))
+    assert f"  chosen  schedule {LINE}\n" in str(plan)
+    assert f"scheduled: {LINE}\n" in str(plan)
 
 
 @pytest.mark.parametrize(
     ("values", "word"),
     [
-        ({"lanes": 12}, "power of two"),
-        ({"lanes": 0}, "4 to 16"),
-        ({"lanes": 2}, "4 to 16"),
-        ({"lanes": 32}, "4 to 16"),
-        ({"lanes": True}, "True of type bool"),
-        ({"lanes": "8"}, "'8' of type str"),
-        ({"chunk": 0}, "1 to 1073741824"),
-        ({"ahead": -1}, "0 to 1048576"),
-        ({"chunk": 2.0}, "2.0 of type float"),
+        ({"run_bytes": 12}, "power of two"),
+        ({"run_bytes": 0}, "1 to 1073741824"),
         ({"run_bytes": 1 << 31}, "1 to 1073741824"),
+        ({"local_size": True}, "True of type bool"),
+        ({"local_size": "8"}, "'8' of type str"),
+        ({"local_size": 2.0}, "2.0 of type float"),
         ({"baked": 1}, "True or False"),
         ({"family": 3}, "a name"),
-        ({"schedule": 3}, "a schedule"),
-        ({"lane": 8}, "'lane'"),
+        ({"schedule": 3}, "a line such as 'tile"),
+        ({"schedule": "tile b8"}, "four parts between bars, as in 'tile"),
+        ({"lanes": 8}, "got choices 'lanes', expected some of baked, family, local_size"),
     ],
 )
 def test_a_wrong_choice_is_refused(values: dict[str, Any], word: str) -> None:
@@ -98,61 +107,82 @@ def test_every_problem_takes_every_wish() -> None:
         made = launch(plan)
         if made is not None and "baked" in takes:
             assert made.arguments == ()
-            assert "const idx src0 = " in made.source
 
 
 def test_tables_name_what_the_families_take() -> None:
-    bodies = {
-        "copy": CopyPlan, "gather": GatherPlan, "tile": TilePlan, "rows": TilePlan,
-        "generic": GenericPlan,
-    }  # fmt: skip
-    # The schedules that are worth a try depend on the problem.
-    for family in (f for f in FAMILIES if f.name != "scheduled"):
-        table = TABLES.get(bodies[family.name]) if family.name in bodies else None
-        assert set(table or ()) == set(family.takes) - {"baked"}
+    takes = {f.name: {*f.takes} for f in FAMILIES}
+    for name, body in (("copy", CopyPlan), ("generic", GenericPlan)):
+        assert {TABLES[body][0], "baked"} == takes[name]
+    assert {SCHEDULE, "baked"} == takes["scheduled"]
     for family in GPU_FAMILIES[:3]:
-        assert set(TABLES[LocalPlan]) == set(family.takes) - {"baked"}
+        assert {TABLES[LocalPlan][0], "baked"} == {*family.takes}
 
 
 def test_the_search_takes_the_rules_family_first() -> None:
     def names(src: str, dst: str) -> list[str]:
         dims = (2, 17, 9, 9)
-        return families(D(dims, "f32", src), D(dims, "f32", dst), DEFAULT)
+        return [s.family for s in spaces(D(dims, "f32", src), D(dims, "f32", dst), DEFAULT)]
 
-    assert names("bfyx", "byxf") == ["tile", "scheduled"]
-    assert names("byxf", "b_fs_yx_fsv16") == ["rows", "scheduled"]
+    assert names("bfyx", "byxf") == ["scheduled"]
     assert names("aBcd24b", "aBcd16b") == ["generic"]
-    assert names("bfyx", "bfyx")[0] == "copy"
+    assert names("bfyx", "bfyx") == ["copy", "scheduled"]
 
 
-def test_a_legal_configuration_is_what_the_plan_then_has() -> None:
-    for src, dst in pairs(12, 2):
-        found = space(src, dst, DEFAULT)
-        if found is None:
-            continue
-        configurations = list(found.configurations)
-        assert found.default in configurations
-        assert len(found) == len(configurations)
-        for config in random.Random(3).sample(configurations, min(20, len(found))):  # noqa: S311
-            assert found.is_legal(config)
-            assert outcome(found.plan(config), found.table) == config
-            # A record holds as little as leads to the same plan.
-            again = cf.make_plan(src, dst, DEFAULT, choices=found.choices(config))
-            assert outcome(again, found.table) == config
-        assert found.choices(found.default) == RULES
+def test_a_value_is_what_the_plan_then_has() -> None:
+    for src, dst in pairs(40, 2):
+        for found in spaces(src, dst, DEFAULT):
+            assert len(set(found.values)) == len(found.values)
+            for value in (*found.values[:5], *found.near(found.values[0])[:5]):
+                plan = cf.make_plan(src, dst, choices=found.choices(value))
+                assert plan.family == found.family
+                assert value_of(plan) == value
+        rules = spaces(src, dst, DEFAULT)[0]
+        assert rules.choices(rules.values[0]) == RULES
+        assert value_of(cf.make_plan(src, dst)) == rules.values[0]
 
 
 def test_choices_in_another_family_name_it() -> None:
     """Else they are measured, and recorded, as those of the family that the rules take."""
     src, dst = D((2, 17, 5, 19), "f32", "bfyx"), D((2, 17, 5, 19), "f16", "bfyx")
-    assert families(src, dst, DEFAULT) == ["copy", "rows", "scheduled"]
-    found = space(src, dst, DEFAULT, "rows")
+    found = space(src, dst, DEFAULT, "scheduled")
     assert found is not None
-    for config in (found.default, next(found.configurations)):
-        plan = cf.make_plan(src, dst, DEFAULT, choices=found.choices(config))
-        assert plan.family == "rows"
-        assert outcome(plan, found.table) == config
-        assert "  chosen  family rows" in str(plan)
+    for value in found.values[:2]:
+        plan = cf.make_plan(src, dst, choices=found.choices(value))
+        assert str(plan.body) == value
+        assert f"  chosen  family scheduled, schedule {value}" in str(plan)
+
+
+def test_schedules_are_spread_over_tiles_and_stores() -> None:
+    """Each of these is a program to compile. The model's best of all comes first."""
+    src, dst = D((8, 64, 113, 112), "f32", "bfyx"), D((8, 64, 113, 112), "f32", "byxf")
+    found = space(src, dst, DEFAULT)
+    assert found is not None
+    p = problem(src, dst)
+    every = ranked(p, profile_of(DEFAULT))
+    tried = [Schedule.parse(value) for value in found.values]
+    assert tried[0] == every[0]
+    programs = [*dict.fromkeys((s.tile, s.store) for s in tried)]
+    assert len(programs) == PROGRAMS < len(tried) <= PROGRAMS * EACH
+    assert programs == [*dict.fromkeys((s.tile, s.store) for s in every)][:PROGRAMS]
+    for program in programs:
+        mine = [s for s in every if (s.tile, s.store) == program]
+        assert [s for s in tried if (s.tile, s.store) == program] == mine[:EACH]
+
+
+def test_neighbours_are_other_schedules_of_one_program() -> None:
+    src, dst = D((8, 64, 113, 112), "f32", "bfyx"), D((8, 64, 113, 112), "f32", "byxf")
+    found = space(src, dst, DEFAULT)
+    assert found is not None
+    near = found.near(found.values[0])
+    assert 5 < len(set(near)) == len(near) <= NEAR
+    assert found.values[0] not in near
+    sources = {launch_of(problem(src, dst), Schedule.parse(line)).source for line in near}
+    made = launch(found.plan(found.values[0]))
+    assert made is not None
+    assert sources == {made.source}
+    copies = space(src, src, DEFAULT)
+    assert copies is not None
+    assert copies.near(copies.values[0]) == []
 
 
 @pytest.mark.parametrize("dst", ["bfyx", "byxf", "b_fs_yx_fsv16"])
@@ -161,11 +191,12 @@ def test_gpus_choose_the_size_of_their_groups(dst: str) -> None:
     gpu = replace(DEFAULT, is_cpu=False, group_size=128)
     found = space(src, to, gpu)
     assert found is not None
-    assert found.parameters == {"local_size": [32, 64, 128]}
-    for config in found.configurations:
-        made = launch(found.plan(config, baked=True))
+    assert found.parameter == "local_size"
+    assert sorted(found.values) == [32, 64, 128]
+    for size in found.values:
+        made = launch(found.plan(size, baked=True))
         assert made is not None
-        assert made.local_size == config["local_size"]
+        assert made.local_size == size
         assert made.arguments == ()
 
 
@@ -177,47 +208,47 @@ def test_a_kernel_with_choices_tells_the_types_of_its_buffers(
 ) -> None:
     dims = (3, 40, 31, 33) if "y" in formats else (40, 60)
     src, dst = (D(dims, *pair) for pair in zip(types.split(), formats.split(), strict=True))
-    names = families(src, dst, traits)
-    assert names
-    for name in names:
-        made = launch(cf.make_plan(src, dst, traits, name))
+    every = spaces(src, dst, traits)
+    assert every
+    for found in every:
+        made = launch(found.plan(found.values[0]))
         assert made is not None
         read, written = made.buffers
         assert f"__global const {read} *restrict src" in made.source
         assert f"__global {written} *restrict dst" in made.source
 
 
-def test_illegal_configurations_are_told() -> None:
+def test_a_space_prints_its_values_and_the_bytes_that_each_moves() -> None:
+    src, dst = D((2, 17, 5, 3), "f32", "bfyx"), D((2, 17, 5, 3), "f32", "bfyx")
+    lines = str(space(src, dst, DEFAULT)).splitlines()
+    assert lines[:2] == ["copy: 9 values of run_bytes, each moves 4080 bytes", "  16384"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "tile b99 of 16 | a | ahead 0 | ordinary",  # longer than its loop
+        "tile b16 of 16 | a b | ahead 0 | ordinary",  # leaves loop c out
+        "tile b16 of 16 | a b c d | ahead 0 | ordinary",  # there is no fourth loop
+    ],
+)
+def test_a_schedule_that_does_not_fit_leaves_the_plan_to_the_rules(line: str) -> None:
     src, dst = D((2, 17, 5, 3), "f32", "bfyx"), D((2, 17, 5, 3), "f32", "byxf")
-    found = space(src, dst, DEFAULT)
-    assert found is not None
-    assert found.nbytes == src.nbytes + dst.nbytes
-    assert not found.is_legal({**found.default, "lanes": 64})
-    assert not found.is_legal({**found.default, "chunk": 200})
-    assert "a tile has at most 4096 bytes" in str(found)
-    assert not found.is_legal({**found.default, "registers": 64})
+    plan = cf.make_plan(src, dst, choices=Choices(schedule=line))
+    assert str(plan.body) == str(cf.make_plan(src, dst).body)
+
+
+def test_a_tile_larger_than_any_that_is_made_is_not_taken() -> None:
+    """Compilers would take minutes for it."""
+    src, dst = D((2, 512, 64, 64), "f32", "bfyx"), D((2, 512, 64, 64), "f32", "byxf")
+    for line, taken in (("b64 c64", True), ("b128 c64", False)):
+        choices = Choices(schedule=f"tile {line} of 16 | a b c | ahead 0 | ordinary")
+        plan = cf.make_plan(src, dst, choices=choices)
+        assert (line in str(plan.body)) == taken
 
 
 def test_there_is_nothing_to_choose_where_nothing_moves() -> None:
     assert space(D((0, 3), "f32"), D((0, 3), "f32"), DEFAULT) is None
     image = D((17, 3, 3, 3), "f32", "image_2d_weights_c1_b_fyx")
     assert space(D((17, 3, 3, 3), "f32", "oiyx"), image, DEFAULT) is None
-
-
-@pytest.mark.parametrize(
-    ("src", "dst"),
-    [
-        ("f32:byxf:8x96x28x28", "f32:bfyx:8x96x28x28"),  # pieces are read from end to end
-        ("f32:byxf:8x96x27x29", "f32:bfyx:8x96x27x29"),  # lines wait in memory
-        ("f32:bfyx:2x250x37x39", "f32:byxf:2x250x37x39"),  # rows are linked
-        ("u8:bfyx:2x250x37x39", "u8:byxf:2x250x37x39"),  # rows are collected
-        ("f16:b_fs_yx_fsv16:4x64x17x19", "f16:bfyx:4x64x17x19"),
-    ],
-)
-def test_loops_that_follow_each_other_have_one_order(src: str, dst: str) -> None:
-    """What ends the lines, or the pieces, of the tile before must come right behind it."""
-    pair = cf.MemoryDesc.parse(src), cf.MemoryDesc.parse(dst)
-    large = Traits(streamed_bytes=0)
-    for swapped in (False, True):
-        chosen = cf.make_plan(*pair, large, choices=cf.Choices(swapped=swapped))
-        assert str(chosen.body) == str(cf.make_plan(*pair, large).body)
+    assert spaces(D((0, 3), "f32"), D((0, 3), "f32"), DEFAULT) == []

@@ -175,11 +175,11 @@ def test_every_format_fits_the_smallest_local_memory(dtype: str) -> None:
 
 def test_cpus_have_it_by_name_alone_and_gpus_have_theirs() -> None:
     src, dst = D((2, 35, 9, 8), "f32", "bfyx"), D((2, 35, 9, 8), "f32", "b_fs_yx_fsv16")
-    assert cf.make_plan(src, dst).family == "tile"
+    assert cf.make_plan(src, dst).family == "scheduled"
     assert "local" not in str(cf.make_plan(src, dst))
     assert cf.make_plan(src, dst, family="local").family == "local"
     assert cf.make_plan(src, dst, GPU).family == "local"
-    assert cf.make_plan(src, dst, GPU, family="tile").family == "tile"
+    assert cf.make_plan(src, dst, GPU, family="scheduled").family == "scheduled"
     assert isinstance(cf.make_plan(src, src, GPU, family="copy").body, LocalPlan)
     with pytest.raises(cf.Unsupported, match="order"):
         cf.make_plan(src, src, family="local")

@@ -10,97 +10,15 @@ import pytest
 
 import clformats as cf
 from clformats.kernels import launch
-from clformats.schedule import network as net
 from clformats.schedule.computation import from_attr
-from clformats.schedule.generic import LOCAL_SIZE, RUN, GenericPlan
+from clformats.schedule.generic import ITEMS_PER_UNIT, LOCAL_SIZE, RUN, GenericPlan
 from clformats.schedule.plan import FAMILIES
 from clformats.schedule.problem import Problem
 from clformats.schedule.refine import problem
-from clformats.schedule.traits import Traits
-from clformats.schedule.walk import ITEMS_PER_UNIT
+from clformats.schedule.traits import CACHE_FLOOR, STREAMED_MOST, STREAMED_SHARE, Traits
 from tests.support import BUFFERS, hurting_dims, random_pair
 
 D = cf.MemoryDesc
-
-
-def _arrangement(lanes: net.Bits, registers: net.Bits) -> list[list[int]]:
-    """Registers of element numbers, where bit k of a number is the tile bit named k."""
-    return [
-        [
-            sum((lane >> j & 1) << int(str(b)) for j, b in enumerate(lanes))
-            + sum((reg >> j & 1) << int(str(b)) for j, b in enumerate(registers))
-            for lane in range(1 << len(lanes))
-        ]
-        for reg in range(1 << len(registers))
-    ]
-
-
-def test_every_network_arranges_the_tile_as_wanted() -> None:
-    rng = random.Random(4)  # noqa: S311  # shapes, not secrets
-    for _ in range(400):
-        width = rng.randint(1, 4)
-        shared = rng.randint(0, width)
-        bits = rng.sample(range(2 * width - shared), 2 * width - shared)
-        load, rest = tuple(bits[:width]), bits[width:]
-        store = tuple(rng.sample([*rng.sample(load, shared), *rest], width))
-        registers = tuple(b for b in store if b not in load)
-        steps, after = net.network(load, registers, store)
-        got = net.apply(steps, _arrangement(load, registers))
-        assert got == _arrangement(store, after)
-        assert len(steps) <= len(registers) + 1
-
-
-@pytest.mark.parametrize("at_once", [False, True])
-def test_lines_in_turn_are_what_the_whole_network_makes(*, at_once: bool) -> None:
-    """Every step is done once, on registers of its own stage, and before the lines that need it."""
-    rng = random.Random(7)  # noqa: S311  # shapes, not secrets
-    for _ in range(200):
-        width, more = rng.randint(2, 4), rng.randint(0, 2)
-        bits = rng.sample(range(2 * width + more), 2 * width + more)
-        load, store = tuple(bits[:width]), tuple(bits[width : 2 * width])
-        registers = tuple(bits[width:])
-        steps, _ = net.network(load, registers, store)
-        count = 1 << len(registers)
-        order = rng.sample(range(count), count)
-        lines = [order[k : k + 2] for k in range(0, count, 2)]
-        regs: dict[int, list[int]] = {}
-        passed = dict.fromkeys(range(count), 0)
-        loaded = _arrangement(load, registers)
-        wanted = net.apply(steps, loaded)
-        stored: list[int] = []
-        for what, numbers in net.in_turn(steps, range(count), lines, at_once=at_once):
-            if what == "load":
-                regs[numbers[0]] = loaded[numbers[0]]
-                assert len(regs) == numbers[0] + 1, "loads come first, in the order of memory"
-            elif what == "step":
-                step, *pair = numbers
-                assert not (at_once and stored)
-                assert {passed[r] for r in pair} == {step}
-                both = [lane for r in pair for lane in regs[r]]
-                patterns = (steps[step].low, steps[step].high)
-                for r, pattern in zip(pair, patterns, strict=False):
-                    regs[r], passed[r] = [both[k] for k in pattern], step + 1
-            else:
-                stored.append(numbers[0])
-                for r in lines[numbers[0]]:
-                    assert regs[r] == wanted[r]
-        assert stored == list(range(len(lines)))
-
-
-def test_a_line_waits_for_no_step_that_it_does_not_need() -> None:
-    """The first of 16 lines of 16 registers: 8 + 4 + 2 + 1 pairs; the last one takes one more."""
-    bits = tuple(range(8))
-    steps, _ = net.network(bits[:4], bits[4:], bits[4:])
-    events = [w for w, _ in net.in_turn(steps, range(16), [[r] for r in range(16)])]
-    assert events.index("line") == 16 + 15
-    assert events[-3:] == ["line", "step", "line"] or events[-2:] == ["line", "line"]
-
-
-def test_registers_without_lines_are_brought_to_the_end_too() -> None:
-    bits = tuple(range(8))
-    steps, _ = net.network(bits[:4], bits[4:], bits[4:])
-    done = [w for w, _ in net.in_turn(steps, range(16), [])]
-    assert done == ["load"] * 16 + ["step"] * 32
 
 
 @pytest.mark.parametrize(
@@ -166,9 +84,8 @@ def test_each_family_is_chosen_where_it_fits() -> None:
         return cf.make_plan(D(dims, "f32", src), D(dims, "f32", dst)).family
 
     assert family("bfyx", "bfyx", (2, 3, 4, 5)) == "copy"
-    assert family("bfyx", "b_fs_yx_fsv16", (2, 17, 9, 9)) == "tile"
-    assert family("byxf", "b_fs_yx_fsv16", (2, 17, 9, 9)) == "rows"
-    assert family("b_fs_yx_fsv16", "byxf", (2, 17, 9, 9)) == "gather"
+    assert family("bfyx", "b_fs_yx_fsv16", (2, 17, 9, 9)) == "scheduled"
+    assert family("b_fs_yx_fsv16", "byxf", (2, 17, 9, 9)) == "scheduled"
     assert family("aBcd24b", "aBcd16b", (2, 40, 3, 3)) == "generic"
     assert family("oiyx", "os_iyx_osv16_rotate_180", (17, 3, 3, 3)) == "generic"
     assert family("oiyx", "image_2d_weights_c1_b_fyx", (17, 3, 3, 3)) == "image"
@@ -180,7 +97,7 @@ def test_images_are_for_their_family_alone() -> None:
     for pair in ((plain, image), (image, plain), (image, image)):
         plan = cf.make_plan(*pair)
         assert "pixels" in str(plan) or pair[1] is plain
-        moving = {"copy", "gather", "tile", "rows", "scheduled", "generic", "nibbles"}
+        moving = {"copy", "scheduled", "generic", "nibbles"}
         assert {name for name, _ in plan.rejected} == moving
         with pytest.raises(cf.Unsupported, match="a side is an image"):
             cf.make_plan(*pair, family="generic")
@@ -190,7 +107,7 @@ def test_images_are_for_their_family_alone() -> None:
 
 def test_a_plan_says_why_each_better_family_was_not_taken() -> None:
     plan = cf.make_plan(D((2, 40, 3, 3), "f32", "aBcd24b"), D((2, 40, 3, 3), "f32", "aBcd16b"))
-    assert [name for name, _ in plan.rejected] == ["copy", "gather", "tile", "rows", "scheduled"]
+    assert [name for name, _ in plan.rejected] == ["copy", "scheduled"]
     assert "24" in str(plan)
     assert "generic" in str(plan)
 
@@ -217,7 +134,7 @@ def test_single_elements_go_in_runs_that_leave_every_core_some(dims: tuple[int, 
         assert isinstance(body, GenericPlan)
         assert body.counts
         assert 1 <= body.run <= RUN
-        assert body.run == 1 or body.items >= ITEMS_PER_UNIT[0] * cores
+        assert body.run == 1 or body.items >= ITEMS_PER_UNIT * cores
         assert (body.items - 1) * body.run < body.places <= body.items * body.run
     gpu = cf.make_plan(src, dst, Traits(is_cpu=False)).body
     assert isinstance(gpu, GenericPlan)
@@ -259,13 +176,13 @@ def test_nothing_is_written_where_there_is_no_element(dims: tuple[int, int]) -> 
         ("f32:bfyx", "f32:b_fs_yx_fsv16", 4),
         ("u8:b_fs_yx_fsv16", "f16:bfyx", 6),
         ("f32:bfyx", "s8:byxf", 6),
-        ("u8:byxf", "f32:b_fs_yx_fsv16", 2),
+        ("u8:byxf", "f32:b_fs_yx_fsv16", 15),
         ("f16:bfyx", "f16:bfyx", 2),
         ("s32:aBcd24b", "s32:aBcd16b", 2),
     ],
 )
 def test_many_shapes_need_few_programs(src: str, dst: str, most: int) -> None:
-    """Law 7 on a hundred shapes: a program for each order of the loops, none for each size."""
+    """Law 7 on a hundred shapes: a program for each tile, of which few are usual."""
     rng = random.Random(6)  # noqa: S311
     sources = set()
     for _ in range(100):
@@ -340,3 +257,21 @@ def test_nothing_to_do() -> None:
     assert (plan.family, plan.body) == ("none", None)
     assert "nothing to do" in str(plan)
     assert np.prod(plan.problem.dst.dims) == 0
+
+
+def test_stores_pass_by_the_cache_from_a_share_of_it_on() -> None:
+    traits, least = Traits(cache_bytes=1 << 20), int(CACHE_FLOOR * STREAMED_SHARE)
+    assert not traits.streams(least - 1)
+    assert traits.streams(least)
+    assert not Traits(cache_bytes=64 << 20).streams(least)
+    huge = Traits(cache_bytes=300 << 20)
+    assert [huge.streams(n) for n in (STREAMED_MOST - 1, STREAMED_MOST)] == [False, True]
+    assert Traits(streamed_bytes=0).streams(0)
+    assert not Traits(is_cpu=False, streamed_bytes=0).streams(0)
+
+
+def test_a_repeated_source_has_a_plan() -> None:
+    src = D((1, 4000, 32, 3), "f16", "byxf").broadcast_to((100, 4000, 32, 3))
+    for fmt in ("bfyx", "yxfb", "b_fs_yx_fsv16"):
+        for traits in (Traits(), Traits(streamed_bytes=0)):
+            assert cf.make_plan(src, D(src.dims, "f16", fmt), traits).body

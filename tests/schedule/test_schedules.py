@@ -36,6 +36,11 @@ def test_a_schedule_prints_as_it_is_parsed() -> None:
     "tile b16 of x | a | ahead 0 | ordinary", "tile b16 of 16 | a? | ahead 0 | ordinary",
     "tile b16 of 16 | a | ahead | ordinary", "tile b16 of 16 | a | ahead 0 | stream",
     "tile b0 of 16 | a | ahead 0 | ordinary", "tile b16 of 16 | a*0 | ahead 0 | ordinary",
+    "tile b16 of 16 | a | ahead 0 | stream 48", "tile b16 of 16 | a | ahead 0 | stream 128",
+    "tile b16 of \u00b2 | a | ahead 0 | ordinary", "tile | a | ahead 0 | ordinary",
+    # Numbers that no kernel's argument holds.
+    "tile b16 of 16 | a | ahead 9999999999999999999 | ordinary",
+    "tile b16 of 16 | a*9999999999999999999 | ahead 0 | ordinary",
 ])  # fmt: skip
 def test_another_text_is_refused(text: str) -> None:
     with pytest.raises(InvalidArgument, match="expected"):

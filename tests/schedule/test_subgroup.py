@@ -10,8 +10,7 @@ import clformats as cf
 from clformats.kernels import launch
 from clformats.schedule import Traits
 from clformats.schedule.computation import from_attr
-from clformats.schedule.lanes import Bit
-from clformats.schedule.subgroup import LANES, READ_BYTES, WRITE_BYTES, Access, SubgroupPlan
+from clformats.schedule.subgroup import LANES, READ_BYTES, WRITE_BYTES, Access, Bit, SubgroupPlan
 from tests.support import BUFFERS, hurting_dims
 
 D = cf.MemoryDesc
@@ -172,7 +171,7 @@ def test_only_gpus_with_blocks_take_it_by_themselves() -> None:
     assert cf.make_plan(src, dst, OTHER_GPU).family == "local"
     assert "subgroup" not in str(cf.make_plan(src, dst, OTHER_GPU))
     cpu = Traits(subgroup_bytes=ALL)
-    assert cf.make_plan(src, dst, cpu).family == "tile"
+    assert cf.make_plan(src, dst, cpu).family == "scheduled"
     assert cf.make_plan(src, dst, cpu, "subgroup").family == "subgroup"
     with pytest.raises(cf.Unsupported, match=r"expected one of .*subgroup"):
         cf.make_plan(src, dst, family="nonsense")

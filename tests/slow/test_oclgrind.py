@@ -121,7 +121,7 @@ LARGE_FROM = GPU_FROM - len(LARGE)
 
 def test_the_cases_reach_every_family() -> None:
     plans = [cf.make_plan(cf.MemoryDesc.parse(a), cf.MemoryDesc.parse(b)) for a, b in CASES]
-    families = {"copy", "rows", "tile", "generic"}
+    families = {"copy", "scheduled", "generic"}
     assert {p.family for p in plans} == families
     assert {plans[k].family for k in WHOLE_VECTORS} == families
     reached = set()

@@ -77,9 +77,9 @@ def test_a_run_ends_below_the_widest_number(run_bytes: int | None, stream: cf.St
 
 STEP = 2**27 + 2**20  # of which 16 are more than 2**31
 FAR_CASES = [
-    ("tile", "byxf", (2, 17, 5, 7), (35, STEP, 7, 1)),
-    ("tile", "b_fs_yx_fsv16", (17, 19, 5, 7), (STEP, 35, 7, 1)),
-    ("rows", "bfyx", (17, 3, 5, 7), (STEP, 1, 21, 3)),
+    ("scheduled", "byxf", (2, 17, 5, 7), (35, STEP, 7, 1)),
+    ("scheduled", "b_fs_yx_fsv16", (17, 19, 5, 7), (STEP, 35, 7, 1)),
+    ("scheduled", "bfyx", (17, 3, 5, 7), (STEP, 1, 21, 3)),
     ("generic", "b_fs_yx_fsv16", (17, 19, 5, 7), (STEP, 35, 7, 1)),
 ]
 

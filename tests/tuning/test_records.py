@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import resource
 import signal
 import subprocess
 import sys
 import time
 import warnings
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -18,6 +20,8 @@ from pathlib import Path
 import pytest
 
 import clformats as cf
+from clformats import cli
+from clformats.cli.doctor import record_findings
 from clformats.kernels import Launch, launch
 from clformats.reorders import recorded
 from clformats.reorders.recorded import planned_by_record
@@ -26,7 +30,8 @@ from clformats.schedule.traits import DEFAULT
 from clformats.tuning import records as tuned
 from clformats.tuning.records import store
 from clformats.tuning.records.record import SCHEMA
-from tests.tuned_support import DEVICE, DST, SRC, D, record_of
+from tests.schedules_support import random_problem, random_schedule
+from tests.tuned_support import DEVICE, DST, SRC, D, ahead, record_of
 
 AS_ROOT = os.geteuid() == 0
 
@@ -69,7 +74,7 @@ def test_a_record_is_one_readable_line_and_reads_back(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert text.count("\n") == 1
     told = json.loads(text)
-    assert (told["clformats"], told["choices"]) == (SCHEMA, {"lanes": 8})
+    assert (told["clformats"], told["choices"]) == (SCHEMA, {"schedule": ahead(8).schedule})
     assert told["src"] == "f32:bfyx:2x37x11x19"
     assert told["structure"] == "f32 -> f32 (n:s,s) (n:1,s) (n:s,1)"
     assert told["shape"] == "2x128x32 4|4"
@@ -81,7 +86,7 @@ def test_a_record_serves_its_structure_and_class_alone(path: Path) -> None:
     tuned.add(path, record_of())
 
     def served(dims: tuple[int, ...], a: str, b: str, dtype: str = "f32") -> bool:
-        return found(D(dims, dtype, a), D(dims, dtype, b)) == cf.Choices(lanes=8)
+        return found(D(dims, dtype, a), D(dims, dtype, b)) == ahead(8)
 
     assert served((2, 37, 11, 19), "bfyx", "byxf")
     assert served((2, 41, 13, 17), "bfyx", "byxf")
@@ -91,7 +96,7 @@ def test_a_record_serves_its_structure_and_class_alone(path: Path) -> None:
     assert not served((3, 37, 11, 19), "bfyx", "byxf")
     assert not served((2, 37, 11, 19), "byxf", "bfyx")
     assert not served((2, 37, 11, 19), "bfyx", "byxf", "s32")
-    assert found() == cf.Choices(lanes=8)
+    assert found() == ahead(8)
 
 
 def test_baked_sizes_serve_these_sizes_and_go_before_the_class(path: Path) -> None:
@@ -99,13 +104,13 @@ def test_baked_sizes_serve_these_sizes_and_go_before_the_class(path: Path) -> No
     tuned.add(path, record_of())
     assert found() == cf.Choices(baked=True)
     dims = (2, 41, 13, 17)
-    assert found(D(dims, "f32", "bfyx"), D(dims, "f32", "byxf")) == cf.Choices(lanes=8)
+    assert found(D(dims, "f32", "bfyx"), D(dims, "f32", "byxf")) == ahead(8)
 
 
 def test_the_newest_record_counts(path: Path) -> None:
-    for lanes in (4, 16, 8):
-        tuned.add(path, record_of(choices=cf.Choices(lanes=lanes)))
-    assert found() == cf.Choices(lanes=8)
+    for lead in (4, 16, 8):
+        tuned.add(path, record_of(choices=ahead(lead)))
+    assert found() == ahead(8)
 
 
 def test_what_is_computed_on_the_way_has_no_records(path: Path) -> None:
@@ -152,7 +157,7 @@ def test_a_stale_record_is_a_miss_that_says_so(
     # It is told once, and no more when a newer record has taken its place.
     assert tuned.lookup(DEVICE) is None
     tuned.add(path, record_of())
-    assert found() == cf.Choices(lanes=8)
+    assert found() == ahead(8)
 
 
 def planned(dims: tuple[int, ...] = SRC.dims) -> cf.Choices | None:
@@ -174,7 +179,7 @@ def test_comments_in_a_kernel_are_no_part_of_its_digest() -> None:
 
 def test_a_record_counts_while_its_kernel_is_the_one_that_was_measured(path: Path) -> None:
     tuned.add(path, record_of())
-    assert planned() == planned((2, 41, 13, 17)) == cf.Choices(lanes=8)
+    assert planned() == planned((2, 41, 13, 17)) == ahead(8)
     tuned.forget()
     tuned.add(path, record_of(kernels="0" * 12))  # as older versions wrote it, too
     with pytest.warns(cf.TunedWarning, match="other kernels .f32:bfyx.*tune show.*revalidate"):
@@ -199,15 +204,92 @@ def test_of_another_size_whose_kernel_differs_the_measured_one_decides(
         return made if made is None or measured else replace(made, source="int other;")
 
     monkeypatch.setattr(recorded, "launch", other)
-    assert planned((2, 41, 13, 17)) == cf.Choices(lanes=8)
+    assert planned((2, 41, 13, 17)) == ahead(8)
     assert rendered == [(2, 41, 13, 17), SRC.dims]
-    assert planned() == cf.Choices(lanes=8)
+    assert planned() == ahead(8)
     assert rendered[2:] == [SRC.dims]
     assert recorded.staleness(record, DEVICE, DEFAULT) == ""
     old = replace(record, kernels="0" * 12)
     assert recorded.staleness(old, DEVICE, DEFAULT) == "of other kernels"
     gone = replace(record, src="f32:no_format:2x37x11x19")
     assert recorded.staleness(gone, DEVICE, DEFAULT) == "of other kernels"
+
+
+OLDER = json.dumps({**json.loads(record_of().line), "clformats": 1, "choices": {"lanes": 8}})
+
+
+def test_records_without_schedules_are_old_and_told_in_one_word(
+    path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tuned.add(path, record_of(D((2, 37, 7, 131), "f32", "bfyx"), D((2, 37, 7, 131), "f32", "byxf")))
+    with path.open("a", encoding="utf-8") as file:
+        file.write(f"{OLDER}\n" * 3)
+    with pytest.warns(cf.TunedWarning, match="not used: 3 old; the rules decide") as told:
+        assert found() is None
+    assert len(told) == 1
+    assert cli.main(["tune", "show"]) == 0
+    said = capsys.readouterr().out
+    assert said.count("not used") == 1
+    assert "  not used: 3 old\n" in said
+    assert [f.text for f in record_findings()] == ["records of the tuner are not used: 3 old"]
+
+
+@pytest.mark.usefixtures("where")
+def test_a_doctor_has_nothing_to_say_of_records_that_are_not_there() -> None:
+    assert record_findings() == []
+
+
+def test_a_doctor_survives_what_is_no_file(path: Path) -> None:
+    path.mkdir(parents=True)
+    assert f"cannot read the tuner's records in {path}" in record_findings()[0].text
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "tile b16 c64 of 16 | a* c b | ahead 0 | ordinary",  # 64 steps of a loop of 37
+        "tile b16 of 16 | a* b | ahead 0 | ordinary",  # leaves loop c out
+        "tile b16 c16 of 16 | a* b* c d | ahead 0 | ordinary",  # there is no fourth loop
+    ],
+)
+def test_a_schedule_that_does_not_cover_its_own_reorder_is_stale(line: str, path: Path) -> None:
+    """Though the kernel by the rules, which then runs, has the same hash."""
+    tuned.add(path, record_of(choices=cf.Choices(schedule=line)))
+    with pytest.warns(cf.TunedWarning, match="other kernels .f32:bfyx"):
+        assert planned() is None
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert planned() is None
+    assert recorded.staleness(record_of(choices=cf.Choices(schedule=line)), DEVICE, DEFAULT)
+
+
+def test_a_schedule_that_does_not_cover_another_shape_leaves_that_to_the_rules(path: Path) -> None:
+    """32 to 63 channels are one class: a tile of 36 does not fit into 33."""
+    choices = cf.Choices(schedule="tile c36 of 4 | a* b c | ahead 0 | ordinary")
+    tuned.add(path, record_of(choices=choices))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert planned() == choices
+        assert planned((2, 33, 11, 19)) is None
+        assert planned() == choices
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_what_was_tuned_survives_being_stored(seed: int, path: Path) -> None:
+    """From choices to a line and back, for random schedules of random problems."""
+    r = random.Random(seed)  # noqa: S311  # cases, not secrets
+    p = random_problem(r)
+    choices = cf.Choices(
+        schedule=str(random_schedule(r, p)), baked=r.choice([None, True]),
+        family=r.choice([None, "scheduled"]),
+    )  # fmt: skip
+    record = record_of(p.src, p.dst, choices)
+    assert tuned.Record.parse(record.line) == record
+    tuned.add(path, record)
+    assert found(p.src, p.dst) == choices
+    plan = cf.make_plan(p.src, p.dst, choices=choices)
+    assert plan.choices == choices
+    assert str(plan.body) == choices.schedule
 
 
 def spoilt(**changes: object) -> str:
@@ -226,10 +308,15 @@ def spoilt(**changes: object) -> str:
         ("[]", "no record"),
         ("{}", "no record"),
         (spoilt(clformats=SCHEMA + 1), "of schema"),
+        (spoilt(clformats=[SCHEMA]), "of schema"),
         (spoilt(platform=7), "platform is 7"),
         (spoilt(choices={}), "expected some"),
-        (spoilt(choices={"lanes": 12}), "power of two"),
-        (spoilt(choices={"unknown": 1}), "unknown"),
+        (spoilt(choices={"run_bytes": 12}), "power of two"),
+        (spoilt(choices={"lanes": 8}), "lanes"),
+        (spoilt(choices={"schedule": 8}), "expected a line"),
+        (spoilt(choices={"schedule": "tile b16 of 8 | a* c b | ahead 0"}), "four parts"),
+        (spoilt(choices={"schedule": "tile of 1 | a | ahead 9999999999 | ordinary"}), "a number"),
+        (spoilt(choices={"schedule": "tile of ² | a | ahead 0 | ordinary"}), "a number"),
         (spoilt(default_seconds=[]), "expected seconds"),
         (spoilt(default_seconds=[float("nan")]), "expected seconds"),
         (spoilt(tuned_seconds=["1"]), "expected seconds"),
@@ -237,7 +324,7 @@ def spoilt(**changes: object) -> str:
     ],
 )
 def test_a_spoilt_line_spoils_no_other(line: str, reason: str, path: Path) -> None:
-    tuned.add(path, record_of(choices=cf.Choices(lanes=4)))
+    tuned.add(path, record_of(choices=ahead(4)))
     with path.open("a", encoding="utf-8", errors="surrogateescape") as file:
         file.write(line + "\n")
     tuned.add(path, record_of(D((2, 3, 7, 131), "f32", "bfyx"), D((2, 3, 7, 131), "f32", "byxf")))
@@ -246,19 +333,19 @@ def test_a_spoilt_line_spoils_no_other(line: str, reason: str, path: Path) -> No
     assert [r.line for r in rejected] == [2]
     assert reason in rejected[0].reason
     with pytest.warns(cf.TunedWarning, match="1 unreadable in line 2"):
-        assert found() == cf.Choices(lanes=4)
+        assert found() == ahead(4)
 
 
 def test_a_line_cut_at_any_place_is_ended_by_the_next_writer(path: Path) -> None:
     line = record_of().line.encode()
     for cut in range(1, len(line), 37):
         path.unlink(missing_ok=True)
-        tuned.add(path, record_of(choices=cf.Choices(lanes=4)))
+        tuned.add(path, record_of(choices=ahead(4)))
         with path.open("ab") as file:
             file.write(line[:cut])
         tuned.add(path, record_of())
         records, rejected = tuned.read(path)
-        assert [r.choices.lanes for r in records] == [4, 8]
+        assert [r.choices for r in records] == [ahead(4), ahead(8)]
         assert [r.line for r in rejected] == [2]
 
 
@@ -294,7 +381,7 @@ def test_a_huge_file_costs_no_more_than_its_end(path: Path) -> None:
     tuned.add(path, record_of())
     began = time.process_time()
     with pytest.warns(cf.TunedWarning, match="1 not read: before the last"):
-        assert found() == cf.Choices(lanes=8)
+        assert found() == ahead(8)
     assert time.process_time() - began < 5
 
 
@@ -327,7 +414,7 @@ def test_a_folder_under_a_file_is_said_and_a_miss(tmp_path: Path) -> None:
 
 def test_a_full_disk_leaves_the_file_as_it_was(path: Path) -> None:
     """The limit cuts the write in the middle of a line, as a full disk does."""
-    tuned.add(path, record_of(choices=cf.Choices(lanes=4)))
+    tuned.add(path, record_of(choices=ahead(4)))
     before = path.read_bytes()
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -349,12 +436,12 @@ def test_a_full_disk_leaves_the_file_as_it_was(path: Path) -> None:
 WRITER = """
 import sys
 from pathlib import Path
-from clformats import Choices
 from clformats.tuning import records as tuned
-from tests.tuned_support import record_of
+from tests.schedules_support import random_problem, random_schedule
+from tests.tuned_support import ahead, record_of
 path = Path(sys.argv[1])
 for n in range(int(sys.argv[2])):
-    tuned.add(path, record_of(choices=Choices(chunk=n + 1)))
+    tuned.add(path, record_of(choices=ahead(n + 1)))
     print(n, flush=True)
 """
 ROOT = Path(__file__).resolve().parents[2]
@@ -374,7 +461,7 @@ def test_writers_at_once_lose_nothing(path: Path) -> None:
         assert process.returncode == 0
     records, rejected = tuned.read(path)
     assert not rejected
-    assert sorted(r.choices.chunk or 0 for r in records) == sorted([*range(1, 61)] * 3)
+    assert Counter(r.choices for r in records) == {ahead(n): 3 for n in range(1, 61)}
 
 
 def test_a_killed_writer_loses_nothing_that_was_stored(path: Path) -> None:
@@ -390,7 +477,7 @@ def test_a_killed_writer_loses_nothing_that_was_stored(path: Path) -> None:
         assert len(rejected) <= turn + 1
     tuned.add(path, record_of())  # the lock of a killed process is free
     with silence():
-        assert found() == cf.Choices(lanes=8)
+        assert found() == ahead(8)
 
 
 def test_a_writer_while_the_file_is_rewritten_loses_nothing(path: Path) -> None:
@@ -403,4 +490,4 @@ def test_a_writer_while_the_file_is_rewritten_loses_nothing(path: Path) -> None:
     assert rewritten
     records, rejected = tuned.read(path)
     assert not rejected
-    assert [r.choices.chunk for r in records] == [*range(1, 201)]
+    assert [r.choices for r in records] == [ahead(n) for n in range(1, 201)]

@@ -19,9 +19,9 @@ import pytest
 
 import clformats as cf
 from clformats import cli
-from clformats.kernels.source import Launch
 from clformats.reorders.variants import Variants
 from clformats.schedule.choices import RULES
+from clformats.schedule.space import spaces
 from clformats.tuning import contest, run, search
 from clformats.tuning import records as tuned
 from clformats.tuning.exchange import merge, t4
@@ -29,13 +29,13 @@ from clformats.tuning.measure import QUICK, Slot
 from clformats.tuning.records.record import InvalidRecord
 from clformats.tuning.revalidate import revalidate
 from tests.choices_support import HURTING
-from tests.tuned_support import record_of
+from tests.tuned_support import ahead, record_of
 
 D = cf.MemoryDesc
 SRC, DST = D((2, 17, 5, 19), "f32", "bfyx"), D((2, 17, 5, 19), "f32", "byxf")
 WORDS = ["bfyx", "byxf", "--shape", "2,17,5,19", "--time-limit", "3"]
 ROOT = Path(__file__).resolve().parents[2]
-SLOW = cf.Choices(lanes=4, chunk=1)
+SLOW = cf.Choices(schedule="tile of 1 | a* b c | ahead 0 | ordinary")
 
 
 @pytest.fixture
@@ -73,9 +73,10 @@ def test_another_script_tunes_a_reorder(
     )
     assert results
     for result in results:
-        config = {name: result[name] for name in arguments["tune_params"]}
-        assert arguments["restrictions"](config)
         assert result["time"] > 0
+        # What was measured is what runs.
+        choices = cf.Choices.of({name: result[name] for name in arguments["tune_params"]})
+        assert cf.Reorder(*pair, engine, tuned=choices).source == arguments["kernel_source"](result)
 
 
 def test_a_wrong_kernel_is_found_before_it_is_timed(
@@ -84,7 +85,11 @@ def test_a_wrong_kernel_is_found_before_it_is_timed(
     monkeypatch.chdir(tmp_path)
     arguments = cf.Reorder(SRC, DST, engine).as_kernel_tuner()
     right = arguments["kernel_source"]
-    arguments["kernel_source"] = lambda params: right(params).replace("dst0 = 0", "dst0 = 1")
+
+    def wrong(params: Any) -> str:
+        return str(right(params)).replace("*to = dst + now.dst", "*to = dst + 1 + now.dst")
+
+    arguments["kernel_source"] = wrong
     with pytest.raises(RuntimeError, match="verification failed"):
         kernel_tuner.tune_kernel(**arguments, quiet=True, strategy="random_sample")
 
@@ -107,64 +112,94 @@ def test_a_reorder_without_a_space_says_so(engine: cf.Engine) -> None:
         cf.Reorder(D((4, 32), "u4"), D((4, 32), "s8", "ba"), engine).as_kernel_tuner()
 
 
+# --- the search -----------------------------------------------------------------------------------
+
+
+def searched(engine: cf.Engine, dst: cf.MemoryDesc, end: float = math.inf) -> list[search.Tried]:
+    return search.search(contest.Contest(SRC, dst, engine), spaces(SRC, dst, engine.traits), end)
+
+
 def test_the_search_goes_on_without_what_fails(
-    engine: cf.Engine, kernel_tuner: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    engine: cf.Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    variants = Variants(SRC, SRC, engine)  # a copy: one parameter counts, the bytes of a run
-    right = variants.launch
+    right = contest.Contest.checked
 
-    def launch(config: Any) -> Launch:
-        made = right(config)
-        wrong = {4096: made.source.replace("dst0 = 0", "dst0 = 1"), 8192: "no OpenCL C"}
-        return replace(made, source=wrong.get(config["run_bytes"], made.source))
+    def checked(self: contest.Contest, choices: cf.Choices) -> cf.Reorder:
+        if choices.run_bytes == 4096:
+            self._expected = np.bitwise_not(self._expected)
+        try:
+            return right(self, choices)
+        finally:
+            self._expected = self._case.answer
 
-    monkeypatch.setattr(variants, "launch", launch)
-    tried = search.search(variants, seconds=40, strategy="random_sample")
-    failed = [t for t in tried if t.failure]
-    said = {t.config["run_bytes"]: t.failure for t in failed}
-    assert set(said) == {4096, 8192}
-    assert "verification failed" in said[4096]
-    assert "no OpenCL C" in said[8192] or "error" in said[8192].lower()
+    monkeypatch.setattr(contest.Contest, "checked", checked)
+    tried = searched(engine, SRC)
+    failed = {t.choices: t.failure for t in tried if t.failure}
+    if engine.traits.is_cpu:
+        assert [*failed] == [cf.Choices(run_bytes=4096)]
+        assert "bytes wrong" in failed[cf.Choices(run_bytes=4096)]
     times = [t.seconds for t in tried]
     assert times == sorted(times)
-    assert len(tried) == len(variants.space)
+    assert {t.choices for t in tried} > {RULES}
 
 
-def test_when_the_time_is_up_only_what_is_being_tried_is_finished(
-    engine: cf.Engine, kernel_tuner: Any, monkeypatch: pytest.MonkeyPatch
+def test_the_search_gives_up_where_all_fails(
+    engine: cf.Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    clock = [0]
+    def checked(self: contest.Contest, choices: cf.Choices) -> cf.Reorder:
+        return cf.Reorder(SRC, DST, self.engine, family="copy")
+
+    monkeypatch.setattr(contest.Contest, "checked", checked)
+    tried = searched(engine, DST)
+    assert len(tried) <= search.MOST_FAILURES
+    assert all("Unsupported" in t.failure and t.seconds == math.inf for t in tried)
+
+
+@pytest.mark.usefixtures("plans_for_cpus")
+def test_the_search_ends_near_the_fastest(
+    engine: cf.Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of all tiles and stores first, then of the one that was the fastest: here the last one."""
+    found = spaces(SRC, DST, engine.traits)[0]
+    fastest = found.values[-1]
+    seen: list[list[str]] = []
+
+    def times(slots: list[Slot], *_: object) -> dict[str, list[float]]:
+        seen.append([slot.name for slot in slots])
+        return {s.name: [1.0 if fastest in s.name else 2.0] for s in slots}
+
+    monkeypatch.setattr(search, "sampled", times)
+    tried = searched(engine, DST)
+    near = found.near(fastest)
+    names = [[str(found.choices(v)) for v in values] for values in (found.values, near)]
+    assert seen == [names[0], [name for name in names[1] if name not in names[0]]]
+    assert len(seen[1]) > 3
+    assert tried[0] == search.Tried(found.choices(fastest), (1.0,))
+
+
+@pytest.mark.usefixtures("plans_for_cpus")
+def test_when_the_time_is_up_only_what_is_being_tried_is_finished(
+    engine: cf.Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half of the time is for the first turn, and half of each turn for building."""
+    clock = [0.0]
     monkeypatch.setattr(search, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr("clformats.tuning.measure.perf_counter", lambda: clock[0])
 
-    def tick() -> None:
-        clock[0] += 1
+    def slot(_: object, name: str, choices: cf.Choices) -> Slot:
+        clock[0] += 1  # what building takes
+        return Slot(name, lambda: clock.__setitem__(0, clock[0] + 0.01))
 
-    assert len(search.search(Variants(SRC, DST, engine), seconds=2.5, watch=tick)) == 3
-    assert len(search.search(Variants(SRC, DST, engine), seconds=-1, watch=tick)) == 1
+    monkeypatch.setattr(contest.Contest, "slot", slot)
+    assert [t.times for t in searched(engine, DST, end=-1)] == [()]
+    clock[0] = 0.0
+    tried = searched(engine, DST, end=10)
+    assert len(tried) == 3 + 4
+    assert all(t.times for t in tried)
+    assert clock[0] < 8
 
 
 # --- the contest ----------------------------------------------------------------------------------
-
-
-def test_the_search_goes_on_where_its_strategy_breaks_down(
-    kernel_tuner: Any, engine: cf.Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    del kernel_tuner
-    monkeypatch.setattr(search, "EXHAUSTIVE", 0)
-    go, asked = search._Run.go, []
-
-    def breaks_down(self: search._Run, **options: Any) -> None:
-        asked.append(options["strategy"])
-        if options["strategy"] != search.RANDOM:
-            raise AttributeError("no attribute 'append'")
-        go(self, **options)
-
-    monkeypatch.setattr(search._Run, "go", breaks_down)
-    assert search.search(Variants(SRC, DST, engine), seconds=1)
-    assert asked == ["genetic_algorithm", search.RANDOM]
-    with pytest.raises(cf.Error, match=r"strategy mls failed on .*append"):
-        search.search(Variants(SRC, DST, engine), seconds=1, strategy="mls")
 
 
 def test_only_what_is_surely_faster_is_faster() -> None:
@@ -187,14 +222,29 @@ def test_a_contestant_that_is_wrong_is_no_record(
         run.checked(SLOW)
 
 
+def test_what_the_kernel_before_wrote_does_not_count(
+    engine: cf.Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_ = contest.Contest(SRC, DST, engine)
+    run_.checked(RULES)
+    nothing = cf.Reorder(D((0, 3), "f32"), D((0, 3), "f32"), engine)
+    memory = cf.Memory(nothing.src, engine)
+
+    def idle(*_: object, **__: object) -> Any:
+        return lambda stream, *_: nothing(stream, memory, cf.Memory(nothing.dst, engine))
+
+    monkeypatch.setattr(contest, "Reorder", idle)
+    with pytest.raises(cf.DeviceError, match="the first at 0"):
+        run_.checked(RULES)
+
+
 def test_what_is_slower_than_the_rules_is_never_stored(
     engine: cf.Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever the search calls the best: here what is ten times slower, and the rules' own."""
     src, dst = D((4, 64, 56, 57), "f32", "bfyx"), D((4, 64, 56, 57), "f32", "byxf")
     monkeypatch.setattr("clformats.tuning.run.BAKED_GAIN", 1e9)
-    slow = cf.Choices(lanes=4, chunk=1, nontemporal=True)
-    assert run.contest(contest.Contest(src, dst, engine), [slow, RULES], QUICK) == []
+    assert run.contest(contest.Contest(src, dst, engine), [SLOW, RULES], QUICK) == []
 
 
 def test_a_contest_keeps_half_of_its_time_to_measure(
@@ -204,13 +254,13 @@ def test_a_contest_keeps_half_of_its_time_to_measure(
     monkeypatch.setattr(contest, "perf_counter", lambda: clock[0])
     monkeypatch.setattr("clformats.tuning.measure.perf_counter", lambda: clock[0])
     run_ = contest.Contest(SRC, DST, engine)
-    named = {f"{n}": cf.Choices(chunk=n) for n in range(1, 9)}
+    named = {f"{n}": ahead(n) for n in range(1, 9)}
 
     def slot(name: str, _: object) -> Slot:
         clock[0] += 1  # what building takes
         return Slot(name, lambda: clock.__setitem__(0, clock[0] + 0.01))
 
-    monkeypatch.setattr(run_, "_slot", slot)
+    monkeypatch.setattr(run_, "slot", slot)
     times = run_.times(named, replace(QUICK, rounds=10**9, seconds=math.inf), end=10)
     assert list(times) == ["default", "default, again", "1", "2", "3", "4"]
     assert 10 < clock[0] < 11
@@ -228,15 +278,15 @@ def test_what_was_not_measured_is_no_record(
     answers: list[dict[str, list[float]]] = []
     monkeypatch.setattr(contest.Contest, "times", lambda *_: answers.pop(0))
     run_ = contest.Contest(SRC, DST, engine)
-    finalists = [cf.Choices(lanes=4), cf.Choices(lanes=8)]
+    finalists = [ahead(4), ahead(8)]
     answers[:] = [{}]
     assert run.contest(run_, finalists, QUICK) is None
-    answers[:] = [fast | {"lanes 4": [0.5] * 9}, {}]
+    answers[:] = [fast | {str(ahead(4)): [0.5] * 9}, {}]
     assert run.contest(run_, finalists, QUICK) is None
-    answers[:] = [fast | {"lanes 4": [0.5] * 9}, fast | {"best": [0.5] * 9}]
+    answers[:] = [fast | {str(ahead(4)): [0.5] * 9}, fast | {"best": [0.5] * 9}]
     records = run.contest(run_, finalists, QUICK)
     assert records is not None
-    assert [r.choices for r in records] == [cf.Choices(lanes=4)]
+    assert [r.choices for r in records] == [ahead(4)]
 
 
 def test_what_is_faster_is_stored_with_all_times(
@@ -249,12 +299,10 @@ def test_what_is_faster_is_stored_with_all_times(
         }
 
     monkeypatch.setattr(contest.Contest, "times", times)
-    finalists = [cf.Choices(lanes=4), cf.Choices(lanes=8)]
+    finalists = [ahead(4), ahead(8)]
     records = run.contest(contest.Contest(SRC, DST, engine), finalists, QUICK)
     assert records is not None
-    assert [r.choices for r in records] == [
-        cf.Choices(lanes=8), cf.Choices(lanes=8, baked=True)
-    ]  # fmt: skip
+    assert [r.choices for r in records] == [ahead(8), replace(ahead(8), baked=True)]
     assert records[0].default == (1.0,) * 4
     assert records[0].tuned == (0.9, 0.9)
     assert records[1].tuned == (0.8, 0.8)
@@ -268,9 +316,7 @@ def test_what_is_faster_is_stored_with_all_times(
 # --- tune -----------------------------------------------------------------------------------------
 
 
-def test_tune_ends_in_time_and_says_what_it_did(
-    engine: cf.Engine, folder: Path, kernel_tuner: Any
-) -> None:
+def test_tune_ends_in_time_and_says_what_it_did(engine: cf.Engine, folder: Path) -> None:
     seen: list[Any] = []
     nothing = (
         D((17, 3, 3, 3), "f32", "oiyx"),
@@ -293,11 +339,6 @@ def test_tune_refuses_what_makes_no_sense(
             cf.tune(pairs, engine=engine)  # type: ignore[arg-type]
     with pytest.raises(cf.InvalidArgument, match="leave it out"):
         cf.tune([(SRC, DST)], DST, engine)
-    monkeypatch.setitem(sys.modules, "kernel_tuner", None)
-    with pytest.raises(cf.Error, match="pip install kernel-tuner tqdm"):
-        cf.tune(SRC, DST, engine)
-    monkeypatch.delitem(sys.modules, "kernel_tuner")
-    pytest.importorskip("kernel_tuner")
     monkeypatch.setenv("CLFORMATS_TUNED", "off")
     with pytest.raises(cf.Error, match="switched off"):
         cf.tune(SRC, DST, engine)
@@ -307,31 +348,28 @@ def test_records_that_cannot_be_stored_are_told(engine: cf.Engine, tmp_path: Pat
     (tmp_path / "file").touch()
     record = record_of(SRC, DST, SLOW, tuned.Device(*engine.names))
     outcome = run.Outcome(SRC, DST, (record,), 1, (), 1.0, "x")
-    with pytest.raises(cf.Error, match=r"What was found: .*lanes"):
+    with pytest.raises(cf.Error, match=r"What was found: .*tile of 1"):
         run.store(outcome, tmp_path / "file")
 
 
-def test_an_interrupted_run_keeps_what_it_found(
-    folder: Path, kernel_tuner: Any, device_name: str
-) -> None:
+def test_an_interrupted_run_keeps_what_it_found(folder: Path, device_name: str) -> None:
     """Killed in the midst of a second reorder: the first one's records and the file are whole."""
     code = """
 import sys
 import clformats as cf
 from clformats.tuning import run
 from clformats.tuning.run import Outcome
-from tests.tuned_support import record_of
+from tests.tuned_support import ahead, record_of
 from clformats.tuning import records as tuned
 
-tune = run
-def found(pair, engine, limits, watch):
-    record = record_of(*pair, cf.Choices(lanes=8), tuned.Device(*engine.names))
+def found(pair, engine, seconds, watch):
+    record = record_of(*pair, ahead(8), tuned.Device(*engine.names))
     return Outcome(*pair, (record,), 1, (), 1.0, "faster")
 real, done = run.tuned, []
-def first_then_real(pair, engine, limits, watch):
+def first_then_real(pair, engine, seconds, watch):
     done.append(pair)
     search = found if len(done) == 1 else real
-    return search(pair, engine, limits, watch)
+    return search(pair, engine, seconds, watch)
 run.tuned = first_then_real
 D = cf.MemoryDesc
 pairs = [(D((2, 17, 5, w), "f32", "bfyx"), D((2, 17, 5, w), "f32", "byxf")) for w in (19, 190)]
@@ -350,7 +388,7 @@ cf.tune(pairs, engine=sys.argv[1], time_limit=100, watch=lambda o: print(o or "k
     assert not [r for file in folder.glob("*.jsonl") for r in tuned.read(file)[1]]
 
 
-def test_two_runs_at_once_lose_nothing(folder: Path, kernel_tuner: Any, device_name: str) -> None:
+def test_two_runs_at_once_lose_nothing(folder: Path, device_name: str) -> None:
     command = [sys.executable, "-m", "clformats", "tune", *WORDS, "--device", device_name]
     both = [
         subprocess.Popen(command, stdout=subprocess.PIPE, text=True,
@@ -366,7 +404,7 @@ def test_two_runs_at_once_lose_nothing(folder: Path, kernel_tuner: Any, device_n
 # --- Dask -----------------------------------------------------------------------------------------
 
 
-def test_jobs_on_workers_are_merged_here(folder: Path, kernel_tuner: Any, device_name: str) -> None:
+def test_jobs_on_workers_are_merged_here(folder: Path, device_name: str) -> None:
     distributed = pytest.importorskip("distributed", reason="pip install 'clformats[dask]'")
     pairs = [(D((2, 17, 5, w), "f32", "bfyx"), D((2, 17, 5, w), "f32", "byxf")) for w in (19, 23)]
     seen: list[Any] = []
@@ -398,8 +436,8 @@ def test_old_records_are_measured_again(
 ) -> None:
     device = tuned.Device(*engine.names)
     path = tuned.path_of(device, folder)
-    good = record_of(D((2, 3, 5, 131), "f32", "bfyx"), D((2, 3, 5, 131), "f32", "byxf"),
-                     cf.Choices(lanes=8), device, engine.traits)  # fmt: skip
+    good = record_of(D((2, 37, 5, 131), "f32", "bfyx"), D((2, 37, 5, 131), "f32", "byxf"),
+                     ahead(8), device, engine.traits)  # fmt: skip
     old = record_of(SRC, DST, SLOW, device, kernels="older")
     worse = record_of(*HURTING[1], SLOW, device, kernels="older")
     for record in (old, good, worse):
@@ -422,6 +460,20 @@ def test_old_records_are_measured_again(
     assert revalidate(engine, everything=True) == (1, 2)
 
 
+@pytest.mark.usefixtures("plans_for_cpus")
+def test_a_schedule_that_covers_nothing_is_not_measured_again(
+    engine: cf.Engine, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What would be measured is the plan by the rules: here it would win."""
+    device = tuned.Device(*engine.names)
+    pair = D((2, 3, 5, 131), "f32", "bfyx"), D((2, 3, 5, 131), "f32", "byxf")
+    tuned.add(tuned.path_of(device, folder), record_of(*pair, ahead(8), device, engine.traits))
+    times = {"default": [1.0], "default, again": [1.0], "best": [0.5]}
+    monkeypatch.setattr(contest.Contest, "times", lambda *_: times)
+    assert revalidate(engine) == (0, 1)
+    assert records_in(folder) == []
+
+
 def test_revalidating_needs_no_file(engine: cf.Engine, folder: Path) -> None:
     assert revalidate(engine) == (0, 0)
     assert not folder.exists()
@@ -431,7 +483,7 @@ def test_merging_adds_what_is_newer(folder: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.jsonl"
     older, newer = (record_of(date=f"2026-01-0{n}T00:00:00+00:00") for n in (1, 2))
     gpu = record_of(device=tuned.Device("gpu", "Other", "1"))
-    oldest = record_of(choices=cf.Choices(lanes=4), date="2025-01-01T00:00:00+00:00")
+    oldest = record_of(choices=ahead(4), date="2025-01-01T00:00:00+00:00")
     for record in (newer, gpu, oldest):
         tuned.add(other, record)
     with other.open("a") as file:
@@ -451,7 +503,7 @@ def test_t4_is_what_its_schema_says(kernel_tuner: Any) -> None:
     schema = Path(kernel_tuner.__file__).parent / "schema/T4/1.0.0/results-schema.json"
     jsonschema.validate(found, json.loads(schema.read_text()))
     assert len(found["results"]) == 4
-    assert found["results"][1]["configuration"] == {"lanes": 8}
+    assert found["results"][1]["configuration"] == {"schedule": ahead(8).schedule}
     assert found["results"][1]["times"]["runtimes"] == pytest.approx([1.0, 1.2, 1.1])
 
 
@@ -459,7 +511,7 @@ def test_t4_is_what_its_schema_says(kernel_tuner: Any) -> None:
 
 
 def test_the_command_tunes_and_shows(
-    folder: Path, kernel_tuner: Any, device_name: str, capsys: pytest.CaptureFixture[str]
+    folder: Path, device_name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert cli.main(["tune", *WORDS, "--device", device_name, "--dtype", "f32,f16"]) == 0
     said = capsys.readouterr().out
@@ -474,7 +526,7 @@ def test_the_command_tunes_and_shows(
     assert cli.main(["tune", "show", "--all", "--device", device_name]) == 0
     said = capsys.readouterr().out
     assert str(path) in said
-    assert "lanes 4, chunk 1, 1.91 times as fast" in said
+    assert f"{SLOW}, 1.91 times as fast" in said
     assert "not used: of other kernels" in said
     assert "no JSON" in said
     assert "    rules    2000 2500 2100 us" in said
@@ -575,7 +627,7 @@ def test_the_command_refuses_in_one_line(
     [["show"], ["bfyx", "byxf", "--shape", "2,3,4,5"], ["revalidate"], ["export", "--t4", "-"]],
 )
 def test_a_file_is_no_folder_for_records(
-    words: list[str], folder: Path, kernel_tuner: Any, capsys: pytest.CaptureFixture[str]
+    words: list[str], folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """This is said before a search, not behind it."""
     folder.touch()

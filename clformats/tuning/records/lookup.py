@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ...errors import Error
 from ...schedule.problem import Problem
-from .record import Device, Key, Record, keys_of
+from .record import OLD, Device, Key, Record, keys_of
 from .store import folder, path_of, read
 
 
@@ -37,7 +37,8 @@ class Lookup:
             else:
                 self._found[record.key] = record
         self._unused += [
-            (None, f"unreadable in line {r.line}" if r.line else r.reason) for r in rejected
+            (None, r.reason if r.reason == OLD or not r.line else f"unreadable in line {r.line}")
+            for r in rejected
         ]
         self._tell()
 

@@ -14,8 +14,11 @@ from ...schedule.choices import Choices
 from ...schedule.problem import Problem
 from .key import shape_class_of, sizes_of, structure_of
 
-SCHEMA = 1
-"""The version of the schema; records of another version cannot be read."""
+SCHEMA = 2
+"""The version of the schema; records of another version are not read. 1: lanes, registers, loops
+and stores were choices of their own, where schedules are now."""
+OLD = "old"
+"""Why a record of an older schema does not count."""
 
 
 class InvalidRecord(Error, ValueError):
@@ -106,6 +109,8 @@ class Record:
             raise InvalidRecord(f"no JSON: {error}") from error
         if not isinstance(found, dict) or "clformats" not in found:
             raise InvalidRecord("no record of clformats")
+        if found["clformats"] in range(SCHEMA):
+            raise InvalidRecord(OLD)
         if found["clformats"] != SCHEMA:
             raise InvalidRecord(f"of schema {found['clformats']!r}, this library reads {SCHEMA}")
         record = cls(
