@@ -327,10 +327,17 @@ __kernel void reorder(
 % if staged:
     ${types.dst} stage[${stage} + LINE] __attribute__((aligned(64)));
     idx start = 0, filled = 0;
+    bool waits = false;  // whether a tile of the run is in the stage: those at edges come later
 % endif
     do {
 % if staged:
-        start = filled ? start : now.dst;
+        if (!filled) {
+            if (waits) {
+                send_run(stage, dst, start, nest.run);
+            }
+            waits = false;
+            start = now.dst;
+        }
         filled = filled + 1 < nest.tiles ? filled + 1 : 0;
 % endif
         if (asks) {
@@ -364,14 +371,17 @@ ${indent("\n".join(whole), "        ")}
         follows = now.dst + WIDTH;
 % endif
 % if staged:
-        if (!filled) {
-            send_run(stage, dst, start, nest.run);
-        }
+        waits = true;
 % endif
     } while (next_tile(&nest, &p, &now));
 % if held:
     if (follows >= 0) {
         end_rows(&buffer, dst, follows);
+    }
+% endif
+% if staged:
+    if (waits) {
+        send_run(stage, dst, start, nest.run);
     }
 % endif
 % if edge:
