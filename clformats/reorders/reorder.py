@@ -18,19 +18,18 @@ from ..errors import (
     shown,
 )
 from ..host.packing import is_gapless
-from ..kernels import launch
 from ..runtime import Engine, Event, Memory, Stream
 from ..runtime.engine import default_engine
 from ..runtime.interop import from_numpy
 from ..runtime.opencl import OnDevice, opencl
 from ..schedule import Plan
-from ..schedule.anysize import as_pattern, plan_for_all
 from ..schedule.choices import Choices
-from ..schedule.computation import from_attr
+from ..schedule.computation import Computation, from_attr
 from ..tensors.desc import MemoryDesc
 from ..tensors.given import as_desc
 from ..values.attr import Attr, compute_type
 from ..values.transforms import joins_winograd, winograd
+from .few_programs import FewPrograms
 from .given import as_memory, as_stream, let_arrays_wait
 from .ready import Ready, Value, Wish, check_desc, planned, records_of, values_on_device
 from .variants import Variants
@@ -51,10 +50,10 @@ class Reorder(OnDevice):
     scales, shifts and sums on the way. Values that it leaves to the execution are given at the
     call, by name: numbers, or a memory object of f32 (f64 where one side is).
 
-    Dims and strides may be `RUNTIME_DIM`. Then the memory objects of a call give the numbers, and
-    one kernel serves all of them; it is of the slow generic family, except for 4-bit elements,
-    images, sums and transforms. If speed matters more than compile time, make a reorder for each
-    shape: those of one structure share a program.
+    Dims and strides may be `RUNTIME_DIM`. Then the memory objects of a call give the numbers. The
+    first shapes build up to four programs, each of which serves many shapes. What none of them
+    serves then goes by one kernel of the slow generic family, so that later calls never wait for
+    the compiler. 4-bit elements, images, sums and transforms have one program.
 
     ``r.plan`` prints what runs and why; ``r.source`` is the OpenCL C, empty if there is nothing to
     do. With `RUNTIME_DIM` both are those of the latest call. ``family`` asks for one family of
@@ -94,6 +93,7 @@ class Reorder(OnDevice):
         self._family, self._transform, self._tuned = family, transform, tuned
         self._lock = threading.Lock()
         self._shapes: OrderedDict[tuple[MemoryDesc, MemoryDesc], Ready] = OrderedDict()
+        self._few = FewPrograms(src, dst, self.engine.traits)
         self._ready: Ready | None = None
         self._has_runtime = src.has_runtime or dst.has_runtime
         self.attr.check_rank(dst.ndims)
@@ -105,7 +105,7 @@ class Reorder(OnDevice):
 
     @property
     def _serves_any_size(self) -> bool:
-        """Whether one generic kernel serves all sizes: some are unknown, no family is asked for.
+        """Whether few kernels are to serve all sizes: some are unknown, no family is asked for.
 
         Images, transforms, sums and 4-bit elements have families of their own, whose kernels
         serve every size of a structure.
@@ -117,19 +117,18 @@ class Reorder(OnDevice):
 
     def _prepared(self, src: MemoryDesc, dst: MemoryDesc) -> Ready:
         """Plan and build for descriptors whose sizes are known."""
-        any_size = self._serves_any_size
-        if any_size:
-            src, dst = as_pattern(src, self.src), as_pattern(dst, self.dst)
-        fit = src.dims == dst.dims or joins_winograd(src.format, dst.format)
-        computation = from_attr(self.attr, src, dst) if fit else None
-        traits = self.engine.traits
-        if any_size:
-            plan = plan_for_all(src, dst, traits, computation)
-            launched = launch(plan)
+        if self._serves_any_size:
+            plan, launched = self._few.planned(src, dst, self._computation)
         else:
-            plan, launched = planned(src, dst, traits, computation, self._wish)
+            computation = self._computation(src, dst)
+            plan, launched = planned(src, dst, self.engine.traits, computation, self._wish)
         real = compute_type(src.dtype, dst.dtype)
         return Ready(plan, launched, self.engine, self.attr.resolve(dst.dims, None, real))
+
+    def _computation(self, src: MemoryDesc, dst: MemoryDesc) -> Computation | None:
+        """What the attributes compute between two descriptors."""
+        fit = src.dims == dst.dims or joins_winograd(src.format, dst.format)
+        return from_attr(self.attr, src, dst) if fit else None
 
     @property
     def _wish(self) -> Wish:

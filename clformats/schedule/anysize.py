@@ -1,9 +1,9 @@
 """Sizes and strides known at execution only: one plan for all descriptors of a pattern.
 
-A `Reorder` of descriptors with `RUNTIME_DIM` never waits for the compiler after the first call: one
-kernel, of the generic family, serves every size and stride. Descriptors of other sizes may list
-their digits in another order, because digits are ordered by stride. So each descriptor is first
-brought to the order of its pattern; otherwise it would need another kernel.
+A `Reorder` of descriptors with `RUNTIME_DIM` builds a few programs, and waits for the compiler no
+more: one kernel, of the generic family, serves every size and stride that they do not. Descriptors
+of other sizes may list their digits in another order, because digits are ordered by stride. So each
+descriptor is first brought to the order of its pattern; otherwise it would need another kernel.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .computation import Computation
 from .plan import Plan, families, make_plan
 from .traits import Traits
 
-WHY = "sizes known at execution only: one kernel for all of them"
+WHY = "sizes known at execution only, and enough programs built: one for all other sizes"
 
 
 def fits(desc: MemoryDesc, pattern: MemoryDesc) -> bool:
