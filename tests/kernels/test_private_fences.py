@@ -1,4 +1,4 @@
-"""Line buffers have room for all that is put there.
+"""Line buffers, and runs that are collected, have room for all that is put there.
 
 Nothing protects private memory, so the kernels are given buffers with canaries on both sides, which
 they look at when they are done: where one was touched, they say so in the canary in front of the
@@ -25,7 +25,8 @@ ROWS = re.compile(
     r"    (\w+) row\[(\d+)\]\[WIDTH \+ LINE\] __attribute__\(\(aligned\(64\)\)\);\n"
     r"    idx at\[\d+\];\n"
 )
-BEGIN = re.compile(r"    Buffer buffer = [^\n]+\n")
+STAGE = re.compile(r"    (\w+) stage\[(\d+) \+ LINE\] __attribute__\(\(aligned\(64\)\)\);\n")
+BEGIN = re.compile(r"    Buffer buffer = [^\n]+\n|#define stage [^\n]+\n")
 FILL = f"    for (int i = 0; i < {SPARE}; ++i) buffer.front[i] = buffer.behind[i] = 0x5A;\n"
 LOOK = (
     f"    for (int i = 0; i < {SPARE}; ++i) {{\n"
@@ -35,10 +36,16 @@ LOOK = (
 
 
 def with_canaries(source: str, room: str) -> str:
-    """The kernel with canaries around the rows, of ``room`` elements each."""
+    """The kernel with canaries around its stage, or around rows of ``room`` elements each."""
     source = ROWS.sub(
         rf"    idx at[\2];\n    uchar front[{SPARE}] __attribute__((aligned(64)));\n"
         rf"    \1 row[\2][{room}] __attribute__((aligned(64)));\n    uchar behind[{SPARE}];\n",
+        source,
+    )
+    source = STAGE.sub(
+        rf"    struct {{ uchar front[{SPARE}] __attribute__((aligned(64)));\n"
+        rf"    \1 stage[\2 + LINE] __attribute__((aligned(64)));\n"
+        rf"    uchar behind[{SPARE}]; }} buffer;\n#define stage buffer.stage\n",
         source,
     )
     begin = BEGIN.search(source)
@@ -66,29 +73,34 @@ class Fenced:
 
     def built(self, source: str, *rest: Any) -> Any:
         """The kernel with canaries."""
-        found = ROWS.search(source)
+        found = ROWS.search(source) or STAGE.search(source)
         self.buffers += found is not None
         return self.build(with_canaries(source, self.room) if found else source, *rest)
 
 
 CASES = [
-    ("f32:b_fs_yx_fsv16", "f32:bfyx", (2, 40, 23, 29), "tile c16 d16 of 16 | a* b* d*14 d"),
-    ("f16:b_fs_yx_fsv16", "f16:bfyx", (2, 40, 23, 29), "tile c16 d32 of 16 | a* b* d*14 d"),
-    ("u8:b_fs_yx_fsv16", "u8:bfyx", (1, 16, 83, 61), "tile a16 b64 of 16 | b*20 b"),
-    ("f32:bfyx", "f32:byxf", (2, 67, 13, 11), "tile b16 c16 of 16 | a* b c"),
-    ("f32:byxf", "f32:bfyx", (1, 33, 17, 23), "tile a16 b16 of 16 | a* b"),
-    ("u8:byxf", "u8:bfyx", (1, 100, 37, 39), "tile a16 b64 of 16 | a* b"),
+    ("f32:b_fs_yx_fsv16", "f32:bfyx", (2, 40, 23, 29),
+     "tile c16 d16 of 16 | a* b* d*14 d", "lines"),
+    ("f16:b_fs_yx_fsv16", "f16:bfyx", (2, 40, 23, 29),
+     "tile c16 d32 of 16 | a* b* d*14 d", "lines"),
+    ("u8:b_fs_yx_fsv16", "u8:bfyx", (1, 16, 83, 61), "tile a16 b64 of 16 | b*20 b", "lines"),
+    ("f32:bfyx", "f32:byxf", (2, 67, 13, 11), "tile b16 c16 of 16 | a* b c", "lines"),
+    ("f32:byxf", "f32:bfyx", (1, 33, 17, 23), "tile a16 b16 of 16 | a* b", "lines"),
+    ("u8:byxf", "u8:bfyx", (1, 100, 37, 39), "tile a16 b64 of 16 | a* b", "lines"),
+    ("f32:ioyx", "f16:oiyx", (32, 73, 7, 1), "tile a2 b2 c7 of 16 | b a", "staged 2"),
+    ("f32:oiyx", "bf16:os_is_yx_isv16_osv16", (16, 96, 3, 3),
+     "tile b9 c4 d16 of 16 | a c", "staged 2"),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("src", "dst", "dims", "text"), CASES)
-def test_line_buffers_have_room(
-    src: str, dst: str, dims: tuple[int, ...], text: str, stream: cf.Stream,
+@pytest.mark.parametrize(("src", "dst", "dims", "text", "store"), CASES)
+def test_buffers_have_room(
+    src: str, dst: str, dims: tuple[int, ...], text: str, store: str, stream: cf.Stream,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     fenced = Fenced(stream, monkeypatch)
     pair = D(dims, *src.split(":")), D(dims, *dst.split(":"))
-    choices = cf.Choices(schedule=f"{text} | ahead 4 | lines")
+    choices = cf.Choices(schedule=f"{text} | ahead 4 | {store}")
     for front in (1, 3, 64):
         check_reorder(*pair, fenced.stream, front=front, choices=choices)
     assert fenced.buffers
@@ -99,7 +111,7 @@ def test_a_buffer_that_is_too_small_is_noticed(
 ) -> None:
     """The canaries see rows without a place for the line that is not full."""
     fenced = Fenced(stream, monkeypatch, room="WIDTH")
-    src, dst, dims, text = CASES[2]
+    src, dst, dims, text, _ = CASES[2]
     pair = D(dims, *src.split(":")), D(dims, *dst.split(":"))
     choices = cf.Choices(schedule=f"{text} | ahead 4 | lines")
     with pytest.raises(AssertionError, match="bytes differ"):
