@@ -220,6 +220,17 @@ class Engine(OnDevice):
                 f"building a kernel for {self.device.name} failed: {name}", name=name, log=log
             ) from error
 
+    def __enter__(self) -> Engine:  # noqa: PYI034  # Self is of Python 3.11
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Wait for the engine's own queue, and let go of the programs built."""
+        with named_errors("waiting for an engine"):
+            self.tracked_queue.finish()
+        with self._lock:
+            self._programs.clear()
+            self._kernels.clear()
+
     def __repr__(self) -> str:
         return f"Engine(device={self.device.name!r} of {self.device.platform.name!r})"
 
