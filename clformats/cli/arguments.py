@@ -8,8 +8,10 @@ missing NAME or an unknown choice is argparse's: it prints its usage text, with 
 from __future__ import annotations
 
 import argparse
+import json
 import re
 from contextlib import suppress
+from typing import Any
 
 from ..errors import InvalidDescriptor, InvalidFormat
 from ..formats import Format
@@ -17,8 +19,8 @@ from ..formats.digits import RUNTIME
 from ..formats.names import MAX_NDIMS, is_meta
 from ..formats.registry import without_bits
 from ..interop.notations import verbose
-from ..tensors import images
 from ..tensors.desc import MemoryDesc
+from ..tensors.given import default_dtype
 
 
 def add_target(parser: argparse.ArgumentParser) -> None:
@@ -40,8 +42,20 @@ def add_target(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """Add --json."""
+    parser.add_argument("--json", action="store_true", help="print JSON, for programs")
+
+
+def print_json(data: Any) -> int:
+    """Print what a program asked for; exit status 0."""
+    print(json.dumps(data, indent=2, ensure_ascii=False))
+    return 0
+
+
 def numbers(text: str, what: str) -> tuple[int, ...]:
     """``"2,17,5,4"`` or ``"2x17x5x4"`` as ints, negative ones too. Raises `InvalidDescriptor`."""
+    text = _unwrapped(text)
     with suppress(ValueError):  # from thousands of digits on Python refuses
         if re.fullmatch(r"\s*-?\d+\s*(?:[x,]\s*-?\d+\s*)*", text):
             return tuple(int(n) for n in re.split("[x,]", text))
@@ -49,6 +63,12 @@ def numbers(text: str, what: str) -> tuple[int, ...]:
     raise InvalidDescriptor(
         f"cannot read the {what} {shown!r}: expected whole numbers such as 2,17,5,4 or 2x17x5x4"
     )
+
+
+def _unwrapped(text: str) -> str:
+    """``"(2, 17, 5, 4)"``, as Python prints a shape, without what surrounds the numbers."""
+    found = re.fullmatch(r"\s*[(\[](.*?),?\s*[)\]]\s*", text, re.DOTALL)
+    return found[1] if found else text
 
 
 def number(text: str, what: str, least: int, most: int) -> int:
@@ -81,15 +101,8 @@ def target(args: argparse.Namespace) -> tuple[Format, MemoryDesc | None]:
     fmt = named_format(args.name, dims, args.ndims)
     if dims is None:
         return fmt, None
-    desc = MemoryDesc(dims, args.dtype or _default_dtype(fmt), fmt)
+    desc = MemoryDesc(dims, args.dtype or default_dtype(fmt), fmt)
     return desc.format if desc.has_layout else fmt, desc
-
-
-def _default_dtype(fmt: Format) -> str:
-    """The type that is most common, or the one that the format is for."""
-    if without_bits(fmt.name) != fmt.name:
-        return "u4"
-    return images.TYPES[fmt.role][0] if fmt.image else "f32"
 
 
 def sized_target(args: argparse.Namespace) -> MemoryDesc:

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 
 from ..errors import InvalidDescriptor
 from ..host.packing import flat_size, places
+from ..pictures.explaining import digit_values, offset_formula, placed_at
 from ..pictures.words import columns, formula
 from ..tensors.desc import MemoryDesc
 from .arguments import add_target, numbers, sized_target
-from .explain import digit_values, offset_formula, placed_at
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
