@@ -11,13 +11,15 @@ import argparse
 import json
 import re
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
-from ..errors import InvalidDescriptor, InvalidFormat
+from ..errors import Error, InvalidDescriptor, InvalidFormat
 from ..formats import Format
 from ..formats.digits import RUNTIME
 from ..formats.names import MAX_NDIMS, is_meta
 from ..formats.registry import without_bits
+from ..interop.files.destination import destination
 from ..interop.notations import verbose
 from ..tensors.desc import MemoryDesc
 from ..tensors.given import default_dtype
@@ -45,6 +47,31 @@ def add_target(parser: argparse.ArgumentParser) -> None:
 def add_json(parser: argparse.ArgumentParser) -> None:
     """Add --json."""
     parser.add_argument("--json", action="store_true", help="print JSON, for programs")
+
+
+def add_output(parser: argparse.ArgumentParser, *names: str, text: str, **more: Any) -> None:
+    """Add -o and --force; ``names`` are further spellings of -o."""
+    parser.add_argument("-o", "--output", *names, metavar="FILE", help=text, **more)
+    parser.add_argument("--force", action="store_true", help="replace a file that exists")
+
+
+def write_text(file: str, text: str, *, force: bool, tell: bool = True) -> None:
+    """Write a result to a file, all of it or nothing; ``-`` is the terminal. Raises `Error`."""
+    if file == "-":
+        print(text, end="")
+        return
+    with destination(Path(file), [], companions=(), force=force) as place:
+        place.write_text(text, encoding="utf-8")
+    if tell:
+        print(f"wrote {file}")
+
+
+def pattern(text: str | None, *, flags: int = 0) -> re.Pattern[str]:
+    """The regular expression of --match; without one what fits everything. Raises `Error`."""
+    try:
+        return re.compile(text or "", flags)
+    except re.error as error:
+        raise Error(f"--match {text!r} is no regular expression: {error}") from error
 
 
 def print_json(data: Any) -> int:

@@ -19,6 +19,7 @@ from ..errors import Error
 from ..host.packing import flat_size, pack
 from ..pictures.calls import draw
 from ..tensors.desc import MemoryDesc
+from .arguments import write_text
 from .photograph import photograph
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--device", metavar="NAME", help="part of a device's or platform's name")
     parser.add_argument("--verbose", action="store_true", help="print the plan of each reorder too")
     parser.add_argument("--svg", metavar="FILE", help="write the picture of the layout as SVG")
+    parser.add_argument("--force", action="store_true", help="replace FILE if it exists")
     parser.set_defaults(run=run)
 
 
@@ -76,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
     print(f"photo    {origin}, {len(images)} shifted copies as one batch")
     print(f"device   {device.name.strip()} ({device.platform.name.strip()})")
     blocked = photo_section(bench, images)
-    draw_section(blocked, args.svg)
+    draw_section(blocked, args.svg, force=args.force)
     weights_section(bench)
     print("\nall results equal the numpy truth to the byte, padding included  ✔")
     print(PASTE)
@@ -214,15 +216,15 @@ def size_line(desc: MemoryDesc) -> str:
     return f"{desc!s:<38} {size:>9}{padding}"
 
 
-def draw_section(blocked: Memory, file: str | None) -> None:
+def draw_section(blocked: Memory, file: str | None, *, force: bool) -> None:
     """The first pixels of the blocked format, in memory order."""
     with blocked.map("r") as flat:
         drawn = draw(blocked.desc, boxes=1, values=flat)
     print("\nthe first pixels in memory: three colours, and zeros up to sixteen features")
     print("\n".join(str(drawn).splitlines()[2:]))
     if file:
-        drawn.save(file)
-        print(f"\nwrote {file}")
+        print()
+        write_text(file, drawn.svg, force=force)
 
 
 def weights_section(bench: Bench) -> None:

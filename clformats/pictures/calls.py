@@ -14,6 +14,9 @@ from ..tensors.given import as_target, default_dtype
 from .drawing import Picture, picture, terminal
 from .svg import svg
 
+WIDEST = (16, 8, 4)
+"""How many cells a row may have: fewer where the terminal is narrow."""
+
 
 class Drawing:
     """A picture of a tensor: ``str`` gives it in characters, notebooks show it in colours.
@@ -21,12 +24,29 @@ class Drawing:
     Made by `draw`. ``save(file)`` writes it as SVG.
     """
 
-    def __init__(self, desc: MemoryDesc, drawn: Picture) -> None:
+    def __init__(self, desc: MemoryDesc, boxes: int, values: Any) -> None:
         self.desc = desc
-        self._drawn = drawn
+        self._boxes = boxes
+        # Values are read now: they may be of a mapping that ends.
+        self._pictures = {} if values is None else {n: self._made(n, values) for n in WIDEST}
+
+    def _made(self, widest: int, values: Any = None) -> Picture:
+        return picture(self.desc, boxes=self._boxes, widest=widest, values=values)
+
+    def _drawn(self, widest: int = WIDEST[0]) -> Picture:
+        return self._pictures.get(widest) or self._made(widest)
+
+    def text(self, width: int = 80) -> str:
+        """The picture in characters; long rows are cut in the middle to fit in ``width``."""
+        lines: list[str] = []
+        for widest in WIDEST:
+            lines = list(terminal(self._drawn(widest), width))
+            if max(map(len, lines[3:]), default=0) <= width:
+                break
+        return "\n".join(lines)
 
     def __str__(self) -> str:
-        return "\n".join(terminal(self._drawn))
+        return self.text()
 
     def __repr__(self) -> str:
         return f"Drawing({str(self.desc)!r})"
@@ -34,7 +54,7 @@ class Drawing:
     @property
     def svg(self) -> str:
         """The picture as the text of an SVG file."""
-        return svg(self._drawn)
+        return svg(self._drawn())
 
     def _repr_svg_(self) -> str:
         return self.svg
@@ -76,7 +96,7 @@ def draw(
         raise InvalidDescriptor(f"{desc} has sizes known at execution only: give the dims")
     if expect_int(boxes, "boxes") < 1:
         raise InvalidDescriptor(f"got boxes={boxes}, expected at least 1")
-    return Drawing(desc, picture(desc, boxes=boxes, values=values))
+    return Drawing(desc, boxes, values)
 
 
 def example_dims(fmt: Format) -> tuple[int, ...]:
