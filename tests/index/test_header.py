@@ -53,7 +53,7 @@ def test_as_c_and_as_cpp(wide: bool, tmp_path: Path) -> None:
     # <complex.h> defines I, which weights have as an extent; N and C are users' own.
     (tmp_path / "use.c").write_text(
         f"typedef {whole} whole;\n#define LARGE {large}"
-        + """
+        """
         #define I _Imaginary_I
         #define N 2
         #define C 17
