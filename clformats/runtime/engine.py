@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
 import warnings
 from collections import OrderedDict
@@ -265,8 +266,13 @@ def _context(device: pyopencl.Device) -> pyopencl.Context:
 
 
 def numbered(source: str) -> str:
-    """The source with line numbers, as compilers count them."""
-    return "\n".join(f"{n:4} | {line}" for n, line in enumerate(source.splitlines(), 1))
+    """The source with line numbers, as compilers count them: anew after ``#line``."""
+    lines, number = [], 1
+    for line in source.splitlines():
+        lines.append(f"{number:4} | {line}")
+        said = re.match(r"\s*#\s*line\s+(\d+)", line)
+        number = int(said[1]) if said else number + 1
+    return "\n".join(lines)
 
 
 def describe(device: pyopencl.Device) -> str:

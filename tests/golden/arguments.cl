@@ -64,3 +64,6 @@ static inline bool WEIGHTS_coords(WEIGHTS_PARAMETERS, uint offset, uint *o, uint
     return *o < WEIGHTS_SIZE_O && *i < WEIGHTS_SIZE_I && *y < WEIGHTS_SIZE_Y && *x < WEIGHTS_SIZE_X;
 }
 #define WEIGHTS_COORDS(offset, o, i, y, x) WEIGHTS_coords(WEIGHTS_ARGUMENTS, offset, o, i, y, x)
+
+// From here on compilers count the lines of what follows.
+#line 1

@@ -80,3 +80,6 @@ static inline void SRC_store_f16(SRC_PARAMETERS, float16 value, __global float *
     vstore16(select(value, (float16)(0), beyond), 0, dst + SRC_INDEX(b, f, y, x));
 }
 #define SRC_STORE_F16(value, dst, b, f, y, x) SRC_store_f16(SRC_ARGUMENTS, value, dst, b, f, y, x)
+
+// From here on compilers count the lines of what follows.
+#line 1

@@ -71,3 +71,6 @@ static inline void SRC_STORE_F16(float16 value, __global float *dst, uint b, uin
         + f >= (uint)SRC_SIZE_F;
     vstore16(select(value, (float16)(0), beyond), 0, dst + SRC_INDEX(b, f, y, x));
 }
+
+// From here on compilers count the lines of what follows.
+#line 1

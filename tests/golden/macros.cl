@@ -50,3 +50,6 @@ static inline bool SRC_COORDS(uint offset, uint *b, uint *f, uint *y, uint *x)
     *x = (yx_16 * 16 + yx_1) % SRC_EXTENT_X;
     return *b < SRC_SIZE_B && *f < SRC_SIZE_F && *y < SRC_SIZE_Y && *x < SRC_SIZE_X;
 }
+
+// From here on compilers count the lines of what follows.
+#line 1

@@ -73,3 +73,6 @@ static inline bool SRC_coords(SRC_PARAMETERS, uint offset, uint *b, uint *f, uin
     return *b < SRC_SIZE_B && *f < SRC_SIZE_F && *y < SRC_SIZE_Y && *x < SRC_SIZE_X;
 }
 #define SRC_COORDS(offset, b, f, y, x) SRC_coords(SRC_ARGUMENTS, offset, b, f, y, x)
+
+// From here on compilers count the lines of what follows.
+#line 1

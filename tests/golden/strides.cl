@@ -46,3 +46,6 @@ static inline bool T_COORDS(uint offset, uint *a, uint *b, uint *c)
     *c = c_1;
     return rest == 0 && *a < T_SIZE_A && *b < T_SIZE_B && *c < T_SIZE_C;
 }
+
+// From here on compilers count the lines of what follows.
+#line 1

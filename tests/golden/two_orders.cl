@@ -98,3 +98,6 @@ static inline void W_STORE_O8(float8 value, __global float *dst, uint o, uint i,
         dst[W_INDEX(o + lane, i, y, x)] = lanes[lane];
     }
 }
+
+// From here on compilers count the lines of what follows.
+#line 1

@@ -58,3 +58,6 @@ static inline bool W_coords(W_PARAMETERS, ulong offset, ulong *o, ulong *i, ulon
     return *o < W_SIZE_O && *i < W_SIZE_I && *y < W_SIZE_Y && *x < W_SIZE_X;
 }
 #define W_COORDS(offset, o, i, y, x) W_coords(W_ARGUMENTS, offset, o, i, y, x)
+
+// From here on compilers count the lines of what follows.
+#line 1
