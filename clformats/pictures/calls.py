@@ -100,14 +100,14 @@ def draw(
 
 
 def example_dims(fmt: Format) -> tuple[int, ...]:
-    """Sizes that show what a format does: blocks are begun twice, the last dimension is a row.
+    """Sizes that show what a format does: blocks are begun twice; a row where there is one block.
 
     Raises `InvalidFormat` where there is no layout.
     """
     blocks = fmt.structure.blocks
     plain = (2, 3, *(2,) * fmt.ndims)[: fmt.ndims] if max(blocks) == 1 else (1,) * fmt.ndims
     sizes = [b + min(b - 1, 2) if b > 1 else n for b, n in zip(blocks, plain, strict=True)]
-    if blocks[-1] == 1:
+    if blocks[-1] == 1 and sum(b > 1 for b in blocks) < 2:
         sizes[-1] = 4
     return tuple(sizes)
 
