@@ -163,3 +163,13 @@ def test_host_memory_in_place(engine: cf.Engine) -> None:
         with memory.map("rw") as flat:
             flat[0] = 9
         assert tensor.array[0, 0, 0, 0] == 9
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float8_e4m3fn", "float8_e5m2"])
+def test_a_library_that_is_not_ours(dtype: str) -> None:
+    jnp = pytest.importorskip("jax.numpy", reason="pip install jax")
+    tensor = jnp.arange(24).reshape(2, 3, 4).astype(dtype)
+    got = array_of(tensor)
+    assert got.dtype == np.asarray(tensor).dtype
+    assert got.tobytes() == np.asarray(tensor).tobytes()
+    assert not got.flags.writeable  # jax's tensors never change
