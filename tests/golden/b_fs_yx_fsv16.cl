@@ -17,7 +17,7 @@
 #define SRC_LENGTH 680
 #define SRC_PLACES 1280
 
-// how far apart neighbours lie, in elements; where the first element lies
+// strides, of blocks where there are some, in elements; where the first element lies
 #define SRC_PITCH_B 640
 #define SRC_PITCH_F 320
 #define SRC_PITCH_Y 64

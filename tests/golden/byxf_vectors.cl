@@ -15,7 +15,7 @@
 #define SRC_LENGTH 680
 #define SRC_PLACES 680
 
-// how far apart neighbours lie, in elements; where the first element lies
+// strides, of blocks where there are some, in elements; where the first element lies
 #define SRC_PITCH_B 340
 #define SRC_PITCH_Y 68
 #define SRC_PITCH_X 17

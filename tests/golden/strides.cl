@@ -13,7 +13,7 @@
 #define T_LENGTH 30
 #define T_PLACES 180
 
-// how far apart neighbours lie, in elements; where the first element lies
+// strides, of blocks where there are some, in elements; where the first element lies
 #define T_PITCH_A 100
 #define T_PITCH_B 2
 #define T_PITCH_C 17

@@ -19,7 +19,7 @@
 #define W_LENGTH 1995
 #define W_PLACES 3840
 
-// how far apart neighbours lie, in elements; where the first element lies
+// strides, of blocks where there are some, in elements; where the first element lies
 #define W_PITCH_I 1280
 #define W_PITCH_Y 256
 #define W_PITCH_X 64

@@ -16,7 +16,7 @@
 #define W_LENGTH (1ul * W_SIZE_O * W_SIZE_I * W_SIZE_Y * W_SIZE_X)
 #define W_PLACES (W_PITCH_O * W_BLOCKS_O)
 
-// how far apart neighbours lie, in elements; where the first element lies
+// strides, of blocks where there are some, in elements; where the first element lies
 #define W_PITCH_O (W_PITCH_I * W_EXTENT_I)
 #define W_PITCH_I (W_PITCH_Y * W_EXTENT_Y)
 #define W_PITCH_Y (W_PITCH_X * W_EXTENT_X)
