@@ -328,7 +328,7 @@ class MemoryDesc(Shaped):
         return self._with(operations.reshape(self.geometry, check_dims(dims)))
 
     def permute_axes(self, permutation: Iterable[int]) -> MemoryDesc:
-        """Axis d becomes axis ``permutation[d]``: `operations.permute_axes`."""
+        """Axis d becomes axis ``permutation[d]``, the inverse of what numpy's transpose takes."""
         axes = int_tuple("permutation", permutation)
         return self._with(operations.permute_axes(self.geometry, axes))
 

@@ -60,6 +60,8 @@ def test_reprs_are_short(engine: cf.Engine, stream: cf.Stream) -> None:
     )  # fmt: skip
     event.wait()
     assert repr(event) == "Event(done)"
+    mapping = cf.Memory(DESC, engine).map("r")
+    assert repr(mapping) == f"Mapping(Memory({str(DESC)!r}), 'r', new)"
     assert repr(cf.IndexKernels(DESC, engine)) == f"IndexKernels({str(DESC)!r})"
 
 
