@@ -128,7 +128,6 @@ def search(args: argparse.Namespace) -> int:
     """Tune every reorder that is asked for."""
     pairs = pairs_of(args)
     seconds = seconds_of(args.time_limit or TIME_LIMIT)
-    _check_strategy(args.strategy)
     from ..tuning.run import tune
 
     with _progress() as watch:
@@ -188,18 +187,6 @@ def seconds_of(text: str) -> float:
     if not 1 <= seconds <= 1e6:
         raise Error(f"got --time-limit {text}, expected seconds, from 1 on")
     return seconds
-
-
-def _check_strategy(name: str | None) -> None:
-    """Raise `Error` for a strategy that kernel_tuner has not; it says so after the first build."""
-    if name is None:
-        return
-    try:
-        known = sorted(import_module("kernel_tuner.interface").strategy_map)
-    except (ImportError, AttributeError):
-        return  # what is missing is said where it is used
-    if name not in known:
-        raise Error(f"got --strategy {name}, expected one of {', '.join(known)}")
 
 
 @contextmanager

@@ -67,10 +67,3 @@ def test_words_that_do_not_fit(words: list[str], said: str, folder: Path, capsys
     assert cli.main(["tune", *words]) == 1
     assert said in capsys.readouterr().err
     assert len(kept(folder)) == 2
-
-
-def test_a_strategy_that_is_unknown(capsys: Capture) -> None:
-    pytest.importorskip("kernel_tuner", reason="needs kernel_tuner")
-    words = ["tune", "bfyx", "byxf", "--shape", "2,3,5,7", "--strategy", "luck"]
-    assert cli.main(words) == 1
-    assert "got --strategy luck, expected one of" in capsys.readouterr().err
