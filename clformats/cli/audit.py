@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
     from .plan import write
 
     report = audit(args.log)
-    write(args.svg, report.plan.svg, force=args.force)
+    write(args.svg, report.plan.svg, force=args.force, tell=not args.json)
     if args.json:
         return print_json(data(report))
     print(report)

@@ -68,15 +68,17 @@ def run(args: argparse.Namespace) -> int:
     if args.bandwidth is not None:
         costs.bandwidth = 1e9 * _number(args.bandwidth, "--bandwidth")
     plan = propagate(network, Kernels.load(args.kernels), reorder_cost=costs)
-    if args.json != "-":
+    tell = args.json != "-"
+    if tell:
         _tell(plan, args.why)
-    write(args.svg, plan.svg, force=args.force)
-    write(args.dot, plan.to_dot, force=args.force)
+    write(args.svg, plan.svg, force=args.force, tell=tell)
+    write(args.dot, plan.to_dot, force=args.force, tell=tell)
     write(args.json, lambda: plan.to_json() + "\n", force=args.force)
     if args.onnx:
         with destination(Path(args.onnx), [Path(args.model)], companions=(), force=args.force) as f:
             plan.to_onnx(f)
-        print(f"wrote {args.onnx}")
+        if tell:
+            print(f"wrote {args.onnx}")
     return 0
 
 
@@ -100,7 +102,7 @@ def _number(text: str, what: str) -> float:
     return number
 
 
-def write(file: str | None, content: Callable[[], str], *, force: bool) -> None:
+def write(file: str | None, content: Callable[[], str], *, force: bool, tell: bool = True) -> None:
     """Write a file, if one was asked for. Raises `Error` where that fails."""
     if file:
-        write_text(file, content(), force=force)
+        write_text(file, content(), force=force, tell=tell)
