@@ -17,7 +17,7 @@ SETUP   := PYTHON="$(PYTHON)" sh scripts/setup.sh
 CODE    := $(wildcard clformats tests bench examples)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow test-lowest test-gpu-static lint format bench doctor clean
+.PHONY: help demo test test-slow test-lowest test-gpu-static lint format bench docs doctor clean
 
 help:  ## this list
 	@echo "clformats: memory formats of DNN tensors on OpenCL devices"; echo
@@ -58,6 +58,11 @@ format:  ## let ruff format the code and mend what it can
 bench:  ## GB/s of every case beside a plain copy and oneDNN
 	@$(SETUP) bench
 	@$(BIN)/python -m bench
+
+docs:  ## the documentation as a site, in build/site, its links checked
+	@$(SETUP) docs
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build
+	@echo "open build/site/index.html"
 
 doctor:  ## which OpenCL devices are visible, what is wrong, and what mends it
 	@$(SETUP) python

@@ -2,6 +2,7 @@
 # Prepare a clone for work: a virtual environment in .venv, the project in it, and an OpenCL device.
 #
 #   sh scripts/setup.sh python    the virtual environment only (lint, doctor)
+#   sh scripts/setup.sh docs      ... and what makes the site of the documentation
 #   sh scripts/setup.sh demo      ... and any OpenCL device
 #   sh scripts/setup.sh bench     ... and oneDNN to compare with
 #   sh scripts/setup.sh test      ... pocl (the reference device), oneDNN and oclgrind
@@ -158,17 +159,21 @@ ensure_project() {
     want=$(cat pyproject.toml && pwd)
     [ "$(cat "$VENV/installed" 2>/dev/null)" = "$want" ] && return 0
     extras=dev,demo
-    if [ "$GOAL" = demo ]; then # what the demo runs with, a sixth of what developers use
+    if [ "$GOAL" = docs ]; then
+        [ "$(cat "$VENV/installed-docs" 2>/dev/null)" = "$want" ] && return 0
+        extras=docs
+        say "installing clformats and what makes its site into $VENV: about 290 MB (log: $LOG)"
+    elif [ "$GOAL" = demo ]; then # what the demo runs with, a sixth of what developers use
         [ "$(cat "$VENV/installed-demo" 2>/dev/null)" = "$want" ] && return 0
         extras=demo
         say "installing clformats and what the demo needs into $VENV: about 110 MB (log: $LOG)"
     else
-        say "installing clformats and its tools into $VENV: about 670 MB, a minute or two (log: $LOG)"
+        say "installing clformats and its tools into $VENV: about 780 MB, a minute or two (log: $LOG)"
     fi
     logged "$PY" -m pip install --disable-pip-version-check -e ".[$extras]" ||
         die "pip could not install the project; the reason stands above and in $LOG."
     name=installed
-    [ "$GOAL" != demo ] || name=installed-demo
+    case $GOAL in demo | docs) name=installed-$GOAL ;; esac
     printf '%s\n' "$want" >"$VENV/$name"
 }
 
@@ -251,11 +256,11 @@ ensure_peers() {
 }
 
 case $GOAL in
-python | demo | bench | test) ;;
-*) die "unknown goal '$GOAL'; expected python, demo, bench or test" ;;
+python | docs | demo | bench | test) ;;
+*) die "unknown goal '$GOAL'; expected python, docs, demo, bench or test" ;;
 esac
 
 ensure_venv
 ensure_project
-[ "$GOAL" = python ] || ensure_device
+case $GOAL in python | docs) ;; *) ensure_device ;; esac
 case $GOAL in bench | test) ensure_peers ;; esac

@@ -16,7 +16,7 @@ from clformats.schedule.nest import is_legal_extent, ordered, positions
 from clformats.schedule.problem import Problem
 from clformats.schedule.refine import problem, separate
 from clformats.schedule.schedule import Loop, Prefetch, Schedule, Store, Tile
-from clformats.schedule.search import can_buffer_lines, streaming
+from clformats.schedule.stores import legal
 
 ACTIVATIONS = (
     "bfyx", "byxf", "yxfb", "fyxb", "b_fs_yx_fsv4", "b_fs_yx_fsv8", "b_fs_yx_fsv16",
@@ -63,21 +63,37 @@ def _shape(r: random.Random) -> tuple[tuple[int, ...], list[str]]:
 
 def random_schedule(r: random.Random, p: Problem) -> Schedule:
     """A legal schedule: some tile, loops in any order and blocked anyhow, prefetch, stores."""
+    return random_around(r, p, _tile_of_some_vectors(r, p))
+
+
+def random_schedules(r: random.Random, p: Problem, count: int = 5) -> list[Schedule]:
+    """Legal schedules of one tile, which share a program for each kind of store."""
+    tile = _tile_of_some_vectors(r, p)
+    return [random_around(r, p, tile) for _ in range(count)]
+
+
+def random_around(r: random.Random, p: Problem, tile: Tile) -> Schedule:
+    """A legal schedule of a tile."""
+    loops = range(len(p.nodes or ()))
+    # In the destination's order, tiles may be one run.
+    order = r.choice([loops, r.sample(loops, len(loops))])
+    nest = [*ordered(p, tile, order, r.choice([1, 2, 8, 40]))]
+    for _ in range(r.choice([0, 2])):
+        _block(r, nest, positions(p, tile))
+    stores = legal(p, tile, nest, 64)
+    stores = stores[1:] or stores
+    most = max(store.streams for store in stores)
+    stores += [Store(n) for n in (0, 16, 32) if n < most]
+    lead = r.choice([0, 0, 1, 3, 50])
+    return Schedule(tile, tuple(nest), Prefetch(lead), r.choice(stores))
+
+
+def _tile_of_some_vectors(r: random.Random, p: Problem) -> Tile:
     while True:
         tile = _random_tile(r, p)
         layout = lay_out(p, tile)
         if len(layout.loads) + len(layout.stores) <= MOST_VECTORS:
-            break
-    order = r.sample(range(len(p.nodes or ())), len(p.nodes or ()))
-    nest = [*ordered(p, tile, order, r.choice([1, 2, 8, 40]))]
-    for _ in range(2):
-        _block(r, nest, positions(p, tile))
-    most = streaming(p, tile, 64)
-    stores = [Store(), *(Store(n) for n in (16, 32, 64) if n <= most)]
-    if can_buffer_lines(p, tile):
-        stores = [Store(lines=True)]
-    lead = r.choice([0, 0, 1, 3, 50])
-    return Schedule(tile, tuple(nest), Prefetch(lead), r.choice(stores))
+            return tile
 
 
 def _random_tile(r: random.Random, p: Problem) -> Tile:

@@ -1,43 +1,9 @@
 """What a layout is: a list of digits.
 
-A tensor has *logical* dimensions, say ``b, f, y, x``. A layout says where element ``(b, f, y, x)``
-lies in memory. Every layout of clDNN and oneDNN does it in the same way: the index along each
-dimension is split into *digits*, as a number is split into decimal digits, and the digits of all
-dimensions are put in one order, outermost first. Then the offset is that list read as one number.
-
-``b_fs_yx_fsv16`` splits ``f`` into ``f / 16`` and ``f % 16`` and leaves the others whole::
-
-    b   f/16   y   x   f%16
-
-A digit has three numbers: which dimension ``dim`` it comes from, its ``step`` and its ``size``; its
-value is ``(index // step) % size``. The outermost digit of a dimension is *open*: its size is not
-in the format (``None``) but comes from the tensor. For the tensor ``2 x 17 x 5 x 4`` above:
-
-    ======== ======== ======== ========== =====================================
-    digit    step     size     stride     why
-    ======== ======== ======== ========== =====================================
-    b        1        2        640        2 * 5 * 4 * 16 elements further in
-    f/16     16       2        320        17 features need two slices of 16
-    y        1        5        64         4 * 16
-    x        1        4        16
-    f%16     1        16       1          innermost
-    ======== ======== ======== ========== =====================================
-
-so element (1, 16, 4, 3) lies at 640 + 320 + 4*64 + 3*16 + 0 = 1264. The second slice holds one
-real feature and fifteen of *padding*, which count as memory but belong to no element.
-
-Four more things exist, all seen in a few clDNN formats:
-
-* a *fused* index: ``dim`` is a tuple, and the index is ``y * Y + ... `` read as one number
-  (``yx`` = y*X + x), with X the padded extent;
-* a *flipped* index, counted from the far end (``Y - 1 - y``): the filter turned by 180 degrees;
-* ``align``: a dimension rounded up to a multiple without being split;
-* a *tail*: after the last whole slice of a dimension the digits have another order.
-
-A list of digits cannot express that values are transformed (Winograd) or lie in an image.
-
-Everything else in clformats is derived from this list: the names, sizes, strides, the offset as
-Python, numpy and OpenCL C, its inverse, the pictures and the reorder kernels.
+A digit is a part of an index, of value ``(index // step) % size``; the digits of all dimensions in
+one order, outermost first, read as one number, are the offset. docs/digits.md teaches it, with
+pictures. Everything else in clformats is derived from this list: the names, sizes, strides, the
+offset as Python, numpy and OpenCL C, its inverse, the pictures and the reorder kernels.
 """
 
 from __future__ import annotations

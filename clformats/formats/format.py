@@ -40,11 +40,13 @@ class Format:
         ndims = None if ndims is None else expect_int(ndims, "ndims")
         self.kind: Kind = "blocked"
         self.role: Role = "generic"
+        """What it is for: ``"data"``, ``"weights"``, ``"rnn"`` or ``"generic"``."""
         self.letters = ""
         self.layout: Layout | None = None
         self.image: tuple[int, int, int] | None = None
         self.sums: Sums | None = None
         self.name = registry.concrete(str(name), ndims)
+        """The spelling that ``str`` gives; ``Format(f.name) == f``."""
         if self.name in ("any", "undef"):
             self.kind = "any" if self.name == "any" else "undef"
             return

@@ -20,12 +20,16 @@ from ..schedule.program import ZERO, Op, Program, Rotate, Shuffle
 from ..schedule.runs import LINE_BYTES
 from ..schedule.schedule import Schedule
 from ..schedule.scheduled import ScheduledPlan
+from ..schedule.stores import STAGE_BYTES, staged_tiles
 from ..templates import render
 from .computation import Computed, types_of
 from .edges import lane_part
 from .masks import Masks
 from .source import Launch, moved
 from .types import Conversion
+
+LEAST_JOINED = 32
+"""Bytes of vectors that are joined to a line: of shorter ones compilers make slow byte shuffles."""
 
 
 def launch(plan: Plan, body: ScheduledPlan) -> Launch:
@@ -73,6 +77,8 @@ def _numbers(p: Problem, schedule: Schedule, layout: Layout, masks: Masks, nest:
     src_end = p.src.span_nbytes // p.dtypes[0].nbytes
     rows += [src_end, src_end - _source_reach(p, layout)]
     rows += [d.span_nbytes // d.dtype.nbytes - 1 for d in p.operand_descs]
+    if schedule.store.staged:
+        rows += staged_tiles(p, schedule.tile, schedule.nest, schedule.store.staged)
     return rows
 
 
@@ -109,7 +115,10 @@ class _Writer:
     def __init__(self, p: Problem, schedule: Schedule, layout: Layout, masks: Masks) -> None:
         self.p, self.layout, self.masks = p, layout, masks
         self.types: Conversion = types_of(p)
+        if layout.widens_first and not isinstance(self.types, Computed):
+            self.types = self.types.at_once
         self.streams, self.lines = schedule.store.streams, schedule.store.lines
+        self.staged = schedule.store.staged > 0
         self.rows = {row: k for k, row in enumerate(dict.fromkeys(v.row for v in layout.stores))}
         self.lanes = layout.lanes
         self.n = str(self.lanes) if self.lanes > 1 else ""
@@ -126,7 +135,9 @@ class _Writer:
             vector=f"{self.types.work}{self.n}", stored=f"{self.types.stored}{self.n}",
             patterns=[(name, pattern) for pattern, name in self.patterns.items()],
             whole=whole, edge=edge, masks=self.masks, widths=self._widths(),
-            streams=bool(self.streams or self.lines), held=self._buffer(),
+            streams=bool(self.streams or self.lines or self.staged), held=self._buffer(),
+            staged=self.staged, stage=STAGE_BYTES // self.p.dtypes[1].nbytes,
+            line=LINE_BYTES // self.p.dtypes[1].nbytes,
             prefetched=self._prefetched(), loops=MOST_LOOPS + 1,
             axes=range(len(self.layout.axes)), guards=range(len(self.masks.guards)),
             operands=self._operands(), word_type=self._word_type,
@@ -158,6 +169,8 @@ class _Writer:
 
     def _statements(self, *, edge: bool) -> Iterator[str]:
         """What is done with a tile, in order: all of it elements, or some of it not."""
+        nbytes = self.lanes * self.p.dtypes[1].nbytes
+        joined = self.streams == LINE_BYTES and nbytes >= LEAST_JOINED and not edge
         for what, numbers in self.program.steps():
             for number in numbers:
                 if what == "load":
@@ -165,8 +178,10 @@ class _Writer:
                 elif what == "op":
                     op = self.program.ops[number - self.program.loads]
                     yield f"const {self.types.work}{self.n} v{number} = {self._op(op)};"
-                else:
+                elif not (joined and len(numbers) > 1):
                     yield from self._store(number, edge)
+            if joined and what == "store" and len(numbers) > 1:
+                yield from self._line(numbers)
 
     def _load(self, number: int, edge: bool) -> str:  # noqa: FBT001
         vector = self.layout.loads[number]
@@ -220,15 +235,14 @@ class _Writer:
     def _store(self, number: int, edge: bool) -> Iterator[str]:  # noqa: FBT001
         """The statements that store a vector."""
         vector = self.layout.stores[number]
-        value = self.program.outputs[number]
-        text = f"({self.types.work}{self.n})(0)" if value == ZERO else f"v{value}"
         at = self._at(vector, "d")
-        if isinstance(self.types, Computed):
-            name = f"const {self.types.dst}{self.n} w{number}"
-            yield f"{name} = {self._computed(self.types, vector, text, edge)};"
-            text = f"w{number}"
+        declared, text = self._stored(number, edge=edge)
+        yield from declared
         if self.lines and not edge:
             yield self._kept(vector, text)
+            return
+        if self.staged and not edge:
+            yield from self._collected(vector, text, at)
             return
         condition, mask = self.masks.of_store(vector) if edge else ("", "")
         if mask:
@@ -239,6 +253,28 @@ class _Writer:
             yield f"if ({condition}) {{ {' '.join(stores)} }}"
         else:
             yield from stores
+
+    def _stored(self, number: int, *, edge: bool) -> tuple[list[str], str]:
+        """The statements that make the value of a store, and its name."""
+        value = self.program.outputs[number]
+        text = f"({self.types.work}{self.n})(0)" if value == ZERO else f"v{value}"
+        if not isinstance(self.types, Computed):
+            return [], text
+        result = self._computed(self.types, self.layout.stores[number], text, edge)
+        return [f"const {self.types.dst}{self.n} w{number} = {result};"], f"w{number}"
+
+    def _line(self, numbers: Sequence[int]) -> Iterator[str]:
+        """The statements that store vectors which are a cache line: at once, past the cache."""
+        parts = []
+        for number in numbers:
+            declared, value = self._stored(number, edge=False)
+            yield from declared
+            words = self.lanes * self.p.dtypes[1].nbytes // 4
+            if not isinstance(self.types, Computed):
+                value = self.types.value_to_store(value, self.lanes)
+            parts.append(f"as_uint{words if words > 1 else ''}({value})")
+        to = moved("to", self._at(self.layout.stores[numbers[0]], "d"))
+        yield f"STORE_STREAM((uint16)({', '.join(parts)}), (__global uint16 *)({to}));"
 
     def _buffer(self) -> LineBuffer | None:
         if not self.lines:
@@ -253,6 +289,15 @@ class _Writer:
         if not isinstance(self.types, Computed):
             value = self.types.value_to_store(value, self.lanes)
         return f"KEEP({value}, {at});"
+
+    def _collected(self, vector: Vector, value: str, at: str) -> Iterator[str]:
+        """The statements that put a vector where the run is collected."""
+        first = 0
+        for width in _pieces(vector.width):
+            part = lane_part(value, self.lanes, range(first, first + width))
+            part = self.types.value_to_store(part, width)
+            yield f"KEEP{width if width > 1 else ''}({part}, {moved(moved('to', at), first)});"
+            first += width
 
     def _pieces(self, vector: Vector, value: str, at: str) -> Iterator[str]:
         first = 0

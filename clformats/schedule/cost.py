@@ -11,13 +11,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log2, prod
 
-from .layout import lay_out
 from .nest import positions
 from .problem import Problem
 from .profile import Profile
-from .program import Program
-from .runs import LINE_BYTES, chain, footprint, strides
+from .runs import LINE_BYTES, common, footprint, run_of, strides, vectors
 from .schedule import Loop, Schedule, Tile
+from .stores import staged_tiles
+
+OWNED = 3.0
+"""Bytes that move for each byte of an ordinary store: its line is read, and written back."""
+PASSED = 1.5
+"""The same where stores pass by a cache that would have held the line."""
+SPILLED = 24
+"""Accesses that a vector costs for which there is no register."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,16 +47,11 @@ class Model:
 
     def __init__(self, p: Problem, profile: Profile) -> None:
         self.p, self.profile = p, profile
+        self.is_large = p.nbytes >= profile.stream_bytes
+        # Tiles that overlap find in the caches what they move again.
+        self.elements = prod(n.size.value for n in p.nodes or ())
         self._core: dict[Tile, tuple[list[int], float]] = {}
         self._traffic: dict[tuple[Tile, tuple[Loop, ...]], tuple[Traffic, Traffic]] = {}
-
-    def consider(self, tile: Tile) -> None:
-        """Take the shuffles that a tile has in place of an estimate."""
-        src, dst = self.p.dtypes
-        program = lay_out(self.p, tile).program(min(src.nbytes, dst.nbytes), dst.nbytes)
-        self._core[tile] = (
-            positions(self.p, tile), _core(self.p, tile, self.profile, program)
-        )  # fmt: skip
 
     def seconds(self, schedule: Schedule) -> float:
         """The estimated time of a schedule."""
@@ -69,11 +70,43 @@ class Model:
         items = prod(-(-counts[loop.axis] // loop.tiles) for loop in schedule.nest if loop.spread)
         units = min(profile.units, items)
         core = tiles * (each + profile.tile_ns + ahead) / units
-        memory = _memory(p, schedule, profile, tiles, self._traffic[key])
+        memory = self._memory(schedule, tiles, self._traffic[key])
         # What is done at the same time is not quite free, and some cores wait for the last one.
         busy = max(core, memory) + min(core, memory) / 4
         waits = -(-items // units) * units / items
         return (busy * waits + items * profile.item_ns / units) * 1e-9
+
+    def _memory(self, schedule: Schedule, tiles: int, sides: tuple[Traffic, Traffic]) -> float:
+        """The time that memory takes."""
+        profile, store = self.profile, schedule.store
+        src, dst = self.p.dtypes
+        read, written = sides
+        jump = profile.asked_bytes if schedule.prefetch.lead else profile.jump_bytes
+        crowded = read.follows and read.rows > profile.streams and not schedule.prefetch.lead
+        lost = max(1.0, LINE_BYTES / read.run)
+        moved = self.elements * (src.nbytes * lost + dst.nbytes * self._moved(written, schedule))
+        moved += tiles * read.jumps * jump * (2 if crowded else 1)
+        moved += tiles * (0 if read.follows else read.rows) * profile.hop_bytes
+        if not (store.streams or store.is_buffered):
+            moved += tiles * written.jumps * profile.asked_bytes
+        elif not store.staged and (written.rows > 1 or not written.follows):
+            moved += tiles * written.rows * profile.sent_bytes
+        return moved * profile.byte_ns * (1.0 if self.is_large else profile.cached)
+
+    def _moved(self, written: Traffic, schedule: Schedule) -> float:
+        """How many bytes move for each byte that is stored."""
+        tile, nest, store = schedule.tile, schedule.nest, schedule.store
+        if not (store.streams or store.is_buffered):
+            return max(1.0, LINE_BYTES / written.run) * (OWNED if self.is_large else 1.0)
+        if store.staged:
+            _, run = staged_tiles(self.p, tile, nest, store.staged)
+            moved = 1.1 + 4 * LINE_BYTES / (run * self.p.dtypes[1].nbytes)
+        elif store.lines:
+            # Rows begin and end with parts of lines.
+            moved = 1.6 + 24 * LINE_BYTES / max(written.goes_on, LINE_BYTES)
+        else:
+            moved = 1.0 if written.run % LINE_BYTES == 0 else 4.0
+        return moved if self.is_large else PASSED * moved
 
 
 def seconds(p: Problem, schedule: Schedule, profile: Profile) -> float:
@@ -81,20 +114,16 @@ def seconds(p: Problem, schedule: Schedule, profile: Profile) -> float:
     return Model(p, profile).seconds(schedule)
 
 
-def _core(p: Problem, tile: Tile, profile: Profile, program: Program | None = None) -> float:
-    """The time of a tile whose memory is in the nearest cache: of its program, or as estimated."""
+def _core(p: Problem, tile: Tile, profile: Profile) -> float:
+    """The time of a tile whose memory is in the nearest cache."""
     src, dst = p.dtypes
     loads, stores = vectors(p, tile, "src"), vectors(p, tile, "dst")
     moving = min(src.nbytes, dst.nbytes)
     parts = max(1, tile.lanes * moving // profile.vector_bytes)
-    if program is None:
-        # Each step of a transposition shuffles every vector once.
-        mixes = stores * log2(max(1, min(tile.lanes, run_of(p, tile, "dst")) / common(p, tile)))
-        peak = tile.lanes + 1
-    else:
-        mixes, peak = len(program.ops), program.peak
+    # Each step of a transposition shuffles every vector once.
+    mixes = stores * log2(max(1, min(tile.lanes, run_of(p, tile, "dst")) / common(p, tile)))
     price = profile.narrow_ns if moving < 4 else profile.shuffle_ns
-    spilled = max(0, peak * parts - 2 * profile.registers) * 12
+    spilled = max(0, (tile.lanes + 1) * parts - 2 * profile.registers) * SPILLED
     accesses = loads * max(1, tile.lanes * src.nbytes // profile.vector_bytes)
     accesses += stores * max(1, tile.lanes * dst.nbytes // profile.vector_bytes)
     sides = ((run_of(p, tile, "src"), src.nbytes), (run_of(p, tile, "dst"), dst.nbytes))
@@ -103,71 +132,6 @@ def _core(p: Problem, tile: Tile, profile: Profile, program: Program | None = No
     )
     shuffled = mixes * parts * price + touched * profile.line_ns
     return (accesses + spilled) * profile.access_ns + shuffled
-
-
-def run_of(p: Problem, tile: Tile, side: str) -> int:
-    """The elements of a tile that are one run on a side."""
-    run = 1
-    for axis, steps, reached in chain(p, side):
-        run = reached * min(steps, tile.steps(axis))
-        if tile.steps(axis) < steps:
-            break
-    return max(1, run)
-
-
-def vectors(p: Problem, tile: Tile, side: str) -> int:
-    """How many vectors of a tile are loaded or stored."""
-    run = run_of(p, tile, side)
-    return max(1, prod(tile.extents) // run) * -(-run // tile.lanes)
-
-
-def common(p: Problem, tile: Tile) -> int:
-    """The neighbouring elements that are neighbours on both sides."""
-    run = 1
-    for (axis, steps, a), (other, _, b) in zip(chain(p, "src"), chain(p, "dst"), strict=False):
-        if (axis, a) != (other, b):
-            break
-        run = a * min(steps, tile.steps(axis))
-        if tile.steps(axis) < steps:
-            break
-    return max(1, run)
-
-
-def _memory(
-    p: Problem, schedule: Schedule, profile: Profile, tiles: int, sides: tuple[Traffic, Traffic]
-) -> float:
-    """The time that memory takes."""
-    src, dst = p.dtypes
-    # Tiles that overlap find in the caches what they move again.
-    elements = prod(n.size.value for n in p.nodes or ())
-    read, written = sides
-    large = p.nbytes >= profile.stream_bytes
-    jump = profile.asked_bytes if schedule.prefetch.lead else profile.jump_bytes
-    lost = 1.0 if read.run >= LINE_BYTES else LINE_BYTES / read.run
-    reading = elements * src.nbytes * lost
-    crowded = read.follows and read.rows > profile.streams and not schedule.prefetch.lead
-    reading += tiles * read.jumps * jump * (2 if crowded else 1)
-    reading += tiles * (0 if read.follows else read.rows) * profile.hop_bytes
-    writing = elements * dst.nbytes * _written(written, schedule, large=large)
-    # Whole lines that pass the cache may go anywhere: reads decide about the order of loops.
-    passes = schedule.store.streams or schedule.store.lines
-    writing += tiles * (0 if passes else written.jumps) * profile.asked_bytes
-    near = 1.0 if large else 0.3
-    return (reading + writing) * profile.byte_ns * near
-
-
-def _written(written: Traffic, schedule: Schedule, *, large: bool) -> float:
-    """How many bytes move for each byte that is stored."""
-    whole = written.run % LINE_BYTES == 0
-    if schedule.store.lines:
-        # Rows begin and end with parts of lines.
-        part = 1.15 + 12 * LINE_BYTES / max(written.goes_on, LINE_BYTES)
-        return part if large else 3 * part
-    if schedule.store.streams:
-        part = 1.0 if whole and written.run >= LINE_BYTES else 4.0
-        return part if large else 3 * part
-    lost = 1.0 if written.run >= LINE_BYTES else LINE_BYTES / written.run
-    return lost * (2.0 if large else 1.0)
 
 
 def traffic(

@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import prod
 
-from .cost import vectors
 from .nest import is_legal_extent
 from .problem import Problem
-from .runs import chain
+from .runs import chain, vectors
 from .schedule import Tile
 
-SHORT = 16
+SHORT = 9
 """Longer loops than a vector are not taken whole, but for blocks: each size would be a program."""
 MOST_ELEMENTS = 4096
 MOST_VECTORS = 160
@@ -41,7 +40,7 @@ def _take(p: Problem, taken: list[int], side: str, wanted: int) -> None:
         if reached >= wanted:
             return
         goes_on = k + 1 < len(run) and steps <= SHORT
-        if steps * reached <= wanted and (node.size.fixed or goes_on or steps % SHORT == 0):
+        if steps * reached <= wanted and (node.size.fixed or goes_on):
             taken[axis] = max(taken[axis], node.size.value)
             continue
         part = _power(min(wanted // reached, steps))

@@ -59,6 +59,11 @@ class Layout:
         """Whether some load is longer than its run."""
         return any(None in v.elements[: v.width] for v in self.loads)
 
+    @property
+    def widens_first(self) -> bool:
+        """Whether values become wider as they are loaded: so few loads make so many stores."""
+        return 2 * len(self.loads) <= len(self.stores)
+
     def program(self, nbytes: int, stored_nbytes: int) -> Program:
         """The shuffles between loads and stores.
 

@@ -23,7 +23,8 @@ others are its arguments, so that one kernel serves every shape of the same stru
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from ..tensors.desc import MemoryDesc
 from ..tensors.dtypes import DType
@@ -119,6 +120,8 @@ class Problem:
     operands0: tuple[int, ...] = ()
     step: Step | None = None
     word: DType | None = None
+    known: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """What was derived from the loops and is asked for often: see `clformats.schedule.runs`."""
 
     @property
     def dtypes(self) -> tuple[DType, DType]:

@@ -7,9 +7,10 @@ Each question about strides has its answer here, once. A side of a problem is ``
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from math import gcd
+from math import gcd, prod
 
 from .problem import Guard, Node, Problem
+from .schedule import Tile
 
 LINE_BYTES = 64
 """A cache line of every processor on which streaming stores matter here."""
@@ -34,6 +35,13 @@ def chain(p: Problem, side: str) -> list[tuple[int, int, int]]:
 
     Each continues where the one before it ends; the last need not be taken as a whole.
     """
+    if side not in p.known:
+        p.known[side] = _chain(p, side)
+    found: list[tuple[int, int, int]] = p.known[side]
+    return found
+
+
+def _chain(p: Problem, side: str) -> list[tuple[int, int, int]]:
     nodes = p.nodes or ()
     all_strides = strides(nodes, side)
     found: list[tuple[int, int, int]] = []
@@ -107,3 +115,31 @@ def asks_anything(p: Problem, number: int, extents: Sequence[int]) -> bool:
     """Whether some tile reaches beyond the elements that a guard lets through."""
     guard: Guard = p.guards[number]
     return guard.lo.value > 0 or guard_range(p, number, extents)[1] >= guard.hi.value
+
+
+def run_of(p: Problem, tile: Tile, side: str) -> int:
+    """The elements of a tile that are one run on a side."""
+    run = 1
+    for axis, steps, reached in chain(p, side):
+        run = reached * min(steps, tile.steps(axis))
+        if tile.steps(axis) < steps:
+            break
+    return max(1, run)
+
+
+def vectors(p: Problem, tile: Tile, side: str) -> int:
+    """How many vectors of a tile are loaded or stored."""
+    run = run_of(p, tile, side)
+    return max(1, prod(tile.extents) // run) * -(-run // tile.lanes)
+
+
+def common(p: Problem, tile: Tile) -> int:
+    """The neighbouring elements that are neighbours on both sides."""
+    run = 1
+    for (axis, steps, a), (other, _, b) in zip(chain(p, "src"), chain(p, "dst"), strict=False):
+        if (axis, a) != (other, b):
+            break
+        run = a * min(steps, tile.steps(axis))
+        if tile.steps(axis) < steps:
+            break
+    return max(1, run)

@@ -78,15 +78,23 @@ class Store:
     """``streams``: bytes of a store that passes the cache, 16, 32 or 64; 0: ordinary stores.
 
     ``lines``: rows that start anywhere wait in a buffer, and leave it as whole lines that pass the
-    cache.
+    cache. ``staged``: so do the tiles of that many innermost loops, which are one run together.
     """
 
     streams: int = 0
     lines: bool = False
+    staged: int = 0
+
+    @property
+    def is_buffered(self) -> bool:
+        """Whether elements wait in private memory until lines are whole."""
+        return self.lines or self.staged > 0
 
     def __str__(self) -> str:
         if self.lines:
             return "lines"
+        if self.staged:
+            return f"staged {self.staged}"
         return f"stream {self.streams}" if self.streams else "ordinary"
 
 
@@ -144,6 +152,8 @@ def _loop(text: str, word: str) -> Loop:
 def _store(text: str, words: list[str]) -> Store:
     if words in (["ordinary"], ["lines"]):
         return Store(lines=words == ["lines"])
+    if words[:1] == ["staged"]:
+        return Store(staged=_number(text, words, "staged"))
     return Store(_number(text, words, "stream"))
 
 

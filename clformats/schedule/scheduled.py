@@ -18,7 +18,8 @@ from .refine import separate
 from .request import Request
 from .runs import LINE_BYTES
 from .schedule import Schedule, Store, Tile
-from .search import ITEMS, best, can_buffer_lines, streaming
+from .search import ITEMS, best
+from .stores import legal
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,7 @@ class ScheduledPlan:
     def alignment(self) -> tuple[int, int]:
         """At multiples of how many bytes source and destination must begin."""
         store = self.schedule.store
-        return 1, LINE_BYTES if store.lines else max(1, store.streams)
+        return 1, LINE_BYTES if store.is_buffered else max(1, store.streams)
 
     def __str__(self) -> str:
         return str(self.schedule)
@@ -58,11 +59,11 @@ def _chosen(p: Problem, profile: Profile, choices: Choices) -> Schedule | None:
         counted(p, schedule)
     except InvalidArgument:
         return None
-    if schedule.store.lines:
-        whole = profile.begin_bytes >= LINE_BYTES and can_buffer_lines(p, schedule.tile)
-        return schedule if whole else replace(schedule, store=Store())
-    possible = streaming(p, schedule.tile, profile.begin_bytes)
-    return replace(schedule, store=Store(min(schedule.store.streams, possible)))
+    possible = legal(p, schedule.tile, schedule.nest, profile.begin_bytes)
+    if schedule.store in possible:
+        return schedule
+    streams = min(schedule.store.streams, max(store.streams for store in possible))
+    return replace(schedule, store=Store(streams))
 
 
 def universal(p: Problem) -> Schedule:

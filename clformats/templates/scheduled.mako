@@ -58,6 +58,9 @@ typedef struct {
 % for o in operands:
     idx last${o.number};
 % endfor
+% if staged:
+    idx tiles, run;
+% endif
 } Nest;
 
 // Where a tile's first element lies, and how many steps the innermost loop still goes on.
@@ -230,7 +233,7 @@ typedef struct {
     ${types.dst} row[${count}][WIDTH + LINE] __attribute__((aligned(64)));
     idx at[${count}];
 } Buffer;
-typedef ${stored} kept_vector __attribute__((aligned(sizeof(${types.dst}))));
+typedef ${types.dst}${n} kept_vector __attribute__((aligned(sizeof(${types.dst}))));
 #define IN_LINE(at) ((at) & (LINE - 1))
 #define PLACE(r) buffer.row[r] + IN_LINE(now.dst + buffer.at[r])
 #define KEEP(v, place) (*(kept_vector *)(place) = (v))
@@ -269,6 +272,35 @@ static inline void end_rows(const Buffer *buffer, __global ${types.dst} *dst, id
 }
 % endif
 
+% if staged:
+
+// Tiles that are one run together wait here until it is whole: it begins as far behind a line as in
+// memory.
+#define LINE ${line}
+#define IN_LINE(at) ((at) & (LINE - 1))
+% for w in sorted(widths):
+<% n_w = w if w > 1 else "" %>\
+typedef ${types.dst}${n_w} kept${n_w} __attribute__((aligned(sizeof(${types.dst}))));
+#define KEEP${n_w}(v, place) (*(kept${n_w} *)(place) = (v))
+% endfor
+
+static inline void send_run(const ${types.dst} *stage, __global ${types.dst} *dst, idx start, idx count)
+{
+    const idx first = IN_LINE(start), end = first + count;
+    __global ${types.dst} *line = dst + (start - first);
+    idx at = first;
+    for (; at < end && IN_LINE(at); ++at) {
+        line[at] = stage[at];
+    }
+    for (; at + LINE <= end; at += LINE) {
+        STORE_STREAM(*(const uint16 *)(stage + at), (__global uint16 *)(line + at));
+    }
+    for (; at < end; ++at) {
+        line[at] = stage[at];
+    }
+}
+% endif
+
 ${items_alone()}\
 __kernel void reorder(
     __global const ${types.src} *restrict src, __global ${types.dst} *restrict dst, const Nest nest${"".join(f",\n    {p}" for p in types.parameters)})
@@ -289,7 +321,15 @@ __kernel void reorder(
     Buffer buffer = {.at = {${", ".join(held.rows)}}};
     idx follows = -1;  // where the next tile starts, if rows go on
 % endif
+% if staged:
+    ${types.dst} stage[${stage} + LINE] __attribute__((aligned(64)));
+    idx start = 0, filled = 0;
+% endif
     do {
+% if staged:
+        start = filled ? start : now.dst;
+        filled = filled + 1 < nest.tiles ? filled + 1 : 0;
+% endif
         if (asks) {
             __global const ${types.src} *ahead = src + next.src;
 % for at in prefetched:
@@ -304,7 +344,11 @@ __kernel void reorder(
         }
 % endif
         __global const ${types.src} *from = src + now.src;
+% if staged:
+        ${types.dst} *to = stage + IN_LINE(start) + (now.dst - start);
+% else:
         __global ${types.dst} *to = dst + now.dst;
+% endif
 % if held:
         const bool begins = now.dst != follows;
         if (begins && follows >= 0) {
@@ -315,6 +359,11 @@ ${indent("\n".join(whole), "        ")}
 % if held:
         send_lines(&buffer, dst, now.dst, begins);
         follows = now.dst + WIDTH;
+% endif
+% if staged:
+        if (!filled) {
+            send_run(stage, dst, start, nest.run);
+        }
 % endif
     } while (next_tile(&nest, &p, &now));
 % if held:

@@ -14,11 +14,11 @@ from clformats.schedule.refine import problem
 from clformats.schedule.schedule import Schedule
 from clformats.schedule.scheduled import universal
 from clformats.tensors.dtypes import convert
-from tests.schedules_support import random_problem, random_schedule, with_garbage, written
+from tests.schedules_support import random_problem, random_schedules, with_garbage, written
 from tests.support import random_values
 
 COUNT = int(os.environ.get("CLFORMATS_SCHEDULES", "12"))
-"""How many problems; with two schedules each."""
+"""How many problems; with ten schedules of two tiles each."""
 
 
 @pytest.mark.sampled(3)
@@ -30,7 +30,7 @@ def test_a_schedule_never_changes_a_result(engine: cf.Engine, seed: int) -> None
     source = with_garbage(p.src, array, seed)
     converted = array if p.src.dtype == p.dst.dtype else convert(array, *p.dtypes)
     expected = cf.pack(converted, p.dst).view(np.uint8)
-    for schedule in (universal(p), random_schedule(r, p), random_schedule(r, p)):
+    for schedule in (universal(p), *random_schedules(r, p), *random_schedules(r, p)):
         assert Schedule.parse(str(schedule)) == schedule
         got = written(engine, p, schedule, source)
         assert np.array_equal(got, expected), f"{p.src} -> {p.dst} by {schedule}"

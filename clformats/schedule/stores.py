@@ -1,0 +1,109 @@
+"""How the lines of a tile may reach memory: which stores are legal for a schedule."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from .nest import positions
+from .problem import Problem
+from .runs import (
+    LINE_BYTES,
+    alignment,
+    asks_anything,
+    footprint,
+    is_settled,
+    moves,
+    run_of,
+    strides,
+)
+from .schedule import Loop, Store, Tile
+
+LEAST_STREAM = 16
+LONG_RUN_BYTES = 256
+"""The least store that passes the cache, and a run of which they make most lines whole."""
+MOST_ROWS = 64
+"""Rows whose lines wait in a buffer."""
+STAGE_BYTES = 32 << 10
+"""Private memory in which a run is collected: it has to stay in the nearest cache."""
+
+
+def legal(p: Problem, tile: Tile, nest: Sequence[Loop], begin_bytes: int) -> list[Store]:
+    """Ordinary stores, and the other kinds that a tile and the loops around it allow.
+
+    Memory begins at multiples of ``begin_bytes``.
+    """
+    found = [Store()]
+    if streams := streaming(p, tile, begin_bytes):
+        return [*found, Store(streams)]
+    if begin_bytes < LINE_BYTES or p.operand_descs or tile.lanes == 1 or _is_cut(p, tile):
+        return found
+    if can_buffer_lines(p, tile):
+        found.append(Store(lines=True))
+    return found + [Store(staged=n) for n in _stages(p, tile, nest)]
+
+
+def streaming(p: Problem, tile: Tile, begin_bytes: int) -> int:
+    """Bytes of a streaming store that every vector of a tile may have; 0 for none.
+
+    A tile stores whole lines, each of them at once: parts of lines that are far apart in time are
+    worse than ordinary stores. One long run may begin anywhere in a line.
+    """
+    nbytes = p.dtypes[1].nbytes
+    nodes = p.nodes or ()
+    extents = [tile.steps(k) for k in range(len(nodes))]
+    run = run_of(p, tile, "dst")
+    whole = run * nbytes % LINE_BYTES == 0 and run % tile.lanes == 0 and tile.lanes > 1
+    if not whole:
+        return 0
+    inside = zip(nodes, extents, strict=True)
+    rows = [n.dst.value for n, extent in inside if extent > 1 and n.dst.value >= run]
+    every = [*moves(p, "dst", extents), *rows]
+    least = alignment(every, nbytes, min(LINE_BYTES, begin_bytes))
+    one_run = prod(extents) == run and run * nbytes >= LONG_RUN_BYTES
+    return least if least >= (LEAST_STREAM if one_run else LINE_BYTES) else 0
+
+
+def can_buffer_lines(p: Problem, tile: Tile) -> bool:
+    """Whether a line buffer can hold the rows of a tile: each has as many bytes as whole lines."""
+    run = run_of(p, tile, "dst")
+    rows = prod(tile.extents) // run
+    return (
+        run * p.dtypes[1].nbytes % LINE_BYTES == 0 and run % tile.lanes == 0 and rows <= MOST_ROWS
+    )
+
+
+def _is_cut(p: Problem, tile: Tile) -> bool:
+    """Whether a tile covers a whole padded dimension: then it stores no whole vectors."""
+    extents = [tile.steps(k) for k in range(len(p.nodes or ()))]
+    return any(is_settled(p, g, extents) for g in range(len(p.guards)))
+
+
+def _stages(p: Problem, tile: Tile, nest: Sequence[Loop]) -> list[int]:
+    """The numbers of innermost loops whose tiles are one run together: the most that fit."""
+    nodes = p.nodes or ()
+    along = strides(nodes, "dst")
+    steps = [tile.steps(k) for k in range(len(nodes))]
+    best = 0
+    for number, loop in enumerate(reversed(nest), 1):
+        guard = nodes[loop.axis].guard
+        shared = sum(x.axis == loop.axis for x in nest) > 1
+        if loop.spread or shared or (guard is not None and asks_anything(p, guard, steps)):
+            break
+        steps[loop.axis] = nodes[loop.axis].size.value
+        run = footprint(zip(steps, along, strict=True))
+        nbytes = prod(steps) * p.dtypes[1].nbytes
+        if nbytes > STAGE_BYTES:
+            break
+        if len(run) == 1 and run[0][1] == 1:
+            best = number
+    return [best] if best else []
+
+
+def staged_tiles(p: Problem, tile: Tile, nest: Sequence[Loop], staged: int) -> tuple[int, int]:
+    """The tiles that innermost loops collect, and how many elements they are together."""
+    counts = positions(p, tile)
+    axes = [loop.axis for loop in nest[len(nest) - staged :]]
+    nodes = p.nodes or ()
+    inside = prod(nodes[k].size.value if k in axes else tile.steps(k) for k in range(len(nodes)))
+    return prod(counts[k] for k in axes), inside
