@@ -17,7 +17,7 @@ SETUP   := PYTHON="$(PYTHON)" sh scripts/setup.sh
 CODE    := $(wildcard clformats tests bench examples)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-gpu-static lint format bench docs doctor clean
+.PHONY: help demo test test-slow test-lowest test-gpu-static lint format bench docs doctor clean
 
 help:  ## this list
 	@echo "clformats: memory formats of DNN tensors on OpenCL devices"; echo
@@ -35,6 +35,9 @@ test:  ## set up what is needed, then lint, types and every test but the slow on
 test-slow:  ## the slow tier: sanitiser, big sizes, long random runs
 	@$(SETUP) test
 	@$(BIN)/python -m pytest -m slow $(TESTS) $(PYTEST)
+
+test-lowest:  ## the fast tests with the oldest dependencies that pyproject.toml allows
+	@PYTHON="$(PYTHON)" sh scripts/lowest.sh -n $(WORKERS) $(TESTS) $(PYTEST)
 
 test-gpu-static:  ## what clang makes of the GPU kernels for AMD and NVIDIA; needs no GPU
 	@$(SETUP) test
@@ -66,5 +69,5 @@ doctor:  ## which OpenCL devices are visible, what is wrong, and what mends it
 	@$(BIN)/clformats doctor
 
 clean:  ## remove the virtual environment and everything that tools left behind
-	rm -rf .venv build dist out .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv .venv-lowest build dist out .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -27,7 +27,9 @@ from .host.packing import pack, unpack
 from .index import format_header, index_source, jit_constants
 from .interop import notations
 from .interop.dnnl import RnnPackedDesc, WinogradDesc
+from .interop.notations.conversion import convert
 from .pictures.calls import draw
+from .pictures.explaining import explain
 from .schedule import Plan, make_plan
 from .schedule.choices import Choices
 from .schedule.compare import identify, same_bytes
@@ -112,8 +114,10 @@ __all__ = [
     "WinogradDesc",
     "at_execution",
     "audit",
+    "convert",
     "devices",
     "draw",
+    "explain",
     "format_header",
     "formats",
     "from_array",

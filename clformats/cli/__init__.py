@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import codecs
 import io
 import os
 import re
@@ -17,8 +18,13 @@ from ..version import __version__
 COMMANDS = (
     *("list", "explain", "offset", "draw", "convert", "reorder", "pack", "unpack"),
     *("kernel", "header", "doctor", "demo", "bench", "tune"),
-    *("plan", "audit"),
+    *("plan", "audit", "completion"),
 )
+_ASCII = str.maketrans(
+    {**dict.fromkeys("┌┬┐└┴┘", "+"), "─": "-", "│": "|", "░": ".", "…": "~", "\u00d7": "x",
+     "→": ">", "\u2013": "-", "✔": "ok"}
+)  # fmt: skip
+"""What stands for the signs of drawings on a terminal that has none of them."""
 
 
 def parser() -> argparse.ArgumentParser:
@@ -27,7 +33,10 @@ def parser() -> argparse.ArgumentParser:
         prog="clformats",
         description="Memory formats of tensors on OpenCL devices: explain them, reorder tensors.",
         epilog="example: clformats explain b_fs_yx_fsv16 --shape 2,17,5,4\n"
-        "help:    clformats help explain",
+        "help:    clformats help explain\n"
+        "files:   -o FILE; an existing one is replaced with --force only; - is the terminal\n"
+        "status:  0 done; 1 not done, or something is wrong, with the reason in one line;\n"
+        "         2 an option or a word that the command does not know; 130 interrupted",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     result.add_argument("--version", action="version", version=f"clformats {__version__}")
@@ -36,6 +45,7 @@ def parser() -> argparse.ArgumentParser:
         # `list` would hide the built-in, so the module carries an underscore.
         module = import_module(f".{name}_" if name == "list" else f".{name}", __name__)
         module.add_parser(subparsers)
+        subparsers.choices[name].set_defaults(command=subparsers.choices[name])
     return result
 
 
@@ -48,10 +58,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = sys.argv[1:] if argv is None else argv
     if words[:1] == ["help"]:
         words = [*words[1:2], "--help"]
-    arguments = parser().parse_args(list(_negative_values_joined(words)))
+    arguments, unknown = parser().parse_known_args(list(_negative_values_joined(words)))
+    if unknown:  # told by the command, with its own usage text
+        arguments.command.error(f"unrecognized arguments: {' '.join(unknown)}")
+    codecs.register_error("clformats", _in_ascii)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # boxes on a terminal that has none become "?"
+            stream.reconfigure(errors="clformats")
     try:
         return _flushed(int(arguments.run(arguments)))
     except Error as error:
@@ -69,6 +82,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"clformats: cannot write the output: {error}", file=sys.stderr)
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is left unwritten goes there
         return 1
+
+
+def _in_ascii(error: UnicodeError) -> tuple[str, int]:
+    """What is printed instead of signs that the terminal has not; "?" for other people's."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    text = error.object[error.start : error.end].translate(_ASCII)
+    return text.encode("ascii", "replace").decode("ascii"), error.end
 
 
 def _flushed(code: int) -> int:

@@ -8,17 +8,21 @@ missing NAME or an unknown choice is argparse's: it prints its usage text, with 
 from __future__ import annotations
 
 import argparse
+import json
 import re
 from contextlib import suppress
+from pathlib import Path
+from typing import Any
 
-from ..errors import InvalidDescriptor, InvalidFormat
+from ..errors import Error, InvalidDescriptor, InvalidFormat
 from ..formats import Format
 from ..formats.digits import RUNTIME
 from ..formats.names import MAX_NDIMS, is_meta
 from ..formats.registry import without_bits
+from ..interop.files.destination import destination
 from ..interop.notations import verbose
-from ..tensors import images
 from ..tensors.desc import MemoryDesc
+from ..tensors.given import default_dtype
 
 
 def add_target(parser: argparse.ArgumentParser) -> None:
@@ -40,8 +44,45 @@ def add_target(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """Add --json."""
+    parser.add_argument("--json", action="store_true", help="print JSON, for programs")
+
+
+def add_output(parser: argparse.ArgumentParser, *names: str, text: str, **more: Any) -> None:
+    """Add -o and --force; ``names`` are further spellings of -o."""
+    parser.add_argument("-o", "--output", *names, metavar="FILE", help=text, **more)
+    parser.add_argument("--force", action="store_true", help="replace a file that exists")
+
+
+def write_text(file: str, text: str, *, force: bool, tell: bool = True) -> None:
+    """Write a result to a file, all of it or nothing; ``-`` is the terminal. Raises `Error`."""
+    if file == "-":
+        print(text, end="")
+        return
+    with destination(Path(file), [], companions=(), force=force) as place:
+        place.write_text(text, encoding="utf-8")
+    if tell:
+        print(f"wrote {file}")
+
+
+def pattern(text: str | None, *, flags: int = 0) -> re.Pattern[str]:
+    """The regular expression of --match; without one what fits everything. Raises `Error`."""
+    try:
+        return re.compile(text or "", flags)
+    except re.error as error:
+        raise Error(f"--match {text!r} is no regular expression: {error}") from error
+
+
+def print_json(data: Any) -> int:
+    """Print what a program asked for; exit status 0."""
+    print(json.dumps(data, indent=2, ensure_ascii=False))
+    return 0
+
+
 def numbers(text: str, what: str) -> tuple[int, ...]:
     """``"2,17,5,4"`` or ``"2x17x5x4"`` as ints, negative ones too. Raises `InvalidDescriptor`."""
+    text = _unwrapped(text)
     with suppress(ValueError):  # from thousands of digits on Python refuses
         if re.fullmatch(r"\s*-?\d+\s*(?:[x,]\s*-?\d+\s*)*", text):
             return tuple(int(n) for n in re.split("[x,]", text))
@@ -49,6 +90,12 @@ def numbers(text: str, what: str) -> tuple[int, ...]:
     raise InvalidDescriptor(
         f"cannot read the {what} {shown!r}: expected whole numbers such as 2,17,5,4 or 2x17x5x4"
     )
+
+
+def _unwrapped(text: str) -> str:
+    """``"(2, 17, 5, 4)"``, as Python prints a shape, without what surrounds the numbers."""
+    found = re.fullmatch(r"\s*[(\[](.*?),?\s*[)\]]\s*", text, re.DOTALL)
+    return found[1] if found else text
 
 
 def number(text: str, what: str, least: int, most: int) -> int:
@@ -81,15 +128,8 @@ def target(args: argparse.Namespace) -> tuple[Format, MemoryDesc | None]:
     fmt = named_format(args.name, dims, args.ndims)
     if dims is None:
         return fmt, None
-    desc = MemoryDesc(dims, args.dtype or _default_dtype(fmt), fmt)
+    desc = MemoryDesc(dims, args.dtype or default_dtype(fmt), fmt)
     return desc.format if desc.has_layout else fmt, desc
-
-
-def _default_dtype(fmt: Format) -> str:
-    """The type that is most common, or the one that the format is for."""
-    if without_bits(fmt.name) != fmt.name:
-        return "u4"
-    return images.TYPES[fmt.role][0] if fmt.image else "f32"
 
 
 def sized_target(args: argparse.Namespace) -> MemoryDesc:

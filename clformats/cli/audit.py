@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
+
+from .arguments import add_json, print_json
+
+if TYPE_CHECKING:
+    from ..networks.auditing import Report
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -17,6 +23,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     parser.add_argument("log", metavar="LOG", help="the file")
     parser.add_argument("--svg", metavar="FILE", help="draw the least possible plan")
+    parser.add_argument("--force", action="store_true", help="replace FILE if it exists")
+    add_json(parser)
     parser.set_defaults(run=run)
 
 
@@ -26,6 +34,17 @@ def run(args: argparse.Namespace) -> int:
     from .plan import write
 
     report = audit(args.log)
+    write(args.svg, report.plan.svg, force=args.force, tell=not args.json)
+    if args.json:
+        return print_json(data(report))
     print(report)
-    write(args.svg, report.plan.svg)
     return 0
+
+
+def data(report: Report) -> dict[str, object]:
+    """The report, of types that JSON has; times in seconds, or in the log's other unit."""
+    return {
+        "kind": report.kind, "unit": report.unit, "total": report.seconds,
+        "reorders": report.reorder_seconds, "least": report.least,
+        "findings": [f._asdict() for f in report.findings], "changes": list(report.changes),
+    }  # fmt: skip

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import argparse
 
-from ..errors import Unsupported
-from ..formats import Format
-from ..formats.names import is_meta
-from ..interop.notations import NOTATIONS, guess, parse, render, verbose
+from ..formats.names import MAX_NDIMS
+from ..interop.notations import NOTATIONS, verbose
+from ..interop.notations.conversion import Conversion, convert, convert_line
 from ..pictures.words import columns
-from .arguments import named_format
+from .arguments import add_json, number, print_json
 
 SOURCES = (*NOTATIONS, "verbose")
 
@@ -31,6 +30,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--from", dest="source", choices=SOURCES, help="the notation of NAME (default: guessed)"
     )
     parser.add_argument("--ndims", help="the rank, for meta tags such as aBx16b")
+    add_json(parser)
     parser.set_defaults(run=run)
 
 
@@ -38,42 +38,28 @@ def run(args: argparse.Namespace) -> int:
     """Print the name or the table; of a line of oneDNN's log one for each tensor."""
     if verbose.is_line(args.name):
         return _line(args)
-    fmt = _format(args)
-    if args.to:
-        print(render(fmt, args.to))
-        return 0
-    source = args.source or guess(args.name)
-    print(f"{args.name}: {source}, dimensions {' '.join(fmt.dims) or 'none'}")
-    print("\n".join(columns([(notation, _entry(fmt, notation)) for notation in NOTATIONS], "  ")))
+    rank = None
+    if args.ndims is not None:
+        rank = number(args.ndims, "the number of dimensions", 1, MAX_NDIMS)
+    found = convert(args.name, args.to, source=args.source, ndims=rank)
+    if args.json:
+        return print_json(found.data if isinstance(found, Conversion) else found)
+    print(found)
     return 0
 
 
 def _line(args: argparse.Namespace) -> int:
     """The tensors of a whole line of the log."""
-    tensors = verbose.read_line(args.name)
+    tensors = convert_line(args.name, args.to)
+    if args.json:
+        return print_json([
+            {"argument": t.argument, "tensor": t.said, "names": t.names and t.names.names}
+            for t in tensors
+        ])  # fmt: skip
     rows = []
-    for name, log in tensors:
-        said = log.format.name if log.kind in ("blocked", "any", "undef") else log.kind
-        if args.to:
-            said = render(log.format, args.to)
-        elif log.dims:
-            said = str(log.desc())
-        rows.append((name or "?", said))
-        if not args.to and log.kind == "blocked":
-            rows += [("", f"{n}  {_entry(log.format, n)}") for n in NOTATIONS]
-    print("\n".join(columns(rows, "")))
+    for t in tensors:
+        rows.append((t.argument, t.said))
+        if t.names and not args.to:
+            rows += [("", f"{notation}  {name}") for notation, name in t.names.rows]
+    print("\n".join(columns(rows)))
     return 0
-
-
-def _format(args: argparse.Namespace) -> Format:
-    if args.ndims is not None or is_meta(args.name):
-        return named_format(args.name, None, args.ndims)
-    return parse(args.name, args.source)
-
-
-def _entry(fmt: Format, notation: str) -> str:
-    """The name, or a dash and the reason why there is none."""
-    try:
-        return render(fmt, notation)
-    except Unsupported as error:
-        return f"-  {str(error).partition(': ')[2]}"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
+from shutil import get_terminal_size
 
 from ..pictures.calls import draw
-from .arguments import add_target, number, sized_target
+from .arguments import add_output, add_target, number, sized_target, write_text
 
 MOST_BOXES = 1000
 
@@ -17,7 +18,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="a picture of a tensor in memory",
         description="Draw a tensor in the order of memory: left to right, then down, then box by "
         "box. Each cell is an element with the coordinates that change along the row.",
-        epilog="example:  clformats draw b_fs_yx_fsv16 --shape 2,17,5,4 --svg fsv16.svg",
+        epilog="example:  clformats draw b_fs_yx_fsv16 --shape 2,17,5,4 -o fsv16.svg",
     )
     add_target(parser)
     parser.add_argument(
@@ -25,7 +26,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         default="4",
         help=f"how many boxes to draw at most, 1 to {MOST_BOXES} (default: 4)",
     )
-    parser.add_argument("--svg", metavar="FILE", help="write a coloured picture to this file too")
+    add_output(parser, "--svg", text="write a coloured picture to this file too, as SVG")
     parser.set_defaults(run=run)
 
 
@@ -33,9 +34,9 @@ def run(args: argparse.Namespace) -> int:
     """Print the picture, and write the file."""
     boxes = number(args.boxes, "the number of boxes", 1, MOST_BOXES)
     drawn = draw(sized_target(args), boxes=boxes)
-    if args.svg:
-        drawn.save(args.svg)
-    print(drawn)
-    if args.svg:
-        print(f"\nwrote {args.svg}")
+    if args.output:
+        write_text(args.output, drawn.svg, force=args.force, tell=False)
+    if args.output != "-":
+        told = f"\n\nwrote {args.output}" * bool(args.output)
+        print(f"{drawn.text(get_terminal_size().columns)}{told}")
     return 0

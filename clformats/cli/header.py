@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from ..index import format_header
-from ..interop.files.destination import destination
+from .arguments import add_output, write_text
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -19,26 +18,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         epilog="example:  clformats header -o formats.h",
     )
     parser.add_argument("names", nargs="*", metavar="NAME", help="a format (default: every one)")
-    parser.add_argument("-o", "--output", metavar="FILE", help="write it to this file")
-    parser.add_argument("--force", action="store_true", help="replace an existing file")
+    parser.add_argument("--wide", action="store_true", help="count in 64 bits")
+    add_output(parser, text="write it to this file instead of the terminal", default="-")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print or write the header."""
-    text = format_header(args.names or None)
-    if args.output is None:
-        print(text, end="")
-        return 0
-    with destination(Path(args.output), [], companions=(), force=args.force) as place:
-        place.write_text(text, encoding="ascii")
-    count = sum(
-        line.startswith(("#define cf_", "static inline uint cf_")) for line in _places(text)
-    )
-    print(f"wrote {args.output}: {count} formats")
+    text = format_header(args.names or None, wide=args.wide)
+    write_text(args.output, text, force=args.force)
     return 0
-
-
-def _places(text: str) -> list[str]:
-    """The lines that name a format for the only time: its number of places."""
-    return [line for line in text.splitlines() if "_places" in line.split("(")[0]]

@@ -10,7 +10,7 @@ from ..formats.digits import RUNTIME
 from ..index import index_source
 from ..index.tensor import beyond_32_bits
 from ..tensors.desc import MemoryDesc
-from .arguments import add_target, target
+from .arguments import add_output, add_target, target, write_text
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -36,6 +36,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--padded", default="", metavar="LETTERS", help="dimensions with unknown padding, as yx"
     )
     parser.add_argument("--vector", help="dimension and width of vectors, such as f16 or x4")
+    add_output(parser, text="write it to this file instead of the terminal", default="-")
     parser.add_argument("--wide", action="store_true", help="count in 64 bits")
     parser.set_defaults(run=run)
 
@@ -60,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
         vector=args.vector,
         wide=wide or None,
     )
-    print(source, end="")
+    write_text(args.output, source, force=args.force)
     return 0
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from typing import get_args
 
 from ..errors import InvalidFormat
@@ -10,7 +11,7 @@ from ..formats import Format, formats
 from ..formats.names import MAX_NDIMS, Role
 from ..formats.registry import listed
 from ..pictures.words import columns
-from .arguments import number
+from .arguments import add_json, number, pattern, print_json
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -25,7 +26,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     parser.add_argument("--role", choices=get_args(Role), help="only formats of this kind")
     parser.add_argument("--ndims", help="only formats of this rank")
-    parser.add_argument("--match", metavar="TEXT", help="only names, in either notation, with TEXT")
+    parser.add_argument(
+        "--match",
+        metavar="REGEX",
+        help="only formats in whose name, in either notation, this is found, in capitals or not",
+    )
+    add_json(parser)
     parser.set_defaults(run=run)
 
 
@@ -36,12 +42,17 @@ def run(args: argparse.Namespace) -> int:
     )
     rows = [row(fmt) for fmt in formats(args.role, ndims)]
     if args.match:
-        text = args.match.lower()
-        rows = [r for r in rows if text in r[0].lower() or text in r[3].lower()]
+        wanted = pattern(args.match, flags=re.IGNORECASE)
+        rows = [r for r in rows if wanted.search(r[0]) or wanted.search(r[3])]
     if not rows:
         given = ("role", "ndims", "match")
         named = " or ".join(f"--{n}" for n in given if getattr(args, n) is not None)
         raise InvalidFormat(f"no listed format fits: leave out {named}")
+    if args.json:
+        return print_json([
+            {"name": name, "dims": dims.split(), "role": role, "other": other.strip("-") or None}
+            for name, dims, role, other in rows
+        ])  # fmt: skip
     print("\n".join(columns([("NAME", "DIMS", "ROLE", "OTHER NOTATION"), *rows])))
     return 0
 

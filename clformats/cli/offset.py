@@ -8,10 +8,10 @@ from collections.abc import Iterator
 
 from ..errors import InvalidDescriptor
 from ..host.packing import flat_size, places
+from ..pictures.explaining import digit_values, offset_formula, placed_at
 from ..pictures.words import columns, formula
 from ..tensors.desc import MemoryDesc
-from .arguments import add_target, numbers, sized_target
-from .explain import digit_values, offset_formula, placed_at
+from .arguments import add_json, add_target, numbers, print_json, sized_target
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -27,18 +27,34 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--coord", help="coordinates in logical order: 1,16,4,3")
     what.add_argument("--at", metavar="OFFSET", help="an offset in elements, to print the element")
+    add_json(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the computation."""
     desc = sized_target(args)
+    if args.json:
+        return print_json(_data(desc, args))
     if args.coord is not None:
         lines = forward(desc, numbers(args.coord, "coordinates"))
     else:
         lines = backward(desc, one_offset(args.at))
     print("\n".join(lines))
     return 0
+
+
+def _data(desc: MemoryDesc, args: argparse.Namespace) -> dict[str, object]:
+    """Coordinates and offset, for programs; no coordinates where there is no element."""
+    if args.coord is not None:
+        index = numbers(args.coord, "coordinates")
+        offset = _offset(desc, index)
+    else:
+        offset = one_offset(args.at)
+        _check_inside(desc, offset)
+        index = desc.coords(offset) or ()
+    return {"desc": str(desc), "coord": list(index) or None, "offset": offset,
+            "bit": offset * desc.dtype.bits}  # fmt: skip
 
 
 def one_offset(text: str) -> int:
@@ -63,15 +79,19 @@ def forward(desc: MemoryDesc, index: tuple[int, ...]) -> Iterator[str]:
 
 def backward(desc: MemoryDesc, offset: int) -> Iterator[str]:
     """From an offset to the coordinates."""
-    if not 0 <= offset < flat_size(desc):
-        raise InvalidDescriptor(
-            f"offset {offset} is outside {desc}, whose memory has {flat_size(desc)} elements"
-        )
+    _check_inside(desc, offset)
     yield f"{desc} at offset {offset} = byte {_byte(desc, offset)}"
     yield ""
     yield from columns(list(_terms(desc, offset, None)), "  ")
     yield ""
     yield _found(desc, offset)
+
+
+def _check_inside(desc: MemoryDesc, offset: int) -> None:
+    if not 0 <= offset < flat_size(desc):
+        raise InvalidDescriptor(
+            f"offset {offset} is outside {desc}, whose memory has {flat_size(desc)} elements"
+        )
 
 
 def _offset(desc: MemoryDesc, index: tuple[int, ...]) -> int:

@@ -58,6 +58,6 @@ def run(args: argparse.Namespace) -> int:
         )
 
     status = carry_out(args, "packed", job)
-    if status == 0 and args.output.endswith(".onnx"):
+    if status == 0 and not args.json and args.output.endswith(".onnx"):
         print(NOTE)
     return status

@@ -5,8 +5,14 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from ..errors import Error, InvalidNetwork
+from ..errors import InvalidNetwork
+from ..interop.files.destination import destination
+from .arguments import write_text
+
+if TYPE_CHECKING:
+    from ..networks import FormatPlan
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -38,8 +44,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--why", metavar="NODE", help="tell what each choice of a node would cost")
     parser.add_argument("--svg", metavar="FILE", help="write a picture")
     parser.add_argument("--dot", metavar="FILE", help="write a graph for Graphviz")
-    parser.add_argument("--json", metavar="FILE", help="write the plan as JSON")
+    parser.add_argument(
+        "--json", metavar="FILE", nargs="?", const="-",
+        help="write the plan as JSON; without FILE to the terminal, and nothing else",
+    )  # fmt: skip
     parser.add_argument("--onnx", metavar="FILE", help="write the plan as ONNX, with its reorders")
+    parser.add_argument("--force", action="store_true", help="replace files that exist")
     parser.set_defaults(run=run)
 
 
@@ -58,21 +68,28 @@ def run(args: argparse.Namespace) -> int:
     if args.bandwidth is not None:
         costs.bandwidth = 1e9 * _number(args.bandwidth, "--bandwidth")
     plan = propagate(network, Kernels.load(args.kernels), reorder_cost=costs)
+    tell = args.json != "-"
+    if tell:
+        _tell(plan, args.why)
+    write(args.svg, plan.svg, force=args.force, tell=tell)
+    write(args.dot, plan.to_dot, force=args.force, tell=tell)
+    write(args.json, lambda: plan.to_json() + "\n", force=args.force)
+    if args.onnx:
+        with destination(Path(args.onnx), [Path(args.model)], companions=(), force=args.force) as f:
+            plan.to_onnx(f)
+        if tell:
+            print(f"wrote {args.onnx}")
+    return 0
+
+
+def _tell(plan: FormatPlan, why: str | None) -> None:
     print(plan)
     print(f"\n{plan.compare()}\n\n{plan.memory}")
-    if args.why:
-        print(f"\n{args.why}:")
-        for other in plan.why(args.why):
-            print(
-                f"  {other.choice}: {other.seconds * 1e6:.4g} us, plan {other.more * 1e6:+.4g} us"
-            )
-    write(args.svg, plan.svg)
-    write(args.dot, plan.to_dot)
-    write(args.json, plan.to_json)
-    if args.onnx:
-        plan.to_onnx(args.onnx)
-        print(f"wrote {args.onnx}")
-    return 0
+    if not why:
+        return
+    print(f"\n{why}:")
+    for other in plan.why(why):
+        print(f"  {other.choice}: {other.seconds * 1e6:.4g} us, plan {other.more * 1e6:+.4g} us")
 
 
 def _number(text: str, what: str) -> float:
@@ -85,12 +102,7 @@ def _number(text: str, what: str) -> float:
     return number
 
 
-def write(file: str | None, content: Callable[[], str]) -> None:
+def write(file: str | None, content: Callable[[], str], *, force: bool, tell: bool = True) -> None:
     """Write a file, if one was asked for. Raises `Error` where that fails."""
-    if not file:
-        return
-    try:
-        Path(file).write_text(content(), encoding="utf-8")
-    except OSError as error:
-        raise Error(f"cannot write {file}: {error.strerror}") from error
-    print(f"wrote {file}")
+    if file:
+        write_text(file, content(), force=force, tell=tell)

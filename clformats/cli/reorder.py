@@ -28,7 +28,7 @@ from ..interop.files.destination import destination
 from ..tensors.desc import MemoryDesc
 from ..tensors.dtypes import as_dtype
 from ..values.transforms import joins_winograd, winograd
-from .arguments import named_format, sizes
+from .arguments import add_json, add_output, named_format, print_json, sizes
 
 UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 HINT = "pip install tqdm for a progress bar"
@@ -64,10 +64,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--piece", metavar="SIZE", help="the most bytes of a piece, such as 64M (default: chosen)"
     )
-    parser.add_argument(
-        "-o", "--output", metavar="OUT.npy", required=True, help="the file to write"
-    )
-    parser.add_argument("--force", action="store_true", help="replace OUT.npy if it exists")
+    add_output(parser, text="the file to write, OUT.npy", required=True)
+    add_json(parser)
     parser.set_defaults(run=run)
 
 
@@ -76,13 +74,17 @@ def run(args: argparse.Namespace) -> int:
     from ..runtime import Engine
     from ..transfers.route import transfer
 
+    if not args.output.endswith(".npy"):
+        raise Error(f"got -o {args.output}: what is written is a .npy file, name it so")
     piece = None if args.piece is None else number_of_bytes(args.piece)
     src = source(_opened(args.file), args.source, args.shape, args.axes)
     to = _destination(src.desc, named_format(args.to, src.desc.dims, None), args.dtype)
     engine = Engine(args.device)
     with _written(args, to) as target, _bar() as progress:
         transfer(src, target, engine=engine, piece_nbytes=piece, progress=progress)
-    print(f"{to}  {target.desc.nbytes} bytes in {args.output}")
+    if args.json:
+        return print_json({"output": args.output, "desc": str(to), "nbytes": to.nbytes})
+    print(f"{to}  {to.nbytes} bytes in {args.output}")
     return 0
 
 
@@ -226,7 +228,9 @@ def _bar() -> Iterator[Callable[[int, int], None]]:
             yield report
         return
     # tqdm shows nothing where standard error is no terminal.
-    with tqdm(unit="B", unit_scale=True, desc="reorder", disable=None, file=sys.stderr) as bar:
+    with tqdm(
+        unit="B", unit_scale=True, desc="read and written", disable=None, file=sys.stderr
+    ) as bar:
 
         def report(done: int, total: int) -> None:
             bar.total = total

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from ..host import packing as host
 from ..interop.files import Options, Summary, Tensor, Watch
 from ..interop.files.common import shown
 from ..tensors.desc import MemoryDesc
+from .arguments import add_json, add_output, print_json
 
 if TYPE_CHECKING:
     from ..runtime import Engine
@@ -25,20 +26,20 @@ FILES = "a .npy, .safetensors or .onnx file"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add IN, -o, --dtype, --match, --device and --force."""
     parser.add_argument("source", metavar="IN", help=FILES)
-    parser.add_argument("-o", "--output", metavar="OUT", required=True, help="the file to write")
+    add_output(parser, text="the file to write, OUT", required=True)
     parser.add_argument("--dtype", help="convert to this element type: f16, bf16, s8, ...")
     parser.add_argument("--match", metavar="REGEX", help="only tensors in whose name this is found")
     parser.add_argument(
         "--device", metavar="NAME", help="reorder on this OpenCL device instead of in numpy"
     )
-    parser.add_argument("--force", action="store_true", help="replace OUT if it exists")
+    add_json(parser)
 
 
 def carry_out(
     args: argparse.Namespace, verb: str, job: Callable[[Options], Summary]
 ) -> int:  # fmt: skip
     """Do the job, report on it, and return the exit status."""
-    watch = Teller(verb)
+    watch = Teller(verb, quiet=args.json)
     try:
         mover = host if args.device is None else Device(args.device)
         summary = job(Options(args.dtype, args.match, args.force, mover, watch))
@@ -46,10 +47,16 @@ def carry_out(
         raise Error(f"not enough memory: {error}") from error
     finally:
         watch.close()
+    notes = list(watch.notes())
+    if args.json:
+        return print_json({
+            "output": args.output, verb: watch.descs, "untouched": summary.untouched, "notes": notes
+        })  # fmt: skip
     print(
         f"wrote {shown(args.output)}: {len(summary.done)} {verb}, {len(summary.untouched)} "
         f"untouched; read back, all equal"
     )
+    print("".join(f"{note}\n" for note in notes), end="")
     return 0
 
 
@@ -59,8 +66,10 @@ class Teller(Watch):
     The lines are progress enough for a log, and for whoever has no tqdm.
     """
 
-    def __init__(self, verb: str) -> None:
-        self._verb = verb
+    def __init__(self, verb: str, *, quiet: bool = False) -> None:
+        self._verb, self._quiet = verb, quiet
+        self.descs: dict[str, str] = {}
+        self._rounded: list[str] = []
         self._bar: Any = None
 
     def planned(self, nbytes: int) -> None:
@@ -74,6 +83,9 @@ class Teller(Watch):
     def moved(self, tensor: Tensor, before: MemoryDesc, after: MemoryDesc) -> None:
         """Tell how a tensor lay, and how it lies now."""
         self._line(f"{self._verb:9}  {shown(tensor.name)}  {before} -> {after}")
+        self.descs[tensor.name] = str(after)
+        if before.dtype.is_float and not after.dtype.is_float:
+            self._rounded.append(f"{shown(tensor.name)} to {after.dtype}")
         self._advance(tensor.nbytes)
 
     def checked(self, tensor: Tensor) -> None:
@@ -83,6 +95,15 @@ class Teller(Watch):
     def untouched(self, tensor: Tensor, reason: str) -> None:
         """Tell why a tensor was left as it is."""
         self._line(f"untouched  {shown(tensor.name)}  {tensor}: {reason}")
+
+    def notes(self) -> Iterator[str]:
+        """What a user should know of the result, though all went well."""
+        if self._rounded:
+            yield (
+                f"note: {len(self._rounded)} of {len(self.descs)} tensors ({self._rounded[0]}"
+                f"{', ...' * (len(self._rounded) > 1)}) had fractions, which were rounded to whole "
+                f"numbers without a scale: quantize weights before you pack them"
+            )
 
     def close(self) -> None:
         """Take the bar away."""
@@ -94,6 +115,8 @@ class Teller(Watch):
             self._bar.update(nbytes)
 
     def _line(self, text: str) -> None:
+        if self._quiet:
+            return
         if self._bar is None:
             print(text, flush=True)
         else:

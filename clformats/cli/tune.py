@@ -17,7 +17,7 @@ from ..tensors.desc import MemoryDesc
 from ..tensors.dtypes import DType, as_dtype
 from ..tuning.records import Device, Record, folder, path_of, read, wanted_folder
 from ..tuning.records.record import OLD
-from .arguments import named_format, sizes
+from .arguments import add_output, named_format, sizes, write_text
 
 if TYPE_CHECKING:
     from ..runtime import Engine
@@ -26,12 +26,13 @@ if TYPE_CHECKING:
 INTERRUPTED = 130
 ACTIONS = {
     "show": ("shape", "dtype", "device", "all"),
-    "export": ("shape", "dtype", "device", "t4"),
+    "export": ("shape", "dtype", "device", "t4", "force"),
     "merge": (),
     "revalidate": ("device", "all"),
+    "clear": ("device",),
 }
 """The actions on records, and the options that each supports."""
-SEARCH = ("shape", "dtype", "device", "time_limit", "dask")
+SEARCH = ("source", "to", "shape", "dtype", "device", "time_limit", "dask")
 TIME_LIMIT = "60"
 
 
@@ -43,24 +44,39 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         description="Search for kernels that reorder SRC to DST faster than those "
         "chosen by rules, and record them. Every reorder of these formats and similar sizes then "
         "uses the record. Each kernel is checked before it is timed. Or: `tune show` lists the "
-        "records, and those that are ignored; `tune export --t4 FILE` writes them for other tools; "
+        "records, and those that are ignored; `tune export -o FILE` writes them for other tools; "
         "both select records by --shape, --dtype and --device. `tune merge FILE...` adds those of "
         "other machines; `tune revalidate` measures again those of another driver or other "
-        "kernels. The records are in the folder that CLFORMATS_TUNED "
-        "names, else in the user's data folder; CLFORMATS_TUNED=off switches them off.",
+        "kernels; `tune clear` deletes them, with --device those of one device. The records are in "
+        "the folder that CLFORMATS_TUNED names, else in the user's data folder; =off switches "
+        "them off.",
         epilog="example:  clformats tune bfyx b_fs_yx_fsv16 --shape 8,64,56,56 --dtype f32,f16; "
         "clformats tune f32:bfyx:8x64x56x56 f32:byxf:8x64x56x56 --time-limit 30; "
         "clformats tune show",
     )
     parser.add_argument(
-        "words", nargs="+", metavar="SRC DST | show | export | merge | revalidate",
+        "words", nargs="*", metavar="SRC DST | show | export | merge | revalidate | clear",
         help="two formats, or two printed descriptors (f32:nchw:2x17x5x7); or an action on the "
         "records, and for `merge` the files",
     )  # fmt: skip
+    parser.add_argument("--from", dest="source", metavar="FORMAT", help="SRC by name")
+    parser.add_argument("--to", metavar="FORMAT", help="DST by name")
     parser.add_argument(
         "--shape", action="append", default=[],
         help="sizes in logical order; give it several times for several reorders",
     )  # fmt: skip
+    _add_search(parser)
+    add_output(parser, "--t4", dest="t4", text="where `export` writes (- for the terminal)")
+    parser.add_argument(
+        "--all",
+        action="store_true",
+        help="`revalidate`: records in use too; `show`: the times too",
+    )
+    parser.set_defaults(run=run)
+
+
+def _add_search(parser: argparse.ArgumentParser) -> None:
+    """Add what a search is asked with."""
     parser.add_argument("--dtype", help="the element type, or SRC's and DST's: f32,f16")
     parser.add_argument("--device", metavar="NAME", help="part of a device's or platform's name")
     parser.add_argument(
@@ -71,25 +87,18 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--dask", metavar="ADDRESS", help="search on the workers of this Dask scheduler"
     )
-    parser.add_argument("--t4", metavar="FILE", help="where `export` writes (- for the terminal)")
-    parser.add_argument(
-        "--all",
-        action="store_true",
-        help="`revalidate`: records in use too; `show`: the times too",
-    )
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Do what the first word says."""
-    action = args.words[0]
+    action = args.words[0] if args.words else ""
     _check_options(args, action)
     if action in ACTIONS:
         if action != "merge" and len(args.words) > 1:
             raise Error(f"tune {action} takes no further words, got {' '.join(args.words[1:])}")
-        return {"show": show, "export": export, "merge": merge, "revalidate": revalidate}[action](
-            args
-        )
+        actions = {"show": show, "export": export, "merge": merge, "revalidate": revalidate,
+                   "clear": clear}  # fmt: skip
+        return actions[action](args)
     try:
         return search(args)
     except KeyboardInterrupt:
@@ -104,9 +113,12 @@ def _check_options(args: argparse.Namespace, action: str) -> None:
     given = [name for name in sorted(named - {*heeded}) if getattr(args, name)]
     if given:
         what = f"tune {action}" if action in ACTIONS else "a search"
-        texts = [", ".join(f"--{name}".replace("_", "-") for name in names)
-                 for names in (given, heeded)]  # fmt: skip
+        texts = [", ".join(map(_option, names)) for names in (given, heeded)]
         raise Error(f"{what} does not take {texts[0]}; its options are: {texts[1] or 'none'}")
+
+
+def _option(name: str) -> str:
+    return "--from" if name == "source" else f"--{name}".replace("_", "-")
 
 
 # --- searching ------------------------------------------------------------------------------------
@@ -129,17 +141,18 @@ def search(args: argparse.Namespace) -> int:
 
 def pairs_of(args: argparse.Namespace) -> list[tuple[MemoryDesc, MemoryDesc]]:
     """The reorders that the command line names. Raises `InvalidDescriptor`."""
-    if len(args.words) != 2:
+    words = [*args.words, *(w for w in (args.source, args.to) if w is not None)]
+    if len(words) != 2 or bool(args.source) != bool(args.to):
         raise InvalidDescriptor(
-            f"got {' '.join(args.words)!r}, expected two formats, SRC and DST, or one of "
+            f"got {' '.join(words)!r}, expected two formats, SRC and DST, or one of "
             f"{', '.join(ACTIONS)}"
         )
     types = _types(args.dtype or "f32")
-    whole = [":" in without_bits(word) for word in args.words]
+    whole = [":" in without_bits(word) for word in words]
     if all(whole):
         if args.shape or args.dtype:
             raise InvalidDescriptor("SRC and DST already have sizes: leave out --shape and --dtype")
-        src, dst = map(MemoryDesc.parse, args.words)
+        src, dst = map(MemoryDesc.parse, words)
         return [(src, dst)]
     if any(whole):
         raise InvalidDescriptor("give two formats, or two printed descriptors, not one of each")
@@ -150,7 +163,7 @@ def pairs_of(args: argparse.Namespace) -> list[tuple[MemoryDesc, MemoryDesc]]:
         dims = sizes(shape)
         src, dst = (
             MemoryDesc(dims, dtype, named_format(word, dims, None))
-            for dtype, word in zip(types, args.words, strict=True)
+            for dtype, word in zip(types, words, strict=True)
         )
         pairs.append((src, dst))
     return pairs
@@ -294,19 +307,11 @@ def export(args: argparse.Namespace) -> int:
     from ..tuning.exchange import t4
 
     if args.t4 is None:
-        raise Error("say where to: clformats tune export --t4 FILE, or --t4 - for the terminal")
+        raise Error("say where to: clformats tune export -o FILE, or -o - for the terminal")
     wanted = _wanted(args)
     found = [record for file in _files() for record in read(file)[0]]
     records = [record for record in found if wanted is None or wanted(record)]
-    text = json.dumps(t4(records), indent=1)
-    if args.t4 == "-":
-        print(text)
-        return 0
-    try:
-        Path(args.t4).write_text(text + "\n", encoding="utf-8")
-    except OSError as error:
-        raise Error(f"cannot write {args.t4}: {error.strerror}") from error
-    print(f"{len(records)} records in {args.t4}")
+    write_text(args.t4, json.dumps(t4(records), indent=1) + "\n", force=args.force)
     return 0
 
 
@@ -336,5 +341,24 @@ def revalidate(args: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         print("interrupted; what was measured before is recorded", file=sys.stderr)
         return INTERRUPTED
+    if not count:
+        print("no record is of another driver or other kernels; --all measures those in use too")
+        return 0
     print(f"{held} of {count} records hold")
+    return 0
+
+
+def clear(args: argparse.Namespace) -> int:
+    """Delete the records of all devices, or of those that --device names."""
+    name, deleted = (args.device or "").lower(), 0
+    for file in _files():
+        records, _ = read(file)
+        if not all(name in " ".join(record.device).lower() for record in records):
+            continue
+        try:
+            file.unlink()
+        except OSError as error:
+            raise Error(f"cannot delete {file}: {error.strerror}") from error
+        deleted += len(records)
+    print(f"{deleted} records deleted in {folder()}")
     return 0

@@ -229,11 +229,11 @@ NOTES = {
     "image_2d_weights_c1_b_fyx": "an image of one channel: column o, row (i * Y + y) * X + x",
     "image_2d_weights_c4_fyx_b": "an RGBA image: row o, four neighbours of i, y, x in a pixel; "
     "clDNN allocated it wider than its kernel writes",
-    "image_2d_rgba": "an RGBA image of 8-bit unorm (element type u8), b is 1, f 3 or 4, a missing "
-    "channel 0; read in clDNN's sources, not measured",
+    "image_2d_rgba": "an RGBA image of 8-bit unorm (element type u8), in clDNN of b = 1 and f = 3 "
+    "or 4, a missing channel 0; from clDNN's sources; its output was not compared",
     "nv12": "one of the two images of a picture, of 8-bit unorm (element type u8), dims taken as "
-    "n, h, w, c: luma with c = 1, or chroma with c = 2 and half the height and width; read in "
-    "clDNN's sources, not measured",
+    "n, h, w, c: luma with c = 1, or chroma with c = 2 and half the height and width; from "
+    "clDNN's sources; its output was not compared",
     "OhwI32o": "named as if I were blocked; it is not",
 }
 

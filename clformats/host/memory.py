@@ -8,19 +8,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InvalidDescriptor, Unsupported, expect
+from ..tensors.arraylike import ArrayLike
 from ..tensors.desc import MemoryDesc
+from ..tensors.dlpack import array_of
 from ..tensors.dtypes import as_dtype
 from ..tensors.given import as_desc
-from .packing import storage_size
+from .packing import storage_size, unpack
 
 
-class HostMemory:
+class HostMemory(ArrayLike):
     """A tensor on the host: ``desc`` says how it lies in ``array``.
 
-    ``array`` holds the physical elements, padding included: 1-D, contiguous, of the descriptor's
-    element type (or unsigned integers of its width), with at least as many elements as
-    `clformats.pack` makes. It is used in place, without a copy, so that a ``np.memmap`` reads and
-    writes its file. Without ``array`` a new one of zeros is made.
+    ``array`` holds the physical elements, padding included, in the order of memory: contiguous, of
+    the descriptor's element type (or unsigned integers of its width), 1-D with at least as many
+    elements as `clformats.pack` makes, or of any shape with just as many. It is used in place,
+    without a copy, so that a ``np.memmap`` reads and writes its file. Without ``array`` a new one
+    of zeros is made.
 
     Raises `InvalidDescriptor` if the two do not fit together, `Unsupported` (code IMAGE) for
     images, which exist on devices only.
@@ -38,15 +41,21 @@ class HostMemory:
             array = np.zeros(size, storage)
         _check(array, desc, size)
         self.desc = desc
-        self.array: NDArray[Any] = np.asarray(array).view(storage)[:size]
+        self.array: NDArray[Any] = np.asarray(array).reshape(-1).view(storage)[:size]
+
+    def numpy(self) -> NDArray[Any]:
+        """A copy of the logical tensor, of shape ``desc.dims``."""
+        return unpack(self.array, self.desc)
 
     @classmethod
     def of(cls, array: Any) -> HostMemory:
-        """A numpy array in place, without a copy; its shape is the logical dims.
+        """A numpy array, or a tensor that speaks DLPack, in place; its shape is the logical dims.
 
         The axes may be in any order (C, Fortran, transposed), but without gaps. Raises
         `InvalidDescriptor` for gaps, for a single value and for an unknown element type.
         """
+        if not isinstance(array, np.ndarray) and hasattr(array, "__dlpack__"):
+            array = array_of(array, in_place=True)
         expect(array, np.ndarray, "array")
         array = np.asarray(array)
         if array.ndim == 0:
@@ -101,7 +110,7 @@ def behind(flat: NDArray[Any], desc: MemoryDesc) -> NDArray[np.uint8]:
 def _check(array: Any, desc: MemoryDesc, size: int) -> None:
     fits = (
         isinstance(array, np.ndarray)
-        and array.ndim == 1
+        and (array.ndim == 1 or array.size == size)
         and array.dtype in (desc.dtype.storage, desc.dtype.raw)
         and array.flags.c_contiguous
         and array.size >= size
@@ -113,6 +122,7 @@ def _check(array: Any, desc: MemoryDesc, size: int) -> None:
             else repr(array)
         )
         raise InvalidDescriptor(
-            f"got {got}, expected the physical elements of {desc}: a contiguous 1-D array of "
-            f"{desc.dtype.storage} with at least {size} elements, as cf.pack makes"
+            f"got {got}, expected the physical elements of {desc}: a contiguous array of "
+            f"{desc.dtype.storage}, 1-D with at least {size} elements, as cf.pack makes, or of any "
+            f"shape with just as many"
         )

@@ -11,6 +11,7 @@ from ..formats.digits import RUNTIME, place
 from ..formats.expr import Const, Expr, Var
 from ..formats.format import Format
 from ..tensors.desc import MemoryDesc
+from ..tensors.given import as_desc
 from .elements import element_constants
 from .getters import getter, getters, plain_getter, takes_sub_group
 from .lines import folded
@@ -31,7 +32,7 @@ _DATA, _WEIGHTS = "xyzwuvfb", "xyziog"
 
 
 def jit_constants(
-    tensors: Mapping[str, MemoryDesc],
+    tensors: Mapping[str, MemoryDesc | str],
     formats: Iterable[Format | str] | str = (),
     *,
     padded: Mapping[str, str] | None = None,
@@ -64,8 +65,8 @@ def jit_constants(
     found: list[_Constants] = []
     taken = 0
     unknown = dict(padded or {})
-    for name, desc in tensors.items():
-        expect(desc, MemoryDesc, f"tensors[{name!r}]")
+    for name, given in tensors.items():
+        desc = as_desc(given, f"tensors[{name!r}]")
         found.append(_Constants(checked_prefix(name), desc, taken, unknown.pop(name, "")))
         taken += found[-1].taken
     if unknown:

@@ -40,14 +40,15 @@ FOOT = """
 """
 
 
-def format_header(names: Iterable[Format | str] | None = None) -> str:
+def format_header(names: Iterable[Format | str] | None = None, *, wide: bool = False) -> str:
     """A header with functions of these formats, by default of every registered one.
 
     For each format it has three functions of the extents: the offset of an element, the inverse,
     and the number of elements that a buffer must hold. It compiles as OpenCL C 1.2, C99 and C++.
-    Raises `InvalidFormat` for ``any``.
+    ``wide`` counts in 64 bits instead of 32. Raises `InvalidFormat` for ``any``.
     """
     expect(names, Iterable | None, "names")
+    expect(wide, bool, "wide")
     if isinstance(names, str):
         raise InvalidFormat(f"got the text {names!r}: expected a list of formats")
     wanted = formats() if names is None else map(Format, names)
@@ -62,7 +63,14 @@ def format_header(names: Iterable[Format | str] | None = None) -> str:
             done[key] = name
             sections.append("\n".join(_functions(name, fmt)) + "\n")
     aside, back = _letters_aside("".join(sections))
-    return folded(HEAD + aside + "\n".join(sections) + back + FOOT)
+    text = folded(HEAD + aside + "\n".join(sections) + back + FOOT)
+    return _widened(text) if wide else text
+
+
+def _widened(text: str) -> str:
+    """The same in 64 bits."""
+    text = text.replace("unsigned int", "unsigned long long").replace("to 32 bits", "to 64 bits")
+    return re.sub(r"\buint\b", "ulong", text)
 
 
 def _letters_aside(text: str) -> tuple[str, str]:
@@ -100,7 +108,9 @@ def _functions(name: str, fmt: Format) -> Iterator[str]:
         letter = letters[tail.dim]
         yield f"    if (*{letter} >= {letter.upper()} - {letter.upper()} % {tail.size}) {{"
         yield "        rest = offset;"
-        yield from (f"        {line}" for line in dense_coordinates(fmt, fmt.structure.behind))
+        for line in dense_coordinates(fmt, fmt.structure.behind):
+            # Names of its own: some compilers warn of one that hides another.
+            yield "        " + re.sub(r"\b([a-z]_\d+)\b", r"\1_behind", line)
         yield "    }"
     yield f"    return {' && '.join(f'*{c} < {c.upper()}' for c in letters)};"
     yield "}"

@@ -13,11 +13,13 @@ from ..formats.format import Format
 from ..pictures.words import formula
 from ..templates import render
 from ..tensors.desc import MemoryDesc
+from ..tensors.given import as_target
 from .inverse import Inverse, inverse, inverse_of_tail
 from .lines import folded
 from .tensor import FORMS, Form, Known, Tensor, of_desc, of_format, tensor
 from .vector import vector as vector_of
 
+OWN_LINES = "// From here on compilers count the lines of what follows.\n#line 1\n"
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -33,28 +35,29 @@ def index_source(  # what can be asked about one tensor
 ) -> str:
     """Self-contained OpenCL C 1.2 with the offsets of a tensor's elements; see docs/kernels.md.
 
-    Macros for each dimension, here f: ``<prefix>_SIZE_F``; ``_PAD_BEFORE_F`` and ``_PAD_AFTER_F``
-    if there is padding; ``_EXTENT_F``, the size in memory, with padding and in whole blocks;
-    ``_BLOCK_F`` and ``_BLOCKS_F`` if it is blocked; ``_PITCH_F``, the stride of the outermost
-    digit, in elements. Macros of the tensor: ``_OFFSET`` of the first element, ``_LENGTH``
-    (elements) and ``_PLACES`` (elements that a buffer must hold, padding included).
-    Functions, with coordinates in logical order: ``_INDEX(b, f, y, x)``, the offset in elements (in
-    nibbles or bits if elements share bytes, in channels for an image); ``_INDEX_SAFE``, the same
-    with each coordinate modulo its size; ``_COORDS(offset, &b, &f, &y, &x)``, the inverse, false
-    if there is no element; ``_LOAD_F16(src, b, f, y, x)`` and ``_STORE_F16(value, dst, b, f, y,
-    x)`` for vectors of 16 neighbours along f.
+    ``target`` is a descriptor or a format, or the text of one. Macros for each dimension, here f:
+    ``<prefix>_SIZE_F``; ``_PAD_BEFORE_F`` and ``_PAD_AFTER_F`` if there is padding; ``_EXTENT_F``,
+    the size in memory, with padding and in whole blocks; ``_BLOCK_F`` and ``_BLOCKS_F`` if it is
+    blocked; ``_PITCH_F``, the stride of the outermost digit, in elements. Macros of the tensor:
+    ``_OFFSET`` of the first element, ``_LENGTH`` (elements) and ``_PLACES`` (elements that a buffer
+    must hold, padding included). Functions, with coordinates in logical order: ``_INDEX(b, f, y,
+    x)``, the offset in elements (in nibbles or bits if elements share bytes, in channels for an
+    image); ``_INDEX_SAFE``, the same with each coordinate modulo its size; ``_COORDS(offset, &b,
+    &f, &y, &x)``, the inverse, false if there is no element; ``_LOAD_F16(src, b, f, y, x)`` and
+    ``_STORE_F16(value, dst, b, f, y, x)`` for vectors of 16 neighbours along f.
 
     ``sizes`` says where unknown sizes come from (all of a format, RUNTIME_DIM of a descriptor):
-    ``"macros"`` of these names that you define before, the default for a format; ``"arguments"``
-    of the kernel, declared by ``<prefix>_PARAMETERS``; or clDNN's ``"shape_info"``, from number
+    ``"macros"`` of these names that you define before, the default for a format; ``"arguments"`` of
+    the kernel, declared by ``<prefix>_PARAMETERS``; or clDNN's ``"shape_info"``, from number
     ``shape_info_at`` on. ``padded`` has the letters of a format's dimensions with padding, which
     comes from the same place. ``wide`` counts in ulong instead of uint; by default only a
     descriptor that needs it does. ``vector="f16"`` names dimension and width of vectors, "" leaves
     them out; by default they are those of a descriptor's innermost block. Vectors load and store
     f16 elements as floats, bf16 and f8 as their bits.
 
-    Raises `InvalidFormat` for ``any`` and for a prefix that is no C identifier,
-    `InvalidDescriptor`, and `InvalidArgument` for the other arguments.
+    After it compilers count the lines of your kernel from 1. Raises `InvalidFormat` for ``any`` and
+    for a prefix that is no C identifier, `InvalidDescriptor`, and `InvalidArgument` for the other
+    arguments.
     """
     expect(vector, str | None, "vector")
     known = known_of(target, padded)
@@ -63,18 +66,20 @@ def index_source(  # what can be asked about one tensor
     if at < 0:
         raise InvalidArgument(f"shape_info_at: got {at}, expected 0 or more")
     counted = _is_wide(known, wanted=wide)
-    return render_tensor(tensor(known, checked_prefix(prefix), form, wide=counted, at=at), vector)
+    text = render_tensor(tensor(known, checked_prefix(prefix), form, wide=counted, at=at), vector)
+    return f"{text}\n{OWN_LINES}"
 
 
 def known_of(target: MemoryDesc | Format | str, padded: str = "") -> Known:
     """What is known of a descriptor, or of a format with unknown padding along some dimensions."""
     expect(target, MemoryDesc | Format | str, "target")
     expect(padded, str, "padded")
-    if not isinstance(target, MemoryDesc):
-        return of_format(Format(target), padded)
+    fmt, desc = as_target(target)
+    if desc is None:
+        return of_format(fmt, padded)
     if padded:
-        raise InvalidArgument(f"padded={padded!r} is for formats; {target} has its own padding")
-    return of_desc(target)
+        raise InvalidArgument(f"padded={padded!r} is for formats; {desc} has its own padding")
+    return of_desc(desc)
 
 
 def checked_prefix(prefix: str) -> str:

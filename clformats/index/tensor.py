@@ -193,7 +193,7 @@ class _Naming:
             self.memory,
         )
         yield (
-            "how far apart neighbours lie, in elements; where the first element lies",
+            "strides, of blocks where there are some, in elements; where the first element lies",
             self.pitches,
         )
 

@@ -60,6 +60,12 @@ class Report:
     def __str__(self) -> str:
         return _text(self)
 
+    def __repr__(self) -> str:
+        return f"Report({len(self.findings)} reorders, {len(self.needless)} needless)"
+
+    def _repr_svg_(self) -> str:
+        return self.plan.svg()
+
 
 def audit(path: str | Path) -> Report:
     """Audit a log: see `clformats.networks.logs` for what is read.

@@ -55,6 +55,9 @@ class MemoryPlan:
     buffers: Sequence[Buffer]
     steps: Sequence[Node | PlannedReorder]
 
+    def __repr__(self) -> str:
+        return f"MemoryPlan({self.nbytes} bytes, {len(self.buffers)} buffers)"
+
     def __str__(self) -> str:
         alone = sum(b.nbytes for b in self.buffers)
         return (

@@ -78,6 +78,15 @@ class FormatPlan:
     built: Built = field(repr=False)
     assignment: tuple[int, ...] = field(repr=False)
 
+    def __repr__(self) -> str:
+        return (
+            f"FormatPlan({len(self.choices)} nodes, {len(self.reorders)} reorders, "
+            f"{self.seconds * 1e3:.4g} ms)"
+        )
+
+    def _repr_svg_(self) -> str:
+        return self.svg()
+
     @property
     def gap(self) -> float:
         """How far the cost may be above the least, relative to the bound."""

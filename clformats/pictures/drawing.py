@@ -236,9 +236,16 @@ def _side_by_side(blocks: list[list[str]]) -> Iterator[str]:
     """Blocks of text, each with lines of one length, in one line."""
     yield ""
     height = max(map(len, blocks))
-    full = [block + [" " * len(block[0])] * (height - len(block)) for block in blocks]
+    full = [_filled(block, height) for block in blocks]
     for parts in zip(*full, strict=True):
         yield "   ".join(parts).rstrip()
+
+
+def _filled(block: list[str], height: int) -> list[str]:
+    """A block with empty lines behind it; what is one line, the count of boxes, in the middle."""
+    empty = [" " * len(block[0])]
+    above = (height - 1) // 2 if len(block) == 1 else 0
+    return empty * above + block + empty * (height - above - len(block))
 
 
 def _box_text(box: Box | int, cell: int, margin: int) -> list[str]:

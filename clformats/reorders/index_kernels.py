@@ -51,6 +51,9 @@ class IndexKernels(OnDevice):
         self.dtype: np.dtype[Any] = np.dtype(np.int64 if wide else np.int32)
         self.source, self._sizes = _program(desc, wide=wide)
 
+    def __repr__(self) -> str:
+        return f"IndexKernels({str(self.desc)!r})"
+
     def offsets(self, coordinates: Any, stream: Stream | None = None) -> pyopencl.array.Array:
         """The offset at each index; ``coordinates`` of shape (..., ndims), the result (...).
 

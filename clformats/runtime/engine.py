@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
 import warnings
 from collections import OrderedDict
@@ -220,6 +221,17 @@ class Engine(OnDevice):
                 f"building a kernel for {self.device.name} failed: {name}", name=name, log=log
             ) from error
 
+    def __enter__(self) -> Engine:  # noqa: PYI034  # Self is of Python 3.11
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Wait for the engine's own queue, and let go of the programs built."""
+        with named_errors("waiting for an engine"):
+            self.tracked_queue.finish()
+        with self._lock:
+            self._programs.clear()
+            self._kernels.clear()
+
     def __repr__(self) -> str:
         return f"Engine(device={self.device.name!r} of {self.device.platform.name!r})"
 
@@ -254,8 +266,13 @@ def _context(device: pyopencl.Device) -> pyopencl.Context:
 
 
 def numbered(source: str) -> str:
-    """The source with line numbers, as compilers count them."""
-    return "\n".join(f"{n:4} | {line}" for n, line in enumerate(source.splitlines(), 1))
+    """The source with line numbers, as compilers count them: anew after ``#line``."""
+    lines, number = [], 1
+    for line in source.splitlines():
+        lines.append(f"{number:4} | {line}")
+        said = re.match(r"\s*#\s*line\s+(\d+)", line)
+        number = int(said[1]) if said else number + 1
+    return "\n".join(lines)
 
 
 def describe(device: pyopencl.Device) -> str:

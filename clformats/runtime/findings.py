@@ -74,7 +74,7 @@ def findings(environ: Mapping[str, str] | None = None) -> list[Finding]:
         *[exposed_finding(entry) for entry in exposed],
         *pocl_wheel_findings(),
         *nvidia_findings(files),
-        *([] if any(error == "" for error in errors.values()) else [no_platform_finding()]),
+        *([] if any(error == "" for error in errors.values()) else [no_platform_finding(environ)]),
     ]
 
 
@@ -209,11 +209,14 @@ def nvidia_findings(files: list[Path]) -> list[Finding]:
     return [Finding("problem", text, remedy)]
 
 
-def no_platform_finding() -> Finding:
+def no_platform_finding(environ: Mapping[str, str]) -> Finding:
     """Nothing that could be an OpenCL platform, and how to get one here."""
+    chosen = user_setting(environ)
+    # With such a variable the loader looks nowhere else, whatever is installed.
+    first = f"unset {chosen[0]}; if none is visible then:\n    " if chosen else ""
     ways = [APT_LINE] if shutil.which("apt-get") else ["install pocl with your package manager"]
     if all(bundled_library(name) is None for name in BUNDLED) and os.uname().machine == "x86_64":
         ways.append(f"{PIP_LINE}    (no root needed)")
     return Finding(
-        "problem", "no OpenCL platform is visible that can be loaded", "\nor: ".join(ways)
+        "problem", "no OpenCL platform is visible that can be loaded", first + "\nor: ".join(ways)
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import DeviceError, InvalidDescriptor, expect
@@ -12,6 +11,7 @@ from ..host.axes import in_order
 from ..host.memory import HostMemory
 from ..host.packing import pack_into
 from ..tensors.desc import MemoryDesc
+from ..tensors.dlpack import array_of
 from ..tensors.dtypes import as_array, as_dtype
 from ..tensors.geometry import moved_by
 from . import unified
@@ -61,23 +61,17 @@ def from_dlpack(
 ) -> Memory:
     """As `from_numpy`, of any tensor in host memory that speaks DLPack (torch, jax, ...).
 
-    Raises `InvalidDescriptor` for one that numpy does not take, such as one on a GPU.
+    Of bf16 and f8 too. Raises `InvalidDescriptor` for one on a GPU and for other element types.
     """
-    try:
-        array = np.from_dlpack(tensor)
-    except (AttributeError, TypeError, ValueError, BufferError, RuntimeError) as error:
-        raise InvalidDescriptor(
-            f"got {type(tensor).__name__}, expected a tensor in host memory that speaks DLPack, of "
-            f"a type that numpy has: {error}"
-        ) from error
-    array = in_order(array, axes, format)
+    array = in_order(array_of(tensor), axes, format)
     return from_numpy(array, engine, format=format, dtype=dtype, stream=stream)
 
 
 def from_host(array: Any, engine: Engine | None = None) -> Memory:
     """A memory object over host memory in place, without a copy.
 
-    ``array`` is a dense numpy array, whose shape is the logical dims, or a `HostMemory`. It needs a
+    ``array`` is a dense numpy array or tensor that speaks DLPack (torch's), whose shape is the
+    logical dims, or a `HostMemory`. It needs a
     device that shares the host's memory: a CPU takes any array, an integrated GPU one that begins
     at a page and ends at a cache line. The buffer may begin before the array, where the device
     needs that; then ``desc`` has an offset. Kernels' results are in the array after the next
@@ -102,11 +96,18 @@ def from_host(array: Any, engine: Engine | None = None) -> Memory:
     return Memory(desc, engine, buffer=buffer)
 
 
-def from_array(array: pyopencl.array.Array, engine: Engine | None = None) -> Memory:
+def from_array(
+    array: pyopencl.array.Array,
+    engine: Engine | None = None,
+    *,
+    format: Any = None,  # the field's word for it
+) -> Memory:
     """A memory object over a ``pyopencl.array.Array`` in place, without a copy.
 
-    The array's shape is the logical dims; its strides must be positive. This waits for the commands
-    that compute the array. Raises `InvalidDescriptor` and `DeviceError`.
+    The array's shape is the logical dims; its strides must be positive. With ``format`` the array,
+    dense and without blocks, lies in that format already: its shape is still the logical dims. For
+    blocks and padding give the memory's own description, ``cf.Memory(desc, buffer=array)``. This
+    waits for the commands that compute the array. Raises `InvalidDescriptor` and `DeviceError`.
     """
     from pyopencl.array import Array
 
@@ -117,6 +118,28 @@ def from_array(array: pyopencl.array.Array, engine: Engine | None = None) -> Mem
     if engine is None:
         queue = array.queue
         engine = Engine(context=array.context, device=queue.device if queue is not None else None)
+    desc = _array_desc(array) if format is None else _array_in(array, format)
+    wait_for_array(array)
+    if array.queue is not None:
+        handed_out(array.queue)
+    return Memory(desc, engine, buffer=array.base_data if desc.nelems else None)
+
+
+def _array_in(array: pyopencl.array.Array, format: Any) -> MemoryDesc:  # the field's word for it
+    """The elements of a dense array as a format of the same size, in the order of memory."""
+    desc = MemoryDesc(array.shape, as_dtype(array.dtype), format)
+    desc.require_layout()
+    first = _array_desc(array).offset0
+    if not array.flags.c_contiguous or desc.nbytes != array.nbytes:
+        raise InvalidDescriptor(
+            f"got an array of shape {array.shape} and strides {array.strides}, expected the "
+            f"{desc.nbytes} bytes of {desc} without gaps; for others cf.Memory(desc, buffer=array)"
+        )
+    return MemoryDesc.of(moved_by(desc.geometry, first), desc.dtype)
+
+
+def _array_desc(array: pyopencl.array.Array) -> MemoryDesc:
+    """How an array lies, by its strides. Raises `InvalidDescriptor`."""
     item = array.dtype.itemsize
     if array.offset % item or any(step % item for step in array.strides):
         raise InvalidDescriptor(
@@ -126,48 +149,62 @@ def from_array(array: pyopencl.array.Array, engine: Engine | None = None) -> Mem
     desc = MemoryDesc(
         array.shape, as_dtype(array.dtype), strides=[step // item for step in array.strides]
     )
-    desc = MemoryDesc.of(moved_by(desc.geometry, array.offset // item), desc.dtype)
-    wait_for_array(array)
-    if array.queue is not None:
-        handed_out(array.queue)
-    return Memory(desc, engine, buffer=array.base_data if desc.nelems else None)
+    return MemoryDesc.of(moved_by(desc.geometry, array.offset // item), desc.dtype)
 
 
-def to_array(memory: Memory, *, stream: Stream | None = None) -> pyopencl.array.Array:
+def to_array(
+    memory: Memory, *, stream: Stream | None = None, physical: bool = False
+) -> pyopencl.array.Array:
     """A ``pyopencl.array.Array`` over the buffer of a memory object, without a copy.
 
-    Its shape is ``desc.dims``. Its commands run on ``stream``, or on the engine's own queue, and
-    wait for all commands enqueued on the memory object so far. The memory object's next commands
-    wait for all that is on that queue then.
+    Its shape is ``desc.dims``; with ``physical=True`` it has every element in memory, padding
+    included, and one axis for each digit, as `Memory.physical`. Its commands run on ``stream``, or
+    on the engine's own queue, and wait for all commands enqueued on the memory object so far. The
+    memory object's next commands wait for all that is on that queue then.
 
-    Raises `InvalidDescriptor` unless the format is plain: one stride for each dimension, and whole
-    bytes for each element.
+    Raises `InvalidDescriptor` for elements that share bytes, for images, and without ``physical``
+    unless the format is plain: one stride for each dimension.
     """
     from pyopencl.array import Array
 
     expect(memory, Memory, "memory")
     expect(stream, Stream | None, "stream")
+    expect(physical, bool, "physical")
     desc = memory.desc
-    plain = desc.has_layout and all(p.digit.size is None for p in desc.placed) and len(
-        desc.placed) == desc.ndims  # fmt: skip
-    if not plain or desc.dtype.is_packed or desc.format.image or not desc.nelems:
+    plain = all(p.digit.size is None for p in desc.placed) and len(desc.placed) == desc.ndims
+    if not (plain or physical) or desc.dtype.is_packed or desc.format.image or not desc.nelems:
         raise InvalidDescriptor(
-            f"{desc} has no strides for an array: reorder it to a plain format with elements first"
+            f"{desc} has no strides for an array: reorder it to a plain format with elements "
+            f"first, or give physical=True, for one axis of each digit"
         )
     memory.check_unmapped("make an array of it")
     if memory.tracked_buffer is None:
         raise DeviceError(f"{memory!r} has no buffer: give it one by set_buffer()")
     queue, item = stream.queue if stream else memory.engine.queue, desc.dtype.nbytes
+    first, shape, steps = _places(desc) if physical else _elements(desc)
     array = Array(
         queue,
-        desc.dims,
+        shape,
         desc.dtype.numpy,
         data=memory.buffer,
-        offset=desc.offset(*[0] * desc.ndims) * item,
-        strides=tuple(step * item for step in desc.strides),
+        offset=first * item,
+        strides=tuple(step * item for step in steps),
     )
     if memory.usage.writer is not None:
         array.add_event(memory.usage.writer)
     for event in memory.usage.readers.values():
         array.add_event(event)
     return array
+
+
+_Where = tuple[int, tuple[int, ...], tuple[int, ...]]
+"""Where an array begins, its shape and its strides, in elements."""
+
+
+def _elements(desc: MemoryDesc) -> _Where:
+    return desc.offset(*[0] * desc.ndims), desc.dims, desc.strides
+
+
+def _places(desc: MemoryDesc) -> _Where:
+    sizes, strides = [p.size for p in desc.placed], [p.stride for p in desc.placed]
+    return desc.offset0, tuple(sizes), tuple(strides)

@@ -177,6 +177,9 @@ class Mapping(OnDevice):
     def __str__(self) -> str:
         return str(self._claim)
 
+    def __repr__(self) -> str:
+        return f"Mapping({self.memory!r}, {self.mode!r}, {self._state})"
+
 
 def _empty(array: NDArray[Any]) -> None:
     """Leave nothing in an array object whose memory is gone: to read an element is an IndexError.

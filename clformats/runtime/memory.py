@@ -29,11 +29,12 @@ from ..host.memory import places
 from ..host.packing import flat_size, unpack, zero_padding
 from ..schedule.traits import LINE_BYTES
 from ..tensors import images
+from ..tensors.arraylike import ArrayLike
 from ..tensors.desc import MemoryDesc
+from ..tensors.dlpack import capsule_of
 from ..tensors.geometry import moved_by
 from ..tensors.given import as_desc
 from . import image, storage
-from .arraylike import ArrayLike
 from .engine import Engine, default_engine
 from .mapping import Mapping, Mode
 from .opencl import OnDevice, named_errors
@@ -46,6 +47,9 @@ if TYPE_CHECKING:
 
 class _Allocate:
     """The default of ``Memory(buffer=)``: allocate. None means no buffer."""
+
+    def __repr__(self) -> str:
+        return "allocate"
 
 
 ALLOCATE = _Allocate()
@@ -91,7 +95,7 @@ class Memory(ArrayLike, OnDevice):
         _check_desc(desc)
         _check_allocator(allocator, buffer)
         self.desc = desc
-        self.engine = engine or default_engine()
+        self.engine = engine or storage.engine_of(buffer) or default_engine()
         self.context: pyopencl.Context = self.engine.context
         self.usage = Usage()
         self.sound: MemoryDesc | None = None
@@ -234,6 +238,16 @@ class Memory(ArrayLike, OnDevice):
         with self.map("rw", stream=stream) as flat:
             zero_padding(flat, self.mapped)
 
+    def release(self) -> None:
+        """Give the buffer up, after the commands on it; leaving a ``with`` block does so too."""
+        self.set_buffer(None)
+
+    def __enter__(self) -> Memory:  # noqa: PYI034  # Self is of Python 3.11
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
     # --- views ------------------------------------------------------------------------------------
 
     def submemory(self, dims: Iterable[int], offsets: Iterable[int]) -> Memory:
@@ -350,7 +364,7 @@ class Memory(ArrayLike, OnDevice):
         """The logical tensor as a DLPack capsule of host memory: a copy, as `numpy` makes."""
         if wishes.get("copy") is False:
             raise BufferError(f"{self!r} is on a device: its elements come to the host by a copy")
-        return self.numpy().__dlpack__(**wishes)
+        return capsule_of(self.numpy(), **wishes)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return np.empty(0).__dlpack_device__()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 
 from ..errors import DeviceError, InvalidArgument, shown
 from ..schedule.traits import LINE_BYTES
-from .engine import Engine
+from .engine import Engine, default_engine
 from .opencl import named_errors, opencl
 from .pages import ask_for_huge
 
@@ -113,6 +114,18 @@ def check_context(storage: Any, engine: Engine) -> None:
         context = None  # it was released before its buffer, and some drivers forget it then
     if context != engine.context:
         raise DeviceError("the buffer belongs to another OpenCL context than the engine")
+
+
+def engine_of(buffer: Any) -> Engine | None:
+    """An engine in the context of a buffer or array of pyopencl's; None where it tells none."""
+    cl, context = opencl(), getattr(buffer, "context", None)
+    if isinstance(buffer, cl.MemoryObjectHolder):
+        with suppress(cl.Error):  # as in `check_context`
+            context = buffer.get_info(cl.mem_info.CONTEXT)
+    if not isinstance(context, cl.Context):
+        return None
+    usual = default_engine()
+    return usual if usual.context == context else Engine(context=context)
 
 
 def unwrapped(buffer: Any) -> Any:

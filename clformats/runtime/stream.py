@@ -172,6 +172,11 @@ class Event(OnDevice):
         with named_errors("asking an event"):
             return int(self.event.command_execution_status) <= 0
 
+    def __repr__(self) -> str:
+        with suppress(DeviceError):
+            return f"Event({'done' if self.done else 'not done'})"
+        return "Event(failed)"
+
     def seconds(self) -> float:
         """How long the command ran on the device, in seconds. Needs a profiling stream."""
         self.wait()

@@ -30,6 +30,7 @@ from ..formats.expr import Expr, Var
 from ..formats.format import Format
 from ..formats.sums import Extra, Sums
 from . import operations
+from .arraylike import Shaped
 from .dtypes import DType, as_dtype, as_index
 from .geometry import (
     Geometry,
@@ -49,7 +50,7 @@ RUNTIME_SIZE = 2**63
 """`MemoryDesc.nbytes` where the sizes are not known yet (oneDNN's DNNL_RUNTIME_SIZE_VAL)."""
 
 
-class MemoryDesc:
+class MemoryDesc(Shaped):
     """Where every element of a tensor lies: dims, element type and format together.
 
     ``MemoryDesc((2, 17, 5, 4), "f32", "b_fs_yx_fsv16")`` makes one by format; dims are in logical
@@ -327,7 +328,7 @@ class MemoryDesc:
         return self._with(operations.reshape(self.geometry, check_dims(dims)))
 
     def permute_axes(self, permutation: Iterable[int]) -> MemoryDesc:
-        """Axis d becomes axis ``permutation[d]``: `operations.permute_axes`."""
+        """Axis d becomes axis ``permutation[d]``, the inverse of what numpy's transpose takes."""
         axes = int_tuple("permutation", permutation)
         return self._with(operations.permute_axes(self.geometry, axes))
 

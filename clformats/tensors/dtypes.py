@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InvalidArgument, InvalidDescriptor, expect_int, shown
+from . import dlpack
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,12 +148,19 @@ def as_dtype(value: object) -> DType:
 
 
 def as_array(value: object) -> NDArray[Any]:
-    """The value as a numpy array of numbers.
+    """The value as a numpy array of numbers; tensors of other libraries too.
 
     Raises `InvalidArgument` for rows of unequal length, and for texts and objects.
     """
+    speaks = hasattr(value, "__dlpack__") and not isinstance(value, np.ndarray)
+    if speaks and not hasattr(value, "__array__"):
+        return dlpack.array_of(value)
     try:
         array = np.asarray(value)
+    except TypeError:
+        if not speaks:
+            raise
+        return dlpack.array_of(value)  # torch's of bf16, for which numpy has no type
     except ValueError as error:
         raise InvalidArgument(f"no array can be made of {shown(value)}: {error}") from None
     if array.dtype.kind in "OSUMm":

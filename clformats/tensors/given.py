@@ -1,9 +1,15 @@
-"""Descriptors as users give them: as they are, or as their text."""
+"""Descriptors and formats as users give them: as they are, or as their text."""
 
 from __future__ import annotations
 
-from ..errors import expect
+from collections.abc import Iterable
+
+from ..errors import InvalidDescriptor, expect
+from ..formats import Format
+from ..formats.registry import takes_rank, without_bits
+from . import images
 from .desc import MemoryDesc
+from .geometry import int_tuple
 
 
 def as_desc(value: object, what: str) -> MemoryDesc:
@@ -15,3 +21,32 @@ def as_desc(value: object, what: str) -> MemoryDesc:
         return MemoryDesc.parse(value)
     expect(value, MemoryDesc, what)
     return value  # type: ignore[return-value]
+
+
+def as_target(
+    value: object, shape: Iterable[int] | None = None, dtype: object = None
+) -> tuple[Format, MemoryDesc | None]:
+    """A format, and the descriptor where there are sizes: in ``value`` itself, or as ``shape``.
+
+    Raises `InvalidArgument`, `InvalidDescriptor` and `InvalidFormat`.
+    """
+    expect(value, Format | MemoryDesc | str, "what")
+    if isinstance(value, MemoryDesc) or (isinstance(value, str) and ":" in without_bits(value)):
+        desc = as_desc(value, "what")
+        if shape is not None or dtype is not None:
+            raise InvalidDescriptor(f"{desc} already has sizes and element type: leave shape out")
+        return desc.format, desc
+    dims = None if shape is None else int_tuple("shape", shape)
+    rank = len(dims) if dims is not None and takes_rank(str(value)) else None
+    fmt = Format(value, rank)  # type: ignore[arg-type]
+    if dims is None:
+        return fmt, None
+    desc = MemoryDesc(dims, default_dtype(fmt) if dtype is None else dtype, fmt)
+    return desc.format if desc.has_layout else fmt, desc
+
+
+def default_dtype(fmt: Format) -> str:
+    """The type that is most common, or the one that the format is for."""
+    if without_bits(fmt.name) != fmt.name:
+        return "u4"
+    return images.TYPES[fmt.role][0] if fmt.image else "f32"

@@ -46,11 +46,12 @@ def transfer(
 ) -> None:
     """Move ``src`` into ``dst`` and reorder it on the way; it is done when the call returns.
 
-    Each side is a `Memory` on any device, a `HostMemory`, or a numpy array as it lies (its shape is
-    the logical dims). What is best for the device is done: where it shares memory with the host,
-    host memory is used where it lies, without a copy; else the tensor goes in pieces through two
-    streams, so that copies and kernels overlap. Between two devices it goes through the host.
-    ``attr`` is as for `Reorder`; ``engine`` says where to work if both sides are on the host.
+    Each side is a `Memory` on any device, a `HostMemory`, or a numpy array or a tensor that speaks
+    DLPack (torch's), as it lies (its shape is the logical dims). What is best for the device is
+    done: where it shares memory with the host, host memory is used where it lies, without a copy;
+    else the tensor goes in pieces through two streams, so that copies and kernels overlap. Between
+    two devices it goes through the host. ``attr`` is as for `Reorder`; ``engine`` says where to
+    work if both sides are on the host.
 
     ``piece_nbytes``: the most bytes of a piece, source and destination together; two pieces are on
     the device at a time, so a tensor may be larger than its memory. Without it: one piece where
@@ -88,10 +89,11 @@ def _check_types(attr: Any, engine: Any, piece_nbytes: Any, progress: Any) -> No
 
 
 def _side(value: Any, name: str) -> HostMemory | Memory:
-    if isinstance(value, np.ndarray):
-        return HostMemory.of(value)
-    expect(value, HostMemory | Memory, name)
-    return value  # type: ignore[no-any-return]
+    if isinstance(value, HostMemory | Memory):
+        return value
+    if not isinstance(value, np.ndarray) and not hasattr(value, "__dlpack__"):
+        expect(value, HostMemory | Memory, name)
+    return HostMemory.of(value)
 
 
 def _check_attr(attr: Attr, src: MemoryDesc, dst: MemoryDesc) -> None:

@@ -25,6 +25,7 @@ from ..formats.winograd import BACK, FORWARD, S8_SCALE, Matrix, Transform, metho
 from ..tensors.desc import MemoryDesc
 from ..tensors.dtypes import as_array, as_dtype, convert
 from ..tensors.geometry import int_tuple, relaid
+from ..tensors.given import as_desc
 from .attr import Attr
 
 Floats = NDArray[np.float32]
@@ -51,7 +52,7 @@ class Step:
 
 
 def winograd(
-    desc: MemoryDesc,
+    desc: MemoryDesc | str,
     format: str | Format,  # the field's word for it
     dtype: object = None,
     *,
@@ -70,7 +71,7 @@ def winograd(
     Raises `InvalidDescriptor` for dims that cannot be transformed, and `Unsupported` (code
     NO_INVERSE) where nothing is defined to come back.
     """
-    expect(desc, MemoryDesc, "desc")
+    desc = as_desc(desc, "desc")
     expect(format, str | Format, "format")
     fmt = Format(format)
     transform = _transform(desc, fmt)
@@ -197,7 +198,11 @@ def _wanted(transform: Transform) -> str:
 
 
 def transform(
-    array: Any, src: MemoryDesc, dst: MemoryDesc, *, transform: bool | None = None
+    array: Any,
+    src: MemoryDesc | str,
+    dst: MemoryDesc | str,
+    *,
+    transform: bool | None = None,
 ) -> NDArray[Any]:
     """What a reorder from ``src`` to ``dst`` makes of the logical values ``array``, in numpy.
 
@@ -206,8 +211,7 @@ def transform(
     by the ``scale_adjust`` of the destination's `Extra`. A kernel gives the same bits, NaN payloads
     apart. Raises as `between`.
     """
-    expect(src, MemoryDesc, "src")
-    expect(dst, MemoryDesc, "dst")
+    src, dst = as_desc(src, "src"), as_desc(dst, "dst")
     expect(transform, bool | None, "transform")
     array = as_array(array)
     if array.shape != src.dims or array.dtype != src.dtype.numpy:

@@ -13,10 +13,10 @@ import pytest
 
 import clformats as cf
 from clformats import cli
-from clformats.cli.explain import element
 from clformats.host.packing import flat_size
 from clformats.pictures import words
 from clformats.pictures.drawing import Box, picture, terminal
+from clformats.pictures.explaining import element
 from clformats.pictures.svg import svg
 from tests.support import dtype_for
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 from pathlib import Path
@@ -53,6 +54,7 @@ def test_the_demo_is_short(image: Path, capsys: pytest.CaptureFixture[str]) -> N
     text = capsys.readouterr().out
     assert "family" not in text
     assert text.count("GB/s, plain copy") == 4
+    assert len(re.findall(r"\d x numpy", text)) == 4
     assert text.count(demo.CHECKED) == 6
     assert len(text.splitlines()) <= 45
     lines = [line.strip() for line in demo.PASTE.splitlines()[2:]]

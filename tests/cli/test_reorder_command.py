@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import pty
 import signal
@@ -245,3 +246,14 @@ def test_a_photograph_by_its_axes(tmp_path: Path) -> None:
     line = ["reorder", str(tmp_path / "in.npy"), "--from", "bfyx", "--axes", "hwc", "--to", "bfyx"]
     assert main([*line, "-o", str(tmp_path / "out.npy")]) == 0
     assert (np.load(tmp_path / "out.npy") == photo.transpose(2, 0, 1)[None]).all()
+
+
+@pytest.mark.device
+def test_json_tells_what_was_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    np.save(tmp_path / "in.npy", np.zeros((2, 3, 5, 7), np.uint8))
+    out = tmp_path / "out.npy"
+    words = ["reorder", str(tmp_path / "in.npy"), "--from", "bfyx", "--to", "nChw16c", "--json"]
+    assert main([*words, "-o", str(out)]) == 0
+    desc = cf.MemoryDesc((2, 3, 5, 7), "u8", "nChw16c")
+    found = json.loads(capsys.readouterr().out)
+    assert found == {"output": str(out), "desc": str(desc), "nbytes": desc.nbytes}

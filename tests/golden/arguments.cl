@@ -18,7 +18,7 @@
 #define WEIGHTS_LENGTH (WEIGHTS_SIZE_O * WEIGHTS_SIZE_I * WEIGHTS_SIZE_Y * WEIGHTS_SIZE_X)
 #define WEIGHTS_PLACES (WEIGHTS_PITCH_O * WEIGHTS_BLOCKS_O)
 
-// how far apart neighbours lie, in elements; where the first element lies
+// strides, of blocks where there are some, in elements; where the first element lies
 #define WEIGHTS_PITCH_O (WEIGHTS_PITCH_I * WEIGHTS_BLOCKS_I)
 #define WEIGHTS_PITCH_I (WEIGHTS_PITCH_Y * WEIGHTS_EXTENT_Y)
 #define WEIGHTS_PITCH_Y (256 * WEIGHTS_EXTENT_X)
@@ -64,3 +64,6 @@ static inline bool WEIGHTS_coords(WEIGHTS_PARAMETERS, uint offset, uint *o, uint
     return *o < WEIGHTS_SIZE_O && *i < WEIGHTS_SIZE_I && *y < WEIGHTS_SIZE_Y && *x < WEIGHTS_SIZE_X;
 }
 #define WEIGHTS_COORDS(offset, o, i, y, x) WEIGHTS_coords(WEIGHTS_ARGUMENTS, offset, o, i, y, x)
+
+// From here on compilers count the lines of what follows.
+#line 1

@@ -19,7 +19,7 @@
 #define SRC_LENGTH (2 * SRC_SIZE_F * 5 * SRC_SIZE_X)
 #define SRC_PLACES (SRC_PITCH_B * 2)
 
-// how far apart neighbours lie, in elements; where the first element lies
+// strides, of blocks where there are some, in elements; where the first element lies
 #define SRC_PITCH_B (SRC_PITCH_F * SRC_BLOCKS_F)
 #define SRC_PITCH_F (SRC_PITCH_Y * 5)
 #define SRC_PITCH_Y (16 * SRC_EXTENT_X)
@@ -80,3 +80,6 @@ static inline void SRC_store_f16(SRC_PARAMETERS, float16 value, __global float *
     vstore16(select(value, (float16)(0), beyond), 0, dst + SRC_INDEX(b, f, y, x));
 }
 #define SRC_STORE_F16(value, dst, b, f, y, x) SRC_store_f16(SRC_ARGUMENTS, value, dst, b, f, y, x)
+
+// From here on compilers count the lines of what follows.
+#line 1

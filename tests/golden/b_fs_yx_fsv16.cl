@@ -17,7 +17,7 @@
 #define SRC_LENGTH 680
 #define SRC_PLACES 1280
 
-// how far apart neighbours lie, in elements; where the first element lies
+// strides, of blocks where there are some, in elements; where the first element lies
 #define SRC_PITCH_B 640
 #define SRC_PITCH_F 320
 #define SRC_PITCH_Y 64
@@ -71,3 +71,6 @@ static inline void SRC_STORE_F16(float16 value, __global float *dst, uint b, uin
         + f >= (uint)SRC_SIZE_F;
     vstore16(select(value, (float16)(0), beyond), 0, dst + SRC_INDEX(b, f, y, x));
 }
+
+// From here on compilers count the lines of what follows.
+#line 1

@@ -25,7 +25,7 @@
 #define INPUT_LENGTH 680
 #define INPUT_PLACES 3168
 
-// how far apart neighbours lie, in elements; where the first element lies
+// strides, of blocks where there are some, in elements; where the first element lies
 #define INPUT_PITCH_B 1056
 #define INPUT_PITCH_F 48
 #define INPUT_PITCH_Y 8
@@ -81,3 +81,6 @@ static inline void INPUT_STORE_F8(float8 value, __global half *dst, uint b, uint
         vstore_half_rte(lanes[lane], INPUT_INDEX(b, f + lane, y, x), dst);
     }
 }
+
+// From here on compilers count the lines of what follows.
+#line 1

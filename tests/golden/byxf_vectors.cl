@@ -15,7 +15,7 @@
 #define SRC_LENGTH 680
 #define SRC_PLACES 680
 
-// how far apart neighbours lie, in elements; where the first element lies
+// strides, of blocks where there are some, in elements; where the first element lies
 #define SRC_PITCH_B 340
 #define SRC_PITCH_Y 68
 #define SRC_PITCH_X 17
@@ -77,3 +77,6 @@ static inline void SRC_STORE_F16(uchar16 value, __global uchar *dst, uint b, uin
         dst[SRC_INDEX(b, f + lane, y, x)] = lanes[lane];
     }
 }
+
+// From here on compilers count the lines of what follows.
+#line 1

@@ -12,7 +12,7 @@
 #define SRC_LENGTH (SRC_SIZE_B * SRC_SIZE_F * SRC_SIZE_Y * SRC_SIZE_X)
 #define SRC_PLACES (SRC_PITCH_B * SRC_EXTENT_B)
 
-// how far apart neighbours lie, in elements; where the first element lies
+// strides, of blocks where there are some, in elements; where the first element lies
 #define SRC_PITCH_B (SRC_PITCH_F * SRC_BLOCKS_F)
 #define SRC_PITCH_F (128 * ((SRC_EXTENT_Y * SRC_EXTENT_X + 15) / 16))
 #define SRC_PITCH_YX 128
@@ -50,3 +50,6 @@ static inline bool SRC_COORDS(uint offset, uint *b, uint *f, uint *y, uint *x)
     *x = (yx_16 * 16 + yx_1) % SRC_EXTENT_X;
     return *b < SRC_SIZE_B && *f < SRC_SIZE_F && *y < SRC_SIZE_Y && *x < SRC_SIZE_X;
 }
+
+// From here on compilers count the lines of what follows.
+#line 1

@@ -29,7 +29,7 @@
 #define SRC_LENGTH (SRC_SIZE_B * SRC_SIZE_F * SRC_SIZE_Y * SRC_SIZE_X)
 #define SRC_PLACES (SRC_PITCH_B * SRC_BLOCKS_B)
 
-// how far apart neighbours lie, in elements; where the first element lies
+// strides, of blocks where there are some, in elements; where the first element lies
 #define SRC_PITCH_B (SRC_PITCH_F * SRC_BLOCKS_F)
 #define SRC_PITCH_F (SRC_PITCH_Y * SRC_EXTENT_Y)
 #define SRC_PITCH_Y (256 * SRC_EXTENT_X)
@@ -73,3 +73,6 @@ static inline bool SRC_coords(SRC_PARAMETERS, uint offset, uint *b, uint *f, uin
     return *b < SRC_SIZE_B && *f < SRC_SIZE_F && *y < SRC_SIZE_Y && *x < SRC_SIZE_X;
 }
 #define SRC_COORDS(offset, b, f, y, x) SRC_coords(SRC_ARGUMENTS, offset, b, f, y, x)
+
+// From here on compilers count the lines of what follows.
+#line 1

@@ -13,7 +13,7 @@
 #define T_LENGTH 30
 #define T_PLACES 180
 
-// how far apart neighbours lie, in elements; where the first element lies
+// strides, of blocks where there are some, in elements; where the first element lies
 #define T_PITCH_A 100
 #define T_PITCH_B 2
 #define T_PITCH_C 17
@@ -46,3 +46,6 @@ static inline bool T_COORDS(uint offset, uint *a, uint *b, uint *c)
     *c = c_1;
     return rest == 0 && *a < T_SIZE_A && *b < T_SIZE_B && *c < T_SIZE_C;
 }
+
+// From here on compilers count the lines of what follows.
+#line 1

@@ -19,7 +19,7 @@
 #define W_LENGTH 1995
 #define W_PLACES 3840
 
-// how far apart neighbours lie, in elements; where the first element lies
+// strides, of blocks where there are some, in elements; where the first element lies
 #define W_PITCH_I 1280
 #define W_PITCH_Y 256
 #define W_PITCH_X 64
@@ -98,3 +98,6 @@ static inline void W_STORE_O8(float8 value, __global float *dst, uint o, uint i,
         dst[W_INDEX(o + lane, i, y, x)] = lanes[lane];
     }
 }
+
+// From here on compilers count the lines of what follows.
+#line 1

@@ -16,7 +16,7 @@
 #define W_LENGTH (1ul * W_SIZE_O * W_SIZE_I * W_SIZE_Y * W_SIZE_X)
 #define W_PLACES (W_PITCH_O * W_BLOCKS_O)
 
-// how far apart neighbours lie, in elements; where the first element lies
+// strides, of blocks where there are some, in elements; where the first element lies
 #define W_PITCH_O (W_PITCH_I * W_EXTENT_I)
 #define W_PITCH_I (W_PITCH_Y * W_EXTENT_Y)
 #define W_PITCH_Y (W_PITCH_X * W_EXTENT_X)
@@ -58,3 +58,6 @@ static inline bool W_coords(W_PARAMETERS, ulong offset, ulong *o, ulong *i, ulon
     return *o < W_SIZE_O && *i < W_SIZE_I && *y < W_SIZE_Y && *x < W_SIZE_X;
 }
 #define W_COORDS(offset, o, i, y, x) W_coords(W_ARGUMENTS, offset, o, i, y, x)
+
+// From here on compilers count the lines of what follows.
+#line 1

@@ -42,13 +42,18 @@ def test_the_whole_header_compiles(engine: cf.Engine, tmp_path: Path) -> None:
     engine.kernel(f"#define C 17\n{text}\n{text}\n{use}", "k")
 
 
-def test_as_c_and_as_cpp(tmp_path: Path) -> None:
+@pytest.mark.parametrize("wide", [False, True])
+def test_as_c_and_as_cpp(wide: bool, tmp_path: Path) -> None:
     compiler = shutil.which("gcc") or shutil.which("clang")
     if compiler is None:
         pytest.skip("no C compiler here: apt-get install gcc")
-    (tmp_path / "formats.h").write_text(cf.format_header())
+    (tmp_path / "formats.h").write_text(cf.format_header(wide=wide))
+    whole = "unsigned long long" if wide else "unsigned int"
+    large = 1 if wide else 0
     # <complex.h> defines I, which weights have as an extent; N and C are users' own.
-    (tmp_path / "use.c").write_text("""
+    (tmp_path / "use.c").write_text(
+        f"typedef {whole} whole;\n#define LARGE {large}"
+        """
         #define I _Imaginary_I
         #define N 2
         #define C 17
@@ -56,15 +61,17 @@ def test_as_c_and_as_cpp(tmp_path: Path) -> None:
         int main(void)
         {
             if (cf_nchw_places(N, C, 5, 4) != 680) return 6;
-            unsigned int b, f, y, x;
+            whole b, f, y, x;
+            if (LARGE && cf_nchw_places(1 << 16, 1 << 16, 1, 1) != (whole)1 << LARGE * 32) return 7;
             if (cf_b_fs_yx_fsv16(2, 17, 5, 4, 1, 16, 4, 3) != 1264) return 1;
             if (!cf_nChw16c_coords(2, 17, 5, 4, 1264, &b, &f, &y, &x)) return 2;
             if (b != 1 || f != 16 || y != 4 || x != 3) return 3;
             if (cf_nChw16c_coords(2, 17, 5, 4, 1265, &b, &f, &y, &x)) return 4;
             return cf_aBcd16b_places(2, 17, 5, 4) == 1280 ? 0 : 5;
         }
-    """)
-    strict = ["-Wall", "-Wextra", "-Werror", "-pedantic"]
+    """
+    )
+    strict = ["-Wall", "-Wextra", "-Wshadow", "-Werror", "-pedantic"]
     for language in (["-std=c99"], ["-x", "c++"]):
         made = [compiler, *language, *strict, "use.c", "-o", "use"]
         done = subprocess.run(made, cwd=tmp_path, capture_output=True, text=True, check=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,12 @@ def test_audit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = capsys.readouterr().out
     assert "2 of them needless" in text
     assert (tmp_path / "least.svg").read_text().startswith("<svg")
+    words = ["audit", str(log), "--svg", str(tmp_path / "least.svg"), "--json"]
+    assert cli.main(words) == 1
+    assert "--force" in capsys.readouterr().err
+    assert cli.main([*words, "--force"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [f["needless"] for f in found["findings"]] == [True, True]
     log.write_text("something else")
     assert cli.main(["audit", str(log)]) == 1
     error = capsys.readouterr().err
@@ -51,6 +58,11 @@ def test_plan(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "arena of" in text
     assert "nChw16c * * -> nChw16c" in text
     assert all(file.stat().st_size > 1000 for file in files.values())
+    assert cli.main(words) == 1
+    assert "--force" in capsys.readouterr().err
+    again = [*words[:6], "--svg", str(files["svg"]), "--onnx", str(files["onnx"]), "--force"]
+    assert cli.main([*again, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == json.loads(files["json"].read_text())
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ def test_values_stand_in_the_cells() -> None:
 def test_what_cannot_be_drawn_is_refused(tmp_path: Path) -> None:
     with pytest.raises(cf.InvalidDescriptor, match="boxes=0"):
         cf.draw(TEXT, boxes=0)
-    with pytest.raises(cf.InvalidArgument, match="desc: got 5"):
+    with pytest.raises(cf.InvalidArgument, match="what: got 5"):
         cf.draw(5)  # type: ignore[arg-type]
     with pytest.raises(cf.InvalidDescriptor, match="known at execution"):
         cf.draw("f32:bfyx:*x3x5x7")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import tarfile
 from functools import cache
 from pathlib import Path
 
@@ -195,7 +196,38 @@ def test_ci_runs_what_a_developer_runs() -> None:
     assert "make test" in script.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("script", ["scripts/setup.sh", ".ci/run"])
+def test_the_oldest_versions_are_those_that_pyproject_allows() -> None:
+    done = subprocess.run(
+        ["/bin/sh", ROOT / "scripts/lowest.sh", "--pins"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    listed = text.partition("\ndependencies = [\n")[2].partition("]")[0]
+    wanted = [line.strip(' ",').replace(">=", "==") for line in listed.splitlines()]
+    assert len(wanted) > 3
+    assert done.stdout.split() == wanted
+
+
+def test_the_sdist_has_all_that_git_has(tmp_path: Path) -> None:
+    """So that the tests run in it, which read documents, scripts and examples."""
+    pytest.importorskip("hatchling", reason="needs hatchling: pip install hatchling")
+    listed = subprocess.run(
+        ["/usr/bin/env", "git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    if listed.returncode:
+        pytest.skip("this is no clone")
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", tmp_path],
+        cwd=ROOT, check=True, capture_output=True,
+    )  # fmt: skip
+    (file,) = tmp_path.iterdir()
+    with tarfile.open(file) as archive:
+        held = {name.partition("/")[2] for name in archive.getnames()}
+    tracked = {name for name in listed.stdout.splitlines() if (ROOT / name).exists()}
+    assert tracked <= held
+
+
+@pytest.mark.parametrize("script", ["scripts/setup.sh", "scripts/lowest.sh", ".ci/run"])
 def test_shell_scripts_parse(script: str) -> None:
     shell = "sh" if script.endswith(".sh") else "bash"
     done = subprocess.run(

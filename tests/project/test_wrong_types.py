@@ -46,7 +46,9 @@ def _extra(**given: Any) -> cf.MemoryDesc:
 
 # What is called, with arguments that are right.
 CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
-    "draw": (cf.draw, {"desc": DESC, "boxes": 2}),
+    "draw": (cf.draw, {"what": DESC, "boxes": 2}),
+    "explain": (cf.explain, {"what": "bfyx", "shape": (1, 2, 3, 4), "dtype": "f32"}),
+    "convert": (cf.convert, {"name": "bfyx", "to": "tvm", "source": "cldnn", "ndims": None}),
     "Format": (cf.Format, {"name": "bfyx", "ndims": None}),
     "Format.from_layout": (cf.Format.from_layout, {"layout": LAYOUT}),
     "Format.as_weights": (cf.Format("bfyx").as_weights, {"grouped": False}),
@@ -106,6 +108,11 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
 TAKES = {
     "Format.ndims": {"None"},
     "Extra.scale_adjust": {"float"},
+    "explain.shape": {"None"},
+    "explain.dtype": {"None"},
+    "convert.to": {"None"},
+    "convert.source": {"None"},
+    "convert.ndims": {"None"},
     "formats.role": {"None"},
     "formats.ndims": {"None", "int"},
     "Layout.tail": {"None"},

@@ -31,6 +31,19 @@ def test_descriptors_by_their_text(engine: cf.Engine, stream: cf.Stream) -> None
         cf.Memory("bfyx", engine)
 
 
+def test_descriptors_by_their_text_without_a_device() -> None:
+    desc = cf.MemoryDesc.parse(DST)
+    assert cf.index_source(DST) == cf.index_source(desc)
+    assert cf.jit_constants({"INPUT0": DST}) == cf.jit_constants({"INPUT0": desc})
+    assert cf.notations.render_desc(DST, "xla") == cf.notations.render_desc(desc, "xla")
+    weights = cf.MemoryDesc((8, 5, 3, 3), "f32", "oihw")
+    changed = cf.winograd(str(weights), "winograd_2x3_s1_weights")
+    assert changed == cf.winograd(weights, "winograd_2x3_s1_weights")
+    values = np.ones(weights.dims, np.float32)
+    got = cf.transform(values, str(weights), str(changed))
+    assert (got == cf.transform(values, weights, changed)).all()
+
+
 def test_pack_by_a_format_alone() -> None:
     desc = cf.MemoryDesc(SHAPE, "f32", "nChw16c")
     for format in ("nChw16c", "NCHW16c", desc.format):

@@ -266,7 +266,9 @@ def test_no_platform_at_all_gives_the_line_to_type(tmp_path: Path) -> None:
     if any(finding.text.startswith("platform file") for finding in found):
         pytest.skip("pyopencl's own folder holds a platform here")
     assert found[-1].level == "problem"
+    assert found[-1].remedy.startswith("unset OCL_ICD_VENDORS; if none is visible then:")
     assert "pocl" in found[-1].remedy
+    assert seen.no_platform_finding({}).remedy.startswith(seen.APT_LINE[:4])
 
 
 def test_pips_pocl_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:

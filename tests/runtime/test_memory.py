@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import numpy as np
@@ -129,6 +130,15 @@ def test_a_failed_build_shows_the_numbered_source(engine: cf.Engine) -> None:
     assert caught.value.name == "BUILD_PROGRAM_FAILURE"
     assert "   2 | { p[0] = nonsense; }" in caught.value.log
     assert "nonsense" in str(caught.value)
+
+
+def test_lines_behind_index_source_count_from_one(engine: cf.Engine) -> None:
+    head = cf.index_source("f32:nChw16c:2x17x5x4", "SRC")
+    with pytest.raises(cf.DeviceError) as caught:
+        engine.kernel(head + head.replace("SRC", "DST") + "// mine\nkernel void k() { oops; }", "k")
+    assert "\n   2 | kernel void k() { oops; }" in caught.value.log
+    if "Portable" in engine.device.platform.name:
+        assert re.search(r":2:\d+: .*oops", caught.value.log)
 
 
 def test_no_such_device() -> None:

@@ -607,7 +607,7 @@ def test_some_records_alone(
         (["show", "all"], "no further words"),
         (["merge"], "merge FILE"),
         (["merge", "/nowhere.jsonl"], "it is no file"),
-        (["export"], "--t4 FILE"),
+        (["export"], "-o FILE"),
         (["export", "--t4", "/nowhere/x"], "cannot write"),
     ],
 )

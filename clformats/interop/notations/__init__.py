@@ -28,6 +28,7 @@ from ...errors import InvalidFormat, expect
 from ...formats import Format
 from ...formats.registry import without_bits
 from ...tensors.desc import MemoryDesc
+from ...tensors.given import as_desc
 from . import einops, native, tvm, verbose, xla
 
 __all__ = ["NOTATIONS", "guess", "parse", "parse_desc", "render", "render_desc"]
@@ -90,10 +91,9 @@ def parse_desc(text: str, notation: str | None = None) -> MemoryDesc:
     return _pick(_PARSE_DESC, guessed if notation is None else notation)(text.strip())
 
 
-def render_desc(desc: MemoryDesc, notation: str) -> str:
+def render_desc(desc: MemoryDesc | str, notation: str) -> str:
     """The descriptor with its sizes in a notation, ``"verbose"`` or ``"xla"``."""
-    expect(desc, MemoryDesc, "desc")
-    return _pick(_RENDER_DESC, notation)(desc)
+    return _pick(_RENDER_DESC, notation)(as_desc(desc, "desc"))
 
 
 def guess(text: str) -> str:
