@@ -88,7 +88,7 @@ KNOWN = [
     ("scheduled", "bfyx", "byxf", "u8 f32", WHOLE),
     ("scheduled", "oiyx", "os_is_yx_osv8_isv4", "s8 s8", [(19, 21, 3, 5), (35, 45, 5, 3)]),
     ("scheduled", "byxf", "b_fs_yx_fsv16", "f32 f32", TAILS),
-    ("scheduled", "byxf", "b_fs_yx_fsv16", "u8 f16", WHOLE),
+    ("scheduled", "byxf", "b_fs_yx_fsv16", "u8 f16", WHOLE[1:]),  # 32 channels fill a tile: one run
     ("scheduled", "byxf", "bfyx", "u8 u8", IMAGES),
     ("scheduled", "bfyx", "byxf", "f32 bf16", IMAGES),
     ("copy", "bfyx", "bfyx", "f32 f32", TAILS),
