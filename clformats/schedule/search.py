@@ -5,7 +5,8 @@ The first one is what runs where nobody has measured; a tuner measures the first
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from math import prod
 
 from .cost import Model
 from .extents import tiles
@@ -16,8 +17,9 @@ from .runs import chain, common, strides
 from .schedule import Loop, Prefetch, Schedule, Tile
 from .stores import legal
 
-LEADS = ((0, 4), (4, 16))
-"""Tiles of prefetch where the caches hold all, and where they do not: there it never costs much."""
+AHEAD_BYTES = 16 << 10
+"""How far ahead the prefetch runs, in bytes that tiles read, where caches do not hold all."""
+MOST_AHEAD = 16
 BLOCKS = (4, 16)
 ITEM_BYTES = 32 << 10
 """What a work-item moves at the least; there are up to `ITEMS` of them for each core."""
@@ -36,10 +38,10 @@ def ranked(p: Problem, profile: Profile) -> list[Schedule]:
     model = Model(p, profile)
     usual = next(tiles(p))
 
-    def cost(s: Schedule) -> tuple[float, int, str]:
+    def cost(s: Schedule) -> tuple[float, str]:
         # Without a shuffle there is little to compile.
         is_usual = s.tile == usual or common(p, s.tile) >= s.tile.lanes
-        return model.seconds(s) * (1 if is_usual else UNUSUAL), s.prefetch.lead, str(s)
+        return model.seconds(s) * (1 if is_usual else UNUSUAL), str(s)
 
     return sorted(set(candidates(p, profile)), key=cost)
 
@@ -49,10 +51,23 @@ def candidates(p: Problem, profile: Profile) -> Iterator[Schedule]:
     wanted = max(1, min(ITEMS * profile.units, p.nbytes // ITEM_BYTES))
     for tile in tiles(p):
         for nest in nests(p, tile, wanted):
+            lead = prefetch(p, tile, nest, profile)
             stores = legal(p, tile, nest, profile.begin_bytes)
-            for lead in LEADS[p.nbytes >= profile.stream_bytes]:
-                for store in stores:
-                    yield Schedule(tile, nest, Prefetch(lead), store)
+            for store in stores:
+                yield Schedule(tile, nest, lead, store)
+
+
+def prefetch(p: Problem, tile: Tile, nest: Sequence[Loop], profile: Profile) -> Prefetch:
+    """How many tiles ahead lines are asked for: none where caches hold what is moved.
+
+    Processors follow rows themselves; where each tile is in other rows, it has to be early.
+    """
+    if p.nbytes < profile.stream_bytes:
+        return Prefetch()
+    if nest and nest[-1].axis not in _going_on(p, tile, "src"):
+        return Prefetch(MOST_AHEAD)
+    ahead = AHEAD_BYTES // (prod(tile.extents) * p.dtypes[0].nbytes)
+    return Prefetch(max(4, min(MOST_AHEAD, ahead)))
 
 
 def nests(p: Problem, tile: Tile, wanted: int) -> Iterator[tuple[Loop, ...]]:

@@ -35,6 +35,9 @@ ${prelude(types, wide, widths, streams, (lanes,) if operands or types.parameters
 #define PREFETCH(pointer)
 #endif
 
+// What runs for every tile stays in registers.
+#define INLINE static inline __attribute__((always_inline))
+
 // The loops over tiles, the outermost first. Loop k goes along an axis of the tensor in steps of
 // step[k]; where that is a block of the axis, outer is around the loop that goes on inside.
 typedef struct {
@@ -80,7 +83,7 @@ typedef struct {
     Tile tile;
 } Position;
 
-static inline void shift(const Nest *nest, Tile *tile, idx k, idx steps)
+INLINE void shift(const Nest *nest, Tile *tile, idx k, idx steps)
 {
     tile->src += steps * nest->src[k];
     tile->dst += steps * nest->dst[k];
@@ -99,7 +102,7 @@ static inline void move(const Nest *nest, Position *p, idx k, idx steps)
 }
 
 // Begin the loops from number k on. The last tile of a block that tiles do not fill begins before it.
-static inline void enter(const Nest *nest, Position *p, idx k)
+static __attribute__((noinline)) void enter(const Nest *nest, Position *p, idx k)
 {
     for (; k < nest->loops; ++k) {
         const idx outer = nest->outer[k], step = nest->step[k];
@@ -115,7 +118,7 @@ static inline void enter(const Nest *nest, Position *p, idx k)
 }
 
 // Where the loops of a work-item begin.
-static inline Position begin(const Nest *nest, idx item)
+static __attribute__((noinline)) Position begin(const Nest *nest, idx item)
 {
     Position p;
     p.tile.src = nest->src0;
@@ -140,7 +143,7 @@ static inline Position begin(const Nest *nest, idx item)
 }
 
 // The next round of the loops around the innermost one; false, and back to the first, after the last.
-static inline bool advance(const Nest *nest, Position *p)
+static __attribute__((noinline)) bool advance(const Nest *nest, Position *p)
 {
     bool found = false;
     idx k = nest->loops - 1;
@@ -154,13 +157,33 @@ static inline bool advance(const Nest *nest, Position *p)
     return found;
 }
 
-// The next tile; false, and back to the first one, after the last.
-static inline bool next_tile(const Nest *nest, Position *p, Tile *tile)
+// By how much the innermost loop goes on: its steps are in left.
+static inline Tile inner_step(const Nest *nest)
 {
+    const idx k = nest->loops - 1;
+    Tile step = {.left = nest->step[k]};
+    shift(nest, &step, k, nest->step[k]);
+    return step;
+}
+
+// The next tile; false, and back to the first one, after the last.
+INLINE bool next_tile(const Nest *nest, const Tile *step, Position *p, Tile *tile)
+{
+    if (tile->left >= step->left) {
+        tile->left -= step->left;
+        tile->src += step->src;
+        tile->dst += step->dst;
+% for o in operands:
+        tile->operand[${o.number}] += step->operand[${o.number}];
+% endfor
+% for g in guards:
+        tile->guard[${g}] += step->guard[${g}];
+% endfor
+        return true;
+    }
     if (tile->left > 0) {
-        const idx k = nest->loops - 1, steps = min(nest->step[k], tile->left);
-        tile->left -= steps;
-        shift(nest, tile, k, steps);
+        shift(nest, tile, nest->loops - 1, tile->left);
+        tile->left = 0;
         return true;
     }
     const bool found = advance(nest, p);
@@ -313,9 +336,10 @@ __kernel void reorder(
 % endfor
     Position p = begin(&nest, get_global_id(0)), q = p;
     Tile now = p.tile, next = now;
+    const Tile step = inner_step(&nest);
     bool asks = nest.lead > 0;
     for (idx n = 0; asks && n < nest.lead; ++n) {
-        asks = next_tile(&nest, &q, &next);
+        asks = next_tile(&nest, &step, &q, &next);
     }
 % if edge:
     bool has_edges = false;
@@ -345,7 +369,7 @@ __kernel void reorder(
 % for at in prefetched:
             PREFETCH(ahead${"" if at == "0" else f" + {at}"});
 % endfor
-            asks = next_tile(&nest, &q, &next);
+            asks = next_tile(&nest, &step, &q, &next);
         }
 % if edge:
         if (!(${masks.inside})) {
@@ -373,7 +397,7 @@ ${indent("\n".join(whole), "        ")}
 % if staged:
         waits = true;
 % endif
-    } while (next_tile(&nest, &p, &now));
+    } while (next_tile(&nest, &step, &p, &now));
 % if held:
     if (follows >= 0) {
         end_rows(&buffer, dst, follows);
@@ -395,7 +419,7 @@ ${indent("\n".join(whole), "        ")}
             __global const ${types.src} *from = src + now.src;
             __global ${types.dst} *to = dst + now.dst;
 ${indent("\n".join(edge), "            ")}
-        } while (next_tile(&nest, &p, &now));
+        } while (next_tile(&nest, &step, &p, &now));
     }
 % endif
 }
