@@ -2,12 +2,14 @@
 
     python scripts/mutate.py map lines.json            once: which test runs which line
     python scripts/mutate.py run lines.json --count 150 --seed 1 --out mutants.tsv
+    python scripts/mutate.py map lines.json tests/formats        some rooms alone: quicker
+    python scripts/mutate.py run lines.json --rooms formats --count 20
 
 A mutant is one small fault: a comparison, an operator, a number, a condition or a boolean that is
 another. `run` draws mutants evenly from the rooms, applies each in a copy of the tree, and runs the
 tests that reach its line, quickest first, until one fails. The table says for each mutant where it
 is, what was changed, and which test killed it; survivors need a test, or a reason why the change
-changes nothing. Needs the packages of the extra `test`, and `coverage`.
+changes nothing. Needs the packages of the extra `dev`.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ import subprocess
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from time import monotonic
 from typing import Any, NamedTuple
@@ -38,6 +40,8 @@ ROOMS = (
     "runtime",
     "index",
     "reorders",
+    "transfers",
+    "networks",
 )
 AT_ONCE = 40
 """Tests that one pytest run tries; a survivor of them meets the next ones."""
@@ -138,14 +142,14 @@ def mutants(file: Path) -> list[Mutant]:
     return result
 
 
-def drawn(lines: dict[str, Any], count: int, seed: int) -> list[Mutant]:
+def drawn(lines: dict[str, Any], rooms: Sequence[str], count: int, seed: int) -> list[Mutant]:
     """So many mutants of lines that run, the same number from every room."""
     rng = random.Random(seed)  # noqa: S311  # a sample, no secret
     result: list[Mutant] = []
-    for k, room in enumerate(ROOMS):
+    for k, room in enumerate(rooms):
         found = [m for f in sorted((PACKAGE / room).rglob("*.py")) for m in mutants(f)]
         reached = [m for m in found if lines.get(m.path, {}).get(str(m.line))]
-        share = count // len(ROOMS) + (k < count % len(ROOMS))
+        share = count // len(rooms) + (k < count % len(rooms))
         result += rng.sample(reached, min(share, len(reached)))
     return result
 
@@ -177,7 +181,7 @@ def run(options: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory() as folder, options.out.open("w") as out:
         tree = Path(folder) / "tree"
         shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns(".git", ".venv", "__pycache__"))
-        for mutant in drawn(lines, options.count, options.seed):
+        for mutant in drawn(lines, options.rooms, options.count, options.seed):
             tests = sorted(lines[mutant.path][str(mutant.line)], key=lambda t: seconds.get(t, 9.0))
             (tree / mutant.path).write_text(mutant.text)
             began = monotonic()
@@ -254,6 +258,7 @@ def main() -> None:
     add.set_defaults(run=record)
     add = commands.add_parser("run", help="try mutants")
     add.add_argument("map", type=Path)
+    add.add_argument("--rooms", nargs="+", choices=ROOMS, default=ROOMS)
     add.add_argument("--count", type=int, default=150)
     add.add_argument("--seed", type=int, default=1)
     add.add_argument("--out", type=Path, default=Path("mutants.tsv"))
