@@ -62,7 +62,7 @@ def test_random_descriptors(
     _check(dst, turned[backwards])
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(pairs(), st.data())
 def test_regions(pair: tuple[cf.MemoryDesc, cf.MemoryDesc], data: st.DataObject) -> None:
     """Parts of blocks, offsets, axes turned."""
