@@ -110,7 +110,8 @@ def skipped(tree: ast.Module) -> set[ast.AST]:
         if isinstance(node, ast.Raise | ast.JoinedStr):
             parts = [node]
         elif isinstance(node, ast.FunctionDef):
-            parts = [*node.decorator_list, node.returns, *(a.annotation for a in node.args.args)]
+            arguments = [a for a in ast.walk(node.args) if isinstance(a, ast.arg)]
+            parts = [*node.decorator_list, node.returns, *(a.annotation for a in arguments)]
         elif isinstance(node, ast.AnnAssign):
             parts = [node.annotation]
         elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):

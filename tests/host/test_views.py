@@ -125,6 +125,15 @@ def test_threads_and_small_pieces_change_nothing(
         _check(desc, random_values(np.random.default_rng(3), desc.dims, "f32"))
 
 
+def test_small_copies_start_no_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even in many pieces."""
+    monkeypatch.setattr(copying, "CONVERTED", 70)
+    monkeypatch.setattr(copying, "_processors", lambda: 3)
+    monkeypatch.setattr(copying, "ThreadPoolExecutor", None)
+    desc = cf.MemoryDesc((5, 19, 7, 3), "f32", "byxf")
+    _check(desc, random_values(np.random.default_rng(3), desc.dims, "f64"))
+
+
 def test_an_error_in_a_thread_reaches_the_caller(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(copying, "CONVERTED", 70)
     monkeypatch.setattr(copying, "THREADS_FROM", 0)

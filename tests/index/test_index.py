@@ -174,6 +174,13 @@ def test_large_tensors_count_in_long() -> None:
     )
 
 
+@pytest.mark.parametrize("dtype", ["u4", "u8", "f32"])
+def test_offsets_are_long_from_the_first_that_needs_it(dtype: str) -> None:
+    """They count elements, whatever their width."""
+    for count, kind in ((2**31 - 2, "uint"), (2**31, "ulong")):
+        assert f"{kind} T_INDEX(" in cf.index_source(cf.MemoryDesc((count,), dtype), "T")
+
+
 def test_known_sizes_may_be_too_many_for_32_bits_by_themselves(engine: cf.Engine) -> None:
     """Then the others need not be known."""
     dims = (3, 70_000, 40_000)

@@ -73,6 +73,15 @@ def test_a_kernel_on_a_queue_that_is_dropped_is_waited_for(
     assert (read(memory) == 2).all()
 
 
+def test_every_command_of_a_queue_is_waited_for(engine: cf.Engine) -> None:
+    """Not only those before the first wait: who has the queue may enqueue more."""
+    queue, twos = cf.Stream(engine).queue, engine.kernel(SOURCE, "twos")
+    for _ in range(3):
+        memory = ones(engine)
+        twos(queue, (SIZE,), None, memory.buffer)
+        assert (read_on_another_stream(memory) == 2).all()
+
+
 def test_a_queue_and_a_buffer_of_the_users(engine: cf.Engine) -> None:
     import pyopencl as cl
 
