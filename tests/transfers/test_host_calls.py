@@ -112,3 +112,15 @@ def test_mapped_memory_is_refused(engine: cf.Engine, kernels: list[cf.Reorder]) 
     with memory.map("r"), pytest.raises(cf.MappedError, match="cannot map it"):
         cf.to_numpy(memory)
     del kernels
+
+
+def test_what_is_counted_is_forgotten_in_time(
+    engine: cf.Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program may move between any number of descriptors."""
+    monkeypatch.setattr(calls, "KEPT", 3)
+    monkeypatch.setattr(calls, "_moved", {})
+    for n in range(1, 9):
+        desc = cf.MemoryDesc((n,), "f32")
+        calls._comes_often(engine, desc, desc)
+        assert len(calls._moved[engine]) <= 3
