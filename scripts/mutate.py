@@ -200,20 +200,26 @@ def run(options: argparse.Namespace) -> None:
 
 PLUGIN = """
 import time, pytest, json, os
-seconds = {}
+seconds, failed = {}, set()
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_protocol(item, nextitem):
     began = time.monotonic(); yield; seconds[item.nodeid] = time.monotonic() - began
+def pytest_runtest_logreport(report):
+    if report.failed: failed.add(report.nodeid)
 def pytest_runtest_setup(item):
     import coverage; c = coverage.Coverage.current()
     if c: c.switch_context(item.nodeid)
 def pytest_sessionfinish():
-    with open(os.environ["SECONDS_FILE"], "w") as file: json.dump(seconds, file)
+    passed = {name: s for name, s in seconds.items() if name not in failed}
+    with open(os.environ["SECONDS_FILE"], "w") as file: json.dump(passed, file)
 """
 
 
 def record(options: argparse.Namespace) -> None:
-    """Run the fast tests under coverage and write which test runs which line."""
+    """Run the fast tests under coverage and write which test runs which line.
+
+    A test that fails without a mutant is left out: it would seem to kill all of them.
+    """
     import os
 
     import coverage
@@ -235,15 +241,15 @@ def record(options: argparse.Namespace) -> None:
         subprocess.run(line, cwd=ROOT, env=environment, check=False)
         found = coverage.CoverageData(str(data))
         found.read()
+        seconds = json.loads(times.read_text())
         lines = {
             str(Path(file).relative_to(ROOT)): {
-                str(k): sorted(filter(None, tests))
+                str(k): sorted(seconds.keys() & set(tests))
                 for k, tests in found.contexts_by_lineno(file).items()
-                if any(tests)
             }
             for file in found.measured_files()
         }
-        result = {"seconds": json.loads(times.read_text()), "lines": lines}
+        result = {"seconds": seconds, "lines": lines}
     options.map.write_text(json.dumps(result))
 
 
