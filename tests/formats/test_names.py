@@ -264,3 +264,13 @@ def test_names_have_a_limit() -> None:
     assert cf.Format("wino_wei_aaOio_1024i1024o").kind == "wino"
     with pytest.raises(cf.InvalidFormat, match="lacks the sizes"):
         cf.Format("wino_wei_aaOio_1024i1025o")
+
+
+def test_only_the_grammars_that_a_name_may_belong_to_say_why() -> None:
+    """No oneDNN tag has an underscore."""
+    with pytest.raises(cf.InvalidFormat) as both:
+        cf.Format("abq")
+    with pytest.raises(cf.InvalidFormat) as one:
+        cf.Format("b_fs_yx_qsv16")
+    assert ("a oneDNN tag" in str(both.value), "a clDNN name" in str(both.value)) == (True, True)
+    assert ("a oneDNN tag" in str(one.value), "a clDNN name" in str(one.value)) == (False, True)

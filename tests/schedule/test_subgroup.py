@@ -211,3 +211,13 @@ def test_bytes_are_left_to_local_memory() -> None:
     assert plan.family == "local"
     assert "register" in dict(plan.rejected)["subgroup"]
     assert cf.make_plan(src, dst, GPU, family="subgroup").family == "subgroup"
+
+
+@pytest.mark.parametrize("before", [0, 16])
+def test_nothing_is_read_for_the_padding_before(before: int) -> None:
+    """What lies in front of the source's elements may be no memory at all."""
+    src = D.parse("f32:bfyx:2x32x5x32")
+    dst = D.parse(f"f32:b_fs_yx_fsv16:2x32x5x32:pad=0+0x{before}+16x0+0x0+0")
+    kernel = launch(cf.make_plan(src, dst, GPU, family="subgroup"))
+    assert kernel is not None
+    assert (">= lo0" in kernel.source) == (before > 0)
