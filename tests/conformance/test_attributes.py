@@ -19,12 +19,14 @@ from bench.peers import onednn
 from tests.device_support import memory_of
 from tests.support import dirty_pack, random_values
 
+pytestmark = pytest.mark.sampled(4)
+
 D = cf.MemoryDesc
 TYPES = ("f32", "s32", "s8", "u8", "bf16")
 TAGS = {4: ["abcd", "acdb", "aBcd16b", "aBcd8b", "ABcd4b16a4b", "aBcd4b", "bacd", "cdba"],
         3: ["abc", "acb", "aBc16b", "ABc16b16a", "cba"], 2: ["ab", "ba"]}  # fmt: skip
 CASES = 80
-CHUNKS = 4
+CHUNKS = 16
 
 
 def random_attributes(rng: random.Random, dims: tuple[int, ...]) -> tuple[Any, cf.Attr]:

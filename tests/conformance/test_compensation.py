@@ -12,7 +12,7 @@ from bench.peers import onednn
 from tests.device_support import memory_of
 from tests.support import hurting_dims, random_values
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(16)
 
 D = cf.MemoryDesc
 # Every name of weights; the library says unimplemented where it does not put sums behind them.
@@ -20,7 +20,7 @@ WEIGHTS = sorted(
     name for name in onednn.ALIASES if {"o", "i"} <= {c for c in name.lower() if c.isalpha()}
     and not {"l", "t", "n", "c"} & set(name.lower())
 )  # fmt: skip
-CHUNKS = 8
+CHUNKS = 64
 
 
 def compared(name: str, flags: int, stream: cf.Stream) -> str:

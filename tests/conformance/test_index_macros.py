@@ -14,6 +14,7 @@ from clformats.index.getters import getter, takes_sub_group
 from clformats.index.names import coordinates_of, formats_of_cldnn, is_plain, letters_of
 from tests import openvino_support as openvino
 from tests.support import hurting_dims
+from tests.tiers import tiered
 
 PADDING = ((1, 2), (3, 1), (2, 0), (0, 1), (1, 1), (1, 0), (0, 1), (1, 1))
 LOCAL = 64  # always the same size of work-group: pocl compiles for each one anew
@@ -115,9 +116,10 @@ def test_every_element_of_every_format(engine: cf.Engine) -> None:
             assert (program.offsets(number, desc) == desc.offsets()).all(), f"{desc}: {call}"
 
 
-def test_coordinates_that_wrap(engine: cf.Engine) -> None:
+@pytest.mark.parametrize("step", tiered([1, 4], [4]))
+def test_coordinates_that_wrap(step: int, engine: cf.Engine) -> None:
     calls = []
-    for fmt, call in _calls():
+    for fmt, call in _calls()[::step]:
         name, arguments = call.rstrip(")").split("(T, ")
         far = [
             f"{a} + {k + 2} * T_{openvino.COUNTS[a]}" if a in openvino.COUNTS else a

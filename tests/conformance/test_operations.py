@@ -1,7 +1,8 @@
 """Random operations on descriptors give what the real oneDNN gives: 100,000 in all.
 
 Creation by strides and equality are in test_descriptors.py, 40,000; here submemory, reshape and
-permutation of axes, on descriptors that are themselves results of operations.
+permutation of axes, on descriptors that are themselves results of operations. The fast tier runs
+the first eighth of each list, the slow tier the whole.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ import pytest
 
 import clformats as cf
 from bench.peers import onednn
+from tests.tiers import tiered
+
+pytestmark = pytest.mark.parametrize("share", tiered([1, 8], [8]))
 
 D = cf.MemoryDesc
 BY_RANK: dict[int, list[str]] = {}
@@ -142,21 +146,21 @@ def _run(operation: Operation, count: int, seed: int) -> Counter[bool]:
     return seen
 
 
-def test_submemory() -> None:
-    seen = _run(_random_submemory, 20_000, 21)
-    assert min(seen.values()) > 2_000
+def test_submemory(share: int) -> None:
+    seen = _run(_random_submemory, 20_000 // share, 21)
+    assert min(seen.values()) > 2_000 // share
 
 
-def test_reshape() -> None:
-    seen = _run(_random_reshape, 20_000, 22)
-    assert min(seen.values()) > 2_000
+def test_reshape(share: int) -> None:
+    seen = _run(_random_reshape, 20_000 // share, 22)
+    assert min(seen.values()) > 2_000 // share
 
 
-def test_permute_axes() -> None:
-    seen = _run(_random_permutation, 10_000, 23)
-    assert min(seen.values()) > 200
+def test_permute_axes(share: int) -> None:
+    seen = _run(_random_permutation, 10_000 // share, 23)
+    assert min(seen.values()) > 200 // share
 
 
-def test_mixed() -> None:
+def test_mixed(share: int) -> None:
     kinds = [_random_submemory, _random_reshape, _random_permutation]
-    _run(lambda rng, pair: rng.choice(kinds)(rng, pair), 10_000, 24)
+    _run(lambda rng, pair: rng.choice(kinds)(rng, pair), 10_000 // share, 24)

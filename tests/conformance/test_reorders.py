@@ -44,6 +44,7 @@ def _case(tag: str, *, to_tag: bool, seed: int) -> tuple[D, D, Any, Any, Any]:
     return src, dst, array, dirty_pack(rng, array, src), garbage(rng, dst)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("tag", TAGS)
 def test_host_equals_onednn(tag: str) -> None:
     for to_tag in (True, False):
@@ -51,6 +52,7 @@ def test_host_equals_onednn(tag: str) -> None:
         assert same_bytes(_real(src, dst, flat, filled), cf.pack(array, dst)), (src, dst)
 
 
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize("tag", TAGS)
 def test_device_equals_onednn(tag: str, stream: cf.Stream) -> None:
     """Half of the tags as source, half as destination; the slow tier has the rest."""

@@ -13,6 +13,8 @@ from bench.peers import onednn
 from tests.device_support import memory_of
 from tests.support import garbage, same_bytes
 
+pytestmark = pytest.mark.sampled(5)
+
 D = cf.MemoryDesc
 CASES = [
     ("wino_wei_aaOIoi", "s8"),

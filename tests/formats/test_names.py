@@ -244,3 +244,33 @@ def test_similar_names_are_looked_for_when_the_message_is_read(
     assert asked == ["b_fs_yx_fs16"]
     again = pickle.loads(pickle.dumps(caught.value))  # noqa: S301  # our own
     assert (type(again), str(again)) == (cf.InvalidFormat, str(caught.value))
+
+
+def test_the_ranks_that_cldnn_has() -> None:
+    data = ["bf", None, "bfyx", "bfzyx", "bfwzyx", "bfuwzyx", "bfvuwzyx", None]
+    assert [names.cldnn_letters(n, "data") for n in range(2, 10)] == data
+    weights = ["oi", None, "oiyx", "oizyx", None, None]
+    assert [names.cldnn_letters(n, "weights") for n in range(2, 8)] == weights
+    for n, letters in enumerate(weights, 3):
+        grouped = names.cldnn_letters(n, "weights", grouped=True)
+        assert grouped == (letters and f"g{letters}")
+
+
+def test_names_have_a_limit() -> None:
+    with pytest.raises(cf.InvalidFormat, match="unknown format"):
+        cf.Format("b" * 200)
+    with pytest.raises(cf.InvalidFormat, match="a name of 201 characters"):
+        cf.Format("b" * 201)
+    assert cf.Format("wino_wei_aaOio_1024i1024o").kind == "wino"
+    with pytest.raises(cf.InvalidFormat, match="lacks the sizes"):
+        cf.Format("wino_wei_aaOio_1024i1025o")
+
+
+def test_only_the_grammars_that_a_name_may_belong_to_say_why() -> None:
+    """No oneDNN tag has an underscore."""
+    with pytest.raises(cf.InvalidFormat) as both:
+        cf.Format("abq")
+    with pytest.raises(cf.InvalidFormat) as one:
+        cf.Format("b_fs_yx_qsv16")
+    assert ("a oneDNN tag" in str(both.value), "a clDNN name" in str(both.value)) == (True, True)
+    assert ("a oneDNN tag" in str(one.value), "a clDNN name" in str(one.value)) == (False, True)

@@ -62,7 +62,7 @@ def test_random_descriptors(
     _check(dst, turned[backwards])
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(pairs(), st.data())
 def test_regions(pair: tuple[cf.MemoryDesc, cf.MemoryDesc], data: st.DataObject) -> None:
     """Parts of blocks, offsets, axes turned."""
@@ -123,6 +123,15 @@ def test_threads_and_small_pieces_change_nothing(
     for fmt in ("b_fs_yx_fsv16", "byxf", "bs_fs_yx_bsv16_fsv16"):
         desc = cf.MemoryDesc((5, 19, 7, 3), dtype, fmt)
         _check(desc, random_values(np.random.default_rng(3), desc.dims, "f32"))
+
+
+def test_small_copies_start_no_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even in many pieces."""
+    monkeypatch.setattr(copying, "CONVERTED", 70)
+    monkeypatch.setattr(copying, "_processors", lambda: 3)
+    monkeypatch.setattr(copying, "ThreadPoolExecutor", None)
+    desc = cf.MemoryDesc((5, 19, 7, 3), "f32", "byxf")
+    _check(desc, random_values(np.random.default_rng(3), desc.dims, "f64"))
 
 
 def test_an_error_in_a_thread_reaches_the_caller(monkeypatch: pytest.MonkeyPatch) -> None:

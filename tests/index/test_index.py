@@ -28,6 +28,7 @@ from tests.index_support import (
     padded_data,
     static,
 )
+from tests.tiers import tiered
 
 FORMATS = one_for_each_structure(cf.formats())
 CLDNN = one_for_each_structure(f for f in cf.formats() if f.name in registry.listed("cldnn"))
@@ -60,8 +61,9 @@ def test_every_format_of_cldnn_with_unknown_sizes(
     _check(engine, [form(desc, k) for k, desc in enumerate(descs)])
 
 
-def test_every_padded_data_format(engine: cf.Engine) -> None:
-    _in_every_form(engine, padded_data())
+@pytest.mark.parametrize("form", tiered([*FORMS], ["static", "by_shape_info"]))
+def test_every_padded_data_format(form: str, engine: cf.Engine) -> None:
+    _check(engine, [FORMS[form](desc, k) for k, desc in enumerate(padded_data())])
 
 
 def test_strides_submemory_and_gaps(engine: cf.Engine) -> None:
@@ -172,6 +174,13 @@ def test_large_tensors_count_in_long() -> None:
     )
 
 
+@pytest.mark.parametrize("dtype", ["u4", "u8", "f32"])
+def test_offsets_are_long_from_the_first_that_needs_it(dtype: str) -> None:
+    """They count elements, whatever their width."""
+    for count, kind in ((2**31 - 2, "uint"), (2**31, "ulong")):
+        assert f"{kind} T_INDEX(" in cf.index_source(cf.MemoryDesc((count,), dtype), "T")
+
+
 def test_known_sizes_may_be_too_many_for_32_bits_by_themselves(engine: cf.Engine) -> None:
     """Then the others need not be known."""
     dims = (3, 70_000, 40_000)
@@ -252,6 +261,7 @@ VECTORS = [
 ]  # fmt: skip
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("text", "wanted"), VECTORS)
 @pytest.mark.parametrize("wide", [False, True])
 def test_vectors(text: str, wanted: str | None, wide: bool, engine: cf.Engine) -> None:

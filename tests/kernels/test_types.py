@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import clformats as cf
+from clformats.kernels.types import conversion
 from clformats.tensors.nibbles import refusal
 from tests.device_support import check_bytes, check_reorder, expected, guarded, memory_of, moved
 from tests.support import DTYPES, dirty_pack, random_values
@@ -268,3 +269,16 @@ def test_maps_over_small_types(types: tuple[str, str, str], stream: cf.Stream) -
         made(stream, x=a, y=b, z=out).wait()
         want = cf.tensors.dtypes.convert(values[0] * np.float32(0.5) + values[1], f32, z)
         assert (cf.to_numpy(out) == want).all()
+
+
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize(
+    ("src", "loaded"),
+    [
+        ("f16", "(float2)(vload_half(0, p), vload_half(0, q))"),
+        ("u8", "convert_float2((uchar2)(*p, *q))"),
+    ],
+)
+def test_single_elements_are_converted_together(src: str, loaded: str) -> None:
+    types = (cf.tensors.dtypes.as_dtype(name) for name in (src, "f32"))
+    assert conversion(*types).at_once.load_pieces(["p", "q"], 1) == loaded

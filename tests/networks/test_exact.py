@@ -114,6 +114,21 @@ def test_where_tables_are_too_large_the_bound_still_holds() -> None:
     assert parted > 5
 
 
+def test_rounds_raise_the_bound() -> None:
+    """The assignment of problems as small as these is the best one before the first round."""
+    raised = closed = 0
+    for seed in range(150):
+        problem = random_problem(seed)
+        first, found = (solve.solve(problem, limit=12, rounds=n) for n in (0, solve.ROUNDS))
+        if first is not None and found is not None and not first.exact:
+            assert isclose(first.cost, best_of(problem), abs_tol=1e-9)
+            assert found.bound >= first.bound
+            raised += found.bound > first.bound
+            closed += found.exact
+    assert raised >= 20
+    assert closed >= 15
+
+
 def test_marginals_are_what_the_best_with_each_choice_costs() -> None:
     for seed in range(40):
         problem = random_problem(seed)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import re
 from math import inf, nan
 from pathlib import Path
 
 import pytest
 
 import clformats as cf
+from clformats.networks import picture
 
 DIMS = (1, 16, 6, 5)
 
@@ -268,3 +271,26 @@ def test_bad_tables_name_the_line(text: str, match: str, tmp_path: Path) -> None
         cf.Kernels.load(file)
     with pytest.raises(cf.InvalidNetwork, match="cannot read the kernels"):
         cf.Kernels.load(tmp_path / "none.csv")
+
+
+def test_a_picture_has_every_box_inside_and_none_upon_another() -> None:
+    """Five nodes beside each other, and more layers than one column has."""
+    net, choice = cf.Network(), [cf.Choice(("bfyx",), ("bfyx",), 1.0)]
+    first = net.value("x", (1, 3, 5, 7))
+    net.fix("x", "bfyx")
+    for branch in range(5):
+        value = first
+        for layer in range(picture.ROWS + 2):
+            result = net.value(f"y{branch}.{layer}", (1, 3, 5, 7))
+            net.node(f"n{branch}.{layer}", [value], [result], "Relu", choice)
+            value = result
+    text = cf.propagate(net, reorder_cost=lambda *_: 0.0).svg()
+    width, height = map(float, re.findall(r'viewBox="0 0 (\d+) (\d+)"', text)[0])
+    found = re.findall(r'<rect x="([^"]+)" y="([^"]+)" width="([^"]+)" height="([^"]+)"', text)
+    boxes = {tuple(map(float, numbers)) for numbers in found}
+    assert len(boxes) > 5 * picture.ROWS
+    for x, y, w, h in boxes:
+        assert 0 <= x <= x + w <= width
+        assert 0 <= y <= y + h <= height
+    for (x, y, w, h), (u, v, a, b) in itertools.combinations(boxes, 2):
+        assert x + w <= u or u + a <= x or y + h <= v or v + b <= y

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -15,11 +14,12 @@ import clformats as cf
 from tests.device_support import check_reorder, guarded, memory_of
 from tests.strategies import attributed_pairs
 from tests.support import DTYPES, random_values
+from tests.tiers import crossed
 
 pytestmark = pytest.mark.sampled(3)
 
 D = cf.MemoryDesc
-EXAMPLES = int(os.environ.get("CLFORMATS_TEST_EXAMPLES", "40"))
+EXAMPLES = int(os.environ.get("CLFORMATS_TEST_EXAMPLES", "20"))
 ALL_TYPES = (*DTYPES, "f64")
 FULL: dict[str, Any] = {
     "src_scale": 0.5,
@@ -54,7 +54,8 @@ def test_halves_begin_anywhere(stream: cf.Stream) -> None:
         check_reorder(src, dst, stream, front=front, attr=attr)
 
 
-@pytest.mark.parametrize(("src", "dst"), list(product(ALL_TYPES, ALL_TYPES)))
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize(("src", "dst"), crossed(ALL_TYPES))
 def test_every_pair_of_types(src: str, dst: str, stream: cf.Stream) -> None:
     """One after another: contiguous, transposed with tails, and without common digits."""
     scales = np.linspace(0.25, 3, 17)

@@ -38,6 +38,7 @@ def check(src: D, dst: D, stream: cf.Stream, attr: cf.Attr | None = None) -> cf.
     return reorder
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("given", EXTRAS)
 @pytest.mark.parametrize("tag", ["OIhw4i16o4i", "hwio", "oihw", "OIhw2i8o4i", "Ohwi16o"])
 @pytest.mark.parametrize("dtype", ["s8", "f32"])

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import clformats as cf
+from clformats.reorders.given import as_stream
 
 SHAPE = (2, 17, 5, 4)
 SRC, DST = "f32:bfyx:2x17x5x4", "f32:nChw16c:2x17x5x4"
@@ -123,6 +124,16 @@ def test_reorders_take_pyopencls_objects(engine: cf.Engine, stream: cf.Stream) -
     z = cla.zeros(queue, X.size, np.float32)
     cf.Map("z = x * 2", engine, x=SRC, z=SRC)(queue, x=source, z=z)
     assert (z.get() == X.ravel() * 2).all()
+
+
+def test_a_queue_shares_the_engine_of_its_context(engine: cf.Engine) -> None:
+    """So that its calls find the programs that are built."""
+    import pyopencl as cl
+
+    own = as_stream(cl.CommandQueue(engine.context, engine.device), engine)
+    assert own.engine is engine
+    other = cl.Context([engine.device])
+    assert as_stream(cl.CommandQueue(other, engine.device), engine).engine.context == other
 
 
 def test_what_is_no_memory_is_refused(engine: cf.Engine, stream: cf.Stream) -> None:

@@ -35,6 +35,7 @@ def _descs() -> list[cf.MemoryDesc]:
 DESCS = _descs()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("desc", DESCS, ids=str)
 def test_there_and_back(desc: cf.MemoryDesc, engine: cf.Engine) -> None:
     kernels = cf.IndexKernels(desc, engine)

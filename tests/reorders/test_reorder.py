@@ -23,10 +23,11 @@ from tests.device_support import (
 )
 from tests.strategies import pairs
 from tests.support import BUFFERS, hurting_dims, random_values
+from tests.tiers import tiered
 
 D = cf.MemoryDesc
 FRONTS = (0, 1, 7, 64)  # elements in front of the tensor: the canary there, and odd alignments
-EXAMPLES = int(os.environ.get("CLFORMATS_TEST_EXAMPLES", "40"))
+EXAMPLES = int(os.environ.get("CLFORMATS_TEST_EXAMPLES", "20"))
 
 # Of these no oneDNN tag exists: swizzled, aligned, fused, turned around. Others have their tags.
 STRUCTURES = list(dict.fromkeys(BUFFERS))
@@ -155,7 +156,8 @@ def test_a_new_shape_of_a_known_structure_compiles_nothing(
     assert all(len(sources) == 1 for sources in built.values())
 
 
-def test_regions_write_themselves_and_nothing_else(every_stream: cf.Stream) -> None:
+@pytest.mark.parametrize("regions", tiered([2, 12], [2]))
+def test_regions_write_themselves_and_nothing_else(regions: int, every_stream: cf.Stream) -> None:
     """Also where a block is only begun: oneDNN zeroes the block before the region there."""
     parents = [
         D((19, 6, 1), "f32", "ABc8b8a"),
@@ -165,7 +167,7 @@ def test_regions_write_themselves_and_nothing_else(every_stream: cf.Stream) -> N
     ]
     rng = random.Random(9)  # noqa: S311  # shapes, not secrets
     for parent in parents:
-        for _ in range(6):
+        for _ in range(regions):
             offsets, dims = [], []
             for d in range(parent.ndims):
                 at, sizes = rng.choice(list(parent.legal_crops(d).items()))
@@ -256,11 +258,13 @@ def check_both_ways(fmt: cf.Format, stream: cf.Stream, *, front: int = 0) -> Non
     check_reorder(other, plain, stream, array=array, front=front)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("fmt", NO_TAG, ids=str)
 def test_every_format_that_is_no_tag_both_ways(fmt: cf.Format, stream: cf.Stream) -> None:
     check_both_ways(fmt, stream, front=3)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("fmt", random.Random(7).sample(STRUCTURES, 25), ids=str)  # noqa: S311
 def test_a_sample_of_listed_formats_both_ways(fmt: cf.Format, stream: cf.Stream) -> None:
     check_both_ways(fmt, stream)

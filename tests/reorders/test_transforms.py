@@ -10,8 +10,9 @@ import pytest
 import clformats as cf
 from tests.device_support import check_bytes, check_reorder, expected, guarded, memory_of
 from tests.support import dirty_pack, garbage, random_values, same_bytes
+from tests.tiers import crossed
 
-pytestmark = pytest.mark.sampled(3)
+pytestmark = pytest.mark.sampled(6)
 
 D = cf.MemoryDesc
 RT = cf.RUNTIME_DIM
@@ -45,11 +46,16 @@ def test_weights(name: str, dtype: str, stream: cf.Stream) -> None:
             assert r.plan.family == ("summed" if dst.sums else "winograd")
 
 
-@pytest.mark.parametrize("src_type", TYPES)
-def test_every_pair_of_types(src_type: str, stream: cf.Stream) -> None:
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize(("src_type", "dst_type"), crossed(TYPES))
+def test_every_pair_of_types(src_type: str, dst_type: str, stream: cf.Stream) -> None:
     src = weights((5, 17), src_type)
-    for dst_type in TYPES:
-        check_reorder(src, cf.winograd(src, WEIGHTS[1], dst_type), stream)
+    check_reorder(src, cf.winograd(src, WEIGHTS[1], dst_type), stream)
+
+
+@pytest.mark.parametrize("src_type", TYPES)
+def test_every_type_with_sums(src_type: str, stream: cf.Stream) -> None:
+    src = weights((5, 17), src_type)
     check_reorder(src, cf.winograd(src, WEIGHTS[3], "s8"), stream)
 
 

@@ -250,6 +250,14 @@ def test_a_vendor_file_without_its_library_is_a_problem(tmp_path: Path) -> None:
     assert finding.remedy
 
 
+def test_why_a_library_does_not_load_is_the_last_line_alone(tmp_path: Path) -> None:
+    """Not the traceback of the process that tried."""
+    (tmp_path / "lib.so").write_text("no library")
+    error = seen.load_error(str(tmp_path / "lib.so"))
+    assert error.startswith(str(tmp_path / "lib.so"))
+    assert "\n" not in error
+
+
 def test_a_library_that_loads_is_ok(tmp_path: Path) -> None:
     assert seen.load_error("libc.so.6") == ""
     assert seen.vendor_finding(tmp_path / "x.icd", "libc.so.6", "").level == "ok"

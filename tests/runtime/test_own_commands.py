@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -71,6 +72,19 @@ def test_a_kernel_on_a_queue_that_is_dropped_is_waited_for(
     memory = ones(engine)
     engine.kernel(SOURCE, "twos")(cf.Stream(engine).queue, (SIZE,), None, memory.buffer)
     assert (read(memory) == 2).all()
+
+
+def test_every_command_of_a_queue_is_waited_for(engine: cf.Engine) -> None:
+    """Not only those before the first wait: who has the queue may enqueue more."""
+    import pyopencl as cl
+
+    queue, twos = cf.Stream(engine).queue, engine.kernel(SOURCE, "twos")
+    complete = cl.command_execution_status.COMPLETE
+    for _ in range(2):
+        memory, gate = ones(engine), cl.UserEvent(engine.context)
+        twos(queue, (SIZE,), None, memory.buffer, wait_for=[gate])
+        threading.Timer(0.1, gate.set_status, (complete,)).start()
+        assert (read_on_another_stream(memory) == 2).all()
 
 
 def test_a_queue_and_a_buffer_of_the_users(engine: cf.Engine) -> None:

@@ -7,6 +7,7 @@ import pytest
 import clformats as cf
 from bench.cases import CASES, Case
 from clformats.schedule import Traits
+from clformats.schedule.copy import CopyPlan
 from clformats.schedule.traits import LINE_BYTES
 
 D = cf.MemoryDesc
@@ -48,3 +49,13 @@ def test_what_a_plan_relies_on(
 ) -> None:
     plan = cf.make_plan(D.parse(src), D.parse(dst), traits)
     assert plan.alignment == alignment, plan
+
+
+@pytest.mark.parametrize("dtype", ["f32", "s32"])
+@pytest.mark.parametrize("offset", [0, 1, 4, 16, 20, 32])
+def test_copies_pass_the_cache_where_lines_begin(offset: int, dtype: str) -> None:
+    """As words and converted."""
+    dst = D.parse(f"{dtype}:a:4096:offset={offset}" if offset else f"{dtype}:a:4096")
+    plan = cf.make_plan(D((4096,), "f32"), dst, Traits(streamed_bytes=0), family="copy")
+    assert isinstance(plan.body, CopyPlan)
+    assert plan.body.nontemporal == (offset * 4 % LINE_BYTES == 0)

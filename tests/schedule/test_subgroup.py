@@ -210,3 +210,17 @@ def test_bytes_are_left_to_local_memory() -> None:
     assert plan.family == "local"
     assert "register" in dict(plan.rejected)["subgroup"]
     assert cf.make_plan(src, dst, GPU, family="subgroup").family == "subgroup"
+
+
+@pytest.mark.parametrize("before", [0, 16])
+def test_nothing_is_read_for_the_padding_before(before: int) -> None:
+    """There may be no memory in front of the source; zeros are written all the same."""
+    src = D.parse("f32:bfyx:2x32x5x32")
+    dst = D.parse(f"f32:b_fs_yx_fsv16:2x32x5x32:pad=0+0x{before}+16x0+0x0+0")
+    kernel = launch(cf.make_plan(src, dst, GPU, family="subgroup"))
+    assert kernel is not None
+    lines = [line for line in kernel.source.splitlines() if line.lstrip().startswith("if (")]
+    reads = [line for line in lines if "LOADED(src[" in line]
+    assert len(reads) == 16
+    assert all((">= lo0" in line) == (before > 0) for line in reads)
+    assert not any(">= lo0" in line for line in lines if "dst[" in line)

@@ -35,6 +35,7 @@ def kernels(monkeypatch: pytest.MonkeyPatch, engine: cf.Engine) -> list[cf.Reord
     return made
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", ["f32", "f16", "bf16", "u8"])
 @pytest.mark.parametrize(
     "name", ["bfyx", "byxf", "b_fs_yx_fsv16", "bf8_xy16", "os_i_yxs_osv4_yxsv4"]
@@ -111,3 +112,15 @@ def test_mapped_memory_is_refused(engine: cf.Engine, kernels: list[cf.Reorder]) 
     with memory.map("r"), pytest.raises(cf.MappedError, match="cannot map it"):
         cf.to_numpy(memory)
     del kernels
+
+
+def test_what_is_counted_is_forgotten_in_time(
+    engine: cf.Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program may move between any number of descriptors."""
+    monkeypatch.setattr(calls, "KEPT", 3)
+    monkeypatch.setattr(calls, "_moved", {})
+    for n in range(1, 9):
+        desc = cf.MemoryDesc((n,), "f32")
+        calls._comes_often(engine, desc, desc)
+        assert len(calls._moved[engine]) <= 3

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ import clformats as cf
 from clformats.runtime import unified
 from clformats.runtime.staging import Staging
 from clformats.transfers.leg import Leg
+from clformats.transfers.route import _Route
 from tests.device_support import (
     CANARY,
     check_bytes,
@@ -522,6 +524,19 @@ def log_calls(monkeypatch: pytest.MonkeyPatch, *names: tuple[Any, str]) -> list[
     for owner, name in names:
         monkeypatch.setattr(owner, name, logged(owner, name))
     return log
+
+
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize(("largest", "memory"), [(3000, 10**6), (10**6, 12_000)])
+def test_pieces_fit_the_memory_of_the_device(
+    largest: int, memory: int, engine: cf.Engine, copied: None
+) -> None:
+    """Two on either side: each has a quarter at most, and no buffer is larger than is allowed."""
+    src, dst = D((16, 40, 5), "f32"), D((16, 40, 5), "f32", "acb")
+    route = _Route(cf.HostMemory(src), cf.HostMemory(dst), engine, cf.Attr())
+    device = SimpleNamespace(max_mem_alloc_size=largest, global_mem_size=memory)
+    route.engines = [cast("cf.Engine", SimpleNamespace(device=device))]
+    assert 1500 < max(piece.nbytes for piece in route._pieces(None, asked=False)) <= 3000
 
 
 class _StopError(Exception):
