@@ -338,15 +338,19 @@ class _Writer:
         operand = types.computation.operands[j]
         nodes = self.p.nodes or ()
         along = [nodes[k].operands[j].value for k in self.layout.axes]
-        steps = [None if n is None else self.layout.steps[n] for n in vector.elements]
+        # Padding has no operand: at its place there may be none in memory.
+        exists = [n is not None and self.layout.loaded[n] is not None for n in vector.elements]
+        steps = [self.layout.steps[n] if n is not None and e else None
+                 for n, e in zip(vector.elements, exists, strict=True)]  # fmt: skip
         far = [None if s is None else sum(a * b for a, b in zip(s, along, strict=True))
                for s in steps]  # fmt: skip
         given = [None if s is None else self._operand_at(j, s, along) for s in steps]
-        first = far[0] or 0
+        first = next((f for f in far if f is not None), 0)
         held = edge or None in far
         last = f"nest.last{j}"
         if all(f in (None, first) for f in far):
-            at = f"clamp({given[0]}, (idx)0, {last})" if edge else str(given[0])
+            at = next((g for g in given if g is not None), f"now.operand[{j}]")
+            at = f"clamp({at}, (idx)0, {last})" if edge else at
             return types.spread(types.load_operand(operand, at, 1), self.lanes)
         if not held and [*far] == [*range(first, first + self.lanes)]:
             return types.load_operand(operand, str(given[0]), self.lanes)
