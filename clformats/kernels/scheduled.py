@@ -345,11 +345,13 @@ class _Writer:
         far = [None if s is None else sum(a * b for a, b in zip(s, along, strict=True))
                for s in steps]  # fmt: skip
         given = [None if s is None else self._operand_at(j, s, along) for s in steps]
-        first = next((f for f in far if f is not None), 0)
+        first = next((f for f in far if f is not None), None)
+        if first is None:
+            return f"({types.real}{self.n})(0)"
         held = edge or None in far
         last = f"nest.last{j}"
         if all(f in (None, first) for f in far):
-            at = next((g for g in given if g is not None), f"now.operand[{j}]")
+            at = next(g for g in given if g is not None)
             at = f"clamp({at}, (idx)0, {last})" if edge else at
             return types.spread(types.load_operand(operand, at, 1), self.lanes)
         if not held and [*far] == [*range(first, first + self.lanes)]:
