@@ -16,7 +16,7 @@ from ..schedule.layout import Layout, Vector, lay_out
 from ..schedule.nest import MOST_LOOPS, Nest, counted
 from ..schedule.plan import Plan
 from ..schedule.problem import Problem
-from ..schedule.program import ZERO, Op, Program, Rotate, Shuffle
+from ..schedule.program import ZERO, Program, Shuffle
 from ..schedule.runs import LINE_BYTES
 from ..schedule.schedule import Schedule
 from ..schedule.scheduled import ScheduledPlan
@@ -142,7 +142,7 @@ class _Writer:
             line=LINE_BYTES // self.p.dtypes[1].nbytes,
             prefetched=self._prefetched(), loops=MOST_LOOPS + 1,
             axes=range(len(self.layout.axes)), guards=range(len(self.masks.guards)),
-            operands=self._operands(), word_type=self._word_type, constants=constants,
+            operands=self._operands(), constants=constants,
         )  # fmt: skip
 
     def _widths(self) -> set[int]:
@@ -208,31 +208,11 @@ class _Writer:
             width *= 2
         return f"({self.types.work}{self.n})({', '.join(parts)})"
 
-    @property
-    def _word_type(self) -> str:
-        """The integers that stand for words of the program."""
-        names = {2: "ushort", 4: "uint", 8: "ulong"}
-        word = self.program.word
-        moving = self.p.dtypes[1] if self.types.early else self.p.dtypes[0]
-        return f"{names[word * moving.nbytes]}{self.lanes // word}" if word > 1 else ""
-
-    def _op(self, op: Op) -> str:
-        if isinstance(op, Shuffle):
-            a, b = (f"({self.types.work}{self.n})(0)" if v == ZERO else f"v{v}"
-                    for v in (op.a, op.b))  # fmt: skip
-            word = self.program.word
-            known = [k if n is None else n for k, n in enumerate(op.pattern)]
-            pattern = tuple(n * word + lane for n in known for lane in range(word))
-            name = self.patterns.setdefault(pattern, f"PATTERN{len(self.patterns)}")
-            return f"{name}({a}, {b})"
-        moving = self.p.dtypes[1] if self.types.early else self.p.dtypes[0]
-        vector, words = f"{self.types.work}{self.n}", self._word_type
-        if isinstance(op, Rotate):
-            bits = op.by * moving.bits
-            return f"as_{vector}(rotate(as_{words}(v{op.a}), ({words})({bits})))"
-        mask = sum(((1 << moving.bits) - 1) << k * moving.bits for k in op.places)
-        keep = f"({words})({hex(mask)})"
-        return f"as_{vector}((as_{words}(v{op.a}) & ~{keep}) | (as_{words}(v{op.b}) & {keep}))"
+    def _op(self, op: Shuffle) -> str:
+        a, b = (f"({self.types.work}{self.n})(0)" if v == ZERO else f"v{v}" for v in (op.a, op.b))
+        pattern = tuple(k if n is None else n for k, n in enumerate(op.pattern))
+        name = self.patterns.setdefault(pattern, f"PATTERN{len(self.patterns)}")
+        return f"{name}({a}, {b})"
 
     def _store(self, number: int, edge: bool) -> Iterator[str]:  # noqa: FBT001
         """The statements that store a vector."""
