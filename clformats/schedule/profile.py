@@ -1,4 +1,4 @@
-"""What a cost model needs to know of a processor, in about ten numbers."""
+"""What a cost model needs to know of a processor, as numbers."""
 
 from __future__ import annotations
 
