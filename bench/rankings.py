@@ -27,7 +27,7 @@ COLUMNS = ("problem", "a", "b", "share_a", "share_b", "ratio", "machine", "note"
 
 SWITCH = ("on", "off")
 DECISIONS: Mapping[str, tuple[str, ...]] = {
-    # The family of kernels, as in `cf.Choices`.
+    # The family of kernels, of a time when tiles and put-together rows were two.
     "family": ("tile", "gather"),
     # Cache blocking: over the many rows that tiles read, or over several loops.
     "blocking": ("rows", "loops", "off"),

@@ -17,10 +17,10 @@ from ..schedule.nest import MOST_LOOPS, Nest, counted
 from ..schedule.plan import Plan
 from ..schedule.problem import Problem
 from ..schedule.program import ZERO, Program, Shuffle
-from ..schedule.runs import LINE_BYTES
 from ..schedule.schedule import Schedule
 from ..schedule.scheduled import ScheduledPlan
 from ..schedule.stores import STAGE_BYTES, staged_tiles
+from ..schedule.traits import LINE_BYTES
 from ..templates import render
 from .computation import Computed, types_of
 from .masks import Masks

@@ -14,9 +14,10 @@ from math import log2, prod
 from .nest import positions
 from .problem import Problem
 from .profile import Profile
-from .runs import LINE_BYTES, common, footprint, run_of, strides, vectors
+from .runs import common, footprint, run_of, strides, vectors
 from .schedule import Loop, Schedule, Tile
 from .stores import staged_tiles
+from .traits import LINE_BYTES
 
 OWNED = 3.0
 """Bytes that move for each byte of an ordinary store: its line is read, and written back."""

@@ -17,9 +17,10 @@ from itertools import product
 
 from .problem import Problem
 from .program import Program
-from .runs import LINE_BYTES, is_settled, strides
+from .runs import is_settled, strides
 from .schedule import Tile
 from .shuffles import synthesise
+from .traits import LINE_BYTES
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,7 @@ from math import gcd, prod
 
 from .problem import Guard, Node, Problem
 from .schedule import Tile
-
-LINE_BYTES = 64
-"""A cache line of every processor on which streaming stores matter here."""
+from .traits import LINE_BYTES
 
 
 def strides(nodes: Sequence[Node], side: str) -> list[int]:

@@ -18,10 +18,10 @@ from .problem import Problem
 from .profile import Profile, profile_of
 from .refine import separate
 from .request import Request
-from .runs import LINE_BYTES
 from .schedule import Schedule, Store, Tile
 from .search import ITEMS, best
 from .stores import legal
+from .traits import LINE_BYTES
 
 
 @dataclass(frozen=True, slots=True)

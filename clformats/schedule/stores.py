@@ -9,7 +9,6 @@ from .layout import lay_out
 from .nest import positions
 from .problem import Problem
 from .runs import (
-    LINE_BYTES,
     alignment,
     asks_anything,
     footprint,
@@ -20,6 +19,7 @@ from .runs import (
     strides,
 )
 from .schedule import Loop, Store, Tile
+from .traits import LINE_BYTES
 
 LEAST_STREAM = 16
 LONG_RUN_BYTES = 256

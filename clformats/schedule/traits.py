@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 LINE_BYTES = 64
-"""The bytes of a cache line on CPUs."""
+"""A cache line of every processor on which streaming stores matter here."""
 CACHE_FLOOR = 32 << 20
 """The least size assumed of the last-level cache: Intel's runtime reports the second-level one."""
 STREAMED_MOST = 64 << 20
