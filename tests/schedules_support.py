@@ -99,9 +99,9 @@ def _tile_of_some_vectors(r: random.Random, p: Problem) -> Tile:
 
 
 def some_schedule(r: random.Random, src: cf.MemoryDesc, dst: cf.MemoryDesc) -> cf.Choices | None:
-    """A random schedule of a reorder, as a choice; None where there is no loop nest."""
+    """A random schedule, as a choice; None where nothing moves, or no loop nest does."""
     found = separate(problem(src, dst))
-    if SCHEDULED.refusal(found):
+    if dst.nelems == 0 or SCHEDULED.refusal(found):
         return None
     return cf.Choices(schedule=str(random_schedule(r, found)))
 
