@@ -25,7 +25,7 @@ from ..templates import render
 from .computation import Computed, types_of
 from .masks import Masks
 from .source import Launch, moved
-from .types import Conversion, lane_part
+from .types import Conversion, lane_part, mask_type
 
 LEAST_JOINED = 32
 """Bytes of vectors that are joined to a line: of shorter ones compilers make slow byte shuffles."""
@@ -216,8 +216,25 @@ class _Writer:
         moving = self.p.dtypes[1] if self.types.early else self.p.dtypes[0]
         return f"{names[word * moving.nbytes]}{self.lanes // word}" if word > 1 else ""
 
+    def _kept_words(self, op: Shuffle) -> list[int]:
+        """Which words stay in their places, where all others become zero; empty if some move.
+
+        Compilers make a mask of it anyway; Intel's crashes over some such shuffles of bytes.
+        """
+        words = self.lanes // self.program.word
+        stay = [int(n is None or n == k) for k, n in enumerate(op.pattern)]
+        zero = [n is not None and n >= words for n in op.pattern]
+        possible = op.b == ZERO and all(s or z for s, z in zip(stay, zero, strict=True))
+        return stay if possible else []
+
     def _op(self, op: Op) -> str:
         if isinstance(op, Shuffle):
+            if keeps := self._kept_words(op):
+                mask = f"{mask_type(self.types.work)}{self.n}"
+                lanes = ", ".join(
+                    "-1" if k else "0" for k in keeps for _ in range(self.program.word)
+                )
+                return f"as_{self.types.work}{self.n}(as_{mask}(v{op.a}) & ({mask})({lanes}))"
             a, b = (f"({self.types.work}{self.n})(0)" if v == ZERO else f"v{v}"
                     for v in (op.a, op.b))  # fmt: skip
             word = self.program.word
