@@ -16,7 +16,7 @@ from ..schedule.layout import Layout, Vector, lay_out
 from ..schedule.nest import MOST_LOOPS, Nest, counted
 from ..schedule.plan import Plan
 from ..schedule.problem import Problem
-from ..schedule.program import ZERO, Op, Program, Rotate, Shuffle
+from ..schedule.program import ZERO, Program, Shuffle
 from ..schedule.runs import LINE_BYTES
 from ..schedule.schedule import Schedule
 from ..schedule.scheduled import ScheduledPlan
@@ -142,7 +142,7 @@ class _Writer:
             line=LINE_BYTES // self.p.dtypes[1].nbytes,
             prefetched=self._prefetched(), loops=MOST_LOOPS + 1,
             axes=range(len(self.layout.axes)), guards=range(len(self.masks.guards)),
-            operands=self._operands(), word_type=self._word_type, constants=constants,
+            operands=self._operands(), constants=constants,
         )  # fmt: skip
 
     def _widths(self) -> set[int]:
@@ -208,48 +208,26 @@ class _Writer:
             width *= 2
         return f"({self.types.work}{self.n})({', '.join(parts)})"
 
-    @property
-    def _word_type(self) -> str:
-        """The integers that stand for words of the program."""
-        names = {2: "ushort", 4: "uint", 8: "ulong"}
-        word = self.program.word
-        moving = self.p.dtypes[1] if self.types.early else self.p.dtypes[0]
-        return f"{names[word * moving.nbytes]}{self.lanes // word}" if word > 1 else ""
+    def _kept_lanes(self, op: Shuffle) -> list[int]:
+        """-1 for each lane that stays in its place where all others become zero, 0 for those.
 
-    def _kept_words(self, op: Shuffle) -> list[int]:
-        """Which words stay in their places, where all others become zero; empty if some move.
-
-        Compilers make a mask of it anyway; Intel's crashes over some such shuffles of bytes.
+        Empty if some move. Compilers make a mask of it anyway; Intel's crashes over some such
+        shuffles of bytes.
         """
-        words = self.lanes // self.program.word
-        stay = [int(n is None or n == k) for k, n in enumerate(op.pattern)]
-        zero = [n is not None and n >= words for n in op.pattern]
+        stay = [-int(n is None or n == k) for k, n in enumerate(op.pattern)]
+        zero = [n is not None and n >= self.lanes for n in op.pattern]
         possible = op.b == ZERO and all(s or z for s, z in zip(stay, zero, strict=True))
         return stay if possible else []
 
-    def _op(self, op: Op) -> str:
-        if isinstance(op, Shuffle):
-            if keeps := self._kept_words(op):
-                mask = f"{mask_type(self.types.work)}{self.n}"
-                lanes = ", ".join(
-                    "-1" if k else "0" for k in keeps for _ in range(self.program.word)
-                )
-                return f"as_{self.types.work}{self.n}(as_{mask}(v{op.a}) & ({mask})({lanes}))"
-            a, b = (f"({self.types.work}{self.n})(0)" if v == ZERO else f"v{v}"
-                    for v in (op.a, op.b))  # fmt: skip
-            word = self.program.word
-            known = [k if n is None else n for k, n in enumerate(op.pattern)]
-            pattern = tuple(n * word + lane for n in known for lane in range(word))
-            name = self.patterns.setdefault(pattern, f"PATTERN{len(self.patterns)}")
-            return f"{name}({a}, {b})"
-        moving = self.p.dtypes[1] if self.types.early else self.p.dtypes[0]
-        vector, words = f"{self.types.work}{self.n}", self._word_type
-        if isinstance(op, Rotate):
-            bits = op.by * moving.bits
-            return f"as_{vector}(rotate(as_{words}(v{op.a}), ({words})({bits})))"
-        mask = sum(((1 << moving.bits) - 1) << k * moving.bits for k in op.places)
-        keep = f"({words})({hex(mask)})"
-        return f"as_{vector}((as_{words}(v{op.a}) & ~{keep}) | (as_{words}(v{op.b}) & {keep}))"
+    def _op(self, op: Shuffle) -> str:
+        if keeps := self._kept_lanes(op):
+            mask = f"{mask_type(self.types.work)}{self.n}"
+            kept = f"as_{mask}(v{op.a}) & ({mask})({', '.join(map(str, keeps))})"
+            return f"as_{self.types.work}{self.n}({kept})"
+        a, b = (f"({self.types.work}{self.n})(0)" if v == ZERO else f"v{v}" for v in (op.a, op.b))
+        pattern = tuple(k if n is None else n for k, n in enumerate(op.pattern))
+        name = self.patterns.setdefault(pattern, f"PATTERN{len(self.patterns)}")
+        return f"{name}({a}, {b})"
 
     def _store(self, number: int, edge: bool) -> Iterator[str]:  # noqa: FBT001
         """The statements that store a vector."""
@@ -362,11 +340,13 @@ class _Writer:
         far = [None if s is None else sum(a * b for a, b in zip(s, along, strict=True))
                for s in steps]  # fmt: skip
         given = [None if s is None else self._operand_at(j, s, along) for s in steps]
-        first = next((f for f in far if f is not None), 0)
+        first = next((f for f in far if f is not None), None)
+        if first is None:
+            return f"({types.real}{self.n})(0)"
         held = edge or None in far
         last = f"nest.last{j}"
         if all(f in (None, first) for f in far):
-            at = next((g for g in given if g is not None), f"now.operand[{j}]")
+            at = next(g for g in given if g is not None)
             at = f"clamp({at}, (idx)0, {last})" if edge else at
             return types.spread(types.load_operand(operand, at, 1), self.lanes)
         if not held and [*far] == [*range(first, first + self.lanes)]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from .program import ZERO, Op, Program, Rotate, Select, Shuffle
+from .program import ZERO, Program, Shuffle
 
 
 def in_order(program: Program) -> Program:
@@ -89,17 +89,10 @@ def renumbered(program: Program, order: Sequence[int]) -> Program:
     loads = program.loads
     number = {ZERO: ZERO} | {k: k for k in range(loads)}
     number |= {loads + k: loads + n for n, k in enumerate(order)}
-    ops = tuple(_renamed(program.ops[k], number) for k in order)
+    taken = (program.ops[k] for k in order)
+    ops = tuple(Shuffle(number[op.a], number[op.b], op.pattern) for op in taken)
     outputs = tuple(number[v] for v in program.outputs)
     return replace(program, ops=ops, outputs=outputs)
-
-
-def _renamed(op: Op, number: dict[int, int]) -> Op:
-    if isinstance(op, Rotate):
-        return Rotate(number[op.a], op.by)
-    if isinstance(op, Select):
-        return Select(number[op.a], number[op.b], op.places)
-    return Shuffle(number[op.a], number[op.b], op.pattern)
 
 
 def _union(masks: Iterable[int]) -> int:

@@ -14,7 +14,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
-from math import prod
 
 from .problem import Problem
 from .program import Program
@@ -160,8 +159,3 @@ def _cut(run: list[int], lanes: int, *, overlap: bool) -> list[tuple[int, list[i
 def _power(n: int) -> int:
     """The smallest power of two that is not below ``n``."""
     return 1 << (n - 1).bit_length()
-
-
-def element_count(tile: Tile) -> int:
-    """How many elements a tile has."""
-    return prod(tile.extents)

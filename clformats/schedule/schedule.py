@@ -157,8 +157,8 @@ def _store(text: str, words: list[str]) -> Store:
     if words[:1] == ["staged"]:
         return Store(staged=_number(text, words, "staged"))
     streams = _number(text, words, "stream")
-    if streams not in (1, 2, 4, 8, 16, 32, 64):
-        _refuse(text, "streaming stores of a power of two up to 64 bytes")
+    if streams not in (16, 32, 64):
+        _refuse(text, "streaming stores of 16, 32 or 64 bytes")
     return Store(streams)
 
 

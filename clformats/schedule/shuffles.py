@@ -8,14 +8,13 @@ Parts of the same structure, of which a large tile has many, are made once.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from functools import lru_cache
 
 from ..errors import InvalidArgument
 from .assembly import ANY, NOUGHT, Mix, Vector, routed
 from .butterfly import transposed
 from .emission import in_order
-from .program import ZERO, Program, Shuffle, peak_of
+from .program import ZERO, Program, Shuffle
 
 Lanes = tuple[int | None, ...]
 LEFT = -2
@@ -35,7 +34,7 @@ def synthesise(
 
     >>> program = synthesise([(0, 1), (2, 3)], [(0, 2), (1, 3)], nbytes=4)
     >>> print(program)
-    2/1x2 1 3: 0&1:0.2 0&1:1.3 > 2 3
+    2x2 1: 0&1:0.2 0&1:1.3 > 2 3
     >>> program.run([(0, 1), (2, 3)])
     [[0, 2], [1, 3]]
     """
@@ -68,8 +67,7 @@ def _synthesised(
     for part in _parts(stores, outputs, homes):
         _add(part, loads, stores, homes, nbytes, mixes, outputs)
     ops = tuple(Shuffle(*mix) for mix in mixes)
-    program = in_order(Program(lanes, len(loads), ops, tuple(outputs), together=together))
-    return replace(program, peak=peak_of(program))
+    return in_order(Program(lanes, len(loads), ops, tuple(outputs), together))
 
 
 def _ready(store: Vector, loads: Sequence[Vector]) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
+from .layout import lay_out
 from .nest import positions
 from .problem import Problem
 from .runs import (
@@ -12,6 +13,7 @@ from .runs import (
     alignment,
     asks_anything,
     footprint,
+    guard_range,
     is_settled,
     moves,
     run_of,
@@ -54,7 +56,7 @@ def streaming(p: Problem, tile: Tile, begin_bytes: int) -> int:
     extents = [tile.steps(k) for k in range(len(nodes))]
     run = run_of(p, tile, "dst")
     whole = run * nbytes % LINE_BYTES == 0 and run % tile.lanes == 0 and tile.lanes > 1
-    if not whole:
+    if not whole or (_ends_inside(p, extents) and not _has_whole_lines(p, tile)):
         return 0
     inside = zip(nodes, extents, strict=True)
     rows = [n.dst.value for n, extent in inside if extent > 1 and n.dst.value >= run]
@@ -62,6 +64,31 @@ def streaming(p: Problem, tile: Tile, begin_bytes: int) -> int:
     least = alignment(every, nbytes, min(LINE_BYTES, begin_bytes))
     one_run = prod(extents) == run and run * nbytes >= LONG_RUN_BYTES
     return least if least >= (LEAST_STREAM if one_run else LINE_BYTES) else 0
+
+
+def _ends_inside(p: Problem, extents: Sequence[int]) -> bool:
+    """Whether the destination ends inside a tile that covers several loops of a dimension.
+
+    Of 2 x 16 channels there may be 20: rows are then shorter, and closer, than `run_of` says.
+    """
+    return any(
+        is_settled(p, g, extents)
+        and sum(n.guard == g for n in p.nodes or ()) > 1
+        and guard_range(p, g, extents)[0] >= guard.end.value
+        for g, guard in enumerate(p.guards)
+    )
+
+
+def _has_whole_lines(p: Problem, tile: Tile) -> bool:
+    """Whether the vectors that a tile stores are whole lines, by the places of all of them."""
+    layout, line = lay_out(p, tile), LINE_BYTES // p.dtypes[1].nbytes
+    along = [(p.nodes or ())[k].dst.value for k in layout.axes]
+    places = [sum(a * b for a, b in zip(v.row, along, strict=True)) + v.shift
+              for v in layout.stores]  # fmt: skip
+    part = min(line, tile.lanes)
+    whole = all(v.width == tile.lanes for v in layout.stores) and not any(n % part for n in places)
+    lines = {(n + k) // line for n in places for k in range(0, tile.lanes, part)}
+    return whole and len(lines) * line == len(places) * tile.lanes
 
 
 def can_buffer_lines(p: Problem, tile: Tile) -> bool:

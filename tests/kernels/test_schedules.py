@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import random
+import re
 
 import numpy as np
 import pytest
 
 import clformats as cf
 from clformats.kernels.scheduled import launch_of
-from clformats.schedule.refine import problem
+from clformats.schedule.computation import from_attr
+from clformats.schedule.layout import lay_out
+from clformats.schedule.refine import problem, separate
 from clformats.schedule.schedule import Schedule
 from clformats.schedule.scheduled import universal
 from clformats.tensors.dtypes import convert
@@ -56,6 +59,24 @@ def test_the_universal_program_serves_all_formats_of_two_types() -> None:
         p = problem(cf.MemoryDesc(dims, "f16", src), cf.MemoryDesc(dims, "f32", dst))
         sources.add(launch_of(p, universal(p)).source)
     assert len(sources) == 1
+
+
+@pytest.mark.parametrize(("before", "after"), [(8, 4), (8, 0), (3, 5), (0, 12)])
+def test_padding_reads_no_operand(before: int, after: int) -> None:
+    dims, pads = (2, 4, 8, 16), [(0, 0), (before, after), (0, 0), (0, 0)]
+    src, dst = (
+        cf.MemoryDesc(dims, "f32", "bfyx"),
+        cf.MemoryDesc(dims, "f32", "aBcd8b", padding=pads),
+    )
+    computation = from_attr(cf.Attr(src_scale=([1.0, 2.0, 3.0, 4.0], 2)), src, dst)
+    p = separate(problem(src, dst, computation))
+    schedule = Schedule.parse("tile b2 c8 d8 of 8 | a c | ahead 0 | ordinary")
+    axes = lay_out(p, schedule.tile).axes
+    names = {f"o0_{k}": (p.nodes or ())[axis].operands[0].value for k, axis in enumerate(axes)}
+    names["tile"] = p.operands0[0]
+    source = launch_of(p, schedule).source.replace("now.operand[0]", "tile")
+    read = {eval(at, names.copy()) for at in re.findall(r"src_scale_values\[(.*?)\]", source)}  # noqa: S307  # sums
+    assert read == {0, 1, 2, 3}
 
 
 @pytest.mark.parametrize("attr", [

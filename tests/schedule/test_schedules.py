@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import product
 
 import pytest
 
@@ -10,13 +11,14 @@ import clformats as cf
 from clformats.errors import InvalidArgument
 from clformats.schedule.extents import tiles
 from clformats.schedule.layout import lay_out
-from clformats.schedule.nest import counted
+from clformats.schedule.nest import counted, is_legal_extent
 from clformats.schedule.problem import Problem
 from clformats.schedule.profile import profile_of
 from clformats.schedule.refine import problem
-from clformats.schedule.runs import alignment, footprint
-from clformats.schedule.schedule import Schedule
+from clformats.schedule.runs import alignment, footprint, moves
+from clformats.schedule.schedule import Schedule, Tile
 from clformats.schedule.search import best, candidates
+from clformats.schedule.stores import streaming
 from clformats.schedule.traits import Traits
 from tests.schedules_support import random_problem, random_schedule
 
@@ -37,6 +39,7 @@ def test_a_schedule_prints_as_it_is_parsed() -> None:
     "tile b16 of 16 | a | ahead | ordinary", "tile b16 of 16 | a | ahead 0 | stream",
     "tile b0 of 16 | a | ahead 0 | ordinary", "tile b16 of 16 | a*0 | ahead 0 | ordinary",
     "tile b16 of 16 | a | ahead 0 | stream 48", "tile b16 of 16 | a | ahead 0 | stream 128",
+    "tile b16 of 16 | a | ahead 0 | stream 8", "tile b16 of 16 | a | ahead 0 | stream 16 16",
     "tile b16 of \u00b2 | a | ahead 0 | ordinary", "tile | a | ahead 0 | ordinary",
     # Numbers that no kernel's argument holds.
     "tile b16 of 16 | a | ahead 9999999999999999999 | ordinary",
@@ -99,6 +102,29 @@ def test_the_best_schedule_is_a_candidate_that_streams_large_tensors_only() -> N
     assert best(small, profile) in set(candidates(small, profile))
     assert best(small, profile).store.streams == 0
     assert best(large, profile).store.streams > 0
+
+
+CHANNELS = 20
+"""Whole blocks of 16 and a part of one."""
+
+
+@pytest.mark.parametrize("gap", [0, 4, 12])
+@pytest.mark.parametrize("dtype", ["u8", "f16", "f32", "f64"])
+def test_streaming_stores_are_aligned_wherever_rows_begin(dtype: str, gap: int) -> None:
+    dims, row = (3, CHANNELS, 8, 16), CHANNELS + gap
+    src = cf.MemoryDesc(dims, dtype, "b_fs_yx_fsv16")
+    p = problem(src, cf.MemoryDesc(dims, dtype, strides=(128 * row, 1, 16 * row, row)))
+    nbytes, nodes = src.dtype.nbytes, p.nodes or ()
+    for tile in (Tile.of(e, 16) for e in product((1, 2, 4, 32), (1, 2, 8), (1, 2), (1, 16))):
+        if not all(is_legal_extent(p, k, tile.steps(k)) for k in range(len(nodes))):
+            continue
+        layout, streams = lay_out(p, tile), streaming(p, tile, 64)
+        along = [nodes[k].dst.value for k in layout.axes]
+        behind = moves(p, "dst", [tile.steps(k) for k in range(len(nodes))])
+        for v in layout.stores if streams else ():
+            first = sum(a * b for a, b in zip(v.row, along, strict=True)) + v.shift
+            if v.width == tile.lanes:
+                assert alignment([first, *behind], nbytes) >= min(streams, tile.lanes * nbytes)
 
 
 def test_alignment_and_footprints() -> None:
