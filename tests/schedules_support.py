@@ -36,7 +36,7 @@ SIZES = (1, 2, 3, 4, 5, 7, 8, 9, 13, 15, 16, 17, 24, 31, 32, 33)
 MOST_ELEMENTS = 30_000
 MOST_VECTORS = 80
 SCHEDULED = next(f for f in FAMILIES if f.name == "scheduled")
-AROUND = 256
+AROUND = 4096
 """Bytes before and behind what a kernel may touch."""
 
 

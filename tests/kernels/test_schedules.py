@@ -16,6 +16,7 @@ from clformats.schedule.layout import lay_out
 from clformats.schedule.refine import problem, separate
 from clformats.schedule.schedule import Schedule
 from clformats.schedule.scheduled import universal
+from clformats.schedule.stores import legal
 from clformats.tensors.dtypes import convert
 from tests.schedules_support import random_problem, random_schedules, with_garbage, written
 from tests.support import random_values
@@ -38,6 +39,20 @@ def test_a_schedule_never_changes_a_result(engine: cf.Engine, seed: int) -> None
         assert Schedule.parse(str(schedule)) == schedule
         got = written(engine, p, schedule, source, baked=number == len(schedules) - 1)
         assert np.array_equal(got, expected), f"{p.src} -> {p.dst} by {schedule}"
+
+
+@pytest.mark.parametrize("text", [
+    "a b c d | ahead 0", "a* b c d | ahead 3", "a* b* c d | ahead 0", "b a c d | ahead 0",
+])  # fmt: skip
+def test_runs_without_elements_are_not_sent(engine: cf.Engine, text: str) -> None:
+    """Channels 37 to 47 of the last block have no place: several runs, and the last of them."""
+    dims = (2, 37, 5, 7)
+    p = problem(cf.MemoryDesc(dims, "f32", "b_fs_yx_fsv16"), cf.MemoryDesc(dims, "f32", "bfyx"))
+    schedule = Schedule.parse(f"tile c4 d5 of 4 | {text} | staged 1")
+    assert schedule.store in legal(p, schedule.tile, schedule.nest, 64)
+    array = random_values(np.random.default_rng(0), dims, "f32")
+    got = written(engine, p, schedule, with_garbage(p.src, array, 0))
+    assert np.array_equal(got, cf.pack(array, p.dst).view(np.uint8))
 
 
 def test_a_program_serves_other_shapes_orders_and_splits() -> None:
