@@ -33,6 +33,7 @@ def run(
         expect(memory, Memory, "reads")
         if not any(memory is a for a in args):
             raise InvalidArgument(f"reads: {memory!r} is none of the kernel's arguments")
+    _check_no_pointers(args)
     used = [a for a in args if isinstance(a, Memory)]
     written = [m for m in used if not any(m is r for r in reads)]
     order = stream.order or Order(stream.tracked_queue)
@@ -85,6 +86,16 @@ def _enqueue(
         raise InvalidArgument(
             f"{name} takes {kernel.num_args} arguments, got {len(args)} ({error})"
         ) from error
+
+
+def _check_no_pointers(args: Sequence[Any]) -> None:
+    """Refuse arrays as large as a pointer: drivers would take their elements for an address."""
+    for k, given in enumerate(args, 1):
+        if isinstance(given, np.ndarray) and given.ndim and given.nbytes == np.intp(0).nbytes:
+            raise InvalidArgument(
+                f"argument {k} is an array of numpy's: put it on the device by cf.from_numpy; a "
+                f"vector of numbers is made by pyopencl.cltypes, such as make_float2(1, 2)"
+            )
 
 
 def _advice(
