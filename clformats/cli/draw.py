@@ -35,7 +35,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> int:
     """Print the picture, and write the file."""
     boxes = number(args.boxes, "the number of boxes", 1, MOST_BOXES)
-    if args.output and args.output != "-" and Path(args.output).suffix.lower() != ".svg":
+    if args.output and Path(args.output).suffix.lower() not in ("", ".svg"):
         raise Error(f"got {args.output}: pictures are SVG, so expected a name that ends in .svg")
     drawn = draw(sized_target(args), boxes=boxes)
     if args.output:
