@@ -57,6 +57,8 @@ MAPS = [
     ("u8:byxf:2x3x5x7", "f32:byxf:2x3x5x7", "f16:b_fs_yx_fsv16:2x3x5x7"),
     ("f32:bfyx:1x5x3x17", "f16:bfyx:1x5x1x1", "f32:b_fs_yx_fsv8:1x5x3x17"),
     ("f32:bfyx:2x35x3x5", "f32:b_fs_yx_fsv16:2x35x3x5", "s8:b_fs_yx_fsv32:2x35x3x5"),
+    # Rows of channels that are padding: one value for all lanes of each, if there were one.
+    ("f32:b_fs_yx_fsv16:2x37x8x16", "f32:bfyx:1x37x1x1", "f32:bfyx:2x37x8x16:pad=0+0x0+11x0+0x0+0"),
 ]
 """Two tensors and the one that their difference is written to."""
 
