@@ -87,7 +87,7 @@ class Model:
         moved = self.elements * (src.nbytes * lost + dst.nbytes * self._moved(written, schedule))
         moved += tiles * read.jumps * jump * (2 if crowded else 1)
         moved += tiles * (0 if read.follows else read.rows) * profile.hop_bytes
-        if not (store.streams or store.is_buffered):
+        if not (store.streams or store.is_buffered):  # ordinary stores
             moved += tiles * written.jumps * profile.asked_bytes
         elif not store.staged and (written.rows > 1 or not written.follows):
             moved += tiles * written.rows * profile.sent_bytes

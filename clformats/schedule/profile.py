@@ -1,4 +1,4 @@
-"""What a cost model needs to know of a processor, in about ten numbers."""
+"""What a cost model needs to know of a processor, as numbers."""
 
 from __future__ import annotations
 
@@ -44,16 +44,10 @@ class Profile:
     begin_bytes: int = 64
 
 
-LARGEST_CROSSOVER = 64 << 20
-"""Streaming stores gain from here on at the latest, however large a shared cache is."""
-
-
 def profile_of(traits: Traits) -> Profile:
     """The default numbers, with what a device tells of itself."""
-    sizes = range(0, LARGEST_CROSSOVER, 1 << 20)
-    least = next((n for n in sizes if traits.streams(n)), LARGEST_CROSSOVER)
     wide = traits.vector_bytes >= 64
     return Profile(
-        stream_bytes=least, vector_bytes=traits.vector_bytes,
+        stream_bytes=traits.streams_from, vector_bytes=traits.vector_bytes,
         registers=32 if wide else 16, units=traits.compute_units, begin_bytes=traits.begin_bytes,
     )  # fmt: skip

@@ -33,7 +33,8 @@ STAGE_BYTES = 32 << 10
 def legal(p: Problem, tile: Tile, nest: Sequence[Loop], begin_bytes: int) -> list[Store]:
     """Ordinary stores, and the other kinds that a tile and the loops around it allow.
 
-    Memory begins at multiples of ``begin_bytes``.
+    Memory begins at multiples of ``begin_bytes``. Where whole lines may be streamed, only ordinary
+    stores are worth a try beside.
     """
     found = [Store()]
     if streams := streaming(p, tile, begin_bytes):

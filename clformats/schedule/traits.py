@@ -50,13 +50,16 @@ class Traits:
     streamed_bytes: int | None = None
     begin_bytes: int = LINE_BYTES
 
+    @property
+    def streams_from(self) -> int:
+        """From how many read and written bytes on streaming stores are used on a CPU."""
+        if self.streamed_bytes is not None:
+            return self.streamed_bytes
+        return min(int(max(self.cache_bytes, CACHE_FLOOR) * STREAMED_SHARE), STREAMED_MOST)
+
     def streams(self, nbytes: int) -> bool:
         """Whether a reorder of ``nbytes`` read and written bytes uses streaming stores."""
-        least = self.streamed_bytes
-        if least is None:
-            share = int(max(self.cache_bytes, CACHE_FLOOR) * STREAMED_SHARE)
-            least = min(share, STREAMED_MOST)
-        return self.is_cpu and nbytes >= least
+        return self.is_cpu and nbytes >= self.streams_from
 
 
 DEFAULT = Traits()

@@ -104,6 +104,11 @@ def test_the_best_schedule_is_a_candidate_that_streams_large_tensors_only() -> N
     assert best(large, profile).store.streams > 0
 
 
+@pytest.mark.parametrize("nbytes", [0, 12345, 100 << 20])
+def test_streaming_stores_are_used_from_where_one_says(nbytes: int) -> None:
+    assert profile_of(Traits(streamed_bytes=nbytes)).stream_bytes == nbytes
+
+
 CHANNELS = 20
 """Whole blocks of 16 and a part of one."""
 
