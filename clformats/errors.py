@@ -83,8 +83,8 @@ class MappedError(Error):
 class DeviceError(Error):
     """An OpenCL call failed.
 
-    ``name`` is OpenCL's name of the error (``"OUT_OF_RESOURCES"``). ``log`` is the build log with
-    the numbered source if a build failed, else the empty string.
+    ``name`` is OpenCL's name of the error (``"OUT_OF_RESOURCES"``). ``log`` is the numbered source
+    and the build log if a build failed, else the empty string.
     """
 
     def __init__(self, message: str, *, name: str = "", log: str = "") -> None:

@@ -11,18 +11,20 @@ import mmap
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import numpy as np
 
 import clformats as cf
+from clformats.tensors.dtypes import as_dtype, convert
 from tests.device_support import CANARY, as_large, check_bytes, expected, fill, holding
 from tests.support import dirty_pack, random_values
 
 PAGE = mmap.PAGESIZE
 FORBIDDEN, ALLOWED = 0, 3
 """What may be done with a page, in the words of mprotect: nothing; reading and writing."""
+POISON = 0xA5
 
 CASES: list[tuple[str, str, dict[str, Any]]] = [
     ("f32:b_fs_yx_fsv16:3x37x5x7", "f32:bfyx:3x37x5x7", {}),
@@ -49,6 +51,16 @@ CASES: list[tuple[str, str, dict[str, Any]]] = [
 ]  # fmt: skip
 """Source, destination and attributes."""
 
+MAPS = [
+    # Tiles that cover a whole padded block: the lanes behind its elements have no second tensor.
+    ("f64:ab:3x292", "f32:ab:3x292", "u8:Ab9a:3x292"),
+    ("u8:byxf:2x3x5x7", "f32:byxf:2x3x5x7", "f16:b_fs_yx_fsv16:2x3x5x7"),
+    ("f32:bfyx:1x5x3x17", "f16:bfyx:1x5x1x1", "f32:b_fs_yx_fsv8:1x5x3x17"),
+    ("f32:bfyx:2x35x3x5", "f32:b_fs_yx_fsv16:2x35x3x5", "s8:b_fs_yx_fsv32:2x35x3x5"),
+    # Rows of channels that are padding: one value for all lanes of each, if there were one.
+    ("f32:b_fs_yx_fsv16:2x37x8x16", "f32:bfyx:1x37x1x1", "f32:bfyx:2x37x8x16:pad=0+0x0+11x0+0x0+0"),
+]
+"""Two tensors and the one that their difference is written to."""
 
 SWEPT = [
     ("f32:a", "f32:A18a", ""),
@@ -78,22 +90,30 @@ def fenced(nbytes: int, *, behind: bool) -> Iterator[Any]:
         assert libc.mprotect(fence, PAGE, ALLOWED) == 0
 
 
+def memory(
+    stack: ExitStack, desc: cf.MemoryDesc, contents: Any, stream: cf.Stream, *, behind: bool
+) -> cf.Memory:
+    """Such bytes between two pages that may not be touched, until the stack ends."""
+    import pyopencl as cl
+
+    flat = np.ascontiguousarray(contents).view(np.uint8)
+    host = stack.enter_context(fenced(flat.size, behind=behind))
+    host[:] = flat
+    flags = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR
+    buffer = cl.Buffer(stream.engine.context, flags, hostbuf=host)
+    return cf.Memory(desc, stream.engine, buffer=buffer)
+
+
 def check_fenced(
     src: cf.MemoryDesc, dst: cf.MemoryDesc, stream: cf.Stream, attr: cf.Attr, *, behind: bool
 ) -> None:
     """Reorder random values between fenced memories, and compare every byte."""
-    import pyopencl as cl
-
     rng = np.random.default_rng(0)
     array, old = (random_values(rng, d.dims, d.dtype.name) for d in (src, dst))
-    contents = np.ascontiguousarray(dirty_pack(rng, array, src)).view(np.uint8)
-    flags = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR
-    nbytes = dst.span_nbytes
-    with fenced(contents.size, behind=behind) as a, fenced(nbytes, behind=behind) as b:
-        a[:], b[:] = contents, 0xA5
-        source, target = (
-            cf.Memory(d, stream.engine, buffer=cl.Buffer(stream.engine.context, flags, hostbuf=h))
-            for d, h in ((src, a), (dst, b))
+    with ExitStack() as stack:
+        source = memory(stack, src, dirty_pack(rng, array, src), stream, behind=behind)
+        target = memory(
+            stack, dst, np.full(dst.span_nbytes, POISON, np.uint8), stream, behind=behind
         )
         if not attr.is_empty:
             fill(target, old)
@@ -105,6 +125,24 @@ def check_fenced(
             else holding(attr.apply(array, src.dtype, dst.dtype, old), dst)
         )
         check_bytes(target, want[:-CANARY], reorder.plan)
+
+
+def check_fenced_map(
+    x: cf.MemoryDesc, y: cf.MemoryDesc, z: cf.MemoryDesc, stream: cf.Stream, *, behind: bool
+) -> None:
+    """Write the difference of random values in fenced memories, and compare every byte."""
+    rng = np.random.default_rng(0)
+    a, b = (random_values(rng, d.dims, d.dtype.name) for d in (x, y))
+    real = as_dtype("f64" if "f64" in (x.dtype.name, y.dtype.name, z.dtype.name) else "f32")
+    with ExitStack() as stack:
+        given = [memory(stack, d, dirty_pack(rng, values, d), stream, behind=behind)
+                 for d, values in ((x, a), (y, b))]  # fmt: skip
+        target = memory(stack, z, np.full(z.span_nbytes, POISON, np.uint8), stream, behind=behind)
+        ready = cf.Map("z = x - y", stream.engine, x=x, y=y, z=z)
+        ready(stream, x=given[0], y=given[1], z=target).wait()
+        values = convert(a, x.dtype, real) - convert(b, y.dtype, real)
+        want = holding(convert(values, real, z.dtype), z)
+        check_bytes(target, want[:-CANARY], ready.plan)
 
 
 def main() -> None:
@@ -126,6 +164,12 @@ def main() -> None:
                 cf.MemoryDesc.parse(src), cf.MemoryDesc.parse(dst), cf.Stream(each),
                 cf.Attr(**attributes), behind=behind,
             )  # fmt: skip
+    for texts in MAPS:
+        x, y, z = map(cf.MemoryDesc.parse, texts)
+        for each, behind in ((engine, True), (large, True), (large, False)):
+            sys.stdout.write(f"{x}, {y} -> {z} {each is large=} {behind=}\n")
+            sys.stdout.flush()
+            check_fenced_map(x, y, z, cf.Stream(each), behind=behind)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import codecs
+import difflib
 import io
 import os
 import re
@@ -58,6 +59,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = sys.argv[1:] if argv is None else argv
     if words[:1] == ["help"]:
         words = [*words[1:2], "--help"]
+    _check_command(words)
     arguments, unknown = parser().parse_known_args(list(_negative_values_joined(words)))
     if unknown:  # told by the command, with its own usage text
         arguments.command.error(f"unrecognized arguments: {' '.join(unknown)}")
@@ -82,6 +84,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"clformats: cannot write the output: {error}", file=sys.stderr)
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is left unwritten goes there
         return 1
+
+
+def _check_command(words: Sequence[str]) -> None:
+    """End in exit status 2 where no command is named, or one that there is not."""
+    if not words:
+        parser().error("expected a command: `clformats help` lists them")
+    if words[0].startswith("-") or words[0] in COMMANDS:
+        return
+    near = difflib.get_close_matches(words[0], COMMANDS, n=1, cutoff=0.7)
+    advice = f"did you mean {near[0]}?" if near else "`clformats help` lists them"
+    parser().error(f"unknown command {words[0]!r}: {advice}")
 
 
 def _in_ascii(error: UnicodeError) -> tuple[str, int]:

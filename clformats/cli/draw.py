@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from shutil import get_terminal_size
 
+from ..errors import Error
 from ..pictures.calls import draw
 from .arguments import add_output, add_target, number, sized_target, write_text
 
@@ -33,6 +35,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> int:
     """Print the picture, and write the file."""
     boxes = number(args.boxes, "the number of boxes", 1, MOST_BOXES)
+    if args.output and Path(args.output).suffix.lower() not in ("", ".svg"):
+        raise Error(f"got {args.output}: pictures are SVG, so expected a name that ends in .svg")
     drawn = draw(sized_target(args), boxes=boxes)
     if args.output:
         write_text(args.output, drawn.svg, force=args.force, tell=False)

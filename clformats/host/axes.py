@@ -34,19 +34,33 @@ def in_order(
     expect(axes, str | None, "axes")
     if axes is None:
         _check_is_no_photograph(array, format)
+        _check_rank(array, format)
         return array
-    given = axes.lower().translate(_ONEDNN)
+    given, order = _letters(axes, format)
     if len(set(given)) != len(given) or len(given) != array.ndim:
         raise InvalidDescriptor(
             f"got axes={axes!r} for an array of shape {array.shape}, expected {array.ndim} "
             f"different letters, such as 'yxf' or 'hwc' for a photograph"
         )
-    order = _logical(given, axes, format)
+    order = order or _logical(given, axes, format)
     shown: NDArray[Any] = array.transpose([given.index(c) for c in order if c in given])
     missing = tuple(k for k, c in enumerate(order) if c not in given)
     for k in missing:
         shown = shown[(slice(None),) * k + (None,)]
     return shown
+
+
+def _letters(axes: str, format: Any) -> tuple[str, str]:  # the field's word for it
+    """What the axes are called, and the format's dimensions if it has all of these letters.
+
+    Else oneDNN's letters. A format's own come first: the w of bfwzyx is not oneDNN's, which is x.
+    """
+    given = axes.lower()
+    if format is not None and not takes_rank(str(format)):
+        own = "".join(Format(format).dims)
+        if set(given) <= set(own):
+            return given, own
+    return given.translate(_ONEDNN), ""
 
 
 def _logical(given: str, axes: str, format: Any) -> str:  # the field's word for it
@@ -82,6 +96,21 @@ def _check_is_no_photograph(array: NDArray[Any], format: Any) -> None:  # the fi
         f"got an array of shape {array.shape} for {format}: sizes are taken in logical order, as "
         f"{n} images of {h} channels, {w} by {c}. If its axes are images, height, width and "
         f"channels say axes='nhwc'; if not, axes='nchw'"
+    )
+
+
+def _check_rank(array: NDArray[Any], format: Any) -> None:  # the field's word for it
+    """Refuse an array with too few axes, such as one image without a batch."""
+    if format is None or not array.ndim or takes_rank(str(format)):
+        return
+    fmt = Format(format)
+    if fmt.layout is None or fmt.role == "generic" or array.ndim >= fmt.ndims:
+        return
+    letters = fmt.dims[-array.ndim :]
+    raise InvalidDescriptor(
+        f"got {array.ndim} dims {array.shape}, but {fmt} has {fmt.ndims}: expected "
+        f"({', '.join(fmt.dims)}) in this order. If the axes of the array are "
+        f"{', '.join(letters)}, say axes={''.join(letters)!r}: what is not named has size 1"
     )
 
 

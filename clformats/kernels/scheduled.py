@@ -25,7 +25,7 @@ from ..templates import render
 from .computation import Computed, types_of
 from .masks import Masks
 from .source import Launch, moved
-from .types import Conversion, lane_part
+from .types import Conversion, lane_part, mask_type
 
 LEAST_JOINED = 32
 """Bytes of vectors that are joined to a line: of shorter ones compilers make slow byte shuffles."""
@@ -208,7 +208,22 @@ class _Writer:
             width *= 2
         return f"({self.types.work}{self.n})({', '.join(parts)})"
 
+    def _kept_lanes(self, op: Shuffle) -> list[int]:
+        """-1 for each lane that stays in its place where all others become zero, 0 for those.
+
+        Empty if some move. Compilers make a mask of it anyway; Intel's crashes over some such
+        shuffles of bytes.
+        """
+        stay = [-int(n is None or n == k) for k, n in enumerate(op.pattern)]
+        zero = [n is not None and n >= self.lanes for n in op.pattern]
+        possible = op.b == ZERO and all(s or z for s, z in zip(stay, zero, strict=True))
+        return stay if possible else []
+
     def _op(self, op: Shuffle) -> str:
+        if keeps := self._kept_lanes(op):
+            mask = f"{mask_type(self.types.work)}{self.n}"
+            kept = f"as_{mask}(v{op.a}) & ({mask})({', '.join(map(str, keeps))})"
+            return f"as_{self.types.work}{self.n}({kept})"
         a, b = (f"({self.types.work}{self.n})(0)" if v == ZERO else f"v{v}" for v in (op.a, op.b))
         pattern = tuple(k if n is None else n for k, n in enumerate(op.pattern))
         name = self.patterns.setdefault(pattern, f"PATTERN{len(self.patterns)}")

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from ..errors import DeviceError, InvalidArgument, expect, shown
 from .memory import Memory
@@ -30,6 +33,7 @@ def run(
         expect(memory, Memory, "reads")
         if not any(memory is a for a in args):
             raise InvalidArgument(f"reads: {memory!r} is none of the kernel's arguments")
+    _check_no_pointers(args)
     used = [a for a in args if isinstance(a, Memory)]
     written = [m for m in used if not any(m is r for r in reads)]
     order = stream.order or Order(stream.tracked_queue)
@@ -75,12 +79,48 @@ def _enqueue(
         )  # fmt: skip
     except cl.Error as error:
         found = error_name(error)
-        raise DeviceError(f"enqueueing {name} failed: {found} ({error})", name=found) from error
+        advice = _advice(found, str(error), args, global_size, local_size)
+        text = f"enqueueing {name} failed: {found} ({error}){advice}"
+        raise DeviceError(text, name=found) from error
     except TypeError as error:
         raise InvalidArgument(
-            f"the arguments of {name}: {error}; give buffers as Memory or pyopencl's, numbers as "
-            f"numpy's, such as np.float32(3)"
+            f"{name} takes {kernel.num_args} arguments, got {len(args)} ({error})"
         ) from error
+
+
+def _check_no_pointers(args: Sequence[Any]) -> None:
+    """Refuse arrays as large as a pointer: drivers would take their elements for an address."""
+    for k, given in enumerate(args, 1):
+        if isinstance(given, np.ndarray) and given.ndim and given.nbytes == np.intp(0).nbytes:
+            raise InvalidArgument(
+                f"argument {k} is an array of numpy's: put it on the device by cf.from_numpy; a "
+                f"vector of numbers is made by pyopencl.cltypes, such as make_float2(1, 2)"
+            )
+
+
+def _advice(
+    name: str,
+    text: str,
+    args: Sequence[Any],
+    global_size: Sequence[int],
+    local_size: Sequence[int] | None,
+) -> str:
+    """What was given, and what to give instead, where an error of OpenCL's lets one know."""
+    if "WORK_GROUP_SIZE" in name or "WORK_ITEM_SIZE" in name:
+        given = f"; global_size is {tuple(global_size)}, local_size {local_size}"
+        return f"{given}: None leaves the choice to the device" * (local_size is not None)
+    found = re.search(r"arg#(\d+) \(1-based\)", text)
+    if found is None or not 1 <= int(found[1]) <= len(args):
+        return ""
+    k, given = int(found[1]), args[int(found[1]) - 1]
+    if isinstance(given, np.ndarray) and given.ndim:
+        return f"; argument {k} is an array of numpy's: put it on the device by cf.from_numpy"
+    if isinstance(given, np.generic):
+        return f"; argument {k} is of type {given.dtype}"
+    return (
+        f"; argument {k} is of type {type(given).__name__}: give buffers as Memory or pyopencl's, "
+        f"numbers as numpy's, such as np.float32(3)"
+    )
 
 
 def _check(memory: Memory, stream: Stream, *, writes: bool) -> None:

@@ -216,7 +216,7 @@ class Engine(OnDevice):
                 return build(self.context, self.device, list(self._options), source)
         except cl.Error as error:
             name = error_name(error)
-            log = f"{error}\n\n{numbered(source)}"
+            log = f"{numbered(source)}\n\n{error}"  # what is wrong last: a terminal shows the end
             raise DeviceError(
                 f"building a kernel for {self.device.name} failed: {name}", name=name, log=log
             ) from error

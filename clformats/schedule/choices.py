@@ -76,6 +76,9 @@ class Choices:
         ]
         return ", ".join(texts).replace("_", " ") or "by the rules"
 
+    def __repr__(self) -> str:
+        return f"Choices({', '.join(f'{k}={v!r}' for k, v in self.chosen().items())})"
+
 
 RULES = Choices()
 """All decisions are left to the rules."""

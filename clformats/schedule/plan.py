@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from html import escape
 
 from ..errors import Unsupported, expect
 from ..tensors.desc import MemoryDesc
@@ -191,6 +192,12 @@ class Plan:
             lines.append(f"  chosen  {self.choices}{f', {self.record}' * bool(self.record)}")
         lines += [f"  not {name:<10}{reason}" for name, reason in self.rejected]
         return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return f"Plan({self.problem.src} -> {self.problem.dst}, {self.family})"
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
 
 
 def make_plan(

@@ -33,7 +33,8 @@ held[k] = ${read["loaded"]};
 ${both} value = held[k];
 % for j, lane in enumerate(read["lanes"]):
 % if lane.inside and len(read["lanes"]) > 1:
-value.${lane.part} = ${lane.inside} ? value.${lane.part} : 0;
+<% count = len(lane.part) - 1 %>\
+value.${lane.part} = ${lane.inside} ? value.${lane.part} : (${types.work}${count if count > 1 else ""})(0);
 % elif lane.inside:
 value = ${lane.inside} ? value : (${both})(0);
 % endif

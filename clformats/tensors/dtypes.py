@@ -140,9 +140,11 @@ def as_dtype(value: object) -> DType:
         except (TypeError, ValueError, SyntaxError):
             found = None
     if found is None:
+        whole = isinstance(value, np.dtype) and value.kind in "iu"
         raise InvalidDescriptor(
             f"unknown element type {value!r}: expected one of {', '.join(DTYPES)}, "
             f"or the numpy or ml_dtypes type of one"
+            f"{'; convert the array first: array.astype(np.int32)' * whole}"
         )
     return found
 

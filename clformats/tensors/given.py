@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..errors import InvalidDescriptor, expect
+from ..errors import InvalidArgument, InvalidDescriptor, expect, shown
 from ..formats import Format
 from ..formats.registry import takes_rank, without_bits
 from . import images
@@ -19,6 +19,10 @@ def as_desc(value: object, what: str) -> MemoryDesc:
     """
     if isinstance(value, str):
         return MemoryDesc.parse(value)
+    if isinstance(getattr(value, "desc", None), MemoryDesc):
+        raise InvalidArgument(
+            f"{what}: got {shown(value)}, expected its descriptor: give its .desc"
+        )
     expect(value, MemoryDesc, what)
     return value  # type: ignore[return-value]
 

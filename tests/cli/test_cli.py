@@ -444,6 +444,10 @@ def test_no_command_fails_in_another_way_than_by_one_line(
         (["offset", "bfyx", "--shape", "1,2,3,4", "--at", "24"], "offset 24 is outside"),
         (["offset", "any", "--shape", "1,2", "--coord", "0,0"], "name a concrete one"),
         (["draw", "bfyx"], "add --shape"),
+        (
+            ["draw", "bfyx", "--shape", "1,2,3,4", "-o", "a.png"],
+            "expected a name that ends in .svg",
+        ),
         (["draw", "bfyx", "--shape", "1,2,3,4", "--boxes", "0"], "number of 1 to 1000"),
         (["draw", "bfyx", "--shape", "1,2,3,4", "--boxes", "1000000"], "number of 1 to 1000"),
         (["draw", "bfyx", "--shape", "1,2,3,4", "--boxes", "-3"], "number of 1 to 1000"),
@@ -478,6 +482,24 @@ def test_a_full_disk_behind_stdout_is_one_line(words: list[str]) -> None:
     assert done.stderr.splitlines() == [
         "clformats: cannot write the output: [Errno 28] No space left on device"
     ]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ([], "expected a command: `clformats help` lists them"),
+        (["reoder"], "unknown command 'reoder': did you mean reorder?"),
+        (["help", "reoder"], "unknown command 'reoder': did you mean reorder?"),
+        (["nchw"], "unknown command 'nchw': `clformats help` lists them"),
+    ],
+)
+def test_a_command_that_there_is_not(
+    words: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as caught:
+        cli.main(words)
+    assert caught.value.code == 2
+    assert told in capsys.readouterr().err
 
 
 def test_help_is_a_word_too(capsys: pytest.CaptureFixture[str]) -> None:

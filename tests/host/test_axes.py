@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -34,6 +36,25 @@ def test_all_orders() -> None:
 def test_axes_that_do_not_fit(axes: str, format: str | None) -> None:
     with pytest.raises(cf.InvalidDescriptor, match=f"axes='{axes}'"):
         in_order(PHOTO, axes, format)
+
+
+def test_too_few_axes_are_refused_with_axes_that_fit() -> None:
+    """What the message advises works, for each format of data or weights and each lower rank."""
+    named = [f for f in cf.formats() if f.layout and f.role != "generic"]
+    for fmt, ndim in [(f, k) for f in named for k in range(1, f.ndims)]:
+        array = np.zeros(range(2, 2 + ndim))
+        with pytest.raises(cf.InvalidDescriptor, match=f"got {ndim} dims") as caught:
+            in_order(array, None, fmt)
+        advised = re.search(r"axes='(\w+)'", str(caught.value))
+        assert advised is not None
+        ones = (1,) * (fmt.ndims - ndim)
+        assert in_order(array, advised[1], fmt).shape == (*ones, *array.shape)
+
+
+def test_the_letters_of_the_format_come_first() -> None:
+    array = np.zeros((2, 3, 5))
+    assert in_order(array, "wzx", "bfwzyx").shape == (1, 1, 2, 3, 1, 5)
+    assert in_order(array, "dhw", "bfzyx").shape == (1, 1, 2, 3, 5)
 
 
 @pytest.mark.parametrize("format", ["nhwc", "byxf", "NHWC", "channels_last", "acdb"])

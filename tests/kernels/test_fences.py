@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from tests.fences_support import CASES, SIZES, SWEPT
+from tests.fences_support import CASES, MAPS, SIZES, SWEPT
 
 
 @pytest.mark.skipif(os.name != "posix", reason="pages are protected by mprotect")
@@ -17,4 +17,4 @@ def test_nothing_beyond_its_memory_is_touched() -> None:
     command = [sys.executable, "-m", "tests.fences_support"]
     run = subprocess.run(command, check=False, capture_output=True, text=True)
     assert run.returncode == 0, (run.stdout.splitlines()[-1:], run.stderr)
-    assert len(run.stdout.splitlines()) == 3 * len(CASES) + len(SIZES) * len(SWEPT)
+    assert len(run.stdout.splitlines()) == 3 * (len(CASES) + len(MAPS)) + len(SIZES) * len(SWEPT)

@@ -19,13 +19,13 @@ from tests.device_support import check_reorder
 pytestmark = pytest.mark.usefixtures("plans_for_cpus")
 
 D = cf.MemoryDesc
-SPARE = 4096
+SPARE = 16384
 """Bytes of canary on each side."""
 ROWS = re.compile(
-    r"    (\w+) row\[(\d+)\]\[WIDTH \+ LINE\] __attribute__\(\(aligned\(64\)\)\);\n"
+    r"    (\w+) row\[(\d+)\]\[([^]]+)\] __attribute__\(\(aligned\(64\)\)\);\n"
     r"    idx at\[\d+\];\n"
 )
-STAGE = re.compile(r"    (\w+) stage\[(\d+) \+ LINE\] __attribute__\(\(aligned\(64\)\)\);\n")
+STAGE = re.compile(r"    (\w+) stage\[([^]]+)\] __attribute__\(\(aligned\(64\)\)\);\n")
 BEGIN = re.compile(r"    Buffer buffer = [^\n]+\n|#define stage [^\n]+\n")
 FILL = f"    for (int i = 0; i < {SPARE}; ++i) buffer.front[i] = buffer.behind[i] = 0x5A;\n"
 LOOK = (
@@ -36,7 +36,11 @@ LOOK = (
 
 
 def with_canaries(source: str, room: str) -> str:
-    """The kernel with canaries around its stage, or around rows of ``room`` elements each."""
+    """The kernel with canaries around its stage, or around rows.
+
+    ``room``: the elements of each row; empty for as many as the kernel gives them.
+    """
+    room = room or r"\3"
     source = ROWS.sub(
         rf"    idx at[\2];\n    uchar front[{SPARE}] __attribute__((aligned(64)));\n"
         rf"    \1 row[\2][{room}] __attribute__((aligned(64)));\n    uchar behind[{SPARE}];\n",
@@ -44,7 +48,7 @@ def with_canaries(source: str, room: str) -> str:
     )
     source = STAGE.sub(
         rf"    struct {{ uchar front[{SPARE}] __attribute__((aligned(64)));\n"
-        rf"    \1 stage[\2 + LINE] __attribute__((aligned(64)));\n"
+        rf"    \1 stage[\2] __attribute__((aligned(64)));\n"
         rf"    uchar behind[{SPARE}]; }} buffer;\n#define stage buffer.stage\n",
         source,
     )
@@ -59,12 +63,10 @@ def with_canaries(source: str, room: str) -> str:
 class Fenced:
     """A stream of an engine whose tensors count as large, and whose kernels have canaries.
 
-    ``buffers`` are as many as they have had; ``room``: the elements of each row.
+    ``buffers`` are as many as they have had; ``room``: see `with_canaries`.
     """
 
-    def __init__(
-        self, stream: cf.Stream, monkeypatch: pytest.MonkeyPatch, room: str = "WIDTH + LINE"
-    ) -> None:
+    def __init__(self, stream: cf.Stream, monkeypatch: pytest.MonkeyPatch, room: str = "") -> None:
         self.engine = cf.Engine(device=stream.engine.device)
         self.engine.traits = replace(self.engine.traits, streamed_bytes=0, vector_bytes=64)
         self.stream, self.buffers, self.room = cf.Stream(self.engine), 0, room
@@ -90,6 +92,8 @@ CASES = [
     ("f32:ioyx", "f16:oiyx", (32, 73, 7, 1), "tile a2 b2 c7 of 16 | b a", "staged 2"),
     ("f32:oiyx", "bf16:os_is_yx_isv16_osv16", (16, 96, 3, 3),
      "tile b9 c4 d16 of 16 | a c", "staged 2"),
+    # As long as a stage, where the run begins at a line.
+    ("f32:ioyx", "f16:oiyx", (32, 64, 8, 1), "tile a2 b2 c8 of 16 | b a", "staged 2"),
 ]  # fmt: skip
 
 

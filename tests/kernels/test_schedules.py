@@ -16,6 +16,7 @@ from clformats.schedule.layout import lay_out
 from clformats.schedule.refine import problem, separate
 from clformats.schedule.schedule import Schedule
 from clformats.schedule.scheduled import universal
+from clformats.schedule.stores import legal
 from clformats.tensors.dtypes import convert
 from tests.schedules_support import random_problem, random_schedules, with_garbage, written
 from tests.support import random_values
@@ -38,6 +39,26 @@ def test_a_schedule_never_changes_a_result(engine: cf.Engine, seed: int) -> None
         assert Schedule.parse(str(schedule)) == schedule
         got = written(engine, p, schedule, source, baked=number == len(schedules) - 1)
         assert np.array_equal(got, expected), f"{p.src} -> {p.dst} by {schedule}"
+
+
+@pytest.mark.parametrize("text", [
+    "tile c4 d5 of 4 | a b c d | ahead 0 | staged 1",
+    "tile c4 d5 of 4 | a* b c d | ahead 3 | staged 1",
+    "tile c4 d5 of 4 | a* b* c d | ahead 0 | staged 1",
+    "tile c16 d16 of 8 | a b d | ahead 0 | stream 64",
+    "tile c16 d16 of 16 | a b d | ahead 0 | stream 64",
+    "tile c16 d32 of 16 | a b | ahead 0 | lines",
+])  # fmt: skip
+def test_lines_without_elements_are_not_sent(engine: cf.Engine, text: str) -> None:
+    """Channels 37 to 47 of the last block have no place: runs of them, and lines of a tile."""
+    dims = (2, 37, 4, 8)
+    p = problem(cf.MemoryDesc(dims, "f32", "b_fs_yx_fsv16"), cf.MemoryDesc(dims, "f32", "bfyx"))
+    schedule = Schedule.parse(text)
+    # Where vectors may pass the cache, none needs a buffer: then it is no candidate.
+    assert schedule.store.lines or schedule.store in legal(p, schedule.tile, schedule.nest, 64)
+    array = random_values(np.random.default_rng(0), dims, "f32")
+    got = written(engine, p, schedule, with_garbage(p.src, array, 0))
+    assert np.array_equal(got, cf.pack(array, p.dst).view(np.uint8))
 
 
 def test_a_program_serves_other_shapes_orders_and_splits() -> None:

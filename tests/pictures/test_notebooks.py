@@ -49,6 +49,17 @@ def test_networks_and_audits_have_pictures_and_short_reprs() -> None:
     assert repr(report) == "Report(0 reorders, 0 needless)"
 
 
+def test_plans_and_choices_have_short_reprs() -> None:
+    desc = cf.MemoryDesc((2, 17, 5, 4), "f32")
+    plan = cf.make_plan(desc, cf.MemoryDesc(desc.dims, "f16", "nChw16c"))
+    assert repr(plan) == f"Plan({plan.problem.src} -> {plan.problem.dst}, {plan.family})"
+    html = ET.fromstring(plan._repr_html_())  # noqa: S314  # our own
+    assert (html.tag, html.text) == ("pre", str(plan))
+    for choices in (cf.Choices(), cf.Choices(family="copy", run_bytes=64, baked=False)):
+        assert eval(repr(choices), {"Choices": cf.Choices}) == choices  # noqa: S307  # our own
+    assert repr(cf.Choices(local_size=8)) == "Choices(local_size=8)"
+
+
 # --- explain --------------------------------------------------------------------------------------
 
 

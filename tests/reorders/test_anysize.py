@@ -12,7 +12,7 @@ import pytest
 
 import clformats as cf
 from clformats.reorders.few_programs import PROGRAMS, FewPrograms
-from clformats.schedule.anysize import WHY, fits
+from clformats.schedule.anysize import WHY, as_pattern, fits
 from tests.device_support import check_bytes, expected, guarded, holding, memory_of, moved
 from tests.support import dirty_pack, random_values
 
@@ -208,3 +208,19 @@ def test_what_fits_a_pattern() -> None:
     known = D((4, 5), "f32")
     assert fits(known, known)
     assert not fits(D((4, 5), "f32", "ba"), known)
+
+
+def test_what_fits_a_pattern_takes_its_order_and_its_constants() -> None:
+    """The same memory; strides that do not count are the pattern's, so that one kernel serves."""
+    pattern = D((RT, 6, RT), "f32", strides=(RT, RT, 1))
+    for dims, strides in (
+        ((2, 6, 5), (30, 5, 1)), ((7, 6, 3), (3, 21, 1)), ((7, 6, 1), (6, 42, 99)),
+        ((1, 6, 1), (9, 9, 9)), ((1, 6, 1), (1, 2, 2)),
+    ):  # fmt: skip
+        desc = D(dims, "f32", strides=strides)
+        assert fits(desc, pattern)
+        brought = as_pattern(desc, pattern)
+        assert brought == desc
+        for mine, wanted in zip(brought.placed, pattern.placed, strict=True):
+            assert mine.digit == wanted.digit
+            assert wanted.stride in (RT, mine.stride)

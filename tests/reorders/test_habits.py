@@ -45,6 +45,22 @@ def test_descriptors_by_their_text_without_a_device() -> None:
     assert (got == cf.transform(values, weights, changed)).all()
 
 
+def test_memory_in_place_of_a_descriptor_is_answered_with_desc() -> None:
+    memory = cf.HostMemory.of(np.zeros((2, 3), np.float32))
+    with pytest.raises(cf.InvalidArgument, match=r"dst: got Host.*give its \.desc"):
+        cf.make_plan(memory.desc, memory)  # type: ignore[arg-type]
+    assert cf.make_plan(memory.desc, memory.desc).problem.src == memory.desc
+
+
+def test_arrays_of_numpys_own_integers_are_answered_with_a_conversion() -> None:
+    array = np.arange(6).reshape(2, 3)
+    with pytest.raises(cf.InvalidDescriptor, match=r"int64.*array\.astype\(np\.int32\)$"):
+        cf.pack(array, "ab")
+    assert (cf.pack(array.astype(np.int32), "ab") == array.reshape(-1)).all()
+    with pytest.raises(cf.InvalidDescriptor, match=r"of one$"):
+        cf.pack(array.astype(complex), "ab")
+
+
 def test_pack_by_a_format_alone() -> None:
     desc = cf.MemoryDesc(SHAPE, "f32", "nChw16c")
     for format in ("nChw16c", "NCHW16c", desc.format):

@@ -200,8 +200,30 @@ def test_run_refuses(engine: cf.Engine, stream: cf.Stream) -> None:
     other = cf.Engine(context=cl.Context([engine.device]), device=engine.device)
     with pytest.raises(cf.DeviceError, match="another OpenCL context"):
         stream.run(twos, (SIZE,), None, ones(other))
-    with pytest.raises(cf.DeviceError, match="enqueueing twos failed"):
+    with pytest.raises(
+        cf.DeviceError, match=r"enqueueing twos failed.*local_size \(1048576,\): None"
+    ):
         stream.run(twos, (SIZE,), (1 << 20,), memory)
+
+
+def test_wrong_arguments_are_named(engine: cf.Engine) -> None:
+    stream, a, b = cf.Stream(engine), ones(engine), ones(engine)
+    add = engine.kernel(SOURCE, "add")
+    for few in ((a, b), (a, b, np.float32(1), np.float32(2))):
+        with pytest.raises(cf.InvalidArgument, match=f"add takes 3 arguments, got {len(few)}"):
+            stream.run(add, (SIZE,), None, *few)
+    host = np.ones(SHAPE, np.float32)
+    with pytest.raises(
+        cf.DeviceError, match="argument 2 is an array of numpy's: put it on the dev"
+    ):
+        stream.run(add, (SIZE,), None, a, host, np.float32(1))
+    two = np.ones(2, np.float32)  # of 8 bytes: pyopencl and pocl take them for a pointer, and crash
+    with pytest.raises(cf.InvalidArgument, match="argument 2 is an array of numpy's"):
+        stream.run(add, (SIZE,), None, a, two, np.float32(1))
+    with pytest.raises(cf.DeviceError, match="argument 3 is of type float64"):
+        stream.run(add, (SIZE,), None, a, b, np.float64(1))
+    with pytest.raises(cf.DeviceError, match=r"argument 3 is of type float: .*np.float32\(3\)"):
+        stream.run(add, (SIZE,), None, a, b, 1.0)
 
 
 def test_a_stream_is_a_context_manager(engine: cf.Engine) -> None:

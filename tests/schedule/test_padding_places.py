@@ -56,3 +56,14 @@ def test_the_stride_of_a_block_that_is_not_full_counts() -> None:
     assert other != D.parse(whole)
     assert D.parse(str(other)) == other
     assert D.parse("f32:abc:2x1x3:strides=3x999x1") == D.parse("f32:abc:2x1x3")
+
+
+@pytest.mark.parametrize(("dims", "strides", "others"), [
+    # Both dimensions are 1: the zeros that fill up the only slice lie two elements apart, or one.
+    ("8x3x1x1", "96x32x16x8x2", "96x32x16x8x1"),
+    # One of them is not: the second slice lies elsewhere.
+    ("8x3x1x6", "384x128x32x8x2", "384x128x64x8x2"),
+])  # fmt: skip
+def test_the_stride_of_a_fused_index_counts(dims: str, strides: str, others: str) -> None:
+    a, b = (D.parse(f"f32:os_i_yxs_osv4_yxsv4:{dims}:strides={text}") for text in (strides, others))
+    assert a != b

@@ -1,0 +1,120 @@
+"""What stores may rely on: runs that fit a stage, and vectors that begin where they are said to."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from itertools import product
+from math import prod
+
+import pytest
+
+import clformats as cf
+from clformats.schedule.extents import tiles
+from clformats.schedule.layout import lay_out
+from clformats.schedule.nest import ordered, positions
+from clformats.schedule.problem import Problem
+from clformats.schedule.refine import problem
+from clformats.schedule.runs import LINE_BYTES
+from clformats.schedule.schedule import Loop, Tile
+from clformats.schedule.stores import (
+    LONG_RUN_BYTES,
+    STAGE_BYTES,
+    legal,
+    staged_tiles,
+    streaming,
+)
+from tests.schedules_support import random_problem
+
+LARGE = [
+    ("f32:bfyx", "f32:byxf", (2, 96, 14, 14)),
+    ("f32:b_fs_yx_fsv16", "f32:bfyx", (1, 64, 56, 56)),
+    ("f16:ioyx", "f16:oiyx", (64, 73, 7, 7)),
+    ("u8:byxf", "u8:bfyx", (2, 67, 61, 83)),
+    ("f64:b_fs_yx_fsv8", "f64:bfyx", (2, 37, 23, 29)),
+]
+
+
+def problems() -> list[Problem]:
+    """Small ones of all kinds, and some whose runs are longer than a stage."""
+    pairs = [(src.split(":"), dst.split(":"), dims) for src, dst, dims in LARGE]
+    return [
+        *(random_problem(random.Random(seed)) for seed in range(200)),  # noqa: S311  # cases
+        *(problem(cf.MemoryDesc(dims, *a), cf.MemoryDesc(dims, *b)) for a, b, dims in pairs),
+    ]
+
+
+def begins(p: Problem, steps: Sequence[int], axes: Sequence[int]) -> Iterator[int]:
+    """Where tiles begin along loops, from the first one: the last of a loop may overlap others."""
+    along = []
+    for k in axes:
+        node = (p.nodes or ())[k]
+        last = node.size.value - steps[k] if node.guard is None else node.size.value
+        firsts = {min(n, last) for n in range(0, node.size.value, steps[k])}
+        along.append([n * node.dst.value for n in firsts])
+    return map(sum, product(*along))
+
+
+def test_what_is_staged_is_one_run_that_fits() -> None:
+    """The tiles of the innermost loops are all of it, and no other tile comes between them."""
+    found = 0
+    for p in problems():
+        for tile in tiles(p):
+            counts = positions(p, tile)
+            for nest in nests(p, tile):
+                staged = next((s.staged for s in legal(p, tile, nest, 64) if s.staged), 0)
+                if not staged:
+                    continue
+                found += 1
+                inner, outer = nest[-staged:], nest[:-staged]
+                axes = [loop.axis for loop in inner]
+                assert not {loop.axis for loop in outer} & {*axes}
+                assert not any(loop.spread for loop in inner)
+                number, run = staged_tiles(p, tile, nest, staged)
+                assert run * p.dtypes[1].nbytes <= STAGE_BYTES
+                assert number == prod(counts[k] for k in axes)
+                steps = [tile.steps(k) for k in range(len(counts))]
+                inside = [0]
+                for k, n in enumerate(steps):
+                    inside = [at + i * (p.nodes or ())[k].dst.value for at in inside
+                              for i in range(n)]  # fmt: skip
+                every = {at + i for at in begins(p, steps, axes) for i in inside}
+                assert every == {*range(run)}
+    assert found > 100
+
+
+def nests(p: Problem, tile: Tile) -> list[tuple[Loop, ...]]:
+    """Loops in the destination's order, alone and with each of them blocked."""
+    plain = ordered(p, tile, range(len(p.nodes or ())), 2)
+    blocked = [
+        (*plain[:k], Loop(loop.axis, 2), *plain[k:])
+        for k, loop in enumerate(plain)
+        if not loop.spread and loop.tiles == 1 and loop.axis not in {x.axis for x in plain[:k]}
+    ]
+    return [plain, *blocked]
+
+
+@pytest.mark.parametrize("begin", [16, 32, 64])
+def test_streamed_vectors_begin_at_multiples_of_the_store(begin: int) -> None:
+    """Whole lines that are stored at once; of shorter stores a tile is one long run."""
+    found = set()
+    for p in problems():
+        nbytes = p.dtypes[1].nbytes
+        for tile in tiles(p):
+            stored = streaming(p, tile, begin)
+            if not stored:
+                continue
+            found.add(stored)
+            assert stored <= begin
+            assert prod(tile.extents) * nbytes % LINE_BYTES == 0
+            layout = lay_out(p, tile)
+            steps = [tile.steps(k) for k in range(len(p.nodes or ()))]
+            strides = [(p.nodes or ())[k].dst.value for k in layout.axes]
+            rows = {sum(a * b for a, b in zip(v.row, strides, strict=True))
+                    for v in layout.stores}  # fmt: skip
+            assert stored == LINE_BYTES or (
+                rows == {0} and prod(tile.extents) * nbytes >= LONG_RUN_BYTES
+            )
+            firsts = {p.dst0 + at for at in begins(p, steps, range(len(steps)))}
+            assert all((at + row) * nbytes % stored == 0 for at in firsts for row in rows)
+    assert begin in found

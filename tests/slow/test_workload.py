@@ -1,0 +1,47 @@
+"""Every program that networks' reorders need writes what the universal program writes (law 8)."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+import clformats as cf
+from clformats.kernels.scheduled import launch_of
+from clformats.schedule.copy import refusal
+from clformats.schedule.problem import Problem
+from clformats.schedule.profile import profile_of
+from clformats.schedule.refine import problem, separate
+from clformats.schedule.schedule import Schedule
+from clformats.schedule.scheduled import universal
+from clformats.schedule.search import best
+from clformats.schedule.traits import DEFAULT
+from tests.schedules_support import with_garbage, written
+from tests.support import random_values
+from tests.workload import reorders
+
+PARTS = 20
+
+
+@cache
+def programs() -> list[tuple[Problem, Schedule]]:
+    """The smallest reorder of each program."""
+    found: dict[str, tuple[Problem, Schedule]] = {}
+    for _, src, dst in sorted(reorders(), key=lambda r: r[1].nbytes + r[2].nbytes):
+        p = problem(src, dst)
+        if refusal(p):
+            p = separate(p)
+            schedule = best(p, profile_of(DEFAULT))
+            found.setdefault(launch_of(p, schedule).source, (p, schedule))
+    return list(found.values())
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_the_programs_of_networks(engine: cf.Engine, part: int) -> None:
+    for p, schedule in programs()[part::PARTS]:
+        array = random_values(np.random.default_rng(part), p.src.dims, p.src.dtype.name)
+        source = with_garbage(p.src, array, part)
+        got = written(engine, p, schedule, source)
+        expected = written(engine, p, universal(p), source)
+        assert np.array_equal(got, expected), f"{p.src} -> {p.dst} by {schedule}"
