@@ -45,6 +45,9 @@ CASES: list[tuple[str, str, dict[str, Any]]] = [
     # A short loop with a guard; rows that are collected but for the first, which are padding.
     ("f32:bAc3a:47x17x15", "f32:bAc6a:47x17x15", {}),
     ("u8:bfyx:1x100x37x39", "u8:byxf:1x100x37x39:pad=0+0x0+0x0+0x1+3", {}),
+    # Padding in front: vectors that would begin before the source.
+    ("f32:ab:7x33", "f32:ab:7x33:pad=0+0x5+3", {}),
+    ("f32:bfyx:2x5x7x33", "f16:b_fs_yx_fsv16:2x5x7x33:pad=0+0x0+0x0+0x3+0", {}),
     # Channels that lie apart: the last one of a block lies just behind a vector of the first.
     ("u8:acdb:2x3x5x17:strides=2040x8x408x24", "f16:b_fs_yx_fsv16:2x3x5x17", {}),
     ("u8:acdb:2x3x5x17:strides=510x2x102x6", "u8:b_fs_yx_fsv16:2x3x5x17", {}),

@@ -117,3 +117,19 @@ def test_attributes_give_the_bytes_of_the_other_families(engine: cf.Engine, attr
         with target.map("r") as flat:
             results.append(flat.copy())
     assert np.array_equal(results[0].view(np.uint8), results[1].view(np.uint8))
+
+
+@pytest.mark.parametrize("nest", ["a b c", "a b:2 c b", "a* c:3 b:2 c b", "c:2 b a c"])
+def test_no_tile_is_added_twice(engine: cf.Engine, nest: str) -> None:
+    """Where old values are read, blocked loops end with their last tile, and begin no other."""
+    dims = (2, 64, 8, 12)
+    src, dst = cf.MemoryDesc(dims, "f32", "bfyx"), cf.MemoryDesc(dims, "f32", "byxf")
+    array = np.random.default_rng(0).integers(-50, 50, dims).astype(np.float32)
+    source, target = cf.from_numpy(array, engine), cf.Memory(dst, engine)
+    with target.map("w") as flat:
+        flat[:] = 7
+    choices = cf.Choices(schedule=f"tile b16 c16 of 16 | {nest} | ahead 0 | ordinary")
+    reorder = cf.Reorder(src, dst, engine, attr=cf.Attr(beta=1.0), tuned=choices)
+    reorder(cf.Stream(engine), source, target)
+    with target.map("r") as flat:
+        assert np.array_equal(flat, cf.pack(array + 7, dst))
