@@ -196,8 +196,7 @@ INLINE bool next_tile(const Nest *nest, const Tile *step, Position *p, Tile *til
 // Which lanes are elements: their indices are not below lo, and below hi.
 static inline int${w} between_${w}(idx at, int${w} lane, idx lo, idx hi)
 {
-    const int${w} index = lane + (int)at;
-    return (index >= (int)lo) & (index < (int)hi);
+    return (lane >= convert_int_sat(lo - at)) & (lane < convert_int_sat(hi - at));
 }
 % endfor
 % for w in sorted({v.width for v in masks.layout.loads} - {1}):
