@@ -44,7 +44,14 @@ static inline ushort${n} to_f16_${width}(${loaded}${n} x)
 {
     ushort${n or 2} bits;
     vstore_half${n}_rte(x, 0, (half *)&bits);
-    return bits${"" if n else ".s0"};
+% if n:
+    return bits;
+% else:
+<% word, sign, payload = ("ulong", 48, 42) if loaded == "double" else ("uint", 16, 13) %>\
+    // pocl makes any NaN 0x7fff where it stores one value, and keeps its bits where it stores several.
+    const ${word} nan = as_${word}(x);
+    return isnan(x) ? (ushort)(((nan >> ${sign}) & 0x8000u) | 0x7e00u | ((nan >> ${payload}) & 0x1ffu)) : bits.s0;
+% endif
 }
 % else:
 <% lo, hi, to = (-128, 127, "char") if name == "s8" else (0, 255, "uchar") %>\
