@@ -15,7 +15,6 @@ from clformats.schedule.layout import lay_out
 from clformats.schedule.nest import ordered, positions
 from clformats.schedule.problem import Problem
 from clformats.schedule.refine import problem
-from clformats.schedule.runs import LINE_BYTES
 from clformats.schedule.schedule import Loop, Tile
 from clformats.schedule.stores import (
     LONG_RUN_BYTES,
@@ -24,6 +23,7 @@ from clformats.schedule.stores import (
     staged_tiles,
     streaming,
 )
+from clformats.schedule.traits import LINE_BYTES
 from tests.schedules_support import random_problem
 
 LARGE = [
