@@ -22,7 +22,7 @@ from ..formats.registry import without_bits
 from ..interop.files.destination import destination
 from ..interop.notations import verbose
 from ..tensors.desc import MemoryDesc
-from ..tensors.given import default_dtype
+from ..tensors.given import sized
 
 
 def add_target(parser: argparse.ArgumentParser) -> None:
@@ -126,10 +126,7 @@ def target(args: argparse.Namespace) -> tuple[Format, MemoryDesc | None]:
         return desc.format, desc
     dims = None if args.shape is None else sizes(args.shape)
     fmt = named_format(args.name, dims, args.ndims)
-    if dims is None:
-        return fmt, None
-    desc = MemoryDesc(dims, args.dtype or default_dtype(fmt), fmt)
-    return desc.format if desc.has_layout else fmt, desc
+    return (fmt, None) if dims is None else sized(fmt, dims, args.dtype or None)
 
 
 def sized_target(args: argparse.Namespace) -> MemoryDesc:

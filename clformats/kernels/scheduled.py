@@ -86,11 +86,8 @@ def _numbers(p: Problem, schedule: Schedule, layout: Layout, masks: Masks, nest:
 
 def _source_reach(p: Problem, layout: Layout) -> int:
     """How far behind its first element a tile reads."""
-    strides = [(p.nodes or ())[k].src.value for k in layout.axes]
-    return max(
-        (sum(a * b for a, b in zip(v.row, strides, strict=True)) + v.shift + v.width
-         for v in layout.loads), default=0,
-    )  # fmt: skip
+    places = zip(layout.places(p, "src"), layout.loads, strict=True)
+    return max((at + v.width for at, v in places), default=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +101,10 @@ class OperandText:
 
 @dataclass(frozen=True, slots=True)
 class LineBuffer:
-    """Where the rows of a tile begin, how many elements each has, and how many a line has."""
+    """Where the rows of a tile begin, and how many elements each has."""
 
     rows: tuple[str, ...]
     width: int
-    line: int
 
 
 class _Writer:
@@ -267,8 +263,7 @@ class _Writer:
             declared, value = self._stored(number, edge=False)
             yield from declared
             words = self.lanes * self.p.dtypes[1].nbytes // 4
-            if not isinstance(self.types, Computed):
-                value = self.types.value_to_store(value, self.lanes)
+            value = self.types.value_to_store(value, self.lanes)
             parts.append(f"as_uint{words if words > 1 else ''}({value})")
         to = moved("to", self._at(self.layout.stores[numbers[0]], "d"))
         yield f"STORE_STREAM((uint16)({', '.join(parts)}), (__global uint16 *)({to}));"
@@ -278,35 +273,34 @@ class _Writer:
             return None
         shown = [self._at(Vector(row, 0, 1, ()), "d") for row in self.rows]
         width = sum(v.width for v in self.layout.stores if v.row == next(iter(self.rows)))
-        return LineBuffer(tuple(shown), width, LINE_BYTES // self.p.dtypes[1].nbytes)
+        return LineBuffer(tuple(shown), width)
 
     def _kept(self, vector: Vector, value: str) -> str:
         """The statement that puts a vector behind what waits of its row."""
         at = f"PLACE({self.rows[vector.row]})" + (f" + {vector.shift}" if vector.shift else "")
-        if not isinstance(self.types, Computed):
-            value = self.types.value_to_store(value, self.lanes)
-        return f"KEEP({value}, {at});"
+        return f"KEEP({self.types.value_to_store(value, self.lanes)}, {at});"
 
     def _collected(self, vector: Vector, value: str, at: str) -> Iterator[str]:
         """The statements that put a vector where the run is collected."""
+        for part, to, width in self._parts(vector, value, at):
+            kept = self.types.value_to_store(part, width)
+            yield f"KEEP{width if width > 1 else ''}({kept}, {to});"
+
+    def _parts(self, vector: Vector, value: str, at: str) -> Iterator[tuple[str, str, int]]:
+        """A vector in powers of two: the lanes, where they go, and how many they are."""
         first = 0
         for width in _pieces(vector.width):
             part = lane_part(value, self.lanes, range(first, first + width))
-            part = self.types.value_to_store(part, width)
-            yield f"KEEP{width if width > 1 else ''}({part}, {moved(moved('to', at), first)});"
+            yield part, moved(moved("to", at), first), width
             first += width
 
     def _pieces(self, vector: Vector, value: str, at: str) -> Iterator[str]:
-        first = 0
-        for width in _pieces(vector.width):
-            part = lane_part(value, self.lanes, range(first, first + width))
-            to = moved(moved("to", at), first)
+        for part, to, width in self._parts(vector, value, at):
             if self.streams and width == self.lanes:
                 piece = min(self.lanes, self.streams // self.p.dtypes[1].nbytes)
                 yield self.types.store_nontemporal(part, to, width, piece) + ";"
             else:
                 yield self.types.store(part, to, width) + ";"
-            first += width
 
     def _computed(
         self,

@@ -88,7 +88,7 @@ class Model:
         moved = self.elements * (src.nbytes * lost + dst.nbytes * self._moved(written, schedule))
         moved += tiles * read.jumps * jump * (2 if crowded else 1)
         moved += tiles * (0 if read.follows else read.rows) * profile.hop_bytes
-        if not (store.streams or store.is_buffered):  # ordinary stores
+        if store.is_ordinary:
             moved += tiles * written.jumps * profile.asked_bytes
         elif not store.staged and (written.rows > 1 or not written.follows):
             moved += tiles * written.rows * profile.sent_bytes
@@ -97,7 +97,7 @@ class Model:
     def _moved(self, written: Traffic, schedule: Schedule) -> float:
         """How many bytes move for each byte that is stored."""
         tile, nest, store = schedule.tile, schedule.nest, schedule.store
-        if not (store.streams or store.is_buffered):
+        if store.is_ordinary:
             return max(1.0, LINE_BYTES / written.run) * (OWNED if self.is_large else 1.0)
         if store.staged:
             _, run = staged_tiles(self.p, tile, nest, store.staged)

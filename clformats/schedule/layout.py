@@ -64,6 +64,13 @@ class Layout:
         """Whether values become wider as they are loaded: so few loads make so many stores."""
         return 2 * len(self.loads) <= len(self.stores)
 
+    def places(self, p: Problem, side: str) -> list[int]:
+        """How far each vector's first element is from the tile's, on a side: loads or stores."""
+        along = strides(p.nodes or (), side)
+        along = [along[k] for k in self.axes]
+        vectors = self.loads if side == "src" else self.stores
+        return [_offset(v.row, along) + v.shift for v in vectors]
+
     def program(self, nbytes: int, stored_nbytes: int) -> Program:
         """The shuffles between loads and stores.
 

@@ -87,6 +87,11 @@ class Store:
     staged: int = 0
 
     @property
+    def is_ordinary(self) -> bool:
+        """Whether each vector is stored as it is ready, through the cache."""
+        return self == Store()
+
+    @property
     def is_buffered(self) -> bool:
         """Whether elements wait in private memory until lines are whole."""
         return self.lines or self.staged > 0

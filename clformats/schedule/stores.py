@@ -83,9 +83,7 @@ def _ends_inside(p: Problem, extents: Sequence[int]) -> bool:
 def _has_whole_lines(p: Problem, tile: Tile) -> bool:
     """Whether the vectors that a tile stores are whole lines, by the places of all of them."""
     layout, line = lay_out(p, tile), LINE_BYTES // p.dtypes[1].nbytes
-    along = [(p.nodes or ())[k].dst.value for k in layout.axes]
-    places = [sum(a * b for a, b in zip(v.row, along, strict=True)) + v.shift
-              for v in layout.stores]  # fmt: skip
+    places = layout.places(p, "dst")
     part = min(line, tile.lanes)
     whole = all(v.width == tile.lanes for v in layout.stores) and not any(n % part for n in places)
     lines = {(n + k) // line for n in places for k in range(0, tile.lanes, part)}

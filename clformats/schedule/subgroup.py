@@ -147,7 +147,7 @@ def refusal(p: Problem) -> str:
 
 
 def _no_runs(p: Problem) -> str:
-    load, store = (run_of(p, side, LANE_BITS) for side in ("src", "dst"))
+    load, store = (bits_of_run(p, side, LANE_BITS) for side in ("src", "dst"))
     for name, run in (("source", load), ("destination", store)):
         if len(run) < LANE_BITS:
             return f"the {name} has no contiguous run of {LANES} elements in powers of two"
@@ -174,7 +174,7 @@ def plan(request: Request) -> SubgroupPlan:
 
 def _plan(p: Problem) -> SubgroupPlan:
     most = LANE_BITS + BLOCK_BITS
-    runs = [run_of(p, side, most) for side in ("src", "dst")]
+    runs = [bits_of_run(p, side, most) for side in ("src", "dst")]
     load, store = (run[:LANE_BITS] for run in runs)
     registers = [b for b in store if b not in load]
     registers += _longer(p, runs, (*load, *registers), len(registers))
@@ -191,7 +191,7 @@ def _plan(p: Problem) -> SubgroupPlan:
     )  # fmt: skip
 
 
-def run_of(p: Problem, side: str, limit: int) -> tuple[Bit, ...]:
+def bits_of_run(p: Problem, side: str, limit: int) -> tuple[Bit, ...]:
     """The bits of one side's contiguous run, lowest first, ``limit`` at most; none if under 4."""
     nodes = p.nodes or ()
     strides = [getattr(n, side).value for n in nodes]

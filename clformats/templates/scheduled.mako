@@ -248,8 +248,8 @@ static inline void store_edge(${stored} v, int${lanes} inside, __global ${types.
 <% count = len(held.rows) %>\
 
 // Rows that start anywhere in a line wait here until a line is full: what a tile adds to a row lies
-// behind the ${held.line - 1} elements, at the most, of a line that is not.
-#define LINE ${held.line}
+// behind the ${line - 1} elements, at the most, of a line that is not.
+#define LINE ${line}
 #define WIDTH ${held.width}
 typedef struct {
     ${types.dst} row[${count}][WIDTH + LINE] __attribute__((aligned(64)));

@@ -43,8 +43,11 @@ def as_target(
     dims = None if shape is None else int_tuple("shape", shape)
     rank = len(dims) if dims is not None and takes_rank(str(value)) else None
     fmt = Format(value, rank)  # type: ignore[arg-type]
-    if dims is None:
-        return fmt, None
+    return (fmt, None) if dims is None else sized(fmt, dims, dtype)
+
+
+def sized(fmt: Format, dims: Iterable[int], dtype: object = None) -> tuple[Format, MemoryDesc]:
+    """A descriptor of a format, by default of `default_dtype`, and its format with the rank."""
     desc = MemoryDesc(dims, default_dtype(fmt) if dtype is None else dtype, fmt)
     return desc.format if desc.has_layout else fmt, desc
 
