@@ -11,7 +11,7 @@ from pathlib import Path
 
 import clformats as cf
 
-from . import gpu, host, table
+from . import gpu, host, network, table
 from .cases import CASES, MB, Case
 from .contest import contest
 from .firstuse import first_use
@@ -27,6 +27,7 @@ examples:
   python -m bench gpu --json gpu.json --svg gpu.svg  all that a GPU is asked, in ten minutes
   python -m bench --load new.json --svg new.svg      print and draw a stored run, measure nothing
   python -m bench host                               from_numpy, pack and others against numpy
+  python -m bench first                              what 40 first uses cost, cold and cached
 """
 
 
@@ -35,6 +36,8 @@ def main(arguments: list[str] | None = None) -> int:
     words = sys.argv[1:] if arguments is None else arguments
     if words[:1] == ["gpu"]:
         return gpu.main(words[1:])
+    if words[:1] == ["first"]:
+        return network.main(words[1:])
     if words[:1] == ["host"]:
         return host.main(words[1:])
     options = parser().parse_args(words)

@@ -36,7 +36,7 @@ def contest(case: Case, engine: cf.Engine, settings: Settings, *, sweep: bool = 
     src, dst = case.descriptors()
     blank = Record(case.name, case.group, str(src), str(dst))
     try:
-        reorder = cf.Reorder(src, dst, engine, tuned=False)
+        reorder = cf.Reorder(src, dst, engine, tuned=False, wait=True)
     except cf.Error as error:
         return replace(blank, error=str(error))
     arena = Arena(case, engine)
@@ -84,7 +84,10 @@ def enter(arena: Arena, reorder: cf.Reorder) -> Entries:
 def _otherwise(arena: Arena) -> dict[str, cf.Reorder]:
     """The same reorder with its sizes as constants, and as the tuner recorded it if it did."""
     pair = arena.src, arena.dst, arena.engine
-    found = {BAKED: cf.Reorder(*pair, tuned=cf.Choices(baked=True)), TUNED: cf.Reorder(*pair)}
+    found = {
+        BAKED: cf.Reorder(*pair, tuned=cf.Choices(baked=True)),
+        TUNED: cf.Reorder(*pair, wait=True),
+    }
     if not found[TUNED].plan.record:
         del found[TUNED]
     return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -83,11 +84,12 @@ def kinds(ready: Launch) -> list[type[np.signedinteger] | None]:
 
 def _second(engine: cf.Engine) -> dict[str, float]:
     """A second `Reorder` of a known structure: of the same shape, and of another."""
-    cf.Reorder(*TINY.descriptors(), engine)
+    cf.Reorder(*TINY.descriptors(), engine, wait=True)
     found = {}
     for name, case in (("same shape", TINY), ("other shape", OTHER)):
         src, dst = case.descriptors()
-        times = [timed(lambda s=src, d=dst: cf.Reorder(s, d, engine)) for _ in range(REPEATS)]  # type: ignore[misc]
+        made = partial(cf.Reorder, src, dst, engine, wait=True)
+        times = [timed(made) for _ in range(REPEATS)]
         found[f"second Reorder, {name}"] = float(np.median(times))
     return found
 
@@ -98,7 +100,7 @@ def _calls(arena: Arena, settings: Settings) -> dict[str, float]:
     ``kernel(queue, sizes, *arguments)`` sets the arguments, as a call must; the bare enqueue is of
     a kernel whose arguments were set once and for all.
     """
-    reorder = cf.Reorder(arena.src, arena.dst, arena.engine)
+    reorder = cf.Reorder(arena.src, arena.dst, arena.engine, wait=True)
     memories = arena.memories(arena.src, arena.dst)
     ways: dict[str, Callable[[], object]] = {
         "call": lambda: reorder(arena.stream, *memories),

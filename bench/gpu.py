@@ -115,7 +115,7 @@ def write(options: argparse.Namespace, report: Report, engine: cf.Engine) -> Non
     if options.isa:
         with zipfile.ZipFile(options.isa, "w", zipfile.ZIP_DEFLATED) as archive:
             for case in chosen(options.cases):
-                reorder = cf.Reorder(*case.descriptors(), engine, tuned=False)
+                reorder = cf.Reorder(*case.descriptors(), engine, tuned=False, wait=True)
                 archive.writestr(f"{case.name}.cl", reorder.source)
                 archive.writestr(f"{case.name}.bin", binary(reorder, engine))
 

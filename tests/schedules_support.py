@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import clformats as cf
+from clformats.kernels import Launch
 from clformats.kernels.scheduled import launch_of
 from clformats.schedule.extents import tiles
 from clformats.schedule.layout import lay_out
@@ -144,9 +145,15 @@ def written(
     baked: bool = False,
 ) -> NDArray[np.uint8]:
     """What a schedule writes; fails where it touches a byte around."""
+    return ran(engine, p, launch_of(p, schedule, baked=baked), source, schedule)
+
+
+def ran(
+    engine: cf.Engine, p: Problem, launch: Launch, source: NDArray[np.uint8], about: object
+) -> NDArray[np.uint8]:
+    """What a kernel writes; fails where it touches a byte around."""
     import pyopencl as cl
 
-    launch = launch_of(p, schedule, baked=baked)
     kernel = engine.kernel(launch.source, launch.KERNEL)
     flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
     around = np.full(AROUND, 0xA5, np.uint8)
@@ -162,6 +169,6 @@ def written(
         engine.queue, kernel, (launch.global_size,), (launch.local_size,)
     ).wait()
     cl.enqueue_copy(engine.queue, whole, buffers[1]).wait()
-    assert (whole[:AROUND] == 0xA5).all(), f"bytes before the destination are written: {schedule}"
-    assert (whole[-AROUND:] == 0xA5).all(), f"bytes behind the destination are written: {schedule}"
+    assert (whole[:AROUND] == 0xA5).all(), f"bytes before the destination are written: {about}"
+    assert (whole[-AROUND:] == 0xA5).all(), f"bytes behind the destination are written: {about}"
     return whole[AROUND:-AROUND]

@@ -122,7 +122,7 @@ class Bench:
         from ..reorders.reorder import Reorder
         from ..runtime import Memory
 
-        reorder = Reorder(src.desc, desc, self.engine)
+        reorder = Reorder(src.desc, desc, self.engine, wait=True)
         dst = Memory(desc, self.engine)
         with dst.map("w") as flat:
             flat.view(np.uint8)[:] = POISON

@@ -8,7 +8,7 @@ vectors has decided already, and nothing is left to ask.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ..schedule.layout import Layout, Vector
 from ..schedule.problem import Problem
@@ -34,10 +34,6 @@ class Guarded:
     spills: bool
 
 
-UNIVERSAL_GUARDS = (4, 12)
-"""How many guards the universal program has; 12 where a problem needs more than 4."""
-
-
 class Masks:
     """The conditions and masks of the vectors of a tile, as texts; empty where all are elements."""
 
@@ -53,8 +49,6 @@ class Masks:
             lo, hi, end = guard.lo.value, guard.hi.value, guard.end.value
             top, spills = hi - 1 - inside, last >= end
             self.guards.append(Guarded(number, index, lo, hi, end, top, lo > 0, spills))
-        if not layout.axes:
-            self.guards = _universal(self.guards)
 
     @property
     def asks(self) -> bool:
@@ -131,13 +125,6 @@ class Masks:
             else sum(u * s for u, s in zip(units, self.layout.steps[n], strict=True))
             for n in lanes
         ]  # fmt: skip
-
-
-def _universal(guards: Sequence[Guarded]) -> list[Guarded]:
-    """As many guards as the universal program has, which asks all there is to ask."""
-    count = next(n for n in UNIVERSAL_GUARDS if n >= len(guards))
-    idle = [Guarded(-1, k, 0, 1, 1, 0, True, True) for k in range(len(guards), count)]  # noqa: FBT003
-    return [*(replace(g, below=True, spills=True) for g in guards), *idle]
 
 
 def _int(lanes: int) -> str:

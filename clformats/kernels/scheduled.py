@@ -12,6 +12,7 @@ import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from ..schedule.extents import MOST_ELEMENTS
 from ..schedule.layout import Layout, Vector, lay_out
 from ..schedule.nest import MOST_LOOPS, Nest, counted
 from ..schedule.plan import Plan
@@ -29,6 +30,10 @@ from .types import Conversion, lane_part, mask_type
 
 LEAST_JOINED = 32
 """Bytes of vectors that are joined to a line: of shorter ones compilers make slow byte shuffles."""
+
+
+IDLE_BYTES = 8 * MOST_ELEMENTS
+"""What the tile of an `idle` kernel touches on each side at the most."""
 
 
 def launch(plan: Plan, body: ScheduledPlan) -> Launch:
@@ -50,6 +55,20 @@ def launch_of(p: Problem, schedule: Schedule, *, baked: bool = False) -> Launch:
         writer.source(numbers if baked else ()), () if baked else (_packed(numbers),), wide=True,
         global_size=nest.items, local_size=1, buffers=types_of(p).buffers,
     )  # fmt: skip
+
+
+def idle(launched: Launch) -> bytes:
+    """A nest of one tile, whose vectors lie within the first `IDLE_BYTES` of both sides.
+
+    For a launch that moves nothing of anybody's, after which drivers have generated the code.
+    """
+    (nest,) = (a for a in launched.arguments if isinstance(a, bytes))
+    numbers = [0] * (len(nest) // 8)
+    head, column = len(("loops", "spread", "lead", "src0", "dst0")), MOST_LOOPS + 1
+    step, size, outer = head, head + column, head + 3 * column
+    numbers[0] = numbers[step] = numbers[size] = 1  # one loop of one step
+    numbers[outer] = -1
+    return _packed(numbers)
 
 
 def _packed(numbers: Sequence[int]) -> bytes:
@@ -122,6 +141,7 @@ class _Writer:
         self.n = str(self.lanes) if self.lanes > 1 else ""
         moving = p.dtypes[1] if self.types.early else p.dtypes[0]
         self.program: Program = layout.program(moving.nbytes, p.dtypes[1].nbytes)
+        self.steps = [*self.program.steps()]
         self.patterns: dict[tuple[int, ...], str] = {}
 
     def source(self, constants: Sequence[int] = ()) -> str:
@@ -169,7 +189,7 @@ class _Writer:
         """What is done with a tile, in order: all of it elements, or some of it not."""
         nbytes = self.lanes * self.p.dtypes[1].nbytes
         joined = self.streams == LINE_BYTES and nbytes >= LEAST_JOINED and not edge
-        for what, numbers in self.program.steps():
+        for what, numbers in self.steps:
             for number in numbers:
                 if what == "load":
                     yield f"const {self.types.work}{self.n} v{number} = {self._load(number, edge)};"
@@ -210,10 +230,11 @@ class _Writer:
         Empty if some move. Compilers make a mask of it anyway; Intel's crashes over some such
         shuffles of bytes.
         """
+        if op.b != ZERO:
+            return []
         stay = [-int(n is None or n == k) for k, n in enumerate(op.pattern)]
         zero = [n is not None and n >= self.lanes for n in op.pattern]
-        possible = op.b == ZERO and all(s or z for s, z in zip(stay, zero, strict=True))
-        return stay if possible else []
+        return stay if all(s or z for s, z in zip(stay, zero, strict=True)) else []
 
     def _op(self, op: Shuffle) -> str:
         if keeps := self._kept_lanes(op):

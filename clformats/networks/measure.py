@@ -59,7 +59,7 @@ def measure_reorders(costs: Costs, network: Network, engine: Engine, repeats: in
                 continue
             sides = [MemoryDesc(value.dims, value.dtype, n) for n in (src, dst)]
             source, target = (Memory(d, engine) for d in sides)
-            move = Reorder(sides[0], sides[1], engine)
+            move = Reorder(sides[0], sides[1], engine, wait=True)
             samples = []
             for _ in range(repeats + 1):
                 start = perf_counter()

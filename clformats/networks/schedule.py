@@ -149,7 +149,7 @@ class Schedule:
         from ..reorders.reorder import Reorder
 
         sides = [self._at(reorder.value, f).desc for f in (reorder.src, reorder.dst)]
-        return Reorder(sides[0], sides[1], self.engine)
+        return Reorder(sides[0], sides[1], self.engine, wait=True)
 
     def _write(self, stream: Stream, inputs: Mapping[str, Any]) -> None:
         from ..reorders.reorder import Reorder

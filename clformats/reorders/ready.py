@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from ..errors import DeviceError, InvalidAttr, InvalidDescriptor, Unsupported
 from ..kernels import launch
 from ..kernels.source import Launch
 from ..runtime import Engine, Event, Memory, Stream
+from ..runtime.background import background
 from ..runtime.engine import SharedKernel
 from ..runtime.image import check_pixels
 from ..runtime.opencl import error_name, named_errors, opencl
@@ -29,6 +31,7 @@ from ..tensors.desc import MemoryDesc
 from ..tuning.records import Device, Lookup, lookup
 from ..values.attr import OLD
 from .recorded import planned_by_record
+from .stand_in import run_idle, stand_in, tell_once
 
 if TYPE_CHECKING:
     import pyopencl
@@ -97,7 +100,8 @@ def _planned(
 class Ready:
     """A plan with its kernel built and its sizes set.
 
-    ``values`` are those values of its operands and scalars that are known already. Raises
+    ``values`` are those values of its operands and scalars that are known already. Without
+    ``wait`` a slower kernel may serve until the plan's own is built in the background. Raises
     `Unsupported` and `DeviceError`.
     """
 
@@ -107,6 +111,8 @@ class Ready:
         launched: Launch | None,
         engine: Engine,
         values: Mapping[str, NDArray[Any]] | None = None,
+        *,
+        wait: bool = True,
     ) -> None:
         self.plan = plan
         self.engine = engine
@@ -120,24 +126,44 @@ class Ready:
         self._elsewhere: dict[int, Ready] = {}
         # Says in the kernel, which others share, whose values are set.
         self._mark = object()
+        self._wait = wait
+        self.building: Future[None] | None = None
         if launched is None:
             return
         _check_fp64(plan, engine)
         for desc in (plan.problem.src, plan.problem.dst):
             if desc.format.image:
                 check_pixels(engine, desc)
-        index = np.int64 if launched.wide else np.int32
-        self._shared = engine.shared_kernel(
-            launched.source, Launch.KERNEL, launched.arguments, index
-        )
-        self._global, self._local = (launched.global_size,), (launched.local_size,)
+        other = None if wait else stand_in(plan, launched, engine)
+        self._serve(other or launched)
+        if other:
+            self.building = background.later(partial(self._improve, launched))
         if plan.problem.computation is not None:
             self._others = self._places(2 + len(launched.arguments))
             self._known = self._as_arguments(values or {})
 
+    def _serve(self, launched: Launch) -> None:
+        """From now on, calls run this kernel; it is built first."""
+        index = np.int64 if launched.wide else np.int32
+        shared = self.engine.shared_kernel(
+            launched.source, Launch.KERNEL, launched.arguments, index
+        )
+        with LOCK:
+            self._shared = shared
+            self._global, self._local = (launched.global_size,), (launched.local_size,)
+
+    def _improve(self, launched: Launch) -> None:
+        """In the background: build the plan's own kernel, and take it for all later calls."""
+        try:
+            run_idle(launched, self.engine)
+            self._serve(launched)
+        except BaseException as error:
+            tell_once(self.engine, error)
+            raise
+
     @property
     def source(self) -> str:
-        """The OpenCL C that runs; empty if there is nothing to do."""
+        """The OpenCL C of the plan; empty if there is nothing to do."""
         return self.launch.source if self.launch else ""
 
     def _beginning_at(self, nbytes: int) -> Ready:
@@ -145,7 +171,7 @@ class Ready:
         found = self._elsewhere.get(nbytes)
         if found is None:
             plan = self.plan.beginning_at(nbytes, self.engine.traits)
-            made = Ready(plan, launch(plan), self.engine, self._values)
+            made = Ready(plan, launch(plan), self.engine, self._values, wait=self._wait)
             found = self._elsewhere.setdefault(nbytes, made)
         return found
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from concurrent.futures import CancelledError
+from concurrent.futures import TimeoutError as NotYet
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..errors import (
+    DeviceError,
     InvalidArgument,
     InvalidAttr,
     InvalidDescriptor,
@@ -55,6 +58,12 @@ class Reorder(OnDevice):
     serves then goes by one kernel of the slow generic family, so that later calls never wait for
     the compiler. 4-bit elements, images, sums and transforms have one program.
 
+    A kernel that was never built on this machine takes the compiler up to a second. Meanwhile calls
+    run a slower kernel that serves all moves between two types: the bytes are the same, and
+    `is_built` tells which one runs. With ``wait=True`` the constructor waits, as benchmarks should;
+    so it does for attributes, on GPUs, and where a slow call would take longer than the compiler.
+    `wait` waits later.
+
     ``r.plan`` prints what runs and why; ``r.source`` is the OpenCL C, empty if there is nothing to
     do. With `RUNTIME_DIM` both are those of the latest call. ``family`` asks for one family of
     kernels by name, for comparison. Records of `clformats.tune` for this device are used, unless
@@ -68,7 +77,7 @@ class Reorder(OnDevice):
 
     _travels_as = "send its src and dst, and make another by Reorder(src, dst) there"
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # each is a wish of its own
         self,
         src: MemoryDesc | str,
         dst: MemoryDesc | str,
@@ -78,6 +87,7 @@ class Reorder(OnDevice):
         family: str | None = None,
         transform: bool | None = None,
         tuned: Choices | bool = True,
+        wait: bool = False,
     ) -> None:
         src, dst = as_desc(src, "src"), as_desc(dst, "dst")
         expect(engine, Engine | None, "engine")
@@ -85,12 +95,15 @@ class Reorder(OnDevice):
         expect(family, str | None, "family")
         expect(transform, bool | None, "transform")
         expect(tuned, Choices | bool, "tuned")
+        expect(wait, bool, "wait")
         self.engine = engine or default_engine()
         self.src, self.dst = src, dst
         # Descriptors that are known to fit: those of the latest call, which most likely come again.
         self._fit = src, dst
         self.attr = attr or Attr()
         self._family, self._transform, self._tuned = family, transform, tuned
+        # Whoever names kernels compares them.
+        self._waits = wait or family is not None or isinstance(tuned, Choices)
         self._lock = threading.Lock()
         self._shapes: OrderedDict[tuple[MemoryDesc, MemoryDesc], Ready] = OrderedDict()
         self._few = FewPrograms(src, dst, self.engine.traits)
@@ -123,7 +136,8 @@ class Reorder(OnDevice):
             computation = self._computation(src, dst)
             plan, launched = planned(src, dst, self.engine.traits, computation, self._wish)
         real = compute_type(src.dtype, dst.dtype)
-        return Ready(plan, launched, self.engine, self.attr.resolve(dst.dims, None, real))
+        values = self.attr.resolve(dst.dims, None, real)
+        return Ready(plan, launched, self.engine, values, wait=self._waits)
 
     def _computation(self, src: MemoryDesc, dst: MemoryDesc) -> Computation | None:
         """What the attributes compute between two descriptors."""
@@ -145,6 +159,28 @@ class Reorder(OnDevice):
     def source(self) -> str:
         """The OpenCL C that runs."""
         return self._known().source
+
+    @property
+    def is_built(self) -> bool:
+        """Whether calls run the plan's own kernel; False while a slower one stands in for it."""
+        building = self._known().building
+        return building is None or (building.done() and not building.exception())
+
+    def wait(self, timeout: float | None = None) -> None:
+        """Wait until the plan's own kernel is built.
+
+        Raises `DeviceError` where that failed, or is not done in ``timeout`` seconds; calls go on
+        by the slower kernel then.
+        """
+        expect(timeout, float | int | None, "timeout")
+        building = self._known().building
+        try:
+            if building is not None:
+                building.result(timeout)
+        except (NotYet, CancelledError) as error:
+            raise DeviceError(
+                f"the kernel of {self} is not built after {timeout} s: the slower one serves on"
+            ) from error
 
     def as_kernel_tuner(self, *, seed: int = 0) -> dict[str, Any]:
         """This reorder and its search space, for scripts that tune on their own.

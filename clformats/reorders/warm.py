@@ -33,7 +33,7 @@ def warm_up(pairs: Iterable[Pair], engine: Engine | None = None) -> list[float]:
 def _warmed(src: MemoryDesc, dst: MemoryDesc, stream: Stream) -> float:
     memories = Memory(src, stream.engine), Memory(dst, stream.engine)
     start = perf_counter()
-    Reorder(src, dst, stream.engine)(stream, *memories).wait()
+    Reorder(src, dst, stream.engine, wait=True)(stream, *memories).wait()
     return perf_counter() - start
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import threading
-import warnings
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,8 +15,9 @@ import numpy as np
 
 from ..errors import DeviceError, InvalidArgument, expect, shown
 from ..schedule.traits import DEFAULT, Traits
+from .background import background
 from .opencl import OnDevice, devices, error_name, hint, named_errors, opencl
-from .programs import build
+from .programs import build, compilers_silent, is_kept
 from .strangers import handed_out
 
 if TYPE_CHECKING:
@@ -59,6 +59,16 @@ class SharedKernel:
         self.kernel, self.mark = self.make(), None
 
 
+class _Program:
+    """A program, once it is built; one thread builds it, while others build other programs."""
+
+    __slots__ = ("built", "lock")
+
+    def __init__(self) -> None:
+        self.built: pyopencl.Program | None = None
+        self.lock = threading.Lock()
+
+
 _PROBE = "__kernel void probe(__global int *p) { p[get_global_id(0)] = 1; }"
 
 
@@ -95,7 +105,7 @@ class Engine(OnDevice):
         self.context: pyopencl.Context = context or _context(self.device)
         if self.device not in self.context.devices:
             raise DeviceError(f"the device {self.device.name} does not belong to the context given")
-        self._programs: dict[str, pyopencl.Program] = {}
+        self._programs: dict[str, _Program] = {}
         self._kernels: OrderedDict[tuple[Any, ...], SharedKernel] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -146,9 +156,9 @@ class Engine(OnDevice):
         """
         cl = opencl()
         with self._lock:
-            program = self._programs.get(source)
-            if program is None:
-                program = self._programs[source] = self._build(source)
+            known = self._programs.setdefault(source, _Program())
+        with known.lock:
+            program = known.built = known.built or self._build(source)
         try:
             return cl.Kernel(program, name)  # type: ignore[no-any-return]
         except cl.Error as error:
@@ -205,14 +215,19 @@ class Engine(OnDevice):
     @property
     def programs_built(self) -> int:
         """How many programs this engine has built."""
-        return len(self._programs)
+        return sum(program.built is not None for program in list(self._programs.values()))
+
+    def has_program(self, source: str) -> bool:
+        """Whether a program is built or its binary is kept, so that nobody waits for a compiler."""
+        known = self._programs.get(source)
+        if known is not None and known.built is not None:
+            return True
+        return is_kept(self.device, list(self._options), source)
 
     def _build(self, source: str) -> pyopencl.Program:
         cl = opencl()
         try:
-            with warnings.catch_warnings():
-                # Some compilers warn that all went well; failures raise.
-                warnings.simplefilter("ignore", cl.CompilerWarning)
+            with background.awaited(), compilers_silent:
                 return build(self.context, self.device, list(self._options), source)
         except cl.Error as error:
             name = error_name(error)

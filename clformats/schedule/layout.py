@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
+from math import prod
 
 from .problem import Problem
 from .program import Program
@@ -94,17 +95,20 @@ def lay_out(p: Problem, tile: Tile) -> Layout:
     axes = tuple(sorted((k for k, n in enumerate(extents) if n > 1),
                         key=lambda k: (nodes[k].src.value, nodes[k].dst.value)))  # fmt: skip
     steps = tuple(t[::-1] for t in product(*(range(extents[k]) for k in axes[::-1])))
+    covered = [extents[k] for k in axes]
     src, dst = ([strides(nodes, side)[k] for k in axes] for side in ("src", "dst"))
-    read, written = _places(p, extents, axes, steps)
+    read, written = _places(p, extents, axes)
     # Of elements that a source repeats, along a loop that stands still, the first one is loaded.
     still = [stride == 0 and nodes[k].guard is None for k, stride in zip(axes, src, strict=True)]
-    number = {at: n for n, at in enumerate(steps)}
+    apart = [prod(covered[:j]) for j in range(len(axes))]
+    first = _offsets(covered, [0 if s else n for n, s in zip(apart, still, strict=True)])
     loaded: list[int | None] = [None] * len(steps)
     for n in read:
-        loaded[n] = number[tuple(0 if s else a for a, s in zip(steps[n], still, strict=True))]
+        loaded[n] = first[n]
     sources = {n for n in loaded if n is not None}
-    loads = _vectors({n: _offset(steps[n], src) for n in sources}, steps, tile.lanes, overlap=True)
-    stores = _vectors({n: _offset(steps[n], dst) for n in written}, steps, tile.lanes)
+    begins, ends = _offsets(covered, src), _offsets(covered, dst)
+    loads = _vectors({n: begins[n] for n in sources}, steps, tile.lanes, overlap=True)
+    stores = _vectors({n: ends[n] for n in written}, steps, tile.lanes)
     return Layout(axes, steps, tuple(loaded), loads, stores, tile.lanes)
 
 
@@ -112,23 +116,35 @@ def _offset(at: Sequence[int], along: Sequence[int]) -> int:
     return sum(a * b for a, b in zip(at, along, strict=True))
 
 
-def _places(
-    p: Problem, extents: Sequence[int], axes: Sequence[int], steps: Sequence[tuple[int, ...]]
-) -> tuple[list[int], list[int]]:
+def _offsets(extents: Sequence[int], along: Sequence[int]) -> list[int]:
+    """How far each element of a tile is from the first one, by its steps; the first loop counts up.
+
+    >>> _offsets((2, 3), (1, 10))
+    [0, 1, 10, 11, 20, 21]
+    """
+    found = [0]
+    for extent, stride in zip(extents, along, strict=True):
+        found = [step * stride + n for step in range(extent) for n in found]
+    return found
+
+
+def _places(p: Problem, extents: Sequence[int], axes: Sequence[int]) -> tuple[list[int], list[int]]:
     """The numbers of the elements that are read, and of those that have a place to be written."""
     nodes = p.nodes or ()
-    settled = [
-        (g, [nodes[k].unit if nodes[k].guard == number else 0 for k in axes])
-        for number, g in enumerate(p.guards) if is_settled(p, number, extents)
-    ]  # fmt: skip
-    read, written = [], []
-    for n, at in enumerate(steps):
-        indices = [(g, sum(u * a for u, a in zip(units, at, strict=True))) for g, units in settled]
-        exists = all(a < nodes[k].size.value for k, a in zip(axes, at, strict=True))
-        if exists and all(i < g.end.value for g, i in indices):
-            written.append(n)
-            if all(g.lo.value <= i < g.hi.value for g, i in indices):
-                read.append(n)
+    covered = [extents[k] for k in axes]
+    written = [*range(prod(covered))]
+    for j, k in enumerate(axes):
+        size = nodes[k].size.value
+        if size < extents[k]:
+            at = _offsets(covered, [int(j == i) for i in range(len(axes))])
+            written = [n for n in written if at[n] < size]
+    read = written
+    for number, g in enumerate(p.guards):
+        if is_settled(p, number, extents):
+            units = [nodes[k].unit if nodes[k].guard == number else 0 for k in axes]
+            at, lo, hi, end = _offsets(covered, units), g.lo.value, g.hi.value, g.end.value
+            written = [n for n in written if at[n] < end]
+            read = [n for n in read if lo <= at[n] < hi and at[n] < end]
     return read, written
 
 

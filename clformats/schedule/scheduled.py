@@ -12,14 +12,14 @@ from math import prod
 from ..errors import InvalidArgument
 from .choices import Choices
 from .extents import MOST_ELEMENTS
-from .nest import counted, ordered
+from .nest import counted
 from .nibbles import refusal_of_loops
 from .problem import Problem
 from .profile import Profile, profile_of
 from .refine import separate
 from .request import Request
-from .schedule import Schedule, Store, Tile
-from .search import ITEMS, best
+from .schedule import Schedule, Store
+from .search import best
 from .stores import legal
 from .traits import LINE_BYTES
 
@@ -73,15 +73,6 @@ def _chosen(p: Problem, profile: Profile, choices: Choices) -> Schedule | None:
         return schedule
     streams = min(schedule.store.streams, max(store.streams for store in possible))
     return replace(schedule, store=Store(streams))
-
-
-def universal(p: Problem) -> Schedule:
-    """Element by element, in the order of the destination: one program for each pair of types.
-
-    What any other schedule of the problem writes is what this one writes.
-    """
-    tile = Tile((), 1)
-    return Schedule(tile, ordered(p, tile, range(len(p.nodes or ())), ITEMS))
 
 
 @lru_cache(maxsize=512)

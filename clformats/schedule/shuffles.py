@@ -7,7 +7,7 @@ Parts of the same structure, of which a large tile has many, are made once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
 from ..errors import InvalidArgument
@@ -61,7 +61,11 @@ def _synthesised(
     loads: tuple[Vector, ...], stores: tuple[Vector, ...], lanes: int, nbytes: int, together: int
 ) -> Program:
     """The program for elements that are numbered in the order of the loads."""
-    outputs = [_ready(store, loads) for store in stores]
+    holders: dict[tuple[int, int], list[int]] = {}
+    for k, load in enumerate(loads):
+        for place in enumerate(load):
+            holders.setdefault(place, []).append(k)
+    outputs = [_ready(store, loads, holders) for store in stores]
     homes = _homes(loads, [s for s, value in zip(stores, outputs, strict=True) if value == LEFT])
     mixes: list[Mix] = []
     for part in _parts(stores, outputs, homes):
@@ -70,13 +74,18 @@ def _synthesised(
     return in_order(Program(lanes, len(loads), ops, tuple(outputs), together))
 
 
-def _ready(store: Vector, loads: Sequence[Vector]) -> int:
-    """The value that a store is without any shuffle; `LEFT` where there is none."""
+def _ready(
+    store: Vector, loads: Sequence[Vector], holders: Mapping[tuple[int, int], Sequence[int]]
+) -> int:
+    """The value that a store is without any shuffle; `LEFT` where there is none.
+
+    ``holders`` are the loads that have an element in a lane, by (lane, element).
+    """
     wanted = [(lane, e) for lane, e in enumerate(store) if e != ANY]
     if all(e == NOUGHT for _, e in wanted):
         return ZERO
-    equal = (k for k, load in enumerate(loads) if all(load[lane] == e for lane, e in wanted))
-    return next(equal, LEFT)
+    likely = holders.get(wanted[0], ())
+    return next((k for k in likely if all(loads[k][lane] == e for lane, e in wanted)), LEFT)
 
 
 def _homes(loads: Sequence[Vector], stores: Iterable[Vector]) -> dict[int, int]:

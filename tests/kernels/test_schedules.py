@@ -10,15 +10,21 @@ import numpy as np
 import pytest
 
 import clformats as cf
-from clformats.kernels.scheduled import launch_of
+from clformats.kernels import universal
+from clformats.kernels.scheduled import IDLE_BYTES, idle, launch_of
 from clformats.schedule.computation import from_attr
 from clformats.schedule.layout import lay_out
 from clformats.schedule.refine import problem, separate
 from clformats.schedule.schedule import Schedule
-from clformats.schedule.scheduled import universal
 from clformats.schedule.stores import legal
 from clformats.tensors.dtypes import convert
-from tests.schedules_support import random_problem, random_schedules, with_garbage, written
+from tests.schedules_support import (
+    ran,
+    random_problem,
+    random_schedules,
+    with_garbage,
+    written,
+)
 from tests.support import random_values
 
 COUNT = int(os.environ.get("CLFORMATS_SCHEDULES", "12"))
@@ -34,7 +40,10 @@ def test_a_schedule_never_changes_a_result(engine: cf.Engine, seed: int) -> None
     source = with_garbage(p.src, array, seed)
     converted = array if p.src.dtype == p.dst.dtype else convert(array, *p.dtypes)
     expected = cf.pack(converted, p.dst).view(np.uint8)
-    schedules = universal(p), *random_schedules(r, p), *random_schedules(r, p)
+    if universal.serves(p):
+        got = ran(engine, p, universal.launch(p, r.choice([1, 3, 32])), source, "universal")
+        assert np.array_equal(got, expected), f"{p.src} -> {p.dst} by the universal program"
+    schedules = *random_schedules(r, p), *random_schedules(r, p)
     for number, schedule in enumerate(schedules):
         assert Schedule.parse(str(schedule)) == schedule
         got = written(engine, p, schedule, source, baked=number == len(schedules) - 1)
@@ -73,13 +82,46 @@ def test_a_program_serves_other_shapes_orders_and_splits() -> None:
     assert len(sources) == 1
 
 
-def test_the_universal_program_serves_all_formats_of_two_types() -> None:
-    sources = set()
-    for src, dst in (("bfyx", "byxf"), ("b_fs_yx_fsv16", "yxfb"), ("byxf", "b_fs_yx_fsv4")):
-        dims = (2, 17, 5, 3)
-        p = problem(cf.MemoryDesc(dims, "f16", src), cf.MemoryDesc(dims, "f32", dst))
-        sources.add(launch_of(p, universal(p)).source)
-    assert len(sources) == 1
+@pytest.mark.parametrize("src", universal.CONVERTED)
+def test_the_universal_program_converts_all_types(engine: cf.Engine, src: str) -> None:
+    dims, pads = (2, 35, 3, 17), ((0, 0), (2, 3), (1, 0), (0, 5))
+    for dst in universal.CONVERTED:
+        a = cf.MemoryDesc(dims, src, "bfyx", padding=pads)
+        for b in (
+            cf.MemoryDesc(dims, dst, "byxf"),
+            cf.MemoryDesc(dims, dst, "aBcd16b", padding=pads),
+        ):
+            p = problem(a, b)
+            assert universal.serves(p)
+            array = random_values(np.random.default_rng(3), dims, src)
+            launch = universal.launch(p, 5)
+            assert launch.source == universal.source()
+            got = ran(engine, p, launch, with_garbage(a, array, 3), "the universal program")
+            expected = array if src == dst else convert(array, a.dtype, b.dtype)
+            assert np.array_equal(got, cf.pack(expected, b).view(np.uint8)), f"{a} -> {b}"
+
+
+@pytest.mark.parametrize("text", [
+    "tile c4 d5 of 4 | a b c d | ahead 0 | staged 1",
+    "tile c16 d16 of 16 | a* b d | ahead 3 | stream 64",
+    "tile c16 d32 of 16 | a b d | ahead 0 | lines",
+    "tile c16 d16 of 8 | a b d | ahead 0 | ordinary",
+])  # fmt: skip
+def test_an_idle_launch_touches_the_beginning_alone(engine: cf.Engine, text: str) -> None:
+    """It makes drivers generate code, on buffers of its own."""
+    import pyopencl as cl
+
+    dims = (3, 37, 4, 40)
+    p = problem(cf.MemoryDesc(dims, "f32", "b_fs_yx_fsv16"), cf.MemoryDesc(dims, "f32", "bfyx"))
+    launch = launch_of(p, Schedule.parse(text))
+    kernel = engine.kernel(launch.source, launch.KERNEL)
+    whole = np.full(2 * IDLE_BYTES, 0xA5, np.uint8)
+    flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
+    src, dst = (cl.Buffer(engine.context, flags, hostbuf=whole) for _ in range(2))
+    kernel.set_args(src, dst, idle(launch))
+    cl.enqueue_nd_range_kernel(engine.queue, kernel, (1,), (1,)).wait()
+    cl.enqueue_copy(engine.queue, whole, dst).wait()
+    assert (whole[IDLE_BYTES:] == 0xA5).all()
 
 
 @pytest.mark.parametrize(("before", "after"), [(8, 4), (8, 0), (3, 5), (0, 12)])

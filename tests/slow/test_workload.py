@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 
 import clformats as cf
+from clformats.kernels import universal
 from clformats.kernels.scheduled import launch_of
 from clformats.schedule.copy import refusal
 from clformats.schedule.problem import Problem
 from clformats.schedule.profile import profile_of
 from clformats.schedule.refine import problem, separate
 from clformats.schedule.schedule import Schedule
-from clformats.schedule.scheduled import universal
 from clformats.schedule.search import best
 from clformats.schedule.traits import DEFAULT
-from tests.schedules_support import with_garbage, written
+from tests.schedules_support import ran, with_garbage, written
 from tests.support import random_values
 from tests.workload import reorders
 
@@ -43,5 +43,5 @@ def test_the_programs_of_networks(engine: cf.Engine, part: int) -> None:
         array = random_values(np.random.default_rng(part), p.src.dims, p.src.dtype.name)
         source = with_garbage(p.src, array, part)
         got = written(engine, p, schedule, source)
-        expected = written(engine, p, universal(p), source)
+        expected = ran(engine, p, universal.launch(p, 8), source, "the universal program")
         assert np.array_equal(got, expected), f"{p.src} -> {p.dst} by {schedule}"

@@ -1,0 +1,112 @@
+"""One thread for what can wait: programs are built there while slower ones serve.
+
+Compilers and drivers lock parts of themselves, so a build in the background would hold up one that
+somebody waits for, or a launch. So tasks begin when there is quiet: no build is awaited, and
+nothing was asked for a little while.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from queue import SimpleQueue
+
+LINGER = 0.25
+"""Seconds of quiet before a task begins: programs that make one reorder soon make another."""
+LONGEST = 5.0
+"""Seconds that a task waits for quiet at the most."""
+GRACE = 10.0
+"""Seconds that a process which ends waits for the task under way, or compilers crash."""
+_POLL = 0.02
+
+Task = Callable[[], None]
+
+
+class Background:
+    """Runs tasks one after the other in a thread of its own, which starts with the first."""
+
+    def __init__(self) -> None:
+        self._tasks: SimpleQueue[tuple[Task, Future[None], float]] = SimpleQueue()
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._awaited, self._last = 0, 0.0
+        self.ends = False
+
+    def later(self, task: Task) -> Future[None]:
+        """Run a task when nobody waits for a build; the result says when, or with which error."""
+        future: Future[None] = Future()
+        with self._lock:
+            if self.ends:
+                future.cancel()
+                return future
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="clformats", daemon=True)
+                self._thread.start()
+                atexit.register(self.end)
+            self._last = time.monotonic()
+        self._tasks.put((task, future, self._last + LONGEST))
+        return future
+
+    @contextmanager
+    def awaited(self) -> Iterator[None]:
+        """Around a build that somebody waits for: no task begins meanwhile."""
+        if threading.current_thread() is self._thread:
+            yield
+            return
+        with self._lock:
+            self._awaited += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._awaited -= 1
+                self._last = time.monotonic()
+
+    def end(self) -> None:
+        """Drop the tasks that have not begun, and wait for the one under way, but not for ever."""
+        self.ends = True
+        if self._thread is not None and self._thread.is_alive():
+            self._tasks.put((_nothing, Future(), 0.0))
+            self._thread.join(GRACE)
+
+    def forget(self) -> None:
+        """Be as new, in a process that was forked: it has the tasks, but not the thread."""
+        atexit.unregister(self.end)
+        self.__init__()  # type: ignore[misc]
+
+    def _run(self) -> None:
+        while True:
+            task, future, latest = self._tasks.get()
+            self._wait_for_quiet(latest)
+            if self.ends:
+                future.cancel()
+                return
+            try:
+                task()
+            except BaseException as error:  # noqa: BLE001  # a thread has nobody else to tell
+                future.set_exception(error)
+            else:
+                future.set_result(None)
+            del task, future
+
+    def _wait_for_quiet(self, latest: float) -> None:
+        while not self.ends and (
+            self._awaited or time.monotonic() < min(self._last + LINGER, latest)
+        ):
+            time.sleep(_POLL)
+
+
+def _nothing() -> None:
+    """What wakes a thread that is to end."""
+
+
+background = Background()
+
+if hasattr(os, "register_at_fork"):
+    # A process that was forked has no thread, and OpenCL is refused there: nothing to wait for.
+    os.register_at_fork(after_in_child=background.forget)

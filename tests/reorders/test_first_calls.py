@@ -1,0 +1,224 @@
+"""The first calls of a reorder: another kernel stands in while the plan's own is built."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import clformats as cf
+from clformats.kernels import launch, universal
+from clformats.reorders import stand_in
+from clformats.runtime.background import background
+from tests.device_support import check_reorder
+
+D = cf.MemoryDesc
+SRC, DST = D((2, 35, 9, 7), "f32", "bfyx"), D((2, 35, 9, 7), "f16", "b_fs_yx_fsv16")
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def own(engine: cf.Engine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> cf.Engine:
+    """An engine that has built nothing but the universal program, and finds nothing on disk."""
+    if not engine.traits.is_cpu:
+        pytest.skip("GPUs wait for their kernels")
+    monkeypatch.delenv(stand_in.VARIABLE, raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(stand_in, "_told", set())
+    made = cf.Engine(context=engine.context, device=engine.device)
+    made.kernel(universal.source(), "reorder")
+    return made
+
+
+@pytest.fixture
+def held(own: cf.Engine, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], None]]:
+    """The compiler hangs until this is called."""
+    goes_on, build = threading.Event(), cf.Engine._build
+
+    def hangs(self: cf.Engine, source: str) -> object:
+        assert goes_on.wait(60)
+        return build(self, source)
+
+    monkeypatch.setattr(cf.Engine, "_build", hangs)
+    yield goes_on.set
+    goes_on.set()
+    background.later(lambda: None).result(60)
+
+
+def moved(reorder: cf.Reorder, stream: cf.Stream) -> bool:
+    """Whether a call writes the right bytes."""
+    array = np.random.default_rng(0).standard_normal(SRC.dims).astype(np.float32)
+    src, dst = cf.from_numpy(array, stream.engine), cf.Memory(DST, stream.engine)
+    with dst.map("w") as flat:
+        flat.view(np.uint8)[:] = 0xA5
+    reorder(stream, src, dst).wait()
+    with dst.map("r") as flat:
+        expected = cf.pack(array.astype(np.float16), DST)
+        return bool(np.array_equal(flat.view(np.uint8), expected.view(np.uint8)))
+
+
+def test_calls_go_over_to_the_plans_kernel(own: cf.Engine, held: Callable[[], None]) -> None:
+    stream, reorder = cf.Stream(own), cf.Reorder(SRC, DST, own)
+    assert [reorder.is_built, own.programs_built] == [False, 1]
+    assert moved(reorder, stream)
+    with pytest.raises(cf.DeviceError, match=r"not built after 0\.01 s: the slower one serves on"):
+        reorder.wait(0.01)
+    held()
+    reorder.wait(60)
+    assert [reorder.is_built, own.programs_built] == [True, 2]
+    assert moved(reorder, stream)
+    assert reorder.source != universal.source()
+    assert cf.Reorder(SRC, DST, own).is_built
+
+
+def test_every_kind_of_reorder_has_the_right_bytes(own: cf.Engine) -> None:
+    """While it changes from one kernel to the other, too."""
+    stream = cf.Stream(own)
+    for a, b in (
+        (D((3, 17, 5, 4), "s8", "bfyx"), D((3, 17, 5, 4), "s8", "b_fs_yx_fsv32")),
+        (D((33, 17, 3, 3), "f16", "oiyx"), D((33, 17, 3, 3), "f32", "os_is_yx_isv16_osv16")),
+        (D((2, 5, 7), "f64", "abc"), D((2, 5, 7), "f32", "acb")),  # waits: f64 is converted
+        (D((2, 40, 3, 3), "f32", "aBcd24b"), D((2, 40, 3, 3), "f32", "aBcd16b")),  # generic
+    ):
+        made = [check_reorder(a, b, stream) for _ in range(3)]
+        made[0].wait(60)
+        check_reorder(a, b, stream)
+
+
+def test_those_who_ask_wait(
+    own: cf.Engine, held: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threading.Timer(0.05, held).start()
+    assert cf.Reorder(SRC, DST, own, wait=True).is_built
+    assert own.programs_built == 2
+    monkeypatch.setenv(stand_in.VARIABLE, "1")
+    other = D(SRC.dims, "f32", "byxf")
+    assert cf.Reorder(SRC, other, own).is_built
+
+
+def test_large_tensors_wait(own: cf.Engine) -> None:
+    dims = (1024, 1024, 16, 64)  # nothing of it is allocated
+    plan = cf.make_plan(D(dims, "f32", "bfyx"), D(dims, "f32", "byxf"), own.traits)
+    made = launch(plan)
+    assert made
+    assert stand_in.stand_in(plan, made, own) is None
+
+
+@pytest.mark.parametrize("error", [
+    cf.DeviceError("building failed: OUT_OF_HOST_MEMORY"), MemoryError(), KeyboardInterrupt(),
+])  # fmt: skip
+def test_a_compiler_that_fails(
+    own: cf.Engine, monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
+    def fails(self: cf.Engine, source: str) -> object:
+        del self, source
+        raise error
+
+    monkeypatch.setattr(cf.Engine, "_build", fails)
+    stream, other = cf.Stream(own), D(SRC.dims, "f32", "byxf")
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        reorders = [cf.Reorder(SRC, dst, own) for dst in (DST, other)]
+        for reorder in reorders:
+            with pytest.raises(type(error)):
+                reorder.wait(60)
+    (only,) = told
+    assert "could not be built in the background" in str(only.message)
+    assert not reorders[0].is_built
+    assert moved(reorders[0], stream)
+
+
+def test_what_is_kept_is_not_waited_for(own: cf.Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    cf.Reorder(SRC, DST, own, wait=True)
+    fresh = cf.Engine(context=own.context, device=own.device)
+    monkeypatch.setattr(universal, "launch", None)  # must not be asked
+    assert cf.Reorder(SRC, DST, fresh).is_built
+
+
+BEGIN = """
+import os, signal, sys, threading, time
+import numpy as np
+import clformats as cf
+from clformats.runtime import background
+engine = cf.Engine(sys.argv[1])
+stream = cf.Stream(engine)
+src = cf.from_numpy(np.ones((2, 35, 9, 7), 'f4'), engine)
+def move(name):
+    desc = cf.MemoryDesc(src.desc.dims, 'f32', name)
+    dst = cf.Memory(desc, engine)
+    reorder = cf.Reorder(src.desc, desc, engine)
+    reorder(stream, src, dst).wait()
+    assert (cf.to_numpy(dst) == 1).all()
+    return reorder
+"""
+PROCESSES = {
+    "ends before it begins": "move('byxf'); move('b_fs_yx_fsv16')",
+    "ends while it builds": "move('byxf'); time.sleep(0.5)",
+    "compiler hangs": """
+background.GRACE = 0.2
+build = cf.Engine._build
+move('byxf').wait()
+cf.Engine._build = lambda *a: time.sleep(1000)
+assert not move('b_fs_yx_fsv16').is_built
+time.sleep(0.5)
+""",
+    "fork": """
+reorder = move('byxf')
+child = os.fork()
+if not child:
+    try:
+        move('byxf')
+    except cf.DeviceError:
+        sys.exit(7)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+reorder.wait(100)
+assert move('byxf').is_built
+""",
+    "interrupt": """
+build = cf.Engine._build
+move('byxf').wait()
+cf.Engine._build = lambda *a: (time.sleep(1), build(*a))[1]
+reorder = move('b_fs_yx_fsv16')
+threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+    reorder.wait()
+    sys.exit('not interrupted')
+except KeyboardInterrupt:
+    pass
+move('b_fs_yx_fsv16')
+reorder.wait(100)
+assert reorder.is_built
+""",
+}
+
+
+@pytest.mark.parametrize("name", PROCESSES)
+def test_a_process_ends_well(engine: cf.Engine, name: str, tmp_path: Path) -> None:
+    environ = {k: v for k, v in os.environ.items() if k != stand_in.VARIABLE}
+    environ |= {"XDG_CACHE_HOME": str(tmp_path), "POCL_CACHE_DIR": str(tmp_path)}
+    start = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, "-c", BEGIN + PROCESSES[name], engine.device.platform.name],
+        env=environ, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    assert time.monotonic() - start < 200
+
+
+def test_awaited_builds_come_first() -> None:
+    order = []
+    with background.awaited():
+        last = background.later(lambda: order.append("later"))
+        time.sleep(0.6)
+        order.append("awaited")
+    last.result(60)
+    assert order == ["awaited", "later"]
