@@ -23,8 +23,8 @@ OWNED = 3.0
 """Bytes that move for each byte of an ordinary store: its line is read, and written back."""
 PASSED = 1.5
 """The same where stores pass by a cache that would have held the line."""
-SPILLED = 24
-"""Accesses that a vector costs for which there is no register."""
+SPILLED = 12
+"""Accesses that a shuffle costs of a register that there is none for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,8 @@ def _core(p: Problem, tile: Tile, profile: Profile) -> float:
     # Each step of a transposition shuffles every vector once.
     mixes = stores * log2(max(1, min(tile.lanes, run_of(p, tile, "dst")) / common(p, tile)))
     price = profile.narrow_ns if moving < 4 else profile.shuffle_ns
-    spilled = max(0, (tile.lanes + 1) * parts - 2 * profile.registers) * SPILLED
+    live = tile.lanes * parts  # as many as a transposition mixes before the first is done
+    spilled = mixes * parts * max(0, live - profile.registers) / live * SPILLED
     accesses = loads * max(1, tile.lanes * src.nbytes // profile.vector_bytes)
     accesses += stores * max(1, tile.lanes * dst.nbytes // profile.vector_bytes)
     sides = ((run_of(p, tile, "src"), src.nbytes), (run_of(p, tile, "dst"), dst.nbytes))
