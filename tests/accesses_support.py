@@ -122,6 +122,14 @@ def cost(found: Accesses, memory: int, *, stores: bool, step: int = IN_STEP) -> 
     return Cost(width, len(every), *map(int, total))
 
 
+def group_share(found: Accesses, memory: int, *, stores: bool) -> float:
+    """Bytes that groups use, of those in the sectors that they touch: as a cache sees them."""
+    mine = found[(found["memory"] == memory) & (found["stores"] == stores)]
+    groups = [mine[mine["group"] == number] for number in np.unique(mine["group"])]
+    touched = sum(units(one, SECTOR).size for one in groups)
+    return sum(units(one, 1).size for one in groups) / (SECTOR * touched) if touched else 1.0
+
+
 def requests(found: Accesses, step: int) -> Iterable[Accesses]:
     """The accesses that work-items in step make together: of one instruction, each for the n-th
     time, by one group."""

@@ -7,6 +7,7 @@ The table of every case of the benchmark is recorded: a change of these kernels 
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +24,7 @@ from tests.accesses_support import (
     Cost,
     accesses,
     cost,
+    group_share,
 )
 from tests.gpu_compilers_support import H100, lacking
 
@@ -30,8 +32,11 @@ needs_tools = pytest.mark.skipif(
     bool(lacking("clang", "libclc", "cc")), reason=lacking("clang", "libclc", "cc")
 )
 TABLE = Path(__file__).parents[1] / "data" / "gpu" / "accesses.tsv"
-HEAD = ("case", "family", "load bytes", "load share", "load lines", "store bytes", "store share",
-        "store lines", "local store", "local load")  # fmt: skip
+HEAD = ("case", "family", "load bytes", "load share", "load lines", "load group", "store bytes",
+        "store share", "store lines", "store group", "local store", "local load")  # fmt: skip
+ODD = 0.7
+"""The least share of the sectors that a group touches, where sizes are odd; its neighbours use the
+rest."""
 EVEN = 0.85
 """Sectors that are used where sizes are even. A row of a box may begin inside one."""
 IN_PARTS = {"im3_byxf_fsv16_u8_f16", "cv_bfyx_bfyx_f32_f16"}
@@ -39,23 +44,31 @@ IN_PARTS = {"im3_byxf_fsv16_u8_f16", "cv_bfyx_bfyx_f32_f16"}
 request leaves of a sector, the next one of the same work-item uses."""
 
 
-def measured(case: Case, folder: Path) -> tuple[str, dict[tuple[int, bool], Cost]]:
-    """The family of a case, and the costs by (memory, whether it is stored)."""
+@dataclass(frozen=True)
+class Measured:
+    """What a case costs: its line in the table, and its costs by (memory, whether it is stored)."""
+
+    row: tuple[str, ...]
+    costs: dict[tuple[int, bool], Cost]
+    groups: tuple[float, ...]
+
+
+def measured(case: Case, folder: Path) -> Measured:
+    """The line has the widest access, the share of sectors used, the lines of a request, and the
+    share of groups; then the turns of the banks over the fewest."""
     plan = cf.make_plan(*case.descriptors(), H100)
     found = accesses(plan, folder)
-    ways = [(SOURCE, False), (DESTINATION, True), (LOCAL, True), (LOCAL, False)]
     assert not len(found[(found["memory"] == SOURCE) & (found["stores"] == 1)])
-    return plan.family, {way: cost(found, way[0], stores=way[1]) for way in ways}
-
-
-def row(name: str, family: str, costs: dict[tuple[int, bool], Cost]) -> tuple[str, ...]:
-    """A line of the table: widest access, share of sectors used, and lines of a request; turns of
-    the banks over the fewest."""
-    cells = [name, family]
-    for way in ((SOURCE, False), (DESTINATION, True)):
-        one = costs[way]
-        cells += [str(one.width), f"{one.efficiency:.2f}", f"{one.lines / one.requests:.1f}"]
-    return (*cells, *(f"{costs[LOCAL, stores].conflict:.2f}" for stores in (True, False)))
+    ways = [(SOURCE, False), (DESTINATION, True), (LOCAL, True), (LOCAL, False)]
+    costs = {way: cost(found, way[0], stores=way[1]) for way in ways}
+    cells, groups = [case.name, plan.family], []
+    for way in ways[:2]:
+        one, share = costs[way], group_share(found, way[0], stores=way[1])
+        lines = one.lines / one.requests
+        cells += [str(one.width), f"{one.efficiency:.2f}", f"{lines:.1f}", f"{share:.2f}"]
+        groups.append(share)
+    cells += [f"{costs[way].conflict:.2f}" for way in ways[2:]]
+    return Measured(tuple(cells), costs, tuple(groups))
 
 
 def recorded() -> dict[str, tuple[str, ...]]:
@@ -66,8 +79,8 @@ def recorded() -> dict[str, tuple[str, ...]]:
 @needs_tools
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
 def test_requests_use_what_they_touch(case: Case, tmp_path: Path) -> None:
-    family, costs = measured(case, tmp_path)
-    found = row(case.name, family, costs)
+    one = measured(case, tmp_path)
+    found, costs = one.row, one.costs
     if os.environ.get("UPDATE_GPU"):
         rows = {**recorded(), case.name: found}
         text = ["\t".join(line) for line in (HEAD, *(rows[k] for k in sorted(rows)))]
@@ -78,6 +91,7 @@ def test_requests_use_what_they_touch(case: Case, tmp_path: Path) -> None:
     if case.group != ODDS and not case.name.startswith("d5_odd"):
         assert store.efficiency >= EVEN
         assert case.name in IN_PARTS or load.efficiency >= EVEN
+    assert min(one.groups) >= (ODD if "odd" in case.name else EVEN)
     assert costs[LOCAL, True].conflict <= 2, "vectors are stored whole"
 
 
