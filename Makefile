@@ -2,6 +2,7 @@
 #   make demo IMAGE=/path/photo.jpg     the demo on your own picture
 #   make test PYTEST="-k icd -x"        more arguments for pytest
 #   make test-slow TESTS=tests/kernels  one part of the slow tier
+#   make gpu-folder FOLDER=gpu          where that is put
 #   make demo PYTHON=python3.12         another Python for the virtual environment
 
 SHELL   := /bin/sh
@@ -10,6 +11,7 @@ PYTHON  ?= python3
 IMAGE   ?=
 PYTEST  ?=
 TESTS   ?= tests
+FOLDER  ?= build/gpu
 # Two processes: what a small CI machine has. pocl itself starts a thread per core.
 WORKERS ?= 2
 SETUP   := PYTHON="$(PYTHON)" sh scripts/setup.sh
@@ -17,7 +19,7 @@ SETUP   := PYTHON="$(PYTHON)" sh scripts/setup.sh
 CODE    := $(wildcard clformats tests bench examples)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-lowest test-gpu-static lint format bench docs doctor clean
+.PHONY: help demo test test-slow test-lowest test-gpu-static gpu-folder lint format bench docs doctor clean
 
 help:  ## this list
 	@echo "clformats: memory formats of DNN tensors on OpenCL devices"; echo
@@ -39,10 +41,14 @@ test-slow:  ## the slow tier: sanitiser, big sizes, long random runs
 test-lowest:  ## the fast tests with the oldest dependencies that pyproject.toml allows
 	@PYTHON="$(PYTHON)" sh scripts/lowest.sh -n $(WORKERS) $(TESTS) $(PYTEST)
 
-test-gpu-static:  ## what clang makes of the GPU kernels for AMD and NVIDIA; needs no GPU
+test-gpu-static:  ## what NVIDIA's, AMD's and Intel's compilers make of the GPU kernels; needs no GPU
 	@$(SETUP) test
-	@command -v clang-15 >/dev/null && test -d /usr/lib/clc || apt-get install -y clang-15 libclc-15
-	@$(BIN)/python -m pytest -m slow tests/slow/test_gpu_compilers.py $(PYTEST)
+	@sh scripts/gpu_compilers.sh $(BIN)/python
+	@$(BIN)/python -m pytest -m slow tests/slow/test_gpu_compilers.py tests/slow/test_gpu_accesses.py $(PYTEST)
+
+gpu-folder:  ## all that `python -m bench gpu` needs on a machine without network, in FOLDER
+	@$(SETUP) python
+	@sh scripts/gpu_folder.sh $(BIN)/python "$(FOLDER)"
 
 lint:  ## ruff check, ruff format --check, mypy strict
 	@$(SETUP) python

@@ -44,12 +44,14 @@ def random_tensor(dims: tuple[int, ...], dtype: str) -> NDArray[Any]:
     return (rng.standard_normal(dims, np.float32) * 60).astype(kind.numpy)
 
 
-class Arena:
-    """The two buffers of a case, filled; `read` and `written` are their bytes on the host."""
+class Data:
+    """The data of a case and the truth; `read` and `written` are the buffers' bytes on the host.
 
-    def __init__(self, case: Case, engine: cf.Engine) -> None:
-        self.case, self.engine = case, engine
-        self.stream = cf.Stream(engine)
+    ``memory``: bytes of the device's memory. ``is_nvidia``: whether CUDA's libraries can use it.
+    """
+
+    def __init__(self, case: Case, memory: int, *, is_nvidia: bool = True) -> None:
+        self.case, self.memory, self.is_nvidia = case, memory, is_nvidia
         self.src, self.dst = case.descriptors()
         array = random_tensor(case.dims, self.src.dtype.name)
         source = cf.pack(array, self.src).view(np.uint8)
@@ -58,13 +60,32 @@ class Arena:
         self.read = pages(max(source.size, self.copied))
         self.written = pages(max(self.truth.size, self.copied))
         self.read[: source.size] = source
-        self.on_host = bool(engine.traits.is_cpu)
-        self.buffers = self._buffer(self.read), self._buffer(self.written)
 
     @property
     def moved(self) -> int:
         """Bytes read and written, padding included."""
         return self.src.nbytes + self.dst.nbytes
+
+    def compare(self, got: Bytes) -> None:
+        """Raise `WrongResultError` unless these bytes of a destination are the truth."""
+        differ = np.flatnonzero(got[: self.truth.size] != self.truth)
+        if differ.size:
+            first = int(differ[0]) // self.dst.dtype.nbytes
+            raise WrongResultError(
+                f"{differ.size} bytes differ from the truth, the first in element {first} "
+                f"(logical index {self.dst.coords(first)})"
+            )
+
+
+class Arena(Data):
+    """A case on a device of OpenCL: the two buffers, filled."""
+
+    def __init__(self, case: Case, engine: cf.Engine) -> None:
+        memory, vendor = int(engine.device.global_mem_size), engine.device.vendor
+        super().__init__(case, memory, is_nvidia="NVIDIA" in vendor)
+        self.engine, self.stream = engine, cf.Stream(engine)
+        self.on_host = bool(engine.traits.is_cpu)
+        self.buffers = self._buffer(self.read), self._buffer(self.written)
 
     def _buffer(self, data: Bytes) -> Any:
         import pyopencl as cl
@@ -92,13 +113,3 @@ class Arena:
         self.written[: self.truth.size] = 0xA5 if pads else 0
         run()
         self.compare(self.written)
-
-    def compare(self, got: Bytes) -> None:
-        """Raise `WrongResultError` unless these bytes of a destination are the truth."""
-        differ = np.flatnonzero(got[: self.truth.size] != self.truth)
-        if differ.size:
-            first = int(differ[0]) // self.dst.dtype.nbytes
-            raise WrongResultError(
-                f"{differ.size} bytes differ from the truth, the first in element {first} "
-                f"(logical index {self.dst.coords(first)})"
-            )

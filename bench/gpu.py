@@ -25,7 +25,7 @@ import numpy as np
 import clformats as cf
 from clformats.cli import main as clformats_main
 
-from . import rotation, table
+from . import ptx, rotation, table
 from .cases import CASES, F16, F32, LAUNCH, MB, SMALL, U8, Case
 from .contest import contest
 from .machine import facts
@@ -71,7 +71,13 @@ __kernel void runs(__global const uint4 *restrict src, __global uint4 *restrict 
 def main(words: list[str]) -> int:
     """Run the command; 1 where a case failed."""
     options = parser().parse_args(words)
-    began, engine = perf_counter(), cf.Engine(options.device)
+    if options.ptx or options.run_ptx:
+        return with_ptx(options)
+    try:
+        began, engine = perf_counter(), cf.Engine(options.device)
+    except cf.DeviceError as error:
+        print(f"bench gpu: {error}\nWith CUDA alone: --run-ptx, see --help", file=sys.stderr)
+        return 2
     if engine.traits.is_cpu:
         print(f"bench gpu: {engine.device.name.strip()} is a CPU: python -m bench", file=sys.stderr)
         return 2
@@ -102,16 +108,39 @@ def parser() -> argparse.ArgumentParser:
     add("--sweep", action="store_true", help="other families and the tuner's space as well")
     add("--json", metavar="FILE", type=Path, help="write the results")
     add("--svg", metavar="FILE", type=Path, help="draw the results")
+    add("--ptx", metavar="DIR", type=Path, help="make the kernels as PTX, for a machine with CUDA")
+    add("--run-ptx", metavar="DIR", type=Path, help="check and time those: no OpenCL, but CuPy")
     add("--isa", metavar="FILE.zip", type=Path, help="write the sources and the driver's binaries")
     return result
 
 
-def write(options: argparse.Namespace, report: Report, engine: cf.Engine) -> None:
-    """The files that were asked for."""
+def with_ptx(options: argparse.Namespace) -> int:
+    """Make the kernels of the cases as PTX, or run them; 1 where one is wrong, 2 where none is."""
+    try:
+        if options.ptx:
+            made = ptx.write(options.ptx, chosen(options.cases))
+            print(f"{len(made)} kernels in {options.ptx}")
+            return 0
+        wanted = options.cases.search if options.cases else bool
+        report = ptx.run(options.run_ptx, SETTINGS, wanted)
+    except (RuntimeError, ValueError, ImportError) as error:
+        print(f"bench gpu: {error}", file=sys.stderr)
+        return 2
+    store(options, report)
+    return int(any(record.error for record in report.records))
+
+
+def store(options: argparse.Namespace, report: Report) -> None:
+    """The results as they were asked for."""
     if options.json:
         report.write(options.json)
     if options.svg:
         options.svg.write_text(picture(report), encoding="utf-8")
+
+
+def write(options: argparse.Namespace, report: Report, engine: cf.Engine) -> None:
+    """The files that were asked for."""
+    store(options, report)
     if options.isa:
         with zipfile.ZipFile(options.isa, "w", zipfile.ZIP_DEFLATED) as archive:
             for case in chosen(options.cases):

@@ -18,7 +18,7 @@ import numpy as np
 
 import clformats as cf
 
-from .arena import Arena
+from .arena import Arena, Data
 from .measure import Settings, Times
 
 TURN_BYTES = 512_000_000
@@ -33,10 +33,10 @@ Batch = Callable[[int], float]
 Pair = tuple[Any, Any]
 
 
-def pairs_of(arena: Arena) -> int:
+def pairs_of(data: Data) -> int:
     """How many pairs of buffers a case takes turns with: at most an eighth of the memory."""
-    pair = arena.read.size + arena.written.size
-    most = int(arena.engine.device.global_mem_size) // 8 // pair
+    pair = data.read.size + data.written.size
+    most = data.memory // 8 // pair
     return max(1, min(ceil(TURN_BYTES / pair), MOST_PAIRS, most))
 
 

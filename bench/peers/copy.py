@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import pyopencl as cl
-
 import clformats as cf
 
 from ..arena import Arena
@@ -31,6 +29,8 @@ def kernel(arena: Arena) -> Callable[[], object]:
 
 def command(arena: Arena) -> Callable[[], object]:
     """The runtime's copy command on the arena's buffers: enqueues, does not wait."""
+    import pyopencl as cl
+
     src, dst = arena.buffers
     queue, size = arena.stream.queue, arena.copied
     return lambda: cl.enqueue_copy(queue, dst, src, byte_count=size)
@@ -41,6 +41,8 @@ _EMPTY = "__kernel void nothing(__global uchar *p) { }"
 
 def empty(arena: Arena, stream: cf.Stream) -> Callable[[Any], object]:
     """A kernel that does nothing, for any pair of buffers: what a launch costs."""
+    import pyopencl as cl
+
     launch = arena.engine.kernel(_EMPTY, "nothing")
     launch.set_arg(0, arena.buffers[0])
     return lambda _: cl.enqueue_nd_range_kernel(stream.queue, launch, (1,), (1,))

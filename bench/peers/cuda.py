@@ -10,20 +10,20 @@ from typing import Any
 
 import numpy as np
 
-from ..arena import Arena, NotComparableError
+from ..arena import Data, NotComparableError
 from ..rotation import Batch, pairs_of
 from . import torch_
 from .views import views
 
-_TURNS = list[Callable[[], object]]
+Turns = list[Callable[[], object]]
 
 
-def torch_batch(arena: Arena) -> Batch:
+def torch_batch(arena: Data) -> Batch:
     """The case as torch does it; checked. Raises `NotComparableError`."""
     if not find_spec("torch"):
         raise NotComparableError("torch is not installed")
     torch = import_module("torch")
-    if not _is_nvidia(arena) or not torch.cuda.is_available():
+    if not arena.is_nvidia or not torch.cuda.is_available():
         raise NotComparableError("torch cannot use this device")
     made = [torch_.on_device(torch, arena) for _ in range(pairs_of(arena))]
     run, written = made[0]
@@ -31,14 +31,14 @@ def torch_batch(arena: Arena) -> Batch:
     run()
     _check(arena, written.view(torch.uint8).cpu().numpy())
     event = lambda: torch.cuda.Event(enable_timing=True)  # noqa: E731  # two of them
-    return _timed([turn for turn, _ in made], event, 1e-3)
+    return timed([turn for turn, _ in made], event, 1e-3)
 
 
-def cupy_batch(arena: Arena) -> Batch:
+def cupy_batch(arena: Data) -> Batch:
     """The case as CuPy does it; checked. Raises `NotComparableError`."""
     if not find_spec("cupy"):
         raise NotComparableError("CuPy is not installed")
-    if not _is_nvidia(arena):
+    if not arena.is_nvidia:
         raise NotComparableError("CuPy cannot use this device")
     names = {arena.src.dtype.name, arena.dst.dtype.name}
     if "bf16" in names or (len(names) > 1 and names & {"s8", "u8"}):
@@ -48,14 +48,10 @@ def cupy_batch(arena: Arena) -> Batch:
     run, written = made[0]
     run()
     _check(arena, cupy.asnumpy(written.view(np.uint8)))
-    return _timed([turn for turn, _ in made], lambda: _CupyEvent(cupy), 1e-3)
+    return timed([turn for turn, _ in made], lambda: CupyEvent(cupy), 1e-3)
 
 
-def _is_nvidia(arena: Arena) -> bool:
-    return "NVIDIA" in arena.engine.device.vendor
-
-
-def _cupy_turn(cupy: Any, arena: Arena) -> tuple[Callable[[], object], Any]:
+def _cupy_turn(cupy: Any, arena: Data) -> tuple[Callable[[], object], Any]:
     sides = []
     for data, desc in ((arena.read, arena.src), (arena.written, arena.dst)):
         size = data.size // desc.dtype.nbytes * desc.dtype.nbytes
@@ -77,23 +73,28 @@ def _cupy_turn(cupy: Any, arena: Arena) -> tuple[Callable[[], object], Any]:
     return run, sides[1]
 
 
-class _CupyEvent:
+class CupyEvent:
     """An event of CuPy's with the words of torch's."""
 
     def __init__(self, cupy: Any) -> None:
         self.cupy, self.event = cupy, cupy.cuda.Event()
 
     def record(self) -> None:
+        """Mark this place in the stream."""
         self.event.record()
 
     def synchronize(self) -> None:
+        """Wait until the device is there."""
         self.event.synchronize()
 
-    def elapsed_time(self, other: _CupyEvent) -> float:
+    def elapsed_time(self, other: CupyEvent) -> float:
+        """Milliseconds until another event."""
         return float(self.cupy.cuda.get_elapsed_time(self.event, other.event))
 
 
-def _timed(turns: _TURNS, event: Callable[[], Any], unit: float) -> Batch:
+def timed(turns: Turns, event: Callable[[], Any], unit: float) -> Batch:
+    """Calls used in turn, by events whose times are in units of so many seconds."""
+
     def run(count: int) -> float:
         first, last, turn = event(), event(), cycle(turns)
         first.record()
@@ -106,7 +107,7 @@ def _timed(turns: _TURNS, event: Callable[[], Any], unit: float) -> Batch:
     return run
 
 
-def _check(arena: Arena, got: Any) -> None:
+def _check(arena: Data, got: Any) -> None:
     """Compare with the truth; a peer writes no padding, where memory was zero before."""
     arena.written[: arena.truth.size] = got[: arena.truth.size]
     arena.compare(arena.written)

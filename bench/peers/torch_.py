@@ -11,7 +11,7 @@ import numpy as np
 
 import clformats as cf
 
-from ..arena import Arena, Bytes, NotComparableError
+from ..arena import Bytes, Data, NotComparableError
 from .views import View, views
 
 _TYPES = {"f32": "float32", "f16": "float16", "bf16": "bfloat16", "s8": "int8", "u8": "uint8",
@@ -23,19 +23,19 @@ def version() -> str:
     return str(import_module("torch").__version__) if find_spec("torch") else ""
 
 
-def move(arena: Arena) -> Callable[[], None]:
+def move(arena: Data) -> Callable[[], None]:
     """The case as torch does it on the host, from and to the arena's memory."""
     if not find_spec("torch"):
         raise NotComparableError("torch is not installed")
     return _moves(import_module("torch"), arena, "cpu")[0]
 
 
-def on_device(torch: Any, arena: Arena) -> tuple[Callable[[], None], Any]:
+def on_device(torch: Any, arena: Data) -> tuple[Callable[[], None], Any]:
     """The case between tensors of its own on the GPU, without a wait; and the one it writes."""
     return _moves(torch, arena, "cuda")
 
 
-def _moves(torch: Any, arena: Arena, where: str) -> tuple[Callable[[], None], Any]:
+def _moves(torch: Any, arena: Data, where: str) -> tuple[Callable[[], None], Any]:
     read, written = (
         _flat(torch, data, desc, where)
         for data, desc in ((arena.read, arena.src), (arena.written, arena.dst))
@@ -59,7 +59,7 @@ def _view(torch: Any, flat: Any, view: View) -> Any:
     return torch.as_strided(flat, view.shape, view.strides, view.offset)
 
 
-def _runner(torch: Any, pairs: list[Any], arena: Arena) -> Callable[[], None]:
+def _runner(torch: Any, pairs: list[Any], arena: Data) -> Callable[[], None]:
     step = _quantise if arena.src.dtype.is_float and not arena.dst.dtype.is_float else _copy
 
     def run() -> None:

@@ -128,14 +128,11 @@ class _Writer:
         self.src = [self._number(f"src_stride{k}", n.src) for k, n in enumerate(plan.nodes)]
         self.dst = [self._number(f"dst_stride{k}", n.dst) for k, n in enumerate(plan.nodes)]
         self.arguments.values.update(src0=plan.problem.src0, dst0=plan.problem.dst0)
-        self.moving = [
-            k for k, n in enumerate(plan.nodes) if k not in plan.whole and n.size.value > 1
-        ]
 
     def values(self) -> dict[str, object]:
         """Everything that ``local.mako`` uses, beside the types."""
         plan, p = self.plan, self.plan.problem
-        positions = [(k, plan.positions(k), plan.box[k]) for k in self.moving]
+        positions = [(k, plan.positions(k), plan.box[k]) for k in plan.order]
         starts = divided(positions, self.arguments)
         read = self._read()
         write = self._write()
@@ -160,7 +157,7 @@ class _Writer:
 
     def _start(self, factors: Sequence[Expr], start: Expr) -> Expr:
         """Where the box starts in a tensor."""
-        return total([start, *(Var(f"x{k}") * factors[k] for k in self.moving)])
+        return total([start, *(Var(f"x{k}") * factors[k] for k in sorted(self.plan.order))])
 
     def _offset(self, digits: _Digits, p: Pass, factors: Sequence[Expr]) -> Expr:
         """How far from there the first element of a unit is."""
@@ -200,7 +197,7 @@ class _Writer:
             nodes = [(k, n) for k, n in enumerate(self.plan.nodes) if n.guard == g]
             cover = 1 + sum((n.size.value - 1) * n.unit for _, n in nodes)
             steps = [
-                ((Var(f"x{k}") if k in self.moving else Const(0))
+                ((Var(f"x{k}") if k in self.plan.order else Const(0))
                  + self._step(digits, p, k, further)) * n.unit
                 for k, n in nodes
             ]  # fmt: skip
@@ -326,7 +323,7 @@ class _Writer:
             (kind, f"w{j}", f"*(__local const {kind} *)({moved('kept', str(at + o))})")
             for j, o in enumerate(offsets)
         ]
-        return words, [[f"w{j}.s{t}" for j in range(p.width)] for t in range(p.tall)]
+        return words, [[f"w{j}.s{t:x}" for j in range(p.width)] for t in range(p.tall)]
 
     def _stored(
         self, digits: _Digits, lanes: list[str], to: str, further: dict[int, int]

@@ -14,7 +14,7 @@ from ..kernels import launch
 from ..kernels.source import Launch
 from ..runtime import Engine
 from ..runtime.opencl import opencl
-from ..schedule.space import Space, space
+from ..schedule.space import BOX, Space, space
 from ..tensors.desc import MemoryDesc
 from ..values.attr import Attr
 from .trial import Case, with_canary
@@ -66,14 +66,22 @@ class Variants:
         src, dst = map(_array_type, default.buffers)
         before = with_canary(case.before)
         platform, device = place_of(self.engine)
+        asked: dict[str, list[Any]] = {LOCAL: [default.local_size], s.parameter: [*s.values]}
+        limits: dict[str, Any] = {}
+        if s.parameter == BOX:  # which says the size of its groups
+
+            def fits(config: Config) -> bool:
+                return bool(config[LOCAL] == self.launch(config).local_size)
+
+            asked[LOCAL] = sorted({self._launch(value).local_size for value in s.values})
+            limits["restrictions"] = fits
         return {
             "kernel_name": Launch.KERNEL,
             "kernel_source": self.source,
             "problem_size": lambda params: self.launch(params).groups,
             "arguments": [_whole(case.source, src).view(src), _whole(before, dst).view(dst)],
-            "tune_params": {
-                LOCAL: [default.local_size], s.parameter: [*s.values], "baked": [True],
-            },
+            "tune_params": {**asked, "baked": [True]},
+            **limits,
             "grid_div_x": [],
             "block_size_names": [LOCAL],
             "answer": [None, _whole(case.answer, dst).view(dst)],

@@ -133,6 +133,11 @@ def place(digits: Sequence[Digit], number: int) -> int:
     return at
 
 
+def dense(box: tuple[int, ...], first: Pass) -> Layout:
+    """The layout without gaps, in the order of the ``first`` pass."""
+    return Layout(box, _pitches(box, first.order, None, 0))
+
+
 @lru_cache(maxsize=512)
 def layout(box: tuple[int, ...], first: Pass, second: Pass, item: int) -> Layout:
     """The layout in which elements of ``item`` bytes are stored and read in the fewest turns.
@@ -140,7 +145,7 @@ def layout(box: tuple[int, ...], first: Pass, second: Pass, item: int) -> Layout
     Neighbours of the ``first`` pass are neighbours there. Its vectors stay whole.
     """
     unit = max(first.width, second.tall)
-    tried = [Layout(box, _pitches(box, first.order, None, 0))]
+    tried = [dense(box, first)]
     loops = [k for k in second.order if k != first.order[0]]
     tried += [
         Layout(box, _pitches(box, first.order, k, gap * unit)) for k, gap in product(loops, GAPS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
+from .boxes import ALL
 from .problem import Node
 from .traits import Traits
 
@@ -54,6 +55,33 @@ def _box_of(
     for side, wanted in zip(("src", "dst"), runs, strict=True):
         box.take(side, wanted)
     box.fill([*order_of(nodes, "src"), *order_of(nodes, "dst")], goal)
+    return box
+
+
+def wished(nodes: Sequence[Node], steps: Sequence[int], most: int) -> Box | None:
+    """The box with so many steps of each loop, as near as they can be had, `ALL` of short loops.
+
+    At most so many elements. None where there are no such loops.
+    """
+    if len(steps) > len(nodes):
+        return None
+    box = Box(nodes)
+    for k, wanted in enumerate(steps):
+        size = nodes[k].size
+        if wanted == ALL and (size.fixed or size.value <= SHORT):
+            box.sizes[k] = size.value
+            box.whole.add(k)
+        else:
+            highest = power_of_two(2 * size.value - 1)
+            box.sizes[k] = min(power_of_two(wanted), highest) if wanted != ALL else highest
+    for side in ("src", "dst"):
+        near = order_of(nodes, side)[0]
+        box.sizes[near] = max(2, box.sizes[near])
+    while prod(box.sizes) > most:
+        left = [k for k in range(len(nodes)) if k not in box.whole and box.sizes[k] > 2]
+        if not left:
+            return None
+        box.sizes[max(left, key=lambda k: box.sizes[k])] //= 2
     return box
 
 

@@ -25,10 +25,20 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from . import copy
-from .banks import BANK_BYTES, Layout, Pass, layout
+from .banks import BANK_BYTES, Layout, Pass, dense, layout
+from .boxes import ALL, BoxSchedule
 from .choices import RULES, either
 from .coarse import coarse, whole_at
-from .groupbox import BOX_BYTES, GROUPS, SINGLE_BOX_BYTES, Box, boxed, order_of, power_of_two
+from .groupbox import (
+    BOX_BYTES,
+    GROUPS,
+    SINGLE_BOX_BYTES,
+    Box,
+    boxed,
+    order_of,
+    power_of_two,
+    wished,
+)
 from .nibbles import refusal_of_loops
 from .problem import Node, Number, Problem, fixed
 from .request import Request
@@ -41,6 +51,10 @@ LINE_BYTES = 128
 """What stores of neighbours must fill together where a work-item stores several vectors apart."""
 VECTOR_BYTES = 16
 """The longest load that a work-item can make."""
+LONGEST = VECTOR_BYTES, VECTOR_BYTES
+"""As many elements of both sides as there can be in a vector."""
+MOST_STEPS = 256
+"""Elements that a work-item moves in a box that is chosen, at the most."""
 VECTORS = 2
 """Vectors that a work-item of a copy moves, where there is enough to do: 0.02 faster than with 4 on
 an H100, where 8 lose 0.04."""
@@ -52,7 +66,7 @@ class LocalPlan:
 
     It is loaded as ``read`` says and stored as ``write`` says; between, it lies in local memory by
     ``layout``, or, where that is None, in registers. ``whole`` are the loops that the box takes
-    entirely.
+    entirely; the number of a group counts the others in this ``order``, the outermost first.
     """
 
     problem: Problem
@@ -62,6 +76,7 @@ class LocalPlan:
     write: Pass
     layout: Layout | None
     group: int
+    order: tuple[int, ...]
 
     @property
     def nodes(self) -> tuple[Node, ...]:
@@ -82,6 +97,16 @@ class LocalPlan:
     def local_elements(self) -> int:
         """Elements of local memory that a work-group takes."""
         return self.layout.extent if self.layout else 0
+
+    @property
+    def schedule(self) -> BoxSchedule:
+        """What is a choice about it; with the box chosen so, the plan is the same."""
+        steps = [ALL if k in self.whole else n for k, n in enumerate(self.box)]
+        while steps[-1] == 1:
+            steps.pop()
+        gaps = self.layout != dense(self.box, self.read)
+        vectors = self.read.width, self.write.width
+        return BoxSchedule(tuple(steps), vectors, self.write.tall, gaps, self.group, self.order)
 
     @property
     def alignment(self) -> tuple[int, int]:
@@ -150,34 +175,61 @@ def _common_run(p: Problem) -> int | None:
 
 
 def plan(request: Request) -> LocalPlan:
-    """The plan for a problem that `refusal` accepts; stores are never streaming ones."""
-    traits = _grouped(request)
-    p = coarse(request.problem, traits.begin_bytes)
-    items = tuple(t.nbytes for t in p.dtypes)
-    moving = _moving_bytes(p)
-    box, inner, widths = _vectors(p, items, (moving, BOX_BYTES), traits)
+    """The plan for a problem that `refusal` accepts; stores are never streaming ones.
+
+    By the box that is chosen, as near as the problem can have it, else by the rules.
+    """
+    p, text = coarse(request.problem, request.traits.begin_bytes), request.choices.box
+    chosen = _chosen(p, BoxSchedule.parse(text), request.traits) if text else None
+    return chosen or _by_rules(p, _grouped(request.traits, request.choices.local_size))
+
+
+def _chosen(p: Problem, schedule: BoxSchedule, traits: Traits) -> LocalPlan | None:
+    """The plan by a schedule; None where there are no such loops."""
+    traits, moving = _grouped(traits, schedule.group), _moving_bytes(p)
+    nodes = p.nodes or ()
+    most = min(traits.local_bytes * 8 // 9 // moving, MOST_STEPS * traits.group_size)
+    box = wished(nodes, schedule.steps, most)
+    if box is None or max(schedule.order, default=0) >= len(nodes):
+        return None
+    return _through(p, box, _widths(p, box, schedule.vectors, traits), traits, schedule)
+
+
+def _by_rules(p: Problem, traits: Traits) -> LocalPlan:
+    nodes, moving, items = p.nodes or (), _moving_bytes(p), tuple(t.nbytes for t in p.dtypes)
+    box = boxed(nodes, items, (moving, BOX_BYTES), traits)
+    widths = _widths(p, box, LONGEST, traits)
     if widths[0] == 1:
-        box, inner, widths = _vectors(p, items, (moving, SINGLE_BOX_BYTES), traits)
-    read = Pass(inner[0], widths[0])
-    write = Pass(inner[1], widths[1])
-    if _below(write, read, box) * items[1] >= LINE_BYTES:
-        write = _tall(write, read, box.sizes, BANK_BYTES // moving)
-    found = layout(tuple(box.sizes), read, write, moving)
-    return _finished(p, box, (read, write), found, traits)
+        box = boxed(nodes, items, (moving, SINGLE_BOX_BYTES), traits)
+        widths = _widths(p, box, LONGEST, traits)
+    return _through(p, box, widths, traits)
 
 
-def _vectors(
-    p: Problem, items: tuple[int, ...], size: tuple[int, int], traits: Traits
-) -> tuple[Box, tuple[tuple[int, ...], ...], list[int]]:
-    """A box, the order of its loops on both sides, and the widest vectors there."""
+def _through(
+    p: Problem, box: Box, widths: tuple[int, int], traits: Traits, by: BoxSchedule | None = None
+) -> LocalPlan:
+    """A box that goes through local memory, by vectors of ``widths`` elements."""
+    moving, (read, write) = _moving_bytes(p), map(Pass, _inner(box), widths)
+    if by or _below(write, read, box) * p.dtypes[1].nbytes >= LINE_BYTES:
+        most = min(by.tall, VECTOR_BYTES // moving) if by else BANK_BYTES // moving
+        write = _tall(write, read, box.sizes, most)
+    sizes = tuple(box.sizes)
+    found = dense(sizes, read) if by and not by.gaps else layout(sizes, read, write, moving)
+    return _finished(p, box, (read, write), found, traits, by.order if by else ())
+
+
+def _inner(box: Box) -> list[tuple[int, ...]]:
+    """The loops of a box in the order of the source, and of the destination."""
+    return [box.inside(order_of(box.nodes, side)) for side in ("src", "dst")]
+
+
+def _widths(p: Problem, box: Box, wanted: tuple[int, int], traits: Traits) -> tuple[int, int]:
+    """The widest vectors of both sides, of ``wanted`` elements at the most."""
     longest = min(VECTOR_BYTES, traits.begin_bytes)
-    box = boxed(p.nodes or (), items, size, traits)
-    inner = tuple(box.inside(order_of(box.nodes, side)) for side in ("src", "dst"))
-    widths = [
-        _width(p, box, side, order, longest // item, stored=side == "dst" and not p.computation)
-        for side, item, order in zip(("src", "dst"), items, inner, strict=True)
-    ]
-    return box, inner, widths
+    load, store = _inner(box)
+    src, dst = (min(n, longest // t.nbytes) for n, t in zip(wanted, p.dtypes, strict=True))
+    stored = not p.computation
+    return _width(p, box, "src", load, src), _width(p, box, "dst", store, dst, stored=stored)
 
 
 def _below(write: Pass, read: Pass, box: Box) -> int:
@@ -188,8 +240,8 @@ def _below(write: Pass, read: Pass, box: Box) -> int:
 def _tall(write: Pass, read: Pass, box: Sequence[int], most: int) -> Pass:
     """The pass with as many steps of the source's nearest loop taken together as fill a word."""
     across = read.order[0]
-    below = prod(box[k] for k in write.order[: write.order.index(across)])
-    tall = max(1, most) if below % write.width == 0 else 1
+    inner = write.order[: write.order.index(across)]
+    tall = max(1, most) if inner and prod(box[k] for k in inner) % write.width == 0 else 1
     while box[across] % tall:
         tall //= 2
     return replace(write, tall=tall, across=across) if tall > 1 else write
@@ -205,7 +257,8 @@ def _moving_bytes(p: Problem) -> int:
 
 def rows_plan(request: Request) -> LocalPlan:
     """The plan of the families that need no local memory, in the order of the destination."""
-    return _direct(coarse(request.problem, request.traits.begin_bytes), _grouped(request))
+    p = coarse(request.problem, request.traits.begin_bytes)
+    return _direct(p, _grouped(request.traits, request.choices.local_size))
 
 
 def copy_plan(request: Request) -> LocalPlan:
@@ -213,14 +266,13 @@ def copy_plan(request: Request) -> LocalPlan:
     p, body = request.problem, copy.plan(replace(request, choices=RULES))
     nodes = tuple(replace(n, size=Number(body.count)) for n in p.nodes or () if body.count > 1)
     words = replace(p, nodes=nodes, src0=body.src0, dst0=body.dst0, word=body.word)
-    return _direct(words, _grouped(request))
+    return _direct(words, _grouped(request.traits, request.choices.local_size))
 
 
-def _grouped(request: Request) -> Traits:
+def _grouped(traits: Traits, wanted: int | None) -> Traits:
     """The traits with a work-group of another size: a power of two that the device has."""
-    traits = request.traits
-    wanted = min(either(request.choices.local_size, traits.group_size), traits.group_size)
-    return replace(traits, group_size=1 << (wanted.bit_length() - 1))
+    size = min(either(wanted, traits.group_size), traits.group_size)
+    return replace(traits, group_size=power_of_two(size))
 
 
 def _direct(p: Problem, traits: Traits) -> LocalPlan:
@@ -252,9 +304,16 @@ def _direct(p: Problem, traits: Traits) -> LocalPlan:
 
 
 def _finished(
-    p: Problem, box: Box, passes: tuple[Pass, Pass], found: Layout | None, traits: Traits
+    p: Problem,
+    box: Box,
+    passes: tuple[Pass, Pass],
+    found: Layout | None,
+    traits: Traits,
+    order: Sequence[int] = (),
 ) -> LocalPlan:
     nodes = p.nodes or ()
+    counted = [k for k, n in enumerate(nodes) if k not in box.whole and n.size.value > 1]
+    order = [k for k in dict.fromkeys((*order, *counted)) if k in counted]
     known = {side: _known_strides(nodes, side, box.whole) for side in ("src", "dst")}
     nodes = tuple(
         replace(
@@ -266,7 +325,7 @@ def _finished(
     )  # fmt: skip
     return LocalPlan(
         replace(p, nodes=nodes), tuple(box.sizes), tuple(sorted(box.whole)), *passes, found,
-        traits.group_size,
+        traits.group_size, tuple(order),
     )  # fmt: skip
 
 

@@ -52,6 +52,7 @@ Body = (
 COPY = ("run_bytes", "baked")
 GROUPS = ("local_size", "baked")
 SCHEDULE = ("schedule", "baked")
+BOX = ("box", *GROUPS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,7 @@ FAMILIES = (
 4-bit elements and images; then those that compute: transforms, and sums after the elements."""
 GPU_FAMILIES = (
     Family("copy", copy.refusal, local.copy_plan, GROUPS),
-    Family("local", local.refusal, local.plan, GROUPS, local.needs),
+    Family("local", local.refusal, local.plan, BOX, local.needs),
     Family("rows", local.rows_refusal, local.rows_plan, GROUPS),
     *_EVERYWHERE,
 )

@@ -2,18 +2,20 @@
 
 Each family of kernels has one parameter. That of the scheduled family is the whole schedule: its
 values are those that the cost model puts first, a few of each tile and store, because each of these
-is a program to compile, and the orders of its loops are free to try. The plan by the rules is one
-of the values.
+is a program to compile, and the orders of its loops are free to try. That of the local family of
+GPUs is the whole box. The plan by the rules is one of the values.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
 from ..tensors.desc import MemoryDesc
+from .boxes import BoxSchedule
+from .boxsearch import boxes, details
 from .choices import RULES, Choices, either
 from .copy import CopyPlan
 from .cost import Model
@@ -33,10 +35,11 @@ TABLES: Mapping[type[Body], tuple[str, tuple[int, ...]]] = {
     LocalPlan: ("local_size", (32, 64, 128, 256)),
     GenericPlan: ("local_size", (1, 8, 16, 32, 64, 128, 256)),
 }
-"""The parameter of each family but the scheduled one, by the type of its plans, and its values."""
-SCHEDULE = "schedule"
+"""The parameter, a number, of some families, by the type of their plans, and its values."""
+SCHEDULE, BOX = "schedule", "box"
 PROGRAMS, EACH = 6, 4
-"""How many tiles and stores are worth a try, and how many nests and prefetches of each."""
+"""How many tiles and stores are worth a try, and how many nests and prefetches of each; as many
+boxes all in all."""
 NEAR = 24
 LEADS = (0, 1, 2, 4, 8, 16, 32, 64)
 """How many neighbours of the best schedule are worth a try; how far ahead they prefetch."""
@@ -69,13 +72,24 @@ class Space:
         return Choices.of({"family": self.family, self.parameter: value})
 
     def near(self, value: object) -> list[Any]:
-        """Values like one: schedules of its program that differ in nest or prefetch."""
+        """Values like one: schedules of its program that differ in nest or prefetch, or one box."""
         body = self.plan(value).body
+        if isinstance(body, LocalPlan) and self.parameter == BOX:
+            return [*islice(self.resolved(details(body, self.traits), value), NEAR)]
         if not isinstance(body, ScheduledPlan):
             return []
         found = neighbours(body.problem, profile_of(self.traits), body.schedule)
         values = islice(map(str, found), NEAR)
         return [v for v in values if value_of(self.plan(v)) == v]
+
+    def resolved(self, wishes: Iterable[BoxSchedule], known: object) -> Iterator[Any]:
+        """What plans have where they are asked for these boxes, each once, but for a known one."""
+        seen = {known}
+        for wish in wishes:
+            value = value_of(self.plan(str(wish)))
+            if value not in seen:
+                seen.add(value)
+                yield value
 
     def __str__(self) -> str:
         count = f"{self.family}: {len(self.values)} values of {self.parameter}"
@@ -107,7 +121,9 @@ def value_of(plan: Plan) -> object:
         return body.run_bytes
     if isinstance(body, GenericPlan):
         return either(plan.choices.local_size, body.group)
-    return body.group if isinstance(body, LocalPlan) else str(body)
+    if isinstance(body, LocalPlan):
+        return str(body.schedule) if body.layout else body.group
+    return str(body)
 
 
 def space(
@@ -125,11 +141,21 @@ def space(
     if isinstance(plan.body, ScheduledPlan):
         found = spread(ranked(plan.body.problem, profile_of(traits)))
         return _space(plan, traits, SCHEDULE, [*map(str, found)])
+    if isinstance(plan.body, LocalPlan) and plan.body.layout:
+        return _boxes(plan, plan.body, traits, default)
     if type(plan.body) not in TABLES:
         return None
     parameter, values = TABLES[type(plan.body)]
     whole = _space(plan, traits, parameter, [default, *values])
     return replace(whole, values=tuple(v for v in whole.values if value_of(whole.plan(v)) == v))
+
+
+def _boxes(plan: Plan, body: LocalPlan, traits: Traits, default: object) -> Space:
+    """Boxes of other sizes than that of the rules, then what differs from it in one thing."""
+    one = _space(plan, traits, BOX, [default])
+    half = PROGRAMS * EACH // 2
+    sized = islice(one.resolved(boxes(body), default), half)
+    return replace(one, values=(default, *sized, *one.near(default)[: half - 1]))
 
 
 def _space(plan: Plan, traits: Traits, parameter: str, values: list[Any]) -> Space:

@@ -68,3 +68,24 @@ def test_another_python_makes_another_environment(clone: Clone) -> None:
     assert "another Python" in said
     assert packages == [".[demo]"]
     assert "3.12" in (clone.folder / ".venv" / "bin" / "python").read_text()
+
+
+def test_the_folder_for_a_gpu_without_network(tmp_path: Path) -> None:
+    """The library, the benchmark, wheels for a Python, the kernels, and a script to run there."""
+    python, log = tmp_path / "python", tmp_path / "log"
+    python.write_text(PYTHON.format(log=log, version="3.11"))
+    python.chmod(0o755)
+    made = tmp_path / "gpu"
+    subprocess.run(
+        ["/bin/sh", ROOT / "scripts" / "gpu_folder.sh", python, made],
+        env={**os.environ, "FOR_PYTHON": "3.13", "PEERS": "cupy-cuda12x torch"},
+        check=True, capture_output=True,
+    )  # fmt: skip
+    wheel, download, kernels = log.read_text().splitlines()
+    assert wheel.endswith(f"-m pip wheel --quiet --no-deps -w {made}/wheels .")
+    assert "--python-version 3.13 " in download
+    assert download.endswith("pip cupy-cuda12x torch")
+    assert kernels.endswith(f"-m bench gpu --ptx {made}/ptx")
+    assert (made / "bench" / "ptx.py").exists()
+    assert not (made / "bench" / "results").exists()
+    subprocess.run(["/bin/sh", "-n", made / "run.sh"], check=True)

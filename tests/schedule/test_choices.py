@@ -21,6 +21,7 @@ from clformats.schedule.refine import problem
 from clformats.schedule.schedule import Schedule
 from clformats.schedule.search import ranked
 from clformats.schedule.space import (
+    BOX,
     EACH,
     NEAR,
     PROGRAMS,
@@ -34,8 +35,9 @@ from clformats.schedule.traits import DEFAULT, Traits
 from tests.support import BUFFERS, random_pair
 
 D = cf.MemoryDesc
+BOX_LINE = "b8 c | vectors 2 4 by 1 | dense | 32 along a"
 LINE = "tile b8 of 8 | a b c | ahead 0 | ordinary"
-WISHES = Choices(schedule=LINE, run_bytes=4096, local_size=32, baked=True)
+WISHES = Choices(schedule=LINE, box=BOX_LINE, run_bytes=4096, local_size=32, baked=True)
 
 
 def pairs(count: int, seed: int) -> list[tuple[cf.MemoryDesc, cf.MemoryDesc]]:
@@ -84,7 +86,7 @@ def test_a_plan_prints_what_was_chosen() -> None:
         ({"family": 3}, "a name"),
         ({"schedule": 3}, "a line such as 'tile"),
         ({"schedule": "tile b8"}, "four parts between bars, as in 'tile"),
-        ({"lanes": 8}, "got choices 'lanes', expected some of baked, family, local_size"),
+        ({"lanes": 8}, "got choices 'lanes', expected some of baked, box, family, local_size"),
     ],
 )
 def test_a_wrong_choice_is_refused(values: dict[str, Any], word: str) -> None:
@@ -115,7 +117,8 @@ def test_tables_name_what_the_families_take() -> None:
         assert {TABLES[body][0], "baked"} == takes[name]
     assert {SCHEDULE, "baked"} == takes["scheduled"]
     for family in GPU_FAMILIES[:3]:
-        assert {TABLES[LocalPlan][0], "baked"} == {*family.takes}
+        boxes = {BOX} if family.name == "local" else set()
+        assert {TABLES[LocalPlan][0], "baked", *boxes} == {*family.takes}
 
 
 def test_the_search_takes_the_rules_family_first() -> None:
@@ -185,11 +188,11 @@ def test_neighbours_are_other_schedules_of_one_program() -> None:
     assert copies.near(copies.values[0]) == []
 
 
-@pytest.mark.parametrize("dst", ["bfyx", "byxf", "b_fs_yx_fsv16"])
-def test_gpus_choose_the_size_of_their_groups(dst: str) -> None:
-    src, to = D((2, 40, 19, 23), "f32", "bfyx"), D((2, 40, 19, 23), "f32", dst)
+@pytest.mark.parametrize(("src", "dst"), [("bfyx", "bfyx"), ("byxf", "b_fs_yx_fsv16")])
+def test_gpus_choose_the_size_of_their_groups(src: str, dst: str) -> None:
+    a, to = D((2, 40, 19, 23), "f32", src), D((2, 40, 19, 23), "f32", dst)
     gpu = replace(DEFAULT, is_cpu=False, group_size=128)
-    found = space(src, to, gpu)
+    found = space(a, to, gpu)
     assert found is not None
     assert found.parameter == "local_size"
     assert sorted(found.values) == [32, 64, 128]

@@ -79,6 +79,24 @@ def test_another_script_tunes_a_reorder(
         assert cf.Reorder(*pair, engine, tuned=choices).source == arguments["kernel_source"](result)
 
 
+def test_another_script_tunes_the_boxes_of_a_gpu(as_gpu: cf.Stream, kernel_tuner: Any) -> None:
+    """Each box has a size of its groups: no other one is tried with it."""
+    pair = D((2, 64, 24, 32), "f16", "bfyx"), D((2, 64, 24, 32), "f16", "byxf")
+    arguments = cf.Reorder(*pair, as_gpu.engine).as_kernel_tuner()
+    asked = arguments["tune_params"]
+    assert len(asked["local_size"]) > 1
+    results, _ = kernel_tuner.tune_kernel(
+        **arguments, strategy="random_sample", strategy_options={"max_fevals": 3}, quiet=True
+    )
+    assert len(results) == 3
+    for result in results:
+        assert result["time"] > 0
+        assert result["box"].split(" | ")[-1].startswith(f"{result['local_size']} ")
+        choices = cf.Choices.of({name: result[name] for name in asked})
+        made = cf.Reorder(*pair, as_gpu.engine, tuned=choices)
+        assert made.source == arguments["kernel_source"](result)
+
+
 def test_a_wrong_kernel_is_found_before_it_is_timed(
     engine: cf.Engine, kernel_tuner: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
