@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 
 import clformats as cf
+from clformats.reorders.profiles import traits_of
 from clformats.schedule.space import spaces
 
 from . import rotation
@@ -137,7 +138,7 @@ def _swept(arena: Arena) -> dict[str, cf.Reorder]:
     """The case in other families, and in its own with every choice that the tuner has."""
     src, dst, engine = arena.src, arena.dst, arena.engine
     found: dict[str, cf.Reorder] = {}
-    places = spaces(src, dst, engine.traits)
+    places = spaces(src, dst, traits_of(engine))
     for place in places[1:]:
         name = place.family
         found[f"family {name}"] = cf.Reorder(src, dst, engine, family=name, tuned=False)

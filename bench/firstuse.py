@@ -12,6 +12,7 @@ import numpy as np
 
 import clformats as cf
 from clformats.kernels import Launch, launch
+from clformats.reorders.profiles import traits_of
 
 from .arena import Arena
 from .cases import Case
@@ -41,7 +42,7 @@ def _first(arena: Arena) -> dict[str, float]:
     caches know a source by what its preprocessor leaves.
     """
     start = perf_counter()
-    plan = cf.make_plan(arena.src, arena.dst, arena.engine.traits)
+    plan = cf.make_plan(arena.src, arena.dst, traits_of(arena.engine))
     planned = perf_counter()
     launch(plan)
     found = {"plan": planned - start, "render": perf_counter() - planned}
@@ -62,7 +63,7 @@ def bare(arena: Arena, engine: cf.Engine, addition: str = "") -> tuple[float, Ca
     """Seconds of the build, and the enqueue by pyopencl alone, its arguments set before."""
     import pyopencl as cl
 
-    ready = launch(cf.make_plan(arena.src, arena.dst, engine.traits))
+    ready = launch(cf.make_plan(arena.src, arena.dst, traits_of(engine)))
     assert ready is not None
     start = perf_counter()
     kernel = engine.kernel(ready.source + addition, ready.KERNEL)
@@ -124,7 +125,7 @@ def _calls(arena: Arena, settings: Settings) -> dict[str, float]:
 
 def called(arena: Arena) -> Callable[[], object]:
     """The same kernel called as pyopencl's users do, with the types of its arguments told."""
-    ready = launch(cf.make_plan(arena.src, arena.dst, arena.engine.traits))
+    ready = launch(cf.make_plan(arena.src, arena.dst, traits_of(arena.engine)))
     assert ready is not None
     kernel = arena.engine.kernel(ready.source, ready.KERNEL)
     kernel.set_arg_types([None, None, *kinds(ready)])

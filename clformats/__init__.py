@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     )
     from .reorders.index_kernels import IndexKernels
     from .reorders.map import Map
+    from .reorders.profiles import calibrate
     from .reorders.reorder import Reorder, reorder
     from .reorders.warm import warm_up
     from .runtime import (
@@ -114,6 +115,7 @@ __all__ = [
     "WinogradDesc",
     "at_execution",
     "audit",
+    "calibrate",
     "convert",
     "devices",
     "draw",
@@ -178,6 +180,7 @@ _ON_FIRST_USE = {
     ),
     **dict.fromkeys(("from_numpy", "to_numpy", "transfer"), "clformats.transfers"),
     "TunedWarning": "clformats.tuning.records",
+    "calibrate": "clformats.reorders.profiles",
     "tune": "clformats.tuning.run",
     "warm_up": "clformats.reorders.warm",
 }

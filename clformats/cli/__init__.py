@@ -18,7 +18,7 @@ from ..version import __version__
 
 COMMANDS = (
     *("list", "explain", "offset", "draw", "convert", "reorder", "pack", "unpack"),
-    *("kernel", "header", "doctor", "demo", "bench", "tune"),
+    *("kernel", "header", "doctor", "demo", "bench", "tune", "calibrate"),
     *("plan", "audit", "completion"),
 )
 _ASCII = str.maketrans(

@@ -228,7 +228,33 @@ def device_lines(device: Report) -> Iterator[str]:
         f"      memory {size(device['global_memory'])}, largest buffer "
         f"{size(device['largest_buffer'])}, local {size(device['local_memory'])}"
     )
+    yield from (f"      {line}" for line in profile_lines(device))
     yield ""
+
+
+def profile_lines(device: Report) -> Iterator[str]:
+    """By which numbers schedules are chosen, for a CPU that works."""
+    if device["type"] != "CPU" or "seconds" not in device:
+        return
+    try:
+        from clformats.schedule.profile import profile_of, with_measured
+        from clformats.schedule.traits import Traits
+        from clformats.tuning.records import Device, folder
+        from clformats.tuning.records.profiles import read_profile
+
+        from .calibrate import lines as told
+
+        driver = f"{device['driver']}, {device['platform_version']}"
+        kept, where = None, folder()
+        if where:
+            kept = read_profile(Device(device["device"], device["platform"], driver), where)
+        names = ("compute_units", "cache_bytes", "vector_bytes")
+        traits = Traits(**{name: device[name] for name in names})
+        yield from told(profile_of(with_measured(traits, kept.numbers if kept else {})), kept)
+        if kept is None and where:
+            yield "  -> clformats calibrate measures it, in half a second"
+    except Exception as error:  # noqa: BLE001  # a doctor does not faint
+        yield f"profile: {error}"
 
 
 def verdict(devices: list[Report]) -> str:

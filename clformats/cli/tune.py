@@ -293,9 +293,10 @@ def _engine(args: argparse.Namespace) -> Engine | None:
 
 
 def _staleness(record: Record, engine: Engine) -> str:
+    from ..reorders.profiles import traits_of
     from ..reorders.recorded import staleness
 
-    return staleness(record, Device(*engine.names), engine.traits)
+    return staleness(record, Device(*engine.names), traits_of(engine))
 
 
 def _times(times: tuple[float, ...]) -> str:

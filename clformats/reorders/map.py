@@ -16,6 +16,7 @@ from ..tensors.given import as_desc
 from ..values.attr import OLD
 from ..values.formula import Formula, parse
 from .given import as_memory, as_stream, let_arrays_wait
+from .profiles import traits_of
 from .ready import Ready, Wish, planned
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ class Map(OnDevice):
             renamed[self.target] = Formula("name", OLD)
         src, computation = over_tensors(formula.with_names(renamed), inputs, dst)
         self._moved = next(n for n in self.inputs if _variable(n) == computation.value)
-        traits = self.engine.traits
+        traits = traits_of(self.engine)
         plan, launched = planned(src, dst, traits, computation, Wish(family))
         self._ready = Ready(plan, launched, self.engine)
 

@@ -30,6 +30,7 @@ from ..schedule.computation import Computation, Operand
 from ..tensors.desc import MemoryDesc
 from ..tuning.records import Device, Lookup, lookup
 from ..values.attr import OLD
+from .profiles import traits_of
 from .recorded import planned_by_record
 from .stand_in import run_idle, stand_in, tell_once
 
@@ -170,7 +171,7 @@ class Ready:
         """The same for memory that begins at multiples of so many bytes alone."""
         found = self._elsewhere.get(nbytes)
         if found is None:
-            plan = self.plan.beginning_at(nbytes, self.engine.traits)
+            plan = self.plan.beginning_at(nbytes, traits_of(self.engine))
             made = Ready(plan, launch(plan), self.engine, self._values, wait=self._wait)
             found = self._elsewhere.setdefault(nbytes, made)
         return found

@@ -34,6 +34,7 @@ from ..values.attr import Attr, compute_type
 from ..values.transforms import joins_winograd, winograd
 from .few_programs import FewPrograms
 from .given import as_memory, as_stream, let_arrays_wait
+from .profiles import traits_of
 from .ready import Ready, Value, Wish, check_desc, planned, records_of, values_on_device
 from .variants import Variants
 
@@ -106,7 +107,7 @@ class Reorder(OnDevice):
         self._waits = wait or family is not None or isinstance(tuned, Choices)
         self._lock = threading.Lock()
         self._shapes: OrderedDict[tuple[MemoryDesc, MemoryDesc], Ready] = OrderedDict()
-        self._few = FewPrograms(src, dst, self.engine.traits)
+        self._few = FewPrograms(src, dst, traits_of(self.engine))
         self._ready: Ready | None = None
         self._has_runtime = src.has_runtime or dst.has_runtime
         self.attr.check_rank(dst.ndims)
@@ -134,7 +135,7 @@ class Reorder(OnDevice):
             plan, launched = self._few.planned(src, dst, self._computation)
         else:
             computation = self._computation(src, dst)
-            plan, launched = planned(src, dst, self.engine.traits, computation, self._wish)
+            plan, launched = planned(src, dst, traits_of(self.engine), computation, self._wish)
         real = compute_type(src.dtype, dst.dtype)
         values = self.attr.resolve(dst.dims, None, real)
         return Ready(plan, launched, self.engine, values, wait=self._waits)

@@ -17,6 +17,7 @@ from ..runtime.opencl import opencl
 from ..schedule.space import BOX, Space, space
 from ..tensors.desc import MemoryDesc
 from ..values.attr import Attr
+from .profiles import traits_of
 from .trial import Case, with_canary
 
 LOCAL = "local_size"
@@ -34,7 +35,7 @@ class Variants:
     def __init__(
         self, src: MemoryDesc, dst: MemoryDesc, engine: Engine, family: str | None = None
     ) -> None:
-        found = space(src, dst, engine.traits, family)
+        found = space(src, dst, traits_of(engine), family)
         if found is None:
             raise Unsupported(
                 "TUNING",

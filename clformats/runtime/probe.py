@@ -74,6 +74,8 @@ def describe(platform: Any, device: Any) -> Report:  # pyopencl's, imported late
         "fp64": "cl_khr_fp64" in extensions,
         "subgroups": bool(extensions & {"cl_khr_subgroups", "cl_intel_subgroups"}),
         "compute_units": device.max_compute_units,
+        "cache_bytes": device.global_mem_cache_size,
+        "vector_bytes": 4 * device.native_vector_width_int,
         "global_memory": device.global_mem_size,
         "largest_buffer": device.max_mem_alloc_size,
         "local_memory": device.local_mem_size,

@@ -2,25 +2,41 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
-from .traits import Traits
+from .traits import STREAMED_MOST, Traits
+
+MEANINGS: Mapping[str, str] = {
+    "stream_bytes": "from how many bytes moved on streaming stores gain",
+    "streams": "places that a core reads from at once before its prefetcher loses them",
+    "far_bytes": "the part of the second cache that a work-item can count on",
+    "jump_bytes": "what could be read in the time that a jump to another place costs",
+    "asked_bytes": "the same where the place was prefetched",
+    "sent_bytes": "the same where stores that pass the cache go to another place",
+    "hop_bytes": "the same within the caches",
+    "byte_ns": "ns for a byte from or to memory",
+    "cached": "the share of this that a byte takes within the caches",
+    "vector_bytes": "bytes of a register",
+    "registers": "how many there are",
+    "access_ns": "ns for a load or store of a register",
+    "shuffle_ns": "ns for a shuffle of a register",
+    "narrow_ns": "the same where elements are bytes or shorts",
+    "line_ns": "ns for a cache line that a tile touches",
+    "tile_ns": "ns to go on to the next tile",
+    "item_ns": "ns for a work-item",
+    "units": "cores",
+    "begin_bytes": "the alignment of memory",
+}
+"""What the numbers of a `Profile` are, for people."""
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """A core and its memory. Times are in nanoseconds, sizes in bytes.
+    """A core and its memory; `MEANINGS` tells what each number is.
 
-    ``stream_bytes``: from how many bytes moved on streaming stores gain. ``streams``: how many
-    places a core reads from at once before its prefetcher loses them. ``far_bytes``: the part of
-    the second cache that a work-item can count on. ``jump_bytes``: what could be read in the time
-    that a jump to another place costs, ``asked_bytes`` the same where the place was prefetched,
-    ``sent_bytes`` where stores that pass the cache go to another place, ``hop_bytes`` within the
-    caches. ``byte_ns``: a byte from or to memory; ``cached``: the share of this that a byte takes
-    within the caches. ``line_ns``: a line of the caches that a tile touches. ``vector_bytes`` of a
-    register, of which there are ``registers``. ``access_ns`` of a load or store of one register,
-    ``shuffle_ns`` of a shuffle of one, ``narrow_ns`` where its elements are bytes or shorts.
-    ``tile_ns``: to go on to the next tile. ``item_ns``: a work-item.
+    Times are in nanoseconds, sizes in bytes. The defaults were fitted on one processor with
+    AVX-512; `clformats.calibrate` measures those of `RANGES`.
     """
 
     stream_bytes: int = 18 << 20
@@ -44,10 +60,29 @@ class Profile:
     begin_bytes: int = 64
 
 
+TOLD = ("vector_bytes", "registers", "units", "begin_bytes")
+"""The numbers that a device tells of itself."""
+RANGES: Mapping[str, tuple[int, int]] = {"stream_bytes": (4 << 20, STREAMED_MOST)}
+"""The numbers that are measured, each with the least and the most that can be true."""
+
+
 def profile_of(traits: Traits) -> Profile:
-    """The default numbers, with what a device tells of itself."""
+    """The default numbers, with what a device tells of itself and what was measured of it."""
     wide = traits.vector_bytes >= 64
     return Profile(
         stream_bytes=traits.streams_from, vector_bytes=traits.vector_bytes,
         registers=32 if wide else 16, units=traits.compute_units, begin_bytes=traits.begin_bytes,
     )  # fmt: skip
+
+
+def with_measured(traits: Traits, numbers: Mapping[str, float]) -> Traits:
+    """The traits of a device with what was measured of it; other numbers than `RANGES` are not."""
+    if "stream_bytes" not in numbers:
+        return traits
+    return replace(traits, streamed_bytes=sanely("stream_bytes", numbers["stream_bytes"]))
+
+
+def sanely(name: str, value: float) -> int:
+    """A measured number within its range."""
+    least, most = RANGES[name]
+    return round(min(max(value, least), most))

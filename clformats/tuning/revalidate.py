@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..errors import Error
+from ..reorders.profiles import traits_of
 from ..reorders.recorded import has_schedule, kernel_digest, staleness
 from ..runtime import Engine
 from ..schedule import Traits, make_plan, problem
@@ -35,7 +36,7 @@ def revalidate(
     for record in read(path)[0]:
         latest.pop(record.key, None)
         latest[record.key] = record
-    old = [r for r in latest.values() if everything or staleness(r, device, engine.traits)]
+    old = [r for r in latest.values() if everything or staleness(r, device, traits_of(engine))]
     held = 0
     for record in old:
         new = measured(record, engine)
@@ -44,7 +45,7 @@ def revalidate(
             held += 1
         watch(record, new)
     if path.exists():
-        _tidy(path, device, engine.traits, set(old))
+        _tidy(path, device, traits_of(engine), set(old))
     forget()
     return held, len(old)
 
@@ -67,12 +68,12 @@ def measured(record: Record, engine: Engine) -> Record | None:
     """The record measured again; None if its choices are not faster than the rules any more."""
     try:
         src, dst = MemoryDesc.parse(record.src), MemoryDesc.parse(record.dst)
-        plan = make_plan(src, dst, engine.traits, choices=record.choices)
+        plan = make_plan(src, dst, traits_of(engine), choices=record.choices)
         if not has_schedule(plan, record.choices):
             return None
         times = Contest(src, dst, engine).times({"best": record.choices}, CONTEST)
         exact, shape = keys_of(problem(src, dst))
-        digest = kernel_digest(src, dst, engine.traits, record.choices)
+        digest = kernel_digest(src, dst, traits_of(engine), record.choices)
     except Error:
         return None  # the format has gone, the family refuses, or the result is wrong
     rules = [*times[DEFAULT], *times[AGAIN]]

@@ -12,6 +12,7 @@ from statistics import median
 from typing import Any
 
 from ..errors import Error, InvalidArgument, expect
+from ..reorders.profiles import traits_of
 from ..reorders.recorded import kernel_digest
 from ..reorders.warm import Pair, pairs_of
 from ..runtime import Engine
@@ -163,7 +164,7 @@ def tuned(
         spent = time.perf_counter() - began
         return Outcome(src, dst, tuple(records), len(tried), failures, spent, note)
 
-    places = spaces(src, dst, engine.traits)
+    places = spaces(src, dst, traits_of(engine))
     if not places:
         return outcome("nothing can be chosen here")
     run = Contest(src, dst, engine)
@@ -224,7 +225,7 @@ def _record(
     times: Sequence[float],
 ) -> Record:
     src, dst = run.pair
-    digest = kernel_digest(src, dst, run.engine.traits, choices)
+    digest = kernel_digest(src, dst, traits_of(run.engine), choices)
     return Record(
         Device(*run.engine.names), digest, key, str(src), str(dst), choices,
         tuple(rules), tuple(times), now(),

@@ -151,7 +151,7 @@ TAKES = {
 ELSEWHERE = {"DType", "Digit", "Plan", "Event", "Engine", "IndexKernels", "Map", "Memory",
              "Reorder", "Stream", "TunedWarning", "devices", "from_array", "from_dlpack",
              "from_host", "from_numpy", "reorder", "to_array", "to_numpy", "transfer", "tune",
-             "warm_up",
+             "calibrate", "warm_up",
              # in tests/networks:
              "Choice", "Cost", "Costs", "FormatPlan", "Kernels", "Network", "Node", "Value",
              "audit", "propagate"}  # fmt: skip

@@ -1,0 +1,158 @@
+"""From how many bytes on streaming stores gain on a processor, measured in half a second.
+
+What is measured is what is planned: schedules of the library's own kernels. Two programs serve, one
+with ordinary stores and one with streaming stores; sizes are arguments. The runs that are compared
+take turns, and medians count; a size whose rounds differ too much is left out.
+
+Copies tell where the caches end, but are the first to gain: rows that no line divides need line
+buffers besides. So the number is halfway, by logarithms, between where copies gain and the default.
+On a 2-core guest with an AMD EPYC (Zen 3) copies gain from 8 MB on, the default is 18 MB. Of 41
+reorders that then stream from 7.5 MB on most below 11 MB lose, up to two thirds; 13 that stream
+from 12 MB on are 1.2 times as fast (geometric mean, 0.7 to 2.7).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from math import log, prod, sqrt
+from statistics import median, quantiles
+from time import perf_counter
+
+import numpy as np
+
+from ..kernels.scheduled import launch_of
+from ..runtime import Engine
+from ..runtime.opencl import named_errors, opencl
+from ..schedule.refine import problem
+from ..schedule.schedule import Loop, Schedule, Store, Tile
+from ..schedule.traits import LINE_BYTES, STREAMED_MOST
+from ..tensors.desc import MemoryDesc
+
+MB = 1 << 20
+SIZES = (4 * MB, 6 * MB, 9 * MB, 14 * MB, 20 * MB, 30 * MB, 44 * MB)
+"""Bytes of source and destination together: from a part of a cache to more than a guest's share."""
+ROUNDS = 5
+RUN_BYTES = 16 * MB
+"""A shorter run is repeated before a wait, until it moves so much."""
+SPREAD = 0.3
+"""How far apart the quartiles of a size's rounds may be, as a share of their median."""
+LEAST_STEADY = 5
+"""So many sizes must have been measured well; on a busy machine fewer are."""
+GAIN = 1.05
+"""What streaming stores must gain where the next kernel reads the result."""
+TILE = Tile((64,), 16)
+"""Four vectors of a run: what takes the time is memory."""
+ITEMS = 16
+"""Work-items for each core."""
+
+Run = Callable[[], float]
+"""Moves some bytes to another buffer and back, and gives the seconds of one way."""
+
+
+def measured(engine: Engine) -> tuple[dict[str, float], str]:
+    """Numbers of a profile by their names, and why there are none; "" where there are."""
+    if trouble := busy():
+        return {}, trouble
+    with named_errors("measuring the processor"):
+        numbers = _numbers(engine)
+    return numbers, "" if numbers else "the machine is busy: times differ from run to run"
+
+
+def busy() -> str:
+    """Why the machine cannot be measured now; "" if it can."""
+    load, cores = os.getloadavg()[0], os.cpu_count() or 1
+    return f"the machine is busy: its load is {load:.1f} on {cores} cores" if load > cores else ""
+
+
+def _numbers(engine: Engine) -> dict[str, float]:
+    gains = _gains(engine)
+    if len(gains) < LEAST_STEADY:
+        return {}
+    copies = crossing([*gains], [*gains.values()])
+    return {"stream_bytes": sqrt(min(copies, STREAMED_MOST) * engine.traits.streams_from)}
+
+
+def _gains(engine: Engine) -> dict[int, float]:
+    """How much faster streaming stores are for each of `SIZES` whose times repeat.
+
+    Of a copy whose source was just written, as the next layer of a network finds it.
+    """
+    copies = Copies(engine, SIZES[-1])
+    stores = Store(), Store(LINE_BYTES)
+    samples = rounds([copies.run(size, store) for size in SIZES for store in stores])
+    found = {}
+    for size, ordinary, streaming in zip(SIZES, samples[::2], samples[1::2], strict=True):
+        ratios = [a / b for a, b in zip(ordinary, streaming, strict=True)]
+        if is_steady(ratios):
+            found[size] = median(ratios)
+    return found
+
+
+class Copies:
+    """Two buffers, and copies between them: each run reads what the one before has written."""
+
+    def __init__(self, engine: Engine, nbytes: int) -> None:
+        cl = opencl()
+        self.engine, self.queue = engine, cl.CommandQueue(engine.context, engine.device)
+        flags = cl.mem_flags.READ_WRITE
+        self.buffers = [cl.Buffer(engine.context, flags, nbytes // 2) for _ in range(2)]
+        for buffer in self.buffers:  # memory is there once it was written
+            cl.enqueue_fill_buffer(self.queue, buffer, np.uint32(0), 0, nbytes // 2)
+        self.queue.finish()
+
+    def run(self, nbytes: int, store: Store) -> Run:
+        """A run that moves ``nbytes``, read and written, forth and back."""
+        desc = MemoryDesc((nbytes // 8,), "f32", "a")
+        tiles = desc.nelems // prod(TILE.extents)
+        each = -(-tiles // (ITEMS * self.engine.traits.compute_units))
+        schedule = Schedule(TILE, (Loop(0, each, spread=True), Loop(0)), store=store)
+        made = launch_of(problem(desc, desc), schedule)
+        kernels = [self.engine.kernel(made.source, made.KERNEL) for _ in range(2)]
+        for kernel, ends in zip(kernels, (self.buffers, self.buffers[::-1]), strict=True):
+            kernel.set_args(*ends, *made.arguments)
+        sizes = (made.global_size,), (made.local_size,)
+        repeats = max(1, RUN_BYTES // nbytes)
+
+        def run() -> float:
+            if repeats > 1:  # what caches hold is there from the run before
+                opencl().enqueue_nd_range_kernel(self.queue, kernels[1], *sizes).wait()
+            start = perf_counter()
+            for kernel in kernels * repeats:
+                opencl().enqueue_nd_range_kernel(self.queue, kernel, *sizes)
+            self.queue.finish()
+            return (perf_counter() - start) / len(kernels) / repeats
+
+        return run
+
+
+def rounds(runs: Sequence[Run]) -> list[list[float]]:
+    """The seconds of each run in `ROUNDS` rounds, in which they take turns; each is warm."""
+    for run in runs:
+        run()
+    return [
+        list(seconds)
+        for seconds in zip(*([run() for run in runs] for _ in range(ROUNDS)), strict=True)
+    ]
+
+
+def is_steady(samples: Sequence[float]) -> bool:
+    """Whether repeated measurements are near each other."""
+    low, middle, high = quantiles(samples, n=4, method="inclusive")
+    return high - low <= SPREAD * middle
+
+
+def crossing(sizes: Sequence[float], gains: Sequence[float]) -> float:
+    """From which size on there is a gain: between the last without and the next, by logarithms.
+
+    >>> round(crossing((4, 16, 64), (0.5, 0.9, 1.4)), 1)
+    26.0
+    """
+    last = max((k for k, gain in enumerate(gains) if gain < GAIN), default=-1)
+    if last == len(sizes) - 1:
+        return float("inf")
+    if last < 0:
+        return sizes[0]
+    below, above = (log(gain / GAIN) for gain in gains[last : last + 2])
+    share = below / (below - above)
+    return float(sizes[last] * (sizes[last + 1] / sizes[last]) ** share)

@@ -1,0 +1,87 @@
+"""What `clformats calibrate` and `clformats doctor` say of a processor's numbers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import clformats as cf
+from clformats import cli
+from clformats.cli import calibrate, doctor
+from clformats.reorders import calibration, profiles
+from clformats.runtime import probe
+from clformats.schedule.profile import MEANINGS, Profile
+from clformats.tuning.records import Device
+from clformats.tuning.records.profiles import Kept, write_profile
+
+Capture = pytest.CaptureFixture[str]
+MB = 1 << 20
+
+
+@pytest.fixture
+def where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("CLFORMATS_TUNED", str(tmp_path))
+    monkeypatch.setattr(profiles, "_kept", {})
+    monkeypatch.setattr(profiles, "_tried", set())
+    return tmp_path
+
+
+def test_every_number_is_shown_with_what_it_means() -> None:
+    lines = [*calibrate.lines(Profile(), Kept({"stream_bytes": 18.0 * MB}, "2026-01-02T03:04:05"))]
+    assert lines[0] == "profile: measured on 2026-01-02"
+    assert [line.split()[0] for line in lines[1:]] == [*MEANINGS]
+    assert "18 MiB   measured  from how many bytes moved on streaming stores gain" in lines[1]
+    assert "256 KiB  default " in lines[3]
+    assert next(line for line in lines if "  units" in line).split()[1:3] == ["2", "device"]
+
+
+def test_without_a_measurement_all_are_defaults() -> None:
+    lines = [*calibrate.lines(Profile(), None)]
+    assert lines[0] == "profile: not measured yet"
+    assert not any(" measured " in line for line in lines[1:])
+
+
+def test_show_measures_nothing(engine: cf.Engine, where: Path, capsys: Capture) -> None:
+    name = engine.device.name.strip()
+    assert cli.main(["calibrate", "--show", "--device", name]) == 0
+    assert "not measured yet" in capsys.readouterr().out
+    assert not [*where.iterdir()]
+    assert cli.main(["calibrate", "--show", "--json", "--device", name]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["measured"], found["date"], found["trouble"]) == ([], None, "")
+    assert found["profile"].keys() == MEANINGS.keys()
+
+
+def test_a_busy_machine_is_told(
+    engine: cf.Engine, where: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture,
+    plans_for_cpus: None,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(calibration, "busy", lambda: "the machine is busy")
+    assert cli.main(["calibrate", "--device", engine.device.name.strip()]) == 1
+    assert capsys.readouterr().out.endswith("not measured: the machine is busy\n")
+
+
+def test_what_is_kept_is_shown_everywhere(
+    engine: cf.Engine, where: Path, capsys: Capture, plans_for_cpus: None
+) -> None:
+    write_profile(Device(*engine.names), where, {"stream_bytes": 33.0 * MB})
+    assert cli.main(["calibrate", "--show", "--device", engine.device.name.strip()]) == 0
+    row = next(x for x in capsys.readouterr().out.splitlines() if "stream_bytes" in x)
+    assert row.split()[1:4] == ["33", "MiB", "measured"]
+    devices = [d for d in probe._ask("--list")["devices"] if d["device"] == engine.names[0]]
+    told = [*doctor.profile_lines({**devices[0], "seconds": 0.1})]
+    assert row in told
+    assert told[0].startswith("profile: measured on 20")
+
+
+def test_the_doctor_says_how_to_measure(
+    engine: cf.Engine, where: Path, plans_for_cpus: None
+) -> None:
+    device = probe._ask("--list")["devices"][0]
+    told = [*doctor.profile_lines({**device, "type": "CPU", "seconds": 0.1})]
+    assert told[0] == "profile: not measured yet"
+    assert "clformats calibrate" in told[-1]
+    assert not [*doctor.profile_lines({**device, "type": "GPU", "seconds": 0.1})]
+    assert not [*doctor.profile_lines({**device, "type": "CPU", "error": "none"})]

@@ -1,0 +1,295 @@
+"""Profiles of a device: forced ones change no byte, and measuring survives what may happen."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import clformats as cf
+from clformats.reorders import calibration, profiles
+from clformats.reorders.calibration import crossing, is_steady
+from clformats.reorders.profiles import attempt, kept_of, profile_for, traits_of, wants_measuring
+from clformats.schedule.profile import RANGES, Profile, profile_of
+from clformats.schedule.refine import problem, separate
+from clformats.schedule.search import ranked
+from clformats.tensors.dtypes import convert
+from clformats.tuning.records import Device
+from clformats.tuning.records.profiles import profile_path, read_profile, write_profile
+from tests.schedules_support import random_problem, with_garbage, written
+from tests.support import random_values
+
+MB = 1 << 20
+FORCED = {
+    "tiny caches": {"stream_bytes": 0, "far_bytes": 1},
+    "huge caches": {"stream_bytes": 1 << 40, "far_bytes": 1 << 40, "streams": 10_000},
+    "no streaming stores": {"stream_bytes": 1 << 62},
+    "slow shuffles": {"shuffle_ns": 1e6, "narrow_ns": 1e6},
+    "slow memory": {"byte_ns": 1e6, "jump_bytes": 1 << 30, "sent_bytes": 1 << 30},
+    "one core": {"units": 1},
+    "64 cores": {"units": 64, "item_ns": 0.0},
+}
+SIZES = ((2, 17, 5, 7), (1, 33, 13, 3), (3, 16, 8, 8))
+PAIRS = (
+    ("f32:bfyx", "f32:byxf"), ("u8:byxf", "u8:bfyx"), ("f32:b_fs_yx_fsv16", "f16:bfyx"),
+    ("f16:bfyx", "f16:bs_fs_yx_bsv16_fsv16"), ("f32:bfyx", "f32:bfyx"),
+)  # fmt: skip
+
+
+@pytest.fixture
+def where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder where nothing is kept, for a process that has not looked yet."""
+    monkeypatch.setenv("CLFORMATS_TUNED", str(tmp_path / "tuned"))
+    monkeypatch.setattr(profiles, "_kept", {})
+    monkeypatch.setattr(profiles, "_tried", set())
+    return tmp_path / "tuned"
+
+
+@pytest.fixture
+def idle(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine that is never busy, and quickly measured."""
+    monkeypatch.setattr(calibration, "busy", lambda: "")
+    monkeypatch.setattr(calibration, "SPREAD", 1e9)
+    monkeypatch.setattr(calibration, "RUN_BYTES", MB)
+    monkeypatch.setattr(calibration, "ROUNDS", 2)
+
+
+# --- forced profiles ------------------------------------------------------------------------------
+
+
+def forced(name: str) -> Profile:
+    return replace(profile_of(cf.schedule.Traits(vector_bytes=32)), **FORCED[name])  # type: ignore[arg-type]
+
+
+@pytest.mark.sampled(14)
+@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("name", FORCED)
+def test_a_forced_profile_never_changes_a_byte(engine: cf.Engine, name: str, seed: int) -> None:
+    """Of two schedules that it puts first: the best one, and the best with another store."""
+    r = random.Random(seed)  # noqa: S311  # cases, not secrets
+    p = random_problem(r)
+    array = random_values(np.random.default_rng(seed), p.src.dims, p.src.dtype.name)
+    source = with_garbage(p.src, array, seed)
+    converted = array if p.src.dtype == p.dst.dtype else convert(array, *p.dtypes)
+    expected = cf.pack(converted, p.dst).view(np.uint8)
+    found = ranked(p, forced(name))
+    others = (s for s in found if s.store != found[0].store)
+    for schedule in (found[0], *[next(others, found[0])][: seed % 2]):
+        got = written(engine, p, schedule, source)
+        assert np.array_equal(got, expected), f"{p.src} -> {p.dst} by {schedule}"
+
+
+@pytest.mark.parametrize("name", FORCED)
+@pytest.mark.parametrize("pair", PAIRS, ids=" ".join)
+def test_a_forced_profile_plans_everything(name: str, pair: tuple[str, str]) -> None:
+    for dims in (*SIZES, (16, 64, 112, 112)):
+        src, dst = (cf.MemoryDesc(dims, *text.split(":")) for text in pair)
+        p = problem(src, dst)
+        if p.nodes:
+            assert ranked(separate(p), forced(name))
+
+
+@pytest.mark.parametrize("end", [0, 1], ids=["least", "most"])
+@pytest.mark.parametrize("pair", PAIRS, ids=" ".join)
+def test_reorders_by_a_kept_profile(
+    engine: cf.Engine, where: Path, pair: tuple[str, str], end: int
+) -> None:
+    numbers = {name: float(bounds[end]) for name, bounds in RANGES.items()}
+    write_profile(Device(*engine.names), where, numbers)
+    stream = cf.Stream(engine)
+    for dims in SIZES:
+        src, dst = (cf.MemoryDesc(dims, *text.split(":")) for text in pair)
+        array = random_values(np.random.default_rng(1), dims, src.dtype.name)
+        source, result = cf.from_numpy(array, engine, format=src.format), cf.Memory(dst, engine)
+        cf.Reorder(src, dst, engine)(stream, source, result)
+        converted = array if src.dtype == dst.dtype else convert(array, src.dtype, dst.dtype)
+        assert np.array_equal(cf.to_numpy(result), cf.unpack(cf.pack(converted, dst), dst))
+
+
+# --- from measuring to planning -------------------------------------------------------------------
+
+
+def test_without_a_file_the_defaults_hold(engine: cf.Engine, where: Path) -> None:
+    assert traits_of(engine) == engine.traits
+    assert profile_for(engine) == profile_of(engine.traits)
+    assert not where.exists(), "looking writes nothing"
+
+
+def test_what_is_kept_reaches_reorders(
+    engine: cf.Engine, where: Path, plans_for_cpus: None
+) -> None:
+    desc = cf.MemoryDesc((3, MB), "f32", "ab")
+    first = str(cf.Reorder(desc, desc, engine).plan.body)
+    profiles._kept.clear()
+    other = 30 * MB if "non-temporal" in first else 5 * MB
+    write_profile(Device(*engine.names), where, {"stream_bytes": float(other)})
+    assert profile_for(engine).stream_bytes == other
+    assert str(cf.Reorder(desc, desc, engine).plan.body) != first
+
+
+def test_calibrating_keeps_what_was_measured(
+    engine: cf.Engine, where: Path, idle: None, plans_for_cpus: None
+) -> None:
+    assert wants_measuring(engine)
+    built = engine.programs_built
+    profile = cf.calibrate(engine)
+    assert engine.programs_built <= built + 2
+    kept = read_profile(Device(*engine.names), where)
+    assert kept is not None
+    assert {*kept.numbers} <= {*RANGES}
+    assert kept.numbers["stream_bytes"] == profile.stream_bytes
+    assert profile_for(engine) == profile
+    assert not wants_measuring(engine)
+
+
+def test_what_is_no_engine_is_refused(where: Path) -> None:
+    with pytest.raises(cf.InvalidArgument, match="engine: got 'pocl'"):
+        cf.calibrate("pocl")  # type: ignore[arg-type]
+
+
+def test_what_is_no_cpu_is_not_measured(as_gpu: cf.Stream, where: Path) -> None:
+    engine = as_gpu.engine
+    assert cf.calibrate(engine) == profile_of(engine.traits)
+    assert not wants_measuring(engine)
+    assert "no CPU" in attempt(engine)
+    assert not where.exists()
+
+
+def test_switched_off_nothing_is_measured(
+    engine: cf.Engine, where: Path, monkeypatch: pytest.MonkeyPatch, plans_for_cpus: None
+) -> None:
+    monkeypatch.setenv("CLFORMATS_TUNED", "off")
+    assert not wants_measuring(engine)
+    assert "off" in attempt(engine)
+    assert traits_of(engine) == engine.traits
+
+
+# --- trouble --------------------------------------------------------------------------------------
+
+
+def test_a_busy_machine_is_left_alone(
+    engine: cf.Engine, where: Path, monkeypatch: pytest.MonkeyPatch, plans_for_cpus: None
+) -> None:
+    monkeypatch.setattr(os, "getloadavg", lambda: (1e3, 0.0, 0.0))
+    monkeypatch.setattr(calibration, "_gains", lambda _: pytest.fail("nothing may run"))
+    assert "load is 1000.0" in attempt(engine)
+    assert kept_of(engine) is None
+    assert profile_for(engine) == profile_of(engine.traits)
+    assert not wants_measuring(engine), "the next process tries again, not this one"
+
+
+def test_times_that_do_not_repeat_are_not_kept(
+    engine: cf.Engine, where: Path, idle: None, monkeypatch: pytest.MonkeyPatch,
+    plans_for_cpus: None,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(calibration, "SPREAD", 0.0)
+    assert "differ from run to run" in attempt(engine)
+    assert kept_of(engine) is None
+
+
+def test_a_busy_machine_keeps_what_was_measured_before(
+    engine: cf.Engine, where: Path, monkeypatch: pytest.MonkeyPatch, plans_for_cpus: None
+) -> None:
+    write_profile(Device(*engine.names), where, {"stream_bytes": 33.0 * MB})
+    monkeypatch.setattr(calibration, "busy", lambda: "the machine is busy")
+    assert cf.calibrate(engine).stream_bytes == 33 * MB
+
+
+def test_a_spoilt_file_is_measured_again(
+    engine: cf.Engine, where: Path, idle: None, plans_for_cpus: None
+) -> None:
+    path = profile_path(Device(*engine.names), where)
+    where.mkdir()
+    path.write_text("{")
+    assert wants_measuring(engine)
+    assert profile_for(engine) == profile_of(engine.traits)
+    assert not attempt(engine)
+    assert kept_of(engine) == read_profile(Device(*engine.names), where) != None  # noqa: E711
+
+
+def test_a_folder_that_cannot_be_written_is_told(
+    engine: cf.Engine, where: Path, idle: None, plans_for_cpus: None
+) -> None:
+    where.write_text("no folder")
+    assert "cannot be written" in attempt(engine)
+    assert profile_for(engine) == profile_of(engine.traits)
+
+
+def test_a_process_that_waited_takes_what_the_other_has_measured(
+    engine: cf.Engine, where: Path, monkeypatch: pytest.MonkeyPatch, plans_for_cpus: None
+) -> None:
+    def meanwhile(_: Path) -> Iterator[None]:
+        write_profile(Device(*engine.names), where, {"stream_bytes": 21.0 * MB})
+        yield
+
+    from contextlib import contextmanager
+
+    monkeypatch.setattr(profiles, "alone", contextmanager(meanwhile))
+    monkeypatch.setattr(calibration, "measured", lambda _: pytest.fail("it need not measure"))
+    assert cf.calibrate(engine).stream_bytes == 21 * MB
+
+
+TWO = """
+import sys
+import clformats as cf
+from clformats.reorders import calibration
+from clformats.reorders.profiles import attempt, profile_for
+calibration.busy = lambda: ""
+calibration.SPREAD, calibration.RUN_BYTES, calibration.ROUNDS = 1e9, 1 << 20, 2
+engine = cf.Engine(sys.argv[1])
+assert not attempt(engine, again=False)
+print(profile_for(engine).stream_bytes)
+"""
+
+
+def test_two_processes_agree(engine: cf.Engine, where: Path, plans_for_cpus: None) -> None:
+    """Both at once: the second one waits, and takes the numbers of the first."""
+    root = Path(__file__).resolve().parents[2]
+    name = engine.device.name.strip()
+    both = [
+        subprocess.Popen([sys.executable, "-c", TWO, name], cwd=root, stdout=subprocess.PIPE)
+        for _ in range(2)
+    ]
+    said = [process.communicate()[0].split() for process in both]
+    assert [process.returncode for process in both] == [0, 0]
+    kept = read_profile(Device(*engine.names), where)
+    assert kept is not None
+    assert [int(kept.numbers["stream_bytes"])] * 2 == [int(words[-1]) for words in said]
+
+
+# --- the numbers ----------------------------------------------------------------------------------
+
+
+def test_where_streaming_stores_begin_to_gain() -> None:
+    sizes = (4, 16, 64)
+    assert crossing(sizes, (2.0, 2.0, 2.0)) == 4
+    assert crossing(sizes, (0.5, 0.5, 0.5)) == float("inf")
+    assert 4 < crossing(sizes, (0.9, 1.5, 2.0)) < 16
+    assert 16 < crossing(sizes, (2.0, 0.9, 1.5)) < 64, "from there on, not once"
+
+
+def test_the_number_is_between_where_copies_gain_and_the_default(
+    engine: cf.Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However wrong the times are: the number moves half as far."""
+    default = engine.traits.streams_from
+    for gain in (0.1, 10.0):
+        gains = dict.fromkeys(calibration.SIZES, gain)
+        monkeypatch.setattr(calibration, "_gains", lambda _, gains=gains: gains)
+        monkeypatch.setattr(calibration, "busy", lambda: "")
+        numbers, trouble = calibration.measured(engine)
+        copies = calibration.SIZES[0] if gain > 1 else RANGES["stream_bytes"][1]
+        assert numbers["stream_bytes"] == pytest.approx((copies * default) ** 0.5)
+        assert not trouble
+
+
+def test_steady_is_what_repeats() -> None:
+    assert is_steady([1.0, 1.1, 1.05, 1.0, 9.0]), "one outlier does not count"
+    assert not is_steady([1.0, 2.0, 1.0, 2.0, 1.5])
