@@ -212,10 +212,10 @@ class Ready:
         no function calls where everything is in order, and if there is nothing to wait for it does
         the work of `_run` itself.
         """
-        cl, context, shared = opencl(), self._context, self._shared
+        cl, context = opencl(), self._context
         order = stream.order or Order(stream.tracked_queue)
         with LOCK:
-            source, target = src.usage, dst.usage
+            shared, source, target = self._shared, src.usage, dst.usage
             if (
                 (src.sound is not descs[0] or dst.sound is not descs[1] or source is target)
                 or (src.context is not context or dst.context is not context)

@@ -18,6 +18,8 @@ import clformats as cf
 from clformats.kernels import launch, universal
 from clformats.reorders import stand_in
 from clformats.runtime.background import background
+from clformats.runtime.order import LOCK
+from clformats.schedule.scheduled import ScheduledPlan
 from tests.device_support import check_reorder
 
 D = cf.MemoryDesc
@@ -77,6 +79,42 @@ def test_calls_go_over_to_the_plans_kernel(own: cf.Engine, held: Callable[[], No
     assert moved(reorder, stream)
     assert reorder.source != universal.source()
     assert cf.Reorder(SRC, DST, own).is_built
+
+
+def test_a_call_has_the_kernel_with_its_own_size(
+    own: cf.Engine, held: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Even if another kernel takes over while the call waits for the lock."""
+    del held
+    called = threading.Event()
+
+    class Watched:
+        def __enter__(self) -> None:
+            called.set()
+            LOCK.acquire()
+
+        def __exit__(self, *_: object) -> None:
+            LOCK.release()
+
+    stream, reorder = cf.Stream(own), cf.Reorder(SRC, DST, own)
+    values = np.arange(np.prod(SRC.dims), dtype=np.float32).reshape(SRC.dims) % 1000
+    sources, dst = [cf.Memory(SRC, own) for _ in "12"], cf.Memory(DST, own)
+    for src, sign in zip(sources, (1, -1), strict=True):
+        with src.map("w") as flat:
+            flat[:] = sign * values.ravel()
+        reorder(stream, src, dst)  # later calls of these take the fast path
+    ready = reorder._known()
+    assert isinstance(ready.plan.body, ScheduledPlan)
+    by_one_item = universal.launch(ready.plan.body.problem, 1)
+    call = threading.Thread(target=reorder, args=(stream, sources[0], dst))
+    with LOCK:
+        monkeypatch.setattr("clformats.reorders.ready.LOCK", Watched())
+        call.start()
+        assert called.wait(60)
+        monkeypatch.setattr("clformats.reorders.ready.LOCK", LOCK)
+        ready._serve(by_one_item)
+    call.join()
+    assert np.array_equal(cf.to_numpy(dst), values.astype(np.float16))
 
 
 def test_every_kind_of_reorder_has_the_right_bytes(own: cf.Engine) -> None:
