@@ -155,11 +155,19 @@ class Ready:
     def _improve(self, launched: Launch) -> None:
         """In the background: build the plan's own kernel, and take it for all later calls."""
         try:
-            run_idle(launched, self.engine)
+            if not self.engine.has_built(launched.source):  # another reorder may have built it
+                run_idle(launched, self.engine)
             self._serve(launched)
         except BaseException as error:
-            tell_once(self.engine, error)
+            with suppress(RuntimeWarning):  # where warnings are errors: nobody would catch it here
+                tell_once(self.engine, error)
             raise
+
+    @property
+    def builds(self) -> list[Future[None]]:
+        """What was to be built in the background, also for memory that begins elsewhere."""
+        known = (self, *self._elsewhere.copy().values())
+        return [ready.building for ready in known if ready.building is not None]
 
     @property
     def source(self) -> str:
