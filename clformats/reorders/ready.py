@@ -156,11 +156,19 @@ class Ready:
     def _improve(self, launched: Launch) -> None:
         """In the background: build the plan's own kernel, and take it for all later calls."""
         try:
-            run_idle(launched, self.engine)
+            if not self.engine.has_built(launched.source):  # another reorder may have built it
+                run_idle(launched, self.engine)
             self._serve(launched)
         except BaseException as error:
-            tell_once(self.engine, error)
+            with suppress(RuntimeWarning):  # where warnings are errors: nobody would catch it here
+                tell_once(self.engine, error)
             raise
+
+    @property
+    def builds(self) -> list[Future[None]]:
+        """What was to be built in the background, also for memory that begins elsewhere."""
+        known = (self, *self._elsewhere.copy().values())
+        return [ready.building for ready in known if ready.building is not None]
 
     @property
     def source(self) -> str:
@@ -213,10 +221,10 @@ class Ready:
         no function calls where everything is in order, and if there is nothing to wait for it does
         the work of `_run` itself.
         """
-        cl, context, shared = opencl(), self._context, self._shared
+        cl, context = opencl(), self._context
         order = stream.order or Order(stream.tracked_queue)
         with LOCK:
-            source, target = src.usage, dst.usage
+            shared, source, target = self._shared, src.usage, dst.usage
             if (
                 (src.sound is not descs[0] or dst.sound is not descs[1] or source is target)
                 or (src.context is not context or dst.context is not context)

@@ -6,7 +6,8 @@ import threading
 from collections import OrderedDict
 from concurrent.futures import CancelledError
 from concurrent.futures import TimeoutError as NotYet
-from math import prod
+from math import inf, prod
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -164,24 +165,30 @@ class Reorder(OnDevice):
     @property
     def is_built(self) -> bool:
         """Whether calls run the plan's own kernel; False while a slower one stands in for it."""
-        building = self._known().building
-        return building is None or (building.done() and not building.exception())
+        builds = self._known().builds
+        return all(b.done() and not (b.cancelled() or b.exception()) for b in builds)
 
     def wait(self, timeout: float | None = None) -> None:
         """Wait until the plan's own kernel is built.
 
-        Raises `DeviceError` where that failed, or is not done in ``timeout`` seconds; calls go on
-        by the slower kernel then.
+        Raises `DeviceError` where it is not in ``timeout`` seconds, or not at all because the
+        process ends, and the error of the build where that failed; calls go on by the slower kernel
+        then.
         """
         expect(timeout, float | int | None, "timeout")
-        building = self._known().building
+        builds = self._known().builds
+        if builds:
+            opencl()  # refuses in a forked process, where nobody builds
+        latest = inf if timeout is None else monotonic() + timeout
         try:
-            if building is not None:
-                building.result(timeout)
-        except (NotYet, CancelledError) as error:
+            for build in builds:
+                build.result(None if timeout is None else max(0, latest - monotonic()))
+        except NotYet as error:
             raise DeviceError(
                 f"the kernel of {self} is not built after {timeout} s: the slower one serves on"
             ) from error
+        except CancelledError as error:
+            raise DeviceError(f"the kernel of {self} is not built: the process ends") from error
 
     def as_kernel_tuner(self, *, seed: int = 0) -> dict[str, Any]:
         """This reorder and its search space, for scripts that tune on their own.

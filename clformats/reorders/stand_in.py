@@ -38,19 +38,24 @@ def stand_in(plan: Plan, launched: Launch, engine: Engine) -> Launch | None:
         return None
     if not engine.traits.is_cpu or os.environ.get(VARIABLE) == "1":
         return None
-    elements = prod(n.size.value for n in body.problem.nodes or ())
-    if elements * ELEMENT_NS * 1e-9 / units > PATIENCE or engine.has_program(launched.source):
+    if engine.has_program(launched.source):
         return None
-    return universal.launch(body.problem, ITEMS * units)
+    other = universal.launch(body.problem, ITEMS * units)
+    elements = prod(n.size.value for n in body.problem.nodes or ())
+    seconds = elements * ELEMENT_NS * 1e-9 / min(units, other.global_size)
+    return other if seconds <= PATIENCE else None
 
 
 def run_idle(launched: Launch, engine: Engine) -> None:
     """Build a kernel and run it once on a tile of nothing: PoCL generates code at the first launch.
 
+    A kernel whose nest is a constant is only built: it has no other tiles than those of its tensor.
     Raises `DeviceError`.
     """
     cl = opencl()
     kernel = engine.kernel(launched.source, launched.KERNEL)
+    if not launched.arguments:
+        return
     with named_errors("running a kernel for the first time"):
         buffers = [cl.Buffer(engine.context, cl.mem_flags.READ_WRITE, IDLE_BYTES) for _ in "12"]
         for k, value in enumerate((*buffers, idle(launched))):

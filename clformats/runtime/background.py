@@ -13,8 +13,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
-from queue import SimpleQueue
+from contextlib import contextmanager, suppress
+from queue import Empty, SimpleQueue
 
 LINGER = 0.25
 """Seconds of quiet before a task begins: programs that make one reorder soon make another."""
@@ -38,19 +38,32 @@ class Background:
         self.ends = False
 
     def later(self, task: Task) -> Future[None]:
-        """Run a task when nobody waits for a build; the result says when, or with which error."""
+        """Run a task when nobody waits for a build; the result says when, or with which error.
+
+        It is cancelled where the process ends before. Where no thread can be had, it runs at once.
+        """
         future: Future[None] = Future()
         with self._lock:
+            self._last = time.monotonic()
             if self.ends:
                 future.cancel()
                 return future
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="clformats", daemon=True)
-                self._thread.start()
-                atexit.register(self.end)
-            self._last = time.monotonic()
-        self._tasks.put((task, future, self._last + LONGEST))
+            if self._thread is not None or self._starts():
+                self._tasks.put((task, future, self._last + LONGEST))
+                return future
+        _do(task, future)
         return future
+
+    def _starts(self) -> bool:
+        """Whether there is a thread now: a system may be out of them, an interpreter may end."""
+        thread = threading.Thread(target=self._run, name="clformats", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:
+            return False
+        self._thread = thread
+        atexit.register(self.end)
+        return True
 
     @contextmanager
     def awaited(self) -> Iterator[None]:
@@ -69,9 +82,13 @@ class Background:
 
     def end(self) -> None:
         """Drop the tasks that have not begun, and wait for the one under way, but not for ever."""
-        self.ends = True
-        if self._thread is not None and self._thread.is_alive():
+        with self._lock:
+            self.ends = True
+            with suppress(Empty):
+                while True:
+                    self._tasks.get_nowait()[1].cancel()
             self._tasks.put((_nothing, Future(), 0.0))
+        if self._thread is not None:
             self._thread.join(GRACE)
 
     def forget(self) -> None:
@@ -86,19 +103,23 @@ class Background:
             if self.ends:
                 future.cancel()
                 return
-            try:
-                task()
-            except BaseException as error:  # noqa: BLE001  # a thread has nobody else to tell
-                future.set_exception(error)
-            else:
-                future.set_result(None)
+            _do(task, future)
             del task, future
 
     def _wait_for_quiet(self, latest: float) -> None:
-        while not self.ends and (
-            self._awaited or time.monotonic() < min(self._last + LINGER, latest)
-        ):
+        while not self.ends and (now := time.monotonic()) < latest:
+            if not self._awaited and now >= self._last + LINGER:
+                return
             time.sleep(_POLL)
+
+
+def _do(task: Task, future: Future[None]) -> None:
+    try:
+        task()
+    except BaseException as error:  # noqa: BLE001  # whoever asks the future is told
+        future.set_exception(error)
+    else:
+        future.set_result(None)
 
 
 def _nothing() -> None:

@@ -217,12 +217,14 @@ class Engine(OnDevice):
         """How many programs this engine has built."""
         return sum(program.built is not None for program in list(self._programs.values()))
 
+    def has_built(self, source: str) -> bool:
+        """Whether this engine has built a program."""
+        known = self._programs.get(source)
+        return known is not None and known.built is not None
+
     def has_program(self, source: str) -> bool:
         """Whether a program is built or its binary is kept, so that nobody waits for a compiler."""
-        known = self._programs.get(source)
-        if known is not None and known.built is not None:
-            return True
-        return is_kept(self.device, list(self._options), source)
+        return self.has_built(source) or is_kept(self.device, list(self._options), source)
 
     def _build(self, source: str) -> pyopencl.Program:
         cl = opencl()

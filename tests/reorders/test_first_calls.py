@@ -9,15 +9,18 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import clformats as cf
-from clformats.kernels import launch, universal
-from clformats.reorders import stand_in
+from clformats.kernels import Launch, launch, universal
+from clformats.reorders import ready, stand_in
 from clformats.runtime.background import background
+from clformats.runtime.order import LOCK
+from clformats.schedule.scheduled import ScheduledPlan
 from tests.device_support import check_reorder
 
 D = cf.MemoryDesc
@@ -79,6 +82,42 @@ def test_calls_go_over_to_the_plans_kernel(own: cf.Engine, held: Callable[[], No
     assert cf.Reorder(SRC, DST, own).is_built
 
 
+def test_a_call_has_the_kernel_with_its_own_size(
+    own: cf.Engine, held: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Even if another kernel takes over while the call waits for the lock."""
+    del held
+    called = threading.Event()
+
+    class Watched:
+        def __enter__(self) -> None:
+            called.set()
+            LOCK.acquire()
+
+        def __exit__(self, *_: object) -> None:
+            LOCK.release()
+
+    stream, reorder = cf.Stream(own), cf.Reorder(SRC, DST, own)
+    values = np.arange(np.prod(SRC.dims), dtype=np.float32).reshape(SRC.dims) % 1000
+    sources, dst = [cf.Memory(SRC, own) for _ in "12"], cf.Memory(DST, own)
+    for src, sign in zip(sources, (1, -1), strict=True):
+        with src.map("w") as flat:
+            flat[:] = sign * values.ravel()
+        reorder(stream, src, dst)  # later calls of these take the fast path
+    used = reorder._known()
+    assert isinstance(used.plan.body, ScheduledPlan)
+    by_one_item = universal.launch(used.plan.body.problem, 1)
+    call = threading.Thread(target=reorder, args=(stream, sources[0], dst))
+    with LOCK:
+        monkeypatch.setattr(ready, "LOCK", Watched())
+        call.start()
+        assert called.wait(60)
+        monkeypatch.setattr(ready, "LOCK", LOCK)
+        used._serve(by_one_item)
+    call.join()
+    assert np.array_equal(cf.to_numpy(dst), values.astype(np.float16))
+
+
 def test_every_kind_of_reorder_has_the_right_bytes(own: cf.Engine) -> None:
     """While it changes from one kernel to the other, too."""
     stream = cf.Stream(own)
@@ -110,6 +149,44 @@ def test_large_tensors_wait(own: cf.Engine) -> None:
     made = launch(plan)
     assert made
     assert stand_in.stand_in(plan, made, own) is None
+
+
+def test_reorders_made_again_and_again_share_one_build(
+    own: cf.Engine, held: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As those of `cf.reorder` in a loop: each waits for the program, one launches it."""
+    launched = []
+
+    def counted(made: Launch, engine: cf.Engine) -> None:
+        launched.append(made)
+        stand_in.run_idle(made, engine)
+
+    monkeypatch.setattr(ready, "run_idle", counted)
+    reorders = [cf.Reorder(SRC, DST, own) for _ in range(3)]
+    held()
+    for reorder in reorders:
+        reorder.wait(60)
+    assert len(launched) == 1
+    assert len({id(reorder._known()._shared) for reorder in reorders}) == 1
+
+
+def test_work_that_few_items_share_is_estimated_so(own: cf.Engine) -> None:
+    """One loop is one work-item, on however many cores."""
+    many = replace(own.traits, compute_units=64)
+    own.traits = many
+    desc = D((1 << 26,), "f32", "a")
+    plan = cf.make_plan(desc, D(desc.dims, "f16", "a"), many, family="scheduled")
+    made = launch(plan)
+    assert made
+    assert stand_in.stand_in(plan, made, own) is None
+
+
+def test_kernels_of_one_problem_are_built_too(own: cf.Engine) -> None:
+    """Those of the tuner's records: their nest is a constant, so that they have no idle run."""
+    choices = cf.Choices(schedule="tile c16 d8 of 8 | a b c d | ahead 0 | ordinary", baked=True)
+    plan = cf.make_plan(SRC, D(SRC.dims, "f32", "byxf"), own.traits, choices=choices)
+    (build,) = ready.Ready(plan, launch(plan), own, wait=False).builds
+    build.result(60)
 
 
 @pytest.mark.parametrize("error", [
@@ -182,6 +259,51 @@ assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
 reorder.wait(100)
 assert move('byxf').is_built
 """,
+    "fork while it builds": """
+build = cf.Engine._build
+move('byxf').wait()
+cf.Engine._build = lambda *a: (time.sleep(1), build(*a))[1]
+reorder = move('b_fs_yx_fsv16')
+child = os.fork()
+if not child:
+    assert not reorder.is_built
+    try:
+        reorder.wait()
+    except cf.DeviceError:
+        os._exit(7)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+reorder.wait(100)
+""",
+    "others wait while it ends": """
+import atexit
+def last():
+    # Its thread is gone: calls go on, and whoever waits is told.
+    assert not reorders[1].is_built
+    try:
+        reorders[1].wait()
+    except cf.DeviceError as error:
+        assert 'the process ends' in str(error)
+        assert not move('fyxb').is_built
+    else:
+        os._exit(1)
+atexit.register(last)
+build = cf.Engine._build
+move('byxf').wait()
+cf.Engine._build = lambda *a: (time.sleep(1), build(*a))[1]
+reorders = [move(name) for name in ('b_fs_yx_fsv16', 'b_fs_yx_fsv4')]
+time.sleep(0.5)
+""",
+    "no thread": """
+def refuses(*a):
+    raise RuntimeError("can't start new thread")
+threading.Thread.start = refuses
+reorder = move('byxf')
+assert reorder.is_built
+""",
+    "begins as it ends": """
+import atexit
+atexit.register(lambda: move('byxf').wait())
+""",
     "interrupt": """
 build = cf.Engine._build
 move('byxf').wait()
@@ -212,6 +334,12 @@ def test_a_process_ends_well(engine: cf.Engine, name: str, tmp_path: Path) -> No
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
     assert time.monotonic() - start < 200
+
+
+def test_tasks_do_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("clformats.runtime.background.LONGEST", 0.1)
+    with background.awaited():
+        background.later(lambda: None).result(60)
 
 
 def test_awaited_builds_come_first() -> None:
