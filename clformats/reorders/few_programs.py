@@ -15,7 +15,7 @@ from ..schedule.schedule import Store, Tile
 from ..schedule.scheduled import ScheduledPlan
 from ..schedule.search import ranked
 from ..tensors.desc import MemoryDesc
-from .ready import Wish, planned
+from .planning import Wish, planned
 
 Kernel = tuple[Plan, Launch | None]
 

@@ -16,8 +16,9 @@ from ..tensors.given import as_desc
 from ..values.attr import OLD
 from ..values.formula import Formula, parse
 from .given import as_memory, as_stream, let_arrays_wait
+from .planning import Wish, planned
 from .profiles import traits_of
-from .ready import Ready, Wish, planned
+from .ready import Ready
 
 if TYPE_CHECKING:
     from .given import AnyMemory, AnyStream

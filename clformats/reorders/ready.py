@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,16 +21,13 @@ from ..runtime.image import check_pixels
 from ..runtime.opencl import error_name, named_errors, opencl
 from ..runtime.order import LOCK, Order, Usage, enqueued, events_before, flush
 from ..runtime.strangers import unknown_commands
-from ..schedule import Plan, Traits, make_plan
+from ..schedule import Plan
 from ..schedule.anysize import fits
-from ..schedule.choices import RULES, Choices
 from ..schedule.compare import overlap
-from ..schedule.computation import Computation, Operand
+from ..schedule.computation import Operand
 from ..tensors.desc import MemoryDesc
-from ..tuning.records import Device, Lookup, lookup
 from ..values.attr import OLD
 from .profiles import traits_of
-from .recorded import planned_by_record
 from .stand_in import run_idle, stand_in, tell_once
 
 if TYPE_CHECKING:
@@ -43,59 +39,6 @@ Value = Memory | NDArray[Any]
 
 Use = tuple[str, Memory, MemoryDesc]
 """A memory object of a command: its name in messages, itself, and the descriptor it must have."""
-
-
-@dataclass(frozen=True, slots=True)
-class Wish:
-    """The user's wishes for a plan: a family, a transform, choices, or the tuner's records."""
-
-    family: str | None = None
-    transform: bool | None = None
-    choices: Choices | None = None
-    records: Lookup | None = None
-
-
-def records_of(engine: Engine) -> Lookup | None:
-    """The tuner's records of a device, if there are any that apply."""
-    return lookup(Device(*engine.names))
-
-
-KEPT_PLANS = 512
-"""How many plans are cached, so that preparing a reorder again neither plans nor renders."""
-
-
-def planned(
-    src: MemoryDesc,
-    dst: MemoryDesc,
-    traits: Traits,
-    computation: Computation | None,
-    wish: Wish,
-) -> tuple[Plan, Launch | None]:
-    """The plan and its kernel, made once."""
-    # Equal descriptors may name their formats differently, and a plan prints the names.
-    names = (src.format.name, dst.format.name)
-    return _planned(src, dst, traits, computation, wish, names)
-
-
-@lru_cache(maxsize=KEPT_PLANS)
-def _planned(
-    src: MemoryDesc,
-    dst: MemoryDesc,
-    traits: Traits,
-    computation: Computation | None,
-    wish: Wish,
-    names: tuple[str, str],
-) -> tuple[Plan, Launch | None]:
-    del names
-    if wish.records and not (wish.choices or wish.family or computation):
-        found = planned_by_record(src, dst, traits, wish.records, transform=wish.transform)
-        if found:
-            return found
-    plan = make_plan(
-        src, dst, traits, wish.family, computation,
-        transform=wish.transform, choices=wish.choices or RULES,
-    )  # fmt: skip
-    return plan, launch(plan)
 
 
 class Ready:
@@ -135,13 +78,23 @@ class Ready:
         for desc in (plan.problem.src, plan.problem.dst):
             if desc.format.image:
                 check_pixels(engine, desc)
-        other = None if wait else stand_in(plan, launched, engine)
-        self._serve(other or launched)
-        if other:
-            self.building = background.later(partial(self._improve, launched))
+        if wait or not self._stands_in(launched):
+            self._serve(launched)
         if plan.problem.computation is not None:
             self._others = self._places(2 + len(launched.arguments))
             self._known = self._as_arguments(values or {})
+
+    def _stands_in(self, launched: Launch) -> bool:
+        """Let another kernel serve, if there is one, while this one is built in the background."""
+        other = stand_in(self.plan, launched, self.engine)
+        if other is None:
+            return False
+        try:
+            self._serve(other)
+        except DeviceError:  # then the plan's own kernel is the only hope
+            return False
+        self.building = background.later(partial(self._improve, launched))
+        return True
 
     def _serve(self, launched: Launch) -> None:
         """From now on, calls run this kernel; it is built first."""

@@ -35,8 +35,9 @@ from ..values.attr import Attr, compute_type
 from ..values.transforms import joins_winograd, winograd
 from .few_programs import FewPrograms
 from .given import as_memory, as_stream, let_arrays_wait
+from .planning import Wish, planned, records_of
 from .profiles import traits_of
-from .ready import Ready, Value, Wish, check_desc, planned, records_of, values_on_device
+from .ready import Ready, Value, check_desc, values_on_device
 from .variants import Variants
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from queue import Empty, SimpleQueue
 
 LINGER = 0.25
 """Seconds of quiet before a task begins: programs that make one reorder soon make another."""
-LONGEST = 5.0
+LONGEST = 2.0
 """Seconds that a task waits for quiet at the most."""
 GRACE = 10.0
 """Seconds that a process which ends waits for the task under way, or compilers crash."""

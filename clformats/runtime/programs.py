@@ -154,13 +154,16 @@ def _file(device: pyopencl.Device, options: list[str], source: str) -> Path | No
 
 
 def _binary(program: pyopencl.Program) -> bytes | None:
-    """The binary for a single device; None if its context has binaries of other devices too.
+    """The binary for a single device; None if the driver gives none, or those of other devices too.
 
     pyopencl leaves out the empty binaries of some drivers, so which is whose is not certain.
     """
     import pyopencl as cl
 
-    binaries: Any = program.get_info(cl.program_info.BINARIES)
+    try:
+        binaries: Any = program.get_info(cl.program_info.BINARIES)
+    except cl.Error:
+        return None
     found: list[bytes] = [binary for binary in binaries if binary]
     return found[0] if len(found) == 1 else None
 
