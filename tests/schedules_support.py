@@ -19,6 +19,8 @@ from clformats.schedule.problem import Problem
 from clformats.schedule.refine import problem, separate
 from clformats.schedule.schedule import Loop, Prefetch, Schedule, Store, Tile
 from clformats.schedule.stores import legal
+from clformats.tensors.dtypes import convert
+from tests.support import random_values
 
 ACTIVATIONS = (
     "bfyx", "byxf", "yxfb", "fyxb", "b_fs_yx_fsv4", "b_fs_yx_fsv8", "b_fs_yx_fsv16",
@@ -134,6 +136,13 @@ def with_garbage(desc: cf.MemoryDesc, array: NDArray[np.generic], seed: int) -> 
     flat = np.random.default_rng(seed).integers(0, 256, desc.nbytes, dtype=np.uint8)
     flat.view(desc.dtype.storage)[desc.offsets().ravel()] = array.ravel()
     return flat
+
+
+def before_and_after(p: Problem, seed: int) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+    """The bytes of a random source with garbage in its padding, and those of its destination."""
+    array = random_values(np.random.default_rng(seed), p.src.dims, p.src.dtype.name)
+    converted = array if p.src.dtype == p.dst.dtype else convert(array, *p.dtypes)
+    return with_garbage(p.src, array, seed), cf.pack(converted, p.dst).view(np.uint8)
 
 
 def written(

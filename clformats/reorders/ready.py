@@ -248,12 +248,13 @@ class Ready:
         """Enqueue the kernel, with `LOCK` held and all checked; later commands wait for it."""
         cl, shared, order = opencl(), self._shared, stream.order or Order(stream.tracked_queue)
         waits = events_before(reading, target, order)
-        waits += unknown_commands(
+        unknown = unknown_commands(
             (*reading, target), self._context, stream.tracked_queue, in_order=stream.in_order
         )
         try:
             if waits:
                 flush(waits)
+            waits += unknown
             if shared is None:
                 event = cl.enqueue_marker(stream.tracked_queue, wait_for=waits or None)
             else:

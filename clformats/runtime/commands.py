@@ -44,10 +44,10 @@ def run(
         reading = [u for u in _distinct(m.usage for m in reads) if u not in writing]
         waits = [e for usage in writing for e in events_before([], usage, order)]
         waits += events_before(reading, None, order)
-        waits += unknown_commands(
+        unknown = unknown_commands(
             [*writing, *reading], stream.context, stream.tracked_queue, in_order=stream.in_order
         )
-        event = _enqueue(stream, kernel, global_size, local_size, args, waits)
+        event = _enqueue(stream, kernel, global_size, local_size, args, (waits, unknown))
         for usage in writing:
             enqueued([], usage, order, event)
         for usage in reading:
@@ -65,17 +65,18 @@ def _enqueue(
     global_size: Sequence[int],
     local_size: Sequence[int] | None,
     args: Sequence[Any],
-    waits: list[pyopencl.Event],
+    waits: tuple[list[pyopencl.Event], list[pyopencl.Event]],
 ) -> pyopencl.Event:
-    cl = opencl()
+    """Enqueue a kernel behind two lists of events; the second needs no flush."""
+    cl, (known, unknown) = opencl(), waits
     given = [a.tracked_buffer if isinstance(a, Memory) else a for a in args]
     name = kernel.function_name
     try:
-        flush(waits)
+        flush(known)
         kernel.set_args(*given)
         return cl.enqueue_nd_range_kernel(  # type: ignore[no-any-return]
             stream.tracked_queue, kernel, tuple(global_size),
-            None if local_size is None else tuple(local_size), None, waits or None,
+            None if local_size is None else tuple(local_size), None, [*known, *unknown] or None,
         )  # fmt: skip
     except cl.Error as error:
         found = error_name(error)

@@ -206,11 +206,17 @@ class Engine(OnDevice):
 
     @cached_property
     def _options(self) -> tuple[str, ...]:
-        """Compiler options: correctly rounded divisions, if the device has them."""
+        """Compiler options: correctly rounded divisions, if the device has them.
+
+        Oclgrind simulates neither prefetches nor the instruction `freeze` of its own optimiser.
+        """
         wanted = opencl().device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT
-        if self.device.single_fp_config & wanted:
-            return ("-cl-fp32-correctly-rounded-divide-sqrt",)
-        return ()
+        rounded = bool(self.device.single_fp_config & wanted)
+        simulated = self.device.platform.name.strip() == "Oclgrind"
+        return (
+            *(["-cl-fp32-correctly-rounded-divide-sqrt"] if rounded else []),
+            *(["-DCLFORMATS_NO_PREFETCH", "-cl-opt-disable"] if simulated else []),
+        )
 
     @property
     def programs_built(self) -> int:

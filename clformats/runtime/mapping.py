@@ -112,9 +112,10 @@ class Mapping(OnDevice):
         with LOCK:
             writes = self._usage if "w" in self.mode else None
             waits = events_before([self._usage], writes, object())
-            waits += unknown_commands([self._usage], memory.context, self._queue, in_order=True)
+            unknown = unknown_commands([self._usage], memory.context, self._queue, in_order=True)
         with named_errors("mapping", memory):
             flush(waits)
+        waits += unknown
         if memory.desc.format.image:
             with named_errors("reading", memory):
                 self._pixels = image.read(self._queue, memory.tracked_buffer, memory.desc, waits)

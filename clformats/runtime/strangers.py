@@ -65,7 +65,9 @@ def unknown_commands(
     """What a command on ``queue`` must wait for, beside the known, that uses these buffers.
 
     One event for each other queue of the context that was handed out, where one of the buffers
-    was; complete when all is done that is on that queue now. Raises `DeviceError`.
+    was; complete when all is done that is on that queue now. The queues are flushed: a queue that
+    nobody has any more is released here, and a driver's event need not keep it. Raises
+    `DeviceError`.
     """
     if not _handed_out or not any(usage.taken for usage in usages):
         return []
@@ -78,6 +80,8 @@ def unknown_commands(
         }
         with named_errors("waiting for commands on a queue that was handed out"):
             events = [cl.enqueue_marker(other) for other in found.values()]
+            for other in found.values():
+                other.flush()
         # What is on a queue that nobody has any more is in its event.
         _handed_out[:] = [e for e in _handed_out if e[0]() is not None or e[1].int_ptr not in found]
     return events

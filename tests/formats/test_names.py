@@ -274,3 +274,7 @@ def test_only_the_grammars_that_a_name_may_belong_to_say_why() -> None:
         cf.Format("b_fs_yx_qsv16")
     assert ("a oneDNN tag" in str(both.value), "a clDNN name" in str(both.value)) == (True, True)
     assert ("a oneDNN tag" in str(one.value), "a clDNN name" in str(one.value)) == (False, True)
+
+
+def test_the_grammar_names_what_cldnn_does_not_list() -> None:
+    assert cf.Format("aBcd24b").cldnn == "b_fs_yx_fsv24"

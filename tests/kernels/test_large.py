@@ -103,7 +103,11 @@ def test_sizes_that_hurt(case: tuple[str, ...], front: int, streaming: cf.Stream
     check_reorder(*sides(case), streaming, front=front)
 
 
-@pytest.mark.parametrize("case", CASES, ids=" ".join)
+NO_LOOPS = ("f32:b_fs_yx_fsv8:pad=0+0x2+5x0+0x0+0", "f32:yxfb", "3x41x6x7")
+"""Its padding shifts the channels across their blocks, so no loop nest moves them."""
+
+
+@pytest.mark.parametrize("case", [c for c in CASES if c != NO_LOOPS], ids=" ".join)
 @pytest.mark.parametrize("front", [0, 3])
 def test_any_schedule(case: tuple[str, ...], front: int, streaming: cf.Stream) -> None:
     src, dst = sides(case)

@@ -19,6 +19,7 @@ from clformats.schedule.schedule import Schedule
 from clformats.schedule.stores import legal
 from clformats.tensors.dtypes import convert
 from tests.schedules_support import (
+    before_and_after,
     ran,
     random_problem,
     random_schedules,
@@ -36,10 +37,7 @@ COUNT = int(os.environ.get("CLFORMATS_SCHEDULES", "12"))
 def test_a_schedule_never_changes_a_result(engine: cf.Engine, seed: int) -> None:
     r = random.Random(seed)  # noqa: S311  # cases, not secrets
     p = random_problem(r)
-    array = random_values(np.random.default_rng(seed), p.src.dims, p.src.dtype.name)
-    source = with_garbage(p.src, array, seed)
-    converted = array if p.src.dtype == p.dst.dtype else convert(array, *p.dtypes)
-    expected = cf.pack(converted, p.dst).view(np.uint8)
+    source, expected = before_and_after(p, seed)
     if universal.serves(p):
         got = ran(engine, p, universal.launch(p, r.choice([1, 3, 32])), source, "universal")
         assert np.array_equal(got, expected), f"{p.src} -> {p.dst} by the universal program"

@@ -74,6 +74,38 @@ def test_a_kernel_on_a_queue_that_is_dropped_is_waited_for(
     assert (read(memory) == 2).all()
 
 
+def run_on_another_stream(memory: cf.Memory) -> Any:
+    stream = cf.Stream(memory.engine)
+    add, result = memory.engine.kernel(SOURCE, "add"), ones(memory.engine)
+    stream.run(add, (SIZE,), None, memory, result, np.float32(0), reads=[memory])
+    return result.numpy(stream=stream)
+
+
+@pytest.mark.parametrize(
+    ("room", "read"),
+    [("runtime.mapping", cf.to_numpy), ("reorders.ready", read_by_reorder),
+     ("runtime.commands", run_on_another_stream)],
+    ids=["map", "reorder", "run"],
+)  # fmt: skip
+def test_no_event_is_asked_for_a_queue_that_is_released(
+    room: str, read: Callable[[cf.Memory], Any], engine: cf.Engine, monkeypatch: Any
+) -> None:
+    """A driver's event need not keep its queue: under Oclgrind it does not."""
+    asked: list[int] = []
+
+    def flush(waits: list[Any]) -> None:
+        asked.extend(event.command_queue.int_ptr for event in waits)
+
+    monkeypatch.setattr(f"clformats.{room}.flush", flush)
+    memory = ones(engine)
+    queue = cf.Stream(engine).queue
+    engine.kernel(SOURCE, "twos")(queue, (SIZE,), None, memory.buffer)
+    address = queue.int_ptr
+    del queue
+    assert (read(memory) == 2).all()
+    assert address not in asked
+
+
 def test_every_command_of_a_queue_is_waited_for(engine: cf.Engine) -> None:
     """Not only those before the first wait: who has the queue may enqueue more."""
     import pyopencl as cl

@@ -286,6 +286,24 @@ def test_the_doctor_shows_and_clears_it(cache: Cache, engine: cf.Engine) -> None
     assert cache.works(engine) == 1
 
 
+@pytest.mark.parametrize("rounded", [False, True])
+@pytest.mark.parametrize("platform", ["Oclgrind", "Portable Computing Language"])
+def test_the_options_of_a_device(engine: cf.Engine, platform: str, rounded: bool) -> None:
+    """Oclgrind creates no kernel with a prefetch; under others a kernel without would be slow."""
+    from types import SimpleNamespace
+
+    import pyopencl as cl
+
+    config = cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT if rounded else 0
+    own = cf.Engine(context=engine.context, device=engine.device)
+    own.device = SimpleNamespace(  # type: ignore[assignment]
+        platform=SimpleNamespace(name=f"{platform} "), single_fp_config=config
+    )
+    simulated = ("-DCLFORMATS_NO_PREFETCH", "-cl-opt-disable") if platform == "Oclgrind" else ()
+    exact = ("-cl-fp32-correctly-rounded-divide-sqrt",) if rounded else ()
+    assert own._options == exact + simulated
+
+
 def test_the_compiler_is_told_not_to_join_work_items_of_vectors(
     engine: cf.Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -19,6 +19,7 @@ from clformats.schedule.schedule import Loop, Tile
 from clformats.schedule.stores import (
     LONG_RUN_BYTES,
     STAGE_BYTES,
+    _ends_inside,
     legal,
     staged_tiles,
     streaming,
@@ -118,3 +119,11 @@ def test_streamed_vectors_begin_at_multiples_of_the_store(begin: int) -> None:
             firsts = {p.dst0 + at for at in begins(p, steps, range(len(steps)))}
             assert all((at + row) * nbytes % stored == 0 for at in firsts for row in rows)
     assert begin in found
+
+
+@pytest.mark.parametrize(("channels", "ends"), [(17, True), (31, True), (32, False)])
+def test_whether_the_destination_ends_inside_a_tile(channels: int, ends: bool) -> None:
+    """A tile of two blocks of 16 channels; with 31 of them a single one is missing."""
+    dims = (2, channels, 4, 8)
+    p = problem(cf.MemoryDesc(dims, "f32", "b_fs_yx_fsv16"), cf.MemoryDesc(dims, "f32", "byxf"))
+    assert _ends_inside(p, (1, 1, 2, 16)) == ends

@@ -114,7 +114,9 @@ def test_a_wrong_kernel_is_found_before_it_is_timed(
 
 def test_the_answer_knows_padding_and_canaries(engine: cf.Engine) -> None:
     dst = D(SRC.dims, "f32", "b_fs_yx_fsv16")
-    arguments = Variants(SRC, dst, engine).kernel_tuner()
+    variants = Variants(SRC, dst, engine)
+    assert variants.launch({variants.space.parameter: variants.space.values[0]}).arguments == ()
+    arguments = variants.kernel_tuner()
     want = arguments["answer"][1]
     before = arguments["arguments"][1]
     assert before.view(np.uint8).min() == before.view(np.uint8).max() == 0xA5

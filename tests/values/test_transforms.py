@@ -322,6 +322,7 @@ def test_four_columns_are_ambiguous() -> None:
         ("f32:oiyx:5x4x3x3", "f32:winograd_2x3_s1_weights:5x4x4x3", r"has dims \(5, 4, 3, 4\)"),
         ("f32:oiyx:5x4x3x3", "f32:wino_wei_aaOio:5x4x6x6", r"has dims \(5, 4, 4, 4\)"),
         ("f32:oiyx:5x4x3x5", "f32:wino_wei_aaOio:5x4x4x4", "x must be 3 and y be 3"),
+        ("f32:oiyx:1x4x3x5", "f32:wino_wei_aaOio:1x4x4x4", "x must be 3 and y be 3"),
         ("f32:oiyx:5x4x5x3", "f32:winograd_6x3_s1_fused_weights:5x4x3x8", "y must be 3 and x at"),
         ("f32:oiyx:5x4x3x8", "f32:winograd_6x3_s1_fused_weights:5x4x8x8", "y must be 3 and x at"),
         ("f32:bfyx:5x4x3x2", "f32:winograd_2x3_s1_data:5x4x3x4", "must be 3 or more"),
