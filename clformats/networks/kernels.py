@@ -16,7 +16,7 @@ from ..formats.names import ABSTRACT
 from .choice import Choice
 from .cost import Cost, as_cost
 from .graph import Network, Node, Value, check_choice
-from .named import key_of, listed, text_of
+from .named import fits, listed, text_of
 from .views import kind_of, refusal, surroundings
 
 Rule = Callable[[Node], Iterable[Choice]]
@@ -83,7 +83,7 @@ class Kernels:
 
         def rule(node: Node) -> Iterator[Choice]:
             for name in names:
-                if not _fits(name, node.outputs[0].rank):
+                if not fits(name, node.outputs[0].rank):
                     continue
                 ins = [None if v.is_constant else _ranked(name, v) for v in node.inputs]
                 outs = [_ranked(name, v) for v in node.outputs]
@@ -142,7 +142,7 @@ class Kernels:
         for name in formats:
             for target in formats if kind == "alias" and node.op != "Split" else (name,):
                 source, result = node.inputs[0], node.outputs[0]
-                if not (_fits(name, source.rank) and _fits(target, result.rank)):
+                if not (fits(name, source.rank) and fits(target, result.rank)):
                     continue
                 ins = [name if k == 0 or kind == "part" else None for k in range(len(node.inputs))]
                 outs = [target] * len(node.outputs)
@@ -166,13 +166,5 @@ def plain_choice(node: Node) -> Choice:
     return Choice(ins, [plain(v.rank) for v in node.outputs], cost, "plain")
 
 
-def _fits(name: str, rank: int) -> bool:
-    try:
-        key_of(name, rank)
-    except InvalidNetwork:
-        return False
-    return True
-
-
 def _ranked(name: str, value: Value) -> str:
-    return name if _fits(name, value.rank) else plain(value.rank)
+    return name if fits(name, value.rank) else plain(value.rank)

@@ -212,11 +212,12 @@ def lower_bound(buffers: Iterable[Buffer]) -> int:
     alive: dict[int, int] = {}
     for b in buffers:
         for step in range(b.first, b.last + 1):
-            alive[step] = alive.get(step, 0) + _rounded(b.nbytes)
+            alive[step] = alive.get(step, 0) + rounded(b.nbytes)
     return max(alive.values(), default=0)
 
 
-def _rounded(nbytes: int) -> int:
+def rounded(nbytes: int) -> int:
+    """Up to the alignment."""
     return -(-nbytes // ALIGNMENT) * ALIGNMENT
 
 
@@ -243,11 +244,11 @@ def _first_fit(buffers: Sequence[Buffer]) -> int:
         at = 0
         for other in sorted(done, key=lambda b: b.offset):
             apart = other.last < buffer.first or buffer.last < other.first
-            if apart or other.offset + _rounded(other.nbytes) <= at:
+            if apart or other.offset + rounded(other.nbytes) <= at:
                 continue
-            if other.offset >= at + _rounded(buffer.nbytes):
+            if other.offset >= at + rounded(buffer.nbytes):
                 break
-            at = other.offset + _rounded(other.nbytes)
+            at = other.offset + rounded(other.nbytes)
         buffer.offset = at
         done.append(buffer)
-    return max((b.offset + _rounded(b.nbytes) for b in buffers), default=0)
+    return max((b.offset + rounded(b.nbytes) for b in buffers), default=0)

@@ -183,6 +183,7 @@ def propagate(  # each is one question
     reorder_cost: ReorderCost | Pricing | None = None,
     via: Iterable[str] = (),
     limit: int = LIMIT,
+    memory_limit: int | None = None,
 ) -> FormatPlan:
     """Choose for each node how it runs, so that nodes and reorders together cost the least.
 
@@ -190,7 +191,8 @@ def propagate(  # each is one question
     name and two formats, in seconds, or a `Costs`; without one, bytes over 10 GB/s. A reorder
     serves every reader of its result; where a chain of reorders is cheaper, the plan has the chain.
     ``via`` names formats through which chains may go though no node reads them. ``limit`` is the
-    number of entries of the largest table that the solver may make.
+    number of entries of the largest table that the solver may make. ``memory_limit`` is the most
+    bytes that `FormatPlan.memory` may have; it may need scipy, the extra ``solve``.
 
     >>> net = Network()
     >>> _ = net.value("x", (1, 16, 8, 8)), net.value("y", (1, 16, 8, 8))
@@ -204,20 +206,32 @@ def propagate(  # each is one question
 
     Raises `InvalidNetwork`, which names the node or the value.
     """
-    if not isinstance(network, Network):
-        raise InvalidNetwork(f"got {network!r}, expected a cf.Network")
-    passing = listed(via, "via")
-    if expect_int(limit, "limit") < 1:
-        raise InvalidNetwork(f"limit: got {limit}, expected 1 or more")
-    if kernels is not None and not hasattr(kernels, "apply"):
-        raise InvalidNetwork(f"kernels: got {shown(kernels)}, expected a cf.Kernels")
-    ready = network if kernels is None else kernels.apply(network)
-    names = [text_of(name, "via") for name in passing]
-    built = build(ready, as_pricing(reorder_cost), names)
-    solution = solve(built.problem, limit=limit)
+    names = [text_of(name, "via") for name in listed(via, "via")]
+    most = _positive(limit, "limit")
+    built = build(_with_choices(network, kernels), as_pricing(reorder_cost), names)
+    solution = solve(built.problem, limit=most)
     if solution is None:
         raise InvalidNetwork(_impossible(built))
-    return planned(built, solution.assignment, solution.bound)
+    plan = planned(built, solution.assignment, solution.bound)
+    if memory_limit is None:
+        return plan
+    from .limited import fitted
+
+    return fitted(plan, _positive(memory_limit, "memory_limit"))
+
+
+def _with_choices(network: Network, kernels: Kernels | None) -> Network:
+    if not isinstance(network, Network):
+        raise InvalidNetwork(f"got {network!r}, expected a cf.Network")
+    if kernels is not None and not hasattr(kernels, "apply"):
+        raise InvalidNetwork(f"kernels: got {shown(kernels)}, expected a cf.Kernels")
+    return network if kernels is None else kernels.apply(network)
+
+
+def _positive(number: int, what: str) -> int:
+    if expect_int(number, what) < 1:
+        raise InvalidNetwork(f"{what}: got {number}, expected 1 or more")
+    return number
 
 
 def as_pricing(given: ReorderCost | Pricing | None) -> Pricing:
