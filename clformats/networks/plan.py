@@ -13,7 +13,7 @@ from ..errors import InvalidNetwork, expect_int, shown
 from .build import OUTPUT, Built, Given, Pricing, ReorderCost, build
 from .choice import Choice
 from .cost import Cost
-from .graph import Network
+from .graph import Network, Value
 from .named import key_of, listed, text_of
 from .problem import Tensor
 from .solve import LIMIT, marginals, solve
@@ -91,6 +91,11 @@ class FormatPlan:
     def gap(self) -> float:
         """How far the cost may be above the least, relative to the bound."""
         return 0.0 if self.exact or not self.bound else self.seconds / self.bound - 1
+
+    @property
+    def delivered(self) -> list[Value]:
+        """The outputs, without those that are given from outside and that no node reads."""
+        return [v for v in self.network.outputs if v.name in self.formats]
 
     def cost(self, part: str | PlannedReorder) -> Cost:
         """What a node (by name) or a reorder of the plan costs."""

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 SURE = 0.98
 """The share of drawn samples in which a plan must be faster to be surely so."""
+CONTENDERS = 3
+"""So many baselines are raced where none are named."""
 Run = Callable[[], object]
 """Runs a plan once and returns when it is done."""
 
@@ -112,6 +114,15 @@ def turn_by_turn(
     return times
 
 
+def _contenders(plan: FormatPlan, names: Iterable[str] | None) -> dict[str, FormatPlan]:
+    """The baselines that differ from the plan, and from each other; by default the cheapest."""
+    found: dict[tuple[int, ...], tuple[str, FormatPlan]] = {}
+    for row in plan.compare(names).rows:
+        if row.plan.assignment != plan.assignment:
+            found.setdefault(row.plan.assignment, (row.name, row.plan))
+    return dict(list(found.values())[: CONTENDERS if names is None else None])
+
+
 def settle(
     plan: FormatPlan,
     prepare: Callable[[FormatPlan], Run],
@@ -126,11 +137,10 @@ def settle(
 
         settle(plan, lambda p: partial(p.schedule(engine, launch), stream, image=array))
 
-    ``baselines`` are names of `FormatPlan.compare`, by default all that differ from the plan;
-    ``clock`` is in seconds. Raises `InvalidNetwork` for names that there are not.
+    ``baselines`` are names of `FormatPlan.compare`, by default the three cheapest by the plan's
+    costs that differ from it; ``clock`` is in seconds. Raises `InvalidNetwork` for other names.
     """
-    rows = plan.compare(baselines).rows
-    others = {r.name: r.plan for r in rows if r.plan.assignment != plan.assignment}
+    others = _contenders(plan, baselines)
     runs = {name: prepare(p) for name, p in {"this plan": plan, **others}.items()}
     times = turn_by_turn(runs, rounds, clock)
     seconds = {name: median(found) for name, found in times.items()}

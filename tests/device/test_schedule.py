@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,14 +11,8 @@ import pytest
 import clformats as cf
 from clformats.networks import race
 from clformats.networks.measure import held
+from tests.networks_support import example
 from tests.tiers import tiered
-
-EXAMPLE = Path(__file__).parent.parent.parent / "examples" / "plan_network.py"
-SPEC = importlib.util.spec_from_file_location("plan_network", EXAMPLE)
-assert SPEC is not None
-assert SPEC.loader is not None
-example: Any = importlib.util.module_from_spec(SPEC)
-SPEC.loader.exec_module(example)
 
 
 def image() -> Any:
