@@ -42,6 +42,7 @@ class Kernels:
         self._rules: dict[str, list[Rule]] = {}
         self._named: dict[str, list[Choice]] = {}
         self._views: dict[str, tuple[str, ...]] = {}
+        self._checks: list[Callable[[Network], str]] = []
 
     @classmethod
     def load(cls, path: str | Path) -> Kernels:
@@ -61,6 +62,10 @@ class Kernels:
             return rule
 
         return add
+
+    def check(self, rule: Callable[[Network], str]) -> None:
+        """Add a function that says what `apply` should note of a network; "" for nothing."""
+        self._checks.append(rule)
 
     def node(self, name: str, choices: Iterable[Choice]) -> None:
         """Choices of one node, by name."""
@@ -134,7 +139,9 @@ class Kernels:
                     f"{node} has no choice: no rule of these kernels is for {node.op!r} with its "
                     f"formats and ranks; add one, or Kernels(plain=True)"
                 )
-        return result.with_checked(kept)
+        result = result.with_checked(kept)
+        result.notes = (*network.notes, *filter(None, (check(network) for check in self._checks)))
+        return result
 
     def _shared(self, node: Node) -> Iterator[Choice]:
         formats = self._views.get(node.op, ())
@@ -159,11 +166,14 @@ def plain(rank: int) -> str:
     return "".join(ABSTRACT[:rank]) or "a"
 
 
+UNKNOWN = "not known: the same in every plan"
+"""Where the cost of `plain_choice` comes from."""
+
+
 def plain_choice(node: Node) -> Choice:
     """Everything plain, at no cost that a decision could hang on."""
     ins = [None if v.is_constant or not v.rank else plain(v.rank) for v in node.inputs]
-    cost = Cost(0.0, source="not known: the same in every plan")
-    return Choice(ins, [plain(v.rank) for v in node.outputs], cost, "plain")
+    return Choice(ins, [plain(v.rank) for v in node.outputs], Cost(0.0, source=UNKNOWN), "plain")
 
 
 def _ranked(name: str, value: Value) -> str:

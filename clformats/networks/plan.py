@@ -14,9 +14,13 @@ from .build import OUTPUT, Built, Given, Pricing, ReorderCost, build
 from .choice import Choice
 from .cost import Cost
 from .graph import Network, Value
+from .kernels import UNKNOWN
 from .named import key_of, listed, text_of
 from .problem import Tensor
 from .solve import LIMIT, marginals, solve
+
+SHOWN = 6
+"""Of so many things a list shows all."""
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -351,7 +355,29 @@ def summary(plan: FormatPlan) -> str:
             f"  {r.value}: {r.src} -> {r.dst} for {', '.join(r.readers) or 'other reorders'}, "
             f"{cost.seconds * 1e6:.4g} us ({cost.source})"
         )
-    return "\n".join(lines)
+    return "\n".join([*lines, *_doubts(plan)])
+
+
+def _doubts(plan: FormatPlan) -> list[str]:
+    """What may be a mistake: nodes without a kernel, names that are no known format, notes."""
+    nodes = [
+        f"{name} ({plan.network.nodes[name].op})"
+        for name, c in plan.choices.items()
+        if isinstance(c.cost, Cost) and c.cost.source == UNKNOWN
+    ]
+    values = plan.network.values
+    own = {f for n, f in plan.formats.items() if isinstance(key_of(f, values[n].rank), str)}
+    return [
+        *_some("no kernel, so plain and at no cost: ", nodes),
+        *_some("not known to clformats, so opaque: ", sorted(own)),
+        *_some("", plan.network.notes, "\n"),
+    ]
+
+
+def _some(what: str, found: Sequence[str], between: str = ", ") -> list[str]:
+    """One text of the first few; none of none."""
+    rest = [f"and {len(found) - SHOWN} more"] if len(found) > SHOWN else []
+    return [what + between.join([*found[:SHOWN], *rest])] if found else []
 
 
 __all__ = ["OUTPUT", "Alternative", "FormatPlan", "Packed", "PlannedReorder", "propagate"]
