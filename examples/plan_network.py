@@ -23,7 +23,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import clformats as cf
-from clformats.networks import settle
 
 KERNELS = Path(__file__).with_name("plan_network.cl").read_text(encoding="ascii")
 FORMATS = {"bfyx": "oiyx", "b_fs_yx_fsv8": "os_iyx_osv8"}  # of data, and of weights with it
@@ -299,7 +298,7 @@ def main(words: Sequence[str]) -> None:
         times.append(perf_counter() - start)
     took = float(np.median(times[1:]))
     print(f"predicted {plan.seconds * 1e3:.3g} ms, took {took * 1e3:.3g} ms")
-    print(settle(plan, partial(prepared, stream=stream, image=image), rounds=8))
+    print(plan.settle(partial(prepared, stream=stream, image=image), rounds=8))
 
 
 if __name__ == "__main__":

@@ -115,6 +115,7 @@ class Network:
         self.nodes: dict[str, Node] = {}
         self.fixed: dict[str, str] = {}
         self.notes: tuple[str, ...] = ()
+        self.has_legal_views = False  # known to be so, as by Kernels.apply
         self._marked: list[str] = []
         self._producer: dict[str, str] = {}
 
@@ -157,6 +158,7 @@ class Network:
             self._check_written(made, value)
         for number, choice in enumerate(made.choices):
             check_choice(made, number, choice)
+        self.has_legal_views = False
         self._producer.update((value.name, name) for value in written)
         self.nodes[name] = made
         return made
@@ -175,6 +177,7 @@ class Network:
     def output(self, value: Value | str, format: str | Format | None = None) -> None:
         """Make a value that nodes read an output too; one that none reads is an output anyway."""
         known = self._known("output", value)
+        self.has_legal_views = False
         if known.name not in self._marked:
             self._marked.append(known.name)
         if format is not None:

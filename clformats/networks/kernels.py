@@ -140,6 +140,7 @@ class Kernels:
                     f"formats and ranks; add one, or Kernels(plain=True)"
                 )
         result = result.with_checked(kept)
+        result.has_legal_views = True
         result.notes = (*network.notes, *filter(None, (check(network) for check in self._checks)))
         return result
 

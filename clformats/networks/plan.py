@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from .baselines import Comparison
     from .kernels import Kernels
     from .memory import MemoryPlan
+    from .racing import Run, Settled
     from .schedule import Launch, Schedule
 
 
@@ -137,6 +138,20 @@ class FormatPlan:
         from .baselines import compare
 
         return compare(self, baselines)
+
+    def settle(
+        self, prepare: Callable[[FormatPlan], Run], baselines: Iterable[str] | None = None,
+        *, rounds: int = 20,
+    ) -> Settled:  # fmt: skip
+        """Race this plan against baselines on the clock: which to keep, see `Settled`.
+
+        ``prepare`` makes a plan ready, and gives a function that runs it once and waits. The
+        fastest baseline stays unless this plan is surely faster. ``baselines`` are names of
+        `compare`, by default the three cheapest that differ.
+        """
+        from .racing import settle
+
+        return settle(self, prepare, baselines=baselines, rounds=rounds)
 
     @cached_property
     def memory(self) -> MemoryPlan:

@@ -132,8 +132,11 @@ def test_a_plan_without_rivals_is_kept() -> None:
     net.value("x", (1, 2, 3, 4)), net.value("y", (1, 2, 3, 4))
     net.node("n", ["x"], ["y"], "Conv", [cf.Choice(("nchw",), ("nchw",), 1.0)])
     plan, clock = cf.propagate(net), Clock()
-    found = settle(plan, lambda _: clock.passing(1.0), clock=clock)
-    assert (found.kept, found.race) == (plan, None)
+    for found in (
+        settle(plan, lambda _: clock.passing(1.0), clock=clock),
+        plan.settle(lambda _: clock.passing(1.0), rounds=4),
+    ):
+        assert (found.kept, found.race) == (plan, None)
 
 
 def test_noise_is_no_proof() -> None:
