@@ -179,8 +179,8 @@ def line(r: Result) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """``python -m bench networks``."""
-    parser = argparse.ArgumentParser(prog="python -m bench networks", description=__doc__)
+    """``python -m bench plans``."""
+    parser = argparse.ArgumentParser(prog="python -m bench plans", description=__doc__)
     parser.add_argument("names", nargs="*", default=LIGHT, help="light models; all by default")
     parser.add_argument("--rounds", type=int, default=5, help="runs of each plan in place")
     parser.add_argument("--json", metavar="FILE", type=Path, help="write the results")

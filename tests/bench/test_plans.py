@@ -12,8 +12,8 @@ import pytest
 
 import clformats as cf
 from bench.__main__ import main
-from bench.networks import Contest, example, settled
 from bench.peers import onednn, onednn_network, onednn_steps
+from bench.plans import Contest, example, settled
 from clformats.networks.measure import ways
 
 pytestmark = pytest.mark.skipif(onednn.available() is not None, reason=str(onednn.available()))
@@ -88,9 +88,7 @@ def test_a_baseline_stays_unless_a_plan_is_surely_faster() -> None:
 @pytest.mark.slow
 @needs_onnx
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert (
-        main(["networks", "squeezenet", "--rounds", "2", "--json", str(tmp_path / "r.json")]) == 0
-    )
+    assert main(["plans", "squeezenet", "--rounds", "2", "--json", str(tmp_path / "r.json")]) == 0
     said = capsys.readouterr().out
     assert "geometric mean of kept / oneDNN's any" in said
     (result,) = json.loads((tmp_path / "r.json").read_text())
