@@ -11,7 +11,7 @@ from pathlib import Path
 
 import clformats as cf
 
-from . import gpu, host, network, table
+from . import gpu, host, network, plans, table
 from .cases import CASES, MB, Case
 from .contest import contest
 from .firstuse import first_use
@@ -28,6 +28,7 @@ examples:
   python -m bench --load new.json --svg new.svg      print and draw a stored run, measure nothing
   python -m bench host                               from_numpy, pack and others against numpy
   python -m bench first                              what 40 first uses cost, cold and cached
+  python -m bench plans squeezenet                plans of networks, run by oneDNN
 """
 
 
@@ -40,6 +41,8 @@ def main(arguments: list[str] | None = None) -> int:
         return network.main(words[1:])
     if words[:1] == ["host"]:
         return host.main(words[1:])
+    if words[:1] == ["plans"]:
+        return plans.main(words[1:])
     options = parser().parse_args(words)
     try:
         check_folders(options.json, options.svg)

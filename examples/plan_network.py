@@ -1,7 +1,8 @@
 """Plan a network, and run it in the planned formats with kernels written once.
 
 `plan_network.cl` has a handful of kernels over index sources. Here they are timed in place, in
-plans that try every choice; the network is planned with these times, and runs from one arena:
+plans that try every choice; the network is planned with these times, and runs from one arena. A
+race against simpler plans tells which one to keep:
 
     python examples/plan_network.py                      a small one, compared with numpy
     python examples/plan_network.py squeezenet           the light model of the package onnx, with
@@ -12,16 +13,16 @@ plans that try every choice; the network is planned with these times, and runs f
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 import clformats as cf
-from clformats.networks import race
 
 KERNELS = Path(__file__).with_name("plan_network.cl").read_text(encoding="ascii")
 FORMATS = {"bfyx": "oiyx", "b_fs_yx_fsv8": "os_iyx_osv8"}  # of data, and of weights with it
@@ -30,17 +31,16 @@ FORMATS = {"bfyx": "oiyx", "b_fs_yx_fsv8": "os_iyx_osv8"}  # of data, and of wei
 # --- what the kernels can do ----------------------------------------------------------------------
 
 kernels = cf.Kernels()
-kernels.same("MaxPool", "AveragePool", "GlobalAveragePool", "Add", formats=[*FORMATS])
+kernels.same("MaxPool", "AveragePool", "GlobalAveragePool", "Add", "LRN", "BatchNormalization",
+             "Concat", formats=[*FORMATS])  # fmt: skip
 kernels.same("Softmax", formats=[*FORMATS, "ab"])
 kernels.view("Concat", formats=[*FORMATS])
 kernels.view("Reshape", formats=["bfyx", "ab"])
 
 
 @kernels.of("Conv")
-def convolutions(node: cf.Node) -> list[cf.Choice]:
+def convolutions(_: cf.Node) -> list[cf.Choice]:
     """Any format in, any out: the kernel asks index sources."""
-    if node.attributes.get("group", 1) != 1:
-        return []
     return [
         cf.Choice((src, FORMATS[dst], "a"), (dst,), kernel="convolution")
         for src in FORMATS
@@ -56,50 +56,112 @@ def matrix_products(_: cf.Node) -> list[cf.Choice]:
 
 # --- launching ------------------------------------------------------------------------------------
 
+OWN = {"Conv": "convolution", "Add": "add", "Softmax": "softmax", "Gemm": "gemm", "LRN": "lrn",
+       "BatchNormalization": "normalise", "Concat": "place"}  # fmt: skip
+NAMES = {
+    "convolution": ["SRC", "WEIGHTS", "", "DST"],
+    "gemm": ["SRC", "WEIGHTS", "", "DST"],
+    "add": ["SRC", "SRC2", "DST"],
+    "normalise": ["SRC", "", "", "", "", "DST"],
+}
 
-def source(node: cf.Node, memories: tuple[cf.Memory, ...]) -> tuple[str, str]:
+
+class Setting(NamedTuple):
+    """What `tune_network.py` tunes: pixels to a work-item, and work-items to a work-group."""
+
+    width: int = 1
+    group: int = 0  # as OpenCL likes
+
+
+tuned: dict[str, Setting] = {}
+
+
+def problem(node: cf.Node) -> str:
+    """What makes two convolutions one to the tuner."""
+    dims = [v.dims for v in (*node.inputs[:2], *node.outputs)]
+    return str((dims, node.attributes.get("strides"), node.attributes.get("group")))
+
+
+def defines(node: cf.Node, setting: Setting, first: int = 0) -> dict[str, object]:
+    """What the kernel of a node needs to know beside formats."""
+    a, dims = node.attributes, node.inputs[0].dims
+    groups, outputs = a.get("group", 1), node.outputs[0].dims[1]
+    window = a.get("kernel_shape", dims[2:])
+    return {
+        **({"RELU": ""} if a.get("activation") == "Relu" else {}),
+        **dict(zip(("WINDOW_Y", "WINDOW_X"), window, strict=False)),
+        "STRIDE": a.get("strides", [1])[0],
+        "BORDER": a.get("pads", [0])[0],
+        "MEAN": int("Average" in node.op),
+        "INNER": dims[1],
+        "AT(index, b, f)": f"index(b, f{', 0' * (len(dims) - 2)})",
+        "WIDTH": setting.width,
+        "PER_GROUP": outputs // groups,
+        "OF_ONE_GROUP": int(groups == 1 or outputs // groups % 8 == 0),
+        "NEAR": a.get("size", 1),
+        "ALPHA": f"{a.get('alpha', 1e-4)}f",
+        "BETA": f"{a.get('beta', 0.75)}f",
+        "BIAS": f"{a.get('bias', 1.0)}f",
+        "EPSILON": f"{a.get('epsilon', 1e-5)}f",
+        "FIRST": first,
+    }
+
+
+def source(
+    node: cf.Node, descs: Sequence[cf.MemoryDesc], setting: Setting, first: int = 0
+) -> tuple[str, str]:
     """The name of a node's kernel, and its OpenCL C."""
-    own = {"Conv": "convolution", "Add": "add", "Softmax": "softmax", "Gemm": "gemm"}
-    name = own.get(node.op, "pool")
-    weighted = ["SRC", "WEIGHTS", "", "DST"]
-    names = {"convolution": weighted, "gemm": weighted, "add": ["SRC", "SRC2", "DST"]}
+    name = OWN.get(node.op, "pool")
     lines = [f"#define {name.upper()}"]
-    if node.attributes.get("activation") == "Relu":
-        lines.append("#define RELU")
-    lines.append(f"#define STRIDE {node.attributes.get('strides', [1])[0]}")
-    lines.append(f"#define BORDER {node.attributes.get('pads', [0])[0]}")
-    if name == "pool":
-        window = node.attributes.get("kernel_shape", node.inputs[0].dims[2:])
-        lines += [f"#define WINDOW_Y {window[0]}", f"#define WINDOW_X {window[1]}"]
-        lines.append(f"#define MEAN {int('Average' in node.op)}")
-    lines.append(f"#define INNER {node.inputs[0].dims[1]}")
-    rest = ", 0" * (node.inputs[0].rank - 2)
-    lines.append(f"#define AT(index, b, f) index(b, f{rest})")
-    for prefix, memory in zip(names.get(name, ["SRC", "DST"]), memories, strict=True):
+    lines += [f"#define {n} {value}" for n, value in defines(node, setting, first).items()]
+    for prefix, desc in zip(NAMES.get(name, ["SRC", "DST"]), descs, strict=True):
         if prefix:
             vector = {"WEIGHTS": "o8", "DST": "f8"}.get(prefix, "") if name == "convolution" else ""
-            lines.append(cf.index_source(memory.desc, prefix, vector=vector))
+            lines.append(cf.index_source(desc, prefix, vector=vector))
     return name, "\n".join([*lines, KERNELS])
 
 
-built: dict[tuple[str, ...], tuple[str, Any]] = {}
+def threads(name: str, desc: cf.MemoryDesc, setting: Setting) -> tuple[int, ...]:
+    """The work-items of a kernel that goes through a tensor."""
+    batch, channels, *image = desc.dims
+    if name in ("softmax", "gemm"):
+        return (batch,) if name == "softmax" else (channels, batch)
+    if name != "convolution":
+        return (*image[::-1], batch * channels)
+    group = setting.group or 1
+    wide = -(-image[1] // (setting.width * group)) * group
+    return wide, image[0], batch * -(-channels // 8)
+
+
+built: dict[tuple[object, ...], tuple[str, Any]] = {}
 
 
 def launch(stream: cf.Stream, node: cf.Node, choice: cf.Choice, *memories: cf.Memory) -> Any:
-    """Enqueue the kernel of a node, which is built when it is first met with these descriptors."""
+    """Enqueue the kernel of a node; a concatenation that is a copy takes one for each part."""
     del choice
-    key = (node.name, *(str(m.desc) for m in memories))
+    if node.op != "Concat":
+        return enqueued(stream, node, memories)
+    first, event = 0, None
+    for memory in memories[:-1]:
+        event = enqueued(stream, node, (memory, memories[-1]), first)
+        first += memory.desc.dims[1]
+    return event
+
+
+def enqueued(
+    stream: cf.Stream, node: cf.Node, memories: Sequence[cf.Memory], first: int = 0
+) -> Any:
+    """Enqueue a kernel, which is built when it is first met with these descriptors."""
+    setting = tuned.get(problem(node), Setting()) if node.op == "Conv" else Setting()
+    descs = [m.desc for m in memories]
+    key = (node.name, first, setting, *descs)
     if key not in built:
-        name, text = source(node, memories)
+        name, text = source(node, descs, setting, first)
         built[key] = name, stream.engine.kernel(text, name)
     name, kernel = built[key]
-    batch, channels, *image = memories[-1].desc.dims
-    blocks = -(-channels // 8) if name == "convolution" else channels
-    threads: tuple[int, ...] = (*image[::-1], batch * blocks)
-    if name in ("softmax", "gemm"):
-        threads = (batch,) if name == "softmax" else (channels, batch)
-    buffers: list[Any] = [m.buffer for m in memories]
-    return kernel(stream.queue, threads, None, *buffers)
+    wide = threads(name, descs[0 if name == "place" else -1], setting)
+    local = (setting.group, 1, 1) if setting.group else None
+    return kernel(stream.queue, wide, local, *[m.buffer for m in memories])
 
 
 # --- networks -------------------------------------------------------------------------------------
@@ -202,12 +264,14 @@ def reference(model: Any, image: Mapping[str, Any]) -> Any:
     return session.run(None, dict(image))[0]
 
 
-def main() -> None:
+def prepared(plan: cf.FormatPlan, stream: cf.Stream, image: Mapping[str, Any]) -> Any:
+    """The schedule of a plan, as a function that runs it."""
+    return partial(plan.schedule(stream.engine, launch), stream, **image)
+
+
+def main(words: Sequence[str]) -> None:
     """Plan, run, compare."""
-    if len(sys.argv) > 1:
-        net, model = light(sys.argv[1])
-    else:
-        net, model = small(), None
+    net, model = light(words[0]) if words else (small(), None)
     (given,) = net.inputs
     rng = np.random.default_rng(1)
     image = {given.name: rng.standard_normal(given.dims, np.float32)}
@@ -217,32 +281,25 @@ def main() -> None:
     costs.measure_in_place(kernels.apply(net), stream, launch, image)
     plan = cf.propagate(net, kernels, reorder_cost=costs)
     print(plan, plan.compare(), plan.memory, sep="\n\n")
-    if len(sys.argv) > 2:
-        plan.draw(sys.argv[2])
-    schedule = plan.schedule(stream.engine, launch)
-    outputs = schedule(stream, **image)
-    (found,) = (m.numpy() for m in outputs.values())
+    if len(words) > 1:
+        plan.draw(words[1])
+    (found,) = (m.numpy() for m in prepared(plan, stream, image)().values())
     wanted = in_numpy(net, image[given.name]) if model is None else reference(model, image)
     if wanted is not None:
         error = float(np.abs(found - wanted).max() / np.abs(wanted).max())
         assert error < 1e-4, error
         print(f"\nlargest difference {error:.1e} of the largest element")
-    times = []
-    for _ in range(7):
+    schedule, times = plan.schedule(stream.engine, launch), []
+    for _ in range(8):
         start = perf_counter()
         for number in range(len(plan.memory.steps)):
             schedule.run_step(stream, number)
             stream.wait()
         times.append(perf_counter() - start)
-    print(f"predicted {plan.seconds * 1e3:.3g} ms, took {np.median(times) * 1e3:.3g} ms")
-    uniform = next(row for row in plan.compare().rows if row.name.startswith("uniform"))
-    other = uniform.plan.schedule(stream.engine, launch)
-    found_ = race(schedule, other, stream, image)
-    print(
-        f"{found_.ratio:.3f} of the time of {uniform.name} "
-        f"({found_.low:.3f} to {found_.high:.3f}), turn by turn"
-    )
+    took = float(np.median(times[1:]))
+    print(f"predicted {plan.seconds * 1e3:.3g} ms, took {took * 1e3:.3g} ms")
+    print(plan.settle(partial(prepared, stream=stream, image=image), rounds=8))
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -1,4 +1,4 @@
-"""Random small networks, and the cheapest plan of one by trying everything.
+"""Random small networks, the cheapest plan of one by trying everything, and the example's networks.
 
 The price of a network is told here again, without the solver's code: trees of reorders are found by
 Dijkstra's algorithm over sets of formats.
@@ -7,12 +7,22 @@ Dijkstra's algorithm over sets of formats.
 from __future__ import annotations
 
 import heapq
+import importlib.util
 import random
 from collections.abc import Callable
 from itertools import product
 from math import inf, isfinite
+from pathlib import Path
+from typing import Any
 
 import clformats as cf
+
+EXAMPLE = Path(__file__).parent.parent / "examples" / "plan_network.py"
+SPEC = importlib.util.spec_from_file_location("plan_network", EXAMPLE)
+assert SPEC is not None
+assert SPEC.loader is not None
+example: Any = importlib.util.module_from_spec(SPEC)
+SPEC.loader.exec_module(example)
 
 FORMATS = ("nchw", "nhwc", "nChw16c", "my_own")
 Prices = Callable[[str, str, str], float]

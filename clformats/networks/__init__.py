@@ -12,8 +12,8 @@ from .cost import Cost
 from .costs import Costs
 from .graph import Network, Node, Value
 from .kernels import Kernels
-from .measure import Race, race
 from .plan import Alternative, FormatPlan, Packed, PlannedReorder, propagate
+from .racing import Race, Settled, race, settle
 
 __all__ = [
     "Alternative",
@@ -29,8 +29,10 @@ __all__ = [
     "PlannedReorder",
     "Race",
     "Report",
+    "Settled",
     "Value",
     "audit",
     "propagate",
     "race",
+    "settle",
 ]

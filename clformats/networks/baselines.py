@@ -30,7 +30,7 @@ from .build import Built
 from .choice import Choice
 from .costs import COMPUTE
 from .graph import Node
-from .named import Key, key_of
+from .named import Key, fits, key_of
 
 if TYPE_CHECKING:
     from .plan import FormatPlan
@@ -91,22 +91,34 @@ def _row(name: str, plan: FormatPlan) -> Row:
 
 def _baselines(built: Built) -> Iterator[tuple[str, list[int]]]:
     yield "greedy any", _Walk(built).greedy()
-    for name in _formats(built):
+    for name in written_formats(built.order):
         yield f"uniform {name}", _Walk(built).uniform(name)
     yield "fastest per layer", _Walk(built).fastest()
     yield "rules", _Walk(built).rules()
 
 
-def _formats(built: Built) -> list[str]:
+def written_formats(nodes: Iterable[Node]) -> list[str]:
     """The formats that choices write 4 or more dimensions in, or, without such, any; in order."""
+    known = list(nodes)
     found: dict[Key, str] = {}
-    least = min(4, max(v.rank for n in built.order for v in n.outputs))
-    for node in built.order:
-        for choice in _choices(built, node):
+    least = min(4, max(v.rank for n in known for v in n.outputs))
+    for node in known:
+        for choice in node.choices:
             for value, name in zip(node.outputs, choice.outs, strict=True):
                 if value.rank >= least:
                     found.setdefault(key_of(name, value.rank), name)
     return list(found.values())
+
+
+def is_uniform(node: Node, choice: Choice, name: str) -> bool:
+    """Whether a choice reads and writes one format, constants and values of other ranks aside."""
+    sides = (*zip(node.inputs, choice.ins, strict=True),
+             *zip(node.outputs, choice.outs, strict=True))  # fmt: skip
+    return all(
+        other is None or v.is_constant or not fits(name, v.rank)
+        or key_of(other, v.rank) == key_of(name, v.rank)
+        for v, other in sides
+    )  # fmt: skip
 
 
 def _choices(built: Built, node: Node) -> list[Choice]:
@@ -147,9 +159,7 @@ class _Walk:
     def uniform(self, name: str) -> list[int]:
         for node in self.built.order:
             fits = [
-                k
-                for k, c in enumerate(_choices(self.built, node))
-                if all(n == name for n in (*c.ins, *c.outs) if n is not None)
+                k for k, c in enumerate(_choices(self.built, node)) if is_uniform(node, c, name)
             ]
             self._take(node, self._least(node, among=fits, reading=True))
         return self.assignment

@@ -103,7 +103,8 @@ def _add_node(built: Built, node: Node, around: Surroundings) -> None:
         raise InvalidNetwork(f"{node} has no choice: give it one, or a rule in cf.Kernels")
     legal, refused = [], []
     for choice in node.choices:
-        reason = refusal(built.network, node, choice, around) if choice.views else ""
+        unknown = choice.views and not built.network.has_legal_views
+        reason = refusal(built.network, node, choice, around) if unknown else ""
         reason = reason or _breaks_fix(built.network, node, choice, around)
         if reason:
             refused.append((choice, reason))

@@ -28,10 +28,12 @@ class Cost:
 
     def __post_init__(self) -> None:
         for name in ("seconds", "low", "high"):
-            object.__setattr__(self, name, as_float(getattr(self, name), name))
+            value = getattr(self, name)
+            if type(value) is not float:
+                object.__setattr__(self, name, as_float(value, name))
         for end in ("low", "high"):
-            value = getattr(self, end)
-            object.__setattr__(self, end, self.seconds if value == -1.0 else float(value))
+            if getattr(self, end) == -1.0:
+                object.__setattr__(self, end, self.seconds)
         if isnan(self.seconds + self.low + self.high) or not 0 <= self.low <= self.seconds:
             raise InvalidNetwork(f"{self.text}: a cost is a number of seconds, 0 or more")
         if self.high < self.seconds:

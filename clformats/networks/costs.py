@@ -7,9 +7,10 @@ and bytes over bandwidth. Each `Cost` says which.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from ..runtime import Engine, Stream
     from .choice import Choice
     from .graph import Network, Node, Value
+    from .measure import Steps
+    from .plan import FormatPlan
     from .schedule import Launch
 
 BANDWIDTH = 10e9
@@ -161,6 +164,20 @@ class Costs:
         from .measure import measure_in_place
 
         return measure_in_place(self, network, stream, launch, inputs, rounds=rounds)
+
+    def measure_steps(
+        self, network: Network, prepare: Callable[[FormatPlan], Steps], *, rounds: int = 5,
+        clock: Callable[[], float] = perf_counter,
+    ) -> int:  # fmt: skip
+        """The same where you run networks yourself: ``prepare`` makes a plan ready to run.
+
+        It gives a function for each of ``plan.memory.steps``, which returns when the step is done;
+        ``clock`` is in seconds. The plans are one format wherever nodes have it, for each format;
+        every choice in turn; and the best plan by the costs so far, until that is no new one.
+        """
+        from .measure import measure_steps
+
+        return measure_steps(self, network, prepare, rounds=rounds, clock=clock)
 
     # --- files ------------------------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ from ..tensors.desc import MemoryDesc
 from ..tensors.dtypes import DType, as_dtype
 from .choice import Choice
 from .cost import as_cost
-from .named import key_of, listed, text_of
+from .named import key_of, listed, text_of, why_opaque
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -53,7 +53,10 @@ class Value:
         """The descriptor in a format of this library's. Raises `InvalidNetwork` for opaque ones."""
         desc = _desc(self.dims, self.dtype, str(format))
         if desc is None:
-            raise InvalidNetwork(f"{self.name}: clformats does not know the format {format!r}")
+            raise InvalidNetwork(
+                f"value {self.name!r} is in the format {str(format)!r}, of which clformats knows "
+                f"the name only: {why_opaque(str(format))}"
+            )
         return desc
 
     def nbytes(self, format: str | Format | None = None) -> int:
@@ -102,6 +105,7 @@ class Network:
     >>> relu = net.node("relu", [x], [y], "Relu", [Choice(("nchw",), ("nchw",), 1e-4)])
     >>> net.fix("x", "nhwc")
 
+    ``notes`` says what may be a mistake, such as rows of a table of kernels that no node can use.
     Nodes may come in any order; they run in the order in which they were added, as far as that is
     possible. Raises `InvalidNetwork`, naming the value or the node.
     """
@@ -110,6 +114,8 @@ class Network:
         self.values: dict[str, Value] = {}
         self.nodes: dict[str, Node] = {}
         self.fixed: dict[str, str] = {}
+        self.notes: tuple[str, ...] = ()
+        self.has_legal_views = False  # known to be so, as by Kernels.apply
         self._marked: list[str] = []
         self._producer: dict[str, str] = {}
 
@@ -152,6 +158,7 @@ class Network:
             self._check_written(made, value)
         for number, choice in enumerate(made.choices):
             check_choice(made, number, choice)
+        self.has_legal_views = False
         self._producer.update((value.name, name) for value in written)
         self.nodes[name] = made
         return made
@@ -170,6 +177,7 @@ class Network:
     def output(self, value: Value | str, format: str | Format | None = None) -> None:
         """Make a value that nodes read an output too; one that none reads is an output anyway."""
         known = self._known("output", value)
+        self.has_legal_views = False
         if known.name not in self._marked:
             self._marked.append(known.name)
         if format is not None:
@@ -190,6 +198,7 @@ class Network:
         """As `with_choices`, of choices that `check_choice` has seen."""
         result = Network()
         result.values, result.fixed = dict(self.values), dict(self.fixed)
+        result.notes = self.notes
         result._marked, result._producer = list(self._marked), dict(self._producer)
         for name, node in self.nodes.items():
             given = choices.get(name, node.choices)

@@ -16,7 +16,7 @@ from ..formats.names import ABSTRACT
 from .choice import Choice
 from .cost import Cost, as_cost
 from .graph import Network, Node, Value, check_choice
-from .named import key_of, listed, text_of
+from .named import fits, listed, text_of
 from .views import kind_of, refusal, surroundings
 
 Rule = Callable[[Node], Iterable[Choice]]
@@ -42,6 +42,7 @@ class Kernels:
         self._rules: dict[str, list[Rule]] = {}
         self._named: dict[str, list[Choice]] = {}
         self._views: dict[str, tuple[str, ...]] = {}
+        self._checks: list[Callable[[Network], str]] = []
 
     @classmethod
     def load(cls, path: str | Path) -> Kernels:
@@ -61,6 +62,10 @@ class Kernels:
             return rule
 
         return add
+
+    def check(self, rule: Callable[[Network], str]) -> None:
+        """Add a function that says what `apply` should note of a network; "" for nothing."""
+        self._checks.append(rule)
 
     def node(self, name: str, choices: Iterable[Choice]) -> None:
         """Choices of one node, by name."""
@@ -83,7 +88,7 @@ class Kernels:
 
         def rule(node: Node) -> Iterator[Choice]:
             for name in names:
-                if not _fits(name, node.outputs[0].rank):
+                if not fits(name, node.outputs[0].rank):
                     continue
                 ins = [None if v.is_constant else _ranked(name, v) for v in node.inputs]
                 outs = [_ranked(name, v) for v in node.outputs]
@@ -134,7 +139,10 @@ class Kernels:
                     f"{node} has no choice: no rule of these kernels is for {node.op!r} with its "
                     f"formats and ranks; add one, or Kernels(plain=True)"
                 )
-        return result.with_checked(kept)
+        result = result.with_checked(kept)
+        result.has_legal_views = True
+        result.notes = (*network.notes, *filter(None, (check(network) for check in self._checks)))
+        return result
 
     def _shared(self, node: Node) -> Iterator[Choice]:
         formats = self._views.get(node.op, ())
@@ -142,7 +150,7 @@ class Kernels:
         for name in formats:
             for target in formats if kind == "alias" and node.op != "Split" else (name,):
                 source, result = node.inputs[0], node.outputs[0]
-                if not (_fits(name, source.rank) and _fits(target, result.rank)):
+                if not (fits(name, source.rank) and fits(target, result.rank)):
                     continue
                 ins = [name if k == 0 or kind == "part" else None for k in range(len(node.inputs))]
                 outs = [target] * len(node.outputs)
@@ -159,20 +167,15 @@ def plain(rank: int) -> str:
     return "".join(ABSTRACT[:rank]) or "a"
 
 
+UNKNOWN = "not known: the same in every plan"
+"""Where the cost of `plain_choice` comes from."""
+
+
 def plain_choice(node: Node) -> Choice:
     """Everything plain, at no cost that a decision could hang on."""
     ins = [None if v.is_constant or not v.rank else plain(v.rank) for v in node.inputs]
-    cost = Cost(0.0, source="not known: the same in every plan")
-    return Choice(ins, [plain(v.rank) for v in node.outputs], cost, "plain")
-
-
-def _fits(name: str, rank: int) -> bool:
-    try:
-        key_of(name, rank)
-    except InvalidNetwork:
-        return False
-    return True
+    return Choice(ins, [plain(v.rank) for v in node.outputs], Cost(0.0, source=UNKNOWN), "plain")
 
 
 def _ranked(name: str, value: Value) -> str:
-    return name if _fits(name, value.rank) else plain(value.rank)
+    return name if fits(name, value.rank) else plain(value.rank)

@@ -1,35 +1,36 @@
-"""Networks timed on a device: reorders alone, everything in place, and plans against each other.
+"""Networks timed on a device: reorders alone, and everything in place.
 
 A kernel that is timed alone finds its inputs in the cache. In a run of the whole network it does
-not, so costs are best measured in place: plans that try every choice in turn
-run as a whole, and every step of them is timed.
+not, so costs are best measured in place: plans that try every choice in turn run as a whole, and
+every step of them is timed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from random import Random
-from statistics import median
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InvalidNetwork
+from .baselines import is_uniform, written_formats
 from .build import build
 from .choice import Choice
 from .cost import Cost
 from .costs import Costs, shape_text
 from .graph import Network, Node
 from .named import key_of
-from .plan import propagate
+from .plan import FormatPlan, PlannedReorder, propagate
 
 if TYPE_CHECKING:
     from ..runtime import Engine, Stream
     from .graph import Value
-    from .schedule import Launch, Schedule
+    from .schedule import Launch
 
-SURE = 0.98
-"""The share of drawn samples in which a plan must be faster to be surely so."""
+Steps = Sequence[Callable[[], object]]
+"""A function for each of ``plan.memory.steps``, which returns when the step is done."""
+AGAIN = 3
+"""How often the plan of the costs so far is run too, as long as it is a new one."""
 
 
 class _Nothing:
@@ -82,97 +83,137 @@ def measure_in_place(
     *,
     rounds: int = 5,
 ) -> int:
-    """Time every choice of a network's nodes, and the reorders between, in runs of the whole.
+    """Time every choice of a network's nodes, and the reorders between, on a device.
 
-    Each way gives every node another one of its choices, so there are as many ways as the node with
-    the most choices has. ``launch`` is as of `FormatPlan.schedule`. The number of ways.
+    ``launch`` is as of `FormatPlan.schedule`; all else is as of `measure_steps`.
     """
-    ways = max(len(n.choices) for n in network.nodes.values())
-    samples: dict[Node | tuple[str, str, str], dict[str, list[float]]] = {}
-    for way in range(ways):
-        plan = propagate(held(network, way), reorder_cost=lambda *_: 0.0)
+
+    def prepare(plan: FormatPlan) -> Steps:
         schedule = plan.schedule(stream.engine, launch)
         schedule(stream, **inputs)
-        for _ in range(rounds):
-            for number, step in enumerate(plan.memory.steps):
-                seconds = _timed(schedule, stream, number)
-                if isinstance(step, Node):
-                    how = str(plan.choices[step.name])
-                    samples.setdefault(network.nodes[step.name], {}).setdefault(how, [])
-                    samples[network.nodes[step.name]][how].append(seconds)
-                else:
-                    key = shape_text(network.values[step.value]), step.src, step.dst
-                    samples.setdefault(key, {}).setdefault("", []).append(seconds)
-    for what, found in samples.items():
-        for how, seconds_ in found.items():
-            if isinstance(what, Node):
-                costs.record_choice(what.name, how, seconds_, "measured in place")
-            else:
-                costs.record_reorder(*what, seconds_, "measured in place")
-    return ways
+
+        def run(number: int) -> None:
+            schedule.run_step(stream, number)
+            stream.wait()
+
+        return [partial(run, number) for number in range(len(plan.memory.steps))]
+
+    return measure_steps(costs, network, prepare, rounds=rounds)
+
+
+def measure_steps(
+    costs: Costs,
+    network: Network,
+    prepare: Callable[[FormatPlan], Steps],
+    *,
+    rounds: int = 5,
+    clock: Callable[[], float] = perf_counter,
+) -> int:
+    """Time every choice of a network's nodes, and the reorders between, in runs of the whole.
+
+    ``prepare`` makes a plan ready to run: see `Steps`. The plans are those of `ways`, and then the
+    best one by the costs so far. Each runs ``rounds`` times after once to warm up; ``clock`` is in
+    seconds. How many plans ran.
+    """
+    ready = [propagate(net, reorder_cost=lambda *_: 0.0) for net in ways(network)]
+    tally = _Tally(costs, network, prepare, rounds, clock)
+    for plan in ready:
+        tally.run(plan)
+    for count in range(AGAIN):
+        tally.record()
+        plan = propagate(network, reorder_cost=costs)
+        if tally.knows(plan):
+            return len(ready) + count
+        tally.run(plan)
+    tally.record()
+    return len(ready) + AGAIN
+
+
+class _Tally:
+    """Samples of steps, from as many plans as are run."""
+
+    def __init__(
+        self,
+        costs: Costs,
+        network: Network,
+        prepare: Callable[[FormatPlan], Steps],
+        rounds: int,
+        clock: Callable[[], float],
+    ) -> None:
+        self.costs, self.network, self.prepare = costs, network, prepare
+        self.rounds, self.clock = rounds, clock
+        self.nodes: dict[tuple[str, str], list[float]] = {}
+        self.reorders: dict[tuple[str, str, str], list[float]] = {}
+        self.seen: set[str] = set()
+
+    def knows(self, plan: FormatPlan) -> bool:
+        """Whether the plan ran already."""
+        return self._name(plan) in self.seen
+
+    def run(self, plan: FormatPlan) -> None:
+        self.seen.add(self._name(plan))
+        lists = [self._samples(plan, step) for step in plan.memory.steps]
+        steps = self.prepare(plan)
+        if len(steps) != len(lists):
+            raise InvalidNetwork(
+                f"prepare: got {len(steps)} functions, expected {len(lists)}, one for each of "
+                f"plan.memory.steps"
+            )
+        for number in range(self.rounds + 1):
+            for samples, step in zip(lists, steps, strict=True):
+                start = self.clock()
+                step()
+                if number:
+                    samples.append(self.clock() - start)
+
+    def record(self) -> None:
+        for (name, choice), samples in self.nodes.items():
+            self.costs.record_choice(name, choice, samples, "measured in place")
+        for key, samples in self.reorders.items():
+            self.costs.record_reorder(*key, samples, "measured in place")
+
+    def _samples(self, plan: FormatPlan, step: Node | PlannedReorder) -> list[float]:
+        if isinstance(step, Node):
+            return self.nodes.setdefault((step.name, str(plan.choices[step.name])), [])
+        shape = shape_text(self.network.values[step.value])
+        return self.reorders.setdefault((shape, step.src, step.dst), [])
+
+    def _name(self, plan: FormatPlan) -> str:
+        return repr([(n, str(c)) for n, c in plan.choices.items()] + [*plan.reorders])
+
+
+def ways(network: Network) -> Iterator[Network]:
+    """The network with one choice asked for at each node, in as many ways as try them all.
+
+    First one format wherever a node has a choice in it, for each format. Then another one of its
+    choices for each node, so often that the node with the most choices has had them all.
+    """
+    for name in written_formats(network.nodes.values()):
+        yield _asking(network, partial(_in_format, name=name))
+    for way in range(max(len(n.choices) for n in network.nodes.values())):
+        yield held(network, way)
 
 
 def held(network: Network, way: int) -> Network:
-    """The network with one choice for each node, another one in each way; all cost nothing."""
-    chosen = {}
-    for number, node in enumerate(network.nodes.values()):
-        c = node.choices[(number + way) % len(node.choices)]
-        chosen[node.name] = [Choice(c.ins, c.outs, 0.0, c.kernel, c.workspace, c.views)]
-    return network.with_choices(chosen)
+    """The network with one choice asked for at each node, another one in each way."""
+    numbers = {name: k + way for k, name in enumerate(network.nodes)}
+    return _asking(network, lambda node: node.choices[numbers[node.name] % len(node.choices)])
 
 
-def _timed(schedule: Schedule, stream: Stream, number: int) -> float:
-    stream.wait()
-    start = perf_counter()
-    schedule.run_step(stream, number)
-    stream.wait()
-    return perf_counter() - start
+def _in_format(node: Node, name: str) -> Choice:
+    """The choice that reads and writes one format only; the first one where there is none."""
+    return next((c for c in node.choices if is_uniform(node, c, name)), node.choices[0])
 
 
-# --- against each other ---------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Race:
-    """How a schedule did against a baseline: the ratio of their times, turn by turn.
-
-    ``ratio`` is the median, below 1 where the schedule is faster; ``low`` and ``high`` are what
-    medians of samples drawn with replacement lie between, 98 of 100. ``is_faster`` is whether even
-    ``high`` is below 1: only then a plan should replace the baseline.
-    """
-
-    ratio: float
-    low: float
-    high: float
-
-    @property
-    def is_faster(self) -> bool:
-        """Whether the schedule is surely faster."""
-        return self.high < 1
-
-
-def race(
-    schedule: Schedule,
-    baseline: Schedule,
-    stream: Stream,
-    inputs: Mapping[str, Any],
-    *,
-    rounds: int = 20,
-) -> Race:
-    """Run two schedules in turn, each first as often as second, and compare each pair."""
-    if rounds < 4:
-        raise InvalidNetwork(f"rounds: got {rounds}, expected 4 or more")
-    for each in (schedule, baseline):
-        each(stream, **inputs)
-    ratios = []
-    for k in range(rounds):
-        times = {}
-        for each in (schedule, baseline) if k % 2 else (baseline, schedule):
-            start = perf_counter()
-            each(stream, **inputs)
-            times[each is schedule] = perf_counter() - start
-        ratios.append(times[True] / times[False])
-    draw = Random(0)  # noqa: S311  # no secret
-    medians = sorted(median(draw.choices(ratios, k=rounds)) for _ in range(1000))
-    cut = int((1 - SURE) / 2 * len(medians))
-    return Race(median(ratios), medians[cut], medians[-cut - 1])
+def _asking(network: Network, wanted: Callable[[Node], Choice]) -> Network:
+    """What is asked for costs nothing, all else a second: it is had where views exclude it."""
+    return network.with_choices(
+        {
+            node.name: [
+                Choice(c.ins, c.outs, float(c is not asked), c.kernel, c.workspace, c.views)
+                for c in node.choices
+            ]
+            for node in network.nodes.values()
+            for asked in [wanted(node)]
+        }
+    )

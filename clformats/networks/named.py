@@ -39,6 +39,24 @@ def key_of(name: str, rank: int) -> Key:
     return fmt
 
 
+def why_opaque(name: str) -> str:
+    """Why a name is none of this library's formats, with names that are like it."""
+    try:
+        Format(name)
+    except InvalidFormat as error:
+        return str(error)
+    return "it is a concrete format"
+
+
+def fits(name: str, rank: int) -> bool:
+    """Whether the name can be a format of a tensor of this rank."""
+    try:
+        key_of(name, rank)
+    except InvalidNetwork:
+        return False
+    return True
+
+
 def listed(values: object, what: str) -> tuple[Any, ...]:
     """The values of a list, tuple or generator; a single name is one value."""
     if isinstance(values, str | Format):

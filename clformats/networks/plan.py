@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,10 +13,14 @@ from ..errors import InvalidNetwork, expect_int, shown
 from .build import OUTPUT, Built, Given, Pricing, ReorderCost, build
 from .choice import Choice
 from .cost import Cost
-from .graph import Network
+from .graph import Network, Value
+from .kernels import UNKNOWN
 from .named import key_of, listed, text_of
 from .problem import Tensor
 from .solve import LIMIT, marginals, solve
+
+SHOWN = 6
+"""Of so many things a list shows all."""
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,6 +29,7 @@ if TYPE_CHECKING:
     from .baselines import Comparison
     from .kernels import Kernels
     from .memory import MemoryPlan
+    from .racing import Run, Settled
     from .schedule import Launch, Schedule
 
 
@@ -92,6 +97,11 @@ class FormatPlan:
         """How far the cost may be above the least, relative to the bound."""
         return 0.0 if self.exact or not self.bound else self.seconds / self.bound - 1
 
+    @property
+    def delivered(self) -> list[Value]:
+        """The outputs, without those that are given from outside and that no node reads."""
+        return [v for v in self.network.outputs if v.name in self.formats]
+
     def cost(self, part: str | PlannedReorder) -> Cost:
         """What a node (by name) or a reorder of the plan costs."""
         if isinstance(part, PlannedReorder):
@@ -128,6 +138,20 @@ class FormatPlan:
         from .baselines import compare
 
         return compare(self, baselines)
+
+    def settle(
+        self, prepare: Callable[[FormatPlan], Run], baselines: Iterable[str] | None = None,
+        *, rounds: int = 20,
+    ) -> Settled:  # fmt: skip
+        """Race this plan against baselines on the clock: which to keep, see `Settled`.
+
+        ``prepare`` makes a plan ready, and gives a function that runs it once and waits. The
+        fastest baseline stays unless this plan is surely faster. ``baselines`` are names of
+        `compare`, by default the three cheapest that differ.
+        """
+        from .racing import settle
+
+        return settle(self, prepare, baselines=baselines, rounds=rounds)
 
     @cached_property
     def memory(self) -> MemoryPlan:
@@ -183,6 +207,7 @@ def propagate(  # each is one question
     reorder_cost: ReorderCost | Pricing | None = None,
     via: Iterable[str] = (),
     limit: int = LIMIT,
+    memory_limit: int | None = None,
 ) -> FormatPlan:
     """Choose for each node how it runs, so that nodes and reorders together cost the least.
 
@@ -190,7 +215,8 @@ def propagate(  # each is one question
     name and two formats, in seconds, or a `Costs`; without one, bytes over 10 GB/s. A reorder
     serves every reader of its result; where a chain of reorders is cheaper, the plan has the chain.
     ``via`` names formats through which chains may go though no node reads them. ``limit`` is the
-    number of entries of the largest table that the solver may make.
+    number of entries of the largest table that the solver may make. ``memory_limit`` is the most
+    bytes that `FormatPlan.memory` may have; it may need scipy, the extra ``solve``.
 
     >>> net = Network()
     >>> _ = net.value("x", (1, 16, 8, 8)), net.value("y", (1, 16, 8, 8))
@@ -204,20 +230,32 @@ def propagate(  # each is one question
 
     Raises `InvalidNetwork`, which names the node or the value.
     """
-    if not isinstance(network, Network):
-        raise InvalidNetwork(f"got {network!r}, expected a cf.Network")
-    passing = listed(via, "via")
-    if expect_int(limit, "limit") < 1:
-        raise InvalidNetwork(f"limit: got {limit}, expected 1 or more")
-    if kernels is not None and not hasattr(kernels, "apply"):
-        raise InvalidNetwork(f"kernels: got {shown(kernels)}, expected a cf.Kernels")
-    ready = network if kernels is None else kernels.apply(network)
-    names = [text_of(name, "via") for name in passing]
-    built = build(ready, as_pricing(reorder_cost), names)
-    solution = solve(built.problem, limit=limit)
+    names = [text_of(name, "via") for name in listed(via, "via")]
+    most = _positive(limit, "limit")
+    built = build(_with_choices(network, kernels), as_pricing(reorder_cost), names)
+    solution = solve(built.problem, limit=most)
     if solution is None:
         raise InvalidNetwork(_impossible(built))
-    return planned(built, solution.assignment, solution.bound)
+    plan = planned(built, solution.assignment, solution.bound)
+    if memory_limit is None:
+        return plan
+    from .limited import fitted
+
+    return fitted(plan, _positive(memory_limit, "memory_limit"))
+
+
+def _with_choices(network: Network, kernels: Kernels | None) -> Network:
+    if not isinstance(network, Network):
+        raise InvalidNetwork(f"got {network!r}, expected a cf.Network")
+    if kernels is not None and not hasattr(kernels, "apply"):
+        raise InvalidNetwork(f"kernels: got {shown(kernels)}, expected a cf.Kernels")
+    return network if kernels is None else kernels.apply(network)
+
+
+def _positive(number: int, what: str) -> int:
+    if expect_int(number, what) < 1:
+        raise InvalidNetwork(f"{what}: got {number}, expected 1 or more")
+    return number
 
 
 def as_pricing(given: ReorderCost | Pricing | None) -> Pricing:
@@ -332,7 +370,29 @@ def summary(plan: FormatPlan) -> str:
             f"  {r.value}: {r.src} -> {r.dst} for {', '.join(r.readers) or 'other reorders'}, "
             f"{cost.seconds * 1e6:.4g} us ({cost.source})"
         )
-    return "\n".join(lines)
+    return "\n".join([*lines, *_doubts(plan)])
+
+
+def _doubts(plan: FormatPlan) -> list[str]:
+    """What may be a mistake: nodes without a kernel, names that are no known format, notes."""
+    nodes = [
+        f"{name} ({plan.network.nodes[name].op})"
+        for name, c in plan.choices.items()
+        if isinstance(c.cost, Cost) and c.cost.source == UNKNOWN
+    ]
+    values = plan.network.values
+    own = {f for n, f in plan.formats.items() if isinstance(key_of(f, values[n].rank), str)}
+    return [
+        *_some("no kernel, so plain and at no cost: ", nodes),
+        *_some("not known to clformats, so opaque: ", sorted(own)),
+        *_some("", plan.network.notes, "\n"),
+    ]
+
+
+def _some(what: str, found: Sequence[str], between: str = ", ") -> list[str]:
+    """One text of the first few; none of none."""
+    rest = [f"and {len(found) - SHOWN} more"] if len(found) > SHOWN else []
+    return [what + between.join([*found[:SHOWN], *rest])] if found else []
 
 
 __all__ = ["OUTPUT", "Alternative", "FormatPlan", "Packed", "PlannedReorder", "propagate"]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import InvalidNetwork
+from ..host.packing import pack_into
 from ..tensors.desc import MemoryDesc
 from ..tensors.geometry import moved_by
 from .choice import Choice
@@ -61,6 +62,7 @@ class Schedule:
                 self._pack(value, (constants or {}).get(value.name, value.constant))
         self._fills = self._padded() if clear_padding else {}
         self._reorders: dict[PlannedReorder, Reorder] = {r: self._reorder(r) for r in plan.reorders}
+        self._given = {v.name: self._taken(v) for v in plan.network.inputs}
 
     def __call__(self, stream: Stream, **inputs: Any) -> dict[str, Memory]:
         """Run everything; the outputs."""
@@ -71,7 +73,7 @@ class Schedule:
         fixed = self.plan.network.fixed
         return {
             v.name: self.memories[v.name, self._spelled(v, fixed.get(v.name))]
-            for v in self.plan.network.outputs
+            for v in self.plan.delivered
         }
 
     def run_step(self, stream: Stream, number: int) -> Any:
@@ -151,10 +153,16 @@ class Schedule:
         sides = [self._at(reorder.value, f).desc for f in (reorder.src, reorder.dst)]
         return Reorder(sides[0], sides[1], self.engine, wait=True)
 
-    def _write(self, stream: Stream, inputs: Mapping[str, Any]) -> None:
+    def _taken(self, value: Value) -> tuple[Memory, Reorder]:
+        """Memory for an input as it is given, and what moves it into the arena."""
         from ..reorders.reorder import Reorder
-        from ..runtime.interop import from_numpy
+        from ..runtime import Memory
 
+        given = Memory.unfilled(value.desc(plain(value.rank)), self.engine)
+        target = self._at(value.name, self.plan.formats[value.name])
+        return given, Reorder(given.desc, target.desc, self.engine)
+
+    def _write(self, stream: Stream, inputs: Mapping[str, Any]) -> None:
         names = {v.name for v in self.plan.network.inputs}
         if set(inputs) != names:
             raise InvalidNetwork(
@@ -166,9 +174,10 @@ class Schedule:
                 raise InvalidNetwork(
                     f"input {value.name!r}: got the shape {array.shape}, expected {value.dims}"
                 )
-            given = from_numpy(array, self.engine)
-            target = self._at(value.name, self.plan.formats[value.name])
-            Reorder(given.desc, target.desc, self.engine)(stream, given, target).wait()
+            given, reorder = self._given[value.name]
+            with given.map("w", stream=stream) as flat:
+                pack_into(flat, array, given.desc)
+            reorder(stream, given, self._at(value.name, self.plan.formats[value.name]))
 
 
 def is_free(node: Node, choice: Choice) -> bool:

@@ -17,13 +17,14 @@ import csv
 import json
 import runpy
 from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from ..errors import InvalidNetwork
 from .choice import Choice
 from .cost import Cost, as_cost
-from .graph import Node, check_choice
+from .graph import Network, Node, check_choice
 from .kernels import Kernels
 from .named import path_of
 
@@ -98,6 +99,7 @@ def _add(kernels: Kernels, where: str, row: Mapping[str, Any]) -> None:
     if not node and not op:
         raise InvalidNetwork(f"{where}: says neither node nor op")
     choice = _choice(where, row)
+    kernels.check(lambda network: _unused(network, where, node, op, choice))
     if node:
         kernels.node(node, [choice])
         return
@@ -109,6 +111,27 @@ def _add(kernels: Kernels, where: str, row: Mapping[str, Any]) -> None:
         except InvalidNetwork:
             return  # a row for other ranks
         yield choice
+
+
+def _unused(network: Network, where: str, node: str, op: str, choice: Choice) -> str:
+    """Why no node of a network can use a row, or the empty string."""
+    known = list(network.nodes) if node else list({n.op: 0 for n in network.nodes.values()})
+    wanted = node or op
+    if wanted not in known:
+        near = get_close_matches(wanted, known, n=3, cutoff=0.5)
+        what = "node" if node else "operation"
+        return f"{where}: the network has no {what} {wanted!r}" + (
+            f"; it has {', '.join(near)}" if near else ""
+        )
+    reasons = []
+    for asked in (n for n in network.nodes.values() if wanted == (n.name if node else n.op)):
+        try:
+            check_choice(asked, 0, choice)
+        except InvalidNetwork as error:
+            reasons.append(str(error).replace(", choice 0", ""))
+        else:
+            return ""
+    return f"{where}: {reasons[0]}"
 
 
 def _choice(where: str, row: Mapping[str, Any]) -> Choice:

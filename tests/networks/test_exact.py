@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import clformats as cf
-from clformats.networks import model, solve
+from clformats.networks import highs, model, solve
 from clformats.networks.problem import Problem, Slot, Tensor
 from clformats.networks.trees import Distances
 from tests.networks_support import cheapest, random_network
@@ -57,6 +57,18 @@ def test_random_networks_cost_what_the_best_of_all_costs(block: int) -> None:
 def test_ten_thousand_random_networks(block: int) -> None:
     for seed in range(1000 * block, 1000 * block + 1000):
         check(seed)
+
+
+def test_highs_finds_the_same_optimum() -> None:
+    pytest.importorskip("scipy", reason="pip install 'clformats[solve]'")
+    for seed in range(40):
+        net, price = random_network(seed)
+        if cheapest(net, price) < inf:
+            plan = cf.propagate(net, reorder_cost=price)
+            judged = highs.solve(plan.built.problem)
+            assert judged is not None
+            assert judged.exact
+            assert isclose(judged.cost, plan.seconds, abs_tol=1e-9)
 
 
 def random_problem(seed: int) -> Problem:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import clformats as cf
+from clformats.networks import highs
 
 onnx = pytest.importorskip("onnx", reason="pip install 'clformats[onnx]'")
 make = onnx.helper
@@ -73,6 +74,18 @@ def test_the_nine_light_models_are_planned_in_seconds() -> None:
     for net in nets:
         assert cf.propagate(net, kernels()).exact
     assert time.process_time() - start < 6
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NODES)
+def test_highs_finds_the_same_optimum_for_a_light_model(name: str) -> None:
+    pytest.importorskip("scipy", reason="pip install 'clformats[solve]'")
+    plan = cf.propagate(light(name), kernels())
+    judged = highs.solve(plan.built.problem)
+    assert judged is not None
+    assert judged.exact
+    assert judged.cost == pytest.approx(plan.seconds, rel=1e-9)
+    assert plan.bound == plan.seconds
 
 
 @pytest.mark.parametrize("name", ["squeezenet", "resnet50", "inception_v1"])

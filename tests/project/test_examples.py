@@ -29,7 +29,7 @@ def _run(*words: str | Path, cwd: Path | None = None) -> str:
 def test_every_example_has_a_test() -> None:
     tested = {
         *("convolution.cl", "convolution.py", "tune_formats.py", "use_header.c"),
-        *("plan_network.cl", "plan_network.py"),
+        *("plan_network.cl", "plan_network.py", "tune_network.py"),
     }
     assert {file.name for file in EXAMPLES.iterdir() if file.is_file()} == tested
 
@@ -43,6 +43,15 @@ def test_one_convolution_in_three_pairs_of_formats() -> None:
 def test_a_network_is_planned_and_run() -> None:
     text = _run(sys.executable, EXAMPLES / "plan_network.py")
     assert "the least there is" in text
+    assert "largest difference" in text
+
+
+@pytest.mark.slow
+def test_a_network_is_tuned_and_planned(tmp_path: Path) -> None:
+    if importlib.util.find_spec("kernel_tuner") is None:
+        pytest.skip("kernel_tuner is not installed: pip install 'clformats[tune]'")
+    text = _run(sys.executable, EXAMPLES / "tune_network.py", cwd=tmp_path)
+    assert text.count("pixels to a work-item") == 4
     assert "largest difference" in text
 
 

@@ -1,0 +1,181 @@
+"""The same problem for HiGHS, through scipy (extra ``solve``): a judge, bounds, and memory limits.
+
+A mixed integer program. A value flows, for each of its readers, from the format that it is written
+in to the one that is read, over reorders that the readers share. For such a model the linear
+relaxation is nearly always integral; the model in which a reorder is merely at most what was made
+takes a hundred times as long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from ..errors import Error
+from .problem import ANY, Problem, Slot, Tensor
+from .solve import Solution
+
+SCALE = 1e6
+"""HiGHS' absolute gap is 1e-6, and seconds are small: it is given microseconds."""
+TIME_LIMIT = 120.0
+GAP = 1e-9
+_FOUND, _TIMED_OUT, _INFEASIBLE = 0, 1, 2
+Terms = dict[int, float]
+"""Coefficients by column."""
+
+
+@dataclass(slots=True)
+class Program:
+    """Columns with costs, bounds 0 and 1 (or less), and rows ``low <= sum <= high``."""
+
+    costs: list[float] = field(default_factory=list)
+    most: list[float] = field(default_factory=list)
+    whole: list[int] = field(default_factory=list)
+    rows: list[tuple[Terms, float, float]] = field(default_factory=list)
+
+    def column(self, cost: float = 0.0, *, whole: bool = False) -> int:
+        """Add a column; one of infinite cost stays 0."""
+        self.costs.append(cost * SCALE if np.isfinite(cost) else 0.0)
+        self.most.append(float(np.isfinite(cost)))
+        self.whole.append(int(whole))
+        return len(self.costs) - 1
+
+    def row(self, terms: Terms, low: float = -np.inf, high: float = np.inf) -> None:
+        """Add a row."""
+        self.rows.append((terms, low, high))
+
+    def solve(self, time_limit: float = TIME_LIMIT) -> tuple[list[float] | None, float]:
+        """Values of the columns (None where there are none), and a proven lower bound."""
+        optimize, sparse = _scipy("scipy.optimize"), _scipy("scipy.sparse")
+        entries = [(v, r, k) for r, (row, _, _) in enumerate(self.rows) for k, v in row.items()]
+        values, at, columns = (np.array(x) for x in zip(*entries, strict=True))
+        shape = len(self.rows), len(self.costs)
+        limits = optimize.LinearConstraint(
+            sparse.csr_array((values, (at, columns)), shape=shape),
+            [r[1] for r in self.rows], [r[2] for r in self.rows],
+        )  # fmt: skip
+        done: Any = optimize.milp(
+            self.costs, constraints=limits, integrality=self.whole,
+            bounds=optimize.Bounds(0, self.most),
+            options={"mip_rel_gap": GAP, "time_limit": time_limit},
+        )  # fmt: skip
+        if done.status == _INFEASIBLE:
+            return None, np.inf
+        bound = -np.inf if done.mip_dual_bound is None else float(done.mip_dual_bound) / SCALE
+        return (None if done.x is None else list(done.x)), max(bound, 0.0)
+
+
+def _scipy(name: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise Error(
+            "HiGHS comes with scipy, which is missing: pip install 'clformats[solve]'"
+        ) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Flows:
+    """The columns of a value: is it written in a format, does a reader read it, and the reorders.
+
+    ``written[f]`` and ``read[r][f]`` are sums of columns; ``moved[r][a, b]`` is a column.
+    """
+
+    written: Sequence[Terms]
+    read: Sequence[Sequence[Terms]]
+    moved: Sequence[Mapping[tuple[int, int], int]]
+
+
+class Model:
+    """A `Problem` as a `Program`: ``chosen[v][k]`` are columns, ``flows`` those of each tensor."""
+
+    def __init__(self, problem: Problem, *, whole_flows: bool = False) -> None:
+        self.problem, self.program, self.whole_flows = problem, Program(), whole_flows
+        self.chosen = [
+            [self.program.column(float(c), whole=True) for c in costs] for costs in problem.costs
+        ]
+        for columns in self.chosen:
+            self.program.row(dict.fromkeys(columns, 1.0), 1.0, 1.0)
+        self.flows = [self._flows(t) for t in problem.tensors]
+        for a, b, table in problem.pairs:
+            self._pair(self.chosen[a], self.chosen[b], table)
+
+    def solve(self, time_limit: float = TIME_LIMIT) -> tuple[Solution | None, float]:
+        """The assignment with its bound, and the bound alone: infinite where there is none."""
+        values, bound = self.program.solve(time_limit)
+        if values is None:
+            return None, bound
+        found = tuple(int(np.argmax([values[k] for k in columns])) for columns in self.chosen)
+        cost = self.problem.total(found)
+        if cost <= bound * (1 + 1e-6):  # HiGHS' own tolerance
+            bound = cost
+        return Solution(found, cost, min(bound, cost), 0), bound
+
+    def _flows(self, tensor: Tensor) -> Flows:
+        table, last = tensor.distances.table, tensor.distances.last
+        steps = {
+            (a, b): self.program.column(float(table[a, b]))
+            for a in range(len(table)) for b in range(len(table))
+            if a != b and np.isfinite(table[a, b]) and last[a, b] == a
+        }  # fmt: skip
+        written = [self._sum(tensor.source, [f]) for f in range(len(table))]
+        read, moved = [], []
+        for slot in tensor.readers:
+            flow = {step: self.program.column(whole=self.whole_flows) for step in steps}
+            for step, column in flow.items():
+                self.program.row({column: 1.0, steps[step]: -1.0}, high=0.0)
+            wanted = self._wanted(slot, written)
+            for f, terms in enumerate(wanted):
+                row: Terms = {}
+                for (a, b), column in flow.items():
+                    row[column] = float(b == f) - float(a == f)
+                self._balanced(row, written[f], terms)
+            read.append(wanted)
+            moved.append(flow)
+        return Flows(written, read, moved)
+
+    def _wanted(self, slot: Slot, written: Sequence[Terms]) -> list[Terms]:
+        """What a reader reads in each format; as it is written where it takes any."""
+        found = [self._sum(slot, [f]) for f in range(len(written))]
+        any_ = self._sum(slot, [ANY])
+        if any_:
+            columns = [self.program.column() for _ in found]
+            self.program.row({**dict.fromkeys(columns, 1.0), **_times(any_, -1.0)}, 0.0, 0.0)
+            for terms, column, source in zip(found, columns, written, strict=True):
+                self.program.row(_added({column: 1.0}, source, -1.0), high=0.0)
+                terms[column] = 1.0
+        return found
+
+    def _balanced(self, row: Terms, written: Terms, wanted: Terms) -> None:
+        self.program.row(_added(_added(row, written, 1.0), wanted, -1.0), 0.0, 0.0)
+
+    def _sum(self, slot: Slot, formats: Iterable[int]) -> Terms:
+        columns = zip(self.chosen[slot.variable], slot.formats, strict=True)
+        return {column: 1.0 for column, f in columns if f in formats}
+
+    def _pair(self, one: Sequence[int], other: Sequence[int], table: Any) -> None:
+        for i, j in np.argwhere(table != 0):
+            terms = {one[i]: 1.0, other[j]: 1.0}
+            if np.isfinite(table[i, j]):
+                terms[self.program.column(float(table[i, j]))] = -1.0
+            self.program.row(terms, high=1.0)
+
+
+def _times(terms: Terms, factor: float) -> Terms:
+    return {k: factor * v for k, v in terms.items()}
+
+
+def _added(terms: Terms, more: Terms, factor: float) -> Terms:
+    """The sum, where a column may be on both sides."""
+    for k, v in more.items():
+        terms[k] = terms.get(k, 0.0) + factor * v
+    return terms
+
+
+def solve(problem: Problem, *, time_limit: float = TIME_LIMIT) -> Solution | None:
+    """The cheapest assignment by HiGHS, with its bound; None where there is none in time."""
+    return Model(problem).solve(time_limit)[0]

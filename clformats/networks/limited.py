@@ -1,0 +1,258 @@
+"""Plans whose arena has at most so many bytes: `propagate` with a ``memory_limit``, by HiGHS.
+
+To the program of `clformats.networks.highs` come columns that say whether a value's buffer in a
+format is alive while a node runs, and rows: what is alive while a node or a reorder runs, fits.
+Gaps between buffers are not in these rows, nor that several reorders may run before one node. So
+they are a relaxation: what they do not allow does not exist, and what they allow is looked at.
+Where its arena is too large, another one is asked for, at last a smaller one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from ..errors import InvalidNetwork
+from .build import OUTPUT, Built
+from .choice import Choice
+from .graph import Node
+from .highs import Model, Terms
+from .memory import ALIGNMENT, rounded
+from .named import key_of
+from .views import kind_of
+
+if TYPE_CHECKING:
+    from .plan import FormatPlan
+
+ATTEMPTS = 10
+Place = tuple[int, int]
+"""The number of a tensor of the problem, and of one of its formats."""
+
+
+def fitted(free: FormatPlan, limit: int) -> FormatPlan:
+    """The cheapest plan within so many bytes; ``free`` is the one without a limit.
+
+    Raises `InvalidNetwork` where there is none, or none was found.
+    """
+    from .plan import planned
+
+    if free.memory.nbytes <= limit:
+        return free
+    asked, bound = limit, free.bound
+    refused: list[tuple[int, ...]] = []
+    for attempt in range(2 * ATTEMPTS):
+        solution, proven = _Limited(free.built, asked, refused).solve()
+        if solution is None:
+            break
+        if asked == limit:
+            bound = max(bound, min(proven, solution.bound))
+        plan = planned(free.built, solution.assignment, bound)
+        if plan.memory.nbytes <= limit:
+            return plan
+        refused.append(solution.assignment)
+        if attempt >= ATTEMPTS:
+            asked = min(asked, plan.memory.lower_bound) - ALIGNMENT
+    none = "there is no plan" if asked == limit else "no plan was found"
+    raise InvalidNetwork(
+        f"memory_limit: {none} whose arena fits in {limit} bytes; the cheapest plan has one of "
+        f"{free.memory.nbytes} bytes"
+    )
+
+
+class _Limited(Model):
+    """The program of a network with a row for the memory of each step.
+
+    Steps are the nodes' numbers; the last one is the end, when outputs are delivered.
+    """
+
+    def __init__(self, built: Built, limit: int, refused: Sequence[Sequence[int]]) -> None:
+        super().__init__(built.problem, whole_flows=True)
+        for assignment in refused:
+            taken = {own[k]: 1.0 for own, k in zip(self.chosen, assignment, strict=True)}
+            self.program.row(taken, high=len(taken) - 1.0)
+        self.built = built
+        self.step = {node.name: t for t, node in enumerate(built.order)}
+        self.end = len(built.order)
+        self.number = {t.name: k for k, t in enumerate(built.problem.tensors)}
+        self.inside = list(self._views())
+        self.ranges = self._ranges()
+        self.alive: dict[tuple[Place, int], int] = {
+            ((k, f), t): self.program.column()
+            for k, (first, last) in enumerate(self.ranges)
+            for f in range(len(built.problem.tensors[k].formats))
+            for t in range(first, last + 1)
+        }
+        for k in range(len(self.ranges)):
+            self._lives(k)
+        for column, inner, outer in self.inside:
+            for t in range(self.ranges[inner[0]][0], self.ranges[inner[0]][1] + 1):
+                terms = {self.alive[outer, t]: 1.0, self.alive[inner, t]: -1.0, column: -1.0}
+                self.program.row(terms, low=-1.0)
+        self._limit(limit)
+
+    # --- when ------------------------------------------------------------------------------------
+
+    def _born(self, k: int) -> int:
+        maker = self.built.network.producer(self.built.problem.tensors[k].name)
+        return 0 if maker is None else self.step[maker.name]
+
+    def _read(self, k: int) -> list[int]:
+        """The step at which each reader reads a value."""
+        readers = self.built.reading.get(self.built.problem.tensors[k].name, [])
+        return [self.end if name == OUTPUT else self.step[name] for name, _ in readers]
+
+    def _is_kept(self, k: int) -> bool:
+        """Whether a value is delivered as it is written."""
+        name, network = self.built.problem.tensors[k].name, self.built.network
+        return name in {v.name for v in network.outputs} and name not in network.fixed
+
+    def _views(self) -> Iterator[tuple[int, Place, Place]]:
+        """The column of each choice that shares memory, what lies inside, and in what."""
+        for node in self.built.order:
+            v = self.built.variable[node.name]
+            for k, choice in enumerate(self.built.choices[v]):
+                if not isinstance(choice, Choice):
+                    continue
+                for i, o in choice.shared:
+                    pair = (self._place(node, choice, i, None), self._place(node, choice, None, o))
+                    inner, outer = pair if kind_of(node.op) == "part" else pair[::-1]
+                    yield self.chosen[v][k], inner, outer
+
+    def _place(self, node: Node, choice: Choice, i: int | None, o: int | None) -> Place:
+        value = node.outputs[o] if o is not None else node.inputs[i or 0]
+        text = str(choice.outs[o] if o is not None else choice.ins[i or 0])
+        k = self.number[value.name]
+        keys = [key_of(f, value.rank) for f in self.built.problem.tensors[k].formats]
+        return k, keys.index(key_of(text, value.rank))
+
+    def _ranges(self) -> list[tuple[int, int]]:
+        """The first and the last step at which each value, or what lies in it, may be alive."""
+        count = range(len(self.built.problem.tensors))
+        found = [
+            (self._born(k), max([self._born(k), *self._read(k), self.end * self._is_kept(k)]))
+            for k in count
+        ]
+        changed = True
+        while changed:
+            changed = False
+            for _, (inner, _), (outer, _) in self.inside:
+                wide = (min(found[inner][0], found[outer][0]), max(found[inner][1],
+                        found[outer][1]))  # fmt: skip
+                changed |= wide != found[outer]
+                found[outer] = wide
+        return found
+
+    # --- what is alive ----------------------------------------------------------------------------
+
+    def _lives(self, k: int) -> None:
+        flows, steps = self.flows[k], self._read(k)
+        made = self.built.network.producer(self.built.problem.tensors[k].name) is not None
+        for f, written in enumerate(flows.written):
+            if made:
+                self._least(k, f, self._born(k), written)
+            for t in range(self._born(k), self.end + 1) if self._is_kept(k) else ():
+                self._least(k, f, t, written)
+            for r, last in enumerate(steps):
+                wanted = flows.read[r][f]
+                self._least(k, f, last, wanted)
+                for t in range(self._born(k), last):
+                    self._least(k, f, t, wanted, written)
+                    for other, before in enumerate(steps):
+                        if before <= t:
+                            self._least(k, f, t, wanted, self._moved(k, other, into=f))
+                    self._sources(k, f, r, t)
+
+    def _sources(self, k: int, f: int, r: int, t: int) -> None:
+        """What a later reader has reordered for it first, is alive until then."""
+        for a, b in self.flows[k].moved[r]:
+            if a == f:
+                self._least(k, f, t, self.flows[k].written[f], self._first(k, r, a, b))
+
+    def _first(self, k: int, r: int, a: int, b: int) -> Terms:
+        """Whether a reorder runs for this reader, and for none before it."""
+        moved, steps = self.flows[k].moved, self._read(k)
+        terms: Terms = {moved[r][a, b]: 1.0}
+        for other, before in enumerate(steps):
+            if (before, other) < (steps[r], r):
+                terms[moved[other][a, b]] = -1.0
+        return terms
+
+    def _moved(self, k: int, r: int, into: int) -> Terms:
+        return {c: 1.0 for (_, b), c in self.flows[k].moved[r].items() if b == into}
+
+    def _least(self, k: int, f: int, t: int, one: Terms, other: Terms | None = None) -> None:
+        """A buffer is alive where one thing is so, or where two are."""
+        terms = {self.alive[(k, f), t]: 1.0}
+        for given in (one, other or {}):
+            for column, factor in given.items():
+                terms[column] = terms.get(column, 0.0) - factor
+        self.program.row(terms, low=0.0 if other is None else -1.0)
+
+    # --- bytes ------------------------------------------------------------------------------------
+
+    def _limit(self, limit: int) -> None:
+        rows: list[Terms] = [{} for _ in range(self.end + 1)]
+        for (place, t), column in self.alive.items():
+            rows[t][self._own(place, {column: 1.0})] = self._share(place, limit)
+        for node in self.built.order:
+            v = self.built.variable[node.name]
+            for column, choice in zip(self.chosen[v], self.built.choices[v], strict=True):
+                if isinstance(choice, Choice) and choice.workspace:
+                    rows[self.step[node.name]][column] = rounded(choice.workspace) / limit
+        for row in rows:
+            if row:
+                self.program.row(row, high=1.0)
+        self._limit_reorders(limit)
+
+    def _limit_reorders(self, limit: int) -> None:
+        """What is alive before a node as well as while it runs, and both sides of a reorder."""
+        staying = {(p, t): self._own(p, terms, less) for p, t, terms, less in self._staying()}
+        sums: dict[int, Terms] = {}
+        for (place, t), column in staying.items():
+            sums.setdefault(t, {})[column] = self._share(place, limit)
+        totals = {t: self.program.column() for t in range(self.end + 1)}
+        for t, terms in sums.items():
+            self.program.row({**terms, totals[t]: -1.0}, high=0.0)
+        for k, flows in enumerate(self.flows):
+            for r, t in enumerate(self._read(k)):
+                for step in flows.moved[r]:
+                    row: Terms = {totals[t]: 1.0}
+                    for place in ((k, f) for f in step):
+                        terms = self._first(k, r, *step)
+                        for column in (*self._viewed(place), *_known(staying, place, t)):
+                            terms[column] = terms.get(column, 0.0) - 1.0
+                        for column, factor in terms.items():
+                            share = factor * self._share(place, limit)
+                            row[column] = row.get(column, 0.0) + share
+                    self.program.row(row, high=1.0)
+
+    def _staying(self) -> Iterator[tuple[Place, int, Terms, float]]:
+        """Buffers that are alive at a step and at the one before; inputs are so from the start."""
+        for (place, t), column in self.alive.items():
+            if (place, t - 1) in self.alive:
+                yield place, t, {column: 1.0, self.alive[place, t - 1]: 1.0}, 1.0
+            elif self.built.network.producer(self.built.problem.tensors[place[0]].name) is None:
+                yield place, t, {column: 1.0}, 0.0
+
+    def _share(self, place: Place, limit: int) -> float:
+        """The bytes of a buffer, as a share of the limit."""
+        tensor = self.built.problem.tensors[place[0]]
+        value = self.built.network.values[tensor.name]
+        return rounded(value.nbytes(tensor.formats[place[1]])) / limit
+
+    def _viewed(self, place: Place) -> list[int]:
+        return [c for c, inner, _ in self.inside if inner == place]
+
+    def _own(self, place: Place, alive: Terms, less: float = 0.0) -> int:
+        """The column of a buffer that is alive (columns, less a number) and in no other."""
+        views = self._viewed(place)
+        if not views and len(alive) == 1:
+            return next(iter(alive))
+        own = self.program.column()
+        terms = {own: 1.0, **dict.fromkeys(alive, -1.0), **dict.fromkeys(views, 1.0)}
+        self.program.row(terms, low=-less)
+        return own
+
+
+def _known(staying: Mapping[tuple[Place, int], int], place: Place, t: int) -> list[int]:
+    return [staying[place, t]] if (place, t) in staying else []
