@@ -1,6 +1,7 @@
 """The profile of a device: what was measured and kept, else the defaults.
 
-Planning never measures. `calibrate` does, where the user asks for it or a background thread builds.
+Planning never measures. `calibrate` does, where the user asks for it, and the background thread,
+once on a machine, when a large tensor is moved first.
 """
 
 from __future__ import annotations
@@ -8,15 +9,18 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from ..errors import expect
 from ..runtime import Engine
+from ..runtime.background import background
 from ..runtime.engine import default_engine
-from ..schedule.profile import Profile, profile_of, sanely, with_measured
+from ..schedule.profile import RANGES, Profile, profile_of, sanely, with_measured
 from ..schedule.traits import Traits
 from ..tuning.records import Device, folder
 from ..tuning.records.profiles import Kept, alone, profile_path, read_profile, write_profile
+from .stand_in import all_wait
 
 NO_CPU = "it is no CPU"
 OFF = "CLFORMATS_TUNED=off keeps nothing"
@@ -52,6 +56,22 @@ def wants_measuring(engine: Engine) -> bool:
     """Whether nothing was kept of a device, and this process has not tried to measure it."""
     key = _key(engine)
     return key is not None and key not in _tried and kept_of(engine) is None
+
+
+def measure_later(engine: Engine, nbytes: int) -> None:
+    """Measure a device in the background, once on a machine, where so many bytes may depend on it.
+
+    Reorders that are made afterwards use the numbers. A busy machine is tried again by the next
+    process. Nothing is measured where reorders wait for their kernels: a benchmark may follow.
+    """
+    if nbytes >= RANGES["stream_bytes"][0] and not all_wait() and wants_measuring(engine):
+        if key := _key(engine):
+            _tried.add(key)
+        background.later(partial(_attempt_quietly, engine))
+
+
+def _attempt_quietly(engine: Engine) -> None:
+    attempt(engine, again=False)
 
 
 def calibrate(engine: Engine | None = None) -> Profile:

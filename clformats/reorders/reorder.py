@@ -36,7 +36,7 @@ from ..values.transforms import joins_winograd, winograd
 from .few_programs import FewPrograms
 from .given import as_memory, as_stream, let_arrays_wait
 from .planning import Wish, planned, records_of
-from .profiles import traits_of
+from .profiles import measure_later, traits_of
 from .ready import Ready, Value, check_desc, values_on_device
 from .variants import Variants
 
@@ -138,6 +138,8 @@ class Reorder(OnDevice):
         else:
             computation = self._computation(src, dst)
             plan, launched = planned(src, dst, traits_of(self.engine), computation, self._wish)
+        if not self._waits:
+            measure_later(self.engine, plan.problem.nbytes)
         real = compute_type(src.dtype, dst.dtype)
         values = self.attr.resolve(dst.dims, None, real)
         return Ready(plan, launched, self.engine, values, wait=self._waits)

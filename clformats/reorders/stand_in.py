@@ -36,7 +36,7 @@ def stand_in(plan: Plan, launched: Launch, engine: Engine) -> Launch | None:
     body, units = plan.body, engine.traits.compute_units
     if not (isinstance(body, ScheduledPlan) and universal.serves(body.problem)):
         return None
-    if not engine.traits.is_cpu or os.environ.get(VARIABLE) == "1":
+    if not engine.traits.is_cpu or all_wait():
         return None
     if engine.has_program(launched.source):
         return None
@@ -44,6 +44,11 @@ def stand_in(plan: Plan, launched: Launch, engine: Engine) -> Launch | None:
     elements = prod(n.size.value for n in body.problem.nodes or ())
     seconds = elements * ELEMENT_NS * 1e-9 / min(units, other.global_size)
     return other if seconds <= PATIENCE else None
+
+
+def all_wait() -> bool:
+    """Whether every reorder of this process waits for the compiler."""
+    return os.environ.get(VARIABLE) == "1"
 
 
 def run_idle(launched: Launch, engine: Engine) -> None:

@@ -14,9 +14,17 @@ import numpy as np
 import pytest
 
 import clformats as cf
-from clformats.reorders import calibration, profiles
+from clformats.reorders import calibration, profiles, stand_in
 from clformats.reorders.calibration import crossing, is_steady
-from clformats.reorders.profiles import attempt, kept_of, profile_for, traits_of, wants_measuring
+from clformats.reorders.profiles import (
+    attempt,
+    kept_of,
+    measure_later,
+    profile_for,
+    traits_of,
+    wants_measuring,
+)
+from clformats.runtime.background import background
 from clformats.schedule.profile import RANGES, Profile, profile_of
 from clformats.schedule.refine import problem, separate
 from clformats.schedule.search import ranked
@@ -147,6 +155,20 @@ def test_calibrating_keeps_what_was_measured(
     assert kept.numbers["stream_bytes"] == profile.stream_bytes
     assert profile_for(engine) == profile
     assert not wants_measuring(engine)
+
+
+def test_a_large_reorder_measures_once_in_the_background(
+    engine: cf.Engine, where: Path, monkeypatch: pytest.MonkeyPatch, plans_for_cpus: None
+) -> None:
+    tried: list[cf.Engine] = []
+    monkeypatch.setattr(profiles, "attempt", lambda engine, again: tried.append(engine))
+    monkeypatch.setenv(stand_in.VARIABLE, "1")
+    measure_later(engine, 64 * MB)  # a benchmark may follow
+    monkeypatch.delenv(stand_in.VARIABLE)
+    for nbytes in (4 * MB - 1, 4 * MB, 64 * MB):
+        measure_later(engine, nbytes)
+    background.later(lambda: None).result(60)
+    assert tried == [engine]
 
 
 def test_what_is_no_engine_is_refused(where: Path) -> None:
