@@ -162,7 +162,7 @@ def reorder_of(
     src: MemoryDesc, dst: MemoryDesc, engine: Engine, attr: Attr, family: str | None
 ) -> Reorder:
     """The reorder, made ready."""
-    return Reorder(src, dst, engine, attr=attr, family=family)
+    return Reorder(src, dst, engine, attr=attr, family=family, wait=True)
 
 
 def _run(task: Task, stream: Stream, outcome: Outcome) -> None:
