@@ -5,7 +5,8 @@ moved to its place, so that many processes may start at once without locks. A fi
 read, or whose checksum is wrong, is a miss. The name of an entry is a hash of the source, options,
 device, driver, and the versions of the libraries. NVIDIA's driver has a cache of its own that is as
 fast; PoCL's preprocesses the source before it looks, which takes 50 to 100 ms for each program
-where a binary takes 3. ``PYOPENCL_NO_CACHE`` switches the cache off.
+where a binary takes 3. But PoCL compiles once more before it gives a binary: its binaries are kept
+in the background, if the process lives on. ``PYOPENCL_NO_CACHE`` switches the cache off.
 
 Only building needs OpenCL: the doctor reads the cache without it.
 """
@@ -21,10 +22,12 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..version import __version__
+from .background import background
 from .caches import REMEDY
 from .icd import cache_root
 
@@ -100,10 +103,18 @@ def build(
         else:
             return kept
     built = _from_source(context, device, options, source)
-    binary = _binary(built) if file else None
-    if file and binary:
-        _write(file, binary)
+    if file and _gives_slowly(device):
+        background.later(partial(_keep, built, file))
+    elif file:
+        _keep(built, file)
     return built
+
+
+def _keep(program: pyopencl.Program, file: Path) -> None:
+    """Add a program to the cache."""
+    binary = _binary(program)
+    if binary:
+        _write(file, binary)
 
 
 class _Silence:
@@ -197,6 +208,11 @@ def _built(
     program: pyopencl.Program = cl.Program(context, source)
     program.build(options, devices=[device], cache_dir=False)  # type: ignore[arg-type]
     return program
+
+
+def _gives_slowly(device: pyopencl.Device) -> bool:
+    """Whether the driver compiles before it gives a binary: PoCL, for work-groups of any size."""
+    return bool(device.platform.name == "Portable Computing Language")
 
 
 def _driver_caches(device: pyopencl.Device) -> bool:

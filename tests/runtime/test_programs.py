@@ -17,6 +17,7 @@ import pytest
 
 import clformats as cf
 from clformats.runtime import programs
+from clformats.runtime.background import background
 from tests.tiers import tiered
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,6 +27,7 @@ import sys
 import clformats as cf
 from clformats.runtime import programs
 programs._driver_caches = lambda device: False
+programs._gives_slowly = lambda device: False
 stream = cf.Stream(cf.Engine(sys.argv[1]))
 a = cf.from_numpy(__import__('numpy').ones((2, 17, 5, 3), 'f4'), stream.engine)
 for name in ('byxf', 'b_fs_yx_fsv16'):
@@ -61,6 +63,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cache:
     monkeypatch.delenv("PYOPENCL_NO_CACHE", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(programs, "_driver_caches", lambda device: False)
+    monkeypatch.setattr(programs, "_gives_slowly", lambda device: False)
     folder = programs.cache_folder()
     assert folder is not None
     assert tmp_path in folder.parents
@@ -79,6 +82,18 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cache:
 
 def test_a_program_is_built_once(cache: Cache, engine: cf.Engine) -> None:
     assert cache.works(engine) == 1
+    assert len(cache.files) == 1
+    assert cache.works(engine) == 0
+
+
+def test_slow_binaries_are_kept_in_the_background(
+    cache: Cache, engine: cf.Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(programs, "_gives_slowly", lambda device: True)
+    with background.awaited():
+        cache.works(engine)
+        assert not cache.files
+    background.later(lambda: None).result(60)
     assert len(cache.files) == 1
     assert cache.works(engine) == 0
 
@@ -142,6 +157,7 @@ import sys
 import numpy as np, pyopencl as cl, clformats as cf
 from clformats.runtime import programs
 programs._driver_caches = lambda device: False
+programs._gives_slowly = lambda device: False
 devices = next(p for p in cl.get_platforms() if p.name == sys.argv[1]).get_devices()
 assert len(devices) == 2
 array = np.arange(510, dtype=np.float32).reshape(2, 17, 5, 3)
