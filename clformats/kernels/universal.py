@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import struct
 from functools import cache
+from itertools import permutations
 from math import prod
 
 from ..schedule.problem import Problem
 from ..templates import render
-from ..tensors.dtypes import as_dtype
+from ..tensors.dtypes import DType, as_dtype
 from .source import Launch
-from .types import _RAW, Conversion, conversion
+from .types import conversion
 
 CONVERTED = ("f32", "f16", "bf16", "s32", "s8", "u8")
 """The types between which it converts; others it only moves."""
@@ -23,14 +24,15 @@ LOOPS = GUARDS = 12
 RUN = 16
 """Steps that make a loop long enough to be the innermost one."""
 Rows = list[tuple[int, ...]]
-_WIDTHS = (1, 2, 4, 8)
+_MOVED = {1: "u8", 2: "f16", 4: "f32", 8: "f64"}
+"""A type of so many bytes, whose kernel moves the bits of every other one."""
 _ZERO = 16
 
 
 def serves(p: Problem) -> bool:
     """Whether the universal program executes a problem."""
     src, dst = p.dtypes
-    moves = src == dst and src.bits // 8 in _WIDTHS and src.bits % 8 == 0
+    moves = src == dst and src.bits // 8 in _MOVED and src.bits % 8 == 0
     return (
         (moves or {src.name, dst.name} <= set(CONVERTED))
         and (p.nodes is not None and len(p.nodes) <= LOOPS and len(p.guards) <= GUARDS)
@@ -51,8 +53,7 @@ def launch(p: Problem, items: int) -> Launch:
         for n in nodes
     ] or [(1, 0, 0, -1, 0)]  # fmt: skip
     guards: Rows = [(g.lo.value, g.hi.value, g.end.value) for g in p.guards]
-    src, dst = p.dtypes
-    numbers = [_number(src.name, dst.name, dst.bits // 8), rows, each, len(loops), len(guards)]
+    numbers = [_number(*p.dtypes), rows, each, len(loops), len(guards)]
     numbers += [p.src0, p.dst0, *_columns(loops, 5, LOOPS), *_columns(guards, 3, GUARDS)]
     return Launch(
         source(), (struct.pack(f"<{len(numbers)}q", *numbers),), wide=True,
@@ -63,24 +64,22 @@ def launch(p: Problem, items: int) -> Launch:
 @cache
 def source() -> str:
     """The OpenCL C; the same for all problems."""
-    raw = [_RAW[8 * n] for n in _WIDTHS]
-    pairs = [(n, Conversion(as_dtype("u8"), as_dtype("u8"), r, r, r, early=False))
-             for n, r in zip(_WIDTHS, raw, strict=True)]  # fmt: skip
-    for a in CONVERTED:
-        for b in CONVERTED:
-            if a != b:
-                dst = as_dtype(b)
-                pairs.append((_number(a, b, dst.bits // 8), conversion(as_dtype(a), dst)))
-    return render("universal", pairs=pairs, loops=LOOPS, guards=GUARDS, widths=_WIDTHS, raw=raw,
+    names = [*((t, t) for t in _MOVED.values()), *permutations(CONVERTED, 2)]
+    pairs = [(_number(src, dst), conversion(src, dst)) for src, dst in map(_types, names)]
+    return render("universal", pairs=pairs, moved=len(_MOVED), loops=LOOPS, guards=GUARDS,
                   zero=_ZERO)  # fmt: skip
 
 
-def _number(src: str, dst: str, nbytes: int) -> int:
+def _types(names: tuple[str, str]) -> tuple[DType, DType]:
+    return as_dtype(names[0]), as_dtype(names[1])
+
+
+def _number(src: DType, dst: DType) -> int:
     """The number of a pair of types; the rest of its division by 16 is the destination's bytes."""
     if src == dst:
-        return nbytes
-    pair = CONVERTED.index(src) * len(CONVERTED) + CONVERTED.index(dst)
-    return (pair + 1) * _ZERO + nbytes
+        return dst.nbytes
+    pair = CONVERTED.index(src.name) * len(CONVERTED) + CONVERTED.index(dst.name)
+    return (pair + 1) * _ZERO + dst.nbytes
 
 
 def _columns(rows: Rows, count: int, length: int) -> list[int]:

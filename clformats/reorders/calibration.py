@@ -26,6 +26,7 @@ from ..runtime import Engine
 from ..runtime.opencl import named_errors, opencl
 from ..schedule.refine import problem
 from ..schedule.schedule import Loop, Schedule, Store, Tile
+from ..schedule.search import ITEMS
 from ..schedule.traits import LINE_BYTES, STREAMED_MOST
 from ..tensors.desc import MemoryDesc
 
@@ -43,8 +44,6 @@ GAIN = 1.05
 """What streaming stores must gain where the next kernel reads the result."""
 TILE = Tile((64,), 16)
 """Four vectors of a run: what takes the time is memory."""
-ITEMS = 16
-"""Work-items for each core."""
 
 Run = Callable[[], float]
 """Moves some bytes to another buffer and back, and gives the seconds of one way."""

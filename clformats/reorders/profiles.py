@@ -26,7 +26,7 @@ NO_CPU = "it is no CPU"
 OFF = "CLFORMATS_TUNED=off keeps nothing"
 
 _kept: dict[tuple[Path, Device], Kept | None] = {}
-_tried: set[tuple[Path, Device]] = set()
+_tried: set[tuple[Path, Device] | None] = set()
 _lock = threading.Lock()
 
 
@@ -65,13 +65,8 @@ def measure_later(engine: Engine, nbytes: int) -> None:
     process. Nothing is measured where reorders wait for their kernels: a benchmark may follow.
     """
     if nbytes >= RANGES["stream_bytes"][0] and not all_wait() and wants_measuring(engine):
-        if key := _key(engine):
-            _tried.add(key)
-        background.later(partial(_attempt_quietly, engine))
-
-
-def _attempt_quietly(engine: Engine) -> None:
-    attempt(engine, again=False)
+        _tried.add(_key(engine))
+        background.later(partial(attempt, engine, again=False))
 
 
 def calibrate(engine: Engine | None = None) -> Profile:

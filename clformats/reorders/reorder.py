@@ -109,7 +109,8 @@ class Reorder(OnDevice):
         self._waits = wait or family is not None or isinstance(tuned, Choices)
         self._lock = threading.Lock()
         self._shapes: OrderedDict[tuple[MemoryDesc, MemoryDesc], Ready] = OrderedDict()
-        self._few = FewPrograms(src, dst, traits_of(self.engine))
+        self._traits = traits_of(self.engine)
+        self._few = FewPrograms(src, dst, self._traits)
         self._ready: Ready | None = None
         self._has_runtime = src.has_runtime or dst.has_runtime
         self.attr.check_rank(dst.ndims)
@@ -137,7 +138,7 @@ class Reorder(OnDevice):
             plan, launched = self._few.planned(src, dst, self._computation)
         else:
             computation = self._computation(src, dst)
-            plan, launched = planned(src, dst, traits_of(self.engine), computation, self._wish)
+            plan, launched = planned(src, dst, self._traits, computation, self._wish)
         if not self._waits:
             measure_later(self.engine, plan.problem.nbytes)
         real = compute_type(src.dtype, dst.dtype)

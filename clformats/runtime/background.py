@@ -24,7 +24,7 @@ GRACE = 10.0
 """Seconds that a process which ends waits for the task under way, or compilers crash."""
 _POLL = 0.02
 
-Task = Callable[[], None]
+Task = Callable[[], object]
 
 
 class Background:

@@ -49,8 +49,8 @@ static __attribute__((noinline)) void move(
 static __attribute__((noinline)) void zero(idx types, __global uchar *dst, idx to, idx d, idx count)
 {
     switch (types % ${zero}) {
-% for nbytes, name in zip(widths, raw):
-    case ${nbytes}: ZERO(${name})
+% for number, pair in pairs[:moved]:
+    case ${number}: ZERO(${pair.dst})
 % endfor
     }
 }
