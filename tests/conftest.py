@@ -1,8 +1,9 @@
 """One engine and stream for all device tests; CLFORMATS_TEST_DEVICE names another device.
 
 Tests that need a device carry the marker ``device``; ``-m "not device and not slow"`` runs others.
-``pytestmark = pytest.mark.sampled(4)`` leaves one test of four of a module in the fast tier, the
-same ones in each run, and the others to the slow one: for long lists of cases that compile much.
+``pytestmark = pytest.mark.sampled(4)`` leaves one case of four of each test in the fast tier, the
+same ones in each run and at least one, and the others to the slow tier: for long lists of cases
+that compile much.
 """
 
 from __future__ import annotations
@@ -22,11 +23,29 @@ from clformats.reorders import stand_in
 ROOMS_OF_DEVICES = {"bench", "kernels", "reorders", "runtime", "transfers"}
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def groups_of(items: list[pytest.Item]) -> dict[str, list[pytest.Item]]:
+    """The sampled cases of each test."""
+    groups: dict[str, list[pytest.Item]] = {}
     for item in items:
-        sampled = item.get_closest_marker("sampled")
-        if sampled and crc32(item.nodeid.encode()) % sampled.args[0]:
+        if item.get_closest_marker("sampled"):
+            groups.setdefault(item.nodeid.split("[")[0], []).append(item)
+    return groups
+
+
+def left_to_the_slow_tier(cases: list[pytest.Item]) -> list[pytest.Item]:
+    """All but one of n; at least one is in the fast tier."""
+    hashes = [crc32(item.nodeid.encode()) for item in cases]
+    marker = cases[0].get_closest_marker("sampled")
+    assert marker
+    kept = [h for h in hashes if h % marker.args[0] == 0] or [min(hashes)]
+    return [item for item, h in zip(cases, hashes, strict=True) if h not in kept]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for cases in groups_of(items).values():
+        for item in left_to_the_slow_tier(cases):
             item.add_marker(pytest.mark.slow)
+    for item in items:
         if item.path.parent.name in ROOMS_OF_DEVICES or "engine" in getattr(
             item, "fixturenames", ()
         ):

@@ -36,6 +36,11 @@ if TYPE_CHECKING:
 
 _MAGIC = b"clformats program 1\n"
 _SUM = 32
+_HOLLOW = b"/program.bc" + bytes(4)
+"""The bytes of PoCL's binary in which the program is an empty file: another process was writing it.
+
+PoCL 3.1 aborts each process that loads such a binary.
+"""
 RETRIES = (0.1, 0.5)
 """Seconds before a build that failed for no reason of the source's is tried again."""
 _told: set[Path] = set()
@@ -167,7 +172,7 @@ def _file(device: pyopencl.Device, options: list[str], source: str) -> Path | No
 def _binary(program: pyopencl.Program) -> bytes | None:
     """The binary for a single device; None if the driver gives none, or those of other devices too.
 
-    pyopencl leaves out the empty binaries of some drivers, so which is whose is not certain.
+    Nor is a hollow one given. pyopencl leaves out the empty binaries of some drivers, so which is whose is not certain.
     """
     import pyopencl as cl
 
@@ -176,7 +181,7 @@ def _binary(program: pyopencl.Program) -> bytes | None:
     except cl.Error:
         return None
     found: list[bytes] = [binary for binary in binaries if binary]
-    return found[0] if len(found) == 1 else None
+    return found[0] if len(found) == 1 and _HOLLOW not in found[0] else None
 
 
 def _from_source(

@@ -12,7 +12,7 @@ from bench.peers import onednn
 from tests.device_support import memory_of
 from tests.support import hurting_dims, random_values
 
-pytestmark = pytest.mark.sampled(16)
+pytestmark = pytest.mark.sampled(24)
 
 D = cf.MemoryDesc
 # Every name of weights; the library says unimplemented where it does not put sums behind them.

@@ -52,7 +52,7 @@ def test_host_equals_onednn(tag: str) -> None:
         assert same_bytes(_real(src, dst, flat, filled), cf.pack(array, dst)), (src, dst)
 
 
-@pytest.mark.sampled(20)
+@pytest.mark.sampled(36)
 @pytest.mark.parametrize("tag", TAGS)
 def test_device_equals_onednn(tag: str, stream: cf.Stream) -> None:
     """Half of the tags as source, half as destination; the slow tier has the rest."""

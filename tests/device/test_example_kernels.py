@@ -11,6 +11,7 @@ import pytest
 import clformats as cf
 from clformats.networks.measure import held
 from tests.networks_support import example
+from tests.tiers import tiered
 
 RNG = np.random.default_rng(3)
 
@@ -46,7 +47,10 @@ def found(net: cf.Network, arrays: list[Any], stream: cf.Stream) -> Iterator[Any
 
 
 @pytest.mark.parametrize(("width", "group"), [(1, 0), (4, 4)])
-@pytest.mark.parametrize(("groups", "inputs", "outputs"), [(2, 6, 16), (12, 12, 12), (2, 8, 20)])
+@pytest.mark.parametrize(
+    ("groups", "inputs", "outputs"),
+    tiered([(2, 6, 16), (12, 12, 12), (2, 8, 20)], [(2, 6, 16), (12, 12, 12)]),
+)
 def test_convolutions_in_groups(
     groups: int, inputs: int, outputs: int, width: int, group: int, stream: cf.Stream,
     monkeypatch: pytest.MonkeyPatch,

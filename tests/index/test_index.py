@@ -261,7 +261,7 @@ VECTORS = [
 ]  # fmt: skip
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("text", "wanted"), VECTORS)
 @pytest.mark.parametrize("wide", [False, True])
 def test_vectors(text: str, wanted: str | None, wide: bool, engine: cf.Engine) -> None:

@@ -17,7 +17,7 @@ from tests.device_support import (
 )
 from tests.support import dirty_pack, pair_of, random_values
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(8)
 
 D = cf.MemoryDesc
 

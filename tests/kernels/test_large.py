@@ -11,7 +11,7 @@ from tests.device_support import as_large, check_reorder
 from tests.schedules_support import some_schedule
 from tests.support import BUFFERS, pair_of, random_pair
 
-pytestmark = [pytest.mark.sampled(12), pytest.mark.usefixtures("plans_for_cpus")]
+pytestmark = [pytest.mark.sampled(24), pytest.mark.usefixtures("plans_for_cpus")]
 
 D = cf.MemoryDesc
 

@@ -15,6 +15,7 @@ from clformats.reorders.few_programs import PROGRAMS, FewPrograms
 from clformats.schedule.anysize import WHY, as_pattern, fits
 from tests.device_support import check_bytes, expected, guarded, holding, memory_of, moved
 from tests.support import dirty_pack, random_values
+from tests.tiers import tiered
 
 D, RT = cf.MemoryDesc, cf.RUNTIME_DIM
 SHAPES = [(2, 17, 5, 7), (3, 16, 7, 5), (1, 1, 1, 1), (5, 1, 3, 1), (1, 33, 2, 64), (7, 2, 1, 15)]
@@ -95,7 +96,7 @@ PATTERNS = [
 ]
 
 
-@pytest.mark.parametrize(("src", "dst", "pads"), PATTERNS)
+@pytest.mark.parametrize(("src", "dst", "pads"), tiered(PATTERNS, PATTERNS[::2]))
 def test_every_size_of_a_format_has_few_programs(
     src: str, dst: str, pads: Any, fresh: cf.Stream
 ) -> None:

@@ -22,6 +22,7 @@ from clformats.runtime.background import background
 from clformats.runtime.order import LOCK
 from clformats.schedule.scheduled import ScheduledPlan
 from tests.device_support import check_reorder
+from tests.tiers import tiered
 
 D = cf.MemoryDesc
 SRC, DST = D((2, 35, 9, 7), "f32", "bfyx"), D((2, 35, 9, 7), "f16", "b_fs_yx_fsv16")
@@ -322,9 +323,10 @@ reorder.wait(100)
 assert reorder.is_built
 """,
 }
+FAST = ["ends while it builds", "compiler hangs", "fork while it builds", "no thread", "interrupt"]
 
 
-@pytest.mark.parametrize("name", PROCESSES)
+@pytest.mark.parametrize("name", tiered([*PROCESSES], FAST))
 def test_a_process_ends_well(engine: cf.Engine, name: str, tmp_path: Path) -> None:
     environ = {k: v for k, v in os.environ.items() if k != stand_in.VARIABLE}
     environ |= {"XDG_CACHE_HOME": str(tmp_path), "POCL_CACHE_DIR": str(tmp_path)}

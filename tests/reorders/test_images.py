@@ -12,7 +12,7 @@ import clformats as cf
 from tests.device_support import check_reorder, memory_of, moved
 from tests.support import dirty_pack, garbage, random_values, same_bytes
 
-pytestmark = pytest.mark.sampled(3)
+pytestmark = pytest.mark.sampled(6)
 
 D = cf.MemoryDesc
 C4, C1 = "image_2d_weights_c4_fyx_b", "image_2d_weights_c1_b_fyx"

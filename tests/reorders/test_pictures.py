@@ -13,7 +13,7 @@ from tests.device_support import memory_of
 from tests.reorders.test_images import BUFFER_TYPES, check_from_image, check_into_image, pixels_of
 from tests.support import garbage, random_values, same_bytes
 
-pytestmark = pytest.mark.sampled(3)
+pytestmark = pytest.mark.sampled(6)
 
 D = cf.MemoryDesc
 RGBA, NV12 = "image_2d_rgba", "nv12"

@@ -270,13 +270,13 @@ def check_both_ways(fmt: cf.Format, stream: cf.Stream, *, front: int = 0) -> Non
     check_reorder(other, plain, stream, array=array, front=front)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("fmt", NO_TAG, ids=str)
 def test_every_format_that_is_no_tag_both_ways(fmt: cf.Format, stream: cf.Stream) -> None:
     check_both_ways(fmt, stream, front=3)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("fmt", random.Random(7).sample(STRUCTURES, 25), ids=str)  # noqa: S311
 def test_a_sample_of_listed_formats_both_ways(fmt: cf.Format, stream: cf.Stream) -> None:
     check_both_ways(fmt, stream)

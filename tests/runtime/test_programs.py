@@ -152,6 +152,23 @@ def test_binaries_of_other_devices_are_not_kept(
     assert programs._read(file)
 
 
+def test_a_hollow_binary_of_pocl_is_not_kept(
+    cache: Cache, engine: cf.Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PoCL gives one while another process writes the program, and aborts where it is read."""
+    import pyopencl as cl
+
+    name = b"/program.bc"
+    whole = (
+        b"poclbin" + len(name).to_bytes(4, "little") + name + (5).to_bytes(4, "little") + b"BC..."
+    )
+    given = {whole.replace((5).to_bytes(4, "little") + b"BC...", bytes(4)): 0, whole: 1}
+    for binary, kept in given.items():
+        monkeypatch.setattr(cl.Program, "get_info", lambda *_, found=binary: [found])
+        cache.works(engine)
+        assert len(cache.files) == kept
+
+
 TWO = """
 import sys
 import numpy as np, pyopencl as cl, clformats as cf

@@ -35,7 +35,7 @@ def kernels(monkeypatch: pytest.MonkeyPatch, engine: cf.Engine) -> list[cf.Reord
     return made
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("dtype", ["f32", "f16", "bf16", "u8"])
 @pytest.mark.parametrize(
     "name", ["bfyx", "byxf", "b_fs_yx_fsv16", "bf8_xy16", "os_i_yxs_osv4_yxsv4"]

@@ -32,7 +32,7 @@ from tests.device_support import (
 )
 from tests.support import dirty_pack, random_values, same_bytes
 
-pytestmark = pytest.mark.sampled(3)
+pytestmark = pytest.mark.sampled(6)
 
 D = cf.MemoryDesc
 ROOT = Path(__file__).resolve().parents[2]
