@@ -5,38 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import kernel
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
+from shapes import SHADES, box, svg
 
 import clformats as cf
 from bench.picture import COLOURS, line, picture, sign, text
 from bench.report import Report, summaries
 
 ROOT = Path(__file__).parents[2]
-STYLE = """<style>
-text { font-family: 'DejaVu Sans', Verdana, sans-serif; font-size: 13px; fill: #222 }
-.title { font-weight: bold }
-.small { font-size: 11px; fill: #555 }
-.mono { font-family: 'DejaVu Sans Mono', Menlo, Consolas, monospace; font-size: 12px }
-</style>"""
-
-
-def _svg(width: float, height: float, parts: Iterator[str]) -> str:
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
-        f'viewBox="0 0 {width} {height}">\n{STYLE}\n'
-        f'<rect width="{width}" height="{height}" fill="#fff"/>\n' + "\n".join(parts) + "\n</svg>\n"
-    )
-
-
-def _box(x: float, y: float, width: float, height: float, fill: str, stroke: str = "none") -> str:
-    return (
-        f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" fill="{fill}" '
-        f'stroke="{stroke}"/>'
-    )
-
-
 # ---- speed --------------------------------------------------------------------------------------
 
 PEERS = ("torch", "oneDNN", "numpy")
@@ -61,7 +40,7 @@ def speed(part: str) -> str:
         where = f"{report.machine.get('device')}, {report.date[:10]}"
         yield text(10, 22, "Share of the speed of a plain copy", "title")
         yield text(10, 40, where, "small")
-        yield _box(310, 14, 22, 10, COLOURS["bar"])
+        yield box(310, 14, 22, 10, COLOURS["bar"])
         yield text(338, 23, "clformats")
         seen = [p for p in PEERS if any(s.ratios.get(p) for s in groups)]
         for k, peer in enumerate(seen):
@@ -76,13 +55,13 @@ def speed(part: str) -> str:
             y = top + row * k
             yield text(left - 10, y + 13, f"{summary.group.name} ({summary.count})", "", "end")
             share = summary.share or 0.0
-            yield _box(left, y + 2, at(min(share, full)) - left, row - 10, COLOURS["bar"])
+            yield box(left, y + 2, at(min(share, full)) - left, row - 10, COLOURS["bar"])
             for peer in seen:
                 ratio = summary.ratios.get(peer)
                 if ratio and share / ratio < full:
                     yield sign(peer, at(share / ratio), y + 9)
 
-    return _svg(right + 20, top + row * len(groups) + 30, parts())
+    return svg(right + 20, top + row * len(groups) + 30, parts())
 
 
 # ---- the photograph -----------------------------------------------------------------------------
@@ -116,21 +95,19 @@ def photo() -> str:
         'patternTransform="rotate(45)"><rect width="6" height="6" fill="#f2f2f2"/>'
         '<rect width="2" height="6" fill="#c8c8c8"/></pattern></defs>'
     )
-    return _svg(20 + 14 * CELLS, 200, parts()).replace("</style>", f"</style>{hatch}")
+    return svg(20 + 14 * CELLS, 200, parts()).replace("</style>", f"</style>{hatch}")
 
 
 def _cell(at: tuple[int, ...] | None, pixels: NDArray[np.uint8], x: float, y: float) -> str:
     if at is None:
-        return _box(x, y, 12, 26, "url(#pad)")
+        return box(x, y, 12, 26, "url(#pad)")
     _, channel, row, column = at
     value = 80 + 0.7 * float(pixels[row, column, channel])
     red, green, blue = (int(min(255, value * t)) for t in TINTS[channel])
-    return _box(x, y, 12, 26, f"#{red:02x}{green:02x}{blue:02x}")
+    return box(x, y, 12, 26, f"#{red:02x}{green:02x}{blue:02x}")
 
 
 # ---- a tile -------------------------------------------------------------------------------------
-
-SHADES = ("#d9702b", "#4c86b8", "#5a9e52", "#8a3fa0")
 
 
 def tile() -> str:
@@ -151,12 +128,11 @@ def tile() -> str:
                 inside = at[1] < 4 and at[3] < 4
                 row, column = divmod(offset, columns)
                 fill = SHADES[at[1]] if inside else "#f4f4f4"
-                yield _box(x + column * step, 34 + row * step, step - 2, step - 2, fill, "#ccc")
+                yield box(x + column * step, 34 + row * step, step - 2, step - 2, fill, "#ccc")
                 if inside:
                     label = f"{at[1]},{at[3]}"
                     left, top = x + column * step, 34 + row * step
-                    cell = text(left + 11, top + 15, label, "small", "middle")
-                    yield cell.replace("<text", '<text style="fill:#fff"')
+                    yield text(left + 11, top + 15, label, "cell", "middle")
             if format == "bfyx":
                 middle = x + columns * step + gap / 2
                 for k, words in enumerate(("4 loads", "shuffles", "4 stores")):
@@ -167,7 +143,7 @@ def tile() -> str:
             x += columns * step + gap
         yield text(10, 34 + 12 * step + 16, "The numbers are channel,column.", "small")
 
-    return _svg(10 + 12 * step + gap + 8 * step + 60, 34 + 12 * step + 26, parts())
+    return svg(10 + 12 * step + gap + 8 * step + 80, 34 + 12 * step + 26, parts())
 
 
 # ---- drawings of descriptors --------------------------------------------------------------------
@@ -184,6 +160,7 @@ FIGURES: dict[str, Callable[[], str]] = {
     "cases-cpu.svg": lambda: picture(Report.read(newest("pocl"))),
     "photo.svg": photo,
     "tile.svg": tile,
+    "kernel.svg": kernel.figure,
     "digits.svg": _drawn(cf.MemoryDesc((2, 17, 5, 4), "f32", "b_fs_yx_fsv16"), 2),
     "blocks.svg": _drawn(cf.MemoryDesc((1, 18, 1, 2), "f32", "b_fs_yx_fsv16")),
     "weights.svg": _drawn(cf.MemoryDesc((20, 20, 1, 1), "s8", "OIhw4i16o4i"), 1),

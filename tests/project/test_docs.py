@@ -161,6 +161,31 @@ def test_the_gallery_has_every_format_under_every_name(monkeypatch: pytest.Monke
     assert all(f": gallery/{page}.md" in config for page in gallery.PAGES)
 
 
+def test_every_figure_is_on_a_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT / "scripts/site")
+    shown = {f for page in PAGES for f in re.findall(r"\bfigures/([\w-]+\.svg)", page.read_text())}
+    assert shown == import_module("figures").FIGURES.keys()
+
+
+def test_the_figure_of_a_kernel_moves_each_element_to_its_place(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.syspath_prepend(ROOT / "scripts/site")
+    kernel = import_module("kernel")
+    cells = re.findall(r'x="([\d.]+)" y="([\d.]+)"[^>]* class="cell">(\d+)<', kernel.figure())
+    found: dict[str, dict[int, tuple[int, ...]]] = {"src": {}, "dst": {}}
+    for x, y, element in cells:
+        for side, left in (("src", kernel.LEFT), ("dst", kernel.LAST)):
+            desc, columns = kernel.SIDES[side], max(kernel.ALONG[side])
+            column = int((float(x) - left) // kernel.CELL)
+            if 0 <= column < columns:
+                row = int((float(y) - kernel.TOP) // kernel.CELL)
+                found[side][int(element)] = desc.coords(row * columns + column)
+    assert found["src"] == found["dst"]
+    assert sorted(found["src"]) == [*range(16)]
+    assert len(cells) == 16 * (1 + 3 + 1)  # the source, three columns of vectors, the destination
+
+
 @pytest.mark.slow
 def test_the_site_has_no_broken_link_and_needs_no_network(tmp_path: Path) -> None:
     pytest.importorskip("material", reason="pip install 'clformats[docs]'")
