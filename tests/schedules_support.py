@@ -85,8 +85,9 @@ def random_around(r: random.Random, p: Problem, tile: Tile) -> Schedule:
     nest = [*ordered(p, tile, order, r.choice([1, 2, 8, 40]))]
     for _ in range(r.choice([0, 2])):
         _block(r, nest, positions(p, tile))
-    stores = legal(p, tile, nest, 64)
-    stores = stores[1:] or stores
+    found = legal(p, tile, nest, 64)
+    # Few tiles have lines that wait or stream: those take no other kind, but for narrower streams.
+    stores = [store for store in found if not store.is_ordinary] or found
     most = max(store.streams for store in stores)
     stores += [Store(n) for n in (0, 16, 32) if n < most]
     lead = r.choice([0, 0, 1, 3, 50])

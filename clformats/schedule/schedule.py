@@ -89,7 +89,7 @@ class Store:
     @property
     def is_ordinary(self) -> bool:
         """Whether each vector is stored as it is ready, through the cache."""
-        return self == Store()
+        return not self.streams and not self.is_buffered
 
     @property
     def is_buffered(self) -> bool:
