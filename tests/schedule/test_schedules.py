@@ -29,8 +29,12 @@ def to_byxf(dims: tuple[int, ...] = (2, 64, 14, 14)) -> Problem:
     return problem(cf.MemoryDesc(dims, "f32", "bfyx"), cf.MemoryDesc(dims, "f32", "byxf"))
 
 
-def test_a_schedule_prints_as_it_is_parsed() -> None:
-    assert str(Schedule.parse(TEXT)) == TEXT
+@pytest.mark.parametrize("store", ["ordinary", "stream 64", "stream 16", "staged 2", "lines"])
+def test_a_schedule_prints_as_it_is_parsed(store: str) -> None:
+    text = TEXT.replace("stream 64", store)
+    schedule = Schedule.parse(text)
+    assert str(schedule) == text
+    assert schedule.store.is_ordinary == (store == "ordinary")
 
 
 @pytest.mark.parametrize("text", [
