@@ -142,7 +142,9 @@ class _Writer:
         moving = p.dtypes[1] if self.types.early else p.dtypes[0]
         self.program: Program = layout.program(moving.nbytes, p.dtypes[1].nbytes)
         self.steps = [*self.program.steps()]
+        # What statements call is noted while they are written: the template defines it.
         self.patterns: dict[tuple[int, ...], str] = {}
+        self.widths = {1, self.lanes}
 
     def source(self, constants: Sequence[int] = ()) -> str:
         """The OpenCL C; with ``constants`` in place of the argument, if they are given."""
@@ -152,7 +154,7 @@ class _Writer:
             "scheduled", wide=True, types=self.types, lanes=self.lanes, n=self.n,
             vector=f"{self.types.work}{self.n}", stored=f"{self.types.stored}{self.n}",
             patterns=[(name, pattern) for pattern, name in self.patterns.items()],
-            whole=whole, edge=edge, masks=self.masks, widths=self._widths(),
+            whole=whole, edge=edge, masks=self.masks, widths=self.widths,
             streams=bool(self.streams or self.lines or self.staged), held=self._buffer(),
             staged=self.staged, stage=STAGE_BYTES // self.p.dtypes[1].nbytes,
             line=LINE_BYTES // self.p.dtypes[1].nbytes,
@@ -160,10 +162,6 @@ class _Writer:
             axes=range(len(self.layout.axes)), guards=range(len(self.masks.guards)),
             operands=self._operands(), constants=constants,
         )  # fmt: skip
-
-    def _widths(self) -> set[int]:
-        stores = {w for v in self.layout.stores for w in _pieces(v.width)}
-        return {1, self.lanes, *(v.width for v in self.layout.loads), *stores}
 
     def _operands(self) -> list[OperandText]:
         if not isinstance(self.types, Computed):
@@ -204,6 +202,7 @@ class _Writer:
     def _load(self, number: int, edge: bool) -> str:  # noqa: FBT001
         vector = self.layout.loads[number]
         at = self._at(vector, "s")
+        self.widths.add(vector.width)
         whole = self._widened(self.types.load(moved("from", at), vector.width), vector.width)
         if not edge:
             return whole
@@ -311,6 +310,7 @@ class _Writer:
         """A vector in powers of two: the lanes, where they go, and how many they are."""
         first = 0
         for width in _pieces(vector.width):
+            self.widths.add(width)
             part = lane_part(value, self.lanes, range(first, first + width))
             yield part, moved(moved("to", at), first), width
             first += width
