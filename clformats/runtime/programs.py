@@ -172,7 +172,8 @@ def _file(device: pyopencl.Device, options: list[str], source: str) -> Path | No
 def _binary(program: pyopencl.Program) -> bytes | None:
     """The binary for a single device; None if the driver gives none, or those of other devices too.
 
-    Nor is a hollow one given. pyopencl leaves out the empty binaries of some drivers, so which is whose is not certain.
+    Nor is a hollow one given. pyopencl leaves out the empty binaries of some drivers, so which is
+    whose is not certain.
     """
     import pyopencl as cl
 
