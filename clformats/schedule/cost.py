@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from math import log2, prod
 
 from .nest import positions
-from .problem import Problem
+from .problem import Problem, remembered
 from .profile import Profile
-from .runs import common, footprint, run_of, strides, vectors
+from .runs import common, run_of, strides, vectors
 from .schedule import Loop, Schedule, Tile
 from .stores import staged_tiles
 from .traits import LINE_BYTES
@@ -141,8 +141,8 @@ def traffic(
 ) -> Traffic:
     """The rows of a side: of a tile, and of the loops around it while the caches hold them."""
     nbytes = p.dtypes[side == "dst"].nbytes
-    along = strides(p.nodes or (), side)
-    steps = [schedule.tile.steps(k) for k in range(len(along))]
+    along = _by_stride(p, side)
+    steps = [schedule.tile.steps(k) for k in range(len(counts))]
     rows, run = _rows(steps, along, nbytes)
     first, goes_on = rows, run
     follows = False
@@ -165,8 +165,19 @@ def traffic(
     return Traffic(run, jumps, first, follows, goes_on)
 
 
-def _rows(steps: list[int], along: list[int], nbytes: int) -> tuple[int, int]:
+@remembered
+def _by_stride(p: Problem, side: str) -> list[tuple[int, int]]:
+    """The loops that move on a side, as (stride, loop), by stride."""
+    along = enumerate(strides(p.nodes or (), side))
+    return sorted((stride, axis) for axis, stride in along if stride)
+
+
+def _rows(steps: list[int], along: list[tuple[int, int]], nbytes: int) -> tuple[int, int]:
     """(rows, bytes of each) of what so many steps of each loop reach."""
-    levels = footprint(zip(steps, along, strict=True))
-    run = levels[0][0] if levels and levels[0][1] == 1 else 1
-    return prod(n for n, _ in levels) // run, run * nbytes
+    rows = run = 1
+    for stride, axis in along:
+        if stride == run and rows == 1:
+            run *= steps[axis]
+        else:
+            rows *= steps[axis]
+    return rows, run * nbytes

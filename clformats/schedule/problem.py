@@ -23,13 +23,22 @@ others are its arguments, so that one kernel serves every shape of the same stru
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..tensors.desc import MemoryDesc
 from ..tensors.dtypes import DType
 from ..values.transforms import Step
 from .computation import Computation
+
+if TYPE_CHECKING:
+    from typing import Concatenate, ParamSpec
+
+    P = ParamSpec("P")
+T = TypeVar("T")
+Known = dict[tuple[object, ...], Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +122,8 @@ class Problem:
     operands0: tuple[int, ...] = ()
     step: Step | None = None
     word: DType | None = None
-    known: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
-    """What was derived from the loops and is asked for often: see `clformats.schedule.runs`."""
+    known: Known = field(default_factory=dict, init=False, repr=False, compare=False)
+    """What was derived from it and is asked for often: see `remembered`."""
 
     @property
     def dtypes(self) -> tuple[DType, DType]:
@@ -134,7 +143,7 @@ class Problem:
     @property
     def nbytes(self) -> int:
         """Bytes read and written, padding counted."""
-        return sum(d.nbytes for d in (self.src, self.dst, *self.operand_descs))
+        return _nbytes(self)
 
     @property
     def operand_descs(self) -> tuple[MemoryDesc, ...]:
@@ -159,3 +168,24 @@ class Problem:
         nodes = " ".join(map(str, self.nodes or ())) or (self.why or "one element")
         guards = "; ".join(map(str, self.guards))
         return nodes + (f"  guards {guards}" if guards else "")
+
+
+def remembered(
+    function: Callable[Concatenate[Problem, P], T],
+) -> Callable[Concatenate[Problem, P], T]:
+    """A function of a problem, and of little else: its results are kept with the problem."""
+
+    @wraps(function)
+    def call(p: Problem, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        key = (function.__name__, *args, *kwargs.items())
+        if key not in p.known:
+            p.known[key] = function(p, *args, **kwargs)
+        found: T = p.known[key]
+        return found
+
+    return call
+
+
+@remembered
+def _nbytes(p: Problem) -> int:
+    return sum(d.nbytes for d in (p.src, p.dst, *p.operand_descs))

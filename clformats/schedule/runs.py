@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from math import gcd, prod
 
-from .problem import Guard, Node, Problem
+from .problem import Guard, Node, Problem, remembered
 from .schedule import Tile
 from .traits import LINE_BYTES
 
@@ -28,18 +28,12 @@ def stored_steps(p: Problem, axis: int) -> int:
     return min(node.size.value, -(-p.guards[node.guard].end.value // node.unit))
 
 
+@remembered
 def chain(p: Problem, side: str) -> list[tuple[int, int, int]]:
     """The loops that are one run on a side, innermost first, as (loop, steps, stride).
 
     Each continues where the one before it ends; the last need not be taken as a whole.
     """
-    if side not in p.known:
-        p.known[side] = _chain(p, side)
-    found: list[tuple[int, int, int]] = p.known[side]
-    return found
-
-
-def _chain(p: Problem, side: str) -> list[tuple[int, int, int]]:
     nodes = p.nodes or ()
     all_strides = strides(nodes, side)
     found: list[tuple[int, int, int]] = []

@@ -121,6 +121,10 @@ class Schedule:
         nest = " ".join(map(str, self.nest)) or "once"
         return f"{self.tile} | {nest} | {self.prefetch} | {self.store}"
 
+    def __lt__(self, other: Schedule) -> bool:
+        """By their texts."""
+        return str(self) < str(other)
+
     @classmethod
     def parse(cls, text: str) -> Schedule:
         """The schedule that prints so. Raises `InvalidArgument`."""

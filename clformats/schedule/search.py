@@ -38,16 +38,16 @@ def ranked(p: Problem, profile: Profile) -> list[Schedule]:
     model = Model(p, profile)
     usual = next(tiles(p))
 
-    def cost(s: Schedule) -> tuple[float, str]:
+    def cost(s: Schedule) -> tuple[float, Schedule]:
         # Without a shuffle there is little to compile.
         is_usual = s.tile == usual or common(p, s.tile) >= s.tile.lanes
-        return model.seconds(s) * (1 if is_usual else UNUSUAL), str(s)
+        return model.seconds(s) * (1 if is_usual else UNUSUAL), s
 
-    return sorted(set(candidates(p, profile)), key=cost)
+    return sorted(candidates(p, profile), key=cost)
 
 
 def candidates(p: Problem, profile: Profile) -> Iterator[Schedule]:
-    """Tiles, orders of loops, prefetch and stores in all combinations that are legal."""
+    """Tiles, orders of loops, prefetch and stores in all combinations that are legal, each once."""
     wanted = max(1, min(ITEMS * profile.units, p.nbytes // ITEM_BYTES))
     for tile in tiles(p):
         for nest in nests(p, tile, wanted):
@@ -79,7 +79,7 @@ def nests(p: Problem, tile: Tile, wanted: int) -> Iterator[tuple[Loop, ...]]:
     inner = [axis for side in ("src", "dst") for axis in _going_on(p, tile, side)]
     orders |= {(*(k for k in order if k != axis), axis) for order in orders for axis in inner}
     found: set[tuple[Loop, ...]] = set()
-    for order in sorted(orders):
+    for order in orders:
         nest = ordered(p, tile, order, wanted)
         found.add(nest)
         serial = [loop for loop in nest if not loop.spread]
@@ -89,7 +89,7 @@ def nests(p: Problem, tile: Tile, wanted: int) -> Iterator[tuple[Loop, ...]]:
         *rest, outer, last = nest
         limit = min([x.tiles for x in rest if x.axis == outer.axis] or [counts[outer.axis]])
         found |= {(*rest, Loop(outer.axis, n), last, outer) for n in BLOCKS if n < limit}
-    yield from sorted(found, key=str)
+    yield from found
 
 
 def _going_on(p: Problem, tile: Tile, side: str) -> list[int]:

@@ -111,7 +111,7 @@ def neighbours(p: Problem, profile: Profile, schedule: Schedule) -> Iterator[Sch
     for wanted in (profile.units, 4 * profile.units, ITEMS * profile.units):
         found |= {replace(schedule, nest=nest) for nest in nests(p, schedule.tile, wanted)}
     model = Model(p, profile)
-    yield from sorted(found - {schedule}, key=lambda s: (model.seconds(s), str(s)))
+    yield from sorted(found - {schedule}, key=lambda s: (model.seconds(s), s))
 
 
 def value_of(plan: Plan) -> object:

@@ -7,7 +7,7 @@ from math import prod
 
 from .layout import lay_out
 from .nest import positions
-from .problem import Problem
+from .problem import Problem, remembered
 from .runs import (
     alignment,
     asks_anything,
@@ -46,6 +46,7 @@ def legal(p: Problem, tile: Tile, nest: Sequence[Loop], begin_bytes: int) -> lis
     return found + [Store(staged=n) for n in _stages(p, tile, nest)]
 
 
+@remembered
 def streaming(p: Problem, tile: Tile, begin_bytes: int) -> int:
     """Bytes of a streaming store that every vector of a tile may have; 0 for none.
 

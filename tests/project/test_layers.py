@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2] / "clformats"
-FILES = sorted(ROOT.rglob("*.py"))
+FILES = sorted(file for file in ROOT.rglob("*.py") if "__pycache__" not in file.parts)
 MOST_LINES = 400
 LONGEST_FUNCTION = 45
 AT_THE_TOP = ("__init__.py", "__main__.py", "errors.py", "py.typed", "version.py")
