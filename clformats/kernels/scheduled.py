@@ -145,6 +145,7 @@ class _Writer:
         # What statements call is noted while they are written: the template defines it.
         self.patterns: dict[tuple[int, ...], str] = {}
         self.widths = {1, self.lanes}
+        self.shuffles = [self._op(op) for op in self.program.ops]
 
     def source(self, constants: Sequence[int] = ()) -> str:
         """The OpenCL C; with ``constants`` in place of the argument, if they are given."""
@@ -192,8 +193,8 @@ class _Writer:
                 if what == "load":
                     yield f"const {self.types.work}{self.n} v{number} = {self._load(number, edge)};"
                 elif what == "op":
-                    op = self.program.ops[number - self.program.loads]
-                    yield f"const {self.types.work}{self.n} v{number} = {self._op(op)};"
+                    shuffled = self.shuffles[number - self.program.loads]
+                    yield f"const {self.types.work}{self.n} v{number} = {shuffled};"
                 elif not (joined and len(numbers) > 1):
                     yield from self._store(number, edge)
             if joined and what == "store" and len(numbers) > 1:
