@@ -14,7 +14,7 @@ from ..kernels.source import Launch
 from ..schedule import Plan, Traits, make_plan, problem
 from ..schedule.choices import Choices
 from ..schedule.schedule import Schedule
-from ..schedule.scheduled import ScheduledPlan, fits
+from ..schedule.scheduled import ScheduledPlan, misfit
 from ..tensors.desc import MemoryDesc
 from ..tuning.records import Device, Lookup, Record
 
@@ -55,7 +55,7 @@ def has_schedule(plan: Plan, choices: Choices) -> bool:
     if choices.schedule is None:
         return True
     schedule = Schedule.parse(choices.schedule)
-    return isinstance(plan.body, ScheduledPlan) and fits(plan.body.problem, schedule)
+    return isinstance(plan.body, ScheduledPlan) and not misfit(plan.body.problem, schedule)
 
 
 def is_current(record: Record, traits: Traits) -> bool:

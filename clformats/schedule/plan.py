@@ -191,6 +191,8 @@ class Plan:
         ]
         if self.choices != RULES:
             lines.append(f"  chosen  {self.choices}{f', {self.record}' * bool(self.record)}")
+        if isinstance(self.body, ScheduledPlan) and self.body.instead:
+            lines.append(f"  not chosen    {self.body.instead}")
         lines += [f"  not {name:<10}{reason}" for name, reason in self.rejected]
         return "\n".join(lines)
 

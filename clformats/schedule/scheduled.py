@@ -10,7 +10,6 @@ from functools import lru_cache
 from math import prod
 
 from ..errors import InvalidArgument
-from .choices import Choices
 from .extents import MOST_ELEMENTS
 from .nest import counted
 from .nibbles import refusal_of_loops
@@ -26,10 +25,11 @@ from .traits import LINE_BYTES
 
 @dataclass(frozen=True, slots=True)
 class ScheduledPlan:
-    """A problem and its schedule."""
+    """A problem and its schedule; ``instead``: why it is another one than the user's choice."""
 
     problem: Problem
     schedule: Schedule
+    instead: str = ""
 
     @property
     def alignment(self) -> tuple[int, int]:
@@ -49,30 +49,35 @@ def refusal(p: Problem) -> str:
 def plan(request: Request) -> ScheduledPlan:
     """The plan: by the schedule that is chosen, where it fits, else by the one that costs least."""
     p, profile = separate(request.problem), profile_of(request.traits)
-    return ScheduledPlan(p, _chosen(p, profile, request.choices) or _best(p, profile))
+    if request.choices.schedule is None:
+        return ScheduledPlan(p, _best(p, profile))
+    return _chosen(p, profile, Schedule.parse(request.choices.schedule))
 
 
-def fits(p: Problem, schedule: Schedule) -> bool:
-    """Whether the tiles of a schedule cover a problem, and are no larger than any that is made."""
+def misfit(p: Problem, schedule: Schedule) -> str:
+    """Why the tiles of a schedule do not cover a problem, or are too large; empty if they fit."""
     try:
         counted(p, schedule)
-    except InvalidArgument:
-        return False
-    return prod(schedule.tile.extents) <= MOST_ELEMENTS
+    except InvalidArgument as error:
+        return str(error)
+    if prod(schedule.tile.extents) > MOST_ELEMENTS:
+        return f"the schedule {schedule} does not fit: expected {MOST_ELEMENTS} elements at most"
+    return ""
 
 
-def _chosen(p: Problem, profile: Profile, choices: Choices) -> Schedule | None:
-    """The schedule that is chosen, as near as the problem can have it; None for none that fits."""
-    if choices.schedule is None:
-        return None
-    schedule = Schedule.parse(choices.schedule)
-    if not fits(p, schedule):
-        return None
+def _chosen(p: Problem, profile: Profile, schedule: Schedule) -> ScheduledPlan:
+    """The plan by a schedule that is chosen, as near as the problem can have it."""
+    if why := misfit(p, schedule):
+        return ScheduledPlan(p, _best(p, profile), why)
     possible = legal(p, schedule.tile, schedule.nest, profile.begin_bytes)
     if schedule.store in possible:
-        return schedule
+        return ScheduledPlan(p, schedule)
     streams = min(schedule.store.streams, max(store.streams for store in possible))
-    return replace(schedule, store=Store(streams))
+    nearest = replace(schedule, store=Store(streams))
+    kinds = ", ".join(map(str, possible))
+    return ScheduledPlan(
+        p, nearest, f"the store {schedule.store} is not legal there: expected one of {kinds}"
+    )
 
 
 @lru_cache(maxsize=512)

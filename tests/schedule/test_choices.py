@@ -255,3 +255,19 @@ def test_there_is_nothing_to_choose_where_nothing_moves() -> None:
     image = D((17, 3, 3, 3), "f32", "image_2d_weights_c1_b_fyx")
     assert space(D((17, 3, 3, 3), "f32", "oiyx"), image, DEFAULT) is None
     assert spaces(D((0, 3), "f32"), D((0, 3), "f32"), DEFAULT) == []
+
+
+@pytest.mark.parametrize(
+    ("schedule", "why"),
+    [
+        ("tile d32 of 16 | a* c b | ahead 0 | ordinary", "a number of steps of d that divides 16"),
+        ("tile b512 d16 of 16 | a* c | ahead 0 | ordinary", "expected 4096 elements at most"),
+        ("tile d16 of 16 | a* c b | ahead 0 | stream 64", "store stream 64 is not legal there"),
+        ("tile d16 of 16 | a* c b | ahead 0 | ordinary", ""),
+    ],
+)
+def test_a_plan_tells_why_its_schedule_is_not_the_chosen_one(schedule: str, why: str) -> None:
+    src, dst = cf.MemoryDesc((2, 31, 9, 41), "u8", "byxf"), "f16:b_fs_yx_fsv16:2x31x9x41"
+    plan = cf.make_plan(src, dst, choices=cf.Choices(schedule=schedule))
+    assert ("not chosen    the " in str(plan)) == bool(why)
+    assert why in str(plan)
