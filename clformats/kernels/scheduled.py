@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..schedule.extents import MOST_ELEMENTS
 from ..schedule.layout import Layout, Vector, lay_out
@@ -161,7 +161,7 @@ class _Writer:
             line=LINE_BYTES // self.p.dtypes[1].nbytes,
             prefetched=self._prefetched(), loops=MOST_LOOPS + 1,
             axes=range(len(self.layout.axes)), guards=range(len(self.masks.guards)),
-            operands=self._operands(), constants=constants,
+            operands=self._operands(), constants=constants, exchanges=self.p.exchange is not None,
         )  # fmt: skip
 
     def _operands(self) -> list[OperandText]:
@@ -202,17 +202,26 @@ class _Writer:
 
     def _load(self, number: int, edge: bool) -> str:  # noqa: FBT001
         vector = self.layout.loads[number]
-        at = self._at(vector, "s")
         self.widths.add(vector.width)
-        whole = self._widened(self.types.load(moved("from", at), vector.width), vector.width)
-        if not edge:
-            return whole
-        zero = f"({self.types.work}{self.n})(0)"
-        condition, mask = self.masks.of_load(vector)
+        condition, mask = self.masks.of_load(vector) if edge else ("", "")
+        whole = self._widened(self._exchanged(vector, mask), vector.width)
+        return f"{condition} ? {whole} : ({self.types.work}{self.n})(0)" if condition else whole
+
+    def _exchanged(self, vector: Vector, mask: str) -> str:
+        """A vector as it is loaded; with halves of its bytes from the other one of two."""
+        if self.p.exchange is None:
+            return self._loaded(vector, mask)
+        k = self.layout.axes.index(self.p.exchange)
+        both = [replace(vector, row=(*vector.row[:k], step, *vector.row[k + 1 :]))
+                for step in (0, 1)]  # fmt: skip
+        halves = "HIGH" if vector.row[k] else "LOW"
+        return f"{halves}_HALVES({', '.join(self._loaded(v, mask) for v in both)})"
+
+    def _loaded(self, vector: Vector, mask: str) -> str:
+        at = self._at(vector, "s")
         if mask:
-            call = f"load_edge_{vector.width}(src, {moved('now.src', at)}, {mask}, nest.src_end)"
-            whole = self._widened(call, vector.width)
-        return f"{condition} ? {whole} : {zero}" if condition else whole
+            return f"load_edge_{vector.width}(src, {moved('now.src', at)}, {mask}, nest.src_end)"
+        return self.types.load(moved("from", at), vector.width)
 
     def _widened(self, value: str, width: int) -> str:
         """A short vector with anything behind it."""

@@ -34,7 +34,8 @@ def serves(p: Problem) -> bool:
     src, dst = p.dtypes
     moves = src == dst and src.bits // 8 in _MOVED and src.bits % 8 == 0
     return (
-        (moves or {src.name, dst.name} <= set(CONVERTED))
+        p.exchange is None
+        and (moves or {src.name, dst.name} <= set(CONVERTED))
         and (p.nodes is not None and len(p.nodes) <= LOOPS and len(p.guards) <= GUARDS)
         and (p.moves_only and p.computation is None)
     )

@@ -107,7 +107,8 @@ def lay_out(p: Problem, tile: Tile) -> Layout:
         loaded[n] = first[n]
     sources = {n for n in loaded if n is not None}
     begins, ends = _offsets(covered, src), _offsets(covered, dst)
-    loads = _vectors({n: begins[n] for n in sources}, steps, tile.lanes, overlap=True)
+    apart_by = axes.index(p.exchange) if p.exchange is not None else None
+    loads = _vectors({n: begins[n] for n in sources}, steps, tile.lanes, apart_by, overlap=True)
     stores = _vectors({n: ends[n] for n in written}, steps, tile.lanes)
     return Layout(axes, steps, tuple(loaded), loads, stores, tile.lanes)
 
@@ -152,16 +153,19 @@ def _vectors(
     places: Mapping[int, int],
     steps: Sequence[tuple[int, ...]],
     lanes: int,
+    apart_by: int | None = None,
     *,
     overlap: bool = False,
 ) -> tuple[Vector, ...]:
-    """The vectors of runs of elements.
+    """The vectors of runs of elements; those of different steps of the loop ``apart_by`` are apart.
 
     ``overlap``: they may have elements twice, and lanes behind the end of a run.
     """
     runs: list[list[int]] = []
     for n in sorted(places, key=places.__getitem__):
-        if runs and places[n] == places[runs[-1][-1]] + 1:
+        last = runs[-1][-1] if runs else n
+        apart = apart_by is not None and steps[n][apart_by] != steps[last][apart_by]
+        if runs and places[n] == places[last] + 1 and not apart:
             runs[-1].append(n)
         else:
             runs.append([n])

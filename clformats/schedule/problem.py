@@ -108,7 +108,8 @@ class Problem:
     do not nest or a side is an image, with the reason in ``why``. ``src0``, ``dst0`` and
     ``operands0`` are the offsets of the first element. ``step`` is the transform of the values, if
     there is one. ``word`` is the type that stands for several elements which are moved together;
-    loops and strides then count words.
+    loops and strides then count words. ``exchange`` is the loop of two bytes that exchange halves,
+    see `clformats.schedule.halves`.
     """
 
     src: MemoryDesc
@@ -122,6 +123,7 @@ class Problem:
     operands0: tuple[int, ...] = ()
     step: Step | None = None
     word: DType | None = None
+    exchange: int | None = None
     known: Known = field(default_factory=dict, init=False, repr=False, compare=False)
     """What was derived from it and is asked for often: see `remembered`."""
 

@@ -10,9 +10,10 @@ from functools import lru_cache
 from math import prod
 
 from ..errors import InvalidArgument
+from . import halves
 from .extents import MOST_ELEMENTS
+from .halves import in_bytes
 from .nest import counted
-from .nibbles import refusal_of_loops
 from .problem import Problem
 from .profile import Profile, profile_of
 from .refine import separate
@@ -43,12 +44,12 @@ class ScheduledPlan:
 
 def refusal(p: Problem) -> str:
     """Why the family does not take a problem; empty if it does."""
-    return refusal_of_loops(p)
+    return p.why if p.nodes is None else halves.refusal(p)
 
 
 def plan(request: Request) -> ScheduledPlan:
     """The plan: by the schedule that is chosen, where it fits, else by the one that costs least."""
-    p, profile = separate(request.problem), profile_of(request.traits)
+    p, profile = separate(in_bytes(request.problem)), profile_of(request.traits)
     if request.choices.schedule is None:
         return ScheduledPlan(p, _best(p, profile))
     return _chosen(p, profile, Schedule.parse(request.choices.schedule))

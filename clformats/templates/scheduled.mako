@@ -26,6 +26,11 @@ ${prelude(types, wide, widths, streams, (lanes,) if operands or types.parameters
 #endif
 % endif
 
+% if exchanges:
+// What two bytes have of a loop of two: the first one's elements, and the second one's.
+#define LOW_HALVES(a, b) (((a) & (uchar)15) | ((b) << (uchar)4))
+#define HIGH_HALVES(a, b) (((a) >> (uchar)4) | ((b) & (uchar)240))
+% endif
 #if defined(__has_builtin) && !defined(CLFORMATS_PORTABLE) && !defined(CLFORMATS_NO_PREFETCH)
 #if __has_builtin(__builtin_prefetch)
 #define PREFETCH(pointer) __builtin_prefetch((const void *)(uintptr_t)(pointer), 0, 2)

@@ -1,0 +1,85 @@
+"""Problems of 4-bit elements as problems of bytes.
+
+Where both sides have the same two elements in a byte, bytes are moved as they are. Otherwise a byte
+of the source has two steps of one loop, a byte of the destination two steps of another one: two by
+two elements are two bytes on either side, which exchange halves::
+
+    source        a0b0 a1b0 | a0b1 a1b1        a is contiguous in the source
+    destination   a0b0 a0b1 | a1b0 a1b1        b is contiguous in the destination
+
+So both loops go in steps of two, and a loop of two bytes is added, `Problem.exchange`: its steps in
+the source are those of b, its steps in the destination those of a. Kernels exchange the halves as
+they load.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..tensors.dtypes import as_dtype
+from .coarse import whole_at
+from .nibbles import refusal as refusal_of_whole_bytes
+from .problem import Node, Number, Problem, fixed
+
+
+def refusal(p: Problem) -> str:
+    """Why 4-bit elements are not moved in bytes; empty if they are, or none is so narrow."""
+    if refusal_of_whole_bytes(p):
+        return ""
+    if p.src.dtype != p.dst.dtype or p.computation:
+        return "values of four bits change on the way"
+    inner = _inner(p)
+    if inner is None or inner[1].src.value == 0:
+        return "elements of a byte lie apart on the other side"
+    if any(n % 2 for n in _moves(p, *inner)):
+        return "a size or a stride is odd: elements begin within a byte"
+    if any(n.guard is not None and not whole_at(p, n, 2) for n in inner):
+        return "the elements of a dimension end within a byte"
+    return ""
+
+
+def _moves(p: Problem, a: Node, b: Node) -> list[int]:
+    """Offsets, sizes and strides that are even where loops of two elements have whole bytes."""
+    nodes = p.nodes or ()
+    across = [n.src.value for n in nodes if n is not a] + [n.dst.value for n in nodes if n is not b]
+    return [p.src0, p.dst0, a.size.value, b.size.value, *across]
+
+
+def in_bytes(p: Problem) -> Problem:
+    """The problem in bytes if it is one of 4-bit elements that `refusal` accepts; else itself."""
+    inner = None if refusal_of_whole_bytes(p) else _inner(p)
+    if inner is None:
+        return p
+    a, b = inner
+    nodes = [_halved(n, a, b) for n in p.nodes or ()]
+    exchanged = None
+    if a is not b:
+        exchanged = Node(fixed(2), _half(b.src), _half(a.dst))
+        nodes.append(exchanged)
+    nodes = [n for n in nodes if n.size.value > 1]
+    nodes.sort(key=lambda n: (-n.dst.value, -n.src.value))
+    at = next((k for k, n in enumerate(nodes) if n is exchanged), None)
+    return replace(p, nodes=tuple(nodes), src0=p.src0 // 2, dst0=p.dst0 // 2,
+                   word=as_dtype("u8"), exchange=at)  # fmt: skip
+
+
+def _inner(p: Problem) -> tuple[Node, Node] | None:
+    """The loops that are contiguous in the source and in the destination, which may be one."""
+    nodes = p.nodes or ()
+    a = next((n for n in nodes if n.src.value == 1), None)
+    b = next((n for n in nodes if n.dst.value == 1), None)
+    return (a, b) if a and b else None
+
+
+def _halved(n: Node, a: Node, b: Node) -> Node:
+    """A loop with strides in bytes, in steps of two elements where bytes have those."""
+    if n is not a and n is not b:
+        return replace(n, src=_half(n.src), dst=_half(n.dst))
+    # Two steps are twice as far, in units of half the size.
+    src, dst = (fixed(1) if a is b or n is side else stride
+                for side, stride in ((a, n.src), (b, n.dst)))  # fmt: skip
+    return replace(n, size=_half(n.size), src=src, dst=dst, unit=2 * n.unit)
+
+
+def _half(n: Number) -> Number:
+    return Number(n.value // 2, n.fixed)
