@@ -98,12 +98,9 @@ def plans_for_cpus(engine: cf.Engine) -> None:
 
 @pytest.fixture(scope="session")
 def as_gpu(engine: cf.Engine) -> cf.Stream:
-    """A stream of the same device, for which kernels are planned as if for a GPU.
-
-    One without sub-groups: what those add has tests of its own.
-    """
+    """A stream of the same device, for which kernels are planned as if for a GPU."""
     other = cf.Engine(device=engine.device)
-    other.__dict__["traits"] = replace(engine.traits, is_cpu=False, subgroup_bytes=())
+    other.__dict__["traits"] = replace(engine.traits, is_cpu=False)
     return cf.Stream(other)
 
 

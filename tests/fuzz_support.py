@@ -99,7 +99,7 @@ class Bench:
                 traits = replace(traits, streamed_bytes=0)
             elif plan != "rules":
                 group = 64 if plan == "gpu" else traits.group_size
-                traits = replace(traits, is_cpu=False, subgroup_bytes=(), group_size=group)
+                traits = replace(traits, is_cpu=False, group_size=group)
             other.traits = traits
             self.streams[plan] = cf.Stream(other)
         return self.streams[plan]

@@ -22,13 +22,9 @@ from bench.ptx import CLANG, LIBCLC
 from clformats.kernels import launch
 from clformats.schedule import Traits
 from clformats.schedule.local import LocalPlan
-from clformats.schedule.subgroup import LANES, SubgroupPlan
 
 H100 = ptx.GPU
-INTEL = Traits(
-    is_cpu=False, compute_units=512, cache_bytes=16 << 20, local_bytes=64 << 10,
-    subgroup_bytes=(1, 2, 4, 8),
-)  # fmt: skip
+INTEL = Traits(is_cpu=False, compute_units=512, cache_bytes=16 << 20, local_bytes=64 << 10)
 AMD = LIBCLC.parent / "amdgcn--amdhsa.bc"
 OCLOC = shutil.which("ocloc") or ""
 FLAGS = ["-x", "cl", "-cl-std=CL1.2", "-Xclang", "-finclude-default-header", "-Wno-everything",
@@ -86,8 +82,6 @@ def planned(src: str, dst: str, traits: Traits, family: str | None = None) -> cf
 def elements(plan: cf.Plan) -> float:
     """How many elements a work-item moves."""
     body = plan.body
-    if isinstance(body, SubgroupPlan):
-        return 2.0 ** sum(body.bits) / LANES
     assert isinstance(body, LocalPlan)
     return prod(body.box) / body.group
 

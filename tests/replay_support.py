@@ -25,9 +25,7 @@ DEVICES = {
     "cpu-300mb": Traits(compute_units=32, cache_bytes=300 << 20, vector_bytes=64),
     "cpu-avx2": Traits(compute_units=8, cache_bytes=32 << 20, vector_bytes=32),
     "gpu": Traits(is_cpu=False, compute_units=108, cache_bytes=40 << 20),
-    "gpu-subgroups": Traits(
-        is_cpu=False, compute_units=32, cache_bytes=16 << 20, subgroup_bytes=(1, 2, 4, 8)
-    ),
+    "gpu-small": Traits(is_cpu=False, compute_units=32, cache_bytes=16 << 20),
 }
 FIRST, *OTHERS = DEVICES
 """The first device has every problem; each of the others its share, chosen by the name."""

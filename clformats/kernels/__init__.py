@@ -12,21 +12,10 @@ from ..schedule.local import LocalPlan
 from ..schedule.nibbles import NibblesPlan
 from ..schedule.plan import Plan
 from ..schedule.scheduled import ScheduledPlan
-from ..schedule.subgroup import SubgroupPlan
 from ..schedule.summed import SummedPlan
 from ..schedule.winograd import WinogradPlan
 from ..templates import RenderError
-from . import (
-    copy,
-    generic,
-    image,
-    local,
-    nibbles,
-    scheduled,
-    subgroup,
-    summed,
-    winograd,
-)
+from . import copy, generic, image, local, nibbles, scheduled, summed, winograd
 from .source import Launch
 
 __all__ = ["Launch", "RenderError", "launch"]
@@ -35,7 +24,6 @@ __all__ = ["Launch", "RenderError", "launch"]
 _BY_BODY: dict[type, Callable[[Plan, Any], Launch]] = {
     CopyPlan: copy.launch,
     LocalPlan: local.launch,
-    SubgroupPlan: subgroup.launch,
     GenericPlan: generic.launch,
     ImagePlan: image.launch,
     NibblesPlan: nibbles.launch,

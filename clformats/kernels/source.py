@@ -90,27 +90,14 @@ class Arguments:
         return () if self.baked else tuple(self.values.values())
 
 
-def starts(loops: Sequence[tuple[int, Expr, int]]) -> list[tuple[str, str, str]]:
-    """Where what a work-group moves starts along each loop, from its number ``rest``.
-
-    ``loops`` are (number, size, how much of it a group takes), the outermost first. For each, the
-    innermost first: (variable ``x<number>``, its value, what is then left of ``rest``).
-    """
-    rest, result = Var("rest"), []
-    for k, size, part in reversed(loops):
-        last = k == loops[0][0]
-        count = (size + (part - 1)) // part
-        mine = rest if last else rest % count
-        result.append((f"x{k}", str(mine * part), "" if last else str(rest // count)))
-    return result
-
-
 def divided(
     loops: Sequence[tuple[int, Number, int]], arguments: Arguments
 ) -> list[tuple[str, str, str]]:
-    """As `starts`, without a division: (type, variable, value) in the order of their declaration.
+    """Where what a work-group moves starts along each loop, from its number; without a division.
 
-    ``loops`` are (number, how many groups follow each other along it, how much of it one takes).
+    ``loops`` are (number, how many groups follow each other along it, how much of it one takes),
+    the outermost first. Gives (type, variable, value) in the order of their declaration; where the
+    group starts along loop 3 is ``x3``.
     """
     result, rest = [("uint", "rest", "get_group_id(0)")], "rest"
     for k, count, part in reversed(loops):

@@ -6,6 +6,7 @@ same source, whatever its sizes, and nothing else is rendered then.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 
 from ..errors import Error, Unsupported
@@ -26,17 +27,16 @@ def planned_by_record(
     record = records.find(problem(src, dst, transform=transform)) if dst.nelems else None
     if record is None:
         return None
-    try:
+    plan = made = None
+    with suppress(Unsupported):  # a family that has gone, or takes no other shapes of its class
         plan = make_plan(src, dst, traits, transform=transform, choices=record.choices)
-    except Unsupported:  # a family that does not take the other shapes of its class
-        return None
-    made = launch(plan)
-    covers = has_schedule(plan, record.choices)
+        made = launch(plan)
+    covers = plan is not None and has_schedule(plan, record.choices)
     same = covers and made is not None and made.digest == record.kernels
     if not same and not is_current(record, traits):
         records.refuse(record)
         return None
-    if not covers:  # a schedule that covers no other shapes of its class
+    if plan is None or not covers:  # a schedule that covers no other shapes of its class
         return None
     return replace(plan, record=record.praise), made
 

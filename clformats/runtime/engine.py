@@ -23,14 +23,6 @@ from .strangers import handed_out
 if TYPE_CHECKING:
     import pyopencl
 
-_SUBGROUPS = {
-    1: "cl_intel_subgroups_char",
-    2: "cl_intel_subgroups_short",
-    4: "cl_intel_subgroups",
-    8: "cl_intel_subgroups_long",
-}
-"""The extension with block reads, block writes and shuffles of elements of so many bytes."""
-
 KINDS = ("cpu", "gpu", "accelerator")
 """The kinds of devices that `Engine` takes by name."""
 
@@ -146,7 +138,6 @@ class Engine(OnDevice):
             group_size=min(DEFAULT.group_size, d.max_work_group_size),
             vector_bytes=4 * d.native_vector_width_int,
             local_bytes=_local_bytes(d),
-            subgroup_bytes=_subgroup_bytes(set(d.extensions.split())),
         )
 
     def kernel(self, source: str, name: str) -> pyopencl.Kernel:
@@ -266,13 +257,6 @@ def _local_bytes(device: pyopencl.Device) -> int:
     if is_gpu and device.local_mem_type != cl.device_local_mem_type.LOCAL:
         return 0
     return int(device.local_mem_size)
-
-
-def _subgroup_bytes(extensions: set[str]) -> tuple[int, ...]:
-    """The widths of the elements that sub-groups of a required size move as blocks."""
-    if not extensions >= {"cl_intel_subgroups", "cl_intel_required_subgroup_size"}:
-        return ()
-    return tuple(n for n, extension in _SUBGROUPS.items() if extension in extensions)
 
 
 @cache

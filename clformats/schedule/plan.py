@@ -9,17 +9,7 @@ from html import escape
 from ..errors import Unsupported, expect
 from ..tensors.desc import MemoryDesc
 from ..tensors.given import as_desc
-from . import (
-    copy,
-    generic,
-    image,
-    local,
-    nibbles,
-    scheduled,
-    subgroup,
-    summed,
-    winograd,
-)
+from . import copy, generic, image, local, nibbles, scheduled, summed, winograd
 from .choices import RULES, Choices
 from .computation import Computation
 from .copy import CopyPlan
@@ -31,7 +21,6 @@ from .problem import Problem
 from .refine import problem
 from .request import Request
 from .scheduled import ScheduledPlan
-from .subgroup import SubgroupPlan
 from .summed import SummedPlan
 from .traits import DEFAULT, Traits
 from .winograd import WinogradPlan
@@ -39,7 +28,6 @@ from .winograd import WinogradPlan
 Body = (
     CopyPlan
     | LocalPlan
-    | SubgroupPlan
     | GenericPlan
     | ImagePlan
     | NibblesPlan
@@ -60,8 +48,7 @@ class Family:
     """A family of kernels: `refusal_on` decides whether it takes a problem.
 
     ``refusal`` gives the reason why it does not take a problem on any device, ``needs`` what the
-    device lacks, ``leaves`` why the rules leave to others what it takes by name. ``takes`` names
-    the `Choices` that it supports.
+    device lacks. ``takes`` names the `Choices` that it supports.
     """
 
     name: str
@@ -69,7 +56,6 @@ class Family:
     plan: Callable[[Request], Body]
     takes: tuple[str, ...] = ()
     needs: Callable[[Problem, Traits], str] | None = None
-    leaves: Callable[[Problem], str] | None = None
 
     def refusal_on(self, p: Problem, traits: Traits) -> str:
         """Why the family does not take the problem on a device; empty if it does."""
@@ -97,24 +83,16 @@ GPU_FAMILIES = (
     *_EVERYWHERE,
 )
 """The families on GPUs: consecutive work-items move neighbours, see `clformats.schedule.local`."""
-SUBGROUP_FAMILIES = (
-    GPU_FAMILIES[0],
-    Family("subgroup", subgroup.refusal, subgroup.plan, (), subgroup.needs, subgroup.leaves),
-    *GPU_FAMILIES[1:],
-)
-"""The families on GPUs with block reads and writes: `clformats.schedule.subgroup`."""
 
 
 def families(traits: Traits) -> tuple[Family, ...]:
     """The families to try on a device, in this order."""
-    if traits.is_cpu:
-        return FAMILIES
-    return SUBGROUP_FAMILIES if traits.subgroup_bytes else GPU_FAMILIES
+    return FAMILIES if traits.is_cpu else GPU_FAMILIES
 
 
 def _named(name: str, traits: Traits) -> list[Family]:
     """The family of this name: of this kind of device, else of another one."""
-    every = (*families(traits), *FAMILIES, *SUBGROUP_FAMILIES)
+    every = (*families(traits), *FAMILIES, *GPU_FAMILIES)
     return [f for f in every if f.name == name][:1]
 
 
@@ -128,15 +106,13 @@ def _heeded(choices: Choices, family: Family, traits: Traits) -> Choices:
 
 
 def _first(
-    candidates: Iterable[Family], request: Request, *, by_rules: bool = True
+    candidates: Iterable[Family], request: Request
 ) -> tuple[Plan | None, tuple[tuple[str, str], ...]]:
     """The plan of the first family that takes the problem, and why those before it do not."""
     p, traits = request.problem, request.traits
     rejected: list[tuple[str, str]] = []
     for family in candidates:
         reason = family.refusal_on(p, traits)
-        if not reason and by_rules and family.leaves:
-            reason = family.leaves(p)
         if not reason:
             heeded = _heeded(request.choices, family, traits)
             plan = Plan(p, family.name, family.plan(request), tuple(rejected), heeded)
@@ -232,9 +208,9 @@ def make_plan(
     if dst.nelems == 0:
         return Plan(p, "none", None, ())
     candidates = families(traits) if family is None else _named(family, traits)
-    plan, rejected = _first(candidates, Request(p, traits, choices), by_rules=family is None)
+    plan, rejected = _first(candidates, Request(p, traits, choices))
     if plan is not None:
         return plan
-    names = ", ".join(dict.fromkeys(f.name for f in (*FAMILIES, *SUBGROUP_FAMILIES)))
+    names = ", ".join(dict.fromkeys(f.name for f in (*FAMILIES, *GPU_FAMILIES)))
     why = "; ".join(f"{name}: {reason}" for name, reason in rejected) or f"expected one of {names}"
     raise Unsupported("FAMILY", f"family {family!r} does not take {src} -> {dst}: {why}")

@@ -29,8 +29,6 @@ class Traits:
     ``compute_units``: cores or multiprocessors. ``cache_bytes``: the last-level cache.
     ``group_size``: work-items of a work-group that works together.
     ``vector_bytes``: the widest vector that an instruction takes.
-    ``subgroup_bytes``: the element sizes that sub-groups of 16 work-items read and write as blocks;
-    empty without such sub-groups.
     ``local_bytes``: local memory of a work-group; 0 where it is main memory under another name.
     ``streamed_bytes``: streaming stores are used from this many moved bytes on; None stands for
     `STREAMED_SHARE` of the cache, `STREAMED_MOST` at the most.
@@ -45,7 +43,6 @@ class Traits:
     has_images: bool = True
     group_size: int = 256
     vector_bytes: int = 64
-    subgroup_bytes: tuple[int, ...] = ()
     local_bytes: int = 32 << 10
     streamed_bytes: int | None = None
     begin_bytes: int = LINE_BYTES

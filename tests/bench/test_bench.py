@@ -334,7 +334,7 @@ def test_all_that_a_gpu_is_asked(
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     """On whatever device there is, as if it were one: times by events, each result checked."""
-    as_gpu = replace(engine.traits, is_cpu=False, subgroup_bytes=())
+    as_gpu = replace(engine.traits, is_cpu=False)
     monkeypatch.setattr(cf.Engine, "traits", as_gpu)
     monkeypatch.setattr(gpu, "RUNS", (16, 128))
     monkeypatch.setattr(gpu, "RUNS_MB", 1)

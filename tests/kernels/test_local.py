@@ -9,7 +9,7 @@ import pytest
 import clformats as cf
 from tests.device_support import check_reorder
 from tests.reorders.test_reorder import NO_TAG, check_both_ways
-from tests.support import pair_of
+from tests.support import BUFFERS, hurting_dims, pair_of
 
 pytestmark = pytest.mark.sampled(6)
 
@@ -50,6 +50,43 @@ def test_through_local_memory(
 @pytest.mark.parametrize("fmt", NO_TAG[::4], ids=str)
 def test_formats_without_a_tag(fmt: cf.Format, as_gpu: cf.Stream) -> None:
     check_both_ways(fmt, as_gpu)
+
+
+@pytest.mark.parametrize("number", range(0, len(BUFFERS), 41))
+def test_formats_with_vectors(number: int, as_gpu: cf.Stream) -> None:
+    """Some of all formats, from and to the plain one: rows of whole vectors, blocks that end."""
+    fmt, dtype = BUFFERS[number], ("f32", "u8", "f16", "f64")[number % 4]
+    dims = (*hurting_dims(fmt)[:-1], 48)
+    blocked, plain = D(dims, dtype, fmt), D(dims, dtype)
+    check_reorder(plain, blocked, as_gpu)
+    check_reorder(blocked, plain, as_gpu)
+
+
+@pytest.mark.parametrize(
+    ("src", "dst"),
+    [
+        (
+            "f32:bfyx:2x36x5x16:pad=0+0x0+0x3+1x0+0",
+            "f32:b_fs_yx_fsv16:2x36x5x16:pad=0+0x16+9x0+2x1+0",
+        ),
+        (
+            "u8:b_fs_yx_fsv16:2x36x5x16:pad=0+0x16+0x1+1x0+0",
+            "u8:bfyx:2x36x5x16:pad=0+0x16+2x1+1x0+0",
+        ),
+        ("f16:bfyx:2x40x6x16:pad=0+0x5+0x0+0x0+0", "f32:byxf:2x40x6x16:pad=0+0x8+0x3+1x2+6"),
+    ],
+)
+def test_padding_around(src: str, dst: str, stream: cf.Stream) -> None:
+    """Padding before and behind becomes zero, whatever the source has there."""
+    check_reorder(D.parse(src), D.parse(dst), stream, family="local")
+
+
+def test_regions(stream: cf.Stream) -> None:
+    """A part of a buffer: nothing around it is touched."""
+    parent = D((4, 64, 6, 16), "f32", "b_fs_yx_fsv16")
+    part = parent.submemory((2, 32, 3, 16), (1, 16, 2, 0))
+    check_reorder(D(part.dims, "f32"), part, stream, family="local")
+    check_reorder(part, D(part.dims, "f32"), stream, family="local")
 
 
 FAMILY_CASES = [
@@ -106,9 +143,7 @@ def test_attributes(
 def test_a_smaller_work_group(engine: cf.Engine) -> None:
     """Some devices have none of 256 work-items."""
     small = cf.Engine(device=engine.device)
-    small.__dict__["traits"] = replace(
-        engine.traits, is_cpu=False, subgroup_bytes=(), group_size=24
-    )
+    small.__dict__["traits"] = replace(engine.traits, is_cpu=False, group_size=24)
     stream = cf.Stream(small)
     for a, b in (("bfyx", "b_fs_yx_fsv16"), ("byxf", "b_fs_yx_fsv16"), ("bfyx", "bfyx")):
         check_reorder(D((2, 35, 5, 8), "f32", a), D((2, 35, 5, 8), "f32", b), stream)
@@ -117,7 +152,7 @@ def test_a_smaller_work_group(engine: cf.Engine) -> None:
 def test_a_new_shape_compiles_nothing(engine: cf.Engine) -> None:
     """Law 7 for the families of GPUs, for shapes of one class: longer than a box, unaligned."""
     fresh = cf.Engine(device=engine.device)
-    fresh.__dict__["traits"] = replace(engine.traits, is_cpu=False, subgroup_bytes=())
+    fresh.__dict__["traits"] = replace(engine.traits, is_cpu=False)
     stream = cf.Stream(fresh)
     for src, dst in (("bfyx", "b_fs_yx_fsv16"), ("bfyx", "byxf"), ("byxf", "b_fs_yx_fsv16")):
         before = fresh.programs_built

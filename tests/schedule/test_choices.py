@@ -100,6 +100,16 @@ def test_a_family_that_refuses_is_named() -> None:
         cf.make_plan(src, D(src.dims, "f32", "byxf"), choices=Choices(family="copy"))
 
 
+def test_an_unknown_family_is_refused_with_the_names_of_all() -> None:
+    """One that is gone, too: records and scripts may still name it."""
+    src, dst = D((2, 17, 5, 19), "f32", "bfyx"), D((2, 17, 5, 19), "f32", "byxf")
+    names = r"'subgroup'.*expected one of copy.*local"
+    for given in ({"family": "subgroup"}, {"choices": Choices(family="subgroup")}):
+        with pytest.raises(cf.Unsupported, match=names) as told:
+            cf.make_plan(src, dst, **given)
+        assert told.value.code == "FAMILY"
+
+
 def test_every_problem_takes_every_wish() -> None:
     """A wish that cannot be granted changes the plan at most; it never makes an error."""
     for src, dst in pairs(150, 1):

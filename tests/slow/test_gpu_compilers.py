@@ -42,7 +42,8 @@ class Case:
     """A reorder, and the most instructions for an element: on gfx90a, on sm_90, on Intel's dg2.
 
     On gfx90a scalar ones count. A thread of Intel's has 16 or 32 work-items: one instruction there
-    is one for all of them.
+    is one for all of them. The kernels are those that the rules give an H100, on dg2 those for
+    `INTEL`.
     """
 
     src: str
@@ -68,7 +69,7 @@ CASES = {
         "f16:oiyx:1024x1024x3x3", "f16:os_is_yx_isv16_osv16:1024x1024x3x3", 18.0, 13.3, 1.22
     ),
     "s8 3x3 weights": Case(
-        "s8:oiyx:1024x1024x3x3", "s8:os_is_yx_osv16_isv4:1024x1024x3x3", 10.0, 7.9, 0.72
+        "s8:oiyx:1024x1024x3x3", "s8:os_is_yx_osv16_isv4:1024x1024x3x3", 10.0, 7.9, 1.01
     ),
     "f32 byxf fsv16": Case(f"f32:byxf:{ACT}", f"f32:b_fs_yx_fsv16:{ACT}", 10.5, 7.9, 0.56),
     "f32 copy": Case(f"f32:bfyx:{ACT}", f"f32:bfyx:{ACT}", 7.0, 4.0, 0.32),
@@ -120,7 +121,7 @@ def test_the_machine_code_of_nvidia(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", CASES)
 def test_intel(name: str, tmp_path: Path) -> None:
     """All reads of the source, by four words, come before the first write, whereto it may be."""
-    kernel = intel(CASES[name].plan, tmp_path)
+    kernel = intel(planned(CASES[name].src, CASES[name].dst, INTEL), tmp_path)
     assert not kernel.lines(r"//\.spill size [1-9]")
     sends = kernel.lines(r"untyped surface (read|write)")
     # The surface's number is the last byte of the message; local memory is 0xFE.
@@ -130,17 +131,6 @@ def test_intel(name: str, tmp_path: Path) -> None:
     assert all("with xyzw" in sends[k] for k in reads)
     found = intel_instructions(kernel)
     assert len(found) / kernel.elements <= CASES[name].dg2, len(found) / kernel.elements
-
-
-@needs("ocloc")
-@pytest.mark.parametrize("name", CASES)
-def test_what_the_rules_give_intel_spills_nothing(name: str, tmp_path: Path) -> None:
-    """By sub-groups, where they are chosen: some 2.5 instructions for an element, edges counted."""
-    plan = planned(CASES[name].src, CASES[name].dst, INTEL)
-    kernel = intel(plan, tmp_path)
-    assert not kernel.lines(r"//\.spill size [1-9]"), plan
-    most = 3.2 if plan.family == "subgroup" else CASES[name].dg2 * 1.5
-    assert len(intel_instructions(kernel)) / kernel.elements <= most, plan
 
 
 @needs("clang", "libclc")

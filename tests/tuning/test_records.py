@@ -215,6 +215,14 @@ def test_of_another_size_whose_kernel_differs_the_measured_one_decides(
     assert recorded.staleness(gone, DEVICE, DEFAULT) == "of other kernels"
 
 
+def test_a_record_of_a_family_that_is_gone_is_a_miss_that_says_so(path: Path) -> None:
+    record = record_of(choices=cf.Choices(family="subgroup"))
+    tuned.add(path, record)
+    with pytest.warns(cf.TunedWarning, match="other kernels .f32:bfyx.*tune show.*revalidate"):
+        assert planned() is None
+    assert recorded.staleness(record, DEVICE, DEFAULT) == "of other kernels"
+
+
 OLDER = json.dumps({**json.loads(record_of().line), "clformats": 1, "choices": {"lanes": 8}})
 
 
