@@ -35,6 +35,11 @@ def _descs() -> list[cf.MemoryDesc]:
 DESCS = _descs()
 
 
+def test_offsets_have_64_bits_where_32_are_too_few(engine: cf.Engine) -> None:
+    assert cf.IndexKernels(cf.MemoryDesc((1 << 15, 1 << 15), "f32"), engine).dtype == np.int32
+    assert cf.IndexKernels(cf.MemoryDesc((1 << 15, 1 << 16), "s4"), engine).dtype == np.int64
+
+
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("desc", DESCS, ids=str)
 def test_there_and_back(desc: cf.MemoryDesc, engine: cf.Engine) -> None:

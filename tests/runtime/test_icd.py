@@ -196,16 +196,16 @@ def test_a_folder_made_meanwhile_by_another_process_is_taken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     entries = {"a.icd": tmp_path / "liba.so"}
-    fill = icd.fill_folder
+    fill, root = icd.fill_folder, tmp_path / "made" / "too"
 
     def fill_late(folder: Path, content: dict[str, Path]) -> None:
         monkeypatch.setattr(icd, "fill_folder", fill)
-        icd.make_folder(entries, tmp_path)
+        icd.make_folder(entries, root)
         fill(folder, content)
 
     monkeypatch.setattr(icd, "fill_folder", fill_late)
-    folder = icd.make_folder(entries, tmp_path)
-    assert list(tmp_path.iterdir()) == [folder]
+    folder = icd.make_folder(entries, root)
+    assert list(root.iterdir()) == [folder]
     assert icd.icd_target(folder / "a.icd") == str(tmp_path / "liba.so")
 
 
