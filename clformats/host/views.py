@@ -128,9 +128,8 @@ class _Order:
         """The values of elements, rising; of a fused index one for all, or one for each row."""
         (*outer, d), flip = index
         sizes, padded, lower = self.desc.dims, self.desc.padded_dims, self.desc.padded_offsets
-        if flip:
-            stop = padded[d] - lower[d]
-            return [_Span(stop - sizes[d], stop, sizes[d] - 1)]
+        if flip:  # formats that are turned around have whole dimensions, without padding in front
+            return [_Span(padded[d] - sizes[d], padded[d], sizes[d] - 1)]
         if outer and joined and all(sizes[i] == padded[i] for i in index[0][1:]):
             return [_Span(0, prod(sizes[i] for i in index[0]))]
         whole, result = self.whole(index), []

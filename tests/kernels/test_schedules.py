@@ -85,7 +85,7 @@ def test_the_universal_program_only_moves_and_converts() -> None:
     src, dst = (cf.MemoryDesc((2, 32), t, f) for t, f in (("f32", "ab"), ("s8", "ba")))
     assert universal.serves(problem(src, dst))
     assert not universal.serves(problem(src, dst, from_attr(cf.Attr(src_scale=2.0), src, dst)))
-    halves = in_bytes(problem(*(cf.MemoryDesc((2, 32), "s4", f) for f in ("ab", "ba"))))
+    halves = in_bytes(problem(cf.MemoryDesc((2, 32), "s4"), cf.MemoryDesc((2, 32), "s4", "ba")))
     assert halves.dtypes == (as_dtype("u8"), as_dtype("u8"))
     assert not universal.serves(halves)
 
