@@ -10,6 +10,7 @@ from ..kernels.source import Launch
 from ..schedule import Plan, Traits
 from ..schedule.anysize import as_pattern, plan_for_all
 from ..schedule.computation import Computation
+from ..schedule.nibbles import NibblesPlan
 from ..schedule.profile import profile_of
 from ..schedule.schedule import Store, Tile
 from ..schedule.scheduled import ScheduledPlan
@@ -29,7 +30,7 @@ class FewPrograms:
     """Plans for descriptors that fit the patterns ``src`` and ``dst``.
 
     The first shapes have the plans that are best for them. When `PROGRAMS` programs are built, a
-    shape has the best schedule that one of these serves, or else the generic kernel for all sizes.
+    shape has the best schedule that one of these serves, or else the kernel for all sizes.
     """
 
     src: MemoryDesc
@@ -49,7 +50,8 @@ class FewPrograms:
         plan, made = planned(src, dst, self.traits, computation(src, dst), wish)
         if made is None or made.source in self._sources:
             return plan, made
-        if len(self._sources) < PROGRAMS:
+        # That of 4-bit elements one by one is no fast one: it is the kernel for all sizes.
+        if len(self._sources) < PROGRAMS and not isinstance(plan.body, NibblesPlan):
             self._sources.add(made.source)
             if isinstance(plan.body, ScheduledPlan):
                 self._kinds.add((plan.body.schedule.tile, plan.body.schedule.store))

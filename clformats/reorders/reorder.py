@@ -59,7 +59,8 @@ class Reorder(OnDevice):
     Dims and strides may be `RUNTIME_DIM`. Then the memory objects of a call give the numbers. The
     first shapes build up to four programs, each of which serves many shapes. What none of them
     serves then goes by one kernel of the slow generic family, so that later calls never wait for
-    the compiler. 4-bit elements, images, sums and transforms have one program.
+    the compiler; 4-bit elements have the nibbles family there. Images, sums and transforms have one
+    program.
 
     A kernel that was never built on this machine takes the compiler up to a second. Meanwhile calls
     run a slower kernel that serves all moves between two types: the bytes are the same, and
@@ -124,11 +125,10 @@ class Reorder(OnDevice):
     def _serves_any_size(self) -> bool:
         """Whether few kernels are to serve all sizes: some are unknown, no family is asked for.
 
-        Images, transforms, sums and 4-bit elements have families of their own, whose kernels
-        serve every size of a structure.
+        Images, transforms and sums have families of their own, whose kernels serve every size of
+        a structure.
         """
-        sides = (self.src, self.dst)
-        special = any(d.format.image or d.dtype.is_packed for d in sides)
+        special = any(d.format.image for d in (self.src, self.dst))
         computes = self.dst.sums or joins_winograd(self.src.format, self.dst.format)
         return self._has_runtime and not (special or computes) and self._family is None
 

@@ -1,9 +1,10 @@
 """Sizes and strides known at execution only: one plan for all descriptors of a pattern.
 
 A `Reorder` of descriptors with `RUNTIME_DIM` builds a few programs, and waits for the compiler no
-more: one kernel, of the generic family, serves every size and stride that they do not. Descriptors
-of other sizes may list their digits in another order, because digits are ordered by stride. So each
-descriptor is first brought to the order of its pattern; otherwise it would need another kernel.
+more: one kernel, of the generic family, serves every size and stride that they do not; for 4-bit
+elements the kernels of the nibbles family do. Descriptors of other sizes may list their digits in
+another order, because digits are ordered by stride. So each descriptor is first brought to the
+order of its pattern; otherwise it would need another kernel.
 """
 
 from __future__ import annotations
@@ -62,7 +63,8 @@ def plan_for_all(
 ) -> Plan:
     """The plan whose kernel serves all sizes; ``src`` and ``dst`` come from `as_pattern`.
 
-    There are at most two such kernels: for offsets of 32 and of 64 bits.
+    There are at most two such kernels: for offsets of 32 and of 64 bits. 4-bit elements have one
+    for runs, and one for each order of the strides in the destination.
     """
     if computation is not None:
         operands = tuple(
@@ -70,11 +72,12 @@ def plan_for_all(
             for o in computation.operands
         )
         computation = replace(computation, operands=operands)
-    plan = make_plan(src, dst, traits, "generic" if dst.nelems else None, computation)
+    family = "nibbles" if src.dtype.is_packed or dst.dtype.is_packed else "generic"
+    plan = make_plan(src, dst, traits, family if dst.nelems else None, computation)
     if plan.body is None:
         return plan
     names = [f.name for f in families(traits)]
-    better = names[: names.index(plan.family)]
+    better = names[: names.index("generic")]
     return replace(plan, rejected=tuple((name, WHY) for name in better))
 
 

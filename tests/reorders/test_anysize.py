@@ -42,9 +42,15 @@ def strides_in(order: tuple[int, ...], dims: tuple[int, ...], gap: int) -> tuple
     return tuple(result)
 
 
-def check(reorder: cf.Reorder, src: cf.MemoryDesc, dst: cf.MemoryDesc, stream: cf.Stream) -> None:
+def check(
+    reorder: cf.Reorder,
+    src: cf.MemoryDesc,
+    dst: cf.MemoryDesc,
+    stream: cf.Stream,
+    begins: tuple[int, int] = (3, 5),
+) -> None:
     rng = np.random.default_rng(1)
-    src, dst = moved(src, 3), moved(dst, 5)
+    src, dst = moved(src, begins[0]), moved(dst, begins[1])
     array = random_values(rng, src.dims, src.dtype.name)
     source = memory_of(dirty_pack(rng, array, src), src, stream.engine)
     target = guarded(dst, stream.engine)
@@ -105,6 +111,20 @@ def test_every_size_of_a_format_has_few_programs(
     for dims in SHAPES:
         check(reorder, D(dims, "s8", src, padding=pads), D(dims, "f32", dst, padding=pads), fresh)
     assert fresh.engine.programs_built <= MOST
+
+
+@pytest.mark.parametrize("dst", ["byxf", "b_fs_yx_fsv16"])
+def test_sizes_of_4_bit_elements_have_few_programs(dst: str, fresh: cf.Stream) -> None:
+    """Those of whole bytes have schedules, all others a kernel of the nibbles family."""
+    reorder = cf.Reorder(D((RT,) * 4, "s4", "bfyx"), D((RT,) * 4, "s4", dst), fresh.engine)
+    families = set()
+    for f, x in product((2, 6, 7, 18, 34, 64), (2, 5, 6, 12)):
+        dims = (2, f, 2, x)
+        check(reorder, D(dims, "s4", "bfyx"), D(dims, "s4", dst), fresh, begins=(2, 6))
+        families.add(reorder.plan.family)
+    assert fresh.engine.programs_built <= MOST  # a dimension of one block has another stride
+    assert "nibbles" in families
+    assert not fresh.engine.traits.is_cpu or "scheduled" in families
 
 
 def test_repeated_and_partly_known(fresh: cf.Stream) -> None:
