@@ -1,7 +1,8 @@
 """Rendering templates: strict about undefined names, and errors that show where.
 
 What Mako compiles a template to is kept where Python keeps compiled modules. It takes a process
-40 to 80 ms to compile them.
+40 to 80 ms to compile them. Modules that do not load are removed, so that the next process has them
+again.
 """
 
 from __future__ import annotations
@@ -29,15 +30,18 @@ class RenderError(Error):
 
 def render(template: str, **values: Any) -> str:
     """The text of ``templates/<template>.mako``. Raises `RenderError`."""
-    name = f"{template}.mako"
+    name, modules = f"{template}.mako", _folder_of_modules()
     with suppress(Exception):  # a spoilt module or a full disk; else it fails again
-        return _rendered(name, values, _folder_of_modules())
+        return _rendered(name, values, modules)
     try:
-        return _rendered(name, values, None)
+        text = _rendered(name, values, None)
     except Exception as error:
         detail = exceptions.text_error_template().render()
         given = "\n".join(f"  {name} = {value!r}" for name, value in values.items())
         raise RenderError(f"template {name} failed: {error}\n{detail}\nwith\n{given}") from error
+    if modules:
+        _remove_from(modules)
+    return text
 
 
 def _rendered(name: str, values: dict[str, Any], modules: Path | None) -> str:
@@ -65,6 +69,13 @@ def _folder_of_modules() -> Path | None:
         return None
     folder = Path(cache_from_source(__file__)).parent
     return folder if os.access(folder, os.W_OK) else None
+
+
+def _remove_from(modules: Path) -> None:
+    """Remove all kept modules: which of them is spoilt is not known."""
+    for file in modules.glob("*.mako.*.py"):
+        with suppress(OSError):
+            file.unlink()
 
 
 def _tidy(text: str) -> str:

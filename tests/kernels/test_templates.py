@@ -33,6 +33,8 @@ def test_what_cannot_be_used_is_passed_by(tmp_path: Path, monkeypatch: pytest.Mo
     for spoilt in ("", "no Python", "_magic_number = 0", "raise SystemError"):
         file.write_text(spoilt)
         assert copied(tmp_path, monkeypatch) == wanted
+        assert copied(tmp_path, monkeypatch) == wanted
+        assert file.read_text() != spoilt  # the next process has written it anew
     assert copied(file / "is no folder", monkeypatch) == wanted
     with pytest.raises(RenderError, match=r"no\.mako"):
         render("no")
