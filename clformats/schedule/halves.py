@@ -1,15 +1,16 @@
 """Problems of 4-bit elements as problems of bytes.
 
 Where both sides have the same two elements in a byte, bytes are moved as they are. Otherwise a byte
-of the source has two steps of one loop, a byte of the destination two steps of another one: two by
-two elements are two bytes on either side, which exchange halves::
+of the source has two steps of one loop, a byte of the destination two steps of another one. Two by
+two elements are then two bytes on either side, and one half of each goes to the other byte. With
+the loops a and b, and ``|`` between the bytes::
 
     source        a0b0 a1b0 | a0b1 a1b1        a is contiguous in the source
     destination   a0b0 a0b1 | a1b0 a1b1        b is contiguous in the destination
 
-So both loops go in steps of two, and a loop of two bytes is added, `Problem.exchange`: its steps in
-the source are those of b, its steps in the destination those of a. Kernels exchange the halves as
-they load.
+So both loops go in steps of two, and a loop over these two bytes is added, `Problem.exchange`. It
+moves by b's stride in the source and by a's in the destination. Kernels exchange the halves as they
+load: of each step they read both bytes.
 """
 
 from __future__ import annotations

@@ -125,6 +125,7 @@ def _first(
 class Plan:
     """A plan, as text by ``str``: the problem, the family of kernels, and why no faster one.
 
+    4-bit elements that go as bytes have two lines of loops: ``bytes`` are those of the schedule.
     ``rejected`` has the families tried before and their reasons. ``choices`` are the decisions not
     left to the rules; ``record`` says where they come from.
     """
@@ -159,16 +160,18 @@ class Plan:
         return replace(plan, rejected=self.rejected + rejected, record=self.record)
 
     def __str__(self) -> str:
+        scheduled = self.body if isinstance(self.body, ScheduledPlan) else None
         lines = [
             f"reorder {self.problem.src} -> {self.problem.dst}",
             f"  loops   {self.problem}",
+            *([f"  bytes   {scheduled.problem}"] if scheduled and scheduled.problem.word else []),
             *([f"  compute {self.problem.computation}"] if self.problem.computation else []),
             f"  family  {self.family}: {self.body or 'nothing to do'}",
         ]
         if self.choices != RULES:
             lines.append(f"  chosen  {self.choices}{f', {self.record}' * bool(self.record)}")
-        if isinstance(self.body, ScheduledPlan) and self.body.instead:
-            lines.append(f"  not chosen    {self.body.instead}")
+        if scheduled and scheduled.instead:
+            lines.append(f"  not chosen    {scheduled.instead}")
         lines += [f"  not {name:<10}{reason}" for name, reason in self.rejected]
         return "\n".join(lines)
 
