@@ -208,7 +208,11 @@ class _Writer:
         return f"{condition} ? {whole} : ({self.types.work}{self.n})(0)" if condition else whole
 
     def _exchanged(self, vector: Vector, mask: str) -> str:
-        """A vector as it is loaded; with halves of its bytes from the other one of two."""
+        """A vector as it is loaded; of 4-bit elements, the low or the high halves of two vectors.
+
+        The two are a step of the loop `Problem.exchange` apart. The first step has the low halves
+        of both, the second one the high halves.
+        """
         if self.p.exchange is None:
             return self._loaded(vector, mask)
         k = self.layout.axes.index(self.p.exchange)

@@ -175,7 +175,11 @@ class Problem:
 def remembered(
     function: Callable[Concatenate[Problem, P], T],
 ) -> Callable[Concatenate[Problem, P], T]:
-    """A function of a problem, and of little else: its results are kept with the problem."""
+    """A function whose results are kept with the problem, by its name and its other arguments.
+
+    For arguments that can be hashed and have few values. Callers share what it returns, and must
+    not change it.
+    """
 
     @wraps(function)
     def call(p: Problem, /, *args: P.args, **kwargs: P.kwargs) -> T:

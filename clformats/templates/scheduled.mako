@@ -27,7 +27,7 @@ ${prelude(types, wide, widths, streams, (lanes,) if operands or types.parameters
 % endif
 
 % if exchanges:
-// What two bytes have of a loop of two: the first one's elements, and the second one's.
+// A byte has two elements. The byte of the first elements of a and b, and that of the second ones.
 #define LOW_HALVES(a, b) (((a) & (uchar)15) | ((b) << (uchar)4))
 #define HIGH_HALVES(a, b) (((a) >> (uchar)4) | ((b) & (uchar)240))
 % endif
