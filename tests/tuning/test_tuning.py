@@ -109,7 +109,7 @@ def test_a_wrong_kernel_is_found_before_it_is_timed(
 
     arguments["kernel_source"] = wrong
     with pytest.raises(RuntimeError, match="verification failed"):
-        kernel_tuner.tune_kernel(**arguments, quiet=True, strategy="random_sample")
+        kernel_tuner.tune_kernel(**arguments, quiet=True)
 
 
 def test_the_answer_knows_padding_and_canaries(engine: cf.Engine) -> None:
