@@ -57,19 +57,20 @@ def _keeps(p: Problem, inner: int, count: int) -> bool:
 
 def _node_of(n: Node, count: int, *, is_inner: bool, inside: bool) -> Node:
     if is_inner:
-        return replace(n, size=_part(n.size, count))
+        return replace(n, size=part(n.size, count))
     unit = n.unit // count if n.guard is not None and inside else n.unit
-    return replace(n, src=_part(n.src, count), dst=_part(n.dst, count), unit=unit)
+    return replace(n, src=part(n.src, count), dst=part(n.dst, count), unit=unit)
 
 
 def _guard_of(g: Guard, count: int) -> Guard:
     return replace(
-        g, lo=_part(g.lo, count), hi=_part(g.hi, count), end=_part(g.end, count),
+        g, lo=part(g.lo, count), hi=part(g.hi, count), end=part(g.end, count),
         source=(g.source[0] // count, g.source[1] // count), block=max(1, g.block // count),
     )  # fmt: skip
 
 
-def _part(n: Number, count: int) -> Number:
+def part(n: Number, count: int) -> Number:
+    """A size, stride or limit in groups of ``count`` elements."""
     return Number(n.value // count, n.fixed)
 
 

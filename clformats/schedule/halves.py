@@ -18,14 +18,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..tensors.dtypes import as_dtype
-from .coarse import whole_at
-from .nibbles import refusal as refusal_of_whole_bytes
-from .problem import Node, Number, Problem, fixed
+from .coarse import part, whole_at
+from .nibbles import refusal_elsewhere
+from .problem import Node, Problem, fixed
+from .refine import normalise
 
 
 def refusal(p: Problem) -> str:
     """Why 4-bit elements are not moved in bytes; empty if they are, or none is so narrow."""
-    if refusal_of_whole_bytes(p):
+    if not refusal_elsewhere(p):
         return ""
     if p.src.dtype != p.dst.dtype or p.computation:
         return "values of four bits change on the way"
@@ -48,20 +49,19 @@ def _moves(p: Problem, a: Node, b: Node) -> list[int]:
 
 def in_bytes(p: Problem) -> Problem:
     """The problem in bytes if it is one of 4-bit elements that `refusal` accepts; else itself."""
-    inner = None if refusal_of_whole_bytes(p) else _inner(p)
+    inner = _inner(p) if refusal_elsewhere(p) else None
     if inner is None:
         return p
     a, b = inner
     nodes = [_halved(n, a, b) for n in p.nodes or ()]
     exchanged = None
     if a is not b:
-        exchanged = Node(fixed(2), _half(b.src), _half(a.dst))
+        exchanged = Node(fixed(2), part(b.src, 2), part(a.dst, 2))
         nodes.append(exchanged)
-    nodes = [n for n in nodes if n.size.value > 1]
-    nodes.sort(key=lambda n: (-n.dst.value, -n.src.value))
-    at = next((k for k, n in enumerate(nodes) if n is exchanged), None)
-    return replace(p, nodes=tuple(nodes), src0=p.src0 // 2, dst0=p.dst0 // 2,
-                   word=as_dtype("u8"), exchange=at)  # fmt: skip
+    whole = normalise(replace(p, nodes=tuple(nodes), src0=p.src0 // 2, dst0=p.dst0 // 2,
+                              word=as_dtype("u8")))  # fmt: skip
+    at = next((k for k, n in enumerate(whole.nodes or ()) if n is exchanged), None)
+    return replace(whole, exchange=at)
 
 
 def _inner(p: Problem) -> tuple[Node, Node] | None:
@@ -75,12 +75,8 @@ def _inner(p: Problem) -> tuple[Node, Node] | None:
 def _halved(n: Node, a: Node, b: Node) -> Node:
     """A loop with strides in bytes, in steps of two elements where bytes have those."""
     if n is not a and n is not b:
-        return replace(n, src=_half(n.src), dst=_half(n.dst))
+        return replace(n, src=part(n.src, 2), dst=part(n.dst, 2))
     # Two steps are twice as far, in units of half the size.
     src, dst = (fixed(1) if a is b or n is side else stride
                 for side, stride in ((a, n.src), (b, n.dst)))  # fmt: skip
-    return replace(n, size=_half(n.size), src=src, dst=dst, unit=2 * n.unit)
-
-
-def _half(n: Number) -> Number:
-    return Number(n.value // 2, n.fixed)
+    return replace(n, size=part(n.size, 2), src=src, dst=dst, unit=2 * n.unit)

@@ -160,18 +160,18 @@ class Plan:
         return replace(plan, rejected=self.rejected + rejected, record=self.record)
 
     def __str__(self) -> str:
-        scheduled = self.body if isinstance(self.body, ScheduledPlan) else None
+        body = self.body if isinstance(self.body, ScheduledPlan) else None
         lines = [
             f"reorder {self.problem.src} -> {self.problem.dst}",
             f"  loops   {self.problem}",
-            *([f"  bytes   {scheduled.problem}"] if scheduled and scheduled.problem.word else []),
+            *([f"  bytes   {body.problem}"] if body and body.problem.word else []),
             *([f"  compute {self.problem.computation}"] if self.problem.computation else []),
             f"  family  {self.family}: {self.body or 'nothing to do'}",
         ]
         if self.choices != RULES:
             lines.append(f"  chosen  {self.choices}{f', {self.record}' * bool(self.record)}")
-        if scheduled and scheduled.instead:
-            lines.append(f"  not chosen    {scheduled.instead}")
+        if body and body.instead:
+            lines.append(f"  not chosen    {body.instead}")
         lines += [f"  not {name:<10}{reason}" for name, reason in self.rejected]
         return "\n".join(lines)
 

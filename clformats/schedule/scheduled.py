@@ -12,7 +12,6 @@ from math import prod
 from ..errors import InvalidArgument
 from . import halves
 from .extents import MOST_ELEMENTS
-from .halves import in_bytes
 from .nest import counted
 from .problem import Problem
 from .profile import Profile, profile_of
@@ -49,7 +48,7 @@ def refusal(p: Problem) -> str:
 
 def plan(request: Request) -> ScheduledPlan:
     """The plan: by the schedule that is chosen, where it fits, else by the one that costs least."""
-    p, profile = separate(in_bytes(request.problem)), profile_of(request.traits)
+    p, profile = separate(halves.in_bytes(request.problem)), profile_of(request.traits)
     if request.choices.schedule is None:
         return ScheduledPlan(p, _best(p, profile))
     return _chosen(p, profile, Schedule.parse(request.choices.schedule))

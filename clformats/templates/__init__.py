@@ -54,9 +54,11 @@ def _templates(modules: Path | None) -> TemplateLookup:
     """The templates; ``modules`` is where Mako keeps what it compiles them to, if anywhere."""
 
     def file_of(filename: str, uri: str) -> str | None:
+        if modules is None:
+            return None
         # Installers write files with times of the past: the contents tell one version from another.
         contents = hashlib.sha256(Path(filename).read_bytes()).hexdigest()[:16]
-        return str(modules / f"{uri}.{contents}.py") if modules else None
+        return str(modules / f"{uri}.{contents}.py")
 
     return TemplateLookup(
         directories=[str(FOLDER)], modulename_callable=file_of, strict_undefined=True
