@@ -14,6 +14,7 @@ CASES = int(os.environ.get("CLFORMATS_FUZZ_CASES", "500"))
 SEED = 16
 
 
+@pytest.mark.optimised
 @pytest.mark.timeout(900)
 def test_random_reorders(engine: cf.Engine) -> None:
     report = fuzz(SEED, CASES, engine.device.platform.name)
