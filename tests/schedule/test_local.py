@@ -24,6 +24,7 @@ from clformats.schedule.banks import (
 )
 from clformats.schedule.local import SECTOR_BYTES, LocalPlan
 from tests.support import BUFFERS, hurting_dims
+from tests.tiers import tiered
 
 D = cf.MemoryDesc
 GPU = Traits(is_cpu=False, compute_units=108, cache_bytes=40 << 20)
@@ -158,7 +159,7 @@ def test_division_by_multiplication() -> None:
                 assert (2 * n * multiplier >> 32) >> shift == n // divisor, (n, divisor)
 
 
-@pytest.mark.parametrize("dtype", ["s8", "f16", "f32", "f64"])
+@pytest.mark.parametrize("dtype", tiered(["s8", "f16", "f32", "f64"], ["s8", "f64"]))
 def test_every_format_fits_the_smallest_local_memory(dtype: str) -> None:
     """18 KiB, so that three groups share a multiprocessor; and no pair falls to generic."""
     for fmt in dict.fromkeys(BUFFERS):
