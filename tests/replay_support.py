@@ -15,8 +15,8 @@ from typing import NamedTuple
 from zlib import crc32
 
 from clformats.kernels import launch
-from clformats.kernels.source import without_comments
-from clformats.schedule import Traits
+from clformats.kernels.source import Launch, without_comments
+from clformats.schedule import Plan, Traits
 from tests.replay_problems import Problem, problems
 
 FOLDER = Path(__file__).parent / "data" / "replay"
@@ -84,14 +84,21 @@ def kernel(problem: Problem, traits: Traits) -> Kernel:
     made = launch(plan)
     if made is None:
         return Kernel(plan.family, "", "")
-    numbers = "\n".join(
+    launches = [made, *([made.then] if made.then else [])]
+    source = "\n".join(without_comments(one.source) for one in launches)
+    numbers = "\n".join(_numbers(plan, one) for one in launches)
+    return Kernel(plan.family, source, numbers)
+
+
+def _numbers(plan: Plan, made: Launch) -> str:
+    """How a kernel is launched."""
+    return "\n".join(
         (
             f"arguments {' '.join(map(str, made.arguments))}",
             f"work-items {made.global_size} in groups of {made.local_size}",
             f"offsets of {64 if made.wide else 32} bits, alignment {plan.alignment}",
         )
     )
-    return Kernel(plan.family, without_comments(made.source), numbers)
 
 
 def kernels(device: str) -> dict[str, Kernel]:

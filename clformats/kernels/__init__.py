@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from ..schedule.copy import CopyPlan
@@ -12,10 +13,9 @@ from ..schedule.local import LocalPlan
 from ..schedule.nibbles import NibblesPlan
 from ..schedule.plan import Plan
 from ..schedule.scheduled import ScheduledPlan
-from ..schedule.summed import SummedPlan
 from ..schedule.winograd import WinogradPlan
 from ..templates import RenderError
-from . import copy, generic, image, local, nibbles, scheduled, summed, winograd
+from . import copy, generic, image, local, nibbles, scheduled, sums, winograd
 from .source import Launch
 
 __all__ = ["Launch", "RenderError", "launch"]
@@ -28,11 +28,13 @@ _BY_BODY: dict[type, Callable[[Plan, Any], Launch]] = {
     ImagePlan: image.launch,
     NibblesPlan: nibbles.launch,
     WinogradPlan: winograd.launch,
-    SummedPlan: summed.launch,
     ScheduledPlan: scheduled.launch,
 }
 
 
 def launch(plan: Plan) -> Launch | None:
     """The kernel that carries out a plan; None where there is nothing to do."""
-    return None if plan.body is None else _BY_BODY[type(plan.body)](plan, plan.body)
+    if plan.body is None:
+        return None
+    made = _BY_BODY[type(plan.body)](plan, plan.body)
+    return replace(made, then=sums.launch(plan.sums)) if plan.sums else made

@@ -21,7 +21,8 @@ class Launch:
     structure, and what its computation reads: the operands that are no part of the destination,
     then the scalars.
     ``buffers`` are the C types with which source and destination are declared; empty in families
-    without choices, whose kernels no tuner takes.
+    without choices, whose kernels no tuner takes. ``then`` is the kernel that runs after this one
+    has ended, with the same source and destination.
     """
 
     source: str
@@ -30,6 +31,7 @@ class Launch:
     global_size: int
     local_size: int
     buffers: tuple[str, str] = ("", "")
+    then: Launch | None = None
 
     @property
     def groups(self) -> int:

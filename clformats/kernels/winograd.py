@@ -17,7 +17,6 @@ from ..templates import render
 from ..tensors.desc import MemoryDesc
 from ..tensors.dtypes import as_dtype
 from ..values.transforms import Step
-from .computation import types_of
 from .generic import common_parts, dst_offset
 from .source import Arguments, Launch
 from .types import Conversion, conversion
@@ -86,7 +85,7 @@ class Places:
 
 @dataclass(frozen=True, slots=True)
 class StepText:
-    """A transform for one value, as the template wants it; see templates/value.mako."""
+    """A transform for one value, as templates/winograd_places.mako wants it."""
 
     inner: list[str]
     outer: list[str]
@@ -100,15 +99,13 @@ class StepText:
     scale: str
 
 
-def step_text(p: Problem, arguments: Arguments) -> StepText | None:
-    """The transform of a problem, for the value at ``y``, ``x``; None where values are moved."""
-    if p.step is None:
-        return None
-    t = p.step.transform
+def step_text(p: Problem, step: Step, arguments: Arguments) -> StepText:
+    """The transform of a problem, for the value at ``y``, ``x``."""
+    t = step.transform
     to, other = ("x", "y") if t.dst_axis == "x" else ("y", "x")
     rows = len(t.inner.rows)
-    where = Places.of(p, p.step, arguments)
-    y, x = where.at(p.step, f"{to} / {rows}", "tap", "across")
+    where = Places.of(p, step, arguments)
+    y, x = where.at(step, f"{to} / {rows}", "tap", "across")
     return StepText(
         inner=_rows(t.inner, [f"v[{k}]" for k in range(t.inner.taps)]),
         outer=_rows(t.outer, [f"v[{k}]" for k in range(t.outer.taps)]) if t.outer else [],
@@ -119,7 +116,7 @@ def step_text(p: Problem, arguments: Arguments) -> StepText | None:
         y=y,
         x=x,
         reach=where.reach,
-        scale=_scale(p.step),
+        scale=_scale(step),
     )
 
 
@@ -128,10 +125,7 @@ def _scale(step: Step) -> str:
 
 
 def conversions(p: Problem) -> tuple[Conversion, Conversion]:
-    """How source values are read and results written: by way of f32 where they are transformed."""
-    if p.step is None:
-        types = types_of(p)
-        return types, types
+    """How source values are read and results written: by way of f32."""
     src, dst = p.dtypes
     reads = _FLOATS if src == _F32 else conversion(src, _F32)
     return reads, _FLOATS if dst == _F32 else conversion(_F32, dst)
@@ -147,7 +141,7 @@ def launch(plan: Plan, body: WinogradPlan) -> Launch:
     parts["dst_offset"] = dst_offset(body.windows or p.dst, arguments)
     if body.windows is None:
         template = "winograd_places"
-        parts["step"] = step_text(p, arguments)
+        parts["step"] = step_text(p, body.step, arguments)
     else:
         template = "winograd"
         parts |= _window_parts(p, body.step, arguments) | {"run": body.run}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import DeviceError, InvalidAttr, InvalidDescriptor, Unsupported
+from ..errors import DeviceError
 from ..kernels import launch
 from ..kernels.source import Launch
 from ..runtime import Engine, Event, Memory, Stream
@@ -22,11 +22,10 @@ from ..runtime.opencl import error_name, named_errors, opencl
 from ..runtime.order import LOCK, Order, Usage, enqueued, events_before, flush
 from ..runtime.strangers import unknown_commands
 from ..schedule import Plan
-from ..schedule.anysize import fits
-from ..schedule.compare import overlap
 from ..schedule.computation import Operand
 from ..tensors.desc import MemoryDesc
 from ..values.attr import OLD
+from .checks import Use, check_apart, check_fp64, check_stream, check_use
 from .profiles import traits_of
 from .stand_in import run_idle, stand_in, tell_once
 
@@ -35,10 +34,6 @@ if TYPE_CHECKING:
 
 Value = Memory | NDArray[Any]
 """The values of an operand or a scalar: a memory object, or numbers on the host."""
-
-
-Use = tuple[str, Memory, MemoryDesc]
-"""A memory object of a command: its name in messages, itself, and the descriptor it must have."""
 
 
 class Ready:
@@ -64,6 +59,7 @@ class Ready:
         self.launch = launched
         self._values = values
         self._shared: SharedKernel | None = None
+        self._then: tuple[SharedKernel, int, int] | None = None
         self._others: list[tuple[int, str, Operand | None]] = []
         self._known: dict[int, Any] = {}
         self._alignment = plan.alignment
@@ -74,7 +70,7 @@ class Ready:
         self.building: Future[None] | None = None
         if launched is None:
             return
-        _check_fp64(plan, engine)
+        check_fp64(plan, engine)
         for desc in (plan.problem.src, plan.problem.dst):
             if desc.format.image:
                 check_pixels(engine, desc)
@@ -98,13 +94,16 @@ class Ready:
 
     def _serve(self, launched: Launch) -> None:
         """From now on, calls run this kernel; it is built first."""
-        index = np.int64 if launched.wide else np.int32
-        shared = self.engine.shared_kernel(
-            launched.source, Launch.KERNEL, launched.arguments, index
-        )
+        shared = self._built(launched)
+        then = launched.then
+        second = (self._built(then), then.global_size, then.local_size) if then else None
         with LOCK:
-            self._shared = shared
+            self._shared, self._then = shared, second
             self._global, self._local = (launched.global_size,), (launched.local_size,)
+
+    def _built(self, launched: Launch) -> SharedKernel:
+        index = np.int64 if launched.wide else np.int32
+        return self.engine.shared_kernel(launched.source, Launch.KERNEL, launched.arguments, index)
 
     def _improve(self, launched: Launch) -> None:
         """In the background: build the plan's own kernel, and take it for all later calls."""
@@ -125,8 +124,11 @@ class Ready:
 
     @property
     def source(self) -> str:
-        """The OpenCL C of the plan; empty if there is nothing to do."""
-        return self.launch.source if self.launch else ""
+        """The OpenCL C of the plan, kernel after kernel; empty if there is nothing to do."""
+        if not self.launch:
+            return ""
+        then = self.launch.then
+        return self.launch.source + (f"\n{then.source}" if then else "")
 
     def _beginning_at(self, nbytes: int) -> Ready:
         """The same for memory that begins at multiples of so many bytes alone."""
@@ -182,7 +184,7 @@ class Ready:
                 (src.sound is not descs[0] or dst.sound is not descs[1] or source is target)
                 or (src.context is not context or dst.context is not context)
                 or (source.mapping is not None or target.mapping is not None)
-                or (stream.context is not context or shared is None)
+                or (stream.context is not context or shared is None or self._then is not None)
             ):
                 return None
             alone = source.alone is order and target.alone is order
@@ -227,18 +229,18 @@ class Ready:
         if begins[0] < self._alignment[0] or begins[1] < self._alignment[1]:
             return self._beginning_at(min(begins)).call(stream, uses, values, about)
         if stream.context is not context:
-            _check_stream(stream, context)
+            check_stream(stream, context)
         reading: list[Usage] = []
         with LOCK:
             for use in uses:
                 _, memory, desc = use
                 usage = memory.usage
                 if memory.sound is not desc or usage.mapping or memory.context is not context:
-                    _check(use, context, writes=use is uses[-1])
+                    check_use(use, context, writes=use is uses[-1])
                 reading.append(usage)
             target = reading.pop()
             if target in reading:
-                _check_apart(uses)
+                check_apart(uses)
             return Event(self._run(stream, src, dst, reading, target, values, about))
 
     def _run(
@@ -265,8 +267,12 @@ class Ready:
                         raise
                     shared.renew()
                     event = self._enqueued(shared, stream, src, dst, values, waits)
+                if self._then:
+                    event = self._followed(self._then, stream, src, dst, event)
             enqueued(reading, target, order, event)
         except cl.Error as error:
+            if self._then:
+                _may_be_under_way(stream, reading, target, order)
             raise _refused([*reading, target], error, about) from error
         except BaseException:
             _may_be_under_way(stream, reading, target, order)
@@ -285,6 +291,28 @@ class Ready:
         return opencl().enqueue_nd_range_kernel(  # type: ignore[no-any-return]
             stream.tracked_queue, kernel, self._global, self._local, None, waits or None
         )
+
+    def _followed(
+        self, then: tuple[SharedKernel, int, int], stream: Stream, src: Memory, dst: Memory,
+        first: pyopencl.Event,
+    ) -> pyopencl.Event:  # fmt: skip
+        """Enqueue the kernel that runs when the first has ended."""
+        cl, (shared, items, group) = opencl(), then
+
+        def enqueue() -> pyopencl.Event:
+            shared.kernel.set_arg(0, src.tracked_buffer)
+            shared.kernel.set_arg(1, dst.tracked_buffer)
+            return cl.enqueue_nd_range_kernel(  # type: ignore[no-any-return]
+                stream.tracked_queue, shared.kernel, (items,), (group,), None, [first]
+            )
+
+        try:
+            return enqueue()
+        except cl.Error as error:
+            if error.code != cl.status_code.INVALID_KERNEL_ARGS:
+                raise
+            shared.renew()
+            return enqueue()
 
     def _set_others(self, shared: SharedKernel, values: Mapping[str, Value] | None) -> object:
         """Set the operands and scalars, unless they are set already; returns what must be kept."""
@@ -306,72 +334,9 @@ def _may_be_under_way(
         enqueued(reading, target, order, opencl().enqueue_marker(stream.tracked_queue))
 
 
-def _check_fp64(plan: Plan, engine: Engine) -> None:
-    p = plan.problem
-    names = {t.name for t in (*p.dtypes, *(d.dtype for d in p.operand_descs))}
-    computes = len(names) > 1 or p.computation is not None
-    if "f64" in names and computes and not engine.traits.has_fp64:
-        raise Unsupported("FP64", f"{engine.device.name} has no double precision to convert f64")
-
-
-def _check(use: Use, context: object, *, writes: bool) -> None:
-    name, memory, _ = use
-    check_desc(use)
-    if memory.usage.mapping is not None:
-        memory.check_unmapped("reorder it")
-    if memory.tracked_buffer is None:
-        if memory.nbytes:
-            raise DeviceError(f"the {name} {memory!r} has no buffer: give it one by set_buffer()")
-    elif memory.context != context:
-        raise DeviceError(
-            f"{memory!r} belongs to another OpenCL context than the reorder: make both from one "
-            f"engine"
-        )
-    if writes:
-        memory.check_writable()
-
-
-def check_desc(use: Use) -> None:
-    """Raise `InvalidDescriptor` where a memory object is not of the descriptor it must have."""
-    name, memory, desc = use
-    if memory.desc is not desc and not fits(memory.desc, desc):
-        raise InvalidDescriptor(f"the {name} is {memory.desc}, the reorder was made for {desc}")
-
-
-def _check_stream(stream: Stream, context: object) -> None:
-    if stream.context != context:
-        raise DeviceError(
-            "the stream belongs to another OpenCL context than the reorder: make both from one "
-            "engine"
-        )
-
-
-def _check_apart(uses: Sequence[Use]) -> None:
-    """Raise if the last tensor, which is written, shares bytes with one that is read."""
-    dst = uses[-1][1]
-    for name, memory, _ in uses[:-1]:
-        shared = memory.usage is dst.usage and memory.tracked_buffer is not None
-        if shared and overlap(memory.desc, dst.desc):
-            raise InvalidDescriptor(
-                f"{name} {memory.desc} and destination {dst.desc} share bytes of one buffer: a "
-                f"reorder cannot work in place, give it another destination"
-            )
-
-
 def _refused(usages: Sequence[Usage], error: Exception, about: object) -> DeviceError:
     """The exception for an OpenCL error; later commands do not wait for failed ones."""
     for usage in usages:
         usage.forget_failed()
     name = error_name(error)
     return DeviceError(f"enqueueing {about} failed: {name} ({error})", name=name)
-
-
-def values_on_device(name: str, memory: Memory, count: int, dtype: object) -> None:
-    """Check that a memory object holds the values of an attribute. Raises `InvalidAttr`."""
-    desc = memory.desc
-    dense = desc.has_layout and desc.span_nbytes == desc.nelems * desc.dtype.nbytes
-    if desc.dtype != dtype or desc.nelems != count or desc.offset0 or not dense:
-        raise InvalidAttr(
-            f"got {desc} for {name}, expected {count} values of {dtype}, dense and from the start "
-            f"of their buffer"
-        )

@@ -33,11 +33,12 @@ from ..tensors.desc import MemoryDesc
 from ..tensors.given import as_desc
 from ..values.attr import Attr, compute_type
 from ..values.transforms import joins_winograd, winograd
+from .checks import check_desc, values_on_device
 from .few_programs import FewPrograms
 from .given import as_memory, as_stream, let_arrays_wait
 from .planning import Wish, planned, records_of
 from .profiles import measure_later, traits_of
-from .ready import Ready, Value, check_desc, values_on_device
+from .ready import Ready, Value
 from .variants import Variants
 
 if TYPE_CHECKING:
@@ -59,8 +60,8 @@ class Reorder(OnDevice):
     Dims and strides may be `RUNTIME_DIM`. Then the memory objects of a call give the numbers. The
     first shapes build up to four programs, each of which serves many shapes. What none of them
     serves then goes by one kernel of the slow generic family, so that later calls never wait for
-    the compiler; 4-bit elements have the nibbles family there. Images, sums and transforms have one
-    program.
+    the compiler; 4-bit elements have the nibbles family there. Images and transforms have one
+    program. The sums of int8 weights take a second one, of which there are few.
 
     A kernel that was never built on this machine takes the compiler up to a second. Meanwhile calls
     run a slower kernel that serves all moves between two types: the bytes are the same, and
@@ -125,12 +126,12 @@ class Reorder(OnDevice):
     def _serves_any_size(self) -> bool:
         """Whether few kernels are to serve all sizes: some are unknown, no family is asked for.
 
-        Images, transforms and sums have families of their own, whose kernels serve every size of
-        a structure.
+        Images and transforms have families of their own, whose kernels serve every size of a
+        structure.
         """
         special = any(d.format.image for d in (self.src, self.dst))
-        computes = self.dst.sums or joins_winograd(self.src.format, self.dst.format)
-        return self._has_runtime and not (special or computes) and self._family is None
+        transforms = joins_winograd(self.src.format, self.dst.format)
+        return self._has_runtime and not (special or transforms) and self._family is None
 
     def _prepared(self, src: MemoryDesc, dst: MemoryDesc) -> Ready:
         """Plan and build for descriptors whose sizes are known."""

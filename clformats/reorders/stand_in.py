@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from dataclasses import replace
 from math import prod
 
 from ..kernels import Launch, universal
@@ -43,7 +44,7 @@ def stand_in(plan: Plan, launched: Launch, engine: Engine) -> Launch | None:
     other = universal.launch(body.problem, ITEMS * units)
     elements = prod(n.size.value for n in body.problem.nodes or ())
     seconds = elements * ELEMENT_NS * 1e-9 / min(units, other.global_size)
-    return other if seconds <= PATIENCE else None
+    return replace(other, then=launched.then) if seconds <= PATIENCE else None
 
 
 def all_wait() -> bool:

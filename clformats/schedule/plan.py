@@ -9,7 +9,7 @@ from html import escape
 from ..errors import Unsupported, expect
 from ..tensors.desc import MemoryDesc
 from ..tensors.given import as_desc
-from . import copy, generic, image, local, nibbles, scheduled, summed, winograd
+from . import copy, generic, image, local, nibbles, scheduled, sums, winograd
 from .choices import RULES, Choices
 from .computation import Computation
 from .copy import CopyPlan
@@ -21,20 +21,11 @@ from .problem import Problem
 from .refine import problem
 from .request import Request
 from .scheduled import ScheduledPlan
-from .summed import SummedPlan
+from .sums import SumsPlan
 from .traits import DEFAULT, Traits
 from .winograd import WinogradPlan
 
-Body = (
-    CopyPlan
-    | LocalPlan
-    | GenericPlan
-    | ImagePlan
-    | NibblesPlan
-    | WinogradPlan
-    | SummedPlan
-    | ScheduledPlan
-)
+Body = CopyPlan | LocalPlan | GenericPlan | ImagePlan | NibblesPlan | WinogradPlan | ScheduledPlan
 
 
 COPY = ("run_bytes", "baked")
@@ -67,7 +58,6 @@ _EVERYWHERE = (
     Family("nibbles", nibbles.refusal, nibbles.plan),
     Family("image", image.refusal, image.plan),
     Family("winograd", winograd.refusal, winograd.plan),
-    Family("summed", summed.refusal, summed.plan),
 )
 FAMILIES = (
     Family("copy", copy.refusal, copy.plan, COPY),
@@ -75,7 +65,7 @@ FAMILIES = (
     *_EVERYWHERE,
 )
 """The families on CPUs: contiguous runs; what has a loop nest; every other buffer; then those for
-4-bit elements and images; then those that compute: transforms, and sums after the elements."""
+4-bit elements and images; then that of transforms."""
 GPU_FAMILIES = (
     Family("copy", copy.refusal, local.copy_plan, GROUPS),
     Family("local", local.refusal, local.plan, BOX, local.needs),
@@ -127,7 +117,8 @@ class Plan:
 
     4-bit elements that go as bytes have two lines of loops: ``bytes`` are those of the schedule.
     ``rejected`` has the families tried before and their reasons. ``choices`` are the decisions not
-    left to the rules; ``record`` says where they come from.
+    left to the rules; ``record`` says where they come from. ``sums`` is the plan of the second
+    kernel, for the sums that follow int8 weights.
     """
 
     problem: Problem
@@ -136,6 +127,7 @@ class Plan:
     rejected: tuple[tuple[str, str], ...]
     choices: Choices = RULES
     record: str = ""
+    sums: SumsPlan | None = None
 
     @property
     def alignment(self) -> tuple[int, int]:
@@ -157,7 +149,7 @@ class Plan:
         plan, rejected = _first(candidates, Request(self.problem, traits, self.choices))
         if plan is None:
             raise Unsupported("FAMILY", f"no family takes {self.problem} at {nbytes} bytes")
-        return replace(plan, rejected=self.rejected + rejected, record=self.record)
+        return replace(plan, rejected=self.rejected + rejected, record=self.record, sums=self.sums)
 
     def __str__(self) -> str:
         body = self.body if isinstance(self.body, ScheduledPlan) else None
@@ -168,6 +160,8 @@ class Plan:
             *([f"  compute {self.problem.computation}"] if self.problem.computation else []),
             f"  family  {self.family}: {self.body or 'nothing to do'}",
         ]
+        if self.sums:
+            lines.append(f"  sums    {self.sums}")
         if self.choices != RULES:
             lines.append(f"  chosen  {self.choices}{f', {self.record}' * bool(self.record)}")
         if body and body.instead:
@@ -213,7 +207,7 @@ def make_plan(
     candidates = families(traits) if family is None else _named(family, traits)
     plan, rejected = _first(candidates, Request(p, traits, choices))
     if plan is not None:
-        return plan
+        return replace(plan, sums=sums.plan(dst, traits))
     names = ", ".join(dict.fromkeys(f.name for f in (*FAMILIES, *GPU_FAMILIES)))
     why = "; ".join(f"{name}: {reason}" for name, reason in rejected) or f"expected one of {names}"
     raise Unsupported("FAMILY", f"family {family!r} does not take {src} -> {dst}: {why}")

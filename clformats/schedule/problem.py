@@ -139,8 +139,8 @@ class Problem:
 
     @property
     def moves_only(self) -> bool:
-        """Whether elements are only converted and moved: no transform, no sums."""
-        return self.step is None and not self.dst.sums
+        """Whether elements are only converted and moved, not transformed."""
+        return self.step is None
 
     @property
     def nbytes(self) -> int:

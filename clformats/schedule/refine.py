@@ -44,9 +44,9 @@ def problem(
             f"no kernel computes on the way from or to an image: {src} -> {dst}; reorder "
             f"to a buffer format first",
         )
-    if step or dst.sums:
-        why = "the values are transformed" if step else "sums follow the elements"
-        if computation and step:
+    if step:
+        why = "the values are transformed"
+        if computation:
             raise Unsupported(
                 "ATTR_TRANSFORM",
                 f"no kernel computes {computation} where {why}: {src} -> {dst}; do it in a "

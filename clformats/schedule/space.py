@@ -135,7 +135,7 @@ def space(
     Raises `InvalidDescriptor`, and `Unsupported` if the family does not take the reorder.
     """
     plan = make_plan(src, dst, traits, family)
-    if plan.body is None:
+    if plan.body is None or plan.sums:
         return None
     default = value_of(plan)
     if isinstance(plan.body, ScheduledPlan):

@@ -42,7 +42,7 @@ CASES = [
     ("generic", "s32:aBcd24b", "s32:aBcd16b", (2, 40, 3, 3)),
     ("nibbles", "u4:ab", "s8:ab", (6, 64)),
     ("nibbles", "s8:ab", "s4:ba", (6, 64)),
-    ("summed", "f32:oiyx", "s8:hwio:s8s8=1", (32, 16, 3, 3)),
+    ("scheduled local rows", "f32:oiyx", "s8:hwio:s8s8=1", (32, 16, 3, 3)),
 ]
 ATTRS = [
     ("copy", "f32:bfyx", "s8:bfyx", (2, 16, 8, 8), cf.Attr(src_scale=2)),

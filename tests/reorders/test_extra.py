@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import numpy as np
 import pytest
 
 import clformats as cf
+from clformats.kernels import launch
 from tests.device_support import check_bytes, guarded, holding, memory_of
 from tests.support import dirty_pack, random_values
 
@@ -34,7 +36,7 @@ def check(src: D, dst: D, stream: cf.Stream, attr: cf.Attr | None = None) -> cf.
     else:
         values = cf.transform(array, src, dst)
     check_bytes(target, holding(values, dst), reorder.plan)
-    assert reorder.plan.family == "summed"
+    assert reorder.plan.sums
     return reorder
 
 
@@ -68,11 +70,55 @@ def test_back_to_plain_drops_the_sums(stream: cf.Stream) -> None:
     np.testing.assert_array_equal(cf.to_numpy(source), array)
 
 
-def test_one_program_for_all_sizes(engine: cf.Engine) -> None:
-    before = None
+def kernels_of(plan: cf.Plan) -> tuple[str, str]:
+    """The sources of its two kernels."""
+    made = launch(plan)
+    assert made
+    assert made.then
+    return made.source, made.then.source
+
+
+def test_one_program_sums_up_all_sizes() -> None:
+    sources = set()
     for o, i in ((18, 21), (33, 5), (47, 64)):
         dims = (o, i, 3, 3)
         dst = D(dims, "s8", "OIhw4i16o4i", extra=cf.Extra(1, s8s8=True))
-        cf.Reorder(D(dims, "f32", "oihw"), dst, engine)
-        before = before or engine.programs_built
-    assert engine.programs_built == before
+        sources.add(kernels_of(cf.make_plan(D(dims, "f32", "oihw"), dst))[1])
+    assert len(sources) == 1
+
+
+@pytest.mark.parametrize("tag", ["OIhw4i16o4i", "hwio", "oihw"])
+def test_sums_of_unknown_sizes(tag: str, engine: cf.Engine) -> None:
+    """Few programs serve all shapes: four and a generic one, and those of sums."""
+    fresh = cf.Engine(device=engine.device, context=engine.context)
+    stream, extra, unknown = cf.Stream(fresh), cf.Extra(1, s8s8=True), (cf.RUNTIME_DIM,) * 4
+    reorder = cf.Reorder(D(unknown, "s8", "oihw"), D(unknown, "s8", tag, extra=extra), fresh)
+    rng = random.Random(3)  # noqa: S311  # shapes, not secrets
+    for _ in range(12):
+        dims = (*(rng.choice([1, 3, 16, 18, 70, 130]) for _ in range(2)), *rng.choices((1, 3), k=2))
+        src, dst = D(dims, "s8", "oihw"), D(dims, "s8", tag, extra=extra)
+        array = random_values(np.random.default_rng(1), dims, "s8")
+        target = guarded(dst, fresh)
+        reorder(stream, memory_of(cf.pack(array, src), src, fresh), target).wait()
+        check_bytes(target, holding(array, dst), reorder.plan)
+    assert fresh.programs_built <= 5 + 8
+
+
+@pytest.mark.sampled(12)
+@pytest.mark.parametrize("seed", range(24))
+def test_random_weights(seed: int, every_stream: cf.Stream) -> None:
+    """Any tag of weights, any mask, with strides where the tag is plain."""
+    rng = random.Random(seed)  # noqa: S311  # shapes, not secrets
+    tags = [
+        f
+        for f in cf.formats("weights")
+        if f.structure.is_tag and f.kind == "blocked" and f.ndims in (4, 5)
+    ]
+    for _ in range(5):
+        fmt = rng.choice(tags)
+        dims = tuple(rng.choice([1, 2, 5, 16, 33, 80]) if d < 2 else rng.choice([1, 2, 3])
+                     for d in range(fmt.ndims))  # fmt: skip
+        mask = rng.randrange(1, (1 << fmt.ndims) - 1)
+        extra = cf.Extra(mask, s8s8=rng.random() < 0.7, asymmetric=True)
+        dst = D(dims, "s8", fmt, extra=extra)
+        check(D(dims, rng.choice(["s8", "f32"]), "abcdef"[: fmt.ndims]), dst, every_stream)

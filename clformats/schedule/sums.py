@@ -1,0 +1,137 @@
+"""Sums that follow int8 weights: what a second kernel adds up of the bytes that the first stored.
+
+So any family moves or transforms the elements, and the sums are those of the rounded values. They
+are read in the order of memory, whole vectors at a time; each lane of a vector has a sum of its
+own. The innermost digits of the destination are the lanes. The other digits are loops: of a
+work-item where their dimension is summed over, else over the work-items. For ``OIhw4i16o4i``::
+
+    lanes    i%4 (4, summed)  o%16 (16)        64 sums, of 4 neighbours each in the end
+    loops    i/4%4, y, x, i/16                 fused into one: 64 bytes apart
+    items    o/16
+
+Where the innermost size is not that of a block, a vector is cut of it: of ``oihw`` 64 bytes of one
+sum, with a rest that goes byte by byte; of ``hwio`` 64 sums, where the last vector overlaps the one
+before and writes the same again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from math import gcd, prod
+
+from ..formats.digits import Placed
+from ..tensors.desc import MemoryDesc
+from .generic import LOCAL_SIZE
+from .problem import Number
+from .traits import Traits
+
+LANES = 64
+"""The most lanes."""
+CUTS = (64, 16)
+"""The lengths of vectors that are cut of a size that is no block's: few, as each is a program."""
+MANY = 4096
+"""With so many work-items there are enough groups of `LOCAL_SIZE` for all cores."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """``size`` values of a digit, ``stride`` bytes apart.
+
+    Each adds ``step`` to the index of ``dim``, which is None where the digit is summed over.
+    """
+
+    size: Number
+    stride: Number
+    dim: int | None
+    step: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SumsPlan:
+    """``lanes`` lie one behind the other, innermost first; ``loops`` by rising stride.
+
+    ``cut`` is the size of the innermost digit where vectors are cut of it, into the first loop.
+    ``local_size`` work-items form a group.
+    """
+
+    dst: MemoryDesc
+    lanes: tuple[Loop, ...]
+    loops: tuple[Loop, ...]
+    cut: Number | None
+    local_size: int
+
+    @property
+    def width(self) -> int:
+        """The number of lanes."""
+        return prod(lane.size.value for lane in self.lanes)
+
+    @property
+    def items(self) -> int:
+        """The number of work-items."""
+        return prod(loop.size.value for loop in self.loops if loop.dim is not None)
+
+    def __str__(self) -> str:
+        return f"{self.items} work-items read the elements again, in {self.width} lanes"
+
+
+def plan(dst: MemoryDesc, traits: Traits) -> SumsPlan | None:
+    """The plan for the sums of a destination; None if it has none."""
+    if not dst.sums:
+        return None
+    loops = _fused(_loop(p, dst) for p in dst.placed if p.size != 1)
+    found = _with_lanes(SumsPlan(dst, (), loops, None, LOCAL_SIZE))
+    few = traits.is_cpu and found.items < MANY
+    return replace(found, local_size=1) if few else found
+
+
+def _loop(p: Placed, dst: MemoryDesc) -> Loop:
+    """A digit; every format that sums may follow has one dimension for each."""
+    (d,) = p.digit.dims
+    size, stride = Number(p.size, p.fixed_size), Number(p.stride, p.fixed_stride)
+    # Where there are several arrays of sums, they are over the same dimensions.
+    if d in dst.sums[0].dims:
+        return Loop(size, stride, d, p.digit.step)
+    return Loop(size, stride, None)
+
+
+def _fused(loops: Iterable[Loop]) -> tuple[Loop, ...]:
+    """By rising stride; neighbours that are summed over, and continue each other, as one."""
+    found: list[Loop] = []
+    for loop in sorted(loops, key=lambda loop: loop.stride.value):
+        before = found[-1] if found else loop
+        continues = loop.stride.value == before.size.value * before.stride.value
+        if found and continues and loop.dim is None and before.dim is None:
+            found[-1] = replace(before, size=before.size * loop.size)
+        else:
+            found.append(loop)
+    return tuple(found)
+
+
+def _with_lanes(p: SumsPlan) -> SumsPlan:
+    """Make lanes of the innermost loops, as far as blocks go; else cut vectors of the first."""
+    lanes: list[Loop] = []
+    left, width = list(p.loops), 1
+    while left and left[0].size.fixed and left[0].stride.value == width < LANES:
+        inner, outer = _split(left[0], gcd(left[0].size.value, LANES // width))
+        if inner.size.value == 1:
+            break
+        lanes.append(inner)
+        width *= inner.size.value
+        left[:1] = [outer] if outer.size.value > 1 else []
+    if lanes or not left or left[0].stride.value != 1:
+        return replace(p, lanes=tuple(lanes), loops=tuple(left))
+    whole = left[0].size
+    length = next((n for n in CUTS if n <= whole.value), 1)
+    inner, outer = _split(left[0], length)
+    count = whole.value // length if inner.dim is None else -(-whole.value // length)
+    outer = replace(outer, size=Number(count))
+    return replace(p, lanes=(inner,), loops=(outer, *left[1:]), cut=whole)
+
+
+def _split(loop: Loop, length: int) -> tuple[Loop, Loop]:
+    """A loop over ``length`` values, and one over the others."""
+    inner = replace(loop, size=Number(length, fixed=True))
+    size = Number(loop.size.value // length, loop.size.fixed)
+    stride = Number(loop.stride.value * length, loop.stride.fixed)
+    return inner, replace(loop, size=size, stride=stride, step=loop.step * length)
