@@ -23,6 +23,8 @@ OWNED = 3.0
 """Bytes that move for each byte of an ordinary store: its line is read, and written back."""
 PASSED = 1.5
 """The same where stores pass by a cache that would have held the line."""
+SURELY = 1 - 1e-9
+"""A lower bound is below what it bounds, however both are rounded."""
 SPILLED = 12
 """Accesses that a shuffle costs of a register that there is none for."""
 
@@ -54,12 +56,28 @@ class Model:
         self._core: dict[Tile, tuple[list[int], float]] = {}
         self._traffic: dict[tuple[Tile, tuple[Loop, ...]], tuple[Traffic, Traffic]] = {}
 
+    def _of_tile(self, tile: Tile) -> tuple[list[int], float]:
+        """How many tiles there are along each loop, and the time of one in the nearest cache."""
+        if tile not in self._core:
+            self._core[tile] = positions(self.p, tile), _core(self.p, tile, self.profile)
+        return self._core[tile]
+
+    def least(self, tile: Tile) -> float:
+        """What every schedule of a tile takes: all cores work, whole lines are moved once."""
+        counts, each = self._of_tile(tile)
+        core = prod(counts) * (each + self.profile.tile_ns) / self.profile.units
+        moved = self.elements * sum(t.nbytes for t in self.p.dtypes)
+        busy = _together(core, moved * self._byte_ns) + self.profile.item_ns
+        return busy * 1e-9 * SURELY
+
+    @property
+    def _byte_ns(self) -> float:
+        return self.profile.byte_ns * (1.0 if self.is_large else self.profile.cached)
+
     def seconds(self, schedule: Schedule) -> float:
         """The estimated time of a schedule."""
         p, profile, tile = self.p, self.profile, schedule.tile
-        if tile not in self._core:
-            self._core[tile] = positions(p, tile), _core(p, tile, profile)
-        counts, each = self._core[tile]
+        counts, each = self._of_tile(tile)
         key = tile, schedule.nest
         if key not in self._traffic:
             self._traffic[key] = (
@@ -72,10 +90,9 @@ class Model:
         units = min(profile.units, items)
         core = tiles * (each + profile.tile_ns + ahead) / units
         memory = self._memory(schedule, tiles, self._traffic[key])
-        # What is done at the same time is not quite free, and some cores wait for the last one.
-        busy = max(core, memory) + min(core, memory) / 4
+        # Some cores wait for the last one.
         waits = -(-items // units) * units / items
-        return (busy * waits + items * profile.item_ns / units) * 1e-9
+        return (_together(core, memory) * waits + items * profile.item_ns / units) * 1e-9
 
     def _memory(self, schedule: Schedule, tiles: int, sides: tuple[Traffic, Traffic]) -> float:
         """The time that memory takes."""
@@ -92,7 +109,7 @@ class Model:
             moved += tiles * written.jumps * profile.asked_bytes
         elif not store.staged and (written.rows > 1 or not written.follows):
             moved += tiles * written.rows * profile.sent_bytes
-        return moved * profile.byte_ns * (1.0 if self.is_large else profile.cached)
+        return moved * self._byte_ns
 
     def _moved(self, written: Traffic, schedule: Schedule) -> float:
         """How many bytes move for each byte that is stored."""
@@ -108,6 +125,11 @@ class Model:
         else:
             moved = 1.0 if written.run % LINE_BYTES == 0 else 4.0
         return moved if self.is_large else PASSED * moved
+
+
+def _together(core: float, memory: float) -> float:
+    """What is done at the same time is not quite free."""
+    return max(core, memory) + min(core, memory) / 4
 
 
 def seconds(p: Problem, schedule: Schedule, profile: Profile) -> float:

@@ -29,32 +29,45 @@ UNUSUAL = 1.15
 
 
 def best(p: Problem, profile: Profile) -> Schedule:
-    """The schedule with the least estimated cost."""
-    return ranked(p, profile)[0]
+    """The first of `ranked`. Of tiles that cannot have it, no schedule is looked at."""
+    model, usual = Model(p, profile), next(tiles(p))
+    bounds = {tile: model.least(tile) * _factor(p, tile, usual) for tile in tiles(p)}
+    found: list[tuple[float, Schedule]] = []
+    for tile in sorted(bounds, key=bounds.__getitem__):
+        if found and bounds[tile] > found[0][0]:
+            break
+        factor = _factor(p, tile, usual)
+        found += [(model.seconds(s) * factor, s) for s in _schedules(p, tile, profile)]
+        found = [min(found)]
+    return found[0][1]
 
 
 def ranked(p: Problem, profile: Profile) -> list[Schedule]:
     """All candidates, the one with the least estimated cost first."""
-    model = Model(p, profile)
-    usual = next(tiles(p))
+    model, usual = Model(p, profile), next(tiles(p))
+    return sorted(
+        candidates(p, profile),
+        key=lambda s: (model.seconds(s) * _factor(p, s.tile, usual), s),
+    )
 
-    def cost(s: Schedule) -> tuple[float, Schedule]:
-        # Without a shuffle there is little to compile.
-        is_usual = s.tile == usual or common(p, s.tile) >= s.tile.lanes
-        return model.seconds(s) * (1 if is_usual else UNUSUAL), s
 
-    return sorted(candidates(p, profile), key=cost)
+def _factor(p: Problem, tile: Tile, usual: Tile) -> float:
+    """What an unusual tile must gain; nothing without a shuffle, as there is little to compile."""
+    return 1 if tile == usual or common(p, tile) >= tile.lanes else UNUSUAL
 
 
 def candidates(p: Problem, profile: Profile) -> Iterator[Schedule]:
     """Tiles, orders of loops, prefetch and stores in all combinations that are legal, each once."""
-    wanted = max(1, min(ITEMS * profile.units, p.nbytes // ITEM_BYTES))
     for tile in tiles(p):
-        for nest in nests(p, tile, wanted):
-            lead = prefetch(p, tile, nest, profile)
-            stores = legal(p, tile, nest, profile.begin_bytes)
-            for store in stores:
-                yield Schedule(tile, nest, lead, store)
+        yield from _schedules(p, tile, profile)
+
+
+def _schedules(p: Problem, tile: Tile, profile: Profile) -> Iterator[Schedule]:
+    wanted = max(1, min(ITEMS * profile.units, p.nbytes // ITEM_BYTES))
+    for nest in nests(p, tile, wanted):
+        lead = prefetch(p, tile, nest, profile)
+        for store in legal(p, tile, nest, profile.begin_bytes):
+            yield Schedule(tile, nest, lead, store)
 
 
 def prefetch(p: Problem, tile: Tile, nest: Sequence[Loop], profile: Profile) -> Prefetch:

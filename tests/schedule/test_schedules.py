@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from itertools import product
 
 import pytest
 
 import clformats as cf
 from clformats.errors import InvalidArgument
+from clformats.schedule.cost import Model
 from clformats.schedule.extents import tiles
 from clformats.schedule.layout import lay_out
 from clformats.schedule.nest import counted, is_legal_extent
@@ -17,7 +19,7 @@ from clformats.schedule.profile import profile_of
 from clformats.schedule.refine import problem
 from clformats.schedule.runs import alignment, footprint, moves
 from clformats.schedule.schedule import Schedule, Tile
-from clformats.schedule.search import best, candidates
+from clformats.schedule.search import best, candidates, ranked
 from clformats.schedule.stores import streaming
 from clformats.schedule.traits import Traits
 from tests.schedules_support import random_problem, random_schedule
@@ -140,3 +142,33 @@ def test_alignment_and_footprints() -> None:
     assert alignment([16, 48], 4) == 64
     assert alignment([16, 50], 4) == 8
     assert footprint([(3, 1), (4, 3), (2, 100), (1, 7)]) == [(12, 1), (2, 100)]
+
+
+@pytest.mark.parametrize("units", [1, 2, 64])
+@pytest.mark.parametrize("stream_bytes", [1 << 12, 1 << 26])
+def test_the_best_schedule_is_found_without_a_look_at_all_of_them(
+    units: int, stream_bytes: int
+) -> None:
+    r = random.Random(units)  # noqa: S311  # cases, not secrets
+    traits = Traits(compute_units=units, cache_bytes=32 << 20, vector_bytes=r.choice([32, 64]))
+    profile = replace(profile_of(traits), stream_bytes=stream_bytes)
+    for _ in range(25):
+        p = random_problem(r)
+        model, first = Model(p, profile), ranked(p, profile)[0]
+        assert best(p, profile) == first, p
+        for s in candidates(p, profile):
+            assert model.least(s.tile) <= model.seconds(s), s
+
+
+def test_not_all_schedules_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    p, profile = to_byxf(), profile_of(Traits(compute_units=2, vector_bytes=64))
+    looked: list[Schedule] = []
+    seconds = Model.seconds
+
+    def counted_seconds(model: Model, schedule: Schedule) -> float:
+        looked.append(schedule)
+        return seconds(model, schedule)
+
+    monkeypatch.setattr(Model, "seconds", counted_seconds)
+    best(p, profile)
+    assert 0 < len(looked) < len(list(candidates(p, profile)))
