@@ -17,62 +17,82 @@ from ..schedule.schedule import Tile
 
 
 @dataclass(frozen=True, slots=True)
-class Guarded:
-    """A guard that some tiles are at the edge of: ``number`` of the problem, ``index`` of a kernel.
+class Edge:
+    """What a kernel knows of a guard that some tiles are at the edge of, whatever the sizes.
 
-    A tile whose index is from ``lo`` to ``top`` has elements only. ``below``: there may be tiles
-    below ``lo``. ``spills``: some tiles reach beyond ``end``, where nothing may be stored.
+    A step of loop ``k`` of the tile moves the guarded index, number ``index`` of the kernel, by
+    ``units[k]``. ``below``: there may be tiles below the first element. ``spills``: some tiles
+    reach beyond the padding, where nothing may be stored.
     """
 
-    number: int
     index: int
+    units: tuple[int, ...]
+    below: bool
+    spills: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Guarded:
+    """The numbers of an edge: elements are from ``lo`` to ``hi``, and padding ends at ``end``.
+
+    A tile whose index is from ``lo`` to ``top`` has elements only. ``number`` is the guard's in the
+    problem.
+    """
+
+    edge: Edge
+    number: int
     lo: int
     hi: int
     end: int
     top: int
-    below: bool
-    spills: bool
+
+
+def guarded(p: Problem, tile: Tile, layout: Layout) -> list[Guarded]:
+    """The guards that a tile asks for at an edge."""
+    nodes = p.nodes or ()
+    extents = [tile.steps(k) for k in range(len(nodes))]
+    numbers = [g for g in range(len(p.guards))
+               if not is_settled(p, g, extents) and asks_anything(p, g, extents)]  # fmt: skip
+    found: list[Guarded] = []
+    for index, number in enumerate(numbers):
+        guard = p.guards[number]
+        inside, last = guard_range(p, number, extents)
+        lo, hi, end = guard.lo.value, guard.hi.value, guard.end.value
+        units = tuple(nodes[k].unit if nodes[k].guard == number else 0 for k in layout.axes)
+        edge = Edge(index, units, lo > 0, last >= end)
+        found.append(Guarded(edge, number, lo, hi, end, hi - 1 - inside))
+    return found
 
 
 class Masks:
     """The conditions and masks of the vectors of a tile, as texts; empty where all are elements."""
 
-    def __init__(self, p: Problem, tile: Tile, layout: Layout) -> None:
-        self.p, self.layout, self.reach = p, layout, layout.reach
-        extents = [tile.steps(k) for k in range(len(p.nodes or ()))]
-        numbers = [g for g in range(len(p.guards))
-                   if not is_settled(p, g, extents) and asks_anything(p, g, extents)]  # fmt: skip
-        self.guards: list[Guarded] = []
-        for index, number in enumerate(numbers):
-            guard = p.guards[number]
-            inside, last = guard_range(p, number, extents)
-            lo, hi, end = guard.lo.value, guard.hi.value, guard.end.value
-            top, spills = hi - 1 - inside, last >= end
-            self.guards.append(Guarded(number, index, lo, hi, end, top, lo > 0, spills))
+    def __init__(self, edges: Sequence[Edge], layout: Layout) -> None:
+        self.edges, self.layout, self.reach = edges, layout, layout.reach
 
     @property
     def asks(self) -> bool:
         """Whether there may be tiles at an edge."""
-        return bool(self.guards) or self.reach
+        return bool(self.edges) or self.reach
 
     @property
     def inside(self) -> str:
         """The condition that a tile is at no edge."""
         tests = [f"{at} >= nest.lo{g.index} && {at} <= nest.top{g.index}"
-                 for g in self.guards for at in [f"now.guard[{g.index}]"]]  # fmt: skip
+                 for g in self.edges for at in [f"now.guard[{g.index}]"]]  # fmt: skip
         return " && ".join([*tests, *(["now.src <= nest.src_top"] if self.reach else [])])
 
     def of_load(self, vector: Vector) -> tuple[str, str]:
         """The condition under which a vector is loaded, and the mask of its lanes."""
         lanes = vector.elements[: vector.width]
-        conditions, masks = self._tests(lanes, self.guards, "lo", "hi")
+        conditions, masks = self._tests(lanes, self.edges, "lo", "hi")
         if None in lanes:
             masks.append(_constant([n is not None for n in lanes]))
         return " && ".join(conditions), " & ".join(masks)
 
     def of_store(self, vector: Vector) -> tuple[str, str]:
         """The condition under which a vector is stored, and the mask of its lanes."""
-        spilling = [g for g in self.guards if g.spills]
+        spilling = [g for g in self.edges if g.spills]
         conditions, masks = self._tests(vector.elements, spilling, "", "end")
         if not masks:
             return " && ".join(conditions), ""
@@ -87,7 +107,7 @@ class Masks:
         """The mask of the lanes of a computed vector that are elements."""
         n = len(elements)
         conditions, masks = (
-            self._tests(vector.elements, self.guards, "lo", "hi") if edge else ([], [])
+            self._tests(vector.elements, self.edges, "lo", "hi") if edge else ([], [])
         )
         zeros = [n for n, is_one in zip(vector.elements, elements, strict=True) if not is_one]
         if any(n is not None for n in zeros):
@@ -97,11 +117,11 @@ class Masks:
         return f"convert_{mask_type}{n if n > 1 else ''}({together})" if together else ""
 
     def _tests(
-        self, lanes: Sequence[int | None], guards: Sequence[Guarded], lower: str, upper: str
+        self, lanes: Sequence[int | None], edges: Sequence[Edge], lower: str, upper: str
     ) -> tuple[list[str], list[str]]:
         """Conditions for all lanes and masks over them: index from ``lower`` to below ``upper``."""
         conditions, masks = [], []
-        for g in guards:
+        for g in edges:
             shifts = self._shifts(lanes, g)
             known = [s for s in shifts if s is not None]
             at = f"now.guard[{g.index}]"
@@ -116,13 +136,11 @@ class Masks:
             masks.append(f"between_{len(lanes)}({at}, (int{len(lanes)})({numbers}), {low}, {high})")
         return conditions, masks
 
-    def _shifts(self, lanes: Sequence[int | None], guard: Guarded) -> list[int | None]:
+    def _shifts(self, lanes: Sequence[int | None], edge: Edge) -> list[int | None]:
         """How far each lane moves the index of a guard."""
-        nodes = self.p.nodes or ()
-        units = [nodes[k].unit if nodes[k].guard == guard.number else 0 for k in self.layout.axes]
         return [
             None if n is None
-            else sum(u * s for u, s in zip(units, self.layout.steps[n], strict=True))
+            else sum(u * s for u, s in zip(edge.units, self.layout.steps[n], strict=True))
             for n in lanes
         ]  # fmt: skip
 

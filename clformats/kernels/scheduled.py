@@ -9,28 +9,19 @@ shapes, and other schedules of the same tile, share one program.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
 
 from ..schedule.extents import MOST_ELEMENTS
-from ..schedule.layout import Layout, Vector, lay_out
+from ..schedule.layout import Layout, lay_out
 from ..schedule.nest import MOST_LOOPS, Nest, counted
 from ..schedule.plan import Plan
 from ..schedule.problem import Problem
-from ..schedule.program import ZERO, Program, Shuffle
 from ..schedule.schedule import Schedule
 from ..schedule.scheduled import ScheduledPlan
-from ..schedule.stores import STAGE_BYTES, staged_tiles
-from ..schedule.traits import LINE_BYTES
-from ..templates import render
-from .computation import Computed, types_of
-from .masks import Masks
-from .source import Launch, moved
-from .types import Conversion, lane_part, mask_type
-
-LEAST_JOINED = 32
-"""Bytes of vectors that are joined to a line: of shorter ones compilers make slow byte shuffles."""
-
+from ..schedule.stores import staged_tiles
+from .kind import kind_of, source
+from .masks import Guarded, guarded
+from .source import Launch
 
 IDLE_BYTES = 8 * MOST_ELEMENTS
 """What the tile of an `idle` kernel touches on each side at the most."""
@@ -48,12 +39,12 @@ def launch_of(p: Problem, schedule: Schedule, *, baked: bool = False) -> Launch:
     """
     nest = counted(p, schedule)
     layout = lay_out(p, schedule.tile)
-    masks = Masks(p, schedule.tile, layout)
-    numbers = _numbers(p, schedule, layout, masks, nest)
-    writer = _Writer(p, schedule, layout, masks)
+    guards = guarded(p, schedule.tile, layout)
+    numbers = _numbers(p, schedule, layout, guards, nest)
+    kind = kind_of(p, layout, schedule.store, [g.edge for g in guards])
     return Launch(
-        writer.source(numbers if baked else ()), () if baked else (_packed(numbers),), wide=True,
-        global_size=nest.items, local_size=1, buffers=types_of(p).buffers,
+        source(kind, tuple(numbers) if baked else ()), () if baked else (_packed(numbers),),
+        wide=True, global_size=nest.items, local_size=1, buffers=kind.types.buffers,
     )  # fmt: skip
 
 
@@ -75,7 +66,9 @@ def _packed(numbers: Sequence[int]) -> bytes:
     return struct.pack(f"<{len(numbers)}q", *numbers)
 
 
-def _numbers(p: Problem, schedule: Schedule, layout: Layout, masks: Masks, nest: Nest) -> list[int]:
+def _numbers(
+    p: Problem, schedule: Schedule, layout: Layout, guards: Sequence[Guarded], nest: Nest
+) -> list[int]:
     """The fields of the kernel's structure ``Nest``, in their order."""
     nodes, loops = p.nodes or (), nest.loops
     along = [nodes[c.axis] for c in loops]
@@ -85,7 +78,7 @@ def _numbers(p: Problem, schedule: Schedule, layout: Layout, masks: Masks, nest:
         [*(c.extent for c in loops), 1], [*(c.outer for c in loops), -1], [*nest.counts],
         [n.src.value for n in along], [n.dst.value for n in along],
         *([n.operands[j].value for n in along] for j in range(len(p.operands0))),
-        *([n.unit if n.guard == g.number else 0 for n in along] for g in masks.guards),
+        *([n.unit if n.guard == g.number else 0 for n in along] for g in guards),
     ]  # fmt: skip
     rows = [len(loops) + once, len(nest.counts), schedule.prefetch.lead]
     rows += [p.src0, p.dst0, *p.operands0]
@@ -93,7 +86,7 @@ def _numbers(p: Problem, schedule: Schedule, layout: Layout, masks: Masks, nest:
         rows += [*column, *[0] * (MOST_LOOPS + 1 - len(column))]
     for k in layout.axes:
         rows += [nodes[k].src.value, nodes[k].dst.value, *(n.value for n in nodes[k].operands)]
-    for g in masks.guards:
+    for g in guards:
         rows += [g.lo, g.hi, g.end, g.top]
     src_end = p.src.span_nbytes // p.dtypes[0].nbytes
     rows += [src_end, src_end - _source_reach(p, layout)]
@@ -107,293 +100,3 @@ def _source_reach(p: Problem, layout: Layout) -> int:
     """How far behind its first element a tile reads."""
     places = zip(layout.places(p, "src"), layout.loads, strict=True)
     return max((at + v.width for at, v in places), default=0)
-
-
-@dataclass(frozen=True, slots=True)
-class OperandText:
-    """An operand of a computation: its name, and where a tile's first value lies."""
-
-    number: int
-    name: str
-    pointer: str
-
-
-@dataclass(frozen=True, slots=True)
-class LineBuffer:
-    """Where the rows of a tile begin, and how many elements each has."""
-
-    rows: tuple[str, ...]
-    width: int
-
-
-class _Writer:
-    """The texts that the template arranges."""
-
-    def __init__(self, p: Problem, schedule: Schedule, layout: Layout, masks: Masks) -> None:
-        self.p, self.layout, self.masks = p, layout, masks
-        self.types: Conversion = types_of(p)
-        if layout.widens_first and not isinstance(self.types, Computed):
-            self.types = self.types.at_once
-        self.streams, self.lines = schedule.store.streams, schedule.store.lines
-        self.staged = schedule.store.staged > 0
-        self.rows = {row: k for k, row in enumerate(dict.fromkeys(v.row for v in layout.stores))}
-        self.lanes = layout.lanes
-        self.n = str(self.lanes) if self.lanes > 1 else ""
-        moving = p.dtypes[1] if self.types.early else p.dtypes[0]
-        self.program: Program = layout.program(moving.nbytes, p.dtypes[1].nbytes)
-        self.steps = [*self.program.steps()]
-        # What statements call is noted while they are written: the template defines it.
-        self.patterns: dict[tuple[int, ...], str] = {}
-        self.widths = {1, self.lanes}
-        self.shuffles = [self._op(op) for op in self.program.ops]
-
-    def source(self, constants: Sequence[int] = ()) -> str:
-        """The OpenCL C; with ``constants`` in place of the argument, if they are given."""
-        whole = [*self._statements(edge=False)]
-        edge = [*self._statements(edge=True)] if self.masks.asks else []
-        return render(
-            "scheduled", wide=True, types=self.types, lanes=self.lanes, n=self.n,
-            vector=f"{self.types.work}{self.n}", stored=f"{self.types.stored}{self.n}",
-            patterns=[(name, pattern) for pattern, name in self.patterns.items()],
-            whole=whole, edge=edge, masks=self.masks, widths=self.widths,
-            streams=bool(self.streams or self.lines or self.staged), held=self._buffer(),
-            staged=self.staged, stage=STAGE_BYTES // self.p.dtypes[1].nbytes,
-            line=LINE_BYTES // self.p.dtypes[1].nbytes,
-            prefetched=self._prefetched(), loops=MOST_LOOPS + 1,
-            axes=range(len(self.layout.axes)), guards=range(len(self.masks.guards)),
-            operands=self._operands(), constants=constants, exchanges=self.p.exchange is not None,
-        )  # fmt: skip
-
-    def _operands(self) -> list[OperandText]:
-        if not isinstance(self.types, Computed):
-            return []
-        return [OperandText(j, o.name, self.types.pointer(o))
-                for j, o in enumerate(self.types.computation.operands)]  # fmt: skip
-
-    def _at(self, vector: Vector, side: str) -> str:
-        """How far a vector's first element is from the tile's."""
-        terms = [f"{steps} * {side}{k}" if steps > 1 else f"{side}{k}"
-                 for k, steps in enumerate(vector.row) if steps]  # fmt: skip
-        return " + ".join([*terms, *([str(vector.shift)] if vector.shift else [])]) or "0"
-
-    def _prefetched(self) -> list[str]:
-        """Where the lines that a tile reads begin."""
-        item = self.p.dtypes[0].nbytes
-        found: dict[tuple[tuple[int, ...], int], str] = {}
-        for v in self.layout.loads:
-            found.setdefault((v.row, v.shift * item // LINE_BYTES), self._at(v, "s"))
-        return list(found.values())
-
-    def _statements(self, *, edge: bool) -> Iterator[str]:
-        """What is done with a tile, in order: all of it elements, or some of it not."""
-        nbytes = self.lanes * self.p.dtypes[1].nbytes
-        joined = self.streams == LINE_BYTES and nbytes >= LEAST_JOINED and not edge
-        for what, numbers in self.steps:
-            for number in numbers:
-                if what == "load":
-                    yield f"const {self.types.work}{self.n} v{number} = {self._load(number, edge)};"
-                elif what == "op":
-                    shuffled = self.shuffles[number - self.program.loads]
-                    yield f"const {self.types.work}{self.n} v{number} = {shuffled};"
-                elif not (joined and len(numbers) > 1):
-                    yield from self._store(number, edge)
-            if joined and what == "store" and len(numbers) > 1:
-                yield from self._line(numbers)
-
-    def _load(self, number: int, edge: bool) -> str:  # noqa: FBT001
-        vector = self.layout.loads[number]
-        self.widths.add(vector.width)
-        condition, mask = self.masks.of_load(vector) if edge else ("", "")
-        whole = self._widened(self._exchanged(vector, mask), vector.width)
-        return f"{condition} ? {whole} : ({self.types.work}{self.n})(0)" if condition else whole
-
-    def _exchanged(self, vector: Vector, mask: str) -> str:
-        """A vector as it is loaded; of 4-bit elements, the low or the high halves of two vectors.
-
-        The two are a step of the loop `Problem.exchange` apart. The first step has the low halves
-        of both, the second one the high halves.
-        """
-        if self.p.exchange is None:
-            return self._loaded(vector, mask)
-        k = self.layout.axes.index(self.p.exchange)
-        both = [replace(vector, row=(*vector.row[:k], step, *vector.row[k + 1 :]))
-                for step in (0, 1)]  # fmt: skip
-        halves = "HIGH" if vector.row[k] else "LOW"
-        return f"{halves}_HALVES({', '.join(self._loaded(v, mask) for v in both)})"
-
-    def _loaded(self, vector: Vector, mask: str) -> str:
-        at = self._at(vector, "s")
-        if mask:
-            return f"load_edge_{vector.width}(src, {moved('now.src', at)}, {mask}, nest.src_end)"
-        return self.types.load(moved("from", at), vector.width)
-
-    def _widened(self, value: str, width: int) -> str:
-        """A short vector with anything behind it."""
-        if width == self.lanes:
-            return value
-        parts = [value]
-        while width < self.lanes:
-            parts.append(f"({self.types.work}{width if width > 1 else ''})(0)")
-            width *= 2
-        return f"({self.types.work}{self.n})({', '.join(parts)})"
-
-    def _kept_lanes(self, op: Shuffle) -> list[int]:
-        """-1 for each lane that stays in its place where all others become zero, 0 for those.
-
-        Empty if some move. Compilers make a mask of it anyway; Intel's crashes over some such
-        shuffles of bytes.
-        """
-        if op.b != ZERO:
-            return []
-        stay = [-int(n is None or n == k) for k, n in enumerate(op.pattern)]
-        zero = [n is not None and n >= self.lanes for n in op.pattern]
-        return stay if all(s or z for s, z in zip(stay, zero, strict=True)) else []
-
-    def _op(self, op: Shuffle) -> str:
-        if keeps := self._kept_lanes(op):
-            mask = f"{mask_type(self.types.work)}{self.n}"
-            kept = f"as_{mask}(v{op.a}) & ({mask})({', '.join(map(str, keeps))})"
-            return f"as_{self.types.work}{self.n}({kept})"
-        a, b = (f"({self.types.work}{self.n})(0)" if v == ZERO else f"v{v}" for v in (op.a, op.b))
-        pattern = tuple(k if n is None else n for k, n in enumerate(op.pattern))
-        name = self.patterns.setdefault(pattern, f"PATTERN{len(self.patterns)}")
-        return f"{name}({a}, {b})"
-
-    def _store(self, number: int, edge: bool) -> Iterator[str]:  # noqa: FBT001
-        """The statements that store a vector."""
-        vector = self.layout.stores[number]
-        at = self._at(vector, "d")
-        declared, text = self._stored(number, edge=edge)
-        yield from declared
-        if self.lines and not edge:
-            yield self._kept(vector, text)
-            return
-        if self.staged and not edge:
-            yield from self._collected(vector, text, at)
-            return
-        condition, mask = self.masks.of_store(vector) if edge else ("", "")
-        if mask:
-            yield f"store_edge({text}, {mask}, {moved('to', at)});"
-            return
-        stores = [*self._pieces(vector, text, at)]
-        if condition:
-            yield f"if ({condition}) {{ {' '.join(stores)} }}"
-        else:
-            yield from stores
-
-    def _stored(self, number: int, *, edge: bool) -> tuple[list[str], str]:
-        """The statements that make the value of a store, and its name."""
-        value = self.program.outputs[number]
-        text = f"({self.types.work}{self.n})(0)" if value == ZERO else f"v{value}"
-        if not isinstance(self.types, Computed):
-            return [], text
-        result = self._computed(self.types, self.layout.stores[number], text, edge)
-        return [f"const {self.types.dst}{self.n} w{number} = {result};"], f"w{number}"
-
-    def _line(self, numbers: Sequence[int]) -> Iterator[str]:
-        """The statements that store vectors which are a cache line: at once, past the cache."""
-        parts = []
-        for number in numbers:
-            declared, value = self._stored(number, edge=False)
-            yield from declared
-            words = self.lanes * self.p.dtypes[1].nbytes // 4
-            value = self.types.value_to_store(value, self.lanes)
-            parts.append(f"as_uint{words if words > 1 else ''}({value})")
-        to = moved("to", self._at(self.layout.stores[numbers[0]], "d"))
-        yield f"STORE_STREAM((uint16)({', '.join(parts)}), (__global uint16 *)({to}));"
-
-    def _buffer(self) -> LineBuffer | None:
-        if not self.lines:
-            return None
-        shown = [self._at(Vector(row, 0, 1, ()), "d") for row in self.rows]
-        width = sum(v.width for v in self.layout.stores if v.row == next(iter(self.rows)))
-        return LineBuffer(tuple(shown), width)
-
-    def _kept(self, vector: Vector, value: str) -> str:
-        """The statement that puts a vector behind what waits of its row."""
-        at = f"PLACE({self.rows[vector.row]})" + (f" + {vector.shift}" if vector.shift else "")
-        return f"KEEP({self.types.value_to_store(value, self.lanes)}, {at});"
-
-    def _collected(self, vector: Vector, value: str, at: str) -> Iterator[str]:
-        """The statements that put a vector where the run is collected."""
-        for part, to, width in self._parts(vector, value, at):
-            kept = self.types.value_to_store(part, width)
-            yield f"KEEP{width if width > 1 else ''}({kept}, {to});"
-
-    def _parts(self, vector: Vector, value: str, at: str) -> Iterator[tuple[str, str, int]]:
-        """A vector in powers of two: the lanes, where they go, and how many they are."""
-        first = 0
-        for width in _pieces(vector.width):
-            self.widths.add(width)
-            part = lane_part(value, self.lanes, range(first, first + width))
-            yield part, moved(moved("to", at), first), width
-            first += width
-
-    def _pieces(self, vector: Vector, value: str, at: str) -> Iterator[str]:
-        for part, to, width in self._parts(vector, value, at):
-            if self.streams and width == self.lanes:
-                piece = min(self.lanes, self.streams // self.p.dtypes[1].nbytes)
-                yield self.types.store_nontemporal(part, to, width, piece) + ";"
-            else:
-                yield self.types.store(part, to, width) + ";"
-
-    def _computed(
-        self,
-        types: Computed,
-        vector: Vector,
-        value: str,
-        edge: bool,  # noqa: FBT001
-    ) -> str:
-        """What is stored of a value, zero where there is no element."""
-        texts = [self._operand(types, vector, j, edge) for j in range(len(self.p.operands0))]
-        result = types.call(value, texts, self.lanes)
-        constant = [n is not None and self.layout.loaded[n] is not None for n in vector.elements]
-        mask = self.masks.of_values(vector, constant, types.stored_mask, edge=edge)
-        return f"KEEP_STORED({result}, {mask})" if mask else result
-
-    def _operand(
-        self,
-        types: Computed,
-        vector: Vector,
-        j: int,
-        edge: bool,  # noqa: FBT001
-    ) -> str:
-        """The values of an operand in the lanes of a store."""
-        operand = types.computation.operands[j]
-        nodes = self.p.nodes or ()
-        along = [nodes[k].operands[j].value for k in self.layout.axes]
-        # Padding has no operand: at its place there may be none in memory.
-        exists = [n is not None and self.layout.loaded[n] is not None for n in vector.elements]
-        steps = [self.layout.steps[n] if n is not None and e else None
-                 for n, e in zip(vector.elements, exists, strict=True)]  # fmt: skip
-        far = [None if s is None else sum(a * b for a, b in zip(s, along, strict=True))
-               for s in steps]  # fmt: skip
-        given = [None if s is None else self._operand_at(j, s, along) for s in steps]
-        first = next((f for f in far if f is not None), None)
-        if first is None:
-            return f"({types.real}{self.n})(0)"
-        held = edge or None in far
-        last = f"nest.last{j}"
-        if all(f in (None, first) for f in far):
-            at = next(g for g in given if g is not None)
-            at = f"clamp({at}, (idx)0, {last})" if edge else at
-            return types.spread(types.load_operand(operand, at, 1), self.lanes)
-        if not held and [*far] == [*range(first, first + self.lanes)]:
-            return types.load_operand(operand, str(given[0]), self.lanes)
-        texts = [
-            "0" if g is None else types.load_operand(
-                operand, f"clamp({g}, (idx)0, {last})" if edge else g, 1)
-            for g in given
-        ]  # fmt: skip
-        return f"({types.real}{self.n})({', '.join(texts)})"
-
-    def _operand_at(self, j: int, steps: Sequence[int], along: Sequence[int]) -> str:
-        pairs = enumerate(zip(steps, along, strict=True))
-        moved_by = [(k, n) for k, (n, stride) in pairs if n and stride]
-        terms = [f"{n} * o{j}_{k}" if n > 1 else f"o{j}_{k}" for k, n in moved_by]
-        return " + ".join([f"now.operand[{j}]", *terms])
-
-
-def _pieces(width: int) -> list[int]:
-    """A number of lanes in powers of two, the largest first."""
-    return [1 << k for k in reversed(range(width.bit_length())) if width >> k & 1]

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import clformats as cf
-from clformats.kernels.masks import Masks
+from clformats.kernels import masks
 from clformats.schedule.generic import GenericPlan
 from clformats.schedule.layout import lay_out
 from clformats.schedule.scheduled import ScheduledPlan
@@ -143,8 +143,8 @@ def test_padding_of_both_sides(every_stream: cf.Stream) -> None:
 def compiled_of(plan: ScheduledPlan) -> object:
     """What the program of a schedule depends on, beside types: tile, store, and what edges ask."""
     p, tile, store = plan.problem, plan.schedule.tile, plan.schedule.store
-    guards = Masks(p, tile, lay_out(p, tile)).guards
-    return tile, store, tuple((g.number, g.below, g.spills) for g in guards)
+    guards = masks.guarded(p, tile, lay_out(p, tile))
+    return tile, store, tuple((g.number, g.edge.below, g.edge.spills) for g in guards)
 
 
 @pytest.mark.parametrize(("family", "src", "dst", "types", "shapes"), KNOWN)
