@@ -70,6 +70,9 @@ COMPUTED: list[tuple[str, str, dict[str, Any]]] = [
     ("s8:aBcd24b:1x17x3x3", "s8:aBcd16b:1x17x3x3", CHANNELS | {"beta": 1}),
     ("f32:ab:5x7:strides=9x1", "f32:ab:5x7:strides=1x6", {"beta": ([1, 2, 3, 4, 5], 1)}),
     ("f32:oihw:18x5x2x3", "s8:OIhw4i16o4i:18x5x2x3:s8s8=1:asymmetric=1", {}),
+    ("f32:oihw:18x5x2x3", "s8:hwio:18x5x2x3:s8s8=1", {}),  # the last vector overlaps another
+    ("f32:oihw:18x5x2x3", "s8:oihw:18x5x2x3:s8s8=1", {}),  # 30 bytes: a vector, then byte by byte
+    ("f32:ldigo:1x2x5x3x17", "s8:ldigo_p:1x2x5x3x17", {}),
     ("f32:oihw:17x3x3x3", "f32:winograd_2x3_s1_weights:17x3x3x4", {}),
     ("f32:bfyx:1x3x4x8", "f16:winograd_2x3_s1_data:1x3x4x12", {}),
     ("s4:ab:6x10", "f16:ba:6x10", {}),
