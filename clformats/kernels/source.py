@@ -22,7 +22,7 @@ class Launch:
     then the scalars.
     ``buffers`` are the C types with which source and destination are declared; empty in families
     without choices, whose kernels no tuner takes. ``then`` is the kernel that runs after this one
-    has ended, with the same source and destination.
+    has ended, with the destination for its source as well.
     """
 
     source: str

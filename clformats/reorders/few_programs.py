@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from ..kernels import launch
+from ..kernels import launch, sums
 from ..kernels.source import Launch
 from ..schedule import Plan, Traits
 from ..schedule.anysize import as_pattern, plan_for_all
@@ -15,6 +15,7 @@ from ..schedule.profile import profile_of
 from ..schedule.schedule import Store, Tile
 from ..schedule.scheduled import ScheduledPlan
 from ..schedule.search import ranked
+from ..schedule.sums import plan_for_all as sums_for_all
 from ..tensors.desc import MemoryDesc
 from .planning import Wish, planned
 
@@ -23,6 +24,8 @@ Kernel = tuple[Plan, Launch | None]
 PROGRAMS = 4
 """So many are built for the shapes that come first. Of random activations of 12 pairs of formats,
 60 shapes each, which would have 6 to 27 programs, 82 of 100 then have a fast one."""
+SUMS = 8
+"""So many add up the sums of the shapes that come first: all that blocks or ``hwio`` need."""
 
 
 @dataclass
@@ -30,7 +33,8 @@ class FewPrograms:
     """Plans for descriptors that fit the patterns ``src`` and ``dst``.
 
     The first shapes have the plans that are best for them. When `PROGRAMS` programs are built, a
-    shape has the best schedule that one of these serves, or else the kernel for all sizes.
+    shape has the best schedule that one of these serves, or else the kernel for all sizes. So it is
+    with the kernels of sums, of which `SUMS` are built.
     """
 
     src: MemoryDesc
@@ -38,6 +42,7 @@ class FewPrograms:
     traits: Traits
     _sources: set[str] = field(default_factory=set)
     _kinds: set[tuple[Tile, Store]] = field(default_factory=set)
+    _sums: set[str] = field(default_factory=set)
 
     def planned(
         self,
@@ -46,6 +51,22 @@ class FewPrograms:
         computation: Callable[[MemoryDesc, MemoryDesc], Computation | None],
     ) -> Kernel:
         """The plan for two descriptors, and its kernel."""
+        plan, made = self._moved(src, dst, computation)
+        if made is None or made.then is None or made.then.source in self._sums:
+            return plan, made
+        if len(self._sums) < SUMS:
+            self._sums.add(made.then.source)
+            return plan, made
+        found = sums_for_all(as_pattern(dst, self.dst), self.traits)
+        return replace(plan, sums=found), replace(made, then=sums.launch(found))
+
+    def _moved(
+        self,
+        src: MemoryDesc,
+        dst: MemoryDesc,
+        computation: Callable[[MemoryDesc, MemoryDesc], Computation | None],
+    ) -> Kernel:
+        """The same without regard to sums."""
         wish = Wish(None, None, None, None)
         plan, made = planned(src, dst, self.traits, computation(src, dst), wish)
         if made is None or made.source in self._sources:

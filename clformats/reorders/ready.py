@@ -189,7 +189,7 @@ class Ready:
                 return None
             alone = source.alone is order and target.alone is order
             if not alone or source.taken or target.taken:
-                return Event(self._run(stream, src, dst, [source], target, None, about))
+                return self._run(stream, src, dst, [source], target, None, about)
             try:
                 kernel = shared.kernel
                 kernel.set_arg(0, src.tracked_buffer)
@@ -241,18 +241,19 @@ class Ready:
             target = reading.pop()
             if target in reading:
                 check_apart(uses)
-            return Event(self._run(stream, src, dst, reading, target, values, about))
+            return self._run(stream, src, dst, reading, target, values, about)
 
     def _run(
         self, stream: Stream, src: Memory, dst: Memory, reading: list[Usage], target: Usage,
         values: Mapping[str, Value] | None, about: object,
-    ) -> pyopencl.Event:  # fmt: skip
-        """Enqueue the kernel, with `LOCK` held and all checked; later commands wait for it."""
+    ) -> Event:  # fmt: skip
+        """Enqueue the kernels, with `LOCK` held and all checked; later commands wait for them."""
         cl, shared, order = opencl(), self._shared, stream.order or Order(stream.tracked_queue)
         waits = events_before(reading, target, order)
         unknown = unknown_commands(
             (*reading, target), self._context, stream.tracked_queue, in_order=stream.in_order
         )
+        first: pyopencl.Event | None = None
         try:
             if waits:
                 flush(waits)
@@ -268,16 +269,16 @@ class Ready:
                     shared.renew()
                     event = self._enqueued(shared, stream, src, dst, values, waits)
                 if self._then:
-                    event = self._followed(self._then, stream, src, dst, event)
+                    # Should the second be refused, later commands still wait for this one.
+                    enqueued(reading, target, order, event)
+                    first, event = event, self._followed(self._then, stream, dst, event)
             enqueued(reading, target, order, event)
         except cl.Error as error:
-            if self._then:
-                _may_be_under_way(stream, reading, target, order)
             raise _refused([*reading, target], error, about) from error
         except BaseException:
             _may_be_under_way(stream, reading, target, order)
             raise
-        return event  # type: ignore[no-any-return]
+        return Event(event, first)
 
     def _enqueued(
         self, shared: SharedKernel, stream: Stream, src: Memory, dst: Memory,
@@ -293,15 +294,18 @@ class Ready:
         )
 
     def _followed(
-        self, then: tuple[SharedKernel, int, int], stream: Stream, src: Memory, dst: Memory,
+        self, then: tuple[SharedKernel, int, int], stream: Stream, dst: Memory,
         first: pyopencl.Event,
     ) -> pyopencl.Event:  # fmt: skip
-        """Enqueue the kernel that runs when the first has ended."""
+        """Enqueue the kernel that runs when the first has ended.
+
+        It reads what lies in the destination, and gets no source: that may be an image.
+        """
         cl, (shared, items, group) = opencl(), then
 
         def enqueue() -> pyopencl.Event:
-            shared.kernel.set_arg(0, src.tracked_buffer)
-            shared.kernel.set_arg(1, dst.tracked_buffer)
+            for k in (0, 1):
+                shared.kernel.set_arg(k, dst.tracked_buffer)
             return cl.enqueue_nd_range_kernel(  # type: ignore[no-any-return]
                 stream.tracked_queue, shared.kernel, (items,), (group,), None, [first]
             )

@@ -61,7 +61,7 @@ class Reorder(OnDevice):
     first shapes build up to four programs, each of which serves many shapes. What none of them
     serves then goes by one kernel of the slow generic family, so that later calls never wait for
     the compiler; 4-bit elements have the nibbles family there. Images and transforms have one
-    program. The sums of int8 weights take a second one, of which there are few.
+    program. The sums of int8 weights take a second one, of which there are at most nine.
 
     A kernel that was never built on this machine takes the compiler up to a second. Meanwhile calls
     run a slower kernel that serves all moves between two types: the bytes are the same, and
@@ -205,8 +205,8 @@ class Reorder(OnDevice):
         constants in these kernels. The parameters are named as in `clformats.Choices`: those of a
         result are the choices that make the kernel which was measured.
 
-        Raises `Unsupported` (code TUNING) where there is nothing to choose: with attributes, sizes
-        known at execution, or a family of kernels without a parameter.
+        Raises `Unsupported` (code TUNING) where there is nothing to choose: with attributes, sums
+        that follow, sizes known at execution, or a family of kernels without a parameter.
         """
         expect(seed, int, "seed")
         if self._has_runtime or self.attr.terms or self.attr.expression:

@@ -40,7 +40,7 @@ class Variants:
             raise Unsupported(
                 "TUNING",
                 f"there is nothing to choose in {src} -> {dst}: its family of kernels has no "
-                f"parameter, or nothing is moved",
+                f"parameter, sums follow the elements, or nothing is moved",
             )
         self.space: Space = found
         self.engine = engine

@@ -153,13 +153,16 @@ def _check_queue(queue: pyopencl.CommandQueue, engine: Engine | None, *, asked: 
 
 
 class Event(OnDevice):
-    """A command that was enqueued, to wait for. ``event`` is the pyopencl event."""
+    """A command that was enqueued, to wait for. ``event`` is the pyopencl event.
 
-    __slots__ = ("event",)
+    ``first`` is that of its first kernel, where it has two.
+    """
+
+    __slots__ = ("_first", "event")
     _travels_as = "wait for it here"
 
-    def __init__(self, event: pyopencl.Event) -> None:
-        self.event = event
+    def __init__(self, event: pyopencl.Event, first: pyopencl.Event | None = None) -> None:
+        self.event, self._first = event, first or event
 
     def wait(self) -> None:
         """Wait until the command is done. Raises `DeviceError` where it failed."""
@@ -181,7 +184,7 @@ class Event(OnDevice):
         """How long the command ran on the device, in seconds. Needs a profiling stream."""
         self.wait()
         try:
-            return float(self.event.profile.end - self.event.profile.start) * 1e-9
+            return float(self.event.profile.end - self._first.profile.start) * 1e-9
         except opencl().Error as error:
             raise DeviceError(
                 "this event has no times: make the stream with Stream(engine, profiling=True)",

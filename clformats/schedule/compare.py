@@ -111,11 +111,12 @@ def _tags_of_rank(ndims: int) -> tuple[Format, ...]:
 def overlap(a: MemoryDesc, b: MemoryDesc) -> bool:
     """Whether two tensors in one buffer may share bytes: their spans overlap.
 
-    Regions of one tensor may interleave; for equal element types the elements are compared.
+    Regions of one tensor may interleave; for equal element types the elements are compared, unless
+    sums follow them.
     """
     spans = [(d.offset0 * d.dtype.bits // 8, d.span_nbytes) for d in (a, b)]
     if not (spans[0][0] < spans[1][1] and spans[1][0] < spans[0][1]):
         return False
-    if a.dtype != b.dtype or max(a.nelems, b.nelems) > 1 << 22:
+    if a.dtype != b.dtype or a.sums or b.sums or max(a.nelems, b.nelems) > 1 << 22:
         return True
     return bool(np.intersect1d(a.offsets(), b.offsets()).size)

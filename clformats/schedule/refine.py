@@ -72,11 +72,11 @@ def _check_pair(src: MemoryDesc, dst: MemoryDesc, step: Step | None) -> None:
         raise Unsupported(
             "IMAGE", f"the source {src} is an image: reorder it to a buffer, then transform it"
         )
-    if (step or dst.sums) and (src.dtype.is_packed or dst.dtype.is_packed):
+    if step and (src.dtype.is_packed or dst.dtype.is_packed):
         raise Unsupported(
             "DTYPE_PAIR",
-            f"no kernel transforms or sums up elements that share bytes: {src} -> {dst}; reorder "
-            f"to another type before or after it",
+            f"no kernel transforms elements that share bytes: {src} -> {dst}; reorder to another "
+            f"type before or after it",
         )
     if src.dims != dst.dims and step is None:
         raise InvalidDescriptor(

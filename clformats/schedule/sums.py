@@ -80,9 +80,21 @@ def plan(dst: MemoryDesc, traits: Traits) -> SumsPlan | None:
     if not dst.sums:
         return None
     loops = _fused(_loop(p, dst) for p in dst.placed if p.size != 1)
-    found = _with_lanes(SumsPlan(dst, (), loops, None, LOCAL_SIZE))
-    few = traits.is_cpu and found.items < MANY
-    return replace(found, local_size=1) if few else found
+    return _in_groups(_with_lanes(SumsPlan(dst, (), loops, None, LOCAL_SIZE)), traits)
+
+
+def plan_for_all(dst: MemoryDesc, traits: Traits) -> SumsPlan:
+    """The plan whose kernel serves all sizes; ``dst`` comes from `anysize.as_pattern`.
+
+    Only blocks are lanes: without any the elements go byte by byte.
+    """
+    loops = tuple(_loop(p, dst) for p in reversed(dst.placed))
+    return _in_groups(_with_blocks(SumsPlan(dst, (), loops, None, LOCAL_SIZE)), traits)
+
+
+def _in_groups(p: SumsPlan, traits: Traits) -> SumsPlan:
+    """On CPUs a few work-items are groups of their own, so that all cores have some."""
+    return replace(p, local_size=1) if traits.is_cpu and p.items < MANY else p
 
 
 def _loop(p: Placed, dst: MemoryDesc) -> Loop:
@@ -108,8 +120,8 @@ def _fused(loops: Iterable[Loop]) -> tuple[Loop, ...]:
     return tuple(found)
 
 
-def _with_lanes(p: SumsPlan) -> SumsPlan:
-    """Make lanes of the innermost loops, as far as blocks go; else cut vectors of the first."""
+def _with_blocks(p: SumsPlan) -> SumsPlan:
+    """Make lanes of the innermost loops, as far as blocks go."""
     lanes: list[Loop] = []
     left, width = list(p.loops), 1
     while left and left[0].size.fixed and left[0].stride.value == width < LANES:
@@ -119,8 +131,15 @@ def _with_lanes(p: SumsPlan) -> SumsPlan:
         lanes.append(inner)
         width *= inner.size.value
         left[:1] = [outer] if outer.size.value > 1 else []
-    if lanes or not left or left[0].stride.value != 1:
-        return replace(p, lanes=tuple(lanes), loops=tuple(left))
+    return replace(p, lanes=tuple(lanes), loops=tuple(left))
+
+
+def _with_lanes(p: SumsPlan) -> SumsPlan:
+    """Make lanes of the innermost blocks; where there are none, cut vectors of the first loop."""
+    found = _with_blocks(p)
+    left = found.loops
+    if found.lanes or not left or left[0].stride.value != 1:
+        return found
     whole = left[0].size
     length = next((n for n in CUTS if n <= whole.value), 1)
     inner, outer = _split(left[0], length)

@@ -9,8 +9,10 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -132,6 +134,19 @@ def test_every_kind_of_reorder_has_the_right_bytes(own: cf.Engine) -> None:
         made = [check_reorder(a, b, stream) for _ in range(3)]
         made[0].wait(60)
         check_reorder(a, b, stream)
+
+
+@pytest.mark.parametrize("tag", ["OIhw4i16o4i", "hwio"])
+def test_sums_follow_while_another_kernel_stands_in(
+    own: cf.Engine, monkeypatch: pytest.MonkeyPatch, tag: str
+) -> None:
+    never: Future[None] = Future()
+    monkeypatch.setattr(ready, "background", SimpleNamespace(later=lambda _: never))
+    src = D((33, 17, 3, 3), "f32", "oihw")
+    dst = D(src.dims, "s8", tag, extra=cf.Extra(1, s8s8=True, asymmetric=True))
+    reorder = check_reorder(src, dst, cf.Stream(own))
+    assert reorder.plan.sums
+    assert not reorder.is_built
 
 
 def test_those_who_ask_wait(

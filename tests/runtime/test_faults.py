@@ -119,7 +119,21 @@ def builds(engine: cf.Engine) -> None:
     assert (cf.to_numpy(target) == (ARRAY - 1) * 2).all()
 
 
-SCENARIOS = (reorders, views, maps, transfers, shared, images, builds)
+def sums(engine: cf.Engine) -> None:
+    """Two kernels for each call, in both kinds of streams."""
+    dst = D((2, 17, 5, 3), "s8", "OIhw4i16o4i", extra=cf.Extra(1, s8s8=True))
+    array = random_values(np.random.default_rng(3), dst.dims, "s8")
+    source = cf.from_numpy(array, engine, format="oihw")
+    reorder = cf.Reorder(source.desc, dst, engine)
+    for stream in (cf.Stream(engine), cf.Stream(engine, out_of_order=True)):
+        target = cf.Memory(dst, engine)
+        reorder(stream, source, target)
+        stream.wait()
+        with target.map("r") as flat:
+            assert (flat == cf.pack(array, dst)).all()
+
+
+SCENARIOS = (reorders, views, maps, transfers, shared, images, builds, sums)
 
 
 CASES = [
