@@ -70,9 +70,10 @@ class Reorder(OnDevice):
     `wait` waits later.
 
     ``r.plan`` prints what runs and why; ``r.source`` is the OpenCL C, empty if there is nothing to
-    do. With `RUNTIME_DIM` both are those of the latest call. ``family`` asks for one family of
-    kernels by name, for comparison. Records of `clformats.tune` for this device are used, unless
-    ``tuned`` is False, or a `Choices` of yours.
+    do, and of both programs where sums follow int8 weights. With `RUNTIME_DIM` plan and source are
+    those of the latest call. ``family`` asks for one family of kernels by name, for comparison.
+    Records of `clformats.tune` for this device are used, unless ``tuned`` is False, or a `Choices`
+    of yours.
 
     A reorder to a Winograd format, or back where that is defined, transforms the values if the
     destination has the dims that `clformats.winograd` gives, and moves them if the dims are equal;
