@@ -289,7 +289,9 @@ class _Writer:
         for part, to, width in self._parts(vector, value, at):
             if self.streams and width == self.lanes:
                 piece = min(self.lanes, self.streams // self.nbytes)
-                yield self.types.store_nontemporal(part, to, width, piece) + ";"
+                shuffled = bool(self.program.ops)
+                store = self.types.store_nontemporal(part, to, width, piece, shuffled=shuffled)
+                yield store + ";"
             else:
                 yield self.types.store(part, to, width) + ";"
 

@@ -19,6 +19,8 @@ from ..tensors.dtypes import OPENCL, DType
 from .float8 import FLOAT8
 
 _NARROW = ("bf16", "f16", *FLOAT8)
+_WORDS = {8: "ulong", 16: "uint4", 32: "uint8"}
+"""Types of so many bytes, which LLVM truncates to while it stores: see templates/prelude.mako."""
 _RAW = {8: "uchar", 16: "ushort", 32: "uint", 64: "ulong"}
 
 
@@ -165,20 +167,31 @@ class Conversion:
         """An expression: ``width`` lanes of the moving type, as the destination's type."""
         return value if self.early else self.converted(value, str(width) if width > 1 else "")
 
-    def store_nontemporal(self, value: str, pointer: str, width: int, piece: int = 0) -> str:
+    def store_nontemporal(
+        self, value: str, pointer: str, width: int, piece: int = 0, *, shuffled: bool = False
+    ) -> str:
         """As `store`, past the cache; only for plain vectors that complete aligned cache lines.
 
-        ``piece``: so many lanes at once, which are aligned; 0 for all.
+        ``piece``: so many lanes at once, which are aligned; 0 for all. ``shuffled``: lanes have
+        moved since they were loaded.
         """
         value = self.value_to_store(value, width)
+        hides = shuffled or not self.moves_bits
         if not 0 < piece < width:
-            return f"STORE_STREAM({value}, (__global {self.dst}{width} *)({pointer}))"
-        lanes, vector = "0123456789abcdef", f"(__global {self.dst}{piece} *)({pointer})"
+            return self._streamed(value, pointer, width, hides)
+        lanes = "0123456789abcdef"
         stores = [
-            f"STORE_STREAM(line.s{lanes[k : k + piece]}, {vector} + {k // piece})"
+            self._streamed(f"line.s{lanes[k : k + piece]}", f"{pointer} + {k}", piece, hides)
             for k in range(0, width, piece)
         ]
         return f"{{ const {self.dst}{width} line = {value}; {'; '.join(stores)}; }}"
+
+    def _streamed(self, value: str, pointer: str, width: int, hides: bool) -> str:  # noqa: FBT001
+        """A store of a whole vector past the cache; ``hides``: where its lanes come from."""
+        word = _WORDS.get(width * self.dst_type.nbytes)
+        if word is None or not hides:
+            return f"STORE_STREAM({value}, (__global {self.dst}{width} *)({pointer}))"
+        return f"STORE_STREAM(HIDDEN(as_{word}({value})), (__global {word} *)({pointer}))"
 
     def converted(self, value: str, n: str) -> str:
         """``value``, of ``n`` lanes (empty for one), as the destination's type."""

@@ -1,9 +1,12 @@
-<%namespace file="prelude.mako" import="prelude"/>
+<%namespace file="prelude.mako" import="nought, prelude"/>
 // A contiguous run of count elements, ${per_item} for each work-item.
 ${prelude(types, wide, (1, width), nontemporal, computed=(1, width))}
 __kernel void reorder(
     __global const ${types.src} *restrict src, __global ${types.dst} *restrict dst${"".join(f",\n    {d}" for d in declarations)})
 {
+% if nontemporal:
+${nought()}\
+% endif
 % for constant in constants:
     ${constant}
 % endfor

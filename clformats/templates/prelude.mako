@@ -156,6 +156,19 @@ typedef ${name}${width} any_${name}${width} __attribute__((aligned(sizeof(${name
 #define STORE_STREAM(value, pointer) __builtin_nontemporal_store(value, pointer)
 #endif
 #endif
+// LLVM truncates some vectors as it stores them, and forgets to pass by the cache: the rest of the line
+// then takes twenty times as long. It does not look through this.
+#if defined(POCL_DEVICE_ADDRESS_BITS) && defined(__x86_64__) && !defined(CLFORMATS_PORTABLE)
+% for word, register in (("ulong", "r"), ("uint4", "x"), ("uint8", "x")):
+static inline ${word} __attribute__((overloadable)) HIDDEN(${word} value)
+{
+    __asm__("" : "+${register}"(value));
+    return value;
+}
+% endfor
+#else
+#define HIDDEN(value) ((value) ^ nought)
+#endif
 #ifndef STORE_STREAM
 #define STORE_STREAM(value, pointer) (*(pointer) = (value))
 #endif
@@ -170,4 +183,9 @@ ${functions}\
 // A work-item fills vectors alone: to join several takes the compiler up to half a minute.
 __attribute__((intel_vec_len_hint(1)))
 #endif
+</%def>\
+<%def name="nought()">\
+    // A zero that the compiler does not know.
+    volatile uint hidden = 0;
+    const uint nought = hidden;
 </%def>\

@@ -3,7 +3,7 @@ Tiles: vectors are loaded, shuffled and stored. The loops over tiles are an argu
 like an odometer, by one position for the tile and by another one that runs ahead of it to prefetch.
 See clformats/kernels/scheduled.py.
 </%doc>\
-<%namespace file="prelude.mako" import="prelude, items_alone"/>\
+<%namespace file="prelude.mako" import="prelude, items_alone, nought"/>\
 <%
 from textwrap import indent
 mask_widths = sorted({lanes, *(w for w in widths if w > 1)} - {1})
@@ -334,6 +334,9 @@ __kernel void reorder(
 {
 % if constants:
     const Nest nest = {${", ".join(map(str, constants))}};
+% endif
+% if streams:
+${nought()}\
 % endif
 % for k in axes:
     const idx s${k} = nest.s${k}, d${k} = nest.d${k}${"".join(f", o{o.number}_{k} = nest.o{o.number}_{k}" for o in operands)};

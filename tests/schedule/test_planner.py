@@ -275,3 +275,24 @@ def test_a_repeated_source_has_a_plan() -> None:
     for fmt in ("bfyx", "yxfb", "b_fs_yx_fsv16"):
         for traits in (Traits(), Traits(streamed_bytes=0)):
             assert cf.make_plan(src, D(src.dims, "f16", fmt), traits).body
+
+
+@pytest.mark.parametrize(("src", "dst", "hides"), [
+    ("u8:bfyx", "u8:b_fs_yx_fsv16", True),  # 16 bytes of shuffled lanes
+    ("f32:bfyx", "s8:bfyx", True),  # converted to shorter ones
+    ("u8:b_fs_yx_fsv16", "u8:byxf", False),  # as they were loaded
+    ("f32:bfyx", "f32:b_fs_yx_fsv16", False),  # whole lines
+])  # fmt: skip
+def test_stores_past_the_cache_are_hidden_where_lanes_may_be_truncated(
+    src: str, dst: str, hides: bool
+) -> None:
+    """LLVM makes ordinary stores of some: of s8 `oiyx` to `isv16_osv16` they took 15 times as long.
+
+    One of nine lines of a tile had 16 bytes that did not pass by the cache.
+    """
+    launched = launch(cf.make_plan(f"{src}:32x64x112x112", f"{dst}:32x64x112x112"))
+    assert launched is not None
+    stores = [line for line in launched.source.splitlines() if " STORE_STREAM(" in f" {line}"]
+    stores = [line for line in stores if "#" not in line and "volatile" not in line]
+    assert stores
+    assert any("HIDDEN(" in line for line in stores) == hides
