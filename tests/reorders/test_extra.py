@@ -252,9 +252,9 @@ def test_elements_that_are_refused(engine: cf.Engine, enqueues: Callable[..., En
     import pyopencl as cl
 
     reorder, source, target, expected = pair(engine)
-    gate = cl.UserEvent(engine.context)
+    gate, other = cl.UserEvent(engine.context), cf.Stream(engine)
     try:
-        before = cl.enqueue_marker(cf.Stream(engine).tracked_queue, wait_for=[gate])
+        before = cl.enqueue_marker(other.tracked_queue, wait_for=[gate])
         target.written_by(before)
         enqueues({0: out_of_resources()})
         with pytest.raises(cf.DeviceError, match="OUT_OF_RESOURCES"):
