@@ -158,7 +158,7 @@ typedef ${name}${width} any_${name}${width} __attribute__((aligned(sizeof(${name
 #endif
 // LLVM truncates some vectors as it stores them, and forgets to pass by the cache: the rest of the line
 // then takes twenty times as long. It does not look through this.
-#if defined(POCL_DEVICE_ADDRESS_BITS) && defined(__x86_64__) && !defined(CLFORMATS_PORTABLE)
+#if defined(POCL_DEVICE_ADDRESS_BITS) && defined(__AVX__) && !defined(CLFORMATS_PORTABLE)
 % for word, register in (("ulong", "r"), ("uint4", "x"), ("uint8", "x")):
 static inline ${word} __attribute__((overloadable)) HIDDEN(${word} value)
 {
