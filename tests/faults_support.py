@@ -58,12 +58,12 @@ class Faults:
         return call
 
 
-def error() -> Exception:
-    """What pyopencl raises where a driver is out of resources."""
+def error(name: str = "OUT_OF_RESOURCES") -> Exception:
+    """What pyopencl raises for an error of OpenCL."""
     import pyopencl as cl
 
     record = cl._cl._ErrorRecord(
-        msg="on purpose", code=cl.status_code.OUT_OF_RESOURCES, routine="clSomething"
+        msg="on purpose", code=getattr(cl.status_code, name), routine="clSomething"
     )
     result: Exception = cl.RuntimeError(record)
     return result

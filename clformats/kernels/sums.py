@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..formats.expr import Expr, Var, total
+from ..schedule.problem import needs_64_bits
 from ..schedule.sums import Loop, SumsPlan
 from ..templates import render
 from ..tensors.desc import MemoryDesc
@@ -26,7 +27,7 @@ def launch(plan: SumsPlan) -> Launch:
     index: Expr = total([])
     for d in sums.dims:
         index = index * Var(sizes[d]) + Var(f"p{d}")
-    wide = dst.span_nbytes >= 2**31 - 2**16
+    wide = needs_64_bits(dst.span_nbytes)
     source = render(
         "sums",
         **parts,

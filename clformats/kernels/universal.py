@@ -37,7 +37,7 @@ def serves(p: Problem) -> bool:
         p.exchange is None
         and (moves or {src.name, dst.name} <= set(CONVERTED))
         and (p.nodes is not None and len(p.nodes) <= LOOPS and len(p.guards) <= GUARDS)
-        and (p.moves_only and p.computation is None)
+        and (p.step is None and p.computation is None)
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
@@ -261,17 +261,16 @@ class Ready:
             if shared is None:
                 event = cl.enqueue_marker(stream.tracked_queue, wait_for=waits or None)
             else:
-                try:
-                    event = self._enqueued(shared, stream, src, dst, values, waits)
-                except cl.Error as error:
-                    if error.code != cl.status_code.INVALID_KERNEL_ARGS:
-                        raise
-                    shared.renew()
-                    event = self._enqueued(shared, stream, src, dst, values, waits)
+                event = _by_a_fit_kernel(
+                    shared, partial(self._enqueued, shared, stream, src, dst, values, waits)
+                )
                 if self._then:
                     # Should the second be refused, later commands still wait for this one.
                     enqueued(reading, target, order, event)
-                    first, event = event, self._followed(self._then, stream, dst, event)
+                    first, then = event, self._then
+                    event = _by_a_fit_kernel(
+                        then[0], partial(self._followed, then, stream, dst, first)
+                    )
             enqueued(reading, target, order, event)
         except cl.Error as error:
             raise _refused([*reading, target], error, about) from error
@@ -301,22 +300,12 @@ class Ready:
 
         It reads what lies in the destination, and gets no source: that may be an image.
         """
-        cl, (shared, items, group) = opencl(), then
-
-        def enqueue() -> pyopencl.Event:
-            for k in (0, 1):
-                shared.kernel.set_arg(k, dst.tracked_buffer)
-            return cl.enqueue_nd_range_kernel(  # type: ignore[no-any-return]
-                stream.tracked_queue, shared.kernel, (items,), (group,), None, [first]
-            )
-
-        try:
-            return enqueue()
-        except cl.Error as error:
-            if error.code != cl.status_code.INVALID_KERNEL_ARGS:
-                raise
-            shared.renew()
-            return enqueue()
+        shared, items, group = then
+        for k in (0, 1):
+            shared.kernel.set_arg(k, dst.tracked_buffer)
+        return opencl().enqueue_nd_range_kernel(  # type: ignore[no-any-return]
+            stream.tracked_queue, shared.kernel, (items,), (group,), None, [first]
+        )
 
     def _set_others(self, shared: SharedKernel, values: Mapping[str, Value] | None) -> object:
         """Set the operands and scalars, unless they are set already; returns what must be kept."""
@@ -328,6 +317,18 @@ class Ready:
             shared.mark = self._mark
             return given
         return None
+
+
+def _by_a_fit_kernel(shared: SharedKernel, enqueue: Callable[[], pyopencl.Event]) -> pyopencl.Event:
+    """Enqueue; by another kernel object where this one had other kinds of memory."""
+    cl = opencl()
+    try:
+        return enqueue()
+    except cl.Error as error:
+        if error.code != cl.status_code.INVALID_KERNEL_ARGS:
+            raise
+        shared.renew()
+        return enqueue()
 
 
 def _may_be_under_way(

@@ -59,7 +59,7 @@ def refusal(p: Problem) -> str:
 
     4-bit elements have a family of their own.
     """
-    return p.why if p.has_image or not p.moves_only else refusal_elsewhere(p)
+    return p.why if p.has_image or p.step is not None else refusal_elsewhere(p)
 
 
 def plan(request: Request) -> GenericPlan:

@@ -35,7 +35,7 @@ def refusal(p: Problem) -> str:
     """Why the family does not take the problem; empty if it does."""
     if not p.has_image:
         return "neither side is an image"
-    return "" if p.moves_only else p.why
+    return "" if p.step is None else p.why
 
 
 def plan(request: Request) -> ImagePlan:

@@ -138,11 +138,6 @@ class Problem:
         return self.src.format.image is not None or self.dst.format.image is not None
 
     @property
-    def moves_only(self) -> bool:
-        """Whether elements are only converted and moved, not transformed."""
-        return self.step is None
-
-    @property
     def nbytes(self) -> int:
         """Bytes read and written, padding counted."""
         return _nbytes(self)
@@ -154,7 +149,7 @@ class Problem:
 
     @property
     def is_wide(self) -> bool:
-        """Whether offsets need 64 bits; 32 bits leave room to exceed the tensor by one block.
+        """Whether offsets need 64 bits.
 
         Offsets count words, if there are any; a word may be shorter than an element, for f64 or
         for memory of any alignment.
@@ -164,12 +159,17 @@ class Problem:
             d.span_nbytes * 8 // (word or d.dtype.bits)
             for d in (self.src, self.dst, *self.operand_descs)
         )
-        return most >= 2**31 - 2**16
+        return needs_64_bits(most)
 
     def __str__(self) -> str:
         nodes = " ".join(map(str, self.nodes or ())) or (self.why or "one element")
         guards = "; ".join(map(str, self.guards))
         return nodes + (f"  guards {guards}" if guards else "")
+
+
+def needs_64_bits(places: int) -> bool:
+    """Whether offsets of so many places do; 32 bits leave room to exceed a tensor by one block."""
+    return places >= 2**31 - 2**16
 
 
 def remembered(

@@ -22,8 +22,9 @@ from math import gcd, prod
 
 from ..formats.digits import Placed
 from ..tensors.desc import MemoryDesc
+from .coarse import part
 from .generic import LOCAL_SIZE
-from .problem import Number
+from .problem import Number, fixed
 from .traits import Traits
 
 LANES = 64
@@ -150,7 +151,11 @@ def _with_lanes(p: SumsPlan) -> SumsPlan:
 
 def _split(loop: Loop, length: int) -> tuple[Loop, Loop]:
     """A loop over ``length`` values, and one over the others."""
-    inner = replace(loop, size=Number(length, fixed=True))
-    size = Number(loop.size.value // length, loop.size.fixed)
-    stride = Number(loop.stride.value * length, loop.stride.fixed)
-    return inner, replace(loop, size=size, stride=stride, step=loop.step * length)
+    inner = replace(loop, size=fixed(length))
+    outer = replace(
+        loop,
+        size=part(loop.size, length),
+        stride=loop.stride * inner.size,
+        step=loop.step * length,
+    )
+    return inner, outer

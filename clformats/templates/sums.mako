@@ -1,3 +1,7 @@
+<%namespace name="place" file="place.mako"/>\
+<%!
+from textwrap import indent
+%>\
 // ${dst}: the sums behind the elements, ${width} for each work-item.
 typedef ${"long" if wide else "int"} idx;
 
@@ -10,12 +14,8 @@ __kernel void reorder(
         return;
     }
 
-% for variable, size in kept[:-1]:
-    const idx ${variable} = rest % ${size};
-    rest /= ${size};
-% endfor
 % if kept:
-    const idx ${kept[-1][0]} = rest;
+${indent(capture(place.numbers, kept), "    ")}\
 % endif
 % if first:
     // The last vector overlaps the one before.

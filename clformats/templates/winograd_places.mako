@@ -1,4 +1,8 @@
 <%namespace file="prelude.mako" import="prelude"/>
+<%namespace name="place" file="place.mako"/>\
+<%!
+from textwrap import indent
+%>\
 <%def name="matrix(name, rows)">\
 static inline float ${name}(const idx row, const float *v)
 {
@@ -32,20 +36,8 @@ __kernel void reorder(
         return;
     }
 
-    // The digits of the destination, innermost first.
-% for variable, size in digits[:-1]:
-    const idx ${variable} = rest % ${size};
-    rest /= ${size};
-% endfor
-    const idx ${digits[-1][0]} = rest;
-
-    // The physical index along each dimension, and whether an element lies there.
-% for name, index in indices:
-    const idx ${name} = ${index};
-% endfor
-    if (${" || ".join(f"{p} >= {end}" for p, lo, hi, end in bounds if end)}) {
-        return;
-    }
+${indent(capture(place.indices, digits, indices), "    ")}\
+${indent(capture(place.skip, bounds), "    ")}\
     {
         ${writes.dst} value = 0;
         if (${" && ".join(f"{p} >= {lo} && {p} < {hi}" if lo != "0" else f"{p} < {hi}" for p, lo, hi, end in bounds)}) {

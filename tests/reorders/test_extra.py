@@ -14,7 +14,7 @@ from clformats.kernels import launch
 from clformats.reorders import few_programs
 from clformats.reorders.few_programs import FewPrograms
 from tests.device_support import check_bytes, check_reorder, guarded, holding, memory_of
-from tests.faults_support import error as out_of_resources
+from tests.faults_support import error
 from tests.support import dirty_pack, random_values
 
 D = cf.MemoryDesc
@@ -238,7 +238,7 @@ def test_sums_that_are_refused(
     """Later commands wait for the elements, which are under way; then all goes well again."""
     reorder, source, target, expected = pair(engine)
     stream = cf.Stream(engine, out_of_order=out_of_order)
-    found = enqueues({1: out_of_resources()})
+    found = enqueues({1: error()})
     with pytest.raises(cf.DeviceError, match="OUT_OF_RESOURCES"):
         reorder(stream, source, target)
     assert target.usage.writer is found[0]
@@ -256,7 +256,7 @@ def test_elements_that_are_refused(engine: cf.Engine, enqueues: Callable[..., En
     try:
         before = cl.enqueue_marker(other.tracked_queue, wait_for=[gate])
         target.written_by(before)
-        enqueues({0: out_of_resources()})
+        enqueues({0: error()})
         with pytest.raises(cf.DeviceError, match="OUT_OF_RESOURCES"):
             reorder(cf.Stream(engine), source, target)
         assert target.usage.writer is before
@@ -271,12 +271,8 @@ def test_elements_that_are_refused(engine: cf.Engine, enqueues: Callable[..., En
 def test_a_kernel_that_had_other_memory_is_made_anew(
     number: int, engine: cf.Engine, enqueues: Callable[..., Enqueues]
 ) -> None:
-    import pyopencl as cl
-
     reorder, source, target, expected = pair(engine)
-    code = cl.status_code.INVALID_KERNEL_ARGS
-    record = cl._cl._ErrorRecord(msg="on purpose", code=code, routine="clSomething")
-    found = enqueues({number: cl.LogicError(record)})
+    found = enqueues({number: error("INVALID_KERNEL_ARGS")})
     reorder(cf.Stream(engine), source, target).wait()
     check_bytes(target, expected)
     assert len(found) == 3

@@ -55,7 +55,7 @@ class Lookup:
 
     def find(self, p: Problem) -> Record | None:
         """The record for a problem, of its exact sizes if there is one."""
-        if p.computation is not None or not p.moves_only or p.dst.sums:
+        if p.computation is not None or p.step is not None or p.dst.sums:
             return None
         for key in keys_of(p):
             record = self._found.get(key)
