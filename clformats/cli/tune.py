@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
@@ -15,13 +16,14 @@ from ..errors import Error, InvalidDescriptor
 from ..formats.registry import without_bits
 from ..tensors.desc import MemoryDesc
 from ..tensors.dtypes import DType, as_dtype
+from ..tuning.measure import Times
 from ..tuning.records import Device, Record, folder, path_of, read, wanted_folder
 from ..tuning.records.record import OLD
 from .arguments import add_output, named_format, sizes, write_text
 
 if TYPE_CHECKING:
     from ..runtime import Engine
-    from ..tuning.run import Outcome
+    from ..tuning.outcome import Outcome
 
 INTERRUPTED = 130
 ACTIONS = {
@@ -45,7 +47,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "chosen by rules, and record them. Every reorder of these formats and similar sizes then "
         "uses the record. Each kernel is checked before it is timed. Or: `tune show` lists the "
         "records, and those that are ignored; `tune export -o FILE` writes them for other tools; "
-        "both select records by --shape, --dtype and --device. `tune merge FILE...` adds those of "
+        "both select records by --shape, --dtype and --device. `tune merge PATH...` adds those of "
         "other machines; `tune revalidate` measures again those of another driver or other "
         "kernels; `tune clear` deletes them, with --device those of one device. The records are in "
         "the folder that CLFORMATS_TUNED names, else in the user's data folder; =off switches "
@@ -57,7 +59,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "words", nargs="*", metavar="SRC DST | show | export | merge | revalidate | clear",
         help="two formats, or two printed descriptors (f32:nchw:2x17x5x7); or an action on the "
-        "records, and for `merge` the files",
+        "records, and for `merge` the files or folders",
     )  # fmt: skip
     parser.add_argument("--from", dest="source", metavar="FORMAT", help="SRC by name")
     parser.add_argument("--to", metavar="FORMAT", help="DST by name")
@@ -300,7 +302,10 @@ def _staleness(record: Record, engine: Engine) -> str:
 
 
 def _times(times: tuple[float, ...]) -> str:
-    return f"{' '.join(f'{1e6 * t:.4g}' for t in times)} us"
+    """The median and the quartiles of times in seconds."""
+    found = Times.of(times)
+    low, middle, high = (f"{1e6 * t:.4g}" for t in (found.q1, found.median, found.q3))
+    return f"{middle} us ({low} to {high}, {_count(found.count, 'run')})"
 
 
 def export(args: argparse.Namespace) -> int:
@@ -317,16 +322,44 @@ def export(args: argparse.Namespace) -> int:
 
 
 def merge(args: argparse.Namespace) -> int:
-    """Add the records of other files."""
+    """Add the records of other files, and say which of them will be used here."""
     from ..tuning.exchange import merge as merged
 
     if len(args.words) < 2:
         raise Error("say which files: clformats tune merge FILE...")
-    added, rejected = merged(map(Path, args.words[1:]))
-    for file, line in rejected:
+    found = merged(map(Path, args.words[1:]))
+    for file, line in found.rejected:
         print(f"{file}: line {line.line} is left out, {line.reason}", file=sys.stderr)
-    print(f"{added} records added in {folder()}")
+    if found.rejected and not found.added and not found.known:
+        raise Error("nothing was added: none of the lines is a record")
+    print(f"{_count(len(found.added), 'record')} added in {folder()}{_known(found.known)}")
+    for reason, count in _unused(found.added).items():
+        print(f"  {count} not used here: {reason}")
     return 0
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'s' * (number != 1)}"
+
+
+def _known(number: int) -> str:
+    return f"; {number} left out: the same or a newer one is there" if number else ""
+
+
+def _unused(records: Sequence[Record]) -> Counter[str]:
+    """Why how many of the records do not count on any device that is visible now."""
+    from ..runtime import devices
+    from ..runtime.engine import names_of
+
+    here = [Device(*names_of(device)) for device in devices()]
+    found = [{record.staleness(device) for device in here} for record in records]
+    return Counter(
+        "of another driver: `clformats tune revalidate` measures them anew"
+        if "of another driver" in reasons
+        else "of a device that is not here"
+        for reasons in found
+        if "" not in reasons
+    )
 
 
 def revalidate(args: argparse.Namespace) -> int:

@@ -1,8 +1,7 @@
-"""A plan as JSON, and as an ONNX model with its reorders as nodes."""
+"""A plan as an ONNX model, with its reorders as nodes."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,52 +13,7 @@ from .memory import steps_of
 if TYPE_CHECKING:
     from .plan import FormatPlan
 
-VERSION = 1
 _TYPES = {"f32": 1, "u8": 2, "s8": 3, "s32": 6, "f16": 10, "f64": 11, "bf16": 16}
-
-
-def to_json(plan: FormatPlan) -> str:
-    """The plan: formats, choices with costs and where these come from, reorders, constants."""
-    content = {
-        "version": VERSION,
-        "seconds": plan.seconds,
-        "bound": plan.bound,
-        "exact": plan.exact,
-        "formats": dict(plan.formats),
-        "nodes": {name: _node(plan, name) for name in plan.choices},
-        "reorders": [
-            {
-                "value": r.value,
-                "src": r.src,
-                "dst": r.dst,
-                "readers": list(r.readers),
-                "seconds": plan.cost(r).seconds,
-                "source": plan.cost(r).source,
-            }
-            for r in plan.reorders
-        ],
-        "pack": [p._asdict() for p in plan.pack],
-        "order": [
-            s.name if isinstance(s, Node) else f"reorder {s.value}: {s.src} -> {s.dst}"
-            for s in steps_of(plan)
-        ],
-    }
-    return json.dumps(content, indent=1, default=str)
-
-
-def _node(plan: FormatPlan, name: str) -> dict[str, Any]:
-    choice, cost = plan.choices[name], plan.cost(name)
-    return {
-        "op": plan.network.nodes[name].op,
-        "ins": list(choice.ins),
-        "outs": list(choice.outs),
-        "kernel": choice.kernel,
-        "in_place": {str(i): o for i, o in choice.views.items()},
-        "seconds": cost.seconds,
-        "low": cost.low,
-        "high": cost.high,
-        "source": cost.source,
-    }
 
 
 def to_onnx(plan: FormatPlan, path: str | Path) -> None:

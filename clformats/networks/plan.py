@@ -14,13 +14,9 @@ from .build import OUTPUT, Built, Given, Pricing, ReorderCost, build
 from .choice import Choice
 from .cost import Cost
 from .graph import Network, Value
-from .kernels import UNKNOWN
 from .named import key_of, listed, text_of
 from .problem import Tensor
 from .solve import LIMIT, marginals, solve
-
-SHOWN = 6
-"""Of so many things a list shows all."""
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -167,10 +163,25 @@ class FormatPlan:
         return Schedule(self, engine, launch, **options)
 
     def to_json(self) -> str:
-        """The plan as JSON."""
-        from .export import to_json
+        """The plan as JSON, which `from_json` reads."""
+        from .stored import to_json
 
         return to_json(self)
+
+    @classmethod
+    def from_json(
+        cls, text: str, *, kernels: Mapping[str, Any] | None = None,
+        constants: Mapping[str, Any] | None = None,
+    ) -> FormatPlan:  # fmt: skip
+        """The plan that `to_json` wrote, without the tables and costs that led to it.
+
+        ``kernels`` gives handles by the names of nodes, in place of those that JSON could hold;
+        ``constants`` gives arrays by the names of values. The choices that were not taken are not
+        in the text: `why` and `compare` know the plan's own. Raises `InvalidNetwork`.
+        """
+        from .stored import from_json
+
+        return from_json(text, kernels=kernels, constants=constants)
 
     def to_onnx(self, path: str | Path) -> None:
         """Write the plan as an ONNX model, its reorders as nodes (extra ``onnx``)."""
@@ -197,6 +208,8 @@ class FormatPlan:
         Path(path).write_text(self.svg(), encoding="utf-8")
 
     def __str__(self) -> str:
+        from .summary import summary
+
         return summary(self)
 
 
@@ -353,46 +366,6 @@ def _impossible(built: Built) -> str:
                     f"one that {built.problem.names[slot.variable]!r} reads: all are infinite"
                 )
     return "no assignment has a finite cost: choices exclude each other, or reorders are missing"
-
-
-def summary(plan: FormatPlan) -> str:
-    """The plan in a few lines."""
-    proof = (
-        "the least there is" if plan.exact else f"at most {100 * plan.gap:.2g} % above the least"
-    )
-    lines = [
-        f"{len(plan.choices)} nodes, {plan.seconds * 1e3:.4g} ms by these costs, {proof}",
-        f"{len(plan.reorders)} reorders, {plan.reorder_seconds * 1e3:.4g} ms",
-    ]
-    for r in plan.reorders:
-        cost = plan.cost(r)
-        lines.append(
-            f"  {r.value}: {r.src} -> {r.dst} for {', '.join(r.readers) or 'other reorders'}, "
-            f"{cost.seconds * 1e6:.4g} us ({cost.source})"
-        )
-    return "\n".join([*lines, *_doubts(plan)])
-
-
-def _doubts(plan: FormatPlan) -> list[str]:
-    """What may be a mistake: nodes without a kernel, names that are no known format, notes."""
-    nodes = [
-        f"{name} ({plan.network.nodes[name].op})"
-        for name, c in plan.choices.items()
-        if isinstance(c.cost, Cost) and c.cost.source == UNKNOWN
-    ]
-    values = plan.network.values
-    own = {f for n, f in plan.formats.items() if isinstance(key_of(f, values[n].rank), str)}
-    return [
-        *_some("no kernel, so plain and at no cost: ", nodes),
-        *_some("not known to clformats, so opaque: ", sorted(own)),
-        *_some("", plan.network.notes, "\n"),
-    ]
-
-
-def _some(what: str, found: Sequence[str], between: str = ", ") -> list[str]:
-    """One text of the first few; none of none."""
-    rest = [f"and {len(found) - SHOWN} more"] if len(found) > SHOWN else []
-    return [what + between.join([*found[:SHOWN], *rest])] if found else []
 
 
 __all__ = ["OUTPUT", "Alternative", "FormatPlan", "Packed", "PlannedReorder", "propagate"]

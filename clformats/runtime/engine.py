@@ -118,12 +118,7 @@ class Engine(OnDevice):
     @cached_property
     def names(self) -> tuple[str, str, str]:
         """The device, its platform, and the version of its driver, as OpenCL names them."""
-        platform = self.device.platform
-        return (
-            self.device.name.strip(),
-            platform.name.strip(),
-            f"{self.device.driver_version}, {platform.version}".strip(),
-        )
+        return names_of(self.device)
 
     @cached_property
     def traits(self) -> Traits:
@@ -342,3 +337,10 @@ def _can_build(device: pyopencl.Device) -> bool:
     except cl.Error:
         return False
     return True
+
+
+def names_of(device: pyopencl.Device) -> tuple[str, str, str]:
+    """The device, its platform, and the version of its driver, as OpenCL names them."""
+    platform = device.platform
+    driver = f"{device.driver_version}, {platform.version}".strip()
+    return device.name.strip(), platform.name.strip(), driver

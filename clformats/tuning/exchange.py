@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -15,19 +16,27 @@ Same = tuple[Device, Key]
 T4_VERSION = "1.0.0"
 
 
-def merge(files: Iterable[Path]) -> tuple[int, list[tuple[Path, Rejected]]]:
-    """Add the records of other files; returns the number added, and the lines that are no records.
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """What `merge` did: the records ``added``, the number ``known`` before, the lines left out."""
+
+    added: tuple[Record, ...]
+    known: int
+    rejected: tuple[tuple[Path, Rejected], ...]
+
+
+def merge(paths: Iterable[Path]) -> Merged:
+    """Add the records of other files, and of all ``.jsonl`` files of folders.
 
     Each record goes to the file of its device. A record that is there already, or older than the
     one for the same problem, is left out. Raises `Error`; records added before stay.
     """
     where = wanted_folder()
-    added = 0
+    added: list[Record] = []
+    known = 0
     rejected: list[tuple[Path, Rejected]] = []
     here: dict[Path, dict[Same, str]] = {}
-    for file in files:
-        if not file.is_file():
-            raise Error(f"cannot merge {file}: it is no file; see `clformats tune show`")
+    for file in _files(paths):
         records, wrong = read(file)
         rejected += [(file, r) for r in wrong]
         for record in records:
@@ -37,9 +46,25 @@ def merge(files: Iterable[Path]) -> tuple[int, list[tuple[Path, Rejected]]]:
             if here[target].get(_same(record), "") < record.date:
                 add(target, record)
                 here[target][_same(record)] = record.date
-                added += 1
+                added.append(record)
+            else:
+                known += 1
     forget()
-    return added, rejected
+    return Merged(tuple(added), known, tuple(rejected))
+
+
+def _files(paths: Iterable[Path]) -> Iterator[Path]:
+    """The files that are named, and those in the folders that are. Raises `Error`."""
+    for path in paths:
+        if path.is_dir():
+            found = sorted(path.glob("*.jsonl"))
+            if not found:
+                raise Error(f"cannot merge {path}: no file in this folder ends in .jsonl")
+            yield from found
+        elif path.is_file():
+            yield path
+        else:
+            raise Error(f"cannot merge {path}: it is no file; see `clformats tune show`")
 
 
 def _same(record: Record) -> Same:

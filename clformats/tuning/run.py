@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from statistics import median
@@ -23,9 +23,10 @@ from ..schedule.space import spaces
 from ..tensors.desc import MemoryDesc
 from .contest import AGAIN, BAKED_GAIN, DEFAULT, LEAST_GAIN, Contest, is_faster, noise
 from .measure import Settings
+from .outcome import Outcome, Tried, Verdict
 from .records import Device, Record, add, forget, path_of, wanted_folder
 from .records.record import Key, keys_of, now
-from .search import Tried, search
+from .search import search
 
 TIME_LIMIT = 60.0
 SEARCH_SHARE = 0.65
@@ -33,30 +34,6 @@ SEARCH_SHARE = 0.65
 FINALISTS = 3
 CONTEST = Settings(rounds=8, warm=0.01, runs=5, timed=0.03, seconds=2.0)
 """How the finalists are measured; within the time limit, and at least three rounds."""
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """The result of tuning a reorder: ``records``, empty if nothing was faster than the rules.
-
-    ``tried`` is the number of kernels tried, ``failures`` has the messages of those that did not
-    build or were wrong, ``seconds`` is the whole time. ``note`` has further remarks.
-    """
-
-    src: MemoryDesc
-    dst: MemoryDesc
-    records: tuple[Record, ...]
-    tried: int
-    failures: tuple[str, ...]
-    seconds: float
-    note: str
-
-    def __str__(self) -> str:
-        effort = f"{self.tried} kernels in {self.seconds:.0f} s"
-        lines = [f"{self.src} -> {self.dst}: {self.note} ({effort})"]
-        lines += [f"  {r.choices}: {r.gain:.2f} times as fast as the rules" for r in self.records]
-        lines += [f"  one kernel failed: {' '.join(text.split()):.200}" for text in self.failures]
-        return "\n".join(lines)
 
 
 def tune(
@@ -76,7 +53,9 @@ def tune(
     checked against the host before it is timed. Then the best ones are measured again, interleaved
     with the plan by the rules. A kernel is recorded only if it is faster by more than the noise.
     Every `Reorder` made from then on uses the record, in this process and in others. ``watch`` is
-    called with None for each kernel tried, and with each outcome.
+    called with None for each kernel tried, and with each outcome as soon as it is there.
+
+    Returns an `Outcome` for each reorder, in their order: its records, and every measurement.
 
     ``client``, a ``distributed.Client``, makes each reorder a job on Dask's workers, for the device
     that ``engine`` names there, or their default one; the records are stored here as they arrive.
@@ -87,15 +66,17 @@ def tune(
     """
     expect(engine, Engine | str | None, "engine")
     expect(time_limit, int | float, "time_limit")
+    if not time_limit > 0:  # NaN is not, either
+        raise InvalidArgument(f"time_limit: got {time_limit}, expected seconds above 0")
     jobs = _jobs(src, dst)
     where = wanted_folder()
-    outcomes = []
-    for outcome in _outcomes(jobs, engine, time_limit, watch or _nobody, client):
+    found: dict[int, Outcome] = {}
+    for number, outcome in _outcomes(jobs, engine, time_limit, watch or _nobody, client):
         store(outcome, where)
-        outcomes.append(outcome)
+        found[number] = outcome
         if watch:
             watch(outcome)
-    return outcomes
+    return [found[number] for number in range(len(jobs))]
 
 
 def _outcomes(
@@ -104,11 +85,11 @@ def _outcomes(
     seconds: float,
     watch: Callable[[None], None],
     client: Any,
-) -> Iterator[Outcome]:
-    """Each outcome as soon as it is there; without workers in the order of the pairs."""
+) -> Iterator[tuple[int, Outcome]]:
+    """Each outcome with the number of its job, as soon as it is there."""
     if client is None:
         here = Engine(engine) if isinstance(engine, str) else engine or default_engine()
-        yield from (tuned(pair, here, seconds, watch) for pair in jobs)
+        yield from ((k, tuned(pair, here, seconds, watch)) for k, pair in enumerate(jobs))
         return
     if isinstance(engine, Engine):
         raise InvalidArgument(
@@ -116,11 +97,15 @@ def _outcomes(
             f"such as 'pocl', or leave it out"
         )
     dask = import_module("distributed")
-    futures = [client.submit(on_worker, pair, engine, seconds, pure=False) for pair in jobs]
+    futures = {
+        client.submit(on_worker, pair, engine, seconds, pure=False): number
+        for number, pair in enumerate(jobs)
+    }
     try:
-        yield from (future.result() for future in dask.as_completed(futures))
+        for future in dask.as_completed([*futures]):
+            yield futures[future], future.result()
     finally:
-        client.cancel(futures)
+        client.cancel([*futures])
 
 
 def on_worker(pair: Pair, engine: str | None, seconds: float) -> Outcome:
@@ -158,63 +143,94 @@ def tuned(
     """Tune one reorder, and store nothing. Raises `Error` and `DeviceError`."""
     began = time.perf_counter()
     src, dst = pair
+    count = 0
 
     def outcome(note: str, tried: Sequence[Tried] = (), records: Sequence[Record] = ()) -> Outcome:
         failures = tuple(t.failure for t in tried if t.failure)
         spent = time.perf_counter() - began
-        return Outcome(src, dst, tuple(records), len(tried), failures, spent, note)
+        return Outcome(src, dst, tuple(records), count, failures, spent, note, tuple(tried))
 
     places = spaces(src, dst, traits_of(engine))
     if not places:
         return outcome("nothing can be chosen here")
     run = Contest(src, dst, engine)
     tried = search(run, places, began + SEARCH_SHARE * seconds, lambda: watch(None))
+    count = len(tried)
     finalists = [t.choices for t in tried if t.times][:FINALISTS]
-    records = contest(run, finalists, CONTEST, began + seconds)
-    if records is None:
-        return outcome("the time was up before the best could be measured: allow more", tried)
-    note = "faster than the rules" if records else "the rules are not beaten"
-    return outcome(note, tried, records)
+    verdict = contest(run, finalists, CONTEST, began + seconds)
+    if verdict is None:
+        late = "the time was up before the best could be measured: allow more"
+        return outcome(late, Verdict().measured(tried, late))
+    note = "faster than the rules" if verdict.records else "the rules are not beaten"
+    slower = f"not among the fastest {FINALISTS} of the search"
+    return outcome(note, verdict.measured(tried, slower), verdict.records)
 
 
 def contest(
     run: Contest, finalists: Sequence[Choices], settings: Settings, end: float = math.inf
-) -> list[Record] | None:
-    """The records of kernels that beat the rules in two measurements, the best of the first again.
+) -> Verdict | None:
+    """Which kernels beat the rules in two measurements, the best of the first again.
 
     None if there was no time for both until ``end``, by ``perf_counter``.
     """
     if time.perf_counter() > end:
         return None
     named = {str(c): c for c in finalists if c != RULES}
-    best = RULES
+    best, reasons = RULES, dict.fromkeys(named.values(), "there was no time to build it again")
+    first: dict[str, list[float]] = {}
     if named:
         first = run.times(named, settings, (time.perf_counter() + end) / 2)
         if not first:
             return None
+        reasons |= {named[n]: "another finalist was faster" for n in named if n in first}
         name = min((n for n in named if n in first), key=lambda name: median(first[name]))
         # What does not win twice has won by chance.
         if is_faster(first[DEFAULT] + first[AGAIN], first[name], LEAST_GAIN):
             best = named[name]
+        else:
+            reasons[named[name]] = _missed(first, name)
     baked = replace(best, baked=True)
     again = {"best": best, "baked": baked} if best != RULES else {"baked": baked}
     times = run.times(again, settings, end)
     if not times:
         return None
+    records, failed = _winners(run, again, times)
+    samples: dict[Choices, list[float]] = {}
+    for measured, names in ((first, named), (times, again)):
+        for name, values in measured.items():
+            samples.setdefault(names.get(name, RULES), []).extend(values)
+    return Verdict(tuple(records), samples, reasons | failed)
+
+
+def _winners(
+    run: Contest, again: Mapping[str, Choices], times: Mapping[str, list[float]]
+) -> tuple[list[Record], dict[Choices, str]]:
+    """The records of the second measurement, and why the other choices have none."""
     noisy = noise(times)
     rules = [*times[DEFAULT], *times[AGAIN]]
     exact, shape = keys_of(problem(*run.pair))
-    records = []
-    base = rules
-    if best != RULES and is_faster(rules, times["best"], LEAST_GAIN, noisy):
-        records.append(_record(run, shape, best, rules, times["best"]))
+    records, base = [], rules
+    reasons = {c: _missed(times, name, noisy) for name, c in again.items() if name in times}
+    if "best" in times and is_faster(rules, times["best"], LEAST_GAIN, noisy):
+        records.append(_record(run, shape, again["best"], rules, times["best"]))
         base = times["best"]
     constant = times.get("baked", base)
     if is_faster(base, constant, BAKED_GAIN, noisy) and is_faster(
         rules, constant, LEAST_GAIN, noisy
     ):
-        records.append(_record(run, exact, baked, rules, constant))
-    return records
+        records.append(_record(run, exact, again["baked"], rules, constant))
+    else:
+        reasons[again["baked"]] = f"constant sizes do not gain {BAKED_GAIN - 1:.0%}"
+    return records, reasons
+
+
+def _missed(times: Mapping[str, list[float]], name: str, noisy: float = 1.0) -> str:
+    """Why a contestant that does not count as faster than the rules does not."""
+    gain = median([*times[DEFAULT], *times[AGAIN]]) / median(times[name])
+    return (
+        f"{gain:.2f} times as fast as the rules: not surely by {LEAST_GAIN - 1:.0%} more than the "
+        f"noise of {noisy - 1:.0%}"
+    )
 
 
 def _record(

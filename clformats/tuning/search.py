@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from statistics import median
 from time import perf_counter
 
 from ..errors import Error
@@ -18,28 +16,12 @@ from ..schedule.choices import Choices
 from ..schedule.space import Space
 from .contest import Contest
 from .measure import Settings, Slot, sampled
+from .outcome import Tried
 
 SETTINGS = Settings(rounds=3, warm=0.001, runs=3, timed=0.01, seconds=1.0)
 """How a kernel is timed."""
 MOST_FAILURES = 5
 """Kernels that do not build or are wrong, after which no further ones are tried."""
-
-
-@dataclass(frozen=True, slots=True)
-class Tried:
-    """Choices that the search has tried: their times in seconds, or why they failed.
-
-    There are no times, and no failure, where the time was up before.
-    """
-
-    choices: Choices
-    times: tuple[float, ...] = ()
-    failure: str = ""
-
-    @property
-    def seconds(self) -> float:
-        """The median; infinite without times."""
-        return median(self.times) if self.times else math.inf
 
 
 def search(

@@ -25,7 +25,8 @@ from clformats.schedule.space import spaces
 from clformats.tuning import contest, run, search
 from clformats.tuning import records as tuned
 from clformats.tuning.exchange import merge, t4
-from clformats.tuning.measure import QUICK, Slot
+from clformats.tuning.measure import QUICK, Slot, Times
+from clformats.tuning.outcome import Outcome, Tried
 from clformats.tuning.records.record import InvalidRecord
 from clformats.tuning.revalidate import revalidate
 from tests.choices_support import HURTING
@@ -135,7 +136,7 @@ def test_a_reorder_without_a_space_says_so(engine: cf.Engine) -> None:
 # --- the search -----------------------------------------------------------------------------------
 
 
-def searched(engine: cf.Engine, dst: cf.MemoryDesc, end: float = math.inf) -> list[search.Tried]:
+def searched(engine: cf.Engine, dst: cf.MemoryDesc, end: float = math.inf) -> list[Tried]:
     return search.search(contest.Contest(SRC, dst, engine), spaces(SRC, dst, engine.traits), end)
 
 
@@ -194,7 +195,7 @@ def test_the_search_ends_near_the_fastest(
     names = [[str(found.choices(v)) for v in values] for values in (found.values, near)]
     assert seen == [names[0], [name for name in names[1] if name not in names[0]]]
     assert len(seen[1]) > 3
-    assert tried[0] == search.Tried(found.choices(fastest), (1.0,))
+    assert tried[0] == Tried(found.choices(fastest), (1.0,))
 
 
 @pytest.mark.usefixtures("plans_for_cpus")
@@ -264,7 +265,11 @@ def test_what_is_slower_than_the_rules_is_never_stored(
     """Whatever the search calls the best: here what is ten times slower, and the rules' own."""
     src, dst = D((4, 64, 56, 57), "f32", "bfyx"), D((4, 64, 56, 57), "f32", "byxf")
     monkeypatch.setattr("clformats.tuning.run.BAKED_GAIN", 1e9)
-    assert run.contest(contest.Contest(src, dst, engine), [SLOW, RULES], QUICK) == []
+    verdict = run.contest(contest.Contest(src, dst, engine), [SLOW, RULES], QUICK)
+    assert verdict is not None
+    assert verdict.records == ()
+    assert "not surely by 3%" in verdict.reasons[SLOW]
+    assert set(verdict.times) == {RULES, SLOW, cf.Choices(baked=True)}
 
 
 def test_a_contest_keeps_half_of_its_time_to_measure(
@@ -304,9 +309,10 @@ def test_what_was_not_measured_is_no_record(
     answers[:] = [fast | {str(ahead(4)): [0.5] * 9}, {}]
     assert run.contest(run_, finalists, QUICK) is None
     answers[:] = [fast | {str(ahead(4)): [0.5] * 9}, fast | {"best": [0.5] * 9}]
-    records = run.contest(run_, finalists, QUICK)
-    assert records is not None
-    assert [r.choices for r in records] == [ahead(4)]
+    verdict = run.contest(run_, finalists, QUICK)
+    assert verdict is not None
+    assert [r.choices for r in verdict.records] == [ahead(4)]
+    assert "no time" in verdict.reasons[ahead(8)]
 
 
 def test_what_is_faster_is_stored_with_all_times(
@@ -320,15 +326,26 @@ def test_what_is_faster_is_stored_with_all_times(
 
     monkeypatch.setattr(contest.Contest, "times", times)
     finalists = [ahead(4), ahead(8)]
-    records = run.contest(contest.Contest(SRC, DST, engine), finalists, QUICK)
-    assert records is not None
+    verdict = run.contest(contest.Contest(SRC, DST, engine), finalists, QUICK)
+    assert verdict is not None
+    records = [*verdict.records]
+    told = verdict.measured([Tried(ahead(4), (1.5,)), Tried(ahead(2), (3.0,))], "too slow")
+    assert [(t.choices, t.reason) for t in told] == [
+        (ahead(4), "another finalist was faster"),
+        (ahead(2), "too slow"),
+        (RULES, ""),
+        (ahead(8), ""),
+        (replace(ahead(8), baked=True), ""),
+    ]
+    assert told[0].final == (0.9, 0.9)
+    assert told[1].spread == Times(3.0, 3.0, 3.0, 1)
     assert [r.choices for r in records] == [ahead(8), replace(ahead(8), baked=True)]
     assert records[0].default == (1.0,) * 4
     assert records[0].tuned == (0.9, 0.9)
     assert records[1].tuned == (0.8, 0.8)
     assert records[0].key.sizes == ""
     assert records[1].key.sizes == f"{SRC} -> {DST}"
-    run.store(run.Outcome(SRC, DST, tuple(records), 2, (), 1.0, "x"), folder)
+    run.store(Outcome(SRC, DST, tuple(records), 2, (), 1.0, "x"), folder)
     assert cf.Reorder(SRC, DST, engine).plan.choices.baked
     assert records_in(folder) == records
 
@@ -346,6 +363,11 @@ def test_tune_ends_in_time_and_says_what_it_did(engine: cf.Engine, folder: Path)
     assert [o for o in seen if o] == outcomes
     assert seen.count(None) == outcomes[0].tried > 0
     assert outcomes[0].failures == ()
+    measured = outcomes[0].measurements
+    assert RULES in {m.choices for m in measured}
+    recorded = {r.choices for r in outcomes[0].records} | {RULES}
+    assert all(bool(m.reason) != (m.choices in recorded) for m in measured)
+    assert outcomes[1].measurements == ()
     assert str(outcomes[1]).startswith(f"{nothing[0]} -> {nothing[1]}: nothing can be chosen here")
     assert all(r.gain > 1 for r in records_in(folder))
 
@@ -367,7 +389,7 @@ def test_tune_refuses_what_makes_no_sense(
 def test_records_that_cannot_be_stored_are_told(engine: cf.Engine, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     record = record_of(SRC, DST, SLOW, tuned.Device(*engine.names))
-    outcome = run.Outcome(SRC, DST, (record,), 1, (), 1.0, "x")
+    outcome = Outcome(SRC, DST, (record,), 1, (), 1.0, "x")
     with pytest.raises(cf.Error, match=r"What was found: .*tile of 1"):
         run.store(outcome, tmp_path / "file")
 
@@ -378,7 +400,7 @@ def test_an_interrupted_run_keeps_what_it_found(folder: Path, device_name: str) 
 import sys
 import clformats as cf
 from clformats.tuning import run
-from clformats.tuning.run import Outcome
+from clformats.tuning.outcome import Outcome
 from tests.tuned_support import ahead, record_of
 from clformats.tuning import records as tuned
 
@@ -406,6 +428,12 @@ cf.tune(pairs, engine=sys.argv[1], time_limit=100, watch=lambda o: print(o or "k
     process.communicate()
     assert [r.src for r in records_in(folder)] == ["f32:bfyx:2x17x5x19"]
     assert not [r for file in folder.glob("*.jsonl") for r in tuned.read(file)[1]]
+
+
+@pytest.mark.parametrize("seconds", [0, -1, math.nan])
+def test_a_time_limit_is_positive(engine: cf.Engine, seconds: float) -> None:
+    with pytest.raises(cf.InvalidArgument, match="expected seconds above 0"):
+        cf.tune(SRC, DST, engine, time_limit=seconds)
 
 
 def test_two_runs_at_once_lose_nothing(folder: Path, device_name: str) -> None:
@@ -436,15 +464,15 @@ def test_jobs_on_workers_are_merged_here(folder: Path, device_name: str) -> None
         )
         with pytest.raises(cf.InvalidArgument, match="name the workers' device"):
             cf.tune(pairs, engine=cf.Engine(device_name), client=client)
-    assert {(o.src, o.dst) for o in outcomes} == set(pairs)
-    assert seen == outcomes
+    assert [(o.src, o.dst) for o in outcomes] == pairs
+    assert sorted(seen, key=lambda o: str(o.src)) == outcomes
     assert len(records_in(folder)) == sum(len(o.records) for o in outcomes)
 
 
 def test_outcomes_travel_between_processes() -> None:
     import pickle
 
-    outcome = run.Outcome(SRC, DST, (record_of(SRC, DST),), 1, ("no",), 1.0, "x")
+    outcome = Outcome(SRC, DST, (record_of(SRC, DST),), 1, ("no",), 1.0, "x")
     assert pickle.loads(pickle.dumps(outcome)) == outcome  # noqa: S301  # what we made ourselves
 
 
@@ -509,10 +537,15 @@ def test_merging_adds_what_is_newer(folder: Path, tmp_path: Path) -> None:
     with other.open("a") as file:
         file.write("garbage\n")
     tuned.add(tuned.path_of(newer.device, folder), older)
-    added, rejected = merge([other])
-    assert (added, len(rejected)) == (2, 1)
+    merged = merge([other])
+    assert merged.added == (newer, gpu)
+    assert (merged.known, len(merged.rejected)) == (1, 1)
     assert len(list(folder.glob("*.jsonl"))) == 2
-    assert merge([other])[0] == 0
+    again = merge([tmp_path])  # a folder: all its files
+    assert (again.added, again.known) == ((), 3)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(cf.Error, match="no file in this folder"):
+        merge([tmp_path / "empty"])
     with pytest.raises(cf.Error, match="it is no file"):
         merge([tmp_path / "nowhere"])
 
@@ -549,7 +582,7 @@ def test_the_command_tunes_and_shows(
     assert f"{SLOW}, 1.91 times as fast" in said
     assert "not used: of other kernels" in said
     assert "no JSON" in said
-    assert "    rules    2000 2500 2100 us" in said
+    assert "    rules    2100 us (2050 to 2300, 3 runs)" in said
 
 
 def test_the_command_exports_and_merges(
@@ -560,7 +593,15 @@ def test_the_command_exports_and_merges(
     other = tmp_path / "other.jsonl"
     tuned.add(other, record_of())
     assert cli.main(["tune", "merge", str(other)]) == 0
-    assert capsys.readouterr().out == f"1 records added in {folder}\n"
+    assert capsys.readouterr().out == (
+        f"1 record added in {folder}\n  1 not used here: of a device that is not here\n"
+    )
+    assert cli.main(["tune", "merge", str(other)]) == 0
+    assert "0 records added" in (said := capsys.readouterr().out)
+    assert "1 left out: the same or a newer one is there" in said
+    (tmp_path / "garbage.jsonl").write_text("garbage\n")
+    assert cli.main(["tune", "merge", str(tmp_path / "garbage.jsonl")]) == 1
+    assert "nothing was added" in capsys.readouterr().err
     target = tmp_path / "t4.json"
     assert cli.main(["tune", "export", "--t4", str(target)]) == 0
     assert len(json.loads(target.read_text())["results"]) == 2
