@@ -15,6 +15,7 @@ import numpy as np
 
 from ..errors import DeviceError, InvalidArgument, expect, shown
 from ..schedule.traits import DEFAULT, Traits
+from . import drivers
 from .background import background
 from .opencl import OnDevice, devices, error_name, hint, named_errors, opencl
 from .programs import build, compilers_silent, is_kept
@@ -192,17 +193,11 @@ class Engine(OnDevice):
 
     @cached_property
     def _options(self) -> tuple[str, ...]:
-        """Compiler options: correctly rounded divisions, if the device has them.
-
-        Oclgrind simulates neither prefetches nor the instruction `freeze` of its own optimiser.
-        """
+        """Compiler options: correctly rounded divisions, if the device has them; its driver's."""
         wanted = opencl().device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT
         rounded = bool(self.device.single_fp_config & wanted)
-        simulated = self.device.platform.name.strip() == "Oclgrind"
-        return (
-            *(["-cl-fp32-correctly-rounded-divide-sqrt"] if rounded else []),
-            *(["-DCLFORMATS_NO_PREFETCH", "-cl-opt-disable"] if simulated else []),
-        )
+        exact = ("-cl-fp32-correctly-rounded-divide-sqrt",) if rounded else ()
+        return (*exact, *drivers.options(self.device))
 
     @property
     def programs_built(self) -> int:

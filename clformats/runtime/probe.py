@@ -29,6 +29,30 @@ __kernel void clformats_probe(__global int *out, int step) {
     out[i] = i * step + 1;
 }
 """
+# What kernels use of clang, under the conditions of the templates. It writes what the other one
+# does, four numbers at a time.
+_BUILTINS = """
+typedef int4 any_int4 __attribute__((aligned(4)));
+__kernel void clformats_probe(__global int *out, int step) {
+    int i = 4 * (int)get_global_id(0);
+    int4 v = (int4)(i, i + 1, i + 2, i + 3) * step + 1;
+    __global any_int4 *to = (__global any_int4 *)(out + i);
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_prefetch)
+    __builtin_prefetch((const void *)(uintptr_t)to, 0, 2);
+#endif
+#if __has_builtin(__builtin_shufflevector)
+    v = __builtin_shufflevector(v, v, 3, 2, 1, 0);
+    v = __builtin_shufflevector(v, v, 3, 6, 1, 4);
+#endif
+#if __has_builtin(__builtin_nontemporal_store)
+    __builtin_nontemporal_store(v, (__global int4 *)to);
+    if (i % 8) { return; }
+#endif
+#endif
+    *to = v;
+}
+"""
 #: Bits of CL_DEVICE_TYPE. pyopencl's to_string writes "ALL | CPU" and the like.
 _TYPES = {2: "CPU", 4: "GPU", 8: "accelerator", 16: "custom"}
 _MARK = "clformats-probe:"
@@ -82,8 +106,13 @@ def describe(platform: Any, device: Any) -> Report:  # pyopencl's, imported late
     }
 
 
-def run_kernel(platform_index: int, device_index: int) -> float:
+def run_kernel(platform_index: int, device_index: int, *, builtins: bool = False) -> float:
     """Build and run the probe kernel and check what it wrote.
+
+    Args:
+        platform_index: of the device's platform.
+        device_index: of the device in it.
+        builtins: take the kernel that uses what some compilers cannot translate.
 
     Returns:
         The seconds it took.
@@ -101,9 +130,10 @@ def run_kernel(platform_index: int, device_index: int) -> float:
     queue = cl.CommandQueue(context)
     result = np.zeros(64, np.int32)
     buffer = cl.Buffer(context, cl.mem_flags.READ_WRITE, result.nbytes)
-    program = cl.Program(context, _SOURCE).build()
+    program = cl.Program(context, _BUILTINS if builtins else _SOURCE).build()
     kernel = cl.Kernel(program, "clformats_probe")
-    kernel(queue, result.shape, None, buffer, np.int32(3))
+    items = result.size // 4 if builtins else result.size
+    kernel(queue, (items,), None, buffer, np.int32(3))
     cl.enqueue_copy(queue, result, buffer)
     queue.finish()
     if not np.array_equal(result, np.arange(64) * 3 + 1):
@@ -163,6 +193,11 @@ def probe_devices() -> tuple[list[Report], str]:
     return devices, ""
 
 
+def builtins_work(platform_index: int, device_index: int) -> bool:
+    """Whether kernels with clang's built-in functions are built, and right, on a device."""
+    return "seconds" in _ask("--builtins", f"{platform_index}:{device_index}")
+
+
 # ---- the program -------------------------------------------------------------------------------
 
 
@@ -171,8 +206,8 @@ def _answer(arguments: argparse.Namespace) -> Report:
     try:
         if arguments.list:
             return {"devices": list_devices()}
-        platform, device = arguments.run.split(":")
-        return {"seconds": run_kernel(int(platform), int(device))}
+        platform, device = map(int, (arguments.run or arguments.builtins).split(":"))
+        return {"seconds": run_kernel(platform, device, builtins=bool(arguments.builtins))}
     except Exception as error:  # noqa: BLE001  # whatever a driver throws is the answer
         return {"error": f"{type(error).__name__}: {_first_lines(str(error))}"}
 
@@ -188,8 +223,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m clformats.runtime.probe", description=__doc__)
     parser.add_argument("--list", action="store_true", help="answer with the devices, as JSON")
     parser.add_argument("--run", metavar="P:D", help="answer for device D of platform P, as JSON")
+    parser.add_argument("--builtins", metavar="P:D", help="the same, with built-in functions")
     arguments = parser.parse_args(argv)
-    if arguments.list or arguments.run:
+    if arguments.list or arguments.run or arguments.builtins:
         print(_MARK + json.dumps(_answer(arguments)))
         return 0
     # By path: this must answer even while the package around it is being edited.

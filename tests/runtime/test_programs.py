@@ -329,8 +329,9 @@ def test_the_options_of_a_device(engine: cf.Engine, platform: str, rounded: bool
     config = cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT if rounded else 0
     own = cf.Engine(context=engine.context, device=engine.device)
     own.device = SimpleNamespace(  # type: ignore[assignment]
-        platform=SimpleNamespace(name=f"{platform} "), single_fp_config=config
-    )
+        platform=SimpleNamespace(name=f"{platform} "), single_fp_config=config,
+        type=cl.device_type.CPU,
+    )  # fmt: skip
     simulated = ("-DCLFORMATS_NO_PREFETCH", "-cl-opt-disable") if platform == "Oclgrind" else ()
     exact = ("-cl-fp32-correctly-rounded-divide-sqrt",) if rounded else ()
     assert own._options == exact + simulated

@@ -1,0 +1,154 @@
+"""What is known of OpenCL drivers: what their compilers translate, and which versions were tried.
+
+Kernels use built-in functions of clang's for shuffles, prefetches and stores past the cache, and
+OpenCL C alone where ``CLFORMATS_PORTABLE`` is defined: the *portable path*. That a compiler has
+such a function does not mean that it can translate it: Mesa's, which goes by SPIR-V, ends the
+process at a prefetch. So the host decides, by the runtime. One that is in no row of `RUNTIMES` is
+asked in a process of its own, once for each version: its answer is kept in the user's cache folder.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from .icd import cache_root
+from .opencl import opencl
+from .probe import builtins_work
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pyopencl
+
+PORTABLE = "-DCLFORMATS_PORTABLE"
+"""The option with which kernels are OpenCL C 1.2 and nothing else."""
+_BUILTINS, _NO_BUILTINS = "built-in functions", "portable"
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """One that was tried.
+
+    Attributes:
+        name: what people call it.
+        platform: the name of its OpenCL platform.
+        kind: of its devices: "CPU" or "GPU"; "" for any.
+        options: what its compiler is told beside the options of the device.
+        why: the reason for these, "" where there are none.
+    """
+
+    name: str
+    platform: str
+    kind: str = ""
+    options: tuple[str, ...] = ()
+    why: str = ""
+
+
+RUNTIMES = (
+    Runtime("PoCL", "Portable Computing Language", "CPU"),
+    Runtime("Intel's CPU runtime", "Intel(R) OpenCL", "CPU"),
+    Runtime("NVIDIA", "NVIDIA CUDA", "GPU"),
+    Runtime(
+        "Mesa rusticl", "rusticl", "", (PORTABLE,),
+        "kernels are OpenCL C alone: its translator to SPIR-V ends the process at a prefetch",
+    ),
+    Runtime(
+        "Oclgrind", "Oclgrind", "", ("-DCLFORMATS_NO_PREFETCH", "-cl-opt-disable"),
+        "no prefetches, no optimiser: it simulates neither them nor the instruction `freeze`",
+    ),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What was run on a version of a runtime.
+
+    Attributes:
+        runtime: the name of its row in `RUNTIMES`.
+        version: how its driver's version begins.
+        system: where it was had from.
+        ran: what was run.
+        fails: what fails, "nothing" where nothing does.
+        date: the day.
+    """
+
+    runtime: str
+    version: str
+    system: str
+    ran: str
+    fails: str
+    date: str
+
+
+TRIALS: tuple[Trial, ...] = ()
+
+
+def runtime_of(platform: str, kind: str) -> Runtime | None:
+    """The row of the devices of a kind of a platform; None where it was never tried."""
+    named = (r for r in RUNTIMES if r.platform == platform.strip())
+    return next((r for r in named if r.kind in ("", kind)), None)
+
+
+def trial_of(runtime: Runtime, version: str) -> Trial | None:
+    """What was run on this version of a driver; None where it was not tried."""
+    of_it = (t for t in TRIALS if t.runtime == runtime.name)
+    return next((t for t in of_it if version.strip().startswith(t.version)), None)
+
+
+def options(device: pyopencl.Device) -> tuple[str, ...]:
+    """What the compiler of a device's driver is told so that it takes our kernels."""
+    kinds = opencl().device_type
+    kind = next((name for name in ("CPU", "GPU") if device.type & getattr(kinds, name)), "other")
+    runtime = runtime_of(device.platform.name, kind)
+    if runtime is not None:
+        return runtime.options
+    return () if _takes_builtins(device) else (PORTABLE,)
+
+
+@lru_cache(maxsize=64)
+def _takes_builtins(device: pyopencl.Device) -> bool:
+    """Whether kernels with clang's functions run on a device of a runtime that nobody tried.
+
+    Asking takes a process about a second; where the answer cannot be kept, each process asks.
+    """
+    place, file = _place(device), _file(device)
+    if place is None:
+        return False
+    try:
+        kept = file.read_text() if file else ""
+    except (OSError, ValueError):
+        kept = ""
+    if kept in (_BUILTINS, _NO_BUILTINS):
+        return kept == _BUILTINS
+    works = builtins_work(*place)
+    with suppress(OSError):
+        if file:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(_BUILTINS if works else _NO_BUILTINS)
+    return works
+
+
+def _place(device: pyopencl.Device) -> tuple[int, int] | None:
+    """The numbers of a device's platform and of the device in it; None of a part of a device."""
+    cl = opencl()
+    for i, platform in enumerate(cl.get_platforms()):
+        with suppress(cl.Error):  # a platform without devices
+            for j, other in enumerate(platform.get_devices()):
+                if other == device:
+                    return i, j
+    return None
+
+
+def _file(device: pyopencl.Device) -> Path | None:
+    """Where the answer of a driver is kept; None where there is no cache folder."""
+    p = device.platform
+    facts = (p.name, p.version, device.name, device.version, device.driver_version)
+    try:
+        folder = cache_root() / "drivers"
+    except (ImportError, OSError):
+        return None
+    return folder / hashlib.sha256(repr(facts).encode()).hexdigest()[:32]
