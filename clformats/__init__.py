@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from .errors import (
+    CacheWarning,
     DeviceError,
     Error,
     InvalidArgument,
@@ -76,6 +77,7 @@ __all__ = [
     "DTYPES",
     "RUNTIME_DIM",
     "Attr",
+    "CacheWarning",
     "Choice",
     "Choices",
     "Cost",

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import operator
 import reprlib
+import sys
+import warnings
 from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
 from typing import Any, get_args
+
+_PACKAGE = str(Path(__file__).parent)
 
 
 class Error(Exception):
@@ -91,6 +97,29 @@ class DeviceError(Error):
         super().__init__(f"{message}\n{log}" if log else message)
         self.name = name
         self.log = log
+
+
+class CacheWarning(RuntimeWarning):
+    """Built programs are not kept: the cache folder cannot be written, or is not the user's alone.
+
+    Everything works, and each process builds its own. To be silent about it::
+
+        warnings.filterwarnings("ignore", category=cf.CacheWarning)
+    """
+
+
+def caller() -> tuple[FrameType, int]:
+    """The frame outside the library that called it, and how far up it is from who asks."""
+    # inspect.stack() reads the files of every frame.
+    frame, level = sys._getframe(1), 0  # noqa: SLF001
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame, level = frame.f_back, level + 1
+    return frame, level
+
+
+def warn(message: str, category: type[Warning]) -> None:
+    """Warn at the user's line that called the library."""
+    warnings.warn(message, category, stacklevel=caller()[1] + 1)
 
 
 def expect(value: object, kind: Any, what: str) -> None:

@@ -14,6 +14,7 @@ from ..tensors.dlpack import array_of
 from ..tensors.dtypes import as_dtype
 from ..tensors.given import as_desc
 from .packing import storage_size, unpack
+from .views import strided
 
 
 class HostMemory(ArrayLike):
@@ -91,15 +92,10 @@ def places(flat: NDArray[Any], desc: MemoryDesc) -> NDArray[Any]:
 
     All in one axis where elements share bytes.
     """
-    item = flat.itemsize
     if desc.dtype.is_packed:
         return flat[: storage_size(desc)]
-    return np.lib.stride_tricks.as_strided(
-        flat[desc.offset0 :],
-        [p.size for p in desc.placed],
-        [p.stride * item for p in desc.placed],
-        writeable=flat.flags.writeable,
-    )
+    strides = [p.stride * flat.itemsize for p in desc.placed]
+    return strided(flat[desc.offset0 :], [p.size for p in desc.placed], strides)
 
 
 def behind(flat: NDArray[Any], desc: MemoryDesc) -> NDArray[np.uint8]:

@@ -28,6 +28,18 @@ Runs = dict[Digit, tuple[int, int]]
 """For each digit the first value, and how many there are."""
 
 
+def strided(array: Array, shape: Sequence[int], strides: Sequence[int]) -> Array:
+    """A view with this shape and these strides, in bytes; as writeable as the array.
+
+    `as_strided` finds an element type again by its text, which float8_e5m2 of ml_dtypes has none
+    of that numpy can read: so it is shown unsigned integers of that width.
+    """
+    is_plain = array.dtype.isbuiltin == 1
+    bits = array if is_plain else array.view(f"u{array.itemsize}")
+    view = as_strided(bits, shape, strides)
+    return view if is_plain else view.view(array.dtype)
+
+
 class Pair(NamedTuple):
     """The same elements in memory and in the array of logical shape, with the same axes."""
 
@@ -66,12 +78,12 @@ class _Region(NamedTuple):
     def of_memory(self, memory: Array) -> Array:
         """A view of 1-D memory."""
         strides = [memory.strides[0] * n for n in self.strides]
-        return as_strided(memory[self.offset :], self.counts, strides)
+        return strided(memory[self.offset :], self.counts, strides)
 
     def of_array(self, array: Array) -> Array:
         """A view of the array of logical shape."""
         strides = [array.strides[d] * n for d, n in self.steps]
-        return as_strided(array[tuple(slice(k, None) for k in self.at)], self.counts, strides)
+        return strided(array[tuple(slice(k, None) for k in self.at)], self.counts, strides)
 
 
 def elements(memory: Array, array: Array, desc: MemoryDesc) -> Iterator[Pair]:

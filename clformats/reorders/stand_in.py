@@ -7,12 +7,12 @@ problem writes.
 from __future__ import annotations
 
 import os
-import warnings
 from dataclasses import replace
 from math import prod
 
 from ..kernels import Launch, universal
 from ..kernels.scheduled import IDLE_BYTES, idle
+from ..errors import warn
 from ..runtime import Engine
 from ..runtime.opencl import named_errors, opencl
 from ..schedule import Plan
@@ -74,10 +74,9 @@ def tell_once(engine: Engine, error: BaseException) -> None:
     """Warn that a program could not be built in the background, once for each device."""
     if engine.device.name not in _told:
         _told.add(engine.device.name)
-        warnings.warn(
+        warn(
             f"a kernel for {engine.device.name.strip()} could not be built in the background "
             f"({type(error).__name__}: {error}): slower universal kernels go on serving. "
             f"Reorder(..., wait=True) raises the error",
             RuntimeWarning,
-            stacklevel=2,
         )

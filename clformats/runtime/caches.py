@@ -1,8 +1,9 @@
-"""A cache folder for those who have none that can be written, as in many containers.
+"""A cache folder for those who have none of their own that can be written, as in many containers.
 
-Without a cache folder PoCL shows no device at all, and pyopencl cannot make a kernel. So the
-process gets a temporary one, by the environment variable that all of them read; it is removed
-when the process ends. PoCL looks for it at the first OpenCL call, pyopencl at the first kernel.
+Without a cache folder PoCL shows no device at all, and pyopencl cannot make a kernel. In one that
+others can write they could put code into the process. So the process gets a temporary one, by the
+environment variable that all of them read; it is removed when the process ends. PoCL looks for it
+at the first OpenCL call, pyopencl at the first kernel.
 
 Needs neither pyopencl nor numpy: the doctor uses it too.
 """
@@ -10,20 +11,25 @@ Needs neither pyopencl nor numpy: the doctor uses it too.
 from __future__ import annotations
 
 import atexit
+import errno
 import os
 import shutil
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
+from ..trust import foreign
 from .icd import cache_root
 
 VARIABLE = "XDG_CACHE_HOME"
-REMEDY = f"Set {VARIABLE} to a folder that you can write"
+REMEDY = f"Set {VARIABLE} to a folder that you alone can write"
+LEAST_BYTES = 1 << 20
+"""The room that a cache folder must have."""
 
 
 def provide_cache_folder() -> str:
-    """Set `VARIABLE` to a new folder where the user's own cannot be written.
+    """Set `VARIABLE` to a new folder where the user's own cannot be used.
 
     Returns:
         What is wrong with the user's, for people; "" where nothing is.
@@ -31,12 +37,14 @@ def provide_cache_folder() -> str:
     if not sys.platform.startswith("linux"):
         return ""  # others do not read the variable
     try:
-        _try_out(cache_root().parent)
+        root = cache_root()
+        for folder in (root, *_of_drivers(root.parent)):
+            _try_out(folder)
     except ImportError:
         return ""  # nobody knows the folder: the doctor runs where packages are missing
     except OSError as error:
-        where = os.environ.get(VARIABLE) or "in your home"
-        trouble = f"the cache folder {where} cannot be written ({error.strerror or error})"
+        where = error.filename or os.environ.get(VARIABLE) or "in your home"
+        trouble = f"the cache folder {where} cannot be used ({error.strerror or error})"
     else:
         return ""
     try:
@@ -48,9 +56,26 @@ def provide_cache_folder() -> str:
     return f"{trouble}: each process builds its own programs"
 
 
+def _of_drivers(home: Path) -> Iterator[Path]:
+    """The folders of PoCL's and pyopencl's caches, as far as `VARIABLE` moves them."""
+    if not os.environ.get("POCL_CACHE_DIR"):
+        yield home / "pocl"
+    yield from (home / name for name in ("pyopencl", "pytools"))
+
+
 def _try_out(folder: Path) -> None:
-    """Raise OSError where a folder can be neither written nor made; leaves nothing behind."""
-    while not folder.exists() and folder != folder.parent:
-        folder = folder.parent
-    with tempfile.TemporaryFile(dir=folder):
-        pass
+    """Raise OSError where a folder can be neither written nor made, or is not the user's alone.
+
+    Leaves nothing behind.
+    """
+    try:
+        if reason := foreign(folder):
+            raise PermissionError(errno.EPERM, reason)
+        there = folder
+        while not there.exists() and there != there.parent:
+            there = there.parent
+        with tempfile.TemporaryFile(dir=there) as file:
+            os.posix_fallocate(file.fileno(), 0, LEAST_BYTES)
+    except OSError as error:
+        error.filename = str(folder)
+        raise

@@ -192,7 +192,10 @@ def cache_root() -> Path:
     """
     from platformdirs import user_cache_dir
 
-    root = Path(user_cache_dir("clformats"))
+    try:
+        root = Path(user_cache_dir("clformats"))
+    except RuntimeError as error:  # without HOME, of a user number without a name
+        raise FileNotFoundError(f"no cache folder: {error}") from error
     if not root.is_absolute():
         raise FileNotFoundError(f"no cache folder: {root} is not absolute, there is no home folder")
     return root
@@ -209,7 +212,7 @@ def make_folder(entries: Mapping[str, Path], root: Path) -> Path:
     final = root / folder_name(entries)
     if final.is_dir():
         return final
-    root.mkdir(parents=True, exist_ok=True)
+    root.mkdir(mode=0o700, parents=True, exist_ok=True)
     fresh = Path(tempfile.mkdtemp(prefix="making-", dir=root))
     fill_folder(fresh, entries)
     try:
@@ -267,9 +270,12 @@ _set_late: set[str] = set()
 
 
 def _drop_stale_folder(environ: MutableMapping[str, str]) -> None:
-    """Forget a folder of ours that is gone (inherited from a parent, or the cache was cleared)."""
+    """Forget a folder of ours that is gone (inherited from a parent, or the cache was cleared).
+
+    And one that somebody else has made in its place since.
+    """
     value = environ.get(VENDOR_VARIABLES[0], "")
-    if is_own_folder(value) and not Path(value).is_dir():
+    if is_own_folder(value) and not (Path(value).is_dir() and not _foreign(Path(value))):
         del environ[VENDOR_VARIABLES[0]]
 
 
@@ -312,8 +318,22 @@ def _point_loader_at(
 
 
 def _place(entries: Mapping[str, Path]) -> Path:
-    """The vendors folder in the user's cache, or a temporary one where that cannot be written."""
+    """The vendors folder in the user's cache; a temporary one where that is not to be had.
+
+    So where the cache cannot be written, and where others could have put their drivers into it.
+    """
     try:
-        return make_folder(entries, cache_root())
+        root = cache_root()
+        folder = None if _foreign(root) else make_folder(entries, root)
     except (OSError, ImportError):
-        return make_temporary_folder(entries)
+        folder = None
+    return folder if folder and not _foreign(folder) else make_temporary_folder(entries)
+
+
+def _foreign(path: Path) -> str:
+    """See `trust.foreign`; "" where this file runs by itself, as `probe.py` has it."""
+    try:
+        from ..trust import foreign
+    except ImportError:
+        return ""
+    return foreign(path)

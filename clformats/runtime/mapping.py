@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from contextlib import suppress
-from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import DeviceError, MappedError
+from ..errors import DeviceError, MappedError, caller
 from . import image
 from .opencl import OnDevice, named_errors, opencl
 from .order import LOCK, Claim, Usage, enqueued, events_before, flush
@@ -26,7 +24,6 @@ if TYPE_CHECKING:
     from .memory import Memory
 
 Mode = Literal["r", "w", "rw"]
-_PACKAGE = str(Path(__file__).parent.parent)
 
 
 class Mapping(OnDevice):
@@ -194,8 +191,6 @@ def _empty(array: NDArray[Any]) -> None:
 
 def _caller() -> str:
     """The line outside the library, and the thread, that wants a mapping."""
-    frame = sys._getframe(1)  # noqa: SLF001  # inspect.stack() reads the files of every frame
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
-        frame = frame.f_back
+    frame, _ = caller()
     thread = threading.current_thread().name
     return f"{frame.f_code.co_filename}:{frame.f_lineno} in {thread}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -11,7 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, ClassVar, NoReturn, SupportsIndex
 
-from ..errors import DeviceError, InvalidArgument
+from ..errors import CacheWarning, DeviceError, InvalidArgument, warn
 from .caches import REMEDY as CACHE_REMEDY
 from .caches import provide_cache_folder
 from .icd import expose_bundled_runtimes
@@ -35,7 +34,7 @@ def opencl() -> ModuleType:
             "multiprocessing.get_context('spawn') does, or fork before OpenCL is used"
         )
     if trouble := provide_cache_folder():
-        warnings.warn(f"{trouble}. {CACHE_REMEDY}", RuntimeWarning, stacklevel=2)
+        warn(f"{trouble}. {CACHE_REMEDY}", CacheWarning)
     expose_bundled_runtimes()
     try:
         import pyopencl

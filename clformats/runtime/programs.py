@@ -2,11 +2,12 @@
 
 An entry is one file: a magic line, a checksum, the binary. It is written to a temporary file and
 moved to its place, so that many processes may start at once without locks. A file that cannot be
-read, or whose checksum is wrong, is a miss. The name of an entry is a hash of the source, options,
-device, driver, and the versions of the libraries. NVIDIA's driver has a cache of its own that is as
-fast; PoCL's preprocesses the source before it looks, which takes 50 to 100 ms for each program
-where a binary takes 3. But PoCL compiles once more before it gives a binary: its binaries are kept
-in the background, if the process lives on. ``PYOPENCL_NO_CACHE`` switches the cache off.
+read, whose checksum is wrong, or which others could have written (see `trust`), is a miss. The name
+of an entry is a hash of the source, options, device, driver, and the versions of the libraries.
+NVIDIA's driver has a cache of its own that is as fast; PoCL's preprocesses the source before it
+looks, which takes 50 to 100 ms for each program where a binary takes 3. But PoCL compiles once more
+before it gives a binary: its binaries are kept in the background, if the process lives on.
+``PYOPENCL_NO_CACHE`` switches the cache off.
 
 Only building needs OpenCL: the doctor reads the cache without it.
 """
@@ -16,7 +17,6 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-import tempfile
 import threading
 import time
 import warnings
@@ -26,6 +26,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .. import trust
+from ..errors import CacheWarning, warn
 from ..version import __version__
 from .background import background
 from .caches import REMEDY
@@ -160,7 +162,7 @@ compilers_silent = _Silence()
 def is_kept(device: pyopencl.Device, options: list[str], source: str) -> bool:
     """Whether the cache has a program, so that building it takes milliseconds."""
     file = _file(device, options, source)
-    return file is not None and file.exists()
+    return file is not None and trust.is_trusted(file)
 
 
 def _file(device: pyopencl.Device, options: list[str], source: str) -> Path | None:
@@ -231,7 +233,7 @@ def _driver_caches(device: pyopencl.Device) -> bool:
 def _read(file: Path) -> bytes | None:
     """The binary of an entry; None for a miss of any kind."""
     try:
-        data = file.read_bytes()
+        data = trust.read(file)
     except OSError:
         return None
     sum_, binary = data[len(_MAGIC) : len(_MAGIC) + _SUM], data[len(_MAGIC) + _SUM :]
@@ -242,21 +244,13 @@ def _read(file: Path) -> bytes | None:
 def _write(file: Path, binary: bytes) -> None:
     """Add an entry; warn once about a folder that cannot be written."""
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        number, name = tempfile.mkstemp(dir=file.parent, prefix=".new-")
-        try:
-            with os.fdopen(number, "wb") as out:
-                out.write(_MAGIC + hashlib.sha256(binary).digest() + binary)
-            Path(name).replace(file)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
+        trust.make_own_folder(file.parent)
+        trust.write(file, _MAGIC + hashlib.sha256(binary).digest() + binary)
     except OSError as error:
         if file.parent not in _told:
             _told.add(file.parent)
-            warnings.warn(
-                f"built programs cannot be kept in {file.parent} ({error}): every process builds "
-                f"its own. {REMEDY}",
-                RuntimeWarning,
-                stacklevel=2,
+            warn(
+                f"built programs cannot be kept in {file.parent} ({error.strerror or error}): "
+                f"every process builds its own. {REMEDY}",
+                CacheWarning,
             )

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import clformats as cf
-from clformats.tensors.dtypes import as_dtype, convert
+from clformats.host.memory import places
+from clformats.tensors.dtypes import DTYPES, as_dtype, convert
 
 
 def _convert(values: list[float], src: str, dst: str) -> list[float]:
@@ -105,3 +106,18 @@ def test_arrays_of_other_types_are_converted(kind: str) -> None:
 def test_a_single_value_is_no_tensor() -> None:
     with pytest.raises(cf.InvalidDescriptor, match="single value"):
         cf.pack(3.0, cf.MemoryDesc((1,), "f32"))
+
+
+@pytest.mark.parametrize("name", DTYPES)
+def test_arrays_of_every_type_pack_to_another_type_and_show_their_places(name: str) -> None:
+    dims = (2, 17, 5, 4)
+    array = np.ones(dims, as_dtype(name).numpy)
+    desc = cf.MemoryDesc(dims, "f32", "nChw16c")
+    assert (cf.unpack(cf.pack(array, desc), desc) == 1).all()
+    own = cf.MemoryDesc(dims, name, "nChw16c")
+    flat = cf.pack(array, own)
+    shown = places(flat, own)
+    assert shown.dtype == own.dtype.storage
+    if not own.dtype.is_packed:
+        assert shown.shape == (2, 2, 5, 4, 16)
+        assert np.array_equal(shown.reshape(-1).view(np.uint8), flat.view(np.uint8))

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import threading
-import warnings
 from collections import Counter
 from pathlib import Path
 
-from ...errors import Error
+from ...errors import Error, warn
 from ...schedule.problem import Problem
 from .record import OLD, Device, Key, Record, keys_of
 from .store import folder, path_of, read
@@ -100,4 +99,4 @@ def forget() -> None:
 
 
 def _warn(text: str) -> None:
-    warnings.warn(text, TunedWarning, stacklevel=2)
+    warn(text, TunedWarning)

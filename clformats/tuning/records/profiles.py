@@ -14,7 +14,6 @@ import math
 import os
 import platform
 import re
-import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -23,9 +22,10 @@ from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
+from ... import trust
 from ...schedule.profile import RANGES
 from .record import Device, now
-from .store import path_of
+from .store import check_trusted, make_folder, path_of
 
 SCHEMA = 1
 """The version of the measurement: its profiles are not compared with those of another one."""
@@ -65,8 +65,10 @@ def profile_path(device: Device, where: Path) -> Path:
 
 def read_profile(device: Device, where: Path) -> Kept | None:
     """What was measured of a device; None for a miss of any kind."""
+    path = profile_path(device, where)
     try:
-        with profile_path(device, where).open("rb") as file:
+        check_trusted(path)
+        with path.open("rb") as file:
             found = json.loads(file.read(MOST_BYTES))
         numbers, date = found["numbers"], found["date"]
         right = {key: found[key] for key in _key(device)} == _key(device) and isinstance(date, str)
@@ -80,15 +82,8 @@ def write_profile(device: Device, where: Path, numbers: Mapping[str, float]) -> 
     """Replace the file of a device. Raises OSError; then nothing has changed."""
     path = profile_path(device, where)
     told = {**_key(device), "date": now(), "numbers": dict(numbers)}
-    where.mkdir(parents=True, exist_ok=True)
-    number, name = tempfile.mkstemp(dir=where, prefix=".new-")
-    try:
-        with os.fdopen(number, "w", encoding="utf-8") as file:
-            file.write(json.dumps(told) + "\n")
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    mode = make_folder(where)
+    trust.write(path, f"{json.dumps(told)}\n".encode(), mode)
 
 
 @contextmanager
@@ -99,7 +94,7 @@ def alone(where: Path) -> Iterator[None]:
     """
     file = -1
     with suppress(OSError):
-        where.mkdir(parents=True, exist_ok=True)
+        make_folder(where)
         file = os.open(where, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         end = time.monotonic() + LOCK_SECONDS
         while True:

@@ -4,10 +4,15 @@ A failing writer never damages the lines of others. Writers lock the file; reade
 line is written in one call and synchronised to disk; if that fails, on a full disk for example, the
 file is truncated to its old length. The next writer ends the part of a line that a killed writer
 left, so that only that line is lost. A reader reads at most the last `MOST_BYTES`.
+
+The files in the user's own folder are read only if nobody else could have written them (see
+`trust`). Who names another folder by `FOLDER` trusts what is there, and decides by the folder's
+mode who may read and write: new files grant no more, and never let everybody write.
 """
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import re
@@ -22,6 +27,7 @@ from typing import NamedTuple
 
 import platformdirs
 
+from ... import trust
 from ...errors import Error
 from .record import Device, InvalidRecord, Record
 
@@ -41,18 +47,18 @@ class Rejected(NamedTuple):
 
 
 def folder() -> Path | None:
-    """The folder of the files; None if records are switched off."""
+    """The folder of the files; None if records are switched off, or there is no home folder."""
     given = os.environ.get(FOLDER)
     if given == OFF:
         return None
-    if given:
-        return Path(given)
-    return _default_folder()
+    return Path(given) if given else _default_folder()
 
 
 def wanted_folder() -> Path:
     """The folder, for writers. Raises `Error` if records are off or it is no folder."""
     where = folder()
+    if where is None and os.environ.get(FOLDER) != OFF:
+        raise Error(f"there is no home folder for the tuner's records: set {FOLDER} to a folder")
     if where is None:
         raise Error(f"the tuner's records are switched off by {FOLDER}={OFF}: unset it")
     if where.exists() and not where.is_dir():
@@ -61,8 +67,31 @@ def wanted_folder() -> Path:
 
 
 @cache
-def _default_folder() -> Path:
-    return Path(platformdirs.user_data_dir("clformats", appauthor=False)) / "tuned"
+def _default_folder() -> Path | None:
+    """In the user's home; None where there is none, or one that is closed to this user."""
+    try:
+        found = Path(platformdirs.user_data_dir("clformats", appauthor=False)) / "tuned"
+        found.exists()
+    except (RuntimeError, OSError):  # the first: without HOME, of a user number without a name
+        return None
+    return found if found.is_absolute() else None
+
+
+def check_trusted(path: Path) -> None:
+    """Raise PermissionError for a path in the user's own folder that others could have written."""
+    own = _default_folder()
+    if own in (path, path.parent) and path.exists() and (reason := trust.foreign(path)):
+        raise PermissionError(errno.EPERM, reason, str(path))
+
+
+def make_folder(where: Path) -> int:
+    """Make the folder of the files if it is missing; returns the mode of new files in it.
+
+    Raises OSError.
+    """
+    trust.make_folder(where)
+    check_trusted(where)
+    return 0o600 | stat.S_IMODE(where.stat().st_mode) & 0o064
 
 
 def path_of(device: Device, where: Path) -> Path:
@@ -98,6 +127,7 @@ def read(path: Path) -> tuple[list[Record], list[Rejected]]:
 
 def _tail(path: Path) -> tuple[str, int]:
     """The end of a file, and the number of its first line; 0 where only the end was read."""
+    check_trusted(path)
     # Whoever opens a pipe waits for its other end.
     with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
         found = os.fstat(file.fileno())
@@ -134,25 +164,16 @@ def rewrite(path: Path, change: Callable[[list[Record]], Iterable[Record]]) -> N
 
     Lines that are no records are removed. Raises `Error`; then nothing has changed.
     """
-    with _locked(path):
-        records = change(read(path)[0])
-        draft = path.with_name(f".{path.name}.{os.getpid()}")
-        try:
-            with draft.open("w", encoding="utf-8") as file:
-                file.writelines(f"{record.line}\n" for record in records)
-                file.flush()
-                os.fsync(file.fileno())
-            draft.replace(path)
-        finally:
-            draft.unlink(missing_ok=True)
+    with _locked(path) as file:
+        text = "".join(f"{record.line}\n" for record in change(read(path)[0]))
+        trust.write(path, text.encode(), stat.S_IMODE(os.fstat(file).st_mode), sync=True)
 
 
 @contextmanager
 def _locked(path: Path) -> Iterator[int]:
     """The file, opened for appending, and locked until the block ends."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        file = _open_locked(path)
+        file = _open_locked(path, make_folder(path.parent))
         try:
             yield file
         finally:
@@ -164,10 +185,10 @@ def _locked(path: Path) -> Iterator[int]:
         ) from error
 
 
-def _open_locked(path: Path) -> int:
+def _open_locked(path: Path, mode: int) -> int:
     end = time.monotonic() + LOCK_SECONDS
     while True:
-        file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        file = trust.open_file(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, mode)
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if os.path.samestat(os.fstat(file), os.stat(path)):  # noqa: PTH116  # beside fstat
@@ -175,7 +196,8 @@ def _open_locked(path: Path) -> int:
         except BlockingIOError:
             if time.monotonic() > end:
                 os.close(file)
-                raise
+                text = f"another process has had it locked for {LOCK_SECONDS:g} s"
+                raise BlockingIOError(errno.EAGAIN, text, str(path)) from None
         except FileNotFoundError:
             pass  # replaced between the two
         os.close(file)
