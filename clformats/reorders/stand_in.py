@@ -10,9 +10,9 @@ import os
 from dataclasses import replace
 from math import prod
 
+from ..errors import warn
 from ..kernels import Launch, universal
 from ..kernels.scheduled import IDLE_BYTES, idle
-from ..errors import warn
 from ..runtime import Engine
 from ..runtime.opencl import named_errors, opencl
 from ..schedule import Plan
