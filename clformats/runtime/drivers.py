@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from .. import trust
 from .icd import cache_root
 from .opencl import opencl
 from .probe import builtins_work
@@ -119,7 +120,7 @@ def _takes_builtins(device: pyopencl.Device) -> bool:
     if place is None:
         return False
     try:
-        kept = file.read_text() if file else ""
+        kept = trust.read(file).decode() if file else ""
     except (OSError, ValueError):
         kept = ""
     if kept in (_BUILTINS, _NO_BUILTINS):
@@ -127,8 +128,8 @@ def _takes_builtins(device: pyopencl.Device) -> bool:
     works = builtins_work(*place)
     with suppress(OSError):
         if file:
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(_BUILTINS if works else _NO_BUILTINS)
+            trust.make_own_folder(file.parent)
+            trust.write(file, (_BUILTINS if works else _NO_BUILTINS).encode())
     return works
 
 

@@ -275,7 +275,7 @@ def _drop_stale_folder(environ: MutableMapping[str, str]) -> None:
     And one that somebody else has made in its place since.
     """
     value = environ.get(VENDOR_VARIABLES[0], "")
-    if is_own_folder(value) and not (Path(value).is_dir() and not _foreign(Path(value))):
+    if is_own_folder(value) and not _is_users(Path(value)):
         del environ[VENDOR_VARIABLES[0]]
 
 
@@ -324,16 +324,20 @@ def _place(entries: Mapping[str, Path]) -> Path:
     """
     try:
         root = cache_root()
-        folder = None if _foreign(root) else make_folder(entries, root)
+        root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder = make_folder(entries, root) if _is_users(root) else None
     except (OSError, ImportError):
         folder = None
-    return folder if folder and not _foreign(folder) else make_temporary_folder(entries)
+    return folder if folder and _is_users(folder) else make_temporary_folder(entries)
 
 
-def _foreign(path: Path) -> str:
-    """See `trust.foreign`; "" where this file runs by itself, as `probe.py` has it."""
+def _is_users(folder: Path) -> bool:
+    """Whether it is a folder that nobody but the user and root could have filled."""
     try:
         from ..trust import foreign
-    except ImportError:
-        return ""
-    return foreign(path)
+    except ImportError:  # this file runs by itself, as `probe.py` has it
+        return folder.is_dir()
+    try:
+        return folder.is_dir() and not foreign(folder)
+    except OSError:
+        return False

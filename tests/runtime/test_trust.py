@@ -23,6 +23,7 @@ from tests.tuned_support import DEVICE, record_of
 
 ROOT = Path(__file__).resolve().parents[2]
 OTHER = 12345
+RECORD = record_of()
 IS_ROOT = os.geteuid() == 0
 
 give_away = pytest.mark.skipif(not IS_ROOT, reason="gives files to another user: run it as root")
@@ -213,6 +214,9 @@ assert cf.to_numpy(cf.reorder(m, "nChw16c")).sum() == 680
 def test_a_user_without_a_name_and_a_home_has_one_clear_line(tmp_path: Path, place: str) -> None:
     environ = {k: v for k, v in os.environ.items() if k not in {"HOME", "XDG_CACHE_HOME"}}
     environ.pop("CLFORMATS_TUNED", None)
+    closed = tmp_path / "clformats-vendors-0123456789abcdef"  # as inherited from another user
+    closed.mkdir()
+    environ["OCL_ICD_VENDORS"] = str(closed)
     folder = Path("/tmp") / f"clformats-test-{os.getpid()}"  # noqa: S108  # pytest's is root's alone
     folder.mkdir(mode=0o1777)
     folder.chmod(0o1777)
@@ -258,10 +262,10 @@ def test_records_and_profiles_that_others_could_have_written_are_not_read(
     own: Path, which: int, poison: Poison
 ) -> None:
     path = tuned.path_of(DEVICE, own)
-    tuned.add(path, record_of())
+    tuned.add(path, RECORD)
     profiles.write_profile(DEVICE, own, {"stream_bytes": 1 << 24})
     profile = profiles.profile_path(DEVICE, own)
-    assert tuned.read(path) == ([record_of()], [])
+    assert tuned.read(path) == ([RECORD], [])
     assert profiles.read_profile(DEVICE, own) is not None
     assert [mode_of(p) for p in (path, profile, own)] == [0o600, 0o600, 0o700]
     for poisoned in (path, profile) if which == 0 else (own,):
@@ -288,26 +292,26 @@ def test_who_names_a_folder_trusts_it_and_its_mode_decides(
     path = tuned.path_of(DEVICE, where)
     umask = os.umask(0o002)
     try:
-        tuned.add(path, record_of())
+        tuned.add(path, RECORD)
         profiles.write_profile(DEVICE, where, {"stream_bytes": 1 << 24})
         store.rewrite(path, list)
     finally:
         os.umask(umask)
-    assert tuned.read(path) == ([record_of()], [])
+    assert tuned.read(path) == ([RECORD], [])
     assert mode_of(path) == mode_of(profiles.profile_path(DEVICE, where)) == 0o664
 
 
 def test_planted_links_are_not_written_through(tmp_path: Path) -> None:
     path, victim = tmp_path / "x.jsonl", tmp_path / "victim"
     victim.write_text("precious", encoding="utf-8")
-    tuned.add(path, record_of())
+    tuned.add(path, RECORD)
     (tmp_path / f".x.jsonl.{os.getpid()}").symlink_to(victim)
     store.rewrite(path, list)
-    assert tuned.read(path) == ([record_of()], [])
+    assert tuned.read(path) == ([RECORD], [])
     path.unlink()
     path.symlink_to(victim)
     with pytest.raises(cf.Error, match="symbolic links"):
-        tuned.add(path, record_of())
+        tuned.add(path, RECORD)
     assert victim.read_text(encoding="utf-8") == "precious"
 
 
@@ -316,8 +320,8 @@ def test_a_lock_of_others_ends_in_one_line(tmp_path: Path, monkeypatch: pytest.M
 
     monkeypatch.setattr(store, "LOCK_SECONDS", 0.05)
     path = tmp_path / "x.jsonl"
-    tuned.add(path, record_of())
+    tuned.add(path, RECORD)
     with path.open("rb") as file:
         fcntl.flock(file, fcntl.LOCK_SH)
         with pytest.raises(cf.Error, match=r"another process has had it locked for 0\.05 s"):
-            tuned.add(path, record_of())
+            tuned.add(path, RECORD)
