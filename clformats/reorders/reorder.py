@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Mapping
 from concurrent.futures import CancelledError
 from concurrent.futures import TimeoutError as NotYet
 from math import inf, prod
@@ -196,27 +197,48 @@ class Reorder(OnDevice):
         except CancelledError as error:
             raise DeviceError(f"the kernel of {self} is not built: the process ends") from error
 
-    def as_kernel_tuner(self, *, seed: int = 0) -> dict[str, Any]:
+    def as_kernel_tuner(self, *, seed: int = 0, parts: bool = False) -> dict[str, Any]:
         """This reorder and its search space, for scripts that tune on their own.
 
         ``kernel_tuner.tune_kernel(**reorder.as_kernel_tuner())`` runs without further arguments;
         add a strategy and others as you like. The dictionary has the kernel source as a function
         of the parameters, the arguments (random elements, garbage in the source's padding, a
         destination full of poison), the expected bytes, and the parameters. Sizes and loops are
-        constants in these kernels. The parameters are named as in `clformats.Choices`: those of a
-        result are the choices that make the kernel which was measured.
+        constants in these kernels. The values of the space's one parameter are the schedules that
+        the cost model puts first, each a line of text. With ``parts`` the questions of a schedule
+        are parameters of their own (steps of a tile, lanes, order of the loops, prefetch, store; on
+        GPUs those of a box), with a restriction to what fits together: a larger space, in which
+        strategies find what is near. `choices_of` tells the choices of a result.
 
         Raises `Unsupported` (code TUNING) where there is nothing to choose: with attributes, sums
         that follow, sizes known at execution, or a family of kernels without a parameter.
         """
         expect(seed, int, "seed")
+        return self._variants(parts=parts).kernel_tuner(seed)
+
+    def choices_of(self, result: Mapping[str, Any]) -> Choices:
+        """The choices that make the kernel of a result of `as_kernel_tuner`'s parameters.
+
+        Raises `InvalidArgument` where the parameters do not fit together, or some are missing.
+        """
+        expect(result, Mapping, "result")
+        one = self._variants(parts=False)
+        if one.space.parameter in result:
+            return one.choices(result)
+        variants = self._variants(parts=True)
+        if missing := sorted({*(variants.parts.parameters if variants.parts else ())} - {*result}):
+            raise InvalidArgument(f"the result has no {missing[0]}, which as_kernel_tuner gives")
+        return variants.choices(result)
+
+    def _variants(self, *, parts: bool) -> Variants:
+        expect(parts, bool, "parts")
         if self._has_runtime or self.attr.terms or self.attr.expression:
             raise Unsupported(
                 "TUNING",
                 f"{self} has attributes or sizes known at execution only, for which there is no "
                 f"search space: tune the reorder without them",
             )
-        return Variants(self.src, self.dst, self.engine, self._family).kernel_tuner(seed)
+        return Variants(self.src, self.dst, self.engine, self._family, parts=parts)
 
     def _known(self) -> Ready:
         if self._ready is None:

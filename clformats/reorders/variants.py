@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import Unsupported
+from ..errors import InvalidArgument, Unsupported
 from ..kernels import launch
 from ..kernels.source import Launch
 from ..runtime import Engine
 from ..runtime.opencl import opencl
+from ..schedule.choices import Choices
+from ..schedule.parts import LOCAL_SIZE as LOCAL
+from ..schedule.parts import Config, Parts
 from ..schedule.space import BOX, Space, space
 from ..tensors.desc import MemoryDesc
 from ..values.attr import Attr
 from .profiles import traits_of
 from .trial import Case, with_canary
-
-LOCAL = "local_size"
-Config = Mapping[str, Any]
-"""Names of parameters and their values."""
 
 
 class Variants:
@@ -33,7 +31,13 @@ class Variants:
     """
 
     def __init__(
-        self, src: MemoryDesc, dst: MemoryDesc, engine: Engine, family: str | None = None
+        self,
+        src: MemoryDesc,
+        dst: MemoryDesc,
+        engine: Engine,
+        family: str | None = None,
+        *,
+        parts: bool = False,
     ) -> None:
         found = space(src, dst, traits_of(engine), family)
         if found is None:
@@ -44,11 +48,39 @@ class Variants:
             )
         self.space: Space = found
         self.engine = engine
+        self.parts: Parts | None = found.parts() if parts else None
+        if parts and self.parts is None:
+            raise Unsupported(
+                "TUNING",
+                f"{src} -> {dst} goes by the family {found.family}, whose one parameter is "
+                f"{found.parameter}: leave parts=True out",
+            )
         self._launch = lru_cache(maxsize=256)(self._launched)
 
     def launch(self, config: Config) -> Launch:
-        """The kernel of a configuration; other parameters than that of the space are ignored."""
-        return self._launch(config[self.space.parameter])
+        """The kernel of a configuration; parameters that are not of the space are ignored.
+
+        Raises `InvalidArgument` for parts that do not fit together.
+        """
+        return self._launch(self.value(config))
+
+    def value(self, config: Config) -> object:
+        """What a configuration has of the space's parameter."""
+        return self.parts.line(config) if self.parts else config[self.space.parameter]
+
+    def choices(self, config: Config) -> Choices:
+        """The choices that make the kernel of a configuration."""
+        return Choices.of({self.space.parameter: self.value(config), "baked": True})
+
+    def fits(self, config: Config) -> bool:
+        """Whether a configuration is a kernel: its parts fit, or its group has the box's size."""
+        if self.parts is None:
+            return bool(config[LOCAL] == self.launch(config).local_size)
+        try:
+            self.parts.line(config)
+        except InvalidArgument:
+            return False
+        return True
 
     def source(self, config: Config) -> str:
         """The source of a configuration's kernel."""
@@ -69,11 +101,14 @@ class Variants:
         platform, device = place_of(self.engine)
         asked: dict[str, list[Any]] = {LOCAL: [default.local_size], s.parameter: [*s.values]}
         limits: dict[str, Any] = {}
-        if s.parameter == BOX:  # which says the size of its groups
 
-            def fits(config: Config) -> bool:
-                return bool(config[LOCAL] == self.launch(config).local_size)
+        def fits(config: Config) -> bool:  # kernel_tuner copies a method, and with it the engine
+            return self.fits(config)
 
+        if self.parts:
+            asked = {LOCAL: [default.local_size], **self.parts.parameters}
+            limits["restrictions"] = fits
+        elif s.parameter == BOX:  # which says the size of its groups
             asked[LOCAL] = sorted({self._launch(value).local_size for value in s.values})
             limits["restrictions"] = fits
         return {

@@ -21,6 +21,7 @@ AHEAD_BYTES = 16 << 10
 """How far ahead the prefetch runs, in bytes that tiles read, where caches do not hold all."""
 MOST_AHEAD = 16
 BLOCKS = (4, 16)
+"""Tiles of a block of the last loop but one."""
 ITEM_BYTES = 32 << 10
 """What a work-item moves at the least; there are up to `ITEMS` of them for each core."""
 ITEMS = 16
@@ -63,11 +64,15 @@ def candidates(p: Problem, profile: Profile) -> Iterator[Schedule]:
 
 
 def _schedules(p: Problem, tile: Tile, profile: Profile) -> Iterator[Schedule]:
-    wanted = max(1, min(ITEMS * profile.units, p.nbytes // ITEM_BYTES))
-    for nest in nests(p, tile, wanted):
+    for nest in nests(p, tile, wanted_items(p, profile)):
         lead = prefetch(p, tile, nest, profile)
         for store in legal(p, tile, nest, profile.begin_bytes):
             yield Schedule(tile, nest, lead, store)
+
+
+def wanted_items(p: Problem, profile: Profile) -> int:
+    """How many work-items a problem is worth."""
+    return max(1, min(ITEMS * profile.units, p.nbytes // ITEM_BYTES))
 
 
 def prefetch(p: Problem, tile: Tile, nest: Sequence[Loop], profile: Profile) -> Prefetch:
@@ -86,7 +91,6 @@ def prefetch(p: Problem, tile: Tile, nest: Sequence[Loop], profile: Profile) -> 
 def nests(p: Problem, tile: Tile, wanted: int) -> Iterator[tuple[Loop, ...]]:
     """Orders of the loops: of either side, with a run's loop innermost, in blocks."""
     nodes = p.nodes or ()
-    counts = positions(p, tile)
     orders = {tuple(sorted(range(len(nodes)), key=lambda k: -along[k]))
               for along in (strides(nodes, "src"), strides(nodes, "dst"))}  # fmt: skip
     inner = [axis for side in ("src", "dst") for axis in _going_on(p, tile, side)]
@@ -94,15 +98,20 @@ def nests(p: Problem, tile: Tile, wanted: int) -> Iterator[tuple[Loop, ...]]:
     found: set[tuple[Loop, ...]] = set()
     for order in orders:
         nest = ordered(p, tile, order, wanted)
-        found.add(nest)
-        serial = [loop for loop in nest if not loop.spread]
-        if len(serial) < 2:
-            continue
-        # One more loop along the last axis but one, inside the last: (.. y x) to (.. y:16 x y).
-        *rest, outer, last = nest
-        limit = min([x.tiles for x in rest if x.axis == outer.axis] or [counts[outer.axis]])
-        found |= {(*rest, Loop(outer.axis, n), last, outer) for n in BLOCKS if n < limit}
+        found |= {nest, *in_blocks(p, tile, nest, BLOCKS)}
     yield from found
+
+
+def in_blocks(
+    p: Problem, tile: Tile, nest: tuple[Loop, ...], blocks: Sequence[int]
+) -> list[tuple[Loop, ...]]:
+    """The nest with one more loop along the last axis but one: (.. y x) to (.. y:16 x y)."""
+    if sum(not loop.spread for loop in nest) < 2:
+        return []
+    *rest, outer, last = nest
+    counts = positions(p, tile)
+    limit = min([x.tiles for x in rest if x.axis == outer.axis] or [counts[outer.axis]])
+    return [(*rest, Loop(outer.axis, n), last, outer) for n in blocks if n < limit]
 
 
 def _going_on(p: Problem, tile: Tile, side: str) -> list[int]:

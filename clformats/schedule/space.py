@@ -21,6 +21,7 @@ from .copy import CopyPlan
 from .cost import Model
 from .generic import GenericPlan
 from .local import LocalPlan
+from .parts import BoxParts, Parts, ScheduleParts
 from .plan import Body, Plan, make_plan
 from .plan import families as families_on
 from .problem import Problem
@@ -81,6 +82,15 @@ class Space:
         found = neighbours(body.problem, profile_of(self.traits), body.schedule)
         values = islice(map(str, found), NEAR)
         return [v for v in values if value_of(self.plan(v)) == v]
+
+    def parts(self) -> Parts | None:
+        """The questions of a schedule or a box as parameters of their own; None for numbers."""
+        body = make_plan(self.src, self.dst, self.traits, self.family).body
+        if isinstance(body, ScheduledPlan):
+            return ScheduleParts(body.problem, profile_of(self.traits))
+        if isinstance(body, LocalPlan) and self.parameter == BOX:
+            return BoxParts(body, self.traits, lambda text: value_of(self.plan(text)))
+        return None
 
     def resolved(self, wishes: Iterable[BoxSchedule], known: object) -> Iterator[Any]:
         """What plans have where they are asked for these boxes, each once, but for a known one."""

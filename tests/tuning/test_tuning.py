@@ -98,6 +98,82 @@ def test_another_script_tunes_the_boxes_of_a_gpu(as_gpu: cf.Stream, kernel_tuner
         assert made.source == arguments["kernel_source"](result)
 
 
+def test_a_strategy_searches_the_parts_of_a_schedule(engine: cf.Engine, kernel_tuner: Any) -> None:
+    if not engine.traits.is_cpu:
+        pytest.skip("a GPU's parts are those of a box")
+    pair = D((2, 17, 5, 19), "f32", "bfyx"), D((2, 17, 5, 19), "f16", "byxf")
+    reorder = cf.Reorder(*pair, engine)
+    arguments = reorder.as_kernel_tuner(parts=True)
+    # What can be compiled is a thousand programs: a small part of it will do for a test.
+    few = {"tile_a": [1], "tile_b": [1, 8, 16], "tile_c": [1, 16], "lanes": [8, 16],
+           "ahead": [0, 8], "block": [0], "items": [8]}  # fmt: skip
+    assert few.keys() <= arguments["tune_params"].keys()
+    arguments["tune_params"] |= few
+    results, _ = kernel_tuner.tune_kernel(
+        **arguments, strategy="genetic_algorithm", quiet=True,
+        strategy_options={"max_fevals": 4, "popsize": 2},
+    )  # fmt: skip
+    assert results
+    for result in results:
+        assert result["time"] > 0
+        choices = reorder.choices_of(result)
+        assert cf.Reorder(*pair, engine, tuned=choices).source == arguments["kernel_source"](result)
+
+
+def test_all_parts_of_a_schedule_are_read_back(engine: cf.Engine) -> None:
+    """A legal configuration is the schedule of its plan; there are many, also the rules' tile."""
+    pair = D((4, 64, 28, 57), "f32", "bfyx"), D((4, 64, 28, 57), "f32", "byxf")
+    if not engine.traits.is_cpu:
+        pytest.skip("a GPU's parts are those of a box")
+    variants = Variants(*pair, engine, parts=True)
+    assert variants.parts is not None
+    asked = variants.parts.parameters
+    rng = np.random.default_rng(0)
+    legal = 0
+    for _ in range(200):
+        config = {name: values[rng.integers(len(values))] for name, values in asked.items()}
+        try:
+            value = variants.value(config)
+        except cf.InvalidArgument:
+            continue
+        legal += 1
+        plan = variants.space.plan(value)
+        assert str(plan.body) == value
+    assert legal > 20
+
+
+def test_the_parts_of_a_box_are_read_back(as_gpu: cf.Stream) -> None:
+    pair = D((1, 16, 8, 24), "f16", "bfyx"), D((1, 16, 8, 24), "f16", "byxf")
+    variants = Variants(*pair, as_gpu.engine, parts=True)
+    assert variants.parts is not None
+    arguments = cf.Reorder(*pair, as_gpu.engine).as_kernel_tuner(parts=True)
+    asked = arguments["tune_params"]
+    rng = np.random.default_rng(0)
+    legal = 0
+    for _ in range(60):
+        config = {name: values[rng.integers(len(values))] for name, values in asked.items()}
+        if arguments["restrictions"](config):
+            legal += 1
+            choices = cf.Reorder(*pair, as_gpu.engine).choices_of(config)
+            made = cf.Reorder(*pair, as_gpu.engine, tuned=choices).plan
+            assert str(made.body.schedule) == choices.box  # type: ignore[union-attr]
+    assert legal > 2
+
+
+def test_parts_that_are_missing_or_do_not_fit_are_told(engine: cf.Engine) -> None:
+    reorder = cf.Reorder(SRC, DST, engine)
+    if not engine.traits.is_cpu:
+        pytest.skip("a GPU's parts are those of a box")
+    with pytest.raises(cf.InvalidArgument, match="has no ahead"):
+        reorder.choices_of({"lanes": 16})
+    asked = reorder.as_kernel_tuner(parts=True)["tune_params"]
+    config = {name: values[0] for name, values in asked.items()}
+    with pytest.raises(cf.InvalidArgument, match="expected ordinary"):
+        reorder.choices_of(config | {"store": "stream 64"})
+    with pytest.raises(cf.Unsupported, match="leave parts=True out"):
+        cf.Reorder(SRC, SRC, engine, family="copy").as_kernel_tuner(parts=True)
+
+
 def test_a_wrong_kernel_is_found_before_it_is_timed(
     engine: cf.Engine, kernel_tuner: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

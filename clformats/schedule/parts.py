@@ -1,0 +1,213 @@
+"""A schedule, or a box of a GPU, taken apart into parameters that strategies can search.
+
+A line of text is one value of one parameter: a strategy that follows neighbours or correlations
+(Bayesian optimisation, annealing, genetic ones) has nothing to follow. Here each question of a
+schedule is a parameter of its own; `line` puts the answers together, or says why they do not fit.
+
+>>> from clformats import MemoryDesc
+>>> from clformats.schedule import make_plan
+>>> dims = 8, 64, 56, 57
+>>> plan = make_plan(MemoryDesc(dims, "f32", "bfyx"), MemoryDesc(dims, "f32", "byxf"))
+>>> parts = ScheduleParts(plan.body.problem, profile_of(DEFAULT))
+>>> [*parts.parameters]
+['tile_a', 'tile_b', 'tile_c', 'lanes', 'order', 'block', 'items', 'ahead', 'store']
+>>> parts.line(
+...     dict(
+...         tile_a=1,
+...         tile_b=16,
+...         tile_c=16,
+...         lanes=16,
+...         order="a b c",
+...         block=0,
+...         items=8,
+...         ahead=4,
+...         store="ordinary",
+...     )
+... )
+'tile b16 c16 of 16 | a* b c | ahead 4 | ordinary'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property, partial
+from itertools import permutations
+from typing import Any, Protocol
+
+from ..errors import InvalidArgument
+from .boxes import ALL, VECTORS, BoxSchedule
+from .boxsearch import GROUPS
+from .extents import SHORT
+from .local import LocalPlan
+from .nest import is_legal_extent, ordered
+from .problem import Problem
+from .profile import Profile, profile_of
+from .schedule import LETTERS, Prefetch, Schedule, Store, Tile
+from .scheduled import misfit
+from .search import BLOCKS, ITEMS, in_blocks, wanted_items
+from .stores import legal
+from .traits import DEFAULT, Traits
+
+Config = Mapping[str, Any]
+"""Names of parameters and their values."""
+LANES = (16, 8, 4)
+STREAMS = (64, 32, 16)
+"""Bytes of streaming stores."""
+STEPS = (1, 4, 8, 16, 64)
+"""Steps of a loop in a tile or a box, beside all steps of a short one. Strategies list the whole
+product of all parameters before they begin: these make 10^5 of it, more values minutes.
+"""
+AHEADS = (0, 2, 8, 32)
+"""Prefetch distances in tiles."""
+FREE = 4
+"""Loops of which all orders are tried; of more the orders of both sides."""
+STAGED = "staged"
+LOCAL_SIZE = "local_size"
+
+__all__ = ["DEFAULT", "BoxParts", "Config", "Parts", "ScheduleParts", "profile_of"]
+
+
+class Parts(Protocol):
+    """Parameters with their values, and the line that a value of each makes."""
+
+    @property
+    def parameters(self) -> dict[str, list[Any]]:
+        """The parameters by their names, each with its values."""
+        ...
+
+    def line(self, config: Config) -> str:
+        """The text of the choice. Raises `InvalidArgument` where the values do not fit together."""
+        ...
+
+
+@dataclass(frozen=True)
+class ScheduleParts:
+    """The parameters of a problem's schedules.
+
+    ``tile_a``, ``tile_b`` ...: steps of each loop in a tile; ``lanes`` of a vector; ``order``: the
+    loops over tiles, the outermost first; ``block``: tiles of a block of the last loop but one, 0
+    for none; ``items``: about how many work-items; ``ahead``: the prefetch distance in tiles;
+    ``store``: how vectors reach memory.
+    """
+
+    problem: Problem
+    profile: Profile
+
+    @cached_property
+    def parameters(self) -> dict[str, list[Any]]:
+        """The parameters, each with its values."""
+        p, nodes = self.problem, self.problem.nodes or ()
+        units = self.profile.units
+        steps = {
+            f"tile_{LETTERS[k]}": _steps(n.size.value, partial(is_legal_extent, p, k))
+            for k, n in enumerate(nodes)
+        }
+        return {
+            **steps,
+            "lanes": [*LANES],
+            "order": _orders(p),
+            "block": [0, BLOCKS[-1]],
+            "items": sorted({units, ITEMS * units, wanted_items(p, self.profile)}),
+            "ahead": [*AHEADS],
+            "store": ["ordinary", *(f"stream {n}" for n in STREAMS), "lines", STAGED],
+        }
+
+    def line(self, config: Config) -> str:
+        """The schedule as text. Raises `InvalidArgument`."""
+        p = self.problem
+        nodes = p.nodes or ()
+        tile = Tile.of([config[f"tile_{LETTERS[k]}"] for k in range(len(nodes))], config["lanes"])
+        order = [LETTERS.index(letter) for letter in config["order"].split()]
+        nest = ordered(p, tile, order, config["items"])
+        if config["block"]:
+            found = in_blocks(p, tile, nest, (config["block"],))
+            if not found:
+                raise InvalidArgument(f"no blocks of {config['block']} tiles fit into {nest}")
+            nest = found[0]
+        plain = Schedule(tile, nest, Prefetch(config["ahead"]))
+        if why := misfit(p, plain):
+            raise InvalidArgument(why)
+        stores = {_kind(s): s for s in legal(p, tile, nest, self.profile.begin_bytes)}
+        if config["store"] not in stores:
+            raise InvalidArgument(f"got store {config['store']!r}, expected {', '.join(stores)}")
+        return str(Schedule(tile, nest, plain.prefetch, stores[config["store"]]))
+
+
+def _kind(store: Store) -> str:
+    """A store's value of the parameter: staged ones take the loops that they can."""
+    return STAGED if store.staged else str(store)
+
+
+def _orders(p: Problem) -> list[str]:
+    """Orders of a problem's loops, the destination's first."""
+    axes = range(len(p.nodes or ()))
+    if len(axes) > FREE:
+        by_source = sorted(axes, key=lambda k: -(p.nodes or ())[k].src.value)
+        found = [tuple(axes), tuple(by_source)]
+    else:
+        found = [*permutations(axes)]
+    return [" ".join(LETTERS[k] for k in order) for order in dict.fromkeys(found)]
+
+
+def _steps(size: int, is_legal: Callable[[int], bool]) -> list[int]:
+    """The steps that are legal, and all of a short loop."""
+    found = {n for n in STEPS if n <= size} | ({size} if size <= SHORT else set())
+    return [n for n in sorted(found) if is_legal(n)] or [1]
+
+
+@dataclass(frozen=True)
+class BoxParts:
+    """The parameters of the boxes of a reorder through local memory.
+
+    ``box_a``, ``box_b`` ...: steps of each loop in a box, 0 for all; ``load`` and ``store``:
+    elements of vectors; ``by``: neighbours in a word of local memory; ``gaps``; ``local_size``:
+    work-items of a group; ``order``: the loops that the groups' numbers count. ``resolved`` tells
+    what box a plan has where it is asked for one.
+    """
+
+    plan: LocalPlan
+    traits: Traits
+    resolved: Callable[[str], object]
+
+    @cached_property
+    def parameters(self) -> dict[str, list[Any]]:
+        """The parameters, each with its values."""
+        one = self.plan.schedule
+        load, store = ([n for n in VECTORS if n * t.nbytes <= 16] for t in self.plan.problem.dtypes)
+        steps = {
+            f"box_{LETTERS[k]}": list(dict.fromkeys(
+                [one.steps[k] if k < len(one.steps) else 1, ALL, *_steps(n.size.value, bool)]
+            ))
+            for k, n in enumerate(self.plan.nodes)
+        }  # fmt: skip
+        return {
+            **steps,
+            "load": load,
+            "store": store,
+            "by": [*VECTORS],
+            "gaps": [True, False],
+            LOCAL_SIZE: [g for g in GROUPS if g <= self.traits.group_size],
+            "order": [" ".join(LETTERS[k] for k in o) for o in _group_orders(one.order)],
+        }
+
+    def line(self, config: Config) -> str:
+        """The box as text. Raises `InvalidArgument`."""
+        steps = [config[f"box_{LETTERS[k]}"] for k in range(len(self.plan.nodes))]
+        while steps and steps[-1] == 1:
+            steps.pop()
+        order = tuple(LETTERS.index(letter) for letter in config["order"].split())
+        wish = BoxSchedule(tuple(steps), (config["load"], config["store"]), config["by"],
+                           config["gaps"], config[LOCAL_SIZE], order)  # fmt: skip
+        text = str(wish)
+        try:
+            found = self.resolved(text)
+        except InvalidArgument:
+            found = None
+        if found != text:
+            raise InvalidArgument(f"got the box {text}, the nearest legal one is {found}")
+        return text
+
+
+def _group_orders(order: tuple[int, ...]) -> list[tuple[int, ...]]:
+    return [*permutations(order)] if len(order) <= FREE else [order, tuple(sorted(order))]
