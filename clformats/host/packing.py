@@ -5,38 +5,58 @@ The same by the offset of each element, which this is tested against, is `clform
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InvalidDescriptor
+from ..errors import InvalidArgument, InvalidDescriptor
 from ..formats import Format
 from ..formats.registry import without_bits
 from ..formats.sums import Sums
 from ..tensors.desc import MemoryDesc
-from ..tensors.dtypes import DTYPES, DType, as_array, as_dtype, convert, saturate
+from ..tensors.dtypes import DType, as_array, as_dtype, codes, from_codes
 from ..tensors.given import as_desc
 from .axes import in_order
+from .bits import apart, joined
 from .copying import move
 from .views import elements, padding
 
 
-def pack(array: Any, desc: MemoryDesc | Format | str, *, axes: str | None = None) -> NDArray[Any]:
+def pack(
+    array: Any, desc: MemoryDesc | Format | str, *, axes: str | None = None, raw: bool = False
+) -> NDArray[Any]:
     """``array`` as it lies in memory under ``desc``: a 1-D array of elements, padding zero.
 
-    Of element types that share bytes (``s4 u4 u1``) it is an array of those bytes, uint8.
+    Of element types of less than a byte (``s4``, ``u1``, ``f6_e2m3`` ...) it is an array of the
+    bytes that they share, uint8.
 
     ``desc`` may be its text, or a format alone: ``pack(x, "nChw16c")`` takes shape and element type
     of the array. ``axes`` are those of the array, as of `clformats.from_numpy`.
 
     ``array`` has the shape ``desc.dims``, its elements are converted to ``desc.dtype`` by the rules
-    of `clformats.dtypes` if they are of another type. The result holds ``desc.nbytes`` bytes, or
-    ``desc.span_nbytes`` where that is more. Raises `InvalidDescriptor` for another shape.
+    of `clformats.dtypes` if they are of another type: uint8 15 as ``s4`` is 7, the largest of them.
+    With ``raw`` it holds codes, integers that are the bits of elements: 15 is then -1::
+
+        >>> import numpy as np, clformats as cf
+        >>> nibbles = np.array([15, 3], np.uint8)
+        >>> cf.unpack(cf.pack(nibbles, "s4:a:2"), "s4:a:2").tolist()
+        [7, 3]
+        >>> cf.unpack(cf.pack(nibbles, "s4:a:2", raw=True), "s4:a:2").tolist()
+        [-1, 3]
+
+    The result holds ``desc.nbytes`` bytes, or ``desc.span_nbytes`` where that is more. Raises
+    `InvalidDescriptor` for another shape, `InvalidArgument` for codes beyond the type's bits.
     """
     array = as_array(array)
     if isinstance(desc, Format) or (isinstance(desc, str) and ":" not in without_bits(desc)):
+        if raw:
+            raise InvalidArgument(
+                f"got raw=True with the format {desc}: codes do not say of which element type they "
+                f"are, give a descriptor"
+            )
         array = in_order(array, axes, desc)
         desc = MemoryDesc(array.shape, as_dtype(array.dtype), desc)
     else:
@@ -44,9 +64,25 @@ def pack(array: Any, desc: MemoryDesc | Format | str, *, axes: str | None = None
         array = in_order(array, axes, desc.format if axes else None)
     desc.require_layout()
     _check_shape(array, desc)
-    flat = (np.empty if _is_whole(desc) else np.zeros)(flat_size(desc), desc.dtype.numpy)
-    _write(flat, array, desc)
-    return shared(flat, desc.dtype) if desc.dtype.is_packed else flat
+    flat = (np.empty if _is_whole(desc) else np.zeros)(flat_size(desc), desc.dtype.raw)
+    _write(flat, array, desc, as_codes if raw else codes)
+    return joined(flat, desc.dtype.bits) if desc.dtype.is_packed else flat.view(desc.dtype.storage)
+
+
+def as_codes(array: NDArray[Any], dtype: DType) -> NDArray[Any]:
+    """Integers that are codes of ``dtype``. Raises `InvalidArgument` for others."""
+    if array.dtype.kind not in "iu":
+        raise InvalidArgument(
+            f"got raw=True and an array of {array.dtype}: codes are integers, the bits of each "
+            f"element; leave raw out where the array holds values"
+        )
+    most = (1 << dtype.bits) - 1
+    if array.size and (array.min() < 0 or array.max() > most):
+        raise InvalidArgument(
+            f"got codes from {array.min()} to {array.max()}, expected 0 to {most} for {dtype} of "
+            f"{dtype.bits} bits; leave raw out where the array holds values"
+        )
+    return array.astype(dtype.raw, copy=False)
 
 
 def pack_into(flat: NDArray[Any], array: NDArray[Any], desc: MemoryDesc) -> None:
@@ -55,10 +91,10 @@ def pack_into(flat: NDArray[Any], array: NDArray[Any], desc: MemoryDesc) -> None
         flat[:] = pack(array, desc)
         return
     _check_shape(array, desc)
+    raw = flat.view(desc.dtype.raw)
     if not _is_whole(desc):
-        raw = flat.view(desc.dtype.raw)
         move([(raw, np.broadcast_to(raw.dtype.type(0), raw.shape))])
-    _write(flat, array, desc)
+    _write(raw, array, desc)
 
 
 def _check_shape(array: NDArray[Any], desc: MemoryDesc) -> None:
@@ -83,30 +119,24 @@ def is_gapless(desc: MemoryDesc) -> bool:
     return filled and not (desc.dtype.is_packed or desc.sums)
 
 
-def _write(flat: NDArray[Any], array: NDArray[Any], desc: MemoryDesc) -> None:
-    """All elements and sums to their places; everything else stays."""
+def _write(
+    flat: NDArray[Any],
+    array: NDArray[Any],
+    desc: MemoryDesc,
+    coded: Callable[[NDArray[Any], DType], NDArray[Any]] = codes,
+) -> None:
+    """All elements and sums to their places, as codes; everything else stays."""
     if not desc.nelems:
         return
     if desc.sums:
-        array = as_type(array, desc.dtype)
-        flat[desc.sums_at : desc.span_nbytes] = all_sums(array, desc)
-    raw = desc.dtype.raw
-    if array.dtype == desc.dtype.numpy:
-        move(elements(flat.view(raw), array.view(raw), desc))
+        array = coded(array, desc.dtype)
+        values = from_codes(array, desc.dtype)
+        flat[desc.sums_at : desc.span_nbytes] = all_sums(values, desc).view(flat.dtype)
+        coded = as_codes
+    if array.dtype == desc.dtype.numpy and desc.dtype.holds_codes and not desc.dtype.is_packed:
+        move(elements(flat, array.view(flat.dtype), desc))
     else:
-        pairs = elements(flat.view(raw), array, desc)
-        move(pairs, lambda piece: as_type(piece, desc.dtype).view(raw))
-
-
-def as_type(array: NDArray[Any], dtype: DType) -> NDArray[Any]:
-    """The values as ``dtype``; integers that have no type of ours saturate, bool counts 0 and 1."""
-    native = array.astype(array.dtype.newbyteorder("="), copy=False)
-    if native.dtype.kind in "iub" and native.dtype not in (d.numpy for d in map(as_dtype, DTYPES)):
-        if not dtype.is_float:
-            return saturate(native, dtype)
-        wide = as_dtype("f64" if dtype.name == "f64" else "f32")
-        return convert(native.astype(wide.numpy), wide, dtype)
-    return convert(native, as_dtype(native.dtype), dtype)
+        move(elements(flat, array, desc), lambda piece: coded(piece, desc.dtype))
 
 
 def all_sums(values: NDArray[Any], desc: MemoryDesc) -> NDArray[Any]:
@@ -129,10 +159,11 @@ def sums_of(values: NDArray[Any], desc: MemoryDesc, sums: Sums) -> NDArray[Any]:
     return result
 
 
-def unpack(flat: Any, desc: MemoryDesc | str) -> NDArray[Any]:
+def unpack(flat: Any, desc: MemoryDesc | str, *, raw: bool = False) -> NDArray[Any]:
     """The logical tensor, of shape ``desc.dims``, from the 1-D array that `pack` makes.
 
-    Raises `InvalidDescriptor` where ``flat`` is of another type or too short.
+    With ``raw`` its codes: unsigned integers, the bits of each element. Raises `InvalidDescriptor`
+    where ``flat`` is of another type or too short.
     """
     desc = as_desc(desc, "desc")
     desc.require_layout()
@@ -144,14 +175,11 @@ def unpack(flat: Any, desc: MemoryDesc | str) -> NDArray[Any]:
             f"got an array of {flat.dtype} and shape {flat.shape}, expected a 1-D array of "
             f"{storage} with at least {size} elements for {desc}"
         )
-    array = np.empty(desc.dims, desc.dtype.numpy)
+    found = np.empty(desc.dims, desc.dtype.raw)
     if desc.nelems:
-        if desc.dtype.is_packed:
-            flat = taken_apart(flat, desc.dtype)
-        raw = desc.dtype.raw
-        pairs = elements(flat.view(raw), array.view(raw), desc)
-        move((to, source) for source, to in pairs)
-    return array
+        memory = apart(flat, desc.dtype.bits) if desc.dtype.is_packed else flat.view(found.dtype)
+        move((to, source) for source, to in elements(memory, found, desc))
+    return found if raw else from_codes(found, desc.dtype)
 
 
 def flat_size(desc: MemoryDesc) -> int:
@@ -167,31 +195,19 @@ def places(desc: MemoryDesc) -> int:
 
 def storage_size(desc: MemoryDesc) -> int:
     """As `flat_size`, but in bytes where several elements share one: the size of `pack`'s array."""
-    return flat_size(desc) * desc.dtype.bits // 8 // desc.dtype.storage.itemsize
+    return max(desc.nbytes, desc.span_nbytes) // desc.dtype.storage.itemsize
 
 
 def zero_padding(flat: NDArray[Any], desc: MemoryDesc) -> None:
     """Make the padding zero in the array that `pack` makes; elements and gaps stay."""
     if not desc.nelems:
         return
-    taken = taken_apart(flat, desc.dtype) if desc.dtype.is_packed else flat
-    for view in padding(taken.view(desc.dtype.raw), desc):
+    if not desc.dtype.is_packed:
+        for view in padding(flat.view(desc.dtype.raw), desc):
+            view[...] = 0
+        return
+    bits = desc.dtype.bits  # whole words of codes, so that no bit behind the last one is lost
+    taken = apart(np.resize(flat, -(-flat.size // bits) * bits), bits)
+    for view in padding(taken, desc):
         view[...] = 0
-    if desc.dtype.is_packed:
-        flat[:] = shared(taken, desc.dtype)
-
-
-def shared(flat: NDArray[Any], dtype: DType) -> NDArray[np.uint8]:
-    """Elements to the bytes they share; the first in the lowest bits."""
-    values = flat.astype(np.int8).view(np.uint8) & ((1 << dtype.bits) - 1)
-    shifts = np.arange(0, 8, dtype.bits, dtype=np.uint8)
-    return np.asarray(np.bitwise_or.reduce(values.reshape(-1, shifts.size) << shifts, axis=1))
-
-
-def taken_apart(bytes_: NDArray[np.uint8], dtype: DType) -> NDArray[Any]:
-    """The inverse of `shared`."""
-    shifts = np.arange(0, 8, dtype.bits, dtype=np.uint8)
-    values = (bytes_[:, None] >> shifts & ((1 << dtype.bits) - 1)).ravel().astype(np.int8)
-    _, highest = dtype.limits
-    values[values > highest] -= 1 << dtype.bits
-    return values.astype(dtype.numpy)
+    flat[:] = joined(taken, bits)[: flat.size]

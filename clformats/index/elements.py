@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..tensors.dtypes import OPENCL, DType
+from ..tensors.dtypes import DType
 
-# Types whose elements share bytes are declared as what they share.
-_SHARED = {"s4": "char", "u4": "uchar", "u1": "uint"}
+_WORDS = {1: "uint"}
+"""What elements of so many bits lie in, where it is not as many bytes as one of them needs."""
 _LIMITS = {"float": "FLT", "half": "HALF", "double": "DBL", "char": "CHAR", "uchar": "UCHAR",
-           "ushort": "USHRT", "int": "INT", "uint": "UINT"}  # fmt: skip
+           "ushort": "USHRT", "int": "INT", "uint": "UINT", "long": "LONG"}  # fmt: skip
 _ONES = {"float": ("1.0f", "0.0f"), "half": ("1.0h", "0.0h"), "double": ("1.0", "0.0")}
 
 
@@ -19,7 +19,7 @@ def element_constants(name: str, dtype: DType) -> Iterator[tuple[str, str]]:
     bf16 and 8-bit floats, for which OpenCL C has no type, are integers with their bits. Elements
     that share a byte or a word have its type, and a fraction of its size.
     """
-    kind = OPENCL.get(dtype.name) or _SHARED[dtype.name]
+    kind = _WORDS.get(dtype.bits, dtype.opencl)
     is_float = kind in _ONES
     one, zero = _ONES.get(kind, (f"({kind}) 1", f"({kind}) 0"))
     unsigned = kind.startswith("u")

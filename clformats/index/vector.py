@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ..errors import InvalidArgument
 from ..formats.digits import RUNTIME
-from ..tensors.dtypes import OPENCL, DType
+from ..tensors.dtypes import ROWS, DType
 from .tensor import Tensor
 
 WIDTHS = (16, 8, 4, 2)
@@ -48,7 +48,7 @@ def vector(t: Tensor, wanted: str | None) -> Vector | None:
     last = t.format.digits[-1]
     if wanted is None:
         fits = [w for w in WIDTHS if last.size is not None and last.size % w == 0]
-        able = dtype is not None and dtype.name in OPENCL and last.step == 1 and not last.flip
+        able = dtype is not None and not dtype.is_packed and last.step == 1 and not last.flip
         if not fits or not able or len(last.dims) > 1:
             return None
         dim, width = last.dims[0], fits[0]
@@ -56,10 +56,10 @@ def vector(t: Tensor, wanted: str | None) -> Vector | None:
         return None
     else:
         dim, width = _read(t, wanted)
-    if dtype is None or dtype.name not in OPENCL:
+    if dtype is None or dtype.is_packed:
         raise InvalidArgument(
             f"vector: got {wanted!r} for elements of {dtype or 'no type'}: give a descriptor with "
-            f"an element type of {', '.join(OPENCL)}"
+            f"an element type of {', '.join(row.name for row in ROWS if not row.is_packed)}"
         )
     return _vector(t, dtype, dim, width)
 
@@ -85,7 +85,7 @@ def _vector(t: Tensor, dtype: DType, dim: int, width: int) -> Vector:
     # A region of a larger tensor: the elements after its last one may be of other regions.
     piece = known.desc is not None and known.desc.padded_dims[dim] % t.format.structure.blocks[dim]
     whole = mine and aligned and last.size is not None and last.size % width == 0
-    memory = OPENCL[dtype.name]
+    memory = dtype.opencl
     value = "float" if memory == "half" else memory
     wide = 4 if memory == "half" else dtype.nbytes
     return Vector(

@@ -14,7 +14,6 @@ from ..schedule.computation import Computation, Operand
 from ..schedule.problem import Problem
 from ..tensors.dtypes import DType
 from ..values.attr import OLD
-from .float8 import FLOAT8
 from .source import moved
 from .types import Conversion, conversion, mask_type, storage_type
 
@@ -41,7 +40,7 @@ class Computed(Conversion):
         return self.real == "double"
 
     @property
-    def rounds(self) -> str:
+    def rounds(self) -> DType | None:
         """The type, if any, that the kernel needs a function for to round floats to."""
         return self._result.rounds
 
@@ -52,10 +51,10 @@ class Computed(Conversion):
         return any(t.name == "f16" for t in loaded)
 
     @property
-    def widens(self) -> frozenset[str]:
+    def widens(self) -> frozenset[DType]:
         """The types that the kernel needs functions for to make floats of."""
         loaded = (self.src_type, *(o.desc.dtype for o in self.computation.operands))
-        return frozenset(t.name for t in loaded if t.name in FLOAT8)
+        return frozenset(t for t in loaded if t.is_coded)
 
     @property
     def rounded_from(self) -> str:

@@ -4,9 +4,10 @@ A kernel moves values in a *moving* type: the bits themselves where source and d
 same type, else the narrower of the two, because a shuffle of bytes costs a quarter of one of
 floats. So values become narrower when they are loaded, or wider when they are stored. fp16
 arithmetic is never needed: half values are loaded by ``vload_half`` as floats, and made by
-``vstore_half_rte`` as bits; bf16 is the upper half of a float; eight-bit floats are taken apart
-and put together bit by bit (`clformats.kernels.float8`). In every moving type all bits zero is the
-value zero. Elements of less than a byte are not moved so: see `clformats.kernels.nibbles`.
+``vstore_half_rte`` as bits; bf16 is the upper half of a float; floats of a byte and less are taken
+apart and put together bit by bit (`clformats.kernels.coded`). Padding is all bits zero in every
+moving type. An element of less than a byte is here in a byte of its own: integers by their value,
+others by their code. How it gets there is not: see `clformats.kernels.nibbles`.
 """
 
 from __future__ import annotations
@@ -15,10 +16,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ..errors import Unsupported
-from ..tensors.dtypes import OPENCL, DType
-from .float8 import FLOAT8
+from ..tensors.dtypes import DType
 
-_NARROW = ("bf16", "f16", *FLOAT8)
 _WORDS = {8: "ulong", 16: "uint4", 32: "uint8"}
 """Types of so many bytes, which LLVM truncates to while it stores: see templates/prelude.mako."""
 _RAW = {8: "uchar", 16: "ushort", 32: "uint", 64: "ulong"}
@@ -80,18 +79,15 @@ class Conversion:
         return ""
 
     @property
-    def rounds(self) -> str:
+    def rounds(self) -> DType | None:
         """The type, if any, that the kernel needs a function for to round floats to."""
-        name = self.dst_type.name
-        if self.moves_bits or not (name in _NARROW or self._rounds_to_bytes):
-            return ""
-        return name
+        needed = _is_narrow(self.dst_type) or self._rounds_to_bytes
+        return self.dst_type if needed and not self.moves_bits else None
 
     @property
-    def widens(self) -> frozenset[str]:
+    def widens(self) -> frozenset[DType]:
         """The types that the kernel needs functions for to make floats of."""
-        name = self.src_type.name
-        return frozenset({name} if name in FLOAT8 and not self.moves_bits else ())
+        return frozenset({self.src_type} if self.src_type.is_coded and not self.moves_bits else ())
 
     @property
     def rounded_from(self) -> str:
@@ -101,7 +97,8 @@ class Conversion:
     @property
     def _rounds_to_bytes(self) -> bool:
         """Whether floats become 8-bit integers, where convert_char_sat_rte is slow."""
-        return self.dst_type.name in ("s8", "u8") and self._loaded == "float"
+        t = self.dst_type
+        return t.nbytes == 1 and not t.is_float and self._loaded == "float"
 
     @property
     def mask(self) -> str:
@@ -111,7 +108,7 @@ class Conversion:
     @property
     def _loaded(self) -> str:
         """The type in which the source's values can be computed with."""
-        return "float" if self.src_type.name in _NARROW else self.src
+        return "float" if _is_narrow(self.src_type) else self.src
 
     def load(self, pointer: str, width: int, *, aligned: bool = False) -> str:
         """An expression: ``width`` elements from ``pointer``, in the moving type.
@@ -200,7 +197,7 @@ class Conversion:
         loaded = self._loaded
         if self.src_type.name == "bf16":
             value = f"as_float{n}(convert_uint{n}({value}) << 16)"
-        if self.src_type.name in FLOAT8:
+        if self.src_type.is_coded:
             value = f"from_{self.src_type}_{n or 1}({value})"
         if self.dst_type.is_float:
             wanted = self.rounded_from if self.rounds else self.dst
@@ -209,10 +206,18 @@ class Conversion:
             return f"to_{self.rounds}_{n or 1}({value})" if self.rounds else value
         if self._rounds_to_bytes:
             return f"to_{self.dst_type.name}_{n or 1}({value})"
-        if loaded == self.dst:
+        if loaded != self.dst:
+            rounding = "_rte" if loaded in ("float", "double") else ""
+            value = f"convert_{self.dst}{n}_sat{rounding}({value})"
+        if not self.dst_type.is_packed:
             return value
-        rounding = "_rte" if loaded in ("float", "double") else ""
-        return f"convert_{self.dst}{n}_sat{rounding}({value})"
+        low, high = (f"({self.dst}{n})({limit})" for limit in self.dst_type.limits)
+        return f"clamp({value}, {low}, {high})"
+
+
+def _is_narrow(dtype: DType) -> bool:
+    """Whether values are computed with as floats, which its elements are not."""
+    return dtype.is_float and dtype.bits < 32
 
 
 def mask_type(name: str) -> str:
@@ -226,28 +231,24 @@ def storage_type(dtype: DType) -> str:
 
     Raises `Unsupported` (code DTYPE_PAIR).
     """
-    if dtype.name not in OPENCL:
+    if dtype.is_packed:
         raise Unsupported(
             "DTYPE_PAIR",
             f"no kernel computes with {dtype}: it can only be moved unchanged; convert with "
             f"cf.tensors.dtypes.convert on the host",
         )
-    return OPENCL[dtype.name]
+    return dtype.opencl
 
 
 def conversion(src: DType, dst: DType) -> Conversion:
-    """The conversion for a pair of element types. Raises `Unsupported` (code DTYPE_PAIR)."""
+    """The conversion for a pair of element types.
+
+    Elements of less than a byte are in a byte of their own: integers by value, others by code.
+    """
     if src == dst:
-        raw = _RAW[src.bits]
+        raw = _RAW[8 * src.nbytes]
         return Conversion(src, dst, raw, raw, raw, early=False)
-    for t in (src, dst):
-        if t.name not in OPENCL:
-            raise Unsupported(
-                "DTYPE_PAIR",
-                f"no kernel converts {src} to {dst}: {t} is known on the host only; convert with "
-                f"cf.tensors.dtypes.convert",
-            )
-    source, target = OPENCL[src.name], OPENCL[dst.name]
+    source, target = src.opencl, dst.opencl
     if dst.name == "f16":
         target = "ushort"
     early = src.bits >= dst.bits or (src.name == "f16" and dst.bits == 32)

@@ -20,6 +20,7 @@ from .types import conversion
 
 CONVERTED = ("f32", "f16", "bf16", "s32", "s8", "u8")
 """The types between which it converts; others it only moves."""
+_ROUNDED = ("bf16", "f16", "s8", "u8")
 LOOPS = GUARDS = 12
 RUN = 16
 """Steps that make a loop long enough to be the innermost one."""
@@ -68,7 +69,7 @@ def source() -> str:
     names = [*((t, t) for t in _MOVED.values()), *permutations(CONVERTED, 2)]
     pairs = [(_number(src, dst), conversion(src, dst)) for src, dst in map(_types, names)]
     return render("universal", pairs=pairs, moved=len(_MOVED), loops=LOOPS, guards=GUARDS,
-                  zero=_ZERO)  # fmt: skip
+                  zero=_ZERO, rounded=list(map(as_dtype, _ROUNDED)))  # fmt: skip
 
 
 def _types(names: tuple[str, str]) -> tuple[DType, DType]:

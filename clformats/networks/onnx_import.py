@@ -144,7 +144,7 @@ class _Reader:
         names = self.onnx.TensorProto.DataType
         name = names.Name(code) if code in names.values() else ""
         if name in KNOWN_TYPES:
-            return KNOWN_TYPES[name]
+            return KNOWN_TYPES[name].name
         try:
             width = np.dtype(self.onnx.helper.tensor_dtype_to_np_dtype(code)).itemsize
         except (KeyError, TypeError):

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..host.memory import HostMemory, behind
-from ..host.oracle import pack_by_offsets
+from ..host.oracle import pack_by_offsets, put
 from ..host.packing import places, storage_size
 from ..runtime import Engine, Memory
 from ..runtime.opencl import named_errors, opencl
@@ -44,8 +44,7 @@ def values(rng: np.random.Generator, dims: tuple[int, ...], dtype: DType) -> NDA
     often = rng.random(count) < 0.3
     if dtype.is_float:
         mixed = np.where(often, rng.choice(_TABLE, count), rng.standard_normal(count) * 60)
-        limit = {"f8_e4m3": 448.0, "f8_e5m2": 57344.0, "f16": 65504.0}.get(dtype.name, np.inf)
-        pool = convert(np.clip(mixed, -limit, limit), as_dtype("f64"), dtype)
+        pool = convert(np.clip(mixed, -dtype.largest, dtype.largest), as_dtype("f64"), dtype)
     else:
         low, high = dtype.limits
         edges = np.array([low, high, *range(max(low, -2), min(high, 3) + 1)])
@@ -61,14 +60,10 @@ def element_bits(desc: MemoryDesc) -> Bytes:
     """Memory in which the bits of elements are set, and no others; sums are no elements."""
     if desc.nelems == places(desc) - desc.offset0:
         return _all_bits(desc)
-    if desc.dtype.is_packed:
-        ones = np.full(desc.dims, desc.dtype.limits[1], np.int8)
-        ones[...] = -1 if desc.dtype.kind == "signed" else desc.dtype.limits[1]
-        return _packed(ones.astype(desc.dtype.numpy), desc)
-    raw = desc.dtype.raw
-    ones = np.full(desc.dims, np.iinfo(raw).max, raw)
-    bits = _packed(ones.view(desc.dtype.numpy), desc)
-    behind(bits, desc)[:] = 0
+    bits: Bytes = np.zeros(_size(desc), np.uint8)
+    if desc.nelems:
+        most = (1 << desc.dtype.bits) - 1
+        put(bits, desc.offsets(), np.full(desc.dims, most, desc.dtype.raw), desc.dtype.bits)
     return bits
 
 
@@ -87,9 +82,13 @@ def owned_bits(desc: MemoryDesc) -> Bytes:
 
 
 def _all_bits(desc: MemoryDesc) -> Bytes:
+    first, end = (n * desc.dtype.bits for n in (desc.offset0, places(desc)))
     bits = np.full(_size(desc), 0xFF, np.uint8)
-    bits[: desc.offset0 * desc.dtype.bits // 8] = 0
-    behind(bits, desc)[:] = 0
+    bits[: first // 8] = bits[-(-end // 8) :] = 0
+    if first % 8:
+        bits[first // 8] &= 0xFF << first % 8 & 0xFF
+    if end % 8:
+        bits[end // 8] &= (1 << end % 8) - 1
     return bits
 
 

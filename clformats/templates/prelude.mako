@@ -1,9 +1,8 @@
 <%doc>What every kernel starts with: the index type, and the conversions that OpenCL C lacks.</%doc>\
 <%!
-from clformats.kernels.float8 import FLOAT8
+from clformats.kernels.coded import decode, encode
 from clformats.kernels.types import as_bits, packed
 %>\
-<%namespace name="float8" file="float8.mako"/>\
 <%def name="halves(widths)">\
 % if widths:
 #ifdef POCL_DEVICE_ADDRESS_BITS
@@ -22,8 +21,8 @@ static inline float${n} load_half${n}(__global const half *from)
 #endif
 % endif
 </%def>\
-<%def name="rounding(name, loaded, width)">\
-<% n = str(width) if width > 1 else "" %>\
+<%def name="rounding(dtype, loaded, width)">\
+<% n, name = str(width) if width > 1 else "", dtype.name %>\
 % if name == "bf16":
 // Round to nearest even; NaN keeps its sign and becomes quiet.
 static inline ushort${n} to_bf16_${width}(float${n} x)
@@ -36,8 +35,8 @@ static inline ushort${n} to_bf16_${width}(float${n} x)
     return (ushort)(isnan(x) ? (((bits >> 16) & 0x8000u) | 0x7fc0u) : rounded);
 % endif
 }
-% elif name in FLOAT8:
-${float8.narrow(name, width)}\
+% elif dtype.is_coded:
+${encode(dtype, width)}\
 % elif name == "f16":
 // Round to nearest even; half values exist in memory alone.
 static inline ushort${n} to_f16_${width}(${loaded}${n} x)
@@ -54,7 +53,7 @@ static inline ushort${n} to_f16_${width}(${loaded}${n} x)
 % endif
 }
 % else:
-<% lo, hi, to = (-128, 127, "char") if name == "s8" else (0, 255, "uchar") %>\
+<% (lo, hi), to = dtype.limits, dtype.opencl %>\
 // Round to nearest even, saturate; NaN becomes 0. Adding 1.5 * 2**23 leaves the rounded value in the
 // low bits; convert_${to}${n}_sat_rte does the same at half the speed on some compilers.
 static inline ${to}${n} to_${name}_${width}(float${n} x)
@@ -82,9 +81,9 @@ functions = types.functions(computed)
 % endif
 typedef ${"long" if wide else "int"} idx;
 ${halves({8, 16} & {*widths}) if types.reads_halves else ""}\
-% for name in sorted(types.widens | reads.widens):
+% for dtype in sorted(types.widens | reads.widens, key=str):
 % for width in sorted({*widths, *computed}):
-${float8.widen(name, width)}\
+${decode(dtype, width)}\
 % endfor
 % endfor
 % if types.rounds:

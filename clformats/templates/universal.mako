@@ -6,10 +6,9 @@ See clformats/kernels/universal.py.
 // Any tensor to any other, element by element.
 typedef long idx;
 
-${rounding("bf16", "float", 1)}\
-${rounding("f16", "float", 1)}\
-${rounding("s8", "float", 1)}\
-${rounding("u8", "float", 1)}\
+% for dtype in rounded:
+${rounding(dtype, "float", 1)}\
+% endfor
 
 // The loops over the destination, the outermost first. What guard g counts moves by unit[k] with each
 // step of loop k whose guard is g. Between lo and hi there are elements; below end there is padding.

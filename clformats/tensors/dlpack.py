@@ -11,11 +11,11 @@ import sys
 from math import prod
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InvalidDescriptor
+from .rows import ROWS
 
 _CPU_LIKE = (1, 3, 11, 13)  # the host's memory, and what CUDA and ROCm let the host read
 _VERSION = (1, 1)
@@ -24,10 +24,8 @@ _CODES: dict[tuple[int, int], np.dtype[Any]] = {
     **{(0, bits): np.dtype(f"i{bits // 8}") for bits in (8, 16, 32, 64)},
     **{(1, bits): np.dtype(f"u{bits // 8}") for bits in (8, 16, 32, 64)},
     **{(2, bits): np.dtype(f"f{bits // 8}") for bits in (16, 32, 64)},
-    (4, 16): np.dtype(ml_dtypes.bfloat16),
     (6, 8): np.dtype(np.bool_),
-    (10, 8): np.dtype(ml_dtypes.float8_e4m3fn),
-    (12, 8): np.dtype(ml_dtypes.float8_e5m2),
+    **{(int(row.names["dlpack"]), row.bits): row.numpy for row in ROWS if "dlpack" in row.names},
 }
 _OF_TYPE = {dtype: code for (code, _), dtype in _CODES.items()}
 
@@ -92,7 +90,7 @@ def array_of(tensor: Any, *, in_place: bool = False) -> NDArray[Any]:
     found, flags = _opened(capsule)
     read_only = bool(flags & _READ_ONLY) if flags is not None else not _is_torch(tensor)
     array = _viewed(capsule, found, read_only=read_only)
-    return array.view(_CODES[_F8[str(tensor.dtype)]]) if _is_hidden(tensor) else array
+    return array.view(_F8[str(tensor.dtype)]) if _is_hidden(tensor) else array
 
 
 def capsule_of(array: NDArray[Any], **wishes: Any) -> Any:
@@ -107,7 +105,8 @@ def capsule_of(array: NDArray[Any], **wishes: Any) -> Any:
 
 # --- torch refuses to export f8, but not the bytes ------------------------------------------------
 
-_F8 = {"torch.float8_e4m3fn": (10, 8), "torch.float8_e5m2": (12, 8)}
+_F8 = {f"torch.{row.names['torch']}": row.numpy for row in ROWS
+       if row.is_coded and "torch" in row.names}  # fmt: skip
 
 
 def _is_torch(tensor: object) -> bool:

@@ -1,17 +1,18 @@
-"""Element types: their bits, their numpy type, and how one is converted to another.
+"""Element types by name, and how values of one are converted to another.
 
 The rules of conversion, the same on the host and in every kernel:
 
 * between integers: exact, saturating;
 * integer to float: to nearest, ties to even; to a float narrower than f32 through f32;
-* float to float: to nearest, ties to even, overflow to infinity (in ``f8_e4m3``, which has none, to
-  NaN), subnormals and -0 kept, NaN stays NaN (its payload may change); f64 becomes f32 first
-  on the way to ``bf16``, ``f8_e4m3`` and ``f8_e5m2``;
+* float to float: to nearest, ties to even, overflow to infinity, where a type has none to NaN
+  (``f8_e4m3``), where it has neither to its largest number (``f4_e2m1 f6_e2m3 f6_e3m2``);
+  subnormals and -0 kept, NaN stays NaN (its payload may change) or becomes the largest number; f64
+  becomes f32 first on the way to ``bf16`` and to floats of a byte or less. ``f8_e8m0`` and types
+  with a table have rules of their own: `clformats.tensors.codes`;
 * float to integer: to nearest, ties to even, then saturating; NaN becomes 0.
 
-Types of less than a byte (``s4 u4 u1``) have one byte per element in arrays of logical shape, and
-share bytes in memory, the first element in the lowest bits: the low nibble of a byte, the lowest
-bit of a word.
+Types of less than a byte have one byte per element in arrays of logical shape, and share bytes in
+memory: `clformats.tensors.rows`.
 
 oneDNN leaves NaN to integer unspecified and stops f32 -> s32 at 2147483520, the largest f32 below
 2**31; here the result saturates at 2147483647, as OpenCL's ``convert_int_sat_rte`` does.
@@ -19,107 +20,39 @@ oneDNN leaves NaN to integer unspecified and stops f32 -> s32 at 2147483520, the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InvalidArgument, InvalidDescriptor, expect_int, shown
 from . import dlpack
+from .codes import code_of, values_of_codes
+from .rows import ROWS, DType
+
+__all__ = [
+    "DTYPES",
+    "ROWS",
+    "DType",
+    "as_array",
+    "as_dtype",
+    "as_index",
+    "codes",
+    "convert",
+    "from_codes",
+]
+
+DTYPES = tuple(row.name for row in ROWS)
+_BY_NAME = {name: row for row in ROWS for name in (row.name, *row.names.get("aliases", "").split())}
+_BY_NUMPY = {row.numpy: row for row in reversed(ROWS)}  # of several the first: uint8 is u8
 
 
-@dataclass(frozen=True, slots=True)
-class DType:
-    """An element type: ``name`` as oneDNN spells it, ``bits`` of storage, kind and numpy type."""
-
-    name: str
-    bits: int
-    kind: str  # "float", "signed" or "unsigned"
-    numpy: np.dtype[Any]
-
-    @property
-    def nbytes(self) -> int:
-        """The bytes of one element; 1 if several share a byte."""
-        return max(1, self.bits // 8)
-
-    @property
-    def is_packed(self) -> bool:
-        """Whether several elements share a byte."""
-        return self.bits < 8
-
-    @property
-    def storage(self) -> np.dtype[Any]:
-        """The numpy type of memory: of elements, or of the bytes that they share."""
-        return np.dtype(np.uint8) if self.is_packed else self.numpy
-
-    @property
-    def limits(self) -> tuple[int, int]:
-        """The smallest and the largest value of an integer type."""
-        if self.kind == "signed":
-            return -(1 << self.bits - 1), (1 << self.bits - 1) - 1
-        return 0, (1 << self.bits) - 1
-
-    @property
-    def is_float(self) -> bool:
-        """Whether it is a floating-point type."""
-        return self.kind == "float"
-
-    @property
-    def raw(self) -> np.dtype[Any]:
-        """The unsigned integer type of the same width, for moving bits unchanged."""
-        return np.dtype(f"u{self.nbytes}")
-
-    def __str__(self) -> str:
-        return self.name
-
-    def __repr__(self) -> str:
-        return f"DType({self.name!r})"
+def named(system: str) -> dict[str, DType]:
+    """The element types by their names in another system, one of the keys of `DType.names`."""
+    return {row.names[system]: row for row in ROWS if system in row.names}
 
 
-_ALL = (
-    DType("f32", 32, "float", np.dtype(np.float32)),
-    DType("f16", 16, "float", np.dtype(np.float16)),
-    DType("bf16", 16, "float", np.dtype(ml_dtypes.bfloat16)),
-    DType("f64", 64, "float", np.dtype(np.float64)),
-    DType("s32", 32, "signed", np.dtype(np.int32)),
-    DType("s8", 8, "signed", np.dtype(np.int8)),
-    DType("u8", 8, "unsigned", np.dtype(np.uint8)),
-    DType("s4", 4, "signed", np.dtype(ml_dtypes.int4)),
-    DType("u4", 4, "unsigned", np.dtype(ml_dtypes.uint4)),
-    DType("u1", 1, "unsigned", np.dtype(np.bool_)),
-    DType("f8_e4m3", 8, "float", np.dtype(ml_dtypes.float8_e4m3fn)),
-    DType("f8_e5m2", 8, "float", np.dtype(ml_dtypes.float8_e5m2)),
-)
-_BY_NAME = {d.name: d for d in _ALL}
-_BY_TORCH = {
-    "torch.float64": "f64",
-    "torch.float32": "f32",
-    "torch.float16": "f16",
-    "torch.bfloat16": "bf16",
-    "torch.float8_e4m3fn": "f8_e4m3",
-    "torch.float8_e5m2": "f8_e5m2",
-    "torch.int32": "s32",
-    "torch.int8": "s8",
-    "torch.uint8": "u8",
-}
-_BY_NUMPY = {d.numpy: d for d in _ALL}
-
-DTYPES = tuple(_BY_NAME)
-
-OPENCL = {
-    "f32": "float",
-    "f16": "half",
-    "bf16": "ushort",
-    "f64": "double",
-    "s32": "int",
-    "s8": "char",
-    "u8": "uchar",
-    "f8_e4m3": "uchar",
-    "f8_e5m2": "uchar",
-}
-"""The OpenCL C type of an element in memory, for types whose elements do not share bytes."""
+_BY_TORCH = named("torch")
 
 
 def as_dtype(value: object) -> DType:
@@ -131,8 +64,8 @@ def as_dtype(value: object) -> DType:
         return value
     if isinstance(value, str) and value in _BY_NAME:
         return _BY_NAME[value]
-    if type(value).__module__ == "torch" and str(value) in _BY_TORCH:
-        return _BY_NAME[_BY_TORCH[str(value)]]
+    if type(value).__module__ == "torch" and (known := str(value).partition(".")[2]) in _BY_TORCH:
+        return _BY_TORCH[known]
     found = None
     if value is not None:  # numpy takes None for float64
         try:
@@ -182,31 +115,95 @@ def as_index(value: object, kind: type) -> Any:
 
 def convert(array: NDArray[Any], src: object, dst: object) -> NDArray[Any]:
     """``array`` of type ``src`` as type ``dst``, by the rules in the module's docstring."""
-    return _converted(as_array(array), as_dtype(src), as_dtype(dst))
+    source, target = as_dtype(src), as_dtype(dst)
+    array = as_array(array)
+    return array if source == target else from_codes(_codes(array, source, target), target)
 
 
-def _converted(array: NDArray[Any], src: DType, dst: DType) -> NDArray[Any]:
-    if src == dst:
+def codes(array: object, dtype: DType) -> NDArray[Any]:
+    """The values of any array as codes of ``dtype``, unsigned integers; a view where it can be.
+
+    The array's own type says how its values are to be read. Integers that have no type of ours
+    saturate, bool counts 0 and 1. Raises `InvalidDescriptor` for other types that are not ours.
+    """
+    values = as_array(array)
+    values = values.astype(values.dtype.newbyteorder("="), copy=False)
+    if values.dtype.kind in "iu" and values.dtype not in _BY_NUMPY:
+        return _rounded(values, dtype)
+    return _codes(values, as_dtype(values.dtype), dtype)
+
+
+def from_codes(found: NDArray[Any], dtype: DType) -> NDArray[Any]:
+    """Codes as an array of the type ``dtype.numpy``; a view where that holds codes."""
+    if not dtype.holds_codes:
+        return np.asarray(values_of_codes(dtype)[found])
+    if dtype.is_packed and dtype.numpy.kind == "i":
+        return np.asarray(_extended(found, dtype).astype(dtype.numpy, copy=False))
+    return found.view(dtype.numpy)
+
+
+def _codes(array: NDArray[Any], src: DType, dst: DType) -> NDArray[Any]:
+    if src != dst:
+        return _rounded(_numbers(array, src), dst)
+    if not dst.holds_codes:
+        return code_of(array, dst)
+    found = array.view(dst.raw)
+    return found & dst.raw.type((1 << dst.bits) - 1) if dst.is_packed else found
+
+
+def _numbers(array: NDArray[Any], dtype: DType) -> NDArray[Any]:
+    """The values in a type that numpy, or ml_dtypes as fast, calculates with."""
+    if dtype.is_coded:
+        return values_of_codes(dtype)[array.view(np.uint8)] if dtype.holds_codes else array
+    if not dtype.is_packed:
         return array
-    if not src.is_float and not dst.is_float:
-        return saturate(array.astype(np.int64), dst)
-    if src.is_float and dst.is_float:
-        return _narrow_float(array, dst)
+    found = array.view(np.uint8)
+    return _extended(found, dtype) if dtype.kind == "signed" else found
+
+
+def _extended(found: NDArray[np.uint8], dtype: DType) -> NDArray[np.int8]:
+    """The values of the codes of a signed type of less than a byte, whatever is above them."""
+    spare = 8 - dtype.bits
+    return np.asarray((found << np.uint8(spare)).view(np.int8) >> np.int8(spare))
+
+
+def _rounded(numbers: NDArray[Any], dst: DType) -> NDArray[Any]:
+    """Numbers as codes: integers of numpy's, or real numbers."""
+    real = numbers.dtype.kind not in "iub"
+    if dst.is_coded:
+        return code_of(numbers, dst)
     if dst.is_float:
-        return _narrow_float(array.astype(np.float64 if dst.name == "f64" else np.float32), dst)
+        if not real and dst.bits < 32:
+            numbers = numbers.astype(np.float32)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.asarray(numbers.astype(dst.numpy, copy=False)).view(dst.raw)
+    whole = _whole(numbers, dst) if real else _clipped(numbers, *dst.limits)
+    signed = np.dtype(f"i{dst.nbytes}") if dst.kind == "signed" else dst.raw
+    found = whole.astype(signed, copy=False).view(dst.raw)
+    return found & dst.raw.type((1 << dst.bits) - 1) if dst.is_packed else found
+
+
+def _whole(numbers: NDArray[Any], dst: DType) -> NDArray[Any]:
+    """Real numbers rounded to whole ones and clipped to the range of ``dst``; NaN becomes 0."""
     # The limits of small integers are exact in f32.
-    real = np.float32 if src.bits <= 32 and dst.bits <= 8 else np.float64
-    whole = np.asarray(np.rint(array.astype(real, copy=False)))
+    real = np.float32 if numbers.dtype.itemsize <= 4 and dst.bits <= 8 else np.float64
+    whole = np.asarray(np.rint(numbers.astype(real, copy=False)))
     if whole.size and np.isnan(whole.min()):
         np.copyto(whole, 0, where=np.isnan(whole))
-    return saturate(whole, dst)
+    if dst.bits < 64:
+        return np.asarray(np.clip(whole, *dst.limits))
+    with np.errstate(invalid="ignore"):  # the largest of 64 bits is no float
+        result = whole.astype(dst.numpy)
+    for beyond, limit in zip((whole < -(2.0**63), whole >= 2.0**63), dst.limits, strict=True):
+        np.copyto(result, limit, where=beyond)
+    return np.asarray(result)
 
 
-def saturate(array: NDArray[Any], dst: DType) -> NDArray[Any]:
-    """Integers, or floats that are whole, as the integer type ``dst``, clipped to its range."""
-    return np.asarray(np.clip(array, *dst.limits).astype(dst.numpy))
-
-
-def _narrow_float(array: NDArray[Any], dst: DType) -> NDArray[Any]:
-    with np.errstate(over="ignore", invalid="ignore"):
-        return np.asarray(array.astype(dst.numpy, copy=False))
+def _clipped(numbers: NDArray[Any], low: int, high: int) -> NDArray[Any]:
+    """Integers clipped to a range, of which only a part may be theirs."""
+    if numbers.dtype.kind == "b":
+        numbers = numbers.view(np.uint8)
+    mine = np.iinfo(numbers.dtype)
+    if low <= mine.min and mine.max <= high:
+        return numbers
+    return np.asarray(np.clip(numbers, max(low, mine.min), min(high, mine.max)))

@@ -19,7 +19,7 @@ BITS = 4
 def check(src: MemoryDesc, dst: MemoryDesc) -> None:
     """Raise `Unsupported` where no kernel moves ``src`` to ``dst`` because elements share bytes."""
     for name, desc in (("source", src), ("destination", dst)):
-        if desc.dtype.is_packed and desc.dtype.bits != BITS:
+        if desc.dtype.is_packed and (desc.dtype.bits != BITS or desc.dtype.is_float):
             raise Unsupported(
                 "DTYPE_PAIR",
                 f"no kernel moves the {name} {desc}, whose elements are bits: use cf.unpack and "

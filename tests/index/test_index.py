@@ -282,7 +282,7 @@ def test_vectors(text: str, wanted: str | None, wide: bool, engine: cf.Engine) -
     for d, n in reversed(list(enumerate(counts))):
         indices.append(f"{rest} % {n}" + f" * {width}" * (d == dim))
         rest = f"({rest} / {n})"
-    memory = cf.tensors.dtypes.OPENCL[desc.dtype.name]
+    memory = desc.dtype.opencl
     lane = memory.replace("half", "float")
     kernel = engine.kernel("\n".join([
         source,

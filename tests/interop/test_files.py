@@ -296,7 +296,7 @@ def test_names_of_files_may_hold_anything(tmp_path: Path, capsys: Capture) -> No
         (["pack", "w.bin", "--to", TO], "expected a name that ends in .npy"),
         (["pack", ".", "--to", TO], "cannot tell what kind of file"),
         (["pack", "folder.npy", "--to", TO], "Is a directory"),
-        (["pack", "i64.npy", "--to", TO], "no such element type"),
+        (["pack", "u16.npy", "--to", TO], "no such element type"),
         (["pack", "bool.npy", "--to", TO], "no such element type"),
         (["pack", "pickled.npy", "--to", TO], "pickled Python objects"),
         (["pack", "two.npy", "--to", TO], "has data after its array"),
@@ -322,7 +322,7 @@ def test_refusals_leave_everything_as_it_was(
     monkeypatch.chdir(folder)
     files.pack_file("w.npy", "p.npy", TO, order="oiyx")
     np.save("flat.npy", np.load("p.npy"))
-    np.save("i64.npy", np.zeros(DIMS, np.int64))
+    np.save("u16.npy", np.zeros(DIMS, np.uint16))
     np.save("bool.npy", np.zeros(DIMS, np.bool_))
     np.save("pickled.npy", np.full(DIMS, None), allow_pickle=True)
     Path("two.npy").write_bytes(2 * weights.read_bytes())

@@ -38,7 +38,7 @@ MODEL: dict[str, Any] = {
     STRANGE: values((5, 16, 1, 3), np.int8, 2),
     "grouped.weight": values((2, *DIMS), np.float32, 3),
     "bn.weight": values((17,), np.float32, 4),
-    "ids": values((2, 3, 1, 2), np.int64, 5),
+    "ids": values((2, 3, 1, 2), np.uint16, 5),
     "mask": np.ones((1, 1, 2, 3), np.bool_),
     "empty": np.zeros((0, 3, 2, 2), np.float32),
     "scalar": np.array(2.5, np.float32),

@@ -32,7 +32,7 @@ TAKES = {
     "from_dlpack.format": {"None"},
     "from_dlpack.dtype": {"None"},
     "Memory.map.stream": {"None"},
-    "from_numpy.array": {"array"},
+    "from_numpy.array": {"array", "list"},
     "from_numpy.engine": {"None"},
     "from_numpy.format": {"None"},
     "from_numpy.dtype": {"None"},

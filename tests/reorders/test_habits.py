@@ -53,8 +53,8 @@ def test_memory_in_place_of_a_descriptor_is_answered_with_desc() -> None:
 
 
 def test_arrays_of_numpys_own_integers_are_answered_with_a_conversion() -> None:
-    array = np.arange(6).reshape(2, 3)
-    with pytest.raises(cf.InvalidDescriptor, match=r"int64.*array\.astype\(np\.int32\)$"):
+    array = np.arange(6, dtype=np.uint32).reshape(2, 3)
+    with pytest.raises(cf.InvalidDescriptor, match=r"uint32.*array\.astype\(np\.int32\)$"):
         cf.pack(array, "ab")
     assert (cf.pack(array.astype(np.int32), "ab") == array.reshape(-1)).all()
     with pytest.raises(cf.InvalidDescriptor, match=r"of one$"):

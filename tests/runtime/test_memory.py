@@ -24,8 +24,8 @@ def test_new_memory_is_zero(engine: cf.Engine) -> None:
 @pytest.mark.parametrize("dtype", cf.DTYPES)
 def test_from_numpy_and_back(dtype: str, engine: cf.Engine) -> None:
     dt = cf.tensors.dtypes.as_dtype(dtype)
-    array = np.arange(2 * 17 * 3).reshape(2, 17, 3).astype(dt.numpy)
-    m = cf.from_numpy(array, engine, format="aBc16b")
+    array = (np.arange(2 * 17 * 3).reshape(2, 17, 3) % dt.largest).astype(dt.numpy)
+    m = cf.from_numpy(array, engine, format="aBc16b", dtype=dt)
     assert m.desc == D((2, 17, 3), dtype, "aBc16b")
     back = cf.to_numpy(m)
     assert back.dtype == dt.numpy

@@ -24,7 +24,7 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from ...errors import Error, InvalidDescriptor
-from ...tensors.dtypes import DTYPES, DType, as_dtype
+from ...tensors.dtypes import ROWS, DType, as_dtype
 from .common import KEY, Change, Container, Record, Tensor, as_bytes, reading, shown, write_array
 
 NAME = "array"
@@ -39,7 +39,7 @@ class NpyFile(Container):
     """A ``.npy`` file. ``raw_type`` says what elements without a type (``V1 V2``) are."""
 
     what = "npy file"
-    types = tuple(name for name in DTYPES if name != "u1")
+    types = tuple(r.name for r in ROWS if as_dtype(r.numpy) is r and r.name != "u1")
 
     def __init__(self, path: Path, raw_type: DType | None = None) -> None:
         self.path = path

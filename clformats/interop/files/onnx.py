@@ -18,23 +18,11 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from ...tensors.dtypes import DType, as_dtype
+from ...tensors.dtypes import DType, named
 from .common import KEY, Change, Container, Tensor, as_bytes, library, reading
 
-_TYPES = {
-    "FLOAT": "f32",
-    "FLOAT16": "f16",
-    "BFLOAT16": "bf16",
-    "DOUBLE": "f64",
-    "INT32": "s32",
-    "INT8": "s8",
-    "UINT8": "u8",
-    "INT4": "s4",
-    "UINT4": "u4",
-    "FLOAT8E4M3FN": "f8_e4m3",
-    "FLOAT8E5M2": "f8_e5m2",
-}
-_CODES = {name: code for code, name in _TYPES.items()}
+_TYPES = named("onnx")
+_CODES = {dtype.name: code for code, dtype in _TYPES.items()}
 _DATA = ".data"
 _PAGE = 4096  # as ONNX advises, so that readers can map each tensor
 _LEAST_EXTERNAL = 1024
@@ -85,11 +73,11 @@ class OnnxFile(Container):
         known = self._onnx.TensorProto.DataType
         is_known = tensor.data_type in known.values()
         code = known.Name(tensor.data_type) if is_known else f"type {tensor.data_type}"
-        dtype = as_dtype(_TYPES[code]) if code in _TYPES else None
+        dtype = _TYPES.get(code)
         shape = tuple(tensor.dims)
         if any(n < 0 for n in shape):
             raise ValueError(f"the shape of {tensor.name!r} is {shape}")
-        nbytes = prod(shape) * dtype.bits // 8 if dtype else len(tensor.raw_data)
+        nbytes = -(-prod(shape) * dtype.bits // 8) if dtype else len(tensor.raw_data)
         return Tensor(tensor.name, code, dtype, shape, nbytes)
 
     def _is_external(self, tensor: Any) -> bool:
@@ -184,7 +172,7 @@ class OnnxFile(Container):
         tensor.metadata_props.extend(kept)
         if change.record is not None:
             tensor.metadata_props.add(key=KEY, value=str(change.record))
-        if change.dtype.is_packed:  # a tensor of four-bit elements, one byte each in numpy
+        if change.dtype.is_packed:  # its elements share bytes, but not in numpy
             return bytes(self._onnx.numpy_helper.from_array(array).raw_data)
         return as_bytes(array).tobytes()
 

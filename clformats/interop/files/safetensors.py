@@ -16,21 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...tensors.dtypes import DType, as_dtype
+from ...tensors.dtypes import DType, named
 from .common import KEY, Change, Container, Tensor, library, reading, write_array
 
-_TYPES = {
-    "F32": "f32",
-    "F16": "f16",
-    "BF16": "bf16",
-    "F64": "f64",
-    "I32": "s32",
-    "I8": "s8",
-    "U8": "u8",
-    "F8_E4M3": "f8_e4m3",
-    "F8_E5M2": "f8_e5m2",
-}
-_CODES = {name: code for code, name in _TYPES.items()}
+_TYPES = {name: t for name, t in named("safetensors").items() if not t.is_packed}
+_CODES = {dtype.name: code for code, dtype in _TYPES.items()}
 _METADATA = "__metadata__"
 _PREFIX = f"{KEY}:"
 _ALIGNMENT = 8
@@ -125,5 +115,5 @@ class SafetensorsFile(Container):
 def _tensor(name: str, entry: dict[str, Any]) -> Tensor:
     begin, end = entry["data_offsets"]
     code = entry["dtype"]
-    dtype = as_dtype(_TYPES[code]) if code in _TYPES else None
+    dtype = _TYPES.get(code)
     return Tensor(name, code, dtype, tuple(entry["shape"]), end - begin)

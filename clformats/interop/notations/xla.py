@@ -31,6 +31,7 @@ from dataclasses import dataclass, replace
 from ...errors import InvalidDescriptor, InvalidFormat
 from ...formats import Digit, Format, Layout
 from ...tensors.desc import MemoryDesc
+from ...tensors.dtypes import named
 from .shared import format_of, need, no_format, no_notation
 
 Shape = list[Digit | None]
@@ -43,8 +44,7 @@ _TEXT = re.compile(
     r"(?:(?P<dtype>\w+)\[(?P<dims>\d+(?:,\d+)*)\])?"
     r"\{(?P<order>\d+(?:,\d+)*)(?::(?:T(?P<tiles>(?:\((?:\d+|\*)(?:,(?:\d+|\*))*\))+))?(?:S\(\d+\))?)?\}"
 )
-_TO_XLA = {"f8_e4m3": "f8e4m3fn", "f8_e5m2": "f8e5m2"}
-_FROM_XLA = {theirs: ours for ours, theirs in _TO_XLA.items()}
+_FROM_XLA = named("xla")
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,7 @@ def render_desc(desc: MemoryDesc) -> str:
         raise no_notation(desc.format, "xla", f"{desc} has padding, gaps or an offset")
     if desc.has_runtime:
         raise no_notation(desc.format, "xla", f"{desc} has sizes known at execution only")
-    dtype = _TO_XLA.get(str(desc.dtype), str(desc.dtype))
+    dtype = desc.dtype.names.get("xla", desc.dtype.name)
     return f"{dtype}[{','.join(map(str, desc.dims))}]{layout}"
 
 
