@@ -35,7 +35,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--padded", default="", metavar="LETTERS", help="dimensions with unknown padding, as yx"
     )
-    parser.add_argument("--vector", help="dimension and width of vectors, such as f16 or x4")
+    parser.add_argument(
+        "--vector", help="dimension and width of vectors: f16, x4, o4i4; 'o4i4 half' for half lanes"
+    )
     add_output(parser, text="write it to this file instead of the terminal", default="-")
     parser.add_argument("--wide", action="store_true", help="count in 64 bits")
     parser.set_defaults(run=run)

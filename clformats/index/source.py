@@ -51,13 +51,13 @@ def index_source(  # what can be asked about one tensor
     the kernel, declared by ``<prefix>_PARAMETERS``; or clDNN's ``"shape_info"``, from number
     ``shape_info_at`` on. ``padded`` has the letters of a format's dimensions with padding, which
     comes from the same place. ``wide`` counts in ulong instead of uint; by default only a
-    descriptor that needs it does. ``vector="f16"`` names dimension and width of vectors, "" leaves
-    them out; by default they are those of a descriptor's innermost block. Vectors load and store
-    f16 elements as floats, bf16 and f8 as their bits.
+    descriptor that needs it does. ``vector="f16"`` names dimension and width of vectors, "o4i4" a
+    block (lane 4 * o + i of ``_LOAD_O4I4``), "" leaves them out; by default they are those of a
+    descriptor's innermost block. Vectors load and store f16 as floats, with ``"half"`` at the end
+    as half (cl_khr_fp16), bf16 and f8 as their bits.
 
     After it compilers count the lines of your kernel from 1. Raises `InvalidFormat` for ``any`` and
-    for a prefix that is no C identifier, `InvalidDescriptor`, and `InvalidArgument` for the other
-    arguments.
+    for a prefix that is no C identifier, `InvalidDescriptor`, `InvalidArgument` for the others.
     """
     expect(vector, str | None, "vector")
     known = known_of(target, padded)

@@ -26,9 +26,9 @@ ${caller.body()}\
 % for line in head:
 // ${line}
 % endfor
-% if vector and vector.memory == "double":
+% if vector and vector.value in ("double", "half"):
 
-#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+#pragma OPENCL EXTENSION cl_khr_fp${"64" if vector.value == "double" else "16"} : enable
 % endif
 % if t.parameters:
 
@@ -89,15 +89,28 @@ ${indent}const ${kind} ${inverse.steps[0].name} = offset${f" - {t.offset0}" if s
 </%def>\
 % if vector:
 <%
-c = letters[vector.dim]
-lanes = f"{c.upper()}{vector.width}"
-value, w = f"{vector.value}{vector.width}", vector.width
-size = t.sizes[vector.dim]
+w, value = vector.width, f"{vector.value}{vector.width}"
+lanes = vector.name(letters)
 at = f"{p}_INDEX({coordinates})"
-one_at = f"{p}_INDEX({', '.join(f'{c} + lane' if k == c else k for k in letters)})"
-numbers = f"(uint{w})({', '.join(map(str, range(w)))})"
-test = f"{numbers} + {'(uint)' * (kind == 'ulong')}{c} >= (uint){size}"
-beyond = test if vector.mask == "int" else f"convert_{vector.mask}{w}({test})"
+one_part = len(vector.parts) == 1
+c, size = letters[vector.parts[0].dim], t.sizes[vector.parts[0].dim]
+def step(part):
+    """The place of a lane along a part's dimension."""
+    if one_part:
+        return "lane"
+    inner = f"lane / {part.every}" if part.every > 1 else "lane"
+    return inner if part is vector.parts[0] else f"{inner} % {part.width}"
+places = {part.dim: f"{letters[part.dim]} + {step(part)}" for part in vector.parts}
+one_at = f"{p}_INDEX({', '.join(places.get(k, x) for k, x in enumerate(letters))})"
+valid = " && ".join(f"{places[part.dim]} < {t.sizes[part.dim]}" for part in vector.parts if part.tail)
+def test(part):
+    numbers = ", ".join(str(k // part.every % part.width) for k in range(w))
+    return f"(uint{w})({numbers}) + {'(uint)' * (kind == 'ulong')}{letters[part.dim]} >= (uint){t.sizes[part.dim]}"
+tests = [test(part) for part in vector.parts if part.tail]
+joined = tests[0] if len(tests) == 1 else " | ".join(f"({one})" for one in tests)
+beyond = joined if vector.mask == "int" else f"convert_{vector.mask}{w}({joined})"
+about = " x ".join(f"{part.width} neighbours along {letters[part.dim]}" for part in vector.parts)
+begin = " and ".join(dict.fromkeys(str(part.width) for part in vector.parts))
 zeroed = f"select(%s, ({value})(0), beyond)"
 load = f"vload_half{w}(0, src + {at})" if vector.is_half else f"vload{w}(0, src + {at})"
 store = f"vstore_half{w}_rte(%s, 0, dst + {at})" if vector.is_half else f"vstore{w}(%s, 0, dst + {at})"
@@ -105,7 +118,7 @@ one = f"vload_half({one_at}, src)" if vector.is_half else f"src[{one_at}]"
 set_one = f"vstore_half_rte(lanes[lane], {one_at}, dst)" if vector.is_half else f"dst[{one_at}] = lanes[lane]"
 %>\
 
-// ${w} neighbours along ${c}, from a multiple of ${w} on. Lanes beyond the tensor are 0\
+// ${about}, from a multiple of ${begin} on. Lanes beyond the tensor are 0\
 ${"; stored as 0 they fill the block up" if vector.whole else ", and not stored" if vector.tail else ""}.
 <%self:function result="${value}" name="LOAD_${lanes}" parameters="__global const ${vector.memory} *src, ${typed}">\
 % if vector.whole and vector.tail:
@@ -121,7 +134,7 @@ ${"; stored as 0 they fill the block up" if vector.whole else ", and not stored"
 % endif
     ${vector.value} lanes[${w}];
     for (uint lane = 0; lane < ${w}; ++lane) {
-        lanes[lane] = ${f"{c} + lane < {size} ? {one} : 0" if vector.tail else one};
+        lanes[lane] = ${f"{valid} ? {one} : 0" if vector.tail else one};
     }
     return vload${w}(0, lanes);
 % endif
@@ -142,9 +155,17 @@ ${"; stored as 0 they fill the block up" if vector.whole else ", and not stored"
 % endif
     ${vector.value} lanes[${w}];
     vstore${w}(value, 0, lanes);
-    for (uint lane = 0; lane < ${w}${f" && {c} + lane < {size}" if vector.tail else ""}; ++lane) {
+% if one_part or not vector.tail:
+    for (uint lane = 0; lane < ${w}${f" && {valid}" if vector.tail else ""}; ++lane) {
         ${set_one};
     }
+% else:
+    for (uint lane = 0; lane < ${w}; ++lane) {
+        if (${valid}) {
+            ${set_one};
+        }
+    }
+% endif
 % endif
 </%self:function>\
 % endif
