@@ -6,6 +6,7 @@ take minutes. Structure number k of a seed is the same wherever it is drawn.
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -27,6 +28,8 @@ LARGE_ELEMENTS, LARGE_BYTES = 150_000, 3 << 20
 """The same of images, which have rows and lines enough for all that is done with these."""
 TYPES = ("f32", "f32", "f32", "f16", "f16", "u8", "s8", "bf16", "s32", "f64", "f8_e4m3", "f8_e5m2")
 NIBBLES = ("s4", "u4")
+NARROW = float(os.environ.get("CLFORMATS_FUZZ_NARROW", "0.06"))
+"""The share of structures with elements that share bytes."""
 BLOCKS = (2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 15, 16, 16, 17, 18, 20, 24, 28, 31, 32, 32, 33, 36,
           40, 44, 48, 56, 64, 72, 96, 100)  # fmt: skip
 DIMS = (1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 13, 15, 16, 17, 19, 23, 31, 32, 33, 47, 48, 49, 63, 64, 65,
@@ -154,9 +157,10 @@ def _computing(rng: random.Random, most: int) -> Iterator[Case]:
 
 
 def _types(rng: random.Random) -> tuple[str, str]:
-    if rng.random() < 0.06:
+    if rng.random() < NARROW:
         same = rng.choice(NIBBLES)
-        return rng.choice(((same, same), (same, "f32"), ("f32", same), ("s8", same)))
+        other = rng.choice((*NIBBLES, "s8", *TYPES))
+        return rng.choice(((same, same), (same, other), (other, same)))
     first = rng.choice(TYPES)
     return first, first if rng.random() < 0.3 else rng.choice(TYPES)
 
@@ -166,7 +170,7 @@ def _wishes(rng: random.Random, *, packed: bool) -> dict[str, Any]:
     kind = rng.choice(
         ("plain",) * 5 + ("attr", "schedule") * 2 + ("choices", "family", "map", "pieces")
     )
-    kind = "plain" if packed and kind in ("attr", "map", "pieces", "schedule") else kind
+    kind = "plain" if packed and kind == "pieces" else kind
     wishes: dict[str, Any] = {"terms": (), "is_map": kind == "map", "scheduled": kind == "schedule"}
     if kind == "attr":
         wishes["terms"] = tuple(
@@ -241,8 +245,6 @@ def _maker(rng: random.Random, name: str, ndims: int, dtype: str, *, reads: bool
     front, order = rng.choice((1, 2, 3, 8, 16, 17)), rng.sample(range(ndims), ndims)
     gaps = [rng.choice((0, 0, 1, 2, 16)) for _ in range(ndims)]
     repeats = rng.randrange(ndims) if reads and rng.random() < 0.2 else None
-    if dtype in NIBBLES:
-        kind = "format"
 
     def make(dims: tuple[int, ...]) -> D:
         if kind == "padding":

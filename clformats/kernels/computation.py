@@ -8,12 +8,13 @@ or ``double``, each rounded by itself: contraction is off, so that the host gets
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..schedule.computation import Computation, Operand
 from ..schedule.problem import Problem
 from ..tensors.dtypes import DType
 from ..values.attr import OLD
+from .codecs import Codec, codec, needed
 from .source import moved
 from .types import Conversion, conversion, mask_type, storage_type
 
@@ -83,8 +84,14 @@ class Computed(Conversion):
     @property
     def operand_types(self) -> frozenset[str]:
         """The C types of operands that are loaded as vectors."""
-        types = {storage_type(o.desc.dtype) for o in self.computation.operands}
+        types = {storage_type(o.desc.dtype) for o in self.computation.operands
+                 if not o.desc.dtype.is_packed}  # fmt: skip
         return frozenset(types - {"half"})
+
+    @property
+    def codecs(self) -> list[Codec]:
+        """How elements that share bytes are loaded."""
+        return needed([self.source, *(codec(o.desc.dtype, o.desc.dtype.opencl) for o in self.computation.operands)])
 
     @property
     def parameters(self) -> list[str]:
@@ -130,7 +137,9 @@ class Computed(Conversion):
         """An expression: ``width`` elements of an operand from offset ``at``, in the real type."""
         pointer = self.pointer(operand)
         dtype, n = operand.desc.dtype, str(width) if width > 1 else ""
-        if dtype.name == "f16":
+        if found := codec(dtype, dtype.opencl):
+            value = f"load_{found.name}_{width}({pointer}, {at})"
+        elif dtype.name == "f16":
             value = f"vload_half{n}(0, {moved(pointer, at)})"
         elif n:
             value = f"LOAD_{storage_type(dtype)}{n}({moved(pointer, at)})"
@@ -146,15 +155,18 @@ def as_real(value: str, dtype: DType, real: DType, n: str) -> str:
 
 def types_of(p: Problem) -> Conversion:
     """The types of the kernel for a problem: those of a conversion, or of a computation."""
-    return computed_of(*p.dtypes, p.computation) if p.computation else conversion(*p.dtypes)
+    src, dst = p.dtypes
+    found = computed_of(src, dst, p.computation) if p.computation else conversion(src, dst)
+    if not (src.is_packed or dst.is_packed):
+        return found
+    return replace(found, source=codec(src, found.src), target=codec(dst, found.dst))
 
 
 def computed_of(src: DType, dst: DType, computation: Computation) -> Computed:
     """The types of a kernel that computes on the way from ``src`` to ``dst``."""
-    declared = storage_type(src)
-    stored = "ushort" if dst.name == "f16" else storage_type(dst)
-    work = "float" if src.name == "f16" else declared
-    return Computed(src, dst, declared, stored, work, early=False, computation=computation)
+    stored = "ushort" if dst.name == "f16" else dst.opencl
+    work = "float" if src.name == "f16" else src.opencl
+    return Computed(src, dst, src.opencl, stored, work, early=False, computation=computation)
 
 
 def operands_of(p: Problem) -> tuple[Operand, ...]:

@@ -14,9 +14,11 @@ from ..schedule.layout import Layout, Vector
 from ..schedule.nest import MOST_LOOPS
 from ..schedule.problem import Problem
 from ..schedule.program import ZERO, Program, Shuffle
-from ..schedule.schedule import Store
+from ..schedule.runs import moves
+from ..schedule.schedule import Store, Tile
 from ..schedule.stores import STAGE_BYTES
 from ..schedule.traits import LINE_BYTES
+from ..schedule.words import unit_of
 from ..templates import render
 from .computation import Computed, types_of
 from .masks import Edge, Masks
@@ -45,7 +47,7 @@ class Kind:
     operands: tuple[tuple[int, ...], ...]
 
 
-def kind_of(p: Problem, layout: Layout, store: Store, edges: Sequence[Edge]) -> Kind:
+def kind_of(p: Problem, tile: Tile, layout: Layout, store: Store, edges: Sequence[Edge]) -> Kind:
     """The kind of the kernel for a tile of a problem."""
     nodes, axes = p.nodes or (), layout.axes
     exchange = None if p.exchange is None else axes.index(p.exchange)
@@ -54,7 +56,17 @@ def kind_of(p: Problem, layout: Layout, store: Store, edges: Sequence[Edge]) -> 
     )
     # How many tiles are staged is one of the argument's numbers.
     store = replace(store, staged=min(store.staged, 1))
-    return Kind(types_of(p), layout, store, tuple(edges), exchange, operands)
+    types = types_of(p)
+    if types.source or types.target:
+        types = types.in_units(loads=_begins_with_units(p, tile, layout), stores=True)
+    return Kind(types, layout, store, tuple(edges), exchange, operands)
+
+
+def _begins_with_units(p: Problem, tile: Tile, layout: Layout) -> bool:
+    """Whether whatever is loaded begins with a unit of elements that share bytes."""
+    extents = [tile.steps(k) for k in range(len(p.nodes or ()))]
+    places = [*layout.places(p, "src"), *moves(p, "src", extents)]
+    return not any(n % unit_of(p.dtypes[0]) for n in places)
 
 
 @lru_cache(maxsize=KEPT_SOURCES)
@@ -99,7 +111,7 @@ class _Writer:
         self.steps = [*self.program.steps()]
         # What statements call is noted while they are written: the template defines it.
         self.patterns: dict[tuple[int, ...], str] = {}
-        self.widths = {1, self.lanes}
+        self.widths = {1, self.lanes, self.types.target.elements if self.types.target else 1}
         self.shuffles = [self._op(op) for op in self.program.ops]
 
     def source(self, constants: Sequence[int] = ()) -> str:
@@ -134,10 +146,10 @@ class _Writer:
 
     def _prefetched(self) -> list[str]:
         """Where the lines that a tile reads begin."""
-        item = self.types.src_type.nbytes
+        bits = self.types.source.bits if self.types.source else 8 * self.types.src_type.nbytes
         found: dict[tuple[tuple[int, ...], int], str] = {}
         for v in self.layout.loads:
-            found.setdefault((v.row, v.shift * item // LINE_BYTES), self._at(v, "s"))
+            found.setdefault((v.row, v.shift * bits // (8 * LINE_BYTES)), self._at(v, "s"))
         return list(found.values())
 
     def _statements(self, *, edge: bool) -> Iterator[str]:
@@ -229,7 +241,8 @@ class _Writer:
             return
         condition, mask = self.masks.of_store(vector) if edge else ("", "")
         if mask:
-            yield f"store_edge({text}, {mask}, {moved('to', at)});"
+            there = "dst, " if self.types.target else ""
+            yield f"store_edge({text}, {mask}, {there}{moved('to', at)});"
             return
         stores = [*self._pieces(vector, text, at)]
         if condition:

@@ -41,7 +41,7 @@ def launch_of(p: Problem, schedule: Schedule, *, baked: bool = False) -> Launch:
     layout = lay_out(p, schedule.tile)
     guards = guarded(p, schedule.tile, layout)
     numbers = _numbers(p, schedule, layout, guards, nest)
-    kind = kind_of(p, layout, schedule.store, [g.edge for g in guards])
+    kind = kind_of(p, schedule.tile, layout, schedule.store, [g.edge for g in guards])
     return Launch(
         source(kind, tuple(numbers) if baked else ()), () if baked else (_packed(numbers),),
         wide=True, global_size=nest.items, local_size=1, buffers=kind.types.buffers,
@@ -88,9 +88,9 @@ def _numbers(
         rows += [nodes[k].src.value, nodes[k].dst.value, *(n.value for n in nodes[k].operands)]
     for g in guards:
         rows += [g.lo, g.hi, g.end, g.top]
-    src_end = p.src.span_nbytes // p.dtypes[0].nbytes
+    src_end = p.src.span_nbytes * 8 // p.dtypes[0].bits
     rows += [src_end, src_end - _source_reach(p, layout)]
-    rows += [d.span_nbytes // d.dtype.nbytes - 1 for d in p.operand_descs]
+    rows += [d.span_nbytes * 8 // d.dtype.bits - 1 for d in p.operand_descs]
     if schedule.store.staged:
         rows += staged_tiles(p, schedule.tile, schedule.nest, schedule.store.staged)
     return rows

@@ -6,17 +6,18 @@ floats. So values become narrower when they are loaded, or wider when they are s
 arithmetic is never needed: half values are loaded by ``vload_half`` as floats, and made by
 ``vstore_half_rte`` as bits; bf16 is the upper half of a float; floats of a byte and less are taken
 apart and put together bit by bit (`clformats.kernels.coded`). Padding is all bits zero in every
-moving type. An element of less than a byte is here in a byte of its own: integers by their value,
-others by their code. How it gets there is not: see `clformats.kernels.nibbles`.
+moving type. An element of less than a byte has one of its own on its way, by value where it is an
+integer, else by its code: see `clformats.kernels.codecs`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from ..errors import Unsupported
 from ..tensors.dtypes import DType
+from .codecs import Codec, needed
 
 _WORDS = {8: "ulong", 16: "uint4", 32: "uint8"}
 """Types of so many bytes, which LLVM truncates to while it stores: see templates/prelude.mako."""
@@ -37,11 +38,45 @@ class Conversion:
     dst: str
     work: str
     early: bool
+    source: Codec | None = field(default=None, kw_only=True)
+    target: Codec | None = field(default=None, kw_only=True)
 
     @property
     def buffers(self) -> tuple[str, str]:
         """The types of both buffers."""
-        return self.src, self.dst
+        return "uchar" if self.source else self.src, "uchar" if self.target else self.dst
+
+    @property
+    def codecs(self) -> list[Codec]:
+        """How elements that share bytes are loaded."""
+        return needed([self.source])
+
+    def in_units(self, *, loads: bool, stores: bool) -> Conversion:
+        """The same where vectors begin and end with whole units of elements that share bytes."""
+        source = replace(self.source, whole=loads) if self.source else None
+        target = replace(self.target, whole=stores) if self.target else None
+        return replace(self, source=source, target=target)
+
+    def place(self, side: str, at: str) -> str:
+        """A pointer to an element, or its number where elements share bytes."""
+        return at if (self.source if side == "src" else self.target) else f"({side} + {at})"
+
+    def address(self, place: str) -> str:
+        """A pointer to the first byte of an element of the source, by what `load` takes."""
+        return f"src + (({place}) * {self.source.bits} >> 3)" if self.source else place
+
+    @property
+    def there(self) -> str:
+        """The parameters of a function that stores: where to."""
+        return "__global uchar *dst, idx to" if self.target else f"__global {self.dst} *to"
+
+    def begin(self, name: str, side: str, place: str) -> str:
+        """A declaration: where the element ``place`` of ``src`` or ``dst`` lies."""
+        if self.source if side == "src" else self.target:
+            return f"const idx {name} = {place};"
+        const = "const " * (side == "src")
+        declared = self.src if side == "src" else self.dst
+        return f"__global {const}{declared} *{name} = {side} + {place};"
 
     @property
     def reads_halves(self) -> bool:
@@ -141,6 +176,8 @@ class Conversion:
 
     def _bare(self, pointer: str, n: str, *, aligned: bool = False) -> str:
         """``n`` elements from ``pointer`` (empty for one), not converted yet."""
+        if self.source:
+            return f"LOAD{n or 1}({pointer})"
         if not self.moves_bits and self.src_type.name == "f16":
             return f"vload{'a' if aligned and n else ''}_half{n}(0, {pointer})"
         if n:
@@ -156,8 +193,8 @@ class Conversion:
         """A statement: ``width`` elements of the moving type to ``pointer``."""
         n = str(width) if width > 1 else ""
         value = self.value_to_store(value, width)
-        if width > 1:
-            return f"STORE{n}({value}, {pointer})"
+        if width > 1 or self.target:
+            return f"STORE{n or 1}({value}, {pointer})"
         return f"*({pointer}) = {value}" if " " in pointer else f"*{pointer} = {value}"
 
     def value_to_store(self, value: str, width: int) -> str:
@@ -174,6 +211,8 @@ class Conversion:
         """
         value = self.value_to_store(value, width)
         hides = shuffled or not self.moves_bits
+        if self.target:
+            return f"STREAM{width}({value}, {pointer})"
         if not 0 < piece < width:
             return self._streamed(value, pointer, width, hides)
         lanes = "0123456789abcdef"
@@ -227,16 +266,9 @@ def mask_type(name: str) -> str:
 
 
 def storage_type(dtype: DType) -> str:
-    """The C type that memory of an element type is declared with, where values are computed with.
-
-    Raises `Unsupported` (code DTYPE_PAIR).
-    """
+    """The C type that memory of an element type is declared with, where values are computed with."""
     if dtype.is_packed:
-        raise Unsupported(
-            "DTYPE_PAIR",
-            f"no kernel computes with {dtype}: it can only be moved unchanged; convert with "
-            f"cf.tensors.dtypes.convert on the host",
-        )
+        return "uchar"
     return dtype.opencl
 
 

@@ -66,7 +66,7 @@ class Model:
         """What every schedule of a tile takes: all cores work, whole lines are moved once."""
         counts, each = self._of_tile(tile)
         core = prod(counts) * (each + self.profile.tile_ns) / self.profile.units
-        moved = self.elements * sum(t.nbytes for t in self.p.dtypes)
+        moved = self.elements * sum(t.bits / 8 for t in self.p.dtypes)
         busy = _together(core, moved * self._byte_ns) + self.profile.item_ns
         return busy * 1e-9 * SURELY
 
@@ -102,7 +102,8 @@ class Model:
         jump = profile.asked_bytes if schedule.prefetch.lead else profile.jump_bytes
         crowded = read.follows and read.rows > profile.streams and not schedule.prefetch.lead
         lost = max(1.0, LINE_BYTES / read.run)
-        moved = self.elements * (src.nbytes * lost + dst.nbytes * self._moved(written, schedule))
+        each = src.bits * lost + dst.bits * self._moved(written, schedule)
+        moved = self.elements * each / 8
         moved += tiles * read.jumps * jump * (2 if crowded else 1)
         moved += tiles * (0 if read.follows else read.rows) * profile.hop_bytes
         if store.is_ordinary:
@@ -148,11 +149,11 @@ def _core(p: Problem, tile: Tile, profile: Profile) -> float:
     price = profile.narrow_ns if moving < 4 else profile.shuffle_ns
     live = tile.lanes * parts  # as many as a transposition mixes before the first is done
     spilled = mixes * parts * max(0, live - profile.registers) / live * SPILLED
-    accesses = loads * max(1, tile.lanes * src.nbytes // profile.vector_bytes)
-    accesses += stores * max(1, tile.lanes * dst.nbytes // profile.vector_bytes)
-    sides = ((run_of(p, tile, "src"), src.nbytes), (run_of(p, tile, "dst"), dst.nbytes))
+    accesses = loads * max(1, tile.lanes * src.bits // 8 // profile.vector_bytes)
+    accesses += stores * max(1, tile.lanes * dst.bits // 8 // profile.vector_bytes)
+    sides = ((run_of(p, tile, "src"), src.bits), (run_of(p, tile, "dst"), dst.bits))
     touched = sum(
-        -(-prod(tile.extents) // run) * -(-run * nbytes // LINE_BYTES) for run, nbytes in sides
+        -(-prod(tile.extents) // run) * -(-run * bits // (8 * LINE_BYTES)) for run, bits in sides
     )
     shuffled = mixes * parts * price + touched * profile.line_ns
     return (accesses + spilled) * profile.access_ns + shuffled
@@ -162,10 +163,10 @@ def traffic(
     p: Problem, schedule: Schedule, side: str, counts: Sequence[int], profile: Profile
 ) -> Traffic:
     """The rows of a side: of a tile, and of the loops around it while the caches hold them."""
-    nbytes = p.dtypes[side == "dst"].nbytes
+    bits = p.dtypes[side == "dst"].bits
     along = _by_stride(p, side)
     steps = [schedule.tile.steps(k) for k in range(len(counts))]
-    rows, run = _rows(steps, along, nbytes)
+    rows, run = _rows(steps, along, bits)
     first, goes_on = rows, run
     follows = False
     tiles = 1
@@ -176,7 +177,7 @@ def traffic(
         rounds = max(1, min([*outer, counts[loop.axis]]) // loop.tiles)
         steps[loop.axis] *= rounds
         tiles *= rounds
-        after, longer = _rows(steps, along, nbytes)
+        after, longer = _rows(steps, along, bits)
         if number == 0 and longer > run:
             follows, goes_on, jumps = True, longer, rows / rounds
         held = after * max(longer, LINE_BYTES) <= profile.far_bytes
@@ -194,7 +195,7 @@ def _by_stride(p: Problem, side: str) -> list[tuple[int, int]]:
     return sorted((stride, axis) for axis, stride in along if stride)
 
 
-def _rows(steps: list[int], along: list[tuple[int, int]], nbytes: int) -> tuple[int, int]:
+def _rows(steps: list[int], along: list[tuple[int, int]], bits: int) -> tuple[int, int]:
     """(rows, bytes of each) of what so many steps of each loop reach."""
     rows = run = 1
     for stride, axis in along:
@@ -202,4 +203,4 @@ def _rows(steps: list[int], along: list[tuple[int, int]], nbytes: int) -> tuple[
             run *= steps[axis]
         else:
             rows *= steps[axis]
-    return rows, run * nbytes
+    return rows, max(1, run * bits // 8)

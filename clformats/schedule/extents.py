@@ -12,7 +12,7 @@ from math import prod
 
 from .nest import is_legal_extent
 from .problem import Problem
-from .runs import chain, vectors
+from .runs import chain, stores_units, vectors
 from .schedule import Tile
 
 SHORT = 9
@@ -58,7 +58,7 @@ def tiles(p: Problem) -> Iterator[Tile]:
         for source_run, stored_run in _wanted(p, lanes):
             sizes = extents(p, source_run, stored_run)
             tile = Tile.of(sizes, min(lanes, _power(prod(sizes))))
-            if tile in found or prod(sizes) > MOST_ELEMENTS:
+            if tile in found or prod(sizes) > MOST_ELEMENTS or not stores_units(p, tile):
                 continue
             if not found or vectors(p, tile, "src") + vectors(p, tile, "dst") <= most:
                 found.add(tile)

@@ -50,7 +50,7 @@ def _moves(p: Problem, a: Node, b: Node) -> list[int]:
 def in_bytes(p: Problem) -> Problem:
     """The problem in bytes if it is one of 4-bit elements that `refusal` accepts; else itself."""
     inner = _inner(p) if refusal_elsewhere(p) else None
-    if inner is None:
+    if inner is None or refusal(p):
         return p
     a, b = inner
     nodes = [_halved(n, a, b) for n in p.nodes or ()]

@@ -12,6 +12,7 @@ from math import gcd, prod
 from .problem import Guard, Node, Problem, remembered
 from .schedule import Tile
 from .traits import LINE_BYTES
+from .words import unit_of
 
 
 def strides(nodes: Sequence[Node], side: str) -> list[int]:
@@ -62,14 +63,14 @@ def moves(p: Problem, side: str, extents: Sequence[int]) -> list[int]:
     return found
 
 
-def alignment(numbers: Iterable[int], nbytes: int, most: int = LINE_BYTES) -> int:
-    """The largest power of two that divides so many elements of ``nbytes``, each; ``most`` at most.
+def alignment(numbers: Iterable[int], bits: int, most: int = LINE_BYTES) -> int:
+    """The most bytes, a power of two, that divide so many elements of ``bits``, each.
 
-    >>> alignment([12, 8], 4)
+    >>> alignment([12, 8], 32)
     16
     """
-    common = gcd(most, *(n * nbytes for n in numbers))
-    return common & -common
+    common = gcd(8 * most, *(n * bits for n in numbers))
+    return (common & -common) // 8
 
 
 def footprint(levels: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -117,6 +118,18 @@ def run_of(p: Problem, tile: Tile, side: str) -> int:
         if tile.steps(axis) < steps:
             break
     return max(1, run)
+
+
+def stores_units(p: Problem, tile: Tile) -> bool:
+    """Whether all that a tile stores are whole units of elements that share bytes."""
+    unit = unit_of(p.dtypes[1])
+    if unit == 1:
+        return True
+    nodes, run = p.nodes or (), run_of(p, tile, "dst")
+    extents = [tile.steps(k) for k in range(len(nodes))]
+    rows = [n.dst.value for n, extent in zip(nodes, extents, strict=True)
+            if extent > 1 and n.dst.value >= run]  # fmt: skip
+    return not any(n % unit for n in (run, tile.lanes, *moves(p, "dst", extents), *rows))
 
 
 def vectors(p: Problem, tile: Tile, side: str) -> int:

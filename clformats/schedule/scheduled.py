@@ -11,7 +11,7 @@ from math import prod
 
 from ..errors import InvalidArgument
 from . import halves
-from .extents import MOST_ELEMENTS
+from .extents import MOST_ELEMENTS, tiles
 from .nest import counted
 from .problem import Problem
 from .profile import Profile, profile_of
@@ -43,7 +43,11 @@ class ScheduledPlan:
 
 def refusal(p: Problem) -> str:
     """Why the family does not take a problem; empty if it does."""
-    return p.why if p.nodes is None else halves.refusal(p)
+    if p.nodes is None:
+        return p.why
+    if not p.dtypes[1].is_packed or next(tiles(separate(halves.in_bytes(p))), None):
+        return ""
+    return "a byte of the destination holds elements of rows that no tile covers together"
 
 
 def plan(request: Request) -> ScheduledPlan:

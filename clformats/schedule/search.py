@@ -84,7 +84,7 @@ def prefetch(p: Problem, tile: Tile, nest: Sequence[Loop], profile: Profile) -> 
         return Prefetch()
     if nest and nest[-1].axis not in _going_on(p, tile, "src"):
         return Prefetch(MOST_AHEAD)
-    ahead = AHEAD_BYTES // (prod(tile.extents) * p.dtypes[0].nbytes)
+    ahead = 8 * AHEAD_BYTES // (prod(tile.extents) * p.dtypes[0].bits)
     return Prefetch(max(4, min(MOST_AHEAD, ahead)))
 
 

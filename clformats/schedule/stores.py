@@ -24,6 +24,8 @@ from .traits import LINE_BYTES
 LEAST_STREAM = 16
 LONG_RUN_BYTES = 256
 """The least store that passes the cache, and a run of which they make most lines whole."""
+LEAST_WORD = 64
+"""The least bits of a vector of elements that share bytes which pass the cache."""
 MOST_ROWS = 64
 """Rows whose lines wait in a buffer."""
 STAGE_BYTES = 32 << 10
@@ -39,7 +41,8 @@ def legal(p: Problem, tile: Tile, nest: Sequence[Loop], begin_bytes: int) -> lis
     found = [Store()]
     if streams := streaming(p, tile, begin_bytes):
         return [*found, Store(streams)]
-    if begin_bytes < LINE_BYTES or p.operand_descs or tile.lanes == 1 or _is_cut(p, tile):
+    waits = begin_bytes >= LINE_BYTES and not p.operand_descs and tile.lanes > 1
+    if not waits or p.dtypes[1].is_packed or _is_cut(p, tile):
         return found
     if can_buffer_lines(p, tile):
         found.append(Store(lines=True))
@@ -53,18 +56,20 @@ def streaming(p: Problem, tile: Tile, begin_bytes: int) -> int:
     A tile stores whole lines, each of them at once: parts of lines that are far apart in time are
     worse than ordinary stores. One long run may begin anywhere in a line.
     """
-    nbytes = p.dtypes[1].nbytes
+    bits = p.dtypes[1].bits
     nodes = p.nodes or ()
     extents = [tile.steps(k) for k in range(len(nodes))]
     run = run_of(p, tile, "dst")
-    whole = run * nbytes % LINE_BYTES == 0 and run % tile.lanes == 0 and tile.lanes > 1
+    whole = run * bits % (8 * LINE_BYTES) == 0 and run % tile.lanes == 0 and tile.lanes > 1
+    if p.dtypes[1].is_packed and (8 % bits or tile.lanes * bits < LEAST_WORD):
+        return 0
     if not whole or (_ends_inside(p, extents) and not _has_whole_lines(p, tile)):
         return 0
     inside = zip(nodes, extents, strict=True)
     rows = [n.dst.value for n, extent in inside if extent > 1 and n.dst.value >= run]
     every = [*moves(p, "dst", extents), *rows]
-    least = alignment(every, nbytes, min(LINE_BYTES, begin_bytes))
-    one_run = prod(extents) == run and run * nbytes >= LONG_RUN_BYTES
+    least = alignment(every, bits, min(LINE_BYTES, begin_bytes))
+    one_run = prod(extents) == run and run * bits >= 8 * LONG_RUN_BYTES
     return least if least >= (LEAST_STREAM if one_run else LINE_BYTES) else 0
 
 
@@ -83,7 +88,7 @@ def _ends_inside(p: Problem, extents: Sequence[int]) -> bool:
 
 def _has_whole_lines(p: Problem, tile: Tile) -> bool:
     """Whether the vectors that a tile stores are whole lines, by the places of all of them."""
-    layout, line = lay_out(p, tile), LINE_BYTES // p.dtypes[1].nbytes
+    layout, line = lay_out(p, tile), 8 * LINE_BYTES // p.dtypes[1].bits
     places = layout.places(p, "dst")
     part = min(line, tile.lanes)
     whole = all(v.width == tile.lanes for v in layout.stores) and not any(n % part for n in places)

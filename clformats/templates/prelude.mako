@@ -3,6 +3,7 @@
 from clformats.kernels.coded import decode, encode
 from clformats.kernels.types import as_bits, packed
 %>\
+<%namespace name="codec" file="codec.mako"/>\
 <%def name="halves(widths)">\
 % if widths:
 #ifdef POCL_DEVICE_ADDRESS_BITS
@@ -69,8 +70,8 @@ static inline ${to}${n} to_${name}_${width}(float${n} x)
 reads = reads or types
 vectors = sorted(set(widths) - {1})
 loads = {f"LOAD_{name}": name for name in sorted(types.operand_types)}
-loads |= {"LOAD": types.src} if types.src != "half" else {}
-plain = set(loads.values()) | {types.dst}
+loads |= {"LOAD": types.src} if types.src != "half" and not types.source else {}
+plain = set(loads.values()) | ({types.dst} if not types.target else set())
 functions = types.functions(computed)
 %>\
 % if types.needs_fp64 or reads.needs_fp64:
@@ -138,14 +139,18 @@ typedef ${name}${width} any_${name}${width} __attribute__((aligned(sizeof(${name
 % for load, name in loads.items():
 #define ${load}${width}(p) (*(__global const any_${name}${width} *)(p))
 % endfor
+% if not types.target:
 #define STORE${width}(v, p) (*(__global any_${types.dst}${width} *)(p) = (v))
+% endif
 % endfor
 #else
 % for width in vectors:
 % for load in loads:
 #define ${load}${width}(p) vload${width}(0, p)
 % endfor
+% if not types.target:
 #define STORE${width}(v, p) vstore${width}(v, 0, p)
+% endif
 % endfor
 #endif
 % endif
@@ -172,6 +177,7 @@ static inline ${word} __attribute__((overloadable)) HIDDEN(${word} value)
 #define STORE_STREAM(value, pointer) (*(pointer) = (value))
 #endif
 % endif
+${codec.all(types, {*widths, *computed}, streams) if types.codecs or types.target else ""}\
 % if functions:
 
 ${functions}\

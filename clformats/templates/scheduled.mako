@@ -207,10 +207,10 @@ static inline int${w} between_${w}(idx at, int${w} lane, idx lo, idx hi)
 % for w in sorted({v.width for v in masks.layout.loads} - {1}):
 
 // A vector whose lanes that are no elements read as zero; nothing is read outside of the tensor.
-static inline ${types.work}${w} load_edge_${w}(__global const ${types.src} *src, idx at, int${w} inside, idx end)
+static inline ${types.work}${w} load_edge_${w}(__global const ${types.buffers[0]} *src, idx at, int${w} inside, idx end)
 {
     if (at >= 0 && at + ${w} <= end) {
-        const ${types.work}${w} v = ${types.load("(src + at)", w)};
+        const ${types.work}${w} v = ${types.load(types.place("src", "at"), w)};
         return as_${types.work}${w}(as_${types.mask}${w}(v) & convert_${types.mask}${w}(inside));
     }
     int is_element[${w}];
@@ -219,7 +219,7 @@ static inline ${types.work}${w} load_edge_${w}(__global const ${types.src} *src,
     for (int l = 0; l < ${w}; ++l) {
         lane[l] = 0;
         if (is_element[l]) {
-            lane[l] = ${types.load("(src + at + l)", 1)};
+            lane[l] = ${types.load(types.place("src", "at + l"), 1)};
         }
     }
     return vload${w}(0, lane);
@@ -228,7 +228,7 @@ static inline ${types.work}${w} load_edge_${w}(__global const ${types.src} *src,
 % if lanes > 1:
 
 // The lanes of a vector that have a place.
-static inline void store_edge(${stored} v, int${lanes} inside, __global ${types.dst} *to)
+static inline void store_edge(${stored} v, int${lanes} inside, ${types.there})
 {
     if (all(inside)) {
         ${types.store("v", "to", lanes)};
@@ -238,9 +238,10 @@ static inline void store_edge(${stored} v, int${lanes} inside, __global ${types.
     ${types.stored} lane[${lanes}];
     vstore${lanes}(inside, 0, has_place);
     vstore${lanes}(v, 0, lane);
-    for (int l = 0; l < ${lanes}; ++l) {
+<% unit = types.target.elements if types.target else 1 %>\
+    ${f"for (int l = 0; l < {lanes}; {f'l += {unit}' if unit > 1 else '++l'})"} {
         if (has_place[l]) {
-            ${types.store("lane[l]", "(to + l)", 1)};
+            ${types.store(f"vload{unit}(0, lane + l)" if unit > 1 else "lane[l]", "(to + l)", unit)};
         }
     }
 }
@@ -330,7 +331,7 @@ static inline void send_run(const ${types.dst} *stage, __global ${types.dst} *ds
 
 ${items_alone()}\
 __kernel void reorder(
-    __global const ${types.src} *restrict src, __global ${types.dst} *restrict dst${"" if constants else ", const Nest nest"}${"".join(f",\n    {p}" for p in types.parameters)})
+    __global const ${types.buffers[0]} *restrict src, __global ${types.buffers[1]} *restrict dst${"" if constants else ", const Nest nest"}${"".join(f",\n    {p}" for p in types.parameters)})
 {
 % if constants:
     const Nest nest = {${", ".join(map(str, constants))}};
@@ -372,9 +373,9 @@ ${nought()}\
         filled = filled + 1 < nest.tiles ? filled + 1 : 0;
 % endif
         if (asks) {
-            __global const ${types.src} *ahead = src + next.src;
+            ${types.begin("ahead", "src", "next.src")}
 % for at in prefetched:
-            PREFETCH(ahead${"" if at == "0" else f" + {at}"});
+            PREFETCH(${types.address("ahead" if at == "0" else f"ahead + {at}")});
 % endfor
             asks = next_tile(&nest, &step, &q, &next);
         }
@@ -384,11 +385,11 @@ ${nought()}\
             continue;
         }
 % endif
-        __global const ${types.src} *from = src + now.src;
+        ${types.begin("from", "src", "now.src")}
 % if staged:
         ${types.dst} *to = stage + IN_LINE(start) + (now.dst - start);
 % else:
-        __global ${types.dst} *to = dst + now.dst;
+        ${types.begin("to", "dst", "now.dst")}
 % endif
 % if held:
         const bool begins = now.dst != follows;
@@ -423,8 +424,8 @@ ${indent("\n".join(whole), "        ")}
             if (${masks.inside}) {
                 continue;
             }
-            __global const ${types.src} *from = src + now.src;
-            __global ${types.dst} *to = dst + now.dst;
+            ${types.begin("from", "src", "now.src")}
+            ${types.begin("to", "dst", "now.dst")}
 ${indent("\n".join(edge), "            ")}
         } while (next_tile(&nest, &step, &p, &now));
     }
