@@ -14,6 +14,7 @@ from .nest import is_legal_extent
 from .problem import Problem
 from .runs import chain, stores_units, vectors
 from .schedule import Tile
+from .words import unit_of
 
 SHORT = 9
 """Longer loops than a vector are not taken whole, but for blocks: each size would be a program."""
@@ -39,7 +40,9 @@ def _take(p: Problem, taken: list[int], side: str, wanted: int) -> None:
         node = nodes[axis]
         if reached >= wanted:
             return
-        goes_on = k + 1 < len(run) and steps <= SHORT
+        # The next row goes on within a byte of the destination: a tile covers rows together.
+        cut = steps * reached % unit_of(p.dtypes[1]) > 0
+        goes_on = k + 1 < len(run) and (steps <= SHORT or cut)
         if steps * reached <= wanted and (node.size.fixed or goes_on):
             taken[axis] = max(taken[axis], node.size.value)
             continue
