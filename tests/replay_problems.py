@@ -221,7 +221,7 @@ SPECIAL: tuple[tuple[str, Dims, Pair], ...] = (
     ("nibbles", (64, 4096), ("f32:ab", "u4:ab")),
     ("nibbles", (64, 4096), ("u4:ab", "u4:ba")),
     ("nibbles", (64, 4096), ("u4:ab", "u4:ab")),
-    ("nibbles", (101, 6), ("s8:ab", "s4:ba")),
+    ("nibbles", (2111, 6), ("s8:ab", "s4:ba")),
     ("blocks to images", (2, 80, 31, 53), ("u8:b_fs_yx_fsv32", "u8:byxf")),
     ("blocks to images", (3, 40, 31, 53), ("f32:b_fs_yx_fsv16", "s8:byxf")),
     ("blocks to images", (3, 24, 31, 53), ("u8:b_fs_yx_fsv32", "f32:byxf")),

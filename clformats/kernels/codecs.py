@@ -23,8 +23,8 @@ WORDS = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong"}
 class Codec:
     """How elements of ``dtype`` become lanes of the C type ``lane``, and back.
 
-    ``whole``: every vector begins and ends with a unit. Kernels call ``load_<name>_<width>(bytes, place)`` and
-    ``store_<name>_<width>(lanes, bytes, place)``.
+    ``whole``: every vector begins and ends with a unit. Kernels call
+    ``load_<name>_<width>(bytes, place)`` and ``store_<name>_<width>(lanes, bytes, place)``.
     """
 
     dtype: DType
@@ -34,7 +34,7 @@ class Codec:
     @property
     def name(self) -> str:
         """What its functions are called after."""
-        return f"{self.dtype}{'_code' * (self.lane[0] == "u")}{'_whole' * self.whole}"
+        return f"{self.dtype}{'_code' * (self.lane[0] == 'u')}{'_whole' * self.whole}"
 
     @property
     def bits(self) -> int:

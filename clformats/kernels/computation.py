@@ -91,7 +91,12 @@ class Computed(Conversion):
     @property
     def codecs(self) -> list[Codec]:
         """How elements that share bytes are loaded."""
-        return needed([self.source, *(codec(o.desc.dtype, o.desc.dtype.opencl) for o in self.computation.operands)])
+        return needed(
+            [
+                self.source,
+                *(codec(o.desc.dtype, o.desc.dtype.opencl) for o in self.computation.operands),
+            ]
+        )
 
     @property
     def parameters(self) -> list[str]:

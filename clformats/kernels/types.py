@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from ..errors import Unsupported
 from ..tensors.dtypes import DType
 from .codecs import Codec, needed
 
@@ -266,7 +265,7 @@ def mask_type(name: str) -> str:
 
 
 def storage_type(dtype: DType) -> str:
-    """The C type that memory of an element type is declared with, where values are computed with."""
+    """The C type that memory is declared with, of elements that are computed with."""
     if dtype.is_packed:
         return "uchar"
     return dtype.opencl

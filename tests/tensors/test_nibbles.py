@@ -107,6 +107,6 @@ def test_rows_that_share_bytes_with_the_next_go_element_by_element() -> None:
     assert family(moved(D(dims, "s4"), 1), D(dims, "s4")) == "scheduled"
     even = (4, 32, 6)
     assert family(D(even, "s4", "aBc16b"), D(even, "s4", "acb")) == "scheduled"
-    plan = cf.make_plan(D((101, 6), "s8"), D((101, 6), "s4", "ba"))
+    plan = cf.make_plan(D((2111, 6), "s8"), D((2111, 6), "s4", "ba"))
     assert plan.family == "nibbles"
     assert "elements of rows that no tile covers together" in str(plan)
