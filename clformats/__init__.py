@@ -31,6 +31,7 @@ from .interop.dnnl import RnnPackedDesc, WinogradDesc
 from .interop.notations.conversion import convert
 from .pictures.calls import draw
 from .pictures.explaining import explain
+from .quantised import QuantisedDesc, QuantisedType, layouts
 from .schedule import Plan, make_plan
 from .schedule.choices import Choices
 from .schedule.compare import identify, same_bytes
@@ -108,6 +109,8 @@ __all__ = [
     "Network",
     "Node",
     "Plan",
+    "QuantisedDesc",
+    "QuantisedType",
     "Reorder",
     "RnnPackedDesc",
     "Stream",
@@ -131,6 +134,7 @@ __all__ = [
     "identify",
     "index_source",
     "jit_constants",
+    "layouts",
     "make_plan",
     "notations",
     "pack",

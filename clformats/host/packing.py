@@ -17,6 +17,7 @@ from ..formats import Format
 from ..formats.registry import without_bits
 from ..formats.sums import Sums
 from ..tensors.desc import MemoryDesc
+from ..tensors.described import Described, parsed
 from ..tensors.dtypes import DType, as_array, as_dtype, codes, from_codes
 from ..tensors.given import as_desc
 from .axes import in_order
@@ -26,7 +27,11 @@ from .views import elements, padding
 
 
 def pack(
-    array: Any, desc: MemoryDesc | Format | str, *, axes: str | None = None, raw: bool = False
+    array: Any,
+    desc: MemoryDesc | Described | Format | str,
+    *,
+    axes: str | None = None,
+    raw: bool = False,
 ) -> NDArray[Any]:
     """``array`` as it lies in memory under ``desc``: a 1-D array of elements, padding zero.
 
@@ -49,7 +54,14 @@ def pack(
 
     The result holds ``desc.nbytes`` bytes, or ``desc.span_nbytes`` where that is more. Raises
     `InvalidDescriptor` for another shape, `InvalidArgument` for codes beyond the type's bits.
+
+    Of a quantised type the result is bytes: values are quantised by the type's rule, and a dict of
+    all its fields is packed exactly. Raises `Unsupported` (code QUANTISE) without a rule.
     """
+    quantised = _described(desc)
+    if quantised is not None:
+        return quantised.pack(array)
+    assert not isinstance(desc, Described)  # noqa: S101  # those have returned
     array = as_array(array)
     if isinstance(desc, Format) or (isinstance(desc, str) and ":" not in without_bits(desc)):
         if raw:
@@ -159,12 +171,20 @@ def sums_of(values: NDArray[Any], desc: MemoryDesc, sums: Sums) -> NDArray[Any]:
     return result
 
 
-def unpack(flat: Any, desc: MemoryDesc | str, *, raw: bool = False) -> NDArray[Any]:
+def unpack(
+    flat: Any, desc: MemoryDesc | Described | str, *, raw: bool = False, field: str | None = None
+) -> NDArray[Any]:
     """The logical tensor, of shape ``desc.dims``, from the 1-D array that `pack` makes.
 
-    With ``raw`` its codes: unsigned integers, the bits of each element. Raises `InvalidDescriptor`
-    where ``flat`` is of another type or too short.
+    With ``raw`` its codes: unsigned integers, the bits of each element. Of a quantised type the
+    values are f32; with ``field`` the codes of that field. Raises `InvalidDescriptor` where
+    ``flat`` is of another type or too short.
     """
+    quantised = _described(desc)
+    if quantised is not None:
+        return quantised.unpack(flat, field)
+    if field is not None:
+        raise InvalidDescriptor(f"field={field!r}: {desc} has one element type and no fields")
     desc = as_desc(desc, "desc")
     desc.require_layout()
     flat = as_array(flat)
@@ -180,6 +200,14 @@ def unpack(flat: Any, desc: MemoryDesc | str, *, raw: bool = False) -> NDArray[A
         memory = apart(flat, desc.dtype.bits) if desc.dtype.is_packed else flat.view(found.dtype)
         move((to, source) for source, to in elements(memory, found, desc))
     return found if raw else from_codes(found, desc.dtype)
+
+
+def _described(desc: object) -> Described | None:
+    """The descriptor, or the one of a text, if it is of no single element type."""
+    if isinstance(desc, str) and ":" in desc:
+        found: Described | None = parsed(desc)
+        return found
+    return desc if isinstance(desc, Described) else None
 
 
 def flat_size(desc: MemoryDesc) -> int:

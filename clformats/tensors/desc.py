@@ -29,7 +29,7 @@ from ..formats.digits import (
 from ..formats.expr import Expr, Var
 from ..formats.format import Format
 from ..formats.sums import Extra, Sums
-from . import operations
+from . import described, operations
 from .arraylike import Shaped
 from .dtypes import DType, as_dtype, as_index
 from .geometry import (
@@ -50,7 +50,7 @@ RUNTIME_SIZE = 2**63
 """`MemoryDesc.nbytes` where the sizes are not known yet (oneDNN's DNNL_RUNTIME_SIZE_VAL)."""
 
 
-class MemoryDesc(Shaped):
+class MemoryDesc(described.Made, Shaped):
     """Where every element of a tensor lies: dims, element type and format together.
 
     ``MemoryDesc((2, 17, 5, 4), "f32", "b_fs_yx_fsv16")`` makes one by format; dims are in logical
@@ -61,6 +61,8 @@ class MemoryDesc(Shaped):
     before the dimensions are split into blocks. ``extra``, an `Extra`, says what follows int8
     weights. A few of clDNN's formats, such as ``os_iyx_osv16``, have another order for elements of
     4 bits: there ``format`` becomes the name with ``:i4`` appended.
+
+    A quantised type, such as ``"q4_0"``, makes a `QuantisedDesc`, in a layout of the type's.
 
     Descriptors are immutable and hashable; ``MemoryDesc.parse(str(d)) == d``.
 
@@ -355,6 +357,8 @@ class MemoryDesc(Shaped):
     def parse(cls, text: str) -> MemoryDesc:
         """The descriptor that ``str`` printed, such as ``"f32:b_fs_yx_fsv16:2x17x5x4"``."""
         expect(text, str, "text")
+        if (made := described.parsed(text)) is not None:
+            return made  # type: ignore[no-any-return]  # another room's
         dtype, name, sizes, options, extra = read(text)
         pads = options.pop("pad", ())
         base = cls(sizes, dtype, name, padding=pairs(pads) if pads else None, extra=extra)

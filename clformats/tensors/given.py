@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from ..errors import InvalidArgument, InvalidDescriptor, expect, shown
 from ..formats import Format
 from ..formats.registry import takes_rank, without_bits
-from . import images
+from . import described, images
 from .desc import MemoryDesc
 from .geometry import int_tuple
 
@@ -23,6 +23,7 @@ def as_desc(value: object, what: str) -> MemoryDesc:
         raise InvalidArgument(
             f"{what}: got {shown(value)}, expected its descriptor: give its .desc"
         )
+    described.refuse(value, what)
     expect(value, MemoryDesc, what)
     return value  # type: ignore[return-value]
 

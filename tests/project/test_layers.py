@@ -28,6 +28,7 @@ LAYERS = [
     {"runtime", "kernels", "tuning.records"},
     {"index", "schedule"},
     {"pictures"},
+    {"quantised"},
     {"host", "schedule.traits"},
     {"values"},
     {"tensors"},

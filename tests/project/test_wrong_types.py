@@ -11,6 +11,7 @@ import pytest
 
 import clformats as cf
 from clformats.interop import notations
+from clformats.quantised import types
 from clformats.tensors import dtypes
 from tests.wrong_types import answers
 
@@ -19,6 +20,7 @@ DESC = D((2, 17, 5, 4), "f32", "b_fs_yx_fsv16")
 PLAIN = D((2, 3), "f32")
 ZEROS = np.zeros(DESC.dims, np.float32)
 FILTER, WINO = D((5, 4, 3, 3), "f32", "oihw"), D((5, 4, 4, 4), "f32", "wino_wei_aaOio")
+QUANTISED: Any = D((2, 32), "q4_0", "gguf")
 LAYOUT = cf.Format("bfyx").structure
 
 
@@ -42,6 +44,14 @@ def _at(i: Any) -> object:
 
 def _extra(**given: Any) -> cf.MemoryDesc:
     return D((5, 4, 3, 3), "s8", "oihw", extra=cf.Extra(**given))
+
+
+def _quantised(**given: Any) -> cf.QuantisedType:
+    """A type that other tests do not find."""
+    try:
+        return cf.QuantisedType(**given)
+    finally:
+        types._own.clear()
 
 
 # What is called, with arguments that are right.
@@ -70,6 +80,13 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "HostMemory.of": (cf.HostMemory.of, {"array": ZEROS}),
     "pack": (cf.pack, {"array": ZEROS, "desc": DESC}),
     "unpack": (cf.unpack, {"flat": cf.pack(ZEROS, DESC), "desc": DESC}),
+    "QuantisedType": (_quantised, {"name": "tested", "fields": {"q": ("u4", (1, 1))},
+                                         "formula": "q - 8", "layouts": None}),
+    "QuantisedDesc": (cf.QuantisedDesc, {"dims": (2, 32), "dtype": QUANTISED.dtype,
+                                         "layout": "gguf"}),
+    "layouts": (cf.layouts, {"name": "q4_0"}),
+    "unpack of a field": (cf.unpack, {"flat": np.zeros(36, np.uint8), "desc": QUANTISED,
+                                      "field": "q"}),
     "identify": (cf.identify, {"dims": (2, 17), "strides": (32, 16), "blocks": [(16, 1)]}),
     "same_bytes": (cf.same_bytes, {"a": DESC, "b": DESC}),
     "index_source": (cf.index_source, {"target": "bfyx", "prefix": "SRC", "wide": None,
@@ -123,6 +140,10 @@ TAKES = {
     "MemoryDesc.place_at.offset": {"int"},
     "HostMemory.array": {"None"},
     "HostMemory.of.array": {"array"},
+    "QuantisedType.name": {"str"},
+    "QuantisedType.layouts": {"None"},
+    "QuantisedDesc.layout": {"None"},
+    "unpack of a field.field": {"None"},
     "index_source.prefix": {"str"},
     "index_source.wide": {"None"},
     "index_source.sizes": {"None"},

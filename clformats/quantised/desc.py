@@ -1,0 +1,221 @@
+"""`QuantisedDesc`: where every bit of a quantised tensor lies. `MemoryDesc` makes them."""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Iterable, Mapping
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InvalidArgument, InvalidDescriptor, InvalidFormat, expect
+from ..formats.expr import Expr, Var
+from ..tensors.described import Described
+from ..tensors.dtypes import as_index
+from .placing import extents_of, placed
+from .planes import Buffer, Field, Plane
+from .types import WHOLE, QuantisedType
+
+
+class QuantisedDesc(Described):
+    """A quantised tensor: dims, a quantised type, and a layout of it.
+
+    ``MemoryDesc((n, k), "q4_0", "gguf")`` makes one. ``dims`` are in logical order: rows and
+    columns, experts in front; parameters stand for groups of columns. ``layout`` is a name of
+    `clformats.layouts`, or the text of one; without it ``gguf``, or ``plain``.
+
+    ``fields`` maps names to `Field`, ``planes`` to `Plane`; ``buffers`` says where each run of
+    planes begins, in bytes. A buffer begins at a multiple of 128 bytes.
+
+    Raises `InvalidDescriptor` and `InvalidFormat`.
+    """
+
+    __slots__ = ("_placement", "buffers", "dims", "dtype", "fields", "layout", "planes", "text")
+
+    dims: tuple[int, ...]
+    dtype: QuantisedType
+    layout: str
+    text: str
+    fields: dict[str, Field]
+    planes: dict[str, Plane]
+    buffers: tuple[Buffer, ...]
+
+    def __init__(
+        self, dims: Iterable[int] | str, dtype: QuantisedType, layout: str | None = None
+    ) -> None:
+        expect(dtype, QuantisedType, "dtype")
+        layout = layout or _default(dtype) if isinstance(layout, str | None) else layout
+        expect(layout, str, "layout")
+        assert isinstance(layout, str)  # noqa: S101  # for mypy: expect has checked it
+        set_ = object.__setattr__
+        set_(self, "dims", _dims(dims))
+        set_(self, "dtype", dtype)
+        text = dtype.layouts.get(layout, layout)
+        if "=" not in text:
+            raise InvalidFormat(f"{dtype} has no layout {layout!r}: expected one of "
+                                f"{', '.join(dtype.layouts)}, or digits such as "
+                                f"{dtype.layouts['plain']!r}")  # fmt: skip
+        known = next((n for n, t in dtype.layouts.items() if t == text), text)
+        set_(self, "layout", layout if layout in dtype.layouts else known)
+        set_(self, "text", text)
+        found = placed(dtype, dtype.check_layout(text), self.dims)
+        for name in ("fields", "planes", "buffers"):
+            set_(self, name, getattr(found, name))
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"QuantisedDesc is immutable: cannot set {name} to {value!r}")
+
+    @property
+    def format(self) -> str:
+        """The layout, under the name that descriptors of one element type have for it."""
+        return self.layout
+
+    @property
+    def format_kind(self) -> str:
+        """``"quantised"``."""
+        return "quantised"
+
+    @property
+    def ndims(self) -> int:
+        """The number of logical dimensions."""
+        return len(self.dims)
+
+    @property
+    def extents(self) -> tuple[int, int, int]:
+        """Experts, rows and columns."""
+        return extents_of(self.dims)
+
+    @property
+    def nelems(self) -> int:
+        """The number of logical elements."""
+        return prod(self.dims)
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of all buffers, with what lies between them."""
+        return self.buffers[-1].start + self.buffers[-1].nbytes
+
+    @property
+    def span_nbytes(self) -> int:
+        """The same as `nbytes`."""
+        return self.nbytes
+
+    @property
+    def has_runtime(self) -> bool:
+        """False: the sizes of quantised tensors are known."""
+        return False
+
+    def address(self, plane: str | Plane, indices: tuple[Expr, Expr, Expr]) -> Expr:
+        """The bit at which a plane's part of a value begins, for experts, rows and columns."""
+        own = self.planes[plane] if isinstance(plane, str) else plane
+        field = next(f for f in self.fields.values() if own in f.planes)
+        e, n, k = indices
+        rows, columns = field.group
+        return own.address((e, _part(n, rows), _part(k, columns)))
+
+    def offset(self, *index: Any, plane: str | None = None) -> Any:
+        """The bit at which the plane's part of an element lies, counted from the first byte.
+
+        ``plane`` is a name of `planes`, by default the first plane of the first field. Takes ints,
+        or integer arrays that broadcast. Of a field that is shared by a group every element of the
+        group has the same. Raises IndexError, and `InvalidArgument` for an unknown plane.
+        """
+        plane = next(iter(self.fields.values())).planes[0].name if plane is None else plane
+        if plane not in self.planes:
+            raise InvalidArgument(f"plane: got {plane!r}, expected one of {', '.join(self.planes)}")
+        if len(index) != self.ndims:
+            raise IndexError(f"got {len(index)} indices for {self.ndims} dimensions of {self}")
+        own = [as_index(i, np.int64) for i in index]
+        for i, n in zip(own, self.dims, strict=True):
+            if np.any(np.asarray(i) < 0) or np.any(np.asarray(i) >= n):
+                raise IndexError(f"index {i} is outside 0..{n - 1} in {self}")
+        experts: Any = 0
+        for i, n in zip(own[:-2], self.dims[:-2], strict=True):
+            experts = experts * n + i
+        rows = own[-2] if self.ndims > 1 else 0
+        found = self.address(plane, (Var("e"), Var("n"), Var("k")))
+        return found.evaluate({"e": experts, "n": rows, "k": own[-1]})
+
+    def split(self, raw: Any) -> dict[str, NDArray[np.uint8]]:
+        """Views of the buffers in the bytes of a tensor, each under the name of its first plane."""
+        from .host import as_bytes
+
+        data = as_bytes(raw, self)
+        return {b.name.partition("+")[0]: data[b.start : b.start + b.nbytes] for b in self.buffers}
+
+    def join(self, buffers: Mapping[str, Any]) -> NDArray[np.uint8]:
+        """The bytes of a tensor, from those of its buffers: the inverse of `split`."""
+        names = [b.name.partition("+")[0] for b in self.buffers]
+        if sorted(buffers) != sorted(names):
+            raise InvalidDescriptor(
+                f"got the buffers {sorted(buffers)}, expected {names} of {self}"
+            )
+        raw = np.zeros(self.nbytes, np.uint8)
+        for name, b in zip(names, self.buffers, strict=True):
+            own = np.ascontiguousarray(buffers[name]).reshape(-1).view(np.uint8)
+            if own.size != b.nbytes:
+                raise InvalidDescriptor(f"buffer {name}: got {own.size} bytes, expected {b.nbytes}")
+            raw[b.start : b.start + b.nbytes] = own
+        return raw
+
+    def with_layout(self, layout: str | None) -> QuantisedDesc:
+        """The same tensor in another layout of its type."""
+        return QuantisedDesc(self.dims, self.dtype, layout)
+
+    def pack(self, values: Any) -> NDArray[Any]:
+        """As `clformats.pack`: ``values`` of shape ``dims``, or a dict of all fields."""
+        from .host import pack
+
+        return pack(values, self)
+
+    def unpack(self, raw: Any, field: str | None = None) -> NDArray[Any]:
+        """As `clformats.unpack`."""
+        from .host import unpack
+
+        return unpack(raw, self, field)
+
+    def __str__(self) -> str:
+        return f"{self.dtype}:{self.layout}:{'x'.join(map(str, self.dims))}"
+
+    def __repr__(self) -> str:
+        return f"MemoryDesc.parse({str(self)!r})"
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """The key of equality: type, dims, and where every plane lies."""
+        return self.dims, self.dtype, tuple(self.planes.items()), self.buffers
+
+    def __eq__(self, other: object) -> bool:
+        return self.key == other.key if isinstance(other, QuantisedDesc) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash((self.dims, self.dtype, self.text))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return QuantisedDesc, (self.dims, self.dtype, self.layout)
+
+
+def _part(index: Expr, group: int) -> Expr:
+    return index * 0 if group == WHOLE else index // group
+
+
+def _default(dtype: QuantisedType) -> str:
+    return "gguf" if "gguf" in dtype.layouts else "plain"
+
+
+def _dims(dims: Iterable[int] | str) -> tuple[int, ...]:
+    if isinstance(dims, str):
+        if not re.fullmatch(r"\d+(x\d+)*", dims):
+            raise InvalidDescriptor(f"got the dims {dims!r}, expected such as 4096x14336")
+        dims = [int(n) for n in dims.split("x")]
+    try:
+        result = tuple(operator.index(n) for n in dims)
+    except TypeError:
+        raise InvalidDescriptor(f"dims must be a sequence of ints, got {dims!r}") from None
+    if not result or min(result) < 1:
+        raise InvalidDescriptor(f"got dims {result}, expected (rows, columns) of 1 or more, "
+                                f"experts in front")  # fmt: skip
+    return result
