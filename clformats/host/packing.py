@@ -62,7 +62,12 @@ def pack(
     if quantised is not None:
         return quantised.pack(array)
     assert not isinstance(desc, Described)  # noqa: S101  # those have returned
-    array = as_array(array)
+    return _packed(as_array(array), desc, axes, raw=raw)
+
+
+def _packed(
+    array: NDArray[Any], desc: MemoryDesc | Format | str, axes: str | None, *, raw: bool
+) -> NDArray[Any]:
     if isinstance(desc, Format) or (isinstance(desc, str) and ":" not in without_bits(desc)):
         if raw:
             raise InvalidArgument(

@@ -12,20 +12,15 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InvalidDescriptor, Unsupported, expect
-from ..tensors.dtypes import as_array
+from ..tensors.codes import values_of_codes
+from ..tensors.dtypes import as_array, as_dtype, codes, from_codes
 
-_FLOATS: dict[str, tuple[int, Any]] = {
-    "f32": (32, np.float32), "f16": (16, np.float16), "bf16": (16, ml_dtypes.bfloat16),
-    "f8_e4m3": (8, ml_dtypes.float8_e4m3fn), "f8_e5m2": (8, ml_dtypes.float8_e5m2),
-    "f8_e8m0": (8, ml_dtypes.float8_e8m0fnu), "f4_e2m1": (4, ml_dtypes.float4_e2m1fn),
-    "f6_e2m3": (6, ml_dtypes.float6_e2m3fn), "f6_e3m2": (6, ml_dtypes.float6_e3m2fn),
-}  # fmt: skip
-"""Floating-point types: bits, and the type of numpy or ml_dtypes whose bits they are."""
+_FLOATS = ("f32", "f16", "bf16", "f8_e4m3", "f8_e5m2", "f8_e8m0", "f4_e2m1", "f6_e2m3", "f6_e3m2")
+"""Floating-point types, rows of the table of element types."""
 
 _TABLES: dict[str, tuple[float, ...]] = {
     # ggml's kvalues_iq4nl
@@ -64,9 +59,7 @@ class Codes:
         Floats of 16 and 32 bits are floats; the codes of tables and of narrow floats are unsigned.
         """
         if self.kind == "float" and self.bits >= 16:
-            return (
-                np.dtype(f"f{self.nbytes}") if self.name != "bf16" else np.dtype(ml_dtypes.bfloat16)
-            )
+            return as_dtype(self.name).numpy
         whole = "i" if self.kind == "signed" else "u"
         return np.dtype(f"{whole}{self.nbytes}")
 
@@ -80,18 +73,18 @@ class Codes:
         """The value of every code in f32: of shape (codes,), of books (codes, width)."""
         return _table(self.name)
 
-    def array(self, codes: NDArray[Any]) -> NDArray[Any]:
+    def array(self, found: NDArray[Any]) -> NDArray[Any]:
         """Unsigned codes as an array of `numpy`."""
         if self.kind == "signed":
             unused = np.array(8 * self.nbytes - self.bits, self.numpy)
-            return np.asarray((codes.view(self.numpy) << unused) >> unused)
-        return codes.view(self.numpy) if self.kind == "float" else codes
+            return np.asarray((found.view(self.numpy) << unused) >> unused)
+        return found.view(self.numpy) if self.kind == "float" else found
 
-    def values(self, codes: NDArray[Any]) -> NDArray[Any]:
+    def values(self, found: NDArray[Any]) -> NDArray[Any]:
         """What the codes of `array` mean, exact in f32; integers stay integers."""
         if self.kind in ("table", "book") or (self.kind == "float" and self.bits < 16):
-            return np.asarray(self.table[codes])
-        return codes if self.kind != "float" else codes.astype(np.float32)
+            return np.asarray(self.table[found])
+        return found if self.kind != "float" else found.astype(np.float32)
 
     def codes_of(self, values: Any, what: str) -> NDArray[Any]:
         """Unsigned codes of what a user gives: codes, integers, or floats of the type.
@@ -99,9 +92,8 @@ class Codes:
         Raises `InvalidDescriptor` where a value has no code.
         """
         array = as_array(values)
-        own = _FLOATS[self.name][1] if self.kind == "float" else None
-        if own is not None and array.dtype.kind not in "iub":
-            return self._of_floats(array, own, what)
+        if self.kind == "float" and array.dtype.kind not in "iub":
+            return self._of_floats(array, what)
         if array.dtype.kind not in "iub":
             raise InvalidDescriptor(f"{what}: got an array of {array.dtype}, expected codes: "
                                     f"integers of {self.bits} bits ({self.name})")  # fmt: skip
@@ -115,16 +107,19 @@ class Codes:
         mask = (1 << self.bits) - 1
         return np.asarray((array.astype(np.int64) & mask).astype(f"u{self.nbytes}"))
 
-    def _of_floats(self, array: NDArray[Any], own: Any, what: str) -> NDArray[Any]:
+    def _of_floats(self, array: NDArray[Any], what: str) -> NDArray[Any]:
         with np.errstate(all="ignore"):
-            narrow = array.astype(own)
+            if array.dtype == as_dtype(self.name).numpy:
+                return array.view(f"u{self.nbytes}")
+            found = codes(array, as_dtype(self.name))
+            narrow = from_codes(found, as_dtype(self.name))
             wide, back = array.astype(np.float64), narrow.astype(np.float64)
         if not np.array_equal(back, wide, equal_nan=True):
             raise InvalidDescriptor(
                 f"{what}: got values that {self.name} does not have, such as "
                 f"{wide[back != wide].flat[0]}: round them first, array.astype(...)"
             )
-        return narrow.view(f"u{narrow.dtype.itemsize}")
+        return found
 
 
 @cache
@@ -138,7 +133,7 @@ def codes_named(name: str) -> Codes:
     if whole:
         return Codes(name, int(whole[2]), "signed" if whole[1] == "s" else "unsigned")
     if name in _FLOATS:
-        return Codes(name, _FLOATS[name][0], "float")
+        return Codes(name, as_dtype(name).bits, "float")
     if name in _TABLES:
         return Codes(name, 4, "table")
     if name in ("e8m0_half", "ue4m3_half"):
@@ -172,8 +167,7 @@ def _table(name: str) -> NDArray[np.float32]:
     elif name in _BOOKS:
         table = _book(name)
     else:
-        bits, own = _FLOATS[name]
-        table = np.arange(1 << bits, dtype=np.uint8).view(own).astype(np.float32)
+        return values_of_codes(as_dtype(name))
     table.flags.writeable = False
     return table
 

@@ -47,9 +47,8 @@ class QuantisedDesc(Described):
         self, dims: Iterable[int] | str, dtype: QuantisedType, layout: str | None = None
     ) -> None:
         expect(dtype, QuantisedType, "dtype")
-        layout = layout or _default(dtype) if isinstance(layout, str | None) else layout
-        expect(layout, str, "layout")
-        assert isinstance(layout, str)  # noqa: S101  # for mypy: expect has checked it
+        expect(layout, str | None, "layout")
+        layout = layout or _default(dtype)
         set_ = object.__setattr__
         set_(self, "dims", _dims(dims))
         set_(self, "dtype", dtype)

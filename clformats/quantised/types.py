@@ -110,8 +110,9 @@ class QuantisedType(ElementType):
             _check_groups(
                 name, sorted({f.group_of_values[axis] for f in fields.values()} - {WHOLE})
             )
-        for described in self.layouts.values():
-            self.check_layout(described)
+        for layout in self.layouts.values():
+            expect(layout, str, "the text of a layout")
+            self.check_layout(layout)
 
     @classmethod
     def of_table(
