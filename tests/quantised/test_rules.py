@@ -132,7 +132,7 @@ def test_grouped_integers_are_near(name: str) -> None:
     assert (np.abs(cf.unpack(raw, desc) - x) <= steps * 0.51 + top).all()
 
 
-@pytest.mark.parametrize("name", ["q4_K", "iq2_xs", "q8_1", "mlc_q4f16", "nf4"])
+@pytest.mark.parametrize("name", ["q4_K", "iq2_xs", "q8_1", "mlc_q4f16", "bnb_nf4"])
 def test_types_without_a_rule_say_so(name: str) -> None:
     with pytest.raises(cf.Unsupported, match="search") as error:
         cf.pack(np.zeros((2, 256), np.float32), cf.MemoryDesc((2, 256), name))

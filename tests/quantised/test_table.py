@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 import clformats as cf
 from clformats.formats.expr import Var
-from clformats.quantised import QuantisedDesc
+from clformats.quantised import QuantisedDesc, type_names
 from clformats.quantised.host import from_codes, moved
 from tests.quantised import packers
 
@@ -23,7 +23,7 @@ GGUF = ["q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q2_K", "q3_K", "q4_K", "q5_K", 
         "iq4_xs", "tq2_0", "mxfp4", "nvfp4", "iq2_xxs", "iq2_xs", "iq2_s", "iq3_xxs", "iq3_s",
         "iq1_s", "iq1_m"]  # fmt: skip
 OTHERS = ["q1_0", "q2_0", "q8_1", "q8_K", "u2g64", "u3g32", "u4g128", "u8g32", "u4gk", "s4g128",
-          "s4gk", "s8g64", "u4sg32", "mlc_q4f16", "nf4", "bnb_fp4", "mx_f4_e2m1", "mx_f6_e2m3",
+          "s4gk", "s8g64", "u4sg32", "mlc_q4f16", "bnb_nf4", "bnb_fp4", "mx_f4_e2m1", "mx_f6_e2m3",
           "mx_f6_e3m2", "mx_f8_e4m3", "mx_f8_e5m2", "mx_s8", "nvfp4_times",
           "nvfp4_divided"]  # fmt: skip
 ALL = [(t, layout) for t in (*GGUF, *OTHERS) for layout in cf.layouts(t)]
@@ -156,7 +156,7 @@ CHECKPOINTS = [
       for b in range(2, 9)),
     ("s4g64", "marlin", {"q": lambda q: packers.marlin((q + 8) & 15), "s": packers.marlin_scales}),
     ("mx_f4_e2m1", "gpt_oss", {"q": lambda q: q[:, ::2] | q[:, 1::2] << 4, "e": np.asarray}),
-    ("nf4", "bitsandbytes", {"q": lambda q: q[:, ::2] << 4 | q[:, 1::2]}),
+    ("bnb_nf4", "bitsandbytes", {"q": lambda q: q[:, ::2] << 4 | q[:, 1::2]}),
 ]  # fmt: skip
 
 
@@ -284,3 +284,7 @@ def test_a_type_and_a_layout_of_ones_own() -> None:
     assert same(cf.unpack(raw, desc), expected)
     assert cf.MemoryDesc.parse(str(desc)) == desc
     assert np.array_equal(cf.unpack(raw, desc, field="q"), q)
+
+
+def test_no_type_has_the_name_of_an_element_type() -> None:
+    assert not set(cf.DTYPES) & {*GGUF, *OTHERS, *type_names()}
