@@ -19,6 +19,7 @@ from .errors import (
     InvalidFormat,
     InvalidNetwork,
     MappedError,
+    NotDigits,
     Unsupported,
 )
 from .formats import Digit, Format, Layout, formats
@@ -31,7 +32,7 @@ from .interop.dnnl import RnnPackedDesc, WinogradDesc
 from .interop.notations.conversion import convert
 from .pictures.calls import draw
 from .pictures.explaining import explain
-from .quantised import QuantisedDesc, QuantisedType, layouts
+from .quantised import QuantisedDesc, QuantisedType, infer, layouts
 from .schedule import Plan, make_plan
 from .schedule.choices import Choices
 from .schedule.compare import identify, same_bytes
@@ -108,6 +109,7 @@ __all__ = [
     "MemoryDesc",
     "Network",
     "Node",
+    "NotDigits",
     "Plan",
     "QuantisedDesc",
     "QuantisedType",
@@ -133,6 +135,7 @@ __all__ = [
     "from_numpy",
     "identify",
     "index_source",
+    "infer",
     "jit_constants",
     "layouts",
     "make_plan",

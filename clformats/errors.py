@@ -65,6 +65,10 @@ class InvalidNetwork(Error, ValueError):
     """A network, a table of kernels or a log that cannot be planned; names the node or the line."""
 
 
+class NotDigits(Error, ValueError):
+    """A packing that is no list of digits; the message says which bits are not, and why."""
+
+
 class Unsupported(Error):
     """A legal request that clformats refuses; ``code`` names the reason (see docs/refusals.md)."""
 

@@ -5,6 +5,15 @@ field, down to the bit. types.txt and layouts.txt are the tables; docs/quantised
 """
 
 from .desc import QuantisedDesc
+from .inference import Inferred, infer, infer_pairs
 from .types import QuantisedType, layouts, type_names
 
-__all__ = ["QuantisedDesc", "QuantisedType", "layouts", "type_names"]
+__all__ = [
+    "Inferred",
+    "QuantisedDesc",
+    "QuantisedType",
+    "infer",
+    "infer_pairs",
+    "layouts",
+    "type_names",
+]

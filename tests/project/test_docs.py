@@ -84,7 +84,9 @@ def test_the_examples_of_docstrings_print_what_they_show() -> None:
 def test_every_public_name_has_its_place_in_the_reference() -> None:
     text = "\n".join(page.read_text() for page in (ROOT / "docs/api").glob("*.md"))
     shown = re.findall(r"^::: clformats\.(?:\w+\.)*(\w+)$", text, re.MULTILINE)
-    assert sorted(shown) == sorted([*cf.__all__, "Conversion", "Drawing", "Explanation", "Profile"])
+    assert sorted(shown) == sorted(
+        [*cf.__all__, "Conversion", "Drawing", "Explanation", "Inferred", "Profile"]
+    )
 
 
 def test_every_function_of_the_reference_is_in_an_example() -> None:
