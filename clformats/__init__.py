@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     )
     from .transfers import from_numpy, to_numpy, transfer
     from .tuning.records import TunedWarning
+    from .tuning.records.kernels import KernelRecords
     from .tuning.run import tune
 
 __all__ = [
@@ -101,6 +102,7 @@ __all__ = [
     "InvalidExpression",
     "InvalidFormat",
     "InvalidNetwork",
+    "KernelRecords",
     "Kernels",
     "Layout",
     "Map",
@@ -188,6 +190,7 @@ _ON_FIRST_USE = {
         "clformats.runtime",
     ),
     **dict.fromkeys(("from_numpy", "to_numpy", "transfer"), "clformats.transfers"),
+    "KernelRecords": "clformats.tuning.records.kernels",
     "TunedWarning": "clformats.tuning.records",
     "calibrate": "clformats.reorders.profiles",
     "tune": "clformats.tuning.run",

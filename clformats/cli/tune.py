@@ -18,6 +18,7 @@ from ..tensors.desc import MemoryDesc
 from ..tensors.dtypes import DType, as_dtype
 from ..tuning.measure import Times
 from ..tuning.records import Device, Record, folder, path_of, read, wanted_folder
+from ..tuning.records.kernels import KernelRecord
 from ..tuning.records.record import OLD
 from .arguments import add_output, named_format, sizes, write_text
 
@@ -346,13 +347,13 @@ def _known(number: int) -> str:
     return f"; {number} left out: the same or a newer one is there" if number else ""
 
 
-def _unused(records: Sequence[Record]) -> Counter[str]:
+def _unused(records: Sequence[Record | KernelRecord]) -> Counter[str]:
     """Why how many of the records do not count on any device that is visible now."""
     from ..runtime import devices
     from ..runtime.engine import names_of
 
     here = [Device(*names_of(device)) for device in devices()]
-    found = [{record.staleness(device) for device in here} for record in records]
+    found = [{record.device.staleness(device) for device in here} for record in records]
     return Counter(
         "of another driver: `clformats tune revalidate` measures them anew"
         if "of another driver" in reasons

@@ -75,5 +75,5 @@ def is_current(record: Record, traits: Traits) -> bool:
 
 def staleness(record: Record, device: Device, traits: Traits) -> str:
     """Why a record does not count on a device with the kernels of today; empty if it does."""
-    reason = record.staleness(device)
+    reason = record.device.staleness(device)
     return reason or ("" if is_current(record, traits) else "of other kernels")

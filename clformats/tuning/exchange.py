@@ -9,9 +9,11 @@ from statistics import median
 from typing import Any
 
 from ..errors import Error
-from .records import Device, Key, Record, Rejected, add, forget, path_of, read, wanted_folder
+from .records import Device, Record, Rejected, add, forget, path_of, wanted_folder
+from .records.kernels import SUFFIX, KernelRecord, file_of, parse_any
+from .records.store import read_lines
 
-Same = tuple[Device, Key]
+Same = tuple[Device, tuple[str, ...]]
 """What two records have in common of which only the newer one counts."""
 T4_VERSION = "1.0.0"
 
@@ -20,29 +22,30 @@ T4_VERSION = "1.0.0"
 class Merged:
     """What `merge` did: the records ``added``, the number ``known`` before, the lines left out."""
 
-    added: tuple[Record, ...]
+    added: tuple[Record | KernelRecord, ...]
     known: int
     rejected: tuple[tuple[Path, Rejected], ...]
 
 
 def merge(paths: Iterable[Path]) -> Merged:
-    """Add the records of other files, and of all ``.jsonl`` files of folders.
+    """Add the records of other files, and of all files of other folders.
 
     Each record goes to the file of its device. A record that is there already, or older than the
     one for the same problem, is left out. Raises `Error`; records added before stay.
     """
     where = wanted_folder()
-    added: list[Record] = []
+    added: list[Record | KernelRecord] = []
     known = 0
     rejected: list[tuple[Path, Rejected]] = []
     here: dict[Path, dict[Same, str]] = {}
     for file in _files(paths):
-        records, wrong = read(file)
+        records, wrong = read_lines(file, parse_any)
         rejected += [(file, r) for r in wrong]
         for record in records:
-            target = path_of(record.device, where)
+            place = file_of if isinstance(record, KernelRecord) else path_of
+            target = place(record.device, where)
             if target not in here:
-                here[target] = {_same(r): r.date for r in read(target)[0]}
+                here[target] = {_same(r): r.date for r in read_lines(target, parse_any)[0]}
             if here[target].get(_same(record), "") < record.date:
                 add(target, record)
                 here[target][_same(record)] = record.date
@@ -57,9 +60,9 @@ def _files(paths: Iterable[Path]) -> Iterator[Path]:
     """The files that are named, and those in the folders that are. Raises `Error`."""
     for path in paths:
         if path.is_dir():
-            found = sorted(path.glob("*.jsonl"))
+            found = sorted(f for end in (".jsonl", SUFFIX) for f in path.glob(f"*{end}"))
             if not found:
-                raise Error(f"cannot merge {path}: no file in this folder ends in .jsonl")
+                raise Error(f"cannot merge {path}: no file there ends in .jsonl or {SUFFIX}")
             yield from found
         elif path.is_file():
             yield path
@@ -67,7 +70,7 @@ def _files(paths: Iterable[Path]) -> Iterator[Path]:
             raise Error(f"cannot merge {path}: it is no file; see `clformats tune show`")
 
 
-def _same(record: Record) -> Same:
+def _same(record: Record | KernelRecord) -> Same:
     return record.device, record.key
 
 

@@ -620,7 +620,7 @@ def test_merging_adds_what_is_newer(folder: Path, tmp_path: Path) -> None:
     again = merge([tmp_path])  # a folder: all its files
     assert (again.added, again.known) == ((), 3)
     (tmp_path / "empty").mkdir()
-    with pytest.raises(cf.Error, match="no file in this folder"):
+    with pytest.raises(cf.Error, match="no file there ends in"):
         merge([tmp_path / "empty"])
     with pytest.raises(cf.Error, match="it is no file"):
         merge([tmp_path / "nowhere"])

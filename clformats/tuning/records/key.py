@@ -48,11 +48,12 @@ def shape_class_of(p: Problem) -> str:
     ``64|4``: all rows of the source start at multiples of 64 bytes, the destination's of 4.
     """
     sizes = p.dst.dims if p.nodes is None else [n.size.value for n in p.nodes]
-    text = "x".join(map(_rounded, sizes)) or "1"
+    text = "x".join(map(rounded, sizes)) or "1"
     return f"{text} {_start(p, p.src, 'src')}|{_start(p, p.dst, 'dst')}"
 
 
-def _rounded(size: int) -> str:
+def rounded(size: int) -> str:
+    """A size as shape classes have it: exact up to `EXACT`, else the power of two below it."""
     return str(size) if size <= EXACT else str(1 << (size.bit_length() - 1))
 
 

@@ -30,7 +30,7 @@ class Lookup:
             _warn(f"{error}; the rules decide")
             return
         for record in records:
-            reason = record.staleness(device)
+            reason = record.device.staleness(device)
             if reason:
                 self._unused.append((record.key, reason))
             else:

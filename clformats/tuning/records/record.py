@@ -32,6 +32,12 @@ class Device(NamedTuple):
     platform: str
     driver: str
 
+    def staleness(self, now: Device) -> str:
+        """Why what was measured here does not count on the device of now; empty if it does."""
+        if self[:2] != now[:2]:
+            return "of another device"
+        return "of another driver" if self.driver != now.driver else ""
+
 
 class Key(NamedTuple):
     """The key of a record; ``sizes`` is empty if it serves the whole shape class."""
@@ -71,14 +77,6 @@ class Record:
         """The ratio of the rules' median time to that of the choices."""
         return median(self.default) / median(self.tuned)
 
-    def staleness(self, device: Device) -> str:
-        """Why the record does not count on a device, whatever its kernel; empty if it does."""
-        if self.device[:2] != device[:2]:
-            return "of another device"
-        if self.device.driver != device.driver:
-            return "of another driver"
-        return ""
-
     @property
     def praise(self) -> str:
         """What the record says for its choices."""
@@ -114,15 +112,15 @@ class Record:
         if found["clformats"] != SCHEMA:
             raise InvalidRecord(f"of schema {found['clformats']!r}, this library reads {SCHEMA}")
         record = cls(
-            device=Device(*_texts(found, Device._fields)),
-            kernels=_texts(found, ("kernels",))[0],
-            key=Key(*_texts(found, Key._fields)),
-            src=_texts(found, ("src",))[0],
-            dst=_texts(found, ("dst",))[0],
+            device=Device(*texts_of(found, Device._fields)),
+            kernels=texts_of(found, ("kernels",))[0],
+            key=Key(*texts_of(found, Key._fields)),
+            src=texts_of(found, ("src",))[0],
+            dst=texts_of(found, ("dst",))[0],
             choices=_choices(found.get("choices")),
-            default=_times(found.get("default_seconds")),
-            tuned=_times(found.get("tuned_seconds")),
-            date=_texts(found, ("date",))[0],
+            default=times_of(found.get("default_seconds")),
+            tuned=times_of(found.get("tuned_seconds")),
+            date=texts_of(found, ("date",))[0],
         )
         if record.gain <= 1:
             raise InvalidRecord("not faster than the rules")
@@ -138,7 +136,8 @@ def now() -> str:
     return datetime.now().astimezone().isoformat(timespec="seconds")
 
 
-def _texts(found: Mapping[str, Any], names: Sequence[str]) -> list[str]:
+def texts_of(found: Mapping[str, Any], names: Sequence[str]) -> list[str]:
+    """The texts of these names. Raises `InvalidRecord`."""
     for name in names:
         if not isinstance(found.get(name), str):
             raise InvalidRecord(f"{name} is {found.get(name)!r}, expected a text")
@@ -154,7 +153,8 @@ def _choices(found: object) -> Choices:
         raise InvalidRecord(str(error)) from error
 
 
-def _times(found: object) -> tuple[float, ...]:
+def times_of(found: object) -> tuple[float, ...]:
+    """Seconds. Raises `InvalidRecord`."""
     times = found if isinstance(found, list) else []
     if not times or not all(type(t) in (int, float) and 0 < t < 1e6 for t in times):
         raise InvalidRecord(f"got times {found!r:.60}, expected seconds")

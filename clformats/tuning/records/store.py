@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, TypeVar
 
 import platformdirs
 
@@ -101,10 +101,27 @@ def path_of(device: Device, where: Path) -> Path:
     return where / f"{words[:80].lower()}-{mark}.jsonl"
 
 
+class Line(Protocol):
+    """What is kept: a record of a reorder, or of a kernel."""
+
+    @property
+    def line(self) -> str:
+        """The record as a line of JSON."""
+        ...
+
+
+R = TypeVar("R")
+
+
 def read(path: Path) -> tuple[list[Record], list[Rejected]]:
+    """The records of reorders in a file, see `read_lines`."""
+    return read_lines(path, Record.parse)
+
+
+def read_lines(path: Path, parse: Callable[[str], R]) -> tuple[list[R], list[Rejected]]:
     """The records of a file, oldest first, and the rejected lines; both empty without a file.
 
-    Raises `Error` if the file cannot be read.
+    ``parse`` reads a line, and raises `InvalidRecord`. Raises `Error` if the file cannot be read.
     """
     try:
         text, first = _tail(path)
@@ -112,14 +129,14 @@ def read(path: Path) -> tuple[list[Record], list[Rejected]]:
         return [], []
     except OSError as error:
         raise Error(f"cannot read the tuner's records in {path}: {error.strerror}") from error
-    records: list[Record] = []
+    records: list[R] = []
     rejected: list[Rejected] = []
     if not first:
         rejected.append(Rejected(0, f"not read: before the last {MOST_BYTES} bytes", ""))
     for number, line in enumerate(text.split("\n"), first):
         if line.strip():
             try:
-                records.append(Record.parse(line))
+                records.append(parse(line))
             except InvalidRecord as error:
                 rejected.append(Rejected(number, str(error), line))
     return records, rejected
@@ -139,7 +156,7 @@ def _tail(path: Path) -> tuple[str, int]:
     return (text.partition("\n")[2], 0) if skipped else (text, 1)
 
 
-def add(path: Path, record: Record) -> None:
+def add(path: Path, record: Line) -> None:
     """Add a record to a file; it is on the disk when this returns.
 
     Raises `Error` if it cannot be written; the file is then unchanged.
