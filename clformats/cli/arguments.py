@@ -16,9 +16,9 @@ from typing import Any
 
 from ..errors import Error, InvalidDescriptor, InvalidFormat
 from ..formats import Format
-from ..formats.digits import RUNTIME
-from ..formats.names import MAX_NDIMS, is_meta
+from ..formats.digits import MAX_NDIMS, RUNTIME
 from ..formats.registry import without_bits
+from ..formats.tags import is_meta
 from ..interop.files.destination import destination
 from ..interop.notations import verbose
 from ..tensors.desc import MemoryDesc

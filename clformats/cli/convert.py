@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from ..formats.names import MAX_NDIMS
+from ..formats.digits import MAX_NDIMS
 from ..interop.notations import NOTATIONS, verbose
 from ..interop.notations.conversion import Conversion, convert, convert_line
 from ..pictures.words import columns

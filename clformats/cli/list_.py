@@ -8,7 +8,8 @@ from typing import get_args
 
 from ..errors import InvalidFormat
 from ..formats import Format, formats
-from ..formats.names import MAX_NDIMS, Role
+from ..formats.digits import MAX_NDIMS
+from ..formats.names import Role
 from ..formats.registry import listed
 from ..pictures.words import columns
 from .arguments import add_json, number, pattern, print_json

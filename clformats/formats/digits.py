@@ -16,8 +16,11 @@ from math import lcm, prod
 from ..errors import InvalidFormat, expect
 from .expr import Const, Expr, Select, as_expr, total
 
-__all__ = ["RUNTIME", "Digit", "Layout", "Placed", "Tail", "TailAt", "coordinates", "offset_expr",
-           "place", "round_up", "tail_at"]  # fmt: skip
+__all__ = ["MAX_NDIMS", "RUNTIME", "Digit", "Layout", "Placed", "Tail", "TailAt", "coordinates",
+           "offset_expr", "place", "round_up", "tail_at"]  # fmt: skip
+
+MAX_NDIMS = 12
+"""The most dimensions of a tensor: oneDNN's."""
 
 RUNTIME = -(2**63)
 """Stands for a size, or a stride that depends on one, which is known at execution only."""
@@ -31,6 +34,11 @@ class Digit:
     size: int | None
     step: int = 1
     flip: bool = False
+
+    def __post_init__(self) -> None:
+        """Write an index of one dimension as its number: (0,) is 0."""
+        if isinstance(self.dim, tuple) and len(self.dim) == 1:
+            object.__setattr__(self, "dim", self.dim[0])
 
     @property
     def dims(self) -> tuple[int, ...]:
@@ -79,10 +87,12 @@ class Layout:
             raise InvalidFormat(
                 f"the digits cover dimensions {seen}, expected each of {self.ndims}"
             )
-        for index, chain in self.chains.items():
-            _check_chain(index[0], chain)
+        for (dims, flip), chain in self.chains.items():
+            if flip and len(dims) > 1:
+                raise InvalidFormat(f"the fused index {dims} is flipped: flip single dimensions")
+            _check_chain(dims, chain)
         if self.tail is not None:
-            _check_tail(self, self.behind)
+            _check_tail(self, self.tail)
 
     def _check_types(self) -> None:
         expect(self.ndims, int, "ndims")
@@ -91,11 +101,18 @@ class Layout:
         for d in self.digits:
             expect(d, Digit, "a digit")
             expect(d.size, int | None, "the size of a digit")
+            expect(d.flip, bool, "flip")
             for number in (*d.dims, d.step, *self.align):
                 expect(number, int, "dim, step and align")
+            if d.size is not None and d.size < 2:
+                raise InvalidFormat(f"{d} has the value 0 only: leave it out")
         expect(self.tail, Tail | None, "tail")
-        if len(self.align) not in (0, self.ndims):
-            raise InvalidFormat(f"got align={self.align} for {self.ndims} dims: one for each")
+        if not 1 <= self.ndims <= MAX_NDIMS or not all(d.dims for d in self.digits):
+            raise InvalidFormat(f"got {self.ndims} dims {self.digits}: expected 1 to {MAX_NDIMS}")
+        if len(self.align) not in (0, self.ndims) or any(n < 1 for n in self.align):
+            raise InvalidFormat(
+                f"got align={self.align} for {self.ndims} dims: expected a multiple for each"
+            )
 
     @cached_property
     def behind(self) -> Layout:
@@ -245,9 +262,13 @@ def coordinates(
     `offset_expr`; needs strides that do not overlap. A digit of stride 0 answers 0.
     """
     found = _coordinates(placed, padded, offset)
-    if tail is None or found is None or found[tail.dim] < tail.start.evaluate({}):
+    if tail is None:
         return found
-    return _coordinates(place(tail.layout, padded), padded, offset)
+    start = tail.start.evaluate({})
+    if found is not None and found[tail.dim] < start:
+        return found
+    behind = _coordinates(place(tail.layout, padded), padded, offset)
+    return behind if behind is not None and behind[tail.dim] >= start else None
 
 
 def _coordinates(
@@ -283,12 +304,28 @@ def _check_chain(dims: tuple[int, ...], chain: tuple[Digit, ...]) -> None:
         raise InvalidFormat(f"the outermost digit of dimension {dims} is not open: {chain}")
 
 
-def _check_tail(layout: Layout, behind: Layout) -> None:
-    """Both orders must fill the same memory, slice by slice: their open strides are the same."""
+def _check_tail(layout: Layout, tail: Tail) -> None:
+    """Both orders must fill the same memory, page by page.
+
+    A page is what lies inside of the innermost open digit; the digits outside of it must be the
+    same in both orders. The tail must begin with a page: inside of it are the finest digits of its
+    dimension only.
+    """
+    for number in (tail.dim, tail.size):
+        expect(number, int, "dim and size of a tail")
     ones = [1] * layout.ndims
+    behind = layout.behind
     free = [{p.digit for p in place(x, ones) if not p.fixed_stride} for x in (layout, behind)]
-    if free[0] != free[1] or layout.padded(ones) != behind.padded(ones):
-        raise InvalidFormat(f"the tail {behind.digits} does not fit into the memory of {layout}")
+    mine = [d for d in layout.digits if d.index == ((tail.dim,), False)]
+    page = min((d.step for d in mine if d in free[0]), default=0)
+    finest = all(d.step < page for d in mine if d not in free[0])
+    same = free[0] == free[1] and layout.padded(ones) == behind.padded(ones)
+    if not same or not page or not finest or tail.size < 2 or tail.size % page:
+        raise InvalidFormat(
+            f"the tail {tail} does not fit into the memory of {layout.digits}: expected the same "
+            f"digits outside of the innermost open one, inside of it the finest of dimension "
+            f"{tail.dim} only, and a size of whole pages"
+        )
 
 
 def _terms(

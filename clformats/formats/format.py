@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import cache, cached_property
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from string import ascii_lowercase
 from typing import get_args
 
 from ..errors import InvalidArgument, InvalidFormat, expect, expect_int
-from . import names, registry
+from . import names, registry, tags, text
 from .digits import Digit, Layout
-from .names import Kind, Role
+from .names import ABSTRACT, GrammarError, Kind, Parsed, Role
+from .spelling import by_structure, spelled
 from .sums import Sums
 
 
@@ -21,6 +23,10 @@ class Format:
     be listed: every name that the grammars of `clformats.formats.names` can read is a format.
     ``":i4"`` after a clDNN name means the order of 4-bit elements, where clDNN has another one.
     ``"any"`` (to be chosen later) and ``"undef"`` (of the empty descriptor) have no digits.
+
+    The digits themselves are a format too, as `clformats.formats.text` reads them: ``"k/8 n k%8"``.
+    ``dims``, here ``"kn"``, is the logical order of letters of one's own. Bars say where an image
+    is cut: ``"n h | c/4 w | c%4"`` has rows, columns and components; for short ``"nh|Cw|4c"``.
 
     ``kind`` is one of these two, or ``"blocked"``, a layout of values in a buffer; ``"wino"``, a
     layout of Winograd-transformed values; ``"rnn_packed"``, recurrent weights packed for matrix
@@ -34,7 +40,9 @@ class Format:
 
     __slots__ = ("__dict__", "image", "kind", "layout", "letters", "name", "role", "sums")
 
-    def __init__(self, name: str | Format, ndims: int | None = None) -> None:
+    def __init__(
+        self, name: str | Format, ndims: int | None = None, dims: Iterable[str] | None = None
+    ) -> None:
         if not isinstance(name, str | Format):
             raise InvalidFormat(f"a format is given by its name (str), got {name!r}")
         ndims = None if ndims is None else expect_int(ndims, "ndims")
@@ -43,14 +51,21 @@ class Format:
         """What it is for: ``"data"``, ``"weights"``, ``"rnn"`` or ``"generic"``."""
         self.letters = ""
         self.layout: Layout | None = None
-        self.image: tuple[int, int, int] | None = None
+        self.image: tuple[int, ...] | None = None
+        """How many digits each axis of an image has; see `clformats.formats.names.Parsed`."""
         self.sums: Sums | None = None
+        letters = None if dims is None else _letters(dims)
         self.name = registry.concrete(str(name), ndims)
         """The spelling that ``str`` gives; ``Format(f.name) == f``."""
         if self.name in ("any", "undef"):
             self.kind = "any" if self.name == "any" else "undef"
             return
-        parsed = name.parsed if isinstance(name, Format) else registry.parse(self.name)
+        if isinstance(name, Format) and letters is None:
+            parsed = name.parsed
+        else:
+            parsed = registry.parse(self.name, letters)
+            if letters or text.is_digits(self.name):
+                self.name = spelled(parsed)
         self.layout, self.letters, self.role = parsed.layout, parsed.letters, parsed.role
         self.kind, self.image, self.sums = parsed.kind, parsed.image, parsed.sums
         if ndims not in (None, self.ndims):
@@ -60,20 +75,27 @@ class Format:
             )
 
     @classmethod
-    def from_layout(cls, layout: Layout) -> Format:
-        """The format of a layout that oneDNN's notation can express. Raises `InvalidFormat`."""
+    def from_layout(cls, layout: Layout, image: tuple[int, ...] | None = None) -> Format:
+        """The format of a layout; ``image`` as the attribute. Raises `InvalidFormat`."""
         expect(layout, Layout, "layout")
-        name = names.print_onednn(layout)
-        if name is None:
-            raise InvalidFormat(f"no name says {names.print_digits(layout, names.ABSTRACT)}")
-        return cls(name)
+        expect(image, tuple | None, "image")
+        kind: Kind = "blocked" if image is None else "image"
+        try:
+            parsed = Parsed(layout, ABSTRACT[: layout.ndims], "generic", kind, image)
+        except GrammarError as error:
+            said = f"no image has the axes {image} of {layout.digits}: {error}"
+            raise InvalidFormat(said) from None
+        return cls.of(parsed)
+
+    @classmethod
+    def of(cls, parsed: Parsed) -> Format:
+        """The format of digits with their letters, by the shortest name."""
+        return cls(spelled(parsed))
 
     @property
-    def parsed(self) -> names.Parsed:
+    def parsed(self) -> Parsed:
         """The layout, letters, role and kind together."""
-        return names.Parsed(
-            self.structure, self.letters, self.role, self.kind, self.image, self.sums
-        )
+        return Parsed(self.structure, self.letters, self.role, self.kind, self.image, self.sums)
 
     @property
     def structure(self) -> Layout:
@@ -104,7 +126,7 @@ class Format:
         """OneDNN's tag for this structure, or None if no tag can express it."""
         if self.layout is None or self.kind != "blocked":
             return None
-        return names.print_onednn(self.layout)
+        return tags.print_onednn(self.layout)
 
     @cached_property
     def cldnn(self) -> str | None:
@@ -120,7 +142,7 @@ class Format:
             return self.name
         if self.kind != "blocked":
             return None
-        known = _cldnn_by_structure().get((self.layout, role, self.letters.startswith("g")))
+        known = by_structure().get((self.layout, role, self.letters.startswith("g")))
         if known:
             return known
         letters = names.cldnn_letters(self.ndims, role, grouped=self.letters.startswith("g"))
@@ -168,6 +190,15 @@ class Format:
         return f"Format({self.name!r})"
 
 
+def _letters(dims: Iterable[str]) -> str:
+    """The letters of the logical dimensions. Raises `InvalidFormat`."""
+    expect(dims, Iterable, "dims")
+    given = list(dims)
+    if not given or not set(given) <= set(ascii_lowercase) or len(set(given)) != len(given):
+        raise InvalidFormat(f"got dims={dims!r}: expected a different small letter for each, as kn")
+    return "".join(given)
+
+
 def formats(role: str | None = None, ndims: int | None = None) -> Iterator[Format]:
     """Every listed format, clDNN's names first; ``role`` and ``ndims`` select some of them."""
     expect(role, str | None, "role")
@@ -176,16 +207,3 @@ def formats(role: str | None = None, ndims: int | None = None) -> Iterator[Forma
     rank = None if ndims is None else expect_int(ndims, "ndims")
     every = map(Format, registry.all_names())
     return (f for f in every if role in (None, f.role) and rank in (None, f.ndims))
-
-
-@cache
-def _cldnn_by_structure() -> dict[tuple[Layout, str, bool], str]:
-    """Structure, role, grouped -> the current clDNN name."""
-    table: dict[tuple[Layout, str, bool], str] = {}
-    for name in registry.listed("cldnn"):
-        if name not in registry.RENAMED:
-            fmt = Format(name)
-            if fmt.kind == "blocked" and registry.without_bits(name) == name:
-                key = (fmt.structure, fmt.role, fmt.letters.startswith("g"))
-                table.setdefault(key, name)
-    return table

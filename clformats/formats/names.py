@@ -1,11 +1,4 @@
-"""Names <-> layouts: the two notations of the field.
-
-oneDNN: ``OUTER INNER``, as in ``aBcd16b`` or ``OIhw4i16o4i``.
-    OUTER has one letter per dimension, outermost first, upper case if the dimension is blocked;
-    INNER is a list of (block size, letter), outermost block first. Abstract tags use the letters
-    ``a b c ...`` for the logical dimensions in order; domain names use ``n c d h w``,
-    ``g o i d h w`` and the recurrent ``l d t n c i g o``. Meta tags (``aBx16b``, ``axb``) write
-    ``x`` for all the dimensions that they do not name, and need a rank.
+"""What a name says, and clDNN's names <-> layouts; oneDNN's are in `tags`, digits in `text`.
 
 clDNN: ``OUTER_..._INNER_...``, as in ``b_fs_yx_fsv16`` or ``os_is_yx_isa8_osv8_isv4``.
     Outer tokens are letters, outermost first; ``fs`` marks a sliced dimension. Inner tokens are
@@ -14,21 +7,23 @@ clDNN: ``OUTER_..._INNER_...``, as in ``b_fs_yx_fsv16`` or ``os_is_yx_isa8_osv8_
     y*X + x; a number behind a plain letter (``x8``) and a suffix ``__ai8`` round a dimension up;
     ``_swizzled_by_4`` deals the block of o like cards; ``_rotate_180`` turns y and x around.
 
-In both, the first block of a dimension from the left is its most significant one.
+The first block of a dimension from the left is its most significant one.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from itertools import islice
 from math import prod
+from string import ascii_lowercase
 from typing import Literal
 
-from .digits import Digit, Layout
+from .digits import MAX_NDIMS, Digit, Layout
 from .sums import Sums
 
-ABSTRACT = "abcdefghijkl"
-MAX_NDIMS = len(ABSTRACT)
+ABSTRACT = ascii_lowercase[:MAX_NDIMS]
+"""oneDNN's letters of the logical dimensions, where a name does not say what they are for."""
 
 DATA_ORDER = "bfvuwzyx"
 WEIGHTS_ORDER = "goizyx"
@@ -38,6 +33,9 @@ Role = Literal["data", "weights", "rnn", "generic"]
 Kind = Literal["blocked", "wino", "rnn_packed", "image", "any", "undef"]
 RNN_ORDERS = ("tn", "tnc", "ldnc", "ldigo", "ldio", "ldgo")
 _SPATIAL = ("", "w", "hw", "dhw")
+# Some of these dimensions, in this order: ``ghw`` of depthwise filters, ``chw`` of one picture.
+_ONEDNN_PARTS: dict[str, Role] = {"ncdhw": "data", "goidhw": "weights"}
+_CLDNN_PARTS: dict[str, Role] = {DATA_ORDER: "data", WEIGHTS_ORDER: "weights"}
 _DOMAIN_ORDERS: dict[str, Role] = {
     "x": "generic",
     **{"nc" + s: "data" for s in _SPATIAL},
@@ -50,17 +48,41 @@ _DOMAIN_ORDERS: dict[str, Role] = {
 class Parsed:
     """What a name says: the layout, the letters of its logical dimensions, its role and kind.
 
-    ``image`` is the number of digits, from the outermost, that number the pixel rows, then the
-    pixel columns, then the channels; None where the memory is a buffer. ``sums``: what lies behind
-    elements of type s8.
+    ``image`` is None where the memory is a buffer, else the number of digits, from the outermost,
+    of each of its axes: pixels and components; rows, columns and components; or layers, rows,
+    columns and components. ``sums``: what lies behind elements of type s8.
+
+    Raises `GrammarError` where a pixel cannot have these components.
     """
 
     layout: Layout
     letters: str
     role: Role
     kind: Kind = "blocked"
-    image: tuple[int, int, int] | None = None
+    image: tuple[int, ...] | None = None
     sums: Sums | None = None
+
+    def __post_init__(self) -> None:
+        """Check the axes of an image."""
+        if self.image is None:
+            return
+        if not 2 <= len(self.image) <= 4 or sum(self.image) != len(self.layout.digits):
+            raise GrammarError(
+                "|", "one bar cuts pixels and components, two rows, columns and components, three "
+                "layers, rows, columns and components"
+            )  # fmt: skip
+        last = self.parts()[-1]
+        count = prod(d.size for d in last if d.size is not None)
+        if count not in (1, 2, 4):
+            raise GrammarError(
+                "|", f"a pixel of {count} elements: it has 1, 2 or 4 components, behind the last "
+                f"bar, of one element each; several elements in a component are no digits"
+            )  # fmt: skip
+
+    def parts(self) -> list[tuple[Digit, ...]]:
+        """The digits of each axis of an image; of a buffer all of them."""
+        rest = iter(self.layout.digits)
+        return [tuple(islice(rest, n)) for n in self.image or (len(self.layout.digits),)]
 
 
 class GrammarError(Exception):
@@ -71,85 +93,20 @@ class GrammarError(Exception):
         self.token = token
 
 
-# --- oneDNN ---------------------------------------------------------------------------------------
+def order_of(letters: str, *, cldnn: bool = True) -> tuple[str, Role] | None:
+    """The logical order of the dimensions that letters name, and what they are for.
 
-
-def parse_onednn(name: str) -> Parsed:
-    """Read a oneDNN tag or domain name. Raises `GrammarError`."""
-    match = re.fullmatch(r"([A-Za-z]+)((?:[1-9][0-9]*[A-Za-z])*)", name)
-    if not match:
-        raise GrammarError(name, "a oneDNN tag is letters, then pairs of block size and letter")
-    outer, inner_text = match.groups()
-    inner = [(int(n), letter) for n, letter in re.findall(r"([0-9]+)([A-Za-z])", inner_text)]
-    _check_onednn_letters(outer, inner)
-    letters = _onednn_order(outer.lower())
-    role: Role = "generic" if ABSTRACT.startswith(letters) else _DOMAIN_ORDERS[letters]
-    return Parsed(_blocked_layout(letters, outer.lower(), inner), letters, role)
-
-
-def _check_onednn_letters(outer: str, inner: list[tuple[int, str]]) -> None:
-    for letter in outer:
-        if outer.lower().count(letter.lower()) > 1:
-            raise GrammarError(letter, f"this dimension occurs twice in the order {outer!r}")
-        blocked = letter.lower() in {b for _, b in inner}
-        if letter.isupper() and not blocked:
-            raise GrammarError(letter, "upper case means blocked, but no block of it follows")
-        if blocked and letter.islower():
-            raise GrammarError(letter, f"a block of it follows, so it is written {letter.upper()}")
-    for size, letter in inner:
-        if letter not in outer.lower():
-            raise GrammarError(f"{size}{letter}", f"the order {outer!r} has no such dimension")
-        if size < 2:
-            raise GrammarError(f"{size}{letter}", "a block has at least 2 elements")
-
-
-def _onednn_order(letters: str) -> str:
-    """The logical order of the dimensions that the letters name."""
-    if len(letters) > MAX_NDIMS:
-        raise GrammarError(letters, f"{len(letters)} dimensions, at most {MAX_NDIMS} are possible")
-    for order in (ABSTRACT[: len(letters)], *_DOMAIN_ORDERS):
-        if sorted(order) == sorted(letters):
-            return order
-    strange = next((c for c in letters if c not in ABSTRACT + "nowtx"), letters)
-    raise GrammarError(strange, "no oneDNN tensor has these dimensions")
-
-
-def _blocked_layout(letters: str, outer: str, inner: list[tuple[int, str]]) -> Layout:
-    """Open digits in the order ``outer``, then the blocks; dense steps, left most significant."""
-    digits: list[Digit] = []
-    step = dict.fromkeys(letters, 1)
-    for size, letter in reversed(inner):
-        digits.append(Digit(letters.index(letter), size, step[letter]))
-        step[letter] *= size
-    heads = [Digit(letters.index(c), None, step[c]) for c in outer]
-    return Layout(len(letters), (*heads, *reversed(digits)))
-
-
-def expand_meta(name: str, ndims: int) -> str:
-    """The tag that a meta tag stands for at a rank: ``aBx16b`` at 5 is ``aBcde16b``."""
-    named = {c for c in name.lower() if c.isalpha() and c != "x"}
-    rest = [c for c in ABSTRACT[:ndims] if c not in named]
-    return name.replace("x", "".join(rest))
-
-
-def is_meta(name: str) -> bool:
-    """Whether the name is a meta tag: the first abstract letters, and one x for the others."""
-    match = re.fullmatch(r"([a-lA-L]*)x([a-lA-L]*)((?:[0-9]+[a-l])*)", name)
-    if not match:
-        return False
-    named = (match[1] + match[2]).lower()
-    return bool(named) and sorted(named) == list(ABSTRACT[: len(named)])
-
-
-def print_onednn(layout: Layout, letters: str = ABSTRACT) -> str | None:
-    """The tag of a layout with these letters for its dimensions; None if no tag can say it."""
-    if not layout.is_tag:
-        return None
-    names = [
-        letters[d.dims[0]].upper() if layout.blocks[d.dims[0]] > 1 else letters[d.dims[0]]
-        for d in layout.outer
-    ]
-    return "".join(names) + "".join(f"{d.size}{letters[d.dims[0]]}" for d in layout.inner)
+    ``a b c ...``, the orders of oneDNN's names, or some of their letters, and, unless ``cldnn`` is
+    false, clDNN's; None for others.
+    """
+    seen = sorted(letters)
+    if seen == list(ABSTRACT[: len(seen)]):
+        return ABSTRACT[: len(seen)], "generic"
+    known = next(((o, r) for o, r in _DOMAIN_ORDERS.items() if sorted(o) == seen), None)
+    for order, role in (_ONEDNN_PARTS | (_CLDNN_PARTS if cldnn else {})).items():
+        if known is None and set(seen) <= set(order) and len(set(seen)) == len(seen):
+            known = "".join(c for c in order if c in seen), role
+    return known
 
 
 # --- clDNN ----------------------------------------------------------------------------------------
@@ -328,26 +285,3 @@ def print_cldnn(layout: Layout, letters: str) -> str | None:
         kind = "sv" if d.step == 1 else "sa"
         parts.append(f"{letters[d.dims[0]]}{kind}{d.size}")
     return "_".join(parts)
-
-
-# --- the digits themselves as text ----------------------------------------------------------------
-
-
-def parse_digits(text: str, letters: str) -> tuple[Digit, ...]:
-    """Read ``"o:*:32 i:*:1 o:32:1"``: index letters, size or ``*``, step; ``~y`` is flipped."""
-    result = []
-    for item in text.split():
-        index, size, step = item.split(":")
-        dims = tuple(letters.index(c) for c in index.lstrip("~"))
-        dim = dims[0] if len(dims) == 1 else dims
-        number = None if size == "*" else int(size)
-        result.append(Digit(dim, number, int(step), index.startswith("~")))
-    return tuple(result)
-
-
-def print_digits(layout: Layout, letters: str) -> str:
-    """The digits as text, outermost first; the inverse of `parse_digits`."""
-    return " ".join(
-        f"{'~' * d.flip}{''.join(letters[k] for k in d.dims)}:{d.size or '*'}:{d.step}"
-        for d in layout.digits
-    )

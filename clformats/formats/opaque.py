@@ -23,11 +23,13 @@ then one) are contiguous.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from math import prod
 
 from ..errors import InvalidFormat
+from . import text
 from .digits import Digit, Layout
-from .names import Parsed, parse_digits
+from .names import Parsed
 from .sums import Sums
 
 _LETTERS = "oihw"
@@ -43,8 +45,8 @@ _RNN_SUMS = Sums(dims=(0, 1, 3, 4), over=(2,), factor=1, dtype="f32", padded=Fal
 PANEL = 16
 """Columns of a panel of packed recurrent weights."""
 _PACKED = {
-    "ldigo_p": (f"l:*:1 d:*:1 g:*:1 o:*:{PANEL} i:*:1 o:{PANEL}:1", _RNN_SUMS),
-    "ldgoi_p": (f"l:*:1 d:*:1 g:*:1 i:*:{PANEL} o:*:1 i:{PANEL}:1", None),
+    "ldigo_p": (f"l d g o/{PANEL} i o%{PANEL}", _RNN_SUMS),
+    "ldgoi_p": (f"l d g i/{PANEL} o i%{PANEL}", None),
 }
 
 
@@ -69,8 +71,7 @@ def parse_opaque(name: str) -> Parsed | None:
     """The meaning of such a name; None for other names. Raises `InvalidFormat` for wrong sizes."""
     if name in _PACKED:
         digits, sums = _PACKED[name]
-        layout = Layout(5, parse_digits(digits, "ldigo"))
-        return Parsed(layout, "ldigo", "rnn", "rnn_packed", sums=sums)
+        return replace(text.read(digits), kind="rnn_packed", sums=sums)
     if not is_opaque(name):
         return None
     loops, sizes = winograd_sizes(name)

@@ -7,29 +7,22 @@ row here to work; the tables below exist for listing, and for the few names that
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache, partial
 from importlib import resources
 
 from ..errors import InvalidFormat
+from . import text
 from .aliases import WORDS, canonical
-from .digits import Layout, Tail
-from .names import (
-    MAX_NDIMS,
-    GrammarError,
-    Kind,
-    Parsed,
-    Role,
-    expand_meta,
-    is_meta,
-    parse_cldnn,
-    parse_digits,
-    parse_onednn,
-)
+from .digits import MAX_NDIMS
+from .names import GrammarError, Kind, Parsed, parse_cldnn
 from .opaque import NAMES as OPAQUE
 from .opaque import NOTES as _OPAQUE_NOTES
 from .opaque import parse_opaque
+from .tags import expand_meta, is_meta, is_short, parse_onednn, parse_short
 
 # oneDNN aliases whose letters do not spell the tag they stand for.
 MISNAMED = {
@@ -74,58 +67,41 @@ RENAMED = {
     "os_is_yx_osv64_isv2:i4": "os_is_osv64_isv2",
 }
 
-# Names whose digits no rule gives: logical dimensions, then the digits (see `names.parse_digits`).
+# Names whose digits no rule gives, as `clformats.formats.text` reads them.
 # In the swizzled three, a block digit stands outside the open digit of another dimension.
 DIGITS = {
-    "os_is_yx_isa8_osv8_isv4_swizzled_by_4": (
-        "oiyx",
-        "o:*:32 o:4:1 i:*:32 y:*:1 x:*:1 i:8:4 o:8:4 i:4:1",
-    ),
-    "is_o32_yx_isv32_swizzled_by_4": (
-        "oiyx",
-        "i:*:32 o:*:32 o:4:1 o:8:4 y:*:1 x:*:1 i:32:1",
-    ),
-    "os_is_osv32_isv32_swizzled_by_4": (
-        "oi",
-        "o:*:32 i:*:32 o:4:1 i:8:4 o:8:4 i:4:1",
-    ),
-    "os_is_y_x8_osv8_isv4_swizzled_by_4": (
-        "oiyx",
-        "o:*:32 o:4:1 i:*:4 y:*:1 x:*:1 o:8:4 i:4:1",
-    ),
-    "bf8_xy16": ("bfyx", "b:*:1 f:*:8 yx:*:16 f:8:1 yx:16:1"),
-    "brfyx": ("brfyx", "b:*:1 r:*:1 f:*:1 y:*:1 x:*:1"),
+    "os_is_yx_isa8_osv8_isv4_swizzled_by_4": "o/32 o%4 i/32 y x i/4%8 o/4%8 i%4",
+    "is_o32_yx_isv32_swizzled_by_4": "i/32 o/32 o%4 o/4%8 y x i%32",
+    "os_is_osv32_isv32_swizzled_by_4": "o/32 i/32 o%4 i/4%8 o/4%8 i%4",
+    "os_is_y_x8_osv8_isv4_swizzled_by_4": "o/32 o%4 i/4 y x o/4%8 i%4 align x%8",
+    "bf8_xy16": "b f/8 (y x)/16 f%8 (y x)%16",
+    "brfyx": "b r f y x dims brfyx",
     # With elements of 4 bits the kernels mean another order by the same name. clDNN has no spelling
     # for the difference; here it is ":i4", and `for_bits` puts it behind the name.
-    "os_iyx_osv16:i4": ("oiyx", "o:*:16 i:*:2 y:*:1 x:*:1 o:16:1 i:2:1"),
-    "os_iyx_osv32:i4": ("oiyx", "o:*:32 i:*:1 y:*:1 x:*:1 o:16:1 o:2:16"),
-    "os_iyx_osv64:i4": ("oiyx", "o:*:64 i:*:1 y:*:1 x:*:1 o:2:32 o:16:1 o:2:16"),
-    "winograd_2x3_s1_data": ("bfyx", "b:*:1 x:*:1 y:*:1 f:*:1"),
-    "winograd_2x3_s1_weights": ("oiyx", "x:*:1 y:*:1 i:*:1 o:*:1"),
-    "winograd_2x3_s1_fused_weights": ("oiyx", "i:*:1 o:*:8 x:*:1 y:*:1 o:8:1"),
-    "winograd_6x3_s1_fused_weights": ("oiyx", "x:*:1 i:*:1 o:*:16 y:*:1 o:16:1"),
+    "os_iyx_osv16:i4": "o/16 i/2 y x o%16 i%2",
+    "os_iyx_osv32:i4": "o/32 i y x o%16 o/16%2",
+    "os_iyx_osv64:i4": "o/64 i y x o/32%2 o%16 o/16%2",
+    "winograd_2x3_s1_data": "b x y f",
+    "winograd_2x3_s1_weights": "x y i o",
+    "winograd_2x3_s1_fused_weights": "i o/8 x y o%8",
+    "winograd_6x3_s1_fused_weights": "x i o/16 y o%16",
+    # Where X is odd, the last column has other digits.
+    "iy_xs_os_xsv2_osv8__ao32": "i y x/2 o/8 x%2 o%8 align o%32 tail x%2 i y x/2 o/32 x%2 o%32",
+    "iy_xs_os_xsv2_osv16__ao32": "i y x/2 o/16 x%2 o%16 align o%32 tail x%2 i y x/2 o/32 x%2 o%32",
+    "giy_xs_os_xsv2_osv8__ao32": "g i y x/2 o/8 x%2 o%8 align o%32 "
+    "tail x%2 g i y x/2 o/32 x%2 o%32",
+    "giy_xs_os_xsv2_osv16__ao32": "g i y x/2 o/16 x%2 o%16 align o%32 "
+    "tail x%2 g i y x/2 o/32 x%2 o%32",
+    # Images. image_2d_rgba: b is 1 and f 3 or 4 in clDNN; more would be stacked rows.
+    # nv12: one plane of two; clDNN takes its dims as n, h, w, c.
+    "image_2d_weights_c4_fyx_b": "o | (i y x)/4 | (i y x)%4",
+    "image_2d_weights_c1_b_fyx": "(i y x) | o |",
+    "image_2d_weights_winograd_6x3_s1_fbxyb": "i | o/16 x y o%16 |",
+    "image_2d_weights_winograd_6x3_s1_xfbyb": "x i | o/16 y o%16 |",
+    "image_2d_rgba": "b f/4 y | x | f%4",
+    "nv12": "b f | y | x",
 }
-_DIGITS_ALIGN = {"os_is_y_x8_osv8_isv4_swizzled_by_4": {"x": 8}}
-
-# Names whose digits differ in the last column where X is odd: dimension, slice, digits there.
-TAILS = {
-    "iy_xs_os_xsv2_osv8__ao32": ("x", 2, "i:*:1 y:*:1 x:*:2 o:*:32 x:2:1 o:32:1"),
-    "iy_xs_os_xsv2_osv16__ao32": ("x", 2, "i:*:1 y:*:1 x:*:2 o:*:32 x:2:1 o:32:1"),
-    "giy_xs_os_xsv2_osv8__ao32": ("x", 2, "g:*:1 i:*:1 y:*:1 x:*:2 o:*:32 x:2:1 o:32:1"),
-    "giy_xs_os_xsv2_osv16__ao32": ("x", 2, "g:*:1 i:*:1 y:*:1 x:*:2 o:*:32 x:2:1 o:32:1"),
-}
-
-# Images: logical dimensions, then the digits of the pixel row, the pixel column and the channel.
-# image_2d_rgba: b is 1 and f 3 or 4 in clDNN; more would be stacked rows.
-# nv12: one plane of two; clDNN takes its dims as n, h, w, c.
-IMAGES = {
-    "image_2d_weights_c4_fyx_b": ("oiyx", "o:*:1", "iyx:*:4", "iyx:4:1"),
-    "image_2d_weights_c1_b_fyx": ("oiyx", "iyx:*:1", "o:*:1", ""),
-    "image_2d_weights_winograd_6x3_s1_fbxyb": ("oiyx", "i:*:1", "o:*:16 x:*:1 y:*:1 o:16:1", ""),
-    "image_2d_weights_winograd_6x3_s1_xfbyb": ("oiyx", "x:*:1 i:*:1", "o:*:16 y:*:1 o:16:1", ""),
-    "image_2d_rgba": ("bfyx", "b:*:1 f:*:4 y:*:1", "x:*:1", "f:4:1"),
-    "nv12": ("bfyx", "b:*:1 f:*:1", "y:*:1", "x:*:1"),
-}
+_TAILED = tuple(name for name, digits in DIGITS.items() if " tail " in digits)
 
 # Names whose values are not those of the logical tensor but transformed ones.
 _KINDS: dict[str, Kind] = {name: "wino" for name in DIGITS if name.startswith("winograd_")}
@@ -155,7 +131,7 @@ AS_GROUPED_WEIGHTS = {"bfzyx": "goiyx", "bfwzyx": "goizyx"}
 # What the letters of a name do not tell a reader.
 NOTES = {
     **_OPAQUE_NOTES,
-    **dict.fromkeys(TAILS, "where x is odd, the last column has slices of 32 output channels"),
+    **dict.fromkeys(_TAILED, "where x is odd, the last column has slices of 32 output channels"),
     "winograd_2x3_s1_data": "dims are those of the transformed tensor: x is 4 times the number of "
     "windows (4 wide, 2 apart)",
     "winograd_2x3_s1_weights": "dims are those of the transformed filter: 3 taps along x became 4",
@@ -239,6 +215,7 @@ NOTES = {
 
 
 _LONGEST = 200
+_LONGEST_DIGITS = 2000
 
 
 @cache
@@ -272,6 +249,8 @@ def concrete(name: str, ndims: int | None) -> str:
 
     What frameworks call otherwise becomes oneDNN's name (see `aliases`).
     """
+    if is_short(name) and not text.is_digits(name):
+        return re.sub(r"\s", "", name)
     if name not in OPAQUE:
         name = canonical(name, ndims)
     if not is_meta(name):
@@ -296,18 +275,19 @@ def takes_rank(name: str) -> bool:
 
 
 @cache
-def parse(name: str) -> Parsed:
+def parse(name: str, letters: str | None = None) -> Parsed:
     """What a concrete name says. Raises `InvalidFormat` with the bad token and the nearest names.
 
-    The exceptions come first, then the grammar that the name looks like.
+    The exceptions come first, then the grammar that the name looks like. ``letters`` gives letters
+    of one's own their logical order; then a name is a tag or digits.
     """
+    if letters is not None or text.is_digits(name) or is_short(name):
+        return _listed_digits(name, letters)
     if name in DIGITS:
-        letters, digits = DIGITS[name]
-        align = tuple(_DIGITS_ALIGN.get(name, {}).get(c, 1) for c in letters)
-        layout = Layout(len(letters), parse_digits(digits, letters), align)
-        return Parsed(layout, letters, _role(letters), _KINDS.get(name, "blocked"))
-    if name in IMAGES:
-        return _image(*IMAGES[name])
+        parsed = text.read(DIGITS[name])
+        # With dimensions of its own brfyx is data nonetheless.
+        role = "data" if parsed.role == "generic" else parsed.role
+        return replace(parsed, role=role, kind=_KINDS.get(name, parsed.kind))
     if opaque := parse_opaque(name):
         return opaque
     if other := RENAMED.get(name) or MISNAMED.get(name):
@@ -318,31 +298,31 @@ def parse(name: str) -> Parsed:
             f"{plain} has the same order at any width of element: leave :i4 out. It stands behind "
             f"{', '.join(without_bits(n) for n in listed('cldnn') if n != without_bits(n))}"
         )
-    parsed = _read(name)
-    if name in TAILS:
-        letter, size, digits = TAILS[name]
-        tail = Tail(parsed.letters.index(letter), size, parse_digits(digits, parsed.letters))
-        return replace(parsed, layout=replace(parsed.layout, tail=tail))
-    return parsed
+    return _read(name)
 
 
-def _image(letters: str, *parts: str) -> Parsed:
-    row, column, channel = (parse_digits(text, letters) for text in parts)
-    layout = Layout(len(letters), (*row, *column, *channel))
-    counts = len(row), len(column), len(channel)
-    return Parsed(layout, letters, _role(letters), "image", counts)
+def _listed_digits(name: str, letters: str | None) -> Parsed:
+    """A list of digits, as text or in oneDNN's shorthand."""
+    _check_length(name, _LONGEST_DIGITS)
+    try:
+        return text.read(name, letters) if text.is_digits(name) else parse_short(name, letters)
+    except GrammarError as error:
+        what = "a list of digits" if text.is_digits(name) else "a tag with bars or steps"
+        plain = not set(name) & set("/%|()~")  # perhaps names, with spaces in them
+        said = f"unknown format {name!r}: as {what}, {error}."
+        raise InvalidFormat(said, hint=partial(_suggestion, name) if plain else None) from None
 
 
-def _role(letters: str) -> Role:
-    return "weights" if "o" in letters else "data"
+def _check_length(name: str, most: int) -> None:
+    if len(name) > most:
+        raise InvalidFormat(
+            f"got a name of {len(name)} characters, {name[:20]!r}...: expected the name of a format"
+        )
 
 
 def _read(name: str) -> Parsed:
     """Try both grammars, the likelier first; where both refuse, say why each did."""
-    if len(name) > _LONGEST:
-        raise InvalidFormat(
-            f"got a name of {len(name)} characters, {name[:20]!r}...: expected the name of a format"
-        )
+    _check_length(name, _LONGEST)
     readers = {"a oneDNN tag": parse_onednn, "a clDNN name": parse_cldnn}
     if "_" in name or not any(c.isupper() or c in "acdhnt" for c in name):
         readers = dict(reversed(readers.items()))
@@ -352,6 +332,8 @@ def _read(name: str) -> Parsed:
             return reader(name)
         except GrammarError as error:
             reasons.append(f"as {kind}, {error}")
+    with suppress(GrammarError):  # a tag with blocks between its letters
+        return parse_short(name)
     if "_" in name:
         reasons = reasons[:1]  # no oneDNN tag has an underscore
     said = f"unknown format {name!r}: {'; '.join(reasons)}."

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from ..errors import InvalidFormat
-from ..formats import registry
+from ..formats import registry, text
 from ..formats.format import Format
 
 COUNTS = {"b": "BATCH_NUM", "f": "FEATURE_NUM", "r": "ROI_NUM", "g": "GROUPS_NUM", "o": "OFM_NUM",
@@ -60,7 +60,10 @@ def layout_of(fmt: Format) -> str:
 
 
 def identifier(name: str) -> str:
-    """The name of a format in C: ``:i4`` becomes ``_i4``."""
+    """The name of a format in C: ``nh_Cw_4c`` of ``nh|Cw|4c``, ``k_div_8_n_k_mod_8_dims_kn``."""
+    words = {"/": " div ", "%": " mod ", "~": " rev ", "(": " of ", ")": " end ", "|": " bar "}
+    if text.is_digits(name):
+        return "_".join(re.sub(r"[/%~()|]", lambda m: words[m[0]], name).split())
     return re.sub(r"\W", "_", name)
 
 

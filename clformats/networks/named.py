@@ -14,7 +14,7 @@ from typing import Any
 
 from ..errors import InvalidArgument, InvalidFormat, InvalidNetwork, shown
 from ..formats import Format
-from ..formats.names import is_meta
+from ..formats.tags import is_meta
 
 Key = Format | str
 """What makes two names one format: the structure, or the opaque name itself."""

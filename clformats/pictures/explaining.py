@@ -9,16 +9,19 @@ from typing import Any
 from ..formats import Format
 from ..formats.digits import RUNTIME, Placed, offset_expr, place
 from ..formats.expr import Expr, Var
-from ..formats.names import print_onednn
 from ..formats.sums import Sums
+from ..formats.tags import print_onednn
+from ..formats.text import written
 from ..host.packing import places
 from ..tensors.desc import MemoryDesc
 from ..tensors.given import as_target
 from .words import (
+    axes,
     columns,
     digit_labels,
     dimension_words,
     formula,
+    is_list,
     known_extents,
     size_text,
     spelled,
@@ -111,6 +114,7 @@ def _names(fmt: Format) -> Iterator[str]:
     yield f"{fmt}: {role}, {fmt.ndims} dimension{'s' * (fmt.ndims != 1)}"
     yield f"  clDNN   {_cldnn(fmt)}"
     yield f"  oneDNN  {_onednn(fmt)}"
+    yield f"  digits  {written(fmt.parsed)}"
     if fmt.note:
         yield f"  note    {fmt.note}"
 
@@ -144,6 +148,9 @@ def _dimensions(fmt: Format) -> Iterator[str]:
 
 
 def _tokens(fmt: Format) -> Iterator[str]:
+    if is_list(fmt):
+        yield "the name is the list of its digits, from the outermost in memory to the innermost"
+        return
     name = spelled(fmt)
     other = "" if name == fmt.name else f" {name}, which {fmt.name} is another name of"
     yield f"the name{other}, from the outermost in memory to the innermost (/ rounds down)"
@@ -153,16 +160,18 @@ def _tokens(fmt: Format) -> Iterator[str]:
 def _digits(fmt: Format, desc: MemoryDesc | None) -> Iterator[str]:
     """One line per digit; with sizes and strides where there is a descriptor."""
     yield "digits, outermost first"
+    of = [[axis] for axis in axes(fmt)] or [[]] * len(fmt.digits)
     if desc is None:
         rows = [
-            [formula(fmt, d), f"0..{d.size - 1}" if d.size else "as many as there are"]
-            for d in fmt.digits
+            [formula(fmt, d), f"0..{d.size - 1}" if d.size else "as many as there are", *axis]
+            for d, axis in zip(fmt.digits, of, strict=True)
         ]
         yield from columns(rows, "  ")
         return
-    head = ["digit", "size", "stride"]
+    head = ["digit", "size", "stride", *(["axis"] if fmt.image else [])]
     sizes = [(formula(fmt, p.digit, desc), size_text(p.size)) for p in desc.placed]
-    rows = [[*row, str(stride)] for row, stride in zip(sizes, named_strides(desc), strict=True)]
+    strides = map(str, named_strides(desc))
+    rows = [[*row, n, *axis] for row, n, axis in zip(sizes, strides, of, strict=True)]
     yield from columns([head, *rows], "  ")
 
 
@@ -182,8 +191,10 @@ def _sizes(desc: MemoryDesc) -> Iterator[str]:
     yield f"  strides  {' '.join(map(str, desc.strides))} (of each dimension's outermost digit)"
     yield f"  bytes    {desc.nbytes}"
     if desc.image_shape:
-        height, width, channels = desc.image_shape
-        yield f"  image    {width} x {height} pixels (width x height), channels: {channels}"
+        *rows, width, channels = desc.image_shape
+        layers = f" in {rows[0]} layers" * (len(rows) == 2)
+        size = f"{width} x {rows[-1]} pixels (width x height)" if rows else f"{width} pixels"
+        yield f"  image    {size}{layers}, channels: {channels}"
     at = desc.sums_at
     for sums in desc.sums:
         yield f"  sums     {_sums(desc, sums, at)}"

@@ -9,6 +9,8 @@ from ..formats import Digit, Format
 from ..formats.digits import RUNTIME, Placed, offset_expr
 from ..formats.expr import Expr, Var
 from ..formats.registry import DIGITS, MISNAMED, RENAMED
+from ..formats.tags import is_short
+from ..formats.text import is_digits
 from ..tensors.desc import MemoryDesc
 
 _ONEDNN = {
@@ -106,7 +108,8 @@ def size_text(n: int) -> str:
 
 def digit_labels(fmt: Format) -> tuple[str, ...]:
     """A short name for each digit: ``fsv`` of ``fsv16``; its formula where no token is its own."""
-    tokens = _with_digits(fmt)
+    own = is_list(fmt) or named(fmt).letters != fmt.letters
+    tokens = [] if own else _with_digits(fmt)
     labels = [re.sub(r"^([a-z]+)\d+$", r"\1", text) for text, digit in tokens if digit]
     if len(set(labels)) < len(fmt.digits):
         labels = [formula(fmt, d).replace(" ", "") for d in fmt.digits]
@@ -118,6 +121,29 @@ _KIND_WORDS = {
     "rnn_packed": "recurrent weights in panels of columns, in the order of the digits",
     "wino": "Winograd-transformed values, F(outputs x filter taps), in the order of the digits",
 }
+
+
+def is_list(fmt: Format) -> bool:
+    """Whether the name is the list of digits itself, with bars or as text."""
+    return is_digits(fmt.name) or is_short(fmt.name)
+
+
+def named(fmt: Format) -> Format:
+    """The format with the letters of its name: those of a list of digits may be its user's."""
+    return fmt if fmt.layout is None else Format(fmt.name)
+
+
+_AXES = {2: ("pixel", "component"), 3: ("row", "column", "component"),
+         4: ("layer", "row", "column", "component")}  # fmt: skip
+
+
+def axes(fmt: Format) -> list[str]:
+    """Of each digit of an image the axis that it counts; empty for a buffer."""
+    counts = fmt.image or ()
+    return [
+        word for word, n in zip(_AXES.get(len(counts), ()), counts, strict=True) for _ in range(n)
+    ]
+
 
 # --- tokens ---------------------------------------------------------------------------------------
 
@@ -139,6 +165,7 @@ def split(fmt: Format) -> list[str]:
 
 def token_words(fmt: Format) -> Iterator[tuple[str, str]]:
     """Each token of the name with its meaning, in the order of the name: outermost first."""
+    fmt = named(fmt)
     for text, digit in _with_digits(fmt):
         yield text.lstrip("_:"), _meaning(fmt, text, digit)
 

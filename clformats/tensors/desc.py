@@ -35,11 +35,13 @@ from .dtypes import DType, as_dtype, as_index
 from .geometry import (
     Geometry,
     Padding,
+    as_buffer,
     by_format,
     by_strides,
     check_dims,
     int_tuple,
     relaid,
+    strided,
     with_extra,
 )
 from .text import name_for, pairs, printed, read
@@ -55,8 +57,9 @@ class MemoryDesc(described.Made, Shaped):
 
     ``MemoryDesc((2, 17, 5, 4), "f32", "b_fs_yx_fsv16")`` makes one by format; dims are in logical
     order. ``MemoryDesc(dims, dtype, strides=(...))`` makes one by strides, in elements, one for
-    each dimension: a stride of 0 repeats a dimension, gaps are allowed, overlap is not. With
-    neither format nor strides the tensor is dense, the last dimension innermost.
+    each dimension: a stride of 0 repeats a dimension, gaps are allowed, overlap is not. Beside a
+    format they are those of the open digits, of each dimension its outermost one. With neither
+    format nor strides the tensor is dense, the last dimension innermost.
     ``padding=((lower, upper), ...)``, for each logical dimension, surrounds the data as clDNN does,
     before the dimensions are split into blocks. ``extra``, an `Extra`, says what follows int8
     weights. A few of clDNN's formats, such as ``os_iyx_osv16``, have another order for elements of
@@ -94,17 +97,19 @@ class MemoryDesc(described.Made, Shaped):
         padding: Iterable[tuple[int, int]] | None = None,
         extra: Extra | None = None,
     ) -> None:
-        if strides is not None and (format is not None or padding is not None):
+        if strides is not None and format is None and padding is not None:
             raise InvalidDescriptor(
-                f"got strides together with format={format!s}, padding={padding!r}: "
-                f"strides alone say where the elements lie, leave the others out"
+                f"got strides together with padding={padding!r}, but no format: strides alone say "
+                f"where the elements lie, leave padding out or name the format"
             )
         element = as_dtype(dtype)
-        if strides is not None:
+        if strides is not None and format is None:
             geometry = by_strides(dims, strides)
         else:
             name = name_for(str(format), element)
             geometry = by_format(dims, format if name == str(format) else name, padding)
+            if strides is not None:
+                geometry = strided(geometry, strides)
         self._set(with_extra(geometry, extra) if extra is not None else geometry, element)
 
     def _set(self, geometry: Geometry, dtype: DType) -> None:
@@ -220,16 +225,24 @@ class MemoryDesc(described.Made, Shaped):
         return 0 if self._is_empty else prod(self.dims)
 
     @property
-    def image_shape(self) -> tuple[int, int, int] | None:
-        """Height, width and channels of an image; None for a buffer.
+    def image_shape(self) -> tuple[int, ...] | None:
+        """Rows, columns and components of an image; None for a buffer.
 
+        Layers stand before them if there are any; an image of pixels in one line has no columns.
         Offsets and `clformats.pack` treat the pixels as a dense array of this shape.
         """
         if self.format.image is None:
             return None
         sizes = iter([p.size for p in self.placed])
-        height, width, channels = (prod(islice(sizes, n)) for n in self.format.image)
-        return height, width, channels
+        return tuple(prod(islice(sizes, n)) for n in self.format.image)
+
+    @property
+    def buffer_twin(self) -> MemoryDesc:
+        """The descriptor of a buffer that has the bytes of an image, row by row without gaps.
+
+        A buffer is its own twin.
+        """
+        return self if self.format.image is None else self._with(as_buffer(self.geometry))
 
     @property
     def has_runtime(self) -> bool:

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from ..errors import InvalidDescriptor, expect
-from ..formats.digits import RUNTIME, Digit, Layout, Placed, place
+from ..formats.digits import MAX_NDIMS, RUNTIME, Digit, Layout, Placed, place
 from ..formats.format import Format
-from ..formats.names import ABSTRACT, MAX_NDIMS
+from ..formats.names import ABSTRACT
 from ..formats.registry import takes_rank
 from ..formats.sums import Extra
 
@@ -151,19 +151,23 @@ def relaid(
 ) -> Geometry:
     """The same format with other numbers, as a submemory has them.
 
-    ``strides`` has one number for each dimension, or one for each digit of a format that oneDNN's
-    notation cannot express; ``offset`` is a sequence of one number.
+    ``strides`` has one number for each digit; of a format in oneDNN's notation it may have one for
+    each dimension. ``offset`` is a sequence of one number.
     """
     layout = g.format.structure
     padded = tuple(g.padded_dims if padded is None else padded)
-    count = len(g.dims) if layout.is_tag else len(layout.digits)
+    counts = {len(layout.digits), *([len(g.dims)] if layout.is_tag else [])}
     if strides is not None and (layout.tail or g.format.image):
         what = "is an image" if g.format.image else "has two orders"
         raise InvalidDescriptor(f"{g.format} {what}: its strides cannot be given")
-    if len(padded) != len(g.dims) or len(offset) != 1 or len(strides or [0] * count) != count:
+    if (
+        len(padded) != len(g.dims) or len(offset) != 1
+        or (strides is not None and len(strides) not in counts)
+    ):  # fmt: skip
         raise InvalidDescriptor(
-            f"{g.format} with dims {g.dims} takes {len(g.dims)} padded dims, {count} strides and "
-            f"one offset, got padded={padded}, strides={strides}, offset={offset}"
+            f"{g.format} with dims {g.dims} takes {len(g.dims)} padded dims, "
+            f"{' or '.join(map(str, sorted(counts)))} strides and one offset, got padded={padded}, "
+            f"strides={strides}, offset={offset}"
         )
     least = extents(g.dims, g.padding)
     if offset[0] < 0 or any(p < n for p, n in zip(padded, least, strict=True)):
@@ -182,14 +186,49 @@ def relaid(
     return Geometry(g.dims, g.format, placed, padded, g.padding, offset[0], g.extra)
 
 
+def strided(g: Geometry, strides: Iterable[int]) -> Geometry:
+    """The same with other strides of the open digits, one for each dimension; of a fused index one.
+
+    A block lies as densely as what is inside of it allows. Raises `InvalidDescriptor`.
+    """
+    given = int_tuple("strides", strides)
+    layout = g.format.layout
+    if layout is None or len(given) != len(g.dims):
+        raise InvalidDescriptor(
+            f"got strides={given} for {g.format} with dims {g.dims}: expected a format with digits "
+            f"and one stride for each dimension"
+        )
+    if layout.is_tag and not layout.inner:
+        return relaid(g, strides=given)
+    result: list[int] = []
+    inside = 1
+    for p in reversed(g.placed):
+        dims = p.digit.dims
+        if p.digit.size is None and len({given[d] for d in dims}) > 1:
+            raise InvalidDescriptor(
+                f"got strides={given}: dimensions {dims} of {g.format} are one index, expected the "
+                f"same stride for each of them"
+            )
+        stride = given[dims[0]] if p.digit.size is None else inside
+        result.append(stride)
+        inside = RUNTIME if RUNTIME in (stride, p.size) else max(inside, stride * max(p.size, 1))
+    return relaid(g, strides=result[::-1])
+
+
+def as_buffer(g: Geometry) -> Geometry:
+    """The geometry of the same bytes without the axes of an image."""
+    parsed = replace(g.format.parsed, image=None, kind="blocked")
+    return replace(g, format=Format.of(parsed))
+
+
 def moved_by(g: Geometry, elements: int) -> Geometry:
     """The same geometry, ``elements`` further on in its buffer."""
     return replace(g, offset0=g.offset0 + elements)
 
 
 def _per_digit(layout: Layout, strides: Sequence[int]) -> list[int | None]:
-    """One stride for each digit, outermost first; None for the blocks of a tag, which are dense."""
-    if not layout.is_tag:
+    """One stride for each digit, outermost first; None for blocks that are dense."""
+    if not layout.is_tag or len(strides) != layout.ndims:
         return list(strides)
     return [strides[d.dims[0]] if d.size is None else None for d in layout.digits]
 

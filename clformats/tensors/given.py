@@ -57,4 +57,4 @@ def default_dtype(fmt: Format) -> str:
     """The type that is most common, or the one that the format is for."""
     if without_bits(fmt.name) != fmt.name:
         return "u4"
-    return images.TYPES[fmt.role][0] if fmt.image else "f32"
+    return "u8" if fmt.name in images.PICTURES else "f32"

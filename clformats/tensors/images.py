@@ -6,8 +6,10 @@ from math import prod
 
 from .desc import MemoryDesc
 
-TYPES = {"weights": ("f32", "f16"), "data": ("u8",)}
-"""The element types of images: channels of type FLOAT and HALF_FLOAT; of pictures UNORM_INT8."""
+TYPES = ("f32", "f16", "u8")
+"""The element types of images: components of type FLOAT, HALF_FLOAT and UNORM_INT8."""
+PICTURES = ("image_2d_rgba", "nv12")
+"""Formats of pictures, whose elements are u8 where nothing else is said."""
 
 
 def refusal(desc: MemoryDesc) -> str:
@@ -15,11 +17,12 @@ def refusal(desc: MemoryDesc) -> str:
     shape = desc.image_shape
     if shape is None:
         return ""
-    types = TYPES[desc.format.role]
-    if desc.dtype.name not in types:
-        return f"pixels of {desc.format.role} are of {' or '.join(types)}, not of {desc.dtype}"
-    if desc.format.name == "nv12" and shape[2] > 2:
-        return f"its dims are n, h, w, c with c = 1 (luma) or 2 (chroma), not c = {shape[2]}"
+    if len(shape) != 3:
+        return "images on devices have rows, columns and components: two bars"
+    if desc.dtype.name not in TYPES:
+        return f"pixels are of {', '.join(TYPES)}, not of {desc.dtype}"
+    if shape[-1] not in (1, 2, 4):
+        return f"a pixel has 1, 2 or 4 components, not {shape[-1]}"
     if desc.span_nbytes > prod(shape) * desc.dtype.nbytes:
         return f"it begins {desc.offset0} elements after the first pixel"
     return ""

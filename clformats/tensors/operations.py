@@ -156,16 +156,22 @@ def broadcast_to(g: Geometry, dims: Sequence[int]) -> Geometry:
             f"only dimensions of size 1 can be repeated: got dims {g.dims} for {tuple(dims)}",
             code="BROADCAST",
         )
-    blocks_of(g)  # refuses what is no blocked format
+    if any(d in spread for p in g.placed if len(p.digit.dims) > 1 for d in p.digit.dims):
+        raise Unsupported(
+            "FUSED_INDEX", f"{g.format} has a fused index of dims to repeat: {spread}"
+        )
     repeated = [Placed(Digit(d, None, 1), dims[d], 0) for d in spread]
+    flipped = {p.digit.dims[0] for p in g.placed if p.digit.flip}
     kept = [p for p in g.placed if p.digit.dims[0] not in spread]
     placed = (*repeated, *kept)
     lower = [0 if d in spread else low for d, (low, _) in enumerate(g.padding)]
+    first = [g.padded_dims[d] - 1 if d in flipped else low for d, (low, _) in enumerate(g.padding)]
     start = sum(
-        g.padding[d][0] // p.digit.step % (p.digit.size or p.size) * p.stride
+        first[d] // p.digit.step % (p.digit.size or p.size) * p.stride
         for p in g.placed for d in p.digit.dims if d in spread
     )  # fmt: skip
-    layout = Layout(len(dims), tuple(p.digit for p in placed))
+    align = tuple(1 if d in spread else n for d, n in enumerate(g.format.structure.align))
+    layout = Layout(len(dims), tuple(p.digit for p in placed), align)
     padded = tuple(dims[d] if d in spread else n for d, n in enumerate(g.padded_dims))
     pads = tuple((low, 0 if d in spread else g.padding[d][1]) for d, low in enumerate(lower))
     return Geometry(tuple(dims), Format.from_layout(layout), placed, padded, pads,
@@ -185,7 +191,9 @@ def permute_axes(g: Geometry, permutation: Sequence[int]) -> Geometry:
         return replace(g, dims=dims, padded_dims=dims)
     _check_operable(g)
     layout = g.format.structure
-    digits = tuple(replace(p.digit, dim=permutation[p.digit.dims[0]]) for p in g.placed)
+    digits = tuple(
+        replace(p.digit, dim=tuple(permutation[d] for d in p.digit.dims)) for p in g.placed
+    )
     permuted = Layout(ndims, digits, _moved(layout.align, permutation))
     placed = tuple(replace(p, digit=d) for p, d in zip(g.placed, digits, strict=True))
     return Geometry(
@@ -206,11 +214,12 @@ def _moved(values: Sequence[T], permutation: Sequence[int]) -> tuple[T, ...]:
 
 
 def _check_operable(g: Geometry) -> None:
-    """Raise unless reshape and permute_axes are possible: a blocked layout of known sizes."""
+    """Raise unless permute_axes and broadcast_to are possible: a blocked layout of known sizes."""
     if RUNTIME in (*g.dims, *strides_of(g)):
         raise InvalidDescriptor("some sizes are unknown: give them first", code="RUNTIME_SIZES")
     _check_kind(g)
-    blocks_of(g)
+    if g.format.structure.tail:
+        raise Unsupported("FUSED_INDEX", f"{g.format} has two orders: use the whole tensor")
 
 
 # --- reshape --------------------------------------------------------------------------------------

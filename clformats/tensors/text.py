@@ -41,7 +41,8 @@ def _options(g: Geometry) -> Iterator[str]:
         yield "padded=" + "x".join(map(_size_text, g.padded_dims))
     natural = {p.digit: p.stride for p in place(layout, g.padded_dims)}
     if any(p.stride != natural[p.digit] for p in g.placed):
-        strides = strides_of(g) if layout.is_tag else [p.stride for p in g.placed]
+        blocks = all(p.stride == natural[p.digit] for p in g.placed if p.fixed_size)
+        strides = strides_of(g) if layout.is_tag and blocks else [p.stride for p in g.placed]
         yield "strides=" + "x".join(map(_size_text, strides))
     if g.offset0:
         yield f"offset={g.offset0}"

@@ -316,7 +316,10 @@ def test_descriptors_are_immutable() -> None:
         (lambda: D((2, 3.5), "f32"), "sequence of ints"),  # type: ignore[arg-type]
         (lambda: D(7, "f32"), "sequence of ints"),  # type: ignore[arg-type]
         (lambda: D((2, 3), "f32", strides=(1,)), "expected one each"),
-        (lambda: D((2, 3), "f32", "ab", strides=(3, 1)), "leave the others out"),
+        (lambda: D((2, 3), "f32", strides=(3, 1), padding=((0, 0),) * 2), "name the format"),
+        (lambda: D((2, 3), "f32", "ab", strides=(3,)), "one stride for each"),
+        (lambda: D((2, 3), "f32", "(a b)", strides=(1, 2)), "the same stride"),
+        (lambda: D((4, 9), "f32", "a b/4 b%4", strides=(4, 4)), "overlap"),
         (lambda: D((2, 3), "f32", "ab", padding=((0, 0),)), "2 pairs"),
         (lambda: D((2, 3), "f32", "ab", padding=((0, 0), (0, -1))), "0 or more"),
         (lambda: D((2, 3), "f32", "any", padding=((0, 0), (0, 1))), "cannot have padding"),
@@ -504,7 +507,9 @@ def test_permute_axes() -> None:
     moved = padded.permute_axes((1, 0))
     assert moved.offset(2, 1) == padded.offset(1, 2)
     swizzled = D((32, 32, 2, 2), "s8", "is_o32_yx_isv32_swizzled_by_4")
-    assert _code(lambda: swizzled.permute_axes((1, 0, 2, 3))) == "NOT_A_TAG"
+    assert swizzled.permute_axes((1, 0, 2, 3)).offset(3, 17, 0, 1) == swizzled.offset(17, 3, 0, 1)
+    tail = D((32, 32, 2, 3), "s8", "iy_xs_os_xsv2_osv8__ao32")
+    assert _code(lambda: tail.permute_axes((1, 0, 2, 3))) == "FUSED_INDEX"
 
 
 def test_runtime_dims() -> None:

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import InvalidAttr, Unsupported
-from ...formats.names import ABSTRACT, expand_meta, is_meta
+from ...formats.names import ABSTRACT
 from ...formats.sums import Extra
+from ...formats.tags import expand_meta, is_meta
 from ...tensors.desc import RUNTIME_DIM, MemoryDesc
 from ...tensors.dtypes import as_dtype, convert
 from ...values.attr import Attr, at_execution

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from ...errors import Error, InvalidFormat
 from ...formats.format import Format
-from ...formats.names import is_meta
+from ...formats.tags import is_meta
 from ...tensors.dtypes import DTYPES
 
 T = TypeVar("T")

@@ -1,4 +1,4 @@
-"""Formats in the notations of oneDNN, clDNN, TVM, einops and XLA, and in oneDNN's log.
+"""Formats in the notations of oneDNN, clDNN, TVM, einops and XLA, as digits, and in oneDNN's log.
 
 >>> render(parse("NCHW16c"), "xla")
 '{3,2,1,0:T(16,1,1)}'
@@ -14,6 +14,7 @@ beside plain blocks   flips   round up    fused    block before  swizzled
 onednn, tvm           no      no          no       no            no
 einops                no      no          no       yes           yes
 xla                   no      no          yes      no            yes
+digits                yes     yes         yes      yes           yes
 cldnn                 each where a clDNN name exists
 ====================  ======  ==========  =======  ============  ===========
 """
@@ -27,6 +28,8 @@ from typing import TypeVar
 from ...errors import InvalidFormat, expect
 from ...formats import Format
 from ...formats.registry import without_bits
+from ...formats.tags import is_short
+from ...formats.text import is_digits
 from ...tensors.desc import MemoryDesc
 from ...tensors.given import as_desc
 from . import einops, native, tvm, verbose, xla
@@ -41,6 +44,7 @@ _PARSE: dict[str, Callable[[str], Format]] = {
     "tvm": tvm.parse,
     "einops": einops.parse,
     "xla": xla.parse,
+    "digits": native.parse_digits,
     "verbose": verbose.parse,
 }
 _RENDER: dict[str, Callable[[Format], str]] = {
@@ -49,6 +53,7 @@ _RENDER: dict[str, Callable[[Format], str]] = {
     "tvm": tvm.render,
     "einops": einops.render,
     "xla": xla.render,
+    "digits": native.render_digits,
 }
 _PARSE_DESC: dict[str, Callable[[str], MemoryDesc]] = {
     "verbose": verbose.parse_desc,
@@ -108,6 +113,8 @@ def guess(text: str) -> str:
         return "xla"
     if ":" in without_bits(text.strip()):
         return "verbose"
+    if is_digits(text.strip()) or is_short(text.strip()):
+        return "digits"
     if "_" not in text and re.fullmatch(tvm.LOOKS, text.strip()):
         return "tvm"
     return "onednn" if native.is_onednn(text.strip()) else "cldnn"

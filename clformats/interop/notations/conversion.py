@@ -7,7 +7,7 @@ from typing import Any, overload
 
 from ...errors import InvalidArgument, Unsupported, expect
 from ...formats import Format
-from ...formats.names import is_meta
+from ...formats.tags import is_meta
 from ...pictures.words import columns
 from . import NOTATIONS, guess, parse, render, verbose
 

@@ -73,7 +73,7 @@ def parse(text: str) -> Format:
     if sorted(order) != sorted(digits):
         raise _error(text, "the two sides do not have the same names and numbers, each once")
     layout = Layout(len(groups), tuple(digits[name] for name in order))
-    return format_of(layout, repr(text), "".join(names[0] for names in groups))
+    return format_of(layout, "".join(names[0] for names in groups))
 
 
 def _groups(text: str, left: str) -> list[list[str]]:

@@ -1,10 +1,11 @@
-"""oneDNN's and clDNN's own names; their grammars are in `clformats.formats.names`."""
+"""oneDNN's and clDNN's own names; their grammars are in `clformats.formats`."""
 
 from __future__ import annotations
 
 from ...errors import InvalidFormat
-from ...formats import Format, names, opaque, registry
-from .shared import need, no_notation
+from ...formats import Format, names, opaque, registry, tags
+from ...formats.text import written
+from .shared import FEATURES, need, no_notation
 
 _ABSTRACT = {"onednn": ("any", "undef"), "cldnn": ("any",)}
 
@@ -14,9 +15,9 @@ def is_onednn(text: str) -> bool:
     if opaque.is_opaque(text):
         return True
     try:
-        names.parse_onednn(registry.MISNAMED.get(text, text))
+        tags.parse_onednn(registry.MISNAMED.get(text, text))
     except names.GrammarError:
-        return text in _ABSTRACT["onednn"] or names.is_meta(text)
+        return text in _ABSTRACT["onednn"] or tags.is_meta(text)
     return True
 
 
@@ -47,6 +48,18 @@ def parse_cldnn(text: str) -> Format:
     return result
 
 
+def parse_digits(text: str) -> Format:
+    """Read ``b f/16 y x f%16``, or oneDNN's shorthand with bars: ``nh|Cw|4c``."""
+    return Format(text)
+
+
+def render_digits(fmt: Format) -> str:
+    """The list of digits, for what is nothing else: no transformed or packed values."""
+    if fmt.layout is None or fmt.kind != "image":
+        need(fmt, "digits", FEATURES)
+    return written(fmt.parsed)
+
+
 def render_onednn(fmt: Format) -> str:
     """The abstract tag: ``aBcd16b``; of DNNL's opaque formats the name."""
     if fmt.name in _ABSTRACT["onednn"]:
@@ -69,7 +82,7 @@ def render_cldnn(fmt: Format) -> str:
         return fmt.name  # an old name without a new one, or one that is not listed
     if fmt.role == "rnn":
         raise no_notation(fmt, "cldnn", "clDNN has no dimensions of recurrent networks")
-    if opaque.is_opaque(fmt.name):
+    if opaque.is_opaque(fmt.name) or fmt.image:
         need(fmt, "cldnn")
     role = "weights" if fmt.role == "weights" else "data"
     if names.cldnn_letters(fmt.ndims, role, grouped=fmt.letters.startswith("g")) is None:

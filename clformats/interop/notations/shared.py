@@ -7,7 +7,10 @@ from contextlib import suppress
 from functools import cache
 
 from ...errors import Unsupported
-from ...formats import Digit, Format, Layout, formats, names
+from ...formats import Digit, Format, Layout, formats, names, tags
+
+FEATURES = ("tail", "flip", "align", "fused", "between", "swizzle")
+"""What a layout may have beyond whole dimensions followed by blocks; see `_features`."""
 
 
 def need(fmt: Format, notation: str, can: Collection[str] = ()) -> Layout:
@@ -57,19 +60,15 @@ def _in_order(layout: Layout, outer: Digit) -> bool:
     return steps == sorted(steps, reverse=True)
 
 
-def format_of(layout: Layout, text: str, letters: str = "") -> Format:
-    """The format of a layout, by name in these letters, by tag, or as listed.
+def format_of(layout: Layout, letters: str = "") -> Format:
+    """The format of a layout, by name in these letters, by tag, as listed, or by its digits.
 
-    The letters of the dimensions distinguish data and weights. Raises `Unsupported` without a name.
+    The letters of the dimensions distinguish data and weights.
     """
     if layout.is_tag:
         named = (Format(name) for name in _spelled(layout, letters))
         return next((f for f in named if f.layout == layout), Format.from_layout(layout))
-    listed = _listed().get(layout)
-    if listed is None:
-        digits = names.print_digits(layout, names.ABSTRACT)
-        raise no_format(text, f"its digits are {digits}, and no name says these")
-    return listed
+    return _listed().get(layout) or Format.from_layout(layout)
 
 
 def _spelled(layout: Layout, letters: str) -> Iterator[str]:
@@ -85,7 +84,7 @@ def _spelled(layout: Layout, letters: str) -> Iterator[str]:
 
 _OWN = (
     (names.print_cldnn, names.parse_cldnn),
-    (names.print_onednn, names.parse_onednn),
+    (tags.print_onednn, tags.parse_onednn),
 )
 
 

@@ -21,8 +21,9 @@ import re
 
 from ...errors import InvalidFormat
 from ...formats import Format
-from ...formats.names import ABSTRACT, GrammarError, parse_onednn, print_onednn
-from .shared import need, no_format
+from ...formats.names import ABSTRACT, GrammarError
+from ...formats.tags import parse_onednn, print_onednn
+from .shared import need
 
 LOOKS = r"(?=.*[A-Z])(?:[A-Z]|\d+[a-z]|[\[\]])+"
 """What a text of TVM looks like, right or wrong."""
@@ -42,10 +43,9 @@ def parse(text: str) -> Format:
     blocked = set(re.findall("[a-z]", bare))
     for letter in sorted(blocked - set(outer.lower())):
         raise InvalidFormat(f"the TVM layout {text!r} splits {letter}, but has no {letter.upper()}")
-    if not bare.startswith(outer):
-        raise no_format(text, "a block stands before a whole dimension")
-    order = "".join(c if c.lower() in blocked else c.lower() for c in outer)
-    return Format(order + bare[len(outer) :])
+    return Format(
+        re.sub("[A-Z]", lambda m: m[0] if m[0].lower() in blocked else m[0].lower(), bare)
+    )
 
 
 def render(fmt: Format) -> str:

@@ -104,7 +104,7 @@ def _format(found: _Text) -> Format:
             raise InvalidFormat(f"{found.text!r}: the tile {_tile_text(tile)} does not fit")
         shape = _tiled(*_joined(shape, tile, found.text), found.text)
     digits = tuple(d for d in shape if d)
-    return format_of(Layout(len(found.order), digits), found.text)
+    return format_of(Layout(len(found.order), digits))
 
 
 def _joined(shape: Shape, tile: Tile, text: str) -> tuple[Shape, list[int]]:
