@@ -40,7 +40,7 @@ from .geometry import (
     by_strides,
     check_dims,
     int_tuple,
-    relaid,
+    relaid,  # fmt: skip
     strided,
     with_extra,
 )
