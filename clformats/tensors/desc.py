@@ -8,7 +8,6 @@ with gaps, and clDNN's lower and upper padding, only change these numbers.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import islice
 from math import prod
 from typing import Any
 
@@ -35,7 +34,6 @@ from .dtypes import DType, as_dtype, as_index
 from .geometry import (
     Geometry,
     Padding,
-    as_buffer,
     by_format,
     by_strides,
     check_dims,
@@ -44,6 +42,7 @@ from .geometry import (
     strided,
     with_extra,
 )
+from .pixels import Pixels
 from .text import name_for, pairs, printed, read
 
 RUNTIME_DIM = RUNTIME
@@ -52,7 +51,7 @@ RUNTIME_SIZE = 2**63
 """`MemoryDesc.nbytes` where the sizes are not known yet (oneDNN's DNNL_RUNTIME_SIZE_VAL)."""
 
 
-class MemoryDesc(described.Made, Shaped):
+class MemoryDesc(described.Made, Shaped, Pixels):
     """Where every element of a tensor lies: dims, element type and format together.
 
     ``MemoryDesc((2, 17, 5, 4), "f32", "b_fs_yx_fsv16")`` makes one by format; dims are in logical
@@ -223,26 +222,6 @@ class MemoryDesc(described.Made, Shaped):
     def nelems(self) -> int:
         """The number of logical elements, padding not counted."""
         return 0 if self._is_empty else prod(self.dims)
-
-    @property
-    def image_shape(self) -> tuple[int, ...] | None:
-        """Rows, columns and components of an image; None for a buffer.
-
-        Layers stand before them if there are any; an image of pixels in one line has no columns.
-        Offsets and `clformats.pack` treat the pixels as a dense array of this shape.
-        """
-        if self.format.image is None:
-            return None
-        sizes = iter([p.size for p in self.placed])
-        return tuple(prod(islice(sizes, n)) for n in self.format.image)
-
-    @property
-    def buffer_twin(self) -> MemoryDesc:
-        """The descriptor of a buffer that has the bytes of an image, row by row without gaps.
-
-        A buffer is its own twin.
-        """
-        return self if self.format.image is None else self._with(as_buffer(self.geometry))
 
     @property
     def has_runtime(self) -> bool:

@@ -217,6 +217,8 @@ def strided(g: Geometry, strides: Iterable[int]) -> Geometry:
 
 def as_buffer(g: Geometry) -> Geometry:
     """The geometry of the same bytes without the axes of an image."""
+    if g.format.image is None:
+        return g
     parsed = replace(g.format.parsed, image=None, kind="blocked")
     return replace(g, format=Format.of(parsed))
 
