@@ -18,6 +18,7 @@ from .errors import (
     InvalidExpression,
     InvalidFormat,
     InvalidNetwork,
+    InvalidRecording,
     MappedError,
     NotDigits,
     Unsupported,
@@ -55,6 +56,9 @@ if TYPE_CHECKING:
         audit,
         propagate,
     )
+    from .recording.load import load
+    from .recording.recording import Recording
+    from .recording.replay import Replay
     from .reorders.index_kernels import IndexKernels
     from .reorders.map import Map
     from .reorders.profiles import calibrate
@@ -102,6 +106,7 @@ __all__ = [
     "InvalidExpression",
     "InvalidFormat",
     "InvalidNetwork",
+    "InvalidRecording",
     "KernelRecords",
     "Kernels",
     "Layout",
@@ -115,7 +120,9 @@ __all__ = [
     "Plan",
     "QuantisedDesc",
     "QuantisedType",
+    "Recording",
     "Reorder",
+    "Replay",
     "RnnPackedDesc",
     "Stream",
     "TunedWarning",
@@ -140,6 +147,7 @@ __all__ = [
     "infer",
     "jit_constants",
     "layouts",
+    "load",
     "make_plan",
     "notations",
     "pack",
@@ -174,6 +182,9 @@ _ON_FIRST_USE = {
     ),
     "IndexKernels": "clformats.reorders.index_kernels",
     "Map": "clformats.reorders.map",
+    "Recording": "clformats.recording.recording",
+    "Replay": "clformats.recording.replay",
+    "load": "clformats.recording.load",
     **dict.fromkeys(("Reorder", "reorder"), "clformats.reorders.reorder"),
     **dict.fromkeys(
         (

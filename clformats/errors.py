@@ -69,6 +69,10 @@ class NotDigits(Error, ValueError):
     """A packing that is no list of digits; the message says which bits are not, and why."""
 
 
+class InvalidRecording(Error, ValueError):
+    """An exported recording that is damaged, was changed, or is of a newer version."""
+
+
 class Unsupported(Error):
     """A legal request that clformats refuses; ``code`` names the reason (see docs/refusals.md)."""
 

@@ -13,11 +13,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ..errors import InvalidNetwork
+from ..recording.arena import ALIGNMENT, rounded
 from .build import OUTPUT, Built
 from .choice import Choice
 from .graph import Node
 from .highs import Model, Terms
-from .memory import ALIGNMENT, rounded
 from .named import key_of
 from .views import kind_of
 

@@ -2,18 +2,17 @@
 
 A buffer is a value in one format: as it is written, or as a reorder makes it. Views share their
 owner's buffer: the parts of a concatenation lie in the result's. A buffer is alive from the step
-that first writes into it to the last step that reads it. Offsets are found first fit, the largest
-buffers first, in three orders of which the best is kept; where that leaves gaps, at random too.
+that first writes into it to the last step that reads it. `clformats.recording.arena` places them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from random import Random
 from typing import TYPE_CHECKING
 
 from ..errors import Error
+from ..recording.arena import Piece, lower_bound, placed
 from ..tensors.desc import MemoryDesc
 from .choice import Choice
 from .graph import Node
@@ -23,24 +22,16 @@ from .views import kind_of, owner_desc, part_offsets, region_offsets
 if TYPE_CHECKING:
     from .plan import FormatPlan, PlannedReorder
 
-ALIGNMENT = 64
-MOST_ORDERS = 100
-ORDERED = 1_000_000
-"""The product of tries and pairs of buffers, where buffers are placed at random."""
 Place = tuple[str, str]
 """A value and one name of a format of it."""
 Step = "Node | PlannedReorder"
 
 
 @dataclass(slots=True)
-class Buffer:
-    """A piece of the arena: its bytes, the steps between which it is alive, and where it is."""
+class Buffer(Piece):
+    """A piece of the arena, and the values in it."""
 
-    nbytes: int
-    first: int
-    last: int
     holds: list[Place] = field(default_factory=list)
-    offset: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +155,7 @@ class _Arena:
             self._touch(value.name, fmt, number)
         if choice.workspace:
             place = (node.name, "(workspace)")
-            self.buffers[place] = Buffer(choice.workspace, number, number, [place])
+            self.buffers[place] = Buffer(choice.workspace, number, number, holds=[place])
 
     def _touch(self, value: str, fmt: str, number: int) -> None:
         place = self._place(value, fmt)
@@ -209,61 +200,3 @@ class _Arena:
 
 def _read(choice: Choice, i: int) -> str:
     return str(choice.ins[i])
-
-
-def lower_bound(buffers: Iterable[Buffer]) -> int:
-    """The most bytes that are alive at one step, each buffer rounded up to the alignment."""
-    alive: dict[int, int] = {}
-    for b in buffers:
-        for step in range(b.first, b.last + 1):
-            alive[step] = alive.get(step, 0) + rounded(b.nbytes)
-    return max(alive.values(), default=0)
-
-
-def rounded(nbytes: int) -> int:
-    """Up to the alignment."""
-    return -(-nbytes // ALIGNMENT) * ALIGNMENT
-
-
-def placed(buffers: Sequence[Buffer]) -> int:
-    """Give each buffer an offset; the bytes of the arena."""
-    orders: list[Callable[[Buffer], tuple[float, ...]]] = [
-        lambda b: (-b.nbytes, b.first),
-        lambda b: (-b.nbytes * (b.last - b.first + 1), b.first),
-        lambda b: (b.first, -b.nbytes),
-    ]
-    best: tuple[int, list[int]] = (-1, [0] * len(buffers))
-    least = lower_bound(buffers)
-    for order in (*orders, *_at_random(buffers)):
-        size = _first_fit(sorted(buffers, key=order))
-        if size < best[0] or best[0] < 0:
-            best = size, [b.offset for b in buffers]
-        if size == least:
-            break
-    for b, offset in zip(buffers, best[1], strict=True):
-        b.offset = offset
-    return best[0]
-
-
-def _at_random(buffers: Sequence[Buffer]) -> Iterator[Callable[[Buffer], tuple[float, ...]]]:
-    """More orders by size, each buffer up to four times as large: as many as take little time."""
-    draw = Random(0)  # noqa: S311  # no secret
-    for _ in range(min(MOST_ORDERS, ORDERED // max(1, len(buffers) ** 2))):
-        weights = {id(b): -b.nbytes * 4 ** draw.random() for b in buffers}
-        yield lambda b, weights=weights: (weights[id(b)],)  # type: ignore[misc]
-
-
-def _first_fit(buffers: Sequence[Buffer]) -> int:
-    done: list[Buffer] = []
-    for buffer in buffers:
-        at = 0
-        for other in sorted(done, key=lambda b: b.offset):
-            apart = other.last < buffer.first or buffer.last < other.first
-            if apart or other.offset + rounded(other.nbytes) <= at:
-                continue
-            if other.offset >= at + rounded(buffer.nbytes):
-                break
-            at = other.offset + rounded(other.nbytes)
-        buffer.offset = at
-        done.append(buffer)
-    return max((b.offset + rounded(b.nbytes) for b in buffers), default=0)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ..errors import DeviceError, InvalidAttr, InvalidDescriptor, Unsupported
 from ..runtime import Engine, Memory, Stream
+from ..runtime.scalar import Scalar
 from ..schedule import Plan
 from ..schedule.anysize import fits
 from ..schedule.compare import overlap
@@ -78,4 +79,13 @@ def values_on_device(name: str, memory: Memory, count: int, dtype: object) -> No
         raise InvalidAttr(
             f"got {desc} for {name}, expected {count} values of {dtype}, dense and from the start "
             f"of their buffer"
+        )
+
+
+def scalar_of(name: str, scalar: Scalar, mask: int, dtype: object) -> None:
+    """Check that a scalar of a recording can be an attribute's value. Raises `InvalidAttr`."""
+    if mask or scalar.dtype != str(dtype):
+        raise InvalidAttr(
+            f"got the {scalar.dtype} scalar {scalar.name} for {name}, expected "
+            f"{'a memory object, for a mask' if mask else f'one of {dtype}'}"
         )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import DeviceError
+from ..errors import DeviceError, InvalidArgument
 from ..kernels import launch
 from ..kernels.source import Launch
 from ..runtime import Engine, Event, Memory, Stream
@@ -20,6 +20,7 @@ from ..runtime.engine import SharedKernel
 from ..runtime.image import check_pixels
 from ..runtime.opencl import error_name, named_errors, opencl
 from ..runtime.order import LOCK, Order, Usage, enqueued, events_before, flush
+from ..runtime.scalar import Scalar
 from ..runtime.strangers import unknown_commands
 from ..schedule import Plan
 from ..schedule.computation import Operand
@@ -32,8 +33,9 @@ from .stand_in import run_idle, stand_in, tell_once
 if TYPE_CHECKING:
     import pyopencl
 
-Value = Memory | NDArray[Any]
-"""The values of an operand or a scalar: a memory object, or numbers on the host."""
+Value = Memory | NDArray[Any] | Scalar
+"""The values of an operand or a scalar: a memory object, numbers on the host, or those that are
+given when a recording runs."""
 
 
 class Ready:
@@ -57,7 +59,7 @@ class Ready:
         self.engine = engine
         self._context = engine.context
         self.launch = launched
-        self._values = values
+        self.values = values
         self._shared: SharedKernel | None = None
         self._then: tuple[SharedKernel, int, int] | None = None
         self._others: list[tuple[int, str, Operand | None]] = []
@@ -130,12 +132,22 @@ class Ready:
         then = self.launch.then
         return self.launch.source + (f"\n{then.source}" if then else "")
 
+    @property
+    def alignment(self) -> tuple[int, int]:
+        """At multiples of how many bytes source and destination must begin."""
+        return self._alignment
+
+    @property
+    def others(self) -> list[tuple[str, Operand | None]]:
+        """What the kernel reads after its own arguments: the name, and None for a scalar."""
+        return [(name, operand) for _, name, operand in self._others]
+
     def _beginning_at(self, nbytes: int) -> Ready:
         """The same for memory that begins at multiples of so many bytes alone."""
         found = self._elsewhere.get(nbytes)
         if found is None:
             plan = self.plan.beginning_at(nbytes, traits_of(self.engine))
-            made = Ready(plan, launch(plan), self.engine, self._values, wait=self._wait)
+            made = Ready(plan, launch(plan), self.engine, self.values, wait=self._wait)
             found = self._elsewhere.setdefault(nbytes, made)
         return found
 
@@ -155,6 +167,10 @@ class Ready:
             value = values.get(name)
             if isinstance(value, Memory):
                 found[k] = value.tracked_buffer
+            elif isinstance(value, Scalar):
+                raise InvalidArgument(
+                    f"{name}: {value} is given when a recording runs, give a number here"
+                )
             elif value is not None:
                 found[k] = value[0] if operand is None else self._uploaded(name, value)
         return found
@@ -248,6 +264,8 @@ class Ready:
         values: Mapping[str, Value] | None, about: object,
     ) -> Event:  # fmt: skip
         """Enqueue the kernels, with `LOCK` held and all checked; later commands wait for them."""
+        if stream.recorder is not None:
+            return stream.recorder.moved(self, src, dst, values)
         cl, shared, order = opencl(), self._shared, stream.order or Order(stream.tracked_queue)
         waits = events_before(reading, target, order)
         unknown = unknown_commands(

@@ -27,6 +27,7 @@ from ..runtime import Engine, Event, Memory, Stream
 from ..runtime.engine import default_engine
 from ..runtime.interop import from_numpy
 from ..runtime.opencl import OnDevice, opencl
+from ..runtime.scalar import Scalar
 from ..schedule import Plan
 from ..schedule.choices import Choices
 from ..schedule.computation import Computation, from_attr
@@ -34,7 +35,7 @@ from ..tensors.desc import MemoryDesc
 from ..tensors.given import as_desc
 from ..values.attr import Attr, compute_type
 from ..values.transforms import joins_winograd, winograd
-from .checks import check_desc, values_on_device
+from .checks import check_desc, scalar_of, values_on_device
 from .few_programs import FewPrograms
 from .given import as_memory, as_stream, let_arrays_wait
 from .planning import Wish, planned, records_of
@@ -295,6 +296,9 @@ class Reorder(OnDevice):
                 if not terms[name].mask:
                     raise InvalidAttr(f"{name} is one number for all elements: give it as a number")
                 values_on_device(name, value, prod(terms[name].sizes(dims)), real)
+                values[name] = value
+            elif isinstance(value, Scalar) and name in terms:
+                scalar_of(name, value, terms[name].mask, real)
                 values[name] = value
         known = self.attr.resolve(dims, given, real, elsewhere=values)
         return values | {name: known[name] for name in given if name not in values}

@@ -1,4 +1,4 @@
-"""Kernels of users' own among the library's commands: `run`, and what is told afterwards."""
+"""Commands beside reorders: kernels of users' own, fills, and what is told afterwards."""
 
 from __future__ import annotations
 
@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import DeviceError, InvalidArgument, expect, shown
+from ..errors import (
+    DeviceError,
+    InvalidArgument,
+    InvalidDescriptor,
+    Unsupported,
+    expect,
+    expect_int,
+    shown,
+)
+from . import storage
 from .memory import Memory
 from .opencl import error_name, named_errors, opencl
 from .order import LOCK, Order, Usage, enqueued, events_before, flush
@@ -53,6 +62,46 @@ def run(
         for usage in reading:
             read(usage, order, event)
     return Event(event)
+
+
+def fill(stream: Stream, memory: Memory, value: int) -> Event:
+    """See `Stream.fill`."""
+    cl, where = opencl(), check_fill(memory, value)
+    order = stream.order or Order(stream.tracked_queue)
+    with LOCK, named_errors("filling", memory):
+        _check(memory, stream, writes=True)
+        if where.start == where.stop:
+            return Event(cl.enqueue_marker(stream.tracked_queue))
+        waits = events_before([], memory.usage, order)
+        flush(waits)
+        waits += unknown_commands(
+            [memory.usage], stream.context, stream.tracked_queue, in_order=stream.in_order
+        )
+        event = cl.enqueue_fill_buffer(
+            stream.tracked_queue, memory.tracked_buffer, np.uint8(value), where.start,
+            where.stop - where.start, wait_for=waits or None,
+        )  # fmt: skip
+        enqueued([], memory.usage, order, event)
+    return Event(event)
+
+
+def check_fill(memory: object, value: object) -> slice:
+    """The bytes of a buffer that `Stream.fill` writes. Raises as it does."""
+    expect(memory, Memory, "memory")
+    assert isinstance(memory, Memory)  # noqa: S101  # for the types
+    if not 0 <= expect_int(value, "value") <= 255:
+        raise InvalidArgument(f"value: got {value}, expected a byte, 0 to 255")
+    desc = memory.desc
+    if desc.format.image or (memory.tracked_buffer and storage.is_svm(memory.tracked_buffer)):
+        raise Unsupported(
+            "FILL", f"{memory!r} is no buffer of OpenCL's: map it, and fill the array"
+        )
+    if not memory.is_dense:
+        raise InvalidDescriptor(
+            f"{memory!r} is a region with bytes of others in between: fill the whole tensor, or "
+            f"reorder zeros into the region"
+        )
+    return memory.mapped_bytes
 
 
 def _distinct(usages: Any) -> list[Usage]:

@@ -62,6 +62,9 @@ class _Program:
         self.lock = threading.Lock()
 
 
+SOURCE = "_clformats_source"
+"""The attribute of a kernel with the source that `Engine.kernel` made it of: a program that was
+loaded from a binary does not know it."""
 _PROBE = "__kernel void probe(__global int *p) { p[get_global_id(0)] = 1; }"
 
 
@@ -147,7 +150,7 @@ class Engine(OnDevice):
         with known.lock:
             program = known.built = known.built or self._build(source)
         try:
-            return cl.Kernel(program, name)  # type: ignore[no-any-return]
+            made: pyopencl.Kernel = cl.Kernel(program, name)
         except cl.Error as error:
             there = str(program.get_info(cl.program_info.KERNEL_NAMES)).replace(";", ", ")
             found = error_name(error)
@@ -155,6 +158,8 @@ class Engine(OnDevice):
                 f"creating the kernel {name} failed: {found}; the source has {there or 'none'}",
                 name=found,
             ) from error
+        setattr(made, SOURCE, source)
+        return made
 
     def shared_kernel(
         self,

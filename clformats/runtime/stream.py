@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 from weakref import finalize
 
 from ..errors import DeviceError, InvalidArgument, expect, shown
@@ -19,6 +19,13 @@ if TYPE_CHECKING:
     from .memory import Memory
 
 
+class Recorder(Protocol):
+    """What takes reorders and maps instead of a queue: see `clformats.recording`."""
+
+    def moved(self, ready: Any, src: Memory, dst: Memory, values: Any) -> Event:
+        """Take a reorder that was checked; `order.LOCK` is held."""
+
+
 class Stream(OnDevice):
     """A queue of commands on an engine.
 
@@ -29,6 +36,7 @@ class Stream(OnDevice):
     """
 
     _travels_as = "make another by Stream(engine) there"
+    recorder: Recorder | None = None
 
     def __init__(
         self,
@@ -98,6 +106,20 @@ class Stream(OnDevice):
 
         check_run_sizes(global_size, local_size)
         return run(self, kernel, global_size, local_size, args, reads)
+
+    def fill(self, memory: Memory, value: int = 0) -> Event:
+        """Enqueue the filling of a memory object, padding included, with a byte.
+
+        Every byte that `Memory.map` gives is written: those of a region, or the whole buffer.
+        Raises `InvalidArgument` for a value beyond 0 to 255, `Unsupported` (code FILL) for images
+        and shared virtual memory, `InvalidDescriptor` for a region with bytes of others in between,
+        `MappedError` and `DeviceError`.
+
+            stream.fill(memory)  # zeros
+        """
+        from .commands import fill
+
+        return fill(self, memory, value)
 
     def __enter__(self) -> Stream:  # noqa: PYI034  # Self is of Python 3.11
         return self

@@ -151,6 +151,15 @@ class Plan:
             raise Unsupported("FAMILY", f"no family takes {self.problem} at {nbytes} bytes")
         return replace(plan, rejected=self.rejected + rejected, record=self.record, sums=self.sums)
 
+    def on(self, traits: Traits, choices: Choices = RULES) -> Plan:
+        """The plan for the same problem on another device."""
+        if self.body is None:
+            return self
+        plan, _ = _first(families(traits), Request(self.problem, traits, choices))
+        if plan is None:
+            raise Unsupported("FAMILY", f"no family takes {self.problem} on {traits}")
+        return replace(plan, sums=sums.plan(self.problem.dst, traits))
+
     def __str__(self) -> str:
         body = self.body if isinstance(self.body, ScheduledPlan) else None
         lines = [

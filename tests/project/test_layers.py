@@ -22,6 +22,7 @@ LAYERS = [
     {"__main__"},
     {"cli"},
     {"networks"},
+    {"recording"},
     {"interop", "tuning"},
     {"transfers"},
     {"reorders"},

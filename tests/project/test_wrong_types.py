@@ -172,9 +172,9 @@ TAKES = {
 }
 # Records, which are looked at where they are used; what needs a device: the module beside this one.
 ELSEWHERE = {"DType", "Digit", "Plan", "Event", "Engine", "IndexKernels", "Map", "Memory",
-             "Reorder", "Stream", "TunedWarning", "devices", "from_array", "from_dlpack",
-             "from_host", "from_numpy", "reorder", "to_array", "to_numpy", "transfer", "tune",
-             "calibrate", "warm_up",
+             "Recording", "Reorder", "Replay", "Stream", "TunedWarning", "devices", "from_array",
+             "from_dlpack", "from_host", "from_numpy", "load", "reorder", "to_array", "to_numpy",
+             "transfer", "tune", "calibrate", "warm_up",
              # in tests/quantised: what it calls may raise what it likes
              "infer",
              # in tests/networks:

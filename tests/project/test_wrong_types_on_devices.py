@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -55,14 +56,32 @@ TAKES = {
     "reorder.dtype": {"None"},
     "reorder.stream": {"None"},
     "reorder.transform": {"None"},
+    **{f"Recording.{name}": {"None"} for name in ("engine", "inputs", "outputs")},
+    "Recording.constant.content": {"array", "list"},
+    "Recording.constant.format": {"None"},
+    "Recording.constant.dtype": {"None"},
+    "Recording.export.name": {"None", "str"},
+    "Recording.export.engines": {"None"},
+    "load.engine": {"None"},
+    "load.variant": {"None"},
 }
 
 
 @pytest.fixture(scope="module")
-def calls(engine: cf.Engine, stream: cf.Stream) -> dict[str, tuple[Any, dict[str, Any]]]:
+def calls(
+    engine: cf.Engine, stream: cf.Stream, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, tuple[Any, dict[str, Any]]]:
+    place = tmp_path_factory.mktemp("recordings")
     array = np.zeros(DESC.dims, np.float32)
     a, b = cf.Memory(DESC, engine), cf.Memory(DESC, engine)
     places = cf.IndexKernels(DESC, engine)
+
+    recording = cf.Recording(engine, inputs={"a": a}, outputs={"b": b})
+    cf.Reorder(DESC, DESC, engine)(recording, a, b)
+    recording.export(place / "net")
+
+    def scratch(memory: cf.Memory) -> None:
+        recording.scratch(memory)
 
     def mapped(**arguments: Any) -> None:
         with a.map(**arguments):
@@ -93,6 +112,17 @@ def calls(engine: cf.Engine, stream: cf.Stream) -> dict[str, tuple[Any, dict[str
                                  "transform": None, "attr": None, "tuned": True}),
         "Reorder()": (cf.Reorder(DESC, DESC, engine, attr=cf.Attr(src_scale=cf.at_execution())),
                       {"stream": stream, "src": a, "dst": b, "src_scale": 2}),
+        "Stream.fill": (stream.fill, {"memory": b, "value": 0}),
+        "Recording": (cf.Recording, {"engine": engine, "inputs": {}, "outputs": {}}),
+        "Recording.constant": (recording.constant, {"content": array, "format": None,
+                                                    "dtype": None}),
+        "Recording.export": (
+            partial(recording.export, place / "out"), {"name": None, "engines": []},
+        ),
+        "Recording.scratch": (scratch, {"memory": a}),
+        "Replay()": (recording.replay(), {"stream": stream, "a": a, "b": b}),
+        "load": (cf.load, {"path": place / "net", "engine": engine, "variant": None,
+                           "inexact": False}),
         "IndexKernels": (cf.IndexKernels, {"desc": DESC, "engine": engine}),
         "IndexKernels.offsets": (places.offsets, {"coordinates": [[1, 2]], "stream": stream}),
         "IndexKernels.coordinates": (places.coordinates, {"offsets": [1], "stream": stream}),

@@ -1,0 +1,132 @@
+"""Exports: the files of a recording in a folder, or as one file, with the runner in C."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import tarfile
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from importlib.resources import files as package_files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from ..errors import Error, InvalidArgument, expect, shown
+from ..reorders.planning import records_of
+from ..reorders.profiles import traits_of
+from ..runtime import Engine
+from ..schedule.traits import DEFAULT, Traits
+from .binding import device_of
+from .header import header
+from .manifest import DATA, FORMAT, MANIFEST, PAGE, written
+from .program import Program, check_name
+from .steps import Target
+
+if TYPE_CHECKING:
+    from .recording import Recording
+
+Named: TypeAlias = Engine | Traits
+"""What a variant is planned for: an engine, or what a device that is not here is like."""
+Targets = list[tuple[str, Target, Any, str]]
+RUNNER = ("clformats.h", "clformats.c")
+SUFFIX = ".clf"
+_BLOCK = 512
+"""Bytes of a block of a tar file."""
+
+
+def export(
+    recording: Recording,
+    path: str | os.PathLike[str],
+    name: str | None,
+    engines: Sequence[Named] | None,
+) -> None:
+    """See `Recording.export`."""
+    expect(path, str | os.PathLike, "path")
+    expect(name, str | None, "name")
+    expect(engines, Sequence | None, "engines")
+    place = Path(path)
+    if name is None:
+        name = place.resolve().stem if place.suffix == SUFFIX else place.resolve().name
+    check_name(name, "name")
+    targets = targets_of([recording.engine] if engines is None else engines, recording.engine)
+    write(recording.program(targets, name), place)
+
+
+def targets_of(engines: Sequence[Named], own: Engine | None) -> Targets:
+    """What the variants of an export are planned for; the portable one comes last."""
+    found: Targets = []
+    for given in engines:
+        title = f"device{len(found)}"
+        if isinstance(given, Traits):
+            found.append((title, Target(given), None, "cpu" if given.is_cpu else "gpu"))
+        elif isinstance(given, Engine):
+            here = own is not None and device_of(given) == device_of(own)
+            target = Target(traits_of(given), records_of(given), own=here)
+            found.append((title, target, device_of(given), ""))
+        else:
+            raise InvalidArgument(f"engines: got {shown(given)}, expected Engine or Traits")
+    return [*found, ("portable", Target(DEFAULT, portable=True), None, "")]
+
+
+def write(program: Program, place: Path) -> None:
+    """Write the files of a program. Raises `Error` where they cannot be written."""
+    contents = written(program)
+    for file in RUNNER:
+        contents[file] = package_files(__package__).joinpath("runner").joinpath(file).read_bytes()
+    contents[f"{program.name}.h"] = header(program).encode()
+    try:
+        if place.suffix == SUFFIX:
+            _write_file(contents, place)
+        else:
+            _write_folder(contents, place)
+    except OSError as error:
+        raise Error(f"{place} cannot be written: {error.strerror or error}") from error
+
+
+def _write_folder(contents: Mapping[str, bytes], folder: Path) -> None:
+    """The manifest goes first and comes last: what stops in between leaves no export."""
+    manifest = folder / MANIFEST
+    if folder.is_dir() and any(folder.iterdir()):
+        for name in _names_in(manifest, folder):
+            with suppress(OSError):
+                (folder / name).unlink()
+        manifest.unlink()
+    (folder / "kernels").mkdir(parents=True, exist_ok=True)
+    for name, content in contents.items():
+        if name != MANIFEST:
+            (folder / name).write_bytes(content)
+    manifest.write_bytes(contents[MANIFEST])
+
+
+def _names_in(manifest: Path, folder: Path) -> list[str]:
+    """The kernels of the export that is there. Raises `Error` where there is none."""
+    try:
+        found = json.loads(manifest.read_bytes())
+        if found["format"] == FORMAT:
+            names = [str(f["file"]) for f in found["files"]]
+            return [n for n in names if n.startswith("kernels/") and ".." not in n]
+    except (OSError, ValueError, KeyError, TypeError):
+        pass
+    raise Error(f"{folder} has files that are no export: name another folder, or empty it")
+
+
+def _write_file(contents: Mapping[str, bytes], place: Path) -> None:
+    """A tar file without compression, in which the data begins at a multiple of a page."""
+    made = io.BytesIO()
+    with tarfile.open(fileobj=made, mode="w", format=tarfile.USTAR_FORMAT) as tar:
+        note = b"A recording of clformats: README, data.bin at byte 4096, then the other files.\n"
+        _add(tar, "README", note.ljust(PAGE - 2 * _BLOCK, b"\n"))
+        _add(tar, DATA, contents[DATA])
+        for name, content in contents.items():
+            if name != DATA:
+                _add(tar, name, content)
+    new = place.with_name(f".{place.name}.new")
+    new.write_bytes(made.getvalue())
+    new.replace(place)
+
+
+def _add(tar: tarfile.TarFile, name: str, content: bytes) -> None:
+    entry = tarfile.TarInfo(name)
+    entry.size, entry.mode = len(content), 0o644
+    tar.addfile(entry, io.BytesIO(content))

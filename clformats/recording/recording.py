@@ -1,0 +1,400 @@
+"""`Recording`: a stream that runs nothing, and keeps what it is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from ..errors import DeviceError, InvalidArgument, Unsupported, expect, shown
+from ..reorders.ready import Ready
+from ..runtime import Engine, Event, Memory, Stream
+from ..runtime.commands import check_fill, check_run_sizes
+from ..runtime.interop import from_numpy
+from ..runtime.opencl import opencl
+from ..runtime.order import LOCK, Order
+from ..runtime.scalar import TYPES, Scalar
+from ..tensors.desc import MemoryDesc
+from ..version import __version__
+from .binding import device_of, rounds
+from .nothing import NO_QUEUE, NoOrder, Recorded
+from .program import (
+    INPUT,
+    OUTPUT,
+    TEMPORARY,
+    Argument,
+    Fill,
+    Given,
+    Kernel,
+    Local,
+    OfBuffer,
+    OfScalar,
+    Program,
+    Variant,
+    check_name,
+)
+from .slots import Slots, arranged, check_storage, covers
+from .sources import source_of
+from .steps import Move, Run, Step, Target, renumbered, used
+
+if TYPE_CHECKING:
+    import os
+
+    import pyopencl
+
+    from .export import Named
+    from .replay import Replay
+
+
+class Recording(Stream):
+    """A stream that runs nothing: what is called on it is kept, to be replayed and shipped.
+
+    ``inputs`` and ``outputs`` are memory objects by name: what a replay exchanges, and what a
+    program in C gives. Give it to reorders and maps in the place of a stream, and call `run`,
+    `fill`. Outputs may be read, too; a buffer has one name. Every other memory object is private to
+    each replay: a *temporary*, whose place in one arena is free again after its last use, or a
+    `constant`. Temporaries hold zeros when a run begins, as new memory objects do; where a command
+    reads one that nothing has written, `replay` and `export` raise `InvalidArgument`: most likely
+    it is a constant or an input.
+
+    The same bytes come out as from the calls, or a refusal. What cannot be recorded raises
+    `Unsupported` (code RECORDING): images, shared virtual and host memory, the queue and whatever
+    needs it (mapping, copies from and to the host, waiting), kernels whose source is not known.
+
+        recording = cf.Recording(engine, inputs={"photo": photo}, outputs={"packed": packed})
+        to_half(recording, photo, half)
+        recording.run(kernel, (n,), None, half, np.float32(3), out, reads=[half])
+        to_blocks(recording, out, packed)
+        replay = recording.replay()
+        replay(stream, photo=other)
+        recording.export("net/")
+    """
+
+    def __init__(
+        self,
+        engine: Engine | None = None,
+        *,
+        inputs: Mapping[str, Memory] | None = None,
+        outputs: Mapping[str, Memory] | None = None,
+    ) -> None:
+        expect(engine, Engine | None, "engine")
+        expect(inputs, Mapping | None, "inputs")
+        expect(outputs, Mapping | None, "outputs")
+        inputs, outputs = dict(inputs or {}), dict(outputs or {})
+        every = [*inputs.values(), *outputs.values()]
+        for name, memory in (*inputs.items(), *outputs.items()):
+            expect(memory, Memory, name)
+        self.engine = engine or next((m.engine for m in every), None) or Engine()
+        self.context: pyopencl.Context = self.engine.context
+        self.in_order = True
+        self.order: Order | None = NoOrder()
+        self.recorder = self
+        self.inputs, self.outputs = inputs, outputs
+        self._slots = Slots()
+        self._steps: list[Step] = []
+        self._scalars: list[Scalar] = []
+        self._names: dict[str, str] = {}
+        for name, memory in inputs.items():
+            if outputs.get(name) is not memory:
+                self._name(name, memory, INPUT)
+        for name, memory in outputs.items():
+            self._name(name, memory, OUTPUT)
+
+    def _name(self, name: str, memory: Memory, role: str) -> None:
+        self._take(check_name(name, f"the {role}"))
+        if memory.context != self.context:
+            raise DeviceError(f"{memory!r} belongs to another OpenCL context than the recording")
+        if memory.tracked_buffer is None and memory.nbytes:
+            raise DeviceError(f"{memory!r} has no buffer: give it one by set_buffer()")
+        self._slots.name(memory, name, role)
+
+    def _take(self, name: str) -> None:
+        before = self._names.setdefault(name.upper(), name)
+        if before != name or list(self._names.values()).count(name) > 1:
+            raise InvalidArgument(f"got the names {before} and {name}: C's header has one for both")
+
+    # --- what is recorded -------------------------------------------------------------------------
+
+    def moved(self, ready: Ready, src: Memory, dst: Memory, values: Any) -> Event:
+        """Take a reorder or a map that was checked; see `Stream.recorder`."""
+        if ready.launch is None:
+            return Recorded()
+        problem = ready.plan.problem
+        about = f"{problem.src} -> {problem.dst}"
+        others = [self._other(ready, name, operand, values) for name, operand in ready.others]
+        source, target = self._slots.of(src), self._slots.of(dst)
+        source.read(src, src.nbytes, ready.alignment[0], about)
+        for _, memory in others:
+            if memory is not None:
+                self._slots.of(memory).read(memory, memory.nbytes, 1, about)
+        old = problem.computation is not None and problem.computation.reads_old
+        whole = covers(dst, reads_old=old)
+        target.write(dst, dst.nbytes, ready.alignment[1], about, covers=whole)
+        arguments = tuple(argument for argument, _ in others)
+        self._steps.append(
+            Move(
+                ready.plan, ready.launch, source.number, target.number, arguments,
+                rounds(self.engine),
+            )
+        )  # fmt: skip
+        return Recorded()
+
+    def _other(
+        self, ready: Ready, name: str, operand: object, values: Mapping[str, Any] | None
+    ) -> tuple[Argument, Memory | None]:
+        """The argument of an operand or a scalar, and the memory object that it is."""
+        value = (values or {}).get(name)
+        value = (ready.values or {}).get(name) if value is None else value
+        if isinstance(value, Scalar):
+            return self._scalar(value), None
+        if isinstance(value, Memory):
+            return OfBuffer(self._slots.of(value).number), value
+        numbers = np.asarray(value)
+        if operand is None:
+            return bytes(numbers[:1].tobytes()), None
+        return OfBuffer(self._slots.constant(numbers).number), None
+
+    def run(
+        self,
+        kernel: pyopencl.Kernel,
+        global_size: Sequence[int],
+        local_size: Sequence[int] | None,
+        *args: Any,
+        reads: Sequence[Memory] = (),
+    ) -> Event:
+        """Record a kernel of yours; see `Stream.run`.
+
+        ``args`` are memory objects, numbers as numpy's (``np.float32(3)``) or pyopencl's vectors,
+        `scalar`, and pyopencl's ``LocalMemory``. A memory object that ``reads`` does not name
+        counts as written. Raises as `Stream.run`, and `Unsupported` (code RECORDING) where the
+        kernel's source is not known or other files are part of it: `Engine.kernel` knows it.
+        """
+        check_run_sizes(global_size, local_size)
+        expect(kernel, opencl().Kernel, "kernel")
+        about = f"the kernel {kernel.function_name}"
+        source = source_of(kernel, self.engine)
+        if kernel.num_args != len(args):
+            raise InvalidArgument(f"{about} takes {kernel.num_args} arguments, got {len(args)}")
+        for memory in reads:
+            if not any(memory is a for a in args):
+                raise InvalidArgument(f"reads: {shown(memory)} is none of the kernel's arguments")
+        with LOCK:
+            for a in args:
+                if isinstance(a, Memory):
+                    self._check(a, "run a kernel on it")
+            arguments = tuple(self._argument(k, a) for k, a in enumerate(args, 1))
+            for a in args:
+                if isinstance(a, Memory) and a.tracked_buffer is not None:
+                    self._touch(a, about, writes=not any(a is m for m in reads))
+            self._steps.append(Run(Kernel(
+                source, kernel.function_name, arguments, tuple(map(int, global_size)),
+                tuple(map(int, local_size or ())),
+            )))  # fmt: skip
+        return Recorded()
+
+    def _touch(self, memory: Memory, about: str, *, writes: bool) -> None:
+        slot = self._slots.of(memory)
+        nbytes = memory.tracked_buffer.size if slot.role == TEMPORARY else memory.nbytes
+        if writes:
+            slot.write(memory, nbytes, 1, about, covers=0)
+        else:
+            slot.read(memory, nbytes, 1, about)
+
+    def _argument(self, number: int, given: Any) -> Argument:
+        cl = opencl()
+        if isinstance(given, Memory) and given.tracked_buffer is not None:
+            return OfBuffer(self._slots.of(given).number)
+        if isinstance(given, Scalar):
+            return self._scalar(given)
+        if isinstance(given, cl.LocalMemory):
+            return Local(int(given.size))
+        if isinstance(given, np.generic) or (isinstance(given, np.ndarray) and not given.ndim):
+            return bytes(given.tobytes())
+        raise InvalidArgument(
+            f"argument {number}: got {shown(given)}, expected a Memory, a number as numpy's such "
+            f"as np.float32(3), a scalar of the recording, or pyopencl's LocalMemory"
+        )
+
+    def fill(self, memory: Memory, value: int = 0) -> Event:
+        """Record the filling of a memory object with a byte; see `Stream.fill`."""
+        where = check_fill(memory, value)
+        with LOCK:
+            self._check(memory, "fill it")
+            if where.start == where.stop:
+                return Recorded()
+            slot = self._slots.of(memory)
+            whole = 0 if where.start else where.stop
+            slot.write(memory, where.stop, 1, "a fill", covers=whole)
+            nbytes = where.stop - where.start
+            self._steps.append(Run(Fill(slot.number, int(value), where.start, nbytes)))
+        return Recorded()
+
+    def _check(self, memory: Memory, wish: str) -> None:
+        memory.check_unmapped(wish)
+        if memory.context != self.context:
+            raise DeviceError(f"{memory!r} belongs to another OpenCL context than the recording")
+        if memory.tracked_buffer is None and memory.nbytes:
+            raise DeviceError(f"{memory!r} has no buffer: give it one by set_buffer()")
+
+    # --- what is shipped with it, or given at each run --------------------------------------------
+
+    def constant(
+        self,
+        content: Any,
+        *,
+        format: Any = None,  # the field's word for it
+        dtype: Any = None,
+    ) -> Memory:
+        """Ship what a memory object holds now, or an array; gives the memory object.
+
+        An array becomes one in ``format`` and ``dtype``, as by `clformats.from_numpy`. Raises
+        `InvalidArgument` for inputs, outputs, and for what a command of the recording writes.
+        """
+        made = content
+        if not isinstance(content, Memory):
+            made = from_numpy(content, self.engine, format=format, dtype=dtype)
+        memory: Memory = made
+        self._check(memory, "record what it holds")
+        check_storage(memory)
+        held = _bytes_of(memory) if memory.tracked_buffer is not None else b""
+        with LOCK:
+            self._slots.of(memory).become_constant(held, str(memory.desc))
+        return memory
+
+    def scratch(self, *memories: Memory) -> None:
+        """What these temporaries hold when a run begins does not matter: no zeros are needed.
+
+        For memory of which every byte that is read was written before by the same run, though the
+        recording cannot see it: regions, and what kernels of yours write.
+        """
+        for memory in memories:
+            expect(memory, Memory, "memory")
+            self._check(memory, "record it")
+            self._slots.of(memory).scratch = True
+
+    def scalar(self, name: str, dtype: str = "f32") -> Scalar:
+        """A number that is given by ``name`` at each replay: an argument of `run`, or an attribute.
+
+        ``dtype`` is one of f32, f64, s32, u32, s64 and u64. Attributes are computed in f32, or f64
+        where a side is. Raises `InvalidArgument`.
+        """
+        expect(dtype, str, "dtype")
+        if dtype not in TYPES:
+            raise InvalidArgument(f"dtype: got {shown(dtype)}, expected one of {', '.join(TYPES)}")
+        self._take(check_name(name, "the scalar"))
+        made = Scalar(name, dtype)
+        self._scalars.append(made)
+        return made
+
+    def _scalar(self, scalar: Scalar) -> OfScalar:
+        for number, known in enumerate(self._scalars):
+            if known is scalar:
+                return OfScalar(number, TYPES[scalar.dtype]().itemsize)
+        raise InvalidArgument(f"{scalar} is of another recording: recording.scalar() makes one")
+
+    # --- what becomes of it -----------------------------------------------------------------------
+
+    def replay(self) -> Replay:
+        """All commands behind one call, with kernels, arguments and temporaries of its own.
+
+        Builds the programs. Raises `InvalidArgument` where a temporary is read before anything is
+        written to it, and `DeviceError`.
+        """
+        from .replay import Replay
+
+        own = self.program([("recorded", Target(own=True), device_of(self.engine), "")])
+        return Replay(own, own.variants[0], self.engine, {**self.inputs, **self.outputs})
+
+    def export(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        name: str | None = None,
+        engines: Sequence[Named] | None = None,
+    ) -> None:
+        """Write a folder, or one file ``*.clf``, that C and `clformats.load` run without this code.
+
+        ``name`` names the header and what it defines; without it that is the folder's. The folder
+        has ``manifest.json``, OpenCL C in ``kernels/``, constants in ``data.bin``, a header, and
+        the runner ``clformats.h`` and ``clformats.c``; docs/recording.md describes it. ``engines``
+        are those that variants are planned for, the recording's own by default: engines, or
+        `clformats.schedule.Traits` of devices that are not here. A portable variant, for every
+        device, is always there. An export that exists is replaced, other files in the folder stay.
+        Raises `InvalidArgument`, `Unsupported`, and `Error` where files cannot be written.
+        """
+        from .export import export
+
+        export(self, path, name, engines)
+
+    def program(
+        self, targets: Sequence[tuple[str, Target, Any, str]], name: str = "recording"
+    ) -> Program:
+        """The recording as data; for each variant its name, what to plan for, its device, its kind.
+
+        Raises `InvalidArgument` where a temporary is read before anything is written to it.
+        """
+        with LOCK:
+            slots, steps = list(self._slots), self._with_zeros()
+        for slot in slots:
+            if slot.role == TEMPORARY and slot.unset:
+                raise InvalidArgument(
+                    f"{slot.unset} reads {slot.desc}, to which nothing was written: name it among "
+                    f"the inputs, or give it to recording.constant()"
+                )
+        lives: dict[int, tuple[int, int]] = {}
+        for k, step in enumerate(steps):
+            for number in used(step):
+                lives[number] = (lives.get(number, (k, k))[0], k)
+        buffers, numbers, arena = arranged(slots, lives)
+        steps = [renumbered(step, numbers) for step in steps]
+        variants = tuple(
+            Variant(title, tuple(c for s in steps for c in s.commands(target)), device, like)
+            for title, target, device, like in targets
+        )
+        scalars = tuple(Given(s.name, s.dtype) for s in self._scalars)
+        return Program(name, tuple(buffers), scalars, arena, variants, __version__)
+
+    def _with_zeros(self) -> list[Step]:
+        """The steps, with fills before the first use of what must begin as zeros."""
+        left = {s.number: s for s in self._slots if s.wants_zeros}
+        found: list[Step] = []
+        for step in self._steps:
+            first = [left.pop(number) for number in used(step) if number in left]
+            found += [Run(Fill(slot.number, 0, 0, slot.nbytes)) for slot in first]
+            found.append(step)
+        return found
+
+    # --- what a stream has, and a recording not ---------------------------------------------------
+
+    @property
+    def queue(self) -> NoReturn:
+        """Refused: what is enqueued there would not be recorded."""
+        raise Unsupported("RECORDING", NO_QUEUE)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "tracked_queue":
+            raise Unsupported("RECORDING", NO_QUEUE)
+        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+
+    def wait(self) -> NoReturn:
+        """Refused: nothing runs."""
+        raise Unsupported("RECORDING", "a recording runs nothing: wait for what its replay gives")
+
+    def after(self, *events: Any) -> NoReturn:
+        """Refused: events are of commands that run now."""
+        raise Unsupported("RECORDING", f"a recording cannot wait for {len(events)} events of now")
+
+    def __exit__(self, *_: object) -> None:
+        """End nothing: a recording has no commands that run."""
+
+    def __repr__(self) -> str:
+        return f"Recording({self.engine!r}, {len(self._steps)} commands)"
+
+
+def _bytes_of(memory: Memory) -> bytes:
+    """All bytes of its buffer, after the commands on it."""
+    size = int(memory.tracked_buffer.size)
+    whole = Memory(MemoryDesc((size,), "u8", "a"), memory.engine, buffer=memory.tracked_buffer)
+    with whole.map("r") as flat:
+        return bytes(flat.tobytes())

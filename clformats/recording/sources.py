@@ -1,0 +1,53 @@
+"""The source of a kernel of the user's."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from ..errors import Unsupported
+from ..kernels.source import without_comments
+from ..runtime import Engine
+from ..runtime.engine import SOURCE
+from ..runtime.opencl import named_errors, opencl
+from .program import Source
+
+if TYPE_CHECKING:
+    import pyopencl
+
+_ROUNDED = "-cl-fp32-correctly-rounded-divide-sqrt"
+
+
+def source_of(kernel: pyopencl.Kernel, engine: Engine) -> Source:
+    """The source and options that a kernel was built of.
+
+    Raises `Unsupported` (code RECORDING) where nobody knows the source, or it includes files.
+    """
+    known = getattr(kernel, SOURCE, None)
+    if known is not None:
+        return Source(_whole(known, kernel), "", rounds=True)
+    cl = opencl()
+    with named_errors("asking a kernel for its source"):
+        program: Any = kernel.get_info(cl.kernel_info.PROGRAM)
+        text = program.get_info(cl.program_info.SOURCE)
+        options = program.get_build_info(engine.device, cl.program_build_info.OPTIONS)
+    if not text:
+        raise Unsupported(
+            "RECORDING",
+            f"the kernel {kernel.function_name} is of a program without source: make it by "
+            f"engine.kernel(source, name)",
+        )
+    kept = re.sub(r"-I\s*(\"[^\"]*\"|\S+)", "", options).split()
+    rounds = _ROUNDED in kept
+    return Source(_whole(text, kernel), " ".join(o for o in kept if o != _ROUNDED), rounds)
+
+
+def _whole(text: str, kernel: pyopencl.Kernel) -> str:
+    found = re.search(r"^\s*#\s*include\b.*$", without_comments(text), re.MULTILINE)
+    if found:
+        raise Unsupported(
+            "RECORDING",
+            f"the kernel {kernel.function_name} has {found[0].strip()!r}: put the text of that "
+            f"file into the source",
+        )
+    return text

@@ -1,0 +1,168 @@
+"""The commands of a recording as they were asked for, and their kernels for any device."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..kernels import launch
+from ..kernels.source import Launch
+from ..reorders.recorded import planned_by_record
+from ..schedule import Plan
+from ..schedule.choices import Choices
+from ..schedule.computation import Computation
+from ..schedule.traits import DEFAULT, Traits
+from ..tuning.records import Lookup
+from ..values.formula import Formula
+from .program import (
+    ANYWHERE,
+    MOST_ARGUMENT_BYTES,
+    ROUNDED,
+    SAME,
+    Argument,
+    Command,
+    Fill,
+    Kernel,
+    OfBuffer,
+    Source,
+)
+
+PORTABLE = "#define CLFORMATS_PORTABLE 1\n"
+"""In front of the sources of the portable variant: OpenCL C without builtins of any compiler."""
+_EXACT = {"fabs", "floor", "ceil", "trunc", "rint", "round", "sign", "min", "max", "fmin", "fmax",
+          "fmod", "copysign", "step", "clamp"}  # fmt: skip
+"""The functions whose results OpenCL defines to the bit."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """What commands are planned for: a kind of device, and what the tuner recorded of it.
+
+    ``own``: the device that was recorded on, whose plans are there. ``portable``: any device, with
+    at most `MOST_ARGUMENT_BYTES` of arguments.
+    """
+
+    traits: Traits = DEFAULT
+    records: Lookup | None = None
+    own: bool = False
+    portable: bool = False
+
+
+@dataclass(frozen=True)
+class Move:
+    """A reorder or a map: the plan, the buffers by their numbers, and what the kernel reads.
+
+    ``others`` are the arguments for operands and scalars, in their order. ``rounds``: the device
+    that was recorded on rounds divisions correctly.
+    """
+
+    plan: Plan
+    launched: Launch | None
+    src: int
+    dst: int
+    others: tuple[Argument, ...]
+    rounds: bool = True
+
+    def commands(self, target: Target) -> list[Command]:
+        """The kernels for a device."""
+        launched = self.launched if target.own else self._launched(target)
+        return _kernels(launched, self, portable=target.portable)
+
+    def _launched(self, target: Target) -> Launch | None:
+        problem = self.plan.problem
+        if target.records and not problem.computation:
+            transform = problem.step is not None
+            found = planned_by_record(
+                problem.src, problem.dst, target.traits, target.records, transform=transform
+            )
+            if found:
+                return found[1]
+        plan = self.plan.on(target.traits)
+        made = launch(plan)
+        too_long = made is not None and _argument_bytes(made) > MOST_ARGUMENT_BYTES
+        return launch(self.plan.on(target.traits, Choices(baked=True))) if too_long else made
+
+
+@dataclass(frozen=True)
+class Run:
+    """A kernel of the user's, or a fill: the same on every device."""
+
+    command: Command
+
+    def commands(self, target: Target) -> list[Command]:
+        """The one command."""
+        del target
+        return [self.command]
+
+
+Step = Move | Run
+
+
+def _argument_bytes(launched: Launch) -> int:
+    """The bytes of all arguments but operands: two pointers, integers, the nest."""
+    size = 8 if launched.wide else 4
+    own = sum(len(a) if isinstance(a, bytes) else size for a in launched.arguments)
+    return 16 + own
+
+
+def _kernels(launched: Launch | None, move: Move, *, portable: bool) -> list[Command]:
+    found: list[Command] = []
+    src, others = move.src, move.others
+    exact = rounding(move.plan.problem.computation)
+    if exact == ROUNDED and not move.rounds:
+        exact = SAME
+    while launched is not None:
+        integer = np.int64 if launched.wide else np.int32
+        own = [a if isinstance(a, bytes) else integer(a).tobytes() for a in launched.arguments]
+        source = Source((PORTABLE if portable else "") + launched.source)
+        arguments = (OfBuffer(src), OfBuffer(move.dst), *own, *others)
+        work, local = (launched.global_size,), (launched.local_size,)
+        found.append(Kernel(source, Launch.KERNEL, arguments, work, local, exact))
+        # The sums that follow int8 weights are of what was written, by integers alone.
+        launched, src, others, exact = launched.then, move.dst, (), ANYWHERE
+    return found
+
+
+def rounding(computation: Computation | None) -> str:
+    """Where a computation gives the same bits: anywhere, with rounded divisions, on one device."""
+    if computation is None:
+        return ANYWHERE
+    found = {_rounding(f) for f in _nodes(computation.formula)}
+    return next((e for e in (SAME, ROUNDED) if e in found), ANYWHERE)
+
+
+def _rounding(f: Formula) -> str:
+    if f.kind == "call" and f.text not in _EXACT:
+        return ROUNDED if f.text == "sqrt" else SAME
+    return ROUNDED if f.kind == "operator" and f.text == "/" else ANYWHERE
+
+
+def _nodes(f: Formula) -> list[Formula]:
+    return [f, *(node for part in f.parts for node in _nodes(part))]
+
+
+def renumbered(step: Step, numbers: Mapping[int, int]) -> Step:
+    """The step with other numbers of buffers."""
+
+    def other(a: Any) -> Any:
+        return OfBuffer(numbers[a.number]) if isinstance(a, OfBuffer) else a
+
+    if isinstance(step, Move):
+        others = tuple(map(other, step.others))
+        return replace(step, src=numbers[step.src], dst=numbers[step.dst], others=others)
+    command = step.command
+    if isinstance(command, Fill):
+        return Run(replace(command, buffer=numbers[command.buffer]))
+    return Run(replace(command, arguments=tuple(map(other, command.arguments))))
+
+
+def used(step: Step) -> list[int]:
+    """The numbers of the buffers that a step uses."""
+    if isinstance(step, Move):
+        return [step.src, step.dst, *(a.number for a in step.others if isinstance(a, OfBuffer))]
+    if isinstance(step.command, Fill):
+        return [step.command.buffer]
+    return [a.number for a in step.command.arguments if isinstance(a, OfBuffer)]
