@@ -27,6 +27,8 @@ from .types import Conversion, lane_part, mask_type
 
 LEAST_JOINED = 32
 """Bytes of vectors that are joined to a line: of shorter ones compilers make slow byte shuffles."""
+CLEARED_LANES = 16
+"""Lanes of the vectors of one or two bytes whose lanes are made zero as `scheduled.mako` says."""
 KEPT_SOURCES = 256
 """How many sources are kept, of kinds that come again."""
 
@@ -106,6 +108,8 @@ class _Writer:
         self.rows = {row: k for k, row in enumerate(dict.fromkeys(v.row for v in layout.stores))}
         self.lanes = layout.lanes
         self.n = str(self.lanes) if self.lanes > 1 else ""
+        self.narrow = mask_type(self.types.work)
+        self.clears = self.lanes == CLEARED_LANES and self.narrow in ("char", "short")
         moving = self.types.dst_type if self.types.early else self.types.src_type
         self.program: Program = layout.program(moving.nbytes, self.nbytes)
         self.steps = [*self.program.steps()]
@@ -130,6 +134,8 @@ class _Writer:
             axes=range(len(self.layout.axes)), guards=range(len(self.kind.edges)),
             operands=self._operands(), constants=constants,
             exchanges=self.kind.exchange is not None,
+            cleared=any(text.startswith("CLEARED") for text in self.shuffles),
+            narrow=self.narrow,
         )  # fmt: skip
 
     def _operands(self) -> list[OperandText]:
@@ -205,27 +211,29 @@ class _Writer:
             width *= 2
         return f"({self.types.work}{self.n})({', '.join(parts)})"
 
-    def _kept_lanes(self, op: Shuffle) -> list[int]:
-        """-1 for each lane that stays in its place where all others become zero, 0 for those.
-
-        Empty if some move. Compilers make a mask of it anyway; Intel's crashes over some such
-        shuffles of bytes.
-        """
-        if op.b != ZERO:
-            return []
-        stay = [-int(n is None or n == k) for k, n in enumerate(op.pattern)]
-        zero = [n is not None and n >= self.lanes for n in op.pattern]
-        return stay if all(s or z for s, z in zip(stay, zero, strict=True)) else []
-
     def _op(self, op: Shuffle) -> str:
-        if keeps := self._kept_lanes(op):
-            mask = f"{mask_type(self.types.work)}{self.n}"
-            kept = f"as_{mask}(v{op.a}) & ({mask})({', '.join(map(str, keeps))})"
-            return f"as_{self.types.work}{self.n}({kept})"
-        a, b = (f"({self.types.work}{self.n})(0)" if v == ZERO else f"v{v}" for v in (op.a, op.b))
-        pattern = tuple(k if n is None else n for k, n in enumerate(op.pattern))
-        name = self.patterns.setdefault(pattern, f"PATTERN{len(self.patterns)}")
-        return f"{name}({a}, {b})"
+        if op.b == ZERO:
+            return self._with_zeros(op)
+        return f"{self._pattern(op.pattern)}(v{op.a}, v{op.b})"
+
+    def _with_zeros(self, op: Shuffle) -> str:
+        """A value with some lanes zero: by a mask if the others stay, or kernels clear lanes."""
+        zeros = [n is not None and n >= self.lanes for n in op.pattern]
+        moved = tuple(None if z else n for z, n in zip(zeros, op.pattern, strict=True))
+        stays = all(n is None or n == k for k, n in enumerate(moved))
+        if not stays and not self.clears:
+            return f"{self._pattern(op.pattern)}(v{op.a}, ({self.types.work}{self.n})(0))"
+        mask = f"{self.narrow}{self.n}"
+        kept = f"({mask})({', '.join('0' if z else '-1' for z in zeros)})"
+        if not self.clears:
+            return f"as_{self.types.work}{self.n}(as_{mask}(v{op.a}) & {kept})"
+        value = f"v{op.a}" if stays else f"{self._pattern(moved)}(v{op.a}, v{op.a})"
+        return f"CLEARED({value}, {kept})"
+
+    def _pattern(self, pattern: Sequence[int | None]) -> str:
+        """The name of a shuffle; where a lane may be anything, one stays."""
+        lanes = tuple(k if n is None else n for k, n in enumerate(pattern))
+        return self.patterns.setdefault(lanes, f"PATTERN{len(self.patterns)}")
 
     def _store(self, number: int, edge: bool) -> Iterator[str]:  # noqa: FBT001
         """The statements that store a vector."""

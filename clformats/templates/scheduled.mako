@@ -26,6 +26,16 @@ ${prelude(types, wide, widths, streams, (lanes,) if operands or types.parameters
 #endif
 % endif
 
+% if cleared:
+// Some lanes of a vector made zero. Intel's compiler for CPUs makes one instruction of shuffles of two
+// vectors and a mask, if there are 16 lanes of one or two bytes, which it may fail to emit: it ends the
+// process. It does not look through the smaller value.
+#ifdef cl_intel_vec_len_hint
+#define CLEARED(v, mask) as_${vector}(min(as_u${narrow}${n}(v), as_u${narrow}${n}(mask)))
+#else
+#define CLEARED(v, mask) as_${vector}(as_${narrow}${n}(v) & (mask))
+#endif
+% endif
 % if exchanges:
 // A byte has two elements. The byte of the first elements of a and b, and that of the second ones.
 #define LOW_HALVES(a, b) (((a) & (uchar)15) | ((b) << (uchar)4))
