@@ -23,6 +23,7 @@ import pytest
 
 import clformats as cf
 from clformats.reorders import stand_in
+from clformats.runtime import guard
 
 ROOMS_OF_DEVICES = {"bench", "kernels", "reorders", "runtime", "transfers"}
 DEVICE = "CLFORMATS_TEST_DEVICE"
@@ -86,6 +87,8 @@ def _plans_run_from_the_first_call() -> None:
     os.environ[stand_in.VARIABLE] = "1"
     # Nor are binaries kept, for which PoCL compiles each program once more.
     os.environ["PYOPENCL_NO_CACHE"] = "1"
+    # Nor does a child build each program first: test_guard.py switches that on.
+    os.environ[guard.SWITCH] = "0"
 
 
 @pytest.fixture(scope="module", autouse=True)

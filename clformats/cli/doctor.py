@@ -15,7 +15,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clformats.runtime import programs
+from clformats.runtime import outcomes, programs
 from clformats.runtime.findings import Finding, findings
 from clformats.runtime.probe import Report, probe_devices
 
@@ -47,6 +47,11 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         const="show",
         help="only show the cache of built programs, or clear it",
     )
+    parser.add_argument(
+        "--killed",
+        action="store_true",
+        help="only print a report of each kernel that ended a driver's compiler, for an issue",
+    )
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
     parser.set_defaults(run=run)
 
@@ -55,7 +60,9 @@ def run(args: argparse.Namespace) -> int:
     """Print the report; 0 if a usable device exists, else 1."""
     if getattr(args, "cache", None):
         return cache(clear=args.cache == "clear", as_json=args.json)
-    found = [*machine_findings(), *record_findings()]
+    if getattr(args, "killed", False):
+        return killed(as_json=args.json)
+    found = [*machine_findings(), *record_findings(), *killer_findings()]
     devices, reason = probe_devices()
     found += [*device_findings(devices), *nothing_findings(devices, reason)]
     if args.json:
@@ -69,6 +76,7 @@ def cache(*, clear: bool, as_json: bool) -> int:
     """Show the caches of built programs, and clear ours; 1 where it cannot be cleared."""
     folder = programs.cache_folder()
     kept = list(programs.entries(folder)) if folder else []
+    killers = list(outcomes.killers(folder))
     others = {name: str(path) for name, path in driver_caches().items() if path.is_dir()}
     if clear and folder:
         try:
@@ -78,7 +86,8 @@ def cache(*, clear: bool, as_json: bool) -> int:
             return 1
     nbytes = sum(count for _, count in kept)
     if as_json:
-        found = {"folder": str(folder or ""), "programs": len(kept), "bytes": nbytes}
+        found = {"folder": str(folder or ""), "programs": len(kept), "bytes": nbytes,
+                 "killers": list(map(str, killers))}  # fmt: skip
         print(json.dumps({**found, "cleared": clear, "drivers": others}, indent=2))
         return 0
     if folder is None:
@@ -86,9 +95,31 @@ def cache(*, clear: bool, as_json: bool) -> int:
     else:
         done = "cleared: there were " if clear else ""
         print(f"{folder}: {done}{len(kept)} built programs, {size(nbytes)}")
+    for outcome in killers:
+        print(f"{outcome}")
     for name, path in others.items():
         print(f"{path}: {name}'s own cache, which other programs use too; it is not touched")
     return 0
+
+
+def killed(*, as_json: bool) -> int:
+    """Print a report of each kernel that ended or hung a driver's compiler."""
+    found = list(outcomes.killers(programs.cache_folder()))
+    if as_json:
+        print(json.dumps([asdict(o) | {"binary": ""} for o in found], indent=2))
+    else:
+        print("\n\n".join(map(outcomes.report, found)) or "no kernel ended a compiler here")
+    return 0
+
+
+def killer_findings() -> list[Finding]:
+    """The kernels that ended or hung a driver's compiler, and drivers that died of a question."""
+    remedy = (
+        "other kernels do its work; clformats doctor --killed prints a report for an issue, "
+        "--cache clear lets it be tried again"
+    )
+    found = outcomes.killers(programs.cache_folder())
+    return [Finding("note", str(outcome), remedy) for outcome in found]
 
 
 def driver_caches() -> dict[str, Path]:

@@ -29,7 +29,7 @@ from ..runtime.interop import from_numpy
 from ..runtime.opencl import OnDevice, opencl
 from ..runtime.scalar import Scalar
 from ..schedule import Plan
-from ..schedule.choices import Choices
+from ..schedule.choices import RULES, Choices
 from ..schedule.computation import Computation, from_attr
 from ..tensors.desc import MemoryDesc
 from ..tensors.given import as_desc
@@ -147,7 +147,9 @@ class Reorder(OnDevice):
             measure_later(self.engine, plan.problem.nbytes)
         real = compute_type(src.dtype, dst.dtype)
         values = self.attr.resolve(dst.dims, None, real)
-        return Ready(plan, launched, self.engine, values, wait=self._waits)
+        # Whoever names kernels gets these, or an error.
+        named = self._family is not None or self._tuned not in (True, False, RULES)
+        return Ready(plan, launched, self.engine, values, wait=self._waits, may_change=not named)
 
     def _computation(self, src: MemoryDesc, dst: MemoryDesc) -> Computation | None:
         """What the attributes compute between two descriptors."""

@@ -35,6 +35,7 @@ class Background:
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._awaited, self._last = 0, 0.0
+        self._before_end: list[Task] = []
         self.ends = False
 
     def later(self, task: Task) -> Future[None]:
@@ -62,8 +63,18 @@ class Background:
         except RuntimeError:
             return False
         self._thread = thread
-        atexit.register(self.end)
+        self._ends_at_exit()
         return True
+
+    def _ends_at_exit(self) -> None:
+        atexit.unregister(self.end)
+        atexit.register(self.end)
+
+    def before_end(self, task: Task) -> None:
+        """Do this when the process ends, before the task under way is waited for."""
+        if task not in self._before_end:
+            self._before_end.append(task)
+            self._ends_at_exit()
 
     @contextmanager
     def awaited(self) -> Iterator[None]:
@@ -88,6 +99,8 @@ class Background:
                 while True:
                     self._tasks.get_nowait()[1].cancel()
             self._tasks.put((_nothing, Future(), 0.0))
+        for task in self._before_end:
+            task()
         if self._thread is not None:
             self._thread.join(GRACE)
 

@@ -116,7 +116,7 @@ def _takes_builtins(device: pyopencl.Device) -> bool:
 
     Asking takes a process about a second; where the answer cannot be kept, each process asks.
     """
-    place, file = _place(device), _file(device)
+    place, file = place_of(device), _file(device)
     if place is None:
         return False
     try:
@@ -133,7 +133,7 @@ def _takes_builtins(device: pyopencl.Device) -> bool:
     return works
 
 
-def _place(device: pyopencl.Device) -> tuple[int, int] | None:
+def place_of(device: pyopencl.Device) -> tuple[int, int] | None:
     """The numbers of a device's platform and of the device in it; None of a part of a device."""
     cl = opencl()
     for i, platform in enumerate(cl.get_platforms()):

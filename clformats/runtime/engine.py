@@ -17,6 +17,7 @@ from ..errors import DeviceError, InvalidArgument, expect, shown
 from ..schedule.traits import DEFAULT, Traits
 from . import drivers
 from .background import background
+from .guard import FirstLaunch
 from .opencl import OnDevice, devices, error_name, hint, named_errors, opencl
 from .programs import build, compilers_silent, is_kept
 from .strangers import handed_out
@@ -29,6 +30,9 @@ KINDS = ("cpu", "gpu", "accelerator")
 
 KEPT_KERNELS = 512
 """How many kernels with their sizes set are cached, so that preparing a reorder again is fast."""
+
+KEPT_PROGRAMS = 128
+"""How many programs are kept: Intel's runtime takes 3 MB for each, and networks need 30 to 60."""
 
 
 @dataclass(slots=True)
@@ -101,7 +105,7 @@ class Engine(OnDevice):
         self.context: pyopencl.Context = context or _context(self.device)
         if self.device not in self.context.devices:
             raise DeviceError(f"the device {self.device.name} does not belong to the context given")
-        self._programs: dict[str, _Program] = {}
+        self._programs: OrderedDict[str, _Program] = OrderedDict()
         self._kernels: OrderedDict[tuple[Any, ...], SharedKernel] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -139,16 +143,16 @@ class Engine(OnDevice):
             local_bytes=_local_bytes(d),
         )
 
-    def kernel(self, source: str, name: str) -> pyopencl.Kernel:
+    def kernel(self, source: str, name: str, trial: FirstLaunch | None = None) -> pyopencl.Kernel:
         """A new kernel object of the program with this source; the program is built once.
 
+        ``trial`` is its first launch, for a child process that builds what no one has built yet.
         Raises `DeviceError` with the build log and the numbered source where the build fails.
         """
         cl = opencl()
-        with self._lock:
-            known = self._programs.setdefault(source, _Program())
+        known = self._program(source)
         with known.lock:
-            program = known.built = known.built or self._build(source)
+            program = known.built = known.built or self._build(source, trial)
         try:
             made: pyopencl.Kernel = cl.Kernel(program, name)
         except cl.Error as error:
@@ -161,12 +165,24 @@ class Engine(OnDevice):
         setattr(made, SOURCE, source)
         return made
 
+    def _program(self, source: str) -> _Program:
+        """The program with this source, built or not; the one that was not used longest goes."""
+        with self._lock:
+            known = self._programs.setdefault(source, _Program())
+            self._programs.move_to_end(source)
+            if len(self._programs) > KEPT_PROGRAMS:
+                oldest, _ = self._programs.popitem(last=False)
+                for key in [key for key in self._kernels if key[0] == oldest]:
+                    del self._kernels[key]  # a kernel keeps its program
+            return known
+
     def shared_kernel(
         self,
         source: str,
         name: str,
         integers: tuple[int | bytes, ...],
         kind: type[np.integer[Any]],
+        trial: FirstLaunch | None = None,
     ) -> SharedKernel:
         """A kernel of the program with this source, with ``integers`` set from argument 2 on.
 
@@ -183,7 +199,7 @@ class Engine(OnDevice):
                 return found
 
         def make() -> pyopencl.Kernel:
-            kernel = self.kernel(source, name)
+            kernel = self.kernel(source, name, trial)
             with named_errors(f"setting the arguments of {name}"):
                 for k, value in enumerate(integers, 2):
                     kernel.set_arg(k, value if isinstance(value, bytes) else kind(value))
@@ -218,11 +234,11 @@ class Engine(OnDevice):
         """Whether a program is built or its binary is kept, so that nobody waits for a compiler."""
         return self.has_built(source) or is_kept(self.device, list(self._options), source)
 
-    def _build(self, source: str) -> pyopencl.Program:
+    def _build(self, source: str, trial: FirstLaunch | None = None) -> pyopencl.Program:
         cl = opencl()
         try:
             with background.awaited(), compilers_silent:
-                return build(self.context, self.device, list(self._options), source)
+                return build(self.context, self.device, list(self._options), source, trial)
         except cl.Error as error:
             name = error_name(error)
             log = f"{numbered(source)}\n\n{error}"  # what is wrong last: a terminal shows the end
@@ -331,10 +347,9 @@ def _taken_apart(given: Any, device: Any, context: Any) -> tuple[None, Any, Any]
 
 
 def _can_build(device: pyopencl.Device) -> bool:
-    cl = opencl()
     try:
-        cl.Program(cl.Context([device]), _PROBE).build()
-    except cl.Error:
+        build(_context(device), device, [], _PROBE)
+    except (opencl().Error, DeviceError):
         return False
     return True
 

@@ -6,8 +6,10 @@ read, whose checksum is wrong, or which others could have written (see `trust`),
 of an entry is a hash of the source, options, device, driver, and the versions of the libraries.
 NVIDIA's driver has a cache of its own that is as fast; PoCL's preprocesses the source before it
 looks, which takes 50 to 100 ms for each program where a binary takes 3. But PoCL compiles once more
-before it gives a binary: its binaries are kept in the background, if the process lives on.
-``PYOPENCL_NO_CACHE`` switches the cache off.
+before it gives a binary, and version 6.0 may abort then: a child process asks it, in the
+background, and no more once one has died of it. ``PYOPENCL_NO_CACHE`` switches the cache off.
+
+Where a compiler may end the process, a child builds each new source first: see `guard`.
 
 Only building needs OpenCL: the doctor reads the cache without it.
 """
@@ -22,6 +24,7 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,7 +34,9 @@ from ..errors import CacheWarning, warn
 from ..version import __version__
 from .background import background
 from .caches import REMEDY
+from .guard import Build, FirstLaunch, is_guarded, tried
 from .icd import cache_root
+from .outcomes import BINARY, BUILT, SUFFIX, CompilerDied, Outcome, recall, remember, today
 
 if TYPE_CHECKING:
     import pyopencl
@@ -59,12 +64,14 @@ def cache_folder() -> Path | None:
 
 
 def entries(folder: Path) -> Iterator[tuple[Path, int]]:
-    """The files of a cache and their bytes."""
+    """The programs of a cache and their bytes."""
     try:
         files = sorted(folder.iterdir())
     except OSError:
         return
     for file in files:
+        if file.suffix == SUFFIX:
+            continue
         try:
             yield file, file.stat().st_size
         except OSError:
@@ -87,34 +94,102 @@ def key(device: pyopencl.Device, options: list[str], source: str) -> str:
         VERSION_TEXT,
         *(p.vendor, p.name, p.version),
         *(device.vendor, device.name, device.version, device.driver_version),
-        *options,
+        *_all_options(options),
         source,
     )
     return hashlib.sha256(repr(facts).encode()).hexdigest()
 
 
 def build(
-    context: pyopencl.Context, device: pyopencl.Device, options: list[str], source: str
+    context: pyopencl.Context,
+    device: pyopencl.Device,
+    options: list[str],
+    source: str,
+    trial: FirstLaunch | None = None,
 ) -> pyopencl.Program:
-    """A built program, from the cache where it is there. Raises pyopencl's errors."""
-    import pyopencl as cl
+    """A built program, from the cache where it is there; ``trial`` is its first launch.
 
+    Raises pyopencl's errors, and `CompilerDied` for a source that no process survives.
+    """
     file = _file(device, options, source)
-    binary = _read(file) if file else None
-    if binary is not None:
-        try:
-            kept: pyopencl.Program = cl.Program(context, [device], [binary])
-            kept.build(options, devices=[device])
-        except cl.Error:
-            pass  # a driver that does not take back what it gave: build it again
-        else:
+    kept = _from_binary(context, device, options, _read(file) if file else None)
+    if kept is not None:
+        return kept
+    wanted = Build(device, _all_options(options), source, trial)
+    guarded = is_guarded(device)
+    if guarded:
+        binary = _proven(wanted, options)
+        if binary and file:
+            _write(file, binary)
+        kept = _from_binary(context, device, options, binary)
+        if kept is not None:
             return kept
     built = _from_source(context, device, options, source)
-    if file and _gives_slowly(device):
-        background.later(partial(_keep, built, file))
-    elif file:
+    slowly = _gives_slowly(device)
+    if file and guarded and slowly:
+        background.later(partial(_keep_by_child, wanted, file))
+    elif file and not guarded and not slowly:
         _keep(built, file)
     return built
+
+
+def _from_binary(
+    context: pyopencl.Context, device: pyopencl.Device, options: list[str], binary: bytes | None
+) -> pyopencl.Program | None:
+    """The program; None where a driver does not take back what it gave: it is built again then."""
+    import pyopencl as cl
+
+    if not binary:
+        return None
+    try:
+        kept: pyopencl.Program = cl.Program(context, [device], [binary])
+        kept.build(options, devices=[device])
+    except cl.Error:
+        return None
+    return kept
+
+
+def _proven(wanted: Build, options: list[str]) -> bytes:
+    """The binary of a program that a child has built, or empty bytes: it is safe to build here.
+
+    Raises `CompilerDied`.
+    """
+    device, folder = wanted.device, cache_folder()
+    name = key(device, options, wanted.source)
+    known = recall(name, folder)
+    if known is None:
+        asks = not _gives_slowly(device) and _may_be_asked(device, folder)
+        known = _described(tried(wanted, binary=asks), wanted, name)
+        if known.kills and known.stage == BINARY:
+            _ask_no_more(known, wanted, folder)
+            known = Outcome(BUILT, key=name)
+        if known.kills or (known.outcome == BUILT and not known.binary):
+            remember(known, folder)
+    if known.kills:
+        raise CompilerDied(known)
+    return known.binary if _HOLLOW not in known.binary else b""
+
+
+def _described(found: Outcome, wanted: Build, name: str) -> Outcome:
+    """An outcome with all that a report of it needs."""
+    if not found.kills:
+        return replace(found, key=name)
+    device, p = wanted.device, wanted.device.platform
+    driver = f"{p.name.strip()} {device.driver_version.strip()}, {p.version.strip()}"
+    return replace(
+        found, key=name, device=device.name.strip(), driver=driver, source=wanted.source,
+        options=wanted.options, when=today(),
+    )  # fmt: skip
+
+
+def _may_be_asked(device: pyopencl.Device, folder: Path | None) -> bool:
+    """Whether no worker has died of asking the driver for a binary."""
+    return recall(key(device, [], BINARY), folder) is None
+
+
+def _ask_no_more(death: Outcome, wanted: Build, folder: Path | None) -> None:
+    """Remember that a worker has died of it."""
+    remember(_described(death, wanted, key(wanted.device, [], BINARY)), folder)
 
 
 def _keep(program: pyopencl.Program, file: Path) -> None:
@@ -122,6 +197,22 @@ def _keep(program: pyopencl.Program, file: Path) -> None:
     binary = _binary(program)
     if binary:
         _write(file, binary)
+
+
+def _keep_by_child(wanted: Build, file: Path) -> None:
+    """Add a program to the cache that a worker has built, unless asking for binaries is no good."""
+    if not _may_be_asked(wanted.device, file.parent):
+        return
+    found = tried(replace(wanted, trial=None), binary=True)
+    if found.kills:
+        _ask_no_more(found, wanted, file.parent)
+    elif found.binary and _HOLLOW not in found.binary:
+        _write(file, found.binary)
+
+
+def _all_options(options: list[str]) -> tuple[str, ...]:
+    """The options with those that pyopencl adds for the user."""
+    return (*options, *os.environ.get("PYOPENCL_BUILD_OPTIONS", "").split())
 
 
 class _Silence:
@@ -219,7 +310,10 @@ def _built(
 
 
 def _gives_slowly(device: pyopencl.Device) -> bool:
-    """Whether the driver compiles before it gives a binary: PoCL, for work-groups of any size."""
+    """Whether the driver compiles before it gives a binary: PoCL, for work-groups of any size.
+
+    So that only a child may ask it.
+    """
     return bool(device.platform.name == "Portable Computing Language")
 
 

@@ -160,6 +160,11 @@ class Plan:
             raise Unsupported("FAMILY", f"no family takes {self.problem} on {traits}")
         return replace(plan, sums=sums.plan(self.problem.dst, traits))
 
+    def by_family(self, name: str, traits: Traits) -> Plan | None:
+        """The same by another family; None where that does not take the problem."""
+        plan, _ = _first(_named(name, traits), Request(self.problem, traits, RULES))
+        return plan and replace(plan, rejected=self.rejected, sums=self.sums)
+
     def __str__(self) -> str:
         body = self.body if isinstance(self.body, ScheduledPlan) else None
         lines = [

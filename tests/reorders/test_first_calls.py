@@ -13,6 +13,7 @@ from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ import pytest
 import clformats as cf
 from clformats.kernels import Launch, launch, universal
 from clformats.reorders import ready, stand_in
+from clformats.runtime import guard
 from clformats.runtime.background import background
 from clformats.runtime.order import LOCK
 from clformats.schedule.scheduled import ScheduledPlan
@@ -50,9 +52,9 @@ def held(own: cf.Engine, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[
     """The compiler hangs until this is called."""
     goes_on, build = threading.Event(), cf.Engine._build
 
-    def hangs(self: cf.Engine, source: str) -> object:
+    def hangs(self: cf.Engine, source: str, *more: Any) -> object:
         assert goes_on.wait(60)
-        return build(self, source)
+        return build(self, source, *more)
 
     monkeypatch.setattr(cf.Engine, "_build", hangs)
     yield goes_on.set
@@ -117,7 +119,7 @@ def test_a_call_has_the_kernel_with_its_own_size(
         call.start()
         assert called.wait(60)
         monkeypatch.setattr(ready, "LOCK", LOCK)
-        used._serve(by_one_item)
+        used._serve(used.plan, by_one_item)
     call.join()
     assert np.array_equal(cf.to_numpy(dst), values.astype(np.float16))
 
@@ -212,8 +214,8 @@ def test_kernels_of_one_problem_are_built_too(own: cf.Engine) -> None:
 def test_a_compiler_that_fails(
     own: cf.Engine, monkeypatch: pytest.MonkeyPatch, error: BaseException
 ) -> None:
-    def fails(self: cf.Engine, source: str) -> object:
-        del self, source
+    def fails(self: cf.Engine, *more: object) -> object:
+        del self, more
         raise error
 
     monkeypatch.setattr(cf.Engine, "_build", fails)
@@ -231,6 +233,7 @@ def test_a_compiler_that_fails(
 
 
 def test_what_is_kept_is_not_waited_for(own: cf.Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(guard.SWITCH, "1")  # a child is asked for PoCL's binaries
     cf.Reorder(SRC, DST, own, wait=True)
     background.later(lambda: None).result(60)  # binaries of PoCL are kept in the background
     fresh = cf.Engine(context=own.context, device=own.device)

@@ -17,7 +17,7 @@ from clformats.runtime.opencl import opencl
 def stranger(engine: cf.Engine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     """A device of a platform that is in no row; its driver's answers are kept in ``tmp_path``."""
     monkeypatch.setattr(drivers, "cache_root", lambda: tmp_path)
-    monkeypatch.setattr(drivers, "_place", lambda _: (5, 7))
+    monkeypatch.setattr(drivers, "place_of", lambda _: (5, 7))
     return lambda: SimpleNamespace(
         platform=SimpleNamespace(name="clvk", version="1"), type=opencl().device_type.GPU,
         name="a GPU", version="OpenCL 3.0", driver_version="7",
@@ -67,7 +67,7 @@ def test_nothing_is_asked_where_no_number_finds_the_device(
     stranger: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A part of a device, which another process cannot name: portable kernels run everywhere."""
-    monkeypatch.setattr(drivers, "_place", lambda _: None)
+    monkeypatch.setattr(drivers, "place_of", lambda _: None)
     monkeypatch.setattr(drivers, "builtins_work", None)
     assert drivers.options(_as_device(stranger())) == (drivers.PORTABLE,)
 
@@ -77,14 +77,14 @@ def test_a_process_of_its_own_finds_what_the_table_says() -> None:
     for device in cf.devices():
         kind = "CPU" if device.type & opencl().device_type.CPU else "GPU"
         row = drivers.runtime_of(device.platform.name, kind)
-        place = drivers._place(device)
+        place = drivers.place_of(device)
         if row is None or row.name == "Oclgrind" or place is None:
             continue
         assert probe.builtins_work(*place) == (drivers.PORTABLE not in row.options), row.name
 
 
 def test_a_device_is_found_by_the_numbers_of_its_platform_and_its_own(engine: cf.Engine) -> None:
-    place = drivers._place(engine.device)
+    place = drivers.place_of(engine.device)
     assert place
     assert opencl().get_platforms()[place[0]].get_devices()[place[1]] == engine.device
 

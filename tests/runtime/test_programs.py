@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import clformats as cf
-from clformats.runtime import programs
+from clformats.runtime import guard, programs
 from clformats.runtime.background import background
 from tests.tiers import tiered
 
@@ -86,10 +86,14 @@ def test_a_program_is_built_once(cache: Cache, engine: cf.Engine) -> None:
     assert cache.works(engine) == 0
 
 
-def test_slow_binaries_are_kept_in_the_background(
+def test_slow_binaries_are_asked_of_a_child_in_the_background(
     cache: Cache, engine: cf.Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(programs, "_gives_slowly", lambda device: True)
+    cache.works(engine)
+    background.later(lambda: None).result(60)
+    assert not cache.files
+    monkeypatch.setenv(guard.SWITCH, "1")
     with background.awaited():
         cache.works(engine)
         assert not cache.files
