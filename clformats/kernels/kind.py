@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from ..schedule.layout import Layout, Vector
+from ..schedule.layout import Layout, Vector, exchanged
 from ..schedule.nest import MOST_LOOPS
 from ..schedule.problem import Problem
 from ..schedule.program import ZERO, Program, Shuffle
@@ -20,6 +20,7 @@ from ..schedule.stores import STAGE_BYTES
 from ..schedule.traits import LINE_BYTES
 from ..schedule.words import unit_of
 from ..templates import render
+from . import exchange
 from .computation import Computed, types_of
 from .masks import Edge, Masks
 from .source import moved
@@ -38,21 +39,24 @@ class Kind:
     """What the source of a kernel depends on.
 
     ``operands[j]`` are the strides of operand ``j`` along the tile's loops, one for each of
-    ``layout.axes``. ``exchange`` is the one of these along which 4-bit elements exchange halves.
+    ``layout.axes``. ``exchanges`` are those of these along which words exchange elements as vectors
+    are loaded, and as they are stored; ``swaps``: see `Problem`.
     """
 
     types: Conversion
     layout: Layout
     store: Store
     edges: tuple[Edge, ...]
-    exchange: int | None
+    exchanges: tuple[exchange.Exchanges, exchange.Exchanges]
+    swaps: exchange.Exchanges
     operands: tuple[tuple[int, ...], ...]
 
 
 def kind_of(p: Problem, tile: Tile, layout: Layout, store: Store, edges: Sequence[Edge]) -> Kind:
     """The kind of the kernel for a tile of a problem."""
     nodes, axes = p.nodes or (), layout.axes
-    exchange = None if p.exchange is None else axes.index(p.exchange)
+    early, late = (tuple((axes.index(k), distance) for k, distance in some)
+                   for some in exchanged(p))  # fmt: skip
     operands = tuple(
         tuple(nodes[k].operands[j].value for k in axes) for j in range(len(p.operands0))
     )
@@ -61,7 +65,7 @@ def kind_of(p: Problem, tile: Tile, layout: Layout, store: Store, edges: Sequenc
     types = types_of(p)
     if types.source or types.target:
         types = types.in_units(loads=_begins_with_units(p, tile, layout), stores=True)
-    return Kind(types, layout, store, tuple(edges), exchange, operands)
+    return Kind(types, layout, store, tuple(edges), (early, late), p.swaps, operands)
 
 
 def _begins_with_units(p: Problem, tile: Tile, layout: Layout) -> bool:
@@ -113,6 +117,8 @@ class _Writer:
         moving = self.types.dst_type if self.types.early else self.types.src_type
         self.program: Program = layout.program(moving.nbytes, self.nbytes)
         self.steps = [*self.program.steps()]
+        self.loaded, self.stored = map(
+            exchange.groups, (layout.loads, layout.stores), kind.exchanges)  # fmt: skip
         # What statements call is noted while they are written: the template defines it.
         self.patterns: dict[tuple[int, ...], str] = {}
         self.widths = {1, self.lanes, self.types.target.elements if self.types.target else 1}
@@ -133,7 +139,8 @@ class _Writer:
             prefetched=self._prefetched(), loops=MOST_LOOPS + 1,
             axes=range(len(self.layout.axes)), guards=range(len(self.kind.edges)),
             operands=self._operands(), constants=constants,
-            exchanges=self.kind.exchange is not None,
+            exchanges=exchange.distances(self.kind.exchanges, 8 * self.nbytes),
+            swaps=exchange.swaps(self.kind.swaps, 8 * self.nbytes),
             cleared=any(text.startswith("CLEARED") for text in self.shuffles),
             narrow=self.narrow,
         )  # fmt: skip
@@ -160,40 +167,63 @@ class _Writer:
 
     def _statements(self, *, edge: bool) -> Iterator[str]:
         """What is done with a tile, in order: all of it elements, or some of it not."""
-        nbytes = self.lanes * self.nbytes
-        joined = self.streams == LINE_BYTES and nbytes >= LEAST_JOINED and not edge
+        ready: set[int] = set()
+        lines: list[tuple[int, ...]] = []
         for what, numbers in self.steps:
             for number in numbers:
-                if what == "load":
-                    yield f"const {self.types.work}{self.n} v{number} = {self._load(number, edge)};"
+                if what == "load" and number not in ready:
+                    ready.update(self.loaded[number])
+                    yield from self._loads(self.loaded[number], edge)
                 elif what == "op":
                     shuffled = self.shuffles[number - self.program.loads]
                     yield f"const {self.types.work}{self.n} v{number} = {shuffled};"
-                elif not (joined and len(numbers) > 1):
-                    yield from self._store(number, edge)
-            if joined and what == "store" and len(numbers) > 1:
+            if what == "store":
+                lines.append(numbers)
+                yield from self._stores(lines, edge)
+
+    def _loads(self, group: Sequence[int], edge: bool) -> Iterator[str]:  # noqa: FBT001
+        """The statements that load vectors, which exchange elements where they are several."""
+        names, early = [f"v{n}" for n in group], self.kind.exchanges[0]
+        vector = f"{self.types.work}{self.n}"
+        loaded = [f"{name}_loaded" for name in names] if early else names
+        for number, name in zip(group, loaded, strict=True):
+            yield f"const {vector} {name} = {self._load(number, edge)};"
+        yield from exchange.exchanged(vector, early, loaded, names)
+
+    def _stores(self, lines: list[tuple[int, ...]], edge: bool) -> Iterator[str]:  # noqa: FBT001
+        """The statements that store lines: all of which wait, where elements are exchanged.
+
+        Takes from the list what it stores.
+        """
+        late = self.kind.exchanges[1]
+        if late and sum(map(len, lines)) < len(self.layout.stores):
+            return
+        if late:
+            for group in dict.fromkeys(self.stored.values()):
+                values = [self._output(n) for n in group]
+                names = [f"e{n}" for n in group]
+                vector = f"{self.types.work}{self.n}"
+                yield from exchange.exchanged(vector, late, values, names)
+        joined = self.streams == LINE_BYTES and self.lanes * self.nbytes >= LEAST_JOINED
+        for numbers in lines:
+            if joined and not edge and len(numbers) > 1:
                 yield from self._line(numbers)
+            else:
+                for number in numbers:
+                    yield from self._store(number, edge)
+        lines.clear()
+
+    def _output(self, number: int) -> str:
+        """The value of a store, before elements are exchanged as it is stored."""
+        value = self.program.outputs[number]
+        return f"({self.types.work}{self.n})(0)" if value == ZERO else f"v{value}"
 
     def _load(self, number: int, edge: bool) -> str:  # noqa: FBT001
         vector = self.layout.loads[number]
         self.widths.add(vector.width)
         condition, mask = self.masks.of_load(vector) if edge else ("", "")
-        whole = self._widened(self._exchanged(vector, mask), vector.width)
+        whole = self._widened(self._loaded(vector, mask), vector.width)
         return f"{condition} ? {whole} : ({self.types.work}{self.n})(0)" if condition else whole
-
-    def _exchanged(self, vector: Vector, mask: str) -> str:
-        """A vector as it is loaded; of 4-bit elements, the low or the high halves of two vectors.
-
-        The two are a step of the loop `Problem.exchange` apart. The first step has the low halves
-        of both, the second one the high halves.
-        """
-        if self.kind.exchange is None:
-            return self._loaded(vector, mask)
-        k = self.kind.exchange
-        both = [replace(vector, row=(*vector.row[:k], step, *vector.row[k + 1 :]))
-                for step in (0, 1)]  # fmt: skip
-        halves = "HIGH" if vector.row[k] else "LOW"
-        return f"{halves}_HALVES({', '.join(self._loaded(v, mask) for v in both)})"
 
     def _loaded(self, vector: Vector, mask: str) -> str:
         at = self._at(vector, "s")
@@ -260,8 +290,9 @@ class _Writer:
 
     def _stored(self, number: int, *, edge: bool) -> tuple[list[str], str]:
         """The statements that make the value of a store, and its name."""
-        value = self.program.outputs[number]
-        text = f"({self.types.work}{self.n})(0)" if value == ZERO else f"v{value}"
+        text = f"e{number}" if self.kind.exchanges[1] else self._output(number)
+        for k in range(len(self.kind.swaps)):
+            text = f"SWAP{k}({text})"
         if not isinstance(self.types, Computed):
             return [], text
         result = self._computed(self.types, self.layout.stores[number], text, edge)

@@ -35,7 +35,7 @@ def serves(p: Problem) -> bool:
     src, dst = p.dtypes
     moves = src == dst and src.bits // 8 in _MOVED and src.bits % 8 == 0
     return (
-        p.exchange is None
+        not (p.exchanges or p.swaps)
         and (moves or {src.name, dst.name} <= set(CONVERTED))
         and (p.nodes is not None and len(p.nodes) <= LOOPS and len(p.guards) <= GUARDS)
         and (p.step is None and p.computation is None)

@@ -27,7 +27,8 @@ Half as many vectors where some tiles are at an edge, or values are computed: bo
 
 def extents(p: Problem, source_run: int, stored_run: int) -> tuple[int, ...]:
     """The steps of each loop that have such runs, or the longest that there are."""
-    taken = [2 if axis == p.exchange else 1 for axis in range(len(p.nodes or ()))]
+    exchanged = {axis for axis, _ in p.exchanges}
+    taken = [1 + (axis in exchanged) for axis in range(len(p.nodes or ()))]
     for side, wanted in (("src", source_run), ("dst", stored_run)):
         _take(p, taken, side, wanted)
     return tuple(taken)

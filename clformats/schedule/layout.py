@@ -18,10 +18,13 @@ from math import prod
 
 from .problem import Problem
 from .program import Program
-from .runs import is_settled, strides
+from .runs import chain, is_settled, strides
 from .schedule import Tile
 from .shuffles import synthesise
 from .traits import LINE_BYTES
+
+MOST_LANES = 16
+"""Of a vector."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,10 +110,20 @@ def lay_out(p: Problem, tile: Tile) -> Layout:
         loaded[n] = first[n]
     sources = {n for n in loaded if n is not None}
     begins, ends = _offsets(covered, src), _offsets(covered, dst)
-    apart_by = axes.index(p.exchange) if p.exchange is not None else None
-    loads = _vectors({n: begins[n] for n in sources}, steps, tile.lanes, apart_by, overlap=True)
-    stores = _vectors({n: ends[n] for n in written}, steps, tile.lanes)
+    first, late = ([axes.index(axis) for axis, _ in some] for some in exchanged(p))
+    loads = _vectors({n: begins[n] for n in sources}, steps, tile.lanes, first, overlap=True)
+    stores = _vectors({n: ends[n] for n in written}, steps, tile.lanes, late)
     return Layout(axes, steps, tuple(loaded), loads, stores, tile.lanes)
+
+
+def exchanged(p: Problem) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+    """Which of `Problem.exchanges` are done as vectors are loaded, and which as they are stored.
+
+    There the two words are in different vectors; on the other side they may be neighbours.
+    """
+    near = {axis for axis, _, reached in chain(p, "src") if reached < MOST_LANES}
+    return ([x for x in p.exchanges if x[0] not in near],
+            [x for x in p.exchanges if x[0] in near])  # fmt: skip
 
 
 def _offset(at: Sequence[int], along: Sequence[int]) -> int:
@@ -153,18 +166,18 @@ def _vectors(
     places: Mapping[int, int],
     steps: Sequence[tuple[int, ...]],
     lanes: int,
-    apart_by: int | None = None,
+    apart_by: Sequence[int] = (),
     *,
     overlap: bool = False,
 ) -> tuple[Vector, ...]:
-    """The vectors of runs of elements; those of different steps of the loop ``apart_by`` are apart.
+    """The vectors of runs of elements; different steps of the loops ``apart_by`` are apart.
 
     ``overlap``: they may have elements twice, and lanes behind the end of a run.
     """
     runs: list[list[int]] = []
     for n in sorted(places, key=places.__getitem__):
         last = runs[-1][-1] if runs else n
-        apart = apart_by is not None and steps[n][apart_by] != steps[last][apart_by]
+        apart = any(steps[n][k] != steps[last][k] for k in apart_by)
         if runs and places[n] == places[last] + 1 and not apart:
             runs[-1].append(n)
         else:

@@ -95,8 +95,8 @@ def _refusal_of_extent(p: Problem, axis: int, steps: int) -> str:
     """Why a tile may not cover so many steps of a loop; empty if it may."""
     nodes = p.nodes or ()
     node, name = nodes[axis], LETTERS[axis]
-    if axis == p.exchange and steps == 1:
-        return f"2 steps of {name}, which exchange halves of bytes"
+    if steps == 1 and any(axis == k for k, _ in p.exchanges):
+        return f"2 steps of {name}, which exchange elements of words"
     if node.size.value % steps == 0:
         return ""
     if node.size.value < steps and node.guard is None:

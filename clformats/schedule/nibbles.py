@@ -1,10 +1,10 @@
 """The nibbles family: reorders from or to 4-bit elements, two to a byte.
 
-On CPUs, reorders between equal types go as bytes where they can (`clformats.schedule.halves`).
-*Runs* of 16 elements are moved at a time if the innermost loop is contiguous on both sides, has no
-guard, and begins with whole bytes. All other reorders go element by element as in the generic
-family; a work-item then writes one byte, two elements, of a 4-bit destination. The check that no
-byte is shared with anything else is in `clformats.tensors.nibbles`.
+On CPUs only what no tile covers by whole bytes comes here. *Runs* of 16 elements are moved at a
+time if the innermost loop is contiguous on both sides, has no guard, and begins with whole bytes.
+All other reorders go element by element as in the generic family; a work-item then writes one byte,
+two elements, of a 4-bit destination. The check that no byte is shared with anything else is in
+`clformats.tensors.nibbles`.
 """
 
 from __future__ import annotations

@@ -115,7 +115,7 @@ def _first(
 class Plan:
     """A plan, as text by ``str``: the problem, the family of kernels, and why no faster one.
 
-    4-bit elements that go as bytes have two lines of loops: ``bytes`` are those of the schedule.
+    Elements that go as words have two lines of loops: ``words`` are those of the schedule.
     ``rejected`` has the families tried before and their reasons. ``choices`` are the decisions not
     left to the rules; ``record`` says where they come from. ``sums`` is the plan of the second
     kernel, for the sums that follow int8 weights.
@@ -170,7 +170,7 @@ class Plan:
         lines = [
             f"reorder {self.problem.src} -> {self.problem.dst}",
             f"  loops   {self.problem}",
-            *([f"  bytes   {body.problem}"] if body and body.problem.word else []),
+            *([f"  words   {body.problem}"] if body and body.problem.word else []),
             *([f"  compute {self.problem.computation}"] if self.problem.computation else []),
             f"  family  {self.family}: {self.body or 'nothing to do'}",
         ]

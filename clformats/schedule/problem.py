@@ -108,8 +108,9 @@ class Problem:
     do not nest or a side is an image, with the reason in ``why``. ``src0``, ``dst0`` and
     ``operands0`` are the offsets of the first element. ``step`` is the transform of the values, if
     there is one. ``word`` is the type that stands for several elements which are moved together;
-    loops and strides then count words. ``exchange`` is the loop of two bytes that exchange halves,
-    see `clformats.schedule.halves`.
+    loops and strides then count words. ``exchanges`` are loops of two words that exchange elements,
+    with their distance in bits, ``swaps`` the distances of elements that trade places inside a word
+    at the end: see `clformats.schedule.words`.
     """
 
     src: MemoryDesc
@@ -123,7 +124,8 @@ class Problem:
     operands0: tuple[int, ...] = ()
     step: Step | None = None
     word: DType | None = None
-    exchange: int | None = None
+    exchanges: tuple[tuple[int, int], ...] = ()
+    swaps: tuple[tuple[int, int], ...] = ()
     known: Known = field(default_factory=dict, init=False, repr=False, compare=False)
     """What was derived from it and is asked for often: see `remembered`."""
 

@@ -10,7 +10,6 @@ from functools import lru_cache
 from math import prod
 
 from ..errors import InvalidArgument
-from . import halves
 from .extents import MOST_ELEMENTS, tiles
 from .nest import counted
 from .problem import Problem
@@ -21,6 +20,7 @@ from .schedule import Schedule, Store
 from .search import best
 from .stores import legal
 from .traits import LINE_BYTES
+from .words import in_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +34,9 @@ class ScheduledPlan:
     @property
     def alignment(self) -> tuple[int, int]:
         """At multiples of how many bytes source and destination must begin."""
-        store = self.schedule.store
-        return 1, LINE_BYTES if store.is_buffered else max(1, store.streams)
+        store, word = self.schedule.store, self.problem.word
+        least = word.nbytes if word else 1
+        return least, LINE_BYTES if store.is_buffered else max(least, store.streams)
 
     def __str__(self) -> str:
         return str(self.schedule)
@@ -45,14 +46,15 @@ def refusal(p: Problem) -> str:
     """Why the family does not take a problem; empty if it does."""
     if p.nodes is None:
         return p.why
-    if not p.dtypes[1].is_packed or next(tiles(separate(halves.in_bytes(p))), None):
+    if not p.dtypes[1].is_packed or next(tiles(separate(in_words(p, LINE_BYTES))), None):
         return ""
     return "a byte of the destination holds elements of rows that no tile covers together"
 
 
 def plan(request: Request) -> ScheduledPlan:
     """The plan: by the schedule that is chosen, where it fits, else by the one that costs least."""
-    p, profile = separate(halves.in_bytes(request.problem)), profile_of(request.traits)
+    p = separate(in_words(request.problem, request.traits.begin_bytes))
+    profile = profile_of(request.traits)
     if request.choices.schedule is None:
         return ScheduledPlan(p, _best(p, profile))
     return _chosen(p, profile, Schedule.parse(request.choices.schedule))

@@ -1,10 +1,35 @@
-"""Elements that share bytes: how many make whole bytes."""
+"""Elements that share bytes, moved as words: what stays together, and what changes places inside.
+
+Where values are only moved, an element is a number of binary *digits*, the steps of its loops. The
+lowest of them on a side say where it lies in a word. Digits that are so on both sides stay in the
+word. Of the others, each of the source's trades places with one of the destination's: two words
+that differ in this digit *exchange* the halves, quarters, .. whose first element lies an odd number
+of times ``distance`` bits behind the word's beginning. With the loops a and b, ``|`` between words,
+and a distance of one element::
+
+    source        a0b0 a1b0 | a0b1 a1b1        a is contiguous in the source
+    destination   a0b0 a0b1 | a1b0 a1b1        b is contiguous in the destination
+
+So both loops lose this digit, and a loop over the two words is added, which moves by b's stride in
+the source and by a's in the destination. For 4-bit elements in words of 32 bits there are three of
+them. Digits of a word that lie in another order afterwards are *swapped* inside it.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from math import gcd
 
 from ..tensors.dtypes import DType
+from .coarse import part, words_of
+from .problem import Node, Number, Problem, fixed
+from .refine import fuse, normalise
+
+Digit = tuple[int, int]
+"""A loop's number, and which of its binary digits."""
+WORDS = (4, 2, 1)
+"""Bytes of words, the widest first: it has most elements in a vector."""
 
 
 def unit_of(dtype: DType) -> int:
@@ -15,3 +40,119 @@ def unit_of(dtype: DType) -> int:
     (2, 8, 1)
     """
     return 8 // gcd(8, dtype.bits)
+
+
+def in_words(p: Problem, begin_bytes: int) -> Problem:
+    """The problem in words where elements share bytes and are only moved; else itself.
+
+    Words are no longer than ``begin_bytes``, at multiples of which memory begins.
+    """
+    src, dst = p.dtypes
+    if not src.is_packed or src != dst or 8 % src.bits or p.computation or p.nodes is None:
+        return p
+    found = (_in_words(p, n, 8 * n // src.bits) for n in WORDS if n <= begin_bytes)
+    return next((words for words in found if words), p)
+
+
+def _in_words(p: Problem, nbytes: int, count: int) -> Problem | None:
+    """The problem in words of ``nbytes``, which have ``count`` elements; None where that is not."""
+    nodes, depth, bits = p.nodes or (), count.bit_length() - 1, p.src.dtype.bits
+    before, after = (_digits(nodes, side, depth) for side in ("src", "dst"))
+    taken = {*before, *after}
+    if len(before) < depth or len(after) < depth or not _keeps_guards(p, taken):
+        return None
+    pairs, swaps = _trades(before, after)
+    added = {
+        at: Node(fixed(2), _times(nodes[b].src, 1 << tb), _times(nodes[a].dst, 1 << ta))
+        for at, ((a, ta), (b, tb)) in pairs.items()
+    }
+    rest = [
+        part for k, n in enumerate(nodes) for part in _without(n, [t for j, t in taken if j == k])
+    ]
+    strides = [stride.value for n in (*rest, *added.values()) for stride in (n.src, n.dst)]
+    moves = all(n.src.value for n in added.values())
+    if not moves or any(n % count for n in (p.src0, p.dst0, *strides)):
+        return None
+    rest = [_in_steps(n, count) for n in rest]
+    added = {bits << at: _in_steps(n, count) for at, n in added.items()}
+    words = fuse(normalise(replace(p, nodes=tuple(rest), src0=p.src0 // count,
+                                   dst0=p.dst0 // count, word=words_of(nbytes))))  # fmt: skip
+    words = normalise(replace(words, nodes=(*(words.nodes or ()), *added.values())))
+    places = [(next(k for k, n in enumerate(words.nodes or ()) if n is node), distance)
+              for distance, node in added.items()]  # fmt: skip
+    return replace(words, exchanges=tuple(places),
+                   swaps=tuple((bits << a, bits << b) for a, b in swaps))  # fmt: skip
+
+
+def _digits(nodes: Sequence[Node], side: str, depth: int) -> list[Digit]:
+    """The digits whose steps are 1, 2, 4, .. elements on a side, as far as there are any."""
+    found: list[Digit] = []
+    for at in range(depth):
+        for k, n in enumerate(nodes):
+            stride = (n.src if side == "src" else n.dst).value
+            steps = (1 << at) // stride if stride and not (1 << at) % stride else 0
+            if steps and not n.size.value % (2 * steps):
+                found.append((k, steps.bit_length() - 1))
+                break
+        else:
+            break
+    return found
+
+
+def _trades(
+    before: list[Digit], after: list[Digit]
+) -> tuple[dict[int, tuple[Digit, Digit]], list[tuple[int, int]]]:
+    """By their place in the word digits that leave and enter it; and which places are swapped."""
+    now = [digit if digit in after else None for digit in before]
+    entering = [digit for digit in after if digit not in before]
+    pairs = {}
+    for at in sorted((k for k, digit in enumerate(now) if digit is None),
+                     key=lambda k: after[k] not in entering):  # fmt: skip
+        digit = after[at] if after[at] in entering else entering[0]
+        entering.remove(digit)
+        now[at], pairs[at] = digit, (before[at], digit)
+    swaps = []
+    for at, digit in enumerate(after):
+        other = now.index(digit)
+        if other != at:
+            swaps.append((at, other))
+            now[at], now[other] = now[other], now[at]
+    return dict(sorted(pairs.items())), swaps
+
+
+def _keeps_guards(p: Problem, taken: set[Digit]) -> bool:
+    """Whether all elements of a word, and all words that trade some, are elements or none is."""
+    nodes = p.nodes or ()
+    for number, guard in enumerate(p.guards):
+        mine = [(k, n) for k, n in enumerate(nodes) if n.guard == number]
+        inside = [n.unit << t for k, n in mine for j, t in taken if j == k]
+        if not inside:
+            continue
+        step = 2 * max(inside)
+        parts = [part for k, n in mine for part in _without(n, [t for j, t in taken if j == k])]
+        small = sum(n.unit * (n.size.value - 1) for n in parts if n.unit % step)
+        limits = (guard.lo.value, guard.hi.value, guard.end.value)
+        if small + sum(inside) >= step or any(n % step for n in limits):
+            return False
+    return True
+
+
+def _without(n: Node, digits: Sequence[int]) -> list[Node]:
+    """The loops that are left of one without some of its digits."""
+    found, first = [], 0
+    for digit in [*sorted(digits), None]:
+        if digit is None or digit > first:
+            size = part(n.size, 1 << first) if digit is None else fixed(1 << digit - first)
+            found.append(replace(n, size=size, src=_times(n.src, 1 << first),
+                                 dst=_times(n.dst, 1 << first), unit=n.unit << first))  # fmt: skip
+        first = (digit or 0) + 1
+    return [n for n in found if n.size.value > 1]
+
+
+def _in_steps(n: Node, count: int) -> Node:
+    """A loop whose strides count words of so many elements."""
+    return replace(n, src=part(n.src, count), dst=part(n.dst, count))
+
+
+def _times(n: Number, count: int) -> Number:
+    return Number(n.value * count, n.fixed)

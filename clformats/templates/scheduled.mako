@@ -36,11 +36,19 @@ ${prelude(types, wide, widths, streams, (lanes,) if operands or types.parameters
 #define CLEARED(v, mask) as_${vector}(as_${narrow}${n}(v) & (mask))
 #endif
 % endif
-% if exchanges:
-// A byte has two elements. The byte of the first elements of a and b, and that of the second ones.
-#define LOW_HALVES(a, b) (((a) & (uchar)15) | ((b) << (uchar)4))
-#define HIGH_HALVES(a, b) (((a) >> (uchar)4) | ((b) & (uchar)240))
-% endif
+% for distance, mask in exchanges:
+// The words of the first elements of a and b, of two that are so many bits apart, and of the second ones.
+#define LOW${distance}(a, b) (((a) & (${types.work})${mask}) | (((b) << (${types.work})${distance}) & (${types.work})~${mask}))
+#define HIGH${distance}(a, b) ((((a) >> (${types.work})${distance}) & (${types.work})${mask}) | ((b) & (${types.work})~${mask}))
+% endfor
+% for k, (distance, mask) in enumerate(swaps):
+// Elements of the mask trade places with those that lie so many bits further on.
+static inline ${vector} SWAP${k}(${vector} x)
+{
+    const ${vector} differs = ((x >> (${types.work})${distance}) ^ x) & (${types.work})${mask};
+    return x ^ differs ^ (differs << (${types.work})${distance});
+}
+% endfor
 #if defined(__has_builtin) && !defined(CLFORMATS_PORTABLE) && !defined(CLFORMATS_NO_PREFETCH)
 #if __has_builtin(__builtin_prefetch)
 #define PREFETCH(pointer) __builtin_prefetch((const void *)(uintptr_t)(pointer), 0, 2)

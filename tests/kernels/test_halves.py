@@ -7,10 +7,9 @@ import random
 import pytest
 
 import clformats as cf
-from clformats.schedule import halves
 from clformats.schedule.refine import problem
 from clformats.schedule.scheduled import ScheduledPlan
-from clformats.tensors.dtypes import as_dtype
+from clformats.schedule.words import in_words
 from tests.device_support import check_reorder
 from tests.strategies import BY_RANK
 from tests.tiers import tiered
@@ -39,7 +38,7 @@ def test_whole_bytes_are_scheduled(
         reorder = check_reorder(D(dims, dtype, src), D(dims, dtype, dst), stream, front=front)
         if stream.engine.traits.is_cpu:
             assert isinstance(reorder.plan.body, ScheduledPlan)
-            assert reorder.plan.body.problem.word == as_dtype("u8")
+            assert reorder.plan.body.problem.word
 
 
 @pytest.mark.parametrize(
@@ -57,7 +56,8 @@ def test_whole_bytes_are_scheduled(
 def test_what_is_no_whole_byte_goes_element_by_element(
     src: cf.MemoryDesc, dst: cf.MemoryDesc, why: str, stream: cf.Stream
 ) -> None:
-    assert why in halves.refusal(problem(src, dst))
+    p = problem(src, dst)
+    assert in_words(p, 64) is p
     family = check_reorder(src, dst, stream).plan.family
     assert family == "scheduled" or not stream.engine.traits.is_cpu
 
@@ -91,5 +91,5 @@ def test_any_schedule_moves_the_same(stream: cf.Stream) -> None:
         check_reorder(src, dst, stream, choices=chosen)
     chosen = cf.Choices(schedule="tile b15 d16 of 16 | a* c | ahead 0 | ordinary")
     plan = cf.make_plan(src, dst, choices=chosen)
-    assert "\n  bytes   (32:960,960) (15:1,64) (2:15,32) (32:30,1)\n" in str(plan)
-    assert "2 steps of c, which exchange halves of bytes" in str(plan)
+    assert "\n  words   (32:960,960) (15:1,64) (2:15,32) (32:30,1)\n" in str(plan)
+    assert "2 steps of c, which exchange elements of words" in str(plan)

@@ -13,11 +13,11 @@ import clformats as cf
 from clformats.kernels import universal
 from clformats.kernels.scheduled import IDLE_BYTES, idle, launch_of
 from clformats.schedule.computation import from_attr
-from clformats.schedule.halves import in_bytes
 from clformats.schedule.layout import lay_out
 from clformats.schedule.refine import problem, separate
 from clformats.schedule.schedule import Schedule
 from clformats.schedule.stores import legal
+from clformats.schedule.words import in_words
 from clformats.tensors.dtypes import as_dtype, convert
 from tests.schedules_support import (
     before_and_after,
@@ -85,9 +85,9 @@ def test_the_universal_program_only_moves_and_converts() -> None:
     src, dst = (cf.MemoryDesc((2, 32), t, f) for t, f in (("f32", "ab"), ("s8", "ba")))
     assert universal.serves(problem(src, dst))
     assert not universal.serves(problem(src, dst, from_attr(cf.Attr(src_scale=2.0), src, dst)))
-    halves = in_bytes(problem(cf.MemoryDesc((2, 32), "s4"), cf.MemoryDesc((2, 32), "s4", "ba")))
-    assert halves.dtypes == (as_dtype("u8"), as_dtype("u8"))
-    assert not universal.serves(halves)
+    words = in_words(problem(cf.MemoryDesc((2, 32), "s4"), cf.MemoryDesc((2, 32), "s4", "ba")), 64)
+    assert words.dtypes == (as_dtype("f32"), as_dtype("f32"))
+    assert not universal.serves(words)
 
 
 @pytest.mark.parametrize("src", universal.CONVERTED)
