@@ -174,14 +174,16 @@ def _vectors(
 
     ``overlap``: they may have elements twice, and lanes behind the end of a run.
     """
-    runs: list[list[int]] = []
+    groups: dict[tuple[int, ...], list[int]] = {}
     for n in sorted(places, key=places.__getitem__):
-        last = runs[-1][-1] if runs else n
-        apart = any(steps[n][k] != steps[last][k] for k in apart_by)
-        if runs and places[n] == places[last] + 1 and not apart:
-            runs[-1].append(n)
-        else:
-            runs.append([n])
+        groups.setdefault(tuple(steps[n][k] for k in apart_by), []).append(n)
+    runs: list[list[int]] = []
+    for group in groups.values():
+        for last, n in zip([None, *group], group, strict=False):
+            if last is not None and places[n] == places[last] + 1:
+                runs[-1].append(n)
+            else:
+                runs.append([n])
     return tuple(
         Vector(steps[run[0]], start, _power(len(part)) if overlap else len(part),
                (*part, *[None] * (lanes - len(part))))

@@ -1,0 +1,70 @@
+"""Elements that share bytes go as words, which trade some of them: GPTQ's order, AWQ's, any."""
+
+from __future__ import annotations
+
+import os
+import random
+from itertools import permutations
+
+import pytest
+
+import clformats as cf
+from clformats.schedule.refine import problem
+from clformats.schedule.words import in_words
+from tests.device_support import check_reorder
+
+D = cf.MemoryDesc
+ORDERS = {"gptq": "Abcd8a", "awq": "abdc", "plain": "abcd", "transposed": "bcda"}
+"""Of weights (k, n), by the digits k, n / 8, n / 2 % 4 and n % 2."""
+COUNT = int(os.environ.get("CLFORMATS_WORDS", "40"))
+"""How many structures of random words; four sizes of each."""
+
+
+@pytest.mark.sampled(6)
+@pytest.mark.parametrize(("src", "dst"), [*permutations(ORDERS.values(), 2)])
+def test_orders_of_packed_weights(src: str, dst: str, stream: cf.Stream) -> None:
+    """Each as words of 32 bits, whatever the sizes."""
+    for k, n8 in ((64, 32), (40, 18), (136, 5), (8, 1)):
+        a, b = (D((k, n8, 4, 2), "u4", fmt) for fmt in (src, dst))
+        words = in_words(problem(a, b), 64)
+        assert words.word
+        assert words.word.bits == 32
+        check_reorder(a, b, stream)
+
+
+def test_words_are_no_longer_than_memory_is_aligned() -> None:
+    a, b = (D((64, 64), "u4", fmt) for fmt in ("ab", "ba"))
+    found = [in_words(problem(a, b), n).word for n in (64, 4, 2, 1)]
+    assert [w.nbytes for w in found if w] == [4, 4, 2, 1]
+    assert in_words(problem(a, D((64, 64), "s4", "ba")), 64).word is None
+
+
+@pytest.mark.sampled(10)
+@pytest.mark.parametrize("seed", range(COUNT))
+def test_random_words(seed: int, stream: cf.Stream) -> None:
+    """Blocks of two to 32 in any order, sizes that fill them and sizes that do not."""
+    r = random.Random(seed)  # noqa: S311  # formats, not secrets
+    dtype = r.choice(["u4", "s4"])
+    tags = [_tag(r), _tag(r)]
+    unit = r.choice([2, 8, 8, 16])
+    for _ in range(4):
+        dims = [r.choice([1, 2, 3, 5, 8, 12, 17]) * r.choice([1, unit, unit]) for _ in "abc"]
+        pads = [
+            [(0, r.choice([0, unit])) for _ in dims] if r.random() < 0.2 else None for _ in tags
+        ]
+        try:
+            a, b = (D(dims, dtype, t, padding=p) for t, p in zip(tags, pads, strict=True))
+            check_reorder(a, b, stream, seed=seed, front=r.choice([0, 8, 16]))
+        except cf.Unsupported as error:
+            assert error.code == "ODD_NIBBLES"  # noqa: PT017  # some sizes cannot be written
+        except cf.InvalidDescriptor:
+            continue
+
+
+def _tag(r: random.Random) -> str:
+    letters = r.sample("abc", 3)
+    blocks = [(r.choice([2, 4, 8, 8, 16, 32]), x)
+              for x in r.sample("abc", r.choice([0, 1, 1, 2, 3]))]  # fmt: skip
+    split = {x for _, x in blocks}
+    outer = "".join(x.upper() if x in split else x for x in letters)
+    return outer + "".join(f"{n}{x}" for n, x in blocks)
