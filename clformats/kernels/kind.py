@@ -10,15 +10,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from ..schedule.layout import Layout, Vector, exchanged
+from ..schedule.layout import Layout, Vector, exchanged, loads_units
 from ..schedule.nest import MOST_LOOPS
 from ..schedule.problem import Problem
 from ..schedule.program import ZERO, Program, Shuffle
-from ..schedule.runs import moves
 from ..schedule.schedule import Store, Tile
 from ..schedule.stores import STAGE_BYTES
 from ..schedule.traits import LINE_BYTES
-from ..schedule.words import unit_of
 from ..templates import render
 from . import exchange
 from .computation import Computed, types_of
@@ -64,15 +62,8 @@ def kind_of(p: Problem, tile: Tile, layout: Layout, store: Store, edges: Sequenc
     store = replace(store, staged=min(store.staged, 1))
     types = types_of(p)
     if types.source or types.target:
-        types = types.in_units(loads=_begins_with_units(p, tile, layout), stores=True)
+        types = types.in_units(loads=loads_units(p, tile, layout), stores=True)
     return Kind(types, layout, store, tuple(edges), (early, late), p.swaps, operands)
-
-
-def _begins_with_units(p: Problem, tile: Tile, layout: Layout) -> bool:
-    """Whether whatever is loaded begins with a unit of elements that share bytes."""
-    extents = [tile.steps(k) for k in range(len(p.nodes or ()))]
-    places = [*layout.places(p, "src"), *moves(p, "src", extents)]
-    return not any(n % unit_of(p.dtypes[0]) for n in places)
 
 
 @lru_cache(maxsize=KEPT_SOURCES)

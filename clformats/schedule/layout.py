@@ -18,10 +18,11 @@ from math import prod
 
 from .problem import Problem
 from .program import Program
-from .runs import chain, is_settled, strides
+from .runs import chain, is_settled, moves, strides
 from .schedule import Tile
 from .shuffles import synthesise
 from .traits import LINE_BYTES
+from .words import unit_of
 
 MOST_LANES = 16
 """Of a vector."""
@@ -124,6 +125,13 @@ def exchanged(p: Problem) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]
     near = {axis for axis, _, reached in chain(p, "src") if reached < MOST_LANES}
     return ([x for x in p.exchanges if x[0] not in near],
             [x for x in p.exchanges if x[0] in near])  # fmt: skip
+
+
+def loads_units(p: Problem, tile: Tile, layout: Layout) -> bool:
+    """Whether whatever is loaded begins with a whole unit of elements that share bytes."""
+    extents = [tile.steps(k) for k in range(len(p.nodes or ()))]
+    places = [*layout.places(p, "src"), *moves(p, "src", extents)]
+    return not any(n % unit_of(p.dtypes[0]) for n in places)
 
 
 def _offset(at: Sequence[int], along: Sequence[int]) -> int:
