@@ -161,7 +161,7 @@ def enqueued(
     name, kernel = built[key]
     wide = threads(name, descs[0 if name == "place" else -1], setting)
     local = (setting.group, 1, 1) if setting.group else None
-    return kernel(stream.queue, wide, local, *[m.buffer for m in memories])
+    return stream.run(kernel, wide, local, *memories, reads=memories[:-1])
 
 
 # --- networks -------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from .memory import Place
 from .views import kind_of
 
 if TYPE_CHECKING:
+    from ..recording.recording import Recording
     from ..reorders.reorder import Reorder
     from ..runtime import Engine, Memory, Stream
     from .plan import FormatPlan, PlannedReorder
@@ -49,9 +50,13 @@ class Schedule:
     ) -> None:
         import pyopencl
 
+        from ..runtime import Memory
+
         self.plan, self.engine, self.launch = plan, engine, launch
         flags = pyopencl.mem_flags.READ_WRITE
-        self.arena = pyopencl.Buffer(engine.context, flags, max(plan.memory.nbytes, 64))
+        nbytes = max(plan.memory.nbytes, 64)
+        self.arena = pyopencl.Buffer(engine.context, flags, nbytes)
+        self._whole = Memory(MemoryDesc((nbytes,), "u8", "a"), engine, buffer=self.arena)
         self.memories: dict[Place, Memory] = {}
         self.constants: dict[Place, Memory] = {}
         for place in plan.memory.offsets:
@@ -70,19 +75,13 @@ class Schedule:
         for number in range(len(self.plan.memory.steps)):
             self.run_step(stream, number)
         stream.wait()  # what launch enqueued is not known to mapping
-        fixed = self.plan.network.fixed
-        return {
-            v.name: self.memories[v.name, self._spelled(v, fixed.get(v.name))]
-            for v in self.plan.delivered
-        }
+        return self._outputs()
 
     def run_step(self, stream: Stream, number: int) -> Any:
         """Run one node or one reorder: ``plan.memory.steps[number]``."""
-        import pyopencl
-
         step = self.plan.memory.steps[number]
-        for start, nbytes in self._fills.get(number, ()):
-            pyopencl.enqueue_fill_buffer(stream.queue, self.arena, np.uint8(0), start, nbytes)
+        for piece in self._fills.get(number, ()):
+            stream.fill(piece)
         if not isinstance(step, Node):
             sides = [self._at(step.value, f) for f in (step.src, step.dst)]
             return self._reorders[step](stream, *sides)
@@ -93,13 +92,55 @@ class Schedule:
         written = [self._at(v.name, f) for v, f in zip(step.outputs, choice.outs, strict=True)]
         return self.launch(stream, step, choice, *read, *written)
 
-    def _padded(self) -> dict[int, list[tuple[int, int]]]:
+    def record(self, recording: Recording, **memories: Memory) -> None:
+        """Record a run: ``schedule.record(recording, image=memory, label=memory)``.
+
+        ``memories`` are those of the network's inputs and outputs by name, of the same dims, in any
+        format and element type; those left out are the recording's own inputs and outputs of these
+        names. Inputs are reordered into the arena, which is a temporary of the recording, and
+        outputs out of it. Constants are shipped. ``launch`` is called as in a run, with the
+        recording for the stream: it must enqueue by ``stream.run``. Raises `InvalidNetwork` where
+        a name is missing or unknown, and what `clformats.Recording` refuses.
+        """
+        from ..reorders.reorder import Reorder
+
+        inputs = [v.name for v in self.plan.network.inputs]
+        outputs = self._outputs()
+        known = {**recording.inputs, **recording.outputs, **memories}
+        missing = [name for name in (*inputs, *outputs) if name not in known]
+        unknown = [name for name in memories if name not in (*inputs, *outputs)]
+        if missing or unknown:
+            raise InvalidNetwork(
+                f"record: got {', '.join(memories) or 'no memories'}, expected memory objects for "
+                f"{', '.join((*inputs, *outputs))}: give each by its name"
+            )
+        recording.scratch(self._whole)
+        for memory in self.constants.values():
+            recording.constant(memory)
+        for name in inputs:
+            target = self._at(name, self.plan.formats[name])
+            Reorder(known[name].desc, target.desc, self.engine)(recording, known[name], target)
+        for number in range(len(self.plan.memory.steps)):
+            self.run_step(recording, number)
+        for name, source in outputs.items():
+            Reorder(source.desc, known[name].desc, self.engine)(recording, source, known[name])
+
+    def _outputs(self) -> dict[str, Memory]:
+        """The outputs in the arena."""
+        fixed = self.plan.network.fixed
+        return {
+            v.name: self.memories[v.name, self._spelled(v, fixed.get(v.name))]
+            for v in self.plan.delivered
+        }
+
+    def _padded(self) -> dict[int, list[Memory]]:
         """For each step the buffers with padding that it is the first to write."""
-        found: dict[int, list[tuple[int, int]]] = {}
+        found: dict[int, list[Memory]] = {}
         for buffer in self.plan.memory.buffers:
             descs = [self.memories[p].desc for p in buffer.holds if p in self.memories]
             if any(d.padded_dims != d.dims for d in descs):
-                found.setdefault(buffer.first, []).append((buffer.offset, buffer.nbytes))
+                piece = self._whole.submemory((buffer.nbytes,), (buffer.offset,))
+                found.setdefault(buffer.first, []).append(piece)
         return found
 
     # --- memory -----------------------------------------------------------------------------------

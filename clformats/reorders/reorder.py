@@ -32,7 +32,7 @@ from ..schedule import Plan
 from ..schedule.choices import RULES, Choices
 from ..schedule.computation import Computation, from_attr
 from ..tensors.desc import MemoryDesc
-from ..tensors.given import as_desc
+from ..tensors.given import as_desc, canonical
 from ..values.attr import Attr, compute_type
 from ..values.transforms import joins_winograd, winograd
 from .checks import check_desc, scalar_of, values_on_device
@@ -107,7 +107,7 @@ class Reorder(OnDevice):
         self.engine = engine or default_engine()
         self.src, self.dst = src, dst
         # Descriptors that are known to fit: those of the latest call, which most likely come again.
-        self._fit = src, dst
+        self._fit = canonical(src), canonical(dst)
         self.attr = attr or Attr()
         self._family, self._transform, self._tuned = family, transform, tuned
         # Whoever names kernels compares them.
@@ -281,7 +281,7 @@ class Reorder(OnDevice):
         read, write = ("source", src, self.src), ("destination", dst, self.dst)
         check_desc(read)
         check_desc(write)
-        self._fit = src.desc, dst.desc
+        self._fit = canonical(src.desc), canonical(dst.desc)
         others = [(n, m, m.desc) for n, m in given.items() if isinstance(m, Memory)]
         ready, values = self._ready_for(src.desc, dst.desc), self._values(given, dst)
         return ready.call(stream, (read, *others, write), values, self)

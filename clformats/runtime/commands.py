@@ -42,26 +42,63 @@ def run(
         expect(memory, Memory, "reads")
         if not any(memory is a for a in args):
             raise InvalidArgument(f"reads: {memory!r} is none of the kernel's arguments")
-    _check_no_pointers(args)
-    used = [a for a in args if isinstance(a, Memory)]
-    written = [m for m in used if not any(m is r for r in reads)]
     order = stream.order or Order(stream.tracked_queue)
     with LOCK:
-        for memory in used:
-            _check(memory, stream, writes=memory in written)
-        writing = _distinct(m.usage for m in written)
-        reading = [u for u in _distinct(m.usage for m in reads) if u not in writing]
-        waits = [e for usage in writing for e in events_before([], usage, order)]
-        waits += events_before(reading, None, order)
-        unknown = unknown_commands(
-            [*writing, *reading], stream.context, stream.tracked_queue, in_order=stream.in_order
-        )
-        event = _enqueue(stream, kernel, global_size, local_size, args, (waits, unknown))
-        for usage in writing:
-            enqueued([], usage, order, event)
+        given, writing, reading, alone = _uses(stream, order, args, reads)
+        waits = None if alone else _waits(stream, order, writing, reading)
+        event = _enqueue(stream, kernel, global_size, local_size, args, (given, waits))
         for usage in reading:
-            read(usage, order, event)
+            if alone:
+                usage.readers[order] = event
+            elif usage not in writing:
+                read(usage, order, event)
+        for usage in writing:
+            usage.alone = usage.order = order
+            usage.writer = event
+            if usage.readers:
+                usage.readers = {}
     return Event(event)
+
+
+def _uses(
+    stream: Stream, order: object, args: Sequence[Any], reads: Sequence[Memory]
+) -> tuple[list[Any], list[Usage], list[Usage], bool]:
+    """The arguments as OpenCL takes them, what is written and read, checked.
+
+    And whether all commands on these buffers are in this order, so that there are none to wait for.
+    """
+    given: list[Any] = []
+    writing: list[Usage] = []
+    reading: list[Usage] = []
+    alone = True
+    for k, a in enumerate(args, 1):
+        if not isinstance(a, Memory):
+            _check_no_pointer(k, a)
+            given.append(a)
+            continue
+        usage, is_read = a.usage, False
+        for memory in reads:
+            is_read = is_read or memory is a
+        if usage.mapping is not None or a.context is not stream.context or a.sound is None:
+            _check(a, stream, writes=not is_read)
+        (reading if is_read else writing).append(usage)
+        alone = alone and usage.alone is order and not usage.taken
+        given.append(a.tracked_buffer)
+    return given, writing, reading, alone
+
+
+def _waits(
+    stream: Stream, order: object, writing: Sequence[Usage], reading: Sequence[Usage]
+) -> list[pyopencl.Event]:
+    """The events that a kernel waits for, sent to their devices."""
+    reading = [u for u in _distinct(reading) if u not in writing]
+    waits = [e for usage in _distinct(writing) for e in events_before([], usage, order)]
+    waits += events_before(reading, None, order)
+    with named_errors("waiting for other commands"):
+        flush(waits)
+    return waits + unknown_commands(
+        [*writing, *reading], stream.context, stream.tracked_queue, in_order=stream.in_order
+    )
 
 
 def fill(stream: Stream, memory: Memory, value: int) -> Event:
@@ -114,38 +151,34 @@ def _enqueue(
     global_size: Sequence[int],
     local_size: Sequence[int] | None,
     args: Sequence[Any],
-    waits: tuple[list[pyopencl.Event], list[pyopencl.Event]],
+    found: tuple[list[Any], list[pyopencl.Event] | None],
 ) -> pyopencl.Event:
-    """Enqueue a kernel behind two lists of events; the second needs no flush."""
-    cl, (known, unknown) = opencl(), waits
-    given = [a.tracked_buffer if isinstance(a, Memory) else a for a in args]
-    name = kernel.function_name
+    """Enqueue a kernel with the arguments ``found`` for OpenCL, behind the events in it."""
+    cl, (given, waits) = opencl(), found
     try:
-        flush(known)
         kernel.set_args(*given)
         return cl.enqueue_nd_range_kernel(  # type: ignore[no-any-return]
             stream.tracked_queue, kernel, tuple(global_size),
-            None if local_size is None else tuple(local_size), None, [*known, *unknown] or None,
+            None if local_size is None else tuple(local_size), None, waits or None,
         )  # fmt: skip
     except cl.Error as error:
-        found = error_name(error)
-        advice = _advice(found, str(error), args, global_size, local_size)
-        text = f"enqueueing {name} failed: {found} ({error}){advice}"
-        raise DeviceError(text, name=found) from error
+        name = error_name(error)
+        advice = _advice(name, str(error), args, global_size, local_size)
+        text = f"enqueueing {kernel.function_name} failed: {name} ({error}){advice}"
+        raise DeviceError(text, name=name) from error
     except TypeError as error:
         raise InvalidArgument(
-            f"{name} takes {kernel.num_args} arguments, got {len(args)} ({error})"
+            f"{kernel.function_name} takes {kernel.num_args} arguments, got {len(args)} ({error})"
         ) from error
 
 
-def _check_no_pointers(args: Sequence[Any]) -> None:
-    """Refuse arrays as large as a pointer: drivers would take their elements for an address."""
-    for k, given in enumerate(args, 1):
-        if isinstance(given, np.ndarray) and given.ndim and given.nbytes == np.intp(0).nbytes:
-            raise InvalidArgument(
-                f"argument {k} is an array of numpy's: put it on the device by cf.from_numpy; a "
-                f"vector of numbers is made by pyopencl.cltypes, such as make_float2(1, 2)"
-            )
+def _check_no_pointer(number: int, given: Any) -> None:
+    """Refuse an array as large as a pointer: drivers would take its elements for an address."""
+    if isinstance(given, np.ndarray) and given.ndim and given.nbytes == np.intp(0).nbytes:
+        raise InvalidArgument(
+            f"argument {number} is an array of numpy's: put it on the device by cf.from_numpy; a "
+            f"vector of numbers is made by pyopencl.cltypes, such as make_float2(1, 2)"
+        )
 
 
 def _advice(

@@ -33,7 +33,7 @@ from ..tensors.arraylike import ArrayLike
 from ..tensors.desc import MemoryDesc
 from ..tensors.dlpack import capsule_of
 from ..tensors.geometry import moved_by
-from ..tensors.given import as_desc
+from ..tensors.given import as_desc, canonical
 from . import image, storage
 from .engine import Engine, default_engine
 from .mapping import Mapping, Mode
@@ -189,7 +189,7 @@ class Memory(ArrayLike, OnDevice):
             self.begins_at = begins_at
             # Set where there is a buffer that fits any use: calls then look no further.
             fits = buffer is not None and not read_only and begins_at == LINE_BYTES
-            self.sound = self.desc if fits else None
+            self.sound = canonical(self.desc) if fits else None
         self._settle(events)
         del before  # not sooner: nobody else may keep it
         if clear_padding:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import cache
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Protocol
 from weakref import finalize
 
@@ -102,10 +104,11 @@ class Stream(OnDevice):
             stream.run(kernel, (memory.desc.nelems,), None, memory)
             memory.numpy()  # waits for it
         """
-        from .commands import check_run_sizes, run
-
-        check_run_sizes(global_size, local_size)
-        return run(self, kernel, global_size, local_size, args, reads)
+        commands = _commands()
+        commands.check_run_sizes(global_size, local_size)
+        return commands.run(  # type: ignore[no-any-return]
+            self, kernel, global_size, local_size, args, reads
+        )
 
     def fill(self, memory: Memory, value: int = 0) -> Event:
         """Enqueue the filling of a memory object, padding included, with a byte.
@@ -117,9 +120,7 @@ class Stream(OnDevice):
 
             stream.fill(memory)  # zeros
         """
-        from .commands import fill
-
-        return fill(self, memory, value)
+        return _commands().fill(self, memory, value)  # type: ignore[no-any-return]
 
     def __enter__(self) -> Stream:  # noqa: PYI034  # Self is of Python 3.11
         return self
@@ -152,6 +153,14 @@ class Stream(OnDevice):
 
     def __repr__(self) -> str:
         return f"Stream({self.engine!r}, out_of_order={not self.in_order})"
+
+
+@cache
+def _commands() -> ModuleType:
+    """The module of kernels of users' own, which needs this one; importing it takes long."""
+    from . import commands
+
+    return commands
 
 
 def _finish(queue: pyopencl.CommandQueue) -> None:

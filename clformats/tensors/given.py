@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 from ..errors import InvalidArgument, InvalidDescriptor, expect, shown
 from ..formats import Format
@@ -58,3 +59,13 @@ def default_dtype(fmt: Format) -> str:
     if without_bits(fmt.name) != fmt.name:
         return "u4"
     return "u8" if fmt.name in images.PICTURES else "f32"
+
+
+@lru_cache(maxsize=4096)
+def canonical(desc: MemoryDesc) -> MemoryDesc:
+    """One object for all descriptors that are equal, so that calls compare them by identity.
+
+    It may spell its format otherwise. One that has not been met for long may come back as another
+    object: whoever compares must look closer then.
+    """
+    return desc

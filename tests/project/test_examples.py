@@ -30,6 +30,7 @@ def test_every_example_has_a_test() -> None:
     tested = {
         *("convolution.cl", "convolution.py", "tune_formats.py", "use_header.c"),
         *("plan_network.cl", "plan_network.py", "tune_network.py"),
+        *("export_network.py", "run_network.c"),
     }
     assert {file.name for file in EXAMPLES.iterdir() if file.is_file()} == tested
 
@@ -44,6 +45,37 @@ def test_a_network_is_planned_and_run() -> None:
     text = _run(sys.executable, EXAMPLES / "plan_network.py")
     assert "the least there is" in text
     assert "largest difference" in text
+
+
+def compiled(place: Path, language: str) -> Path:
+    """`run_network.c` with the export in ``place``."""
+    c = language == "c99"
+    compiler = shutil.which("gcc" if c else "g++") or shutil.which("clang" if c else "clang++")
+    if compiler is None or not Path("/usr/include/CL/cl.h").exists():
+        pytest.skip("no C compiler or no OpenCL headers: apt-get install g++ opencl-c-headers")
+    flags = [*([] if c else ["-x", "c++"]), f"-std={language}", "-Wall", "-Wextra", "-Werror"]
+    program = place.parent / f"run_network_{language}"
+    _run(compiler, *flags, "-pedantic", "-O1", f"-I{place}", EXAMPLES / "run_network.c",
+         place / "clformats.c", "-l:libOpenCL.so.1", "-o", program)  # fmt: skip
+    return program
+
+
+@pytest.mark.slow  # it measures kernels before it plans; tests/recording/test_network.py does not
+@pytest.mark.parametrize("network", ["small", "squeezenet"])
+def test_a_planned_network_runs_without_python(
+    tmp_path: Path, engine: cf.Engine, network: str
+) -> None:
+    if network != "small" and importlib.util.find_spec("onnx") is None:
+        pytest.skip("onnx is not installed: pip install 'clformats[onnx]'")
+    place = tmp_path / "net"
+    platform = engine.device.platform.name.strip()
+    said = _run(sys.executable, EXAMPLES / "export_network.py", network, place, platform)
+    assert "largest difference" in said
+    for language in ("c99", "c++11"):
+        said = _run(compiled(place, language), place, place / "photo.bin", "result.bin", platform,
+                    cwd=tmp_path)  # fmt: skip
+        assert "planned for this device" in said
+        assert (tmp_path / "result.bin").read_bytes() == (place / "result.bin").read_bytes()
 
 
 @pytest.mark.slow
