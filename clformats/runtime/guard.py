@@ -50,7 +50,10 @@ _NOT_THE_COMPILER = ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP")
 LOST = "lost"
 """The outcome of a build whose worker ended before it began, or by somebody's hand."""
 _TAIL = 4000
-_START = "import sys, runpy; sys.path[:] = {path!r}; runpy.run_path({file!r}, run_name='__main__')"
+_START = (
+    "import sys; sys.path[:] = {path}; import runpy; runpy.run_path({file!r}, None, '__main__')"
+)
+"""The path first: the current folder, which is on it before, may be anybody's."""
 
 
 @dataclass(frozen=True)
@@ -123,10 +126,11 @@ class Worker:
     def __init__(self) -> None:
         """Start it. Raises OSError where there can be no process."""
         file = str(Path(__file__).with_name("worker.py"))
+        start = _START.format(path=list(map(str, sys.path)), file=file)
         self._errors = _unnamed_file()
         try:
             self._process = subprocess.Popen(
-                [_python(), "-W", "ignore", "-c", _START.format(path=sys.path, file=file)],
+                [_python(), "-W", "ignore", "-c", start],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors,
                 bufsize=0, start_new_session=True,
             )  # fmt: skip
@@ -291,8 +295,10 @@ class Workers:
 
     def stop(self) -> None:
         """End them all, busy or not: this process ends."""
-        for worker in (*self._idle, *self._busy):
+        for worker in self._busy.copy():
             worker.stop()
+        while self._idle:
+            self._idle.pop().end()
 
     def forget(self) -> None:
         """Leave them to the process that this one was forked from."""

@@ -42,7 +42,6 @@ def own(engine: cf.Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> I
     yield cf.Engine(context=engine.context, device=engine.device)
     background.later(lambda: None).result(60)
     workers.stop()
-    workers.forget()
 
 
 class Compiler:
@@ -166,6 +165,7 @@ def test_where_no_plan_is_built_the_error_says_so(own: cf.Engine, compiler: Comp
         cf.Reorder(D(SRC.dims, "u8", "bfyx"), D(SRC.dims, "u8", "bfyx"), own)
 
 
+@pytest.mark.slow
 def test_whom_the_system_kills_is_not_to_blame(own: cf.Engine, compiler: Compiler) -> None:
     (victim,) = made_for(own)
     compiler.fails("kill at launch", victim.source)
@@ -242,7 +242,7 @@ def test_a_worker_that_went_is_replaced(own: cf.Engine) -> None:
         assert another not in (None, worker)
 
 
-@pytest.mark.parametrize("python", ["", "/usr/bin/blender", "/nowhere/python3"])
+@pytest.mark.parametrize("python", tiered(["", "/blender", "/nowhere/python3"], ["/blender"]))
 def test_where_no_python_can_start_this_process_builds(
     own: cf.Engine, monkeypatch: pytest.MonkeyPatch, python: str
 ) -> None:
