@@ -40,6 +40,7 @@ from .schedule.compare import identify, same_bytes
 from .tensors.desc import RUNTIME_DIM, MemoryDesc
 from .tensors.dtypes import DTYPES, DType
 from .values.attr import Attr, at_execution
+from .values.groups import Grouped
 from .values.transforms import transform, winograd
 from .version import __version__ as __version__
 
@@ -98,6 +99,7 @@ __all__ = [
     "Extra",
     "Format",
     "FormatPlan",
+    "Grouped",
     "HostMemory",
     "IndexKernels",
     "InvalidArgument",

@@ -10,11 +10,12 @@ from ..runtime import Engine, Event
 from ..runtime.engine import default_engine
 from ..runtime.opencl import OnDevice
 from ..schedule import Plan
-from ..schedule.computation import over_tensors
+from ..schedule.computation import for_groups, over_tensors
 from ..tensors.desc import MemoryDesc
 from ..tensors.given import as_desc
 from ..values.attr import OLD
 from ..values.formula import Formula, parse
+from ..values.groups import Group, Grouped, group_of
 from .given import as_memory, as_stream, let_arrays_wait
 from .planning import Wish, planned
 from .profiles import traits_of
@@ -32,9 +33,11 @@ class Map(OnDevice):
     ``m = Map("z = max(x, y) * 0.5f", engine, x=desc, y=desc, z=desc)``: each variable is a tensor,
     in any format and element type. The expression is in the part of OpenCL C that
     `clformats.values.formula` describes, and computed in f32, or in f64 if a tensor is f64. A
-    dimension of size 1 is repeated. The name of the result, on the right, stands for its old
-    value. The padding of the result becomes zero. A tensor cannot have the name of another
-    argument: self, text, engine, family, stream.
+    dimension of size 1 is repeated. A dimension of size ceil(n / g), where the result has n, is one
+    of groups of g: g is the power of two for which this is so, else n divided by the size;
+    ``d=cf.Grouped(desc, (1, 30))`` names other groups. The name of the result, on the right, stands
+    for its old value. The padding of the result becomes zero. A tensor cannot have the name of
+    another argument: self, text, engine, family, stream.
 
     ``m(stream, x=memory, y=memory, z=memory)`` enqueues it and returns an `Event`. ``m.plan`` and
     ``m.source`` are those of `clformats.Reorder`. Safe to call from several threads. Raises
@@ -49,11 +52,15 @@ class Map(OnDevice):
         engine: Engine | None = None,
         *,
         family: str | None = None,
-        **tensors: MemoryDesc | str,
+        **tensors: MemoryDesc | str | Grouped,
     ) -> None:
         expect(engine, Engine | None, "engine")
         expect(family, str | None, "family")
-        descs = {name: as_desc(desc, name) for name, desc in tensors.items()}
+        groups = {n: t.group for n, t in tensors.items() if isinstance(t, Grouped)}
+        descs = {
+            name: as_desc(t.values if isinstance(t, Grouped) else t, name)
+            for name, t in tensors.items()
+        }
         for name, desc in descs.items():
             if desc.has_runtime:
                 raise InvalidDescriptor(
@@ -67,7 +74,7 @@ class Map(OnDevice):
         if not self.inputs:
             raise InvalidExpression(f"{text!r} reads no tensor but its own result: name one more")
         dst = descs[self.target]
-        inputs = [(_variable(n), _repeated(n, descs[n], dst)) for n in self.inputs]
+        inputs = [(_variable(n), _repeated(n, descs[n], dst, groups.get(n))) for n in self.inputs]
         renamed = {n: Formula("name", _variable(n)) for n in self.inputs}
         if self.target in formula.names:
             renamed[self.target] = Formula("name", OLD)
@@ -137,10 +144,14 @@ def _variable(name: str) -> str:
     return f"in_{name}"
 
 
-def _repeated(name: str, desc: MemoryDesc, dst: MemoryDesc) -> MemoryDesc:
-    if desc.dims == dst.dims:
+def _repeated(name: str, desc: MemoryDesc, dst: MemoryDesc, group: Group | None) -> MemoryDesc:
+    """The operand with the dims of the result: its elements serve groups, or whole dimensions."""
+    if desc.dims == dst.dims and group is None:
         return desc
     try:
-        return desc.broadcast_to(dst.dims)
+        group = group or group_of(dst.dims, desc.dims)
+        if group is None or {*group} <= {1, None}:
+            return desc.broadcast_to(dst.dims)
+        return for_groups(desc, dst.dims, group)
     except InvalidDescriptor as error:
         raise InvalidDescriptor(f"{name} does not fit the result: {error}") from error

@@ -11,10 +11,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ..tensors import operations
 from ..tensors.desc import MemoryDesc
 from ..tensors.dtypes import DType
-from ..values.attr import OLD, VALUE, Attr, compute_type
+from ..values.attr import OLD, VALUE, Attr, Values, compute_type
 from ..values.formula import Formula
+from ..values.groups import Group
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +61,30 @@ def from_attr(attr: Attr, src: MemoryDesc, dst: MemoryDesc) -> Computation | Non
     real = compute_type(src.dtype, dst.dtype)
     attr.resolve(dst.dims, None, real)
     operands = [
-        Operand(name, MemoryDesc(dst.dims, real, strides=values.strides(dst.dims)))
+        Operand(name, _of_values(values, dst.dims, real))
         for name, values in attr.terms.items() if values.mask
     ]  # fmt: skip
     if "beta" in attr.terms:
         operands.append(Operand(OLD, dst))
     scalars = tuple(name for name, values in attr.terms.items() if not values.mask)
     return Computation(formula, VALUE, tuple(operands), scalars, real)
+
+
+def _of_values(values: Values, dims: Sequence[int], real: DType) -> MemoryDesc:
+    """Where the value of each element lies, of values in row-major order."""
+    if values.group:
+        return for_groups(MemoryDesc(values.sizes(dims), real), dims, values.group)
+    return MemoryDesc(dims, real, strides=values.strides(dims))
+
+
+def for_groups(desc: MemoryDesc, dims: Sequence[int], group: Group) -> MemoryDesc:
+    """The same elements, each for ``group`` neighbours of a tensor of ``dims``."""
+    return MemoryDesc.of(operations.grouped(desc.geometry, dims, group), desc.dtype)
+
+
+def _is_grouped(desc: MemoryDesc) -> bool:
+    """Whether neighbours along a dimension are one element."""
+    return any(p.stride == 0 and p.digit.size is not None and p.size > 1 for p in desc.placed)
 
 
 def _adjusted(formula: Formula, dst: MemoryDesc) -> Formula:
@@ -82,7 +101,8 @@ def over_tensors(
     The first input in another format than the destination is moved, so that its transposition is
     done in registers; the others are operands. The variable `OLD` is the destination itself.
     """
-    moved = next((i for i in inputs if i[1].format != dst.format), inputs[0])
+    own = [i for i in inputs if not _is_grouped(i[1])] or inputs
+    moved = next((i for i in own if i[1].format != dst.format), own[0])
     old = [(OLD, dst)] if OLD in formula.names else []
     operands = tuple(Operand(name, desc) for name, desc in [*inputs, *old] if name != moved[0])
     real = compute_type(dst.dtype, *(desc.dtype for _, desc in inputs))

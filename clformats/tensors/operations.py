@@ -178,6 +178,42 @@ def broadcast_to(g: Geometry, dims: Sequence[int]) -> Geometry:
                     g.offset0 + start)  # fmt: skip
 
 
+def grouped(g: Geometry, dims: Sequence[int], group: Sequence[int | None]) -> Geometry:
+    """The same elements for a tensor of ``dims``, each serving a group of neighbours.
+
+    ``group[d]`` neighbours along dimension d are one element; None stands for all of them. A digit
+    of that size and stride 0 says so, inside all others.
+    """
+    wanted = tuple(1 if n is None else -(-m // n) for m, n in zip(dims, group, strict=False))
+    if len(dims) != len(group) or g.dims != wanted:
+        raise InvalidDescriptor(
+            f"groups of {tuple(group)} make {wanted} of {tuple(dims)}, got dims {g.dims}",
+            code="BROADCAST",
+        )
+    if None in group:
+        sizes = [m if n is None else k for m, n, k in zip(dims, group, wanted, strict=True)]
+        g = broadcast_to(g, sizes)
+    if g.format.structure.tail or any(len(p.digit.dims) > 1 or p.digit.flip for p in g.placed):
+        raise Unsupported(
+            "NOT_A_TAG",
+            f"{g.format} cannot be repeated for groups: expected a format whose dimensions are "
+            f"neither fused nor turned around",
+        )
+    many = {d: n for d, n in enumerate(group) if n is not None and n > 1}
+    each = [many.get(d, 1) for d in range(len(dims))]
+    placed = [
+        replace(p, digit=replace(p.digit, step=p.digit.step * each[p.digit.dims[0]]))
+        for p in g.placed
+    ]
+    shared = [Placed(Digit(d, n, 1), n, 0, fixed_stride=True) for d, n in many.items()]
+    layout = Layout(len(dims), tuple(p.digit for p in (*placed, *shared)))
+    return Geometry(
+        tuple(dims), Format.from_layout(layout), (*placed, *shared),
+        tuple(n * k for n, k in zip(g.padded_dims, each, strict=True)),
+        tuple((a * k, b * k) for (a, b), k in zip(g.padding, each, strict=True)), g.offset0,
+    )  # fmt: skip
+
+
 def permute_axes(g: Geometry, permutation: Sequence[int]) -> Geometry:
     """Axis d becomes axis ``permutation[d]`` (the inverse of numpy's transpose)."""
     ndims = len(g.dims)

@@ -13,15 +13,13 @@ from dataclasses import dataclass, replace
 from itertools import product
 from math import lcm, prod
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ..errors import Unsupported
 from ..formats.digits import place
 from ..tensors.desc import MemoryDesc
 from ..tensors.dtypes import as_dtype
 from ..tensors.geometry import Geometry
 from ..values.attr import Attr
+from ..values.groups import Grouped
 
 Span = tuple[int, int]
 """From the first element along a dimension to the one behind the last."""
@@ -48,14 +46,19 @@ class Piece:
         cut = {d for d, n in enumerate(self.dst.dims) if n != dims[d]}
         if not any(term.mask >> d & 1 for term in whole.terms.values() for d in cut):
             return whole
-        values: dict[str, tuple[NDArray[np.float64], int]] = {}
+        values: dict[str, Grouped] = {}
         for name, flat in whole.resolve(dims, {}, as_dtype("f64")).items():
             term = whole.terms[name]
+            group, found = term.groups(dims), flat.reshape(term.sizes(dims))
+            ranges = [*zip(self.start, self.dst.dims, strict=True)]
+            if any(g and at % g for g, (at, _) in zip(group, ranges, strict=True)):
+                # The piece begins within a group: each index has a value of its own.
+                found, group = term.spread(flat, dims), tuple(g and 1 for g in group)
             mine = tuple(
-                slice(at, at + n) if term.mask >> d & 1 else slice(None)
-                for d, (at, n) in enumerate(zip(self.start, self.dst.dims, strict=True))
+                slice(at // g, -(-(at + n) // g)) if g else slice(None)
+                for g, (at, n) in zip(group, ranges, strict=True)
             )
-            values[name] = flat.reshape(term.sizes(dims))[mine], term.mask
+            values[name] = Grouped(found[mine], group)
         return Attr(**values, expression=whole.expression)
 
 

@@ -17,7 +17,7 @@ factor, is a source zero point and a source scale with the mask of the feature d
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from types import MappingProxyType
 from typing import Any
@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from ..errors import InvalidAttr
 from ..tensors.dtypes import DType, as_array, as_dtype, convert
 from .formula import ONE, Formula, parse
+from .groups import Group, Grouped, checked, counts, spread
 
 ZERO_SCALE = "a dst_scale is 0, or is in f32: values are divided by it, give another number"
 VALUE, OLD = "x", "old"
@@ -40,35 +41,60 @@ class Values:
 
     ``mask`` says along which logical dimensions they vary, bit d for dimension d; they are in
     row-major order over these. 0 stands for one value for all elements. ``ndims`` is the rank of
-    the tensor, if it is known.
+    the tensor, if it is known. ``group`` is how many neighbours along each dimension share a value;
+    None where each has its own.
     """
 
     values: NDArray[np.float64] | None
     mask: int = 0
     ndims: int | None = None
+    group: Group | None = None
+    shape: tuple[int, ...] = ()
+    """The shape that the values were given in, if not one after the other."""
+
+    def groups(self, dims: Sequence[int]) -> Group:
+        """How many neighbours share a value along each dimension; None: all of them."""
+        each = tuple(1 if self.mask >> d & 1 else None for d, _ in enumerate(dims))
+        return self.group or each
 
     def strides(self, dims: Sequence[int]) -> tuple[int, ...]:
-        """The stride in the values of each logical dimension; 0 where they do not vary."""
+        """The stride of each logical dimension without groups; 0 where values do not vary."""
         sizes = self.sizes(dims)
         return tuple(prod(sizes[d + 1 :]) if self.mask >> d & 1 else 0 for d, _ in enumerate(dims))
 
     def sizes(self, dims: Sequence[int]) -> tuple[int, ...]:
-        """The sizes of the dimensions along which they vary; 1 for the others."""
-        return tuple(n if self.mask >> d & 1 else 1 for d, n in enumerate(dims))
+        """The number of values along each dimension; 1 where they do not vary."""
+        return counts(dims, self.groups(dims))
+
+    def spread(self, flat: NDArray[Any], dims: Sequence[int]) -> NDArray[Any]:
+        """The values as an array that broadcasts against a tensor of ``dims``."""
+        return spread(flat.reshape(self.sizes(dims)), dims, self.groups(dims))
+
+    @property
+    def grouping(self) -> str:
+        """The group in words."""
+        return f"groups of {'x'.join('all' if n is None else str(n) for n in self.group or ())}"
 
     def __str__(self) -> str:
         what = "given at execution" if self.values is None else f"{self.values.size} values"
         if self.values is not None and self.values.size == 1:
             what = f"{self.values[0]:g}"
+        if self.group:
+            return f"{what}, {self.grouping}"
         return f"{what}, mask {self.mask}" if self.mask else what
 
 
-def at_execution(mask: int = 0) -> Values:
+def at_execution(mask: int = 0, *, group: Sequence[int | None] | None = None) -> Values:
     """Stands for values that are given when a reorder is called: ``r(stream, src, dst, beta=2)``.
 
-    Raises `InvalidAttr` for a mask that is not a whole number of at least 0.
+    ``group`` is that of a `Grouped`, instead of a mask: ``at_execution(group=(1, 32))``. Raises
+    `InvalidAttr` for a mask that is not a whole number of at least 0, and for both.
     """
-    return Values(None, _mask("values given at execution", mask))
+    if group is None:
+        return Values(None, _mask("values given at execution", mask))
+    if mask:
+        raise InvalidAttr(f"got mask={mask} and group={group}: the group says all, leave mask out")
+    return _grouped(None, checked(group))
 
 
 class Attr:
@@ -80,9 +106,10 @@ class Attr:
 
     ``src_scale``, ``dst_scale``, ``src_zero_point``, ``dst_zero_point`` and ``beta`` are each a
     number, an array that broadcasts against the tensor (``np.ones((1, 3, 1, 1))``: one value for
-    each channel), ``(values, mask)``, or `at_execution`. Bit d of the mask says that there is one
-    value for each index of logical dimension d; the values are in row-major order over the
-    dimensions of the mask. ``beta`` is the factor of the destination's old value (oneDNN's sum).
+    each channel), ``(values, mask)``, a `Grouped`, or `at_execution`. Bit d of the mask says that
+    there is one value for each index of logical dimension d; the values are in row-major order over
+    the dimensions of the mask. ``beta`` is the factor of the destination's old value (oneDNN's
+    sum).
 
     ``expression`` is text over ``x``, in the part of OpenCL C that `clformats.values.formula`
     describes: ``"max(x, 0.f) * 0.5f"``. Padding stays zero, whatever the expression gives for 0.
@@ -180,6 +207,9 @@ class Attr:
             values = term.values
             if values is None:
                 values = _flat(name, (given or {})[name])
+            if term.group:
+                shape = term.shape if term.values is not None else np.shape((given or {})[name])
+                _check_groups(name, replace(term, shape=shape), values, dims)
             count = prod(term.sizes(dims))
             if values.size != count:
                 raise InvalidAttr(
@@ -193,8 +223,9 @@ class Attr:
         """Raise `InvalidAttr` if a mask names a dimension of ``ndims`` or more."""
         for name, term in self.terms.items():
             if term.ndims not in (None, ndims):
+                what = "a group" if term.group else "an array"
                 raise InvalidAttr(
-                    f"{name} is an array of {term.ndims} axes, the tensor has {ndims} dimensions: "
+                    f"{name} is {what} of {term.ndims} axes, the tensor has {ndims} dimensions: "
                     f"give one axis for each, of size 1 where a value serves all"
                 )
             if term.mask >> ndims:
@@ -219,7 +250,7 @@ class Attr:
         real = compute_type(source, target)
         env = {VALUE: convert(array, source, real)}
         for name, values in self.resolve(array.shape, given, real).items():
-            env[name] = values.reshape(self.terms[name].sizes(array.shape))
+            env[name] = self.terms[name].spread(values, array.shape)
         if "beta" in self.terms:
             if old is None:
                 raise InvalidAttr("beta is given: the sum needs old, what the destination holds")
@@ -243,6 +274,10 @@ def compute_type(*dtypes: DType) -> DType:
 def _values(name: str, value: Any) -> Values:
     if isinstance(value, Values):
         return value
+    if isinstance(value, Grouped):
+        return replace(
+            _grouped(_flat(name, value.values), value.group), shape=np.shape(value.values)
+        )
     if isinstance(value, tuple):
         if len(value) != 2:
             raise InvalidAttr(
@@ -261,6 +296,25 @@ def _values(name: str, value: Any) -> Values:
             f"bit d of the mask stands for logical dimension d"
         )
     return Values(flat, sum(1 << d for d, n in enumerate(shape) if n != 1), len(shape))
+
+
+def _grouped(values: NDArray[np.float64] | None, group: Group) -> Values:
+    mask = sum(1 << d for d, n in enumerate(group) if n is not None)
+    return Values(values, mask, len(group), group)
+
+
+def _check_groups(
+    name: str, term: Values, values: NDArray[np.float64], dims: Sequence[int]
+) -> None:
+    """Raise `InvalidAttr` for values that are not one for each group, in this order."""
+    sizes = term.sizes(dims)
+    flat = len(term.shape) < 2 and values.size == prod(sizes)
+    if not flat and [n for n in term.shape if n != 1] != [n for n in sizes if n != 1]:
+        got = f"{values.size} values" if len(term.shape) < 2 else f"an array of {term.shape}"
+        raise InvalidAttr(
+            f"got {got} for {name} in {term.grouping} of a tensor of {tuple(dims)}, expected "
+            f"{sizes}: one for each group"
+        )
 
 
 def _flat(name: str, value: Any) -> NDArray[np.float64]:
@@ -301,7 +355,7 @@ def _mask(name: str, value: Any) -> int:
 def _attr_again(terms: Mapping[str, Values], expression: str | None) -> Attr:
     """The attributes that were pickled."""
     given = {
-        n: v if v.values is None else Values(_flat(n, v.values), v.mask, v.ndims)
+        n: v if v.values is None else replace(v, values=_flat(n, v.values))
         for n, v in terms.items()
     }
     return Attr(expression=expression, **given)

@@ -42,6 +42,10 @@ def _at(i: Any) -> object:
         raise cf.Error(str(error)) from error
 
 
+def _grouped(**given: Any) -> cf.Attr:
+    return cf.Attr(src_scale=cf.Grouped(**given))
+
+
 def _extra(**given: Any) -> cf.MemoryDesc:
     return D((5, 4, 3, 3), "s8", "oihw", extra=cf.Extra(**given))
 
@@ -119,6 +123,8 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "Attr.apply": (cf.Attr(beta=2.0).apply, {"array": ZEROS, "src": "f32", "dst": "f32",
                                              "old": ZEROS}),
     "at_execution": (cf.at_execution, {"mask": 0}),
+    "at_execution.group": (cf.at_execution, {"group": (1, 32)}),
+    "Grouped": (_grouped, {"values": [2.0], "group": (1, 32)}),
     "dtypes.convert": (dtypes.convert, {"array": ZEROS, "src": "f32", "dst": "s8"}),
     "dtypes.as_dtype": (dtypes.as_dtype, {"value": "f32"}),
 }  # fmt: skip
@@ -127,6 +133,9 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
 TAKES = {
     "Format.ndims": {"None"},
     "Extra.scale_adjust": {"float"},
+    "at_execution.group.group": {"None", "list"},
+    "Grouped.values": {"int", "float", "nan", "list", "array"},
+    "Grouped.group": {"list"},
     "explain.shape": {"None"},
     "explain.dtype": {"None"},
     "convert.to": {"None"},

@@ -15,6 +15,7 @@ from ...runtime import Event, Stream
 from ...tensors.desc import MemoryDesc
 from ...transfers.route import transfer
 from ...values.attr import Attr
+from ...values.groups import Grouped
 from .knobs import CPU2GPU
 from .parse import Common
 
@@ -66,7 +67,10 @@ class BetweenEngines:
     ) -> None:
         self._from_host = way == CPU2GPU
         HostMemory(src if self._from_host else dst)
-        values: dict[str, Any] = {name: (given[name], t.mask) for name, t in attr.terms.items()}
+        values: dict[str, Any] = {
+            name: Grouped(given[name], t.group) if t.group else (given[name], t.mask)
+            for name, t in attr.terms.items()
+        }
         self._attr = Attr(**values)
 
     def filled(self, case: Case, stream: Stream) -> Filled:

@@ -16,6 +16,7 @@ from ...formats.tags import expand_meta, is_meta
 from ...tensors.desc import RUNTIME_DIM, MemoryDesc
 from ...tensors.dtypes import as_dtype, convert
 from ...values.attr import Attr, at_execution
+from ...values.groups import Group, counts
 from .attributes import PostOps, Quantity, Scales, ZeroPoints
 from .knobs import DRIVER, Filter
 from .values import ASYMMETRIC, S8S8, STRANGE_DTYPES, WITHOUT_LAYOUT, Flags, Strides, dims_text
@@ -150,7 +151,8 @@ class Problem:
         for kind, entries in (("scale", self.attr_scales), ("zero_point", self.attr_zero_points)):
             for entry in entries.entries:
                 name = f"{entry.side}_{kind}"
-                terms[name] = at_execution(entry.mask(len(self.dims)))
+                mask, group = entry.mask(len(self.dims)), self._group(entry)
+                terms[name] = at_execution(group=group) if group else at_execution(mask)
                 given[name] = self._values(entry, kind, rng)
         for post_op in self.attr_post_ops.entries:
             terms["beta"] = at_execution()
@@ -161,30 +163,34 @@ class Problem:
         if entry.dtype in STRANGE_DTYPES:
             raise Unsupported("NO_DTYPE", f"element type {entry.dtype} is known to oneDNN alone")
         dtype, wide = as_dtype(entry.dtype), as_dtype("f64")
-        shape, groups = self._shape(entry)
+        shape = self._shape(entry)
         if entry.has_value:
             values = np.array([entry.value])
         elif kind == "scale":
             values = 2.0 ** rng.integers(-3, 4, shape)
         else:
             values = rng.integers(0 if dtype.kind == "unsigned" else -3, 4, shape).astype(float)
-        values = convert(convert(values, wide, dtype), dtype, wide)
-        for d, group in enumerate(groups):
-            values = np.repeat(values, group, d) if group > 1 else values
-        return np.asarray(values)
+        return np.asarray(convert(convert(values, wide, dtype), dtype, wide))
 
-    def _shape(self, entry: Quantity) -> tuple[list[int], list[int]]:
-        """How many values there are along each dimension, and how many neighbours share one."""
+    def _shape(self, entry: Quantity) -> tuple[int, ...]:
+        """How many values there are along each dimension."""
+        mask = entry.mask(len(self.dims))
+        each = tuple(1 if mask >> d & 1 else None for d in range(len(self.dims)))
+        return counts(self.dims, self._group(entry) or each)
+
+    def _group(self, entry: Quantity) -> Group | None:
+        """How many neighbours share a value along each dimension: oneDNN's mask and groups."""
+        if not entry.groups:
+            return None
         mask, ndims = entry.mask(len(self.dims)), len(self.dims)
-        groups = ([1] * ndims + list(entry.groups))[-ndims:] if entry.groups else [1] * ndims
-        groups = [g if mask >> d & 1 else 1 for d, g in enumerate(groups)]
-        if any(g < 1 or n % g for n, g in zip(self.dims, groups, strict=True)):
+        groups = ([1] * ndims + list(entry.groups))[-ndims:]
+        found = tuple(g if mask >> d & 1 else None for d, g in enumerate(groups))
+        if any(g is not None and (g < 1 or n % g) for n, g in zip(self.dims, found, strict=True)):
             raise InvalidAttr(
                 f"groups of {dims_text(entry.groups)} do not divide the last sizes of "
                 f"{dims_text(self.dims)}"
             )
-        sizes = zip(self.dims, groups, strict=True)
-        return [n // g if mask >> d & 1 else 1 for d, (n, g) in enumerate(sizes)], groups
+        return found
 
 
 def _is_plain_sum(entry: Any) -> bool:

@@ -16,11 +16,11 @@ from typing import TypeVar
 from ...errors import Error, InvalidFormat
 from ...formats.format import Format
 from ...formats.tags import is_meta
-from ...tensors.dtypes import DTYPES
+from ...tensors.dtypes import DTYPES, named
 
 T = TypeVar("T")
 
-STRANGE_DTYPES = ("f4_e2m1", "f4_e3m0", "e8m0", "s2", "u2", "boolean")
+STRANGE_DTYPES = ("f4_e3m0", "boolean")
 """Element types that oneDNN has and this library has not."""
 WITHOUT_LAYOUT = ("any", "undef")
 S8S8, ASYMMETRIC = "s8s8_comp", "zp_comp"
@@ -92,7 +92,7 @@ def words(text: str) -> tuple[str, ...]:
 def dtype(text: str) -> str:
     """The name of an element type, also of those that only oneDNN has."""
     name = text.lower()
-    if name not in (*DTYPES, *STRANGE_DTYPES):
+    if name not in (*DTYPES, *named("onednn"), *STRANGE_DTYPES):
         raise BadValue(f"unknown data type {text!r}: expected one of {', '.join(DTYPES)}")
     return name
 
