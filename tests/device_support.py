@@ -8,15 +8,8 @@ from typing import Any
 import numpy as np
 
 import clformats as cf
-from tests.support import (
-    bytes_of,
-    dirty_pack,
-    garbage,
-    halves_of,
-    nibbles,
-    random_values,
-    same_bytes,
-)
+from clformats.host.oracle import put
+from tests.support import dirty_pack, garbage, put_values, random_values, same_bytes
 
 CANARY = 256
 
@@ -39,6 +32,11 @@ def memory_of(flat: Any, desc: cf.MemoryDesc, engine: cf.Engine) -> cf.Memory:
     return memory
 
 
+def nbytes_of(desc: cf.MemoryDesc) -> int:
+    """The bytes of memory under a descriptor."""
+    return max(desc.nbytes, desc.span_nbytes)
+
+
 def guarded(desc: cf.MemoryDesc, engine: cf.Engine) -> cf.Memory:
     """A memory object full of 0xA5, with a canary behind it in the same buffer.
 
@@ -46,7 +44,7 @@ def guarded(desc: cf.MemoryDesc, engine: cf.Engine) -> cf.Memory:
     """
     import pyopencl as cl
 
-    nbytes = cf.host.packing.storage_size(desc) * desc.dtype.nbytes + CANARY
+    nbytes = nbytes_of(desc) + CANARY
     buffer = cl.Buffer(engine.context, cl.mem_flags.READ_WRITE, nbytes)
     # Not filled: to Oclgrind what kernels write into a filled buffer stays uninitialised.
     cl.enqueue_copy(engine.queue, buffer, np.full(nbytes, 0xA5, np.uint8)).wait()
@@ -92,15 +90,14 @@ def expected(
 
 def holding(values: Any, dst: cf.MemoryDesc) -> Any:
     """The bytes of `guarded` memory with the elements ``values`` and zero padding."""
-    if dst.dtype.bits == 4:
-        halves = halves_of(np.full(cf.host.packing.storage_size(dst) + CANARY, 0xA5, np.uint8))
-        halves[: 2 * cf.host.packing.storage_size(dst)][owned(dst)] = 0
-        halves[dst.offsets()] = nibbles(values)
-        return bytes_of(halves)
-    result = np.full(cf.host.packing.flat_size(dst) * dst.dtype.nbytes + CANARY, 0xA5, np.uint8)
-    flat = result[:-CANARY].view(dst.dtype.raw)
-    flat[owned(dst)] = 0
-    flat[dst.offsets()] = values.view(dst.dtype.raw)
+    result = np.full(nbytes_of(dst) + CANARY, 0xA5, np.uint8)
+    inside, mine = result[: nbytes_of(dst)], owned(dst)
+    if isinstance(mine, slice):
+        last = dst.offset0 + sum((p.size - 1) * p.stride for p in dst.placed)
+        mine = np.arange(dst.offset0, last + 1)
+    if dst.nelems:
+        put(inside, mine, np.zeros(mine.shape, dst.dtype.raw), dst.dtype.bits)
+    put_values(inside, dst, values)
     sums = [cf.host.packing.sums_of(values, dst, s).ravel().view(np.uint8) for s in dst.sums]
     result[dst.sums_at : dst.span_nbytes] = np.concatenate([*sums, np.empty(0, np.uint8)])
     return result
@@ -179,18 +176,10 @@ def fill(memory: cf.Memory, values: Any) -> None:
     import pyopencl as cl
 
     raw = raw_bytes(memory)
-    if memory.desc.dtype.bits == 4:
-        halves = halves_of(raw)
-        halves[memory.desc.offsets()] = nibbles(values)
-        raw[:] = bytes_of(halves)
-    else:
-        used = cf.host.packing.flat_size(memory.desc) * memory.desc.dtype.nbytes
-        raw[:used].view(memory.desc.dtype.raw)[memory.desc.offsets()] = values.view(
-            memory.desc.dtype.raw
-        )
+    put_values(raw[: nbytes_of(memory.desc)], memory.desc, values)
     assert isinstance(memory.buffer, cl.Buffer)
     cl.enqueue_copy(memory.engine.queue, memory.buffer, raw).wait()
 
 
 __all__ = ["check_bytes", "check_reorder", "expected", "fill", "garbage", "guarded", "holding",
-           "memory_of", "moved", "owned", "raw_bytes"]  # fmt: skip
+           "memory_of", "moved", "nbytes_of", "owned", "raw_bytes"]  # fmt: skip

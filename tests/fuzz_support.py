@@ -24,7 +24,7 @@ import clformats as cf
 from tests import fuzz_cases
 from tests.device_support import CANARY, holding
 from tests.fuzz_cases import Case, cases, nbytes_of
-from tests.support import bytes_of, dirty_pack, halves_of, nibbles, random_values
+from tests.support import dirty_pack, put_values, random_values
 
 PAGE = mmap.PAGESIZE
 FORBIDDEN = 0
@@ -127,7 +127,7 @@ def run(case: Case, bench: Bench) -> bool:
     )
     before = np.full(nbytes_of(dst), POISON, np.uint8)
     if not case.attr.is_empty:
-        _fill(before, dst, old)
+        put_values(before, dst, old)
     target, at = bench.rooms[1].memory(dst, before, case.places[1], stream.engine)
     given = _given(case, bench, stream)
     if case.other:
@@ -234,16 +234,6 @@ def _mapped(x: Any, y: Any, case: Case) -> Any:
     return cf.tensors.dtypes.convert(
         formula.evaluate({"x": a, "y": b}, real.numpy), real, case.dst.dtype
     )
-
-
-def _fill(raw: Any, desc: cf.MemoryDesc, values: Any) -> None:
-    """Write logical values, and nothing else, into bytes."""
-    if desc.dtype.bits == 4:
-        halves = halves_of(raw)
-        halves[desc.offsets()] = nibbles(values)
-        raw[:] = bytes_of(halves)
-    else:
-        raw.view(desc.dtype.raw)[desc.offsets()] = values.view(desc.dtype.raw)
 
 
 def of_structure(seed: int, structure: int, most: int, bench: Bench) -> tuple[int, int]:

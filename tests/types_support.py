@@ -19,7 +19,7 @@ OWN = (
     DType("f7_own", 7, "float", np.dtype(np.float32), Float(3, 3, 3, None, 0x3F)),
     DType("nf4", 4, "float", np.dtype(np.float32), None, NF4),
     DType(
-        "t3_own", 3, "float", np.dtype(np.float32), None, (5.0, -1.0, 0.5, 0.5, -0.0, 0.0, 96, 3)
+        "t3_own", 3, "float", np.dtype(np.float32), None, (5.0, -1.0, 0.5, 0.5, 0.0, -2.0, 96, 3)
     ),
     DType("s5_own", 5, "signed", np.dtype(np.int8)),
 )

@@ -23,7 +23,7 @@ from ..formats import Format
 from ..formats.registry import takes_rank
 from ..host.axes import in_order
 from ..host.memory import HostMemory
-from ..host.packing import flat_size
+from ..host.packing import storage_size
 from ..interop.files.destination import destination
 from ..tensors.desc import MemoryDesc
 from ..tensors.dtypes import as_dtype
@@ -187,23 +187,19 @@ def _physical(array: NDArray[Any], desc: MemoryDesc) -> HostMemory:
     """The file's elements as the physical elements of a descriptor."""
     desc.require_layout()
     item = desc.dtype.storage.itemsize
-    if not array.flags.c_contiguous or array.itemsize != item or array.size != _elements(desc):
+    if not array.flags.c_contiguous or array.itemsize != item or array.size != storage_size(desc):
         raise InvalidDescriptor(
             f"the file has {array.size} elements of {array.itemsize} bytes in shape {array.shape}"
             f"{'' if array.flags.c_contiguous else ' in Fortran order'}, {desc} has "
-            f"{_elements(desc)} of {item}"
+            f"{storage_size(desc)} of {item}"
         )
     return HostMemory(desc, array.reshape(-1).view(f"u{item}"))
-
-
-def _elements(desc: MemoryDesc) -> int:
-    return flat_size(desc) * desc.dtype.bits // 8 // desc.dtype.storage.itemsize
 
 
 @contextmanager
 def _written(args: argparse.Namespace, desc: MemoryDesc) -> Iterator[HostMemory]:
     """A file for the elements of a descriptor, put in its place only when all went well."""
-    shape: tuple[int, ...] = (_elements(desc),)
+    shape: tuple[int, ...] = (storage_size(desc),)
     if _is_plain(desc.format):
         shape = tuple(desc.dims[digit.dims[0]] for digit in desc.format.digits)
     with destination(Path(args.output), [Path(args.file)], companions=(), force=args.force) as path:

@@ -217,7 +217,7 @@ def _described(desc: object) -> Described | None:
 
 def flat_size(desc: MemoryDesc) -> int:
     """The number of physical elements, padding counted, that a buffer for ``desc`` has."""
-    return max(desc.nbytes, desc.span_nbytes) * 8 // desc.dtype.bits
+    return whole_nbytes(desc) * 8 // desc.dtype.bits
 
 
 def places(desc: MemoryDesc) -> int:
@@ -228,7 +228,12 @@ def places(desc: MemoryDesc) -> int:
 
 def storage_size(desc: MemoryDesc) -> int:
     """As `flat_size`, but in bytes where several elements share one: the size of `pack`'s array."""
-    return max(desc.nbytes, desc.span_nbytes) // desc.dtype.storage.itemsize
+    return whole_nbytes(desc) // desc.dtype.storage.itemsize
+
+
+def whole_nbytes(desc: MemoryDesc) -> int:
+    """The bytes of a buffer for ``desc``: `MemoryDesc.nbytes`, or its span where that is more."""
+    return max(desc.nbytes, desc.span_nbytes)
 
 
 def zero_padding(flat: NDArray[Any], desc: MemoryDesc) -> None:

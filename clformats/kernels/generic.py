@@ -1,14 +1,18 @@
-"""Kernels of the generic family: one element after the other, in the destination's order."""
+"""Kernels of the generic family: one element after the other, in the destination's order.
+
+Elements of the destination that share bytes are written unit by unit: ``templates/units.mako``.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from ..formats.digits import Placed, offset_expr, tail_at
+from ..formats.digits import Placed, offset_expr, place, tail_at
 from ..formats.expr import Const, Expr, Var, as_expr, total
 from ..schedule.choices import either
-from ..schedule.generic import GenericPlan
+from ..schedule.generic import GenericPlan, units
 from ..schedule.plan import Plan
 from ..schedule.problem import Number, Problem
 from ..templates import render
@@ -22,6 +26,8 @@ from .types import Conversion
 def launch(plan: Plan, body: GenericPlan) -> Launch:
     """The kernel and its arguments."""
     p = plan.problem
+    if p.dst.dtype.is_packed:
+        return _of_units(plan, body)
     arguments = Arguments(plan.choices.baked)
     arguments.values["items"] = body.items
     if body.counts:
@@ -29,6 +35,9 @@ def launch(plan: Plan, body: GenericPlan) -> Launch:
     parts = common_parts(p, arguments)
     parts["dst_offset"] = dst_offset(p.dst, arguments)
     types = types_of(p)
+    parts["loaded"] = types.load(
+        str(parts["src_offset"]) if types.source else f"src + ({parts['src_offset']})", 1
+    )
     parts["stored"] = computed_text(types, arguments, parts["dst_offset"])
     declarations = arguments.declarations + types.parameters
     constants = arguments.constants
@@ -41,6 +50,58 @@ def launch(plan: Plan, body: GenericPlan) -> Launch:
     return Launch(source, arguments.given, p.is_wide, items, local, types.buffers)
 
 
+def _of_units(plan: Plan, body: GenericPlan) -> Launch:
+    """The same where elements of the destination share bytes."""
+    p, types = plan.problem, types_of(plan.problem)
+    arguments = Arguments(plan.choices.baked)
+    arguments.values |= {
+        "first": units(p.dst).start, "places": body.places, "run": body.run, "dst0": p.dst.offset0,
+    }  # fmt: skip
+    orders = [_inverse(p.dst, p.dst.placed, arguments)]
+    begins: tuple[str, Expr] | None = None
+    if tail := p.dst.tail:
+        strides = {q.digit: q.stride for q in p.dst.placed}
+        behind = [
+            q if q.fixed_stride else replace(q, stride=strides[q.digit])
+            for q in place(tail.layout, p.dst.padded_dims)
+        ]
+        orders.append(_inverse(p.dst, behind, arguments))
+        begins = f"p{tail.dim}", Const(int(tail.start.evaluate({})))
+    bounds = _bounds(p.dst, arguments)
+    src_offset = _offset_of("src", p.src, arguments)
+    stored = computed_text(types, arguments, Var("place") + Var("dst0"))
+    declarations = arguments.declarations + types.parameters
+    local = either(plan.choices.local_size, body.group)
+    source = render(
+        "units", wide=p.is_wide, dst=str(p.dst.format), src=str(p.src.format), types=types,
+        orders=orders, begins=begins, bounds=bounds, stored=stored, declarations=declarations,
+        value=types.load(str(src_offset) if types.source else f"src + ({src_offset})", 1),
+        constants=arguments.constants,
+    )  # fmt: skip
+    items = -(-body.items // local) * local
+    return Launch(source, arguments.given, p.is_wide, items, local, types.buffers)
+
+
+@dataclass(frozen=True, slots=True)
+class Inverse:
+    """From an offset to the place that lies there: ``digits`` by falling stride, then ``indices``.
+
+    A digit is (variable, stride, size), as texts; those of one value have none.
+    """
+
+    digits: Sequence[tuple[str, str, str]]
+    indices: Sequence[tuple[str, Expr]]
+
+
+def _inverse(dst: MemoryDesc, placed: Sequence[Placed], arguments: Arguments) -> Inverse:
+    sizes = [arguments.text(f"size{k}", Number(q.size, q.fixed_size)) for k, q in enumerate(placed)]
+    strides = [str(n) for n in _strides("dst", placed, arguments)]
+    order = sorted(range(len(placed)), key=lambda k: (-placed[k].stride, -placed[k].size))
+    digits = [(f"v{k}", strides[k], sizes[k]) if placed[k].size > 1 else (f"v{k}", "", "")
+              for k in order]  # fmt: skip
+    return Inverse(digits, _indices(dst, arguments, placed))
+
+
 def common_parts(p: Problem, arguments: Arguments) -> dict[str, Any]:
     """What the template needs to go from a place in the destination to the source's offset."""
     return {
@@ -48,7 +109,7 @@ def common_parts(p: Problem, arguments: Arguments) -> dict[str, Any]:
         "dst": str(p.dst.format),
         "src": str(p.src.format),
         "digits": _digits(p.dst, arguments),
-        "indices": _indices(p.dst, arguments),
+        "indices": _indices(p.dst, arguments, p.dst.placed),
         "bounds": _bounds(p.dst, arguments),
         "src_offset": _offset_of("src", p.src, arguments),
     }
@@ -62,13 +123,15 @@ def _digits(dst: MemoryDesc, arguments: Arguments) -> list[tuple[str, str]]:
     ]
 
 
-def _indices(dst: MemoryDesc, arguments: Arguments) -> list[tuple[str, Expr]]:
+def _indices(
+    dst: MemoryDesc, arguments: Arguments, placed: Sequence[Placed]
+) -> list[tuple[str, Expr]]:
     """(``p0``.., expression): the physical index along each dimension, from the digits."""
     result: dict[str, Expr] = {}
-    for dims, flip in dict.fromkeys(p.digit.index for p in dst.placed):
+    for dims, flip in dict.fromkeys(p.digit.index for p in placed):
         value = total([
             Var(f"v{k}") * p.digit.step
-            for k, p in enumerate(dst.placed) if p.digit.index == (dims, flip)
+            for k, p in enumerate(placed) if p.digit.index == (dims, flip)
         ])  # fmt: skip
         for d in reversed(dims[1:]):
             extent = Var(arguments.text(f"dst_extent{d}", dst.padded_dims[d]))

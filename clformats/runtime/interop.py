@@ -89,7 +89,13 @@ def from_host(array: Any, engine: Engine | None = None) -> Memory:
             f"{engine.device.name} cannot use {host.array.nbytes} bytes at address "
             f"{host.array.ctypes.data:#x} in place: copy them, by cf.from_numpy or cf.transfer"
         )
-    elements = front * 8 // host.desc.dtype.bits
+    elements, rest = divmod(front * 8, host.desc.dtype.bits)
+    if rest:
+        raise DeviceError(
+            f"{engine.device.name} shares memory from {front} bytes before the array on, which is "
+            f"no whole number of elements of {host.desc.dtype}: copy them, by cf.from_numpy or "
+            f"cf.transfer"
+        )
     desc = MemoryDesc.of(moved_by(host.desc.geometry, elements), host.desc.dtype)
     writing = bool(host.array.flags.writeable)
     buffer = unified.wrapped(engine, host.array, front, writing=writing)

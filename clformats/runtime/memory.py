@@ -26,7 +26,7 @@ from ..errors import (
     shown,
 )
 from ..host.memory import places
-from ..host.packing import flat_size, unpack, zero_padding
+from ..host.packing import unpack, whole_nbytes, zero_padding
 from ..schedule.traits import LINE_BYTES
 from ..tensors import images
 from ..tensors.arraylike import ArrayLike
@@ -107,7 +107,7 @@ class Memory(ArrayLike, OnDevice):
     @property
     def nbytes(self) -> int:
         """The least number of bytes that the buffer must have."""
-        return flat_size(self.desc) * self.desc.dtype.bits // 8
+        return whole_nbytes(self.desc)
 
     @classmethod
     def unfilled(
@@ -279,7 +279,10 @@ class Memory(ArrayLike, OnDevice):
     def mapped_bytes(self) -> slice:
         """The range of the buffer that `map` gives, in bytes."""
         if self._is_view:
-            return slice(self.desc.offset0 * self.desc.dtype.bits // 8, self.desc.span_nbytes)
+            dtype, first = self.desc.dtype, self.desc.offset0
+            # Of elements that share bytes from the first of a unit on.
+            start = first // dtype.unit * dtype.unit * dtype.bits // 8
+            return slice(start, self.desc.span_nbytes)
         part = storage.host_part(self.tracked_buffer)
         # What lies before the user's array is not the user's.
         return slice(part.front if part else 0, self.nbytes)

@@ -13,8 +13,10 @@ from dataclasses import replace
 
 from ..formats.digits import RUNTIME, Placed
 from ..tensors.desc import MemoryDesc
+from . import nibbles
 from .computation import Computation
 from .plan import Plan, families, make_plan
+from .refine import problem
 from .traits import Traits
 
 WHY = "sizes known at execution only, and enough programs built: one for all other sizes"
@@ -72,7 +74,8 @@ def plan_for_all(
             for o in computation.operands
         )
         computation = replace(computation, operands=operands)
-    family = "nibbles" if src.dtype.is_packed or dst.dtype.is_packed else "generic"
+    found = problem(src, dst, computation)
+    family = "generic" if nibbles.refusal(found) else "nibbles"
     plan = make_plan(src, dst, traits, family if dst.nelems else None, computation)
     if plan.body is None:
         return plan

@@ -50,7 +50,9 @@ def refusal(p: Problem) -> str:
         return "the elements are not contiguous on both sides"
     if any(stride.value not in (0, 1) for n in p.nodes for stride in n.operands):
         return "the values of an operand do not lie in the same order"
-    return "" if _moves_words(p) and p.src0 % 2 == 0 else refusal_elsewhere(p)
+    count, unit = p.nodes[0].size.value if p.nodes else 1, p.dst.dtype.unit
+    whole = not any(n % unit for n in (count, p.src0, p.dst0))
+    return "" if _moves_words(p) and whole else refusal_elsewhere(p)
 
 
 def _moves_words(p: Problem) -> bool:

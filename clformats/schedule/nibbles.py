@@ -3,8 +3,8 @@
 On CPUs only what no tile covers by whole bytes comes here. *Runs* of 16 elements are moved at a
 time if the innermost loop is contiguous on both sides, has no guard, and begins with whole bytes.
 All other reorders go element by element as in the generic family; a work-item then writes one byte,
-two elements, of a 4-bit destination. The check that no byte is shared with anything else is in
-`clformats.tensors.nibbles`.
+two elements, of a 4-bit destination. Destinations that share a byte with anything else, see
+`clformats.tensors.nibbles`, and elements of other widths are the generic family's.
 """
 
 from __future__ import annotations
@@ -13,9 +13,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
+from ..tensors import nibbles as tensors
 from .problem import Node, Problem
 from .request import Request
 
+BITS = 4
 RUN_ELEMENTS = 4096
 """The most elements of a run for one work-item."""
 SHORTEST_RUN = 8
@@ -47,13 +49,20 @@ class NibblesPlan:
 
 def refusal(p: Problem) -> str:
     """Why the family does not take the problem; empty if it does."""
-    packed = any(d.dtype.is_packed for d in (p.src, p.dst, *p.operand_descs))
-    return "" if packed else "no element is narrower than a byte"
+    if p.has_image or p.step is not None:
+        return p.why
+    packed = [d.dtype for d in (p.src, p.dst, *p.operand_descs) if d.dtype.is_packed]
+    if not packed:
+        return "no element is narrower than a byte"
+    if any(t.bits != BITS or t.is_float for t in packed):
+        return "not all elements narrower than a byte are integers of four bits"
+    return tensors.refusal(p.dst) if p.dst.dtype.is_packed else ""
 
 
 def refusal_elsewhere(p: Problem) -> str:
-    """Why every other family refuses a problem of this one; empty if it is not."""
-    return "" if refusal(p) else "elements of four bits have no address of their own"
+    """Why families for whole bytes refuse a problem; empty if all elements are whole bytes."""
+    packed = any(d.dtype.is_packed for d in (p.src, p.dst, *p.operand_descs))
+    return "elements of less than a byte have no address of their own" if packed else ""
 
 
 def refusal_of_loops(p: Problem) -> str:

@@ -10,6 +10,7 @@ from functools import lru_cache
 from math import prod
 
 from ..errors import InvalidArgument
+from ..tensors import nibbles
 from .extents import MOST_ELEMENTS, tiles
 from .nest import counted
 from .problem import Problem
@@ -46,6 +47,8 @@ def refusal(p: Problem) -> str:
     """Why the family does not take a problem; empty if it does."""
     if p.nodes is None:
         return p.why
+    if p.dst.dtype.is_packed and (why := nibbles.refusal(p.dst)):
+        return why
     if not p.dtypes[1].is_packed or next(tiles(separate(in_words(p, LINE_BYTES))), None):
         return ""
     return "a byte of the destination holds elements of rows that no tile covers together"

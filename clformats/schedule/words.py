@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from math import gcd
 
 from ..tensors.dtypes import DType
 from .coarse import part, words_of
@@ -39,7 +38,7 @@ def unit_of(dtype: DType) -> int:
     >>> unit_of(as_dtype("u4")), unit_of(as_dtype("u1")), unit_of(as_dtype("f16"))
     (2, 8, 1)
     """
-    return 8 // gcd(8, dtype.bits)
+    return dtype.unit
 
 
 def in_words(p: Problem, begin_bytes: int) -> Problem:

@@ -17,10 +17,10 @@ ${types.stored} written = 0;
 if (inside) {
 ${indent(capture(place.logical, bounds), "    ")}\
 % if stored:
-    const ${types.work} value = ${types.load(f"src + ({src_offset})", 1)};
+    const ${types.work} value = ${loaded};
     written = ${stored};
 % else:
-    written = ${types.load(f"src + ({src_offset})", 1)};
+    written = ${loaded};
 % endif
 }
 ${types.store("written", f"dst + ({dst_offset})", 1)};
@@ -44,7 +44,7 @@ ${prelude(types, wide, computed=(1,))}
 ${items_alone()}\
 % endif
 __kernel void reorder(
-    __global const ${types.src} *restrict src, __global ${types.dst} *restrict dst${"".join(f",\n    {d}" for d in declarations)})
+    __global const ${types.buffers[0]} *restrict src, __global ${types.dst} *restrict dst${"".join(f",\n    {d}" for d in declarations)})
 {
 % for constant in constants:
     ${constant}

@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from math import copysign, inf, isfinite, nan
+from math import copysign, gcd, inf, isfinite, nan
 from typing import Any
 
 import ml_dtypes
@@ -155,6 +155,11 @@ class DType:
     def is_packed(self) -> bool:
         """Whether several elements share a byte."""
         return self.bits < 8
+
+    @property
+    def unit(self) -> int:
+        """The elements of a *unit*, the fewest whole bytes with whole elements: 4 of 6 bits."""
+        return 8 // gcd(8, self.bits)
 
     @property
     def holds_codes(self) -> bool:

@@ -153,6 +153,8 @@ def is_copied(memory: HostMemory | Memory, engine: Engine) -> bool:
 
 
 def _bytes_in_front(memory: HostMemory, engine: Engine) -> int | None:
-    """As `unified.bytes_in_front`; sums need an address of their own width, as in the array."""
+    """As `unified.bytes_in_front`, for whole elements; sums need an address of their width, too."""
     front = unified.bytes_in_front(engine, memory.array)
-    return None if front and memory.desc.sums and front % Sums.ITEM else front
+    desc = memory.desc
+    inside = front and (front * 8 % desc.dtype.bits or (desc.sums and front % Sums.ITEM))
+    return None if inside else front

@@ -169,12 +169,6 @@ def test_an_order_of_four_bits_is_named_and_refuses_other_elements() -> None:
         cf.Format("b_fs_yx_fs16:i4")
 
 
-def test_bits_are_not_reordered_on_a_device() -> None:
-    for src, dst in (("u1", "u1"), ("u1", "f32"), ("f32", "u1")):
-        with pytest.raises(cf.Unsupported, match="DTYPE_PAIR"):
-            cf.make_plan(D((4, 4), src), D((4, 4), dst, "ba"))
-
-
 # --- images ---------------------------------------------------------------------------------------
 
 
