@@ -67,9 +67,12 @@ def kind_of(p: Problem, tile: Tile, layout: Layout, store: Store, edges: Sequenc
 
 
 @lru_cache(maxsize=KEPT_SOURCES)
-def source(kind: Kind, constants: tuple[int, ...] = ()) -> str:
-    """The OpenCL C; with ``constants`` in place of the argument, if they are given."""
-    return _Writer(kind).source(constants)
+def source(kind: Kind, constants: tuple[int, ...] = (), fields: int = 0) -> str:
+    """The OpenCL C; with ``constants`` in place of the argument, if they are given.
+
+    ``fields``: how many numbers the argument has, where they are of 4 bytes and not of 8.
+    """
+    return _Writer(kind).source(constants, fields)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +118,8 @@ class _Writer:
         self.widths = {1, self.lanes, self.types.target.elements if self.types.target else 1}
         self.shuffles = [self._op(op) for op in self.program.ops]
 
-    def source(self, constants: Sequence[int] = ()) -> str:
-        """The OpenCL C; with ``constants`` in place of the argument, if they are given."""
+    def source(self, constants: Sequence[int], fields: int) -> str:
+        """The OpenCL C, see `source`."""
         whole = [*self._statements(edge=False)]
         edge = [*self._statements(edge=True)] if self.masks.asks else []
         return render(
@@ -129,7 +132,7 @@ class _Writer:
             line=LINE_BYTES // self.nbytes,
             prefetched=self._prefetched(), loops=MOST_LOOPS + 1,
             axes=range(len(self.layout.axes)), guards=range(len(self.kind.edges)),
-            operands=self._operands(), constants=constants,
+            operands=self._operands(), constants=constants, fields=fields,
             exchanges=exchange.distances(self.kind.exchanges, 8 * self.nbytes),
             swaps=exchange.swaps(self.kind.swaps, 8 * self.nbytes),
             cleared=any(text.startswith("CLEARED") for text in self.shuffles),

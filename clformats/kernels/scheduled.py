@@ -21,8 +21,10 @@ from ..schedule.scheduled import ScheduledPlan
 from ..schedule.stores import staged_tiles
 from .kind import kind_of, source
 from .masks import Guarded, guarded
-from .source import Launch
+from .source import MOST_ARGUMENT_BYTES, Launch
 
+SHORT = "const Short given"
+"""How a kernel declares a nest whose numbers have 4 bytes."""
 IDLE_BYTES = 8 * MOST_ELEMENTS
 """What the tile of an `idle` kernel touches on each side at the most."""
 
@@ -42,8 +44,15 @@ def launch_of(p: Problem, schedule: Schedule, *, baked: bool = False) -> Launch:
     guards = guarded(p, schedule.tile, layout)
     numbers = _numbers(p, schedule, layout, guards, nest)
     kind = kind_of(p, schedule.tile, layout, schedule.store, [g.edge for g in guards])
+    others = 8 * (2 + len(kind.types.parameters))
+    # Numbers of 4 bytes where those of 8 are too long; where that does not do, none.
+    fits = [n for n in (8, 4) if others + n * len(numbers) <= MOST_ARGUMENT_BYTES]
+    if len(fits) < 2 and max(map(abs, numbers)) >= 1 << 31:
+        fits = []
+    size = 0 if baked or not fits else fits[0]
     return Launch(
-        source(kind, tuple(numbers) if baked else ()), () if baked else (_packed(numbers),),
+        source(kind, () if size else tuple(numbers), len(numbers) if size == 4 else 0),
+        (_packed(numbers, size),) if size else (),
         wide=True, global_size=nest.items, local_size=1, buffers=kind.types.buffers,
     )  # fmt: skip
 
@@ -54,16 +63,18 @@ def idle(launched: Launch) -> bytes:
     For a launch that moves nothing of anybody's, after which drivers have generated the code.
     """
     (nest,) = (a for a in launched.arguments if isinstance(a, bytes))
-    numbers = [0] * (len(nest) // 8)
+    width = 4 if SHORT in launched.source else 8
+    numbers = [0] * (len(nest) // width)
     head, column = len(("loops", "spread", "lead", "src0", "dst0")), MOST_LOOPS + 1
     step, size, outer = head, head + column, head + 3 * column
     numbers[0] = numbers[step] = numbers[size] = 1  # one loop of one step
     numbers[outer] = -1
-    return _packed(numbers)
+    return _packed(numbers, width)
 
 
-def _packed(numbers: Sequence[int]) -> bytes:
-    return struct.pack(f"<{len(numbers)}q", *numbers)
+def _packed(numbers: Sequence[int], width: int) -> bytes:
+    """The bytes of numbers of 4 or 8 bytes."""
+    return struct.pack(f"<{len(numbers)}{'q' if width == 8 else 'i'}", *numbers)
 
 
 def _numbers(

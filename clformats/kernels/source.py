@@ -10,6 +10,8 @@ from hashlib import sha256
 from ..formats.expr import Const, Expr, Var
 from ..schedule.problem import Number
 
+MOST_ARGUMENT_BYTES = 1024
+"""What a kernel's arguments take together at the most: OpenCL promises no more."""
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 
 
@@ -32,6 +34,12 @@ class Launch:
     local_size: int
     buffers: tuple[str, str] = ("", "")
     then: Launch | None = None
+
+    @property
+    def argument_bytes(self) -> int:
+        """The bytes of source, destination and ``arguments``."""
+        size = 8 if self.wide else 4
+        return 16 + sum(len(a) if isinstance(a, bytes) else size for a in self.arguments)
 
     @property
     def groups(self) -> int:

@@ -199,6 +199,13 @@ class Engine(OnDevice):
                 return found
 
         def make() -> pyopencl.Kernel:
+            width = np.dtype(kind).itemsize
+            needed = 16 + sum(len(v) if isinstance(v, bytes) else width for v in integers)
+            if needed > (most := self.device.max_parameter_size):
+                raise DeviceError(
+                    f"{name} takes {needed} bytes of arguments, {self.device.name.strip()} at most "
+                    f"{most}: take family='generic' or tuned=cf.Choices(baked=True)"
+                )
             kernel = self.kernel(source, name, trial)
             with named_errors(f"setting the arguments of {name}"):
                 for k, value in enumerate(integers, 2):

@@ -88,6 +88,13 @@ typedef struct {
     idx tiles, run;
 % endif
 } Nest;
+% if fields:
+
+// The same in half the bytes: some devices take no more than 1,024 of arguments.
+typedef struct {
+    int number[${fields}];
+} Short;
+% endif
 
 // Where a tile's first element lies, and how many steps the innermost loop still goes on.
 typedef struct {
@@ -349,8 +356,14 @@ static inline void send_run(const ${types.dst} *stage, __global ${types.dst} *ds
 
 ${items_alone()}\
 __kernel void reorder(
-    __global const ${types.buffers[0]} *restrict src, __global ${types.buffers[1]} *restrict dst${"" if constants else ", const Nest nest"}${"".join(f",\n    {p}" for p in types.parameters)})
+    __global const ${types.buffers[0]} *restrict src, __global ${types.buffers[1]} *restrict dst${"" if constants else ", const Short given" if fields else ", const Nest nest"}${"".join(f",\n    {p}" for p in types.parameters)})
 {
+% if fields:
+    Nest nest;
+    for (int n = 0; n < ${fields}; ++n) {
+        ((idx *)&nest)[n] = given.number[n];
+    }
+% endif
 % if constants:
     const Nest nest = {${", ".join(map(str, constants))}};
 % endif
