@@ -19,7 +19,7 @@ SETUP   := PYTHON="$(PYTHON)" sh scripts/setup.sh
 CODE    := $(wildcard clformats tests bench examples)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-lowest test-gpu-static gpu-folder lint format bench docs doctor clean
+.PHONY: help demo test test-slow test-lowest test-gpu-static test-drivers gpu-folder lint format bench docs doctor clean
 
 help:  ## this list
 	@echo "clformats: memory formats of DNN tensors on OpenCL devices"; echo
@@ -45,6 +45,9 @@ test-gpu-static:  ## what NVIDIA's, AMD's and Intel's compilers make of the GPU 
 	@$(SETUP) test
 	@sh scripts/gpu_compilers.sh $(BIN)/python
 	@$(BIN)/python -m pytest -m slow tests/slow/test_gpu_compilers.py tests/slow/test_gpu_accesses.py $(PYTEST)
+
+test-drivers:  ## the tests of devices on PoCL 6.0 and rusticl, in a Debian 13 root (needs root, mmdebstrap)
+	@sh scripts/drivers.sh test $(PYTEST)
 
 gpu-folder:  ## all that `python -m bench gpu` needs on a machine without network, in FOLDER
 	@$(SETUP) python

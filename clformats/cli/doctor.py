@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clformats.runtime import outcomes, programs
+from clformats.runtime.drivers import known
 from clformats.runtime.findings import Finding, findings
 from clformats.runtime.probe import Report, probe_devices
 
@@ -251,6 +252,7 @@ def device_lines(device: Report) -> Iterator[str]:
     outcome = f"a kernel built and ran in {device['seconds']:.2f} s" if works else "does NOT work"
     yield f"[{device['platform_index']}:{device['device_index']}] {name_of(device)}: {outcome}"
     yield f"      {device['type']}, {device['version']}, driver {device['driver']}"
+    yield f"      {known(device['platform'], device['type'], device['driver'])}"
     yield (
         f"      fp16 {yes(device['fp16'])}, fp64 {yes(device['fp64'])}, "
         f"sub-groups {yes(device['subgroups'])}, {device['compute_units']} compute units"

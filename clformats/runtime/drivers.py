@@ -85,7 +85,19 @@ class Trial:
     date: str
 
 
-TRIALS: tuple[Trial, ...] = ()
+TRIALS = (
+    Trial("PoCL", "3.1", "Debian 12", "the fast tests, at each commit", "nothing", "2026-11-23"),
+    Trial("PoCL", "6.0", "Debian 13", "500 random reorders (fuzz)", "nothing", "2026-11-23"),
+    Trial(
+        "Intel's CPU runtime", "2026.22", "PyPI, intel-opencl-rt",
+        "700 random reorders (fuzz); 3,795 kernels of bytes and shorts built", "nothing",
+        "2026-11-23",
+    ),
+    Trial(
+        "Mesa rusticl", "25.0", "Debian 13, llvmpipe", "300 random reorders (fuzz)",
+        "f64 is refused: llvmpipe has no double precision", "2026-11-23",
+    ),
+)  # fmt: skip
 
 
 def runtime_of(platform: str, kind: str) -> Runtime | None:
@@ -98,6 +110,17 @@ def trial_of(runtime: Runtime, version: str) -> Trial | None:
     """What was run on this version of a driver; None where it was not tried."""
     of_it = (t for t in TRIALS if t.runtime == runtime.name)
     return next((t for t in of_it if version.strip().startswith(t.version)), None)
+
+
+def known(platform: str, kind: str, version: str) -> str:
+    """Whether a driver is in the table of docs/drivers.md, in words."""
+    runtime = runtime_of(platform, kind)
+    if runtime is None:
+        return "this driver is in no row of docs/drivers.md: nobody has tried clformats on it"
+    trial, why = trial_of(runtime, version), f"; {runtime.why}" if runtime.why else ""
+    if trial is None:
+        return f"{runtime.name}: no tests of this version are on record (docs/drivers.md){why}"
+    return f"{runtime.name} {trial.version}: tried on {trial.date}, fails: {trial.fails}{why}"
 
 
 def options(device: pyopencl.Device) -> tuple[str, ...]:
