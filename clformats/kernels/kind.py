@@ -68,10 +68,7 @@ def kind_of(p: Problem, tile: Tile, layout: Layout, store: Store, edges: Sequenc
 
 @lru_cache(maxsize=KEPT_SOURCES)
 def source(kind: Kind, constants: tuple[int, ...] = (), fields: int = 0) -> str:
-    """The OpenCL C; with ``constants`` in place of the argument, if they are given.
-
-    ``fields``: how many numbers the argument has, where they are of 4 bytes and not of 8.
-    """
+    """The OpenCL C; ``constants`` replace the argument, ``fields`` counts its short numbers."""
     return _Writer(kind).source(constants, fields)
 
 
