@@ -94,8 +94,8 @@ TRIALS = (
         "2026-11-23",
     ),
     Trial(
-        "Mesa rusticl", "25.0", "Debian 13, llvmpipe", "300 random reorders (fuzz)",
-        "a kernel of 60 ended the compiler (a fallback served); f64 is refused", "2026-11-23",
+        "Mesa rusticl", "25.0", "Debian 13, llvmpipe", "400 random reorders (fuzz)",
+        "one case of 400 ended the compiler (cf.CompilerDied); f64 is refused", "2026-11-23",
     ),
 )  # fmt: skip
 
