@@ -20,7 +20,7 @@ from ..errors import (
 from . import storage
 from .memory import Memory
 from .opencl import error_name, named_errors, opencl
-from .order import LOCK, Order, Usage, enqueued, events_before, flush
+from .order import FAILED, LOCK, Order, Usage, enqueued, error_of, events_before, flush
 from .strangers import unknown_commands
 from .stream import Event, Stream
 
@@ -227,6 +227,10 @@ def told(memory: Memory, event: Event | pyopencl.Event, *, writes: bool) -> None
     expect(event, Event | cl.Event, "event")
     found = event.event if isinstance(event, Event) else event
     usage = memory.usage
+    if found.get_info(cl.event_info.CONTEXT) != memory.context:
+        raise DeviceError(f"the event belongs to another OpenCL context than {memory!r}")
+    if error := error_of(found):
+        raise DeviceError(f"the command on {memory!r} has failed ({error})", name=FAILED)
     with LOCK, named_errors("remembering a command on", memory):
         queue: pyopencl.CommandQueue | None = found.command_queue
         order = object() if queue is None else Stream(queue=queue).order or object()

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import threading
 from contextlib import suppress
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
+from weakref import ref
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +15,7 @@ from numpy.typing import NDArray
 from ..errors import DeviceError, MappedError, caller
 from . import image
 from .opencl import OnDevice, named_errors, opencl
-from .order import LOCK, Claim, Usage, enqueued, events_before, flush
+from .order import LOCK, Claim, Usage, enqueued, events_before, flush, interrupt_later
 from .storage import Mapped
 from .strangers import unknown_commands
 from .stream import Event
@@ -26,25 +28,30 @@ if TYPE_CHECKING:
 Mode = Literal["r", "w", "rw"]
 
 
+_in_use: dict[int, Mapping] = {}
+"""Mappings whose arrays are alive: an array that is used keeps its mapping, by number."""
+
+
 class Mapping(OnDevice):
     """A memory object mapped to the host; a context manager that is entered once.
 
     Made by `Memory.map`. Entering it maps and waits; calling `start` before that enqueues the
     mapping without waiting. It keeps the memory object, its buffer and its queue alive. A mapping
-    that was started and is dropped without being entered releases itself.
+    that is dropped before its end releases itself, so that Control-C, wherever it comes, leaves no
+    memory mapped: what a ``with`` block could not release goes with the block.
     """
 
     _travels_as = "copy the array"
 
     def __init__(self, memory: Memory, mode: Mode, queue: pyopencl.CommandQueue) -> None:
+        self._state: Literal["new", "started", "entered", "over"] = "new"
         self.memory, self.mode = memory, mode
         self._claim = Claim(memory.desc, mode, _caller())
         self._queue = queue
         self._usage: Usage = memory.usage
         self._mapped: Mapped | None = None
         self._pixels: NDArray[Any] | None = None
-        self._given: NDArray[Any] | None = None
-        self._state: Literal["new", "started", "entered", "over"] = "new"
+        self._given: ref[NDArray[Any]] | None = None
 
     def start(self) -> Mapping:
         """Enqueue the mapping without waiting for it; it is exclusive from now on.
@@ -52,19 +59,19 @@ class Mapping(OnDevice):
         Enter it later to wait and to get the array, or `release` it. An image is read at once, so
         that this waits. Raises what entering raises.
         """
-        memory, claimed = self.memory, False
+        memory, first = self.memory, self._state == "new"
         try:
             with LOCK:
                 self._check_new(memory)
-                claimed = True
                 # The buffer may be another than when map() was called.
                 self._usage = memory.usage
-                self._state, self._usage.mapping = "started", self._claim
+                self._state = "started"
+                self._usage.mapping = self._claim
             if memory.nbytes:
                 self._map(memory)
         except BaseException:
-            if claimed:
-                self._end()
+            if first:
+                self._leave()
             raise
         return self
 
@@ -83,14 +90,14 @@ class Mapping(OnDevice):
             self.start()
         elif self._state != "started":
             raise MappedError("a mapping is entered once: call memory.map() again")
-        self._state, self._claim.holder = "entered", self
+        self._state = "entered"
         try:
             if self._mapped is not None:
                 with named_errors("mapping", self.memory):
                     self._mapped.event.wait()
             return self._array()
         except BaseException:
-            self.release()
+            self._leave()
             raise
 
     def _array(self) -> NDArray[Any]:
@@ -100,7 +107,9 @@ class Mapping(OnDevice):
         else:
             array = np.zeros(0, storage) if self._pixels is None else self._pixels.view(storage)
         array.flags.writeable = "w" in self.mode
-        self._given = array
+        # Called as it is, without bytecodes of Python's where Control-C could come.
+        self._given = ref(array, partial(_in_use.pop, id(self)))
+        _in_use[id(self)] = self
         return array
 
     def _map(self, memory: Memory) -> None:
@@ -108,7 +117,8 @@ class Mapping(OnDevice):
             raise DeviceError(f"{memory!r} cannot be mapped: give it a buffer by set_buffer()")
         with LOCK:
             writes = self._usage if "w" in self.mode else None
-            waits = events_before([self._usage], writes, object())
+            reads = [] if self.mode == "w" and memory.is_dense else [self._usage]
+            waits = events_before(reads, writes, object())
             unknown = unknown_commands([self._usage], memory.context, self._queue, in_order=True)
         with named_errors("mapping", memory):
             flush(waits)
@@ -124,10 +134,8 @@ class Mapping(OnDevice):
             "rw": flags.READ | flags.WRITE,
         }
         with named_errors("mapping", memory):
-            where = memory.mapped_bytes
-            self._mapped = Mapped(
-                self._queue, memory.tracked_buffer, kinds[self.mode], where, waits
-            )
+            self._mapped = mapped = Mapped(memory.mapped_bytes)
+            mapped.map(self._queue, memory.tracked_buffer, kinds[self.mode], waits)
 
     def release(self) -> None:
         """Unmap, if it is mapped; the memory object then has what was written.
@@ -138,31 +146,54 @@ class Mapping(OnDevice):
         try:
             if mapped is not None:
                 with named_errors("unmapping", memory):
-                    mapped.unmap(self._queue).wait()
+                    event = mapped.unmap(self._queue)
+                    if event is not None:
+                        event.wait()
             elif pixels is not None and "w" in self.mode and self._state == "entered":
                 with named_errors("writing", memory):
                     image.write(self._queue, memory.tracked_buffer, memory.desc, pixels)
-        finally:
+            self._end()
+        except BaseException:
+            self._leave()
+            raise
+
+    def _leave(self) -> None:
+        """End what was begun, however far it came, without waiting for the device.
+
+        Later commands wait for it. Nothing is raised for what was never begun, or has ended.
+        """
+        if self._state in ("new", "over"):
+            return
+        cl, mapped = opencl(), self._mapped
+        with LOCK:
+            if mapped is not None:
+                with suppress(cl.Error, AssertionError):  # it has ended already
+                    mapped.unmap(self._queue)
+                with suppress(cl.Error):
+                    enqueued([], self._usage, object(), cl.enqueue_marker(self._queue))
             self._end()
 
     def _end(self) -> None:
-        self._mapped = self._pixels = self._claim.holder = None
-        if self._given is not None:
-            _empty(self._given)
-        self._given = None
-        self._state = "over"
+        given, self._pixels = self._given() if self._given else None, None
+        if given is not None:
+            _empty(given)
+        _in_use.pop(id(self), None)
         if self._usage.mapping is self._claim:
             self._usage.mapping = None
+        self._state = "over"
+        self._mapped = self._given = None
 
     def __del__(self) -> None:
-        """Release a mapping that was started and never entered, without waiting for the device."""
-        if getattr(self, "_state", None) != "started":
+        """End a mapping that was begun and dropped, without waiting for the device."""
+        if getattr(self, "_state", "new") in ("new", "over"):
             return
-        with LOCK, suppress(DeviceError):
-            if self._mapped is not None:
-                with named_errors("unmapping", self.memory):
-                    enqueued([], self._usage, object(), self._mapped.unmap(self._queue))
-        self._end()
+        try:
+            self._leave()
+        except KeyboardInterrupt:
+            self._leave()
+            interrupt_later()
+        except DeviceError:
+            self._end()  # this process was forked, and has no driver
 
     def __exit__(
         self,

@@ -7,8 +7,6 @@ are `Memory.written_by` and `Memory.read_by`, and what `strangers` says.
 
 from __future__ import annotations
 
-import _thread
-import threading
 from collections.abc import Iterable
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -38,7 +36,7 @@ from . import image, storage
 from .engine import Engine, default_engine
 from .mapping import Mapping, Mode
 from .opencl import OnDevice, named_errors
-from .order import LOCK, Usage, events_before, is_known, usage_of
+from .order import LOCK, Usage, events_before, interrupt_later, is_known, usage_of
 from .stream import Event, Stream
 
 if TYPE_CHECKING:
@@ -227,8 +225,7 @@ class Memory(ArrayLike, OnDevice):
         except DeviceError:
             self.tracked_buffer = None  # the commands failed: nothing uses it any more
         except KeyboardInterrupt:
-            # Python drops what is raised here: be interrupted behind it.
-            threading.Timer(0.01, _thread.interrupt_main).start()
+            interrupt_later()
 
     def clear_padding(self, *, stream: Stream | None = None) -> None:
         """Write zeros to all padding, on the host; the elements stay.

@@ -7,6 +7,7 @@ it since; a command on the same in-order queue follows them without events.
 
 from __future__ import annotations
 
+import _thread
 import os
 import threading
 from collections.abc import Sequence
@@ -14,7 +15,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
+from ..errors import DeviceError
 from ..tensors.desc import MemoryDesc
+from .opencl import opencl
 
 if TYPE_CHECKING:
     import pyopencl
@@ -36,6 +39,11 @@ if hasattr(os, "register_at_fork"):
     )
 
 
+def interrupt_later() -> None:
+    """Let Control-C come again, behind a ``__del__``: Python drops what is raised there."""
+    threading.Timer(0.01, _thread.interrupt_main).start()
+
+
 class Order:
     """An in-order queue: commands on it come one after the other without events.
 
@@ -53,14 +61,12 @@ class Order:
 class Claim:
     """A mapped buffer: its descriptor, the mode, and the line of the call.
 
-    ``holder`` is the mapping itself once its array is in use, which keeps it alive. Before that
-    nothing here does, so that a mapping that is started and dropped releases the buffer.
+    It does not keep the mapping alive, so that one which is dropped releases the buffer.
     """
 
     desc: MemoryDesc
     mode: str
     where: str
-    holder: object = None
 
     def __str__(self) -> str:
         return f"Memory({str(self.desc)!r}) is mapped with mode {self.mode!r} since {self.where}"
@@ -112,17 +118,65 @@ class Usage:
 def events_before(
     reads: Sequence[Usage], write: Usage | None, order: object
 ) -> list[pyopencl.Event]:
-    """The events that a command on ``order`` must wait for if it uses these buffers."""
+    """The events that a command on ``order`` must wait for if it uses these buffers.
+
+    None of them has ended. Raises `DeviceError` where what is read was written by a command that
+    failed: once, since it is forgotten then.
+    """
     waits = []
     for usage in reads:
-        if usage.order is not order and usage.writer is not None:
-            waits.append(usage.writer)  # noqa: PERF401  # a call of its own until Python 3.12
+        writer = usage.writer
+        if usage.order is not order and writer is not None and not _has_ended(usage, writer):
+            waits.append(writer)
     if write is not None:
-        if write.order is not order and write.writer is not None:
-            waits.append(write.writer)
+        writer = write.writer
+        if write.order is not order and writer is not None:
+            if error_of(writer) is None:
+                waits.append(writer)
+            else:
+                write.writer = None  # it has ended, well or not: what it wrote is overwritten
         if write.readers:
-            waits += [event for other, event in write.readers.items() if other is not order]
+            waits += [
+                event
+                for other, event in write.readers.items()
+                if other is not order and error_of(event) is None
+            ]
     return waits
+
+
+def _has_ended(usage: Usage, writer: pyopencl.Event) -> bool:
+    """Whether the command that wrote a buffer has ended; forgets it, raises if it failed."""
+    error = error_of(writer)
+    if error is None:
+        return False
+    usage.writer = None
+    if error:
+        raise DeviceError(
+            f"a command that wrote what is read here has failed ({error}): nobody knows what the "
+            f"memory object holds. This is told once; write it anew",
+            name=FAILED,
+        )
+    return True
+
+
+FAILED = "EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST"
+"""OpenCL's name of the error of a command that waits for one that failed."""
+
+
+def error_of(event: pyopencl.Event) -> str | None:
+    """The error of a command that failed, "" of one that is done, None while it is under way.
+
+    No command may wait for one that has failed: with PoCL it never ends. Intel's runtime calls some
+    complete that failed, so they are waited for, which takes no time. What a complete one wrote can
+    be seen by all queues from then on.
+    """
+    try:
+        if event.command_execution_status > 0:
+            return None
+        event.wait()
+    except opencl().Error as error:
+        return str(error)
+    return ""
 
 
 def flush(waits: Sequence[pyopencl.Event]) -> None:

@@ -186,39 +186,55 @@ def _given_by(allocator: Allocator, nbytes: int) -> Any:
 
 
 class Mapped:
-    """Storage mapped to the host: ``array`` holds the bytes once ``event`` is complete."""
+    """Storage mapped to the host: ``array`` holds the bytes once ``event`` is complete.
 
-    __slots__ = ("_map", "array", "event")
+    Made before it is mapped, so that who holds it can end what `map` began, though Control-C came
+    in the middle.
+    """
 
-    def __init__(
+    __slots__ = ("_found", "_where")
+
+    def __init__(self, where: slice) -> None:
+        self._where = where
+        self._found: Any = None
+
+    def map(
         self,
         queue: pyopencl.CommandQueue,
         storage: Any,
         flags: int,
-        where: slice,
         waits: list[pyopencl.Event],
     ) -> None:
         """Enqueue the mapping of the bytes ``where``; raises pyopencl's errors."""
-        cl, count = opencl(), where.stop - where.start
-        self._map: Any
-        self.array: NDArray[np.uint8]
-        self.event: pyopencl.Event
         if is_svm(storage):
-            self._map = storage.map(queue, flags=flags, is_blocking=False, wait_for=waits or None)
-            self.array, self.event = storage.buf[where], self._map.event
+            self._found = storage.map(queue, flags=flags, is_blocking=False, wait_for=waits or None)
         else:
-            self.array, self.event = cl.enqueue_map_buffer(
+            self._found = opencl().enqueue_map_buffer(
                 queue,
                 storage,
                 flags,
-                where.start,
-                (count,),
+                self._where.start,
+                (self._where.stop - self._where.start,),
                 np.dtype(np.uint8),
                 wait_for=waits or None,
                 is_blocking=False,
             )
-            self._map = self.array.base
 
-    def unmap(self, queue: pyopencl.CommandQueue) -> pyopencl.Event:
-        """Enqueue the end of the mapping. Raises pyopencl's errors."""
-        return self._map.release(queue, wait_for=[self.event])  # type: ignore[no-any-return]
+    @property
+    def array(self) -> NDArray[np.uint8]:
+        """The bytes."""
+        found = self._found
+        return found[0] if isinstance(found, tuple) else found.array[self._where]  # type: ignore[no-any-return]
+
+    @property
+    def event(self) -> pyopencl.Event:
+        """The event of the mapping."""
+        found = self._found
+        return found[1] if isinstance(found, tuple) else found.event  # type: ignore[no-any-return]
+
+    def unmap(self, queue: pyopencl.CommandQueue) -> pyopencl.Event | None:
+        """Enqueue the end of the mapping; None where it never began. Raises pyopencl's errors."""
+        if self._found is None:
+            return None
+        found = self._found[0].base if isinstance(self._found, tuple) else self._found
+        return found.release(queue, wait_for=[self.event])  # type: ignore[no-any-return]

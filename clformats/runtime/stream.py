@@ -12,7 +12,7 @@ from weakref import finalize
 from ..errors import DeviceError, InvalidArgument, expect, shown
 from .engine import Engine, default_engine
 from .opencl import OnDevice, named_errors, opencl
-from .order import Order, order_of
+from .order import FAILED, Order, error_of, order_of
 from .strangers import handed_out
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ class Stream(OnDevice):
 
         Commands on memory objects wait for each other by themselves: this is for others, such as
         commands that you enqueue yourself. The host does not wait. Raises `DeviceError` for an
-        event of another OpenCL context.
+        event of another OpenCL context, and for one that has failed.
         """
         cl = opencl()
         for event in events:
@@ -146,8 +146,10 @@ class Stream(OnDevice):
                 raise InvalidArgument(
                     f"event: got {shown(event)}, expected an Event of clformats or pyopencl"
                 )
-        if events:
-            found = [e.event if isinstance(e, Event) else e for e in events]
+        found = [e.event if isinstance(e, Event) else e for e in events]
+        if error := next(filter(None, map(error_of, found)), None):
+            raise DeviceError(f"a command to wait for has failed: {error}", name=FAILED)
+        if found:
             with named_errors("ordering a stream"):
                 cl.enqueue_barrier(self.tracked_queue, wait_for=found)
 
