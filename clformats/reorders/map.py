@@ -15,7 +15,7 @@ from ..tensors.desc import MemoryDesc
 from ..tensors.given import as_desc
 from ..values.attr import OLD
 from ..values.formula import Formula, parse
-from ..values.groups import Group, Grouped, group_of
+from ..values.groups import Group, Grouped, group_of, grouping
 from .given import as_memory, as_stream, let_arrays_wait
 from .planning import Wish, planned
 from .profiles import traits_of
@@ -57,6 +57,7 @@ class Map(OnDevice):
         expect(engine, Engine | None, "engine")
         expect(family, str | None, "family")
         groups = {n: t.group for n, t in tensors.items() if isinstance(t, Grouped)}
+        self._groups = groups
         descs = {
             name: as_desc(t.values if isinstance(t, Grouped) else t, name)
             for name, t in tensors.items()
@@ -119,7 +120,9 @@ class Map(OnDevice):
         return event
 
     def __repr__(self) -> str:
-        return f"Map({self.text!r}, {', '.join(f'{n}={d}' for n, d in self.tensors.items())})"
+        shown = (f"{n}={d}{f' in {grouping(g)}' if (g := self._groups.get(n)) else ''}"
+                 for n, d in self.tensors.items())  # fmt: skip
+        return f"Map({self.text!r}, {', '.join(shown)})"
 
 
 def _read(text: object, tensors: dict[str, MemoryDesc]) -> tuple[str, Formula]:

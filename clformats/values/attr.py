@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from ..errors import InvalidAttr
 from ..tensors.dtypes import DType, as_array, as_dtype, convert
 from .formula import ONE, Formula, parse
-from .groups import Group, Grouped, checked, counts, spread
+from .groups import Group, Grouped, checked, counts, grouping, spread
 
 ZERO_SCALE = "a dst_scale is 0, or is in f32: values are divided by it, give another number"
 VALUE, OLD = "x", "old"
@@ -70,17 +70,12 @@ class Values:
         """The values as an array that broadcasts against a tensor of ``dims``."""
         return spread(flat.reshape(self.sizes(dims)), dims, self.groups(dims))
 
-    @property
-    def grouping(self) -> str:
-        """The group in words."""
-        return f"groups of {'x'.join('all' if n is None else str(n) for n in self.group or ())}"
-
     def __str__(self) -> str:
         what = "given at execution" if self.values is None else f"{self.values.size} values"
         if self.values is not None and self.values.size == 1:
             what = f"{self.values[0]:g}"
         if self.group:
-            return f"{what}, {self.grouping}"
+            return f"{what}, {grouping(self.group)}"
         return f"{what}, mask {self.mask}" if self.mask else what
 
 
@@ -312,8 +307,8 @@ def _check_groups(
     if not flat and [n for n in term.shape if n != 1] != [n for n in sizes if n != 1]:
         got = f"{values.size} values" if len(term.shape) < 2 else f"an array of {term.shape}"
         raise InvalidAttr(
-            f"got {got} for {name} in {term.grouping} of a tensor of {tuple(dims)}, expected "
-            f"{sizes}: one for each group"
+            f"got {got} for {name} in {grouping(term.group or ())} of a tensor of {tuple(dims)}, "
+            f"expected {sizes}: one for each group"
         )
 
 

@@ -57,6 +57,11 @@ def checked(group: object) -> Group:
     return tuple(None if n is None else int(n) for n in group)  # type: ignore[attr-defined]
 
 
+def grouping(group: Group) -> str:
+    """A group in words."""
+    return f"groups of {'x'.join('all' if n is None else str(n) for n in group)}"
+
+
 def counts(dims: Sequence[int], group: Group) -> tuple[int, ...]:
     """The number of groups along each dimension."""
     return tuple(1 if g is None else -(-n // g) for n, g in zip(dims, group, strict=True))

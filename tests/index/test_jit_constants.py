@@ -9,6 +9,7 @@ import pytest
 
 import clformats as cf
 from clformats.index.names import coordinates_of, formats_of_cldnn, layout_of, letters_of
+from clformats.tensors.rows import ROWS
 from tests.index_support import PADDING, Case, Runner, hurting
 
 GROUP = 60
@@ -215,3 +216,9 @@ def test_wrong_arguments() -> None:
     with pytest.raises(cf.InvalidArgument, match="'OUT' are no tensors here"):
         cf.jit_constants({"IN": desc}, padded={"OUT": "b"})
     assert "GET_FILTER_OS_IYX_OSV8_INDEX(" in cf.jit_constants({}, ["os_iyx_osv8"])
+
+
+def test_every_row_of_the_table_has_its_constants() -> None:
+    for row in ROWS:
+        constants = cf.jit_constants({"IN": cf.MemoryDesc((2, 3), row, "bf")})
+        assert constants

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import clformats as cf
+from clformats.schedule.computation import for_groups
 from clformats.values.groups import Grouped, counts
-from tests.device_support import check_reorder
+from tests.device_support import check_reorder, memory_of
 
 D = cf.MemoryDesc
 FORMATS = ("ab", "ba", "aB16b", "BA16b16a", "AB8b4a", "Ba4b", "BA16a64b")
@@ -73,3 +74,61 @@ def test_random_groups(structure: int, stream: cf.Stream) -> None:
 def test_many_random_groups(structure: int, stream: cf.Stream) -> None:
     for number in range(25):
         check_case(structure, number, stream)
+
+
+@pytest.mark.device
+@pytest.mark.parametrize(
+    ("dims", "group", "formats"),
+    [
+        ((16, 96), (1, 32), ("ab", "ab", "ba", "BA16b16a")),
+        ((17, 100), (1, 32), ("ab", "BA16b16a", "ab", "ba")),
+        ((66, 128), (1, 64), ("ba", "ab", "aB16b", "ab")),
+        ((6, 60), (1, 30), ("ab", "ab", "ab", "ba")),
+    ],
+)
+def test_operands_of_maps(
+    dims: tuple[int, ...], group: tuple[int, ...], formats: tuple[str, ...], stream: cf.Stream
+) -> None:
+    """Weights of 4 bits with scales and zero points, all of them in any layout."""
+    rng, few = np.random.default_rng(7), counts(dims, group)
+    arrays: dict[str, Any] = {
+        "q": rng.integers(0, 16, dims),
+        "d": rng.uniform(0.5, 2, few).astype(np.float16),
+        "p": rng.integers(0, 16, few),
+    }
+    types = {"q": "u4", "d": "f16", "p": "u4"}
+    descs = {n: D(arrays[n].shape, types[n], f) for n, f in zip("qdp", formats[:3], strict=True)}
+    out = D(dims, "f32", formats[3])
+    given: dict[str, Any] = dict(descs)
+    if group == (1, 30):  # 32 would make as many groups
+        given |= {n: Grouped(descs[n], group) for n in "dp"}
+    mapped = cf.Map("z = (q - p) * d", stream.engine, z=out, **given)
+    memories = {
+        n: memory_of(cf.pack(arrays[n], desc), desc, stream.engine) for n, desc in descs.items()
+    }
+    target = cf.Memory(out, stream.engine)
+    mapped(stream, z=target, **memories).wait()
+    at = np.arange(dims[1]) // group[1]
+    want = (arrays["q"] - arrays["p"][:, at]).astype(np.float32) * arrays["d"].astype(np.float32)[
+        :, at
+    ]
+    np.testing.assert_array_equal(cf.to_numpy(target), want)
+
+
+def test_a_descriptor_of_groups_prints_and_parses() -> None:
+    """Law 5 of operands, which plans print."""
+    for fmt in ("ab", "ba", "BA16b16a"):
+        desc = for_groups(D((17, 4), "f16", fmt), (17, 100), (1, 32))
+        assert D.parse(str(desc)) == desc
+
+
+@pytest.mark.device
+def test_a_transfer_in_pieces_cuts_groups() -> None:
+    x = np.arange(200, dtype=np.float32).reshape(5, 40)
+    attr = cf.Attr(
+        src_scale=Grouped(np.arange(1, 11), (1, 32)), dst_zero_point=Grouped([1, 2], (3, None))
+    )
+    for fmt, nbytes in (("ab", 200), ("ba", 100), ("ba", 64), ("aB8b", 96)):
+        target = cf.HostMemory(D(x.shape, "f32", fmt))
+        cf.transfer(x, target, attr=attr, piece_nbytes=nbytes)
+        assert (target.numpy() == attr.apply(x, "f32", "f32")).all()
