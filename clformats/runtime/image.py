@@ -1,9 +1,10 @@
 """The OpenCL images of memory objects: allocation, checks, reading and writing.
 
-An image of one channel is of order R, one of two of order RG, one of four of order RGBA; the
-channels are FLOAT or HALF_FLOAT as the elements, or, of u8, UNORM_INT8. Rows of an image may have a
-pitch that the host cannot choose, so its pixels are copied to an array and back instead of being
-mapped.
+An image with rows and columns is 2D, with layers an array of such images; one line of pixels is an
+image1d_buffer, over a buffer of its own or of yours. One component is of order R, two are RG, four
+RGBA. The components are of `CHANNELS`, the first of them where the library allocates. Rows of an
+image may have a pitch that the host cannot choose, so its pixels are copied to an array and back
+instead of being mapped.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from numpy.typing import NDArray
 
 from ..errors import DeviceError, Unsupported, expect
 from ..tensors.desc import MemoryDesc
+from ..tensors.images import LINE, PICTURES, PLANE, STACK
+from . import storage
 from .engine import Engine
 from .opencl import named_errors, opencl
 
@@ -23,45 +26,136 @@ if TYPE_CHECKING:
     import pyopencl
 
 _PROBE = """\
-__constant sampler_t exact = CLK_NORMALIZED_COORDS_FALSE | CLK_ADDRESS_NONE | CLK_FILTER_NEAREST;
-__kernel void probe(__read_only image2d_t a, __write_only image2d_t b, __global float *seen,
-                    const float one)
+__kernel void probe(__read_only KIND a, __write_only KIND b, __global float *seen, const float one)
 {
-    vstore4(rint(read_imagef(a, exact, (int2)(1, 0)) * one), 0, seen);
-    write_imagef(b, (int2)(1, 0), (float4)(5.0f, 6.0f, 7.0f, 8.0f) / one);
+    vstore4(rint(convert_float4(READ(a, FROM)) * one), 0, seen);
+    WRITE(b, TO, MADE((float4)(5.0f, 6.0f, 7.0f, 8.0f) / one));
 }
 """
+_SAMPLER = """\
+__constant sampler_t exact = CLK_NORMALIZED_COORDS_FALSE | CLK_ADDRESS_NONE | CLK_FILTER_NEAREST;
+"""
+
+CHANNELS = {
+    "f32": ("FLOAT",),
+    "f16": ("HALF_FLOAT",),
+    "s32": ("SIGNED_INT32",),
+    "u8": ("UNSIGNED_INT8", "UNORM_INT8"),
+    "s8": ("SIGNED_INT8", "SNORM_INT8"),
+}
+"""OpenCL's channel types for an element type. SNORM_INT8 cannot say -128: it is read as -127."""
+_ORDERS = {1: "R", 2: "RG", 4: "RGBA"}
+Region = tuple[int, int, int]
+"""Width, height and layers."""
+_KINDS = {LINE: "IMAGE1D_BUFFER", PLANE: "IMAGE2D", STACK: "IMAGE2D_ARRAY"}
+_TYPES = {LINE: "image1d_buffer_t", PLANE: "image2d_t", STACK: "image2d_array_t"}
+_COORDINATES = {LINE: "1", PLANE: "(int2)(1, 0)", STACK: "(int4)(1, 0, 0, 0)"}
 
 
 def allocated(engine: Engine, desc: MemoryDesc) -> pyopencl.Image:
     """A new image for a descriptor, all zero. Raises `DeviceError`."""
     check_support(engine, desc)
-    _check_size(engine, desc)
+    check_size(engine, desc)
     cl = opencl()
-    size = _size(desc)
     with named_errors(f"allocating {_shape_text(desc)} for", desc):
-        image = _image(engine.context, _pixel(desc), size)
-        zero = np.zeros(4, np.float32)
-        cl.enqueue_fill_image(engine.tracked_queue, image, zero, (0, 0, 0), (*size, 1)).wait()
+        image = _image(engine.context, desc, _region(desc))
+        if _axes(desc) == LINE:
+            zero, nbytes = np.zeros(1, np.uint8), desc.nbytes
+            cl.enqueue_fill_buffer(
+                engine.tracked_queue, _under(image, desc), zero, 0, nbytes
+            ).wait()
+            return image
+        zero = np.zeros(4, np.int32 if _function(desc) else np.float32)
+        start, region = (0, 0, 0), _region(desc)
+        cl.enqueue_fill_image(engine.tracked_queue, image, zero, start, region).wait()
     return image
 
 
-def _image(context: pyopencl.Context, pixel: Any, size: tuple[int, int]) -> pyopencl.Image:
-    cl = opencl()
+def taken(engine: Engine, desc: MemoryDesc, given: Any) -> pyopencl.Image:
+    """The image that a user gave for a descriptor, or one over the buffer that was given."""
+    if isinstance(given, opencl().Buffer):
+        storage.check(given, desc.nbytes, engine, desc)
+        given = over(engine, desc, given)
+    check(given, desc)
+    storage.check_context(given, engine)
+    return given  # type: ignore[no-any-return]
+
+
+def over(engine: Engine, desc: MemoryDesc, buffer: pyopencl.Buffer) -> pyopencl.Image:
+    """An image of the bytes of a buffer. Raises `DeviceError` and `Unsupported`."""
+    check_support(engine, desc)
+    check_size(engine, desc)
+    if reason := _no_view(engine, desc):
+        raise Unsupported(
+            "IMAGE",
+            f"no image of {desc} over a buffer: {reason}; reorder the buffer, as "
+            f"{desc.buffer_twin}, to an image, which is one copy",
+        )
+    with named_errors(f"making {_shape_text(desc)} over a buffer for", desc):
+        return _image(engine.context, desc, _region(desc), buffer)
+
+
+def _no_view(engine: Engine, desc: MemoryDesc) -> str:
+    """Why a device has no such image over a buffer; empty where it has."""
+    if _axes(desc) == LINE:
+        return ""
+    if _axes(desc) == STACK:
+        return "OpenCL has none with layers"
+    device = engine.device
+    if "cl_khr_image2d_from_buffer" not in device.extensions.split():
+        return f"{device.name.strip()} lacks cl_khr_image2d_from_buffer"
+    width, multiple = _region(desc)[0], int(getattr(device, "image_pitch_alignment", 0))
+    told = f"rows of {width} pixels, where {device.name.strip()} wants multiples of {multiple}"
+    return told if width % max(multiple, 1) else ""
+
+
+def _image(
+    context: pyopencl.Context, desc: MemoryDesc, region: Region, buffer: Any = None
+) -> pyopencl.Image:
+    """An image of the kind that a descriptor needs, of any size."""
+    cl, axes = opencl(), _axes(desc)
     wanted = cl.ImageDescriptor()
-    wanted.image_type, wanted.shape = cl.mem_object_type.IMAGE2D, size
+    width, height, layers = region
+    wanted.image_type = getattr(cl.mem_object_type, _KINDS[axes])
+    wanted.shape = {LINE: (width,), PLANE: (width, height), STACK: (width, height, 1)}[axes]
+    if axes == STACK:
+        wanted.array_size = layers
     wanted.num_mip_levels = wanted.num_samples = 0
-    wanted.pitches, wanted.buffer = (0, 0), None
-    return cl.Image(context, cl.mem_flags.READ_WRITE, pixel, desc=wanted)  # type: ignore[no-any-return]
+    if axes == LINE and buffer is None:
+        buffer = cl.Buffer(context, cl.mem_flags.READ_WRITE, width * _pixel_bytes(desc))
+    pitch = width * _pixel_bytes(desc) if buffer is not None and axes == PLANE else 0
+    wanted.pitches, wanted.buffer = (pitch, 0), buffer
+    return cl.Image(context, cl.mem_flags.READ_WRITE, _pixel(desc), desc=wanted)  # type: ignore[no-any-return]
 
 
-def _check_size(engine: Engine, desc: MemoryDesc) -> None:
+def _pixel_bytes(desc: MemoryDesc) -> int:
+    return _channels(desc) * desc.dtype.nbytes
+
+
+def limits(engine: Engine, desc: MemoryDesc) -> tuple[int, ...]:
+    """The largest width, height and number of layers that a device has for such an image."""
+    device = engine.device
+    if _axes(desc) == LINE:
+        return device.image_max_buffer_size, 1, 1
+    plane = device.image2d_max_width, device.image2d_max_height
+    return *plane, device.image_max_array_size if _axes(desc) == STACK else 1
+
+
+def size_refusal(engine: Engine, desc: MemoryDesc) -> str:
+    """Why an image is too large for a device; empty where it fits."""
+    most = limits(engine, desc)
+    if all(n <= limit for n, limit in zip(_region(desc), most, strict=True)):
+        return ""
+    text = " x ".join(map(str, most[: _axes(desc) - 1]))
+    return f"{engine.device.name.strip()} has images of {text} pixels at most"
+
+
+def check_size(engine: Engine, desc: MemoryDesc) -> None:
     """Raise `DeviceError` before NVIDIA's driver is asked: it makes such an image, then breaks."""
-    most = engine.device.image2d_max_width, engine.device.image2d_max_height
-    if any(n > limit for n, limit in zip(_size(desc), most, strict=True)):
+    if reason := size_refusal(engine, desc):
         raise DeviceError(
-            f"allocating {_shape_text(desc)} for {desc} failed: {engine.device.name.strip()} has "
-            f"images of {most[0]} x {most[1]} pixels at most: take a format in a buffer instead",
+            f"allocating {_shape_text(desc)} for {desc} failed: {reason}: take a format in a "
+            f"buffer instead, such as {desc.buffer_twin.format}",
             name="INVALID_IMAGE_SIZE",
         )
 
@@ -73,9 +167,8 @@ def check_support(engine: Engine, desc: MemoryDesc) -> None:
             f"{engine.device.name} has no image support: reorder to a format in a buffer instead"
         )
     cl = opencl()
-    kinds = cl.get_supported_image_formats(
-        engine.context, cl.mem_flags.READ_WRITE, cl.mem_object_type.IMAGE2D
-    )
+    kind = getattr(cl.mem_object_type, _KINDS[_axes(desc)])
+    kinds = cl.get_supported_image_formats(engine.context, cl.mem_flags.READ_WRITE, kind)
     if _pixel(desc) not in kinds:
         raise DeviceError(
             f"{engine.device.name} has no images with pixels of {_pixel(desc)}, which {desc} "
@@ -104,63 +197,127 @@ def check_pixels(engine: Engine, desc: MemoryDesc) -> None:
 def _pixels_agree(engine: Engine, desc: MemoryDesc) -> bool:
     """One pixel from the host to a kernel, and one from a kernel to the host."""
     cl, queue = opencl(), engine.tracked_queue
-    channels = (desc.image_shape or (0, 0, 1))[2]
-    flags, size = cl.mem_flags.READ_WRITE, (2, 1)
-    read, written = (_image(engine.context, _pixel(desc), size) for _ in range(2))
+    channels = _channels(desc)
+    flags, region = cl.mem_flags.READ_WRITE, (2, 1, 1)
+    read, written = (_image(engine.context, desc, region) for _ in range(2))
     host = np.arange(1, 2 * channels + 1).astype(desc.dtype.numpy)
     seen, back = np.zeros(4, np.float32), np.zeros_like(host)
     buffer = cl.Buffer(engine.context, flags, seen.nbytes)
-    cl.enqueue_copy(queue, read, host, origin=(0, 0), region=size)
-    cl.enqueue_copy(queue, written, back, origin=(0, 0), region=size)
-    one = np.float32(255 if desc.dtype.name == "u8" else 1)
-    engine.kernel(_PROBE, "probe")(queue, (1,), (1,), read, written, buffer, one)
+    write(queue, read, desc, host, region)
+    write(queue, written, desc, back, region)
+    one = np.float32({"UNORM_INT8": 255, "SNORM_INT8": 127}.get(_channel(desc), 1))
+    engine.kernel(_probe(desc), "probe")(queue, (1,), (1,), read, written, buffer, one)
     cl.enqueue_copy(queue, seen, buffer)
-    cl.enqueue_copy(queue, back, written, origin=(0, 0), region=size)
+    back = _read(queue, written, desc, region).view(back.dtype)
     wanted = np.array([0] * channels + [5, 6, 7, 8][:channels])
     return bool((seen[:channels] == host[channels:]).all() and (back == wanted).all())
 
 
+def _probe(desc: MemoryDesc) -> str:
+    """A kernel that reads a pixel and writes another one."""
+    axes, function = _axes(desc), _function(desc)
+    at = _COORDINATES[axes]
+    value = {"i": "convert_int4", "ui": "convert_uint4", "": ""}[function]
+    macros = {
+        "KIND": _TYPES[axes], "READ": f"read_image{function or 'f'}",
+        "FROM": at if axes == LINE else f"exact, {at}", "TO": at,
+        "WRITE": f"write_image{function or 'f'}", "MADE": value,
+    }  # fmt: skip
+    lines = "".join(f"#define {name} {text}\n" for name, text in macros.items())
+    return ("" if axes == LINE else _SAMPLER) + lines + _PROBE
+
+
+def _function(desc: MemoryDesc) -> str:
+    """Which image functions read the pixels that the library makes: i, ui, empty for f."""
+    return {"SIGNED_INT8": "i", "SIGNED_INT32": "i", "UNSIGNED_INT8": "ui"}.get(_channel(desc), "")
+
+
 def check(image: Any, desc: MemoryDesc) -> None:
     """Raise unless this is an image of the shape and pixels of the descriptor."""
-    expect(image, opencl().Image, "buffer")
-    width, height = _size(desc)
-    if (image.width, image.height) != (width, height):
-        got = f"{image.width} x {image.height} pixels"
-        raise DeviceError(f"the image has {got}, {desc} needs {_shape_text(desc)}")
-    if image.format != _pixel(desc):
-        got = f"pixels of {image.format}"
-        raise DeviceError(f"the image has {got}, {desc} needs {_pixel(desc)}")
+    cl = opencl()
+    expect(image, cl.Image, "buffer")
+    kinds, kind = cl.mem_object_type, _KINDS[_axes(desc)]
+    if image.type != getattr(kinds, kind):
+        got = kinds.to_string(image.type, "type %d")
+        raise DeviceError(f"the image is {got}, {desc} needs {kind}")
+    count = _axes(desc) - 1
+    size = tuple((image.width, image.height, image.array_size)[k] for k in range(count))
+    if size != _region(desc)[:count]:
+        text = " x ".join(map(str, size))
+        raise DeviceError(f"the image has {text} pixels, {desc} needs {_shape_text(desc)}")
+    channels = CHANNELS[desc.dtype.name]
+    # Kernels ask an image what its components are, but PoCL 3.1 cannot ask an image1d_buffer.
+    allowed = [_pixel(desc, c) for c in (channels[:1] if _axes(desc) == LINE else channels)]
+    if image.format not in allowed:
+        needed = " or ".join(map(str, allowed))
+        raise DeviceError(f"the image has pixels of {image.format}, {desc} needs {needed}")
 
 
 def read(
     queue: pyopencl.CommandQueue, image: Any, desc: MemoryDesc, waits: list[pyopencl.Event]
 ) -> NDArray[Any]:
     """Every element of the image, row by row."""
-    array = np.empty(prod(desc.image_shape or ()), desc.dtype.raw)
-    opencl().enqueue_copy(queue, array, image, origin=(0, 0), region=_size(desc), wait_for=waits)
+    return _read(queue, image, desc, _region(desc), waits)
+
+
+def _read(
+    queue: pyopencl.CommandQueue, image: Any, desc: MemoryDesc, region: Region,
+    waits: list[pyopencl.Event] | None = None,
+) -> NDArray[Any]:  # fmt: skip
+    array = np.empty(prod(region) * _channels(desc), desc.dtype.raw)
+    where = {} if _axes(desc) == LINE else {"origin": (0, 0, 0), "region": region}
+    opencl().enqueue_copy(queue, array, _under(image, desc), wait_for=waits, **where)
     return array
 
 
-def write(queue: pyopencl.CommandQueue, image: Any, desc: MemoryDesc, array: NDArray[Any]) -> None:
-    """Every element of the image, from an array that `read` makes."""
-    opencl().enqueue_copy(queue, image, array, origin=(0, 0), region=_size(desc))
+def write(
+    queue: pyopencl.CommandQueue, image: Any, desc: MemoryDesc, array: NDArray[Any],
+    region: Region | None = None,
+) -> None:  # fmt: skip
+    """Every element of the image, or of a region, from an array that `read` makes."""
+    place = {"origin": (0, 0, 0), "region": region or _region(desc)}
+    where = {} if _axes(desc) == LINE else place
+    opencl().enqueue_copy(queue, _under(image, desc), array, **where)
 
 
-def _size(desc: MemoryDesc) -> tuple[int, int]:
-    """The width and height of an image."""
-    height, width, _ = desc.image_shape or (0, 0, 0)
-    return width, height
+def _under(image: Any, desc: MemoryDesc) -> Any:
+    """The buffer of an image1d_buffer, else the image.
+
+    PoCL 3.1 dies of commands on such an image itself.
+    """
+    line = _axes(desc) == LINE
+    return image.get_image_info(opencl().image_info.BUFFER) if line else image
+
+
+def _channels(desc: MemoryDesc) -> int:
+    return (desc.image_shape or (1,))[-1]
+
+
+def _axes(desc: MemoryDesc) -> int:
+    return len(desc.image_shape or ())
+
+
+def _region(desc: MemoryDesc) -> Region:
+    """The width, height and layers of an image."""
+    *outer, _ = desc.image_shape or (0, 0)
+    width, height, layers = (*outer[::-1], 1, 1)[:3]
+    return width, height, layers
 
 
 def _shape_text(desc: MemoryDesc) -> str:
-    width, height = _size(desc)
-    return f"an image of {width} x {height} pixels"
+    size = " x ".join(map(str, _region(desc)[: _axes(desc) - 1]))
+    return f"an image of {size} pixels"
 
 
-def _pixel(desc: MemoryDesc) -> Any:
-    """OpenCL's name for the channels of a pixel."""
+def _channel(desc: MemoryDesc) -> str:
+    """The channel type of images that the library makes; pictures are of fractions."""
+    names = CHANNELS[desc.dtype.name]
+    return names[-1] if desc.format.name in PICTURES else names[0]
+
+
+def _pixel(desc: MemoryDesc, channel: str = "") -> Any:
+    """OpenCL's name for the components of a pixel."""
     cl = opencl()
-    orders = {1: cl.channel_order.R, 2: cl.channel_order.RG, 4: cl.channel_order.RGBA}
-    types, channels = cl.channel_type, (desc.image_shape or (0, 0, 1))[2]
-    kinds = {"f32": types.FLOAT, "f16": types.HALF_FLOAT, "u8": types.UNORM_INT8}
-    return cl.ImageFormat(orders[channels], kinds[desc.dtype.name])
+    order = _ORDERS[_channels(desc)]
+    kind = getattr(cl.channel_type, channel or _channel(desc))
+    return cl.ImageFormat(getattr(cl.channel_order, order), kind)

@@ -62,9 +62,10 @@ class Memory(ArrayLike, OnDevice):
     an ``SVMAllocation`` or the start of a ``pyopencl.array.Array``. With ``buffer=None`` there is
     no buffer until `set_buffer`. A descriptor without elements never has one.
 
-    The buffer of an image format is a pyopencl image of shape `MemoryDesc.image_shape`: weights in
-    f32 and f16, pictures in u8. A picture in nv12 is two memory objects: luma, dims (n, h, w, 1),
-    and chroma, dims (n, h/2, w/2, 2).
+    The buffer of an image format is a pyopencl image of shape `MemoryDesc.image_shape`, of f32,
+    f16, s32, u8 or s8: new ones of 8 bits have integers, of pictures (image_2d_rgba, nv12) UNORM.
+    ``buffer=`` takes both, or a buffer to make an image over: of one line of pixels, else where a
+    device can. nv12 is two memory objects: luma, dims (n, h, w, 1), chroma, dims (n, h/2, w/2, 2).
 
     Reorders of large tensors are slower to host memory whose address is no multiple of 64 bytes;
     numpy's arrays often begin so.
@@ -170,15 +171,16 @@ class Memory(ArrayLike, OnDevice):
         self.check_unmapped("give it another buffer")
         buffer = storage.unwrapped(buffer)
         begins_at = LINE_BYTES
+        under = buffer
         if buffer is not None and self.desc.format.image:
-            image.check(buffer, self.desc)
-            storage.check_context(buffer, self.engine)
+            buffer = image.taken(self.engine, self.desc, buffer)
         elif buffer is not None:
             storage.expect_storage(buffer)
             storage.check(buffer, self.nbytes, self.engine, self.desc)
             begins_at = storage.begins_at(buffer)
-        is_users = buffer is not None and not is_known(buffer)
-        usage, read_only = usage_of(buffer), storage.is_read_only(buffer)
+        is_users = under is not None and not is_known(under)
+        # An image over a buffer is used where the buffer is.
+        usage, read_only = usage_of(under), storage.is_read_only(under)
         usage.taken = usage.taken or is_users
         with LOCK:  # a call in another thread uses the one or the other
             self.check_unmapped("give it another buffer")

@@ -42,4 +42,4 @@ def plan(request: Request) -> ImagePlan:
     """The plan for a problem that `refusal` accepts."""
     p = request.problem
     shape = p.dst.image_shape
-    return ImagePlan(p, prod(shape[:2] if shape else (d.size for d in p.dst.placed)))
+    return ImagePlan(p, prod(shape[:-1] if shape else (d.size for d in p.dst.placed)))

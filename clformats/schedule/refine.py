@@ -38,11 +38,11 @@ def problem(
     _check_sides(src, dst)
     step = between(src, dst, wanted=transform) if src.dims and dst.dims else None
     _check_pair(src, dst, step)
-    if computation and (src.format.image or dst.format.image):
+    if computation and any(o.desc.format.image for o in computation.operands):
         raise Unsupported(
             "IMAGE",
-            f"no kernel computes on the way from or to an image: {src} -> {dst}; reorder "
-            f"to a buffer format first",
+            f"a kernel reads one image, and never the one that it writes: {src} -> {dst} with "
+            f"{computation}; reorder the others to a buffer format first",
         )
     if step:
         why = "the values are transformed"

@@ -4,18 +4,18 @@
 from textwrap import indent
 %>\
 <%
-reads, writes = channels["src"], channels["dst"]
-src_type, dst_type = types.src_type.name, types.dst_type.name
+reads, writes = src_pixels, dst_pixels
+kinds = {2: "image1d_buffer_t", 3: "image2d_t", 4: "image2d_array_t"}
 %>\
 // ${src} -> ${dst}: one work-item for each ${"pixel" if writes else "place"} of the destination.
-${prelude(types, wide)}
-% if reads:
+${prelude(types, wide, computed=(1,))}
+% if reads and reads.axes != 2:
 __constant sampler_t exact = CLK_NORMALIZED_COORDS_FALSE | CLK_ADDRESS_NONE | CLK_FILTER_NEAREST;
 
 % endif
 __kernel void reorder(
-    ${"__read_only image2d_t src" if reads else f"__global const {types.src} *restrict src"},
-    ${"__write_only image2d_t dst" if writes else f"__global {types.dst} *restrict dst"},
+    ${f"__read_only {kinds[reads.axes]} src" if reads else f"__global const {types.src} *restrict src"},
+    ${f"__write_only {kinds[writes.axes]} dst" if writes else f"__global {types.dst} *restrict dst"},
     ${",\n    ".join(declarations)})
 {
     const idx item = (idx)get_global_id(0);
@@ -24,18 +24,11 @@ __kernel void reorder(
     }
 % if writes:
     ${types.dst} written[4] = {0, 0, 0, 0};
-    for (int channel = 0; channel < ${writes}; ++channel) {
-${element("idx rest = item" + (f" * {writes} + channel" if writes > 1 else ""), "written + channel")}\
+    for (int channel = 0; channel < ${writes.channels}; ++channel) {
+${element("idx rest = item" + (f" * {writes.channels} + channel" if writes.channels > 1 else ""), "written + channel")}\
     }
     // The values are those of the channel's type already: nothing is rounded here.
-% if dst_type == "f16":
-    const float4 shown = vload_half4(0, (const half *)written);
-% elif dst_type == "u8":
-    const float4 shown = convert_float4(vload4(0, written)) / 255.0f;
-% else:
-    const float4 shown = as_float4(vload4(0, written));
-% endif
-    write_imagef(dst, (int2)((int)(item % dst_width), (int)(item / dst_width)), shown);
+${indent(writes.store("dst", "item", "written"), "    ")}
 % else:
     {
 ${element("idx rest = item", f"dst + ({dst_offset})")}\
@@ -51,28 +44,19 @@ ${indent(capture(place.skip, bounds), "        ")}\
 % endif
 ${indent(capture(place.inside, bounds), "        ")}\
 
-        ${types.work} value = 0;
+        ${types.stored} result = 0;
         if (inside) {
 ${indent(capture(place.logical, bounds), "            ")}\
 % if reads:
             const idx at = ${src_offset};
-            const idx pixel = at${f" / {reads}" if reads > 1 else ""};
-            const float4 seen =
-                read_imagef(src, exact, (int2)((int)(pixel % src_width), (int)(pixel / src_width)));
-% if src_type == "f16":
-            ushort texel[4];
-            vstore_half4_rte(seen, 0, (half *)texel);
-% elif src_type == "u8":
-            uchar texel[4];
-            vstore4(convert_uchar4_sat_rte(seen * 255.0f), 0, texel);
+            const idx pixel = at${f" / {reads.channels}" if reads.channels > 1 else ""};
+            ${reads.c_type} texel[4];
+${indent(reads.load("src", "pixel", "texel"), "            ")}
+            const ${types.work} value = ${types.load(f"(const {types.src} *)texel + {f'at % {reads.channels}' if reads.channels > 1 else '0'}", 1)};
 % else:
-            ${types.src} texel[4];
-            vstore4(as_${types.src}4(seen), 0, texel);
+            const ${types.work} value = ${types.load(f"src + ({src_offset})", 1)};
 % endif
-            value = ${types.load(f"(const {types.src} *)texel + at % {reads}" if reads > 1 else f"(const {types.src} *)texel + 0", 1)};
-% else:
-            value = ${types.load(f"src + ({src_offset})", 1)};
-% endif
+            result = ${stored or "value"};
         }
-        ${types.store("value", target, 1)};
+        ${types.store("result", target, 1)};
 </%def>

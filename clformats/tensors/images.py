@@ -6,8 +6,10 @@ from math import prod
 
 from .desc import MemoryDesc
 
-TYPES = ("f32", "f16", "u8")
-"""The element types of images: components of type FLOAT, HALF_FLOAT and UNORM_INT8."""
+LINE, PLANE, STACK = 2, 3, 4
+"""The axes of an image1d_buffer, of a 2D image and of an array of these, components counted."""
+TYPES = ("f32", "f16", "u8", "s8", "s32")
+"""The element types of images; `clformats.runtime.image` has OpenCL's types for them."""
 PICTURES = ("image_2d_rgba", "nv12")
 """Formats of pictures, whose elements are u8 where nothing else is said."""
 
@@ -17,8 +19,6 @@ def refusal(desc: MemoryDesc) -> str:
     shape = desc.image_shape
     if shape is None:
         return ""
-    if len(shape) != 3:
-        return "images on devices have rows, columns and components: two bars"
     if desc.dtype.name not in TYPES:
         return f"pixels are of {', '.join(TYPES)}, not of {desc.dtype}"
     if shape[-1] not in (1, 2, 4):

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import random
-import re
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +14,7 @@ import clformats as cf
 from clformats.formats import text
 from clformats.index.dense import dense_offset
 from tests.digits_support import random_desc, random_format
+from tests.engine_layouts_support import LAYOUTS, placed_by
 from tests.support import brute_force_offsets
 
 CASES = 20_000
@@ -95,38 +94,6 @@ def test_permuted_and_repeated_lists_have_a_text(hundred: int) -> None:
 
 
 # --- the layouts of engines -----------------------------------------------------------------------
-
-TABLE = Path(__file__).parent.parent / "data" / "engine_layouts.tsv"
-LAYOUTS = [s.split("\t") for s in TABLE.read_text().splitlines() if not s.startswith("#")]
-TOKEN = re.compile(r"([0-9]+)([a-z])(?:\(([0-9]+)\))?|([A-Za-z])")
-
-
-def placed_by(said: str, letters: str, dims: tuple[int, ...]) -> tuple[list[int], Any]:
-    """The sizes of the axes, and where elements lie, by a reader of its own of the notation."""
-    index = dict(zip(letters, np.indices(dims), strict=True))
-    extent = dict(zip(letters, dims, strict=True))
-    parts = said.split("|")
-    tokens = [(axis, m) for axis, part in enumerate(parts) for m in TOKEN.finditer(part)]
-    total, nested = dict.fromkeys(letters, 1), dict.fromkeys(letters, 1)
-    digits: list[tuple[int, str, int, int]] = []
-    for axis, match in reversed(tokens):
-        size, letter, step, head = match.groups()
-        if not head:
-            digits.append((axis, letter, int(size), int(step or nested[letter])))
-            total[letter] *= int(size)
-            nested[letter] *= 1 if step else int(size)
-        else:
-            digits.append((axis, head.lower(), 0, 0))
-    axes, places = [1] * len(parts), [np.zeros(dims, int)] * len(parts)
-    for axis, letter, block, unit in reversed(digits):
-        step = unit or total[letter]
-        count = block or -(-extent[letter] // step)
-        places[axis] = places[axis] * count + index[letter] // step % count
-        axes[axis] *= count
-    linear = np.zeros(dims, int)
-    for size, place in zip(axes, places, strict=True):
-        linear = linear * size + place
-    return axes, linear
 
 
 @pytest.mark.parametrize("row", LAYOUTS, ids=lambda row: f"{row[1]} {row[3]}")
