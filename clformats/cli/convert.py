@@ -18,7 +18,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser(
         "convert",
         help="a format's name in another notation",
-        description="The name of a format in the notation of oneDNN, clDNN, TVM, einops or XLA; "
+        description="The name of a format in the notation of oneDNN, clDNN, TVM, einops, XLA or "
+        "QNN, as digits, or as an engine of the table calls it (MNN NC4HW4); "
         "in all of them without --to. Exit status 1, with the reason, if a notation has none. "
         "A name may also be what oneDNN's log prints (src_f32::blocked:acdb::f0), and a whole line "
         "of the log (onednn_verbose,...), of which every tensor is shown.",

@@ -38,7 +38,7 @@ def said(notation: str) -> list[tuple[cf.Format, str]]:
 @pytest.mark.parametrize("notation", NOTATIONS)
 def test_what_is_printed_can_be_read_back(notation: str) -> None:
     pairs = said(notation)
-    assert len(pairs) > 1400
+    assert len(pairs) > (20 if notation == "engines" else 1400)
     for fmt, text in pairs:
         assert parse(text, notation) == fmt, text
         assert parse(text) == fmt, text

@@ -1,4 +1,4 @@
-"""Formats in the notations of oneDNN, clDNN, TVM, einops and XLA, as digits, and in oneDNN's log.
+"""Formats in the notations of oneDNN, clDNN, TVM, einops, XLA and QNN, and as digits.
 
 >>> render(parse("NCHW16c"), "xla")
 '{3,2,1,0:T(16,1,1)}'
@@ -14,8 +14,9 @@ beside plain blocks   flips   round up    fused    block before  swizzled
 onednn, tvm           no      no          no       no            no
 einops                no      no          no       yes           yes
 xla                   no      no          yes      no            yes
+qnn                   no      no          no       yes           no
 digits                yes     yes         yes      yes           yes
-cldnn                 each where a clDNN name exists
+cldnn, engines        each where a name exists
 ====================  ======  ==========  =======  ============  ===========
 """
 
@@ -32,7 +33,7 @@ from ...formats.tags import is_short
 from ...formats.text import is_digits
 from ...tensors.desc import MemoryDesc
 from ...tensors.given import as_desc
-from . import einops, native, tvm, verbose, xla
+from . import einops, engines, native, tvm, verbose, xla
 
 __all__ = ["NOTATIONS", "guess", "parse", "parse_desc", "render", "render_desc"]
 
@@ -45,6 +46,8 @@ _PARSE: dict[str, Callable[[str], Format]] = {
     "einops": einops.parse,
     "xla": xla.parse,
     "digits": native.parse_digits,
+    "qnn": engines.parse_qnn,
+    "engines": engines.parse,
     "verbose": verbose.parse,
 }
 _RENDER: dict[str, Callable[[Format], str]] = {
@@ -54,6 +57,8 @@ _RENDER: dict[str, Callable[[Format], str]] = {
     "einops": einops.render,
     "xla": xla.render,
     "digits": native.render_digits,
+    "qnn": engines.render_qnn,
+    "engines": engines.render,
 }
 _PARSE_DESC: dict[str, Callable[[str], MemoryDesc]] = {
     "verbose": verbose.parse_desc,
@@ -107,17 +112,22 @@ def guess(text: str) -> str:
     A text that both oneDNN's and TVM's grammar take, such as ``OI16i16o``, means the same in both.
     """
     expect(text, str, "text")
-    if "->" in text:
-        return "einops"
-    if "{" in text:
-        return "xla"
-    if ":" in without_bits(text.strip()):
-        return "verbose"
-    if is_digits(text.strip()) or is_short(text.strip()):
-        return "digits"
-    if "_" not in text and re.fullmatch(tvm.LOOKS, text.strip()):
-        return "tvm"
-    return "onednn" if native.is_onednn(text.strip()) else "cldnn"
+    text = text.strip()
+    return next((notation for notation, looks in _LOOKS if looks(text)), "cldnn")
+
+
+_LOOKS: tuple[tuple[str, Callable[[str], bool]], ...] = (
+    ("engines", lambda text: text in engines.rows()),
+    ("einops", lambda text: "->" in text),
+    ("xla", lambda text: "{" in text),
+    ("verbose", lambda text: ":" in without_bits(text)),
+    ("qnn", lambda text: "Layout<" in text),
+    ("tvm", lambda text: bool(re.search(tvm.CUT, text))),
+    ("digits", lambda text: is_digits(text) or is_short(text)),
+    ("tvm", lambda text: "_" not in text and bool(re.fullmatch(tvm.LOOKS, text))),
+    ("onednn", native.is_onednn),
+)
+"""What a text of a notation looks like; the first that fits is taken."""
 
 
 def _pick(table: Mapping[str, Reader], notation: str) -> Reader:

@@ -10,6 +10,11 @@ It is oneDNN's notation with every dimension in capitals, so each tag has one su
 other way round. Square brackets (since 2026) pack several subordinate axes into one axis of the
 tensor; the memory stays the same, so they are read and not printed.
 
+Textures are images. The axis separators of a buffer are the bars of a list of digits: ``NCHW4c
+axis_separators=[2, 4]`` is ``nC|hw|4c``. A scope cuts by a rule (texture_flatten.cc): the last axis
+is the component; of those before the cut of the scope the last is the row, the others the layer:
+``NCHW4c scope=global.texture`` is ``nC|h|w|4c``.
+
 A layout of TVM says the order in memory only. The logical order is the field's: N C D H W, G O I D
 H W, oneDNN's recurrent orders, or A B C ... where none of these fits. oneDNN's generic tags of 2
 to 5 dimensions are printed as data (``aBcd16b`` is ``NCHW16c``).
@@ -18,6 +23,8 @@ to 5 dimensions are printed as data (``aBcd16b`` is ``NCHW16c``).
 from __future__ import annotations
 
 import re
+from dataclasses import replace
+from itertools import accumulate, pairwise
 
 from ...errors import InvalidFormat
 from ...formats import Format
@@ -28,12 +35,18 @@ from .shared import need
 LOOKS = r"(?=.*[A-Z])(?:[A-Z]|\d+[a-z]|[\[\]])+"
 """What a text of TVM looks like, right or wrong."""
 
+CUT = r"\s+(axis_separators|scope)=(.*)$"
+"""What stands behind the layout of a texture."""
+_SCOPES = {"global.texture": -2, "global.texture-weight": 1, "global.texture-nhwc": 2}
+"""Where a scope cuts the axes, from the left, or from the right where negative."""
 _AS_DATA = {2: "nc", 3: "ncw", 4: "nchw", 5: "ncdhw"}
 _FROM_CLDNN = str.maketrans("bfzyx", "ncdhw")
 
 
 def parse(text: str) -> Format:
     """Read a TVM layout. Raises `InvalidFormat`, and `Unsupported` for blocks amid dimensions."""
+    if cut := re.search(CUT, text):
+        return _texture(parse(text[: cut.start()]), cut[1], cut[2])
     bare = re.sub(r"\[((?:\d+[a-z])+)\]", r"\1", text)
     if not re.fullmatch(r"(?:[A-Z]|\d+[a-z])+", bare):
         raise InvalidFormat(
@@ -48,8 +61,36 @@ def parse(text: str) -> Format:
     )
 
 
+def _texture(fmt: Format, how: str, said: str) -> Format:
+    """The image of a buffer's axes, by its separators or by its scope."""
+    rank = len(fmt.digits)
+    if how == "scope":
+        if said not in _SCOPES:
+            raise InvalidFormat(f"unknown scope {said!r}: expected one of {', '.join(_SCOPES)}")
+        cut = _SCOPES[said] % rank
+        cuts = [cut - 1, cut, rank - 1]
+    elif re.fullmatch(r"\[\s*\d+(?:\s*,\s*\d+)*\s*\]", said):
+        cuts = [int(n) for n in re.findall(r"\d+", said)]
+    else:
+        raise InvalidFormat(f"cannot read the axis separators {said!r}: expected [2, 4]")
+    if cuts != sorted(cuts) or not 0 <= cuts[0] <= cuts[-1] <= rank or len(cuts) > MOST_CUTS:
+        raise InvalidFormat(f"{fmt} has {rank} axes: it cannot be cut at {cuts}")
+    counts = tuple(b - a for a, b in pairwise([0, *cuts, rank]))
+    try:
+        return Format.of(replace(fmt.parsed, kind="image", image=counts))
+    except GrammarError as error:
+        raise InvalidFormat(f"{fmt} cannot be cut at {cuts}: {error}") from None
+
+
+MOST_CUTS = 3
+"""Layers, rows, columns and components."""
+
+
 def render(fmt: Format) -> str:
-    """Print ``NCHW16c``. Raises `Unsupported`."""
+    """Print ``NCHW16c``, of an image with its axis separators. Raises `Unsupported`."""
+    if fmt.image:
+        plain = Format.of(replace(fmt.parsed, kind="blocked", image=None))
+        return f"{render(plain)} axis_separators={list(accumulate(fmt.image))[:-1]}"
     name = print_onednn(need(fmt, "tvm"), _letters(fmt)) or ""
     order = re.sub(r"\d.*", "", name)
     return order.upper() + name[len(order) :]
