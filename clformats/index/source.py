@@ -16,6 +16,7 @@ from ..tensors.desc import MemoryDesc
 from ..tensors.given import as_target
 from .inverse import Inverse, inverse, inverse_of_tail
 from .lines import folded
+from .pixel import pixel
 from .tensor import FORMS, Form, Known, Tensor, of_desc, of_format, tensor
 from .vector import vector as vector_of
 
@@ -45,6 +46,11 @@ def index_source(  # what can be asked about one tensor
     image); ``_INDEX_SAFE``, the same with each coordinate modulo its size; ``_COORDS(offset, &b,
     &f, &y, &x)``, the inverse, false if there is no element; ``_LOAD_F16(src, b, f, y, x)`` and
     ``_STORE_F16(value, dst, b, f, y, x)`` for vectors of 16 neighbours along f.
+
+    Of an image ``_ROW``, ``_COLUMN`` and ``_LAYER(b, f, y, x)`` number its pixels (of one line
+    ``_COLUMN``); ``_PIXEL(image, b, f, y, x)`` is the pixel of an element, as a float4 (with
+    cl_khr_fp16 ``_PIXEL_HALF`` is a half4), and ``_STORE_PIXEL(value, image, b, f, y, x)`` writes
+    it, with 0 where no element lies. The values are those of elements, whatever the pixel.
 
     ``sizes`` says where unknown sizes come from (all of a format, RUNTIME_DIM of a descriptor):
     ``"macros"`` of these names that you define before, the default for a format; ``"arguments"`` of
@@ -131,6 +137,7 @@ def render_tensor(t: Tensor, vector: str | None) -> str:
         tail=f"*{t.letters[tail.dim]} >= {tail.start}" if tail else "",
         inside=list(_inside(t, first)),
         vector=vector_of(t, vector),
+        pixel=pixel(t),
     )
     return folded(text)
 

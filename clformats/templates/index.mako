@@ -72,6 +72,45 @@ ${steps(behind, "        ")}\
 % endif
     return ${" && ".join(inside)};
 </%self:function>\
+% if pixel:
+
+// The pixel in which an element lies.
+% for name, value in pixel.axes:
+<%self:function result="int" name="${name}" parameters="${typed}">\
+    return (int)(${value});
+</%self:function>\
+% endfor
+
+// The components of a pixel, 0 where no element lies.
+<%self:function result="float4" name="PADDED" parameters="float4 value, ${typed}">\
+    const ${kind} components = ${pixel.channels};
+    const ${kind} at = ${p}_INDEX(${coordinates})${f" - {t.offset0}" if str(t.offset0) != "0" else ""};
+    ${kind} ${", ".join(f"at_{c}" for c in letters)};
+    float lanes[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+    vstore4(value, 0, lanes);
+    for (uint lane = 0; lane < 4; ++lane) {
+        if (lane >= components || !${p}_COORDS(at / components * components + lane${f" + {t.offset0}" if str(t.offset0) != "0" else ""}, ${", ".join(f"&at_{c}" for c in letters)})) {
+            lanes[lane] = 0.0f;
+        }
+    }
+    return vload4(0, lanes);
+</%self:function>\
+
+% if pixel.sampled:
+__constant sampler_t ${p}_SAMPLER = CLK_NORMALIZED_COORDS_FALSE | CLK_ADDRESS_NONE | CLK_FILTER_NEAREST;
+% endif
+<%
+where = pixel.at(p, coordinates)
+sampled = f"{p}_SAMPLER, {where}" if pixel.sampled else where
+%>\
+#define ${p}_PIXEL(image, ${coordinates}) (${pixel.load % f"read_image{pixel.function}(image, {sampled})"})
+#define ${p}_STORE_PIXEL(value, image, ${coordinates}) write_image${pixel.function}(image, ${where}, ${pixel.store % f"{p}_PADDED(value, {coordinates})"})
+% if pixel.function == "f":
+#ifdef cl_khr_fp16
+#define ${p}_PIXEL_HALF(image, ${coordinates}) read_imageh(image, ${sampled})
+#endif
+% endif
+% endif
 <%def name="steps(inverse, indent)">\
 % if len(inverse.steps) > 1 or inverse.rest:
 ${indent}${kind} rest = offset${f" - {t.offset0}" if str(t.offset0) != "0" else ""};
