@@ -45,12 +45,8 @@ def index_source(  # what can be asked about one tensor
     x)``, the offset in elements (in nibbles or bits if elements share bytes, in channels for an
     image); ``_INDEX_SAFE``, the same with each coordinate modulo its size; ``_COORDS(offset, &b,
     &f, &y, &x)``, the inverse, false if there is no element; ``_LOAD_F16(src, b, f, y, x)`` and
-    ``_STORE_F16(value, dst, b, f, y, x)`` for vectors of 16 neighbours along f.
-
-    Of an image ``_ROW``, ``_COLUMN`` and ``_LAYER(b, f, y, x)`` number its pixels (of one line
-    ``_COLUMN``); ``_PIXEL(image, b, f, y, x)`` is the pixel of an element, as a float4 (with
-    cl_khr_fp16 ``_PIXEL_HALF`` is a half4), and ``_STORE_PIXEL(value, image, b, f, y, x)`` writes
-    it, with 0 where no element lies. The values are those of elements, whatever the pixel.
+    ``_STORE_F16(value, dst, b, f, y, x)`` for vectors of 16 neighbours along f. An image has
+    ``_ROW``, ``_COLUMN``, ``_LAYER``, ``_PIXEL(image, b, f, y, x)``, ``_STORE_PIXEL(value, ...)``.
 
     ``sizes`` says where unknown sizes come from (all of a format, RUNTIME_DIM of a descriptor):
     ``"macros"`` of these names that you define before, the default for a format; ``"arguments"`` of
@@ -67,13 +63,12 @@ def index_source(  # what can be asked about one tensor
     """
     expect(vector, str | None, "vector")
     known = known_of(target, padded)
-    form = _form(known, sizes)
     at = expect_int(shape_info_at, "shape_info_at")
     if at < 0:
         raise InvalidArgument(f"shape_info_at: got {at}, expected 0 or more")
     counted = _is_wide(known, wanted=wide)
-    text = render_tensor(tensor(known, checked_prefix(prefix), form, wide=counted, at=at), vector)
-    return f"{text}\n{OWN_LINES}"
+    t = tensor(known, checked_prefix(prefix), _form(known, sizes), wide=counted, at=at)
+    return f"{render_tensor(t, vector)}\n{OWN_LINES}"
 
 
 def known_of(target: MemoryDesc | Format | str, padded: str = "") -> Known:
