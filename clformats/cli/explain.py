@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 
+from ..errors import InvalidDescriptor
 from ..pictures.explaining import TABLE_LIMIT, Explanation
+from ..tensors.desc import MemoryDesc
 from .arguments import add_json, add_target, print_json, target
 
 
@@ -19,6 +21,11 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         epilog="example:  clformats explain b_fs_yx_fsv16 --shape 2,17,5,4",
     )
     add_target(parser)
+    parser.add_argument(
+        "--device",
+        metavar="NAME",
+        help="tell whether an image fits this device: part of a device's or platform's name",
+    )
     add_json(parser)
     parser.set_defaults(run=run)
 
@@ -26,7 +33,23 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> int:
     """Print the explanation."""
     explanation = Explanation(*target(args))
+    told = "" if args.device is None else _fits(explanation.desc, args.device)
     if args.json:
-        return print_json(explanation.data)
+        return print_json(explanation.data | ({"device": told} if told else {}))
     print(explanation)
+    if told:
+        print(f"\n{told}")
     return 0
+
+
+def _fits(desc: MemoryDesc | None, device: str) -> str:
+    """Whether an image fits a device. Raises `InvalidDescriptor` without one, `DeviceError`."""
+    from ..runtime import Engine
+    from ..runtime.image import check_support, size_refusal
+
+    if desc is None or desc.image_shape is None or desc.has_runtime:
+        raise InvalidDescriptor("--device tells whether an image fits: name one, with --shape")
+    engine = Engine(device)
+    check_support(engine, desc)
+    reason = size_refusal(engine, desc)
+    return f"does not fit: {reason}" if reason else f"fits {engine.device.name.strip()}"
