@@ -39,6 +39,8 @@ def random_tensor(dims: tuple[int, ...], dtype: str) -> NDArray[Any]:
     """Random values: all bytes for integers; for floats some that saturate 8 bits, no NaN."""
     rng = np.random.default_rng(1)
     kind = cf.MemoryDesc(dims, dtype).dtype
+    if kind.is_packed:
+        return rng.integers(*kind.limits, dims, np.int8, endpoint=True).astype(kind.numpy)
     if not kind.is_float:
         return np.frombuffer(rng.bytes(int(np.prod(dims)) * kind.nbytes), kind.numpy).reshape(dims)
     return (rng.standard_normal(dims, np.float32) * 60).astype(kind.numpy)
@@ -55,7 +57,9 @@ class Data:
         self.src, self.dst = case.descriptors()
         array = random_tensor(case.dims, self.src.dtype.name)
         source = cf.pack(array, self.src).view(np.uint8)
-        self.truth: Bytes = cf.pack(array, self.dst).view(np.uint8)
+        attr = case.attr()
+        wanted = array if attr.is_empty else attr.apply(array, self.src.dtype, self.dst.dtype)
+        self.truth: Bytes = cf.pack(wanted, self.dst).view(np.uint8)
         self.copied = max(LINE, (source.size + self.truth.size) // 2 // LINE * LINE)
         self.read = pages(max(source.size, self.copied))
         self.written = pages(max(self.truth.size, self.copied))

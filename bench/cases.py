@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+
 import clformats as cf
 
 MB = 1e6
@@ -12,18 +14,31 @@ MB = 1e6
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One reorder: dims in logical order, source and destination as ``dtype:format``."""
+    """One reorder: dims in logical order, source and destination as ``dtype:format``.
+
+    ``shared``: so many neighbours of the last dimension have one scale and one zero point; 0: none.
+    """
 
     name: str
     group: str
     dims: tuple[int, ...]
     src: str
     dst: str
+    shared: int = 0
 
     def descriptors(self) -> tuple[cf.MemoryDesc, cf.MemoryDesc]:
         """The source's and the destination's descriptor."""
         read, written = (cf.MemoryDesc(self.dims, *t.split(":")) for t in (self.src, self.dst))
         return read, written
+
+    def attr(self) -> cf.Attr:
+        """Scales and zero points of the groups, if there are any: exact in every type."""
+        if not self.shared:
+            return cf.Attr()
+        counts, group = (*self.dims[:-1], -(-self.dims[-1] // self.shared)), (1, self.shared)
+        numbers = np.arange(np.prod(counts)).reshape(counts)
+        return cf.Attr(src_scale=cf.Grouped(2.0 ** (numbers % 5 - 8), group),
+                       src_zero_point=cf.Grouped(numbers % 11, group))  # fmt: skip
 
 
 # Widths of real networks at the sizes where a reorder takes time; ODD has rows and features that
@@ -38,9 +53,14 @@ W1 = (512, 512, 1, 1)
 VOLUME = (2, 64, 16, 56, 56)
 ODD_VOLUME = (2, 50, 15, 57, 55)
 TINY = (1, 64, 8, 8)
+# Weights (k, n) of 4 bits. GPTQ's words have 8 of k, AWQ's 8 of n, the even ones first.
+Q = (4096, 14336)
+Q_LESS = (4096, 4096)
+GPTQ, AWQ = "Ab8a", "a b/8 b%2 b/2%4"
 
 F32, F16, U8 = "f32 data", "16-bit", "8-bit"
 ODDS, CONVERT, WEIGHTS = "odd sizes", "conversions", "weights"
+PACKED, GROUPED = "4-bit moves", "4-bit conversions"
 IMAGES, FIVE_D, SMALL, LAUNCH = "3-channel images", "5-D", "2-10 MB", "tiny"
 
 CASES = (
@@ -83,6 +103,22 @@ CASES = (
     Case("w1_isv16_osv16_f32", WEIGHTS, W1, "f32:oiyx", "f32:os_is_yx_isv16_osv16"),
     Case("w1_osv16_isv4_s8", WEIGHTS, W1, "s8:oiyx", "s8:os_is_yx_osv16_isv4"),
     Case("dw_goiyx_gsv16_f32", WEIGHTS, (512, 1, 1, 3, 3), "f32:goiyx", "f32:gs_oiyx_gsv16"),
+    Case("q_gptq_awq_u4", PACKED, Q, f"u4:{GPTQ}", f"u4:{AWQ}"),
+    Case("q_awq_gptq_u4", PACKED, Q, f"u4:{AWQ}", f"u4:{GPTQ}"),
+    Case("q_gptq_plain_u4", PACKED, Q, f"u4:{GPTQ}", "u4:ba"),
+    Case("q_plain_gptq_u4", PACKED, Q, "u4:ba", f"u4:{GPTQ}"),
+    Case("q_awq_plain_u4", PACKED, Q, f"u4:{AWQ}", "u4:ba"),
+    Case("q_plain_awq_u4", PACKED, Q, "u4:ba", f"u4:{AWQ}"),
+    Case("q_ab_BA16b16a_u4_f16", GROUPED, Q_LESS, "u4:ab", "f16:BA16b16a"),
+    Case("q_ab_BA16b16a_s8_f16", GROUPED, Q_LESS, "s8:ab", "f16:BA16b16a"),
+    Case("q_ab_ab_u4_f16", GROUPED, Q_LESS, "u4:ab", "f16:ab"),
+    Case("q_ab_ab_u4_f32", GROUPED, Q_LESS, "u4:ab", "f32:ab"),
+    Case("q_ab_ab_f16_u4", GROUPED, Q_LESS, "f16:ab", "u4:ab"),
+    Case("q_ab_ab_f32_u4", GROUPED, Q_LESS, "f32:ab", "u4:ab"),
+    Case("q_groups_BA16b16a_u4_f16", GROUPED, Q_LESS, "u4:ab", "f16:BA16b16a", 128),
+    Case("q_groups_ba_u4_f16", GROUPED, Q_LESS, "u4:ab", "f16:ba", 128),
+    Case("q_groups_BA16b16a_s4_f16", GROUPED, Q_LESS, "s4:ab", "f16:BA16b16a", 128),
+    Case("q_groups_ba_s4_f16", GROUPED, Q_LESS, "s4:ab", "f16:ba", 128),
     Case("im3_bfyx_fsv16_f32", IMAGES, RGB, "f32:bfyx", "f32:b_fs_yx_fsv16"),
     Case("im3_bfyx_fsv4_u8", IMAGES, RGB, "u8:bfyx", "u8:b_fs_yx_fsv4"),
     Case("im3_byxf_bfyx_u8", IMAGES, RGB, "u8:byxf", "u8:bfyx"),
@@ -124,6 +160,8 @@ GROUPS = (
     Group("odd sizes", lambda _, group, __: group == ODDS, share=0.88),
     Group("conversions", lambda _, group, __: group == CONVERT, share=0.88),
     Group("3x3 weights", lambda name, *_: name.startswith("w3_"), share=0.75),
+    Group("4-bit moves", lambda _, group, __: group == PACKED),
+    Group("4-bit conversions", lambda _, group, __: group == GROUPED),
     Group("3-channel images", lambda _, group, __: group == IMAGES),
     Group("5-D", lambda _, group, __: group == FIVE_D),
     Group("2 to 10 MB", lambda _, __, mb: 2 <= mb <= 10, share=0.92),

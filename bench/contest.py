@@ -37,7 +37,7 @@ def contest(case: Case, engine: cf.Engine, settings: Settings, *, sweep: bool = 
     src, dst = case.descriptors()
     blank = Record(case.name, case.group, str(src), str(dst))
     try:
-        reorder = cf.Reorder(src, dst, engine, tuned=False, wait=True)
+        reorder = cf.Reorder(src, dst, engine, tuned=False, wait=True, attr=case.attr())
     except cf.Error as error:
         return replace(blank, error=str(error))
     arena = Arena(case, engine)
@@ -85,6 +85,8 @@ def enter(arena: Arena, reorder: cf.Reorder) -> Entries:
 def _otherwise(arena: Arena) -> dict[str, cf.Reorder]:
     """The same reorder with its sizes as constants, and as the tuner recorded it if it did."""
     pair = arena.src, arena.dst, arena.engine
+    if arena.case.shared:
+        return {}
     found = {
         BAKED: cf.Reorder(*pair, tuned=cf.Choices(baked=True)),
         TUNED: cf.Reorder(*pair, wait=True),
@@ -128,10 +130,17 @@ def on_device(
     entries = Entries()
     for name, prepare in (("torch", cuda.torch_batch), (CUPY, cuda.cupy_batch)):
         try:
+            _comparable(arena)
             batches[name] = prepare(arena)
         except (NotComparableError, WrongResultError) as reason:
             entries.notes[name] = str(reason)
     return entries, batches
+
+
+def _comparable(arena: Arena) -> None:
+    """Raise `NotComparableError` for what no peer can be asked."""
+    if arena.src.dtype.is_packed or arena.dst.dtype.is_packed or arena.case.shared:
+        raise NotComparableError("elements share bytes, or groups of them a scale")
 
 
 def _swept(arena: Arena) -> dict[str, cf.Reorder]:
@@ -170,6 +179,7 @@ def _peer(
 ) -> None:
     """Let a peer take part if it can do the case and its result is right."""
     try:
+        _comparable(arena)
         run = prepare()
         if arena.on_host:
             arena.check_host(run, pads=pads)
