@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..schedule.words import unit_of
 from ..tensors.dtypes import DType
 
 WORDS = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong"}
@@ -44,7 +43,7 @@ class Codec:
     @property
     def elements(self) -> int:
         """The elements of a unit."""
-        return unit_of(self.dtype)
+        return self.dtype.unit
 
     @property
     def nbytes(self) -> int:

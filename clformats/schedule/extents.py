@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import prod
 
+from .layout import stores_units
 from .nest import is_legal_extent
 from .problem import Problem
-from .runs import chain, stores_units, vectors
+from .runs import chain, vectors
 from .schedule import Tile
-from .words import unit_of
 
 SHORT = 9
 """Longer loops than a vector are not taken whole, but for blocks: each size would be a program."""
@@ -42,7 +42,7 @@ def _take(p: Problem, taken: list[int], side: str, wanted: int) -> None:
         if reached >= wanted:
             return
         # The next row goes on within a byte of the destination: a tile covers rows together.
-        cut = steps * reached % unit_of(p.dtypes[1]) > 0
+        cut = steps * reached % p.dtypes[1].unit > 0
         goes_on = k + 1 < len(run) and (steps <= SHORT or cut)
         if steps * reached <= wanted and (node.size.fixed or goes_on):
             taken[axis] = max(taken[axis], node.size.value)
@@ -62,9 +62,10 @@ def tiles(p: Problem) -> Iterator[Tile]:
         for source_run, stored_run in _wanted(p, lanes):
             sizes = extents(p, source_run, stored_run)
             tile = Tile.of(sizes, min(lanes, _power(prod(sizes))))
-            if tile in found or prod(sizes) > MOST_ELEMENTS or not stores_units(p, tile):
+            if tile in found or prod(sizes) > MOST_ELEMENTS:
                 continue
-            if not found or vectors(p, tile, "src") + vectors(p, tile, "dst") <= most:
+            few = not found or vectors(p, tile, "src") + vectors(p, tile, "dst") <= most
+            if few and stores_units(p, tile):
                 found.add(tile)
                 yield tile
 

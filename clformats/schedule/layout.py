@@ -22,7 +22,6 @@ from .runs import chain, is_settled, moves, strides
 from .schedule import Tile
 from .shuffles import synthesise
 from .traits import LINE_BYTES
-from .words import unit_of
 
 MOST_LANES = 16
 """Of a vector."""
@@ -127,11 +126,25 @@ def exchanged(p: Problem) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]
             [x for x in p.exchanges if x[0] in near])  # fmt: skip
 
 
+def stores_units(p: Problem, tile: Tile) -> bool:
+    """Whether all that a tile stores are whole units of elements that share bytes."""
+    unit = p.dtypes[1].unit
+    if unit == 1 or tile.lanes % unit:
+        return unit == 1
+    layout, extents = lay_out(p, tile), [tile.steps(k) for k in range(len(p.nodes or ()))]
+    numbers = [
+        *layout.places(p, "dst"),
+        *moves(p, "dst", extents),
+        *(v.width for v in layout.stores),
+    ]
+    return not any(n % unit for n in numbers)
+
+
 def loads_units(p: Problem, tile: Tile, layout: Layout) -> bool:
     """Whether whatever is loaded begins with a whole unit of elements that share bytes."""
     extents = [tile.steps(k) for k in range(len(p.nodes or ()))]
     places = [*layout.places(p, "src"), *moves(p, "src", extents)]
-    return not any(n % unit_of(p.dtypes[0]) for n in places)
+    return not any(n % p.dtypes[0].unit for n in places)
 
 
 def _offset(at: Sequence[int], along: Sequence[int]) -> int:

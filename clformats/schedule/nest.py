@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from math import prod
 
 from ..errors import InvalidArgument
+from .layout import stores_units
 from .problem import Problem
-from .runs import stores_units
 from .schedule import LETTERS, Loop, Schedule, Tile
 
 MOST_LOOPS = 12
@@ -81,14 +81,14 @@ def _check(p: Problem, schedule: Schedule) -> None:
         _refuse(schedule, "the loops over work-items (*) before all others")
     if len({loop.axis for loop in nest if loop.spread}) < sum(spread):
         _refuse(schedule, "one loop over work-items for each axis at the most")
-    if not stores_units(p, tile):
-        _refuse(schedule, f"tiles that store whole bytes of {p.dtypes[1]}")
     for axis, count in enumerate(positions(p, tile)):
         if why := _refusal_of_extent(p, axis, tile.steps(axis)):
             _refuse(schedule, why)
         blocks = [loop.tiles for loop in nest if loop.axis == axis]
         if blocks != sorted(set(blocks), reverse=True) or (count > 1 and blocks[-1:] != [1]):
             _refuse(schedule, f"loops along {LETTERS[axis]} that become shorter, down to one tile")
+    if not stores_units(p, tile):
+        _refuse(schedule, f"tiles that store whole bytes of {p.dtypes[1]}")
 
 
 def _refusal_of_extent(p: Problem, axis: int, steps: int) -> str:

@@ -12,7 +12,6 @@ from math import gcd, prod
 from .problem import Guard, Node, Problem, remembered
 from .schedule import Tile
 from .traits import LINE_BYTES
-from .words import unit_of
 
 
 def strides(nodes: Sequence[Node], side: str) -> list[int]:
@@ -118,18 +117,6 @@ def run_of(p: Problem, tile: Tile, side: str) -> int:
         if tile.steps(axis) < steps:
             break
     return max(1, run)
-
-
-def stores_units(p: Problem, tile: Tile) -> bool:
-    """Whether all that a tile stores are whole units of elements that share bytes."""
-    unit = unit_of(p.dtypes[1])
-    if unit == 1:
-        return True
-    nodes, run = p.nodes or (), run_of(p, tile, "dst")
-    extents = [tile.steps(k) for k in range(len(nodes))]
-    rows = [n.dst.value for n, extent in zip(nodes, extents, strict=True)
-            if extent > 1 and n.dst.value >= run]  # fmt: skip
-    return not any(n % unit for n in (run, tile.lanes, *moves(p, "dst", extents), *rows))
 
 
 def vectors(p: Problem, tile: Tile, side: str) -> int:

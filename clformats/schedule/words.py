@@ -20,7 +20,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..tensors.dtypes import DType
 from .coarse import part, words_of
 from .problem import Node, Number, Problem, fixed
 from .refine import fuse, normalise
@@ -29,16 +28,6 @@ Digit = tuple[int, int]
 """A loop's number, and which of its binary digits."""
 WORDS = (4, 2, 1)
 """Bytes of words, the widest first: it has most elements in a vector."""
-
-
-def unit_of(dtype: DType) -> int:
-    """The elements of a *unit*, the fewest whole bytes that hold whole elements.
-
-    >>> from clformats.tensors.dtypes import as_dtype
-    >>> unit_of(as_dtype("u4")), unit_of(as_dtype("u1")), unit_of(as_dtype("f16"))
-    (2, 8, 1)
-    """
-    return dtype.unit
 
 
 def in_words(p: Problem, begin_bytes: int) -> Problem:

@@ -68,3 +68,9 @@ def _tag(r: random.Random) -> str:
     split = {x for _, x in blocks}
     outer = "".join(x.upper() if x in split else x for x in letters)
     return outer + "".join(f"{n}{x}" for n, x in blocks)
+
+
+def test_tiles_beyond_what_a_destination_has_store_whole_bytes(stream: cf.Stream) -> None:
+    """Of a block of 16 there is one: its other places are those of the next loop."""
+    dst = D.parse("u4:dbca:1x100x19x1:strides=1x19x1x1901")
+    check_reorder(D((1, 100, 19, 1), "f32", "os_is_yx_osv16_isv4"), dst, stream)
