@@ -196,6 +196,13 @@ class DType:
         return self.is_float and self.bits <= 8
 
     @property
+    def starts_at_zero(self) -> bool:
+        """Whether the code 0, all bits zero, stands for the number 0."""
+        if self.values is not None:
+            return self.values[0] == 0 and copysign(1, self.values[0]) > 0
+        return self.floating is None or self.floating.signed
+
+    @property
     def raw(self) -> np.dtype[Any]:
         """The unsigned integer type of the same width, for moving bits unchanged."""
         return np.dtype(f"u{self.nbytes}")

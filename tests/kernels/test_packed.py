@@ -85,6 +85,19 @@ def test_bit_by_bit(row: DType, stream: cf.Stream) -> None:
         check_reorder(shifted, D((3, 19), "f16"), stream, family="generic")
 
 
+@pytest.mark.parametrize("family", ["generic", None])
+@pytest.mark.parametrize("dst", ["f32", "f16", "s32"])
+@pytest.mark.parametrize("row", [r for r in NEW if not r.starts_at_zero], ids=str)
+def test_padding_is_zero_where_the_code_0_is_none(
+    row: DType, dst: str, family: str | None, stream: cf.Stream
+) -> None:
+    """Law 4: 2**-127 and -1 are codes of all bits zero."""
+    pads = ((0, 0), (1, 0), (0, 2), (1, 1))
+    for target in (D((2, 3, 5, 7), dst, "b_fs_yx_fsv4", padding=pads),
+                   D((2, 17, 5, 7), dst, "nChw16c"), D((2, 17, 5, 7), dst, "byxf")):  # fmt: skip
+        check_reorder(D(target.dims, row), target, stream, family=family)
+
+
 @pytest.mark.parametrize("row", [r for r in NEW if r.is_coded], ids=str)
 def test_every_code_to_and_from_floats(row: DType, stream: cf.Stream) -> None:
     codes = np.arange(1 << row.bits, dtype=np.uint8)
