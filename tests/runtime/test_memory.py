@@ -289,7 +289,7 @@ def test_memory_of_unknown_sizes_is_refused(engine: cf.Engine) -> None:
 
 def test_an_image_is_refused_with_what_to_do(engine: cf.Engine) -> None:
     with pytest.raises(cf.Unsupported, match=r"shape \(24, 5, 1\).*IMAGE"):
-        cf.Memory(D((5, 2, 3, 4), "s8", "image_2d_weights_c1_b_fyx"), engine)
+        cf.Memory(D((5, 2, 3, 4), "bf16", "image_2d_weights_c1_b_fyx"), engine)
 
 
 @pytest.mark.parametrize("dtype", ["s4", "u4", "u1"])
