@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ..errors import InvalidArgument, InvalidDescriptor, InvalidFormat, expect
 from ..formats.expr import Expr, Var
-from ..tensors.described import Described
+from ..tensors.described import Described, LayoutName, refuse
 from ..tensors.dtypes import as_index
 from .placing import extents_of, placed
 from .planes import Buffer, Field, Plane
@@ -68,9 +68,9 @@ class QuantisedDesc(Described):
         raise AttributeError(f"QuantisedDesc is immutable: cannot set {name} to {value!r}")
 
     @property
-    def format(self) -> str:
+    def format(self) -> LayoutName:
         """The layout, under the name that descriptors of one element type have for it."""
-        return self.layout
+        return LayoutName(self.layout)
 
     @property
     def format_kind(self) -> str:
@@ -101,6 +101,16 @@ class QuantisedDesc(Described):
     def span_nbytes(self) -> int:
         """The same as `nbytes`."""
         return self.nbytes
+
+    @property
+    def image_shape(self) -> None:
+        """None: buffers, no image."""
+        return
+
+    @property
+    def sums(self) -> tuple[()]:
+        """None: nothing follows the planes."""
+        return ()
 
     @property
     def has_runtime(self) -> bool:
@@ -163,6 +173,11 @@ class QuantisedDesc(Described):
     def with_layout(self, layout: str | None) -> QuantisedDesc:
         """The same tensor in another layout of its type."""
         return QuantisedDesc(self.dims, self.dtype, layout)
+
+    def submemory(self, dims: Iterable[int], offsets: Iterable[int]) -> QuantisedDesc:
+        """Raise `Unsupported` (code QUANTISED): groups cannot be cut."""
+        refuse(self, f"a region of {tuple(dims)} at {tuple(offsets)}")
+        return self
 
     def pack(self, values: Any) -> NDArray[Any]:
         """As `clformats.pack`: ``values`` of shape ``dims``, or a dict of all fields."""

@@ -32,6 +32,7 @@ from ..schedule import Plan
 from ..schedule.choices import RULES, Choices
 from ..schedule.computation import Computation, from_attr
 from ..tensors.desc import MemoryDesc
+from ..tensors.described import is_described
 from ..tensors.given import as_desc, canonical
 from ..values.attr import Attr, compute_type
 from ..values.transforms import joins_winograd, winograd
@@ -84,6 +85,14 @@ class Reorder(OnDevice):
     """
 
     _travels_as = "send its src and dst, and make another by Reorder(src, dst) there"
+
+    def __new__(cls, src: Any, dst: Any, engine: Engine | None = None, **others: Any) -> Any:
+        """Another kind of object, called alike, where one side is of a quantised type."""
+        if is_described(src) or is_described(dst):
+            from .quantised import QuantisedReorder
+
+            return QuantisedReorder(src, dst, engine, **others)
+        return object.__new__(cls)
 
     def __init__(  # noqa: PLR0913  # each is a wish of its own
         self,

@@ -29,9 +29,10 @@ from ..schedule.traits import LINE_BYTES
 from ..tensors import images
 from ..tensors.arraylike import ArrayLike
 from ..tensors.desc import MemoryDesc
+from ..tensors.described import refuse
 from ..tensors.dlpack import capsule_of
 from ..tensors.geometry import moved_by
-from ..tensors.given import as_desc, canonical
+from ..tensors.given import as_any_desc, canonical
 from . import image, storage
 from .engine import Engine, default_engine
 from .mapping import Mapping, Mode
@@ -89,11 +90,11 @@ class Memory(ArrayLike, OnDevice):
         allocator: storage.Allocator | None = None,
     ) -> None:
         self.tracked_buffer: Any = None
-        desc = as_desc(desc, "desc")
+        described: Any = as_any_desc(desc, "desc")
         expect(engine, Engine | None, "engine")
-        _check_desc(desc)
+        _check_desc(described)
         _check_allocator(allocator, buffer)
-        self.desc = desc
+        self.desc: MemoryDesc = described
         self.engine = engine or storage.engine_of(buffer) or default_engine()
         self.context: pyopencl.Context = self.engine.context
         self.usage = Usage()
@@ -234,6 +235,7 @@ class Memory(ArrayLike, OnDevice):
 
         Reorders do so by themselves: this is for a buffer that something else has filled.
         """
+        refuse(self.desc, "clear_padding")
         with self.map("rw", stream=stream) as flat:
             zero_padding(flat, self.mapped)
 

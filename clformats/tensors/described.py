@@ -16,12 +16,25 @@ from ..errors import InvalidArgument, Unsupported
 from .dtypes import DType
 
 
+class LayoutName(str):
+    """The name of a layout, which has what programs ask a `Format` for first."""
+
+    __slots__ = ()
+
+    image = layout = sums = None
+
+
 class Described(ABC):
     """What every descriptor says: dims in logical order, bytes, and how values become bytes."""
 
     __slots__ = ()
 
     dims: tuple[int, ...]
+
+    @property
+    @abstractmethod
+    def format(self) -> LayoutName:
+        """The name of the layout."""
 
     @property
     @abstractmethod
@@ -106,6 +119,13 @@ def parsed(text: str) -> Any:
         return None
     layout, _, dims = rest.rpartition(":")
     return found.described(dims, layout)
+
+
+def is_described(value: object) -> bool:
+    """Whether a value is such a descriptor, or the text of one."""
+    if isinstance(value, str):
+        return ":" in value and element_type(value.strip().partition(":")[0]) is not None
+    return isinstance(value, Described)
 
 
 def refuse(value: object, what: str) -> None:

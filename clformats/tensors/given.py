@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import lru_cache
+from typing import Any
 
 from ..errors import InvalidArgument, InvalidDescriptor, expect, shown
 from ..formats import Format
@@ -19,7 +20,7 @@ def as_desc(value: object, what: str) -> MemoryDesc:
     ``what`` names the argument. Raises `InvalidArgument`, `InvalidDescriptor` and `InvalidFormat`.
     """
     if isinstance(value, str):
-        return MemoryDesc.parse(value)
+        value = MemoryDesc.parse(value)
     if isinstance(getattr(value, "desc", None), MemoryDesc):
         raise InvalidArgument(
             f"{what}: got {shown(value)}, expected its descriptor: give its .desc"
@@ -27,6 +28,13 @@ def as_desc(value: object, what: str) -> MemoryDesc:
     described.refuse(value, what)
     expect(value, MemoryDesc, what)
     return value  # type: ignore[return-value]
+
+
+def as_any_desc(value: object, what: str) -> Any:
+    """As `as_desc`, or a descriptor of another kind, such as of a quantised tensor."""
+    if isinstance(value, str):
+        value = MemoryDesc.parse(value)
+    return value if isinstance(value, described.Described) else as_desc(value, what)
 
 
 def as_target(

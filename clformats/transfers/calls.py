@@ -13,10 +13,10 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InvalidDescriptor, Unsupported, expect
+from ..errors import InvalidArgument, InvalidDescriptor, Unsupported, expect
 from ..host.axes import in_order
 from ..host.memory import HostMemory
-from ..host.packing import is_gapless
+from ..host.packing import is_gapless, pack
 from ..reorders.reorder import Reorder
 from ..runtime import Engine, Memory, Stream, interop, unified
 from ..runtime.engine import default_engine
@@ -24,6 +24,7 @@ from ..runtime.opencl import opencl
 from ..runtime.storage import Allocator
 from ..tensors.desc import MemoryDesc
 from ..tensors.dtypes import as_array
+from ..tensors.given import as_any_desc
 from .ends import Wrapped
 
 LEAST = 8 << 20
@@ -38,7 +39,7 @@ _moved: WeakKeyDictionary[Engine, dict[tuple[MemoryDesc, MemoryDesc], int]] = We
 _lock = threading.Lock()
 
 
-def from_numpy(
+def from_numpy(  # noqa: PLR0913  # each says another thing of the result
     array: Any,
     engine: Engine | None = None,
     *,
@@ -47,18 +48,25 @@ def from_numpy(
     dtype: object = None,
     stream: Stream | None = None,
     allocator: Allocator | None = None,
+    desc: Any = None,
 ) -> Memory:
     """A memory object with the elements of ``array``.
 
     ``format`` defaults to dense row-major, ``dtype`` to the array's; ``allocator`` is as of
     `Memory`. ``array.shape`` is the logical dims, whatever the format, unless ``axes`` says what
     the array's axes are: ``from_numpy(photo, axes="hwc", format="b_fs_yx_fsv16")`` takes an array
-    of height x width x channels. Dimensions that ``axes`` leaves out have size 1.
+    of height x width x channels. Dimensions that ``axes`` leaves out have size 1. ``desc``, instead
+    of these, is the whole descriptor, also of a quantised tensor: then ``array`` may be a dict of
+    its fields.
 
     Numpy packs on the host, with several threads. On a CPU a kernel takes over from numpy once
     512 MiB were moved between the same two descriptors, in calls of 8 MiB and more: the call that
     builds it takes some tenths of a second longer. Raises `InvalidDescriptor` and `DeviceError`.
     """
+    if desc is not None:
+        if not (format is axes is dtype is None):
+            raise InvalidArgument(f"desc={desc} says all: leave format, axes and dtype out")
+        return _packed(array, as_any_desc(desc, "desc"), engine, stream, allocator)
     array = in_order(as_array(array), axes, format)
     desc, host = interop.desc_of(array, format, dtype), _host_memory(array)
     expect(stream, Stream | None, "stream")
@@ -72,6 +80,21 @@ def from_numpy(
     return interop.from_numpy(
         array, engine, format=format, dtype=dtype, stream=stream, allocator=allocator
     )
+
+
+def _packed(
+    array: Any,
+    desc: Any,
+    engine: Engine | None,
+    stream: Stream | None,
+    allocator: Allocator | None,
+) -> Memory:
+    """A memory object of a descriptor, packed on the host."""
+    memory = Memory.unfilled(desc, engine, allocator)
+    found = pack(array, desc)
+    with memory.map("w", stream=stream) as flat:
+        flat[:] = found
+    return memory
 
 
 def to_numpy(memory: Memory, *, stream: Stream | None = None) -> NDArray[Any]:

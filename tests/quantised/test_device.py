@@ -1,0 +1,168 @@
+"""Quantised tensors on a device: memory, moves and values equal the host's, bit for bit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import clformats as cf
+from clformats.quantised import QuantisedDesc
+from clformats.quantised.decoding import decoding
+from clformats.quantised.host import moved
+from clformats.quantised.moving import moving
+from tests.quantised.test_table import ALL, described, random_bytes, same
+
+FEW = ["q4_0", "q5_1", "q4_K", "q6_K", "mxfp4", "u4g128", "s4g128", "mx_f8_e4m3", "iq4_nl"]
+LAYOUTS = {"q4_0": "transposed", "q4_K": "gguf", "q6_K": "transposed", "u4g128": "awq_gemm",
+           "s4g128": "marlin", "mx_f8_e4m3": "swizzled", "q5_1": "trans4",
+           "mxfp4": "gguf", "iq4_nl": "flat"}  # fmt: skip
+
+
+def run(
+    stream: cf.Stream, src: Any, dst: Any, raw: NDArray[np.uint8]
+) -> tuple[Any, NDArray[np.uint8]]:
+    """A reorder between descriptors, into memory full of poison: the reorder, and the bytes."""
+    memory = cf.Memory(src, stream.engine)
+    with memory.map("w") as flat:
+        flat[:] = raw
+    out = cf.Memory(dst, stream.engine)
+    with out.map("w") as flat:
+        flat.view(np.uint8)[:] = 0xA5
+    reorder = cf.Reorder(src, dst, stream.engine)
+    reorder(stream, memory, out).wait()
+    with out.map("r") as flat:
+        return reorder, flat.view(np.uint8).copy()
+
+
+def check_decodes(stream: cf.Stream, src: QuantisedDesc, dst: cf.MemoryDesc, family: str) -> None:
+    raw = random_bytes(src, 3)
+    reorder, found = run(stream, src, dst, raw)
+    assert reorder.plan.family == family, reorder.plan
+    with np.errstate(all="ignore"):
+        expected = cf.pack(cf.unpack(raw, src).astype(dst.dtype.numpy), dst)
+    values = found.view(dst.dtype.numpy).astype(np.float32)
+    with np.errstate(all="ignore"):
+        assert same(values, expected.astype(np.float32))
+
+
+@pytest.mark.parametrize("name", FEW)
+@pytest.mark.sampled(3)
+def test_values_are_the_hosts(stream: cf.Stream, name: str) -> None:
+    src = described((32, 256), name, LAYOUTS[name])
+    check_decodes(stream, src, cf.MemoryDesc(src.dims, "f32", "ab"), "decodes")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "layout"), ALL)
+@pytest.mark.parametrize(("dtype", "fmt"), [("f32", "ab"), ("f16", "ba"), ("f16", "BA16b16a")])
+def test_values_of_every_layout(
+    stream: cf.Stream, name: str, layout: str, dtype: str, fmt: str
+) -> None:
+    src = described((64, 512), name, layout)
+    dst = cf.MemoryDesc(src.dims, dtype, fmt)
+    try:
+        decoding(src, dst)
+        family = "decodes"
+    except cf.Unsupported:
+        family = "host"
+    check_decodes(stream, src, dst, family)
+
+
+@pytest.mark.parametrize(
+    ("dims", "fmt", "dtype", "family"),
+    [
+        ((7, 96), "ab", "f32", "decodes"),
+        ((3, 5, 64), "abc", "f16", "decodes"),
+        ((17, 96), "BA16b16a", "f16", "decodes twice"),
+        ((16, 64), "ba", "bf16", "decodes twice"),
+    ],
+)
+def test_odd_sizes_experts_and_other_types(
+    stream: cf.Stream, dims: tuple[int, ...], fmt: str, dtype: str, family: str
+) -> None:
+    src = described(dims, "q4_0", "gguf")
+    check_decodes(stream, src, cf.MemoryDesc(dims, dtype, fmt), family)
+
+
+def check_moves(stream: cf.Stream, src: QuantisedDesc, dst: QuantisedDesc) -> str:
+    raw = random_bytes(src, 5)
+    reorder, found = run(stream, src, dst, raw)
+    expected = moved(raw, src, dst)
+    for b in dst.buffers:  # what lies between buffers belongs to nobody
+        part = slice(b.start, b.start + b.nbytes)
+        assert np.array_equal(found[part], expected[part]), (reorder.plan, b)
+    return str(reorder.plan.family)
+
+
+@pytest.mark.parametrize(
+    ("name", "one", "other"),
+    [
+        ("q4_0", "gguf", "transposed"),
+        ("q4_0", "repack_8x8", "gguf"),
+        ("q5_0", "gguf", "flat"),
+        ("u4g32", "gptq", "awq_gemm"),
+        ("u4g32", "awq_gemm", "plain"),
+        ("mx_f4_e2m1", "gpt_oss", "swizzled"),
+    ],
+)
+@pytest.mark.sampled(3)
+def test_bits_are_moved(stream: cf.Stream, name: str, one: str, other: str) -> None:
+    src = described((128, 256), name, one)
+    assert check_moves(stream, src, src.with_layout(other)) == "moves"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "layout"), ALL)
+def test_bits_of_every_layout_are_moved(stream: cf.Stream, name: str, layout: str) -> None:
+    src = described((128, 512), name, layout)
+    for other in dict.fromkeys(("plain", next(iter(reversed(cf.layouts(name)))))):
+        for one, two in ((src, src.with_layout(other)), (src.with_layout(other), src)):
+            try:
+                moving(one, two)
+                family = "moves"
+            except cf.Unsupported:
+                family = "host"
+            assert check_moves(stream, one, two) == family
+
+
+def test_numbers_are_quantised_on_the_host_and_the_plan_says_so(stream: cf.Stream) -> None:
+    x = np.random.default_rng(0).standard_normal((8, 64)).astype(np.float32)
+    src, dst = cf.MemoryDesc(x.shape, "f32"), described(x.shape, "q4_0", "flat")
+    reorder, found = run(stream, src, dst, cf.pack(x, src))
+    assert "host" in str(reorder.plan)
+    assert np.array_equal(found, cf.pack(x, dst))
+    other = described(x.shape, "q8_0", "gguf")
+    reorder, again = run(stream, dst, other, found)
+    assert "decodes q4_0" in str(reorder.plan)
+    assert np.array_equal(again, cf.pack(cf.unpack(found, dst), other))
+    with pytest.raises(cf.Unsupported) as error:
+        cf.Reorder(src, "iq4_nl:gguf:8x64", stream.engine)
+    assert error.value.code == "QUANTISE"
+
+
+def test_memory_of_a_quantised_tensor(engine: cf.Engine) -> None:
+    desc = described((4, 64), "q4_0", "gguf")
+    x = np.random.default_rng(0).standard_normal(desc.dims).astype(np.float32)
+    memory = cf.from_numpy(x, engine, desc=desc)
+    assert np.array_equal(cf.to_numpy(memory), cf.unpack(cf.pack(x, desc), desc))
+    fields = {n: cf.unpack(cf.pack(x, desc), desc, field=n) for n in desc.fields}
+    again = cf.from_numpy(fields, engine, desc=str(desc))
+    assert np.array_equal(again.numpy(), memory.numpy())
+    assert str(again) == "Memory('q4_0:gguf:4x64')"
+    with pytest.raises(cf.Unsupported, match="share parameters"):
+        memory.submemory((2, 64), (0, 0))
+    with pytest.raises(cf.Unsupported, match="share parameters"):
+        memory.clear_padding()
+
+
+def test_one_program_serves_every_size(engine: cf.Engine) -> None:
+    sources = set()
+    for dims in ((32, 256), (64, 512), (96, 1024)):
+        src = described(dims, "q4_0", "gguf")
+        moves = moving(src, src.with_layout("transposed"))
+        sources.add((decoding(src, cf.MemoryDesc(dims, "f16", "ab")).source,
+                     *(k.source for k in moves)))  # fmt: skip
+    assert len(sources) == 1
