@@ -45,6 +45,7 @@ from .values.transforms import transform, winograd
 from .version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from .interop.files.gguf import read_gguf
     from .networks import (
         Choice,
         Cost,
@@ -154,6 +155,7 @@ __all__ = [
     "notations",
     "pack",
     "propagate",
+    "read_gguf",
     "reorder",
     "same_bytes",
     "to_array",
@@ -206,6 +208,7 @@ _ON_FIRST_USE = {
     "KernelRecords": "clformats.tuning.records.kernels",
     "TunedWarning": "clformats.tuning.records",
     "calibrate": "clformats.reorders.profiles",
+    "read_gguf": "clformats.interop.files.gguf",
     "tune": "clformats.tuning.run",
     "warm_up": "clformats.reorders.warm",
 }

@@ -17,7 +17,18 @@ from ..formats.digits import RUNTIME
 from ..version import __version__
 
 COMMANDS = (
-    *("list", "explain", "offset", "draw", "convert", "infer", "reorder", "pack", "unpack"),
+    *(
+        "list",
+        "explain",
+        "offset",
+        "draw",
+        "convert",
+        "infer",
+        "inspect",
+        "reorder",
+        "pack",
+        "unpack",
+    ),
     *("kernel", "header", "doctor", "demo", "bench", "tune", "calibrate"),
     *("plan", "audit", "completion"),
 )

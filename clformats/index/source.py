@@ -13,10 +13,12 @@ from ..formats.format import Format
 from ..pictures.words import formula
 from ..templates import render
 from ..tensors.desc import MemoryDesc
-from ..tensors.given import as_target
+from ..tensors.described import Described, is_described
+from ..tensors.given import as_any_desc, as_target
 from .inverse import Inverse, inverse, inverse_of_tail
 from .lines import folded
 from .pixel import pixel
+from .quantised import quantised_source
 from .tensor import FORMS, Form, Known, Tensor, of_desc, of_format, tensor
 from .vector import vector as vector_of
 
@@ -25,7 +27,7 @@ _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def index_source(  # what can be asked about one tensor
-    target: MemoryDesc | Format | str,
+    target: MemoryDesc | Described | Format | str,
     prefix: str = "SRC",
     *,
     wide: bool | None = None,
@@ -58,10 +60,16 @@ def index_source(  # what can be asked about one tensor
     descriptor's innermost block. Vectors load and store f16 as floats, with ``"half"`` at the end
     as half (cl_khr_fp16), bf16 and f8 as their bits.
 
+    Of a quantised tensor it is functions that decode on load: see
+    `clformats.index.quantised.quantised_source`.
+
     After it compilers count the lines of your kernel from 1. Raises `InvalidFormat` for ``any`` and
     for a prefix that is no C identifier, `InvalidDescriptor`, `InvalidArgument` for the others.
     """
     expect(vector, str | None, "vector")
+    if is_described(target):
+        return _quantised(target, prefix, sizes=sizes, wide=wide, vector=vector)
+    assert not isinstance(target, Described)  # noqa: S101  # those have returned
     known = known_of(target, padded)
     at = expect_int(shape_info_at, "shape_info_at")
     if at < 0:
@@ -69,6 +77,17 @@ def index_source(  # what can be asked about one tensor
     counted = _is_wide(known, wanted=wide)
     t = tensor(known, checked_prefix(prefix), _form(known, sizes), wide=counted, at=at)
     return f"{render_tensor(t, vector)}\n{OWN_LINES}"
+
+
+def _quantised(target: object, prefix: str, **others: object) -> str:
+    """The functions of a quantised tensor; other arguments are refused."""
+    given = [f"{name}={value!r}" for name, value in others.items() if value is not None]
+    if given:
+        raise InvalidArgument(
+            f"{', '.join(given)}: the source of a quantised tensor has its sizes as constants, and "
+            f"functions for 1 and 8 values: leave it out"
+        )
+    return f"{quantised_source(as_any_desc(target, 'target'), checked_prefix(prefix))}\n{OWN_LINES}"
 
 
 def known_of(target: MemoryDesc | Format | str, padded: str = "") -> Known:

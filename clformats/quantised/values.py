@@ -15,18 +15,22 @@ Lanes = Sequence[tuple[int, int]]
 _ARITHMETIC = {"e2m1x2": "(float)doubled", "f4_e2m1": "e2m1", "f8_e8m0": "e8m0",
                "e8m0_half": "e8m0_half"}  # fmt: skip
 """Tables that are computed: the function of a code."""
+_VECTORS = {"e2m1x2": "convert_float16(convert_int16(doubled16({})))", "f4_e2m1": "e2m116({})"}
+"""The same for 16 codes."""
 
 
 class Tables:
     """The tables that a program looks values up in."""
 
-    def __init__(self) -> None:
+    def __init__(self, prefix: str = "") -> None:
+        self._prefix = f"{prefix}_" if prefix else ""
         self._known: dict[str, Codes] = {}
 
     def of(self, dtype: Codes) -> str:
         """The name of a type's table."""
-        self._known[f"table_{dtype.name}"] = dtype
-        return f"table_{dtype.name}"
+        name = f"{self._prefix}table_{dtype.name}"
+        self._known[name] = dtype
+        return name
 
     def value(self, dtype: Codes, code: str) -> str:
         """The value of a code."""
@@ -95,15 +99,17 @@ def distinct(field: Field, tile: Tile, lanes: Lanes) -> Lanes:
 
 
 def of_codes(dtype: Codes, found: str, width: int, tables: Tables) -> str:
-    """The values of unsigned codes in C, of one or of 16."""
+    """The values of unsigned codes in C, of one, of 8 or of 16."""
+    if width == 8 and dtype.kind != "book":
+        wide = {1: "uchar16", 2: "ushort16", 4: "uint16"}[dtype.nbytes]
+        both = of_codes(dtype, f"({wide})({found}, {found})", 16, tables)
+        return f"({both}).lo"
     if dtype.name in ("f16", "bf16", "f32"):
         return _of_float(dtype, found, width)
     if dtype.kind in ("unsigned", "signed"):
         return _of_integer(dtype, found, width)
-    if width == 16 and dtype.name == "e2m1x2":
-        return f"convert_float16(convert_int16(doubled16({found})))"
-    if width == 16 and dtype.name == "f4_e2m1":
-        return f"e2m116({found})"
+    if width == 16 and dtype.name in _VECTORS:
+        return _VECTORS[dtype.name].format(found)
     function = _ARITHMETIC.get(dtype.name)
     if width == 1:
         return f"{function}({found})" if function else tables.value(dtype, found)
@@ -148,10 +154,11 @@ def _of_book(
     width, table = field.dtype.width, tables.of(field.dtype)
     inner = [c % width for _, c in lanes]
     run = list(range(width)) * (len(lanes) // width)
-    if inner == run and len(lanes) == 16:
+    if inner == run and len(lanes) in (8, 16):
         words = [codes(field, planes, tile, [lane]) for lane in lanes[::width]]
         loads = [f"vload{width}(0, {table} + {width} * ({w}))" for w in words]
-        return f"convert_float16((char16)({', '.join(loads)}))"
+        n = len(lanes)
+        return f"convert_float{n}((char{n})({', '.join(loads)}))"
     each = [f"(float){table}[{width} * ({codes(field, planes, tile, [(r, c)])}) + {c % width}]"
             for r, c in lanes]  # fmt: skip
     return each[0] if len(each) == 1 else vector("float", each)

@@ -32,7 +32,7 @@ from ..schedule import Plan
 from ..schedule.choices import RULES, Choices
 from ..schedule.computation import Computation, from_attr
 from ..tensors.desc import MemoryDesc
-from ..tensors.described import is_described
+from ..tensors.described import Described, is_described
 from ..tensors.given import as_desc, canonical
 from ..values.attr import Attr, compute_type
 from ..values.transforms import joins_winograd, winograd
@@ -96,8 +96,8 @@ class Reorder(OnDevice):
 
     def __init__(  # noqa: PLR0913  # each is a wish of its own
         self,
-        src: MemoryDesc | str,
-        dst: MemoryDesc | str,
+        src: MemoryDesc | Described | str,
+        dst: MemoryDesc | Described | str,
         engine: Engine | None = None,
         *,
         attr: Attr | None = None,

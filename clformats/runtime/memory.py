@@ -29,7 +29,7 @@ from ..schedule.traits import LINE_BYTES
 from ..tensors import images
 from ..tensors.arraylike import ArrayLike
 from ..tensors.desc import MemoryDesc
-from ..tensors.described import refuse
+from ..tensors.described import Described, refuse
 from ..tensors.dlpack import capsule_of
 from ..tensors.geometry import moved_by
 from ..tensors.given import as_any_desc, canonical
@@ -83,18 +83,18 @@ class Memory(ArrayLike, OnDevice):
 
     def __init__(
         self,
-        desc: MemoryDesc | str,
+        desc: MemoryDesc | Described | str,
         engine: Engine | None = None,
         *,
         buffer: Any = ALLOCATE,
         allocator: storage.Allocator | None = None,
     ) -> None:
         self.tracked_buffer: Any = None
-        described: Any = as_any_desc(desc, "desc")
+        found: Any = as_any_desc(desc, "desc")
         expect(engine, Engine | None, "engine")
-        _check_desc(described)
+        _check_desc(found)
         _check_allocator(allocator, buffer)
-        self.desc: MemoryDesc = described
+        self.desc: MemoryDesc = found
         self.engine = engine or storage.engine_of(buffer) or default_engine()
         self.context: pyopencl.Context = self.engine.context
         self.usage = Usage()

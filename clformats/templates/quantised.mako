@@ -1,6 +1,8 @@
 <%doc>
 Kernels and functions over quantised tensors: what their generated lines use, then those lines.
 </%doc>\
+#ifndef CLF_QUANTISED
+#define CLF_QUANTISED
 #pragma OPENCL FP_CONTRACT OFF
 % if fp16_lanes:
 #if defined(__clang__) && defined(__has_builtin)
@@ -52,6 +54,16 @@ static inline float16 e2m116(uchar16 q) {
 }
 static inline float e8m0(uint e) { return as_float(e == 255 ? 0x7fc00000u : e ? e << 23 : 0x00400000u); }
 static inline float e8m0_half(uint e) { return as_float(e < 2 ? 0x00200000u << e : (e - 1) << 23); }
+// a code of up to 32 bits, from a bit on
+static inline uint code_at(global const uchar *w, ulong at, uint bits) {
+  const uint shift = at & 7;
+  global const uchar *p = w + (at >> 3);
+  ulong found = p[0];
+  for (uint byte = 1; 8 * byte < shift + bits; byte++)
+    found |= (ulong)p[byte] << (8 * byte);
+  return (uint)(found >> shift) & (bits == 32 ? 0xffffffffu : (1u << bits) - 1);
+}
+#endif
 % for name, kind, numbers in tables:
 constant ${kind} ${name}[] = {
 % for row in numbers:

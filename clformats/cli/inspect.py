@@ -1,0 +1,48 @@
+"""`clformats inspect`: the tensors of a model file, their types, layouts and sizes."""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+
+from ..interop.files.gguf import GgufTensor, read_gguf
+from ..pictures.words import columns
+from .arguments import add_json, print_json
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add `inspect` to the command line."""
+    parser = subparsers.add_parser(
+        "inspect",
+        help="the tensors of a .gguf file",
+        description="List the tensors of a file of GGUF: name, descriptor (type, layout, sizes) "
+        "and bytes, then the bytes of each type. Needs the package gguf: pip install "
+        "'clformats[gguf]'.",
+        epilog="example:  clformats inspect model.gguf",
+    )
+    parser.add_argument("file", metavar="FILE", help="a .gguf file")
+    add_json(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the table, or JSON."""
+    tensors = list(read_gguf(args.file).values())
+    if args.json:
+        return print_json([
+            {"name": t.name, "type": t.kind, "dims": list(t.dims), "desc": _text(t) or None,
+             "nbytes": t.raw.nbytes}
+            for t in tensors
+        ])  # fmt: skip
+    rows = [(t.name, _text(t) or f"{t.kind}, no layout here", f"{t.raw.nbytes:,}") for t in tensors]
+    print("\n".join(columns(rows)))
+    total: Counter[str] = Counter()
+    for t in tensors:
+        total[t.kind] += t.raw.nbytes
+    kinds = ", ".join(f"{kind} {size:,}" for kind, size in total.most_common())
+    print(f"{len(tensors)} tensors, {sum(total.values()):,} bytes: {kinds}")
+    return 0
+
+
+def _text(tensor: GgufTensor) -> str:
+    return "" if tensor.desc is None else str(tensor.desc)
