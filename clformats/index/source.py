@@ -66,12 +66,22 @@ def index_source(  # what can be asked about one tensor
     After it compilers count the lines of your kernel from 1. Raises `InvalidFormat` for ``any`` and
     for a prefix that is no C identifier, `InvalidDescriptor`, `InvalidArgument` for the others.
     """
-    expect(vector, str | None, "vector")
     if is_described(target):
         return _quantised(target, prefix, sizes=sizes, wide=wide, vector=vector)
-    assert not isinstance(target, Described)  # noqa: S101  # those have returned
-    known = known_of(target, padded)
-    at = expect_int(shape_info_at, "shape_info_at")
+    expect(vector, str | None, "vector")
+    known, at = known_of(target, padded), expect_int(shape_info_at, "shape_info_at")  # type: ignore[arg-type]
+    return _of_numbers(known, prefix, wide, sizes, at, vector)
+
+
+def _of_numbers(
+    known: Known,
+    prefix: str,
+    wide: bool | None,  # noqa: FBT001  # as the user gave it
+    sizes: str | None,
+    at: int,
+    vector: str | None,
+) -> str:
+    """The source of a tensor of one element type."""
     if at < 0:
         raise InvalidArgument(f"shape_info_at: got {at}, expected 0 or more")
     counted = _is_wide(known, wanted=wide)

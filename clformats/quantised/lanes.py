@@ -136,7 +136,10 @@ class Placed:
             if d.symbol:
                 terms.append(f"({index}) * {d.symbol}" + (f" * {factor}" if factor > 1 else ""))
             else:
-                terms.append(f"({index}) * {factor * d.stride // 8}")
+                whole, rest = divmod(factor * d.stride, 8)
+                terms.append(f"({index}) * {whole}")
+                if rest and _turns(d, tile, rest) > 1:
+                    terms.append(f"({index}) / {8 // rest}")
         return " + ".join(t for t in terms if t != "0" and not t.endswith("* 0")) or "0"
 
     def phase(self, tile: Tile) -> str:
@@ -153,9 +156,11 @@ class Placed:
                     for c in range(tile.columns)), default=0)  # fmt: skip
         for d, index, factor in self._outside(tile):
             rest = factor * d.stride % 8
-            if rest:
-                span = d.size * d.step // max(tile.size(d.dim), d.step)
-                most += (span - 1) * rest
+            if rest and _turns(d, tile, rest) > 1:
+                most += 8 - rest
+                terms.append(f"({index}) % {8 // rest} * {rest}")
+            elif rest:
+                most += (_count(d, tile) - 1) * rest
                 terms.append(f"({index}) * {rest}")
         if terms and most + self.bits > 8:
             raise NotInTilesError
@@ -173,6 +178,20 @@ class Placed:
             if not d.is_open:
                 index = f"{index} % {span // whole}"
             yield d, index, whole // d.step
+
+
+def _count(d: SymbolicDigit, tile: Tile) -> int:
+    """The values of a digit that tiles begin at."""
+    return -(-d.size * d.step // max(tile.size(d.dim), d.step))
+
+
+def _turns(d: SymbolicDigit, tile: Tile, rest: int) -> int:
+    """The bytes that a digit goes through in parts of ``rest`` bits. Raises `NotInTilesError`."""
+    if _count(d, tile) * rest <= 8 and not d.is_open:
+        return 1
+    if 8 % rest:
+        raise NotInTilesError
+    return 2
 
 
 @lru_cache(maxsize=1024)

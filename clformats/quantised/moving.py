@@ -13,17 +13,17 @@ from ..errors import Unsupported
 from .decoding import Kernel
 from .desc import QuantisedDesc
 from .lanes import WIDTHS, At, NotInTilesError, Placed, Symbols, Tile, loaded, placed_planes
-from .planes import Field
+from .planes import Field, Plane
 from .values import Tables, codes, source
 
 Cell = tuple[int, int]
-TILES = ((1, 32), (8, 32), (1, 64), (1, 128), (1, 256), (4, 32), (16, 32), (32, 8), (32, 32),
-         (64, 16), (4, 256), (8, 256), (8, 8), (1, 16), (1, 8), (8, 1), (1, 1))  # fmt: skip
-"""Rows and columns that are tried."""
-MOST = 4096
-"""The most elements of a tile."""
-ENOUGH = 1.0
-"""Instructions an element that are few enough to look no further."""
+TILES = ((1, 32), (8, 32), (16, 32), (32, 16), (1, 64), (1, 128), (1, 256), (4, 32), (32, 8),
+         (8, 8), (1, 16), (1, 8), (8, 1), (1, 1))  # fmt: skip
+"""Rows and columns that are tried; of those that fit the cheapest is taken."""
+LARGE = ((32, 32), (64, 16), (4, 256), (8, 256))
+"""What is tried where none of these fits: more code."""
+LINE = 16
+"""A line of 64 bytes that a tile touches costs as much as so many instructions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,22 +67,19 @@ def _best(src: QuantisedDesc, dst: QuantisedDesc, planes: list[str]) -> Kernel:
     """The kernel that writes some planes, in the tiles that take the fewest instructions."""
     _, n, k = src.extents
     best: tuple[float, Kernel] | None = None
-    for rows, columns in TILES:
-        if n % rows or k % columns:
+    for rows, columns in (*TILES, *LARGE):
+        if n % rows or k % columns or (best and (rows, columns) in LARGE):
             continue
-        tile = Tile(rows, columns)
         try:
-            made = _Mover(src, dst, tile, planes).kernel()
+            mover = _Mover(src, dst, Tile(rows, columns), planes)
+            made = mover.kernel()
         except NotInTilesError:
             continue
         body = made.source[made.source.index("kernel void") :]
-        cost = sum(body.count(w) for w in ("[", "vload", "vstore", "STORE", "LOAD_")) / (
-            rows * columns
-        )
+        cost: float = sum(body.count(w) for w in ("[", "vload", "vstore", "STORE", "LOAD_"))
+        cost = (cost + LINE * mover.lines()) / (rows * columns)
         if best is None or cost < best[0]:
             best = cost, made
-        if cost < ENOUGH:
-            break
     if best is None:
         raise Unsupported(
             "QUANTISED", f"no kernel moves {src} to {dst}: bytes hold parts of many elements"
@@ -104,6 +101,21 @@ class _Mover:
         if any(dst.planes[name].padded != f.extents for f in self.fields
                for name in planes if dst.planes[name] in f.planes):  # fmt: skip
             raise NotInTilesError
+
+    def lines(self) -> int:
+        """The lines of 64 bytes that a tile touches."""
+        found = set()
+        for of in (self.read, self.write):
+            for name, plane in of.items():
+                own = next(f for f in self.fields if name in {p.name for p in self._planes(f)})
+                for cell in self._cells(own):
+                    at = plane.place(self.tile, *cell)
+                    found.add((id(of), plane.base(self.tile), at.symbols, at.bits // 512))
+        return len(found)
+
+    def _planes(self, own: Field) -> list[Plane]:
+        """The planes of a field on both sides."""
+        return [*self.src.fields[own.name].planes, *own.planes]
 
     def kernel(self) -> Kernel:
         e, n, k = self.src.extents
