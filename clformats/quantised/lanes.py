@@ -275,7 +275,7 @@ def loaded(pointer: str, plane: Placed, tile: Tile, lanes: Sequence[tuple[int, i
         return _wide(pointer, places, "uint", aligned=plane.aligned_to(32))
     if any(p.shift + plane.bits > 8 for p in places):
         scalars = [straddling(pointer, p, plane.bits) for p in places]
-        kind = "ushort" if plane.bits <= 16 else "uint"
+        kind = "uchar" if plane.bits <= 8 else "ushort" if plane.bits <= 16 else "uint"
         return scalars[0] if len(places) == 1 else vector(kind, scalars)
     phase = f"b_{plane.name}" if plane.phase(tile) else ""
     if len(places) == 1:
