@@ -240,9 +240,7 @@ def _placed(plane: Plane, scaled: Plane, group: tuple[int, int], symbols: Symbol
         )
     start = At(plane.first_bit)
     if plane.first_bit != scaled.first_bit:
-        if plane.first_bit % 8:
-            raise NotInTilesError
-        start = At(0, ((symbols.of(plane.first_bit // 8), 1),))
+        start = At(plane.first_bit % 8, ((symbols.of(plane.first_bit // 8), 1),))
     return Placed(plane.name, plane.bits, tuple(digits), start)
 
 

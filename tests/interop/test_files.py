@@ -429,3 +429,14 @@ def test_a_missing_library_is_named_with_its_command(
     (tmp_path / file).write_bytes(b"")
     told = refused(capsys, "pack", tmp_path / file, "--to", TO, "-o", tmp_path / f"b-{file}")
     assert f"pip install {name}" in told
+
+
+def test_words_of_several_codes_are_no_elements_of_four_bits(tmp_path: Path) -> None:
+    """As a checkpoint of GPTQ has them; numbers that fit are converted as ever."""
+    words = np.random.default_rng(0).integers(-(2**31), 2**31, (64, 32), np.int64).astype(np.int32)
+    np.save(tmp_path / "qweight.npy", words)
+    four = files.Options(dtype="u4", force=True)
+    with pytest.raises(cf.Error, match="u4g128"):
+        files.pack_file(tmp_path / "qweight.npy", tmp_path / "p.npy", "ba", options=four)
+    np.save(tmp_path / "small.npy", words % 16)
+    files.pack_file(tmp_path / "small.npy", tmp_path / "p.npy", "ba", options=four)

@@ -186,7 +186,9 @@ def _packing(file: Container, tensor: Tensor, record: Record, mover: Mover) -> S
     logical = np.argsort(axes)
 
     def made() -> NDArray[Any]:
-        return mover.pack(file.read(tensor.name).transpose(logical), packed)
+        array = file.read(tensor.name)
+        _check_no_words(array, packed.dtype)
+        return mover.pack(array.transpose(logical), packed)
 
     def expected() -> NDArray[Any]:
         array = file.read(tensor.name).transpose(logical)
@@ -200,6 +202,23 @@ def _packing(file: Container, tensor: Tensor, record: Record, mover: Mover) -> S
     stored = as_dtype(packed.dtype.storage)
     change = Change(stored, (host.storage_size(packed),), record, made)
     return Step(tensor, record.source, packed, change, expected, found)
+
+
+def _check_no_words(array: NDArray[Any], dtype: DType) -> None:
+    """Raise `InvalidDescriptor` for words of 32 bits as elements of a few bits: all would saturate.
+
+    Checkpoints of GPTQ and AWQ keep eight codes of 4 bits in a word.
+    """
+    if array.dtype != np.int32 or dtype.is_float or dtype.bits > 4 or not array.size:
+        return
+    least, most = dtype.limits
+    outside = int(((array < least) | (array > most)).sum())
+    if 2 * outside > array.size:
+        raise InvalidDescriptor(
+            f"{outside} of {array.size} integers of 32 bits are beyond {dtype}, {least} to {most}: "
+            f"they look like words of several codes. Describe them as a quantised tensor, such as "
+            f"cf.MemoryDesc((n, k), 'u4g128', 'gptq'), whose join() takes such words"
+        )
 
 
 def _unpacking(file: Container, tensor: Tensor, record: Record, dtype: DType, mover: Mover) -> Step:
