@@ -17,7 +17,7 @@ from ..formats import Format
 from ..formats.registry import without_bits
 from ..formats.sums import Sums
 from ..tensors.desc import MemoryDesc
-from ..tensors.described import Described, parsed
+from ..tensors.described import Described, parsed, refuse
 from ..tensors.dtypes import DType, as_array, as_dtype, codes, from_codes
 from ..tensors.given import as_desc
 from .axes import in_order
@@ -238,6 +238,7 @@ def whole_nbytes(desc: MemoryDesc) -> int:
 
 def zero_padding(flat: NDArray[Any], desc: MemoryDesc) -> None:
     """Make the padding zero in the array that `pack` makes; elements and gaps stay."""
+    refuse(desc, "clearing the padding")
     if not desc.nelems:
         return
     if not desc.dtype.is_packed:

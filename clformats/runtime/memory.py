@@ -29,7 +29,7 @@ from ..schedule.traits import LINE_BYTES
 from ..tensors import images
 from ..tensors.arraylike import ArrayLike
 from ..tensors.desc import MemoryDesc
-from ..tensors.described import Described, refuse
+from ..tensors.described import Described
 from ..tensors.dlpack import capsule_of
 from ..tensors.geometry import moved_by
 from ..tensors.given import as_any_desc, canonical
@@ -90,11 +90,10 @@ class Memory(ArrayLike, OnDevice):
         allocator: storage.Allocator | None = None,
     ) -> None:
         self.tracked_buffer: Any = None
-        found: Any = as_any_desc(desc, "desc")
+        self.desc: MemoryDesc = as_any_desc(desc, "desc")
         expect(engine, Engine | None, "engine")
-        _check_desc(found)
+        _check_desc(self.desc)
         _check_allocator(allocator, buffer)
-        self.desc: MemoryDesc = found
         self.engine = engine or storage.engine_of(buffer) or default_engine()
         self.context: pyopencl.Context = self.engine.context
         self.usage = Usage()
@@ -235,7 +234,6 @@ class Memory(ArrayLike, OnDevice):
 
         Reorders do so by themselves: this is for a buffer that something else has filled.
         """
-        refuse(self.desc, "clear_padding")
         with self.map("rw", stream=stream) as flat:
             zero_padding(flat, self.mapped)
 
