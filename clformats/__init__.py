@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from .reorders.reorder import Reorder, reorder
     from .reorders.warm import warm_up
     from .runtime import (
+        CompilerDied,
         Engine,
         Event,
         Memory,
@@ -89,6 +90,7 @@ __all__ = [
     "CacheWarning",
     "Choice",
     "Choices",
+    "CompilerDied",
     "Cost",
     "Costs",
     "DType",
@@ -192,6 +194,7 @@ _ON_FIRST_USE = {
     **dict.fromkeys(("Reorder", "reorder"), "clformats.reorders.reorder"),
     **dict.fromkeys(
         (
+            "CompilerDied",
             "Engine",
             "Event",
             "Memory",

@@ -25,6 +25,7 @@ from ..host.axes import in_order
 from ..host.memory import HostMemory
 from ..host.packing import storage_size
 from ..interop.files.destination import destination
+from ..interop.files.npy import mapped
 from ..tensors.desc import MemoryDesc
 from ..tensors.dtypes import as_dtype
 from ..values.transforms import joins_winograd, winograd
@@ -77,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
     if not args.output.endswith(".npy"):
         raise Error(f"got -o {args.output}: what is written is a .npy file, name it so")
     piece = None if args.piece is None else number_of_bytes(args.piece)
-    src = source(_opened(args.file), args.source, args.shape, args.axes)
+    src = source(mapped(Path(args.file)), args.source, args.shape, args.axes)
     to = _destination(src.desc, named_format(args.to, src.desc.dims, None), args.dtype)
     engine = Engine(args.device)
     with _written(args, to) as target, _bar() as progress:
@@ -106,20 +107,6 @@ def number_of_bytes(text: str) -> int:
 
 
 # --- files ----------------------------------------------------------------------------------------
-
-
-def _opened(file: str) -> NDArray[Any]:
-    """The array in a file, mapped. Raises `Error` where it is none."""
-    try:
-        array = np.load(file, mmap_mode="r", allow_pickle=False)
-    except OSError as error:
-        raise Error(f"cannot read {file}: {error.strerror or error}") from error
-    except (ValueError, EOFError) as error:
-        reason = "it is no .npy file" if "pickled" in str(error) else error
-        raise Error(f"cannot read {file}: {reason}") from error
-    if not isinstance(array, np.ndarray):
-        raise Error(f"{file} is an archive of several arrays: save the one you mean by np.save")
-    return array
 
 
 def source(

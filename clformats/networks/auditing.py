@@ -88,7 +88,7 @@ def audited(trace: Trace) -> Report:
         reorders = sum(story.price(f.value, f.src, f.dst).seconds for f in findings)
         total = reorders
     least = min(plan.seconds, max(total - packed, 0.0))
-    changes = tuple(story.changes(plan))
+    changes = tuple(story.changes(plan, findings))
     return Report(
         trace.kind, trace.unit, total, reorders, least, findings, changes, plan, trace.timed
     )
@@ -104,7 +104,8 @@ class _Story:
         self.moves: dict[str, list[Operation]] = {}
         self.delivered: dict[str, str] = {}
         self.packed: set[str] = set()
-        self.seen: dict[Dims, dict[tuple[object, object], list[float]]] = {}
+        self.seen: dict[Dims, dict[tuple[object, object], Cost]] = {}
+        self.slowest: dict[Dims, float] = {}
         self._follow()
         self._price()
 
@@ -146,23 +147,26 @@ class _Story:
         dims = self.first[name].dims
         alike = self.seen.get(dims, {}) if dims else {}
         if key in alike:
-            seconds = sorted(alike[key])
-            return Cost(median(seconds), seconds[0], seconds[-1], "the log")
+            return alike[key]
         nbytes = 2 * MemoryDesc(_sizes(self.first[name]), self.first[name].dtype).nbytes
-        slowest = max((s for times in alike.values() for s in times), default=0.0)
+        slowest = self.slowest.get(dims, 0.0)
         return Cost(max(LATENCY + nbytes / self.bandwidth, slowest), source="a guess")
 
     def _price(self) -> None:
         """The times of the log's reorders by dims and formats, and its lowest bandwidth."""
         rates = [BANDWIDTH]
+        times: dict[Dims, dict[tuple[object, object], list[float]]] = {}
         timed = [op for moves in self.moves.values() for op in moves if self.trace.timed]
         for op in timed:
             if op.reads[0].dims:
-                times = self.seen.setdefault(op.reads[0].dims, {})
-                times.setdefault(_sides(op), []).append(op.seconds)
+                alike = times.setdefault(op.reads[0].dims, {})
+                alike.setdefault(_sides(op), []).append(op.seconds)
                 nbytes = MemoryDesc(_sizes(op.reads[0]), op.reads[0].dtype).nbytes
                 rates.append(2 * nbytes / max(op.seconds, 1e-9))
         self.bandwidth = min(rates)
+        for dims, alike in times.items():
+            self.seen[dims] = {sides: _spread(seconds) for sides, seconds in alike.items()}
+            self.slowest[dims] = max(max(seconds) for seconds in alike.values())
 
     # --- the network ------------------------------------------------------------------------------
 
@@ -212,10 +216,7 @@ class _Story:
                 )
                 times.setdefault(_way(op), {}).setdefault(formats, []).append(op.seconds)
         return {
-            way: [
-                Choice(ins, outs, Cost(median(s), min(s), max(s), "the log"))
-                for (ins, outs), s in seen.items()
-            ]
+            way: [Choice(ins, outs, _spread(s)) for (ins, outs), s in seen.items()]
             for way, seen in times.items()
         }
 
@@ -234,8 +235,11 @@ class _Story:
     def judged(self, plan: FormatPlan) -> list[Finding]:
         """Each reorder of the log, in its order."""
         found = []
+        by_plan: dict[str, set[tuple[object, object]]] = {}
+        for r in plan.reorders:
+            by_plan.setdefault(r.value, set()).add((_k(r.src), _k(r.dst)))
         for name, moves in self.moves.items():
-            kept = {(_k(r.src), _k(r.dst)) for r in plan.reorders if r.value == name}
+            kept = by_plan.get(name, set())
             for op in moves:
                 src, dst = _name(op.reads[0]), _name(op.writes[0])
                 needed = (_k(src), _k(dst)) in kept and name not in self.packed
@@ -262,11 +266,11 @@ class _Story:
                 return f"is taken back by {unit} {other.line}"
         return "another way is cheaper by the log's own costs"
 
-    def changes(self, plan: FormatPlan) -> list[str]:
+    def changes(self, plan: FormatPlan, findings: Sequence[Finding]) -> list[str]:
         """What the least possible does otherwise than the log, in the log's order."""
         found: list[tuple[int, str]] = [
             (f.line, f"leave out {self.trace.unit} {f.line}, {f.src} -> {f.dst}: {f.why}")
-            for f in self.judged(plan)
+            for f in findings
             if f.needless
         ]
         for op in self.trace.operations:
@@ -277,6 +281,10 @@ class _Story:
             if own != str(choice):
                 found.append((op.line, f"run {op.name} as {choice} instead of {own}"))
         return [text for _, text in sorted(found)]
+
+
+def _spread(seconds: Sequence[float]) -> Cost:
+    return Cost(median(seconds), min(seconds), max(seconds), "the log")
 
 
 def _sides(op: Operation) -> tuple[object, object]:

@@ -4,9 +4,11 @@ from .engine import Engine
 from .interop import from_array, from_dlpack, from_host, to_array
 from .memory import Memory
 from .opencl import devices
+from .outcomes import CompilerDied
 from .stream import Event, Stream
 
 __all__ = [
+    "CompilerDied",
     "Engine",
     "Event",
     "Memory",

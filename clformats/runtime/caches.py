@@ -23,6 +23,7 @@ from ..trust import foreign
 from .icd import cache_root
 
 VARIABLE = "XDG_CACHE_HOME"
+_OF_POCL = "POCL_CACHE_DIR"
 REMEDY = f"Set {VARIABLE} to a folder that you alone can write"
 LEAST_BYTES = 1 << 20
 """The room that a cache folder must have."""
@@ -34,6 +35,8 @@ def provide_cache_folder() -> str:
     Returns:
         What is wrong with the user's, for people; "" where nothing is.
     """
+    if os.environ.get(_OF_POCL) == "":
+        del os.environ[_OF_POCL]  # PoCL 3.1 aborts the process over a name without letters
     if not sys.platform.startswith("linux"):
         return ""  # others do not read the variable
     try:
@@ -58,7 +61,7 @@ def provide_cache_folder() -> str:
 
 def _of_drivers(home: Path) -> Iterator[Path]:
     """The folders of PoCL's and pyopencl's caches, as far as `VARIABLE` moves them."""
-    if not os.environ.get("POCL_CACHE_DIR"):
+    if not os.environ.get(_OF_POCL):
         yield home / "pocl"
     yield from (home / name for name in ("pyopencl", "pytools"))
 

@@ -202,6 +202,8 @@ class _Writer:
         if f.kind == "call" and f.text == "clamp":
             x, lo, hi = (self.wide(p, 0) for p in f.parts)
             return f"fmin(fmax({x}, {lo}), {hi})"
+        if f.kind == "call" and f.text in _SPELLED_OUT:
+            return self.number(_SPELLED_OUT[f.text](*f.parts), around)
         if f.kind == "call":
             return f"{_WRITTEN.get(f.text, f.text)}({', '.join(self.wide(p, 0) for p in f.parts)})"
         if f.text == "?:":
@@ -224,6 +226,12 @@ class _Writer:
 
 
 ZERO, ONE = Formula("number", "0"), Formula("number", "1")
+
+_SPELLED_OUT: dict[str, Callable[..., Formula]] = {
+    "mad": lambda a, b, c: a * b + c,
+    "step": lambda edge, x: Formula("operator", "!", (Formula("operator", "<", (x, edge)),)),
+}
+"""Functions that OpenCL leaves open: ``mad`` may round once or twice, ``step`` of NaN is 0 or 1."""
 
 _TOKEN = re.compile(
     r"\s*(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?[fF]?(?![\w.]))"

@@ -111,12 +111,27 @@ def test_nothing_is_lost(folder: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert Path("there.npy.part").read_bytes() == b"mine too"
 
 
+LIES = "{{'descr': '<f4', 'fortran_order': False, 'shape': ({}, 17, 5, 4), }}\n"
+HEADERS = {
+    "token": "{'descr': '<f4', 'shape': (2, 3",
+    "deep": "-" * 9000 + "1",
+    "negative": LIES.format(-2),
+    "true": LIES.format(True),
+    "huge": LIES.format("9" * 4000),
+}
+"""Headers of damaged files, at each of which something else breaks in numpy."""
 BAD = {
     "none": ("none", ("--from", "bfyx", "--to", "byxf"), "cannot read none.npy"),
-    "text": ("text", ("--from", "bfyx", "--to", "byxf"), "cannot read text.npy"),
-    "cut": ("cut", ("--from", "bfyx", "--to", "byxf"), "cannot read cut.npy"),
-    "empty": ("empty", ("--from", "bfyx", "--to", "byxf"), "cannot read empty.npy"),
-    "objects": ("objects", ("--from", "a", "--to", "a"), "cannot read objects.npy"),
+    "text": ("text", ("--from", "bfyx", "--to", "byxf"), "text.npy is no npy file"),
+    "cut": ("cut", ("--from", "bfyx", "--to", "byxf"), "cut.npy is cut off"),
+    "archive": ("archive", ("--from", "bfyx", "--to", "byxf"), "an archive of several arrays"),
+    "token": ("token", ("--from", "bfyx", "--to", "byxf"), "token.npy is no npy file"),
+    "deep": ("deep", ("--from", "bfyx", "--to", "byxf"), "is nested too deeply"),
+    "negative": ("negative", ("--from", "bfyx", "--to", "byxf"), "its shape is (-2, 17, 5, 4)"),
+    "true": ("true", ("--from", "bfyx", "--to", "byxf"), "its shape is (True, 17, 5, 4)"),
+    "huge": ("huge", ("--from", "bfyx", "--to", "byxf"), "huge.npy is cut off"),
+    "empty": ("empty", ("--from", "bfyx", "--to", "byxf"), "empty.npy is no npy file"),
+    "objects": ("objects", ("--from", "a", "--to", "a"), "objects.npy is no npy file"),
     "void": ("void", ("--from", "bfyx", "--to", "byxf"), "--from bf16:bfyx:2x17x5x4"),
     "rank": ("in", ("--from", "bfy", "--to", "byxf"), "'bfy' has 3 dimensions"),
     "blocked": ("in", ("--from", "nChw16c", "--to", "bfyx"), "add --shape with 4 numbers"),
@@ -143,6 +158,10 @@ def test_bad_input_leaves_the_files_alone(
     Path("text.npy").write_bytes(b"hello")
     Path("cut.npy").write_bytes(whole[:300])
     Path("empty.npy").write_bytes(b"")
+    for file, text in HEADERS.items():
+        head = struct.pack("<H", len(text)) + text.encode()
+        Path(f"{file}.npy").write_bytes(b"\x93NUMPY\1\0" + head + bytes(9999))
+    Path("archive.npy").write_bytes(b"PK\3\4" + bytes(99))
     np.save("objects.npy", np.array([{}], dtype=object))
     np.save("void.npy", np.load("in.npy").astype(ml_dtypes.bfloat16))
     np.save("out.npy", np.arange(3))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import clformats as cf
 from clformats import cli
 from clformats.interop import files
 from clformats.interop.files import common, run
+from clformats.interop.files.destination import destination
 from tests.files_support import (
     DIMS,
     TO,
@@ -198,6 +200,56 @@ def test_an_existing_file_is_replaced_by_force_only(weights: Path, capsys: Captu
     done(capsys, "pack", weights, "--to", TO, "--force", "-o", out)
     assert sorted(contents(weights.parent)) == ["out.npy", "w.npy"]
     assert np.load(out).ndim == 1
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_a_file_that_appears_meanwhile_is_kept(
+    links: bool, weights: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = weights.with_name("out.npy")
+
+    class Slow(files.Watch):
+        def planned(self, nbytes: int) -> None:  # noqa: ARG002  # the protocol's
+            out.write_bytes(b"precious")
+
+    def none(*_: object) -> None:
+        raise PermissionError(errno.EPERM, "no links here")
+
+    if not links:
+        monkeypatch.setattr(Path, "hardlink_to", none)
+    with pytest.raises(cf.Error, match=r"out\.npy has appeared meanwhile: give --force"):
+        files.pack_file(weights, out, TO, options=files.Options(watch=Slow()))
+    assert out.read_bytes() == b"precious"
+    assert sorted(contents(weights.parent)) == ["out.npy", "w.npy"]
+    out.unlink()
+    files.pack_file(weights, out, TO)
+    assert sorted(contents(weights.parent)) == ["out.npy", "w.npy"]
+
+
+def test_companions_go_with_a_file_that_must_not_come(tmp_path: Path) -> None:
+    out = tmp_path / "a.onnx"
+
+    def write() -> None:
+        with destination(out, [], companions=[".data"], force=False) as written:
+            written.write_bytes(b"main")
+            written.with_name("a.onnx.data").write_bytes(b"data")
+            out.write_bytes(b"precious")
+
+    with pytest.raises(cf.Error, match="has appeared meanwhile"):
+        write()
+    assert contents(tmp_path) == {"a.onnx": b"precious"}
+
+
+def test_what_force_replaces_keeps_mode_and_owner(weights: Path, capsys: Capture) -> None:
+    out = weights.with_name("out.npy")
+    out.write_bytes(b"secret")
+    out.chmod(0o600)
+    owner = (4711, 4712) if os.geteuid() == 0 else (os.geteuid(), os.getegid())
+    os.chown(out, *owner)
+    done(capsys, "pack", weights, "--to", TO, "--force", "-o", out)
+    found = out.stat()
+    assert np.load(out).ndim == 1
+    assert (found.st_mode & 0o777, found.st_uid, found.st_gid) == (0o600, *owner)
 
 
 @pytest.mark.parametrize("way", ["itself", "symbolic", "hard", "dotted"])

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import random
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -170,3 +172,35 @@ def test_other_files_are_refused(text: str, match: str, tmp_path: Path) -> None:
         cf.audit(file)
     with pytest.raises(cf.InvalidNetwork, match="cannot read"):
         cf.audit(tmp_path / "none")
+
+
+def steps_of_audit(path: Path, lines: int) -> int:
+    """How many Python functions and generators an audit of a log of one shape enters."""
+    rng = random.Random(lines)  # noqa: S311  # no secret
+    formats = ("abcd", "acdb", "aBcd4b", "aBcd8b", "aBcd16b")
+    ways = formats[:2], formats[1::-1]
+    path.write_text(
+        "\n".join(
+            reorder("3.0", *rng.choice(ways), "1x32x9x7", rng.uniform(0.1, 0.2))
+            if k % 2
+            else conv("3.0", rng.choice(formats), 32, rng.uniform(1, 2))
+            for k in range(lines)
+        )
+    )
+    entered = 0
+
+    def count(_frame: Any, event: str, _arg: Any) -> None:
+        nonlocal entered
+        entered += event == "call"
+
+    sys.setprofile(count)
+    try:
+        cf.audit(path)
+    finally:
+        sys.setprofile(None)
+    return entered
+
+
+def test_the_work_grows_as_the_log(tmp_path: Path) -> None:
+    few, many = (steps_of_audit(tmp_path / "log", lines) for lines in (150, 600))
+    assert many < 4.5 * few

@@ -194,6 +194,12 @@ def test_a_full_disk_is_told_and_a_temporary_folder_serves(
     assert os.environ[caches.VARIABLE] != str(home)
 
 
+def test_an_empty_name_of_pocls_folder_is_none(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("POCL_CACHE_DIR", "")
+    assert caches.provide_cache_folder() == ""
+    assert "POCL_CACHE_DIR" not in os.environ
+
+
 def test_the_warning_has_a_category_and_the_users_line(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.warns(cf.CacheWarning) as told:
         cf.errors.warn("told", cf.CacheWarning)

@@ -131,6 +131,14 @@ def test_vectors_are_made_where_c_does_not_widen() -> None:
     assert tree.source("double", 4) == wide.replace("float4", "double4").replace("0f", "0")
 
 
+def test_what_opencl_leaves_open_is_spelled_out() -> None:
+    """``mad`` is fused on Intel's runtime, and ``step`` of NaN is 0 there."""
+    source = parse("mad(x, x + 1, 2) * step(x, 3)", ("x",)).source("float", 4)
+    one, zero = "(float4)(1.0f)", "(float4)(0.0f)"
+    assert source == f"(x * (x + 1.0f) + 2.0f) * (!((float4)(3.0f) < x) ? {one} : {zero})"
+    assert parse("step(1, x)", ("x",)).evaluate({"x": np.array([np.nan], np.float32)}) == 1
+
+
 def test_trees_are_put_together_by_operators() -> None:
     x, y = Formula("name", "x"), Formula("name", "y")
     assert str((x - y) * x / (x + y)) == "(x - y) * x / (x + y)"

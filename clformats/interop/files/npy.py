@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from math import prod
 from pathlib import Path
 from tokenize import TokenError
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.lib import format as npy
@@ -31,6 +31,7 @@ NAME = "array"
 """The name that the only tensor of such a file goes by."""
 _PREFIX = f"{KEY}:"
 _MOST_HEADER = 1 << 16
+_ARCHIVE = b"PK\3\4"  # np.savez makes one
 # numpy writes this for ml_dtypes.float8_e5m2, and cannot read it again.
 _E5M2 = re.compile(rb"(.{8,12}\{'descr': )'<f1'", re.DOTALL)
 
@@ -45,19 +46,16 @@ class NpyFile(Container):
         self.path = path
         self.inputs = (path,)
         with reading(path, self.what, TokenError), path.open("rb") as file:
-            self._start, shape, self._fortran, self._stored = _header(file)
-            nbytes = prod(shape) * self._stored.itemsize
-            end = self._start + nbytes
+            self._array = array = _first(path, file)
+            self._stored = array.dtype
             size = file.seek(0, io.SEEK_END)
-            if size < end:
-                raise Error(
-                    f"{shown(str(path))} is cut off: it has {size} bytes, its array ends at {end}"
-                )
-            file.seek(end)
-            text = _record_text(path, file) if size > end else None
+            file.seek(array.end)
+            text = _record_text(path, file) if size > array.end else None
         self.records = {} if text is None else {NAME: text}
         dtype = self._type(text, raw_type)
-        self.tensors = {NAME: Tensor(NAME, self._type_name(dtype), dtype, shape, nbytes)}
+        self.tensors = {
+            NAME: Tensor(NAME, self._type_name(dtype), dtype, array.shape, array.nbytes)
+        }
 
     def _type(self, record: str | None, raw_type: DType | None) -> DType | None:
         """The element type: the file's, else what the record says, else what the user says."""
@@ -87,8 +85,7 @@ class NpyFile(Container):
         if not tensor.nbytes:
             return np.zeros(tensor.shape, self._native(tensor))
         with reading(self.path, self.what):
-            order: Any = "F" if self._fortran else "C"
-            array = np.memmap(self.path, self._stored, "r", self._start, tensor.shape, order)
+            array = self._array.mapped(self.path)
         if self._stored.kind == "V":
             return array.view(self._native(tensor))
         return array.astype(self._native(tensor), copy=False)
@@ -115,20 +112,69 @@ class NpyFile(Container):
                 npy.write_array(file, text, allow_pickle=False)
 
 
-def _header(file: BinaryIO) -> tuple[int, tuple[int, ...], bool, np.dtype[Any]]:
-    """Where the array starts, its shape, whether it is in Fortran's order, and its type."""
+class _Array(NamedTuple):
+    """An array in a file: its first byte, shape, whether in Fortran's order, and element type."""
+
+    start: int
+    shape: tuple[int, ...]
+    is_fortran: bool
+    dtype: np.dtype[Any]
+
+    @property
+    def nbytes(self) -> int:
+        return prod(self.shape) * self.dtype.itemsize
+
+    @property
+    def end(self) -> int:
+        return self.start + self.nbytes
+
+    def mapped(self, path: Path) -> NDArray[Any]:
+        if not self.nbytes:  # nothing can be mapped
+            return np.zeros(self.shape, self.dtype)
+        order: Any = "F" if self.is_fortran else "C"
+        return np.memmap(path, self.dtype, "r", self.start, self.shape, order)
+
+
+def mapped(path: Path) -> NDArray[Any]:
+    """The first array in a ``.npy`` file, mapped, with the element type that numpy stores.
+
+    What stands behind it is not read. Raises `Error` for a file that is damaged, or is none.
+    """
+    with reading(path, NpyFile.what, TokenError):
+        with path.open("rb") as file:
+            found = _first(path, file)
+        return found.mapped(path)
+
+
+def _first(path: Path, file: BinaryIO) -> _Array:
+    """The first array of a file, all of which is there."""
+    found = _header(file)
+    size = file.seek(0, io.SEEK_END)
+    if size < found.end:
+        raise Error(
+            f"{shown(str(path))} is cut off: it has {size} bytes, its array ends at {found.end}"
+        )
+    return found
+
+
+def _header(file: BinaryIO) -> _Array:
     head = file.read(_MOST_HEADER)
+    if head.startswith(_ARCHIVE):
+        raise ValueError("it is an archive of several arrays: save the one you mean by np.save")
     stream = io.BytesIO(_E5M2.sub(rb"\1'|V1'", head, count=1) if _E5M2.match(head) else head)
     version = npy.read_magic(stream)
     readers = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
     if version not in readers:
         raise ValueError(f"version {version} of the format, expected (1, 0) or (2, 0)")
-    shape, fortran, dtype = readers[version](stream)
+    try:
+        shape, is_fortran, dtype = readers[version](stream)
+    except MemoryError:  # how Python's parser says that brackets are nested too deeply
+        raise ValueError("its header is nested too deeply") from None
     if dtype.hasobject:
         raise ValueError("its elements are pickled Python objects")
-    if any(n < 0 for n in shape):
+    if any(n < 0 or isinstance(n, bool) for n in shape):
         raise ValueError(f"its shape is {shape}")
-    return stream.tell(), shape, fortran, dtype
+    return _Array(stream.tell(), shape, is_fortran, dtype)
 
 
 def _record_text(path: Path, file: BinaryIO) -> str:
