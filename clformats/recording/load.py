@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import InvalidArgument, InvalidRecording, Unsupported, expect
+from ..kernels.source import MOST_ARGUMENT_BYTES
 from ..runtime import Engine
 from ..runtime.engine import default_engine
 from .binding import device_of, rounds
 from .manifest import Reader, read, requirements
-from .program import MOST_ARGUMENT_BYTES, Program, Variant
+from .program import Program, Variant
 
 if TYPE_CHECKING:
     from .replay import Replay

@@ -20,8 +20,6 @@ that the runner gives each temporary a buffer of its own."""
 ANYWHERE, ROUNDED, SAME = "anywhere", "rounded", "same device"
 """Where a command gives the bytes that it gave where it was recorded: on every device, on those
 that round divisions and roots correctly, on the same device with the same driver."""
-MOST_ARGUMENT_BYTES = 1024
-"""Bytes of arguments that every device of OpenCL's full profile takes."""
 
 
 @dataclass(frozen=True, slots=True)

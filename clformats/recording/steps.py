@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..kernels import launch
-from ..kernels.source import Launch
+from ..kernels.source import MOST_ARGUMENT_BYTES, Launch
 from ..reorders.recorded import planned_by_record
 from ..schedule import Plan
 from ..schedule.choices import Choices
@@ -19,7 +19,6 @@ from ..tuning.records import Lookup
 from ..values.formula import Formula
 from .program import (
     ANYWHERE,
-    MOST_ARGUMENT_BYTES,
     ROUNDED,
     SAME,
     Argument,
