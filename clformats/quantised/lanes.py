@@ -127,11 +127,11 @@ class Placed:
                 symbols[d.symbol] = symbols.get(d.symbol, 0) + value
             else:
                 bits += value * d.stride
-        return At(self.start.bits % 8 + bits, tuple(symbols.items()))
+        return At(self.start.bits + bits, tuple(symbols.items()))
 
     def base(self, tile: Tile) -> str:
-        """The byte at which the tile begins, as C over `NAMES`; the bits of it are in `place`."""
-        terms = [*(s for s, _ in self.start.symbols), str(self.start.bits // 8)]
+        """The byte from which `place` counts, as C over `NAMES`: that of the tile."""
+        terms = [s for s, _ in self.start.symbols]
         for d, index, factor in self._outside(tile):
             if d.symbol:
                 terms.append(f"({index}) * {d.symbol}" + (f" * {factor}" if factor > 1 else ""))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from math import prod
 
 from ..errors import Unsupported
 from .decoding import Kernel
@@ -58,6 +59,11 @@ def moving(src: QuantisedDesc, dst: QuantisedDesc) -> list[Kernel]:
 
     Raises `Unsupported` (code QUANTISED) where bytes hold elements that no tile has together.
     """
+    for b, buffer in enumerate(dst.buffers):
+        bits = sum(prod(f.extents) * p.bits
+                   for f in dst.fields.values() for p in f.planes if p.buffer == b)  # fmt: skip
+        if bits != 8 * buffer.nbytes:
+            raise Unsupported("QUANTISED", f"no kernel writes the padding of {dst}")
     numbers = range(len(dst.buffers))
     return [_best(src, dst, [p.name for p in dst.planes.values() if p.buffer == b])
             for b in numbers]  # fmt: skip

@@ -106,6 +106,7 @@ def check_moves(stream: cf.Stream, src: QuantisedDesc, dst: QuantisedDesc) -> st
         ("u4g32", "gptq", "awq_gemm"),
         ("u4g32", "awq_gemm", "plain"),
         ("mx_f4_e2m1", "gpt_oss", "swizzled"),
+        ("q4_K", "flat", "gguf"),  # bytes that fields share
         ("q5_0", "plain", "trans4"),  # codes that lie in two bytes
     ],
 )
