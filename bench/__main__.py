@@ -12,7 +12,7 @@ from pathlib import Path
 
 import clformats as cf
 
-from . import gpu, host, network, plans, table
+from . import gpu, host, launches, network, plans, table
 from .cases import CASES, MB, Case
 from .contest import contest
 from .firstuse import first_use
@@ -29,6 +29,7 @@ examples:
   python -m bench --load new.json --svg new.svg      print and draw a stored run, measure nothing
   python -m bench host                               from_numpy, pack and others against numpy
   python -m bench first                              what 40 first uses cost, cold and cached
+  python -m bench launches                           host time of calls, replays, the runner in C
   python -m bench plans squeezenet                plans of networks, run by oneDNN
 """
 
@@ -41,10 +42,10 @@ def main(arguments: list[str] | None = None) -> int:
     if words[:1] == ["first"]:
         return network.main(words[1:])
     os.environ["CLFORMATS_WAIT"] = "1"  # what is timed are the kernels that plans say
-    if words[:1] == ["host"]:
-        return host.main(words[1:])
-    if words[:1] == ["plans"]:
-        return plans.main(words[1:])
+    parts = {"host": host.main, "launches": launches.main, "plans": plans.main}
+    for name, part in parts.items():
+        if words[:1] == [name]:
+            return part(words[1:])
     options = parser().parse_args(words)
     try:
         check_folders(options.json, options.svg)

@@ -104,15 +104,19 @@ class Calls:
 class Maker:
     """Makes a random sequence of 1 to 40 commands over tensors of the same dims."""
 
-    def __init__(self, engine: cf.Engine, seed: int, *, most: int = 40) -> None:
+    def __init__(
+        self, engine: cf.Engine, seed: int, *, most: int = 40, alike: bool = False
+    ) -> None:
         self.pick = random.Random(seed)  # noqa: S311  # no secret
         self.rng = np.random.default_rng(seed)
         self.made = Calls(engine)
         self.engine = engine
-        self.dims = self.pick.choice(DIMS)
+        few = 2 if alike else 99
+        self.formats, self.types = FORMATS[: few + 1], TYPES[::2] if alike else TYPES
+        self.dims = self.pick.choice(DIMS[:few])
         self.written: list[cf.Memory] = []
         for k in range(self.pick.randint(1, 3)):
-            memory = self.tensor(self.pick.choice(TYPES))
+            memory = self.tensor(self.pick.choice(self.types))
             self.made.inputs[f"in{k}"] = memory
             self.written.append(memory)
         count = self.pick.randint(1, most)
@@ -129,11 +133,11 @@ class Maker:
         return self.rng.integers(low, high, self.dims).astype(np.int32)
 
     def tensor(self, dtype: str) -> cf.Memory:
-        fmt = self.pick.choice(FORMATS)
+        fmt = self.pick.choice(self.formats)
         return cf.from_numpy(self.values_of(dtype), self.engine, format=fmt, dtype=dtype)
 
     def new(self, dtype: str | None = None, fmt: str | None = None) -> cf.Memory:
-        dtype, fmt = dtype or self.pick.choice(TYPES), fmt or self.pick.choice(FORMATS)
+        dtype, fmt = dtype or self.pick.choice(self.types), fmt or self.pick.choice(self.formats)
         return cf.Memory(cf.MemoryDesc(self.dims, dtype, fmt), self.engine)
 
     def call(self, call: Callable[[cf.Stream, dict[str, Any]], Any]) -> None:
@@ -259,9 +263,9 @@ class Maker:
             self.made.outputs[f"out{len(self.made.outputs)}"] = out
 
 
-def sequence(engine: cf.Engine, seed: int, *, most: int = 40) -> Calls:
-    """A random sequence."""
-    return Maker(engine, seed, most=most).made
+def sequence(engine: cf.Engine, seed: int, *, most: int = 40, alike: bool = False) -> Calls:
+    """A random sequence; ``alike``: of few formats and types, so that many share their programs."""
+    return Maker(engine, seed, most=most, alike=alike).made
 
 
 # --- the program in C -----------------------------------------------------------------------------

@@ -28,6 +28,8 @@ COMMANDS = (
         "reorder",
         "pack",
         "unpack",
+        "export",
+        "run",
     ),
     *("kernel", "header", "doctor", "demo", "bench", "tune", "calibrate"),
     *("plan", "audit", "completion"),

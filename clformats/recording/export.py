@@ -10,25 +10,26 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from importlib.resources import files as package_files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from ..errors import Error, InvalidArgument, expect, shown
+from ..errors import Error, InvalidArgument, Unsupported, expect, shown
 from ..reorders.planning import records_of
 from ..reorders.profiles import traits_of
 from ..runtime import Engine
+from ..schedule import make_plan
 from ..schedule.traits import DEFAULT, Traits
+from ..tensors.desc import MemoryDesc
 from .binding import device_of
 from .header import header
 from .manifest import DATA, FORMAT, MANIFEST, PAGE, written
-from .program import Program, check_name
-from .steps import Target
+from .program import INPUT, OUTPUT, Buffer, Program, check_name
+from .steps import Move, Planned, Target, assembled
 
 if TYPE_CHECKING:
     from .recording import Recording
 
 Named: TypeAlias = Engine | Traits
 """What a variant is planned for: an engine, or what a device that is not here is like."""
-Targets = list[tuple[str, Target, Any, str]]
 RUNNER = ("clformats.h", "clformats.c")
 SUFFIX = ".clf"
 _BLOCK = 512
@@ -46,16 +47,51 @@ def export(
     expect(name, str | None, "name")
     expect(engines, Sequence | None, "engines")
     place = Path(path)
+    targets = targets_of([recording.engine] if engines is None else engines, recording.engine)
+    write(recording.program(targets, _name_of(place, name)), place)
+
+
+def exported_reorder(
+    src: MemoryDesc,
+    dst: MemoryDesc,
+    place: Path,
+    name: str | None = None,
+    *,
+    device: str | None = None,
+    like: Traits | None = None,
+) -> None:
+    """Export one reorder, from ``src`` to ``dst``, without a call of it.
+
+    For the device of a name, or the default one; or for what a device is ``like``, which needs no
+    OpenCL. Raises as `Recording.export`.
+    """
+    engine = None if like else Engine(device)
+    traits = like or (traits_of(engine) if engine else DEFAULT)
+    plan = make_plan(src, dst, traits)
+    if plan.problem.has_image:
+        raise Unsupported("RECORDING", f"{src} -> {dst}: only buffers can be recorded, no images")
+    buffers = [
+        Buffer(n, role, max(d.nbytes, d.span_nbytes), 1, str(d))
+        for n, role, d in (("src", INPUT, src), ("dst", OUTPUT, dst))
+    ]
+    steps = [Move(plan, None, 0, 1, ())] if plan.body else []
+    title = _name_of(place, name)
+    write(
+        assembled(title, buffers, (), 0, steps, targets_of([like or engine or DEFAULT], None)),
+        place,
+    )
+
+
+def _name_of(place: Path, name: str | None) -> str:
+    """The name that was given, or that of the folder."""
     if name is None:
         name = place.resolve().stem if place.suffix == SUFFIX else place.resolve().name
-    check_name(name, "name")
-    targets = targets_of([recording.engine] if engines is None else engines, recording.engine)
-    write(recording.program(targets, name), place)
+    return check_name(name, "name")
 
 
-def targets_of(engines: Sequence[Named], own: Engine | None) -> Targets:
+def targets_of(engines: Sequence[Named], own: Engine | None) -> list[Planned]:
     """What the variants of an export are planned for; the portable one comes last."""
-    found: Targets = []
+    found: list[Planned] = []
     for given in engines:
         title = f"device{len(found)}"
         if isinstance(given, Traits):

@@ -16,7 +16,6 @@ from ..runtime.opencl import opencl
 from ..runtime.order import LOCK, Order
 from ..runtime.scalar import TYPES, Scalar
 from ..tensors.desc import MemoryDesc
-from ..version import __version__
 from .binding import device_of, rounds
 from .nothing import NO_QUEUE, NoOrder, Recorded
 from .program import (
@@ -31,12 +30,11 @@ from .program import (
     OfBuffer,
     OfScalar,
     Program,
-    Variant,
     check_name,
 )
 from .slots import Slots, arranged, check_storage, covers
 from .sources import source_of
-from .steps import Move, Run, Step, Target, renumbered, used
+from .steps import Move, Run, Step, Target, assembled, renumbered, used
 
 if TYPE_CHECKING:
     import os
@@ -348,12 +346,8 @@ class Recording(Stream):
                 lives[number] = (lives.get(number, (k, k))[0], k)
         buffers, numbers, arena = arranged(slots, lives)
         steps = [renumbered(step, numbers) for step in steps]
-        variants = tuple(
-            Variant(title, tuple(c for s in steps for c in s.commands(target)), device, like)
-            for title, target, device, like in targets
-        )
         scalars = tuple(Given(s.name, s.dtype) for s in self._scalars)
-        return Program(name, tuple(buffers), scalars, arena, variants, __version__)
+        return assembled(name, buffers, scalars, arena, steps, targets)
 
     def _with_zeros(self) -> list[Step]:
         """The steps, with fills before the first use of what must begin as zeros."""

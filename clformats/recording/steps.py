@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,16 +17,23 @@ from ..schedule.computation import Computation
 from ..schedule.traits import DEFAULT, Traits
 from ..tuning.records import Lookup
 from ..values.formula import Formula
+from ..version import __version__
 from .program import (
     ANYWHERE,
     ROUNDED,
     SAME,
     Argument,
+    Buffer,
     Command,
+    Device,
     Fill,
+    Given,
     Kernel,
     OfBuffer,
+    Program,
     Source,
+    Variant,
+    argument_bytes,
 )
 
 PORTABLE = "#define CLFORMATS_PORTABLE 1\n"
@@ -65,12 +72,14 @@ class Move:
     others: tuple[Argument, ...]
     rounds: bool = True
 
-    def commands(self, target: Target) -> list[Command]:
-        """The kernels for a device."""
-        launched = self.launched if target.own else self._launched(target)
-        return _kernels(launched, self, portable=target.portable)
+    def made(self, target: Target) -> tuple[list[Command], dict[int, int]]:
+        """The kernels for a device, and the alignment that they need of each buffer."""
+        plan, launched = (self.plan, self.launched) if target.own else self._planned(target)
+        src, dst = plan.alignment
+        needs = {self.src: src, self.dst: dst}
+        return _kernels(launched, self, portable=target.portable), needs
 
-    def _launched(self, target: Target) -> Launch | None:
+    def _planned(self, target: Target) -> tuple[Plan, Launch | None]:
         problem = self.plan.problem
         if target.records and not problem.computation:
             transform = problem.step is not None
@@ -78,11 +87,19 @@ class Move:
                 problem.src, problem.dst, target.traits, target.records, transform=transform
             )
             if found:
-                return found[1]
+                return found
         plan = self.plan.on(target.traits)
         made = launch(plan)
-        too_long = made is not None and _argument_bytes(made) > MOST_ARGUMENT_BYTES
-        return launch(self.plan.on(target.traits, Choices(baked=True))) if too_long else made
+        if made is not None and self._argument_bytes(made) > MOST_ARGUMENT_BYTES:
+            plan = self.plan.on(target.traits, Choices(baked=True))
+            made = launch(plan)
+        return plan, made
+
+    def _argument_bytes(self, launched: Launch) -> int:
+        """The bytes of all arguments: two pointers, integers, the nest, and what else is read."""
+        size = 8 if launched.wide else 4
+        own = sum(len(a) if isinstance(a, bytes) else size for a in launched.arguments)
+        return 16 + own + sum(map(argument_bytes, self.others))
 
 
 @dataclass(frozen=True)
@@ -91,20 +108,15 @@ class Run:
 
     command: Command
 
-    def commands(self, target: Target) -> list[Command]:
-        """The one command."""
+    def made(self, target: Target) -> tuple[list[Command], dict[int, int]]:
+        """The one command; it may lie anywhere."""
         del target
-        return [self.command]
+        return [self.command], {}
 
 
 Step = Move | Run
-
-
-def _argument_bytes(launched: Launch) -> int:
-    """The bytes of all arguments but operands: two pointers, integers, the nest."""
-    size = 8 if launched.wide else 4
-    own = sum(len(a) if isinstance(a, bytes) else size for a in launched.arguments)
-    return 16 + own
+Planned = tuple[str, Target, Device | None, str]
+"""A variant to be planned: its name, what for, and the device or the kind that it is tuned for."""
 
 
 def _kernels(launched: Launch | None, move: Move, *, portable: bool) -> list[Command]:
@@ -123,6 +135,29 @@ def _kernels(launched: Launch | None, move: Move, *, portable: bool) -> list[Com
         # The sums that follow int8 weights are of what was written, by integers alone.
         launched, src, others, exact = launched.then, move.dst, (), ANYWHERE
     return found
+
+
+def assembled(
+    name: str,
+    buffers: Sequence[Buffer],
+    scalars: Sequence[Given],
+    arena_bytes: int,
+    steps: Sequence[Step],
+    targets: Sequence[Planned],
+) -> Program:
+    """The program of the steps, planned for each target: its name, device and kind beside it."""
+    needs = {k: b.alignment for k, b in enumerate(buffers)}
+    variants = []
+    for title, target, device, like in targets:
+        commands: list[Command] = []
+        for step in steps:
+            made, aligned = step.made(target)
+            commands += made
+            for k, alignment in aligned.items():
+                needs[k] = max(needs[k], alignment)
+        variants.append(Variant(title, tuple(commands), device, like))
+    placed = tuple(replace(b, alignment=needs[k]) for k, b in enumerate(buffers))
+    return Program(name, placed, tuple(scalars), arena_bytes, tuple(variants), __version__)
 
 
 def rounding(computation: Computation | None) -> str:
