@@ -169,8 +169,9 @@ def test_damaged_folders_are_refused_or_right(
         done = run_in_c(program, engine, place, *words, "-c", str(cache), **QUIET)
         status = done.returncode
         statuses[status] = statuses.get(status, 0) + 1
-        # 20: a name of the test's own is gone from the manifest, which is another recording then.
-        assert status in (0, *REFUSED, *([20] if k % 2 else [])), (k, done.stdout, done.stderr)
+        # A manifest with a right checksum is another recording, of other names (20) or bytes (21).
+        another = (20, 21) if k % 2 else ()
+        assert status in (0, *REFUSED, *another), (k, done.stdout, done.stderr)
     print(statuses)  # noqa: T201  # the answer
 
 
@@ -188,13 +189,10 @@ def three(engine: cf.Engine, stream: cf.Stream, tmp_path: Path) -> tuple[Path, l
     return tmp_path, words
 
 
-@pytest.mark.parametrize("compiler", ["gcc", "clang"])
-def test_sanitizers_find_nothing(
-    engine: cf.Engine, three: tuple[Path, list[str]], compiler: str
-) -> None:
+def test_sanitizers_find_nothing(engine: cf.Engine, three: tuple[Path, list[str]]) -> None:
     place, words = three
     for how in ([], ["-r", "-o"], ["-t", "4"]):
-        done = run_in_c(runner(compiler, *SANITIZED), engine, place / "net", *words, *how, **QUIET)
+        done = run_in_c(runner("gcc", *SANITIZED), engine, place / "net", *words, *how, **QUIET)
         assert done.returncode == 0, done.stdout + done.stderr
         assert "runtime error" not in done.stderr
 
@@ -242,8 +240,11 @@ def test_it_runs_where_there_is_no_python(
     shutil.copy(runner(), root / "run_export")
     shutil.copytree(place, root / "work", ignore=shutil.ignore_patterns("root"))
     inside = [word.replace(str(place), "/work") for word in words]
+    # PoCL asks /proc and /sys for the memory and the cores.
+    mounts = "".join(f"mount --bind /{name} {root}/{name} && " for name in ("proc", "sys", "dev"))
     done = subprocess.run(
-        ["/usr/sbin/chroot", str(root), "/run_export", "Portable", "/work/net", *inside],
+        ["/usr/bin/unshare", "--mount", "sh", "-c", f'{mounts} chroot {root} "$@"', "sh",
+         "/run_export", "Portable", "/work/net", *inside],
         capture_output=True, text=True, check=False, timeout=900,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
