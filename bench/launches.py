@@ -47,7 +47,7 @@ class Ways:
         for launch, (a, b) in zip(launches, pairs, strict=True):
             assert launch is not None
             kernel = engine.kernel(launch.source, launch.KERNEL)
-            kernel.set_args(a.buffer, b.buffer, *launch.arguments)
+            kernel.set_args(a.tracked_buffer, b.tracked_buffer, *launch.arguments)
             self.kernels.append((kernel, (launch.global_size,), (launch.local_size,)))
         self.arguments = [
             [np.frombuffer(v, np.uint8) if isinstance(v, bytes) else np.int64(v)
