@@ -191,10 +191,10 @@ def test_a_mutated_kernel_fails(bench: Bench, monkeypatch: pytest.MonkeyPatch) -
     """The kernel returns before it does anything."""
     original = cf.Engine.kernel
 
-    def mutated(engine: cf.Engine, source: str, name: str) -> Any:
+    def mutated(engine: cf.Engine, source: str, name: str, *more: Any) -> Any:
         head, _, body = source.partition(f"void {name}(")
         arguments, _, rest = body.partition("{")
-        return original(engine, f"{head}void {name}({arguments}{{ return; {rest}", name)
+        return original(engine, f"{head}void {name}({arguments}{{ return; {rest}", name, *more)
 
     monkeypatch.setattr(cf.Engine, "kernel", mutated)
     ran = bench("--dtag=aBx16b", SMALL)

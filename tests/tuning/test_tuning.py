@@ -205,8 +205,9 @@ def test_the_answer_knows_padding_and_canaries(engine: cf.Engine) -> None:
 def test_a_reorder_without_a_space_says_so(engine: cf.Engine) -> None:
     with pytest.raises(cf.Unsupported, match="TUNING"):
         cf.Reorder(SRC, DST, engine, attr=cf.Attr(src_scale=2.0)).as_kernel_tuner()
+    image = D((17, 3, 3, 3), "f32", "image_2d_weights_c1_b_fyx")
     with pytest.raises(cf.Unsupported, match="TUNING"):
-        cf.Reorder(D((4, 32), "u4"), D((4, 32), "s8", "ba"), engine).as_kernel_tuner()
+        cf.Reorder(D((17, 3, 3, 3), "f32", "oiyx"), image, engine).as_kernel_tuner()
 
 
 # --- the search -----------------------------------------------------------------------------------
