@@ -44,7 +44,10 @@ class Format:
         self, name: str | Format, ndims: int | None = None, dims: Iterable[str] | None = None
     ) -> None:
         if not isinstance(name, str | Format):
-            raise InvalidFormat(f"a format is given by its name (str), got {name!r}")
+            raise InvalidFormat(
+                f"a format is given by its name (str), got {name!r}"
+                f"{'; Format.from_layout makes one of a layout' * isinstance(name, Layout)}"
+            )
         ndims = None if ndims is None else expect_int(ndims, "ndims")
         self.kind: Kind = "blocked"
         self.role: Role = "generic"

@@ -6,6 +6,7 @@ clDNN's or oneDNN's names. A dimension that is not named has size 1.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -23,7 +24,7 @@ _PIXELS = (1, 2, 3, 4)
 
 
 def in_order(
-    array: NDArray[Any], axes: str | None, format: Any
+    array: NDArray[Any], axes: str | Sequence[str] | None, format: Any
 ) -> NDArray[Any]:  # the field's word
     """A view of ``array`` with the dimensions of the tensor in their logical order.
 
@@ -31,7 +32,10 @@ def in_order(
     ``format`` keeps channels last: then the two orders differ and nothing would show it. Raises
     `InvalidDescriptor`.
     """
+    if isinstance(axes, tuple | list) and all(isinstance(a, str) for a in axes):
+        axes = "".join(axes)
     expect(axes, str | None, "axes")
+    assert axes is None or isinstance(axes, str)  # noqa: S101  # as expect has found
     if axes is None:
         _check_is_no_photograph(array, format)
         _check_rank(array, format)

@@ -12,7 +12,7 @@ from ..tensors.arraylike import ArrayLike
 from ..tensors.desc import MemoryDesc
 from ..tensors.dlpack import array_of
 from ..tensors.dtypes import as_dtype
-from ..tensors.given import as_desc
+from ..tensors.given import as_desc, require_memory
 from .packing import storage_size, unpack
 from .views import strided
 
@@ -32,7 +32,7 @@ class HostMemory(ArrayLike):
 
     def __init__(self, desc: MemoryDesc | str, array: Any = None) -> None:
         desc = as_desc(desc, "desc")
-        desc.require_layout()
+        require_memory(desc)
         if desc.format.image:
             raise Unsupported(
                 "IMAGE", f"{desc} is an image, which lives on a device: name another format here"

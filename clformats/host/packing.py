@@ -5,7 +5,7 @@ The same by the offset of each element, which this is tested against, is `clform
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
@@ -19,7 +19,7 @@ from ..formats.sums import Sums
 from ..tensors.desc import MemoryDesc
 from ..tensors.described import Described, parsed, refuse
 from ..tensors.dtypes import DType, as_array, as_dtype, codes, from_codes
-from ..tensors.given import as_desc
+from ..tensors.given import as_desc, require_memory
 from .axes import in_order
 from .bits import apart, joined
 from .copying import move
@@ -30,7 +30,7 @@ def pack(
     array: Any,
     desc: MemoryDesc | Described | Format | str,
     *,
-    axes: str | None = None,
+    axes: str | Sequence[str] | None = None,
     raw: bool = False,
 ) -> NDArray[Any]:
     """``array`` as it lies in memory under ``desc``: a 1-D array of elements, padding zero.
@@ -66,7 +66,11 @@ def pack(
 
 
 def _packed(
-    array: NDArray[Any], desc: MemoryDesc | Format | str, axes: str | None, *, raw: bool
+    array: NDArray[Any],
+    desc: MemoryDesc | Format | str,
+    axes: str | Sequence[str] | None,
+    *,
+    raw: bool,
 ) -> NDArray[Any]:
     if isinstance(desc, Format) or (isinstance(desc, str) and ":" not in without_bits(desc)):
         if raw:
@@ -79,7 +83,7 @@ def _packed(
     else:
         desc = as_desc(desc, "desc")
         array = in_order(array, axes, desc.format if axes else None)
-    desc.require_layout()
+    require_memory(desc)
     _check_shape(array, desc)
     flat = (np.empty if _is_whole(desc) else np.zeros)(flat_size(desc), desc.dtype.raw)
     _write(flat, array, desc, as_codes if raw else codes)
@@ -191,7 +195,7 @@ def unpack(
     if field is not None:
         raise InvalidDescriptor(f"field={field!r}: {desc} has one element type and no fields")
     desc = as_desc(desc, "desc")
-    desc.require_layout()
+    require_memory(desc)
     flat = as_array(flat)
     storage = desc.dtype.storage
     size = -(-desc.span_nbytes // storage.itemsize)

@@ -1,4 +1,4 @@
-"""Calls with pyopencl's own objects: queues, buffers and arrays, wrapped for the call."""
+"""What calls are given: pyopencl's own objects, wrapped for the call, and what is to be made."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..errors import InvalidArgument, shown
+from ..host.packing import is_gapless
 from ..runtime import Engine, Event, Memory, Stream
 from ..runtime.opencl import opencl
 from ..tensors.desc import MemoryDesc
+from ..tensors.given import as_desc, is_desc_text
+from ..values.transforms import joins_winograd, winograd
 
 if TYPE_CHECKING:
     import pyopencl
@@ -58,3 +61,26 @@ def let_arrays_wait(values: Iterable[Any], event: Event) -> None:
     for value in values:
         if is_array(value):
             value.add_event(event.event)
+
+
+def made_for(
+    memory: Memory,
+    format: Any,  # the field's word for it
+    dtype: object,
+    transform: bool | None,  # noqa: FBT001  # handed on
+) -> tuple[Memory, bool | None]:
+    """Memory for the result, and whether values are transformed; None: as the dims say."""
+    src = memory.desc
+    if isinstance(format, MemoryDesc) or (isinstance(format, str) and is_desc_text(format)):
+        dst = as_desc(format, "format")
+        if dtype is not None:
+            raise InvalidArgument(f"got dtype={dtype!r}, but {dst} says it: leave dtype out")
+        return Memory(dst, memory.engine), transform
+    given = src.format if format is None else format
+    wanted = joins_winograd(src.format, given) if transform is None else transform
+    if wanted:
+        dst = winograd(src, given, dtype)
+    else:
+        dst = MemoryDesc(src.dims, src.dtype if dtype is None else dtype, given)
+    new = Memory.unfilled if is_gapless(dst) else Memory
+    return new(dst, memory.engine), wanted

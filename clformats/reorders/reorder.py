@@ -22,7 +22,6 @@ from ..errors import (
     expect,
     shown,
 )
-from ..host.packing import is_gapless
 from ..runtime import Engine, Event, Memory, Stream
 from ..runtime.engine import default_engine
 from ..runtime.interop import from_numpy
@@ -35,10 +34,10 @@ from ..tensors.desc import MemoryDesc
 from ..tensors.described import Described, is_described
 from ..tensors.given import as_desc, canonical
 from ..values.attr import Attr, compute_type
-from ..values.transforms import joins_winograd, winograd
+from ..values.transforms import joins_winograd
 from .checks import check_desc, scalar_of, values_on_device
 from .few_programs import FewPrograms
-from .given import as_memory, as_stream, let_arrays_wait
+from .given import as_memory, as_stream, let_arrays_wait, made_for
 from .planning import Wish, planned, records_of
 from .profiles import measure_later, traits_of
 from .ready import Ready, Value
@@ -260,7 +259,9 @@ class Reorder(OnDevice):
             )
         return self._ready
 
-    def __call__(self, stream: AnyStream, src: AnyMemory, dst: AnyMemory, **given: Any) -> Event:
+    def __call__(
+        self, stream: AnyStream, src: AnyMemory, dst: AnyMemory | None = None, **given: Any
+    ) -> Event:
         """Enqueue the reorder of ``src`` into ``dst``; ``given`` are values of attributes.
 
         pyopencl's queues, buffers and arrays are wrapped for the call. Raises `InvalidDescriptor`
@@ -278,6 +279,11 @@ class Reorder(OnDevice):
             if event is not None:
                 return event
         if not _are_ours(stream, src, dst):
+            if dst is None:
+                got = f"{shown(stream)} and {shown(src)}"
+                raise InvalidArgument(
+                    f"got {got}, expected a stream too: reorder(stream, src, dst)"
+                )
             own = as_stream(stream, self.engine)
             source = as_memory(src, self.src, self.engine, "src")
             target = as_memory(dst, self.dst, self.engine, "dst")
@@ -346,9 +352,9 @@ def reorder(
 ) -> Memory:
     """A new memory object with the elements of ``memory`` in another format and element type.
 
-    A format or element type that is not given stays the same. The result is dense, without clDNN's
-    padding, whatever ``memory`` has. A Winograd format on one side transforms the values, to the
-    dims that `clformats.winograd` gives; ``transform=False`` moves them instead.
+    A format or element type that is not given stays the same; a descriptor as ``format`` says both.
+    Else the result is dense, without clDNN's padding. A Winograd format on one side transforms the
+    values, to the dims that `clformats.winograd` gives; ``transform=False`` moves them instead.
 
     ``memory`` may be an array, which goes to the default engine, or to that of ``out`` or
     ``stream``. ``out`` is the memory object to write; it then says format and element type.
@@ -363,7 +369,7 @@ def reorder(
         engine = out.engine if out else stream.engine if stream else None
         memory = from_numpy(_as_numbers(memory), engine)
     if out is None:
-        out, transform = _made_for(memory, format, dtype, transform)
+        out, transform = made_for(memory, format, dtype, transform)
     elif format is not None or dtype is not None:
         raise InvalidArgument(f"out={out!r} says format and element type: leave the others out")
     own = stream or Stream(memory.engine, queue=memory.engine.tracked_queue)
@@ -377,21 +383,3 @@ def _as_numbers(array: object) -> Any:
     if not isinstance(array, np.ndarray) and not hasattr(array, "__array__"):
         raise InvalidArgument(f"memory: got {shown(array)}, expected Memory or an array")
     return array
-
-
-def _made_for(
-    memory: Memory,
-    format: Any,  # the field's word for it
-    dtype: object,
-    transform: bool | None,  # noqa: FBT001  # handed on
-) -> tuple[Memory, bool]:
-    """Memory for the result, and whether values are transformed."""
-    src = memory.desc
-    given = src.format if format is None else format
-    wanted = joins_winograd(src.format, given) if transform is None else transform
-    if wanted:
-        dst = winograd(src, given, dtype)
-    else:
-        dst = MemoryDesc(src.dims, src.dtype if dtype is None else dtype, given)
-    new = Memory.unfilled if is_gapless(dst) else Memory
-    return new(dst, memory.engine), wanted

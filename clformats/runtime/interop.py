@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
@@ -55,7 +56,7 @@ def from_dlpack(
     engine: Engine | None = None,
     *,
     format: Any = None,  # the field's word for it
-    axes: str | None = None,
+    axes: str | Sequence[str] | None = None,
     dtype: object = None,
     stream: Stream | None = None,
 ) -> Memory:

@@ -31,7 +31,7 @@ from ..tensors.arraylike import ArrayLike
 from ..tensors.desc import MemoryDesc
 from ..tensors.described import Described
 from ..tensors.dlpack import capsule_of
-from ..tensors.geometry import moved_by
+from ..tensors.geometry import check_size, moved_by
 from ..tensors.given import as_any_desc, canonical
 from . import image, storage
 from .engine import Engine, default_engine
@@ -390,6 +390,8 @@ def _check_desc(desc: MemoryDesc) -> None:
         raise InvalidDescriptor(f"{desc} has no layout yet: choose a concrete format")
     if desc.has_runtime:
         raise InvalidDescriptor(f"{desc} has sizes known at execution only: give the dims")
+    if isinstance(desc, MemoryDesc):
+        check_size(desc.geometry, desc.dtype.bits)
     if reason := images.refusal(desc):
         raise Unsupported(
             "IMAGE",

@@ -8,6 +8,7 @@ from html import escape
 
 from ..errors import Unsupported, expect
 from ..tensors.desc import MemoryDesc
+from ..tensors.geometry import check_size
 from ..tensors.given import as_desc
 from . import copy, generic, image, local, nibbles, scheduled, sums, winograd
 from .choices import RULES, Choices
@@ -215,6 +216,8 @@ def make_plan(
     expect(transform, bool | None, "transform")
     expect(choices, Choices, "choices")
     family = family or choices.family
+    for desc in (src, dst):
+        check_size(desc.geometry, desc.dtype.bits)
     p = problem(src, dst, computation, transform=transform)
     if dst.nelems == 0:
         return Plan(p, "none", None, ())

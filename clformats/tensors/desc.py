@@ -37,6 +37,7 @@ from .geometry import (
     by_format,
     by_strides,
     check_dims,
+    check_size,
     int_tuple,
     relaid,  # fmt: skip
     strided,
@@ -269,10 +270,12 @@ class MemoryDesc(described.Made, Shaped, Pixels):
         return self.expr.evaluate(env)
 
     def offsets(self) -> NDArray[np.int64]:
-        """The offset of every logical element, in elements: an int64 array of shape ``dims``."""
-        grid = np.ogrid[tuple(slice(0, n) for n in self.dims)]
-        env = {f"i{d}": grid[d].astype(np.int64) for d in range(self.ndims)}
-        return np.broadcast_to(self.expr.evaluate(env), self.dims).astype(np.int64)
+        """The offset of every logical element, in elements: an int64 array of shape ``dims``.
+
+        Raises `InvalidDescriptor` where the memory does not suffice for it.
+        """
+        check_size(self.geometry, self.dtype.bits)
+        return operations.offsets(self.expr, self.dims)
 
     def coords(self, offset: int) -> tuple[int, ...] | None:
         """The logical index of the element at ``offset``, in elements.

@@ -20,6 +20,8 @@ from .rows import ROWS
 _CPU_LIKE = (1, 3, 11, 13)  # the host's memory, and what CUDA and ROCm let the host read
 _VERSION = (1, 1)
 _READ_ONLY = 1
+_NAMES = (b"dltensor_versioned", b"dltensor")
+_MOST_NDIMS = 64  # numpy's
 _CODES: dict[tuple[int, int], np.dtype[Any]] = {
     **{(0, bits): np.dtype(f"i{bits // 8}") for bits in (8, 16, 32, 64)},
     **{(1, bits): np.dtype(f"u{bits // 8}") for bits in (8, 16, 32, 64)},
@@ -77,17 +79,17 @@ def array_of(tensor: Any, *, in_place: bool = False) -> NDArray[Any]:
     try:
         device = int(tensor.__dlpack_device__()[0])
         capsule = _exported(tensor, in_place=in_place) if device in _CPU_LIKE else None
+        found, flags = (None, None) if capsule is None else _opened(capsule)
     except (AttributeError, TypeError, ValueError, BufferError, RuntimeError) as error:
         raise InvalidDescriptor(
             f"got {type(tensor).__name__}, expected a tensor in host memory that speaks DLPack: "
             f"{error}"
         ) from error
-    if capsule is None:
+    if found is None:
         raise InvalidDescriptor(
             f"got {type(tensor).__name__} on a device (type {device} of DLPack), expected a tensor "
             f"in host memory that speaks DLPack: copy it there, as tensor.cpu() does"
         )
-    found, flags = _opened(capsule)
     read_only = bool(flags & _READ_ONLY) if flags is not None else not _is_torch(tensor)
     array = _viewed(capsule, found, read_only=read_only)
     return array.view(_F8[str(tensor.dtype)]) if _is_hidden(tensor) else array
@@ -137,11 +139,21 @@ def _opened(capsule: object) -> tuple[_Tensor, int | None]:
     api.PyCapsule_GetPointer.restype = ctypes.c_void_p
     api.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
     name = api.PyCapsule_GetName(capsule)
+    if name not in _NAMES:
+        raise ValueError(f"its capsule is named {name!r}, expected one of {_NAMES}")
     where = api.PyCapsule_GetPointer(capsule, name)
-    if name != b"dltensor_versioned":
-        return _Tensor.from_address(where), None
+    if name == _NAMES[1]:
+        return _checked(_Tensor.from_address(where)), None
     managed = _Versioned.from_address(where)
-    return managed.tensor, int(managed.flags)
+    return _checked(managed.tensor), int(managed.flags)
+
+
+def _checked(tensor: _Tensor) -> _Tensor:
+    if not 0 <= tensor.ndim <= _MOST_NDIMS or (tensor.ndim and not tensor.shape):
+        raise ValueError(f"it says that it has {tensor.ndim} dimensions")
+    if any(n < 0 for n in tensor.shape[: tensor.ndim]):
+        raise ValueError(f"it says that its shape is {tensor.shape[: tensor.ndim]}")
+    return tensor
 
 
 def _viewed(capsule: object, found: _Tensor, *, read_only: bool) -> NDArray[Any]:

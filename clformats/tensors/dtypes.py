@@ -20,6 +20,8 @@ oneDNN leaves NaN to integer unspecified and stops f32 -> s32 at 2147483520, the
 
 from __future__ import annotations
 
+import re
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -76,17 +78,35 @@ def as_dtype(value: object) -> DType:
         whole = isinstance(value, np.dtype) and value.kind in "iu"
         raise InvalidDescriptor(
             f"unknown element type {value!r}: expected one of {', '.join(DTYPES)}, "
-            f"or the numpy or ml_dtypes type of one"
+            f"or the numpy or ml_dtypes type of one{_meant(value)}"
             f"{'; convert the array first: array.astype(np.int32)' * whole}"
         )
     return found
 
 
+def _meant(value: object) -> str:
+    """The element type that a text most likely means, for the end of a message."""
+    if not isinstance(value, str):
+        return ""
+    word = value.strip().lower().rpartition(".")[2]  # of torch.float16 and np.float16
+    for name in (re.sub(r"^i(?=\d)", "s", word), re.sub(r"^fp(?=\d)", "f", word), word):
+        with suppress(InvalidDescriptor):
+            if name != value:
+                return f". Did you mean {as_dtype(name)}?"
+    return ""
+
+
 def as_array(value: object) -> NDArray[Any]:
     """The value as a numpy array of numbers; tensors of other libraries too.
 
-    Raises `InvalidArgument` for rows of unequal length, and for texts and objects.
+    Raises `InvalidArgument` for rows of unequal length, for texts and objects, and for masked
+    arrays in which elements are hidden.
     """
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+        raise InvalidArgument(
+            f"got a masked array in which {np.count_nonzero(value.mask)} elements are hidden, "
+            f"expected a value for each: give array.filled(value), or array.data"
+        )
     speaks = hasattr(value, "__dlpack__") and not isinstance(value, np.ndarray)
     if speaks and not hasattr(value, "__array__"):
         return dlpack.array_of(value)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 
 from ..errors import InvalidDescriptor, expect
 from ..formats.digits import MAX_NDIMS, RUNTIME, Digit, Layout, Placed, place
@@ -18,6 +19,7 @@ from ..formats.names import ABSTRACT
 from ..formats.registry import takes_rank
 from ..formats.sums import Extra
 
+_MOST_BITS = 8 * (2**63 - 1)
 Padding = tuple[tuple[int, int], ...]
 
 
@@ -238,9 +240,28 @@ def _per_digit(layout: Layout, strides: Sequence[int]) -> list[int | None]:
 def int_tuple(what: str, values: Iterable[int]) -> tuple[int, ...]:
     """The values as a tuple of ints. Raises `InvalidDescriptor`."""
     try:
-        return tuple(operator.index(n) for n in values)
+        given = tuple(values)
+        result = tuple(map(operator.index, given))
     except TypeError:
         raise InvalidDescriptor(f"{what} must be a sequence of ints, got {values!r}") from None
+    if any(isinstance(n, bool) for n in given):
+        raise InvalidDescriptor(f"{what} must be a sequence of ints, got {given!r}")
+    return result
+
+
+def check_size(g: Geometry, bits: int) -> None:
+    """Raise `InvalidDescriptor` where offsets of bytes, or the number of elements, pass 63 bits.
+
+    For whoever needs memory: descriptors count with Python's ints. A size of 0 counts as 1, as
+    numpy has it for the shapes of arrays.
+    """
+    if RUNTIME in g.dims or any(RUNTIME in (p.size, p.stride) for p in g.placed):
+        return
+    most = max((p.size * p.stride for p in g.placed), default=0)
+    if max(prod(n or 1 for n in g.padded_dims), g.offset0 + most) * bits > _MOST_BITS:
+        raise InvalidDescriptor(
+            f"dims {g.dims} in {g.format} take 2**63 bytes or more: no memory can hold them"
+        )
 
 
 def check_dims(dims: Iterable[int]) -> tuple[int, ...]:
@@ -253,6 +274,8 @@ def check_dims(dims: Iterable[int]) -> tuple[int, ...]:
     for d, n in enumerate(result):
         if n < 0 and n != RUNTIME:
             raise InvalidDescriptor(f"dimension {d} is {n} in dims {result}: expected 0 or more")
+        if n >= 2**63:
+            raise InvalidDescriptor(f"dimension {d} is {n}: expected less than 2**63")
     return result
 
 

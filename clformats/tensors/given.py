@@ -11,7 +11,7 @@ from ..formats import Format
 from ..formats.registry import takes_rank, without_bits
 from . import described, images
 from .desc import MemoryDesc
-from .geometry import int_tuple
+from .geometry import check_size, int_tuple
 
 
 def as_desc(value: object, what: str) -> MemoryDesc:
@@ -37,6 +37,17 @@ def as_any_desc(value: object, what: str) -> Any:
     return value if isinstance(value, described.Described) else as_desc(value, what)
 
 
+def require_memory(desc: MemoryDesc) -> None:
+    """Raise `InvalidDescriptor` without a layout, and for more bytes than memory can ever have."""
+    desc.require_layout()
+    check_size(desc.geometry, desc.dtype.bits)
+
+
+def is_desc_text(text: str) -> bool:
+    """Whether a text is that of a descriptor, not a format's name."""
+    return ":" in without_bits(text)
+
+
 def as_target(
     value: object, shape: Iterable[int] | None = None, dtype: object = None
 ) -> tuple[Format, MemoryDesc | None]:
@@ -45,7 +56,7 @@ def as_target(
     Raises `InvalidArgument`, `InvalidDescriptor` and `InvalidFormat`.
     """
     expect(value, Format | MemoryDesc | str, "what")
-    if isinstance(value, MemoryDesc) or (isinstance(value, str) and ":" in without_bits(value)):
+    if isinstance(value, MemoryDesc) or (isinstance(value, str) and is_desc_text(value)):
         desc = as_desc(value, "what")
         if shape is not None or dtype is not None:
             raise InvalidDescriptor(f"{desc} already has sizes and element type: leave shape out")

@@ -10,8 +10,12 @@ from dataclasses import replace
 from math import prod
 from typing import NoReturn, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ..errors import InvalidDescriptor, Unsupported
 from ..formats.digits import RUNTIME, Digit, Layout, Placed
+from ..formats.expr import Expr
 from ..formats.format import Format
 from .crops import Crops
 from .geometry import Geometry, by_blocking
@@ -376,3 +380,16 @@ class _Reshape:
         raise InvalidDescriptor(
             f"cannot reshape {self.g.dims} to {self.dims}: dimension {d} {why}", code=code
         )
+
+
+def offsets(expr: Expr, dims: Sequence[int]) -> NDArray[np.int64]:
+    """An expression of ``i0 i1 ...`` at every index. Raises `InvalidDescriptor`."""
+    try:
+        grid = np.ogrid[tuple(slice(0, n) for n in dims)]
+        env = {f"i{d}": axis.astype(np.int64) for d, axis in enumerate(grid)}
+        return np.broadcast_to(expr.evaluate(env), dims).astype(np.int64)
+    except MemoryError as error:
+        raise InvalidDescriptor(
+            f"the offsets of all elements of dims {tuple(dims)} do not fit into memory: ask "
+            f"offset(...) for some of them"
+        ) from error

@@ -7,13 +7,15 @@ times as fast, because it works in the host's memory as it lies, with vectors, p
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InvalidArgument, InvalidDescriptor, Unsupported, expect
+from ..errors import InvalidArgument, InvalidDescriptor, Unsupported, expect, shown
+from ..formats import Format
 from ..host.axes import in_order
 from ..host.memory import HostMemory
 from ..host.packing import is_gapless, pack
@@ -44,7 +46,7 @@ def from_numpy(  # noqa: PLR0913  # each says another thing of the result
     engine: Engine | None = None,
     *,
     format: Any = None,  # the field's word for it
-    axes: str | None = None,
+    axes: str | Sequence[str] | None = None,
     dtype: object = None,
     stream: Stream | None = None,
     allocator: Allocator | None = None,
@@ -67,6 +69,7 @@ def from_numpy(  # noqa: PLR0913  # each says another thing of the result
         if not (format is axes is dtype is None):
             raise InvalidArgument(f"desc={desc} says all: leave format, axes and dtype out")
         return _packed(array, as_any_desc(desc, "desc"), engine, stream, allocator)
+    _check_engine(engine)
     array = in_order(as_array(array), axes, format)
     desc, host = interop.desc_of(array, format, dtype), _host_memory(array)
     expect(stream, Stream | None, "stream")
@@ -95,6 +98,15 @@ def _packed(
     with memory.map("w", stream=stream) as flat:
         flat[:] = found
     return memory
+
+
+def _check_engine(engine: object) -> None:
+    """Refuse a format in the engine's place."""
+    if isinstance(engine, str | Format):
+        raise InvalidArgument(
+            f"engine: got {shown(engine)}, expected Engine or None: a format is given by its name, "
+            f"as format={str(engine)!r}"
+        )
 
 
 def to_numpy(memory: Memory, *, stream: Stream | None = None) -> NDArray[Any]:

@@ -321,6 +321,11 @@ def _flat(name: str, value: Any) -> NDArray[np.float64]:
         raise InvalidAttr(f"got {value!r} for {name}, expected numbers: {error}") from None
     if flat is None:
         raise InvalidAttr(f"got {value!r} for {name}, expected numbers")
+    if not np.isfinite(flat).all():
+        raise InvalidAttr(
+            f"got NaN or an infinity for {name}, expected finite numbers: no element would keep "
+            f"its value"
+        )
     if name == "dst_scale" and not flat.all():
         raise InvalidAttr(ZERO_SCALE)
     flat.setflags(write=False)

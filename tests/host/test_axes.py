@@ -78,3 +78,11 @@ def test_from_numpy_takes_axes(engine: cf.Engine) -> None:
         cf.from_numpy(np.zeros((1, 333, 501, 3), np.uint8), engine, format="nhwc")
     other = cf.from_dlpack(PHOTO, engine, axes="hwc", format="nhwc")
     assert (other.numpy() == WANTED).all()
+
+
+def test_axes_may_be_a_tuple_of_letters() -> None:
+    array = np.arange(2 * 5 * 4 * 17, dtype=np.float32).reshape(2, 5, 4, 17)
+    packed = cf.pack(array, "b_fs_yx_fsv16", axes=("n", "h", "w", "c"))
+    assert (packed == cf.pack(array, "b_fs_yx_fsv16", axes="nhwc")).all()
+    with pytest.raises(cf.InvalidArgument, match="axes: got"):
+        cf.pack(array, "b_fs_yx_fsv16", axes=(0, 3, 1, 2))  # type: ignore[arg-type]

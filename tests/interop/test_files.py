@@ -492,3 +492,11 @@ def test_words_of_several_codes_are_no_elements_of_four_bits(tmp_path: Path) -> 
         files.pack_file(tmp_path / "qweight.npy", tmp_path / "p.npy", "ba", options=four)
     np.save(tmp_path / "small.npy", words % 16)
     files.pack_file(tmp_path / "small.npy", tmp_path / "p.npy", "ba", options=four)
+
+
+def test_a_long_record_is_told_in_a_short_line(tmp_path: Path, capsys: Capture) -> None:
+    file = tmp_path / "w.npy"
+    with file.open("wb") as stream:
+        np.save(stream, np.zeros(16, np.float32))
+        np.save(stream, np.array(b"clformats:" + b"9" * 1_000_000))
+    assert len(refused(capsys, "unpack", file, "-o", tmp_path / "o.npy")) < 1000

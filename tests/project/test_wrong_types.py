@@ -134,7 +134,7 @@ TAKES = {
     "Format.ndims": {"None"},
     "Extra.scale_adjust": {"float"},
     "at_execution.group.group": {"None", "list"},
-    "Grouped.values": {"int", "float", "nan", "list", "array"},
+    "Grouped.values": {"int", "float", "list", "array"},
     "Grouped.group": {"list"},
     "explain.shape": {"None"},
     "explain.dtype": {"None"},
@@ -175,7 +175,7 @@ TAKES = {
     "notations.parse.notation": {"None"},
     "notations.parse_desc.notation": {"None"},
     "notations.guess.text": {"str"},
-    **{f"Attr.{name}": {"None", "int", "float", "nan", "list"} for name in cf.Attr.NAMES},
+    **{f"Attr.{name}": {"None", "int", "float", "list"} for name in cf.Attr.NAMES},
     "Attr.expression": {"None"},
     "dtypes.convert.array": {"int", "float", "nan", "list", "array"},
 }

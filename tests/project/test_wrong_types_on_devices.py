@@ -43,7 +43,7 @@ TAKES = {
     "Reorder.family": {"None"},
     "Reorder.transform": {"None"},
     "Reorder.attr": {"None"},
-    "Reorder().src_scale": {"int", "float", "nan", "list"},
+    "Reorder().src_scale": {"int", "float", "list"},
     "IndexKernels.engine": {"None"},
     "IndexKernels.offsets.stream": {"None"},
     "IndexKernels.coordinates.offsets": {"int", "list"},

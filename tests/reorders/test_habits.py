@@ -177,3 +177,28 @@ def test_scales_that_do_not_fit_are_refused(engine: cf.Engine) -> None:
     for shape, said in (((17, 1, 1), "3 axes"), ((1, 16, 1, 1), "expected 17")):
         with pytest.raises(cf.InvalidAttr, match=said):
             cf.Reorder(SRC, DST, engine, attr=cf.Attr(src_scale=np.ones(shape)))
+
+
+def test_a_forgotten_stream_is_told(engine: cf.Engine) -> None:
+    reorder = cf.Reorder("f32:ab:3x5", "f32:ba:3x5", engine)
+    src, dst = cf.Memory(reorder.src, engine), cf.Memory(reorder.dst, engine)
+    with pytest.raises(cf.InvalidArgument, match=r"reorder\(stream, src, dst\)"):
+        reorder(src, dst)  # type: ignore[arg-type]
+
+
+def test_a_format_in_the_engines_place_is_told() -> None:
+    with pytest.raises(cf.InvalidArgument, match="as format='nChw16c'"):
+        cf.from_numpy(np.ones((1, 2, 3, 4), np.float32), "nChw16c")  # type: ignore[arg-type]
+
+
+def test_a_descriptor_says_format_and_type(engine: cf.Engine) -> None:
+    memory = cf.from_numpy(np.arange(15, dtype=np.float32).reshape(3, 5), engine)
+    desc = cf.MemoryDesc((3, 5), "f16", "ba")
+    for given in (desc, str(desc)):
+        out = cf.reorder(memory, given)
+        assert out.desc == desc
+        assert (out.numpy() == memory.numpy()).all()
+    with pytest.raises(cf.InvalidArgument, match="leave dtype out"):
+        cf.reorder(memory, desc, dtype="f32")
+    with pytest.raises(cf.InvalidDescriptor):
+        cf.reorder(memory, "f16:ba:5x3")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import random
+from collections.abc import Callable
 from itertools import product
 
 import numpy as np
@@ -607,3 +608,72 @@ def test_what_does_not_say_where_elements_lie_is_told() -> None:
 
 def test_wide_integers_round_once() -> None:
     assert cf.pack(np.array([2**60 + 2**36 + 1]), D((1,), "f32"))[0] == 2.0**60 + 2.0**37
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda n: cf.MemoryDesc((n, 17), "s8"),
+        lambda n: cf.MemoryDesc((n, 1), "f64", "Ab16a"),
+        lambda n: cf.MemoryDesc((n, 4, 4), "f32", strides=(0, 0, 0)),
+        lambda n: cf.MemoryDesc((2, 2), "f64", strides=(n, 1)),
+        lambda n: cf.MemoryDesc((0, n, 4), "f32"),
+        lambda n: cf.MemoryDesc((1, 1, 1, 1), "f32", "bfyx", padding=((0, n),) * 4),
+    ],
+)
+@pytest.mark.parametrize("bits", [60, 61, 62])
+def test_what_no_memory_can_hold_is_refused(
+    make: Callable[[int], cf.MemoryDesc], bits: int
+) -> None:
+    desc = make(2**bits)
+    for use in (
+        cf.HostMemory,
+        cf.MemoryDesc.offsets,
+        lambda d: cf.make_plan(d, d),
+        lambda d: cf.unpack(np.zeros(1, d.dtype.numpy), d),
+        lambda d: cf.pack(np.broadcast_to(np.ones((), d.dtype.numpy), (1,) * d.ndims), d),
+    ):
+        with pytest.raises(cf.InvalidDescriptor, match="2\\*\\*63 bytes or more"):
+            use(desc)
+
+
+def test_the_largest_dimension() -> None:
+    desc = cf.MemoryDesc((2**63 - 1,), "s8")
+    assert desc.nbytes == 2**63 - 1
+    assert desc.offset(2**63 - 2) == 2**63 - 2
+    with pytest.raises(cf.InvalidDescriptor, match="expected less than 2"):
+        cf.MemoryDesc((2**63,), "s8")
+    with pytest.raises(cf.InvalidDescriptor, match="do not fit into memory"):
+        cf.MemoryDesc((2**45,), "s8").offsets()
+
+
+def test_true_is_no_size() -> None:
+    with pytest.raises(cf.InvalidDescriptor, match="sequence of ints"):
+        cf.MemoryDesc((True, 17), "f32")
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [("fp16", "f16"), ("F32", "f32"), ("torch.float16", "f16"), ("I8", "s8"), ("BF16", "bf16"),
+     ("np.int32", "s32"), ("fp8_e4m3", "f8_e4m3")],
+)  # fmt: skip
+def test_other_spellings_of_types_are_guessed(text: str, meant: str) -> None:
+    with pytest.raises(cf.InvalidDescriptor, match=f"Did you mean {meant}\\?$"):
+        cf.MemoryDesc((2,), text)
+
+
+def test_hidden_elements_are_refused() -> None:
+    array = np.ma.masked_array(np.ones((2, 3), np.float32), np.eye(2, 3, dtype=bool))
+    with pytest.raises(cf.InvalidArgument, match="2 elements are hidden"):
+        cf.pack(array, "f32:ab:2x3")
+    assert cf.pack(np.ma.masked_array(np.ones((2, 3), np.float32)), "f32:ab:2x3").all()
+
+
+def test_a_layout_is_no_format_but_makes_one() -> None:
+    """The order of nibbles in AWQ's words: the dead end that docs/refusals.md once had."""
+    digit = cf.Digit
+    layout = cf.Layout(2, (digit(1, None), digit(0, None, 8), digit(0, 2, 1), digit(0, 4, 2)))
+    with pytest.raises(cf.InvalidFormat, match=r"Format\.from_layout"):
+        cf.MemoryDesc((256, 512), "u4", layout)  # type: ignore[arg-type]
+    desc = cf.MemoryDesc((256, 512), "u4", cf.Format.from_layout(layout))
+    assert [desc.offset(k, 0) for k in range(8)] == [0, 4, 1, 5, 2, 6, 3, 7]

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import clformats as cf
-from clformats.tensors.dlpack import array_of, capsule_of
+from clformats.tensors.dlpack import _opened, array_of, capsule_of
 
 TYPES = {
     "f32": np.float32,
@@ -173,3 +173,37 @@ def test_a_library_that_is_not_ours(dtype: str) -> None:
     assert got.dtype == np.asarray(tensor).dtype
     assert got.tobytes() == np.asarray(tensor).tobytes()
     assert not got.flags.writeable  # jax's tensors never change
+
+
+class Liar:
+    """Hands out what is no capsule of DLPack, or one whose numbers are wrong."""
+
+    def __init__(self, capsule: object) -> None:
+        self._capsule = capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0
+
+    def __dlpack__(self, **_: object) -> object:
+        return self._capsule
+
+
+def lying(field: str, value: int) -> object:
+    capsule = capsule_of(np.ones((2, 3), np.float32))
+    setattr(_opened(capsule)[0], field, value)
+    return capsule
+
+
+def other_capsule() -> object:
+    import datetime as dt
+
+    return dt.datetime_CAPI  # a capsule of Python's own
+
+
+@pytest.mark.parametrize(
+    "make",
+    [lambda: None, lambda: 3, other_capsule, lambda: lying("ndim", -1), lambda: lying("ndim", 99)],
+)
+def test_bad_capsules_are_refused(make: Any) -> None:
+    with pytest.raises(cf.InvalidDescriptor, match="expected a tensor in host memory"):
+        array_of(Liar(make()))

@@ -137,3 +137,13 @@ def test_attributes_are_immutable() -> None:
     assert values is not None
     with pytest.raises(ValueError, match="read-only"):
         values[0] = 7
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("name", cf.Attr.NAMES)
+def test_only_finite_numbers_are_values(name: str, value: float) -> None:
+    with pytest.raises(cf.InvalidAttr, match=f"infinity for {name}, expected finite numbers"):
+        cf.Attr(**{name: value})  # type: ignore[arg-type]  # mypy takes any of its names
+    late = cf.Attr(**{name: cf.at_execution()})  # type: ignore[arg-type]
+    with pytest.raises(cf.InvalidAttr, match="finite"):
+        late.apply(S8, "s8", "s8", S8, **{name: value})

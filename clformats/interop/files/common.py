@@ -22,6 +22,10 @@ from ...tensors.dtypes import DType
 KEY = "clformats"
 """The key of a record, alone or in front of a tensor's name."""
 _JOINT = " from "
+_LONGEST = 400
+"""The most characters of a name that a message shows."""
+_LONGEST_RECORD = 4000
+"""The most characters that a record can have: the longest of a format, and of 12 dims, twice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +59,10 @@ class Record:
     @classmethod
     def parse(cls, text: str) -> Record:
         """The record that ``str`` printed. Raises `InvalidDescriptor` for any other text."""
+        if len(text) > _LONGEST_RECORD:
+            raise InvalidDescriptor(
+                f"expected DESCRIPTOR from DESCRIPTOR, got {len(text)} characters: {shown(text)}"
+            )
         packed, joint, source = text.partition(_JOINT)
         record = cls(MemoryDesc.parse(packed), MemoryDesc.parse(source)) if joint else None
         # What pack writes has no strides and no padding; strides of 0 would make a few bytes huge.
@@ -178,7 +186,12 @@ def axes_of(fmt: Format) -> tuple[int, ...]:
 
 
 def shown(text: str) -> str:
-    """A name from a file or a user as it can stand in a line: as it is, or quoted and escaped."""
+    """A name from a file or a user as it can stand in a line: as it is, or quoted and escaped.
+
+    The middle of a long one is left out.
+    """
+    if len(text) > _LONGEST:
+        text = f"{text[: _LONGEST // 2]} ... {text[-_LONGEST // 2 :]}"
     return text if text.isprintable() and text and text == text.strip() else ascii(text)
 
 

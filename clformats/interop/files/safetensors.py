@@ -60,7 +60,8 @@ class SafetensorsFile(Container):
         """The elements, mapped from the file."""
         tensor = self.tensors[name]
         dtype = tensor.dtype.numpy if tensor.dtype else np.dtype(np.uint8)
-        return self.raw(name).view(dtype).reshape(tensor.shape)
+        with reading(self.path, self.what):  # numpy refuses some shapes without elements
+            return self.raw(name).view(dtype).reshape(tensor.shape)
 
     def raw(self, name: str) -> NDArray[np.uint8]:
         """The bytes, mapped from the file."""
