@@ -48,6 +48,7 @@ int main(int argc, char **argv)
     static unsigned char photo[NETWORK_PHOTO_BYTES], result[NETWORK_RESULT_BYTES];
     clf_options options;
     clf_program *program;
+    clf_status status;
     cl_int error;
     FILE *file;
     if (argc < 4) {
@@ -73,7 +74,8 @@ int main(int argc, char **argv)
 
     memset(&options, 0, sizeof options);
     options.cache_folder = argc > 5 ? argv[5] : NULL;
-    run(clf_program_create(&program, argv[1], queue, &options), program);
+    status = clf_program_create(&program, argv[1], queue, &options); /* sets program: a statement of its own */
+    run(status, program);
     run(clf_program_set_buffer(program, NETWORK_PHOTO, in), program);
     run(clf_program_set_buffer(program, NETWORK_RESULT, out), program);
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import clformats as cf
@@ -58,6 +59,21 @@ def compiled(place: Path, language: str) -> Path:
     _run(compiler, *flags, "-pedantic", "-O1", f"-I{place}", EXAMPLES / "run_network.c",
          place / "clformats.c", "-l:libOpenCL.so.1", "-o", program)  # fmt: skip
     return program
+
+
+def test_the_program_in_c_says_what_went_wrong(tmp_path: Path, engine: cf.Engine) -> None:
+    place, pixels = tmp_path / "net", np.zeros((1, 3, 4, 5), np.uint8)
+    photo, result = (cf.from_numpy(pixels, engine, format=f) for f in ("nhwc", "nchw"))
+    recording = cf.Recording(engine, inputs={"photo": photo}, outputs={"result": result})
+    cf.Reorder(photo.desc, result.desc, engine)(recording, photo, result)
+    recording.export(place, name="network")
+    program = compiled(place, "c99")
+    (tmp_path / "photo").write_bytes(pixels.tobytes())
+    words = [program, tmp_path / "nowhere", tmp_path / "photo", tmp_path / "out"]
+    done = subprocess.run([*words, engine.device.platform.name.strip()], capture_output=True,
+                          text=True, check=False)  # fmt: skip
+    assert done.returncode == 1
+    assert "manifest.json" in done.stderr
 
 
 @pytest.mark.slow  # it measures kernels before it plans; tests/recording/test_network.py does not
