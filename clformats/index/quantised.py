@@ -9,6 +9,7 @@ from ..quantised import QuantisedDesc
 from ..quantised.lanes import NotInTilesError, Symbols, Tile, placed_planes
 from ..quantised.planes import Field
 from ..quantised.values import Tables, codes, of_codes, source, value
+from ..values.formula import Formula
 
 WIDTH = 8
 EIGHT = Tile(1, WIDTH)
@@ -27,11 +28,19 @@ def quantised_source(desc: QuantisedDesc, prefix: str) -> str:
     return source("\n".join(writer.lines()), writer.tables)
 
 
+def _own(field: str) -> str:
+    """The variable of a field: a field may be called e or k, as the indices are."""
+    return f"v_{field}"
+
+
 class _Writer:
     def __init__(self, desc: QuantisedDesc, prefix: str) -> None:
         self.desc, self.prefix = desc, prefix
         self.tables = Tables(prefix)
         self.names = desc.dtype.formula.names
+        self.formula = desc.dtype.formula.with_names(
+            {name: Formula("name", _own(name)) for name in self.names}
+        )
         self.fields = [desc.fields[n] for n in self.names]
         experts = "uint e, " if desc.ndims > 2 else ""
         self.parameters = f"global const uchar *w, {experts}uint n, uint k"
@@ -56,8 +65,8 @@ class _Writer:
         for name, number in self.symbols.values.items():
             yield f"#define {name} {number}UL"
         yield from self._function("float", "VALUE", [
-            *(f"const float {f.name} = {self._scalar(f)};" for f in self.fields),
-            f"return {self.desc.dtype.formula.source('float')};",
+            *(f"const float {_own(f.name)} = {self._scalar(f)};" for f in self.fields),
+            f"return {self.formula.source('float')};",
         ])  # fmt: skip
         yield from self._eight()
         yield from self._groups()
@@ -72,11 +81,11 @@ class _Writer:
         yield "}"
 
     def _eight(self) -> Iterator[str]:
-        formula = self.desc.dtype.formula.source("float", WIDTH)
+        formula = self.formula.source("float", WIDTH)
         if not self.in_tiles:
             yield from self._function("float8", "VALUES8", [f"return {self._each('VALUE')};"])
             return
-        body = [f"const {self._kind(f)} {f.name} = {self._lanes(f)};" for f in self.fields]
+        body = [f"const {self._kind(f)} {_own(f.name)} = {self._lanes(f)};" for f in self.fields]
         yield from self._function(
             "float8", "VALUES8", [*self._pointers(self.fields), *body, f"return {formula};"]
         )
@@ -104,9 +113,9 @@ class _Writer:
         body += [f"group.{f.name} = {self._scalar(f)};" for f in shared]
         yield from self._function(kind, "GROUP", [*body, "return group;"])
         others = [f for f in self.fields if f.name not in names]
-        body = [f"const float {name} = group.{name};" for name in names]
-        body += [f"const {self._kind(f)} {f.name} = {self._lanes(f)};" for f in others]
-        formula = self.desc.dtype.formula.source("float", WIDTH)
+        body = [f"const float {_own(name)} = group.{name};" for name in names]
+        body += [f"const {self._kind(f)} {_own(f.name)} = {self._lanes(f)};" for f in others]
+        formula = self.formula.source("float", WIDTH)
         yield from self._function(
             "float8", "VALUES8_IN", [*self._pointers(others), *body, f"return {formula};"],
             f", {kind} group",

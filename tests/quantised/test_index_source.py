@@ -77,8 +77,9 @@ def check(stream: cf.Stream, name: str, layout: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "layout"),
-    [("q4_K", "gguf"), ("u3g32", "gptq"), ("iq3_xxs", "gguf"), ("nvfp4_times", "swizzled")],
-)
+    [("q4_K", "gguf"), ("u3g32", "gptq"), ("iq3_xxs", "gguf"), ("nvfp4_times", "swizzled"),
+     ("mxfp4", "gguf"), ("mx_f6_e2m3", "plain")],  # fields called e, as experts are
+)  # fmt: skip
 def test_every_value_by_every_function(stream: cf.Stream, name: str, layout: str) -> None:
     check(stream, name, layout)
 
