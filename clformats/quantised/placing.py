@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
+import numpy as np
+
 from ..errors import InvalidDescriptor, InvalidFormat
 from ..formats.digits import Digit, Layout, round_up
 from .planes import LETTERS, Buffer, Field, Plane, PlaneDigit
@@ -51,6 +53,8 @@ def placed(kind: QuantisedType, buffers: Sequence[TextBuffer], dims: tuple[int, 
         for group in groups:
             at = round_up(made[-1].start + made[-1].nbytes, ALIGNMENT) if made else 0
             found = _placed_in(kind, described, group, extents, at, len(made))
+            if described.outer:
+                _check_record(described, found, len(_outer(described, extents)), at)
             names = "+".join(p.name for f in found.values() for p in f)
             size = _size(described, found, extents, at)
             made.append(Buffer(names, at, size))
@@ -147,6 +151,29 @@ def _outer(described: TextBuffer, extents: Extents) -> list[PlaneDigit]:
     if all(d.dim for d in result):
         result.append(PlaneDigit(0, 1, extents[0], stride))
     return result[::-1]
+
+
+def _check_record(
+    described: TextBuffer, found: dict[str, list[Plane]], outer: int, at: int
+) -> None:
+    """Raise `InvalidFormat` where values of a record share a bit, or one lies behind its end."""
+    size = 8 * described.nbytes
+    taken = np.zeros(size, np.bool_)
+    for plane in (p for planes in found.values() for p in planes):
+        if not plane.is_plain:
+            continue
+        bits = np.arange(plane.bits) + plane.first_bit - 8 * at
+        for d in plane.digits[outer:]:
+            bits = np.add.outer(np.arange(d.size) * d.stride, bits).reshape(-1)
+        if bits.max() >= size:
+            raise InvalidFormat(
+                f"{plane.name} needs {-(-int(bits.max() + 1) // 8)} bytes of a record of "
+                f"{described.nbytes}: make records larger, or its first bit or strides smaller"
+            )
+        if taken[bits].any() or np.unique(bits).size < bits.size:
+            raise InvalidFormat(f"{plane.name} has bits of a record that are another value's: give "
+                                f"other first bits or strides")  # fmt: skip
+        taken[bits] = True
 
 
 def _grouped_digits(outer: Sequence[PlaneDigit], own: FieldType) -> list[PlaneDigit]:

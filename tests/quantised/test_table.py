@@ -286,5 +286,20 @@ def test_a_type_and_a_layout_of_ones_own() -> None:
     assert np.array_equal(cf.unpack(raw, desc, field="q"), q)
 
 
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("{n k/32 * 18; d=@0; q=@8 k/16%2:4 k%16:8}", "another value's"),
+        ("{n k/32 * 18; d=@0; q=@16 k/16%2:4 k%16:4}", "another value's"),
+        ("{n k/32 * 18; d=@0; q=@16 k/16%2:0 k%16:8}", "another value's"),
+        ("{n k/32 * 17; d=@0; q=@16 k/16%2:4 k%16:8}", "q needs 18 bytes of a record of 17"),
+        ("{n k/32 * 18; d=@128; q=@0 k/16%2:144 k%16:4}", "q needs 26 bytes of a record of 18"),
+    ],
+)
+def test_values_of_a_record_share_no_bits(text: str, why: str) -> None:
+    with pytest.raises(cf.InvalidFormat, match=why):
+        described((8, 64), "q4_0", text)
+
+
 def test_no_type_has_the_name_of_an_element_type() -> None:
     assert not set(cf.DTYPES) & {*GGUF, *OTHERS, *type_names()}
