@@ -283,8 +283,8 @@ def conversion(src: DType, dst: DType) -> Conversion:
     if dst.name == "f16":
         target = "ushort"
     early = src.bits >= dst.bits or (src.name == "f16" and dst.bits == 32)
-    # What is padded on the way is all bits zero, which must come to be the number 0.
-    early = early or not src.starts_at_zero
+    # Padding is made on the way, all bits zero: that must be the number 0, and stay all bits zero.
+    early = early or not (src.starts_at_zero and dst.starts_at_zero)
     work = target if early else "float" if src.name == "f16" else source
     return Conversion(src, dst, source, target, work, early)
 

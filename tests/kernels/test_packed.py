@@ -98,6 +98,16 @@ def test_padding_is_zero_where_the_code_0_is_none(
         check_reorder(D(target.dims, row), target, stream, family=family)
 
 
+@pytest.mark.parametrize("src", ["f32", "u3", "s8"])
+@pytest.mark.parametrize("row", [r for r in NEW if not r.starts_at_zero], ids=str)
+def test_padding_stays_all_bits_zero(row: DType, src: str, stream: cf.Stream) -> None:
+    """Law 4, of destinations where the code of the number 0 has bits that are set."""
+    pads = ((0, 0), (1, 0), (0, 2), (1, 1))
+    padded = D((2, 3, 5, 7), row, "b_fs_yx_fsv4", padding=pads)
+    for target in (padded, D((2, 17, 5, 7), row, "nChw16c")):
+        check_reorder(D(target.dims, src), target, stream)
+
+
 @pytest.mark.parametrize("row", [r for r in NEW if r.is_coded], ids=str)
 def test_every_code_to_and_from_floats(row: DType, stream: cf.Stream) -> None:
     codes = np.arange(1 << row.bits, dtype=np.uint8)
