@@ -108,9 +108,13 @@ class Recording(Stream):
         self._slots.name(memory, name, role)
 
     def _take(self, name: str) -> None:
-        before = self._names.setdefault(name.upper(), name)
-        if before != name or list(self._names.values()).count(name) > 1:
-            raise InvalidArgument(f"got the names {before} and {name}: C's header has one for both")
+        before = self._names.get(name.upper())
+        if before is not None:
+            raise InvalidArgument(
+                f"got the names {before} and {name}: expected one for each input, output and "
+                f"scalar, different without regard to case, as C's header has them"
+            )
+        self._names[name.upper()] = name
 
     # --- what is recorded -------------------------------------------------------------------------
 

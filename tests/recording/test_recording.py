@@ -230,6 +230,17 @@ def test_what_cannot_be_recorded_is_refused(
     assert caught.value.code == "RECORDING"
 
 
+def test_a_name_stands_for_one_thing(engine: cf.Engine) -> None:
+    photo, packed = cf.Memory(PLAIN, engine), cf.Memory(PLAIN, engine)
+    with pytest.raises(cf.InvalidArgument, match="names a and a"):
+        cf.Recording(engine, inputs={"a": photo}, outputs={"a": packed})
+    both = cf.Recording(engine, inputs={"a": photo}, outputs={"a": photo, "b": packed})
+    both.scalar("c")
+    for taken in ("a", "B", "c"):
+        with pytest.raises(cf.InvalidArgument, match="expected one for each"):
+            both.scalar(taken)
+
+
 def test_programs_without_source_are_refused(engine: cf.Engine) -> None:
     program = built(engine.context, DOUBLE)
     binary = program.get_info(cl.program_info.BINARIES)[0]
