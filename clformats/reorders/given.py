@@ -11,6 +11,7 @@ from ..host.packing import is_gapless
 from ..runtime import Engine, Event, Memory, Stream
 from ..runtime.opencl import opencl
 from ..tensors.desc import MemoryDesc
+from ..tensors.described import is_described
 from ..tensors.given import as_desc, is_desc_text
 from ..values.transforms import joins_winograd, winograd
 
@@ -82,5 +83,5 @@ def made_for(
         dst = winograd(src, given, dtype)
     else:
         dst = MemoryDesc(src.dims, src.dtype if dtype is None else dtype, given)
-    new = Memory.unfilled if is_gapless(dst) else Memory
+    new = Memory.unfilled if not is_described(dst) and is_gapless(dst) else Memory
     return new(dst, memory.engine), wanted

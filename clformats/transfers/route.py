@@ -23,6 +23,7 @@ from ..runtime.engine import default_engine
 from ..schedule import problem
 from ..schedule.computation import from_attr
 from ..tensors.desc import MemoryDesc
+from ..tensors.described import refuse
 from ..values.attr import Attr
 from .ends import end_of, is_copied
 from .leg import Job, Leg
@@ -69,6 +70,8 @@ def transfer(
     _check_types(attr, engine, piece_nbytes, progress)
     attr = attr or Attr()
     src, dst = _side(src, "src"), _side(dst, "dst")
+    refuse(src.desc, "src")
+    refuse(dst.desc, "dst")
     _check_attr(attr, src.desc, dst.desc)
     _check(src, dst, engine)
     if not src.desc.nelems:

@@ -168,3 +168,13 @@ def test_one_program_serves_every_size(engine: cf.Engine) -> None:
         sources.add((decoding(src, cf.MemoryDesc(dims, "f16", "ab")).source,
                      *(k.source for k in moves)))  # fmt: skip
     assert len(sources) == 1
+
+
+def test_short_calls_with_quantised_tensors(engine: cf.Engine) -> None:
+    values = np.random.default_rng(0).standard_normal((8, 64)).astype(np.float32)
+    records = cf.from_numpy(values, engine, desc=described((8, 64), "q4_0"))
+    planes = cf.reorder(records, "transposed")
+    assert str(planes.desc) == "q4_0:transposed:8x64"
+    assert (planes.numpy() == records.numpy()).all()
+    with pytest.raises(cf.Unsupported, match="QUANTISED"):
+        cf.transfer(records, np.zeros((8, 64), np.float32))

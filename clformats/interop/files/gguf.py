@@ -53,7 +53,7 @@ def read_gguf(path: str | Path) -> dict[str, GgufTensor]:
     """
     gguf = library("gguf", "files of GGUF")
     file = Path(path)
-    with reading(file, "a GGUF file", ValueError, KeyError, IndexError):
+    with reading(file, "GGUF file", ValueError, KeyError, IndexError):
         found = gguf.GGUFReader(file)
     return {t.name: t for t in _tensors(found)}
 
