@@ -286,7 +286,7 @@ def test_wrong_arguments(three: Three, engine: cf.Engine, stream: cf.Stream) -> 
         three.recording.run(twice, (1,), None)
     with pytest.raises(cf.InvalidArgument, match="is an output"):
         three.recording.constant(three.packed)
-    with pytest.raises(cf.InvalidArgument, match="C's header has one"):
+    with pytest.raises(cf.InvalidArgument, match="as C's header has them"):
         three.recording.scalar("PHOTO")
     with pytest.raises(cf.InvalidArgument, match="a letter, then"):
         three.recording.scalar("a b")
