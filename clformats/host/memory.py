@@ -11,7 +11,7 @@ from ..errors import InvalidDescriptor, Unsupported, expect
 from ..tensors.arraylike import ArrayLike
 from ..tensors.desc import MemoryDesc
 from ..tensors.dlpack import array_of
-from ..tensors.dtypes import as_dtype
+from ..tensors.dtypes import as_dtype, refuse_hidden
 from ..tensors.given import as_desc, require_memory
 from .packing import storage_size, unpack
 from .views import strided
@@ -38,6 +38,7 @@ class HostMemory(ArrayLike):
                 "IMAGE", f"{desc} is an image, which lives on a device: name another format here"
             )
         size, storage = storage_size(desc), desc.dtype.storage
+        refuse_hidden(array)
         if array is None:
             array = np.zeros(size, storage)
         _check(array, desc, size)
@@ -55,6 +56,7 @@ class HostMemory(ArrayLike):
         The axes may be in any order (C, Fortran, transposed), but without gaps. Raises
         `InvalidDescriptor` for gaps, for a single value and for an unknown element type.
         """
+        refuse_hidden(array)
         if not isinstance(array, np.ndarray) and hasattr(array, "__dlpack__"):
             array = array_of(array, in_place=True)
         expect(array, np.ndarray, "array")

@@ -27,6 +27,10 @@ def as_stream(stream: Any, engine: Engine) -> Stream:
     """The stream, or one on a pyopencl queue. Raises `InvalidArgument`."""
     if isinstance(stream, Stream):
         return stream
+    if stream is None or isinstance(stream, Memory):
+        raise InvalidArgument(
+            f"stream: got {shown(stream)}, expected a stream too, in front: cf.Stream(engine)"
+        )
     if not isinstance(stream, opencl().CommandQueue):
         raise InvalidArgument(
             f"stream: got {shown(stream)}, expected Stream or pyopencl's CommandQueue"

@@ -95,7 +95,7 @@ class Map(OnDevice):
         """The OpenCL C that runs; empty if there is nothing to do."""
         return self._ready.source
 
-    def __call__(self, stream: AnyStream, **memories: AnyMemory) -> Event:
+    def __call__(self, stream: AnyStream | None = None, **memories: AnyMemory) -> Event:
         """Enqueue it; the memory objects are given by the names of their variables.
 
         Raises `InvalidDescriptor` if one is missing, superfluous or has another descriptor,

@@ -260,7 +260,11 @@ class Reorder(OnDevice):
         return self._ready
 
     def __call__(
-        self, stream: AnyStream, src: AnyMemory, dst: AnyMemory | None = None, **given: Any
+        self,
+        stream: AnyStream | None = None,
+        src: AnyMemory | None = None,
+        dst: AnyMemory | None = None,
+        **given: Any,
     ) -> Event:
         """Enqueue the reorder of ``src`` into ``dst``; ``given`` are values of attributes.
 
@@ -279,11 +283,6 @@ class Reorder(OnDevice):
             if event is not None:
                 return event
         if not _are_ours(stream, src, dst):
-            if dst is None:
-                got = f"{shown(stream)} and {shown(src)}"
-                raise InvalidArgument(
-                    f"got {got}, expected a stream too: reorder(stream, src, dst)"
-                )
             own = as_stream(stream, self.engine)
             source = as_memory(src, self.src, self.engine, "src")
             target = as_memory(dst, self.dst, self.engine, "dst")

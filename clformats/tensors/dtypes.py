@@ -91,9 +91,20 @@ def _meant(value: object) -> str:
     word = value.strip().lower().rpartition(".")[2]  # of torch.float16 and np.float16
     for name in (re.sub(r"^i(?=\d)", "s", word), re.sub(r"^fp(?=\d)", "f", word), word):
         with suppress(InvalidDescriptor):
-            if name != value:
-                return f". Did you mean {as_dtype(name)}?"
+            found = as_dtype(name) if name != value else None
+            # numpy counts bytes: its f8 is f64, and nobody means that by fp8.
+            if found and not re.fullmatch(rf"[a-z]+(?!{found.bits})\d+", name):
+                return f". Did you mean {found}?"
     return ""
+
+
+def refuse_hidden(value: object) -> None:
+    """Raise `InvalidArgument` for a masked array in which elements are hidden."""
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+        raise InvalidArgument(
+            f"got a masked array in which {np.count_nonzero(value.mask)} elements are hidden, "
+            f"expected a value for each: give array.filled(value), or array.data"
+        )
 
 
 def as_array(value: object) -> NDArray[Any]:
@@ -102,11 +113,7 @@ def as_array(value: object) -> NDArray[Any]:
     Raises `InvalidArgument` for rows of unequal length, for texts and objects, and for masked
     arrays in which elements are hidden.
     """
-    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
-        raise InvalidArgument(
-            f"got a masked array in which {np.count_nonzero(value.mask)} elements are hidden, "
-            f"expected a value for each: give array.filled(value), or array.data"
-        )
+    refuse_hidden(value)
     speaks = hasattr(value, "__dlpack__") and not isinstance(value, np.ndarray)
     if speaks and not hasattr(value, "__array__"):
         return dlpack.array_of(value)

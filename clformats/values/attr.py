@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InvalidAttr
-from ..tensors.dtypes import DType, as_array, as_dtype, convert
+from ..tensors.dtypes import DType, as_array, as_dtype, convert, refuse_hidden
 from .formula import ONE, Formula, parse
 from .groups import Group, Grouped, checked, counts, grouping, spread
 
@@ -314,6 +314,7 @@ def _check_groups(
 
 def _flat(name: str, value: Any) -> NDArray[np.float64]:
     """Numbers as a flat array of its own."""
+    refuse_hidden(value)
     try:
         array = np.asarray(value)
         flat = None if array.dtype.kind in "cOSUMm" else array.astype(np.float64).ravel()

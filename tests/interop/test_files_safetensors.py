@@ -253,3 +253,11 @@ def test_a_shape_that_numpy_refuses_is_told(tmp_path: Path, capsys: Capture) -> 
     file.write_bytes(struct.pack("<Q", len(text)) + text)
     told = refused(capsys, "pack", file, "--to", TO, "-o", tmp_path / "o.safetensors")
     assert "w.safetensors" in told or "2**63" in told
+
+
+def test_a_name_that_stands_twice_is_refused(tmp_path: Path) -> None:
+    file, entry = tmp_path / "twice.safetensors", '{"dtype":"F32","shape":[1],"data_offsets":[0,4]}'
+    header = f'{{"w":{entry},"w":{entry}}}'.encode()
+    file.write_bytes(struct.pack("<Q", len(header)) + header + bytes(4))
+    with pytest.raises(cf.Error, match="names w twice"):
+        files.open_file(file)

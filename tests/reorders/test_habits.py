@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -182,8 +183,29 @@ def test_scales_that_do_not_fit_are_refused(engine: cf.Engine) -> None:
 def test_a_forgotten_stream_is_told(engine: cf.Engine) -> None:
     reorder = cf.Reorder("f32:ab:3x5", "f32:ba:3x5", engine)
     src, dst = cf.Memory(reorder.src, engine), cf.Memory(reorder.dst, engine)
-    with pytest.raises(cf.InvalidArgument, match=r"reorder\(stream, src, dst\)"):
-        reorder(src, dst)  # type: ignore[arg-type]
+    mapped = cf.Map("z = x * 2", engine, x=reorder.src, z=reorder.src)
+    calls: list[Callable[[], object]] = [
+        lambda: reorder(src, dst),  # type: ignore[arg-type]
+        lambda: reorder(src=src, dst=dst),
+        lambda: mapped(x=src, z=src),
+    ]
+    for call in calls:
+        with pytest.raises(cf.InvalidArgument, match="expected a stream too, in front"):
+            call()
+
+
+def test_hidden_elements_do_not_reach_a_device(engine: cf.Engine) -> None:
+    array = np.ma.masked_array(np.ones((2, 3), np.float32), np.eye(2, 3, dtype=bool))
+    target = cf.Memory("f32:ab:2x3", engine)
+    calls: list[Callable[[], object]] = [
+        lambda: cf.from_numpy(array, engine),
+        lambda: cf.from_host(array, engine),
+        lambda: cf.transfer(array, target),
+        lambda: cf.reorder(array, "ba"),
+    ]
+    for call in calls:
+        with pytest.raises(cf.InvalidArgument, match="2 elements are hidden"):
+            call()
 
 
 def test_a_format_in_the_engines_place_is_told() -> None:

@@ -262,7 +262,7 @@ def test_arguments_of_a_wrong_kind_are_told(engine: cf.Engine, stream: cf.Stream
     desc = D((2, 3), "f32")
     reorder, m = cf.Reorder(desc, D((2, 3), "f32", "ba"), engine), cf.Memory(desc, engine)
     calls: list[Callable[[], object]] = [
-        lambda: reorder(None, m, m),  # type: ignore[arg-type]
+        lambda: reorder(None, m, m),
         lambda: reorder(stream, np.zeros(6), m),  # type: ignore[arg-type]
         lambda: cf.Memory((2, 3), engine),  # type: ignore[arg-type]
         lambda: cf.Memory(desc, "pocl"),  # type: ignore[arg-type]

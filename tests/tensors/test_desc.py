@@ -662,10 +662,24 @@ def test_other_spellings_of_types_are_guessed(text: str, meant: str) -> None:
         cf.MemoryDesc((2,), text)
 
 
+@pytest.mark.parametrize("text", ["fp8", "np.f8", "quaternion", "int128"])
+def test_no_type_is_guessed_where_none_is_alike(text: str) -> None:
+    with pytest.raises(cf.InvalidDescriptor) as told:
+        cf.MemoryDesc((2,), text)
+    assert "Did you mean" not in str(told.value)
+
+
 def test_hidden_elements_are_refused() -> None:
     array = np.ma.masked_array(np.ones((2, 3), np.float32), np.eye(2, 3, dtype=bool))
-    with pytest.raises(cf.InvalidArgument, match="2 elements are hidden"):
-        cf.pack(array, "f32:ab:2x3")
+    calls: list[Callable[[], object]] = [
+        lambda: cf.pack(array, "f32:ab:2x3"),
+        lambda: cf.HostMemory.of(array),
+        lambda: cf.HostMemory("f32:ab:2x3", array),
+        lambda: cf.Attr(src_scale=array),
+    ]
+    for call in calls:
+        with pytest.raises(cf.InvalidArgument, match="2 elements are hidden"):
+            call()
     assert cf.pack(np.ma.masked_array(np.ones((2, 3), np.float32)), "f32:ab:2x3").all()
 
 

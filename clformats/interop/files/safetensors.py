@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...tensors.dtypes import DType, named
-from .common import KEY, Change, Container, Tensor, library, reading, write_array
+from .common import KEY, Change, Container, Tensor, library, reading, shown, write_array
 
 _TYPES = {name: t for name, t in named("safetensors").items() if not t.is_packed}
 _CODES = {dtype.name: code for code, dtype in _TYPES.items()}
@@ -42,7 +42,7 @@ class SafetensorsFile(Container):
                 pass
             with path.open("rb") as file:
                 (length,) = struct.unpack("<Q", file.read(8))
-                header = json.loads(file.read(length))
+                header = json.loads(file.read(length), object_pairs_hook=_distinct)
             self._metadata: dict[str, str] = header.pop(_METADATA, None) or {}
             self._start = 8 + length
             self._header: dict[str, dict[str, Any]] = header
@@ -111,6 +111,16 @@ class SafetensorsFile(Container):
         kept = {k: v for k, v in self._metadata.items() if k not in stale}
         added = {f"{_PREFIX}{n}": str(c.record) for n, c in changes.items() if c.record}
         return kept | added
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON. Raises ValueError where it has a key twice, which the format forbids."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise ValueError(f"its header names {shown(twice)} twice")
+    return found
 
 
 def _tensor(name: str, entry: dict[str, Any]) -> Tensor:
