@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from contextlib import suppress
 from functools import partial
@@ -29,7 +30,16 @@ Mode = Literal["r", "w", "rw"]
 
 
 _in_use: dict[int, Mapping] = {}
-"""Mappings whose arrays are alive: an array that is used keeps its mapping, by number."""
+"""Mappings that nobody holds, whose arrays are alive: these keep them, by number."""
+
+
+class _Dropped:
+    def references(self) -> int:
+        return sys.getrefcount(self)
+
+
+_OURS = _Dropped().references()
+"""References to an object within its method where nobody else holds it; versions differ."""
 
 
 class Mapping(OnDevice):
@@ -46,7 +56,7 @@ class Mapping(OnDevice):
     def __init__(self, memory: Memory, mode: Mode, queue: pyopencl.CommandQueue) -> None:
         self._state: Literal["new", "started", "entered", "over"] = "new"
         self.memory, self.mode = memory, mode
-        self._claim = Claim(memory.desc, mode, _caller())
+        self._claim = Claim(memory.desc, mode, _caller(), queue, ref(self))
         self._queue = queue
         self._usage: Usage = memory.usage
         self._mapped: Mapped | None = None
@@ -91,16 +101,19 @@ class Mapping(OnDevice):
         elif self._state != "started":
             raise MappedError("a mapping is entered once: call memory.map() again")
         self._state = "entered"
+        # A ``with`` statement holds it, and lets go of it however the block ends.
+        is_held = sys.getrefcount(self) > _OURS
         try:
             if self._mapped is not None:
                 with named_errors("mapping", self.memory):
                     self._mapped.event.wait()
-            return self._array()
+            return self._array(keeps=not is_held)
         except BaseException:
             self._leave()
             raise
 
-    def _array(self) -> NDArray[Any]:
+    def _array(self, *, keeps: bool) -> NDArray[Any]:
+        """The array for the user; ``keeps``: the mapping lives as long as it does."""
         storage = self.memory.desc.dtype.storage
         if self._mapped is not None:
             array: NDArray[Any] = self._mapped.array.view(storage)
@@ -109,7 +122,8 @@ class Mapping(OnDevice):
         array.flags.writeable = "w" in self.mode
         # Called as it is, without bytecodes of Python's where Control-C could come.
         self._given = ref(array, partial(_in_use.pop, id(self)))
-        _in_use[id(self)] = self
+        if keeps:
+            _in_use[id(self)] = self
         return array
 
     def _map(self, memory: Memory) -> None:

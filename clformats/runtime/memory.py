@@ -327,10 +327,9 @@ class Memory(ArrayLike, OnDevice):
 
     def check_unmapped(self, wish: str) -> None:
         """Raise `MappedError` if the buffer is mapped; ``wish`` says what was attempted."""
-        mapping = self.usage.mapping
-        if mapping is not None:
+        if not self.usage.unmapped():
             raise MappedError(
-                f"{mapping}, cannot {wish}: leave its `with memory.map(...)` block first"
+                f"{self.usage.mapping}, cannot {wish}: leave its `with memory.map(...)` block first"
             )
 
     def check_writable(self) -> None:

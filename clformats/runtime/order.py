@@ -13,7 +13,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-from weakref import WeakValueDictionary
+from weakref import WeakValueDictionary, ref
 
 from ..errors import DeviceError
 from ..tensors.desc import MemoryDesc
@@ -61,12 +61,15 @@ class Order:
 class Claim:
     """A mapped buffer: its descriptor, the mode, and the line of the call.
 
-    It does not keep the mapping alive, so that one which is dropped releases the buffer.
+    It does not keep the mapping alive, so that one which is dropped releases the buffer. ``owner``
+    is None once it is gone, though Control-C kept it from saying so.
     """
 
     desc: MemoryDesc
     mode: str
     where: str
+    queue: pyopencl.CommandQueue
+    owner: ref[Any]
 
     def __str__(self) -> str:
         return f"Memory({str(self.desc)!r}) is mapped with mode {self.mode!r} since {self.where}"
@@ -92,6 +95,18 @@ class Usage:
         self.writer: pyopencl.Event | None = None
         self.readers: dict[object, pyopencl.Event] = {}
         self.taken = False
+
+    def unmapped(self) -> bool:
+        """Whether no mapping is alive; forgets one that is gone and could not say so.
+
+        Pyopencl ends what is mapped when its object goes: later commands come after that.
+        """
+        claim = self.mapping
+        if claim is not None and claim.owner() is None:
+            with LOCK:
+                enqueued([], self, object(), opencl().enqueue_marker(claim.queue))
+                self.mapping = None
+        return self.mapping is None
 
     def forget_failed(self) -> None:
         """Drop the commands that failed: waiting for them would make every later one fail."""

@@ -18,6 +18,7 @@ import pytest
 
 import clformats as cf
 from clformats.runtime import unified
+from clformats.runtime.mapping import Mapping
 from clformats.runtime.order import LOCK
 from tests.faults_support import Faults, injected
 from tests.support import random_values
@@ -387,3 +388,47 @@ def test_control_c_anywhere_leaves_memory_unmapped(
         assert (target.numpy() == ARRAY).all(), at
         at += 1
     assert at > 100
+
+
+def test_control_c_before_the_end_of_a_block_unmaps_while_the_array_lives(
+    engine: cf.Engine,
+) -> None:
+    """The first bytecode of `__exit__`: nothing of ours runs, and the array's name stays."""
+    memory, flat = cf.from_numpy(ARRAY, engine), ARRAY
+
+    def at_the_end(frame: FrameType, what: str, _: object) -> None:
+        if frame.f_code is Mapping.__exit__.__code__:
+            raise KeyboardInterrupt
+
+    before = sys.gettrace()
+    try:
+        with memory.map("rw") as flat:
+            flat[:] = 3
+            sys.settrace(at_the_end)
+    except KeyboardInterrupt:
+        pass
+    finally:
+        sys.settrace(before)
+    assert flat.size == 0
+    assert (memory.numpy() == 3).all()
+
+
+def test_control_c_in_a_finalizer_unmaps(
+    engine: cf.Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python drops what is raised there, and with it all that the finalizer would have done."""
+
+    def never(_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sys, "unraisablehook", lambda _: None)
+    memory = cf.from_numpy(ARRAY, engine)
+    mapping = memory.map("rw").start()
+    with pytest.raises(cf.MappedError):
+        memory.numpy()
+    with monkeypatch.context() as patch:
+        patch.setattr(Mapping, "__del__", never)
+        del mapping
+    reorder, target = cf.Reorder(SRC, DST, engine, wait=True), cf.Memory(DST, engine)
+    reorder(cf.Stream(engine), memory, target).wait()
+    assert (target.numpy() == ARRAY).all()
