@@ -215,12 +215,17 @@ def test_what_is_waited_for_is_flushed(
     desc = cf.MemoryDesc((5, 7), "f32")
     a, b, c = (cf.Memory(desc, engine) for _ in range(3))
     own, reorder = cf.Stream(engine), cf.Reorder(desc, desc, engine)
+    gate = cl.UserEvent(engine.context)  # what has ended already is waited for no more
+    own.after(gate)
     reorder(own, a, b)
     assert flushed == []
     reorder(stream, b, c)
     assert flushed == [own.queue.int_ptr]
-    with c.map("r"):
-        assert flushed == [own.queue.int_ptr, stream.queue.int_ptr]
+    mapping = c.map("r").start()
+    assert flushed == [own.queue.int_ptr, stream.queue.int_ptr]
+    gate.set_status(cl.command_execution_status.COMPLETE)
+    with mapping:
+        pass
 
 
 class Recorder:
