@@ -225,7 +225,8 @@ class Reorder(OnDevice):
         that follow, sizes known at execution, or a family of kernels without a parameter.
         """
         expect(seed, int, "seed")
-        return self._variants(parts=parts).kernel_tuner(seed)
+        expect(parts, bool, "parts")
+        return self._variants().kernel_tuner(seed, parts=parts)
 
     def choices_of(self, result: Mapping[str, Any]) -> Choices:
         """The choices that make the kernel of a result of `as_kernel_tuner`'s parameters.
@@ -233,23 +234,16 @@ class Reorder(OnDevice):
         Raises `InvalidArgument` where the parameters do not fit together, or some are missing.
         """
         expect(result, Mapping, "result")
-        one = self._variants(parts=False)
-        if one.space.parameter in result:
-            return one.choices(result)
-        variants = self._variants(parts=True)
-        if missing := sorted({*(variants.parts.parameters if variants.parts else ())} - {*result}):
-            raise InvalidArgument(f"the result has no {missing[0]}, which as_kernel_tuner gives")
-        return variants.choices(result)
+        return self._variants().choices(result)
 
-    def _variants(self, *, parts: bool) -> Variants:
-        expect(parts, bool, "parts")
+    def _variants(self) -> Variants:
         if self._has_runtime or self.attr.terms or self.attr.expression:
             raise Unsupported(
                 "TUNING",
                 f"{self} has attributes or sizes known at execution only, for which there is no "
                 f"search space: tune the reorder without them",
             )
-        return Variants(self.src, self.dst, self.engine, self._family, parts=parts)
+        return Variants(self.src, self.dst, self.engine, self._family)
 
     def _known(self) -> Ready:
         if self._ready is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -30,13 +30,7 @@ class Variants:
     """
 
     def __init__(
-        self,
-        src: MemoryDesc,
-        dst: MemoryDesc,
-        engine: Engine,
-        family: str | None = None,
-        *,
-        parts: bool = False,
+        self, src: MemoryDesc, dst: MemoryDesc, engine: Engine, family: str | None = None
     ) -> None:
         found = space(src, dst, traits_of(engine), family)
         if found is None:
@@ -47,13 +41,6 @@ class Variants:
             )
         self.space: Space = found
         self.engine = engine
-        self.parts: Parts | None = found.parts() if parts else None
-        if parts and self.parts is None:
-            raise Unsupported(
-                "TUNING",
-                f"{src} -> {dst} goes by the family {found.family}, whose one parameter is "
-                f"{found.parameter}: leave parts=True out",
-            )
         self._launch = lru_cache(maxsize=256)(self._launched)
 
     def launch(self, config: Config) -> Launch:
@@ -64,8 +51,27 @@ class Variants:
         return self._launch(self.value(config))
 
     def value(self, config: Config) -> object:
-        """What a configuration has of the space's parameter."""
-        return self.parts.line(config) if self.parts else config[self.space.parameter]
+        """What a configuration has of the space's parameter, by itself or in parts.
+
+        Raises `InvalidArgument` where parts are missing.
+        """
+        if self.space.parameter in config:
+            return config[self.space.parameter]
+        if missing := sorted({*self.parts.parameters} - {*config}):
+            raise InvalidArgument(f"the result has no {missing[0]}, which as_kernel_tuner gives")
+        return self.parts.line(config)
+
+    @cached_property
+    def parts(self) -> Parts:
+        """The questions of the space's parameter. Raises `Unsupported` for a mere number."""
+        s = self.space
+        if found := s.parts():
+            return found
+        raise Unsupported(
+            "TUNING",
+            f"{s.src} -> {s.dst} goes by the family {s.family}, whose one parameter is "
+            f"{s.parameter}: leave parts=True out",
+        )
 
     def choices(self, config: Config) -> Choices:
         """The choices that make the kernel of a configuration."""
@@ -73,7 +79,7 @@ class Variants:
 
     def fits(self, config: Config) -> bool:
         """Whether a configuration is a kernel: its parts fit, or its group has the box's size."""
-        if self.parts is None:
+        if self.space.parameter in config:
             return bool(config[LOCAL] == self.launch(config).local_size)
         try:
             self.parts.line(config)
@@ -90,7 +96,7 @@ class Variants:
         assert made is not None  # noqa: S101  # a space has something to move
         return made
 
-    def kernel_tuner(self, seed: int = 0) -> dict[str, Any]:
+    def kernel_tuner(self, seed: int = 0, *, parts: bool = False) -> dict[str, Any]:
         """The arguments of ``kernel_tuner.tune_kernel``: see `Reorder.as_kernel_tuner`."""
         s = self.space
         case = Case(s.src, s.dst, Attr(), seed)
@@ -104,7 +110,7 @@ class Variants:
         def fits(config: Config) -> bool:  # kernel_tuner copies a method, and with it the engine
             return self.fits(config)
 
-        if self.parts:
+        if parts:
             asked = {LOCAL: [default.local_size], **self.parts.parameters}
             limits["restrictions"] = fits
         elif s.parameter == BOX:  # which says the size of its groups

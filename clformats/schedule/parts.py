@@ -5,10 +5,11 @@ A line of text is one value of one parameter: a strategy that follows neighbours
 schedule is a parameter of its own; `line` puts the answers together, or says why they do not fit.
 
 >>> from clformats import MemoryDesc
->>> from clformats.schedule import make_plan
+>>> from clformats.schedule import Traits, make_plan
+>>> from clformats.schedule.profile import profile_of
 >>> dims = 8, 64, 56, 57
 >>> plan = make_plan(MemoryDesc(dims, "f32", "bfyx"), MemoryDesc(dims, "f32", "byxf"))
->>> parts = ScheduleParts(plan.body.problem, profile_of(DEFAULT))
+>>> parts = ScheduleParts(plan.body.problem, profile_of(Traits()))
 >>> [*parts.parameters]
 ['tile_a', 'tile_b', 'tile_c', 'lanes', 'order', 'block', 'items', 'ahead', 'store']
 >>> parts.line(
@@ -42,12 +43,12 @@ from .extents import SHORT
 from .local import LocalPlan
 from .nest import is_legal_extent, ordered
 from .problem import Problem
-from .profile import Profile, profile_of
+from .profile import Profile
 from .schedule import LETTERS, Prefetch, Schedule, Store, Tile
 from .scheduled import misfit
 from .search import BLOCKS, ITEMS, in_blocks, wanted_items
 from .stores import legal
-from .traits import DEFAULT, Traits
+from .traits import Traits
 
 Config = Mapping[str, Any]
 """Names of parameters and their values."""
@@ -64,8 +65,6 @@ FREE = 4
 """Loops of which all orders are tried; of more the orders of both sides."""
 STAGED = "staged"
 LOCAL_SIZE = "local_size"
-
-__all__ = ["DEFAULT", "BoxParts", "Config", "Parts", "ScheduleParts", "profile_of"]
 
 
 class Parts(Protocol):
