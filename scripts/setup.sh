@@ -182,7 +182,7 @@ ensure_project() {
 # Builds and runs a small kernel on every device: a platform that is listed may still not work.
 # By path, not as a module of the package: a half edited package is no reason to install drivers.
 probe() {
-    "$PY" -c 'import runpy; runpy.run_path("clformats/runtime/probe.py", run_name="__main__")'
+    "$PY" -c 'import runpy; runpy.run_path("clformats/doctor/probe.py", run_name="__main__")'
 }
 device_works() { probe >>"$LOG" 2>&1; }
 

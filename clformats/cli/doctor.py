@@ -15,10 +15,10 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from clformats.doctor.drivers import known
+from clformats.doctor.findings import Finding, findings
+from clformats.doctor.probe import Report, probe_devices
 from clformats.runtime import outcomes, programs
-from clformats.runtime.drivers import known
-from clformats.runtime.findings import Finding, findings
-from clformats.runtime.probe import Report, probe_devices
 
 if TYPE_CHECKING:
     import argparse

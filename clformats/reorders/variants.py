@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ..errors import InvalidArgument, Unsupported
 from ..kernels import launch
 from ..kernels.source import Launch
-from ..runtime import Engine, drivers
+from ..runtime import Engine, compiler
 from ..schedule.choices import Choices
 from ..schedule.parts import LOCAL_SIZE as LOCAL
 from ..schedule.parts import Config, Parts
@@ -157,7 +157,7 @@ def same_bytes(answer: list[Any], result: list[Any], atol: object = None) -> boo
 
 def place_of(engine: Engine) -> tuple[int, int]:
     """kernel_tuner's numbers of a device: of its platform, and within the platform."""
-    found = drivers.place_of(engine.device)
+    found = compiler.place_of(engine.device)
     if found is None:
         raise Unsupported(
             "TUNING", f"{engine} is a part of a device, which kernel_tuner cannot find"

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..errors import DeviceError, InvalidArgument, expect, shown
 from ..schedule.traits import DEFAULT, Traits
-from . import drivers
+from . import compiler
 from .background import background
 from .guard import FirstLaunch
 from .opencl import OnDevice, devices, error_name, hint, named_errors, opencl
@@ -225,7 +225,7 @@ class Engine(OnDevice):
         wanted = opencl().device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT
         rounded = bool(self.device.single_fp_config & wanted)
         exact = ("-cl-fp32-correctly-rounded-divide-sqrt",) if rounded else ()
-        return (*exact, *drivers.options(self.device))
+        return (*exact, *compiler.options(self.device))
 
     @property
     def programs_built(self) -> int:

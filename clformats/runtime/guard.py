@@ -29,7 +29,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from ..errors import DeviceError
 from .background import background
-from .drivers import place_of
+from .compiler import place_of
 from .opencl import opencl
 from .outcomes import DIED, HUNG, UNKNOWN, Outcome
 

@@ -30,12 +30,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import trust
+from ..doctor.caches import REMEDY
+from ..doctor.icd import cache_root
 from ..errors import CacheWarning, warn
 from ..version import __version__
 from .background import background
-from .caches import REMEDY
 from .guard import Build, FirstLaunch, is_guarded, tried
-from .icd import cache_root
 from .outcomes import BINARY, BUILT, SUFFIX, CompilerDied, Outcome, recall, remember, today
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ import pytest
 import clformats as cf
 from clformats import cli
 from clformats.cli import calibrate, doctor
+from clformats.doctor import probe
 from clformats.reorders import calibration, profiles
-from clformats.runtime import probe
 from clformats.schedule.profile import MEANINGS, Profile
 from clformats.tuning.records import Device
 from clformats.tuning.records.profiles import Kept, write_profile

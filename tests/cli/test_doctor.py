@@ -14,7 +14,8 @@ import pytest
 
 import clformats as cf
 from clformats.cli import doctor
-from clformats.runtime import findings, icd, opencl, probe
+from clformats.doctor import findings, icd, probe
+from clformats.runtime import opencl
 
 ROOT = Path(__file__).resolve().parents[2]
 START = (
@@ -97,7 +98,7 @@ def test_a_device_that_works_is_described_in_words(capsys: pytest.CaptureFixture
 
 
 def test_the_probing_program_answers_with_its_exit_status() -> None:
-    command = [sys.executable, "-m", "clformats.runtime.probe"]
+    command = [sys.executable, "-m", "clformats.doctor.probe"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert ("works" in done.stdout) == (done.returncode == 0)
 

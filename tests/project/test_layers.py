@@ -34,6 +34,7 @@ LAYERS = [
     {"values"},
     {"tensors"},
     {"formats", "templates"},
+    {"doctor"},
     {"errors", "trust", "version"},
 ]
 LEVEL = {part: -k for k, layer in enumerate(LAYERS) for part in layer}

@@ -16,7 +16,8 @@ import pytest
 
 import clformats as cf
 from clformats import trust
-from clformats.runtime import caches, icd, programs
+from clformats.doctor import caches, icd
+from clformats.runtime import programs
 from clformats.tuning import records as tuned
 from clformats.tuning.records import profiles, store
 from tests.tuned_support import DEVICE, record_of

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from clformats.runtime import findings as seen
-from clformats.runtime import icd
+from clformats.doctor import findings as seen
+from clformats.doctor import icd
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -170,7 +170,7 @@ def test_the_module_imports_neither_pyopencl_nor_numpy() -> None:
         "runpy.run_path(sys.argv[1]);"
         "sys.exit(bool({'pyopencl', 'numpy'} & set(sys.modules)))"
     )
-    file = ROOT / "clformats/runtime/icd.py"
+    file = ROOT / "clformats/doctor/icd.py"
     assert subprocess.run([sys.executable, "-c", code, str(file)], check=False).returncode == 0
 
 

@@ -1,4 +1,4 @@
-"""What is known of drivers: which compilers take clang's functions, and what was tried."""
+"""What compilers of devices are told: by the table of drivers, or by asking the compiler."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from typing import Any
 import pytest
 
 import clformats as cf
-from clformats.runtime import drivers, probe
+from clformats.doctor import drivers, probe
+from clformats.runtime import compiler
 from clformats.runtime.opencl import opencl
 
 
 @pytest.fixture
 def stranger(engine: cf.Engine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     """A device of a platform that is in no row; its driver's answers are kept in ``tmp_path``."""
-    monkeypatch.setattr(drivers, "cache_root", lambda: tmp_path)
-    monkeypatch.setattr(drivers, "place_of", lambda _: (5, 7))
+    monkeypatch.setattr(compiler, "cache_root", lambda: tmp_path)
+    monkeypatch.setattr(compiler, "place_of", lambda _: (5, 7))
     return lambda: SimpleNamespace(
         platform=SimpleNamespace(name="clvk", version="1"), type=opencl().device_type.GPU,
         name="a GPU", version="OpenCL 3.0", driver_version="7",
@@ -40,8 +41,8 @@ def test_a_runtime_that_nobody_tried_is_asked_once(
     stranger: Any, monkeypatch: pytest.MonkeyPatch, *, works: bool
 ) -> None:
     asked = Asked(works)
-    monkeypatch.setattr(drivers, "builtins_work", asked)
-    told = [drivers.options(_as_device(stranger())) for _ in range(3)]  # as if by three processes
+    monkeypatch.setattr(compiler, "builtins_work", asked)
+    told = [compiler.options(_as_device(stranger())) for _ in range(3)]  # as if by three processes
     assert told == [() if works else (drivers.PORTABLE,)] * 3
     assert asked.places == [(5, 7)]
 
@@ -55,11 +56,11 @@ def test_an_answer_that_was_damaged_is_asked_for_again(
     stranger: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     asked = Asked(answer=True)
-    monkeypatch.setattr(drivers, "builtins_work", asked)
-    drivers.options(_as_device(stranger()))
+    monkeypatch.setattr(compiler, "builtins_work", asked)
+    compiler.options(_as_device(stranger()))
     (file,) = (tmp_path / "drivers").iterdir()
     file.write_bytes(b"\xff\x00")
-    assert drivers.options(_as_device(stranger())) == ()
+    assert compiler.options(_as_device(stranger())) == ()
     assert len(asked.places) == 2
 
 
@@ -67,9 +68,9 @@ def test_nothing_is_asked_where_no_number_finds_the_device(
     stranger: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A part of a device, which another process cannot name: portable kernels run everywhere."""
-    monkeypatch.setattr(drivers, "place_of", lambda _: None)
-    monkeypatch.setattr(drivers, "builtins_work", None)
-    assert drivers.options(_as_device(stranger())) == (drivers.PORTABLE,)
+    monkeypatch.setattr(compiler, "place_of", lambda _: None)
+    monkeypatch.setattr(compiler, "builtins_work", None)
+    assert compiler.options(_as_device(stranger())) == (drivers.PORTABLE,)
 
 
 def test_a_process_of_its_own_finds_what_the_table_says() -> None:
@@ -77,22 +78,16 @@ def test_a_process_of_its_own_finds_what_the_table_says() -> None:
     for device in cf.devices():
         kind = "CPU" if device.type & opencl().device_type.CPU else "GPU"
         row = drivers.runtime_of(device.platform.name, kind)
-        place = drivers.place_of(device)
+        place = compiler.place_of(device)
         if row is None or row.name == "Oclgrind" or place is None:
             continue
         assert probe.builtins_work(*place) == (drivers.PORTABLE not in row.options), row.name
 
 
 def test_a_device_is_found_by_the_numbers_of_its_platform_and_its_own(engine: cf.Engine) -> None:
-    place = drivers.place_of(engine.device)
+    place = compiler.place_of(engine.device)
     assert place
     assert opencl().get_platforms()[place[0]].get_devices()[place[1]] == engine.device
-
-
-def test_every_trial_is_of_a_runtime_of_the_table() -> None:
-    names = [r.name for r in drivers.RUNTIMES]
-    assert len(set(names)) == len(names)
-    assert {t.runtime for t in drivers.TRIALS} <= set(names)
 
 
 def test_the_portable_path_gives_the_same_bytes(
@@ -101,7 +96,7 @@ def test_the_portable_path_gives_the_same_bytes(
     """With shuffles, edges, stores past the cache: as a driver without the functions runs them."""
     from tests.device_support import check_reorder
 
-    monkeypatch.setattr(drivers, "options", lambda _: (drivers.PORTABLE,))
+    monkeypatch.setattr(compiler, "options", lambda _: (drivers.PORTABLE,))
     stream = cf.Stream(cf.Engine(device=engine.device))
     assert drivers.PORTABLE in stream.engine._options
     for src, dst, types in (
@@ -121,19 +116,3 @@ def test_a_compiler_that_ends_its_process_has_no_such_functions(
     program.write_text("import os; os.abort()")
     monkeypatch.setattr(probe, "__file__", str(program))
     assert not probe.builtins_work(0, 0)
-
-
-def test_the_page_has_the_table_of_the_library() -> None:
-    page = (Path(__file__).resolve().parents[2] / "docs" / "drivers.md").read_text(encoding="utf-8")
-    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in page.splitlines()]
-    for t in drivers.TRIALS:
-        assert [t.runtime, t.version, t.system, t.ran, t.fails, t.date] in rows
-    for r in drivers.RUNTIMES:
-        assert not r.why or [r.name, r.why] in rows
-    assert sum(row[-1].startswith("2026-") for row in rows) == len(drivers.TRIALS)
-
-
-def test_words_tell_whether_a_driver_was_tried() -> None:
-    assert "tried on" in drivers.known("Portable Computing Language", "CPU", "3.1+debian")
-    assert "no tests of this version" in drivers.known("rusticl", "GPU", "1.0")
-    assert "in no row" in drivers.known("clvk", "GPU", "1.0")

@@ -1,7 +1,7 @@
 """Which OpenCL devices really work: list them, and build and run a small kernel on each.
 
 A platform that is listed may still be unable to compile, and a broken one may crash the process
-instead of raising. So this module is a program of its own (`python -m clformats.runtime.probe`),
+instead of raising. So this module is a program of its own (`python -m clformats.doctor.probe`),
 and `probe_devices` runs it in a process per device. It needs pyopencl and numpy, and of
 clformats only the file `icd.py`: the doctor uses it where the rest cannot be imported.
 """
@@ -220,7 +220,7 @@ def _first_lines(text: str, count: int = 6) -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Print one line per device; exit status 0 if at least one works."""
-    parser = argparse.ArgumentParser(prog="python -m clformats.runtime.probe", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m clformats.doctor.probe", description=__doc__)
     parser.add_argument("--list", action="store_true", help="answer with the devices, as JSON")
     parser.add_argument("--run", metavar="P:D", help="answer for device D of platform P, as JSON")
     parser.add_argument("--builtins", metavar="P:D", help="the same, with built-in functions")
