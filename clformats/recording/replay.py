@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 from ..errors import DeviceError, InvalidArgument, InvalidDescriptor
 from ..reorders.given import as_memory, as_stream, let_arrays_wait
 from ..runtime import Engine, Event, Memory
-from ..runtime.commands import read
 from ..runtime.opencl import OnDevice, error_name, opencl
-from ..runtime.order import LOCK, Order, enqueued, events_before, flush
+from ..runtime.order import LOCK, Order, enqueued, events_before, flush, read
 from ..runtime.scalar import Scalar
 from ..runtime.strangers import unknown_commands
 from ..tensors.desc import MemoryDesc

@@ -1,10 +1,10 @@
-"""Commands beside reorders: kernels of users' own, fills, and what is told afterwards."""
+"""Commands beside reorders: kernels of users' own, and fills."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -18,28 +18,37 @@ from ..errors import (
     shown,
 )
 from . import storage
-from .memory import Memory
+from .event import Event
 from .opencl import error_name, named_errors, opencl
-from .order import FAILED, LOCK, Order, Usage, enqueued, error_of, events_before, flush
+from .order import LOCK, Order, Usage, enqueued, events_before, flush, read
 from .strangers import unknown_commands
-from .stream import Event, Stream
+from .tracked import Tracked
 
 if TYPE_CHECKING:
     import pyopencl
 
 
+class Queue(Protocol):
+    """A stream as commands know it; ``order`` is None out of order."""
+
+    tracked_queue: pyopencl.CommandQueue
+    context: pyopencl.Context
+    order: Order | None
+    in_order: bool
+
+
 def run(
-    stream: Stream,
+    stream: Queue,
     kernel: pyopencl.Kernel,
     global_size: Sequence[int],
     local_size: Sequence[int] | None,
     args: Sequence[Any],
-    reads: Sequence[Memory],
+    reads: Sequence[Tracked],
 ) -> Event:
     """See `Stream.run`."""
     expect(kernel, opencl().Kernel, "kernel")
     for memory in reads:
-        expect(memory, Memory, "reads")
+        expect_memory(memory, "reads")
         if not any(memory is a for a in args):
             raise InvalidArgument(f"reads: {memory!r} is none of the kernel's arguments")
     order = stream.order or Order(stream.tracked_queue)
@@ -61,7 +70,7 @@ def run(
 
 
 def _uses(
-    stream: Stream, order: object, args: Sequence[Any], reads: Sequence[Memory]
+    stream: Queue, order: object, args: Sequence[Any], reads: Sequence[Tracked]
 ) -> tuple[list[Any], list[Usage], list[Usage], bool]:
     """The arguments as OpenCL takes them, what is written and read, checked.
 
@@ -72,7 +81,7 @@ def _uses(
     reading: list[Usage] = []
     alone = True
     for k, a in enumerate(args, 1):
-        if not isinstance(a, Memory):
+        if not isinstance(a, Tracked):
             _check_no_pointer(k, a)
             given.append(a)
             continue
@@ -88,7 +97,7 @@ def _uses(
 
 
 def _waits(
-    stream: Stream, order: object, writing: Sequence[Usage], reading: Sequence[Usage]
+    stream: Queue, order: object, writing: Sequence[Usage], reading: Sequence[Usage]
 ) -> list[pyopencl.Event]:
     """The events that a kernel waits for, sent to their devices."""
     reading = [u for u in _distinct(reading) if u not in writing]
@@ -101,7 +110,7 @@ def _waits(
     )
 
 
-def fill(stream: Stream, memory: Memory, value: int) -> Event:
+def fill(stream: Queue, memory: Tracked, value: int) -> Event:
     """See `Stream.fill`."""
     cl, where = opencl(), check_fill(memory, value)
     order = stream.order or Order(stream.tracked_queue)
@@ -124,8 +133,7 @@ def fill(stream: Stream, memory: Memory, value: int) -> Event:
 
 def check_fill(memory: object, value: object) -> slice:
     """The bytes of a buffer that `Stream.fill` writes. Raises as it does."""
-    expect(memory, Memory, "memory")
-    assert isinstance(memory, Memory)  # noqa: S101  # for the types
+    memory = expect_memory(memory, "memory")
     if not 0 <= expect_int(value, "value") <= 255:
         raise InvalidArgument(f"value: got {value}, expected a byte, 0 to 255")
     desc = memory.desc
@@ -141,12 +149,19 @@ def check_fill(memory: object, value: object) -> slice:
     return memory.mapped_bytes
 
 
+def expect_memory(value: object, what: str) -> Tracked:
+    """The memory object. Raises `InvalidArgument`."""
+    if not isinstance(value, Tracked):
+        raise InvalidArgument(f"{what}: got {shown(value)}, expected Memory")
+    return value
+
+
 def _distinct(usages: Any) -> list[Usage]:
     return list({id(usage): usage for usage in usages}.values())
 
 
 def _enqueue(
-    stream: Stream,
+    stream: Queue,
     kernel: Any,
     global_size: Sequence[int],
     local_size: Sequence[int] | None,
@@ -206,7 +221,7 @@ def _advice(
     )
 
 
-def _check(memory: Memory, stream: Stream, *, writes: bool) -> None:
+def _check(memory: Tracked, stream: Queue, *, writes: bool) -> None:
     memory.check_unmapped("run a kernel on it")
     if memory.context != stream.context:
         raise DeviceError(f"{memory!r} belongs to another OpenCL context than the stream")
@@ -214,35 +229,6 @@ def _check(memory: Memory, stream: Stream, *, writes: bool) -> None:
         raise DeviceError(f"{memory!r} has no buffer: give it one by set_buffer()")
     if writes:
         memory.check_writable()
-
-
-def read(usage: Usage, order: object, event: pyopencl.Event) -> None:
-    """Remember a command that reads, `LOCK` held."""
-    enqueued([usage], Usage(), order, event)
-
-
-def told(memory: Memory, event: Event | pyopencl.Event, *, writes: bool) -> None:
-    """Remember a command of the user's on a memory object. Raises `DeviceError`."""
-    cl = opencl()
-    expect(event, Event | cl.Event, "event")
-    found = event.event if isinstance(event, Event) else event
-    usage = memory.usage
-    if found.get_info(cl.event_info.CONTEXT) != memory.context:
-        raise DeviceError(f"the event belongs to another OpenCL context than {memory!r}")
-    if error := error_of(found):
-        raise DeviceError(f"the command on {memory!r} has failed ({error})", name=FAILED)
-    with LOCK, named_errors("remembering a command on", memory):
-        queue: pyopencl.CommandQueue | None = found.command_queue
-        order = object() if queue is None else Stream(queue=queue).order or object()
-        if not writes:
-            read(usage, order, found)
-        else:
-            before = events_before([], usage, order)
-            if before:  # the command may have waited for none of them
-                target = memory.engine.tracked_queue if queue is None else queue
-                found, order = cl.enqueue_marker(target, wait_for=[found, *before]), object()
-            enqueued([], usage, order, found)
-        usage.taken = False
 
 
 def check_run_sizes(global_size: object, local_size: object) -> None:

@@ -15,16 +15,15 @@ from numpy.typing import NDArray
 
 from ..errors import DeviceError, MappedError, caller
 from . import image
+from .event import Event
 from .opencl import OnDevice, named_errors, opencl
 from .order import LOCK, Claim, Usage, enqueued, events_before, flush, interrupt_later
 from .storage import Mapped
 from .strangers import unknown_commands
-from .stream import Event
+from .tracked import Tracked
 
 if TYPE_CHECKING:
     import pyopencl
-
-    from .memory import Memory
 
 Mode = Literal["r", "w", "rw"]
 
@@ -53,7 +52,7 @@ class Mapping(OnDevice):
 
     _travels_as = "copy the array"
 
-    def __init__(self, memory: Memory, mode: Mode, queue: pyopencl.CommandQueue) -> None:
+    def __init__(self, memory: Tracked, mode: Mode, queue: pyopencl.CommandQueue) -> None:
         self._state: Literal["new", "started", "entered", "over"] = "new"
         self.memory, self.mode = memory, mode
         self._claim = Claim(memory.desc, mode, _caller(), queue, ref(self))
@@ -85,7 +84,7 @@ class Mapping(OnDevice):
             raise
         return self
 
-    def _check_new(self, memory: Memory) -> None:
+    def _check_new(self, memory: Tracked) -> None:
         if self._state != "new":
             raise MappedError("a mapping is made once: call memory.map() again")
         memory.check_unmapped("map it")
@@ -126,7 +125,7 @@ class Mapping(OnDevice):
             _in_use[id(self)] = self
         return array
 
-    def _map(self, memory: Memory) -> None:
+    def _map(self, memory: Tracked) -> None:
         if memory.tracked_buffer is None:
             raise DeviceError(f"{memory!r} cannot be mapped: give it a buffer by set_buffer()")
         with LOCK:

@@ -8,7 +8,6 @@ are `Memory.written_by` and `Memory.read_by`, and what `strangers` says.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,27 +17,27 @@ from ..errors import (
     DeviceError,
     InvalidArgument,
     InvalidDescriptor,
-    MappedError,
     Unsupported,
     expect,
     shown,
 )
 from ..host.memory import places
-from ..host.packing import unpack, whole_nbytes, zero_padding
+from ..host.packing import unpack, zero_padding
 from ..schedule.traits import LINE_BYTES
 from ..tensors import images
 from ..tensors.arraylike import ArrayLike
 from ..tensors.desc import MemoryDesc
 from ..tensors.described import Described
 from ..tensors.dlpack import capsule_of
-from ..tensors.geometry import check_size, moved_by
+from ..tensors.geometry import check_size
 from ..tensors.given import as_any_desc, canonical
 from . import image, storage
 from .engine import Engine, default_engine
 from .mapping import Mapping, Mode
-from .opencl import OnDevice, named_errors
+from .opencl import named_errors
 from .order import LOCK, Usage, events_before, interrupt_later, is_known, usage_of
-from .stream import Event, Stream
+from .stream import Stream
+from .tracked import Tracked
 
 if TYPE_CHECKING:
     import pyopencl
@@ -54,7 +53,7 @@ class _Allocate:
 ALLOCATE = _Allocate()
 
 
-class Memory(ArrayLike, OnDevice):
+class Memory(ArrayLike, Tracked):
     """A tensor on a device: ``desc`` says how it lies in ``buffer``.
 
     ``Memory(desc, engine)`` allocates a buffer and fills it with zeros. ``allocator=`` allocates
@@ -89,24 +88,19 @@ class Memory(ArrayLike, OnDevice):
         buffer: Any = ALLOCATE,
         allocator: storage.Allocator | None = None,
     ) -> None:
-        self.tracked_buffer: Any = None
-        self.desc: MemoryDesc = as_any_desc(desc, "desc")
+        self.tracked_buffer = None
+        self.desc = as_any_desc(desc, "desc")
         expect(engine, Engine | None, "engine")
         _check_desc(self.desc)
         _check_allocator(allocator, buffer)
         self.engine = engine or storage.engine_of(buffer) or default_engine()
-        self.context: pyopencl.Context = self.engine.context
+        self.context = self.engine.context
         self.usage = Usage()
-        self.sound: MemoryDesc | None = None
+        self.sound = None
         self.begins_at = LINE_BYTES
         self.is_read_only = False
         self._is_view = False
         self.set_buffer(self._allocated(allocator) if buffer is ALLOCATE else buffer)
-
-    @property
-    def nbytes(self) -> int:
-        """The least number of bytes that the buffer must have."""
-        return whole_nbytes(self.desc)
 
     @classmethod
     def unfilled(
@@ -127,38 +121,6 @@ class Memory(ArrayLike, OnDevice):
             made = storage.allocated(self.engine, self.nbytes, allocator, self.desc, fill=fill)
         usage_of(made)  # nobody else has it
         return made
-
-    @property
-    def buffer(self) -> Any:
-        """The pyopencl buffer or image, for commands of your own; None where there is none.
-
-        Give the memory object itself to `Stream.run`, or tell of your commands by `written_by` and
-        `read_by`. Else later commands on it wait for all that is on the queues of the library's
-        (``stream.queue``, ``engine.queue``, those that streams were made of) in its context.
-        """
-        self.usage.taken = True
-        return self.tracked_buffer
-
-    @property
-    def events(self) -> list[pyopencl.Event]:
-        """What a command of yours that writes must wait for: ``wait_for=memory.events``."""
-        with LOCK:
-            return events_before([], self.usage, object())
-
-    def written_by(self, event: Event | pyopencl.Event) -> None:
-        """Let later commands on this memory wait for one of yours that writes it.
-
-        ``event`` is what pyopencl gave for it. Raises `InvalidArgument` and `DeviceError`.
-        """
-        from .commands import told
-
-        told(self, event, writes=True)
-
-    def read_by(self, event: Event | pyopencl.Event) -> None:
-        """Let later commands that write this memory wait for one of yours that reads it."""
-        from .commands import told
-
-        told(self, event, writes=False)
 
     def set_buffer(self, buffer: Any, *, clear_padding: bool = False) -> None:
         """Replace the buffer or image by another one, or by none; the contents are not copied.
@@ -262,40 +224,6 @@ class Memory(ArrayLike, OnDevice):
         view.set_buffer(self.tracked_buffer)
         return view
 
-    @property
-    def mapped(self) -> MemoryDesc:
-        """The descriptor of the elements in the array that `map` gives.
-
-        It equals ``desc``, except for a view of `submemory` and for memory of `from_host`: there
-        the array begins at the first element of the region, or of your array.
-        """
-        first = self.mapped_bytes.start * 8 // self.desc.dtype.bits
-        return MemoryDesc.of(moved_by(self.desc.geometry, -first), self.desc.dtype) if first else (
-            self.desc
-        )  # fmt: skip
-
-    @property
-    def mapped_bytes(self) -> slice:
-        """The range of the buffer that `map` gives, in bytes."""
-        if self._is_view:
-            dtype, first = self.desc.dtype, self.desc.offset0
-            # Of elements that share bytes from the first of a unit on.
-            start = first // dtype.unit * dtype.unit * dtype.bits // 8
-            return slice(start, self.desc.span_nbytes)
-        part = storage.host_part(self.tracked_buffer)
-        # What lies before the user's array is not the user's.
-        return slice(part.front if part else 0, self.nbytes)
-
-    @property
-    def is_dense(self) -> bool:
-        """Whether all bytes that `map` gives belong to this tensor."""
-        desc = self.desc
-        if not self._is_view:
-            return True
-        where = self.mapped_bytes
-        bits: int = 8 * (where.stop - where.start)
-        return bits == prod(p.size for p in desc.placed) * desc.dtype.bits
-
     # --- mapping ----------------------------------------------------------------------------------
 
     def map(self, mode: Mode = "rw", *, stream: Stream | None = None) -> Mapping:
@@ -324,18 +252,6 @@ class Memory(ArrayLike, OnDevice):
         if stream is not None and stream.context != self.context:
             raise DeviceError(f"the stream belongs to another OpenCL context than {self!r}")
         return Mapping(self, mode, stream.tracked_queue if stream else self.engine.tracked_queue)
-
-    def check_unmapped(self, wish: str) -> None:
-        """Raise `MappedError` if the buffer is mapped; ``wish`` says what was attempted."""
-        if not self.usage.unmapped():
-            raise MappedError(
-                f"{self.usage.mapping}, cannot {wish}: leave its `with memory.map(...)` block first"
-            )
-
-    def check_writable(self) -> None:
-        """Raise `DeviceError` if the buffer, or the array behind it, is read-only."""
-        if self.is_read_only:
-            raise DeviceError(f"{self!r} is read-only: give another destination, or a copy of it")
 
     # --- copies on the host -----------------------------------------------------------------------
 

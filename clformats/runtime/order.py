@@ -220,6 +220,11 @@ def enqueued(reads: Sequence[Usage], write: Usage, order: object, event: pyopenc
         write.readers = {}
 
 
+def read(usage: Usage, order: object, event: pyopencl.Event) -> None:
+    """Remember a command that reads, `LOCK` held."""
+    enqueued([usage], Usage(), order, event)
+
+
 _usages: WeakValueDictionary[int, Usage] = WeakValueDictionary()
 _orders: WeakValueDictionary[int, Order] = WeakValueDictionary()
 _ATTRIBUTE = "_clformats_usage"
@@ -251,3 +256,10 @@ def order_of(queue: pyopencl.CommandQueue) -> Order:
     """The order of an in-order queue: one for all streams on it."""
     with LOCK:
         return _orders.setdefault(queue.int_ptr, Order(queue))
+
+
+def is_in_order(queue: pyopencl.CommandQueue) -> bool:
+    """Whether commands on a queue come one after the other."""
+    cl = opencl()
+    flags = queue.get_info(cl.command_queue_info.PROPERTIES)
+    return not flags & cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE

@@ -1,18 +1,18 @@
-"""`Stream` and `Event`: the order in which commands run, and waiting for them."""
+"""`Stream`: the order in which commands run."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import cache
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, Protocol
 from weakref import finalize
 
 from ..errors import DeviceError, InvalidArgument, expect, shown
+from . import commands
 from .engine import Engine, default_engine
+from .event import Event
 from .opencl import OnDevice, named_errors, opencl
-from .order import FAILED, Order, error_of, order_of
+from .order import FAILED, Order, error_of, is_in_order, order_of
 from .strangers import handed_out
 
 if TYPE_CHECKING:
@@ -70,8 +70,7 @@ class Stream(OnDevice):
                 finalize(self, _finish, queue).atexit = False
         self.tracked_queue: pyopencl.CommandQueue = queue
         self.engine = engine or Engine(context=queue.context, device=queue.device)
-        flags = queue.get_info(cl.command_queue_info.PROPERTIES)
-        self.in_order = not flags & cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
+        self.in_order = is_in_order(queue)
         self.context: pyopencl.Context = self.engine.context
         self.order: Order | None = order_of(queue) if self.in_order else None
 
@@ -104,11 +103,8 @@ class Stream(OnDevice):
             stream.run(kernel, (memory.desc.nelems,), None, memory)
             memory.numpy()  # waits for it
         """
-        commands = _commands()
         commands.check_run_sizes(global_size, local_size)
-        return commands.run(  # type: ignore[no-any-return]
-            self, kernel, global_size, local_size, args, reads
-        )
+        return commands.run(self, kernel, global_size, local_size, args, reads)
 
     def fill(self, memory: Memory, value: int = 0) -> Event:
         """Enqueue the filling of a memory object, padding included, with a byte.
@@ -120,7 +116,7 @@ class Stream(OnDevice):
 
             stream.fill(memory)  # zeros
         """
-        return _commands().fill(self, memory, value)  # type: ignore[no-any-return]
+        return commands.fill(self, memory, value)
 
     def __enter__(self) -> Stream:  # noqa: PYI034  # Self is of Python 3.11
         return self
@@ -157,14 +153,6 @@ class Stream(OnDevice):
         return f"Stream({self.engine!r}, out_of_order={not self.in_order})"
 
 
-@cache
-def _commands() -> ModuleType:
-    """The module of kernels of users' own, which needs this one; importing it takes long."""
-    from . import commands
-
-    return commands
-
-
 def _finish(queue: pyopencl.CommandQueue) -> None:
     """Wait for the commands of a queue without order before it goes.
 
@@ -183,43 +171,3 @@ def _check_queue(queue: pyopencl.CommandQueue, engine: Engine | None, *, asked: 
         )
     if engine is not None and engine.context != queue.context:
         raise DeviceError("the queue belongs to another OpenCL context than the engine")
-
-
-class Event(OnDevice):
-    """A command that was enqueued, to wait for. ``event`` is the pyopencl event.
-
-    ``first`` is that of its first kernel, where it has two.
-    """
-
-    __slots__ = ("_first", "event")
-    _travels_as = "wait for it here"
-
-    def __init__(self, event: pyopencl.Event, first: pyopencl.Event | None = None) -> None:
-        self.event, self._first = event, first or event
-
-    def wait(self) -> None:
-        """Wait until the command is done. Raises `DeviceError` where it failed."""
-        with named_errors("waiting for an event"):
-            self.event.wait()
-
-    @property
-    def done(self) -> bool:
-        """Whether the command has ended, also by an error; does not wait. Raises `DeviceError`."""
-        with named_errors("asking an event"):
-            return int(self.event.command_execution_status) <= 0
-
-    def __repr__(self) -> str:
-        with suppress(DeviceError):
-            return f"Event({'done' if self.done else 'not done'})"
-        return "Event(failed)"
-
-    def seconds(self) -> float:
-        """How long the command ran on the device, in seconds. Needs a profiling stream."""
-        self.wait()
-        try:
-            return float(self.event.profile.end - self._first.profile.start) * 1e-9
-        except opencl().Error as error:
-            raise DeviceError(
-                "this event has no times: make the stream with Stream(engine, profiling=True)",
-                name="PROFILING_INFO_NOT_AVAILABLE",
-            ) from error

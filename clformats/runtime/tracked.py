@@ -1,0 +1,155 @@
+"""`Tracked`: a buffer whose commands are known, which is what commands see of a memory object.
+
+It says which bytes belong to the tensor, who uses them, and whether a command may.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from ..errors import DeviceError, MappedError, expect
+from ..host.packing import whole_nbytes
+from ..tensors.desc import MemoryDesc
+from ..tensors.geometry import moved_by
+from . import storage
+from .engine import Engine
+from .event import Event
+from .opencl import OnDevice, named_errors, opencl
+from .order import (
+    FAILED,
+    LOCK,
+    Usage,
+    enqueued,
+    error_of,
+    events_before,
+    is_in_order,
+    order_of,
+    read,
+)
+from .strangers import handed_out
+
+if TYPE_CHECKING:
+    import pyopencl
+
+
+class Tracked(OnDevice):
+    """What commands use: ``tracked_buffer``, in ``context``, and its ``usage`` by others.
+
+    ``sound`` is the descriptor where any command may use the buffer so, else None: then it must be
+    checked. The buffer begins at a multiple of ``begins_at`` bytes.
+    """
+
+    desc: MemoryDesc
+    engine: Engine
+    context: pyopencl.Context
+    tracked_buffer: Any
+    usage: Usage
+    sound: MemoryDesc | None
+    begins_at: int
+    is_read_only: bool
+    _is_view: bool
+
+    @property
+    def nbytes(self) -> int:
+        """The least number of bytes that the buffer must have."""
+        return whole_nbytes(self.desc)
+
+    @property
+    def buffer(self) -> Any:
+        """The pyopencl buffer or image, for commands of your own; None where there is none.
+
+        Give the memory object itself to `Stream.run`, or tell of your commands by `written_by` and
+        `read_by`. Else later commands on it wait for all that is on the queues of the library's
+        (``stream.queue``, ``engine.queue``, those that streams were made of) in its context.
+        """
+        self.usage.taken = True
+        return self.tracked_buffer
+
+    @property
+    def events(self) -> list[pyopencl.Event]:
+        """What a command of yours that writes must wait for: ``wait_for=memory.events``."""
+        with LOCK:
+            return events_before([], self.usage, object())
+
+    def written_by(self, event: Event | pyopencl.Event) -> None:
+        """Let later commands on this memory wait for one of yours that writes it.
+
+        ``event`` is what pyopencl gave for it. Raises `InvalidArgument` and `DeviceError`.
+        """
+        self._told(event, writes=True)
+
+    def read_by(self, event: Event | pyopencl.Event) -> None:
+        """Let later commands that write this memory wait for one of yours that reads it."""
+        self._told(event, writes=False)
+
+    def _told(self, event: Event | pyopencl.Event, *, writes: bool) -> None:
+        """Remember a command of the user's. Raises `InvalidArgument` and `DeviceError`."""
+        cl, usage = opencl(), self.usage
+        expect(event, Event | cl.Event, "event")
+        found = event.event if isinstance(event, Event) else event
+        if found.get_info(cl.event_info.CONTEXT) != self.context:
+            raise DeviceError(f"the event belongs to another OpenCL context than {self!r}")
+        if error := error_of(found):
+            raise DeviceError(f"the command on {self!r} has failed ({error})", name=FAILED)
+        with LOCK, named_errors("remembering a command on", self):
+            queue: pyopencl.CommandQueue | None = found.command_queue
+            order: object = None
+            if queue is not None and is_in_order(handed_out(queue)):
+                order = order_of(queue)
+            order = order or object()
+            if not writes:
+                read(usage, order, found)
+            else:
+                before = events_before([], usage, order)
+                if before:  # the command may have waited for none of them
+                    target = self.engine.tracked_queue if queue is None else queue
+                    found, order = cl.enqueue_marker(target, wait_for=[found, *before]), object()
+                enqueued([], usage, order, found)
+            usage.taken = False
+
+    @property
+    def mapped(self) -> MemoryDesc:
+        """The descriptor of the elements in the array that `map` gives.
+
+        It equals ``desc``, except for a view of `submemory` and for memory of `from_host`: there
+        the array begins at the first element of the region, or of your array.
+        """
+        first = self.mapped_bytes.start * 8 // self.desc.dtype.bits
+        return MemoryDesc.of(moved_by(self.desc.geometry, -first), self.desc.dtype) if first else (
+            self.desc
+        )  # fmt: skip
+
+    @property
+    def mapped_bytes(self) -> slice:
+        """The range of the buffer that `map` gives, in bytes."""
+        if self._is_view:
+            dtype, first = self.desc.dtype, self.desc.offset0
+            # Of elements that share bytes from the first of a unit on.
+            start = first // dtype.unit * dtype.unit * dtype.bits // 8
+            return slice(start, self.desc.span_nbytes)
+        part = storage.host_part(self.tracked_buffer)
+        # What lies before the user's array is not the user's.
+        return slice(part.front if part else 0, self.nbytes)
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether all bytes that `map` gives belong to this tensor."""
+        desc = self.desc
+        if not self._is_view:
+            return True
+        where = self.mapped_bytes
+        bits: int = 8 * (where.stop - where.start)
+        return bits == prod(p.size for p in desc.placed) * desc.dtype.bits
+
+    def check_unmapped(self, wish: str) -> None:
+        """Raise `MappedError` if the buffer is mapped; ``wish`` says what was attempted."""
+        if not self.usage.unmapped():
+            raise MappedError(
+                f"{self.usage.mapping}, cannot {wish}: leave its `with memory.map(...)` block first"
+            )
+
+    def check_writable(self) -> None:
+        """Raise `DeviceError` if the buffer, or the array behind it, is read-only."""
+        if self.is_read_only:
+            raise DeviceError(f"{self!r} is read-only: give another destination, or a copy of it")
