@@ -63,7 +63,9 @@ def streaming(p: Problem, tile: Tile, begin_bytes: int) -> int:
     whole = run * bits % (8 * LINE_BYTES) == 0 and run % tile.lanes == 0 and tile.lanes > 1
     if p.dtypes[1].is_packed and (8 % bits or tile.lanes * bits < LEAST_WORD):
         return 0
-    if not whole or (_ends_inside(p, extents) and not _has_whole_lines(p, tile)):
+    # Rows of words that exchange elements lie apart, where the loops are one run.
+    cut = bool(p.exchanges) or _ends_inside(p, extents)
+    if not whole or (cut and not _has_whole_lines(p, tile)):
         return 0
     inside = zip(nodes, extents, strict=True)
     rows = [n.dst.value for n, extent in inside if extent > 1 and n.dst.value >= run]
@@ -87,13 +89,15 @@ def _ends_inside(p: Problem, extents: Sequence[int]) -> bool:
 
 
 def _has_whole_lines(p: Problem, tile: Tile) -> bool:
-    """Whether the vectors that a tile stores are whole lines, by the places of all of them."""
+    """Whether the vectors that a tile stores one after the other are whole lines, by their places.
+
+    Where words exchange elements, rows that follow each other in memory may not in this order.
+    """
     layout, line = lay_out(p, tile), 8 * LINE_BYTES // p.dtypes[1].bits
-    places = layout.places(p, "dst")
-    part = min(line, tile.lanes)
-    whole = all(v.width == tile.lanes for v in layout.stores) and not any(n % part for n in places)
-    lines = {(n + k) // line for n in places for k in range(0, tile.lanes, part)}
-    return whole and len(lines) * line == len(places) * tile.lanes
+    places, each = layout.places(p, "dst"), max(1, line // tile.lanes)
+    firsts = [n - k % each * tile.lanes for k, n in enumerate(places)]
+    whole = all(v.width == tile.lanes for v in layout.stores) and not len(places) % each
+    return whole and all(n % line == 0 and n == firsts[k - k % each] for k, n in enumerate(firsts))
 
 
 def can_buffer_lines(p: Problem, tile: Tile) -> bool:
