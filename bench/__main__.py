@@ -11,13 +11,13 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 import clformats as cf
+from clformats.timing import QUICK, Settings
 
 from . import gpu, host, launches, network, plans, table
 from .cases import CASES, MB, Case
 from .contest import contest
 from .firstuse import first_use
 from .machine import facts
-from .measure import QUICK, Settings
 from .picture import picture
 from .report import Report
 

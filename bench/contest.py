@@ -11,11 +11,11 @@ import numpy as np
 import clformats as cf
 from clformats.reorders.profiles import traits_of
 from clformats.schedule.space import spaces
+from clformats.timing import Settings, Slot, race
 
 from . import rotation
 from .arena import Arena, NotComparableError, WrongResultError
 from .cases import MB, Case
-from .measure import Settings, Slot, race
 from .peers import copy, cuda, libdnnl, numpy_, torch_
 from .report import AGAIN, BAKED, COMMAND, COPY, CUPY, EMPTY, OURS, TUNED, Record
 

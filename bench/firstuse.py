@@ -13,11 +13,11 @@ import numpy as np
 import clformats as cf
 from clformats.kernels import Launch, launch
 from clformats.reorders.profiles import traits_of
+from clformats.timing import Settings, Slot, race, timed
 
 from .arena import Arena
 from .cases import Case
 from .contest import waiting
-from .measure import Settings, Slot, race, timed
 
 TINY = Case("first use", "", (1, 64, 8, 8), "f32:bfyx", "f32:b_fs_yx_fsv16")
 OTHER = Case("second shape", "", (1, 64, 8, 12), "f32:bfyx", "f32:b_fs_yx_fsv16")

@@ -24,12 +24,12 @@ import numpy as np
 
 import clformats as cf
 from clformats.cli import main as clformats_main
+from clformats.timing import Settings
 
 from . import ptx, rotation, table
 from .cases import CASES, F16, F32, LAUNCH, MB, SMALL, U8, Case
 from .contest import contest
 from .machine import facts
-from .measure import Settings
 from .picture import picture
 from .report import Report
 

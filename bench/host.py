@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 import clformats as cf
+from clformats.timing import QUICK, Settings, Slot, race
 
 from .cases import MB
 from .machine import facts
-from .measure import QUICK, Settings, Slot, race
 
 Array = NDArray[Any]
 SIZES = (2.0, 50.0, 206.0)

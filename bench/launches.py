@@ -8,20 +8,20 @@ alone counts: the device is waited for after each round.
 from __future__ import annotations
 
 import argparse
-import random
 import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable
+from dataclasses import dataclass
+from math import inf
 from pathlib import Path
-from statistics import median
-from time import perf_counter
 from typing import Any
 
 import numpy as np
 
 import clformats as cf
 import clformats.recording
+from clformats.timing import Settings, race, timed
 
 COMMANDS, ROUNDS = 40, 200
 TIMER = Path(__file__).with_name("launches.c")
@@ -109,16 +109,27 @@ class Ways:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A contestant: all commands enqueued in one way, and waited for without a clock."""
+
+    name: str
+    way: Callable[[], None]
+    stream: cf.Stream
+
+    def visit(self, _: Settings) -> list[float]:
+        """The seconds of enqueueing one command."""
+        seconds = timed(self.way)
+        self.stream.wait()
+        return [seconds / COMMANDS]
+
+
 def measured(ways: Ways, rounds: int) -> dict[str, float]:
     """Microseconds a command, the median of each way."""
-    times: dict[str, list[float]] = {name: [] for name in ways.every}
-    for _ in range(rounds):
-        for name in random.sample(list(times), len(times)):
-            start = perf_counter()
-            ways.every[name]()
-            times[name].append((perf_counter() - start) / COMMANDS * 1e6)
-            ways.stream.wait()
-    return {name: median(found) for name, found in times.items()}
+    rows = [Row(name, way, ways.stream) for name, way in ways.every.items()]
+    settings = Settings(rounds=rounds, seconds=inf)
+    times = race(rows, settings, np.random.default_rng())
+    return {name: 1e6 * found.median for name, found in times.items()}
 
 
 def in_c(ways: Ways, rounds: int) -> dict[str, Any]:

@@ -23,7 +23,8 @@ from typing import Any
 import numpy as np
 
 import clformats as cf
-from clformats.networks.racing import Race, turn_by_turn
+from clformats.networks.racing import turn_by_turn
+from clformats.timing import Race
 
 from .peers import onednn, onednn_network, onednn_steps
 

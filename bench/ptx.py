@@ -28,11 +28,11 @@ import numpy as np
 import clformats as cf
 from clformats.kernels import launch
 from clformats.schedule import Traits
+from clformats.timing import Settings
 
 from . import rotation, table
 from .arena import Data, NotComparableError, WrongResultError
 from .cases import Case
-from .measure import Settings
 from .peers import cuda
 from .report import AGAIN, COMMAND, OURS, Record, Report
 

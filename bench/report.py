@@ -7,8 +7,9 @@ from dataclasses import asdict, dataclass, field
 from math import exp, log
 from pathlib import Path
 
+from clformats.timing import Times
+
 from .cases import GROUPS, MB, Group
-from .measure import Times
 
 VERSION = 1
 OURS, AGAIN, COPY, COMMAND, EMPTY = "clformats", "clformats again", "copy kernel", "copy", "empty"

@@ -9,17 +9,18 @@ to the end of the last, and no contestant pays for the way from the host to it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from itertools import cycle
 from math import ceil
-from time import perf_counter
 from typing import Any
 
 import numpy as np
 
 import clformats as cf
+from clformats import timing
+from clformats.timing import Settings, Times
 
 from .arena import Arena, Data
-from .measure import Settings, Times
 
 TURN_BYTES = 512_000_000
 """All pairs together: twice the largest cache of today's GPUs (256 MB)."""
@@ -81,21 +82,26 @@ def ours(reorder: cf.Reorder, arena: Arena, stream: cf.Stream, pairs: list[Pair]
     return opencl_batch(lambda pair: reorder(stream, *memories[id(pair)]).event, pairs)
 
 
+@dataclass(frozen=True, slots=True)
+class Batches:
+    """A contestant whose turn is a batch of ``count`` runs, after a short one to warm up."""
+
+    name: str
+    batch: Batch
+    count: int
+
+    def visit(self, _: Settings) -> list[float]:
+        """The seconds of one run."""
+        self.batch(max(1, self.count // 8))
+        return [self.batch(self.count) / self.count]
+
+
 def race(
     batches: Mapping[str, Batch], settings: Settings, rng: np.random.Generator
 ) -> dict[str, Times]:
     """All batches in shuffled rounds: the seconds of one run of each."""
-    counts = {name: _count(batch) for name, batch in batches.items()}
-    samples: dict[str, list[float]] = {name: [] for name in batches}
-    names, began = list(batches), perf_counter()
-    for number in range(settings.rounds):
-        if number >= 3 and perf_counter() - began > settings.seconds:
-            break
-        for k in rng.permutation(len(names)):
-            name = names[k]
-            batches[name](max(1, counts[name] // 8))
-            samples[name].append(batches[name](counts[name]) / counts[name])
-    return {name: Times.of(values) for name, values in samples.items()}
+    slots = [Batches(name, batch, _count(batch)) for name, batch in batches.items()]
+    return timing.race(slots, settings, rng)
 
 
 def _count(batch: Batch) -> int:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from .measure import Times
+from clformats.timing import Times
+
 from .report import (
     AGAIN,
     BAKED,

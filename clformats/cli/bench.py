@@ -6,7 +6,7 @@ import argparse
 import random
 import sys
 from collections.abc import Iterator, Sequence
-from time import perf_counter
+from time import monotonic
 
 from ..interop.benchdnn.knobs import COMMON, DRIVER, SINGLE, Knob
 from ..interop.benchdnn.parse import Task, UnknownOption, Word, expanded, tasks
@@ -59,16 +59,16 @@ def _run_all(words: Sequence[Word], count: int) -> int:
     from ..interop.benchdnn.report import Report
     from ..interop.benchdnn.run import Runner
 
-    start = perf_counter()
+    start = monotonic()
     report, runner = Report(lambda line: print(line, flush=True)), Runner()
     try:
         for task in sampled(tasks(words), count):
             report.start(task)
             report.add(task, runner.outcome(task, report.tests))
     except KeyboardInterrupt:
-        report.finish(perf_counter() - start)
+        report.finish(monotonic() - start)
         return INTERRUPTED
-    return report.finish(perf_counter() - start)
+    return report.finish(monotonic() - start)
 
 
 def sampled(all_tasks: Iterator[Task], count: int) -> Iterator[Task]:

@@ -7,8 +7,8 @@ times on this machine; the plain copy beside each reorder moves as many bytes on
 from __future__ import annotations
 
 import argparse
-import time
 from collections.abc import Callable
+from functools import partial
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ from ..errors import Error
 from ..host.packing import flat_size, pack, unpack
 from ..pictures.calls import draw
 from ..tensors.desc import MemoryDesc
+from ..timing import timed, turns
 from .arguments import write_text
 from .photograph import photograph
 
@@ -138,15 +139,12 @@ class Bench:
         """
         size = (src.desc.nbytes + dst.desc.nbytes) // 2
         copy = self._copy(size)
-        jobs: tuple[Callable[[], Any], ...] = (lambda: reorder(self.stream, src, dst), copy)
-        seconds: tuple[list[float], ...] = ([], [])
-        for _ in range(ROUNDS + 1):
-            for job, times in zip(jobs, seconds, strict=True):
-                start = time.perf_counter()
-                job().wait()
-                times.append(time.perf_counter() - start)
-        best = [median(times[1:]) for times in seconds]  # the first round warms up
-        return 2e-9 * size / best[0], 2e-9 * size / best[1]
+        runs = {
+            "reorder": partial(timed, lambda: reorder(self.stream, src, dst).wait()),
+            "copy": partial(timed, lambda: copy().wait()),
+        }
+        mine, plain = (median(times) for times in turns(runs, ROUNDS).values())
+        return 2e-9 * size / mine, 2e-9 * size / plain
 
     def _copy(self, size: int) -> Callable[[], Any]:
         from ..runtime.opencl import named_errors, opencl
@@ -162,9 +160,7 @@ class Bench:
 def numpy_seconds(src: Memory, desc: MemoryDesc) -> float:
     """What numpy takes for the same on the host, with the threads of `clformats.pack`."""
     with src.map("r") as flat:
-        start = time.perf_counter()
-        pack(unpack(flat, src.desc), desc)
-        return time.perf_counter() - start
+        return timed(lambda: pack(unpack(flat, src.desc), desc))
 
 
 def check(flat: NDArray[Any], truth: NDArray[Any], reorder: Reorder) -> None:

@@ -9,10 +9,10 @@ import argparse
 import os
 import re
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -225,12 +225,12 @@ def _bar() -> Iterator[Callable[[int, int], None]]:
 @contextmanager
 def _line() -> Iterator[Callable[[int, int], None]]:
     moved = 0
-    start = time.perf_counter()
+    start = monotonic()
 
     def report(done: int, _total: int) -> None:
         nonlocal moved
         moved = done
 
     yield report
-    seconds = time.perf_counter() - start
+    seconds = monotonic() - start
     print(f"reorder: {moved / 1e6:.1f} MB in {seconds:.2f} s ({HINT})", file=sys.stderr)

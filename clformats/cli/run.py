@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
-from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..errors import Error, InvalidArgument
 from ..tensors.desc import MemoryDesc
+from ..timing import timed
 
 if TYPE_CHECKING:
     from ..runtime import Engine, Memory
@@ -60,11 +60,13 @@ def run(args: argparse.Namespace) -> int:
     named |= {name: _number(name, given.get(name, "1")) for name in replay.scalars}
     stream = Stream(engine)
     replay(stream, **named).wait()
-    start = perf_counter()
-    for _ in range(ROUNDS):
-        replay(stream)
-    stream.wait()
-    seconds = (perf_counter() - start) / ROUNDS
+
+    def again() -> None:
+        for _ in range(ROUNDS):
+            replay(stream)
+        stream.wait()
+
+    seconds = timed(again) / ROUNDS
     for name, file in saved.items():
         np.save(file, named[name].numpy())
     tuned = "planned for this device" if replay.is_tuned else "not planned for this device"

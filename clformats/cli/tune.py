@@ -16,7 +16,7 @@ from ..errors import Error, InvalidDescriptor
 from ..formats.registry import without_bits
 from ..tensors.desc import MemoryDesc
 from ..tensors.dtypes import DType, as_dtype
-from ..tuning.measure import Times
+from ..timing import Times
 from ..tuning.records import Device, Record, folder, path_of, read, wanted_folder
 from ..tuning.records.kernels import KernelRecord
 from ..tuning.records.record import OLD

@@ -6,6 +6,7 @@ reorder costs. `propagate` finds the assignment of least cost and proves it.
 
 from __future__ import annotations
 
+from ..timing import Race
 from .auditing import Finding, Report, audit
 from .choice import Choice
 from .cost import Cost
@@ -13,7 +14,7 @@ from .costs import Costs
 from .graph import Network, Node, Value
 from .kernels import Kernels
 from .plan import Alternative, FormatPlan, Packed, PlannedReorder, propagate
-from .racing import Race, Settled, race, settle
+from .racing import Settled, race, settle
 
 __all__ = [
     "Alternative",

@@ -10,13 +10,13 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..errors import InvalidNetwork, expect
 from ..tensors.desc import MemoryDesc
+from ..timing import CLOCK, Clock
 from .cost import Cost, as_cost, as_float
 from .named import key_of, listed, path_of, text_of
 
@@ -167,7 +167,7 @@ class Costs:
 
     def measure_steps(
         self, network: Network, prepare: Callable[[FormatPlan], Steps], *, rounds: int = 5,
-        clock: Callable[[], float] = perf_counter,
+        clock: Clock = CLOCK,
     ) -> int:  # fmt: skip
         """The same where you run networks yourself: ``prepare`` makes a plan ready to run.
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InvalidNetwork
+from ..timing import CLOCK, Clock, repeated, timed, turns
 from .baselines import is_uniform, written_formats
 from .build import build
 from .choice import Choice
@@ -23,7 +23,8 @@ from .named import key_of
 from .plan import FormatPlan, PlannedReorder, propagate
 
 if TYPE_CHECKING:
-    from ..runtime import Engine, Stream
+    from ..reorders.reorder import Reorder
+    from ..runtime import Engine, Memory, Stream
     from .graph import Value
     from .schedule import Launch
 
@@ -61,14 +62,15 @@ def measure_reorders(costs: Costs, network: Network, engine: Engine, repeats: in
             sides = [MemoryDesc(value.dims, value.dtype, n) for n in (src, dst)]
             source, target = (Memory(d, engine) for d in sides)
             move = Reorder(sides[0], sides[1], engine, wait=True)
-            samples = []
-            for _ in range(repeats + 1):
-                start = perf_counter()
-                move(stream, source, target).wait()
-                samples.append(perf_counter() - start)
-            costs.record_reorder(shape_text(value), src, dst, samples[1:])
+            run = partial(_waited, move, stream, source, target)
+            samples = repeated(partial(timed, run), repeats + 1)[1:]
+            costs.record_reorder(shape_text(value), src, dst, samples)
             count += 1
     return count
+
+
+def _waited(move: Reorder, stream: Stream, source: Memory, target: Memory) -> None:
+    move(stream, source, target).wait()
 
 
 # --- in place -------------------------------------------------------------------------------------
@@ -107,7 +109,7 @@ def measure_steps(
     prepare: Callable[[FormatPlan], Steps],
     *,
     rounds: int = 5,
-    clock: Callable[[], float] = perf_counter,
+    clock: Clock = CLOCK,
 ) -> int:
     """Time every choice of a network's nodes, and the reorders between, in runs of the whole.
 
@@ -138,7 +140,7 @@ class _Tally:
         network: Network,
         prepare: Callable[[FormatPlan], Steps],
         rounds: int,
-        clock: Callable[[], float],
+        clock: Clock,
     ) -> None:
         self.costs, self.network, self.prepare = costs, network, prepare
         self.rounds, self.clock = rounds, clock
@@ -159,12 +161,9 @@ class _Tally:
                 f"prepare: got {len(steps)} functions, expected {len(lists)}, one for each of "
                 f"plan.memory.steps"
             )
-        for number in range(self.rounds + 1):
-            for samples, step in zip(lists, steps, strict=True):
-                start = self.clock()
-                step()
-                if number:
-                    samples.append(self.clock() - start)
+        runs = {k: partial(timed, step, self.clock) for k, step in enumerate(steps)}
+        for k, samples in turns(runs, self.rounds, in_order=True).items():
+            lists[k] += samples
 
     def record(self) -> None:
         for (name, choice), samples in self.nodes.items():

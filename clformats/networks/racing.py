@@ -6,55 +6,24 @@ again at the end, turn by turn, and a baseline stays unless the plan beats it be
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from random import Random
 from statistics import median
-from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InvalidNetwork, expect_int
+from ..timing import CLOCK, Clock, Race, timed, turns
 
 if TYPE_CHECKING:
     from ..runtime import Stream
     from .plan import FormatPlan
     from .schedule import Schedule
 
-SURE = 0.98
-"""The share of drawn samples in which a plan must be faster to be surely so."""
 CONTENDERS = 3
 """So many baselines are raced where none are named."""
 Run = Callable[[], object]
 """Runs a plan once and returns when it is done."""
-
-
-@dataclass(frozen=True, slots=True)
-class Race:
-    """How a schedule did against a baseline: the ratio of their times, turn by turn.
-
-    ``ratio`` is the median, below 1 where the schedule is faster; ``low`` and ``high`` are what
-    medians of samples drawn with replacement lie between, 98 of 100. ``is_faster`` is whether even
-    ``high`` is below 1: only then a plan should replace the baseline.
-    """
-
-    ratio: float
-    low: float
-    high: float
-
-    @property
-    def is_faster(self) -> bool:
-        """Whether the schedule is surely faster."""
-        return self.high < 1
-
-    @classmethod
-    def of(cls, times: Sequence[float], baseline: Sequence[float]) -> Race:
-        """The race of seconds that belong together in pairs."""
-        ratios = [a / b for a, b in zip(times, baseline, strict=True)]
-        draw = Random(0)  # noqa: S311  # no secret
-        medians = sorted(median(draw.choices(ratios, k=len(ratios))) for _ in range(1000))
-        cut = int((1 - SURE) / 2 * len(medians))
-        return cls(median(ratios), medians[cut], medians[-cut - 1])
 
 
 @dataclass(frozen=True)
@@ -96,22 +65,12 @@ def race(
 
 
 def turn_by_turn(
-    runs: Mapping[str, Run], rounds: int = 20, clock: Callable[[], float] = perf_counter
+    runs: Mapping[str, Run], rounds: int = 20, clock: Clock = CLOCK
 ) -> dict[str, list[float]]:
     """Seconds of each run in each round, after one that does not count; the order is turned."""
     if expect_int(rounds, "rounds") < 4:
         raise InvalidNetwork(f"rounds: got {rounds}, expected 4 or more")
-    for run in runs.values():
-        run()
-    times: dict[str, list[float]] = {name: [] for name in runs}
-    names = list(runs)
-    for k in range(rounds):
-        turned = names[k // 2 % len(names) :] + names[: k // 2 % len(names)]
-        for name in turned if k % 2 else turned[::-1]:
-            start = clock()
-            runs[name]()
-            times[name].append(clock() - start)
-    return times
+    return turns({name: partial(timed, run, clock) for name, run in runs.items()}, rounds)
 
 
 def _contenders(plan: FormatPlan, names: Iterable[str] | None) -> dict[str, FormatPlan]:
@@ -129,7 +88,7 @@ def settle(
     *,
     baselines: Iterable[str] | None = None,
     rounds: int = 20,
-    clock: Callable[[], float] = perf_counter,
+    clock: Clock = CLOCK,
 ) -> Settled:
     """Race a plan against its baselines; the fastest stays unless the plan surely beats it.
 

@@ -17,7 +17,6 @@ import os
 from collections.abc import Callable, Sequence
 from math import log, prod, sqrt
 from statistics import median, quantiles
-from time import perf_counter
 
 import numpy as np
 
@@ -29,6 +28,7 @@ from ..schedule.schedule import Loop, Schedule, Store, Tile
 from ..schedule.search import ITEMS
 from ..schedule.traits import LINE_BYTES, STREAMED_MOST
 from ..tensors.desc import MemoryDesc
+from ..timing import CLOCK, turns
 
 MB = 1 << 20
 SIZES = (4 * MB, 6 * MB, 9 * MB, 14 * MB, 20 * MB, 30 * MB, 44 * MB)
@@ -79,9 +79,11 @@ def _gains(engine: Engine) -> dict[int, float]:
     """
     copies = Copies(engine, SIZES[-1])
     stores = Store(), Store(LINE_BYTES)
-    samples = rounds([copies.run(size, store) for size in SIZES for store in stores])
+    runs = {(size, store): copies.run(size, store) for size in SIZES for store in stores}
+    samples = turns(runs, ROUNDS, in_order=True)
     found = {}
-    for size, ordinary, streaming in zip(SIZES, samples[::2], samples[1::2], strict=True):
+    for size in SIZES:
+        ordinary, streaming = (samples[size, store] for store in stores)
         ratios = [a / b for a, b in zip(ordinary, streaming, strict=True)]
         if is_steady(ratios):
             found[size] = median(ratios)
@@ -116,23 +118,13 @@ class Copies:
         def run() -> float:
             if repeats > 1:  # what caches hold is there from the run before
                 opencl().enqueue_nd_range_kernel(self.queue, kernels[1], *sizes).wait()
-            start = perf_counter()
+            start = CLOCK()
             for kernel in kernels * repeats:
                 opencl().enqueue_nd_range_kernel(self.queue, kernel, *sizes)
             self.queue.finish()
-            return (perf_counter() - start) / len(kernels) / repeats
+            return (CLOCK() - start) / len(kernels) / repeats
 
         return run
-
-
-def rounds(runs: Sequence[Run]) -> list[list[float]]:
-    """The seconds of each run in `ROUNDS` rounds, in which they take turns; each is warm."""
-    for run in runs:
-        run()
-    return [
-        list(seconds)
-        for seconds in zip(*([run() for run in runs] for _ in range(ROUNDS)), strict=True)
-    ]
 
 
 def is_steady(samples: Sequence[float]) -> bool:

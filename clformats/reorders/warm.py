@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from time import perf_counter
 from typing import Any
 
 from ..errors import InvalidArgument, expect
 from ..runtime import Engine, Memory, Stream
 from ..runtime.engine import default_engine
 from ..tensors.desc import MemoryDesc
+from ..timing import timed
 from .reorder import Reorder
 
 Pair = tuple[MemoryDesc, MemoryDesc]
@@ -32,9 +32,7 @@ def warm_up(pairs: Iterable[Pair], engine: Engine | None = None) -> list[float]:
 
 def _warmed(src: MemoryDesc, dst: MemoryDesc, stream: Stream) -> float:
     memories = Memory(src, stream.engine), Memory(dst, stream.engine)
-    start = perf_counter()
-    Reorder(src, dst, stream.engine, wait=True)(stream, *memories).wait()
-    return perf_counter() - start
+    return timed(lambda: Reorder(src, dst, stream.engine, wait=True)(stream, *memories).wait())
 
 
 def pairs_of(pairs: Iterable[Any]) -> list[Pair]:

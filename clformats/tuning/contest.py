@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from statistics import median
-from time import perf_counter
+from time import monotonic
 
 import numpy as np
 
@@ -15,8 +15,8 @@ from ..reorders.trial import Case, Tensor, with_canary
 from ..runtime import Engine, Stream
 from ..schedule.choices import RULES, Choices
 from ..tensors.desc import MemoryDesc
+from ..timing import Race, Settings, Slot, sampled, timed
 from ..values.attr import Attr
-from .measure import Settings, Slot, sampled, timed
 
 LEAST_GAIN = 1.03
 """A smaller gain does not count."""
@@ -24,8 +24,6 @@ BAKED_GAIN = 1.05
 """The least gain of constant sizes, which cost a compilation for each shape."""
 BATCH_SECONDS = 1e-3
 """Shorter reorders run several times before one wait."""
-DRAWS, UNLIKELY = 500, 0.02
-"""The number of samples drawn, and the share of them in which a gain may be missing."""
 DEFAULT, AGAIN = "default", "default, again"
 LEAST_SLOTS = 3
 """The plan by the rules, twice, and one other."""
@@ -68,14 +66,14 @@ class Contest:
     ) -> dict[str, list[float]]:
         """Seconds of every run of each, and of the plan by the rules, which takes part twice.
 
-        Kernels that are not built when half of the time until ``end`` (by ``perf_counter``) is over
+        Kernels that are not built when half of the time until ``end`` (by ``monotonic``) is over
         do not take part. The result is empty if the others cannot be measured until ``end``.
         """
         everyone = {DEFAULT: RULES, AGAIN: RULES, **contestants}
-        now = perf_counter()
+        now = monotonic()
         slots: list[Slot] = []
         for name, choices in everyone.items():
-            if len(slots) >= LEAST_SLOTS and perf_counter() > (now + end) / 2:
+            if len(slots) >= LEAST_SLOTS and monotonic() > (now + end) / 2:
                 break
             slots.append(self.slot(name, choices))
         return sampled(slots, settings, self.rng, end)
@@ -105,10 +103,5 @@ def noise(times: Mapping[str, list[float]]) -> float:
 
 
 def is_faster(slow: list[float], fast: list[float], least: float, noisy: float = 1.0) -> bool:
-    """Whether one is faster than another by more than ``least`` and the noise together.
-
-    Its median must be, and so must be the medians of nearly all samples drawn from its times.
-    """
-    rng = np.random.default_rng(0)
-    drawn = [np.median(rng.choice(times, (DRAWS, len(times))), axis=1) for times in (slow, fast)]
-    return float(np.quantile(drawn[0] / drawn[1], UNLIKELY)) > least * noisy
+    """Whether one is surely faster than another by more than ``least`` and the noise together."""
+    return Race.unpaired(fast, slow).is_faster_by(least * noisy)

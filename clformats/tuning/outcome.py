@@ -9,7 +9,7 @@ from statistics import median
 
 from ..schedule.choices import RULES, Choices
 from ..tensors.desc import MemoryDesc
-from .measure import Times
+from ..timing import Times
 from .records import Record
 
 

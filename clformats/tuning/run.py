@@ -21,8 +21,8 @@ from ..schedule import problem
 from ..schedule.choices import RULES, Choices
 from ..schedule.space import spaces
 from ..tensors.desc import MemoryDesc
+from ..timing import Settings
 from .contest import AGAIN, BAKED_GAIN, DEFAULT, LEAST_GAIN, Contest, is_faster, noise
-from .measure import Settings
 from .outcome import Outcome, Tried, Verdict
 from .records import Device, Record, add, forget, path_of, wanted_folder
 from .records.record import Key, keys_of, now
@@ -141,13 +141,13 @@ def tuned(
     watch: Callable[[None], None] = lambda _: None,
 ) -> Outcome:
     """Tune one reorder, and store nothing. Raises `Error` and `DeviceError`."""
-    began = time.perf_counter()
+    began = time.monotonic()
     src, dst = pair
     count = 0
 
     def outcome(note: str, tried: Sequence[Tried] = (), records: Sequence[Record] = ()) -> Outcome:
         failures = tuple(t.failure for t in tried if t.failure)
-        spent = time.perf_counter() - began
+        spent = time.monotonic() - began
         return Outcome(src, dst, tuple(records), count, failures, spent, note, tuple(tried))
 
     places = spaces(src, dst, traits_of(engine))
@@ -171,15 +171,15 @@ def contest(
 ) -> Verdict | None:
     """Which kernels beat the rules in two measurements, the best of the first again.
 
-    None if there was no time for both until ``end``, by ``perf_counter``.
+    None if there was no time for both until ``end``, by ``time.monotonic``.
     """
-    if time.perf_counter() > end:
+    if time.monotonic() > end:
         return None
     named = {str(c): c for c in finalists if c != RULES}
     best, reasons = RULES, dict.fromkeys(named.values(), "there was no time to build it again")
     first: dict[str, list[float]] = {}
     if named:
-        first = run.times(named, settings, (time.perf_counter() + end) / 2)
+        first = run.times(named, settings, (time.monotonic() + end) / 2)
         if not first:
             return None
         reasons |= {named[n]: "another finalist was faster" for n in named if n in first}

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from time import perf_counter
+from time import monotonic
 
 from ..errors import Error
 from ..schedule.choices import Choices
 from ..schedule.space import Space
+from ..timing import Settings, Slot, sampled
 from .contest import Contest
-from .measure import Settings, Slot, sampled
 from .outcome import Tried
 
 SETTINGS = Settings(rounds=3, warm=0.001, runs=3, timed=0.01, seconds=1.0)
@@ -30,14 +30,14 @@ def search(
     end: float = math.inf,
     watch: Callable[[], None] = lambda: None,
 ) -> list[Tried]:
-    """What was tried until ``end``, by ``perf_counter``, the fastest first.
+    """What was tried until ``end``, by ``time.monotonic``, the fastest first.
 
     Where the time is up only the kernel that is being built or measured is finished, and at least
     one is built. ``watch`` is called for each.
     """
     pool = {space.choices(value): (space, value) for space in spaces for value in space.values}
-    tried = _measured(run, pool, (perf_counter() + end) / 2, watch)
-    if tried and tried[0].times and perf_counter() < end:
+    tried = _measured(run, pool, (monotonic() + end) / 2, watch)
+    if tried and tried[0].times and monotonic() < end:
         space, value = pool[tried[0].choices]
         near = {space.choices(v): None for v in space.near(value)}
         tried += _measured(run, [c for c in near if c not in pool], end, watch)
@@ -48,11 +48,11 @@ def _measured(
     run: Contest, pool: Iterable[Choices], end: float, watch: Callable[[], None]
 ) -> list[Tried]:
     """What was tried, the fastest first; half of the time until ``end`` is for building."""
-    began = perf_counter()
+    began = monotonic()
     slots: dict[Choices, Slot] = {}
     failed: list[Tried] = []
     for choices in pool:
-        late = perf_counter() > (began + end) / 2 and (slots or failed)
+        late = monotonic() > (began + end) / 2 and (slots or failed)
         if late or len(failed) >= MOST_FAILURES:
             break
         try:

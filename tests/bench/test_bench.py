@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import io
 import json
-import time
 import zipfile
 from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
-import numpy as np
 import pytest
 
 import clformats as cf
@@ -20,7 +18,6 @@ from bench.__main__ import main
 from bench.arena import Arena, NotComparableError, WrongResultError
 from bench.cases import CASES, GROUPS, LAUNCH, SMALL, Case
 from bench.contest import contest
-from bench.measure import QUICK, Settings, Slot, Times, race, sampled
 from bench.peers import numpy_, onednn
 from bench.peers.views import views
 from bench.picture import picture
@@ -37,6 +34,7 @@ from bench.report import (
     summaries,
 )
 from bench.table import choices, comparison, groups, mark, row
+from clformats.timing import QUICK, Times
 
 NAME = "tiny_bfyx_fsv16_f32"
 
@@ -179,52 +177,6 @@ def test_a_wrong_result_is_noticed(engine: cf.Engine) -> None:
     arena = Arena(CASES[-1], engine)
     with pytest.raises(WrongResultError, match="bytes differ"):
         arena.check_device(lambda: None)
-
-
-# --- the protocol ---------------------------------------------------------------------------------
-
-
-def test_rounds_run_every_slot_in_changing_order() -> None:
-    ran: list[str] = []
-    slots = [Slot(name, lambda name=name: ran.append(name)) for name in "abc"]  # type: ignore[misc]
-    settings = Settings(rounds=20, warm=0, runs=2)
-    times = race(slots, settings, np.random.default_rng(0))
-    assert {t.count for t in times.values()} == {40}
-    visits = ran[::3]  # one untimed run, two timed
-    rounds = {tuple(visits[k : k + 3]) for k in range(0, 60, 3)}
-    assert all(set(order) == set("abc") for order in rounds)
-    assert len(rounds) > 3
-
-
-def test_a_slow_slot_leaves_after_the_first_rounds() -> None:
-    slots = [Slot("slow", lambda: time.sleep(0.02)), Slot("fast", lambda: None)]
-    settings = Settings(rounds=8, warm=0, runs=1, seconds=0.1)
-    times = race(slots, settings, np.random.default_rng(0))
-    assert times["slow"].count == 3
-    assert times["fast"].count >= times["slow"].count
-
-
-def test_nothing_begins_when_the_time_is_up() -> None:
-    began: list[float] = []
-
-    def run() -> None:
-        began.append(time.perf_counter())
-        time.sleep(0.01)
-
-    slots, settings = [Slot("a", run), Slot("b", run)], Settings(rounds=10**6, warm=0, runs=1)
-    rng = np.random.default_rng(0)
-    end = time.perf_counter() + 1
-    samples = sampled(slots, settings, rng, end)
-    assert sum(t > end for t in began) <= 2  # of one visit: a run to warm up and a timed one
-    assert all(len(times) >= 3 for times in samples.values())
-    assert sampled(slots, settings, rng, time.perf_counter() + 0.03) == {}
-    assert sampled(slots, settings, rng, time.perf_counter()) == {}
-
-
-def test_a_slot_that_repeats_is_timed_per_repeat() -> None:
-    slot = Slot("often", lambda: time.sleep(0.02), batch=10)
-    times = race([slot], Settings(rounds=1, warm=0, runs=1), np.random.default_rng(0))
-    assert 0.002 <= times["often"].median < 0.01
 
 
 # --- what is made of times ------------------------------------------------------------------------

@@ -20,9 +20,9 @@ from bench import ptx, rotation
 from bench.__main__ import main
 from bench.arena import Data
 from bench.cases import CASES, Case
-from bench.measure import QUICK
 from bench.report import COMMAND, OURS, Report
 from clformats.kernels import launch
+from clformats.timing import QUICK
 
 ROOT = Path(__file__).parents[2]
 NAMES = ("tiny_bfyx_byxf_f32", "tiny_bfyx_fsv16_f32")

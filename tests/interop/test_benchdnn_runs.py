@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from clformats.interop.benchdnn.parse import expanded, tasks
 from clformats.reorders import trial
 from clformats.reorders.trial import BEHIND, FRONT, Case, moved
 from clformats.runtime import unified
+from clformats.timing import timed
 from tests.device_support import expected, holding
 
 SMALL = "2x17x3x5"
@@ -450,7 +452,7 @@ def test_transfers_are_timed_by_the_hosts_clock(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = iter(range(0, 10**9, 5))
-    monkeypatch.setattr(moves, "perf_counter", lambda: next(clock))
+    monkeypatch.setattr(moves, "timed", partial(timed, clock=lambda: next(clock)))
     template = "--perf-template=%engine%,%impl%,%-time%,%+time%"
     ran = bench("--mode=CP", "--fix-times-per-prb=3", template, "--cross-engine=gpu2cpu", "3x5")
     assert "\ngpu2cpu,ocl:cross_engine,5000,5000\n" in ran.text

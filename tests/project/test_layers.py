@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,7 +15,9 @@ ROOT = Path(__file__).resolve().parents[2] / "clformats"
 FILES = sorted(file for file in ROOT.rglob("*.py") if "__pycache__" not in file.parts)
 MOST_LINES = 400
 LONGEST_FUNCTION = 45
-AT_THE_TOP = ("__init__.py", "__main__.py", "errors.py", "py.typed", "trust.py", "version.py")
+AT_THE_TOP = {"__init__.py", "__main__.py", "py.typed"} | {
+    f"{name}.py" for name in ("errors", "timing", "trust", "version")
+}
 
 # From the top down. A room may import from the lines below its own, and within itself. A part of a
 # room may stand lower than the room: what devices are like, and the tuner's records.
@@ -35,7 +38,7 @@ LAYERS = [
     {"tensors"},
     {"formats", "templates"},
     {"doctor"},
-    {"errors", "trust", "version"},
+    {"errors", "timing", "trust", "version"},
 ]
 LEVEL = {part: -k for k, layer in enumerate(LAYERS) for part in layer}
 # The runtime knows buffers and queues but no kernels: of schedules only what a device is like.
@@ -121,6 +124,12 @@ def test_the_rule_sees_all_ways_to_import() -> None:
     assert not wrong("reorders.ready", "tuning.records.lookup")
     assert not wrong("runtime", "schedule.traits.Traits")
     assert not wrong("kernels", "schedule.Plan")
+
+
+def test_one_module_reads_the_clock_of_measurements() -> None:
+    """All others take times by `timing`, and keep deadlines by ``monotonic``."""
+    readers = [f for f in FILES if re.search(r"\bperf_counter\b", f.read_text(encoding="utf-8"))]
+    assert [name_of(file) for file in readers] == [("timing",)]
 
 
 def test_importing_the_library_imports_no_opencl() -> None:

@@ -22,10 +22,10 @@ from clformats import cli
 from clformats.reorders.variants import Variants
 from clformats.schedule.choices import RULES
 from clformats.schedule.space import spaces
+from clformats.timing import QUICK, Slot, Times
 from clformats.tuning import contest, run, search
 from clformats.tuning import records as tuned
 from clformats.tuning.exchange import merge, t4
-from clformats.tuning.measure import QUICK, Slot, Times
 from clformats.tuning.outcome import Outcome, Tried
 from clformats.tuning.records.record import InvalidRecord
 from clformats.tuning.revalidate import revalidate
@@ -280,8 +280,8 @@ def test_when_the_time_is_up_only_what_is_being_tried_is_finished(
 ) -> None:
     """Half of the time is for the first turn, and half of each turn for building."""
     clock = [0.0]
-    monkeypatch.setattr(search, "perf_counter", lambda: clock[0])
-    monkeypatch.setattr("clformats.tuning.measure.perf_counter", lambda: clock[0])
+    monkeypatch.setattr(search, "monotonic", lambda: clock[0])
+    monkeypatch.setattr("clformats.timing.monotonic", lambda: clock[0])
 
     def slot(_: object, name: str, choices: cf.Choices) -> Slot:
         clock[0] += 1  # what building takes
@@ -352,8 +352,8 @@ def test_a_contest_keeps_half_of_its_time_to_measure(
     engine: cf.Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = [0.0]
-    monkeypatch.setattr(contest, "perf_counter", lambda: clock[0])
-    monkeypatch.setattr("clformats.tuning.measure.perf_counter", lambda: clock[0])
+    monkeypatch.setattr(contest, "monotonic", lambda: clock[0])
+    monkeypatch.setattr("clformats.timing.monotonic", lambda: clock[0])
     run_ = contest.Contest(SRC, DST, engine)
     named = {f"{n}": ahead(n) for n in range(1, 9)}
 

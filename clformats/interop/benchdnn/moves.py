@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from time import perf_counter
+from functools import partial
 from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from ...reorders.reorder import Reorder
 from ...reorders.trial import Bytes, Case, HostTensor, Tensor
 from ...runtime import Event, Stream
 from ...tensors.desc import MemoryDesc
+from ...timing import repeated, timed
 from ...transfers.route import transfer
 from ...values.attr import Attr
 from ...values.groups import Grouped
@@ -87,12 +88,7 @@ class BetweenEngines:
         def run() -> None:
             transfer(src.memory, dst.memory, attr=self._attr)
 
-        def seconds() -> float:
-            start = perf_counter()
-            run()
-            return perf_counter() - start
-
-        return Filled(run, seconds, dst.read)
+        return Filled(run, partial(timed, run), dst.read)
 
 
 def measured(run: Callable[[], float], common: Common) -> tuple[float, float, float]:
@@ -101,10 +97,7 @@ def measured(run: Callable[[], float], common: Common) -> tuple[float, float, fl
     The caller has done one run to warm up. Runs follow until the time limit is over, at least
     `LEAST_RUNS`, or as many as ``--fix-times-per-prb`` says.
     """
-    times: list[float] = []
-    end = perf_counter() + common.limit_ms * 1e-3
-    while len(times) < (common.fix_times_per_prb or LEAST_RUNS) or (
-        not common.fix_times_per_prb and perf_counter() < end
-    ):
-        times.append(run() * 1e3)
+    fixed = common.fix_times_per_prb
+    seconds = repeated(run, fixed) if fixed else repeated(run, LEAST_RUNS, common.limit_ms * 1e-3)
+    times = [1e3 * s for s in seconds]
     return min(times), sum(times) / len(times), max(times)

@@ -6,7 +6,7 @@ import os
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from time import perf_counter
+from time import monotonic
 
 from ...errors import DeviceError, InvalidAttr, InvalidDescriptor, InvalidFormat, Unsupported
 from ...reorders.reorder import Reorder
@@ -99,11 +99,11 @@ def engine_of(common: Common) -> Engine:
 
 @contextmanager
 def _timed(outcome: Outcome, what: str) -> Iterator[None]:
-    start = perf_counter()
+    start = monotonic()
     try:
         yield
     finally:
-        outcome.spent[what] = outcome.spent.get(what, 0.0) + perf_counter() - start
+        outcome.spent[what] = outcome.spent.get(what, 0.0) + monotonic() - start
 
 
 # --- one task -------------------------------------------------------------------------------------
