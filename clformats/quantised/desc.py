@@ -11,16 +11,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InvalidArgument, InvalidDescriptor, InvalidFormat, expect
+from ..errors import InvalidArgument, InvalidDescriptor, InvalidFormat, expect, expect_int
 from ..formats.expr import Expr, Var
+from ..tensors.arraylike import Shaped
 from ..tensors.described import Described, LayoutName, refuse
 from ..tensors.dtypes import as_index
+from . import host
+from .owners import value_at
 from .placing import extents_of, placed
 from .planes import Buffer, Field, Plane
 from .types import WHOLE, QuantisedType
 
 
-class QuantisedDesc(Described):
+class QuantisedDesc(Shaped, Described):
     """A quantised tensor: dims, a quantised type, and a layout of it.
 
     ``MemoryDesc((n, k), "q4_0", "gguf")`` makes one. ``dims`` are in logical order: rows and
@@ -78,6 +81,14 @@ class QuantisedDesc(Described):
         return "quantised"
 
     @property
+    def has_layout(self) -> bool:
+        """True: there is no type without one."""
+        return True
+
+    def require_layout(self) -> None:
+        """Nothing: layout and sizes are known."""
+
+    @property
     def ndims(self) -> int:
         """The number of logical dimensions."""
         return len(self.dims)
@@ -132,9 +143,7 @@ class QuantisedDesc(Described):
         or integer arrays that broadcast. Of a field that is shared by a group every element of the
         group has the same. Raises IndexError, and `InvalidArgument` for an unknown plane.
         """
-        plane = next(iter(self.fields.values())).planes[0].name if plane is None else plane
-        if plane not in self.planes:
-            raise InvalidArgument(f"plane: got {plane!r}, expected one of {', '.join(self.planes)}")
+        own_plane = self._plane(plane)
         if len(index) != self.ndims:
             raise IndexError(f"got {len(index)} indices for {self.ndims} dimensions of {self}")
         own = [as_index(i, np.int64) for i in index]
@@ -145,14 +154,44 @@ class QuantisedDesc(Described):
         for i, n in zip(own[:-2], self.dims[:-2], strict=True):
             experts = experts * n + i
         rows = own[-2] if self.ndims > 1 else 0
-        found = self.address(plane, (Var("e"), Var("n"), Var("k")))
+        found = self.address(own_plane, (Var("e"), Var("n"), Var("k")))
         return found.evaluate({"e": experts, "n": rows, "k": own[-1]})
+
+    def offsets(self, plane: str | None = None) -> NDArray[np.int64]:
+        """`offset` of every element: an int64 array of shape ``dims``."""
+        axes = np.ogrid[tuple(map(slice, self.dims))]
+        return np.broadcast_to(np.asarray(self.offset(*axes, plane=plane), np.int64), self.dims)
+
+    def coords(self, offset: int, plane: str | None = None) -> tuple[int, ...] | None:
+        """The logical index of the element to which the plane's bit ``offset`` belongs.
+
+        Of a group that shares the bit it is the first element; None where the bit is padding, or
+        another plane's. Raises IndexError outside the tensor.
+        """
+        offset = expect_int(offset, "offset")
+        if not 0 <= offset < 8 * self.nbytes:
+            raise IndexError(f"bit {offset} is outside 0..{8 * self.nbytes - 1} in {self}")
+        own = self._plane(plane)
+        field = next(f for f in self.fields.values() if own in f.planes)
+        found = value_at(own, offset)
+        if found is None or any(i >= n for i, n in zip(found, field.extents, strict=True)):
+            return None
+        e, n, k = (i * max(g, 1) for i, g in zip(found, (1, *field.group), strict=True))
+        experts = (int(i) for i in np.unravel_index(e, self.dims[:-2])) if self.ndims > 2 else ()
+        return *experts, *(n, k)[2 - min(self.ndims, 2) :]
+
+    def _plane(self, name: str | None) -> Plane:
+        """The plane of a name; without one the first of the first field."""
+        expect(name, str | None, "plane")
+        if name is None:
+            return next(iter(self.fields.values())).planes[0]
+        if name not in self.planes:
+            raise InvalidArgument(f"plane: got {name!r}, expected one of {', '.join(self.planes)}")
+        return self.planes[name]
 
     def split(self, raw: Any) -> dict[str, NDArray[np.uint8]]:
         """Views of the buffers in the bytes of a tensor, each under the name of its first plane."""
-        from .host import as_bytes
-
-        data = as_bytes(raw, self)
+        data = host.as_bytes(raw, self)
         return {b.name.partition("+")[0]: data[b.start : b.start + b.nbytes] for b in self.buffers}
 
     def join(self, buffers: Mapping[str, Any]) -> NDArray[np.uint8]:
@@ -181,15 +220,11 @@ class QuantisedDesc(Described):
 
     def pack(self, values: Any) -> NDArray[Any]:
         """As `clformats.pack`: ``values`` of shape ``dims``, or a dict of all fields."""
-        from .host import pack
-
-        return pack(values, self)
+        return host.pack(values, self)
 
     def unpack(self, raw: Any, field: str | None = None) -> NDArray[Any]:
         """As `clformats.unpack`."""
-        from .host import unpack
-
-        return unpack(raw, self, field)
+        return host.unpack(raw, self, field)
 
     def __str__(self) -> str:
         return f"{self.dtype}:{self.layout}:{'x'.join(map(str, self.dims))}"
@@ -233,3 +268,6 @@ def _dims(dims: Iterable[int] | str) -> tuple[int, ...]:
         raise InvalidDescriptor(f"got dims {result}, expected (rows, columns) of 1 or more, "
                                 f"experts in front")  # fmt: skip
     return result
+
+
+QuantisedType.maker = QuantisedDesc

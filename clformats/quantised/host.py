@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import prod
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from ..errors import InvalidArgument, InvalidDescriptor, expect
 from ..tensors.dtypes import as_array
 from .bits import read_field, write_field
-from .desc import QuantisedDesc
+from .planes import Buffer, Field
+from .rules import quantised
 from .types import WHOLE, QuantisedType
 
 Array = NDArray[Any]
@@ -20,7 +21,27 @@ ROWS_AT_ONCE = 1 << 18
 """About so many values are computed together, so that what is made between stays in the caches."""
 
 
-def as_bytes(raw: Any, desc: QuantisedDesc) -> NDArray[np.uint8]:
+class Placed(Protocol):
+    """What packing asks of a `QuantisedDesc`."""
+
+    dims: tuple[int, ...]
+    dtype: QuantisedType
+    fields: dict[str, Field]
+    buffers: tuple[Buffer, ...]
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of all buffers."""
+
+    @property
+    def extents(self) -> tuple[int, int, int]:
+        """Experts, rows and columns."""
+
+    def join(self, buffers: Mapping[str, Any]) -> NDArray[np.uint8]:
+        """The bytes of a tensor, from those of its buffers."""
+
+
+def as_bytes(raw: Any, desc: Placed) -> NDArray[np.uint8]:
     """The bytes of a tensor as a flat array. Raises `InvalidDescriptor` where they are too few."""
     data = as_array(raw)
     fits = data.ndim == 1 and data.dtype == np.uint8 and data.size >= desc.nbytes
@@ -32,7 +53,7 @@ def as_bytes(raw: Any, desc: QuantisedDesc) -> NDArray[np.uint8]:
     return np.ascontiguousarray(data)
 
 
-def unpack(raw: Any, desc: QuantisedDesc, field: str | None = None) -> Array:
+def unpack(raw: Any, desc: Placed, field: str | None = None) -> Array:
     """The values in f32, of shape ``desc.dims``; with ``field`` the codes of that field.
 
     Floats of 16 and 32 bits are given as floats, other codes as integers. Every step of the type's
@@ -51,7 +72,7 @@ def unpack(raw: Any, desc: QuantisedDesc, field: str | None = None) -> Array:
     return values_of(desc.dtype, codes, desc.extents).reshape(desc.dims)
 
 
-def pack(values: Any, desc: QuantisedDesc) -> NDArray[np.uint8]:
+def pack(values: Any, desc: Placed) -> NDArray[np.uint8]:
     """The bytes of a tensor: of values by the type's rule, of a dict of all its fields exactly.
 
     Raises `InvalidDescriptor` for shapes and codes that do not fit, `Unsupported` (code QUANTISE)
@@ -59,8 +80,6 @@ def pack(values: Any, desc: QuantisedDesc) -> NDArray[np.uint8]:
     """
     if isinstance(values, Mapping):
         return from_codes(_checked(values, desc), desc)
-    from .rules import quantised
-
     array = as_array(values)
     if array.dtype.kind not in "fiubV" or array.shape != desc.dims:
         raise InvalidDescriptor(f"got an array of {array.dtype} and shape {array.shape}, expected "
@@ -70,7 +89,7 @@ def pack(values: Any, desc: QuantisedDesc) -> NDArray[np.uint8]:
     return from_codes(quantised(desc.dtype, numbers.reshape(desc.extents)), desc)
 
 
-def from_codes(codes: Mapping[str, Array], desc: QuantisedDesc) -> NDArray[np.uint8]:
+def from_codes(codes: Mapping[str, Array], desc: Placed) -> NDArray[np.uint8]:
     """The bytes of a tensor from unsigned codes of the extents of each field."""
     raw = np.zeros(desc.nbytes, np.uint8)
     for name, field in desc.fields.items():
@@ -78,7 +97,7 @@ def from_codes(codes: Mapping[str, Array], desc: QuantisedDesc) -> NDArray[np.ui
     return raw
 
 
-def moved(raw: Any, src: QuantisedDesc, dst: QuantisedDesc) -> NDArray[np.uint8]:
+def moved(raw: Any, src: Placed, dst: Placed) -> NDArray[np.uint8]:
     """The bytes of a tensor in another layout of its type: the same codes, exactly.
 
     Raises `InvalidDescriptor` where type or dims differ.
@@ -89,7 +108,7 @@ def moved(raw: Any, src: QuantisedDesc, dst: QuantisedDesc) -> NDArray[np.uint8]
     return from_codes({n: read_field(data, f) for n, f in src.fields.items()}, dst)
 
 
-def _checked(values: Mapping[str, Any], desc: QuantisedDesc) -> dict[str, Array]:
+def _checked(values: Mapping[str, Any], desc: Placed) -> dict[str, Array]:
     if sorted(values) != sorted(desc.fields):
         raise InvalidDescriptor(f"got the fields {sorted(values)}, expected {list(desc.fields)} of "
                                 f"{desc}, all of them")  # fmt: skip

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-import numpy as np
-
 from ..errors import InvalidDescriptor, InvalidFormat
 from ..formats.digits import Digit, Layout, round_up
+from .owners import check_apart, unturned
 from .planes import LETTERS, Buffer, Field, Plane, PlaneDigit
 from .text import TextBuffer, TextDigit, TextField, TextPlane
 from .types import WHOLE, FieldType, QuantisedType
@@ -53,8 +52,7 @@ def placed(kind: QuantisedType, buffers: Sequence[TextBuffer], dims: tuple[int, 
         for group in groups:
             at = round_up(made[-1].start + made[-1].nbytes, ALIGNMENT) if made else 0
             found = _placed_in(kind, described, group, extents, at, len(made))
-            if described.outer:
-                _check_record(described, found, len(_outer(described, extents)), at)
+            _check_apart(described, group, found, len(_outer(described, extents)), at)
             names = "+".join(p.name for f in found.values() for p in f)
             size = _size(described, found, extents, at)
             made.append(Buffer(names, at, size))
@@ -153,27 +151,27 @@ def _outer(described: TextBuffer, extents: Extents) -> list[PlaneDigit]:
     return result[::-1]
 
 
-def _check_record(
-    described: TextBuffer, found: dict[str, list[Plane]], outer: int, at: int
+def _check_apart(
+    described: TextBuffer,
+    group: Sequence[TextField],
+    found: dict[str, list[Plane]],
+    outer: int,
+    at: int,
 ) -> None:
-    """Raise `InvalidFormat` where values of a record share a bit, or one lies behind its end."""
-    size = 8 * described.nbytes
-    taken = np.zeros(size, np.bool_)
-    for plane in (p for planes in found.values() for p in planes):
-        if not plane.is_plain:
-            continue
-        bits = np.arange(plane.bits) + plane.first_bit - 8 * at
-        for d in plane.digits[outer:]:
-            bits = np.add.outer(np.arange(d.size) * d.stride, bits).reshape(-1)
-        if bits.max() >= size:
+    """Raise `InvalidFormat` where values share a bit, or one lies behind the end of its record."""
+    planes = [p for own in found.values() for p in own]
+    for plane in planes if outer else ():
+        end = plane.first_bit - 8 * at + plane.bits
+        end += sum((d.size - 1) * d.stride for d in plane.digits[outer:])
+        if end > 8 * described.nbytes:
             raise InvalidFormat(
-                f"{plane.name} needs {-(-int(bits.max() + 1) // 8)} bytes of a record of "
-                f"{described.nbytes}: make records larger, or its first bit or strides smaller"
+                f"{plane.name} needs {-(-end // 8)} bytes of a record of {described.nbytes}: make "
+                f"records larger, or its first bit or strides smaller"
             )
-        if taken[bits].any() or np.unique(bits).size < bits.size:
-            raise InvalidFormat(f"{plane.name} has bits of a record that are another value's: give "
-                                f"other first bits or strides")  # fmt: skip
-        taken[bits] = True
+    texts = [p for field in group for p in field.planes]
+    is_dense = len(texts) == 1 and all(d.stride is None for d in texts[0].digits)
+    if not is_dense or not planes[0].is_plain:
+        check_apart(planes, outer)
 
 
 def _grouped_digits(outer: Sequence[PlaneDigit], own: FieldType) -> list[PlaneDigit]:
@@ -246,11 +244,13 @@ def _with_experts(
 
 def _checked(name: str, digits: Sequence[PlaneDigit], sizes: Extents) -> Extents:
     """The padded extents; raises `InvalidFormat` where values do not have one place each."""
-    if not all(d.is_plain for d in digits):
-        return sizes
-    chains: list[list[PlaneDigit]] = [[d for d in digits if d.dim == dim] for dim in range(3)]
+    chains = [[unturned(d) for d in digits if d.dim == dim] for dim in range(3)]
+    streams = [not all(d.is_plain for d in chain) for chain in chains]  # `check_apart` knows those
     own: list[Digit] = []
     for dim, chain in enumerate(chains):
+        if streams[dim]:
+            own.append(Digit(dim, None))
+            continue
         last = max(chain, key=lambda d: d.step, default=None)
         if last is None and sizes[dim] > 1:
             raise InvalidFormat(
@@ -259,9 +259,14 @@ def _checked(name: str, digits: Sequence[PlaneDigit], sizes: Extents) -> Extents
         own += [Digit(dim, None if d is last else d.size, d.step) for d in chain]
         own += [Digit(dim, None)] * (last is None)
     Layout(3, tuple(own))
-    counts = [prod(d.size for d in chain) for chain in chains]
+    counts = [
+        sizes[dim] if streams[dim] else prod(d.size for d in chain)
+        for dim, chain in enumerate(chains)
+    ]
     if any(c < n for c, n in zip(counts, sizes, strict=True)):
         raise InvalidFormat(f"field {name}: the digits number {counts} values, of {sizes}")
+    if not all(d.is_plain for d in digits):
+        return sizes
     return counts[0], counts[1], counts[2]
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,9 +17,6 @@ from ..tensors.described import ElementType, register
 from ..values.formula import Formula, parse
 from . import text
 from .codes import Codes, codes_named
-
-if TYPE_CHECKING:
-    from .desc import QuantisedDesc
 
 FOLDER = Path(__file__).parent
 WHOLE = 0
@@ -56,8 +53,8 @@ class QuantisedType(ElementType):
     layout ``"plain"``, every field row by row, by itself.
 
     >>> mine = QuantisedType("mine", {"q": ("u4", (1, 1)), "d": ("f16", (1, 32))}, "d * (q - 8)")
-    >>> mine.described((2, 64), "q=k/8 n k%8; d=g n").nbytes
-    136
+    >>> mine.fields["d"].group
+    (1, 32)
 
     Raises `InvalidDescriptor`, `InvalidFormat` and `InvalidExpression`.
     """
@@ -146,12 +143,6 @@ class QuantisedType(ElementType):
                     f"expected {bits} together"
                 )
         return buffers
-
-    def described(self, dims: Iterable[int] | str, layout: Any = None) -> QuantisedDesc:
-        """The descriptor of a tensor; without ``layout`` in ``gguf``, or ``plain``."""
-        from .desc import QuantisedDesc
-
-        return QuantisedDesc(dims, self, layout)
 
     @cached_property
     def key(self) -> tuple[object, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, ClassVar
 
 from numpy.typing import NDArray
 
@@ -24,12 +24,27 @@ class LayoutName(str):
     image = layout = sums = None
 
 
+class _Lacks(Unsupported, AttributeError):
+    """What only descriptors of one element type have: `hasattr` is false."""
+
+
 class Described(ABC):
     """What every descriptor says: dims in logical order, bytes, and how values become bytes."""
 
     __slots__ = ()
 
     dims: tuple[int, ...]
+
+    def __getattr__(self, name: str) -> Any:
+        """Raise `Unsupported` (code QUANTISED) for what only descriptors of one type have."""
+        if not any(hasattr(kind, name) for kind in _of_one_type):
+            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+        raise _Lacks(
+            "QUANTISED",
+            f"{name}: got {self}, whose values share parameters. Its planes say where bits lie, "
+            f"and offset(..., plane=); for other dims make another descriptor, or unpack it first, "
+            f"by cf.unpack or cf.Reorder to f32 or f16",
+        )
 
     @property
     @abstractmethod
@@ -50,12 +65,10 @@ class Described(ABC):
         """As `clformats.unpack`."""
 
 
-class ElementType(ABC):
-    """An element type that makes descriptors of its own."""
+class ElementType:
+    """An element type that has descriptors of its own: those that ``maker`` makes."""
 
-    @abstractmethod
-    def described(self, dims: Iterable[int] | str, layout: Any) -> Described:
-        """The descriptor of a tensor of this type."""
+    maker: ClassVar[Callable[..., Described]]
 
 
 _finders: list[Callable[[str], ElementType | None]] = []
@@ -91,13 +104,19 @@ def described_by(dims: Iterable[int], dtype: object, layout: Any, **others: Any)
             f"{', '.join(given)}: got it for {found}, whose layouts say where every bit lies: "
             f"leave it out"
         )
-    return found.described(dims, layout)
+    return type(found).maker(dims, found, layout)
+
+
+_of_one_type: list[type] = []
 
 
 class Made:
     """Base of `MemoryDesc`, which makes the descriptor of another room for a type of that room."""
 
     __slots__ = ()
+
+    def __init_subclass__(cls) -> None:
+        _of_one_type.append(cls)
 
     def __new__(
         cls,
@@ -118,7 +137,7 @@ def parsed(text: str) -> Any:
     if found is None:
         return None
     layout, _, dims = rest.rpartition(":")
-    return found.described(dims, layout)
+    return type(found).maker(dims, found, layout)
 
 
 def is_described(value: object) -> bool:

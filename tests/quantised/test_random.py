@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
 
 import clformats as cf
 from clformats.formats.expr import Var
+from clformats.quantised import placing
 from clformats.quantised.host import from_codes, moved
+from clformats.quantised.owners import check_apart
+from clformats.quantised.planes import Plane
 from tests.quantised.test_table import described, random_codes, same
 
 CASES = int(os.environ.get("CLFORMATS_RANDOM_QUANTISED", "100"))
@@ -69,7 +73,70 @@ def test_random_types_and_layouts() -> None:
             assert np.array_equal(found.view(codes[name].dtype), codes[name])
 
 
+def strided(rng: np.random.Generator, bits: int, sizes: dict[str, int]) -> str:
+    """The digits of a plane with strides a little off the dense ones: values meet, or do not."""
+    chain = []
+    for letter, size in sizes.items():
+        block = int(rng.choice([1, 2, 4]))
+        chain += [(f"{letter}%{block}", block)] * (block > 1)
+        chain.append((f"{letter}/{block}", -(-size // block)))
+    stride, result = bits, []
+    for digit, count in rng.permutation(np.array(chain, object)):
+        result.append(f"{digit}:{stride}")
+        stride = int(stride * int(count) * rng.choice([0.5, 1, 1, 1, 1, 1.5, 2]))
+    return " ".join(result)
+
+
+def shares_bits(planes: Sequence[Plane]) -> bool:
+    """Whether two values of planes have a bit in common, by looking at every bit."""
+    taken: list[int] = []
+    for p in planes:
+        axes = dict(zip("enk", np.ogrid[tuple(map(slice, p.padded))], strict=True))
+        at = p.address((Var("e"), Var("n"), Var("k"))).evaluate(axes)
+        where = np.broadcast_to(np.asarray(at), p.padded).ravel()
+        taken += [int(a) + b for a in where for b in range(p.bits)]
+    return len(set(taken)) < len(taken)
+
+
+def test_values_share_bits_where_every_bit_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Random strides, streams and first bits: refused if, and only if, two values share a bit.
+
+    Padding counts as values, and so do the bits of a stream's last word: streams here fill them.
+    """
+    rng = np.random.default_rng(7)
+    found: list[bool] = []
+
+    def compared(planes: Sequence[Plane], outer: int = 0) -> None:
+        expected = shares_bits(planes)
+        found.append(expected)
+        if expected:
+            with pytest.raises(cf.InvalidFormat, match="another value's"):
+                check_apart(planes, outer)
+            raise cf.InvalidFormat("compared")
+        check_apart(planes, outer)
+
+    monkeypatch.setattr(placing, "check_apart", compared)
+    fields = {"q": ("u3", (1, 1)), "d": ("u4", (1, 4))}
+    kind = cf.QuantisedType("strided", fields, "d * q")
+    for _ in range(3 * CASES):
+        n, k = (int(n) for n in rng.integers(1, 9, 2))
+        first = int(rng.choice([0, 8, 24, 64, 128, 200]))
+        q = f"@{first} {strided(rng, 3, {'n': n, 'k': k})}"
+        if rng.random() < 0.3:
+            k, word, row = int(rng.choice([4, 8])), rng.choice([3, 6, 12]), rng.choice([6, 12, 32])
+            streams = ("3k", "3k+1", "3k+2")
+            q = " + ".join(f"1@{first} ({i})/{word}:{row * n} n:{row} ({i})%{word}:1"
+                           for i in streams)  # fmt: skip
+        text = f"{{d={strided(rng, 4, {'n': n, 'g': -(-k // 4)})}; q={q}}}"
+        try:
+            described((n, k), kind, text)
+        except cf.InvalidFormat as error:
+            assert str(error) == "compared", text  # noqa: PT017  # the other way is right too
+    assert 0.1 < np.mean(found) < 0.9, np.mean(found)
+
+
 @pytest.mark.slow
 def test_many_random_types_and_layouts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(globals(), "CASES", 10_000)
     test_random_types_and_layouts()
+    test_values_share_bits_where_every_bit_says_so(monkeypatch)

@@ -294,9 +294,15 @@ def test_a_type_and_a_layout_of_ones_own() -> None:
         ("{n k/32 * 18; d=@0; q=@16 k/16%2:0 k%16:8}", "another value's"),
         ("{n k/32 * 17; d=@0; q=@16 k/16%2:4 k%16:8}", "q needs 18 bytes of a record of 17"),
         ("{n k/32 * 18; d=@128; q=@0 k/16%2:144 k%16:4}", "q needs 26 bytes of a record of 18"),
+        ("d=n g; q=n:256 k:3", "q has bits that are another value's"),
+        ("d=n g; q=n:0 k:4", "q has bits that are another value's"),
+        ("d=n:8 g:16; q=n k", "d has bits that are another value's"),
+        ("{d=@0 n:32 g:16; q=@8 n:256 k:4}", "q has bits that are another value's, of d"),
+        ("d=n g; q=n (3k)%32", "cannot tell|another value's"),
+        ("d=n g; q=n:4096 (1k)/2:4096 k%2:4", "another value's"),
     ],
 )
-def test_values_of_a_record_share_no_bits(text: str, why: str) -> None:
+def test_no_values_share_bits(text: str, why: str) -> None:
     with pytest.raises(cf.InvalidFormat, match=why):
         described((8, 64), "q4_0", text)
 
