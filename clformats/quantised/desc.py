@@ -264,9 +264,9 @@ def _dims(dims: Iterable[int] | str) -> tuple[int, ...]:
         result = tuple(operator.index(n) for n in dims)
     except TypeError:
         raise InvalidDescriptor(f"dims must be a sequence of ints, got {dims!r}") from None
-    if not result or min(result) < 1:
-        raise InvalidDescriptor(f"got dims {result}, expected (rows, columns) of 1 or more, "
-                                f"experts in front")  # fmt: skip
+    if not result or min(result) < 0:
+        raise InvalidDescriptor(f"got dims {result}, expected (rows, columns), experts in front, "
+                                f"all of them known")  # fmt: skip
     return result
 
 

@@ -63,9 +63,12 @@ def unpack(raw: Any, desc: Placed, field: str | None = None) -> Array:
     if isinstance(raw, Mapping):
         raw = desc.join(raw)
     data = as_bytes(raw, desc)
+    if field is not None and field not in desc.fields:
+        raise InvalidArgument(f"field: got {field!r}, expected one of {', '.join(desc.fields)}")
+    if not all(desc.dims):
+        own = None if field is None else desc.fields[field]
+        return np.zeros(own.dims, own.dtype.numpy) if own else np.zeros(desc.dims, np.float32)
     if field is not None:
-        if field not in desc.fields:
-            raise InvalidArgument(f"field: got {field!r}, expected one of {', '.join(desc.fields)}")
         own = desc.fields[field]
         return own.dtype.array(read_field(data, own)).reshape(own.dims)
     codes = {n: f.dtype.array(read_field(data, f)) for n, f in desc.fields.items()}
@@ -84,6 +87,8 @@ def pack(values: Any, desc: Placed) -> NDArray[np.uint8]:
     if array.dtype.kind not in "fiubV" or array.shape != desc.dims:
         raise InvalidDescriptor(f"got an array of {array.dtype} and shape {array.shape}, expected "
                                 f"numbers of shape {desc.dims} for {desc}")  # fmt: skip
+    if not array.size:
+        return np.zeros(0, np.uint8)
     with np.errstate(all="ignore"):
         numbers = array.astype(np.float32)
     return from_codes(quantised(desc.dtype, numbers.reshape(desc.extents)), desc)
@@ -92,7 +97,7 @@ def pack(values: Any, desc: Placed) -> NDArray[np.uint8]:
 def from_codes(codes: Mapping[str, Array], desc: Placed) -> NDArray[np.uint8]:
     """The bytes of a tensor from unsigned codes of the extents of each field."""
     raw = np.zeros(desc.nbytes, np.uint8)
-    for name, field in desc.fields.items():
+    for name, field in desc.fields.items() if raw.size else ():
         write_field(raw, field, codes[name])
     return raw
 
@@ -105,6 +110,8 @@ def moved(raw: Any, src: Placed, dst: Placed) -> NDArray[np.uint8]:
     if src.dtype != dst.dtype or src.dims != dst.dims:
         raise InvalidDescriptor(f"got {src} and {dst}, expected two layouts of one type and dims")
     data = as_bytes(raw, src)
+    if not src.nbytes:
+        return data
     return from_codes({n: read_field(data, f) for n, f in src.fields.items()}, dst)
 
 

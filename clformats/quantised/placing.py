@@ -52,9 +52,10 @@ def placed(kind: QuantisedType, buffers: Sequence[TextBuffer], dims: tuple[int, 
         for group in groups:
             at = round_up(made[-1].start + made[-1].nbytes, ALIGNMENT) if made else 0
             found = _placed_in(kind, described, group, extents, at, len(made))
-            _check_apart(described, group, found, len(_outer(described, extents)), at)
+            if all(extents):
+                _check_apart(described, group, found, len(_outer(described, extents)), at)
             names = "+".join(p.name for f in found.values() for p in f)
-            size = _size(described, found, extents, at)
+            size = _size(described, found, extents, at) if all(extents) else 0
             made.append(Buffer(names, at, size))
             for name, parts in found.items():
                 planes |= {p.name: p for p in parts}

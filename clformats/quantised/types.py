@@ -81,6 +81,8 @@ class QuantisedType(ElementType):
                 f"type of the library has"
             )
         expect(layouts, Mapping | None, "layouts")
+        for key in (*fields, *(layouts or {})):
+            expect(key, str, "the name of a field or layout")
         own = {n: _field(n, f) for n, f in fields.items()}
         self._set(name, own, formula, "", dict(layouts or {}))
         _own[name] = self
@@ -298,9 +300,20 @@ def find(name: str) -> QuantisedType | None:
     return _own.get(name) or _BUILT_IN.find(name)
 
 
+def find_or_hint(name: str) -> QuantisedType | None:
+    """As `find`; raises `InvalidDescriptor` for a name that differs in capitals only."""
+    found = find(name)
+    if found is None:
+        low = name.lower()
+        meant = [n for n in (low, low.replace("_k", "_K"), *_own) if n.lower() == low and find(n)]
+        if meant:
+            raise InvalidDescriptor(f"unknown element type {name!r}: did you mean {meant[0]!r}?")
+    return found
+
+
 def type_named(name: str | QuantisedType) -> QuantisedType:
     """The quantised type of a name. Raises `InvalidDescriptor`."""
-    found = name if isinstance(name, QuantisedType) else find(name)
+    found = name if isinstance(name, QuantisedType) else find_or_hint(name)
     if found is None:
         names = ", ".join(n for n, _ in _BUILT_IN.rows)
         raise InvalidDescriptor(
@@ -327,4 +340,4 @@ def layouts(name: str | QuantisedType) -> dict[str, str]:
     return dict(type_named(name).layouts)
 
 
-register(find)
+register(find_or_hint)

@@ -113,6 +113,12 @@ class QuantisedReorder(OnDevice):
         texts = [k.source for k in self._kernels]
         return "\n".join([*texts, *([self._between.source] if self._between else [])])
 
+    def as_kernel_tuner(self, *_: Any, **__: Any) -> dict[str, Any]:
+        """Raise `Unsupported` (code TUNING): kernels of quantised tensors have no parameters."""
+        raise Unsupported("TUNING", f"{self} has no search space: its kernels follow from layouts")
+
+    choices_of = as_kernel_tuner
+
     @property
     def is_built(self) -> bool:
         """True: kernels are built when the reorder is made."""
@@ -133,6 +139,8 @@ class QuantisedReorder(OnDevice):
                 raise InvalidDescriptor(
                     f"the {what} is {memory.desc}, the reorder was made for {desc}"
                 )
+        if not self.dst.nelems:
+            return self._done(stream)
         if not self._kernels:
             return self._on_host(stream, src, dst)
         if self._between is None:

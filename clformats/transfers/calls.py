@@ -25,6 +25,7 @@ from ..runtime.engine import default_engine
 from ..runtime.opencl import opencl
 from ..runtime.storage import Allocator
 from ..tensors.desc import MemoryDesc
+from ..tensors.described import element_type
 from ..tensors.dtypes import as_array
 from ..tensors.given import as_any_desc
 from .ends import Wrapped
@@ -59,7 +60,7 @@ def from_numpy(  # noqa: PLR0913  # each says another thing of the result
     the array's axes are: ``from_numpy(photo, axes="hwc", format="b_fs_yx_fsv16")`` takes an array
     of height x width x channels. Dimensions that ``axes`` leaves out have size 1. ``desc``, instead
     of these, is the whole descriptor, also of a quantised tensor: then ``array`` may be a dict of
-    its fields.
+    its fields. ``dtype="q4_0", format="flat"`` quantises an array.
 
     Numpy packs on the host, with several threads. On a CPU a kernel takes over from numpy once
     512 MiB were moved between the same two descriptors, in calls of 8 MiB and more: the call that
@@ -69,6 +70,9 @@ def from_numpy(  # noqa: PLR0913  # each says another thing of the result
         if not (format is axes is dtype is None):
             raise InvalidArgument(f"desc={desc} says all: leave format, axes and dtype out")
         return _packed(array, as_any_desc(desc, "desc"), engine, stream, allocator)
+    if element_type(dtype) is not None and axes is None:
+        made: Any = MemoryDesc(as_array(array).shape, dtype, format)
+        return _packed(array, made, engine, stream, allocator)
     _check_engine(engine)
     array = in_order(as_array(array), axes, format)
     desc, host = interop.desc_of(array, format, dtype), _host_memory(array)

@@ -42,6 +42,13 @@ def _at(i: Any) -> object:
         raise cf.Error(str(error)) from error
 
 
+def _bit(**given: Any) -> object:
+    try:
+        return QUANTISED.coords(**given)
+    except IndexError as error:
+        raise cf.Error(str(error)) from error
+
+
 def _grouped(**given: Any) -> cf.Attr:
     return cf.Attr(src_scale=cf.Grouped(**given))
 
@@ -88,6 +95,7 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
                                          "formula": "q - 8", "layouts": None}),
     "QuantisedDesc": (cf.QuantisedDesc, {"dims": (2, 32), "dtype": QUANTISED.dtype,
                                          "layout": "gguf"}),
+    "QuantisedDesc.coords": (_bit, {"offset": 3, "plane": "d"}),
     "layouts": (cf.layouts, {"name": "q4_0"}),
     "unpack of a field": (cf.unpack, {"flat": np.zeros(36, np.uint8), "desc": QUANTISED,
                                       "field": "q"}),
@@ -153,6 +161,7 @@ TAKES = {
     "QuantisedType.name": {"str"},
     "QuantisedType.layouts": {"None"},
     "QuantisedDesc.layout": {"None"},
+    "QuantisedDesc.coords.plane": {"None"},
     "unpack of a field.field": {"None"},
     "index_source.prefix": {"str"},
     "index_source.wide": {"None"},

@@ -80,3 +80,5 @@ def test_what_is_no_such_file_is_told(tmp_path: Path, capsys: pytest.CaptureFixt
     assert cli.main(["inspect", str(file)]) == 1
     assert "GGUF" in capsys.readouterr().err
     assert cli.main(["inspect", str(tmp_path / "none.gguf")]) == 1
+    with pytest.raises(cf.InvalidArgument, match="path: got 5"):
+        cf.read_gguf(5)  # type: ignore[arg-type]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import InvalidDescriptor, Unsupported
+from ...errors import InvalidDescriptor, Unsupported, expect
 from ...quantised import QuantisedDesc
 from ...quantised.types import find
 from ...tensors.desc import MemoryDesc
@@ -51,6 +51,7 @@ def read_gguf(path: str | Path) -> dict[str, GgufTensor]:
     The file is mapped, so that nothing is read before it is used. Needs the package gguf. Raises
     `InvalidDescriptor` for a file that is none.
     """
+    expect(path, str | Path, "path")
     gguf = library("gguf", "files of GGUF")
     file = Path(path)
     with reading(file, "GGUF file", ValueError, KeyError, IndexError):
