@@ -15,7 +15,7 @@ from __future__ import annotations
 import gc
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import replace
 from zlib import crc32
 
@@ -24,6 +24,7 @@ import pytest
 import clformats as cf
 from clformats.reorders import stand_in
 from clformats.runtime import guard
+from tests.device_support import unless_refused
 
 ROOMS_OF_DEVICES = {"bench", "kernels", "reorders", "runtime", "transfers"}
 DEVICE = "CLFORMATS_TEST_DEVICE"
@@ -71,6 +72,12 @@ def options(item: pytest.Item) -> str:
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     os.environ[OPTIONS] = options(item)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call() -> Generator[None, object, object]:
+    with unless_refused():
+        return (yield)
 
 
 @pytest.fixture(scope="session", autouse=True)

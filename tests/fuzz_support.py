@@ -255,8 +255,20 @@ def told(name: str, case: Case, bench: Bench) -> bool | None:
     try:
         return run(case, bench) or None
     except Exception as error:  # noqa: BLE001  # whatever it is, the next case is to run
+        if _is_refusal(error, case):
+            return None
         sys.stdout.write(f"FAILED {type(error).__name__}: {str(error).splitlines()[0]}\n")
     return False
+
+
+def _is_refusal(error: Exception, case: Case) -> bool:
+    """Whether a device has no double precision, or its compiler died of a schedule that was chosen.
+
+    For a schedule that somebody chose there is no fallback: another one would be measured for it.
+    """
+    if isinstance(error, cf.CompilerDied):
+        return case.choices is not None
+    return isinstance(error, cf.Unsupported) and error.code == "FP64"
 
 
 def main() -> None:
