@@ -128,7 +128,7 @@ class Variants:
             "answer": [None, _whole(case.answer, dst).view(dst)],
             "verify": same_bytes,
             "defines": {},
-            "compiler_options": [*drivers.options(self.engine.device)],
+            "compiler_options": [*compiler.options(self.engine.device)],
             "lang": "OpenCL",
             "platform": platform,
             "device": device,

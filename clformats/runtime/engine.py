@@ -18,7 +18,7 @@ from ..schedule.traits import DEFAULT, Traits
 from . import compiler
 from .background import background
 from .guard import FirstLaunch
-from .opencl import OnDevice, devices, error_name, hint, named_errors, opencl
+from .opencl import OnDevice, devices, error_name, hint, kernel_of, named_errors, opencl
 from .programs import build, compilers_silent, is_kept
 from .strangers import handed_out
 
@@ -154,7 +154,7 @@ class Engine(OnDevice):
         with known.lock:
             program = known.built = known.built or self._build(source, trial)
         try:
-            made: pyopencl.Kernel = cl.Kernel(program, name)
+            made = kernel_of(program, name)
         except cl.Error as error:
             there = str(program.get_info(cl.program_info.KERNEL_NAMES)).replace(";", ", ")
             found = error_name(error)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import sqlite3
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -43,6 +44,21 @@ def opencl() -> ModuleType:
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=_forked)
     return pyopencl
+
+
+def kernel_of(program: pyopencl.Program, name: str) -> pyopencl.Kernel:
+    """A kernel object, also where pyopencl's cache on disk fails meanwhile: then without the cache.
+
+    pyopencl keeps the Python code that sets a kernel's arguments in a database of its own, and
+    passes on the database's errors (a disk that is full, a folder that was removed).
+    """
+    make: Callable[..., pyopencl.Kernel] = opencl().Kernel
+    try:
+        return make(program, name)
+    except (sqlite3.Error, OSError) as error:
+        vars(opencl())["_PYOPENCL_NO_CACHE"] = True  # what its variable of this name sets
+        warn(f"pyopencl's cache failed ({error}): it is not used any more", CacheWarning)
+    return make(program, name)
 
 
 _is_forked = False

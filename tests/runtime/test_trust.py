@@ -5,12 +5,14 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import sqlite3
 import stat
 import subprocess
 import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -193,6 +195,26 @@ def test_a_full_disk_is_told_and_a_temporary_folder_serves(
     monkeypatch.setattr(os, "posix_fallocate", full)
     assert "No space left on device" in caches.provide_cache_folder()
     assert os.environ[caches.VARIABLE] != str(home)
+
+
+@pytest.mark.device
+def test_a_disk_that_fills_later_costs_pyopencls_cache_only(
+    engine: cf.Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import pyopencl as cl
+
+    kernel = cl.Kernel
+
+    def of_a_full_disk(*arguments: Any) -> cl.Kernel:
+        if not vars(cl)["_PYOPENCL_NO_CACHE"]:
+            raise sqlite3.OperationalError("database or disk is full")
+        return kernel(*arguments)
+
+    monkeypatch.setattr(cl, "_PYOPENCL_NO_CACHE", False)
+    monkeypatch.setattr(cl, "Kernel", of_a_full_disk)
+    with pytest.warns(cf.CacheWarning, match="disk is full"):
+        made = engine.kernel("kernel void later(global int *a) { *a = 1; }", "later")
+    assert made.function_name == "later"
 
 
 def test_an_empty_name_of_pocls_folder_is_none(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
