@@ -1,7 +1,7 @@
 """The kernels of `tests.replay_support` to read and to compare, from the root of the repository.
 
 python -m tests.replay names fsv16            # the problems whose names have a text in them
-python -m tests.replay show PROBLEM DEVICE    # one kernel, without comments
+python -m tests.replay show PROBLEM DEVICE    # one kernel, without comments; also by a row's hash
 python -m tests.replay diff HEAD              # how kernels differ from those of a revision
 python -m tests.replay programs               # how many programs the reorders of networks need
 """
@@ -24,7 +24,7 @@ from pathlib import Path
 from clformats.kernels import launch
 from clformats.kernels.source import without_comments
 from tests.replay_problems import network_problems, problems
-from tests.replay_support import DEVICES, kernel, kernels
+from tests.replay_support import DEVICES, kernel, kernels, recorded
 
 ROOT = Path(__file__).resolve().parent.parent
 SHOWN = 5
@@ -54,7 +54,7 @@ def _parser() -> argparse.ArgumentParser:
     names = commands.add_parser("names", help="the names of problems")
     names.add_argument("part", nargs="?", default="", help="a text in the name")
     show = commands.add_parser("show", help="one kernel")
-    show.add_argument("problem", help="a name, or a part that one name alone has")
+    show.add_argument("problem", help="a name, a part that only one has, or the hash of a source")
     show.add_argument("device", choices=DEVICES)
     diff = commands.add_parser("diff", help="differences from another revision")
     diff.add_argument("revision")
@@ -68,8 +68,12 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def shown(part: str, device: str) -> str:
-    """The kernel of the problem of that name, or of the only one whose name has the text."""
+    """The kernel of the problem of that name, or of the only one whose name has the text.
+
+    Or the one of the row of that hash.
+    """
     every = {p.name: p for p in problems()}
+    part = next((row.first for row in recorded(device) if row.source == part), part)
     found = [part] if part in every else [name for name in every if part in name]
     if len(found) != 1:
         some = "".join(f"\n    {name}" for name in found[:SHOWN])

@@ -1,8 +1,9 @@
-"""Kernels on record: hashes of source and launch for each problem on several kinds of device.
+"""Kernels on record: a row for each source on several kinds of device, with hashes.
 
-The record is a file for each device in ``tests/data/replay``; a line of it names a problem and the
-family of its kernel, and has a hash of the source and one of the launch. Comments in the OpenCL C
-do not count. Nothing here needs OpenCL.
+The record is a file for each device in ``tests/data/replay``. A row has the hash of a source, its
+family, how many problems it serves, a hash of their names and launches, and the first of them by
+name, whose text ``python -m tests.replay show`` prints. Comments in the OpenCL C do not count.
+Nothing here needs OpenCL.
 """
 
 from __future__ import annotations
@@ -39,11 +40,13 @@ NAMED = 8
 
 
 class Row(NamedTuple):
-    """What the record has of one kernel."""
+    """What the record has of one source: see above."""
 
-    family: str
     source: str
-    launch: str
+    family: str
+    problems: int
+    launches: str
+    first: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +56,6 @@ class Kernel:
     family: str
     source: str
     launch: str
-
-    @property
-    def row(self) -> Row:
-        """Its line in the record."""
-        return Row(self.family, _digest(self.source), _digest(self.launch))
 
     @property
     def text(self) -> str:
@@ -106,7 +104,22 @@ def kernels(device: str) -> dict[str, Kernel]:
     return {p.name: kernel(p, DEVICES[device]) for p in problems_of(device)}
 
 
-def _digest(text: str) -> str:
+def rows(made: Mapping[str, Kernel]) -> list[Row]:
+    """The record of kernels by the problems' names, sorted by the first problem of each row."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for name in sorted(made):
+        found.setdefault((made[name].source, made[name].family), []).append(name)
+    return [
+        Row(
+            digest(source), family, len(names),
+            digest("\n".join(f"{name}\n{made[name].launch}" for name in names)), names[0],
+        )
+        for (source, family), names in found.items()
+    ]  # fmt: skip
+
+
+def digest(text: str) -> str:
+    """A short hash."""
     return blake2b(text.encode(), digest_size=4).hexdigest()
 
 
@@ -115,42 +128,45 @@ def file_of(device: str) -> Path:
     return FOLDER / f"{device}.tsv"
 
 
-def recorded(device: str) -> dict[str, Row]:
+def recorded(device: str) -> list[Row]:
     """What the record has for a device; nothing where there is no file."""
     file = file_of(device)
     lines = file.read_text(encoding="utf-8").splitlines()[1:] if file.exists() else []
-    return {name: Row(*rest) for name, *rest in (line.split("\t") for line in lines)}
+    return [
+        Row(source, family, int(count), launches, first)
+        for source, family, count, launches, first in (line.split("\t") for line in lines)
+    ]
 
 
-def write(device: str, rows: Mapping[str, Row]) -> None:
-    """Write the record of a device anew, in the order of the names."""
+def write(device: str, record: Iterable[Row]) -> None:
+    """Write the record of a device anew."""
     FOLDER.mkdir(exist_ok=True)
-    lines = [("problem", *Row._fields), *((name, *rows[name]) for name in sorted(rows))]
-    text = "".join("\t".join(line) + "\n" for line in lines)
+    text = "".join("\t".join(map(str, line)) + "\n" for line in (Row._fields, *record))
     file_of(device).write_text(text, encoding="utf-8")
 
 
-def changes(old: Mapping[str, Row], new: Mapping[str, Row]) -> dict[str, str]:
-    """What changed, by the problem's name: ``family``, ``source``, ``launch``, new, or gone."""
+def changes(old: Sequence[Row], new: Sequence[Row]) -> dict[str, str]:
+    """What changed, by the first problem of a row: some fields, or the row is new or gone."""
+    before, after = ({row.first: row for row in record} for record in (old, new))
     found = {}
-    for name in sorted({*old, *new}):
-        if name not in old:
+    for name in sorted({*before, *after}):
+        if name not in before:
             found[name] = "not on record"
-        elif name not in new:
+        elif name not in after:
             found[name] = "on record only"
-        elif old[name] != new[name]:
-            both = zip(Row._fields, old[name], new[name], strict=True)
+        elif before[name] != after[name]:
+            both = zip(Row._fields, before[name], after[name], strict=True)
             found[name] = ", ".join(field for field, a, b in both if a != b)
     return found
 
 
 def message(device: str, changed: Mapping[str, str], count: int) -> str:
-    """How many kernels changed, and the first of them by name; empty where none did."""
+    """How many rows changed, and the first of them by name; empty where none did."""
     if not changed:
         return ""
     return "\n".join(
         (
-            f"{len(changed)} of {count} kernels for {device} are not as recorded:",
+            f"{len(changed)} of {count} sources for {device} are not as recorded:",
             *_kinds(changed.values()),
             *(f"    {name} ({what})" for name, what in list(changed.items())[:NAMED]),
             *(["    ..."] if len(changed) > NAMED else []),
