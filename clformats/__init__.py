@@ -45,6 +45,7 @@ from .values.transforms import transform, winograd
 from .version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from .audits import audit
     from .interop.files.gguf import read_gguf
     from .networks import (
         Choice,
@@ -55,7 +56,6 @@ if TYPE_CHECKING:
         Network,
         Node,
         Value,
-        audit,
         propagate,
     )
     from .recording.load import load
@@ -181,11 +181,11 @@ _ON_FIRST_USE = {
             "Network",
             "Node",
             "Value",
-            "audit",
             "propagate",
         ),
         "clformats.networks",
     ),
+    "audit": "clformats.audits",
     "IndexKernels": "clformats.reorders.index_kernels",
     "Map": "clformats.reorders.map",
     "Recording": "clformats.recording.recording",

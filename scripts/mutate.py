@@ -42,6 +42,7 @@ ROOMS = (
     "reorders",
     "transfers",
     "networks",
+    "audits",
 )
 AT_ONCE = 40
 """Tests that one pytest run tries; a survivor of them meets the next ones."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from .arguments import add_json, print_json
 
 if TYPE_CHECKING:
-    from ..networks.auditing import Report
+    from ..audits import Report
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -30,7 +30,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Print the report."""
-    from ..networks import audit
+    from ..audits import audit
     from .plan import write
 
     report = audit(args.log)

@@ -7,13 +7,13 @@ reorder costs. `propagate` finds the assignment of least cost and proves it.
 from __future__ import annotations
 
 from ..timing import Race
-from .auditing import Finding, Report, audit
 from .choice import Choice
 from .cost import Cost
 from .costs import Costs
+from .decision import Alternative, Packed, PlannedReorder
 from .graph import Network, Node, Value
 from .kernels import Kernels
-from .plan import Alternative, FormatPlan, Packed, PlannedReorder, propagate
+from .plan import FormatPlan, propagate
 from .racing import Settled, race, settle
 
 __all__ = [
@@ -21,7 +21,6 @@ __all__ = [
     "Choice",
     "Cost",
     "Costs",
-    "Finding",
     "FormatPlan",
     "Kernels",
     "Network",
@@ -29,10 +28,8 @@ __all__ = [
     "Packed",
     "PlannedReorder",
     "Race",
-    "Report",
     "Settled",
     "Value",
-    "audit",
     "propagate",
     "race",
     "settle",

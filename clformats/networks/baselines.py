@@ -21,40 +21,40 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Generic, TypeVar
 
 import numpy as np
 
 from ..errors import InvalidNetwork
 from .build import Built
 from .choice import Choice
-from .costs import COMPUTE
+from .decision import Decision
 from .graph import Node
 from .named import Key, fits, key_of
+from .prices import COMPUTE
 
-if TYPE_CHECKING:
-    from .plan import FormatPlan
+Plan = TypeVar("Plan", bound=Decision)
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class Compared(Generic[Plan]):
     """A way to choose: its name, what it costs, of that its reorders, and how many there are."""
 
     name: str
     seconds: float
     reorder_seconds: float
     reorders: int
-    plan: FormatPlan
+    plan: Plan
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Generic[Plan]):
     """The plan and the baselines, cheapest first; `str` is a table."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[Compared[Plan], ...]
     best: float
 
-    def __getitem__(self, name: str) -> Row:
+    def __getitem__(self, name: str) -> Compared[Plan]:
         return next(row for row in self.rows if row.name == name)
 
     def __str__(self) -> str:
@@ -67,10 +67,8 @@ class Comparison:
         return "\n".join(lines)
 
 
-def compare(plan: FormatPlan, names: Iterable[str] | None = None) -> Comparison:
+def compare(plan: Plan, names: Iterable[str] | None = None) -> Comparison[Plan]:
     """The plan beside the baselines of these names, or all that can be run at a finite cost."""
-    from .plan import planned
-
     built = plan.built
     wanted = None if names is None else list(names)
     rows = [_row("this plan", plan)]
@@ -78,15 +76,15 @@ def compare(plan: FormatPlan, names: Iterable[str] | None = None) -> Comparison:
         if wanted is not None and name not in wanted:
             continue
         if np.isfinite(built.problem.total(assignment)):
-            rows.append(_row(name, planned(built, assignment, plan.bound)))
+            rows.append(_row(name, plan.decided(built, assignment, plan.bound)))
     known = {row.name for row in rows}
     if wanted is not None and (unknown := set(wanted) - known):
         raise InvalidNetwork(f"no baseline {', '.join(sorted(unknown))}: got {', '.join(known)}")
     return Comparison(tuple(sorted(rows, key=lambda r: r.seconds)), plan.seconds or 1.0)
 
 
-def _row(name: str, plan: FormatPlan) -> Row:
-    return Row(name, plan.seconds, plan.reorder_seconds, len(plan.reorders), plan)
+def _row(name: str, plan: Plan) -> Compared[Plan]:
+    return Compared(name, plan.seconds, plan.reorder_seconds, len(plan.reorders), plan)
 
 
 def _baselines(built: Built) -> Iterator[tuple[str, list[int]]]:

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..errors import Error
 from ..interop.files.common import library
+from .decision import Decision
 from .graph import Node, Value
 from .memory import steps_of
-
-if TYPE_CHECKING:
-    from .plan import FormatPlan
 
 _TYPES = {"f32": 1, "u8": 2, "s8": 3, "s32": 6, "f16": 10, "f64": 11, "bf16": 16}
 
 
-def to_onnx(plan: FormatPlan, path: str | Path) -> None:
+def to_onnx(plan: Decision, path: str | Path) -> None:
     """Write the plan as an ONNX model, to be looked at in viewers and read by compilers.
 
     Reorders are nodes ``Reorder`` of the domain ``clformats`` with the formats as attributes; every
@@ -51,7 +49,7 @@ def to_onnx(plan: FormatPlan, path: str | Path) -> None:
         raise Error(f"cannot write {path}: {error.strerror}") from error
 
 
-def _onnx_node(make: Any, plan: FormatPlan, node: Node, names: dict[tuple[str, str], str]) -> Any:
+def _onnx_node(make: Any, plan: Decision, node: Node, names: dict[tuple[str, str], str]) -> Any:
     choice = plan.choices[node.name]
     inputs = [
         names.get((v.name, f or ""), v.name) for v, f in zip(node.inputs, choice.ins, strict=True)

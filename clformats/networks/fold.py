@@ -16,7 +16,7 @@ TAKING = ("Conv", "ConvTranspose", "Gemm", "BatchNormalization", "Add")
 
 
 @dataclass(slots=True)
-class Step:
+class RawOperation:
     """An operation before it is a node of a network."""
 
     name: str
@@ -39,26 +39,28 @@ class Folded:
         return computed
 
 
-def folded(steps: Sequence[Step], constants: dict[str, Any], outputs: Iterable[str]) -> list[Step]:
+def folded(
+    steps: Sequence[RawOperation], constants: dict[str, Any], outputs: Iterable[str]
+) -> list[RawOperation]:
     """The steps that are left; the constants they read are added."""
     return _Folder(steps, constants, outputs).run()
 
 
 class _Folder:
     def __init__(
-        self, steps: Sequence[Step], constants: dict[str, Any], outputs: Iterable[str]
+        self, steps: Sequence[RawOperation], constants: dict[str, Any], outputs: Iterable[str]
     ) -> None:
         self.steps, self.constants = steps, constants
         self.outputs = set(outputs)
         self.renamed: dict[str, str] = {}
-        self.made: dict[str, Step] = {}
+        self.made: dict[str, RawOperation] = {}
         self.count: dict[str, int] = {}
         for step in steps:
             for name in step.inputs:
                 self.count[name] = self.count.get(name, 0) + 1
 
-    def run(self) -> list[Step]:
-        kept: dict[str, Step] = {}
+    def run(self) -> list[RawOperation]:
+        kept: dict[str, RawOperation] = {}
         for step in self.steps:
             step.inputs = [self._final(n) for n in step.inputs]
             step.outputs = [
@@ -78,7 +80,7 @@ class _Folder:
             name = self.renamed[name]
         return name
 
-    def _before(self, step: Step) -> Step | None:
+    def _before(self, step: RawOperation) -> RawOperation | None:
         """The step whose only reader this one is."""
         name = step.inputs[0] if step.inputs else ""
         before = self.made.get(name)
@@ -88,14 +90,14 @@ class _Folder:
     def _reads(self, name: str) -> int:
         return self.count.get(name, 0)
 
-    def _join(self, before: Step, step: Step) -> None:
+    def _join(self, before: RawOperation, step: RawOperation) -> None:
         """The step's output is now what the one before writes."""
         old, new = before.outputs[0], step.outputs[0]
         del self.made[old]
         before.outputs[0] = new
         self.made[new] = before
 
-    def _passes(self, step: Step) -> bool:
+    def _passes(self, step: RawOperation) -> bool:
         if step.op not in PASSING or len(step.outputs) != 1 or step.outputs[0] in self.outputs:
             return False
         source = step.inputs[0]
@@ -103,7 +105,7 @@ class _Folder:
         self.count[source] = self.count.get(source, 0) - 1 + self.count.get(step.outputs[0], 0)
         return True
 
-    def _activates(self, step: Step) -> bool:
+    def _activates(self, step: RawOperation) -> bool:
         before = self._before(step) if step.op in ACTIVATIONS and len(step.inputs) == 1 else None
         if before is None or before.op not in TAKING or "activation" in before.attributes:
             return False
@@ -114,7 +116,7 @@ class _Folder:
 
     # --- one factor and one summand for each channel ----------------------------------------------
 
-    def _scales(self, step: Step) -> bool:
+    def _scales(self, step: RawOperation) -> bool:
         affine = self._affine(step)
         before = self._before(step)
         if affine is None or before is None or "activation" in before.attributes:
@@ -129,7 +131,7 @@ class _Folder:
         self._join(before, step)
         return True
 
-    def _affine(self, step: Step) -> tuple[Any, Any] | None:
+    def _affine(self, step: RawOperation) -> tuple[Any, Any] | None:
         """Functions for the factor and the summand of each channel, if that is all a step does."""
         if step.op == "BatchNormalization" and len(step.inputs) == 5:
             names = step.inputs[1:]
@@ -156,7 +158,7 @@ class _Folder:
             return lambda: flat, lambda: np.zeros_like(flat)
         return lambda: np.ones_like(flat), lambda: flat
 
-    def _into_conv(self, conv: Step, scale: Any, shift: Any) -> None:
+    def _into_conv(self, conv: RawOperation, scale: Any, shift: Any) -> None:
         weights = self.constants.get(conv.inputs[1])
         if weights is None:
             return
@@ -176,7 +178,7 @@ class _Folder:
         )  # fmt: skip
         conv.inputs = [conv.inputs[0], name, summand]
 
-    def _into_norm(self, norm: Step, scale: Any, shift: Any) -> None:
+    def _into_norm(self, norm: RawOperation, scale: Any, shift: Any) -> None:
         """(g * n + b) * scale + shift has the factor g * scale."""
         factor, summand = (self.constants[n] for n in norm.inputs[1:3])
         for k, compute in (

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from ..errors import Error, InvalidNetwork, expect
 from ..formats import Format
@@ -19,9 +20,7 @@ from ..tensors.dtypes import DType, as_dtype
 from .choice import Choice
 from .cost import as_cost
 from .named import key_of, listed, text_of, why_opaque
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from .onnx_import import read_onnx
 
 Dims = tuple[int, ...]
 
@@ -122,9 +121,14 @@ class Network:
     @classmethod
     def from_onnx(cls, model: str | Path | Any, *, batch: int | None = None) -> Network:
         """The network of an ONNX model or file: see `clformats.networks.onnx_import`."""
-        from .onnx_import import read_onnx
-
-        return read_onnx(model, batch)
+        found, result = read_onnx(model, batch), cls()
+        for value in found.values:
+            result.value(**value)
+        for op in found.operations:
+            result.node(op.name, op.inputs, op.outputs, op.op, **op.attributes)
+        for name in found.outputs:
+            result.output(name)
+        return result
 
     # --- building ---------------------------------------------------------------------------------
 

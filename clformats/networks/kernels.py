@@ -10,13 +10,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..errors import InvalidNetwork
+from ..errors import InvalidNetwork, shown
 from ..formats import Format
 from ..formats.names import ABSTRACT
+from . import tables
 from .choice import Choice
 from .cost import Cost, as_cost
 from .graph import Network, Node, Value, check_choice
-from .named import fits, listed, text_of
+from .named import fits, listed, path_of, text_of
 from .views import kind_of, refusal, surroundings
 
 Rule = Callable[[Node], Iterable[Choice]]
@@ -47,9 +48,22 @@ class Kernels:
     @classmethod
     def load(cls, path: str | Path) -> Kernels:
         """A table in CSV or JSON, or a Python file that defines ``kernels``."""
-        from .tables import load
-
-        return load(path)
+        file = path_of(path)
+        if file.suffix == ".py":
+            found = tables.from_python(file)
+            if not isinstance(found, Kernels):
+                raise InvalidNetwork(
+                    f"{file} defines no `kernels`, a cf.Kernels: got {shown(found)}"
+                )
+            return found
+        result = cls(plain=True)
+        for row in tables.rows(file):
+            result.check(row.unused)
+            if row.node:
+                result.node(row.node, [row.choice])
+            else:
+                result.of(row.op)(row.choices)
+        return result
 
     # --- rules ------------------------------------------------------------------------------------
 

@@ -10,33 +10,32 @@ Where its arena is too large, another one is asked for, at last a smaller one.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TypeVar
 
 from ..errors import InvalidNetwork
 from ..recording.arena import ALIGNMENT, rounded
 from .build import OUTPUT, Built
 from .choice import Choice
+from .decision import Decision
 from .graph import Node
 from .highs import Model, Terms
+from .memory import plan_memory
 from .named import key_of
 from .views import kind_of
 
-if TYPE_CHECKING:
-    from .plan import FormatPlan
-
+Plan = TypeVar("Plan", bound=Decision)
 ATTEMPTS = 10
 Place = tuple[int, int]
 """The number of a tensor of the problem, and of one of its formats."""
 
 
-def fitted(free: FormatPlan, limit: int) -> FormatPlan:
+def fitted(free: Plan, limit: int) -> Plan:
     """The cheapest plan within so many bytes; ``free`` is the one without a limit.
 
     Raises `InvalidNetwork` where there is none, or none was found.
     """
-    from .plan import planned
-
-    if free.memory.nbytes <= limit:
+    needed = plan_memory(free).nbytes
+    if needed <= limit:
         return free
     asked, bound = limit, free.bound
     refused: list[tuple[int, ...]] = []
@@ -46,16 +45,17 @@ def fitted(free: FormatPlan, limit: int) -> FormatPlan:
             break
         if asked == limit:
             bound = max(bound, min(proven, solution.bound))
-        plan = planned(free.built, solution.assignment, bound)
-        if plan.memory.nbytes <= limit:
+        plan = free.decided(free.built, solution.assignment, bound)
+        memory = plan_memory(plan)
+        if memory.nbytes <= limit:
             return plan
         refused.append(solution.assignment)
         if attempt >= ATTEMPTS:
-            asked = min(asked, plan.memory.lower_bound) - ALIGNMENT
+            asked = min(asked, memory.lower_bound) - ALIGNMENT
     none = "there is no plan" if asked == limit else "no plan was found"
     raise InvalidNetwork(
         f"memory_limit: {none} whose arena fits in {limit} bytes; the cheapest plan has one of "
-        f"{free.memory.nbytes} bytes"
+        f"{needed} bytes"
     )
 
 

@@ -12,21 +12,22 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InvalidNetwork
+from ..tensors.desc import MemoryDesc
 from ..timing import CLOCK, Clock, repeated, timed, turns
 from .baselines import is_uniform, written_formats
 from .build import build
 from .choice import Choice
 from .cost import Cost
-from .costs import Costs, shape_text
-from .graph import Network, Node
+from .decision import PlannedReorder
+from .graph import Network, Node, Value
 from .named import key_of
-from .plan import FormatPlan, PlannedReorder, propagate
+from .plan import FormatPlan, propagate
+from .prices import Prices, shape_text
+from .schedule import Launch
 
 if TYPE_CHECKING:
     from ..reorders.reorder import Reorder
     from ..runtime import Engine, Memory, Stream
-    from .graph import Value
-    from .schedule import Launch
 
 Steps = Sequence[Callable[[], object]]
 """A function for each of ``plan.memory.steps``, which returns when the step is done."""
@@ -46,11 +47,10 @@ class _Nothing:
         return Cost(0.0)
 
 
-def measure_reorders(costs: Costs, network: Network, engine: Engine, repeats: int) -> int:
+def measure_reorders(costs: Prices, network: Network, engine: Engine, repeats: int) -> int:
     """Time what is not recorded yet, and record it."""
     from ..reorders.reorder import Reorder
     from ..runtime import Memory, Stream
-    from ..tensors.desc import MemoryDesc
 
     stream, count = Stream(engine), 0
     for tensor in build(network, _Nothing()).problem.tensors:
@@ -77,7 +77,7 @@ def _waited(move: Reorder, stream: Stream, source: Memory, target: Memory) -> No
 
 
 def measure_in_place(
-    costs: Costs,
+    costs: Prices,
     network: Network,
     stream: Stream,
     launch: Launch,
@@ -104,7 +104,7 @@ def measure_in_place(
 
 
 def measure_steps(
-    costs: Costs,
+    costs: Prices,
     network: Network,
     prepare: Callable[[FormatPlan], Steps],
     *,
@@ -136,7 +136,7 @@ class _Tally:
 
     def __init__(
         self,
-        costs: Costs,
+        costs: Prices,
         network: Network,
         prepare: Callable[[FormatPlan], Steps],
         rounds: int,

@@ -9,22 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from ..errors import Error
 from ..recording.arena import Piece, lower_bound, placed
 from ..tensors.desc import MemoryDesc
 from .choice import Choice
+from .decision import Decision, PlannedReorder
 from .graph import Node
 from .named import Key, key_of
 from .views import kind_of, owner_desc, part_offsets, region_offsets
 
-if TYPE_CHECKING:
-    from .plan import FormatPlan, PlannedReorder
-
 Place = tuple[str, str]
 """A value and one name of a format of it."""
-Step = "Node | PlannedReorder"
 
 
 @dataclass(slots=True)
@@ -61,12 +57,12 @@ class MemoryPlan:
         )
 
 
-def plan_memory(plan: FormatPlan) -> MemoryPlan:
+def plan_memory(plan: Decision) -> MemoryPlan:
     """The arena of a plan. Inputs of the network lie in it; constants do not."""
     return _Arena(plan).run()
 
 
-def steps_of(plan: FormatPlan) -> list[Node | PlannedReorder]:
+def steps_of(plan: Decision) -> list[Node | PlannedReorder]:
     """Nodes and reorders in the order in which they run: each reorder right before its reader."""
     waiting: dict[str, list[PlannedReorder]] = {}
     for reorder in plan.reorders:
@@ -82,7 +78,7 @@ def steps_of(plan: FormatPlan) -> list[Node | PlannedReorder]:
 
 
 def _needed(
-    plan: FormatPlan, waiting: dict[str, list[PlannedReorder]], value: str, reader: str
+    plan: Decision, waiting: dict[str, list[PlannedReorder]], value: str, reader: str
 ) -> list[PlannedReorder]:
     """The reorders that make what a node reads, with those that they start from."""
     left = waiting.get(value, [])
@@ -97,7 +93,7 @@ def _needed(
 
 
 class _Arena:
-    def __init__(self, plan: FormatPlan) -> None:
+    def __init__(self, plan: Decision) -> None:
         self.plan = plan
         self.steps = steps_of(plan)
         self.owner: dict[tuple[str, Key], tuple[tuple[str, Key], Node, int, int] | None] = {}

@@ -1,4 +1,4 @@
-"""A `Network` from an ONNX model; needs the extra ``onnx``.
+"""The graph of an ONNX model; needs the extra ``onnx``.
 
 Shapes are inferred. What depends on constants alone is folded, and what only passes a tensor on
 (``Identity``, ``Dropout``) is left out. A batch normalisation, and a product or sum with one
@@ -13,6 +13,7 @@ the same width.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,20 +22,27 @@ import numpy as np
 from ..errors import InvalidNetwork
 from ..interop.files.common import library
 from ..interop.files.onnx import _TYPES as KNOWN_TYPES
-from .fold import Step, folded
-from .graph import Network
+from .fold import RawOperation, folded
 
 _WIDTHS = {1: "u8", 2: "f16", 4: "s32", 8: "f64"}
 
 
-def read_onnx(model: str | Path | Any, batch: int | None = None) -> Network:
-    """The network of a model or of a file.
+@dataclass(frozen=True, slots=True)
+class OnnxGraph:
+    """What a model says, folded: values as arguments of `Network.value`, operations, outputs."""
+
+    values: Sequence[Mapping[str, Any]]
+    operations: Sequence[RawOperation]
+    outputs: Sequence[str]
+
+
+def read_onnx(model: str | Path | Any, batch: int | None = None) -> OnnxGraph:
+    """The graph of a model or of a file.
 
     ``batch`` replaces a first dimension of unknown size. Raises `InvalidNetwork`, which names the
     input, value or node.
     """
-    reader = _Reader(_loaded(model), batch)
-    return reader.network()
+    return _Reader(_loaded(model), batch).graph_read()
 
 
 def _loaded(model: str | Path | Any) -> Any:
@@ -72,24 +80,16 @@ class _Reader:
         self.shapes = self._inferred()
         self.opsets = {o.domain: o.version for o in copy.opset_import}
 
-    def network(self) -> Network:
-        """Everything folded, as a network."""
-        steps = folded(list(self._steps()), self.constants, [o.name for o in self.graph.output])
-        net = Network()
-        for info in self.graph.input:
-            if info.name not in self.constants:
-                self._value(net, info.name)
-        for step in steps:
-            for name in step.inputs:
-                if name not in net.values:
-                    self._value(net, name)
-            for name in step.outputs:
-                self._value(net, name)
-            net.node(step.name, step.inputs, step.outputs, step.op, **step.attributes)
-        for info in self.graph.output:
-            if info.name in net.values and net.producer(info.name):
-                net.output(info.name)
-        return net
+    def graph_read(self) -> OnnxGraph:
+        """Everything folded."""
+        outputs = [o.name for o in self.graph.output]
+        left = folded(list(self._operations()), self.constants, outputs)
+        given = [i.name for i in self.graph.input if i.name not in self.constants]
+        written = {name for op in left for name in op.outputs}
+        names = dict.fromkeys([*given, *(n for op in left for n in (*op.inputs, *op.outputs))])
+        return OnnxGraph(
+            [self._value(name) for name in names], left, [n for n in outputs if n in written]
+        )
 
     # --- shapes -----------------------------------------------------------------------------------
 
@@ -126,19 +126,18 @@ class _Reader:
             found[info.name] = (dims if known else None, tensor.elem_type)
         return found
 
-    def _value(self, net: Network, name: str) -> None:
+    def _value(self, name: str) -> dict[str, Any]:
         if name in self.constants:
             constant = self.constants[name]
-            net.value(
-                name, constant.shape or (1,), self._np_type(constant.dtype), constant=constant
-            )
-            return
-        dims, code = self.shapes.get(name, (None, 0))
-        if dims is None:
+            dtype = self._np_type(constant.dtype)
+            dims = constant.shape or (1,)
+            return {"name": name, "dims": dims, "dtype": dtype, "constant": constant}
+        known, code = self.shapes.get(name, (None, 0))
+        if known is None:
             raise InvalidNetwork(
                 f"value {name!r} has no shape: the model does not say it, and it cannot be inferred"
             )
-        net.value(name, dims or (1,), self._type(code))
+        return {"name": name, "dims": known or (1,), "dtype": self._type(code)}
 
     def _type(self, code: int) -> str:
         names = self.onnx.TensorProto.DataType
@@ -156,7 +155,7 @@ class _Reader:
 
     # --- nodes ------------------------------------------------------------------------------------
 
-    def _steps(self) -> Iterator[Step]:
+    def _operations(self) -> Iterator[RawOperation]:
         """The nodes that are left when constants are folded."""
         names: dict[str, int] = {}
         for node in self.graph.node:
@@ -166,7 +165,7 @@ class _Reader:
             base = node.name or node.output[0] or node.op_type
             names[base] = names.get(base, 0) + 1
             name = base if names[base] == 1 else f"{base}#{names[base]}"
-            yield self._step(node, name, given)
+            yield self._operation(node, name, given)
 
     def _fold(self, node: Any, given: Mapping[str, Any]) -> bool:
         """Compute what depends on constants alone."""
@@ -209,7 +208,7 @@ class _Reader:
         graph = make.make_graph([node], "constant", inputs, outputs)
         return make.make_model(graph, opset_imports=self.model.opset_import)
 
-    def _step(self, node: Any, name: str, given: Mapping[str, Any]) -> Step:
+    def _operation(self, node: Any, name: str, given: Mapping[str, Any]) -> RawOperation:
         attributes = {k: _readable(v) for k, v in given.items()}
         inputs: list[str] = []
         for k, source in enumerate(node.input):
@@ -223,7 +222,7 @@ class _Reader:
         outputs = [n for n in node.output if n]
         reserved = {"name", "inputs", "outputs", "op", "choices"}
         kept = {k if k not in reserved else f"{k}_": v for k, v in attributes.items()}
-        return Step(name, node.op_type, inputs, outputs, kept)
+        return RawOperation(name, node.op_type, inputs, outputs, kept)
 
     def _is_setting(self, op: str, k: int, constant: Any) -> bool:
         """Whether a constant says how an operation works, rather than being a weight."""

@@ -9,13 +9,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING
 
+from .decision import Decision
 from .graph import Value
 from .named import Key, key_of
-
-if TYPE_CHECKING:
-    from .plan import FormatPlan
 
 _SANS = "DejaVu Sans, Helvetica, Arial, sans-serif"
 _INK, _SOFT, _RED, _EDGE = "#1f2933", "#6b7785", "#c92a2a", "#9aa5b1"
@@ -40,7 +37,7 @@ class _Box:
     column: int
 
 
-def svg(plan: FormatPlan) -> str:
+def svg(plan: Decision) -> str:
     """The picture as the text of an SVG file."""
     boxes = _placed(plan)
     colours = _colours(plan)
@@ -64,7 +61,7 @@ def svg(plan: FormatPlan) -> str:
 # --- where things are -----------------------------------------------------------------------------
 
 
-def _placed(plan: FormatPlan) -> dict[str, _Box]:
+def _placed(plan: Decision) -> dict[str, _Box]:
     """A box for each node and each input; inputs have the names of their values."""
     layers = _layers(plan)
     rows: dict[int, list[str]] = {}
@@ -91,7 +88,7 @@ def _placed(plan: FormatPlan) -> dict[str, _Box]:
     return result
 
 
-def _described(plan: FormatPlan, name: str, x: float, y: float, column: int) -> _Box:
+def _described(plan: Decision, name: str, x: float, y: float, column: int) -> _Box:
     node = plan.network.nodes.get(name)
     if name.startswith(_INPUT) or node is None:
         value = plan.network.values[name.removeprefix(_INPUT)]
@@ -109,7 +106,7 @@ def _key(fmt: str, rank: int) -> Key:
     return key_of(fmt, rank)
 
 
-def _parents(plan: FormatPlan) -> dict[str, list[str]]:
+def _parents(plan: Decision) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for node in plan.built.order:
         for value in node.inputs:
@@ -118,13 +115,13 @@ def _parents(plan: FormatPlan) -> dict[str, list[str]]:
     return found
 
 
-def _source(plan: FormatPlan, value: Value) -> str:
+def _source(plan: Decision, value: Value) -> str:
     """The box that a value comes from."""
     maker = plan.network.producer(value)
     return _INPUT + value.name if maker is None else maker.name
 
 
-def _layers(plan: FormatPlan) -> dict[str, int]:
+def _layers(plan: Decision) -> dict[str, int]:
     layers = {_INPUT + v.name: 0 for v in plan.network.inputs}
     parents = _parents(plan)
     for node in plan.built.order:
@@ -139,7 +136,7 @@ def _mean(numbers: list[float]) -> float:
 # --- what is drawn --------------------------------------------------------------------------------
 
 
-def _colours(plan: FormatPlan) -> Mapping[Key, tuple[str, str, int]]:
+def _colours(plan: Decision) -> Mapping[Key, tuple[str, str, int]]:
     """For each format, the most frequent first: its name, colour, and the number of nodes."""
     names: dict[Key, str] = {}
     counts: dict[Key, int] = {}
@@ -158,7 +155,7 @@ def _text(x: float, y: float, text: str, **style: object) -> str:
     return f'<text x="{x:.1f}" y="{y:.1f}"{attributes}>{escape(text)}</text>'
 
 
-def _header(plan: FormatPlan, colours: Mapping[Key, tuple[str, str, int]]) -> Iterator[str]:
+def _header(plan: Decision, colours: Mapping[Key, tuple[str, str, int]]) -> Iterator[str]:
     proof = "the least there is" if plan.exact else f"at most {100 * plan.gap:.2g} % above it"
     count = len(plan.reorders)
     yield _text(
@@ -180,7 +177,7 @@ def _header(plan: FormatPlan, colours: Mapping[Key, tuple[str, str, int]]) -> It
     yield _text(_MARGIN + 22, 82, f"{label}; dashed: in place, no work", fill=_INK)
 
 
-def _box(plan: FormatPlan, box: _Box, colours: Mapping[Key, tuple[str, str, int]]) -> Iterator[str]:
+def _box(plan: Decision, box: _Box, colours: Mapping[Key, tuple[str, str, int]]) -> Iterator[str]:
     fill = colours[box.key][1] if box.key in colours else _OTHER
     dashed = ' stroke-dasharray="4 3"' * box.view
     yield (
@@ -203,7 +200,7 @@ def _cut(text: str) -> str:
     return text if len(text) <= 23 else f"{text[:22]}…"
 
 
-def _edges(plan: FormatPlan, boxes: Mapping[str, _Box]) -> Iterator[str]:
+def _edges(plan: Decision, boxes: Mapping[str, _Box]) -> Iterator[str]:
     pills: list[str] = []
     left: Counter[str] = Counter()
     for node in plan.built.order:
@@ -258,7 +255,7 @@ def _pill(box: _Box, text: str, k: int, *, below: bool = False) -> list[str]:
 # --- Graphviz -------------------------------------------------------------------------------------
 
 
-def dot(plan: FormatPlan) -> str:
+def dot(plan: Decision) -> str:
     """The plan as a graph in Graphviz' language."""
     colours = _colours(plan)
     lines = [

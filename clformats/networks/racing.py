@@ -10,15 +10,15 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic
 
 from ..errors import InvalidNetwork, expect_int
 from ..timing import CLOCK, Clock, Race, timed, turns
+from .baselines import Plan, compare
+from .schedule import Schedule
 
 if TYPE_CHECKING:
     from ..runtime import Stream
-    from .plan import FormatPlan
-    from .schedule import Schedule
 
 CONTENDERS = 3
 """So many baselines are raced where none are named."""
@@ -27,14 +27,14 @@ Run = Callable[[], object]
 
 
 @dataclass(frozen=True)
-class Settled:
+class Settled(Generic[Plan]):
     """What `settle` decided: the plan to keep, its name, and how the first plan did.
 
     ``race`` is that of the plan against ``against``, the fastest baseline on the clock; None where
     there was none to race. ``seconds`` are medians by name.
     """
 
-    kept: FormatPlan
+    kept: Plan
     name: str
     against: str
     race: Race | None
@@ -73,23 +73,23 @@ def turn_by_turn(
     return turns({name: partial(timed, run, clock) for name, run in runs.items()}, rounds)
 
 
-def _contenders(plan: FormatPlan, names: Iterable[str] | None) -> dict[str, FormatPlan]:
+def _contenders(plan: Plan, names: Iterable[str] | None) -> dict[str, Plan]:
     """The baselines that differ from the plan, and from each other; by default the cheapest."""
-    found: dict[tuple[int, ...], tuple[str, FormatPlan]] = {}
-    for row in plan.compare(names).rows:
+    found: dict[tuple[int, ...], tuple[str, Plan]] = {}
+    for row in compare(plan, names).rows:
         if row.plan.assignment != plan.assignment:
             found.setdefault(row.plan.assignment, (row.name, row.plan))
     return dict(list(found.values())[: CONTENDERS if names is None else None])
 
 
 def settle(
-    plan: FormatPlan,
-    prepare: Callable[[FormatPlan], Run],
+    plan: Plan,
+    prepare: Callable[[Plan], Run],
     *,
     baselines: Iterable[str] | None = None,
     rounds: int = 20,
     clock: Clock = CLOCK,
-) -> Settled:
+) -> Settled[Plan]:
     """Race a plan against its baselines; the fastest stays unless the plan surely beats it.
 
     ``prepare`` makes a plan ready, and gives a function that runs it once and waits::

@@ -12,16 +12,17 @@ from ..host.packing import pack_into
 from ..tensors.desc import MemoryDesc
 from ..tensors.geometry import moved_by
 from .choice import Choice
+from .decision import Decision, PlannedReorder
 from .graph import Node, Value
 from .kernels import plain
-from .memory import Place
+from .memory import MemoryPlan, Place
+from .named import key_of
 from .views import kind_of
 
 if TYPE_CHECKING:
     from ..recording.recording import Recording
     from ..reorders.reorder import Reorder
     from ..runtime import Engine, Memory, Stream
-    from .plan import FormatPlan, PlannedReorder
 
 Launch = Callable[..., Any]
 """``launch(stream, node, choice, *memories)``: the inputs' memories, then the outputs'."""
@@ -41,7 +42,8 @@ class Schedule:
 
     def __init__(
         self,
-        plan: FormatPlan,
+        plan: Decision,
+        memory: MemoryPlan,
         engine: Engine,
         launch: Launch,
         *,
@@ -52,14 +54,14 @@ class Schedule:
 
         from ..runtime import Memory
 
-        self.plan, self.engine, self.launch = plan, engine, launch
+        self.plan, self.memory, self.engine, self.launch = plan, memory, engine, launch
         flags = pyopencl.mem_flags.READ_WRITE
-        nbytes = max(plan.memory.nbytes, 64)
+        nbytes = max(memory.nbytes, 64)
         self.arena = pyopencl.Buffer(engine.context, flags, nbytes)
         self._whole = Memory(MemoryDesc((nbytes,), "u8", "a"), engine, buffer=self.arena)
         self.memories: dict[Place, Memory] = {}
         self.constants: dict[Place, Memory] = {}
-        for place in plan.memory.offsets:
+        for place in memory.offsets:
             if place[0] in plan.network.values:
                 self.memories[place] = self._memory(place)
         for value in plan.network.values.values():
@@ -72,14 +74,14 @@ class Schedule:
     def __call__(self, stream: Stream, **inputs: Any) -> dict[str, Memory]:
         """Run everything; the outputs."""
         self._write(stream, inputs)
-        for number in range(len(self.plan.memory.steps)):
+        for number in range(len(self.memory.steps)):
             self.run_step(stream, number)
         stream.wait()  # what launch enqueued is not known to mapping
         return self._outputs()
 
     def run_step(self, stream: Stream, number: int) -> Any:
         """Run one node or one reorder: ``plan.memory.steps[number]``."""
-        step = self.plan.memory.steps[number]
+        step = self.memory.steps[number]
         for piece in self._fills.get(number, ()):
             stream.fill(piece)
         if not isinstance(step, Node):
@@ -120,7 +122,7 @@ class Schedule:
         for name in inputs:
             target = self._at(name, self.plan.formats[name])
             Reorder(known[name].desc, target.desc, self.engine)(recording, known[name], target)
-        for number in range(len(self.plan.memory.steps)):
+        for number in range(len(self.memory.steps)):
             self.run_step(recording, number)
         for name, source in outputs.items():
             Reorder(source.desc, known[name].desc, self.engine)(recording, source, known[name])
@@ -136,7 +138,7 @@ class Schedule:
     def _padded(self) -> dict[int, list[Memory]]:
         """For each step the buffers with padding that it is the first to write."""
         found: dict[int, list[Memory]] = {}
-        for buffer in self.plan.memory.buffers:
+        for buffer in self.memory.buffers:
             descs = [self.memories[p].desc for p in buffer.holds if p in self.memories]
             if any(d.padded_dims != d.dims for d in descs):
                 piece = self._whole.submemory((buffer.nbytes,), (buffer.offset,))
@@ -149,8 +151,8 @@ class Schedule:
         from ..runtime import Memory
 
         value = self.plan.network.values[place[0]]
-        desc = self.plan.memory.views.get(place) or value.desc(place[1])
-        at, rest = divmod(self.plan.memory.offsets[place] * 8, desc.dtype.bits)
+        desc = self.memory.views.get(place) or value.desc(place[1])
+        at, rest = divmod(self.memory.offsets[place] * 8, desc.dtype.bits)
         if rest:
             raise InvalidNetwork(f"{place[0]!r} lies at no whole element of {desc.dtype}")
         moved = MemoryDesc.of(moved_by(desc.geometry, at), desc.dtype)
@@ -161,8 +163,6 @@ class Schedule:
 
     def _spelled(self, value: Value, fmt: str | None) -> str:
         """The name under which the arena knows a format of a value."""
-        from .named import key_of
-
         wanted = key_of(fmt or self.plan.formats[value.name], value.rank)
         for name, known in self.memories:
             if name == value.name and key_of(known, value.rank) == wanted:

@@ -10,23 +10,24 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
 from ..errors import Error, InvalidNetwork, expect, shown
+from .build import Given
 from .choice import Choice, Views
 from .cost import Cost
+from .decision import Decision
 from .graph import Network, Node
 from .memory import steps_of
 from .named import Key, key_of
 
-if TYPE_CHECKING:
-    from .plan import FormatPlan
+Plan = TypeVar("Plan", bound=Decision)
 
 VERSION = 2
 """1 had no network, so that nothing could be read back."""
 
 
-def to_json(plan: FormatPlan) -> str:
+def to_json(plan: Decision) -> str:
     """The plan: network, formats, choices with costs and where these come from, reorders."""
     network = plan.network
     content = {
@@ -61,7 +62,7 @@ def to_json(plan: FormatPlan) -> str:
     return json.dumps(content, indent=1, default=_plain)
 
 
-def _node(plan: FormatPlan, node: Node) -> dict[str, Any]:
+def _node(plan: Decision, node: Node) -> dict[str, Any]:
     choice = plan.choices[node.name]
     return {
         "op": node.op,
@@ -87,14 +88,13 @@ def _plain(value: object) -> object:
 
 
 def from_json(
+    kind: type[Plan],
     text: str,
     *,
     kernels: Mapping[str, Any] | None = None,
     constants: Mapping[str, Any] | None = None,
-) -> FormatPlan:
+) -> Plan:
     """The plan of a text that `to_json` wrote, see `FormatPlan.from_json`."""
-    from .plan import propagate  # plan.py has the method that calls this
-
     expect(text, str, "text")
     handles, arrays = _named(kernels, "kernels"), _named(constants, "constants")
     try:
@@ -120,7 +120,7 @@ def from_json(
         return prices.get((value, key_of(src, rank), key_of(dst, rank)), Cost(math.inf))
 
     between = sorted({r["dst"] for r in content["reorders"]})  # chains go through some of them
-    plan = propagate(network, reorder_cost=price, via=between)
+    plan = kind.cheapest(network, Given(price), between)
     if dict(plan.formats) != content.get("formats"):
         raise InvalidNetwork(
             f"the plan contradicts itself: its choices and reorders give the formats "

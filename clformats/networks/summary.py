@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from .cost import Cost
+from .decision import Decision
 from .kernels import UNKNOWN
 from .named import key_of
-
-if TYPE_CHECKING:
-    from .plan import FormatPlan
 
 SHOWN = 6
 """A list shows this many things, and counts the others."""
 
 
-def summary(plan: FormatPlan) -> str:
+def summary(plan: Decision) -> str:
     """The plan in a few lines."""
     proof = (
         "the least there is" if plan.exact else f"at most {100 * plan.gap:.2g} % above the least"
@@ -34,7 +31,7 @@ def summary(plan: FormatPlan) -> str:
     return "\n".join([*lines, *_doubts(plan)])
 
 
-def _doubts(plan: FormatPlan) -> list[str]:
+def _doubts(plan: Decision) -> list[str]:
     """What may be a mistake: nodes without a kernel, names that are no known format, notes."""
     nodes = [
         f"{name} ({plan.network.nodes[name].op})"

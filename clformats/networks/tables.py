@@ -17,6 +17,7 @@ import csv
 import json
 import runpy
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -25,38 +26,75 @@ from ..errors import InvalidNetwork
 from .choice import Choice
 from .cost import Cost, as_cost
 from .graph import Network, Node, check_choice
-from .kernels import Kernels
-from .named import path_of
 
 FIELDS = ("node", "op", "ins", "outs", "seconds", "low", "high", "kernel", "workspace")
 
 
-def load(path: str | Path) -> Kernels:
-    """The kernels of a file. Raises `InvalidNetwork`, naming the line."""
-    file = path_of(path)
+@dataclass(frozen=True, slots=True)
+class TableRow:
+    """A choice for one node, or for every node of an operation that it fits, and where it stands.
+
+    One of ``node`` and ``op`` is empty.
+    """
+
+    where: str
+    node: str
+    op: str
+    choice: Choice
+
+    def choices(self, node: Node) -> Iterator[Choice]:
+        """The choice, if it fits a node: a row may be for values of other ranks."""
+        if not self._misfit(node):
+            yield self.choice
+
+    def unused(self, network: Network) -> str:
+        """Why no node of a network can use the row, or the empty string."""
+        by_name = bool(self.node)
+        wanted = self.node or self.op
+        nodes = network.nodes.values()
+        known = list(dict.fromkeys(n.name if by_name else n.op for n in nodes))
+        if wanted not in known:
+            near = get_close_matches(wanted, known, n=3, cutoff=0.5)
+            what = "node" if by_name else "operation"
+            return f"{self.where}: the network has no {what} {wanted!r}" + (
+                f"; it has {', '.join(near)}" if near else ""
+            )
+        reasons = [self._misfit(n) for n in nodes if wanted == (n.name if by_name else n.op)]
+        return f"{self.where}: {reasons[0]}" if all(reasons) else ""
+
+    def _misfit(self, node: Node) -> str:
+        """Why the choice does not fit a node, or the empty string."""
+        try:
+            check_choice(node, 0, self.choice)
+        except InvalidNetwork as error:
+            return str(error).replace(", choice 0", "")
+        return ""
+
+
+def rows(file: Path) -> list[TableRow]:
+    """The rows of a table in CSV or JSON. Raises `InvalidNetwork`, naming the line."""
     try:
-        if file.suffix == ".py":
-            return _from_python(file)
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise InvalidNetwork(f"cannot read the kernels of {file}: {error}") from error
-    result = Kernels(plain=True)
-    rows = _json_rows(file, text) if file.suffix == ".json" else _csv_rows(file, text)
-    count = 0
-    for where, row in rows:
-        _add(result, where, row)
-        count += 1
-    if not count:
+        raise _unreadable(file, error) from error
+    given = _json_rows(file, text) if file.suffix == ".json" else _csv_rows(file, text)
+    found = [_row(where, row) for where, row in given]
+    if not found:
         raise InvalidNetwork(f"{file} has no row: expected the columns {', '.join(FIELDS)}")
-    return result
-
-
-def _from_python(file: Path) -> Kernels:
-    file.read_bytes()
-    found = runpy.run_path(str(file)).get("kernels")
-    if not isinstance(found, Kernels):
-        raise InvalidNetwork(f"{file} defines no `kernels`, a cf.Kernels: got {found!r}")
     return found
+
+
+def from_python(file: Path) -> Any:
+    """What a Python file calls ``kernels``; None where it defines no such name."""
+    try:
+        file.read_bytes()
+    except OSError as error:
+        raise _unreadable(file, error) from error
+    return runpy.run_path(str(file)).get("kernels")
+
+
+def _unreadable(file: Path, error: Exception) -> InvalidNetwork:
+    return InvalidNetwork(f"cannot read the kernels of {file}: {error}")
 
 
 def _csv_rows(file: Path, text: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -94,44 +132,11 @@ def _check_fields(where: str, names: Any) -> None:
         )
 
 
-def _add(kernels: Kernels, where: str, row: Mapping[str, Any]) -> None:
+def _row(where: str, row: Mapping[str, Any]) -> TableRow:
     node, op = row.get("node") or "", row.get("op") or ""
     if not node and not op:
         raise InvalidNetwork(f"{where}: says neither node nor op")
-    choice = _choice(where, row)
-    kernels.check(lambda network: _unused(network, where, node, op, choice))
-    if node:
-        kernels.node(node, [choice])
-        return
-
-    @kernels.of(op)
-    def _(asked: Node) -> Iterator[Choice]:
-        try:
-            check_choice(asked, 0, choice)
-        except InvalidNetwork:
-            return  # a row for other ranks
-        yield choice
-
-
-def _unused(network: Network, where: str, node: str, op: str, choice: Choice) -> str:
-    """Why no node of a network can use a row, or the empty string."""
-    known = list(network.nodes) if node else list({n.op: 0 for n in network.nodes.values()})
-    wanted = node or op
-    if wanted not in known:
-        near = get_close_matches(wanted, known, n=3, cutoff=0.5)
-        what = "node" if node else "operation"
-        return f"{where}: the network has no {what} {wanted!r}" + (
-            f"; it has {', '.join(near)}" if near else ""
-        )
-    reasons = []
-    for asked in (n for n in network.nodes.values() if wanted == (n.name if node else n.op)):
-        try:
-            check_choice(asked, 0, choice)
-        except InvalidNetwork as error:
-            reasons.append(str(error).replace(", choice 0", ""))
-        else:
-            return ""
-    return f"{where}: {reasons[0]}"
+    return TableRow(where, node, "" if node else op, _choice(where, row))
 
 
 def _choice(where: str, row: Mapping[str, Any]) -> Choice:

@@ -22,15 +22,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from ..errors import Error, InvalidNetwork
 from ..tensors.desc import MemoryDesc
+from .choice import Choice
+from .graph import Network, Node, Value
 from .named import key_of
-
-if TYPE_CHECKING:
-    from .choice import Choice
-    from .graph import Network, Node, Value
 
 RESHAPES = ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Dropout")
 REGIONS = ("Split", "Slice")

@@ -8,7 +8,6 @@ from math import inf, isclose, prod
 import pytest
 
 import clformats as cf
-from clformats.networks.plan import planned
 from tests.networks_support import Prices, random_network
 
 pytest.importorskip("scipy", reason="pip install 'clformats[solve]'")
@@ -21,7 +20,7 @@ def every_plan(plan: cf.FormatPlan) -> list[tuple[float, int]]:
     for assignment in itertools.product(*(range(len(c)) for c in problem.costs)):
         seconds = problem.total(assignment)
         if seconds < inf:
-            found.append((seconds, planned(plan.built, assignment, 0.0).memory.nbytes))
+            found.append((seconds, plan.decided(plan.built, assignment, 0.0).memory.nbytes))
     return found
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import clformats as cf
 from clformats import cli
-from clformats.networks.auditing import Report
+from clformats.audits import Report
 from clformats.pictures.calls import example_dims
 
 

@@ -24,6 +24,7 @@ AT_THE_TOP = {"__init__.py", "__main__.py", "py.typed"} | {
 LAYERS = [
     {"__main__"},
     {"cli"},
+    {"audits"},
     {"networks"},
     {"recording"},
     {"interop", "tuning"},
@@ -43,6 +44,10 @@ LAYERS = [
 LEVEL = {part: -k for k, layer in enumerate(LAYERS) for part in layer}
 # The runtime knows buffers and queues but no kernels: of schedules only what a device is like.
 UNKNOWN = {"runtime": {"schedule"}}
+
+# Rooms whose modules import each other one way only, types and late imports included.
+WITHOUT_CIRCLES = ("audits", "cli", "doctor", "formats", "host", "index", "kernels", "networks",
+                   "pictures", "schedule", "transfers", "values")  # fmt: skip
 
 
 def name_of(file: Path) -> tuple[str, ...]:
@@ -99,6 +104,25 @@ def test_imports_run_downwards(file: Path) -> None:
     if name:
         own = ".".join(name)
         assert not [target for target in inner(imports(file)) if wrong(own, target)]
+
+
+def circle(room: str) -> list[str]:
+    """Modules of a room that import each other in a circle, wherever the imports stand."""
+    own = {".".join(name): file for file in FILES if (name := name_of(file))[:1] == (room,)}
+    own.pop(room, None)  # the names of the room, for others
+    left = {
+        name: {m for m in own for t in inner(imports(file)) if f"{t}.".startswith(f"{m}.")}
+        for name, file in own.items()
+    }
+    while free := [module for module, used in left.items() if not used & set(left)]:
+        for module in free:
+            del left[module]
+    return sorted(left)
+
+
+@pytest.mark.parametrize("room", WITHOUT_CIRCLES)
+def test_no_circle(room: str) -> None:
+    assert not circle(room)
 
 
 def test_formats_are_pure_python() -> None:

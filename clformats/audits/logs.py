@@ -17,7 +17,7 @@ from xml.etree import ElementTree as ET
 
 from ..errors import InvalidNetwork
 from ..interop.notations import verbose
-from .named import path_of
+from ..networks.named import path_of
 from .trace import Operation, Tensor, Trace
 
 

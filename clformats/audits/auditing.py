@@ -15,14 +15,14 @@ from typing import NamedTuple
 
 from ..errors import InvalidFormat
 from ..formats import Format
+from ..networks.choice import Choice
+from ..networks.cost import Cost
+from ..networks.graph import Network
+from ..networks.named import key_of
+from ..networks.plan import FormatPlan, propagate
+from ..networks.prices import BANDWIDTH, LATENCY
 from ..tensors.desc import MemoryDesc
-from .choice import Choice
-from .cost import Cost
-from .costs import BANDWIDTH, LATENCY
-from .graph import Network
 from .logs import read
-from .named import key_of
-from .plan import FormatPlan, propagate
 from .trace import Dims, Operation, Tensor, Trace
 
 
@@ -68,7 +68,7 @@ class Report:
 
 
 def audit(path: str | Path) -> Report:
-    """Audit a log: see `clformats.networks.logs` for what is read.
+    """Audit a log: see `clformats.audits.logs` for what is read.
 
     Raises `InvalidNetwork` for what is no such log, naming the line.
     """

@@ -1,0 +1,209 @@
+"""`Decision`: what was decided for a network, as data: formats, choices, reorders, and costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ..errors import InvalidNetwork
+from .build import Built, Pricing, build
+from .choice import Choice
+from .cost import Cost
+from .graph import Network, Value
+from .named import key_of
+from .problem import Tensor
+from .solve import LIMIT, marginals, solve
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+class PlannedReorder(NamedTuple):
+    """A reorder of a plan: which value, from and to which format, and who reads the result.
+
+    ``readers`` are names of nodes; ``"(output)"`` where the value is delivered so. None where only
+    other reorders read the result.
+    """
+
+    value: str
+    src: str
+    dst: str
+    readers: tuple[str, ...]
+
+
+class Packed(NamedTuple):
+    """A constant in a format that nodes read it in: reordered once, before the network runs."""
+
+    value: str
+    dst: str
+    readers: tuple[str, ...]
+
+
+class Alternative(NamedTuple):
+    """Another choice of a node, and how much more the best plan with it costs."""
+
+    choice: Choice
+    seconds: float
+    more: float
+    exact: bool
+
+
+@dataclass(frozen=True)
+class Decision:
+    """A choice for each node of a network, and what follows from it.
+
+    ``formats`` has the format in which each value is written (or given), ``choices`` the choice of
+    each node, ``reorders`` what is reordered, ``pack`` the constants. ``seconds`` is what it costs
+    by the given costs, ``bound`` a proven lower bound, ``exact`` whether they are equal.
+    """
+
+    network: Network
+    formats: Mapping[str, str]
+    choices: Mapping[str, Choice]
+    reorders: Sequence[PlannedReorder]
+    pack: Sequence[Packed]
+    seconds: float
+    bound: float
+    exact: bool
+    built: Built = field(repr=False)
+    assignment: tuple[int, ...] = field(repr=False)
+
+    @classmethod
+    def decided(cls, built: Built, assignment: Sequence[int], bound: float) -> Self:
+        """What an assignment of a network's variables decides."""
+        network = built.network
+        choices: dict[str, Choice] = {}
+        for name, v in built.variable.items():
+            choice = built.choices[v][assignment[v]]
+            if isinstance(choice, Choice):
+                choices[name] = choice
+        formats = {
+            value.name: text
+            for node in built.order
+            for value, text in zip(node.outputs, choices[node.name].outs, strict=True)
+        }
+        formats |= {n: str(built.choices[v][assignment[v]]) for n, v in built.border.items()}
+        reorders = [r for t in built.problem.tensors for r in _reorders(built, t, assignment)]
+        pack = _packed(network, choices)
+        formats |= {p.value: p.dst for p in reversed(pack)}
+        seconds = built.problem.total(assignment)
+        exact = bool(seconds <= bound * (1 + 1e-9) + 1e-30)
+        bound = seconds if exact else bound
+        return cls(network, formats, choices, reorders, pack, seconds, bound, exact, built,
+                   tuple(assignment))  # fmt: skip
+
+    @classmethod
+    def cheapest(
+        cls, network: Network, pricing: Pricing, via: Iterable[str] = (), limit: int = LIMIT
+    ) -> Self:
+        """The decision of least cost. Raises `InvalidNetwork` where none has a finite cost."""
+        built = build(network, pricing, via)
+        solution = solve(built.problem, limit=limit)
+        if solution is None:
+            raise InvalidNetwork(_impossible(built))
+        return cls.decided(built, solution.assignment, solution.bound)
+
+    @property
+    def gap(self) -> float:
+        """How far the cost may be above the least, relative to the bound."""
+        return 0.0 if self.exact or not self.bound else self.seconds / self.bound - 1
+
+    @property
+    def delivered(self) -> list[Value]:
+        """The outputs, without those that are given from outside and that no node reads."""
+        return [v for v in self.network.outputs if v.name in self.formats]
+
+    def cost(self, part: str | PlannedReorder) -> Cost:
+        """What a node (by name) or a reorder of the plan costs."""
+        if isinstance(part, PlannedReorder):
+            return self._reorder_cost(part)
+        if part not in self.choices:
+            raise InvalidNetwork(f"the plan has no node {part!r}")
+        v = self.built.variable[part]
+        return self.built.costs[v][self.assignment[v]]
+
+    def _reorder_cost(self, reorder: PlannedReorder) -> Cost:
+        value = self.network.values[reorder.value]
+        return self.built.pricing.reorder(value, reorder.src, reorder.dst)
+
+    @cached_property
+    def reorder_seconds(self) -> float:
+        """What the reorders cost together."""
+        return sum(self.cost(r).seconds for r in self.reorders)
+
+    def why(self, node: str) -> list[Alternative]:
+        """What each choice of a node would cost, everything else optimal for it; cheapest first."""
+        if node not in self.choices:
+            raise InvalidNetwork(f"the plan has no node {node!r}")
+        v = self.built.variable[node]
+        totals, exact = marginals(self.built.problem, v)
+        found = [
+            Alternative(c, self.built.costs[v][k].seconds, float(totals[k]) - self.seconds, exact)
+            for k, c in enumerate(self.built.choices[v])
+            if isinstance(c, Choice)
+        ]
+        return sorted(found, key=lambda a: a.more)
+
+
+def _reorders(built: Built, tensor: Tensor, assignment: Sequence[int]) -> list[PlannedReorder]:
+    _, steps = tensor.tree(assignment)
+    if not steps:
+        return []
+    root = int(tensor.source.formats[assignment[tensor.source.variable]])
+    wanted = tensor.wanted(assignment)
+    reading = built.reading[tensor.name]
+    return [
+        PlannedReorder(
+            tensor.name,
+            tensor.formats[src],
+            tensor.formats[dst],
+            tuple(dict.fromkeys(n for (n, _), d in zip(reading, wanted, strict=True) if d == dst)),
+        )
+        for src, dst in _in_order(steps, root)
+    ]
+
+
+def _in_order(steps: Sequence[tuple[int, int]], root: int) -> list[tuple[int, int]]:
+    """The steps of a tree from its root on, each format made once."""
+    ready, left = {root}, list(steps)
+    found: list[tuple[int, int]] = []
+    while True:
+        step = next((s for s in left if s[0] in ready and s[1] not in ready), None)
+        if step is None:
+            return found
+        left.remove(step)
+        ready.add(step[1])
+        found.append(step)
+
+
+def _packed(network: Network, choices: Mapping[str, Choice]) -> list[Packed]:
+    """The constants in every format that they are read in."""
+    found: dict[tuple[str, Any], tuple[str, list[str]]] = {}
+    for name, choice in choices.items():
+        for value, text in zip(network.nodes[name].inputs, choice.ins, strict=True):
+            if value.is_constant and text is not None:
+                key = (value.name, key_of(text, value.rank))
+                found.setdefault(key, (text, []))[1].append(name)
+    return [Packed(key[0], text, tuple(nodes)) for key, (text, nodes) in found.items()]
+
+
+def _impossible(built: Built) -> str:
+    """The message where nothing has a finite cost; names the value at which it fails."""
+    for node in built.order:
+        v = built.variable[node.name]
+        if not np.isfinite(built.problem.costs[v]).any():
+            return f"{node}: every choice costs infinitely much"
+    for tensor in built.problem.tensors:
+        for slot in tensor.readers:
+            reached = tensor.distances.table[np.unique(tensor.source.formats)]
+            wanted = np.unique(slot.formats)
+            if -1 not in wanted and not np.isfinite(reached[:, wanted]).any():
+                return (
+                    f"no reorder of {tensor.name!r} leads from a format that it is written in to "
+                    f"one that {built.problem.names[slot.variable]!r} reads: all are infinite"
+                )
+    return "no assignment has a finite cost: choices exclude each other, or reorders are missing"
