@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -111,9 +111,10 @@ class Maker:
         self.rng = np.random.default_rng(seed)
         self.made = Calls(engine)
         self.engine = engine
-        few = 2 if alike else 99
-        self.formats, self.types = FORMATS[: few + 1], TYPES[::2] if alike else TYPES
-        self.dims = self.pick.choice(DIMS[:few])
+        self.alike = alike
+        self.formats: tuple[str, ...] = FORMATS[:3:2] if alike else FORMATS
+        self.types: tuple[str, ...] = TYPES[::2] if alike else TYPES
+        self.dims = self.pick.choice(DIMS[:2] if alike else DIMS)
         self.written: list[cf.Memory] = []
         for k in range(self.pick.randint(1, 3)):
             memory = self.tensor(self.pick.choice(self.types))
@@ -121,7 +122,7 @@ class Maker:
             self.written.append(memory)
         count = self.pick.randint(1, most)
         kinds = [self.reorder, self.reorder, self.scale, self.map, self.kernel, self.region,
-                 self.fill, self.sums, self.weights, self.values]  # fmt: skip
+                 self.fill, self.sums, self.weights, self.values, self.quantised]  # fmt: skip
         while len(self.made.calls) < count:
             self.pick.choice(kinds)()
         self.finish()
@@ -188,7 +189,7 @@ class Maker:
         self.written.append(dst)
 
     def map(self) -> None:
-        x, y, z = self.source(), self.source(), self.new()
+        x, y, z = self.source(), self.source(), self.new("f32" if self.alike else None)
         text = self.pick.choice(("z = clamp(x + y * 0.5f, -90.f, 90.f)", "z = fmax(x, y) - 1"))
         made = cf.Map(text, self.engine, x=x.desc, y=y.desc, z=z.desc)
         self.call(lambda stream, _: made(stream, x=x, y=y, z=z))
@@ -253,6 +254,23 @@ class Maker:
         reorder = cf.Reorder(src.desc, desc, self.engine, wait=True)
         self.call(lambda stream, _: reorder(stream, src, dst))
         self.made.outputs[f"sums{len(self.made.outputs)}"] = dst
+
+    def quantised(self) -> None:
+        """Weights of 4 bits with scales, an input or shipped: their bits moved, then decoded."""
+        desc = cf.MemoryDesc((17, 96), "q4_0", "gguf")
+        values = self.rng.standard_normal(desc.dims).astype(np.float32)
+        src = cf.from_numpy(values, self.engine, desc=desc)
+        if self.pick.random() < 0.5:
+            self.made.constants.append(src)
+        else:
+            self.made.inputs[f"in{len(self.made.inputs)}"] = src
+        moved = cf.Memory(cf.MemoryDesc(desc.dims, "q4_0", "transposed"), self.engine)
+        out = cf.Memory(cf.MemoryDesc(desc.dims, "f16", "BA16b16a"), self.engine)
+        for a, b in ((src, moved), (self.pick.choice((src, moved)), out)):
+            reorder = cf.Reorder(a.desc, b.desc, self.engine, wait=True)
+            self.call(partial(lambda r, a, b, stream, _: r(stream, a, b), reorder, a, b))
+        number = len(self.made.outputs)
+        self.made.outputs |= {f"codes{number}": moved, f"decoded{number}": out}
 
     def finish(self) -> None:
         """Outputs from what was written last, and from something else."""

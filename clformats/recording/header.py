@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from ..errors import InvalidArgument
 from ..tensors.desc import MemoryDesc
+from ..tensors.described import is_described
 from .program import Buffer, Program
+
+QUANTISED = ("experts", "rows", "columns")
+"""The dimensions of a quantised tensor, of which it has the last two or all."""
 
 
 def header(program: Program) -> str:
@@ -36,8 +40,9 @@ def header(program: Program) -> str:
 def _of_buffer(b: Buffer, name: str) -> list[str]:
     desc = MemoryDesc.parse(b.desc)
     dims = ", ".join(map(str, desc.dims))
+    letters = QUANTISED[-desc.ndims :] if is_described(desc) else desc.format.dims
     return [
-        f"/* {b.role.capitalize()}: {desc.ndims} dimensions, {', '.join(desc.format.dims)}. */",
+        f"/* {b.role.capitalize()}: {desc.ndims} dimensions, {', '.join(letters)}. */",
         f'#define {name} "{b.name}"',
         f'#define {name}_DESC "{b.desc}"',
         f"#define {name}_DIMS {{{dims}}}",

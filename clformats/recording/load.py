@@ -50,6 +50,10 @@ def load(
 def read_program(path: str | os.PathLike[str]) -> Program:
     """The program in a folder or a file. Raises `InvalidRecording`."""
     place = Path(path)
+    if not place.exists():
+        raise InvalidRecording(
+            f"there is no {place}: expected a folder that Recording.export wrote, or a file *.clf"
+        )
     return read(_reader_of_file(place) if place.is_file() else _reader_of_folder(place))
 
 
@@ -60,6 +64,8 @@ def _reader_of_folder(folder: Path) -> Reader:
             raise InvalidRecording(f"{name} lies outside of the export")
         try:
             return (folder / name).read_bytes()
+        except FileNotFoundError:
+            raise InvalidRecording(f"{folder} has no {name}: expected an export, whole") from None
         except (OSError, ValueError) as error:
             raise InvalidRecording(f"{folder / name} cannot be read: {error}") from error
 

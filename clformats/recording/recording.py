@@ -10,7 +10,7 @@ import numpy as np
 from ..errors import DeviceError, InvalidArgument, Unsupported, expect, shown
 from ..reorders.ready import Ready
 from ..runtime import Engine, Event, Memory, Stream
-from ..runtime.commands import check_fill, check_run_sizes
+from ..runtime.arguments import set_arguments
 from ..runtime.interop import from_numpy
 from ..runtime.opencl import opencl
 from ..runtime.order import LOCK, Order
@@ -49,12 +49,12 @@ class Recording(Stream):
     """A stream that runs nothing: what is called on it is kept, to be replayed and shipped.
 
     ``inputs`` and ``outputs`` are memory objects by name: what a replay exchanges, and what a
-    program in C gives. Give it to reorders and maps in the place of a stream, and call `run`,
-    `fill`. Outputs may be read, too; a buffer has one name. Every other memory object is private to
-    each replay: a *temporary*, whose place in one arena is free again after its last use, or a
-    `constant`. Temporaries hold zeros when a run begins, as new memory objects do; where a command
-    reads one that nothing has written, `replay` and `export` raise `InvalidArgument`: most likely
-    it is a constant or an input.
+    program in C gives. Give it to reorders and maps in the place of a stream, and call its `run`
+    and `fill`. Outputs may be read, too; a buffer has one name. Every other memory object is
+    private to each replay: a *temporary*, whose place in one arena is free again after its last
+    use, or a `constant`. Temporaries hold zeros when a run begins, as new memory objects do; where
+    a command reads one that nothing has written, `replay` and `export` raise `InvalidArgument`:
+    most likely it is a constant or an input.
 
     The same bytes come out as from the calls, or a refusal. What cannot be recorded raises
     `Unsupported` (code RECORDING): images, shared virtual and host memory, the queue and whatever
@@ -157,35 +157,23 @@ class Recording(Stream):
             return bytes(numbers[:1].tobytes()), None
         return OfBuffer(self._slots.constant(numbers).number), None
 
-    def run(
+    def ran(
         self,
         kernel: pyopencl.Kernel,
         global_size: Sequence[int],
         local_size: Sequence[int] | None,
-        *args: Any,
-        reads: Sequence[Memory] = (),
+        args: Sequence[Any],
+        reads: Sequence[Memory],
     ) -> Event:
-        """Record a kernel of yours; see `Stream.run`.
-
-        ``args`` are memory objects, numbers as numpy's (``np.float32(3)``) or pyopencl's vectors,
-        `scalar`, and pyopencl's ``LocalMemory``. A memory object that ``reads`` does not name
-        counts as written. Raises as `Stream.run`, and `Unsupported` (code RECORDING) where the
-        kernel's source is not known or other files are part of it: `Engine.kernel` knows it.
-        """
-        check_run_sizes(global_size, local_size)
-        expect(kernel, opencl().Kernel, "kernel")
+        """Take a kernel of the user's, whose sizes were checked; see `Stream.run`."""
         about = f"the kernel {kernel.function_name}"
         source = source_of(kernel, self.engine)
-        if kernel.num_args != len(args):
-            raise InvalidArgument(f"{about} takes {kernel.num_args} arguments, got {len(args)}")
-        for memory in reads:
-            if not any(memory is a for a in args):
-                raise InvalidArgument(f"reads: {shown(memory)} is none of the kernel's arguments")
         with LOCK:
             for a in args:
                 if isinstance(a, Memory):
                     self._check(a, "run a kernel on it")
             arguments = tuple(self._argument(k, a) for k, a in enumerate(args, 1))
+            set_arguments(kernel, [_given(a) for a in args], args)  # what it refuses is refused now
             for a in args:
                 if isinstance(a, Memory) and a.tracked_buffer is not None:
                     self._touch(a, about, writes=not any(a is m for m in reads))
@@ -218,9 +206,8 @@ class Recording(Stream):
             f"as np.float32(3), a scalar of the recording, or pyopencl's LocalMemory"
         )
 
-    def fill(self, memory: Memory, value: int = 0) -> Event:
-        """Record the filling of a memory object with a byte; see `Stream.fill`."""
-        where = check_fill(memory, value)
+    def filled(self, memory: Memory, value: int, where: slice) -> Event:
+        """Take the filling of these bytes of a memory object's buffer; see `Stream.fill`."""
         with LOCK:
             self._check(memory, "fill it")
             if where.start == where.stop:
@@ -388,6 +375,13 @@ class Recording(Stream):
 
     def __repr__(self) -> str:
         return f"Recording({self.engine!r}, {len(self._steps)} commands)"
+
+
+def _given(argument: Any) -> Any:
+    """An argument as a kernel takes it; a number of its type for a scalar."""
+    if isinstance(argument, Memory):
+        return argument.tracked_buffer
+    return TYPES[argument.dtype](0) if isinstance(argument, Scalar) else argument
 
 
 def _bytes_of(memory: Memory) -> bytes:

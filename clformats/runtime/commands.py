@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -18,6 +17,7 @@ from ..errors import (
     shown,
 )
 from . import storage
+from .arguments import check_no_pointer, set_arguments
 from .event import Event
 from .opencl import error_name, named_errors, opencl
 from .order import LOCK, Order, Usage, enqueued, events_before, flush, read
@@ -28,6 +28,26 @@ if TYPE_CHECKING:
     import pyopencl
 
 
+class Recorder(Protocol):
+    """What takes commands instead of a queue: see `clformats.recording`."""
+
+    def moved(self, ready: Any, src: Any, dst: Any, values: Any) -> Event:
+        """Take a reorder that was checked; `order.LOCK` is held."""
+
+    def ran(
+        self,
+        kernel: pyopencl.Kernel,
+        global_size: Sequence[int],
+        local_size: Sequence[int] | None,
+        args: Sequence[Any],
+        reads: Sequence[Any],
+    ) -> Event:
+        """Take a kernel of the user's; see `Stream.run`."""
+
+    def filled(self, memory: Any, value: int, where: slice) -> Event:
+        """Take the filling of these bytes of a memory object's buffer."""
+
+
 class Queue(Protocol):
     """A stream as commands know it; ``order`` is None out of order."""
 
@@ -35,6 +55,7 @@ class Queue(Protocol):
     context: pyopencl.Context
     order: Order | None
     in_order: bool
+    recorder: Recorder | None
 
 
 def run(
@@ -51,11 +72,14 @@ def run(
         expect_memory(memory, "reads")
         if not any(memory is a for a in args):
             raise InvalidArgument(f"reads: {memory!r} is none of the kernel's arguments")
+    if stream.recorder is not None:
+        return stream.recorder.ran(kernel, global_size, local_size, args, reads)
     order = stream.order or Order(stream.tracked_queue)
     with LOCK:
         given, writing, reading, alone = _uses(stream, order, args, reads)
         waits = None if alone else _waits(stream, order, writing, reading)
-        event = _enqueue(stream, kernel, global_size, local_size, args, (given, waits))
+        set_arguments(kernel, given, args)
+        event = _enqueue(stream, kernel, global_size, local_size, waits)
         for usage in reading:
             if alone:
                 usage.readers[order] = event
@@ -82,7 +106,7 @@ def _uses(
     alone = True
     for k, a in enumerate(args, 1):
         if not isinstance(a, Tracked):
-            _check_no_pointer(k, a)
+            check_no_pointer(k, a)
             given.append(a)
             continue
         usage, is_read = a.usage, False
@@ -113,6 +137,8 @@ def _waits(
 def fill(stream: Queue, memory: Tracked, value: int) -> Event:
     """See `Stream.fill`."""
     cl, where = opencl(), check_fill(memory, value)
+    if stream.recorder is not None:
+        return stream.recorder.filled(memory, value, where)
     order = stream.order or Order(stream.tracked_queue)
     with LOCK, named_errors("filling", memory):
         _check(memory, stream, writes=True)
@@ -165,60 +191,22 @@ def _enqueue(
     kernel: Any,
     global_size: Sequence[int],
     local_size: Sequence[int] | None,
-    args: Sequence[Any],
-    found: tuple[list[Any], list[pyopencl.Event] | None],
+    waits: list[pyopencl.Event] | None,
 ) -> pyopencl.Event:
-    """Enqueue a kernel with the arguments ``found`` for OpenCL, behind the events in it."""
-    cl, (given, waits) = opencl(), found
+    """Enqueue a kernel with the arguments that it has, behind these events."""
+    cl = opencl()
     try:
-        kernel.set_args(*given)
         return cl.enqueue_nd_range_kernel(  # type: ignore[no-any-return]
             stream.tracked_queue, kernel, tuple(global_size),
             None if local_size is None else tuple(local_size), None, waits or None,
         )  # fmt: skip
     except cl.Error as error:
-        name = error_name(error)
-        advice = _advice(name, str(error), args, global_size, local_size)
+        name, advice = error_name(error), ""
+        if "WORK_GROUP_SIZE" in name or "WORK_ITEM_SIZE" in name:
+            advice = f"; global_size is {tuple(global_size)}, local_size {local_size}"
+            advice += ": None leaves the choice to the device" * (local_size is not None)
         text = f"enqueueing {kernel.function_name} failed: {name} ({error}){advice}"
         raise DeviceError(text, name=name) from error
-    except TypeError as error:
-        raise InvalidArgument(
-            f"{kernel.function_name} takes {kernel.num_args} arguments, got {len(args)} ({error})"
-        ) from error
-
-
-def _check_no_pointer(number: int, given: Any) -> None:
-    """Refuse an array as large as a pointer: drivers would take its elements for an address."""
-    if isinstance(given, np.ndarray) and given.ndim and given.nbytes == np.intp(0).nbytes:
-        raise InvalidArgument(
-            f"argument {number} is an array of numpy's: put it on the device by cf.from_numpy; a "
-            f"vector of numbers is made by pyopencl.cltypes, such as make_float2(1, 2)"
-        )
-
-
-def _advice(
-    name: str,
-    text: str,
-    args: Sequence[Any],
-    global_size: Sequence[int],
-    local_size: Sequence[int] | None,
-) -> str:
-    """What was given, and what to give instead, where an error of OpenCL's lets one know."""
-    if "WORK_GROUP_SIZE" in name or "WORK_ITEM_SIZE" in name:
-        given = f"; global_size is {tuple(global_size)}, local_size {local_size}"
-        return f"{given}: None leaves the choice to the device" * (local_size is not None)
-    found = re.search(r"arg#(\d+) \(1-based\)", text)
-    if found is None or not 1 <= int(found[1]) <= len(args):
-        return ""
-    k, given = int(found[1]), args[int(found[1]) - 1]
-    if isinstance(given, np.ndarray) and given.ndim:
-        return f"; argument {k} is an array of numpy's: put it on the device by cf.from_numpy"
-    if isinstance(given, np.generic):
-        return f"; argument {k} is of type {given.dtype}"
-    return (
-        f"; argument {k} is of type {type(given).__name__}: give buffers as Memory or pyopencl's, "
-        f"numbers as numpy's, such as np.float32(3)"
-    )
 
 
 def _check(memory: Tracked, stream: Queue, *, writes: bool) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 from weakref import finalize
 
 from ..errors import DeviceError, InvalidArgument, expect, shown
 from . import commands
+from .commands import Recorder
 from .engine import Engine, default_engine
 from .event import Event
 from .opencl import OnDevice, named_errors, opencl
@@ -19,13 +20,6 @@ if TYPE_CHECKING:
     import pyopencl
 
     from .memory import Memory
-
-
-class Recorder(Protocol):
-    """What takes reorders and maps instead of a queue: see `clformats.recording`."""
-
-    def moved(self, ready: Any, src: Memory, dst: Memory, values: Any) -> Event:
-        """Take a reorder that was checked; `order.LOCK` is held."""
 
 
 class Stream(OnDevice):
@@ -96,8 +90,10 @@ class Stream(OnDevice):
 
         ``global_size`` and ``local_size`` (or None) count work-items; other arguments are as
         pyopencl takes them. Every memory object counts as written, but those that ``reads`` names
-        again: they may be read by others at the same time. Raises `InvalidArgument`,
-        `MappedError` and `DeviceError`.
+        again: they may be read by others at the same time. On a `Recording`, numbers are numpy's
+        (``np.float32(3)``) or `Recording.scalar`. Raises `InvalidArgument`, `MappedError` and
+        `DeviceError`; on a recording also `Unsupported` (code RECORDING) where the kernel's source
+        is not known or other files are part of it: `Engine.kernel` knows it.
 
             kernel = engine.kernel("kernel void f(global float *p) { *p = 2; }", "f")
             stream.run(kernel, (memory.desc.nelems,), None, memory)

@@ -101,6 +101,12 @@ def test_the_header_names_everything_once(engine: cf.Engine, tmp_path: Path) -> 
     assert "#define NET_A_BYTES 136" in lines
     assert "#define NET_B_DIMS {2, 17}" in lines
     assert f'#define NET_B_DESC "{desc}"' in lines
+    weights = cf.Memory(cf.MemoryDesc((17, 96), "q4_0", "transposed"), engine)
+    of_weights = cf.Recording(engine, inputs={"w": weights}, outputs={"b": b})
+    of_weights.export(tmp_path / "weights", name="net")
+    text = (tmp_path / "weights" / "net.h").read_text(encoding="ascii")
+    assert "/* Input: 2 dimensions, rows, columns. */" in text
+    assert f'#define NET_W_DESC "{weights.desc}"' in text
     other = cf.Recording(engine, inputs={"a": a, "a_bytes": b})
     with pytest.raises(cf.InvalidArgument, match="NET_A_BYTES would be defined twice"):
         other.export(tmp_path / "other", name="net")
@@ -169,8 +175,10 @@ def test_damaged_files_are_refused(folder: Path, tmp_path: Path) -> None:
         (place / MANIFEST).write_bytes(broken)
         with pytest.raises(cf.InvalidRecording):
             read_program(place)
-    with pytest.raises(cf.InvalidRecording, match="cannot be read"):
+    with pytest.raises(cf.InvalidRecording, match=r"there is no .*nowhere: expected a folder"):
         read_program(tmp_path / "nowhere")
+    with pytest.raises(cf.InvalidRecording, match=r"has no manifest\.json"):
+        read_program(tmp_path)
 
 
 def test_newer_versions_and_other_places_are_refused(folder: Path, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import clformats as cf
+from clformats.runtime.arguments import declaration
 
 # Slow enough that who does not wait for it reads what was there before.
 SOURCE = """
@@ -252,10 +253,23 @@ def test_wrong_arguments_are_named(engine: cf.Engine) -> None:
     two = np.ones(2, np.float32)  # of 8 bytes: pyopencl and pocl take them for a pointer, and crash
     with pytest.raises(cf.InvalidArgument, match="argument 2 is an array of numpy's"):
         stream.run(add, (SIZE,), None, a, two, np.float32(1))
-    with pytest.raises(cf.DeviceError, match="argument 3 is of type float64"):
-        stream.run(add, (SIZE,), None, a, b, np.float64(1))
-    with pytest.raises(cf.DeviceError, match=r"argument 3 is of type float: .*np.float32\(3\)"):
-        stream.run(add, (SIZE,), None, a, b, 1.0)
+    for runs in (stream, cf.Recording(engine, inputs={"a": a}, outputs={"b": b})):
+        with pytest.raises(
+            cf.DeviceError,
+            match=r"argument 3 is of type float64, the kernel has 'float \w+': give np.float32\(1",
+        ):
+            runs.run(add, (SIZE,), None, a, b, np.float64(1), reads=[a])
+    with pytest.raises(cf.DeviceError, match=r"argument 3 is of type int, .*np.float32\(3\)"):
+        stream.run(add, (SIZE,), None, a, b, 3)
+    with pytest.raises(cf.DeviceError, match="argument 2 is of type str: give buffers as Memory"):
+        stream.run(add, (SIZE,), None, a, "b", np.float32(1))
+
+
+def test_declarations_of_arguments() -> None:
+    source = "kernel void f(global int *p,\n  const  uint by) {} kernel void ff(int a) {}"
+    assert declaration(source, "f", 2) == "const uint by"
+    assert declaration(source, "ff", 1) == "int a"
+    assert [declaration(source, "f", 3), declaration(source, "g", 1)] == ["", ""]
 
 
 def test_a_stream_is_a_context_manager(engine: cf.Engine) -> None:

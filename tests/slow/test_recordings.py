@@ -1,6 +1,7 @@
 """Long runs of recordings: random sequences, damaged folders, sanitizers, no Python at all.
 
 CLFORMATS_OTHER_DEVICES names other platforms, with commas, on which what was made here runs, too.
+POCL_EXTRA_BUILD_FLAGS=-cl-opt-disable lets PoCL build in half the time.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from clformats.recording.manifest import MANIFEST, sealed
 from tests.recording_support import Calls, poison, run_in_c, runner, sequence
 
 pytestmark = [pytest.mark.device, pytest.mark.slow, pytest.mark.timeout(3600)]
-SEQUENCES, AT_ONCE = 200, 20
+SEQUENCES, AT_ONCE = int(os.environ.get("CLFORMATS_SEQUENCES", "200")), 20
 REFUSED = range(1, 8)
 SANITIZED = ("-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-g")
 QUIET = {"ASAN_OPTIONS": "detect_leaks=0:exitcode=77", "UBSAN_OPTIONS": "exitcode=78"}
@@ -30,6 +31,11 @@ QUIET = {"ASAN_OPTIONS": "detect_leaks=0:exitcode=77", "UBSAN_OPTIONS": "exitcod
 def others() -> list[cf.Engine]:
     names = os.environ.get("CLFORMATS_OTHER_DEVICES", "")
     return [cf.Engine(name) for name in names.split(",") if name]
+
+
+def is_pocl(engine: cf.Engine) -> bool:
+    """Whether it is PoCL, which keeps built programs itself, and compiles again for a binary."""
+    return bool(engine.device.platform.name.strip() == "Portable Computing Language")
 
 
 def exported(made: Calls, place: Path) -> list[str]:
@@ -49,7 +55,8 @@ def test_random_sequences(engine: cf.Engine, stream: cf.Stream, tmp_path: Path, 
         wanted = made.called(stream)
         words = exported(made, tmp_path)
         words += [f">{name}={tmp_path / name}" for name in wanted]
-        for variant in (None, "portable"):
+        portable, cached = seed % 4 == 0, seed % 5 == 0
+        for variant in (None, *["portable"] * portable):
             replay = cf.load(tmp_path / "net", engine, variant=variant)
             for memory in made.outputs.values():
                 poison(memory)
@@ -61,13 +68,11 @@ def test_random_sequences(engine: cf.Engine, stream: cf.Stream, tmp_path: Path, 
         replay(stream, **made.scalars)
         replay(stream)
         assert made.held() == wanted, seed
-        for device, how in [(engine, []), (engine, ["-v", "portable"])] + [
-            (other, []) for other in others()
-        ]:
-            order = ["-o"] if seed % 3 == 0 else []
-            done = run_in_c(
-                program, device, tmp_path / "net", *words, "-c", str(cache), *how, *order
-            )
+        hows = [(engine, []), *[(engine, ["-v", "portable"])] * portable]
+        for device, how in [*hows, *((other, []) for other in others())]:
+            order = ["-o"] * (seed % 3 == 0)
+            kept = ["-c", str(cache)] * (cached or not is_pocl(device))
+            done = run_in_c(program, device, tmp_path / "net", *words, *how, *order, *kept)
             if done.returncode == 4 and device is not engine:
                 refused += 1
                 assert "needs correctly rounded divisions" in done.stdout
@@ -76,6 +81,20 @@ def test_random_sequences(engine: cf.Engine, stream: cf.Stream, tmp_path: Path, 
             for name, content in wanted.items():
                 assert (tmp_path / name).read_bytes() == content, (seed, device, how, name)
     print(f"{AT_ONCE} sequences, {refused} refused elsewhere")  # noqa: T201  # the answer
+
+
+def has_sanitizers(compiler: str) -> bool:
+    """Whether a compiler can link them."""
+    words = [compiler, *SANITIZED, "-x", "c", "-", "-o", os.devnull]
+    if shutil.which(compiler) is None:
+        return False
+    return not subprocess.run(words, input=b"int main(void){return 0;}", check=False).returncode
+
+
+def sanitized() -> list[Path]:
+    """The program with the sanitizers of each compiler that is here."""
+    found = [runner(name, *SANITIZED) for name in ("gcc", "clang") if has_sanitizers(name)]
+    return found or pytest.skip("no sanitizers: apt-get install gcc, or clang and libclang-rt-dev")
 
 
 # --- damage ---------------------------------------------------------------------------------------
@@ -143,7 +162,7 @@ def test_damaged_folders_are_refused_or_right(
     engine: cf.Engine, stream: cf.Stream, tmp_path: Path
 ) -> None:
     """1,000 of them; none may crash the runner, which runs with sanitizers."""
-    program, draw = runner("gcc", *SANITIZED), random.Random(7)  # noqa: S311  # no secret
+    programs, draw = sanitized(), random.Random(7)  # noqa: S311  # no secret
     made = sequence(engine, 7, most=5, alike=True)
     wanted = made.called(stream)
     words = exported(made, tmp_path)
@@ -166,6 +185,7 @@ def test_damaged_folders_are_refused_or_right(
         if k % 10 == 9:
             for file in cache.iterdir():
                 file.write_bytes(file.read_bytes()[: draw.randrange(200)])
+        program = programs[k // 2 % len(programs)]
         done = run_in_c(program, engine, place, *words, "-c", str(cache), **QUIET)
         status = done.returncode
         statuses[status] = statuses.get(status, 0) + 1
@@ -189,10 +209,15 @@ def three(engine: cf.Engine, stream: cf.Stream, tmp_path: Path) -> tuple[Path, l
     return tmp_path, words
 
 
-def test_sanitizers_find_nothing(engine: cf.Engine, three: tuple[Path, list[str]]) -> None:
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+def test_sanitizers_find_nothing(
+    engine: cf.Engine, three: tuple[Path, list[str]], compiler: str
+) -> None:
+    if not has_sanitizers(compiler):
+        pytest.skip(f"{compiler} has no sanitizers: apt-get install gcc, clang, libclang-rt-dev")
     place, words = three
     for how in ([], ["-r", "-o"], ["-t", "4"]):
-        done = run_in_c(runner("gcc", *SANITIZED), engine, place / "net", *words, *how, **QUIET)
+        done = run_in_c(runner(compiler, *SANITIZED), engine, place / "net", *words, *how, **QUIET)
         assert done.returncode == 0, done.stdout + done.stderr
         assert "runtime error" not in done.stderr
 
@@ -201,7 +226,7 @@ def test_valgrind_finds_nothing(engine: cf.Engine, three: tuple[Path, list[str]]
     """Of the runner's: drivers have their own."""
     if shutil.which("valgrind") is None:
         pytest.skip("no valgrind: apt-get install valgrind")
-    if engine.device.platform.name.strip() != "Portable Computing Language":
+    if not is_pocl(engine):
         pytest.skip("valgrind runs PoCL only")
     place, words = three
     program = runner("gcc", "-g")
@@ -225,7 +250,7 @@ def test_it_runs_where_there_is_no_python(
     """A root with an OpenCL loader and PoCL, made by mmdebstrap; takes minutes and the network."""
     if shutil.which("mmdebstrap") is None or os.geteuid():
         pytest.skip("no mmdebstrap, or not root: apt-get install mmdebstrap")
-    if engine.device.platform.name.strip() != "Portable Computing Language":
+    if not is_pocl(engine):
         pytest.skip("the root has PoCL")
     place, words = three
     root = tmp_path / "root"

@@ -1,0 +1,79 @@
+"""The arguments of kernels of users' own, and what to say of wrong ones."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import DeviceError, InvalidArgument
+from .engine import SOURCE
+from .opencl import error_name, opencl
+from .scalar import TYPES
+
+if TYPE_CHECKING:
+    import pyopencl
+
+_NUMBERS = {"float": "f32", "double": "f64", "int": "s32", "uint": "u32", "long": "s64",
+            "ulong": "u64"}  # fmt: skip
+"""The types of OpenCL C that numbers are declared as, most often."""
+
+
+def set_arguments(kernel: pyopencl.Kernel, given: Sequence[Any], args: Sequence[Any]) -> None:
+    """Give a kernel its arguments, `order.LOCK` held: ``given``, made of the caller's ``args``.
+
+    Raises `InvalidArgument` for another number of arguments, and `DeviceError`, which names the
+    wrong one.
+    """
+    cl = opencl()
+    try:
+        kernel.set_args(*given)
+    except cl.Error as error:
+        name = error_name(error)
+        advice = _advice(kernel, str(error), args)
+        text = f"the arguments of {kernel.function_name}: {name} ({error}){advice}"
+        raise DeviceError(text, name=name) from error
+    except TypeError as error:
+        raise InvalidArgument(
+            f"{kernel.function_name} takes {kernel.num_args} arguments, got {len(args)} ({error})"
+        ) from error
+
+
+def check_no_pointer(number: int, given: Any) -> None:
+    """Refuse an array as large as a pointer: drivers would take its elements for an address."""
+    if isinstance(given, np.ndarray) and given.ndim and given.nbytes == np.intp(0).nbytes:
+        raise InvalidArgument(
+            f"argument {number} is an array of numpy's: put it on the device by cf.from_numpy; a "
+            f"vector of numbers is made by pyopencl.cltypes, such as make_float2(1, 2)"
+        )
+
+
+def _advice(kernel: pyopencl.Kernel, text: str, args: Sequence[Any]) -> str:
+    """What was given, and what to give instead, where an error of OpenCL's names an argument."""
+    found = re.search(r"arg#(\d+) \(1-based\)", text)
+    if found is None or not 1 <= int(found[1]) <= len(args):
+        return ""
+    k, given = int(found[1]), args[int(found[1]) - 1]
+    if isinstance(given, np.ndarray) and given.ndim:
+        return f"; argument {k} is an array of numpy's: put it on the device by cf.from_numpy"
+    kind = str(given.dtype) if isinstance(given, np.generic) else type(given).__name__
+    told = f"; argument {k} is of type {kind}"
+    declared = declaration(getattr(kernel, SOURCE, ""), kernel.function_name, k)
+    if not isinstance(given, int | float | np.number):
+        return f"{told}: give buffers as Memory or pyopencl's"
+    number = re.fullmatch(r"(?:const )?(\w+) \w+", declared)
+    wanted = TYPES["f32" if number is None else _NUMBERS.get(number[1], "f32")].__name__
+    return f"{told}{f', the kernel has {declared!r}' * bool(declared)}: give np.{wanted}({given!s})"
+
+
+def declaration(source: str, name: str, number: int) -> str:
+    """Argument ``number``, counted from 1, of a kernel as its source declares it; empty if unclear.
+
+    >>> declaration("kernel void f(global int *p, const float by) {}", "f", 2)
+    'const float by'
+    """
+    found = re.search(rf"\b{re.escape(name)}\s*\(([^()]*)\)\s*\{{", source)
+    parts = found[1].split(",") if found else []
+    return " ".join(parts[number - 1].split()) if number <= len(parts) else ""
