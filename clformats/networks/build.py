@@ -1,4 +1,4 @@
-"""From a `Network` and costs to a `Problem`, and back from an assignment to formats."""
+"""From a `Network` and costs to a `AssignmentProblem`, and back from an assignment to formats."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .choice import Choice
 from .cost import Cost, as_cost
 from .graph import Network, Node, Value
 from .named import Key, key_of
-from .problem import ANY, Problem, Slot, Tensor
+from .problem import ANY, AssignmentProblem, FormatSlot, ReorderedValue
 from .trees import Array, Distances
 from .views import Surroundings, conflicts, refusal, surroundings, viewed_format
 
@@ -66,7 +66,7 @@ class Built:
     network: Network
     order: list[Node]
     pricing: Pricing
-    problem: Problem = field(default_factory=Problem)
+    problem: AssignmentProblem = field(default_factory=AssignmentProblem)
     variable: dict[str, int] = field(default_factory=dict)
     border: dict[str, int] = field(default_factory=dict)
     choices: list[tuple[Choice | str, ...]] = field(default_factory=list)
@@ -156,7 +156,7 @@ def _add_value(
     if maker is not None:
         o = [v.name for v in maker.outputs].index(value.name)
         written = [c.outs[o] for c in _choices(built, maker)]
-        source = Slot(built.variable[maker.name], names.numbers(written))
+        source = FormatSlot(built.variable[maker.name], names.numbers(written))
     else:
         asked = names.numbers([n for _, _, formats in read for n in formats])
         given = [fixed] if fixed else [names.list[k] for k in dict.fromkeys(asked) if k != ANY]
@@ -164,18 +164,19 @@ def _add_value(
         free = [Cost(0.0, source="given from outside")] * len(given)
         v = _variable(built, value.name, given, free)
         built.border[value.name] = v
-        source = Slot(v, names.numbers(given))
-    slots = [Slot(built.variable[n], names.numbers(formats)) for n, _, formats in read]
+        source = FormatSlot(v, names.numbers(given))
+    slots = [FormatSlot(built.variable[n], names.numbers(formats)) for n, _, formats in read]
     built.reading[value.name] = [(n, i) for n, i, _ in read]
     if fixed and maker is not None:
         v = _variable(built, f"{value.name} {OUTPUT}", [fixed], [Cost(0.0)])
-        slots.append(Slot(v, names.numbers([fixed])))
+        slots.append(FormatSlot(v, names.numbers([fixed])))
         built.reading[value.name].append((OUTPUT, 0))
     for name in via:
         names.add_if_ranked(name)
-    tensor = Tensor(value.name, tuple(names.list), _priced(built, value, names.list), source,
-                    tuple(slots))  # fmt: skip
-    built.problem.tensors.append(tensor)
+    distances = _priced(built, value, names.list)
+    built.problem.tensors.append(
+        ReorderedValue(value.name, tuple(names.list), distances, source, tuple(slots))
+    )
 
 
 def _choices(built: Built, node: Node) -> list[Choice]:

@@ -15,7 +15,7 @@ from .choice import Choice
 from .cost import Cost
 from .graph import Network, Value
 from .named import key_of
-from .problem import Tensor
+from .problem import ReorderedValue
 from .solve import LIMIT, marginals, solve
 
 if TYPE_CHECKING:
@@ -149,7 +149,9 @@ class Decision:
         return sorted(found, key=lambda a: a.more)
 
 
-def _reorders(built: Built, tensor: Tensor, assignment: Sequence[int]) -> list[PlannedReorder]:
+def _reorders(
+    built: Built, tensor: ReorderedValue, assignment: Sequence[int]
+) -> list[PlannedReorder]:
     _, steps = tensor.tree(assignment)
     if not steps:
         return []

@@ -1,4 +1,4 @@
-"""The same problem for HiGHS, through scipy (extra ``solve``): a judge, bounds, and memory limits.
+"""The same problem for HiGHS, by scipy (extra ``solve``): for dense networks and memory limits.
 
 A mixed integer program. A value flows, for each of its readers, from the format that it is written
 in to the one that is read, over reorders that the readers share. For such a model the linear
@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import Error
-from .problem import ANY, Problem, Slot, Tensor
-from .solve import Solution
+from .problem import ANY, AssignmentProblem, FormatSlot, ReorderedValue, Solution
 
 SCALE = 1e6
 """HiGHS' absolute gap is 1e-6, and seconds are small: it is given microseconds."""
@@ -29,7 +28,7 @@ Terms = dict[int, float]
 
 
 @dataclass(slots=True)
-class Program:
+class IntegerProgram:
     """Columns with costs, bounds 0 and 1 (or less), and rows ``low <= sum <= high``."""
 
     costs: list[float] = field(default_factory=list)
@@ -74,7 +73,8 @@ def _scipy(name: str) -> Any:
         return import_module(name)
     except ImportError as error:
         raise Error(
-            "HiGHS comes with scipy, which is missing: pip install 'clformats[solve]'"
+            "this needs HiGHS, for a memory limit or because tables of costs grow beyond the limit "
+            "of `propagate`; it comes with scipy: pip install 'clformats[solve]'"
         ) from error
 
 
@@ -90,11 +90,14 @@ class Flows:
     moved: Sequence[Mapping[tuple[int, int], int]]
 
 
-class Model:
-    """A `Problem` as a `Program`: ``chosen[v][k]`` are columns, ``flows`` those of each tensor."""
+class FlowProgram:
+    """An `AssignmentProblem` as an `IntegerProgram`.
 
-    def __init__(self, problem: Problem, *, whole_flows: bool = False) -> None:
-        self.problem, self.program, self.whole_flows = problem, Program(), whole_flows
+    ``chosen[v][k]`` are columns, ``flows`` has those of each value.
+    """
+
+    def __init__(self, problem: AssignmentProblem, *, whole_flows: bool = False) -> None:
+        self.problem, self.program, self.whole_flows = problem, IntegerProgram(), whole_flows
         self.chosen = [
             [self.program.column(float(c), whole=True) for c in costs] for costs in problem.costs
         ]
@@ -113,9 +116,9 @@ class Model:
         cost = self.problem.total(found)
         if cost <= bound * (1 + 1e-6):  # HiGHS' own tolerance
             bound = cost
-        return Solution(found, cost, min(bound, cost), 0), bound
+        return Solution(found, cost, min(bound, cost)), bound
 
-    def _flows(self, tensor: Tensor) -> Flows:
+    def _flows(self, tensor: ReorderedValue) -> Flows:
         table, last = tensor.distances.table, tensor.distances.last
         steps = {
             (a, b): self.program.column(float(table[a, b]))
@@ -138,7 +141,7 @@ class Model:
             moved.append(flow)
         return Flows(written, read, moved)
 
-    def _wanted(self, slot: Slot, written: Sequence[Terms]) -> list[Terms]:
+    def _wanted(self, slot: FormatSlot, written: Sequence[Terms]) -> list[Terms]:
         """What a reader reads in each format; as it is written where it takes any."""
         found = [self._sum(slot, [f]) for f in range(len(written))]
         any_ = self._sum(slot, [ANY])
@@ -153,7 +156,7 @@ class Model:
     def _balanced(self, row: Terms, written: Terms, wanted: Terms) -> None:
         self.program.row(_added(_added(row, written, 1.0), wanted, -1.0), 0.0, 0.0)
 
-    def _sum(self, slot: Slot, formats: Iterable[int]) -> Terms:
+    def _sum(self, slot: FormatSlot, formats: Iterable[int]) -> Terms:
         columns = zip(self.chosen[slot.variable], slot.formats, strict=True)
         return {column: 1.0 for column, f in columns if f in formats}
 
@@ -176,6 +179,12 @@ def _added(terms: Terms, more: Terms, factor: float) -> Terms:
     return terms
 
 
-def solve(problem: Problem, *, time_limit: float = TIME_LIMIT) -> Solution | None:
-    """The cheapest assignment by HiGHS, with its bound; None where there is none in time."""
-    return Model(problem).solve(time_limit)[0]
+def solve(problem: AssignmentProblem, *, time_limit: float = TIME_LIMIT) -> Solution | None:
+    """The cheapest assignment, with its bound; None where none has a finite cost.
+
+    Raises `Error` where HiGHS finds none in time, and where scipy is missing.
+    """
+    found, bound = FlowProgram(problem).solve(time_limit)
+    if found is None and np.isfinite(bound):
+        raise Error(f"HiGHS found no assignment within {time_limit:.0f} s")
+    return found

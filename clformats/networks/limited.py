@@ -18,7 +18,7 @@ from .build import OUTPUT, Built
 from .choice import Choice
 from .decision import Decision
 from .graph import Node
-from .highs import Model, Terms
+from .highs import FlowProgram, Terms
 from .memory import plan_memory
 from .named import key_of
 from .views import kind_of
@@ -59,7 +59,7 @@ def fitted(free: Plan, limit: int) -> Plan:
     )
 
 
-class _Limited(Model):
+class _Limited(FlowProgram):
     """The program of a network with a row for the memory of each step.
 
     Steps are the nodes' numbers; the last one is the end, when outputs are delivered.

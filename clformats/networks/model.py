@@ -1,4 +1,4 @@
-"""A `Problem` as variables and tables: what elimination works on.
+"""A `AssignmentProblem` as variables and tables: what elimination works on.
 
 The cost of a value's reorders is a function of the format it is written in and of all those it is
 read in. Three exact forms keep the tables small:
@@ -17,13 +17,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from .problem import ANY, Problem, Slot, Tensor
+from .problem import ANY, AssignmentProblem, FormatSlot, ReorderedValue
 from .trees import Array, splits
 
 SET_FORMATS = 8
 """Up to so many formats a value with many readers gets a variable for the set of them."""
-BUNDLE_READERS = 6
-"""A bundle's work grows as 3 to the power of its readers: more are parted, which is a bound."""
 
 Scope = tuple[int, ...]
 Formats = NDArray[np.intp]
@@ -34,23 +32,27 @@ class Bundle:
     """A value with many readers: trees from the source's format to those of all leaves."""
 
     distance: Array
-    source: Slot
-    leaves: tuple[Slot, ...]
+    source: FormatSlot
+    leaves: tuple[FormatSlot, ...]
+
+    @property
+    def readers(self) -> tuple[int, ...]:
+        """The variables of the leaves."""
+        return tuple(leaf.variable for leaf in self.leaves)
 
 
 @dataclass(slots=True)
-class Model:
+class GraphicalModel:
     """Sizes of variables, tables over them, and bundles. The first variables are the problem's."""
 
     sizes: list[int] = field(default_factory=list)
     tables: list[tuple[Scope, Array]] = field(default_factory=list)
     bundles: list[Bundle] = field(default_factory=list)
-    exact: bool = True
     _slots: dict[tuple[int, bytes], int] = field(default_factory=dict)
     _sets: dict[bytes, Array] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, problem: Problem) -> Model:
+    def of(cls, problem: AssignmentProblem) -> GraphicalModel:
         """The model of a problem."""
         model = cls([len(costs) for costs in problem.costs])
         model.tables = [((v,), costs) for v, costs in enumerate(problem.costs)]
@@ -65,10 +67,10 @@ class Model:
         self.sizes.append(size)
         return len(self.sizes) - 1
 
-    def _add_tensor(self, tensor: Tensor) -> None:
+    def _add_tensor(self, tensor: ReorderedValue) -> None:
         source = self._slot(tensor.source, alone=True)
         names = [s.variable for s in tensor.readers]
-        leaves: list[Slot] = []
+        leaves: list[FormatSlot] = []
         for slot in tensor.readers:
             leaf = self._slot(slot, alone=names.count(slot.variable) == 1)
             if not any(_same(leaf, other) for other in leaves):
@@ -77,16 +79,17 @@ class Model:
         if len(leaves) == 1:
             self._link(distance, source, leaves[0])
         elif len(leaves) == 2:
-            fork = Slot(self.variable(len(distance)), np.arange(len(distance)))
+            fork = FormatSlot(self.variable(len(distance)), np.arange(len(distance)))
             self._link(distance, source, fork)
             for leaf in leaves:
                 self._link(distance, fork, leaf)
         elif len(distance) <= SET_FORMATS:
             self._add_set(distance, source, leaves)
         else:
-            self._add_bundles(distance, source, leaves)
+            apart = tuple(self._apart(leaf) for leaf in leaves)
+            self.bundles.append(Bundle(distance, source, apart))
 
-    def _slot(self, slot: Slot, *, alone: bool) -> Slot:
+    def _slot(self, slot: FormatSlot, *, alone: bool) -> FormatSlot:
         """The slot on a variable that has one value for each format, where that is smaller."""
         formats, labels = np.unique(slot.formats, return_inverse=True)
         size = self.sizes[slot.variable]
@@ -99,13 +102,13 @@ class Model:
             made = self._slots[key] = self.variable(len(formats))
             link = np.where(labels[:, None] == np.arange(len(formats)), 0.0, np.inf)
             self.tables.append(((slot.variable, made), link))
-        return Slot(self._slots[key], formats)
+        return FormatSlot(self._slots[key], formats)
 
-    def _link(self, distance: Array, source: Slot, reader: Slot) -> None:
+    def _link(self, distance: Array, source: FormatSlot, reader: FormatSlot) -> None:
         table = _read_costs(distance[source.formats], reader.formats)
         self.tables.append(((source.variable, reader.variable), table))
 
-    def _add_set(self, distance: Array, source: Slot, leaves: Sequence[Slot]) -> None:
+    def _add_set(self, distance: Array, source: FormatSlot, leaves: Sequence[FormatSlot]) -> None:
         key = distance.tobytes()
         if key not in self._sets:
             self._sets[key] = set_costs(distance)
@@ -117,20 +120,17 @@ class Model:
         for leaf in leaves:
             self.tables.append(((members, leaf.variable), _read_costs(costs, leaf.formats)))
 
-    def _add_bundles(self, distance: Array, source: Slot, leaves: Sequence[Slot]) -> None:
-        groups = -(-len(leaves) // BUNDLE_READERS)
-        self.exact &= groups == 1
-        apart = [self._apart(leaf) for leaf in leaves]
-        for k in range(groups):
-            # A tree to all costs at least the mean of the trees to each group.
-            self.bundles.append(Bundle(distance / groups, source, tuple(apart[k::groups])))
-
-    def _apart(self, leaf: Slot) -> Slot:
+    def _apart(self, leaf: FormatSlot) -> FormatSlot:
         """The slot on a variable of its own, so that bundles do not wait for each other."""
         size = self.sizes[leaf.variable]
         made = self.variable(size)
-        self.tables.append(((leaf.variable, made), np.where(np.eye(size) > 0, 0.0, np.inf)))
-        return Slot(made, leaf.formats)
+        self.tables.append(((leaf.variable, made), identity(size)))
+        return FormatSlot(made, leaf.formats)
+
+
+def identity(size: int) -> Array:
+    """The table of two variables that have one value."""
+    return np.where(np.eye(size) > 0, 0.0, np.inf)
 
 
 def set_costs(distance: Array) -> Array:
@@ -146,7 +146,7 @@ def set_costs(distance: Array) -> Array:
     return table
 
 
-def leaf_costs(bundle: Bundle, leaf: Slot, costs: Array) -> Array:
+def leaf_costs(bundle: Bundle, leaf: FormatSlot, costs: Array) -> Array:
     """``costs[value of the leaf's variable, ...]`` as ``[format, ...]``: the least for each format.
 
     What is read as it is, is read in every format.
@@ -165,5 +165,5 @@ def _read_costs(table: Array, formats: Formats) -> Array:
     return np.where(formats == ANY, 0.0, table[:, formats])
 
 
-def _same(a: Slot, b: Slot) -> bool:
+def _same(a: FormatSlot, b: FormatSlot) -> bool:
     return a.variable == b.variable and bool(np.array_equal(a.formats, b.formats))

@@ -1,8 +1,8 @@
 """A network as an assignment problem: variables with costs, values that are reordered, exclusions.
 
-Nothing here knows formats by name but to tell them in the end: a variable is a node's choice (or
-the format that an input of the network is given in), and a `Tensor` says for each choice of the
-variable that writes it, and of those that read it, which of the value's formats that means.
+Formats are numbers here. A variable is a node's choice, or the format that an input of the network
+is given in. A `ReorderedValue` says for each choice of the variable that writes it, and of those
+that read it, which of the value's formats that means.
 """
 
 from __future__ import annotations
@@ -17,10 +17,12 @@ from .trees import Array, Distances, Edges, chain
 
 ANY = -1
 """Instead of a format: reads the value as it is."""
+CLOSE = 1e-9
+"""Where bound and cost differ by less, relative to the cost, they are equal."""
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
+class FormatSlot:
     """A variable that writes or reads a value, and for each of its choices the value's format."""
 
     variable: int
@@ -28,14 +30,14 @@ class Slot:
 
 
 @dataclass(frozen=True, slots=True)
-class Tensor:
+class ReorderedValue:
     """A value: the closed distances between its formats, who writes it and who reads it."""
 
     name: str
     formats: tuple[str, ...]
     distances: Distances
-    source: Slot
-    readers: tuple[Slot, ...]
+    source: FormatSlot
+    readers: tuple[FormatSlot, ...]
 
     def wanted(self, assignment: Sequence[int]) -> list[int]:
         """The formats that the readers read it in, reader by reader."""
@@ -59,12 +61,12 @@ class Tensor:
 
 
 @dataclass(slots=True)
-class Problem:
+class AssignmentProblem:
     """Variables, tensors, and pairs of variables with a table of costs of their own."""
 
     names: list[str] = field(default_factory=list)
     costs: list[Array] = field(default_factory=list)
-    tensors: list[Tensor] = field(default_factory=list)
+    tensors: list[ReorderedValue] = field(default_factory=list)
     pairs: list[tuple[int, int, Array]] = field(default_factory=list)
 
     def add(self, name: str, costs: Array) -> int:
@@ -81,3 +83,17 @@ class Problem:
         cost = sum(float(c[k]) for c, k in zip(self.costs, assignment, strict=True))
         cost += sum(float(table[assignment[a], assignment[b]]) for a, b, table in self.pairs)
         return cost + sum(t.cost(assignment) for t in self.tensors)
+
+
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """A value for each variable of a problem, what that costs, and a proven lower bound."""
+
+    assignment: tuple[int, ...]
+    cost: float
+    bound: float
+
+    @property
+    def exact(self) -> bool:
+        """Whether nothing cheaper exists."""
+        return self.cost <= self.bound + CLOSE * max(abs(self.cost), abs(self.bound))
