@@ -22,7 +22,7 @@ from zlib import crc32
 import pytest
 
 import clformats as cf
-from clformats.reorders import stand_in
+from clformats.reorders import building
 from clformats.runtime import guard
 from tests.device_support import unless_refused
 
@@ -91,7 +91,7 @@ def _no_records_of_the_user() -> Iterator[None]:
 @pytest.fixture(scope="session", autouse=True)
 def _plans_run_from_the_first_call() -> None:
     """Tests are of the kernels that plans say, not of the one that stands in for them."""
-    os.environ[stand_in.VARIABLE] = "1"
+    os.environ[building.VARIABLE] = "1"
     # Nor are binaries kept, for which PoCL compiles each program once more.
     os.environ["PYOPENCL_NO_CACHE"] = "1"
     # Nor does a child build each program first: test_guard.py switches that on.

@@ -15,7 +15,7 @@ from zlib import crc32
 import numpy as np
 
 import clformats as cf
-from clformats.schedule import Traits
+from clformats.schedule import Request, Traits
 from clformats.schedule.anysize import as_pattern, plan_for_all
 from clformats.schedule.computation import from_attr, over_tensors
 from clformats.values.formula import parse
@@ -325,7 +325,7 @@ def _beginning(src: D, dst: D, begins: int) -> Callable[[Traits], cf.Plan]:
 def _any_size(src: D, dst: D) -> Callable[[Traits], cf.Plan]:
     unknown = (cf.RUNTIME_DIM,) * src.ndims
     a, b = (as_pattern(d, D(unknown, d.dtype, d.format)) for d in (src, dst))
-    return lambda traits: plan_for_all(a, b, traits, None)
+    return lambda traits: plan_for_all(Request(a, b, traits))
 
 
 CHOSEN = (

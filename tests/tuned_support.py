@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 import clformats as cf
-from clformats.reorders.recorded import kernel_digest
-from clformats.schedule import Traits, problem
+from clformats.reorders.planning import kernel_digest
+from clformats.schedule import Request, Traits, problem
 from clformats.schedule.traits import DEFAULT
 from clformats.tuning.records import Device, Record
 from clformats.tuning.records.record import keys_of, now
@@ -35,7 +35,7 @@ def record_of(
     exact, shape = keys_of(problem(src, dst))
     key = exact if choices.baked else shape
     try:
-        digest = kernel_digest(src, dst, traits, choices)
+        digest = kernel_digest(Request(src, dst, traits, choices=choices))
     except cf.Unsupported:
         digest = "none"
     record = Record(device, digest, key, str(src), str(dst), choices,

@@ -296,8 +296,8 @@ def _engine(args: argparse.Namespace) -> Engine | None:
 
 
 def _staleness(record: Record, engine: Engine) -> str:
+    from ..reorders.planning import staleness
     from ..reorders.profiles import traits_of
-    from ..reorders.recorded import staleness
 
     return staleness(record, Device(*engine.names), traits_of(engine))
 

@@ -13,9 +13,10 @@ from ..schedule.local import LocalPlan
 from ..schedule.nibbles import NibblesPlan
 from ..schedule.plan import Plan
 from ..schedule.scheduled import ScheduledPlan
+from ..schedule.universal import UniversalPlan
 from ..schedule.winograd import WinogradPlan
 from ..templates import RenderError
-from . import copy, generic, image, local, nibbles, scheduled, sums, winograd
+from . import copy, generic, image, local, nibbles, scheduled, sums, universal, winograd
 from .source import Launch
 
 __all__ = ["Launch", "RenderError", "launch"]
@@ -29,6 +30,7 @@ _BY_BODY: dict[type, Callable[[Plan, Any], Launch]] = {
     NibblesPlan: nibbles.launch,
     WinogradPlan: winograd.launch,
     ScheduledPlan: scheduled.launch,
+    UniversalPlan: universal.launch,
 }
 
 

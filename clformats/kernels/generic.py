@@ -11,7 +11,6 @@ from typing import Any
 
 from ..formats.digits import Placed, offset_expr, place, tail_at
 from ..formats.expr import Const, Expr, Var, as_expr, total
-from ..schedule.choices import either
 from ..schedule.generic import GenericPlan, units
 from ..schedule.plan import Plan
 from ..schedule.problem import Number, Problem
@@ -45,7 +44,7 @@ def launch(plan: Plan, body: GenericPlan) -> Launch:
         "generic", **parts, types=types, declarations=declarations, constants=constants,
         counts=body.counts,
     )  # fmt: skip
-    local = either(plan.choices.local_size, body.group)
+    local = body.group
     items = -(-body.items // local) * local
     return Launch(source, arguments.given, p.is_wide, items, local, types.buffers)
 
@@ -71,7 +70,7 @@ def _of_units(plan: Plan, body: GenericPlan) -> Launch:
     src_offset = _offset_of("src", p.src, arguments)
     stored = computed_text(types, arguments, Var("place") + Var("dst0"))
     declarations = arguments.declarations + types.parameters
-    local = either(plan.choices.local_size, body.group)
+    local = body.group
     source = render(
         "units", wide=p.is_wide, dst=str(p.dst.format), src=str(p.src.format), types=types,
         orders=orders, begins=begins, bounds=bounds, stored=stored, declarations=declarations,

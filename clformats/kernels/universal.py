@@ -12,37 +12,28 @@ from functools import cache
 from itertools import permutations
 from math import prod
 
+from ..schedule.plan import Plan
 from ..schedule.problem import Problem
+from ..schedule.universal import CONVERTED, GUARDS, LOOPS, MOVED, UniversalPlan
 from ..templates import render
 from ..tensors.dtypes import DType, as_dtype
 from .source import Launch
 from .types import conversion
 
-CONVERTED = ("f32", "f16", "bf16", "s32", "s8", "u8")
-"""The types between which it converts; others it only moves."""
 _ROUNDED = ("bf16", "f16", "s8", "u8")
-LOOPS = GUARDS = 12
 RUN = 16
 """Steps that make a loop long enough to be the innermost one."""
 Rows = list[tuple[int, ...]]
-_MOVED = {1: "u8", 2: "f16", 4: "f32", 8: "f64"}
-"""A type of so many bytes, whose kernel moves the bits of every other one."""
 _ZERO = 16
 
 
-def serves(p: Problem) -> bool:
-    """Whether the universal program executes a problem."""
-    src, dst = p.dtypes
-    moves = src == dst and src.bits // 8 in _MOVED and src.bits % 8 == 0
-    return (
-        not (p.exchanges or p.swaps)
-        and (moves or {src.name, dst.name} <= set(CONVERTED))
-        and (p.nodes is not None and len(p.nodes) <= LOOPS and len(p.guards) <= GUARDS)
-        and (p.step is None and p.computation is None)
-    )
+def launch(plan: Plan, body: UniversalPlan) -> Launch:
+    """The kernel and its arguments."""
+    del plan
+    return launch_of(body.problem, body.items)
 
 
-def launch(p: Problem, items: int) -> Launch:
+def launch_of(p: Problem, items: int) -> Launch:
     """The kernel with its arguments, over about so many work-items; `serves` must hold."""
     nodes = list(p.nodes or ())
     long = [k for k, n in enumerate(nodes) if n.size.value >= RUN] or range(len(nodes))
@@ -66,9 +57,9 @@ def launch(p: Problem, items: int) -> Launch:
 @cache
 def source() -> str:
     """The OpenCL C; the same for all problems."""
-    names = [*((t, t) for t in _MOVED.values()), *permutations(CONVERTED, 2)]
+    names = [*((t, t) for t in MOVED.values()), *permutations(CONVERTED, 2)]
     pairs = [(_number(src, dst), conversion(src, dst)) for src, dst in map(_types, names)]
-    return render("universal", pairs=pairs, moved=len(_MOVED), loops=LOOPS, guards=GUARDS,
+    return render("universal", pairs=pairs, moved=len(MOVED), loops=LOOPS, guards=GUARDS,
                   zero=_ZERO, rounded=list(map(as_dtype, _ROUNDED)))  # fmt: skip
 
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from ..kernels import launch
 from ..kernels.source import MOST_ARGUMENT_BYTES, Launch
-from ..reorders.recorded import planned_by_record
-from ..schedule import Plan
-from ..schedule.choices import Choices
+from ..reorders.planning import planned_by_record
+from ..schedule import Plan, plan_for
+from ..schedule.choices import RULES, Choices
 from ..schedule.computation import Computation
 from ..schedule.traits import DEFAULT, Traits
 from ..tuning.records import Lookup
@@ -80,18 +80,15 @@ class Move:
         return _kernels(launched, self, portable=target.portable), needs
 
     def _planned(self, target: Target) -> tuple[Plan, Launch | None]:
-        problem = self.plan.problem
-        if target.records and not problem.computation:
-            transform = problem.step is not None
-            found = planned_by_record(
-                problem.src, problem.dst, target.traits, target.records, transform=transform
-            )
+        request = replace(self.plan.request, traits=target.traits, choices=RULES)
+        if target.records and not request.computation:
+            found = planned_by_record(request, target.records)
             if found:
                 return found
-        plan = self.plan.on(target.traits)
+        plan = plan_for(request)
         made = launch(plan)
         if made is not None and self._argument_bytes(made) > MOST_ARGUMENT_BYTES:
-            plan = self.plan.on(target.traits, Choices(baked=True))
+            plan = plan_for(replace(request, choices=Choices(baked=True)))
             made = launch(plan)
         return plan, made
 

@@ -1,15 +1,18 @@
-"""What calls are given: pyopencl's own objects, wrapped for the call, and what is to be made."""
+"""What calls are given: wrapped if it is pyopencl's own, checked; and what is to be made."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ..errors import InvalidArgument, shown
+from ..errors import DeviceError, InvalidArgument, InvalidAttr, InvalidDescriptor, shown
 from ..host.packing import is_gapless
 from ..runtime import Engine, Event, Memory, Stream
 from ..runtime.opencl import opencl
+from ..runtime.scalar import Scalar
+from ..schedule.anysize import fits
+from ..schedule.compare import overlap
 from ..tensors.desc import MemoryDesc
 from ..tensors.described import is_described
 from ..tensors.given import as_desc, is_desc_text
@@ -89,3 +92,75 @@ def made_for(
         dst = MemoryDesc(src.dims, src.dtype if dtype is None else dtype, given)
     new = Memory.unfilled if not is_described(dst) and is_gapless(dst) else Memory
     return new(dst, memory.engine), wanted
+
+
+# --- checks ---------------------------------------------------------------------------------------
+
+Use = tuple[str, Memory, MemoryDesc]
+"""A memory object of a command: its name in messages, itself, and the descriptor it must have."""
+
+
+def check_use(use: Use, context: object, *, writes: bool) -> None:
+    """Raise where a memory object cannot take its part: another tensor, mapped, elsewhere."""
+    name, memory, _ = use
+    check_desc(use)
+    if memory.usage.mapping is not None:
+        memory.check_unmapped("reorder it")
+    if memory.tracked_buffer is None:
+        if memory.nbytes:
+            raise DeviceError(f"the {name} {memory!r} has no buffer: give it one by set_buffer()")
+    elif memory.context != context:
+        raise DeviceError(
+            f"{memory!r} belongs to another OpenCL context than the reorder: make both from one "
+            f"engine"
+        )
+    if writes:
+        memory.check_writable()
+
+
+def check_desc(use: Use) -> None:
+    """Raise `InvalidDescriptor` where a memory object is not of the descriptor it must have."""
+    name, memory, desc = use
+    if memory.desc is not desc and not fits(memory.desc, desc):
+        raise InvalidDescriptor(f"the {name} is {memory.desc}, the reorder was made for {desc}")
+
+
+def check_stream(stream: Stream, context: object) -> None:
+    """Raise `DeviceError` where a stream belongs to another context."""
+    if stream.context != context:
+        raise DeviceError(
+            "the stream belongs to another OpenCL context than the reorder: make both from one "
+            "engine"
+        )
+
+
+def check_apart(uses: Sequence[Use]) -> None:
+    """Raise if the last tensor, which is written, shares bytes with one that is read."""
+    dst = uses[-1][1]
+    for name, memory, _ in uses[:-1]:
+        shared = memory.usage is dst.usage and memory.tracked_buffer is not None
+        if shared and overlap(memory.desc, dst.desc):
+            raise InvalidDescriptor(
+                f"{name} {memory.desc} and destination {dst.desc} share bytes of one buffer: a "
+                f"reorder cannot work in place, give it another destination"
+            )
+
+
+def values_on_device(name: str, memory: Memory, count: int, dtype: object) -> None:
+    """Check that a memory object holds the values of an attribute. Raises `InvalidAttr`."""
+    desc = memory.desc
+    dense = desc.has_layout and desc.span_nbytes == desc.nelems * desc.dtype.nbytes
+    if desc.dtype != dtype or desc.nelems != count or desc.offset0 or not dense:
+        raise InvalidAttr(
+            f"got {desc} for {name}, expected {count} values of {dtype}, dense and from the start "
+            f"of their buffer"
+        )
+
+
+def scalar_of(name: str, scalar: Scalar, mask: int, dtype: object) -> None:
+    """Check that a scalar of a recording can be an attribute's value. Raises `InvalidAttr`."""
+    if mask or scalar.dtype != str(dtype):
+        raise InvalidAttr(
+            f"got the {scalar.dtype} scalar {scalar.name} for {name}, expected "
+            f"{'a memory object, for a mask' if mask else f'one of {dtype}'}"
+        )

@@ -9,7 +9,8 @@ from ..errors import InvalidDescriptor, InvalidExpression, expect
 from ..runtime import Engine, Event
 from ..runtime.engine import default_engine
 from ..runtime.opencl import OnDevice
-from ..schedule import Plan
+from ..schedule import Plan, Request
+from ..schedule.choices import Choices
 from ..schedule.computation import for_groups, over_tensors
 from ..tensors.desc import MemoryDesc
 from ..tensors.given import as_desc
@@ -17,7 +18,7 @@ from ..values.attr import OLD
 from ..values.formula import Formula, parse
 from ..values.groups import Group, Grouped, group_of, grouping
 from .given import as_memory, as_stream, let_arrays_wait
-from .planning import Wish, planned
+from .planning import planned
 from .profiles import traits_of
 from .ready import Ready
 
@@ -81,9 +82,9 @@ class Map(OnDevice):
             renamed[self.target] = Formula("name", OLD)
         src, computation = over_tensors(formula.with_names(renamed), inputs, dst)
         self._moved = next(n for n in self.inputs if _variable(n) == computation.value)
-        traits = traits_of(self.engine)
-        plan, launched = planned(src, dst, traits, computation, Wish(family))
-        self._ready = Ready(plan, launched, self.engine)
+        choices, traits = Choices(family=family), traits_of(self.engine)
+        request = Request(src, dst, traits, computation, choices=choices)
+        self._ready = Ready(*planned(request), self.engine)
 
     @property
     def plan(self) -> Plan:

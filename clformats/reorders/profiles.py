@@ -20,7 +20,7 @@ from ..schedule.profile import RANGES, Profile, profile_of, sanely, with_measure
 from ..schedule.traits import Traits
 from ..tuning.records import Device, folder
 from ..tuning.records.profiles import Kept, alone, profile_path, read_profile, write_profile
-from .stand_in import all_wait
+from .building import all_wait
 
 NO_CPU = "it is no CPU"
 OFF = "CLFORMATS_TUNED=off keeps nothing"

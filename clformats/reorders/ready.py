@@ -6,34 +6,25 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import DeviceError, InvalidArgument
 from ..kernels import launch
 from ..kernels.source import Launch
 from ..runtime import Engine, Event, Memory, Stream
-from ..runtime.background import background
 from ..runtime.engine import SharedKernel
-from ..runtime.guard import FirstLaunch
-from ..runtime.image import check_pixels
 from ..runtime.opencl import error_name, named_errors, opencl
 from ..runtime.order import LOCK, Order, Usage, enqueued, events_before, flush
-from ..runtime.outcomes import CompilerDied
 from ..runtime.scalar import Scalar
 from ..runtime.strangers import unknown_commands
 from ..schedule import Plan
 from ..schedule.computation import Operand
-from ..schedule.scheduled import ScheduledPlan
 from ..tensors.desc import MemoryDesc
 from ..values.attr import OLD
-from .checks import Use, check_apart, check_fp64, check_stream, check_use
-from .fallbacks import instead, others, trial, trial_of_sums
-from .profiles import traits_of
-from .stand_in import run_idle, stand_in, tell_once
+from .building import Built
+from .given import Use, check_apart, check_stream, check_use
 
 if TYPE_CHECKING:
     import pyopencl
@@ -43,13 +34,8 @@ Value = Memory | NDArray[Any] | Scalar
 given when a recording runs."""
 
 
-class Ready:
-    """A plan with its kernel built and its sizes set.
-
-    ``values`` are those values of its operands and scalars that are known already. Without
-    ``wait`` a slower kernel may serve until the plan's own is built in the background. Raises
-    `Unsupported` and `DeviceError`.
-    """
+class Ready(Built):
+    """A plan with its kernel built and its sizes set; ``values`` are those known already."""
 
     def __init__(
         self,
@@ -61,106 +47,24 @@ class Ready:
         wait: bool = True,
         may_change: bool = True,
     ) -> None:
-        self.plan = plan
-        self.engine = engine
         self._context = engine.context
-        self.launch = launched
         self.values = values
-        self._shared: SharedKernel | None = None
-        self._then: tuple[SharedKernel, int, int] | None = None
         self._others: list[tuple[int, str, Operand | None]] = []
         self._known: dict[int, Any] = {}
         self._alignment = plan.alignment
         self._elsewhere: dict[int, Ready] = {}
         # Says in the kernel, which others share, whose values are set.
         self._mark = object()
-        self._wait, self._may_change = wait, may_change
-        self.building: Future[None] | None = None
-        if launched is None:
-            return
-        check_fp64(plan, engine)
-        for desc in (plan.problem.src, plan.problem.dst):
-            if desc.format.image:
-                check_pixels(engine, desc)
-        if wait or not self._stands_in(launched):
-            launched = self._settle(launched)
-        if plan.problem.computation is not None:
-            self._others = self._places(2 + len(launched.arguments))
+        super().__init__(plan, launched, engine, wait=wait, may_change=may_change)
+        if self.launch is not None and plan.problem.computation is not None:
+            self._others = self._places(2 + len(self.launch.arguments))
             self._known = self._as_arguments(values or {})
-
-    def _stands_in(self, launched: Launch) -> bool:
-        """Let another kernel serve, if there is one, while this one is built in the background."""
-        other = stand_in(self.plan, launched, self.engine)
-        if other is None:
-            return False
-        try:
-            self._serve(self.plan, other)
-        except DeviceError:  # then the plan's own kernel is the only hope
-            return False
-        self.building = background.later(partial(self._improve, launched))
-        return True
-
-    def _settle(self, launched: Launch, *, idle: bool = False) -> Launch:
-        """Serve by the plan's kernel; where that ends its compiler, by another plan's.
-
-        Raises `DeviceError` where there is none that is built.
-        """
-        deaths: list[CompilerDied] = []
-        more = others(self.plan, traits_of(self.engine)) if self._may_change else ()
-        for plan, made in chain(((self.plan, launched),), more):
-            try:
-                self._serve(plan, made, idle=idle)
-            except CompilerDied as death:
-                deaths.append(death)
-            else:
-                if deaths:
-                    self.plan, self.launch = instead(plan, self.plan.family, deaths), made
-                return made
-        raise deaths[0]
-
-    def _serve(self, plan: Plan, launched: Launch, *, idle: bool = False) -> None:
-        """From now on, calls run this kernel; it is built first, and ``idle`` runs it once."""
-        is_new = not self.engine.has_built(launched.source)  # no other reorder has built it
-        shared = self._built(launched, trial(plan, launched))
-        if idle and is_new and isinstance(plan.body, ScheduledPlan):
-            run_idle(launched, self.engine)
-        then, second = launched.then, None
-        if then:
-            following = self._built(then, trial_of_sums(plan, then))
-            second = following, then.global_size, then.local_size
-        with LOCK:
-            self._shared, self._then = shared, second
-            self._global, self._local = (launched.global_size,), (launched.local_size,)
-
-    def _built(self, launched: Launch, tried: FirstLaunch | None) -> SharedKernel:
-        index = np.int64 if launched.wide else np.int32
-        return self.engine.shared_kernel(
-            launched.source, Launch.KERNEL, launched.arguments, index, tried
-        )
-
-    def _improve(self, launched: Launch) -> None:
-        """In the background: build the plan's own kernel, and take it for all later calls."""
-        try:
-            self._settle(launched, idle=True)
-        except BaseException as error:
-            with suppress(RuntimeWarning):  # where warnings are errors: nobody would catch it here
-                if not background.ends:
-                    tell_once(self.engine, error)
-            raise
 
     @property
     def builds(self) -> list[Future[None]]:
         """What was to be built in the background, also for memory that begins elsewhere."""
         known = (self, *self._elsewhere.copy().values())
         return [ready.building for ready in known if ready.building is not None]
-
-    @property
-    def source(self) -> str:
-        """The OpenCL C of the plan, kernel after kernel; empty if there is nothing to do."""
-        if not self.launch:
-            return ""
-        then = self.launch.then
-        return self.launch.source + (f"\n{then.source}" if then else "")
 
     @property
     def alignment(self) -> tuple[int, int]:
@@ -176,7 +80,7 @@ class Ready:
         """The same for memory that begins at multiples of so many bytes alone."""
         found = self._elsewhere.get(nbytes)
         if found is None:
-            plan = self.plan.beginning_at(nbytes, traits_of(self.engine))
+            plan = self.plan.beginning_at(nbytes)
             made = Ready(plan, launch(plan), self.engine, self.values, wait=self._wait,
                          may_change=self._may_change)  # fmt: skip
             found = self._elsewhere.setdefault(nbytes, made)

@@ -7,6 +7,7 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from concurrent.futures import CancelledError
 from concurrent.futures import TimeoutError as NotYet
+from dataclasses import replace
 from math import inf, prod
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -27,18 +28,24 @@ from ..runtime.engine import default_engine
 from ..runtime.interop import from_numpy
 from ..runtime.opencl import OnDevice, opencl
 from ..runtime.scalar import Scalar
-from ..schedule import Plan
+from ..schedule import Plan, Request
 from ..schedule.choices import RULES, Choices
-from ..schedule.computation import Computation, from_attr
+from ..schedule.computation import from_attr
 from ..tensors.desc import MemoryDesc
 from ..tensors.described import Described, is_described
 from ..tensors.given import as_desc, canonical
 from ..values.attr import Attr, compute_type
 from ..values.transforms import joins_winograd
-from .checks import check_desc, scalar_of, values_on_device
-from .few_programs import FewPrograms
-from .given import as_memory, as_stream, let_arrays_wait, made_for
-from .planning import Wish, planned, records_of
+from .given import (
+    as_memory,
+    as_stream,
+    check_desc,
+    let_arrays_wait,
+    made_for,
+    scalar_of,
+    values_on_device,
+)
+from .planning import FewPrograms, planned, records_of
 from .profiles import measure_later, traits_of
 from .ready import Ready, Value
 from .variants import Variants
@@ -117,13 +124,15 @@ class Reorder(OnDevice):
         # Descriptors that are known to fit: those of the latest call, which most likely come again.
         self._fit = canonical(src), canonical(dst)
         self.attr = attr or Attr()
-        self._family, self._transform, self._tuned = family, transform, tuned
+        self._transform, self._tuned = transform, tuned is True
+        choices = tuned if isinstance(tuned, Choices) else RULES
+        self._choices = replace(choices, family=family) if family else choices
         # Whoever names kernels compares them.
         self._waits = wait or family is not None or isinstance(tuned, Choices)
         self._lock = threading.Lock()
         self._shapes: OrderedDict[tuple[MemoryDesc, MemoryDesc], Ready] = OrderedDict()
         self._traits = traits_of(self.engine)
-        self._few = FewPrograms(src, dst, self._traits)
+        self._few = FewPrograms(src, dst, self._request)
         self._ready: Ready | None = None
         self._has_runtime = src.has_runtime or dst.has_runtime
         self.attr.check_rank(dst.ndims)
@@ -142,33 +151,28 @@ class Reorder(OnDevice):
         """
         special = any(d.format.image for d in (self.src, self.dst))
         transforms = joins_winograd(self.src.format, self.dst.format)
-        return self._has_runtime and not (special or transforms) and self._family is None
+        return self._has_runtime and not (special or transforms or self._choices.family)
 
     def _prepared(self, src: MemoryDesc, dst: MemoryDesc) -> Ready:
         """Plan and build for descriptors whose sizes are known."""
         if self._serves_any_size:
-            plan, launched = self._few.planned(src, dst, self._computation)
+            plan, launched = self._few.planned(src, dst)
         else:
-            computation = self._computation(src, dst)
-            plan, launched = planned(src, dst, self._traits, computation, self._wish)
+            records = records_of(self.engine) if self._tuned else None
+            plan, launched = planned(self._request(src, dst), records)
         if not self._waits:
             measure_later(self.engine, plan.problem.nbytes)
         real = compute_type(src.dtype, dst.dtype)
         values = self.attr.resolve(dst.dims, None, real)
         # Whoever names kernels gets these, or an error.
-        named = self._family is not None or self._tuned not in (True, False, RULES)
-        return Ready(plan, launched, self.engine, values, wait=self._waits, may_change=not named)
+        may_change = self._choices == RULES
+        return Ready(plan, launched, self.engine, values, wait=self._waits, may_change=may_change)
 
-    def _computation(self, src: MemoryDesc, dst: MemoryDesc) -> Computation | None:
-        """What the attributes compute between two descriptors."""
+    def _request(self, src: MemoryDesc, dst: MemoryDesc) -> Request:
+        """What is asked of a plan for two descriptors."""
         fit = src.dims == dst.dims or joins_winograd(src.format, dst.format)
-        return from_attr(self.attr, src, dst) if fit else None
-
-    @property
-    def _wish(self) -> Wish:
-        choices = self._tuned if isinstance(self._tuned, Choices) else None
-        records = records_of(self.engine) if self._tuned is True else None
-        return Wish(self._family, self._transform, choices, records)
+        computation = from_attr(self.attr, src, dst) if fit else None
+        return Request(src, dst, self._traits, computation, self._transform, self._choices)
 
     @property
     def plan(self) -> Plan:
@@ -243,7 +247,7 @@ class Reorder(OnDevice):
                 f"{self} has attributes or sizes known at execution only, for which there is no "
                 f"search space: tune the reorder without them",
             )
-        return Variants(self.src, self.dst, self.engine, self._family)
+        return Variants(self.src, self.dst, self.engine, self._choices.family)
 
     def _known(self) -> Ready:
         if self._ready is None:

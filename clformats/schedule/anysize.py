@@ -14,10 +14,10 @@ from dataclasses import replace
 from ..formats.digits import RUNTIME, Placed
 from ..tensors.desc import MemoryDesc
 from . import nibbles
-from .computation import Computation
-from .plan import Plan, families, make_plan
+from .choices import RULES, Choices
+from .plan import Plan, families, plan_for
 from .refine import problem
-from .traits import Traits
+from .request import Request
 
 WHY = "sizes known at execution only, and enough programs built: one for all other sizes"
 
@@ -60,28 +60,27 @@ def as_pattern(desc: MemoryDesc, pattern: MemoryDesc) -> MemoryDesc:
     return MemoryDesc.of(replace(desc.geometry, format=pattern.format, placed=placed), desc.dtype)
 
 
-def plan_for_all(
-    src: MemoryDesc, dst: MemoryDesc, traits: Traits, computation: Computation | None
-) -> Plan:
-    """The plan whose kernel serves all sizes; ``src`` and ``dst`` come from `as_pattern`.
+def plan_for_all(request: Request) -> Plan:
+    """The plan whose kernel serves all sizes, of descriptors that come from `as_pattern`.
 
     There are at most two such kernels: for offsets of 32 and of 64 bits. 4-bit elements have one
     for runs, and one for each order of the strides in the destination.
     """
+    dst, computation = request.dst, request.computation
     if computation is not None:
         operands = tuple(
             o if o.desc == dst else replace(o, desc=_in_logical_order(o.desc))
             for o in computation.operands
         )
         computation = replace(computation, operands=operands)
-    found = problem(src, dst, computation)
-    family = "generic" if nibbles.refusal(found) else "nibbles"
-    plan = make_plan(src, dst, traits, family if dst.nelems else None, computation)
+    found = problem(request.src, dst, computation)
+    choices = Choices(family="generic" if nibbles.refusal(found) else "nibbles")
+    plan = plan_for(replace(request, computation=computation, choices=choices))
     if plan.body is None:
         return plan
-    names = [f.name for f in families(traits)]
+    names = [f.name for f in families(request.traits)]
     better = names[: names.index("generic")]
-    return replace(plan, rejected=tuple((name, WHY) for name in better))
+    return replace(plan, rejected=tuple((name, WHY) for name in better), choices=RULES)
 
 
 def _in_logical_order(desc: MemoryDesc) -> MemoryDesc:

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from ..tensors.dtypes import DType
-from .choices import either
+from .body import Body
+from .choices import Choices, either
 from .coarse import words_of
 from .nibbles import refusal_elsewhere
 from .problem import Problem
-from .request import Request
-from .traits import LINE_BYTES
+from .traits import LINE_BYTES, Traits
 
 RUN_BYTES = 16 << 10
 """The bytes for each work-item: enough to hide its start, few enough to balance the cores."""
 
 
 @dataclass(frozen=True, slots=True)
-class CopyPlan:
+class CopyPlan(Body):
     """A run of ``count`` elements, or of words of type ``word`` if nothing is converted."""
 
+    parameter: ClassVar[str] = "run_bytes"
+    problem: Problem
     count: int
     src0: int
     dst0: int
@@ -29,9 +32,19 @@ class CopyPlan:
 
     @property
     def alignment(self) -> tuple[int, int]:
-        """At multiples of how many bytes source and destination must begin; see `Plan`."""
+        """At multiples of how many bytes source and destination must begin."""
         word = self.word.nbytes if self.word else 1
         return word, LINE_BYTES if self.nontemporal else word
+
+    @property
+    def value(self) -> int:
+        """What it has of the parameter."""
+        return self.run_bytes
+
+    @property
+    def candidates(self) -> tuple[int, ...]:
+        """The values of the parameter that are worth a try."""
+        return tuple(1 << n for n in range(12, 21))
 
     def __str__(self) -> str:
         unit = f"{self.word.nbytes}-byte words" if self.word else "elements, converted"
@@ -61,19 +74,18 @@ def _moves_words(p: Problem) -> bool:
     return src == dst and not p.computation
 
 
-def plan(request: Request) -> CopyPlan:
+def plan(p: Problem, traits: Traits, choices: Choices) -> CopyPlan:
     """The plan for a problem that `refusal` accepts."""
-    p, traits, choices = request.problem, request.traits, request.choices
     # Stores past the cache are of whole lines.
-    nontemporal = request.is_large and traits.begin_bytes >= LINE_BYTES
+    nontemporal = traits.streams(p.nbytes) and traits.begin_bytes >= LINE_BYTES
     run_bytes = either(choices.run_bytes, RUN_BYTES)
     count = p.nodes[0].size.value if p.nodes else 1
     dst = p.dst.dtype
     if not _moves_words(p):
         streams = nontemporal and p.dst0 * dst.nbytes % 64 == 0
-        return CopyPlan(count, p.src0, p.dst0, None, streams, run_bytes)
+        return CopyPlan(p, count, p.src0, p.dst0, None, streams, run_bytes)
     sizes = tuple(n * dst.bits // 8 for n in (count, p.src0, p.dst0))
     word = max(w for w in (1, 2, 4) if all(n % w == 0 for n in (*sizes, traits.begin_bytes)))
     count, src0, dst0 = (n // word for n in sizes)
     aligned = word == 4 and dst0 % 16 == 0
-    return CopyPlan(count, src0, dst0, words_of(word), nontemporal and aligned, run_bytes)
+    return CopyPlan(p, count, src0, dst0, words_of(word), nontemporal and aligned, run_bytes)

@@ -15,11 +15,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
+from typing import ClassVar
 
 from ..tensors.desc import MemoryDesc
 from . import nibbles
+from .body import Body
+from .choices import Choices, either
 from .problem import Problem
-from .request import Request
+from .traits import Traits
 
 LOCAL_SIZE = 64
 """The size of work-groups whose work-items take one element each."""
@@ -30,7 +33,7 @@ RUN = 512
 
 
 @dataclass(frozen=True, slots=True)
-class GenericPlan:
+class GenericPlan(Body):
     """The destination has ``places`` elements, padding included; a work-item takes ``run``.
 
     Whether work-items take runs at all (``counts``) is part of the structure, their length is not.
@@ -38,16 +41,23 @@ class GenericPlan:
     ``unit`` elements each.
     """
 
+    parameter: ClassVar[str] = "local_size"
     problem: Problem
     places: int
     run: int = 1
     counts: bool = False
     unit: int = 1
+    group: int = 1
 
     @property
-    def group(self) -> int:
-        """The work-items of a work-group, unless chosen otherwise."""
-        return 1 if self.counts else LOCAL_SIZE
+    def value(self) -> int:
+        """What it has of the parameter."""
+        return self.group
+
+    @property
+    def candidates(self) -> tuple[int, ...]:
+        """The values of the parameter that are worth a try."""
+        return 1, 8, 16, 32, 64, 128, 256
 
     @property
     def items(self) -> int:
@@ -70,15 +80,16 @@ def refusal(p: Problem) -> str:
     return "" if nibbles.refusal(p) else "two elements of each byte are taken together"
 
 
-def plan(request: Request) -> GenericPlan:
-    """The plan. Its kernel heeds the choices; stores of single elements are never non-temporal."""
-    p, traits = request.problem, request.traits
+def plan(p: Problem, traits: Traits, choices: Choices) -> GenericPlan:
+    """The plan; stores of single elements are never non-temporal."""
+    group = either(choices.local_size, 1 if traits.is_cpu else LOCAL_SIZE)
     unit = p.dst.dtype.unit
     count = places(p.dst) if unit == 1 else len(units(p.dst))
     if not traits.is_cpu:
-        return GenericPlan(p, count, unit=unit)
+        return GenericPlan(p, count, unit=unit, group=group)
     share = count // (ITEMS_PER_UNIT * traits.compute_units)
-    return GenericPlan(p, count, max(1, min(RUN // unit, share)), counts=True, unit=unit)
+    run = max(1, min(RUN // unit, share))
+    return GenericPlan(p, count, run, counts=True, unit=unit, group=group)
 
 
 def units(dst: MemoryDesc) -> range:

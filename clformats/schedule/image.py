@@ -15,12 +15,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
+from .body import Body
+from .choices import Choices
 from .problem import Problem
-from .request import Request
+from .traits import Traits
 
 
 @dataclass(frozen=True, slots=True)
-class ImagePlan:
+class ImagePlan(Body):
     """``items`` work-items, one for each pixel, or each element of a buffer, of the destination."""
 
     problem: Problem
@@ -38,8 +40,8 @@ def refusal(p: Problem) -> str:
     return "" if p.step is None else p.why
 
 
-def plan(request: Request) -> ImagePlan:
+def plan(p: Problem, traits: Traits, choices: Choices) -> ImagePlan:
     """The plan for a problem that `refusal` accepts."""
-    p = request.problem
+    del traits, choices
     shape = p.dst.image_shape
     return ImagePlan(p, prod(shape[:-1] if shape else (d.size for d in p.dst.placed)))

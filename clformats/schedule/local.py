@@ -26,8 +26,9 @@ from math import prod
 
 from . import copy
 from .banks import BANK_BYTES, Layout, Pass, dense, layout
+from .body import Body
 from .boxes import ALL, BoxSchedule
-from .choices import RULES, either
+from .choices import RULES, Choices, either
 from .coarse import coarse, whole_at
 from .groupbox import (
     BOX_BYTES,
@@ -41,7 +42,6 @@ from .groupbox import (
 )
 from .nibbles import refusal_of_loops
 from .problem import Node, Number, Problem, fixed
-from .request import Request
 from .traits import Traits
 
 SECTOR_BYTES = 32
@@ -61,7 +61,7 @@ an H100, where 8 lose 0.04."""
 
 
 @dataclass(frozen=True, slots=True)
-class LocalPlan:
+class LocalPlan(Body):
     """A box of ``box[k]`` steps of each loop for each work-group of ``group`` work-items.
 
     It is loaded as ``read`` says and stored as ``write`` says; between, it lies in local memory by
@@ -99,6 +99,21 @@ class LocalPlan:
         return self.layout.extent if self.layout else 0
 
     @property
+    def parameter(self) -> str:
+        """The choice that a tuner searches: the whole box where it lies in local memory."""
+        return "box" if self.layout else "local_size"
+
+    @property
+    def value(self) -> object:
+        """What it has of the parameter."""
+        return str(self.schedule) if self.layout else self.group
+
+    @property
+    def candidates(self) -> tuple[int, ...]:
+        """The values of the parameter that are worth a try, where it is a number."""
+        return () if self.layout else (32, 64, 128, 256)
+
+    @property
     def schedule(self) -> BoxSchedule:
         """What is a choice about it; with the box chosen so, the plan is the same."""
         steps = [ALL if k in self.whole else n for k, n in enumerate(self.box)]
@@ -110,7 +125,7 @@ class LocalPlan:
 
     @property
     def alignment(self) -> tuple[int, int]:
-        """At multiples of how many bytes source and destination must begin; see `Plan`."""
+        """At multiples of how many bytes source and destination must begin."""
         widths = zip(self.problem.dtypes, (self.read.width, self.write.width), strict=True)
         source, target = (
             width * t.nbytes if self.problem.word or width > 1 else 1 for t, width in widths
@@ -158,11 +173,6 @@ def needs(p: Problem, traits: Traits) -> str:
     return "local memory of the device lies in main memory, or is very small"
 
 
-def rows_refusal(p: Problem) -> str:
-    """Why the rows family of GPUs does not take the problem; empty if it does."""
-    return refusal_of_loops(p)
-
-
 def _common_run(p: Problem) -> int | None:
     """The elements of the innermost loops that are the same on both sides; None if all are."""
     nodes = p.nodes or ()
@@ -174,14 +184,14 @@ def _common_run(p: Problem) -> int | None:
     return None
 
 
-def plan(request: Request) -> LocalPlan:
+def plan(p: Problem, traits: Traits, choices: Choices) -> LocalPlan:
     """The plan for a problem that `refusal` accepts; stores are never streaming ones.
 
     By the box that is chosen, as near as the problem can have it, else by the rules.
     """
-    p, text = coarse(request.problem, request.traits.begin_bytes), request.choices.box
-    chosen = _chosen(p, BoxSchedule.parse(text), request.traits) if text else None
-    return chosen or _by_rules(p, _grouped(request.traits, request.choices.local_size))
+    p, text = coarse(p, traits.begin_bytes), choices.box
+    chosen = _chosen(p, BoxSchedule.parse(text), traits) if text else None
+    return chosen or _by_rules(p, _grouped(traits, choices.local_size))
 
 
 def _chosen(p: Problem, schedule: BoxSchedule, traits: Traits) -> LocalPlan | None:
@@ -255,18 +265,17 @@ def _moving_bytes(p: Problem) -> int:
     return src.nbytes if p.computation else min(src.nbytes, dst.nbytes)
 
 
-def rows_plan(request: Request) -> LocalPlan:
+def rows_plan(p: Problem, traits: Traits, choices: Choices) -> LocalPlan:
     """The plan of the families that need no local memory, in the order of the destination."""
-    p = coarse(request.problem, request.traits.begin_bytes)
-    return _direct(p, _grouped(request.traits, request.choices.local_size))
+    return _direct(coarse(p, traits.begin_bytes), _grouped(traits, choices.local_size))
 
 
-def copy_plan(request: Request) -> LocalPlan:
+def copy_plan(p: Problem, traits: Traits, choices: Choices) -> LocalPlan:
     """The plan of the copy family on GPUs."""
-    p, body = request.problem, copy.plan(replace(request, choices=RULES))
+    body = copy.plan(p, traits, RULES)
     nodes = tuple(replace(n, size=Number(body.count)) for n in p.nodes or () if body.count > 1)
     words = replace(p, nodes=nodes, src0=body.src0, dst0=body.dst0, word=body.word)
-    return _direct(words, _grouped(request.traits, request.choices.local_size))
+    return _direct(words, _grouped(traits, choices.local_size))
 
 
 def _grouped(traits: Traits, wanted: int | None) -> Traits:

@@ -12,10 +12,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import ClassVar
 
 from ..tensors import nibbles as tensors
+from .body import Body
+from .choices import Choices
 from .problem import Node, Problem
-from .request import Request
+from .traits import Traits
 
 BITS = 4
 RUN_ELEMENTS = 4096
@@ -25,12 +28,13 @@ SHORTEST_RUN = 8
 
 
 @dataclass(frozen=True, slots=True)
-class NibblesPlan:
+class NibblesPlan(Body):
     """``items`` work-items, for runs along ``inner`` inside the loops ``outer``, or for elements.
 
     ``inner`` is None for elements; ``why`` then gives the reason.
     """
 
+    serves_any_size: ClassVar[bool] = True
     problem: Problem
     items: int
     inner: Node | None
@@ -70,9 +74,9 @@ def refusal_of_loops(p: Problem) -> str:
     return p.why if p.nodes is None else refusal_elsewhere(p)
 
 
-def plan(request: Request) -> NibblesPlan:
+def plan(p: Problem, traits: Traits, choices: Choices) -> NibblesPlan:
     """The plan for a problem that `refusal` accepts."""
-    p = request.problem
+    del traits, choices
     why = _no_runs(p)
     if why:
         places = prod(d.size for d in p.dst.placed)

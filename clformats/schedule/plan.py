@@ -5,29 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from html import escape
+from typing import Any
 
 from ..errors import Unsupported, expect
 from ..tensors.desc import MemoryDesc
 from ..tensors.geometry import check_size
 from ..tensors.given import as_desc
-from . import copy, generic, image, local, nibbles, scheduled, sums, winograd
+from . import copy, generic, image, local, nibbles, scheduled, sums, universal, winograd
+from .body import Body
 from .choices import RULES, Choices
 from .computation import Computation
-from .copy import CopyPlan
-from .generic import GenericPlan
-from .image import ImagePlan
-from .local import LocalPlan
-from .nibbles import NibblesPlan
 from .problem import Problem
 from .refine import problem
 from .request import Request
-from .scheduled import ScheduledPlan
 from .sums import SumsPlan
 from .traits import DEFAULT, Traits
-from .winograd import WinogradPlan
-
-Body = CopyPlan | LocalPlan | GenericPlan | ImagePlan | NibblesPlan | WinogradPlan | ScheduledPlan
-
 
 COPY = ("run_bytes", "baked")
 GROUPS = ("local_size", "baked")
@@ -45,7 +37,7 @@ class Family:
 
     name: str
     refusal: Callable[[Problem], str]
-    plan: Callable[[Request], Body]
+    plan: Callable[[Problem, Traits, Choices], Body]
     takes: tuple[str, ...] = ()
     needs: Callable[[Problem, Traits], str] | None = None
 
@@ -70,10 +62,13 @@ FAMILIES = (
 GPU_FAMILIES = (
     Family("copy", copy.refusal, local.copy_plan, GROUPS),
     Family("local", local.refusal, local.plan, BOX, local.needs),
-    Family("rows", local.rows_refusal, local.rows_plan, GROUPS),
+    Family("rows", nibbles.refusal_of_loops, local.rows_plan, GROUPS),
     *_EVERYWHERE,
 )
 """The families on GPUs: consecutive work-items move neighbours, see `clformats.schedule.local`."""
+LAST_RESORT = Family("universal", universal.refusal, universal.plan, (), universal.needs)
+"""What the rules never take, on any device: see `clformats.schedule.universal`."""
+EVERY_FAMILY = (*FAMILIES, *GPU_FAMILIES, LAST_RESORT)
 
 
 def families(traits: Traits) -> tuple[Family, ...]:
@@ -81,10 +76,10 @@ def families(traits: Traits) -> tuple[Family, ...]:
     return FAMILIES if traits.is_cpu else GPU_FAMILIES
 
 
-def _named(name: str, traits: Traits) -> list[Family]:
-    """The family of this name: of this kind of device, else of another one."""
-    every = (*families(traits), *FAMILIES, *GPU_FAMILIES)
-    return [f for f in every if f.name == name][:1]
+def _candidates(request: Request) -> Iterable[Family]:
+    """The families to try; of a name that of this kind of device, else of another one."""
+    tried, name = families(request.traits), request.choices.family
+    return [f for f in (*tried, *EVERY_FAMILY) if f.name == name][:1] if name else tried
 
 
 def _heeded(choices: Choices, family: Family, traits: Traits) -> Choices:
@@ -96,22 +91,6 @@ def _heeded(choices: Choices, family: Family, traits: Traits) -> Choices:
     return heeded
 
 
-def _first(
-    candidates: Iterable[Family], request: Request
-) -> tuple[Plan | None, tuple[tuple[str, str], ...]]:
-    """The plan of the first family that takes the problem, and why those before it do not."""
-    p, traits = request.problem, request.traits
-    rejected: list[tuple[str, str]] = []
-    for family in candidates:
-        reason = family.refusal_on(p, traits)
-        if not reason:
-            heeded = _heeded(request.choices, family, traits)
-            plan = Plan(p, family.name, family.plan(request), tuple(rejected), heeded)
-            return plan, plan.rejected
-        rejected.append((family.name, reason))
-    return None, tuple(rejected)
-
-
 @dataclass(frozen=True)
 class Plan:
     """A plan, as text by ``str``: the problem, the family of kernels, and why no faster one.
@@ -119,9 +98,10 @@ class Plan:
     Elements that go as words have two lines of loops: ``words`` are those of the schedule.
     ``rejected`` has the families tried before and their reasons. ``choices`` are the decisions not
     left to the rules; ``record`` says where they come from. ``sums`` is the plan of the second
-    kernel, for the sums that follow int8 weights.
+    kernel, for the sums that follow int8 weights. ``request`` is what was asked for.
     """
 
+    request: Request
     problem: Problem
     family: str
     body: Body | None
@@ -132,48 +112,32 @@ class Plan:
 
     @property
     def alignment(self) -> tuple[int, int]:
-        """At multiples of how many bytes source and destination must begin for the kernel.
+        """At multiples of how many bytes source and destination must begin for the kernel."""
+        return self.body.alignment if self.body else (1, 1)
 
-        1 stands for wherever an element may lie, which is so where a body does not tell.
+    def again(self, **changes: Any) -> Plan:
+        """The plan for the same problem by another request. Raises `Unsupported` if none takes it.
+
+        >>> plan = make_plan("f32:ab:30x20", "f32:ba:30x20")
+        >>> plan.again(traits=Traits(is_cpu=False)).family
+        'local'
         """
-        if isinstance(self.body, CopyPlan | LocalPlan | ScheduledPlan):
-            return self.body.alignment
-        return 1, 1
+        return _planned(replace(self.request, **changes), self.problem)
 
-    def beginning_at(self, nbytes: int, traits: Traits) -> Plan:
-        """The same for memory that begins at multiples of so many bytes, a power of two, alone.
-
-        A family that needs more makes way for another one.
-        """
-        traits = replace(traits, begin_bytes=nbytes)
-        candidates = (*_named(self.family, traits), *families(traits))
-        plan, rejected = _first(candidates, Request(self.problem, traits, self.choices))
-        if plan is None:
-            raise Unsupported("FAMILY", f"no family takes {self.problem} at {nbytes} bytes")
-        return replace(plan, rejected=self.rejected + rejected, record=self.record, sums=self.sums)
-
-    def on(self, traits: Traits, choices: Choices = RULES) -> Plan:
-        """The plan for the same problem on another device."""
-        if self.body is None:
-            return self
-        plan, _ = _first(families(traits), Request(self.problem, traits, choices))
-        if plan is None:
-            raise Unsupported("FAMILY", f"no family takes {self.problem} on {traits}")
-        return replace(plan, sums=sums.plan(self.problem.dst, traits))
-
-    def by_family(self, name: str, traits: Traits) -> Plan | None:
-        """The same by another family; None where that does not take the problem."""
-        plan, _ = _first(_named(name, traits), Request(self.problem, traits, RULES))
-        return plan and replace(plan, rejected=self.rejected, sums=self.sums)
+    def beginning_at(self, nbytes: int) -> Plan:
+        """The same for memory that begins at multiples of so many bytes, a power of two, only."""
+        plan = self.again(traits=replace(self.request.traits, begin_bytes=nbytes))
+        rejected = (*dict.fromkeys(self.rejected + plan.rejected),)
+        return replace(plan, rejected=rejected, record=self.record)
 
     def __str__(self) -> str:
-        body = self.body if isinstance(self.body, ScheduledPlan) else None
+        body = self.body
         lines = [
             f"reorder {self.problem.src} -> {self.problem.dst}",
             f"  loops   {self.problem}",
             *([f"  words   {body.problem}"] if body and body.problem.word else []),
             *([f"  compute {self.problem.computation}"] if self.problem.computation else []),
-            f"  family  {self.family}: {self.body or 'nothing to do'}",
+            f"  family  {self.family}: {body or 'nothing to do'}",
         ]
         if self.sums:
             lines.append(f"  sums    {self.sums}")
@@ -215,16 +179,31 @@ def make_plan(
     expect(computation, Computation | None, "computation")
     expect(transform, bool | None, "transform")
     expect(choices, Choices, "choices")
-    family = family or choices.family
+    if family:
+        choices = replace(choices, family=family)
+    return plan_for(Request(src, dst, traits, computation, transform, choices))
+
+
+def plan_for(request: Request) -> Plan:
+    """The plan of the first family that takes what is asked for; raises as `make_plan`."""
+    src, dst = request.src, request.dst
     for desc in (src, dst):
         check_size(desc.geometry, desc.dtype.bits)
-    p = problem(src, dst, computation, transform=transform)
-    if dst.nelems == 0:
-        return Plan(p, "none", None, ())
-    candidates = families(traits) if family is None else _named(family, traits)
-    plan, rejected = _first(candidates, Request(p, traits, choices))
-    if plan is not None:
-        return replace(plan, sums=sums.plan(dst, traits))
-    names = ", ".join(dict.fromkeys(f.name for f in (*FAMILIES, *GPU_FAMILIES)))
+    p = problem(src, dst, request.computation, transform=request.transform)
+    return _planned(request, p) if dst.nelems else Plan(request, p, "none", None, ())
+
+
+def _planned(request: Request, p: Problem) -> Plan:
+    """The plan for a problem that has elements."""
+    traits, rejected = request.traits, list[tuple[str, str]]()
+    for family in _candidates(request):
+        if reason := family.refusal_on(p, traits):
+            rejected.append((family.name, reason))
+            continue
+        heeded, following = _heeded(request.choices, family, traits), sums.plan(request.dst, traits)
+        body = family.plan(p, traits, heeded)
+        return Plan(request, p, family.name, body, tuple(rejected), heeded, sums=following)
+    names = ", ".join(dict.fromkeys(f.name for f in EVERY_FAMILY))
     why = "; ".join(f"{name}: {reason}" for name, reason in rejected) or f"expected one of {names}"
-    raise Unsupported("FAMILY", f"family {family!r} does not take {src} -> {dst}: {why}")
+    asked = f"family {request.choices.family!r} does not take"
+    raise Unsupported("FAMILY", f"{asked} {request.src} -> {request.dst}: {why}")

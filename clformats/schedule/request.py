@@ -1,23 +1,26 @@
-"""What a family of kernels is asked for: the one argument of each family's ``plan``."""
+"""What is asked of a plan, as one value: `clformats.schedule.plan_for` needs nothing else."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..tensors.desc import MemoryDesc
 from .choices import RULES, Choices
-from .problem import Problem
-from .traits import Traits
+from .computation import Computation
+from .traits import DEFAULT, Traits
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A problem that the family takes, the device, and what is not left to the rules."""
+    """Two tensors, the device, what is computed on the way, and what is not left to the rules.
 
-    problem: Problem
-    traits: Traits
+    ``transform`` says whether values are moved or transformed, where the dims leave both open: see
+    `clformats.values.transforms.between`.
+    """
+
+    src: MemoryDesc
+    dst: MemoryDesc
+    traits: Traits = DEFAULT
+    computation: Computation | None = None
+    transform: bool | None = None
     choices: Choices = RULES
-
-    @property
-    def is_large(self) -> bool:
-        """Whether so much is moved that stores are to pass by the cache."""
-        return self.traits.streams(self.problem.nbytes)

@@ -5,29 +5,34 @@ Its kernels get the loops over tiles as an argument, so that a program serves al
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import prod
+from typing import ClassVar
 
 from ..errors import InvalidArgument
 from ..tensors import nibbles
+from .body import Body
+from .choices import Choices
 from .extents import MOST_ELEMENTS, tiles
 from .nest import counted
 from .problem import Problem
 from .profile import Profile, profile_of
 from .refine import separate
-from .request import Request
-from .schedule import Schedule, Store
-from .search import best
+from .schedule import Schedule, Store, Tile
+from .search import best, ranked
 from .stores import legal
-from .traits import LINE_BYTES
+from .traits import LINE_BYTES, Traits
 from .words import in_words
 
 
 @dataclass(frozen=True, slots=True)
-class ScheduledPlan:
+class ScheduledPlan(Body):
     """A problem and its schedule; ``instead``: why it is another one than the user's choice."""
 
+    parameter: ClassVar[str] = "schedule"
+    has_nest: ClassVar[bool] = True
     problem: Problem
     schedule: Schedule
     instead: str = ""
@@ -38,6 +43,26 @@ class ScheduledPlan:
         store, word = self.schedule.store, self.problem.word
         least = word.nbytes if word else 1
         return least, LINE_BYTES if store.is_buffered else max(least, store.streams)
+
+    @property
+    def value(self) -> str:
+        """What it has of the parameter."""
+        return str(self.schedule)
+
+    @property
+    def program(self) -> tuple[Tile, Store]:
+        """What decides the program beside the problem: compilers fail at tiles, if at all."""
+        return self.schedule.tile, self.schedule.store
+
+    def others(self, traits: Traits) -> Iterator[ScheduledPlan]:
+        """The bodies of all schedules, the best first."""
+        for schedule in ranked(self.problem, profile_of(traits)):
+            yield replace(self, schedule=schedule)
+
+    def follows(self, choices: Choices) -> bool:
+        """Whether it has the tile and the nest of the schedule that is chosen, if one is."""
+        wanted = Schedule.parse(choices.schedule) if choices.schedule else self.schedule
+        return (wanted.tile, wanted.nest) == (self.schedule.tile, self.schedule.nest)
 
     def __str__(self) -> str:
         return str(self.schedule)
@@ -54,13 +79,12 @@ def refusal(p: Problem) -> str:
     return "a byte of the destination holds elements of rows that no tile covers together"
 
 
-def plan(request: Request) -> ScheduledPlan:
+def plan(p: Problem, traits: Traits, choices: Choices) -> ScheduledPlan:
     """The plan: by the schedule that is chosen, where it fits, else by the one that costs least."""
-    p = separate(in_words(request.problem, request.traits.begin_bytes))
-    profile = profile_of(request.traits)
-    if request.choices.schedule is None:
+    p, profile = separate(in_words(p, traits.begin_bytes)), profile_of(traits)
+    if choices.schedule is None:
         return ScheduledPlan(p, _best(p, profile))
-    return _chosen(p, profile, Schedule.parse(request.choices.schedule))
+    return _chosen(p, profile, Schedule.parse(choices.schedule))
 
 
 def misfit(p: Problem, schedule: Schedule) -> str:

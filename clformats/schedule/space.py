@@ -8,35 +8,27 @@ GPUs is the whole box. The plan by the rules is one of the values.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any
+from typing import Any, cast
 
 from ..tensors.desc import MemoryDesc
+from .body import Body
 from .boxes import BoxSchedule
 from .boxsearch import boxes, details
-from .choices import RULES, Choices, either
-from .copy import CopyPlan
+from .choices import RULES, Choices
 from .cost import Model
-from .generic import GenericPlan
 from .local import LocalPlan
 from .parts import BoxParts, Parts, ScheduleParts
-from .plan import Body, Plan, make_plan
+from .plan import Plan, make_plan
 from .plan import families as families_on
 from .problem import Problem
 from .profile import Profile, profile_of
 from .schedule import Prefetch, Schedule, Store, Tile
-from .scheduled import ScheduledPlan
 from .search import ITEMS, nests, ranked
 from .traits import Traits
 
-TABLES: Mapping[type[Body], tuple[str, tuple[int, ...]]] = {
-    CopyPlan: ("run_bytes", tuple(1 << n for n in range(12, 21))),
-    LocalPlan: ("local_size", (32, 64, 128, 256)),
-    GenericPlan: ("local_size", (1, 8, 16, 32, 64, 128, 256)),
-}
-"""The parameter, a number, of some families, by the type of their plans, and its values."""
 SCHEDULE, BOX = "schedule", "box"
 PROGRAMS, EACH = 6, 4
 """How many tiles and stores are worth a try, and how many nests and prefetches of each; as many
@@ -72,39 +64,82 @@ class Space:
             return RULES if value == self.values[0] else Choices.of({self.parameter: value})
         return Choices.of({"family": self.family, self.parameter: value})
 
+    def value(self, wanted: object) -> object:
+        """What the plan of a value has in its place, where it cannot have it."""
+        body = self.plan(wanted).body
+        return body and body.value
+
+    def candidates(self, body: Body) -> Iterator[object]:
+        """The values that are worth a try, that of the rules first."""
+        yield body.value
+        yield from (v for v in body.candidates if self.value(v) == v)
+
     def near(self, value: object) -> list[Any]:
         """Values like one: schedules of its program that differ in nest or prefetch, or one box."""
-        body = self.plan(value).body
-        if isinstance(body, LocalPlan) and self.parameter == BOX:
-            return [*islice(self.resolved(details(body, self.traits), value), NEAR)]
-        if not isinstance(body, ScheduledPlan):
-            return []
-        found = neighbours(body.problem, profile_of(self.traits), body.schedule)
-        values = islice(map(str, found), NEAR)
-        return [v for v in values if value_of(self.plan(v)) == v]
+        del value
+        return []
 
     def parts(self) -> Parts | None:
         """The questions of a schedule or a box as parameters of their own; None for numbers."""
-        body = make_plan(self.src, self.dst, self.traits, self.family).body
-        if isinstance(body, ScheduledPlan):
-            return ScheduleParts(body.problem, profile_of(self.traits))
-        if isinstance(body, LocalPlan) and self.parameter == BOX:
-            return BoxParts(body, self.traits, lambda text: value_of(self.plan(text)))
         return None
-
-    def resolved(self, wishes: Iterable[BoxSchedule], known: object) -> Iterator[Any]:
-        """What plans have where they are asked for these boxes, each once, but for a known one."""
-        seen = {known}
-        for wish in wishes:
-            value = value_of(self.plan(str(wish)))
-            if value not in seen:
-                seen.add(value)
-                yield value
 
     def __str__(self) -> str:
         count = f"{self.family}: {len(self.values)} values of {self.parameter}"
         lines = [f"{count}, each moves {self.nbytes} bytes", *(f"  {v}" for v in self.values)]
         return "\n".join(lines)
+
+
+class ScheduleSpace(Space):
+    """The schedules of a problem: each value is a line of text."""
+
+    def candidates(self, body: Body) -> Iterator[object]:
+        """The first of each of the first programs."""
+        return map(str, spread(ranked(body.problem, profile_of(self.traits))))
+
+    def near(self, value: object) -> list[Any]:
+        """Schedules of its program that differ in nest or prefetch."""
+        body = self._body(value)
+        schedule = Schedule.parse(str(body.value))
+        found = neighbours(body.problem, profile_of(self.traits), schedule)
+        return [v for v in islice(map(str, found), NEAR) if self.value(v) == v]
+
+    def parts(self) -> Parts:
+        """The questions of a schedule."""
+        return ScheduleParts(self._body(self.values[0]).problem, profile_of(self.traits))
+
+    def _body(self, value: object) -> Body:
+        return cast("Body", self.plan(value).body)
+
+
+class BoxSpace(Space):
+    """The boxes of a reorder through local memory: each value is a line of text."""
+
+    def candidates(self, body: Body) -> Iterator[object]:
+        """Boxes of other sizes than that of the rules, then what differs from it in one thing."""
+        default, half = body.value, PROGRAMS * EACH // 2
+        yield default
+        yield from islice(self._resolved(boxes(cast("LocalPlan", body)), default), half)
+        yield from self.near(default)[: half - 1]
+
+    def near(self, value: object) -> list[Any]:
+        """Boxes that differ in one thing."""
+        return [*islice(self._resolved(details(self._body(value), self.traits), value), NEAR)]
+
+    def parts(self) -> Parts:
+        """The questions of a box."""
+        return BoxParts(self._body(self.values[0]), self.traits, self.value)
+
+    def _body(self, value: object) -> LocalPlan:
+        return cast("LocalPlan", self.plan(value).body)
+
+    def _resolved(self, wishes: Iterable[BoxSchedule], known: object) -> Iterator[Any]:
+        """What plans have where they are asked for these boxes, each once, but for a known one."""
+        seen = {known}
+        for wish in wishes:
+            value = self.value(str(wish))
+            if value not in seen:
+                seen.add(value)
+                yield value
 
 
 def spread(found: list[Schedule]) -> list[Schedule]:
@@ -124,18 +159,6 @@ def neighbours(p: Problem, profile: Profile, schedule: Schedule) -> Iterator[Sch
     yield from sorted(found - {schedule}, key=lambda s: (model.seconds(s), s))
 
 
-def value_of(plan: Plan) -> object:
-    """What a plan has of its family's parameter."""
-    body = plan.body
-    if isinstance(body, CopyPlan):
-        return body.run_bytes
-    if isinstance(body, GenericPlan):
-        return either(plan.choices.local_size, body.group)
-    if isinstance(body, LocalPlan):
-        return str(body.schedule) if body.layout else body.group
-    return str(body)
-
-
 def space(
     src: MemoryDesc, dst: MemoryDesc, traits: Traits, family: str | None = None
 ) -> Space | None:
@@ -145,34 +168,12 @@ def space(
     Raises `InvalidDescriptor`, and `Unsupported` if the family does not take the reorder.
     """
     plan = make_plan(src, dst, traits, family)
-    if plan.body is None or plan.sums:
+    p, body = plan.problem, plan.body
+    if body is None or plan.sums or not body.parameter:
         return None
-    default = value_of(plan)
-    if isinstance(plan.body, ScheduledPlan):
-        found = spread(ranked(plan.body.problem, profile_of(traits)))
-        return _space(plan, traits, SCHEDULE, [*map(str, found)])
-    if isinstance(plan.body, LocalPlan) and plan.body.layout:
-        return _boxes(plan, plan.body, traits, default)
-    if type(plan.body) not in TABLES:
-        return None
-    parameter, values = TABLES[type(plan.body)]
-    whole = _space(plan, traits, parameter, [default, *values])
-    return replace(whole, values=tuple(v for v in whole.values if value_of(whole.plan(v)) == v))
-
-
-def _boxes(plan: Plan, body: LocalPlan, traits: Traits, default: object) -> Space:
-    """Boxes of other sizes than that of the rules, then what differs from it in one thing."""
-    one = _space(plan, traits, BOX, [default])
-    half = PROGRAMS * EACH // 2
-    sized = islice(one.resolved(boxes(body), default), half)
-    return replace(one, values=(default, *sized, *one.near(default)[: half - 1]))
-
-
-def _space(plan: Plan, traits: Traits, parameter: str, values: list[Any]) -> Space:
-    p = plan.problem
-    return Space(
-        p.src, p.dst, traits, plan.family, parameter, (*dict.fromkeys(values),), p.nbytes
-    )  # fmt: skip
+    kind = {SCHEDULE: ScheduleSpace, BOX: BoxSpace}.get(body.parameter, Space)
+    found = kind(src, dst, traits, plan.family, body.parameter, (body.value,), p.nbytes)
+    return replace(found, values=(*dict.fromkeys(found.candidates(body)),))
 
 
 def spaces(src: MemoryDesc, dst: MemoryDesc, traits: Traits) -> list[Space]:

@@ -13,16 +13,18 @@ from dataclasses import dataclass, replace
 
 from ..tensors.desc import MemoryDesc
 from ..values.transforms import Step
+from .body import Body
+from .choices import Choices
 from .generic import places
 from .problem import Problem
-from .request import Request
+from .traits import Traits
 
 RUN = 16
 """Windows of a run on a CPU: for single windows index divisions cost more than the transform."""
 
 
 @dataclass(frozen=True, slots=True)
-class WinogradPlan:
+class WinogradPlan(Body):
     """``items`` work-items, each for ``run`` windows, or for one element.
 
     ``windows`` is the destination reduced to the first value of each window; None if work-items are
@@ -47,9 +49,9 @@ def refusal(p: Problem) -> str:
     return "the values are not transformed" if p.step is None else ""
 
 
-def plan(request: Request) -> WinogradPlan:
+def plan(p: Problem, traits: Traits, choices: Choices) -> WinogradPlan:
     """The plan for a problem that `refusal` accepts."""
-    p, traits = request.problem, request.traits
+    del choices
     if p.step is None:
         raise TypeError("not a transform")
     windows = _windows(p.dst, p.step)

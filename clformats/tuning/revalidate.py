@@ -7,10 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..errors import Error
+from ..reorders.planning import kernel_digest, staleness
 from ..reorders.profiles import traits_of
-from ..reorders.recorded import has_schedule, kernel_digest, staleness
 from ..runtime import Engine
-from ..schedule import Traits, make_plan, problem
+from ..schedule import Request, Traits, plan_for, problem
 from ..tensors.desc import MemoryDesc
 from .contest import AGAIN, DEFAULT, LEAST_GAIN, Contest, is_faster, noise
 from .records import Device, Record, add, forget, path_of, read, rewrite, wanted_folder
@@ -68,12 +68,13 @@ def measured(record: Record, engine: Engine) -> Record | None:
     """The record measured again; None if its choices are not faster than the rules any more."""
     try:
         src, dst = MemoryDesc.parse(record.src), MemoryDesc.parse(record.dst)
-        plan = make_plan(src, dst, traits_of(engine), choices=record.choices)
-        if not has_schedule(plan, record.choices):
+        request = Request(src, dst, traits_of(engine), choices=record.choices)
+        body = plan_for(request).body
+        if body is None or not body.follows(record.choices):
             return None
         times = Contest(src, dst, engine).times({"best": record.choices}, CONTEST)
         exact, shape = keys_of(problem(src, dst))
-        digest = kernel_digest(src, dst, traits_of(engine), record.choices)
+        digest = kernel_digest(request)
     except Error:
         return None  # the format has gone, the family refuses, or the result is wrong
     rules = [*times[DEFAULT], *times[AGAIN]]

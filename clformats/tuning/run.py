@@ -12,12 +12,12 @@ from statistics import median
 from typing import Any
 
 from ..errors import Error, InvalidArgument, expect
+from ..reorders.planning import kernel_digest
 from ..reorders.profiles import traits_of
-from ..reorders.recorded import kernel_digest
 from ..reorders.warm import Pair, pairs_of
 from ..runtime import Engine
 from ..runtime.engine import default_engine
-from ..schedule import problem
+from ..schedule import Request, problem
 from ..schedule.choices import RULES, Choices
 from ..schedule.space import spaces
 from ..tensors.desc import MemoryDesc
@@ -241,7 +241,7 @@ def _record(
     times: Sequence[float],
 ) -> Record:
     src, dst = run.pair
-    digest = kernel_digest(src, dst, traits_of(run.engine), choices)
+    digest = kernel_digest(Request(src, dst, traits_of(run.engine), choices=choices))
     return Record(
         Device(*run.engine.names), digest, key, str(src), str(dst), choices,
         tuple(rules), tuple(times), now(),

@@ -17,6 +17,7 @@ from clformats.schedule.layout import lay_out
 from clformats.schedule.refine import problem, separate
 from clformats.schedule.schedule import Schedule
 from clformats.schedule.stores import legal
+from clformats.schedule.universal import CONVERTED, serves
 from clformats.schedule.words import in_words
 from clformats.tensors.dtypes import as_dtype, convert
 from tests.schedules_support import (
@@ -39,8 +40,8 @@ def test_a_schedule_never_changes_a_result(engine: cf.Engine, seed: int) -> None
     r = random.Random(seed)  # noqa: S311  # cases, not secrets
     p = random_problem(r)
     source, expected = before_and_after(p, seed)
-    if universal.serves(p):
-        got = ran(engine, p, universal.launch(p, r.choice([1, 3, 32])), source, "universal")
+    if serves(p):
+        got = ran(engine, p, universal.launch_of(p, r.choice([1, 3, 32])), source, "universal")
         assert np.array_equal(got, expected), f"{p.src} -> {p.dst} by the universal program"
     schedules = *random_schedules(r, p), *random_schedules(r, p)
     for number, schedule in enumerate(schedules):
@@ -83,26 +84,26 @@ def test_a_program_serves_other_shapes_orders_and_splits() -> None:
 
 def test_the_universal_program_only_moves_and_converts() -> None:
     src, dst = (cf.MemoryDesc((2, 32), t, f) for t, f in (("f32", "ab"), ("s8", "ba")))
-    assert universal.serves(problem(src, dst))
-    assert not universal.serves(problem(src, dst, from_attr(cf.Attr(src_scale=2.0), src, dst)))
+    assert serves(problem(src, dst))
+    assert not serves(problem(src, dst, from_attr(cf.Attr(src_scale=2.0), src, dst)))
     words = in_words(problem(cf.MemoryDesc((2, 32), "s4"), cf.MemoryDesc((2, 32), "s4", "ba")), 64)
     assert words.dtypes == (as_dtype("f32"), as_dtype("f32"))
-    assert not universal.serves(words)
+    assert not serves(words)
 
 
-@pytest.mark.parametrize("src", universal.CONVERTED)
+@pytest.mark.parametrize("src", CONVERTED)
 def test_the_universal_program_converts_all_types(engine: cf.Engine, src: str) -> None:
     dims, pads = (2, 35, 3, 17), ((0, 0), (2, 3), (1, 0), (0, 5))
-    for dst in universal.CONVERTED:
+    for dst in CONVERTED:
         a = cf.MemoryDesc(dims, src, "bfyx", padding=pads)
         for b in (
             cf.MemoryDesc(dims, dst, "byxf"),
             cf.MemoryDesc(dims, dst, "aBcd16b", padding=pads),
         ):
             p = problem(a, b)
-            assert universal.serves(p)
+            assert serves(p)
             array = random_values(np.random.default_rng(3), dims, src)
-            launch = universal.launch(p, 5)
+            launch = universal.launch_of(p, 5)
             assert launch.source == universal.source()
             got = ran(engine, p, launch, with_garbage(a, array, 3), "the universal program")
             expected = array if src == dst else convert(array, a.dtype, b.dtype)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+from functools import partial
 from itertools import permutations, product
 from typing import Any
 
@@ -11,7 +12,8 @@ import numpy as np
 import pytest
 
 import clformats as cf
-from clformats.reorders.few_programs import PROGRAMS, FewPrograms
+from clformats.reorders.planning import PROGRAMS, FewPrograms
+from clformats.schedule import Request
 from clformats.schedule.anysize import WHY, as_pattern, fits
 from tests.device_support import check_bytes, expected, guarded, holding, memory_of, moved
 from tests.support import dirty_pack, random_values
@@ -83,10 +85,11 @@ def test_later_shapes_have_a_fast_program_that_is_built(fresh: cf.Stream) -> Non
 
 
 def test_what_no_program_serves_is_generic_and_the_plan_says_so(fresh: cf.Stream) -> None:
-    few = FewPrograms(D((RT,) * 4, "f32"), D((RT,) * 4, "f32", "acdb"), fresh.engine.traits)
+    request = partial(Request, traits=fresh.engine.traits)
+    few = FewPrograms(D((RT,) * 4, "f32"), D((RT,) * 4, "f32", "acdb"), request)
     few._sources.update(map(str, range(PROGRAMS)))  # as if others were built
     src, dst = D((2, 17, 5, 7), "f32"), D((2, 17, 5, 7), "f32", "acdb")
-    plan, made = few.planned(src, dst, lambda *_: None)
+    plan, made = few.planned(src, dst)
     assert made
     assert plan.family == "generic"
     assert WHY in dict(plan.rejected).values()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,9 @@ import pytest
 
 import clformats as cf
 from clformats.kernels import launch
-from clformats.reorders import few_programs
-from clformats.reorders.few_programs import FewPrograms
+from clformats.reorders import planning
+from clformats.reorders.planning import FewPrograms
+from clformats.schedule import Request
 from tests.device_support import check_bytes, check_reorder, guarded, holding, memory_of
 from tests.faults_support import error
 from tests.support import dirty_pack, random_values
@@ -120,21 +122,22 @@ def strided(rng: random.Random, extra: cf.Extra) -> D:
 def test_few_programs_add_up_sums_of_any_strides(engine: cf.Engine) -> None:
     rng, extra, unknown = random.Random(1), cf.Extra(1, s8s8=True), (cf.RUNTIME_DIM,) * 4  # noqa: S311
     pattern = D(unknown, "s8", strides=unknown, extra=extra)
-    few, sources = FewPrograms(D(unknown, "s8", "oihw"), pattern, engine.traits), set()
+    request = partial(Request, traits=engine.traits)
+    few, sources = FewPrograms(D(unknown, "s8", "oihw"), pattern, request), set()
     for _ in range(60):
         dst = strided(rng, extra)
-        _, made = few.planned(D(dst.dims, "s8", "oihw"), dst, lambda *_: None)
+        _, made = few.planned(D(dst.dims, "s8", "oihw"), dst)
         assert made
         assert made.then
         sources.add(made.then.source)
-    assert len(sources) == few_programs.SUMS + 1
+    assert len(sources) == planning.SUMS + 1
 
 
 @pytest.mark.parametrize("tag", ["OIhw4i16o4i", "gOIhw4i16o4i", None])
 def test_one_kernel_adds_up_all_other_sizes(
     tag: str | None, engine: cf.Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(few_programs, "SUMS", 0)
+    monkeypatch.setattr(planning, "SUMS", 0)
     rng, sources = random.Random(2), set()  # noqa: S311  # shapes, not secrets
     ndims = 5 if tag and tag[0] == "g" else 4
     extra, unknown = cf.Extra(1, s8s8=True, asymmetric=True), (cf.RUNTIME_DIM,) * ndims

@@ -20,7 +20,7 @@ import pytest
 
 import clformats as cf
 from clformats.kernels import Launch, launch, universal
-from clformats.reorders import ready, stand_in
+from clformats.reorders import building, ready
 from clformats.runtime import guard
 from clformats.runtime.background import background
 from clformats.runtime.order import LOCK
@@ -38,10 +38,10 @@ def own(engine: cf.Engine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> c
     """An engine that has built nothing but the universal program, and finds nothing on disk."""
     if not engine.traits.is_cpu:
         pytest.skip("GPUs wait for their kernels")
-    monkeypatch.delenv(stand_in.VARIABLE, raising=False)
+    monkeypatch.delenv(building.VARIABLE, raising=False)
     monkeypatch.delenv("PYOPENCL_NO_CACHE", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(stand_in, "_told", set())
+    monkeypatch.setattr(building, "_told", set())
     made = cf.Engine(context=engine.context, device=engine.device)
     made.kernel(universal.source(), "reorder")
     return made
@@ -112,7 +112,7 @@ def test_a_call_has_the_kernel_with_its_own_size(
         reorder(stream, src, dst)  # later calls of these take the fast path
     used = reorder._known()
     assert isinstance(used.plan.body, ScheduledPlan)
-    by_one_item = universal.launch(used.plan.body.problem, 1)
+    by_one_item = universal.launch_of(used.plan.body.problem, 1)
     call = threading.Thread(target=reorder, args=(stream, sources[0], dst))
     with LOCK:
         monkeypatch.setattr(ready, "LOCK", Watched())
@@ -143,7 +143,7 @@ def test_sums_follow_while_another_kernel_stands_in(
     own: cf.Engine, monkeypatch: pytest.MonkeyPatch, tag: str
 ) -> None:
     never: Future[None] = Future()
-    monkeypatch.setattr(ready, "background", SimpleNamespace(later=lambda _: never))
+    monkeypatch.setattr(building, "background", SimpleNamespace(later=lambda _: never))
     src = D((33, 17, 3, 3), "f32", "oihw")
     dst = D(src.dims, "s8", tag, extra=cf.Extra(1, s8s8=True, asymmetric=True))
     reorder = check_reorder(src, dst, cf.Stream(own))
@@ -157,7 +157,7 @@ def test_those_who_ask_wait(
     threading.Timer(0.05, held).start()
     assert cf.Reorder(SRC, DST, own, wait=True).is_built
     assert own.programs_built == 2
-    monkeypatch.setenv(stand_in.VARIABLE, "1")
+    monkeypatch.setenv(building.VARIABLE, "1")
     other = D(SRC.dims, "f32", "byxf")
     assert cf.Reorder(SRC, other, own).is_built
 
@@ -167,20 +167,20 @@ def test_large_tensors_wait(own: cf.Engine) -> None:
     plan = cf.make_plan(D(dims, "f32", "bfyx"), D(dims, "f32", "byxf"), own.traits)
     made = launch(plan)
     assert made
-    assert stand_in.stand_in(plan, made, own) is None
+    assert building.stand_in(plan, made, own) is None
 
 
 def test_reorders_made_again_and_again_share_one_build(
     own: cf.Engine, held: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As those of `cf.reorder` in a loop: each waits for the program, one launches it."""
-    launched = []
+    launched, run_idle = [], building.run_idle
 
     def counted(made: Launch, engine: cf.Engine) -> None:
         launched.append(made)
-        stand_in.run_idle(made, engine)
+        run_idle(made, engine)
 
-    monkeypatch.setattr(ready, "run_idle", counted)
+    monkeypatch.setattr(building, "run_idle", counted)
     reorders = [cf.Reorder(SRC, DST, own) for _ in range(3)]
     held()
     for reorder in reorders:
@@ -197,7 +197,7 @@ def test_work_that_few_items_share_is_estimated_so(own: cf.Engine) -> None:
     plan = cf.make_plan(desc, D(desc.dims, "f16", "a"), many, family="scheduled")
     made = launch(plan)
     assert made
-    assert stand_in.stand_in(plan, made, own) is None
+    assert building.stand_in(plan, made, own) is None
 
 
 def test_kernels_of_one_problem_are_built_too(own: cf.Engine) -> None:
@@ -346,7 +346,7 @@ FAST = ["ends while it builds", "compiler hangs", "fork while it builds", "no th
 
 @pytest.mark.parametrize("name", tiered([*PROCESSES], FAST))
 def test_a_process_ends_well(engine: cf.Engine, name: str, tmp_path: Path) -> None:
-    environ = {k: v for k, v in os.environ.items() if k != stand_in.VARIABLE}
+    environ = {k: v for k, v in os.environ.items() if k != building.VARIABLE}
     environ |= {"XDG_CACHE_HOME": str(tmp_path), "POCL_CACHE_DIR": str(tmp_path)}
     start = time.monotonic()
     done = subprocess.run(

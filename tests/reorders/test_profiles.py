@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import clformats as cf
-from clformats.reorders import calibration, profiles, stand_in
+from clformats.reorders import building, calibration, profiles
 from clformats.reorders.calibration import crossing, is_steady
 from clformats.reorders.profiles import (
     attempt,
@@ -162,9 +162,9 @@ def test_a_large_reorder_measures_once_in_the_background(
 ) -> None:
     tried: list[cf.Engine] = []
     monkeypatch.setattr(profiles, "attempt", lambda engine, again: tried.append(engine))
-    monkeypatch.setenv(stand_in.VARIABLE, "1")
+    monkeypatch.setenv(building.VARIABLE, "1")
     measure_later(engine, 64 * MB)  # a benchmark may follow
-    monkeypatch.delenv(stand_in.VARIABLE)
+    monkeypatch.delenv(building.VARIABLE)
     for nbytes in (4 * MB - 1, 4 * MB, 64 * MB):
         measure_later(engine, nbytes)
     background.later(lambda: None).result(60)

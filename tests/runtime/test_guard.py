@@ -16,7 +16,7 @@ import pytest
 
 import clformats as cf
 from clformats.kernels import Launch, launch, universal
-from clformats.reorders import fallbacks, stand_in
+from clformats.reorders import building
 from clformats.runtime import guard, outcomes, programs
 from clformats.runtime.background import background
 from tests.compiler_support import ROOT, Faulty, faulty
@@ -78,7 +78,7 @@ def made_for(engine: cf.Engine, count: int = 1) -> list[Launch]:
     plan = cf.make_plan(SRC, DST, engine.traits)
     first = launch(plan)
     assert first
-    return [first, *(other for _, other in fallbacks.others(plan, engine.traits))][:count]
+    return [first, *(other for _, other in building.others(plan))][:count]
 
 
 def is_right(reorder: cf.Reorder, engine: cf.Engine) -> bool:
@@ -115,7 +115,7 @@ def test_in_the_background_too(
 ) -> None:
     if not own.traits.is_cpu:
         pytest.skip("GPUs wait for their kernels")
-    monkeypatch.delenv(stand_in.VARIABLE, raising=False)
+    monkeypatch.delenv(building.VARIABLE, raising=False)
     (victim,) = made_for(own)
     compiler.fails("abort at build", victim.source)
     own.kernel(universal.source(), "reorder")
@@ -142,12 +142,26 @@ def test_a_compiler_that_hangs_is_ended(
 
 
 @pytest.mark.slow
-def test_one_after_the_other_fails(own: cf.Engine, compiler: Compiler) -> None:
-    victims = made_for(own, 3)
+def test_where_all_others_fail_the_universal_program_does_the_work(
+    own: cf.Engine, compiler: Compiler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(building, "TILES", 1)
+    *victims, last = made_for(own, 99)
+    assert (len(victims), last.source) == (3, universal.source()), "two tiles, and generic"
     compiler.fails("exit at build", *(v.source for v in victims))
     reorder = cf.Reorder(SRC, DST, own)
     assert is_right(reorder, own)
+    assert (reorder.plan.family, reorder.source) == ("universal", last.source)
     assert str(reorder.plan).count("ended the compiler") == 3
+
+
+def test_the_universal_program_has_no_better_one_to_wait_for(own: cf.Engine) -> None:
+    assert made_for(own, 99)[-1].source == universal.source(), "the last resort"
+    reorder = cf.Reorder(SRC, DST, own, family="universal")
+    assert "  family  universal: element by element" in str(reorder.plan)
+    assert is_right(reorder, own)
+    with pytest.raises(cf.Unsupported, match="universal program has not its types"):
+        cf.Reorder(SRC, DST, own, attr=cf.Attr(src_scale=2.0), family="universal")
 
 
 def test_whoever_names_a_kernel_gets_an_error(own: cf.Engine, compiler: Compiler) -> None:
@@ -335,7 +349,7 @@ def test_a_process_survives(
     """The compiler of the user's process is the faulty one as well."""
     (victim,) = made_for(engine)
     kept = {
-        k: v for k, v in os.environ.items() if k not in (stand_in.VARIABLE, guard.SWITCH, "HOME")
+        k: v for k, v in os.environ.items() if k not in (building.VARIABLE, guard.SWITCH, "HOME")
     }
     environ = kept | compiler._made.environ("abort at build", victim.source)
     environ |= {"XDG_CACHE_HOME": str(tmp_path), "POCL_CACHE_DIR": str(tmp_path / "pocl")}

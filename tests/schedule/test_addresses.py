@@ -24,9 +24,9 @@ def test_a_plan_for_memory_that_begins_anywhere_relies_on_no_more(
     for choices in (cf.Choices(), cf.Choices(schedule=streams)):
         plan = cf.make_plan(*case.descriptors(), traits, choices=choices)
         assert max(plan.alignment) <= LINE_BYTES
-        assert plan.beginning_at(LINE_BYTES, traits) == plan
+        assert plan.beginning_at(LINE_BYTES) == plan
         for nbytes in (1, 2, 4, 8, 16, 32):
-            other = plan.beginning_at(nbytes, traits)
+            other = plan.beginning_at(nbytes)
             assert max(other.alignment) <= nbytes
             assert (other.family, other.choices) == (plan.family, plan.choices)
 

@@ -12,7 +12,7 @@ from clformats.kernels import launch
 from clformats.schedule.boxes import ALL, EXAMPLE, BoxSchedule
 from clformats.schedule.choices import RULES, Choices
 from clformats.schedule.local import LocalPlan
-from clformats.schedule.space import BOX, EACH, NEAR, PROGRAMS, Space, space, value_of
+from clformats.schedule.space import BOX, EACH, NEAR, PROGRAMS, Space, space
 from clformats.schedule.traits import Traits
 from tests.support import BUFFERS, random_pair
 
@@ -180,8 +180,8 @@ def test_a_box_of_the_space_is_what_the_plan_then_has() -> None:
         for value in (*found.values, *found.near(found.values[-1])[::4]):
             plan = cf.make_plan(*pair, GPU, choices=found.choices(value))
             assert plan.family == "local"
-            assert value_of(plan) == value
             assert isinstance(plan.body, LocalPlan)
+            assert plan.body.value == value
             nbytes = min(t.nbytes for t in plan.problem.dtypes)
             assert plan.body.local_elements * nbytes <= GPU.local_bytes
 

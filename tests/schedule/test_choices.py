@@ -14,22 +14,18 @@ from clformats.kernels.scheduled import launch_of
 from clformats.schedule.choices import RULES, Choices
 from clformats.schedule.copy import CopyPlan
 from clformats.schedule.generic import GenericPlan
-from clformats.schedule.local import LocalPlan
 from clformats.schedule.plan import FAMILIES, GPU_FAMILIES
 from clformats.schedule.profile import profile_of
 from clformats.schedule.refine import problem
 from clformats.schedule.schedule import Schedule
+from clformats.schedule.scheduled import ScheduledPlan
 from clformats.schedule.search import ranked
 from clformats.schedule.space import (
-    BOX,
     EACH,
     NEAR,
     PROGRAMS,
-    SCHEDULE,
-    TABLES,
     space,
     spaces,
-    value_of,
 )
 from clformats.schedule.traits import DEFAULT, Traits
 from tests.support import BUFFERS, random_pair
@@ -123,12 +119,14 @@ def test_every_problem_takes_every_wish() -> None:
 
 def test_tables_name_what_the_families_take() -> None:
     takes = {f.name: {*f.takes} for f in FAMILIES}
-    for name, body in (("copy", CopyPlan), ("generic", GenericPlan)):
-        assert {TABLES[body][0], "baked"} == takes[name]
-    assert {SCHEDULE, "baked"} == takes["scheduled"]
+    for name, body in (("copy", CopyPlan), ("generic", GenericPlan), ("scheduled", ScheduledPlan)):
+        assert {body.parameter, "baked"} == takes[name]
+    src, dst = D((8, 64, 32, 32), "f32", "bfyx"), D((8, 64, 32, 32), "f32", "byxf")
     for family in GPU_FAMILIES[:3]:
-        boxes = {BOX} if family.name == "local" else set()
-        assert {TABLES[LocalPlan][0], "baked", *boxes} == {*family.takes}
+        sides = (src, src) if family.name == "copy" else (src, dst)
+        found = cf.make_plan(*sides, Traits(is_cpu=False), family.name).body
+        assert found
+        assert {found.parameter, "local_size", "baked"} == {*family.takes}
 
 
 def test_the_search_takes_the_rules_family_first() -> None:
@@ -148,10 +146,11 @@ def test_a_value_is_what_the_plan_then_has() -> None:
             for value in (*found.values[:5], *found.near(found.values[0])[:5]):
                 plan = cf.make_plan(src, dst, choices=found.choices(value))
                 assert plan.family == found.family
-                assert value_of(plan) == value
+                assert plan.body
+                assert plan.body.value == value
         rules = spaces(src, dst, DEFAULT)[0]
         assert rules.choices(rules.values[0]) == RULES
-        assert value_of(cf.make_plan(src, dst)) == rules.values[0]
+        assert rules.value(rules.values[0]) == rules.values[0]
 
 
 def test_choices_in_another_family_name_it() -> None:

@@ -26,6 +26,7 @@ import clformats as cf
 from clformats.kernels import universal
 from clformats.schedule import Traits
 from clformats.schedule.computation import from_attr
+from clformats.schedule.universal import serves
 
 ROOT = Path(__file__).parent.parent.parent
 GPU = Traits(is_cpu=False)
@@ -228,8 +229,8 @@ def _run_schedules(seeds: Iterable[int]) -> None:
         while max(p.src.nelems, p.dst.nelems) > MOST_ELEMENTS:
             p = random_problem(r)
         source, expected = before_and_after(p, seed)
-        if universal.serves(p):
-            got = ran(engine, p, universal.launch(p, 3), source, "the universal program")
+        if serves(p):
+            got = ran(engine, p, universal.launch_of(p, 3), source, "the universal program")
             assert np.array_equal(got, expected), f"{p.src} -> {p.dst} by the universal program"
         for schedule in random_schedules(r, p):
             got = written(engine, p, schedule, source)

@@ -43,5 +43,5 @@ def test_the_programs_of_networks(engine: cf.Engine, part: int) -> None:
         array = random_values(np.random.default_rng(part), p.src.dims, p.src.dtype.name)
         source = with_garbage(p.src, array, part)
         got = written(engine, p, schedule, source)
-        expected = ran(engine, p, universal.launch(p, 8), source, "the universal program")
+        expected = ran(engine, p, universal.launch_of(p, 8), source, "the universal program")
         assert np.array_equal(got, expected), f"{p.src} -> {p.dst} by {schedule}"

@@ -23,9 +23,9 @@ import clformats as cf
 from clformats import cli
 from clformats.cli.doctor import record_findings
 from clformats.kernels import Launch, launch
-from clformats.reorders import recorded
-from clformats.reorders.recorded import planned_by_record
-from clformats.schedule import problem
+from clformats.reorders import planning
+from clformats.reorders.planning import planned_by_record
+from clformats.schedule import Request, problem
 from clformats.schedule.traits import DEFAULT
 from clformats.tuning import records as tuned
 from clformats.tuning.records import store
@@ -164,7 +164,7 @@ def planned(dims: tuple[int, ...] = SRC.dims) -> cf.Choices | None:
     """The choices by which a reorder of a size is planned; None for the rules."""
     records = tuned.lookup(DEVICE)
     sides = D(dims, "f32", "bfyx"), D(dims, "f32", "byxf")
-    made = records and planned_by_record(*sides, DEFAULT, records, transform=None)
+    made = records and planned_by_record(Request(*sides, DEFAULT), records)
     return made[0].choices if made else None
 
 
@@ -203,16 +203,16 @@ def test_of_another_size_whose_kernel_differs_the_measured_one_decides(
         measured = plan.problem.src == SRC
         return made if made is None or measured else replace(made, source="int other;")
 
-    monkeypatch.setattr(recorded, "launch", other)
+    monkeypatch.setattr(planning, "launch", other)
     assert planned((2, 41, 13, 17)) == ahead(8)
     assert rendered == [(2, 41, 13, 17), SRC.dims]
     assert planned() == ahead(8)
     assert rendered[2:] == [SRC.dims]
-    assert recorded.staleness(record, DEVICE, DEFAULT) == ""
+    assert planning.staleness(record, DEVICE, DEFAULT) == ""
     old = replace(record, kernels="0" * 12)
-    assert recorded.staleness(old, DEVICE, DEFAULT) == "of other kernels"
+    assert planning.staleness(old, DEVICE, DEFAULT) == "of other kernels"
     gone = replace(record, src="f32:no_format:2x37x11x19")
-    assert recorded.staleness(gone, DEVICE, DEFAULT) == "of other kernels"
+    assert planning.staleness(gone, DEVICE, DEFAULT) == "of other kernels"
 
 
 def test_a_record_of_a_family_that_is_gone_is_a_miss_that_says_so(path: Path) -> None:
@@ -220,7 +220,7 @@ def test_a_record_of_a_family_that_is_gone_is_a_miss_that_says_so(path: Path) ->
     tuned.add(path, record)
     with pytest.warns(cf.TunedWarning, match="other kernels .f32:bfyx.*tune show.*revalidate"):
         assert planned() is None
-    assert recorded.staleness(record, DEVICE, DEFAULT) == "of other kernels"
+    assert planning.staleness(record, DEVICE, DEFAULT) == "of other kernels"
 
 
 OLDER = json.dumps({**json.loads(record_of().line), "clformats": 1, "choices": {"lanes": 8}})
@@ -268,7 +268,7 @@ def test_a_schedule_that_does_not_cover_its_own_reorder_is_stale(line: str, path
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert planned() is None
-    assert recorded.staleness(record_of(choices=cf.Choices(schedule=line)), DEVICE, DEFAULT)
+    assert planning.staleness(record_of(choices=cf.Choices(schedule=line)), DEVICE, DEFAULT)
 
 
 def test_a_schedule_that_does_not_cover_another_shape_leaves_that_to_the_rules(path: Path) -> None:

@@ -1,0 +1,61 @@
+"""`Body`: how a family of kernels carries out a problem, and what every such answer tells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+from .choices import Choices
+from .problem import Problem
+from .traits import Traits
+
+
+class Body:
+    """What plans, tuners and reorders ask of every family's plan; the answers of most stand here.
+
+    ``problem``: the loops as the kernel has them, which may count words. ``instead``: why the body
+    is another one than the choices ask for, "" where it is not. ``has_nest``: the kernel takes its
+    loops as an argument, so that a tile of nothing can be launched, and the universal program
+    executes the same loops. ``serves_any_size``: one program serves all sizes, so that it is not
+    counted among those built for few.
+    """
+
+    __slots__ = ()
+    problem: Problem
+    instead: str = ""
+    has_nest: ClassVar[bool] = False
+    serves_any_size: ClassVar[bool] = False
+
+    @property
+    def alignment(self) -> tuple[int, int]:
+        """At multiples of how many bytes source and destination must begin; 1: at any element."""
+        return 1, 1
+
+    @property
+    def parameter(self) -> str:
+        """The choice that a tuner searches; "" where there is none."""
+        return ""
+
+    @property
+    def value(self) -> object:
+        """What the body has of the parameter; None without one."""
+        return None
+
+    @property
+    def candidates(self) -> tuple[int, ...]:
+        """The values of the parameter that are worth a try, where it is a number."""
+        return ()
+
+    @property
+    def program(self) -> tuple[object, ...]:
+        """What decides the program beside the problem; first what compilers fail at most."""
+        return ()
+
+    def others(self, traits: Traits) -> Iterator[Body]:
+        """Bodies of this family for the same problem, this one among them, the best first."""
+        del traits
+        yield from ()
+
+    def follows(self, choices: Choices) -> bool:
+        """Whether it has the tile and the nest of the schedule that is chosen, if one is."""
+        return choices.schedule is None
