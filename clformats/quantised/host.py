@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 from ..errors import InvalidArgument, InvalidDescriptor, expect
 from ..tensors.dtypes import as_array
 from .bits import read_field, write_field
+from .exact import change_of
 from .planes import Buffer, Field
+from .rows import part_of, parts
 from .rules import quantised
 from .types import WHOLE, QuantisedType
 
@@ -107,12 +109,31 @@ def moved(raw: Any, src: Placed, dst: Placed) -> NDArray[np.uint8]:
 
     Raises `InvalidDescriptor` where type or dims differ.
     """
-    if src.dtype != dst.dtype or src.dims != dst.dims:
+    if src.dtype != dst.dtype:
         raise InvalidDescriptor(f"got {src} and {dst}, expected two layouts of one type and dims")
+    result = np.zeros(dst.nbytes, np.uint8)
+    move_into(result, raw, src, dst)
+    return result
+
+
+def move_into(out: NDArray[np.uint8], raw: Any, src: Placed, dst: Placed) -> None:
+    """As `moved`, into bytes that are zero, a few rows after the other; or to an equal type.
+
+    Types are equal where `exact.change_of` says so. Raises `InvalidDescriptor` for other dims, and
+    `Unsupported` (code QUANTISE) where values would change.
+    """
+    change = change_of(src.dtype, dst.dtype)
+    if src.dims != dst.dims:
+        raise InvalidDescriptor(f"got {src} and {dst}, expected equal dims")
     data = as_bytes(raw, src)
-    if not src.nbytes:
-        return data
-    return from_codes({n: read_field(data, f) for n, f in src.fields.items()}, dst)
+    if not all(src.dims):
+        return
+    for part in parts(src.extents, [*src.fields.values(), *dst.fields.values()]):
+        own = {n: part_of(f, part) for n, f in src.fields.items()}
+        codes = change({n: read_field(data, f) for n, f in own.items() if f})
+        for name, field in dst.fields.items():
+            if name in codes and (found := part_of(field, part)):
+                write_field(out, found, codes[name])
 
 
 def _checked(values: Mapping[str, Any], desc: Placed) -> dict[str, Array]:
