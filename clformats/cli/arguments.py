@@ -10,7 +10,9 @@ from __future__ import annotations
 import argparse
 import json
 import re
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +66,19 @@ def write_text(file: str, text: str, *, force: bool, tell: bool = True) -> None:
         place.write_text(text, encoding="utf-8")
     if tell:
         print(f"wrote {file}")
+
+
+@contextmanager
+def dask_client(address: str) -> Iterator[Any]:
+    """The client of a Dask scheduler. Raises `Error` where there is none."""
+    try:
+        client = import_module("distributed").Client(address, timeout="10s")
+    except ImportError as error:
+        raise Error(f"--dask needs Dask ({error}): pip install distributed") from error
+    except (OSError, ValueError) as error:
+        raise Error(f"no Dask scheduler answers at {address}: {error}") from error
+    with client:
+        yield client
 
 
 def pattern(text: str | None, *, flags: int = 0) -> re.Pattern[str]:

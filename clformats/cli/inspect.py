@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 from collections import Counter
 
-from ..interop.files.gguf import GgufTensor, read_gguf
+from ..interop.files.checkpoints import read_safetensors
+from ..interop.files.gguf import read_gguf
+from ..interop.files.stored import StoredTensor
 from ..pictures.words import columns
 from .arguments import add_json, print_json
 
@@ -14,35 +16,38 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Add `inspect` to the command line."""
     parser = subparsers.add_parser(
         "inspect",
-        help="the tensors of a .gguf file",
-        description="List the tensors of a file of GGUF: name, descriptor (type, layout, sizes) "
-        "and bytes, then the bytes of each type. Needs the package gguf: pip install "
-        "'clformats[gguf]'.",
+        help="the tensors of a .gguf or .safetensors file",
+        description="List the tensors of a model file: name, descriptor (type, layout, sizes) "
+        "and bytes, then the bytes of each type. GPTQ, AWQ, compressed-tensors, gpt-oss and "
+        "ModelOpt checkpoints are told by config.json or quantize_config.json beside a "
+        ".safetensors file: the tensors of a matrix are one there. Needs the package gguf (pip "
+        "install 'clformats[gguf]') or safetensors.",
         epilog="example:  clformats inspect model.gguf",
     )
-    parser.add_argument("file", metavar="FILE", help="a .gguf file")
+    parser.add_argument("file", metavar="FILE", help="a .gguf or .safetensors file")
     add_json(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the table, or JSON."""
-    tensors = list(read_gguf(args.file).values())
+    read = read_safetensors if args.file.endswith(".safetensors") else read_gguf
+    tensors = list(read(args.file).values())
     if args.json:
         return print_json([
             {"name": t.name, "type": t.kind, "dims": list(t.dims), "desc": _text(t) or None,
-             "nbytes": t.raw.nbytes}
+             "nbytes": t.nbytes, "note": t.note or None}
             for t in tensors
         ])  # fmt: skip
-    rows = [(t.name, _text(t) or f"{t.kind}, no layout here", f"{t.raw.nbytes:,}") for t in tensors]
+    rows = [(t.name, _text(t) or f"{t.kind}: {t.note}", f"{t.nbytes:,}") for t in tensors]
     print("\n".join(columns(rows)))
     total: Counter[str] = Counter()
     for t in tensors:
-        total[t.kind] += t.raw.nbytes
+        total[t.kind] += t.nbytes
     kinds = ", ".join(f"{kind} {size:,}" for kind, size in total.most_common())
     print(f"{len(tensors)} tensors, {sum(total.values()):,} bytes: {kinds}")
     return 0
 
 
-def _text(tensor: GgufTensor) -> str:
+def _text(tensor: StoredTensor) -> str:
     return "" if tensor.desc is None else str(tensor.desc)

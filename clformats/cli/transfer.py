@@ -60,6 +60,14 @@ def carry_out(
     return 0
 
 
+def refuse_for_quantised(args: argparse.Namespace, *names: str) -> None:
+    """Raise `Error` for options that say nothing of quantised tensors."""
+    given = [n for n in names if getattr(args, n) is not None]
+    if given:
+        told = ", ".join("--" + {"order": "from", "raw_type": "as"}.get(n, n) for n in given)
+        raise Error(f"{told}: quantised tensors keep their values and order of axes: leave it out")
+
+
 class Teller(Watch):
     """One line for each tensor, as soon as it is done; on a terminal a bar too, if tqdm is there.
 

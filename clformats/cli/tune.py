@@ -8,9 +8,8 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..errors import Error, InvalidDescriptor
 from ..formats.registry import without_bits
@@ -20,7 +19,7 @@ from ..timing import Times
 from ..tuning.records import Device, Record, folder, path_of, read, wanted_folder
 from ..tuning.records.kernels import KernelRecord
 from ..tuning.records.record import OLD
-from .arguments import add_output, named_format, sizes, write_text
+from .arguments import add_output, dask_client, named_format, sizes, write_text
 
 if TYPE_CHECKING:
     from ..runtime import Engine
@@ -137,7 +136,7 @@ def search(args: argparse.Namespace) -> int:
         if args.dask is None:
             tune(pairs, None, args.device, time_limit=seconds, watch=watch)
             return 0
-        with _dask(args.dask) as client:
+        with dask_client(args.dask) as client:
             tune(pairs, None, args.device, time_limit=seconds, watch=watch, client=client)
     return 0
 
@@ -189,18 +188,6 @@ def seconds_of(text: str) -> float:
     if not 1 <= seconds <= 1e6:
         raise Error(f"got --time-limit {text}, expected seconds, from 1 on")
     return seconds
-
-
-@contextmanager
-def _dask(address: str) -> Iterator[Any]:
-    try:
-        client = import_module("distributed").Client(address, timeout="10s")
-    except ImportError as error:
-        raise Error(f"--dask needs Dask ({error}): pip install distributed") from error
-    except (OSError, ValueError) as error:
-        raise Error(f"no Dask scheduler answers at {address}: {error}") from error
-    with client:
-        yield client
 
 
 @contextmanager

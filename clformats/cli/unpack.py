@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from ..interop.files import Options, Summary, unpack_file
-from .transfer import add_arguments, carry_out
+from ..interop.files import Options, Summary, is_packed, unpack_file, unpack_quantised
+from .transfer import add_arguments, carry_out, refuse_for_quantised
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -31,6 +31,9 @@ def run(args: argparse.Namespace) -> int:
     """Unpack, and print what was done."""
 
     def job(options: Options) -> Summary:
+        if is_packed(args.source):
+            refuse_for_quantised(args, "desc", "dtype", "device", "match")
+            return unpack_quantised(args.source, args.output, options)
         return unpack_file(
             args.source,
             args.output,

@@ -7,6 +7,7 @@ each, and every combination of these is one view, one shift and one mask.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import product
 from math import gcd
 from typing import Any, NamedTuple
@@ -53,16 +54,23 @@ def read_field(raw: NDArray[np.uint8], field: Field) -> Array:
     return result
 
 
-def write_field(raw: NDArray[np.uint8], field: Field, codes: Array) -> None:
-    """Or the codes of a field into bytes that are zero where it lies."""
+def write_field(
+    raw: NDArray[np.uint8], field: Field, codes: Array, buffer: tuple[int, int] | None = None
+) -> None:
+    """Or the codes of a field into bytes that are zero where it lies.
+
+    With ``buffer``, its number and first byte, ``raw`` has that buffer alone.
+    """
     kind = np.dtype(f"u{field.dtype.nbytes}")
     values = codes.astype(kind, copy=False).reshape(field.extents)
     if field.bias:
         values = (values + np.array(field.bias, kind)) & np.array((1 << field.bits) - 1, kind)
     shift = 0
     for plane in field.planes:
-        mask = np.array((1 << plane.bits) - 1, kind)
-        _write(raw, plane, values >> np.array(shift, kind) & mask)
+        if buffer is None or buffer[0] == plane.buffer:
+            mask = np.array((1 << plane.bits) - 1, kind)
+            first = plane.first_bit - (8 * buffer[1] if buffer else 0)
+            _write(raw, replace(plane, first_bit=first), values >> np.array(shift, kind) & mask)
         shift += plane.bits
 
 

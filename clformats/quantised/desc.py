@@ -234,8 +234,9 @@ class QuantisedDesc(Shaped, Described):
 
     @property
     def key(self) -> tuple[object, ...]:
-        """The key of equality: type, dims, and where every plane lies."""
-        return self.dims, self.dtype, tuple(self.planes.items()), self.buffers
+        """The key of equality: type, dims, where every plane lies, and what is added to codes."""
+        added = tuple(f.bias for f in self.fields.values())
+        return self.dims, self.dtype, tuple(self.planes.items()), self.buffers, added
 
     def __eq__(self, other: object) -> bool:
         return self.key == other.key if isinstance(other, QuantisedDesc) else NotImplemented

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 from typing import Any, Protocol
 
@@ -116,24 +116,48 @@ def moved(raw: Any, src: Placed, dst: Placed) -> NDArray[np.uint8]:
     return result
 
 
-def move_into(out: NDArray[np.uint8], raw: Any, src: Placed, dst: Placed) -> None:
+def move_into(
+    out: NDArray[np.uint8], raw: Any, src: Placed, dst: Placed, buffer: int | None = None
+) -> None:
     """As `moved`, into bytes that are zero, a few rows after the other; or to an equal type.
 
-    Types are equal where `exact.change_of` says so. Raises `InvalidDescriptor` for other dims, and
-    `Unsupported` (code QUANTISE) where values would change.
+    With ``buffer`` only that one, to bytes of its own. Types are equal where `exact.change_of` says
+    so. Raises `InvalidDescriptor` for other dims, and `Unsupported` (code QUANTISE) where values
+    would change.
     """
+    data = as_bytes(raw, src)
+    place = None if buffer is None else (buffer, dst.buffers[buffer].start)
+    for codes, fields in _codes(data, src, dst, buffer):
+        for name, field in fields.items():
+            write_field(out, field, codes[name], place)
+
+
+def is_same(a: Any, src: Placed, b: Any, dst: Placed) -> bool:
+    """Whether the bytes ``b`` are what `move_into` makes of ``a``, but for padding."""
+    found, data = as_bytes(b, dst), as_bytes(a, src)
+    return all(
+        np.array_equal(codes[name], read_field(found, field))
+        for codes, fields in _codes(data, src, dst)
+        for name, field in fields.items()
+    )
+
+
+def _codes(
+    data: NDArray[np.uint8], src: Placed, dst: Placed, buffer: int | None = None
+) -> Iterator[tuple[dict[str, Array], dict[str, Field]]]:
+    """Codes of ``dst`` made of those of ``src``, and the fields that they are of, part by part."""
     change = change_of(src.dtype, dst.dtype)
     if src.dims != dst.dims:
         raise InvalidDescriptor(f"got {src} and {dst}, expected equal dims")
-    data = as_bytes(raw, src)
-    if not all(src.dims):
-        return
-    for part in parts(src.extents, [*src.fields.values(), *dst.fields.values()]):
-        own = {n: part_of(f, part) for n, f in src.fields.items()}
+    wanted = {n: f for n, f in dst.fields.items()
+              if buffer is None or buffer in {p.buffer for p in f.planes}}  # fmt: skip
+    read = {n: f for n, f in src.fields.items() if src.dtype != dst.dtype or n in wanted}
+    every = [*src.fields.values(), *dst.fields.values()]
+    for part in parts(src.extents, every) if all(src.dims) else ():
+        own = {n: part_of(f, part) for n, f in read.items()}
         codes = change({n: read_field(data, f) for n, f in own.items() if f})
-        for name, field in dst.fields.items():
-            if name in codes and (found := part_of(field, part)):
-                write_field(out, found, codes[name])
+        fields = {n: part_of(f, part) for n, f in wanted.items()}
+        yield codes, {n: f for n, f in fields.items() if f and n in codes}
 
 
 def _checked(values: Mapping[str, Any], desc: Placed) -> dict[str, Array]:

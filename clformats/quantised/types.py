@@ -256,7 +256,7 @@ class _Table:
         found = {
             layout: _filled(described, numbers)
             for patterns, layout, described in self.layouts
-            if any(_matched(p, name) is not None for p in patterns)
+            if any(_matched(p, name.removesuffix("_bf16")) is not None for p in patterns)
         }
         return QuantisedType.of_table(name, own, formula, rule.strip(), found)
 
@@ -326,6 +326,11 @@ def type_named(name: str | QuantisedType) -> QuantisedType:
 def type_names() -> tuple[str, ...]:
     """The names of the table; ``{B}`` and ``{G}`` stand for bits and the size of a group."""
     return tuple(name for name, _ in _BUILT_IN.rows)
+
+
+def layout_names() -> frozenset[str]:
+    """The names of the layouts of the table, of whatever type."""
+    return frozenset(["plain", *(name for _, name, _ in _BUILT_IN.layouts)])
 
 
 def layouts(name: str | QuantisedType) -> dict[str, str]:

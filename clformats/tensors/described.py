@@ -69,6 +69,7 @@ class ElementType:
     """An element type that has descriptors of its own: those that ``maker`` makes."""
 
     maker: ClassVar[Callable[..., Described]]
+    is_float: ClassVar[bool] = False
 
 
 _finders: list[Callable[[str], ElementType | None]] = []

@@ -52,6 +52,13 @@ def test_padding_and_other_planes_bits_have_no_element() -> None:
     )
 
 
+def test_descriptors_that_add_other_numbers_are_not_equal() -> None:
+    """GPTQ's two versions differ in the zero point alone."""
+    one, two = (described((64, 256), "u4g128", n) for n in ("gptq", "gptq_v2"))
+    assert one != two
+    assert one.with_layout("gptq_v2") == two
+
+
 EMPTY = [("q4_0", "gguf"), ("q4_K", "gguf"), ("u4g128", "gptq"), ("u3g32", "gptq"),
          ("bnb_nf4", "bitsandbytes"), ("nvfp4_times", "swizzled")]  # fmt: skip
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import clformats as cf
 from clformats import cli
+from clformats.interop.files.checkpoints import read_safetensors
 from clformats.interop.files.gguf import read_gguf
-from tests.quantised.test_table import GGUF, random_bytes, same
+from clformats.quantised.host import from_codes
+from tests.quantised.test_table import GGUF, described, random_codes, same
 
 gguf = pytest.importorskip("gguf")
 
@@ -21,9 +25,15 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("gguf") / "model.gguf"
     writer = gguf.GGUFWriter(path, "llama")
     for name in GGUF:
-        desc = cf.MemoryDesc((24, 512), name, "gguf")
-        raw = random_bytes(desc, 4).reshape(24, -1)  # type: ignore[arg-type]
+        desc = described((24, 512), name, "gguf")
+        codes = random_codes(desc, 4)
+        for field in desc.fields.values():
+            if field.dtype.name == "f16":  # finite
+                codes[field.name] &= np.uint16(0xBBFF)
+        raw = from_codes(codes, desc).reshape(24, -1)
         writer.add_tensor(f"blk.{name}", raw, raw_dtype=gguf.GGMLQuantizationType[name.upper()])
+    tq1_0 = np.random.default_rng(0).integers(0, 256, (3, 54), np.uint8)
+    writer.add_tensor("base3", tq1_0, raw_dtype=gguf.GGMLQuantizationType.TQ1_0)
     writer.add_tensor("norm", np.arange(40, dtype=np.float32))
     writer.add_tensor("half", np.ones((3, 5), np.float16))
     writer.write_header_to_file()
@@ -35,7 +45,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_every_tensor_is_read_with_its_layout(model: Path) -> None:
     tensors = read_gguf(model)
-    assert list(tensors) == [*(f"blk.{n}" for n in GGUF), "norm", "half"]
+    assert list(tensors) == [*(f"blk.{n}" for n in GGUF), "base3", "norm", "half"]
     for name in GGUF:
         tensor = tensors[f"blk.{name}"]
         assert str(tensor.desc) == f"{name}:gguf:24x512"
@@ -62,6 +72,80 @@ def test_a_tensor_goes_to_a_device_and_back(model: Path, stream: cf.Stream) -> N
         assert np.array_equal(flat, tensor.raw)
 
 
+LAYOUTS = ("transposed", "flat", "trans4", "repack_8x8", "plain", "u4g32:gptq", "s8g32:compressed")
+
+
+@pytest.mark.parametrize("to", LAYOUTS)
+def test_a_packed_model_comes_back_to_the_byte(
+    to: str, model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Header, padding, and tensors of a type without a layout too."""
+    packed, again = str(tmp_path / "packed.safetensors"), tmp_path / "again.gguf"
+    assert cli.main(["pack", str(model), "--to", to, "-o", packed]) == 0
+    layout = to.rpartition(":")[2]
+    assert f"{layout}:24x512" in capsys.readouterr().out
+    found, stored = read_safetensors(packed), read_gguf(model)
+    for name, tensor in stored.items():
+        if tensor.desc is not None:
+            own, back = (t.numpy().astype(np.float32) for t in (tensor, found[name]))
+            assert same(own, back), name
+    assert sum(str(t.desc).endswith(f":{layout}:24x512") for t in found.values()) >= 1
+    assert cli.main(["unpack", packed, "-o", str(again)]) == 0
+    assert again.read_bytes() == model.read_bytes()
+
+
+def test_what_cannot_be_packed_is_told(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = str(tmp_path / "packed.safetensors")
+    for words, why in (
+        (["--to", "marlin"], "no layout marlin"),
+        (["--to", "u4g32:gptq", "--match", "q4_K"], "not scale"),
+        (["--to", "flat", "--match", "nothing"], "not matched"),
+        (["--to", "flat", "--dtype", "f16"], "leave it out"),
+        (["--to", "flat", "--match", "q4_0", "--dask", "tcp://127.0.0.1:1"], "[Dd]ask"),
+        (["--to", "nchw", "--dask", "tcp://127.0.0.1:1"], "no layout of them"),
+    ):
+        assert cli.main(["pack", str(model), *words, "-o", target]) == 1
+        assert re.search(why, capsys.readouterr().err), words
+    assert cli.main(["pack", str(model), "--to", "flat", "-o", str(tmp_path / "x.gguf")]) == 1
+    assert "ends in .safetensors" in capsys.readouterr().err
+    assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.sampled(8)
+@pytest.mark.parametrize("name", GGUF)
+def test_a_gemv_of_a_model_runs_on_a_device(model: Path, name: str, stream: cf.Stream) -> None:
+    """By the index source, against numpy in f64."""
+    x = np.random.default_rng(1).standard_normal(512).astype(np.float32)
+    vector = cf.from_numpy(x, stream.engine)
+    gemv = """
+    kernel void gemv(global const uchar *w, global const float *x, global float *y)
+    {
+        const uint n = get_global_id(0);
+        float sum = 0;
+        for (uint k = 0; k < W_COLUMNS; k += 8) {
+            const float8 a = W_VALUES8(w, n, k), b = vload8(0, x + k);
+            sum += dot(a.lo, b.lo) + dot(a.hi, b.hi);
+        }
+        y[n] = sum;
+    }
+    """
+    tensor = read_gguf(model)[f"blk.{name}"]
+    desc: Any = tensor.desc
+    weights = cf.Memory(desc, stream.engine)
+    with weights.map("w") as flat:
+        flat[:] = tensor.raw
+    y = cf.from_numpy(np.zeros(24, np.float32), stream.engine)
+    kernel = stream.engine.kernel(cf.index_source(desc, "W") + gemv, "gemv")
+    stream.run(kernel, (24,), None, weights, vector, y, reads=[weights, vector])
+    wide = tensor.numpy().astype(np.float64)
+    largest = np.abs(wide) @ np.abs(x)
+    fits = largest < np.finfo(np.float32).max  # sums of mxfp4's largest scales are infinite
+    assert fits.sum() > 2 or name == "mxfp4"
+    assert (np.abs(y.numpy() - wide @ x)[fits] <= 1e-5 * largest[fits]).all()
+
+
 def test_inspect_lists_types_layouts_and_sizes(
     model: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -69,7 +153,7 @@ def test_inspect_lists_types_layouts_and_sizes(
     text = capsys.readouterr().out
     assert "q4_K:gguf:24x512" in text
     assert "f32:a:40" in text
-    assert f"{len(GGUF) + 2} tensors" in text
+    assert f"{len(GGUF) + 3} tensors" in text
     assert cli.main(["inspect", str(model), "--json"]) == 0
     assert '"nbytes": 6912' in capsys.readouterr().out
 

@@ -3,68 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import InvalidDescriptor, Unsupported, expect
+from ...errors import Error, InvalidDescriptor, expect
 from ...quantised import QuantisedDesc
 from ...quantised.types import find
 from ...tensors.desc import MemoryDesc
-from .common import library, reading
+from .common import library, reading, shown, write_array
+from .safetensors import reserve
+from .stored import StoredTensor
 
 _PLAIN = {"F32": "f32", "F16": "f16", "BF16": "bf16", "F64": "f64", "I8": "s8", "I32": "s32",
           "I64": "s64"}  # fmt: skip
 """GGUF's types that are element types."""
+HEADER = "clformats.gguf"
+"""Under this name a packed file has what stood in front of the tensors of a .gguf."""
 
 
-@dataclass(frozen=True, slots=True)
-class GgufTensor:
-    """A tensor of a file: its name and GGUF type, its descriptor, and its bytes in the file.
-
-    ``desc`` is None for types that have no layout here (``TQ1_0``). ``raw`` is mapped, not read:
-    uint8, or elements for a type that shares nothing. Dims are rows and columns, not ggml's order.
-    """
-
-    name: str
-    kind: str
-    dims: tuple[int, ...]
-    desc: MemoryDesc | QuantisedDesc | None
-    raw: NDArray[Any]
-
-    def numpy(self) -> NDArray[Any]:
-        """The values, of shape ``dims``. Raises `Unsupported` (code GGUF) for an unknown type."""
-        from ...host.packing import unpack
-
-        if self.desc is None:
-            raise Unsupported("GGUF", f"{self.name} is of type {self.kind}, which is not decoded "
-                                      f"here: use gguf.quants.dequantize")  # fmt: skip
-        return unpack(self.raw, self.desc)
-
-
-def read_gguf(path: str | Path) -> dict[str, GgufTensor]:
+def read_gguf(path: str | Path) -> dict[str, StoredTensor]:
     """The tensors of a .gguf file, by name, in the order of the file.
 
     The file is mapped, so that nothing is read before it is used. Needs the package gguf. Raises
     `InvalidDescriptor` for a file that is none.
     """
     expect(path, str | Path, "path")
-    gguf = library("gguf", "files of GGUF")
-    file = Path(path)
-    with reading(file, "GGUF file", ValueError, KeyError, IndexError):
-        found = gguf.GGUFReader(file)
-    return {t.name: t for t in _tensors(found)}
+    return {t.name: t for t in _tensors(_opened(Path(path)))}
 
 
-def _tensors(reader: Any) -> Iterator[GgufTensor]:
+def _tensors(reader: Any) -> Iterator[StoredTensor]:
     for t in reader.tensors:
         kind = t.tensor_type.name
         dims = tuple(int(n) for n in reversed(t.shape.tolist()))
         raw = np.asarray(t.data).reshape(-1)
-        yield GgufTensor(t.name, kind, dims, *_described(kind, dims, raw))
+        desc, raw = _described(kind, dims, raw)
+        note = "" if desc else "not decoded here: use gguf.quants.dequantize"
+        yield StoredTensor(t.name, kind, dims, desc, {t.name: raw}, note)
 
 
 def _described(
@@ -84,3 +61,47 @@ def _described(
             f"got {raw.size} bytes for {made}, expected {made.nbytes}: a file of another version"
         )
     return made, raw
+
+
+class Gguf:
+    """What surrounds the tensors of a .gguf file, and a file made of it again."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._reader = _opened(path)
+
+    def header(self) -> NDArray[np.uint8]:
+        """All bytes in front of the tensors.
+
+        Raises `Error` where the file has others between tensors than zeros, which would be lost.
+        """
+        data = np.memmap(self._path, np.uint8, "r")
+        start = int(self._reader.data_offset)
+        end = start
+        for t in sorted(self._reader.tensors, key=lambda t: int(t.data_offset)):
+            if data[end : int(t.data_offset)].any():
+                raise Error(f"{shown(str(self._path))} has bytes in front of {shown(t.name)} that "
+                            f"belong to no tensor")  # fmt: skip
+            end = int(t.data_offset) + int(t.n_bytes)
+        if data[end:].any():
+            raise Error(f"{shown(str(self._path))} has bytes behind its tensors")
+        return np.array(data[:start])
+
+    @staticmethod
+    def written(path: Path, header: NDArray[Any], size: int) -> dict[str, NDArray[np.uint8]]:
+        """A new file with such a header, and so many bytes: the place of each tensor, mapped."""
+        if size < header.size:
+            raise Error(f"got a header of {header.size} bytes for a file of {size}: it is damaged")
+        with path.open("wb") as file:
+            write_array(file, header)
+            reserve(file, size)
+        found = _opened(path, "r+")
+        whole = np.memmap(path, np.uint8, "r+")
+        return {t.name: whole[int(t.data_offset) : int(t.data_offset) + int(t.n_bytes)]
+                for t in found.tensors}  # fmt: skip
+
+
+def _opened(path: Path, mode: str = "r") -> Any:
+    gguf = library("gguf", "files of GGUF")
+    with reading(path, "GGUF file", ValueError, KeyError, IndexError):
+        return gguf.GGUFReader(path, mode)

@@ -8,10 +8,12 @@ here: eight bytes with the length of the header, the header in JSON, then the te
 from __future__ import annotations
 
 import json
+import os
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,13 +45,13 @@ class SafetensorsFile(Container):
             with path.open("rb") as file:
                 (length,) = struct.unpack("<Q", file.read(8))
                 header = json.loads(file.read(length), object_pairs_hook=_distinct)
-            self._metadata: dict[str, str] = header.pop(_METADATA, None) or {}
+            self.metadata: dict[str, str] = header.pop(_METADATA, None) or {}
             self._start = 8 + length
             self._header: dict[str, dict[str, Any]] = header
             self.tensors = {name: _tensor(name, entry) for name, entry in self._in_order()}
         self.records = {
             key.removeprefix(_PREFIX): text
-            for key, text in self._metadata.items()
+            for key, text in self.metadata.items()
             if key.startswith(_PREFIX)
         }
 
@@ -78,22 +80,17 @@ class SafetensorsFile(Container):
             for name, c in changes.items()
         }
         order = sorted(self.tensors, key=lambda n: -self._width(n, changes))
-        header: dict[str, Any] = {}
-        if metadata := self._new_metadata(changes):
-            header[_METADATA] = metadata
-        end = 0
-        for name in order:
-            entry = entries.get(name) or {
+        written = {
+            name: entries.get(name)
+            or {
                 "dtype": self.tensors[name].type_name,
                 "shape": self._header[name]["shape"],
                 "nbytes": self.tensors[name].nbytes,
             }
-            begin, end = end, end + entry.pop("nbytes")
-            header[name] = {**entry, "data_offsets": [begin, end]}
-        text = json.dumps(header, separators=(",", ":")).encode()
-        text += b" " * (-len(text) % _ALIGNMENT)
+            for name in order
+        }
         with path.open("wb") as file:
-            file.write(struct.pack("<Q", len(text)) + text)
+            file.write(_head(written, self._new_metadata(changes)))
             for name in order:
                 change = changes.get(name)
                 write_array(file, change.make() if change else self.raw(name))
@@ -108,9 +105,69 @@ class SafetensorsFile(Container):
 
     def _new_metadata(self, changes: Mapping[str, Change]) -> dict[str, str]:
         stale = {f"{_PREFIX}{name}" for name in changes}
-        kept = {k: v for k, v in self._metadata.items() if k not in stale}
+        kept = {k: v for k, v in self.metadata.items() if k not in stale}
         added = {f"{_PREFIX}{n}": str(c.record) for n, c in changes.items() if c.record}
         return kept | added
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A tensor to be written: its type in the file, shape, and what fills its bytes, all zero."""
+
+    code: str
+    shape: tuple[int, ...]
+    nbytes: int
+    fill: Callable[[NDArray[np.uint8]], None]
+
+
+def prepare(
+    path: Path, entries: Mapping[str, Entry], metadata: Mapping[str, str]
+) -> dict[str, int]:
+    """Write a file whose tensors are zero yet: where each of them begins."""
+    described = {n: {"dtype": e.code, "shape": list(e.shape), "nbytes": e.nbytes}
+                 for n, e in entries.items()}  # fmt: skip
+    with path.open("wb") as file:
+        head = _head(described, metadata)
+        file.write(head)
+        reserve(file, len(head) + sum(e.nbytes for e in entries.values()))
+    starts, end = {}, len(head)
+    for name, e in entries.items():
+        starts[name], end = end, end + e.nbytes
+    return starts
+
+
+def fill(path: Path, start: int, entry: Entry) -> None:
+    """Fill one tensor of a file, in the file's mapped bytes: nothing else is held."""
+    if entry.nbytes:
+        view = np.memmap(path, np.uint8, "r+", start, (entry.nbytes,))
+        entry.fill(view)
+        view.flush()
+
+
+def reserve(file: BinaryIO, size: int) -> None:
+    """Make a file as long, of zeros for which the disk has room: mapped, it cannot be refused."""
+    file.flush()
+    if size and hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(file.fileno(), 0, size)
+    file.truncate(size)
+
+
+def code_of(dtype: DType) -> str | None:
+    """The file's name of an element type; None where it has none."""
+    return _CODES.get(dtype.name)
+
+
+def _head(entries: Mapping[str, dict[str, Any]], metadata: Mapping[str, str]) -> bytes:
+    """What stands in front of the tensors, for entries in order with their ``nbytes``."""
+    header: dict[str, Any] = {_METADATA: dict(metadata)} if metadata else {}
+    end = 0
+    for name, entry in entries.items():
+        begin, end = end, end + entry["nbytes"]
+        own = {k: v for k, v in entry.items() if k != "nbytes"}
+        header[name] = {**own, "data_offsets": [begin, end]}
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % _ALIGNMENT)
+    return struct.pack("<Q", len(text)) + text
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

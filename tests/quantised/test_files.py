@@ -1,0 +1,206 @@
+"""Model files: quantised checkpoints told by their configs, repacked, and written as they were."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import clformats as cf
+from clformats import cli
+from clformats.interop.files import pack_quantised, unpack_quantised
+from clformats.interop.files.checkpoints import read_safetensors
+from clformats.quantised.host import move_into
+from tests.quantised import packers
+from tests.quantised.test_table import described, random_bytes, same
+
+safetensors = pytest.importorskip("safetensors.numpy")
+N, K = 64, 256
+Arrays = dict[str, NDArray[Any]]
+RNG = np.random.default_rng(5)
+
+
+def saved(folder: Path, arrays: Arrays, config: object, name: str = "config.json") -> Path:
+    """A checkpoint with its configuration."""
+    path = folder / "model.safetensors"
+    contiguous = {n: np.ascontiguousarray(a) for n, a in arrays.items()}
+    safetensors.save_file(contiguous, path, {"format": "pt"})
+    (folder / name).write_text(json.dumps(config))
+    return path
+
+
+def integers(bits: int, groups: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Codes, zero points and scales of a matrix."""
+    q = RNG.integers(0, 1 << bits, (N, K)).astype(np.uint8)
+    z = RNG.integers(0, 1 << bits, (N, groups)).astype(np.uint8)
+    return q, z, RNG.random((N, groups)).astype(np.float16)
+
+
+def decoded(q: NDArray[Any], z: NDArray[Any] | int, s: NDArray[Any]) -> NDArray[np.float32]:
+    """``s * (q - z)`` in f32, as a checkpoint's own program has it."""
+    width = K // s.shape[1]
+    zero = np.repeat(z, width, 1).astype(np.int32) if isinstance(z, np.ndarray) else z
+    codes = (q.astype(np.int32) - zero).astype(np.float32)
+    return np.repeat(s.astype(np.float32), width, 1) * codes
+
+
+def gptq(bits: int, version: str = "gptq") -> tuple[Arrays, object, NDArray[np.float32]]:
+    q, z, s = integers(bits, 2)
+    stored = z if version == "gptq_v2" else (z - 1) & ((1 << bits) - 1)
+    arrays = {
+        "a.qweight": packers.gptq(q, bits).view(np.int32),
+        "a.qzeros": packers.gptq_zeros((stored + 1) & ((1 << bits) - 1), bits).view(np.int32),
+        "a.scales": s.T,
+        "a.g_idx": (np.arange(K) // 128).astype(np.int32),
+    }
+    config = {"quant_method": "gptq", "bits": bits, "group_size": 128, "desc_act": False,
+              "checkpoint_format": version}  # fmt: skip
+    return arrays, {"quantization_config": config}, decoded(q, z, s)
+
+
+def awq_gemm() -> tuple[Arrays, object, NDArray[np.float32]]:
+    q, z, s = integers(4, 2)
+    arrays = {"a.qweight": packers.awq(q).view(np.int32), "a.qzeros": packers.awq(z).view(np.int32),
+              "a.scales": s.T}  # fmt: skip
+    config = {"quant_method": "awq", "bits": 4, "group_size": 128, "version": "gemm"}
+    return arrays, {"quantization_config": config}, decoded(q, z, s)
+
+
+def compressed() -> tuple[Arrays, object, NDArray[np.float32]]:
+    q, _, s = integers(4, 2)
+    signed = q.astype(np.int8) - 8
+    words = packers.offset_in_bits(signed.astype(np.uint8) & 15, 4)
+    arrays = {"a.weight_packed": words.view(np.uint8).view(np.int32).reshape(N, -1),
+              "a.weight_scale": s.astype(ml_dtypes.bfloat16),
+              "a.weight_shape": np.array([N, K])}  # fmt: skip
+    weights = {"num_bits": 4, "group_size": 128, "symmetric": True, "type": "int"}
+    config = {"quant_method": "compressed-tensors", "format": "pack-quantized",
+              "config_groups": {"group_0": {"weights": weights}}}  # fmt: skip
+    return arrays, {"quantization_config": config}, decoded(q, 8, s.astype(ml_dtypes.bfloat16))
+
+
+CHECKPOINTS: dict[str, tuple[Callable[[], Any], str]] = {
+    "gptq": (lambda: gptq(4), "u4g128:gptq:64x256"),
+    "gptq of 8 bits": (lambda: gptq(8), "u8g128:gptq:64x256"),
+    "gptq_v2": (lambda: gptq(4, "gptq_v2"), "u4g128:gptq_v2:64x256"),
+    "awq": (awq_gemm, "u4g128:awq_gemm:64x256"),
+    "compressed": (compressed, "s4g128_bf16:compressed:64x256"),
+}
+
+
+@pytest.mark.parametrize("name", CHECKPOINTS)
+def test_checkpoints_are_told_by_their_configs(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made, text = CHECKPOINTS[name]
+    arrays, config, values = made()
+    path = saved(tmp_path, {**arrays, "norm.weight": np.ones(5, np.float32)}, config)
+    tensors = read_safetensors(path)
+    assert str(tensors["a.weight"].desc) == text
+    assert same(tensors["a.weight"].numpy(), values)
+    assert tensors["norm.weight"].numpy().tolist() == [1] * 5
+    assert cli.main(["inspect", str(path)]) == 0
+    assert text in capsys.readouterr().out
+
+
+EXACT = [("gptq", "awq_gemm"), ("awq", "gptq"), ("gptq", "gptq_v2"), ("gptq", "plain"),
+         ("compressed", "u4g128_bf16:awq_gemm")]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "to"), EXACT)
+def test_checkpoints_become_each_other_and_come_back(name: str, to: str, tmp_path: Path) -> None:
+    """The same values, and at the end the same arrays."""
+    arrays, config, values = CHECKPOINTS[name][0]()
+    path = saved(tmp_path, arrays, config)
+    other = tmp_path / "other.safetensors"
+    done = pack_quantised(path, other, to).done
+    assert str(done["a.weight"]).endswith(f"{to.rpartition(':')[2]}:64x256")
+    (tmp_path / "config.json").unlink()
+    assert same(read_safetensors(other)["a.weight"].numpy(), values)
+    if "awq_gemm" in to:
+        found = safetensors.load_file(other)
+        assert found["a.qweight"].shape == (K, N // 8)
+        assert found["a.qzeros"].shape == (2, N // 8)
+    unpack_quantised(other, tmp_path / "back.safetensors")
+    back = safetensors.load_file(tmp_path / "back.safetensors")
+    assert back.keys() == arrays.keys()
+    for end, array in arrays.items():
+        assert np.array_equal(back[end], array), end
+        assert back[end].dtype == array.dtype
+
+
+def test_what_a_table_orders_is_left_alone(tmp_path: Path) -> None:
+    arrays, config, _ = gptq(4)
+    arrays["a.g_idx"] = RNG.permutation(arrays["a.g_idx"])
+    path = saved(tmp_path, arrays, config)
+    tensor = read_safetensors(path)["a.weight"]
+    assert tensor.desc is None
+    assert "act-order" in tensor.note
+    with pytest.raises(cf.Error, match="act-order"):
+        pack_quantised(path, tmp_path / "x.safetensors", "awq_gemm")
+
+
+def test_experts_of_gpt_oss(tmp_path: Path) -> None:
+    """Blocks of 32 columns, two codes in a byte; and their way to a .gguf's type."""
+    e, n, k = 3, 8, 64
+    codes = RNG.integers(0, 16, (e, n, k), np.uint8)
+    scales = RNG.integers(100, 140, (e, n, k // 32), np.uint8)
+    blocks = (codes[..., ::2] | codes[..., 1::2] << 4).reshape(e, n, k // 32, 16)
+    path = saved(tmp_path, {"up_blocks": blocks, "up_scales": scales},
+                 {"quantization_config": {"quant_method": "mxfp4"}})  # fmt: skip
+    tensor = read_safetensors(path)["up"]
+    assert str(tensor.desc) == "mx_f4_e2m1:gpt_oss:3x8x64"
+    table = codes.astype(np.uint8).view(ml_dtypes.float4_e2m1fn).astype(np.float32)
+    power = np.ldexp(np.float32(1), scales.astype(np.int32) - 127)
+    assert np.array_equal(tensor.numpy(), table * np.repeat(power, 32, -1))
+    pack_quantised(path, tmp_path / "ggml.safetensors", "mxfp4:gguf")
+    found = read_safetensors(tmp_path / "ggml.safetensors")["up"]
+    assert str(found.desc) == "mxfp4:gguf:3x8x64"
+    assert np.array_equal(found.numpy(), tensor.numpy())
+    unpack_quantised(tmp_path / "ggml.safetensors", tmp_path / "back.safetensors")
+    back = safetensors.load_file(tmp_path / "back.safetensors")
+    assert np.array_equal(back["up_blocks"], blocks)
+    assert np.array_equal(back["up_scales"], scales)
+
+
+def moved_to(raw: NDArray[np.uint8], src: Any, dst: Any) -> NDArray[np.uint8]:
+    """The bytes of an equal type."""
+    out = np.zeros(dst.nbytes, np.uint8)
+    move_into(out, raw, src, dst)
+    return out
+
+
+@pytest.mark.parametrize(
+    ("name", "layout", "why"),
+    [
+        ("u4g32", "gptq", ""),
+        ("s4g32", "compressed", ""),
+        ("q8_0", "gguf", ""),
+        ("u4g16", "awq_gemm", "scales stand for 32 columns and 16"),
+        ("q4_1", "gguf", r"q4_1 is d \* q \+ m, not scale"),
+        ("u3g32", "gptq", "codes from 0 to 15 do not fit"),
+        ("u4g32_bf16", "gptq", "scales are f16 and bf16"),
+    ],
+)
+def test_types_become_each_other_only_with_equal_values(name: str, layout: str, why: str) -> None:
+    src, dst = described((16, 64), "q4_0", "gguf"), described((16, 64), name, layout)
+    raw = random_bytes(src, 2)
+    if why:
+        with pytest.raises(cf.Unsupported, match=why):
+            moved_to(raw, src, dst)
+        return
+    found = moved_to(raw, src, dst)
+    assert same(cf.unpack(found, dst), cf.unpack(raw, src))
+    assert np.array_equal(moved_to(found, dst, src), raw)
+
+
+def test_zero_points_must_be_one_where_the_type_has_one() -> None:
+    src, dst = described((16, 64), "u4g32", "plain"), described((16, 64), "q4_0", "gguf")
+    with pytest.raises(cf.Unsupported, match="zero points, not one"):
+        moved_to(random_bytes(src, 1), src, dst)
