@@ -46,6 +46,7 @@ from .version import __version__ as __version__
 
 if TYPE_CHECKING:
     from .audits import audit
+    from .interop.files.checkpoints import read_safetensors
     from .interop.files.gguf import read_gguf
     from .networks import (
         Choice,
@@ -158,6 +159,7 @@ __all__ = [
     "pack",
     "propagate",
     "read_gguf",
+    "read_safetensors",
     "reorder",
     "same_bytes",
     "to_array",
@@ -212,6 +214,7 @@ _ON_FIRST_USE = {
     "TunedWarning": "clformats.tuning.records",
     "calibrate": "clformats.reorders.profiles",
     "read_gguf": "clformats.interop.files.gguf",
+    "read_safetensors": "clformats.interop.files.checkpoints",
     "tune": "clformats.tuning.run",
     "warm_up": "clformats.reorders.warm",
 }

@@ -29,7 +29,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "tensors of a .gguf, or of a GPTQ, AWQ, compressed-tensors or gpt-oss checkpoint, in it, "
         "in a .safetensors file; u4g32:gptq makes them another type of equal values.",
         epilog="example:  clformats pack model.safetensors --from oiyx --to os_is_yx_isv16_osv16 "
-        "-o packed.safetensors; clformats pack model.gguf --to transposed -o packed.safetensors",
+        "-o packed.safetensors",
     )
     parser.add_argument(
         "--to",

@@ -38,13 +38,18 @@ class _Part(NamedTuple):
     axes: tuple[_Axis, ...]
 
 
-def read_field(raw: NDArray[np.uint8], field: Field) -> Array:
+Apart = tuple[tuple[int, NDArray[np.uint8]], ...]
+"""The buffers of a tensor: of each its first byte in the whole, and its bytes."""
+
+
+def read_field(raw: NDArray[np.uint8] | Apart, field: Field) -> Array:
     """The unsigned codes of a field, of shape `Field.extents`."""
     kind = np.dtype(f"u{field.dtype.nbytes}")
     result: Array | None = None
     shift = 0
     for plane in field.planes:
-        own = _read(raw, plane, field.extents, kind)
+        at, data = raw[plane.buffer] if isinstance(raw, tuple) else (0, raw)
+        own = _read(data, replace(plane, first_bit=plane.first_bit - 8 * at), field.extents, kind)
         result = own if result is None else result | own << np.array(shift, kind)
         shift += plane.bits
     assert result is not None  # noqa: S101  # a field has planes

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..errors import InvalidArgument, InvalidDescriptor, expect
 from ..tensors.dtypes import as_array
-from .bits import read_field, write_field
+from .bits import Apart, read_field, write_field
 from .exact import change_of
 from .planes import Buffer, Field
 from .rows import part_of, parts
@@ -121,11 +121,12 @@ def move_into(
 ) -> None:
     """As `moved`, into bytes that are zero, a few rows after the other; or to an equal type.
 
-    With ``buffer`` only that one, to bytes of its own. Types are equal where `exact.change_of` says
+    ``raw`` may be a dict of the buffers' bytes. With ``buffer`` only that one is written, to bytes
+    of its own. Types are equal where `exact.change_of` says
     so. Raises `InvalidDescriptor` for other dims, and `Unsupported` (code QUANTISE) where values
     would change.
     """
-    data = as_bytes(raw, src)
+    data = _bytes_of(raw, src)
     place = None if buffer is None else (buffer, dst.buffers[buffer].start)
     for codes, fields in _codes(data, src, dst, buffer):
         for name, field in fields.items():
@@ -134,7 +135,7 @@ def move_into(
 
 def is_same(a: Any, src: Placed, b: Any, dst: Placed) -> bool:
     """Whether the bytes ``b`` are what `move_into` makes of ``a``, but for padding."""
-    found, data = as_bytes(b, dst), as_bytes(a, src)
+    found, data = _bytes_of(b, dst), _bytes_of(a, src)
     return all(
         np.array_equal(codes[name], read_field(found, field))
         for codes, fields in _codes(data, src, dst)
@@ -142,8 +143,18 @@ def is_same(a: Any, src: Placed, b: Any, dst: Placed) -> bool:
     )
 
 
+def _bytes_of(raw: Any, desc: Placed) -> NDArray[np.uint8] | Apart:
+    """The bytes of a tensor, or those of each buffer, as a dict of them says in their order."""
+    if not isinstance(raw, Mapping):
+        return as_bytes(raw, desc)
+    return tuple(
+        (b.start, np.ascontiguousarray(own).reshape(-1).view(np.uint8))
+        for b, own in zip(desc.buffers, raw.values(), strict=True)
+    )
+
+
 def _codes(
-    data: NDArray[np.uint8], src: Placed, dst: Placed, buffer: int | None = None
+    data: NDArray[np.uint8] | Apart, src: Placed, dst: Placed, buffer: int | None = None
 ) -> Iterator[tuple[dict[str, Array], dict[str, Field]]]:
     """Codes of ``dst`` made of those of ``src``, and the fields that they are of, part by part."""
     change = change_of(src.dtype, dst.dtype)

@@ -194,7 +194,7 @@ ELSEWHERE = {"DType", "Digit", "Plan", "Event", "Engine", "IndexKernels", "Map",
              "from_dlpack", "from_host", "from_numpy", "load", "reorder", "to_array", "to_numpy",
              "transfer", "tune", "calibrate", "warm_up",
              # in tests/quantised: what it calls may raise what it likes
-             "infer", "read_gguf",
+             "infer", "read_gguf", "read_safetensors",
              # in tests/networks:
              "Choice", "Cost", "Costs", "FormatPlan", "Kernels", "Network", "Node", "Value",
              "audit", "propagate"}  # fmt: skip

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 import clformats as cf
 from clformats import cli
-from clformats.interop.files import pack_quantised, unpack_quantised
+from clformats.interop.files import Options, pack_quantised, unpack_quantised
 from clformats.interop.files.checkpoints import read_safetensors
+from clformats.interop.files.repack import filled_by_worker
 from clformats.quantised.host import move_into
 from tests.quantised import packers
 from tests.quantised.test_table import described, random_bytes, same
@@ -135,6 +136,11 @@ def test_checkpoints_become_each_other_and_come_back(name: str, to: str, tmp_pat
         assert back[end].dtype == array.dtype
 
 
+def test_what_is_no_path_is_refused() -> None:
+    with pytest.raises(cf.InvalidArgument, match="path: got 5"):
+        cf.read_safetensors(5)  # type: ignore[arg-type]
+
+
 def test_what_a_table_orders_is_left_alone(tmp_path: Path) -> None:
     arrays, config, _ = gptq(4)
     arrays["a.g_idx"] = RNG.permutation(arrays["a.g_idx"])
@@ -204,3 +210,21 @@ def test_zero_points_must_be_one_where_the_type_has_one() -> None:
     src, dst = described((16, 64), "u4g32", "plain"), described((16, 64), "q4_0", "gguf")
     with pytest.raises(cf.Unsupported, match="zero points, not one"):
         moved_to(random_bytes(src, 1), src, dst)
+
+
+def test_workers_of_dask_pack_the_tensors_of_a_checkpoint(tmp_path: Path) -> None:
+    """The same file as without them; a worker that does not see the files says so."""
+    distributed = pytest.importorskip("distributed", reason="pip install 'clformats[dask]'")
+    arrays, config, _ = gptq(4)
+    layers = {f"{layer}{n}": a for layer in ("", "b", "c") for n, a in arrays.items()}
+    path = saved(tmp_path, layers, config)
+    here, there = tmp_path / "here.safetensors", tmp_path / "there.safetensors"
+    pack_quantised(path, here, "awq_gemm", Options(match="^[ab]"))
+    with distributed.Client(
+        n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None
+    ) as client:
+        done = pack_quantised(path, there, "awq_gemm", Options(match="^[ab]"), client=client).done
+    assert list(done) == ["a.weight", "ba.weight"]
+    assert here.read_bytes() == there.read_bytes()
+    with pytest.raises(cf.Error, match=r"does not see .*none\.gguf"):
+        filled_by_worker(str(tmp_path / "none.gguf"), str(here), "a", "a", "flat", 0)

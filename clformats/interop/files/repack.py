@@ -10,8 +10,9 @@ gives its bytes again.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -149,7 +150,7 @@ def unpack_quantised(
 def _contents(
     path: Path, file: SafetensorsFile | None, jobs: list[_Job], options: Options
 ) -> tuple[dict[str, Entry], dict[str, _Job], dict[str, str]]:
-    """The tensors that are written, which job each of them is of, and the file's metadata."""
+    """The tensors that are written, those that are moved with their jobs, and the metadata."""
     metadata: dict[str, str] = {**file.metadata} if file else {}
     entries: dict[str, Entry] = {}
     owners: dict[str, _Job] = {}
@@ -157,7 +158,7 @@ def _contents(
         metadata |= _described(job, file)
         own = _entries(job, options, file)
         entries |= own
-        owners |= dict.fromkeys(own, job)
+        owners |= {} if job.reason else dict.fromkeys(own, job)
     if file is None:
         header = Gguf(path).header()
         entries[HEADER] = Entry("U8", (header.size,), header.size, _copy(header))
@@ -198,12 +199,14 @@ def _written(
 def _share(client: Any, calls: list[Any], owners: dict[str, _Job], options: Options) -> None:
     """Let the workers of a client fill the tensors of a file."""
     dask = import_module("distributed")
+    left = Counter(job.tensor.name for job in owners.values())
     futures = {client.submit(filled_by_worker, *call, pure=False): call[3] for call in calls}
     try:
         for future in dask.as_completed([*futures]):
             future.result()
             job = owners[futures[future]]
-            if not job.reason:
+            left[job.tensor.name] -= 1
+            if not left[job.tensor.name]:
                 options.watch.moved(job.as_tensor, job.tensor.desc, job.after)  # type: ignore[arg-type]
     finally:
         client.cancel([*futures])
@@ -220,8 +223,6 @@ def filled_by_worker(  # what travels to a worker, as plain values
     file, tensors = _opened(path)
     job = _job(tensors[tensor], to, None)
     entries = _entries(job, Options(), file)
-    if entry not in entries:  # it was left out by --match
-        entries = _entries(replace(job, after=job.tensor.desc, reason="as it was"), Options(), file)
     fill(place, start, entries[entry])
 
 
@@ -289,7 +290,7 @@ def _fill(job: _Job, options: Options, buffer: int | None = None) -> Fill:
         before: Any = job.tensor.desc
         if isinstance(job.after, QuantisedDesc):
             try:
-                move_into(out, job.tensor.raw, before, job.after, buffer)
+                move_into(out, job.tensor.buffers, before, job.after, buffer)
             except Unsupported as error:
                 raise Error(
                     f"{shown(job.tensor.name)}: {error}; leave it out by --match"
@@ -314,21 +315,21 @@ def _check(
 ) -> None:
     """Read the file that was written and compare. Raises `Mismatch`."""
 
-    def found(job: _Job) -> NDArray[Any]:
+    def found(job: _Job) -> Any:
         if file and job.reason:
             return np.concatenate([result.raw(n) for n in job.tensor.arrays])
         if isinstance(job.after, QuantisedDesc):
-            return stored_as(result, job.tensor.name, job.after).raw
+            return stored_as(result, job.tensor.name, job.after).buffers
         return result.raw(job.tensor.name)
 
     _compare(jobs, found, options)
 
 
-def _compare(jobs: list[_Job], found: Callable[[_Job], NDArray[Any]], options: Options) -> None:
+def _compare(jobs: list[_Job], found: Callable[[_Job], Any], options: Options) -> None:
     for job in jobs:
         before: Any = job.tensor.desc
         if isinstance(job.after, QuantisedDesc) and not (job.reason and len(job.tensor.arrays) > 1):
-            right = is_same(job.tensor.raw, before, found(job), job.after)
+            right = is_same(job.tensor.buffers, before, found(job), job.after)
         else:
             own = [np.ascontiguousarray(a).reshape(-1).view(np.uint8)
                    for a in job.tensor.arrays.values()]  # fmt: skip
