@@ -222,11 +222,20 @@ def placed_planes(
             continue
         for plane in own.planes:
             scaled = other.planes[plane.name]
-            result[plane.name] = _placed(plane, scaled, own.group, symbols)
+            begins = [8 * d.buffers[plane.buffer].start for d in (desc, other)]
+            inside = plane.first_bit - begins[0], scaled.first_bit - begins[1]
+            start = At(plane.first_bit)
+            if inside[0] != inside[1]:
+                start = At(plane.first_bit % 8, ((symbols.of(plane.first_bit // 8), 1),))
+            elif begins[0]:
+                start = At(inside[0], ((symbols.of(begins[0] // 8), 1),))
+            result[plane.name] = _placed(plane, scaled, own.group, start, symbols)
     return result
 
 
-def _placed(plane: Plane, scaled: Plane, group: tuple[int, int], symbols: Symbols) -> Placed:
+def _placed(
+    plane: Plane, scaled: Plane, group: tuple[int, int], start: At, symbols: Symbols
+) -> Placed:
     if not plane.is_plain:
         raise NotInTilesError
     digits = []
@@ -238,9 +247,6 @@ def _placed(plane: Plane, scaled: Plane, group: tuple[int, int], symbols: Symbol
         digits.append(
             symbolic(d, d.step * own, s.stride != d.stride, d.step == last[d.dim], symbols)
         )
-    start = At(plane.first_bit)
-    if plane.first_bit != scaled.first_bit:
-        start = At(plane.first_bit % 8, ((symbols.of(plane.first_bit // 8), 1),))
     return Placed(plane.name, plane.bits, tuple(digits), start)
 
 

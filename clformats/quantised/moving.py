@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 from math import prod
 
 from ..errors import Unsupported
-from .decoding import Kernel
+from .apart import PlaneMove, moves_apart
 from .desc import QuantisedDesc
+from .kernel import Grid, Kernel, Program
 from .lanes import WIDTHS, At, NotInTilesError, Placed, Symbols, Tile, loaded, placed_planes
 from .planes import Field, Plane
-from .values import Tables, codes, source
+from .values import codes
 
 Cell = tuple[int, int]
 TILES = ((1, 32), (8, 32), (16, 32), (32, 16), (1, 64), (1, 128), (1, 256), (4, 32), (32, 8),
@@ -23,6 +24,10 @@ TILES = ((1, 32), (8, 32), (16, 32), (32, 16), (1, 64), (1, 128), (1, 256), (4, 
 """Rows and columns that are tried; of those that fit the cheapest is taken."""
 LARGE = ((32, 32), (64, 16), (4, 256), (8, 256))
 """What is tried where none of these fits: more code."""
+ROWS = ((1, 256), (1, 128), (1, 64), (1, 32))
+"""What is tried where bytes may stay what they are."""
+TOGETHER = 1.0
+"""Up to this cost of an element one kernel writes all buffers."""
 LINE = 16
 """A line of 64 bytes that a tile touches costs as much as so many instructions."""
 
@@ -54,27 +59,46 @@ class Byte:
         return tuple(c for _, c in sorted(self.parts, key=lambda x: x[0].shift))
 
 
-def moving(src: QuantisedDesc, dst: QuantisedDesc) -> list[Kernel]:
-    """The kernels between two layouts of one type: one for each buffer of the destination.
+def moving(src: QuantisedDesc, dst: QuantisedDesc) -> list[Kernel | PlaneMove]:
+    """What moves a tensor between two layouts of its type.
 
+    One kernel where bytes stay what they are, so that each line is read and written once. Else each
+    buffer of the destination by itself: its planes by plain reorders, or in tiles, bit by bit.
     Raises `Unsupported` (code QUANTISED) where bytes hold elements that no tile has together.
     """
-    for b, buffer in enumerate(dst.buffers):
-        bits = sum(prod(f.extents) * p.bits
-                   for f in dst.fields.values() for p in f.planes if p.buffer == b)  # fmt: skip
+    buffers = [[p.name for p in dst.planes.values() if p.buffer == b]
+               for b in range(len(dst.buffers))]  # fmt: skip
+    for names, buffer in zip(buffers, dst.buffers, strict=True):
+        bits = sum(prod(dst.planes[n].padded) * dst.planes[n].bits for n in names)
         if bits != 8 * buffer.nbytes:
             raise Unsupported("QUANTISED", f"no kernel writes the padding of {dst}")
-    numbers = range(len(dst.buffers))
-    return [_best(src, dst, [p.name for p in dst.planes.values() if p.buffer == b])
-            for b in numbers]  # fmt: skip
+    whole = _best(src, dst, list(dst.planes), ROWS)
+    if whole and whole[0] <= TOGETHER:
+        return [whole[1]]
+    found: list[Kernel | PlaneMove] = []
+    for b, names in enumerate(buffers):
+        found += moves_apart(src, dst, b) or [_in_tiles(src, dst, names)]
+    return found
 
 
-def _best(src: QuantisedDesc, dst: QuantisedDesc, planes: list[str]) -> Kernel:
-    """The kernel that writes some planes, in the tiles that take the fewest instructions."""
+def _in_tiles(src: QuantisedDesc, dst: QuantisedDesc, planes: list[str]) -> Kernel:
+    """The kernel that writes some planes in the tiles that take the fewest instructions."""
+    best = _best(src, dst, planes, TILES) or _best(src, dst, planes, LARGE)
+    if best is None:
+        raise Unsupported(
+            "QUANTISED", f"no kernel moves {src} to {dst}: bytes hold parts of many elements"
+        )
+    return best[1]
+
+
+def _best(
+    src: QuantisedDesc, dst: QuantisedDesc, planes: list[str], tiles: Sequence[tuple[int, int]]
+) -> tuple[float, Kernel] | None:
+    """What a kernel costs for each element, and the kernel: in the tiles where that is least."""
     _, n, k = src.extents
     best: tuple[float, Kernel] | None = None
-    for rows, columns in (*TILES, *LARGE):
-        if n % rows or k % columns or (best and (rows, columns) in LARGE):
+    for rows, columns in tiles:
+        if n % rows or k % columns:
             continue
         try:
             mover = _Mover(src, dst, Tile(rows, columns), planes)
@@ -82,15 +106,11 @@ def _best(src: QuantisedDesc, dst: QuantisedDesc, planes: list[str]) -> Kernel:
         except NotInTilesError:
             continue
         body = made.source[made.source.index("kernel void") :]
-        cost: float = sum(body.count(w) for w in ("[", "vload", "vstore", "STORE", "LOAD_"))
+        cost: float = sum(body.count(w) for w in ("[", "vload", "PUT", "STORE", "LOAD_"))
         cost = (cost + LINE * mover.lines()) / (rows * columns)
         if best is None or cost < best[0]:
             best = cost, made
-    if best is None:
-        raise Unsupported(
-            "QUANTISED", f"no kernel moves {src} to {dst}: bytes hold parts of many elements"
-        )
-    return best[1]
+    return best
 
 
 class _Mover:
@@ -135,23 +155,13 @@ class _Mover:
             own = [name for name, p in self.write.items() if p.base(tile) == base]
             lines += self._words(own, f"d{i}")
             lines += self._bytes(own, f"d{i}")
-        names = "".join(f", const ulong {s}" for s in self.symbols.values)
-        head = [
-            f"kernel void move(global const uchar *w, global uchar *d{names})",
-            "{",
-            f"  const size_t k = get_global_id(0) * {tile.columns};",
-            f"  const size_t n = get_global_id(1) * {tile.rows};",
-            "  const size_t e = get_global_id(2);",
-        ]
-        text = source("\n".join([*head, *lines, "}"]), Tables())
-        size = [k // tile.columns, n // tile.rows, e]
-        for dim in (0, 1):  # one value for all of a dimension is moved once
-            if all(not f.group[1 - dim] for f in self.fields):
+        size = [e, n // tile.rows, k // tile.columns]
+        for dim in (1, 2):  # one value for all of a dimension is moved once
+            if all(not f.group[dim - 1] for f in self.fields):
                 size[dim] = 1
         what = f"a work-item moves the bits of {tile.rows} x {tile.columns} elements"
-        return Kernel(
-            text, "move", (size[0], size[1], size[2]), tuple(self.symbols.values.values()), what
-        )
+        grid = Grid(tile, (size[0], size[1], size[2]))
+        return grid.kernel("move", Program(lines), self.symbols, what)
 
     def _cells(self, own: Field) -> Iterator[Cell]:
         """One element of each group in the tile. Raises `NotInTilesError` for parts of groups."""
@@ -182,7 +192,7 @@ class _Mover:
                 found = codes(self.src.fields[own.name], self.read, self.tile, [c for _, c in run])
                 at = f"{pointer} + {run[0][0].byte}"
                 if len(run) > 1 and plane.aligned_to(plane.bits):
-                    yield f"  vstore{len(run)}({found}, 0, (global {kind} *)({at}));"
+                    yield f"  PUT(({found}), {kind}, {len(run)}, {at});"
                 else:
                     for place, cell in run:
                         one = codes(self.src.fields[own.name], self.read, self.tile, [cell])
@@ -206,7 +216,9 @@ class _Mover:
             place = f"{pointer} + {At(8 * first, symbols).byte}"
             text = self._joined(own)
             yield (
-                f"  vstore{width}({text}, 0, {place});" if width > 1 else f"  *({place}) = {text};"
+                f"  PUT(({text}), uchar, {width}, {place});"
+                if width > 1
+                else f"  *({place}) = {text};"
             )
             at += width
 

@@ -7,23 +7,31 @@ From numbers, and what no kernel does: on the host, and the plan says so.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..errors import InvalidArgument, InvalidDescriptor, Unsupported, expect
 from ..host.packing import pack, pack_into, unpack
+from ..kernels.decoding import decoding
 from ..quantised import QuantisedDesc
-from ..quantised.decoding import Kernel, decoding
+from ..quantised.apart import PlaneMove
 from ..quantised.host import moved
+from ..quantised.kernel import Kernel
 from ..quantised.moving import moving
 from ..quantised.rules import check_rule
 from ..runtime import Engine, Event, Memory, Stream
 from ..runtime.engine import default_engine
 from ..runtime.opencl import OnDevice, opencl
+from ..schedule import Request, Traits
+from ..schedule.traits import LINE_BYTES
 from ..tensors.desc import MemoryDesc
 from ..tensors.given import as_any_desc
+from .planning import planned
+from .profiles import traits_of
 from .reorder import Reorder
 
 if TYPE_CHECKING:
@@ -70,48 +78,23 @@ class QuantisedReorder(OnDevice):
         self.engine = engine or default_engine()
         if self.src.dims != self.dst.dims:
             raise InvalidDescriptor(f"got {self.src} and {self.dst}, expected equal dims")
-        self._kernels: list[Kernel] = []
-        self._between: Reorder | None = None
-        self.plan = self._planned()
-        self._built = [self.engine.kernel(k.source, k.name) for k in self._kernels]
+        self._works: dict[int, _Work] = {}
+        self._work = self._beginning_at(LINE_BYTES)
+        self.plan = self._work.plan
 
-    def _planned(self) -> QuantisedPlan:
-        if isinstance(self.dst, QuantisedDesc):
-            return self._to_quantised(self.dst)
-        assert isinstance(self.src, QuantisedDesc)  # noqa: S101  # one of the two is
-        cpu = self.engine.traits.is_cpu
-        try:
-            self._kernels = [decoding(self.src, self.dst, fp16_lanes=cpu)]
-            return QuantisedPlan("decodes", (self._kernels[0].what,))
-        except Unsupported:
-            pass
-        rows = MemoryDesc(self.dst.dims, "f32")
-        try:
-            self._kernels = [decoding(self.src, rows, fp16_lanes=cpu)]
-        except Unsupported as error:
-            return QuantisedPlan("host", (f"unpacks on the host: {error}",))
-        self._between = Reorder(rows, self.dst, self.engine)
-        steps = (self._kernels[0].what, f"then a reorder {rows} -> {self.dst}")
-        return QuantisedPlan("decodes twice", steps)
-
-    def _to_quantised(self, dst: QuantisedDesc) -> QuantisedPlan:
-        if isinstance(self.src, QuantisedDesc) and self.src.dtype == dst.dtype:
-            try:
-                self._kernels = moving(self.src, dst)
-            except Unsupported as error:
-                return QuantisedPlan("host", (f"moves bits on the host: {error}",))
-            return QuantisedPlan("moves", tuple(k.what for k in self._kernels))
-        check_rule(dst.dtype)
-        step = "quantises on the host"
-        if isinstance(self.src, QuantisedDesc):
-            step = f"decodes {self.src.dtype} and {step}"
-        return QuantisedPlan("host", (step,))
+    def _beginning_at(self, nbytes: int) -> _Work:
+        """What runs for memory that begins at multiples of so many bytes."""
+        if nbytes not in self._works:
+            traits = replace(traits_of(self.engine), begin_bytes=nbytes)
+            self._works[nbytes] = _work(self.src, self.dst, self.engine, traits)
+        return self._works[nbytes]
 
     @property
     def source(self) -> str:
         """The OpenCL C that runs; empty where the host does the work."""
-        texts = [k.source for k in self._kernels]
-        return "\n".join([*texts, *([self._between.source] if self._between else [])])
+        between = self._work.between
+        texts = [k.source for k, _ in self._work.kernels]
+        return "\n".join([*texts, *([between.source] if between else [])])
 
     def as_kernel_tuner(self, *_: Any, **__: Any) -> dict[str, Any]:
         """Raise `Unsupported` (code TUNING): kernels of quantised tensors have no parameters."""
@@ -141,21 +124,16 @@ class QuantisedReorder(OnDevice):
                 )
         if not self.dst.nelems:
             return self._done(stream)
-        if not self._kernels:
+        begins, work = min(src.begins_at, dst.begins_at), self._work
+        if begins < max((k.alignment for k, _ in work.kernels), default=1):
+            work = self._beginning_at(begins)
+        if not work.kernels:
             return self._on_host(stream, src, dst)
-        if self._between is None:
-            return self._run(stream, src, dst)
-        rows = Memory.unfilled(self._between.src, self.engine)
-        self._run(stream, src, rows)
-        return self._between(stream, rows, dst)
-
-    def _run(self, stream: Stream, src: Memory, dst: Memory) -> Event:
-        event: Event | None = None
-        for kernel, built in zip(self._kernels, self._built, strict=True):
-            numbers = [np.uint64(a) for a in kernel.arguments]
-            event = stream.run(built, kernel.global_size, None, src, dst, *numbers, reads=[src])
-        assert event is not None  # noqa: S101  # there is a kernel
-        return event
+        if work.between is None:
+            return work.run(stream, src, dst)
+        rows = Memory.unfilled(work.between.src, self.engine)
+        work.run(stream, src, rows)
+        return work.between(stream, rows, dst)
 
     def _on_host(self, stream: Stream, src: Memory, dst: Memory) -> Event:
         with src.map("r", stream=stream) as read:
@@ -180,3 +158,85 @@ class QuantisedReorder(OnDevice):
 
     def __repr__(self) -> str:
         return f"Reorder({self.src} -> {self.dst})"
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """The kernels of a plan, built; after them runs ``between``, which reads rows of numbers."""
+
+    plan: QuantisedPlan
+    kernels: tuple[tuple[Kernel, pyopencl.Kernel], ...] = ()
+    between: Reorder | None = None
+
+    def run(self, stream: Stream, src: Memory, dst: Memory) -> Event:
+        """Enqueue the kernels."""
+        event: Event | None = None
+        for kernel, built in self.kernels:
+            event = stream.run(built, kernel.global_size, kernel.local_size, src, dst,
+                               *kernel.arguments, reads=[src])  # fmt: skip
+        assert event is not None  # noqa: S101  # there is a kernel
+        return event
+
+
+def _work(src: AnyDesc, dst: AnyDesc, engine: Engine, traits: Traits) -> _Work:
+    """What brings one into the other. Raises `Unsupported`."""
+    if isinstance(dst, QuantisedDesc) and (
+        not isinstance(src, QuantisedDesc) or src.dtype != dst.dtype
+    ):
+        return _Work(_quantising(src, dst))
+    if not dst.nelems:
+        return _Work(QuantisedPlan("host", ("nothing to do: no elements",)))
+    assert isinstance(src, QuantisedDesc)  # noqa: S101  # one of the two is
+    if isinstance(dst, QuantisedDesc):
+        return _moving(src, dst, engine, traits)
+    return _decoding(src, dst, engine, traits)
+
+
+def _built(kernels: Sequence[Kernel], engine: Engine) -> tuple[tuple[Kernel, pyopencl.Kernel], ...]:
+    return tuple((k, engine.kernel(k.source, k.name)) for k in kernels)
+
+
+def _moving(src: QuantisedDesc, dst: QuantisedDesc, engine: Engine, traits: Traits) -> _Work:
+    try:
+        moves = moving(src, dst)
+    except Unsupported as error:
+        return _Work(QuantisedPlan("host", (f"moves bits on the host: {error}",)))
+    made = [k for move in moves for k in _kernels(move, traits)]
+    return _Work(QuantisedPlan("moves", tuple(k.what for k in made)), _built(made, engine))
+
+
+def _decoding(src: QuantisedDesc, dst: MemoryDesc, engine: Engine, traits: Traits) -> _Work:
+    with suppress(Unsupported):
+        kernel = decoding(src, dst, traits)
+        return _Work(QuantisedPlan("decodes", (kernel.what,)), _built([kernel], engine))
+    rows = MemoryDesc(dst.dims, "f32")
+    try:
+        kernel = decoding(src, rows, traits)
+    except Unsupported as error:
+        return _Work(QuantisedPlan("host", (f"unpacks on the host: {error}",)))
+    steps = (kernel.what, f"then a reorder {rows} -> {dst}")
+    between = Reorder(rows, dst, engine)
+    return _Work(QuantisedPlan("decodes twice", steps), _built([kernel], engine), between)
+
+
+def _quantising(src: AnyDesc, dst: QuantisedDesc) -> QuantisedPlan:
+    """The plan from numbers, or from another type. Raises `Unsupported`."""
+    check_rule(dst.dtype)
+    step = "quantises on the host"
+    if isinstance(src, QuantisedDesc):
+        step = f"decodes {src.dtype} and {step}"
+    return QuantisedPlan("host", (step,))
+
+
+def _kernels(move: Kernel | PlaneMove, traits: Traits) -> list[Kernel]:
+    """The kernel of a move; of planes, that of a plain reorder, if there is anything to move."""
+    if isinstance(move, Kernel):
+        return [move]
+    plan, made = planned(Request(move.src, move.dst, traits))
+    if made is None:
+        return []
+    index = np.int64 if made.wide else np.int32
+    arguments = tuple(a if isinstance(a, bytes) else index(a) for a in made.arguments)
+    what = f"{', '.join(move.names)}: {plan.family}, {plan.body}"
+    return [Kernel(made.source, made.KERNEL, (made.global_size,), arguments, what,
+                   (made.local_size,), max(plan.alignment))]  # fmt: skip

@@ -5,13 +5,41 @@ Kernels and functions over quantised tensors: what their generated lines use, th
 #define CLF_QUANTISED
 #pragma OPENCL FP_CONTRACT OFF
 % if fp16_lanes:
-#if defined(__clang__) && defined(__has_builtin)
+#if defined(__clang__) && defined(__has_builtin) && !defined(CLFORMATS_PORTABLE)
 #if __has_builtin(__builtin_convertvector)
 #define HAS_F16 1
 typedef _Float16 clf_h16 __attribute__((ext_vector_type(16)));
 #endif
 #endif
 % endif
+// Vectors that may begin anywhere. Some compilers take vstore apart into short pieces.
+#if defined(__clang__) && !defined(__NV_CL_C_VERSION) && !defined(CLFORMATS_PORTABLE)
+% for kind, nbytes in (("uchar", 1), ("ushort", 2), ("uint", 4), ("float", 4)):
+% for width in (2, 4, 8, 16):
+typedef ${kind}${width} any_${kind}${width} __attribute__((aligned(1)));
+% endfor
+% endfor
+#define PUT(v, kind, width, p) (*(global any_##kind##width *)(p) = (v))
+#define GET(kind, width, p) (*(global const any_##kind##width *)(p))
+#define SHUFFLE(kind, chosen, a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#define STREAM(v, p) __builtin_nontemporal_store(v, (global uint16 *)(p))
+#else
+#define PUT(v, kind, width, p) vstore##width(v, 0, (global kind *)(p))
+#define GET(kind, width, p) get_##kind##width(p)
+#define SHUFFLE(kind, chosen, ...) ((kind)chosen)
+#define STREAM(v, p) vstore16(v, 0, (global uint *)(p))
+% for kind, nbytes in (("uchar", 1), ("ushort", 2), ("uint", 4)):
+% for width in (2, 4, 8, 16):
+<%
+total = nbytes * width
+part, count = min(total, 16), max(1, total // 16)
+own = f"{kind}{part // nbytes}"
+parts = ", ".join(f"as_{own}(vload{part}({k}, p))" for k in range(count))
+%>\
+static inline ${kind}${width} get_${kind}${width}(global const uchar *p) { return (${kind}${width})(${parts}); }
+% endfor
+% endfor
+#endif
 // words that may begin at any byte
 #define LOAD_USHORT(p) ((ushort)((p)[0] | (p)[1] << 8))
 #define LOAD_UINT(p) ((uint)(p)[0] | (uint)(p)[1] << 8 | (uint)(p)[2] << 16 | (uint)(p)[3] << 24)
@@ -31,12 +59,14 @@ static inline uchar${width} zip${width}(${kind} a, ${kind} b) { return (uchar${w
 #ifdef HAS_F16
 static inline float half_of(ushort bits) { return (float)__builtin_astype(bits, _Float16); }
 static inline float16 halves_of(ushort16 bits) { return __builtin_convertvector(__builtin_astype(bits, clf_h16), float16); }
-#define STORE_HALF16(x, p) (*(global ushort16_2 *)(p) = __builtin_astype(__builtin_convertvector(x, clf_h16), ushort16))
-typedef ushort16 ushort16_2 __attribute__((aligned(2)));
+#define HALVES(x) __builtin_astype(__builtin_convertvector(x, clf_h16), ushort16)
+#define STORE_HALF16(x, p) PUT(HALVES(x), ushort, 16, p)
+#define STREAM_HALF32(x, y, p) STREAM(((uint16)(as_uint8(HALVES(x)), as_uint8(HALVES(y)))), p)
 #else
 static inline float half_of(ushort bits) { return vload_half(0, (const half *)&bits); }
 static inline float16 halves_of(ushort16 bits) { return vload_half16(0, (const half *)&bits); }
 #define STORE_HALF16(x, p) vstore_half16_rte(x, 0, (global half *)(p))
+#define STREAM_HALF32(x, y, p) (STORE_HALF16(x, p), STORE_HALF16(y, (p) + 32))
 #endif
 // twice e2m1: its magnitudes are convex in the code
 static inline char16 doubled16(uchar16 q) {

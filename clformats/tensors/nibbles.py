@@ -48,7 +48,7 @@ def refusal(desc: MemoryDesc) -> str:
     odd = [p.stride for p in outer if p.stride % unit]
     if odd:
         return f"a stride of {odd[0]} elements leads into the middle of a byte"
-    return _refusal_inside(desc, digits[0], unit)
+    return _refusal_inside(desc, digits[0], unit) if digits else ""
 
 
 def _refusal_inside(desc: MemoryDesc, inner: Placed, unit: int) -> str:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pyopencl as cl
 import pytest
 from numpy.typing import NDArray
 
 import clformats as cf
+from clformats.kernels.decoding import decoding
 from clformats.quantised import QuantisedDesc
-from clformats.quantised.decoding import decoding
 from clformats.quantised.host import moved
 from clformats.quantised.moving import moving
 from tests.quantised.test_table import ALL, described, random_bytes, same
@@ -162,12 +163,32 @@ def test_memory_of_a_quantised_tensor(engine: cf.Engine) -> None:
 
 def test_one_program_serves_every_size(engine: cf.Engine) -> None:
     sources = set()
-    for dims in ((32, 256), (64, 512), (96, 1024)):
+    for dims in ((64, 256), (128, 512), (192, 1024)):
         src = described(dims, "q4_0", "gguf")
-        moves = moving(src, src.with_layout("transposed"))
-        sources.add((decoding(src, cf.MemoryDesc(dims, "f16", "ab")).source,
-                     *(k.source for k in moves)))  # fmt: skip
+        numbers = cf.MemoryDesc(dims, "f16", "ab")
+        both = [cf.Reorder(src, dst, engine) for dst in (src.with_layout("flat"), numbers)]
+        sources.add(tuple(reorder.source for reorder in both))
     assert len(sources) == 1
+
+
+def test_memory_that_begins_anywhere(stream: cf.Stream) -> None:
+    """Stores that pass the cache need whole lines: elsewhere another kernel runs."""
+    dims, start = (1024, 8192), 2
+    src = described(dims, "q8_0", "gguf")
+    dst = cf.MemoryDesc(dims, "f16", "ab")
+    raw, flat = random_bytes(src, 3), np.zeros(dst.nbytes + 128, np.uint8)
+    at = -flat.ctypes.data % 64 + start
+    own = flat[at : at + dst.nbytes]
+    flags = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR
+    out = cf.Memory(dst, stream.engine, buffer=cl.Buffer(stream.engine.context, flags, hostbuf=own))
+    reorder = cf.Reorder(src, dst, stream.engine)
+    memory = cf.Memory(src, stream.engine)
+    with memory.map("w") as bytes_:
+        bytes_[:] = raw
+    reorder(stream, memory, out).wait()
+    with np.errstate(all="ignore"):
+        expected = cf.unpack(raw, src).astype(np.float16)
+    assert same(out.numpy().astype(np.float32), expected.astype(np.float32))
 
 
 def test_short_calls_with_quantised_tensors(engine: cf.Engine) -> None:

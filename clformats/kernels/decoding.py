@@ -1,0 +1,304 @@
+"""The kernel that decodes a quantised tensor into numbers: a work-item decodes tiles.
+
+A tile's elements are written in vectors of 16 that are contiguous in the destination. For each the
+fields of the formula are codes in 16 lanes (see `clformats.kernels.vectors`), or one number where
+all lanes share it; parameters are read once for a tile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ..errors import Unsupported
+from ..quantised import QuantisedDesc
+from ..quantised.kernel import Grid, Kernel, Program
+from ..quantised.lanes import (
+    At,
+    NotInTilesError,
+    Placed,
+    SymbolicDigit,
+    Symbols,
+    Tile,
+    placed_planes,
+)
+from ..quantised.planes import Field, PlaneDigit
+from ..quantised.types import WHOLE
+from ..quantised.values import Tables, of_codes, value
+from ..schedule.traits import DEFAULT, LINE_BYTES, Traits
+from ..tensors.desc import MemoryDesc
+from ..values.formula import Formula
+from .vectors import LANES, Cell, Lanes, Words, words_of
+
+TARGETS = ("f32", "f16")
+"""The element types that a decoding kernel writes."""
+ALONG_COLUMNS = ((1, 256), (1, 32), (1, 16), (16, 32), (16, 16))
+ALONG_ROWS = ((32, 32), (32, 8), (16, 32), (16, 8), (16, 4), (16, 1))
+"""Rows and columns that are tried where the destination's runs go along columns, or rows."""
+LINE_COST = 8
+"""A line of 64 bytes that a tile touches costs as much as so many instructions."""
+LINE_COLUMNS = 128
+"""Columns that a work-item decodes where its tiles have several rows: about a line of each."""
+ENOUGH_GROUPS = 4
+"""So many groups of a tile are worth a vector of parameters."""
+
+
+def decoding(src: QuantisedDesc, dst: MemoryDesc, traits: Traits = DEFAULT) -> Kernel:
+    """The kernel from a quantised tensor to f32 or f16 in a layout that tiles reach.
+
+    Raises `Unsupported` (code QUANTISED) where there is none.
+    """
+    _, n, k = src.extents
+    best: tuple[float, _Decoder] | None = None
+    for rows, columns in (*ALONG_COLUMNS, *ALONG_ROWS) if dst.dtype.name in TARGETS else ():
+        if n % rows or k % columns:
+            continue
+        try:
+            found = _Decoder(src, dst, Tile(rows, columns), traits)
+        except NotInTilesError:
+            continue
+        if best is None or found.cost < best[0]:
+            best = found.cost, found
+    if best is None:
+        raise Unsupported("QUANTISED", f"no kernel decodes {src} into {dst}: unpack it on the host")
+    return best[1].kernel()
+
+
+class _Decoder:
+    """The decoding of one tile. Raises `NotInTilesError`."""
+
+    def __init__(self, src: QuantisedDesc, dst: MemoryDesc, tile: Tile, traits: Traits) -> None:
+        self.src, self.dst, self.tile, self.traits = src, dst, tile, traits
+        self.symbols, self.tables = Symbols("s"), Tables()
+        self.planes = placed_planes(src, self.symbols)
+        self.target = _target(dst, self.symbols)
+        self.vectors = list(self._vectors())
+        self.fields = [src.fields[name] for name in src.dtype.formula.names]
+        self.formula = src.dtype.formula.with_names(
+            {f.name: Formula("name", f"v_{f.name}") for f in self.fields}
+        )
+        self.words: dict[str, Words] = {}
+        for f in self.fields:
+            wanted = list(dict.fromkeys(x for lanes in self.vectors for x in self._asked(f, lanes)))
+            if wanted and f.dtype.width == 1:
+                own = {p.name: words_of(self.planes[p.name], tile, wanted) for p in f.planes}
+                self.words |= own
+
+    def _vectors(self) -> Iterator[Lanes]:
+        """The elements of each vector, in the order of the destination. Raises."""
+        tile, bits = self.tile, self.target.bits
+        cells = [(r, c) for r in range(tile.rows) for c in range(tile.columns)]
+        placed = sorted((_key(self.target.place(tile, *cell)), cell) for cell in cells)
+        for k in range(0, len(placed), LANES):
+            run = placed[k : k + LANES]
+            (symbols, first), _ = run[0]
+            if len(run) < LANES or any(
+                at != (symbols, first + bits * j) for j, (at, _) in enumerate(run)
+            ):
+                raise NotInTilesError
+            yield tuple(cell for _, cell in run)
+
+    def _group(self, f: Field, cell: Cell) -> Cell:
+        """The first element of the group that an element of the tile belongs to."""
+        rows, columns = f.group[0] or self.tile.rows, f.group[1] or self.tile.columns
+        return cell[0] // rows * rows, cell[1] // columns * columns
+
+    def _groups(self, f: Field) -> list[Cell]:
+        """The groups of the tile, by their first elements."""
+        tile = self.tile
+        cells = ((r, c) for r in range(tile.rows) for c in range(tile.columns))
+        return list(dict.fromkeys(self._group(f, cell) for cell in cells))
+
+    def _is_shared(self, f: Field, lanes: Lanes) -> bool:
+        """Whether the lanes have one value of a field."""
+        return len({self._group(f, cell) for cell in lanes}) == 1 and f.dtype.width == 1
+
+    def _asked(self, f: Field, lanes: Lanes) -> list[Lanes]:
+        """The vectors of codes that a vector of elements needs of a field, if any."""
+        if not self._is_shared(f, lanes):
+            return [tuple(self._group(f, cell) for cell in lanes)]
+        groups = self._groups(f)
+        at = groups.index(self._group(f, lanes[0])) // LANES * LANES
+        own = groups[at : at + LANES]
+        many = len(own) >= ENOUGH_GROUPS
+        return [(*own, *[own[-1]] * (LANES - len(own)))] if many else []
+
+    @property
+    def cost(self) -> float:
+        """About how many instructions an element takes, and the lines that it touches."""
+        cost = sum(w.cost for w in self.words.values())
+        scalars = {(f.name, self._group(f, lanes[0])) for f in self.fields for lanes in self.vectors
+                   if not self._asked(f, lanes)}  # fmt: skip
+        books = sum(4 * LANES * len(self.vectors) for f in self.fields if f.dtype.width > 1)
+        lines = {(id(p), _key(p.place(self.tile, r, c))[0], p.place(self.tile, r, c).bits // 512)
+                 for p in (*self.planes.values(), self.target)
+                 for r in range(self.tile.rows) for c in (0, self.tile.columns - 1)}  # fmt: skip
+        cost += 4 * len(scalars) + books + LINE_COST * len(lines) + 16
+        return cost / (self.tile.rows * self.tile.columns)
+
+    def kernel(self) -> Kernel:
+        """The kernel."""
+        tile, (e, n, k) = self.tile, self.src.extents
+        turns = max(1, LINE_COLUMNS // tile.columns) if tile.rows > 1 else 1
+        turns = turns if k % (turns * tile.columns) == 0 else 1
+        span = turns * tile.columns
+        once = [f for f in self.fields if f.dtype.width == 1 and _is_fixed(f.group[1], span)]
+        along = self.vectors[0][0][1] == self.vectors[0][1][1]
+        grid = Grid(tile, (e, n // tile.rows, k // tile.columns),
+                    (1, 2, 0) if along else (2, 1, 0), turns)  # fmt: skip
+        streams = self._streams()
+        known: dict[tuple[str, Lanes], str] = {}
+        before = list(self._parameters(once, known))
+        what = (f"a work-item decodes {tile.rows} x {span} elements, {LANES} along "
+                f"the {'rows' if along else 'columns'} at a time")  # fmt: skip
+        program = Program(list(self._lines(once, known, streams=streams)), before, self.tables,
+                          self.traits.is_cpu, LINE_BYTES if streams else 1)  # fmt: skip
+        return grid.kernel("decode", program, self.symbols, what)
+
+    def _parameters(
+        self, once: Sequence[Field], known: dict[tuple[str, Lanes], str]
+    ) -> Iterator[str]:
+        """The statements that read parameters which all turns share."""
+        yield from self._read(once)
+        for lanes in self.vectors:
+            for f in once:
+                yield from (f"  {line}" for line in self._value(f, lanes, known)[1])
+
+    def _read(self, fields: Sequence[Field]) -> Iterator[str]:
+        """The statements that load the words of fields and shuffle them."""
+        for plane in (self.planes[p.name] for f in fields for p in f.planes):
+            yield from plane.pointers(self.tile, "w")
+            if plane.name in self.words:
+                yield from (f"  {line}" for line in self.words[plane.name].lines())
+
+    def _streams(self) -> bool:
+        """Whether stores go past the caches: whole lines of a large result."""
+        nbytes = self.src.nbytes + self.dst.nbytes
+        lines = [self.target.place(self.tile, *v[0]).bits for v in self.vectors]
+        size = LANES * self.target.bits
+        pairs = all(b - a == size for a, b in zip(lines[::2], lines[1::2], strict=False))
+        whole = size == 8 * LINE_BYTES or (len(lines) % 2 == 0 and pairs)
+        starts = lines[:: 8 * LINE_BYTES // size]
+        aligned = not any(at % (8 * LINE_BYTES) for at in starts) and all(
+            number % LINE_BYTES == 0 for number in self._target_strides()
+        )
+        begins = self.traits.begin_bytes >= LINE_BYTES
+        return whole and aligned and begins and self.traits.streams(nbytes)
+
+    def _target_strides(self) -> Iterator[int]:
+        """The bytes by which tiles and lines of the destination are apart."""
+        used = {d.symbol for d in self.target.digits} | {s for s, _ in self.target.start.symbols}
+        yield from (self.symbols.values[s] for s in used if s)
+        yield from (d.stride // 8 for d in self.target.digits
+                    if d.stride and d.step * d.size > self.tile.size(d.dim)
+                    and d.step >= self.tile.size(d.dim))  # fmt: skip
+
+    def _lines(
+        self, once: Sequence[Field], known: dict[tuple[str, Lanes], str], *, streams: bool
+    ) -> Iterator[str]:
+        """The statements of a tile, without those for the fields that are read once."""
+        yield from self._read([f for f in self.fields if f not in once])
+        yield f"  global uchar *out = d + {self.target.base(self.tile)};"
+        for number, lanes in enumerate(self.vectors):
+            names = {}
+            for f in self.fields:
+                text, own = self._value(f, lanes, known)
+                yield from (f"  {line}" for line in own)
+                names[f.name] = text
+            formula = self.formula.with_names(
+                {f"v_{name}": Formula("name", text) for name, text in names.items()}
+            )
+            yield f"  const float{LANES} r{number} = {formula.source('float', LANES)};"
+            yield from self._stores(number, streams=streams)
+
+    def _value(
+        self, f: Field, lanes: Lanes, known: dict[tuple[str, Lanes], str]
+    ) -> tuple[str, Sequence[str]]:
+        """The variable of a field's value in some lanes, and the statements that it takes."""
+        asked = self._asked(f, lanes)
+        key: tuple[str, Lanes] = (f.name, asked[0] if asked else (self._group(f, lanes[0]),))
+        name, made = known.get(key), []
+        if name is None:
+            name = known[key] = f"v_{f.name}{len(known)}"
+            if f.dtype.width > 1:
+                text = value(f, self.planes, self.tile, lanes, self.tables)
+            elif asked:
+                text = of_codes(f.dtype, self._codes(f, asked[0]), LANES, self.tables)
+            else:
+                text = value(f, self.planes, self.tile, key[1], self.tables)
+            made = [f"const float{LANES if asked else ''} {name} = {text};"]
+        if asked and self._is_shared(f, lanes):
+            at = self._groups(f).index(self._group(f, lanes[0])) % LANES
+            return f"{name}.s{at:x}", made
+        return name, made
+
+    def _codes(self, f: Field, lanes: Lanes) -> str:
+        """C of codes in 16 lanes, as vectors of the shortest type that holds them.
+
+        Unsigned integers may stay in words.
+        """
+        wide = next(b for b in (8, 16, 32) if f.bits <= b)
+        if f.dtype.kind == "unsigned":
+            wide = max(wide, *(self.words[p.name].bits for p in f.planes))
+        kind = {8: "uchar", 16: "ushort", 32: "uint"}[wide]
+        parts, shift = [], 0
+        for plane in f.planes:
+            words = self.words[plane.name]
+            text = words.codes(lanes)
+            text = text if words.bits == wide else f"convert_{kind}{LANES}({text})"
+            parts.append(f"({text} << ({kind}){shift})" if shift else text)
+            shift += plane.bits
+        found = parts[0] if len(parts) == 1 else f"({' | '.join(parts)})"
+        if f.bias:
+            mask = (1 << f.bits) - 1
+            found = f"({found} + ({kind}){-f.bias & mask} & ({kind}){mask})"
+        return found
+
+    def _stores(self, number: int, *, streams: bool) -> Iterator[str]:
+        """What writes a vector; where lines are streamed, two of f16 at a time."""
+        half = self.dst.dtype.name == "f16"
+        place = self.target.place(self.tile, *self.vectors[number][0])
+        if streams and half:
+            if number % 2:
+                place = self.target.place(self.tile, *self.vectors[number - 1][0])
+                yield f"  STREAM_HALF32(r{number - 1}, r{number}, out + {place.byte});"
+        elif streams:
+            yield f"  STREAM(as_uint16(r{number}), out + {place.byte});"
+        elif half:
+            yield f"  STORE_HALF16(r{number}, out + {place.byte});"
+        else:
+            yield f"  PUT(r{number}, float, {LANES}, out + {place.byte});"
+
+
+def _is_fixed(group: int, span: int) -> bool:
+    """Whether so many columns, from a multiple of them on, lie in one group."""
+    return group == WHOLE or group % span == 0
+
+
+def _key(at: At) -> tuple[tuple[tuple[str, int], ...], int]:
+    return at.symbols, at.bits
+
+
+def _target(dst: MemoryDesc, symbols: Symbols) -> Placed:
+    """The digits of a tensor of numbers, as those of a plane. Raises `NotInTilesError`."""
+    whole = dst.padded_dims == dst.dims and not any(map(any, dst.padding))
+    simple = all(isinstance(p.digit.dim, int) and not p.digit.flip for p in dst.placed)
+    if not (whole and simple) or dst.tail or dst.ndims > 3 or dst.format.image or dst.sums:
+        raise NotInTilesError
+    bits = dst.dtype.bits
+    digits: list[SymbolicDigit] = []
+    for p in dst.placed:
+        dim = p.digit.dims[0] + 3 - dst.ndims
+        varies = not p.fixed_stride and p.stride != 1
+        if p.stride == 0 and p.size > 1:
+            raise NotInTilesError
+        is_open = p.digit.size is None
+        one = PlaneDigit(dim, p.digit.step, p.size, p.stride * bits)
+        if varies and p.size > 1:
+            symbol = symbols.of(p.stride * bits // 8)
+            digits.append(SymbolicDigit(dim, one.step, one.size, 0, symbol, is_open))
+        else:
+            digits.append(SymbolicDigit(dim, one.step, one.size, one.stride, "", is_open))
+    at = At(0)
+    if dst.offset0:
+        at = At(0, ((symbols.of(dst.offset0 * bits // 8), 1),))
+    return Placed("out", bits, tuple(digits), at)

@@ -1,0 +1,195 @@
+"""Codes of planes in vectors: which words hold them, how lanes get their words, and the shifts.
+
+A vector of codes has one element of a tensor in each lane. Its plane is read in words of 8, 16 or
+32 bits, as many neighbours in a load as there are; shuffles bring to each lane the word that holds
+its code, and a shift and a mask leave the code. So words change places while they are still packed,
+and a word that several vectors need is brought to its lane once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import groupby
+
+from ..quantised.lanes import At, NotInTilesError, Placed, Tile
+from ..schedule.program import Program
+from ..schedule.shuffles import synthesise
+
+LANES = 16
+KINDS = {8: "uchar", 16: "ushort", 32: "uint"}
+Cell = tuple[int, int]
+Lanes = tuple[Cell, ...]
+Word = tuple[tuple[tuple[str, int], ...], int]
+"""The symbols of a place, and the number of the word."""
+
+
+def distinct(items: Sequence[object]) -> bool:
+    """Whether there is more than one."""
+    return any(x != items[0] for x in items[1:])
+
+
+@dataclass
+class Words:
+    """A plane in words of ``bits``, for the vectors of codes that a tile needs.
+
+    Raises `NotInTilesError` where a code lies in two words.
+    """
+
+    plane: Placed
+    tile: Tile
+    bits: int
+    wanted: list[Lanes] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        """Look where the codes lie."""
+        self.phase = self.plane.phase(self.tile)
+        if self.phase and self.bits != 8:
+            raise NotInTilesError
+        self.places = [[self._place(c) for c in lanes] for lanes in self.wanted]
+
+    def _place(self, cell: Cell) -> tuple[Word, int]:
+        at = self.plane.place(self.tile, *cell)
+        number, shift = divmod(at.bits, self.bits)
+        if shift + self.plane.bits > self.bits:
+            raise NotInTilesError
+        return (at.symbols, number), shift
+
+    @cached_property
+    def vectors(self) -> list[tuple[Word, ...]]:
+        """The words in the lanes of the vectors that are shifted, each once."""
+        return list(dict.fromkeys(tuple(word for word, _ in lanes) for lanes in self.places))
+
+    @cached_property
+    def runs(self) -> list[tuple[Word, ...]]:
+        """Words that follow each other in memory, in runs of up to 16."""
+        words = sorted({word for lanes in self.vectors for word in lanes})
+        runs: list[tuple[Word, ...]] = []
+        for _, run in groupby(enumerate(words), lambda x: (x[1][0], x[1][1] - x[0])):
+            own = [word for _, word in run]
+            while own:
+                width = 1 << min(4, len(own).bit_length() - 1)
+                runs.append(tuple(own[:width]))
+                own = own[width:]
+        return runs
+
+    @cached_property
+    def loads(self) -> list[list[tuple[Word, ...]]]:
+        """Vectors of 16 words as loaded, each of as many runs as it takes."""
+        found: list[list[tuple[Word, ...]]] = []
+        by_width = sorted(self.runs, key=lambda r: -len(r))
+        for _, same in groupby(by_width, len):
+            for run in same:
+                last = found[-1] if found else None
+                if last and len(last[0]) == len(run) and sum(map(len, last)) < LANES:
+                    last.append(run)
+                else:
+                    found.append([run])
+        return found
+
+    @property
+    def is_gathered(self) -> bool:
+        """Whether words are loaded one by one, straight into their lanes."""
+        return all(len(run) == 1 for run in self.runs)
+
+    @cached_property
+    def program(self) -> Program:
+        """The shuffles from what is loaded to the vectors."""
+        number = {w: k for k, w in enumerate(w for v in self.loads for run in v for w in run)}
+        loads = [tuple(number[w] for run in v for w in run) for v in self.loads]
+        stores = [tuple(number[w] for w in lanes) for lanes in self.vectors]
+        return synthesise(loads, stores, nbytes=self.bits // 8)
+
+    @property
+    def cost(self) -> float:
+        """About how many instructions it takes."""
+        if self.is_gathered:
+            return 1.5 * sum(len(set(lanes)) for lanes in self.vectors)
+        narrow = 1 if self.bits == 32 else 2
+        codes = len({tuple(lanes) for lanes in self.places})
+        return 2 * codes + len(self.runs) + narrow * len(self.program.ops)
+
+    @property
+    def name(self) -> str:
+        """What its variables begin with."""
+        return f"w_{self.plane.name}"
+
+    def lines(self) -> Iterator[str]:
+        """The statements that load and shuffle."""
+        kind, pointer = KINDS[self.bits], f"p_{self.plane.name}"
+        if self.is_gathered:
+            for k, lanes in enumerate(self.vectors):
+                if len(set(lanes)) == 1:
+                    yield f"const {kind}{LANES} {self.name}{k} = {self._load(lanes[:1], pointer)};"
+                    continue
+                texts = ", ".join(self._load((w,), pointer) for w in lanes)
+                yield f"const {kind}{LANES} {self.name}{k} = ({kind}{LANES})({texts});"
+            return
+        values = []
+        for k, runs in enumerate(self.loads):
+            parts = [self._load(run, pointer) for run in runs]
+            missing = LANES - sum(map(len, runs))
+            text = parts[0] if len(parts) == 1 and not missing else self._joined(parts, missing)
+            values.append(f"l_{self.name}{k}")
+            yield f"const {kind}{LANES} {values[-1]} = {text};"
+        for k, op in enumerate(self.program.ops):
+            values.append(f"x_{self.name}{k}")
+            pattern = ", ".join(str(n if n is not None else 0) for n in op.pattern)
+            a, b = values[op.a], values[op.b]
+            chosen = ", ".join(
+                f"{a}.s{n or 0:x}" if (n or 0) < LANES else f"{b}.s{(n or 0) - LANES:x}"
+                for n in op.pattern
+            )
+            yield (f"const {kind}{LANES} {values[-1]} = "
+                   f"SHUFFLE({kind}{LANES}, ({chosen}), {a}, {b}, {pattern});")  # fmt: skip
+        for k, output in enumerate(self.program.outputs):
+            yield f"const {kind}{LANES} {self.name}{k} = {values[output]};"
+
+    def _joined(self, parts: Sequence[str], missing: int) -> str:
+        """Runs side by side; what is missing is zero."""
+        zeros = ["0"] * missing
+        return f"({KINDS[self.bits]}{LANES})({', '.join([*parts, *zeros])})"
+
+    def _load(self, run: Sequence[Word], pointer: str) -> str:
+        """C of words that follow each other."""
+        symbols, number = run[0]
+        at = f"{pointer} + {At(number * self.bits, symbols).byte}"
+        kind = KINDS[self.bits]
+        if len(run) > 1:
+            return f"GET({kind}, {len(run)}, {at})"
+        return f"*({at})" if self.bits == 8 else f"LOAD_{kind.upper()}({at})"
+
+    def codes(self, lanes: Lanes) -> str:
+        """C of the codes of one of the wanted vectors, in lanes of ``bits``."""
+        places = self.places[self.wanted.index(lanes)]
+        vector = f"{self.name}{self.vectors.index(tuple(word for word, _ in places))}"
+        shifts = [shift for _, shift in places]
+        kind, most = KINDS[self.bits], max(shifts)
+        if distinct(shifts):
+            vector = f"({vector} >> ({kind}{LANES})({', '.join(map(str, shifts))}))"
+        elif most or self.phase:
+            by = f"{most} + b_{self.plane.name}" if self.phase else str(most)
+            vector = f"({vector} >> ({kind})({by}))"
+        if self.plane.bits == self.bits or (not distinct(shifts) and not self.phase
+                                            and most + self.plane.bits == self.bits):  # fmt: skip
+            return vector
+        return f"({vector} & ({kind}){(1 << self.plane.bits) - 1})"
+
+
+def words_of(plane: Placed, tile: Tile, wanted: Sequence[Lanes]) -> Words:
+    """The plane in the words that take the fewest instructions. Raises `NotInTilesError`."""
+    best: tuple[float, Words] | None = None
+    for bits in KINDS:
+        if bits < plane.bits:
+            continue
+        try:
+            found = Words(plane, tile, bits, list(wanted))
+        except NotInTilesError:
+            continue
+        cost = found.cost
+        if best is None or cost < best[0]:
+            best = cost, found
+    if best is None:
+        raise NotInTilesError
+    return best[1]

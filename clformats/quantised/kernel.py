@@ -1,0 +1,88 @@
+"""A kernel over tiles of a quantised tensor: what moving and decoding have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import gcd
+from typing import Any
+
+import numpy as np
+
+from .lanes import NAMES, Symbols, Tile
+from .values import Tables, source
+
+GROUP = 32
+"""Work-items of a group whose tiles are of one row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A generated kernel: its source and name, the work-items, and the arguments behind memory.
+
+    ``what`` says in words what a work-item does. Source and destination must begin at multiples of
+    ``alignment`` bytes. Where ``local_size`` is None, the device chooses.
+    """
+
+    source: str
+    name: str
+    global_size: tuple[int, ...]
+    arguments: tuple[Any, ...]
+    what: str
+    local_size: tuple[int, ...] | None = None
+    alignment: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """The lines of a kernel, in which e, n and k are where a tile begins, and what they use.
+
+    ``before`` are those that run once for all turns of a work-item.
+    """
+
+    body: Sequence[str]
+    before: Sequence[str] = ()
+    tables: Tables = field(default_factory=Tables)
+    fp16_lanes: bool = False
+    alignment: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Work-items over a tensor, a tile each: how many there are along experts, rows and columns.
+
+    ``order`` are the dimensions of the work-items, that of neighbours first; ``turns``: so many
+    tiles along the columns one after the other.
+    """
+
+    tile: Tile
+    counts: tuple[int, int, int]
+    order: tuple[int, int, int] = (2, 1, 0)
+    turns: int = 1
+
+    def kernel(self, name: str, program: Program, symbols: Symbols, what: str) -> Kernel:
+        """The kernel of a program."""
+        steps = (1, self.tile.rows, self.tile.columns * self.turns)
+        places = [f"get_global_id({self.order.index(dim)})" for dim in range(3)]
+        starts = [f"  const size_t {NAMES[dim]} = {places[dim]} * {steps[dim]};" for dim in (0, 1)]
+        columns, first = self.tile.columns, f"{places[2]} * {steps[2]}"
+        if self.turns == 1:
+            starts, end = [*starts, f"  const size_t k = {first};", *program.before], ["}"]
+        else:
+            loop = f"  for (size_t k = first; k < first + {steps[2]}; k += {columns}) {{"
+            starts += [f"  const size_t first = {first}, k = first;", *program.before, loop]
+            end = ["  }", "}"]
+        names = "".join(f", const ulong {s}" for s in symbols.values)
+        head = [f"kernel void {name}(global const uchar *w, global uchar *d{names})", "{"]
+        text = source("\n".join([*head, *starts, *program.body, *end]), program.tables,
+                      fp16_lanes=program.fp16_lanes)  # fmt: skip
+        counts = (*self.counts[:2], self.counts[2] // self.turns)
+        arguments = tuple(map(np.uint64, symbols.values.values()))
+        size = tuple(counts[dim] for dim in self.order)
+        return Kernel(text, name, size, arguments, what, self.group(size), program.alignment)
+
+    def group(self, size: tuple[int, ...]) -> tuple[int, ...]:
+        """The work-items of a group: few, since PoCL's stack grows with them."""
+        most = GROUP if self.tile.rows == 1 else GROUP // 8
+        first = gcd(size[0], most)
+        return first, gcd(size[1], most // first), 1
