@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import clformats as cf
-from clformats.networks.named import key_of
+from clformats.networks.named import FormatName, named
 from clformats.networks.schedule import is_free
 
 from . import onednn_steps as steps
@@ -253,12 +253,11 @@ class Run:
         self._moved(*self._at(name, fmt), plain, found.ctypes.data)()
         return found
 
-    def _at(self, name: str, fmt: str) -> tuple[Desc, int]:
+    def _at(self, name: str, fmt: FormatName) -> tuple[Desc, int]:
         """The descriptor and the address of a value. A part of a concatenation is one piece."""
         dims = self.plan.network.values[name].dims
-        key = key_of(fmt, len(dims))
-        place = next(p for p in self.plan.memory.offsets
-                     if p[0] == name and key_of(p[1], len(dims)) == key)  # fmt: skip
+        offsets = self.plan.memory.offsets
+        place = next(p for p in offsets if p[0] == name and named(p[1]).key == fmt.key)
         view = self.plan.memory.views.get(place)
         inside = 4 * view.offset0 if view is not None else 0
         return _desc(dims, fmt), self._base + self.plan.memory.offsets[place] + inside

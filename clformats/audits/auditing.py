@@ -13,17 +13,15 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-from ..errors import InvalidFormat
-from ..formats import Format
 from ..networks.choice import Choice
 from ..networks.cost import Cost
 from ..networks.graph import Network
-from ..networks.named import key_of
+from ..networks.named import FormatName, named, plain
 from ..networks.plan import FormatPlan, propagate
 from ..networks.prices import BANDWIDTH, LATENCY
 from ..tensors.desc import MemoryDesc
 from .logs import read
-from .trace import Dims, Operation, Tensor, Trace
+from .trace import Dims, LoggedTensor, Operation, Trace
 
 
 class Finding(NamedTuple):
@@ -100,9 +98,9 @@ class _Story:
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
         self.value_of: dict[str, str] = {}
-        self.first: dict[str, Tensor] = {}
+        self.first: dict[str, LoggedTensor] = {}
         self.moves: dict[str, list[Operation]] = {}
-        self.delivered: dict[str, str] = {}
+        self.delivered: dict[str, FormatName] = {}
         self.packed: set[str] = set()
         self.seen: dict[Dims, dict[tuple[object, object], Cost]] = {}
         self.slowest: dict[Dims, float] = {}
@@ -128,7 +126,7 @@ class _Story:
                 weights[self._value(tensor)] = False
         self.packed = {name for name, only in weights.items() if only}
 
-    def _value(self, tensor: Tensor) -> str:
+    def _value(self, tensor: LoggedTensor) -> str:
         if tensor.name not in self.value_of:
             self.value_of[tensor.name] = tensor.name
             self.first[tensor.name] = tensor
@@ -140,7 +138,7 @@ class _Story:
         The guess is cautious, so that no reorder is advised that may be slower than those seen:
         bytes over the log's lowest bandwidth, and no less than the slowest of the same shape.
         """
-        key = _k(src), _k(dst)
+        key = named(src).key, named(dst).key
         own = [op.seconds for op in self.moves.get(name, []) if _sides(op) == key]
         if own and self.trace.timed:
             return Cost(min(own), min(own), max(own), "the log")
@@ -182,7 +180,7 @@ class _Story:
                     net.value(name, _sizes(self.first[name]), tensor.dtype,
                               constant=True if name in self.packed else None)  # fmt: skip
             if not op.writes:
-                op.writes.append(Tensor(f"end of {op.name}", "a", (1,)))
+                op.writes.append(LoggedTensor(f"end of {op.name}", plain(1), (1,)))
                 net.value(op.writes[0].name, (1,))
                 self.value_of[op.writes[0].name] = op.writes[0].name
             reads = [self.value_of[t.name] for t in op.reads]
@@ -212,7 +210,7 @@ class _Story:
             if not op.is_reorder:
                 formats = (
                     tuple(_name(t) for t in op.reads),
-                    tuple(_name(t) for t in op.writes or [Tensor("", "a", (1,))]),
+                    tuple(_name(t) for t in op.writes or [LoggedTensor("", plain(1), (1,))]),
                 )
                 times.setdefault(_way(op), {}).setdefault(formats, []).append(op.seconds)
         return {
@@ -228,7 +226,7 @@ class _Story:
             if name in net.values and net.producer(name) is not None:
                 if name not in outputs:
                     net.output(name)
-                net.fix(name, _name(Tensor("", fmt, net.values[name].dims)))
+                net.fix(name, _name(LoggedTensor("", fmt, net.values[name].dims)))
 
     # --- the verdict ------------------------------------------------------------------------------
 
@@ -237,19 +235,19 @@ class _Story:
         found = []
         by_plan: dict[str, set[tuple[object, object]]] = {}
         for r in plan.reorders:
-            by_plan.setdefault(r.value, set()).add((_k(r.src), _k(r.dst)))
+            by_plan.setdefault(r.value, set()).add((r.src.key, r.dst.key))
         for name, moves in self.moves.items():
             kept = by_plan.get(name, set())
             for op in moves:
                 src, dst = _name(op.reads[0]), _name(op.writes[0])
-                needed = (_k(src), _k(dst)) in kept and name not in self.packed
-                kept.discard((_k(src), _k(dst)))
+                needed = (src.key, dst.key) in kept and name not in self.packed
+                kept.discard((src.key, dst.key))
                 why = "" if needed else self._why(name, op, moves)
                 found.append(Finding(op.line, name, src, dst, op.seconds, not needed, why))
         return sorted(found)
 
     def _why(self, name: str, op: Operation, moves: Sequence[Operation]) -> str:
-        src, dst = _k(_name(op.reads[0])), _k(_name(op.writes[0]))
+        src, dst = _name(op.reads[0]).key, _name(op.writes[0]).key
         before = moves[: moves.index(op)]
         unit = self.trace.unit
         if src == dst:
@@ -259,10 +257,10 @@ class _Story:
         for other in before:
             if _sides(other) == (src, dst):
                 return f"the same reorder as {unit} {other.line}"
-            if _k(_name(other.reads[0])) == dst:
+            if _name(other.reads[0]).key == dst:
                 return f"takes back what {unit} {other.line} did"
         for other in moves[moves.index(op) + 1 :]:
-            if _k(_name(other.writes[0])) == src:
+            if _name(other.writes[0]).key == src:
                 return f"is taken back by {unit} {other.line}"
         return "another way is cheaper by the log's own costs"
 
@@ -288,19 +286,7 @@ def _spread(seconds: Sequence[float]) -> Cost:
 
 
 def _sides(op: Operation) -> tuple[object, object]:
-    return _k(_name(op.reads[0])), _k(_name(op.writes[0]))
-
-
-def _k(fmt: str) -> object:
-    """What makes two names one format, where the rank is the name's own."""
-    return key_of(fmt, _rank_of(fmt))
-
-
-def _rank_of(fmt: str) -> int:
-    try:
-        return Format(fmt).ndims
-    except InvalidFormat:
-        return 0
+    return _name(op.reads[0]).key, _name(op.writes[0]).key
 
 
 def _way(op: Operation) -> tuple[object, ...]:
@@ -309,17 +295,22 @@ def _way(op: Operation) -> tuple[object, ...]:
     return (op.op, dims) if op.op != op.op.split(" ", maxsplit=1)[0] else (op.name, dims)
 
 
-def _sizes(tensor: Tensor) -> tuple[int, ...]:
+def _rank_of(name: FormatName) -> int:
+    """The rank of a format; 0 for an opaque one, which any tensor may have."""
+    return 0 if name.means is None else name.means.ndims
+
+
+def _sizes(tensor: LoggedTensor) -> tuple[int, ...]:
     """The dims, or ones for as many as the format has where the log does not tell them."""
     if tensor.dims and all(n > 0 for n in tensor.dims):
         return tensor.dims
     return (1,) * max(len(tensor.dims), _rank_of(tensor.fmt), 1)
 
 
-def _name(tensor: Tensor) -> str:
-    """The format's name, opaque where its rank is not the tensor's."""
-    rank = _rank_of(tensor.fmt)
-    return tensor.fmt if rank in (0, len(_sizes(tensor))) else f"as {tensor.fmt}"
+def _name(tensor: LoggedTensor) -> FormatName:
+    """The format, opaque where its rank is not the tensor's."""
+    fits = tensor.fmt.fits(len(_sizes(tensor)))
+    return tensor.fmt if fits else named(f"as {tensor.fmt}")
 
 
 def _text(report: Report) -> str:

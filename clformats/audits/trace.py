@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from ..networks.named import FormatName
+
 Dims = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Tensor:
+class LoggedTensor:
     """A tensor in memory at one moment: its name, format, dims and element type.
 
     Where a log names no tensors, a reader of logs makes names up: what is read has the name of the
@@ -16,7 +18,7 @@ class Tensor:
     """
 
     name: str
-    fmt: str
+    fmt: FormatName
     dims: Dims
     dtype: str = "f32"
 
@@ -28,8 +30,8 @@ class Operation:
     line: int
     name: str
     op: str
-    reads: list[Tensor]
-    writes: list[Tensor]
+    reads: list[LoggedTensor]
+    writes: list[LoggedTensor]
     seconds: float
     is_reorder: bool = False
     weights: frozenset[int] = frozenset()

@@ -30,7 +30,7 @@ from .build import Built
 from .choice import Choice
 from .decision import Decision
 from .graph import Node
-from .named import Key, fits, key_of
+from .named import FormatName, Key, plain
 from .prices import COMPUTE
 
 Plan = TypeVar("Plan", bound=Decision)
@@ -95,26 +95,26 @@ def _baselines(built: Built) -> Iterator[tuple[str, list[int]]]:
     yield "rules", _Walk(built).rules()
 
 
-def written_formats(nodes: Iterable[Node]) -> list[str]:
+def written_formats(nodes: Iterable[Node]) -> list[FormatName]:
     """The formats that choices write 4 or more dimensions in, or, without such, any; in order."""
     known = list(nodes)
-    found: dict[Key, str] = {}
+    found: dict[Key, FormatName] = {}
     least = min(4, max(v.rank for n in known for v in n.outputs))
     for node in known:
         for choice in node.choices:
             for value, name in zip(node.outputs, choice.outs, strict=True):
                 if value.rank >= least:
-                    found.setdefault(key_of(name, value.rank), name)
+                    found.setdefault(name.key, name)
     return list(found.values())
 
 
-def is_uniform(node: Node, choice: Choice, name: str) -> bool:
+def is_uniform(node: Node, choice: Choice, name: FormatName) -> bool:
     """Whether a choice reads and writes one format, constants and values of other ranks aside."""
     sides = (*zip(node.inputs, choice.ins, strict=True),
              *zip(node.outputs, choice.outs, strict=True))  # fmt: skip
     return all(
-        other is None or v.is_constant or not fits(name, v.rank)
-        or key_of(other, v.rank) == key_of(name, v.rank)
+        other is None or v.is_constant or not name.fits(v.rank)
+        or other.key == name.key
         for v, other in sides
     )  # fmt: skip
 
@@ -136,11 +136,9 @@ class _Walk:
 
     def _border(self, name: str, v: int) -> None:
         """An input that no one fixed is given as the plain format, or the first that is asked."""
-        names = [str(c) for c in self.built.choices[v]]
-        rank = self.built.network.values[name].rank
-        keys = [key_of(n, rank) for n in names]
-        plain = key_of("abcdefghijkl"[:rank], rank)
-        self.assignment[v] = keys.index(plain) if plain in keys else 0
+        keys = [c.key for c in self.built.choices[v] if isinstance(c, FormatName)]
+        wanted = plain(self.built.network.values[name].rank).key
+        self.assignment[v] = keys.index(wanted) if wanted in keys else 0
         self.made[name] = keys[self.assignment[v]]
 
     def greedy(self) -> list[int]:
@@ -154,7 +152,7 @@ class _Walk:
             self._take(node, self._least(node, reading=False))
         return self.assignment
 
-    def uniform(self, name: str) -> list[int]:
+    def uniform(self, name: FormatName) -> list[int]:
         for node in self.built.order:
             fits = [
                 k for k, c in enumerate(_choices(self.built, node)) if is_uniform(node, c, name)
@@ -203,7 +201,7 @@ class _Walk:
         choice = _choices(self.built, node)[k]
         moved = [
             v for v, n in zip(node.inputs, choice.ins, strict=True)
-            if not v.is_constant and n is not None and key_of(n, v.rank) != self.made.get(v.name)
+            if not v.is_constant and n is not None and n.key != self.made.get(v.name)
         ]  # fmt: skip
         return len(moved), sum(int(np.prod(v.dims)) for v in moved)
 
@@ -235,7 +233,7 @@ class _Walk:
         choice = _choices(self.built, node)[k]
         self.assignment[self.built.variable[node.name]] = k
         for value, name in zip(node.outputs, choice.outs, strict=True):
-            self.made[value.name] = key_of(name, value.rank)
+            self.made[value.name] = name.key
         for i in choice.views:
             self.taken.setdefault(node.inputs[i].name, set()).add(node.name)
         for o in {o for _, o in choice.shared}:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from ..errors import InvalidNetwork
-from ..formats.names import ABSTRACT
 from .choice import Choice
 from .cost import Cost, as_cost
 from .graph import Network, Node, Value
-from .named import Key, key_of
+from .named import FormatName, Key, plain
 from .problem import ANY, AssignmentProblem, FormatSlot, ReorderedValue
 from .trees import Array, Distances
 from .views import Surroundings, conflicts, refusal, surroundings, viewed_format
@@ -69,24 +68,28 @@ class Built:
     problem: AssignmentProblem = field(default_factory=AssignmentProblem)
     variable: dict[str, int] = field(default_factory=dict)
     border: dict[str, int] = field(default_factory=dict)
-    choices: list[tuple[Choice | str, ...]] = field(default_factory=list)
+    choices: list[tuple[Choice | FormatName, ...]] = field(default_factory=list)
     costs: list[tuple[Cost, ...]] = field(default_factory=list)
     refused: dict[str, list[tuple[Choice, str]]] = field(default_factory=dict)
     reading: dict[str, list[tuple[str, int]]] = field(default_factory=dict)
     shared: dict[object, Distances] = field(default_factory=dict)
 
 
-def build(network: Network, pricing: Pricing, via: Iterable[str] = ()) -> Built:
-    """The problem of a network. ``via`` are formats through which chains of reorders may go.
+def build(
+    network: Network, pricing: Pricing, via: Iterable[FormatName] = (), *, legal: bool = False
+) -> Built:
+    """The problem of a network.
 
-    Raises `InvalidNetwork` for a node without a choice, and for costs that are none.
+    ``via`` are formats through which chains of reorders may go; ``legal`` says that choices which
+    share memory are known to be legal, as those of `Kernels.apply` are. Raises `InvalidNetwork` for
+    a node without a choice, and for costs that are none.
     """
     built = Built(network, network.order(), pricing)
     if not built.order:
         raise InvalidNetwork("the network has no nodes: there is nothing to plan")
     around = surroundings(network)
     for node in built.order:
-        _add_node(built, node, around)
+        _add_node(built, node, around, legal=legal)
     readers = network.readers()
     passing = tuple(via)
     for value in network.values.values():
@@ -97,25 +100,25 @@ def build(network: Network, pricing: Pricing, via: Iterable[str] = ()) -> Built:
     return built
 
 
-def _add_node(built: Built, node: Node, around: Surroundings) -> None:
+def _add_node(built: Built, node: Node, around: Surroundings, *, legal: bool) -> None:
     """The variable of a node: its choices that are legal, and what they cost."""
     if not node.choices:
         raise InvalidNetwork(f"{node} has no choice: give it one, or a rule in cf.Kernels")
-    legal, refused = [], []
+    kept, refused = [], []
     for choice in node.choices:
-        unknown = choice.views and not built.network.has_legal_views
+        unknown = choice.views and not legal
         reason = refusal(built.network, node, choice, around) if unknown else ""
         reason = reason or _breaks_fix(built.network, node, choice, around)
         if reason:
             refused.append((choice, reason))
         else:
-            legal.append(choice)
+            kept.append(choice)
     built.refused[node.name] = refused
-    if not legal:
+    if not kept:
         choice, reason = refused[0]
         raise InvalidNetwork(f"{node}: no choice of {len(refused)} is legal; {choice}: {reason}")
-    costs = tuple(_cost(built, node, k, c) for k, c in enumerate(legal))
-    built.variable[node.name] = _variable(built, node.name, legal, costs)
+    costs = tuple(_cost(built, node, k, c) for k, c in enumerate(kept))
+    built.variable[node.name] = _variable(built, node.name, kept, costs)
 
 
 def _cost(built: Built, node: Node, number: int, choice: Choice) -> Cost:
@@ -125,7 +128,7 @@ def _cost(built: Built, node: Node, number: int, choice: Choice) -> Cost:
 
 
 def _variable(
-    built: Built, name: str, choices: Sequence[Choice | str], costs: Sequence[Cost]
+    built: Built, name: str, choices: Sequence[Choice | FormatName], costs: Sequence[Cost]
 ) -> int:
     built.choices.append(tuple(choices))
     built.costs.append(tuple(costs))
@@ -138,16 +141,16 @@ def _breaks_fix(network: Network, node: Node, choice: Choice, around: Surroundin
         wanted = network.fixed.get(value.name)
         if wanted is None or value.name in around.outputs:
             continue
-        if key_of(name, value.rank) != key_of(wanted, value.rank):
+        if name.key != wanted.key:
             return f"it writes {value.name!r} in {name}, which is fixed as {wanted}"
     return ""
 
 
 def _add_value(
-    built: Built, value: Value, readers: list[tuple[Node, int]], via: tuple[str, ...]
+    built: Built, value: Value, readers: list[tuple[Node, int]], via: tuple[FormatName, ...]
 ) -> None:
     """The tensor of a value: its formats, who writes and who reads it."""
-    network, names = built.network, _Names(value.rank)
+    network, names = built.network, _Names()
     fixed = network.fixed.get(value.name)
     maker = network.producer(value)
     read = [(node.name, i, _read_names(built, node, i)) for node, i in readers]
@@ -160,7 +163,7 @@ def _add_value(
     else:
         asked = names.numbers([n for _, _, formats in read for n in formats])
         given = [fixed] if fixed else [names.list[k] for k in dict.fromkeys(asked) if k != ANY]
-        given = given or [ABSTRACT[: value.rank]]
+        given = given or [plain(value.rank)]
         free = [Cost(0.0, source="given from outside")] * len(given)
         v = _variable(built, value.name, given, free)
         built.border[value.name] = v
@@ -171,8 +174,7 @@ def _add_value(
         v = _variable(built, f"{value.name} {OUTPUT}", [fixed], [Cost(0.0)])
         slots.append(FormatSlot(v, names.numbers([fixed])))
         built.reading[value.name].append((OUTPUT, 0))
-    for name in via:
-        names.add_if_ranked(name)
+    names.numbers([name.of_rank(value.rank) for name in via if name.fits(value.rank)])
     distances = _priced(built, value, names.list)
     built.problem.tensors.append(
         ReorderedValue(value.name, tuple(names.list), distances, source, tuple(slots))
@@ -183,43 +185,31 @@ def _choices(built: Built, node: Node) -> list[Choice]:
     return [c for c in built.choices[built.variable[node.name]] if isinstance(c, Choice)]
 
 
-def _read_names(built: Built, node: Node, i: int) -> list[str | None]:
+def _read_names(built: Built, node: Node, i: int) -> list[FormatName | None]:
     return [c.ins[i] for c in _choices(built, node)]
 
 
 class _Names:
     """The formats of a value in the order in which they are met, one name for each."""
 
-    def __init__(self, rank: int) -> None:
-        self.rank = rank
-        self.list: list[str] = []
+    def __init__(self) -> None:
+        self.list: list[FormatName] = []
         self._number: dict[Key, int] = {}
         self._known: dict[str | None, int] = {None: ANY}
 
-    def numbers(self, names: Sequence[str | None]) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
+    def numbers(self, names: Iterable[FormatName | None]) -> np.ndarray[Any, np.dtype[np.intp]]:
         """The number of each format; `ANY` for None."""
         return np.array([self._number_of(n) for n in names], np.intp)
 
-    def _number_of(self, name: str | None) -> int:
-        found = self._known.get(name)
-        if found is not None or name is None:
-            return ANY if found is None else found
-        key = key_of(name, self.rank)
-        if key not in self._number:
-            self._number[key] = len(self.list)
-            self.list.append(name)
-        self._known[name] = self._number[key]
-        return self._number[key]
-
-    def add_if_ranked(self, name: str) -> None:
-        """Add a format, unless it is one of another rank."""
-        try:
-            self._number_of(name)
-        except InvalidNetwork:
-            return
+    def _number_of(self, name: FormatName | None) -> int:
+        if name is not None and name not in self._known:
+            self._known[name] = self._number.setdefault(name.key, len(self.list))
+            if self._known[name] == len(self.list):
+                self.list.append(name)
+        return self._known[name]
 
 
-def _priced(built: Built, value: Value, names: Sequence[str]) -> Distances:
+def _priced(built: Built, value: Value, names: Sequence[FormatName]) -> Distances:
     """The distances between a value's formats. Values of one shape share them where they may."""
     costs: Array = np.zeros((len(names), len(names)))
     key = None
@@ -245,7 +235,7 @@ def _exclude(built: Built, value: Value, one: str, other: str) -> None:
     for node in nodes:
         made = any(v.name == value.name for v in node.outputs)
         names = [viewed_format(node, c, value, as_maker=made) for c in _choices(built, node)]
-        keys.append([None if n is None else key_of(n, value.rank) for n in names])
+        keys.append([None if n is None else n.key for n in names])
     table = np.array([[np.inf if a is not None and a == b else 0.0 for b in keys[1]]
                       for a in keys[0]])  # fmt: skip
     built.problem.pairs.append((built.variable[one], built.variable[other], table))

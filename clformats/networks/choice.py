@@ -9,7 +9,7 @@ from typing import Any
 from ..errors import InvalidNetwork, expect
 from ..formats import Format
 from .cost import Cost
-from .named import ANY, listed, text_of
+from .named import ANY, FormatName, listed, named
 
 Views = Mapping[int, int | tuple[int, ...]]
 
@@ -30,8 +30,8 @@ class Choice:
     ('nChw16c',)
     """
 
-    ins: tuple[str | None, ...]
-    outs: tuple[str, ...]
+    ins: tuple[FormatName | None, ...]
+    outs: tuple[FormatName, ...]
     cost: Cost | float | None = None
     kernel: Any = None
     workspace: int = 0
@@ -47,12 +47,12 @@ class Choice:
         views: Views | None = None,
     ) -> None:
         given = [listed(ins, "ins"), listed(outs, "outs")]
-        texts = [tuple(None if n in ANY else text_of(n, "a choice") for n in g) for g in given]
-        if None in texts[1]:
+        names = [tuple(None if n in ANY else named(n, "a choice") for n in g) for g in given]
+        if None in names[1]:
             raise InvalidNetwork(f"a choice writes concrete formats, got outs={given[1]!r}")
         set_ = object.__setattr__
-        set_(self, "ins", texts[0])
-        set_(self, "outs", texts[1])
+        set_(self, "ins", names[0])
+        set_(self, "outs", names[1])
         set_(self, "cost", cost)
         set_(self, "kernel", kernel)
         set_(self, "workspace", workspace)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from .build import Built, Pricing, build
 from .choice import Choice
 from .cost import Cost
 from .graph import Network, Value
-from .named import key_of
+from .named import FormatName, Key
 from .problem import ReorderedValue
 from .solve import LIMIT, marginals, solve
 
@@ -30,8 +30,8 @@ class PlannedReorder(NamedTuple):
     """
 
     value: str
-    src: str
-    dst: str
+    src: FormatName
+    dst: FormatName
     readers: tuple[str, ...]
 
 
@@ -39,7 +39,7 @@ class Packed(NamedTuple):
     """A constant in a format that nodes read it in: reordered once, before the network runs."""
 
     value: str
-    dst: str
+    dst: FormatName
     readers: tuple[str, ...]
 
 
@@ -62,7 +62,7 @@ class Decision:
     """
 
     network: Network
-    formats: Mapping[str, str]
+    formats: Mapping[str, FormatName]
     choices: Mapping[str, Choice]
     reorders: Sequence[PlannedReorder]
     pack: Sequence[Packed]
@@ -86,7 +86,10 @@ class Decision:
             for node in built.order
             for value, text in zip(node.outputs, choices[node.name].outs, strict=True)
         }
-        formats |= {n: str(built.choices[v][assignment[v]]) for n, v in built.border.items()}
+        for name, v in built.border.items():
+            given = built.choices[v][assignment[v]]
+            if isinstance(given, FormatName):
+                formats[name] = given
         reorders = [r for t in built.problem.tensors for r in _reorders(built, t, assignment)]
         pack = _packed(network, choices)
         formats |= {p.value: p.dst for p in reversed(pack)}
@@ -98,10 +101,14 @@ class Decision:
 
     @classmethod
     def cheapest(
-        cls, network: Network, pricing: Pricing, via: Iterable[str] = (), limit: int = LIMIT
-    ) -> Self:
-        """The decision of least cost. Raises `InvalidNetwork` where none has a finite cost."""
-        built = build(network, pricing, via)
+        cls, network: Network, pricing: Pricing, via: Iterable[FormatName] = (),
+        limit: int = LIMIT, *, legal: bool = False,
+    ) -> Self:  # fmt: skip
+        """The decision of least cost; ``legal`` and ``via`` are as of `build`.
+
+        Raises `InvalidNetwork` where none has a finite cost.
+        """
+        built = build(network, pricing, via, legal=legal)
         solution = solve(built.problem, limit=limit)
         if solution is None:
             raise InvalidNetwork(_impossible(built))
@@ -184,11 +191,11 @@ def _in_order(steps: Sequence[tuple[int, int]], root: int) -> list[tuple[int, in
 
 def _packed(network: Network, choices: Mapping[str, Choice]) -> list[Packed]:
     """The constants in every format that they are read in."""
-    found: dict[tuple[str, Any], tuple[str, list[str]]] = {}
+    found: dict[tuple[str, Key], tuple[FormatName, list[str]]] = {}
     for name, choice in choices.items():
         for value, text in zip(network.nodes[name].inputs, choice.ins, strict=True):
             if value.is_constant and text is not None:
-                key = (value.name, key_of(text, value.rank))
+                key = (value.name, text.key)
                 found.setdefault(key, (text, []))[1].append(name)
     return [Packed(key[0], text, tuple(nodes)) for key, (text, nodes) in found.items()]
 

@@ -7,9 +7,10 @@ and what it costs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from math import prod
+from operator import is_
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from ..tensors.desc import MemoryDesc
 from ..tensors.dtypes import DType, as_dtype
 from .choice import Choice
 from .cost import as_cost
-from .named import key_of, listed, text_of, why_opaque
+from .named import FormatName, listed, named
 from .onnx_import import read_onnx
 
 Dims = tuple[int, ...]
@@ -37,6 +38,9 @@ class Value:
     dims: Dims
     dtype: DType
     constant: Any = field(default=None, compare=False, repr=False)
+    _descs: dict[str, tuple[MemoryDesc, int]] = field(
+        default_factory=dict, init=False, compare=False, repr=False
+    )
 
     @property
     def rank(self) -> int:
@@ -50,31 +54,27 @@ class Value:
 
     def desc(self, format: str | Format) -> MemoryDesc:
         """The descriptor in a format of this library's. Raises `InvalidNetwork` for opaque ones."""
-        desc = _desc(self.dims, self.dtype, str(format))
-        if desc is None:
+        name = named(format).of_rank(self.rank)
+        if name.means is None:
             raise InvalidNetwork(
-                f"value {self.name!r} is in the format {str(format)!r}, of which clformats knows "
-                f"the name only: {why_opaque(str(format))}"
+                f"value {self.name!r} is in the format {str(name)!r}, of which clformats knows "
+                f"the name only: {name.why_opaque()}"
             )
-        return desc
+        return self._described(name)[0]
 
     def nbytes(self, format: str | Format | None = None) -> int:
         """Bytes in a format; for an opaque one, and for None, those of the dense tensor."""
-        return _nbytes(self.dims, self.dtype, None if format is None else str(format))
+        name = None if format is None else named(format).of_rank(self.rank)
+        if name is not None and name.means is not None:
+            return self._described(name)[1]
+        return -(-prod(self.dims) * self.dtype.bits // 8)
 
-
-@lru_cache(maxsize=16384)
-def _desc(dims: Dims, dtype: DType, format: str) -> MemoryDesc | None:
-    key = key_of(format, len(dims))
-    return None if isinstance(key, str) else MemoryDesc(dims, dtype, key)
-
-
-@lru_cache(maxsize=16384)
-def _nbytes(dims: Dims, dtype: DType, format: str | None) -> int:
-    desc = None if format is None else _desc(dims, dtype, format)
-    if desc is not None:
-        return desc.span_nbytes
-    return MemoryDesc(dims, dtype).nbytes if dims else -(-dtype.bits // 8)
+    def _described(self, name: FormatName) -> tuple[MemoryDesc, int]:
+        found = self._descs.get(name)
+        if found is None:
+            desc = MemoryDesc(self.dims, self.dtype, name.means)
+            found = self._descs[name] = desc, desc.span_nbytes
+        return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -112,11 +112,11 @@ class Network:
     def __init__(self) -> None:
         self.values: dict[str, Value] = {}
         self.nodes: dict[str, Node] = {}
-        self.fixed: dict[str, str] = {}
+        self.fixed: dict[str, FormatName] = {}
         self.notes: tuple[str, ...] = ()
-        self.has_legal_views = False  # known to be so, as by Kernels.apply
         self._marked: list[str] = []
         self._producer: dict[str, str] = {}
+        self._descs: dict[tuple[Dims, DType], dict[str, tuple[MemoryDesc, int]]] = {}
 
     @classmethod
     def from_onnx(cls, model: str | Path | Any, *, batch: int | None = None) -> Network:
@@ -138,6 +138,8 @@ class Network:
         """Add a tensor: name, dims in logical order, element type."""
         _check_name("value", name, self.values)
         made = Value(name, _checked_dims(name, dims), _checked_dtype(name, dtype), constant)
+        # Values of one shape have the same descriptors, each made once.
+        object.__setattr__(made, "_descs", self._descs.setdefault((made.dims, made.dtype), {}))
         self.values[name] = made
         return made
 
@@ -155,14 +157,13 @@ class Network:
         read = tuple(self._known(name, v) for v in _listed(inputs, "inputs"))
         written = tuple(self._known(name, v) for v in _listed(outputs, "outputs"))
         expect(op, str, "op")
-        made = Node(name, op or name, read, written, listed(choices, "choices"), attributes)
+        bare = Node(name, op or name, read, written)
         if not written:
-            raise InvalidNetwork(f"{made} writes nothing: give it an output")
+            raise InvalidNetwork(f"{bare} writes nothing: give it an output")
         for value in written:
-            self._check_written(made, value)
-        for number, choice in enumerate(made.choices):
-            check_choice(made, number, choice)
-        self.has_legal_views = False
+            self._check_written(bare, value)
+        fitting = checked_choices(bare, listed(choices, "choices"))
+        made = Node(name, bare.op, read, written, fitting, attributes)
         self._producer.update((value.name, name) for value in written)
         self.nodes[name] = made
         return made
@@ -174,14 +175,12 @@ class Network:
         any other value is written in it by its node.
         """
         known = self._known("fix", value)
-        text = text_of(format, f"fix({known.name!r})")
-        _key(f"value {known.name!r}", text, known.rank)
-        self.fixed[known.name] = text
+        name = named(format, f"fix({known.name!r})")
+        self.fixed[known.name] = _of_rank(f"value {known.name!r}", name, known.rank)
 
     def output(self, value: Value | str, format: str | Format | None = None) -> None:
         """Make a value that nodes read an output too; one that none reads is an output anyway."""
         known = self._known("output", value)
-        self.has_legal_views = False
         if known.name not in self._marked:
             self._marked.append(known.name)
         if format is not None:
@@ -189,17 +188,15 @@ class Network:
 
     def with_choices(self, choices: Mapping[str, Iterable[Choice]]) -> Network:
         """The same network, where the named nodes have these choices."""
-        given = {name: listed(found, "choices") for name, found in choices.items()}
-        for name, found in given.items():
-            node = self.nodes.get(name)
-            if node is None:
+        given: dict[str, tuple[Choice, ...]] = {}
+        for name, found in choices.items():
+            if name not in self.nodes:
                 raise InvalidNetwork(f"there is no node {name!r}")
-            for number, choice in enumerate(found):
-                check_choice(node, number, choice)
+            given[name] = checked_choices(self.nodes[name], listed(found, "choices"))
         return self.with_checked(given)
 
     def with_checked(self, choices: Mapping[str, tuple[Choice, ...]]) -> Network:
-        """As `with_choices`, of choices that `check_choice` has seen."""
+        """As `with_choices`, of choices that `checked_choices` gave."""
         result = Network()
         result.values, result.fixed = dict(self.values), dict(self.fixed)
         result.notes = self.notes
@@ -293,33 +290,50 @@ class Network:
 # --- checks ---------------------------------------------------------------------------------------
 
 
-def check_choice(node: Node, number: int, choice: Choice) -> None:
-    """Raise `InvalidNetwork` where a choice does not fit its node."""
+def checked_choices(node: Node, choices: Iterable[Choice]) -> tuple[Choice, ...]:
+    """The choices, with formats of the ranks of the node's values.
+
+    Raises `InvalidNetwork` where one does not fit.
+    """
+    return tuple(checked_choice(node, number, choice) for number, choice in enumerate(choices))
+
+
+def checked_choice(node: Node, number: int, choice: Choice) -> Choice:
+    """As `checked_choices`, for one of them."""
     where = f"{node}, choice {number}"
     if not isinstance(choice, Choice):
         raise InvalidNetwork(f"{where}: got {choice!r}, expected a cf.Choice")
-    for what, names, values in (
-        ("ins", choice.ins, node.inputs),
-        ("outs", choice.outs, node.outputs),
-    ):
-        if len(names) != len(values):
-            raise InvalidNetwork(
-                f"{where}: {what} has {len(names)} formats, the node has {len(values)}: "
-                f"{', '.join(v.name for v in values)}"
-            )
-        for name, value in zip(names, values, strict=True):
-            if name is not None:
-                _key(f"{where}, value {value.name!r}", name, value.rank)
+    ins = _ranked(where, "ins", choice.ins, node.inputs)
+    outs = _ranked(where, "outs", choice.outs, node.outputs)
     if choice.cost is not None:
         as_cost(choice.cost, where)
     for i, o in choice.shared:
         if not (0 <= i < len(node.inputs) and 0 <= o < len(node.outputs)):
             raise InvalidNetwork(f"{where}: views={choice.views!r} names no input and output")
+    if all(map(is_, (*ins, *outs), (*choice.ins, *choice.outs))):
+        return choice
+    outs_known = [name for name in outs if name is not None]
+    return Choice(ins, outs_known, choice.cost, choice.kernel, choice.workspace, choice.views)
 
 
-def _key(where: str, name: str, rank: int) -> object:
+def _ranked(
+    where: str, what: str, names: Sequence[FormatName | None], values: Sequence[Value]
+) -> list[FormatName | None]:
+    """The formats as those of tensors of the values' ranks."""
+    if len(names) != len(values):
+        raise InvalidNetwork(
+            f"{where}: {what} has {len(names)} formats, the node has {len(values)}: "
+            f"{', '.join(v.name for v in values)}"
+        )
+    return [
+        None if name is None else _of_rank(f"{where}, value {value.name!r}", name, value.rank)
+        for name, value in zip(names, values, strict=True)
+    ]
+
+
+def _of_rank(where: str, name: FormatName, rank: int) -> FormatName:
     try:
-        return key_of(name, rank)
+        return name.of_rank(rank)
     except InvalidNetwork as error:
         raise InvalidNetwork(f"{where}: {error}") from None
 

@@ -12,12 +12,11 @@ from typing import Any
 
 from ..errors import InvalidNetwork, shown
 from ..formats import Format
-from ..formats.names import ABSTRACT
 from . import tables
 from .choice import Choice
 from .cost import Cost, as_cost
-from .graph import Network, Node, Value, check_choice
-from .named import fits, listed, path_of, text_of
+from .graph import Network, Node, Value, checked_choices
+from .named import FormatName, listed, named, path_of, plain
 from .views import kind_of, refusal, surroundings
 
 Rule = Callable[[Node], Iterable[Choice]]
@@ -42,7 +41,7 @@ class Kernels:
         self.plain = plain
         self._rules: dict[str, list[Rule]] = {}
         self._named: dict[str, list[Choice]] = {}
-        self._views: dict[str, tuple[str, ...]] = {}
+        self._views: dict[str, tuple[FormatName, ...]] = {}
         self._checks: list[Callable[[Network], str]] = []
 
     @classmethod
@@ -97,12 +96,12 @@ class Kernels:
         Values of another rank than the format's are plain. ``cost`` is in seconds, or a function of
         node and format.
         """
-        names = [text_of(f, "same") for f in listed(formats, "formats")]
+        names = [named(f, "same") for f in listed(formats, "formats")]
         fixed = cost if cost is None or callable(cost) else as_cost(cost, "cost")
 
         def rule(node: Node) -> Iterator[Choice]:
             for name in names:
-                if not fits(name, node.outputs[0].rank):
+                if not name.fits(node.outputs[0].rank):
                     continue
                 ins = [None if v.is_constant else _ranked(name, v) for v in node.inputs]
                 outs = [_ranked(name, v) for v in node.outputs]
@@ -118,7 +117,7 @@ class Kernels:
         beside this one (`same`, say) tell what a copy costs.
         """
         for op in ops:
-            self._views[op] = tuple(text_of(f, "view") for f in listed(formats, "formats"))
+            self._views[op] = tuple(named(f, "view") for f in listed(formats, "formats"))
 
     # --- use --------------------------------------------------------------------------------------
 
@@ -130,9 +129,7 @@ class Kernels:
         found += self._shared(node)
         if not found and self.plain:
             found = [plain_choice(node)]
-        for number, choice in enumerate(found):
-            check_choice(node, number, choice)
-        return found
+        return list(checked_choices(node, found))
 
     def apply(self, network: Network) -> Network:
         """The network, its nodes with these choices; views only where they are legal."""
@@ -154,7 +151,6 @@ class Kernels:
                     f"formats and ranks; add one, or Kernels(plain=True)"
                 )
         result = result.with_checked(kept)
-        result.has_legal_views = True
         result.notes = (*network.notes, *filter(None, (check(network) for check in self._checks)))
         return result
 
@@ -164,7 +160,7 @@ class Kernels:
         for name in formats:
             for target in formats if kind == "alias" and node.op != "Split" else (name,):
                 source, result = node.inputs[0], node.outputs[0]
-                if not (fits(name, source.rank) and fits(target, result.rank)):
+                if not (name.fits(source.rank) and target.fits(result.rank)):
                     continue
                 ins = [name if k == 0 or kind == "part" else None for k in range(len(node.inputs))]
                 outs = [target] * len(node.outputs)
@@ -174,11 +170,6 @@ class Kernels:
                 elif len(outs) > 1:
                     views = {0: tuple(range(len(outs)))}
                 yield Choice(ins, outs, 0.0, "view", views=views)
-
-
-def plain(rank: int) -> str:
-    """The plain format of a rank: ``"abcd"``."""
-    return "".join(ABSTRACT[:rank]) or "a"
 
 
 UNKNOWN = "not known: the same in every plan"
@@ -191,5 +182,5 @@ def plain_choice(node: Node) -> Choice:
     return Choice(ins, [plain(v.rank) for v in node.outputs], Cost(0.0, source=UNKNOWN), "plain")
 
 
-def _ranked(name: str, value: Value) -> str:
-    return name if fits(name, value.rank) else plain(value.rank)
+def _ranked(name: FormatName, value: Value) -> FormatName:
+    return name if name.fits(value.rank) else plain(value.rank)

@@ -20,7 +20,7 @@ from .decision import Decision
 from .graph import Node
 from .highs import FlowProgram, Terms
 from .memory import plan_memory
-from .named import key_of
+from .named import named
 from .views import kind_of
 
 Plan = TypeVar("Plan", bound=Decision)
@@ -120,10 +120,9 @@ class _Limited(FlowProgram):
 
     def _place(self, node: Node, choice: Choice, i: int | None, o: int | None) -> Place:
         value = node.outputs[o] if o is not None else node.inputs[i or 0]
-        text = str(choice.outs[o] if o is not None else choice.ins[i or 0])
+        name = named(choice.outs[o] if o is not None else choice.ins[i or 0])
         k = self.number[value.name]
-        keys = [key_of(f, value.rank) for f in self.built.problem.tensors[k].formats]
-        return k, keys.index(key_of(text, value.rank))
+        return k, [f.key for f in self.built.problem.tensors[k].formats].index(name.key)
 
     def _ranges(self) -> list[tuple[int, int]]:
         """The first and the last step at which each value, or what lies in it, may be alive."""

@@ -20,7 +20,7 @@ from .choice import Choice
 from .cost import Cost
 from .decision import PlannedReorder
 from .graph import Network, Node, Value
-from .named import key_of
+from .named import FormatName
 from .plan import FormatPlan, propagate
 from .prices import Prices, shape_text
 from .schedule import Launch
@@ -55,7 +55,7 @@ def measure_reorders(costs: Prices, network: Network, engine: Engine, repeats: i
     stream, count = Stream(engine), 0
     for tensor in build(network, _Nothing()).problem.tensors:
         value = network.values[tensor.name]
-        names = [n for n in tensor.formats if not isinstance(key_of(n, value.rank), str)]
+        names = [n for n in tensor.formats if n.means is not None]
         for src, dst in ((a, b) for a in names for b in names if a != b):
             if costs.reorder(value, src, dst).source == "measured":
                 continue
@@ -199,7 +199,7 @@ def held(network: Network, way: int) -> Network:
     return _asking(network, lambda node: node.choices[numbers[node.name] % len(node.choices)])
 
 
-def _in_format(node: Node, name: str) -> Choice:
+def _in_format(node: Node, name: FormatName) -> Choice:
     """The choice that reads and writes one format only; the first one where there is none."""
     return next((c for c in node.choices if is_uniform(node, c, name)), node.choices[0])
 

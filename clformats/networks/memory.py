@@ -16,7 +16,7 @@ from ..tensors.desc import MemoryDesc
 from .choice import Choice
 from .decision import Decision, PlannedReorder
 from .graph import Node
-from .named import Key, key_of
+from .named import FormatName, Key, named
 from .views import kind_of, owner_desc, part_offsets, region_offsets
 
 Place = tuple[str, str]
@@ -70,7 +70,7 @@ def steps_of(plan: Decision) -> list[Node | PlannedReorder]:
     found: list[Node | PlannedReorder] = []
     for node in plan.built.order:
         for value in node.inputs:
-            found += _needed(plan, waiting, value.name, node.name)
+            found += _needed(waiting, value.name, node.name)
         found.append(node)
     for name in list(waiting):
         found += waiting.pop(name)
@@ -78,16 +78,15 @@ def steps_of(plan: Decision) -> list[Node | PlannedReorder]:
 
 
 def _needed(
-    plan: Decision, waiting: dict[str, list[PlannedReorder]], value: str, reader: str
+    waiting: dict[str, list[PlannedReorder]], value: str, reader: str
 ) -> list[PlannedReorder]:
     """The reorders that make what a node reads, with those that they start from."""
     left = waiting.get(value, [])
-    rank = plan.network.values[value].rank
-    wanted = {key_of(r.dst, rank) for r in left if reader in r.readers}
+    wanted = {r.dst.key for r in left if reader in r.readers}
     for reorder in left[::-1]:
-        if key_of(reorder.dst, rank) in wanted:
-            wanted.add(key_of(reorder.src, rank))
-    taken = [r for r in left if key_of(r.dst, rank) in wanted]
+        if reorder.dst.key in wanted:
+            wanted.add(reorder.src.key)
+    taken = [r for r in left if r.dst.key in wanted]
     waiting[value] = [r for r in left if r not in taken]
     return taken
 
@@ -97,7 +96,7 @@ class _Arena:
         self.plan = plan
         self.steps = steps_of(plan)
         self.owner: dict[tuple[str, Key], tuple[tuple[str, Key], Node, int, int] | None] = {}
-        self.names: dict[tuple[str, Key], str] = {}
+        self.names: dict[tuple[str, Key], FormatName] = {}
         self.buffers: dict[tuple[str, Key], Buffer] = {}
 
     def run(self) -> MemoryPlan:
@@ -121,8 +120,8 @@ class _Arena:
             nbytes, lower_bound(buffers), offsets, self._views(), buffers, self.steps
         )  # fmt: skip
 
-    def _place(self, value: str, fmt: str) -> tuple[str, Key]:
-        place = value, key_of(fmt, self.plan.network.values[value].rank)
+    def _place(self, value: str, fmt: FormatName) -> tuple[str, Key]:
+        place = value, fmt.key
         self.names.setdefault(place, fmt)
         return place
 
@@ -153,7 +152,7 @@ class _Arena:
             place = (node.name, "(workspace)")
             self.buffers[place] = Buffer(choice.workspace, number, number, holds=[place])
 
-    def _touch(self, value: str, fmt: str, number: int) -> None:
+    def _touch(self, value: str, fmt: FormatName, number: int) -> None:
         place = self._place(value, fmt)
         root = self._root(place)
         if root not in self.buffers:
@@ -194,5 +193,5 @@ class _Arena:
         return owner_desc(node, self.plan.choices[node.name], i, o)
 
 
-def _read(choice: Choice, i: int) -> str:
-    return str(choice.ins[i])
+def _read(choice: Choice, i: int) -> FormatName:
+    return named(choice.ins[i])

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
-from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import InvalidArgument, InvalidFormat, InvalidNetwork, shown
 from ..formats import Format
+from ..formats.names import ABSTRACT
 from ..formats.tags import is_meta
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 Key = Format | str
 """What makes two names one format: the structure, or the opaque name itself."""
@@ -22,39 +25,89 @@ Key = Format | str
 ANY = (None, "any")
 
 
-@lru_cache(maxsize=16384)
-def key_of(name: str, rank: int) -> Key:
-    """What the name means for a tensor of this rank. Raises `InvalidNetwork` for a wrong rank."""
-    try:
-        fmt = Format(name, ndims=rank) if is_meta(name) else Format(name)
-    except InvalidFormat:
+class FormatName(str):
+    """A format of a network: its name, and what it ``means``, a `Format`; None: it is opaque.
+
+    It is parsed once, where it enters: see `named`. As texts, names are equal where they are
+    written alike; their ``key`` is equal where they mean one format.
+    """
+
+    __slots__ = ("means",)
+
+    means: Format | None
+
+    def __new__(cls, text: str, means: Format | None) -> Self:
+        """The name with its meaning."""
+        made = super().__new__(cls, text)
+        made.means = means
+        return made
+
+    def __getnewargs__(self) -> tuple[str, Format | None]:  # type: ignore[override]  # of copies
+        return str(self), self.means
+
+    @property
+    def key(self) -> Key:
+        """What makes two names one format."""
+        return str(self) if self.means is None else self.means
+
+    @property
+    def canonical(self) -> str:
+        """One text for all names of the format."""
+        return str(self) if self.means is None else self.means.onednn or self.means.name
+
+    def of_rank(self, rank: int) -> FormatName:
+        """The format of a tensor of this rank, which meta tags (``aBx16b``) wait for.
+
+        Raises `InvalidNetwork` for a format of another rank.
+        """
+        if self.means is None:
+            return _parsed(self, rank) if is_meta(self) else self
+        if self.means.ndims != rank:
+            raise InvalidNetwork(
+                f"the format {str(self)!r} has {self.means.ndims} dimensions "
+                f"({' '.join(self.means.dims)}), the tensor has {rank}"
+            )
+        return self
+
+    def fits(self, rank: int) -> bool:
+        """Whether it can be the format of a tensor of this rank."""
+        return self.means is None or self.means.ndims == rank
+
+    def why_opaque(self) -> str:
+        """Why the name is none of this library's formats, with names that are like it."""
+        try:
+            Format(self)
+        except InvalidFormat as error:
+            return str(error)
+        return "it is a concrete format"
+
+
+def named(name: object, what: str = "a value") -> FormatName:
+    """The format that a text or a `Format` names. Raises `InvalidNetwork`, beginning with ``what``.
+
+    >>> named("nchw").key == named("bfyx").key, named("my own").means
+    (True, None)
+    """
+    if isinstance(name, FormatName):
         return name
-    if fmt.layout is None:
-        raise InvalidNetwork(f"the format {name!r} is no concrete one")
-    if fmt.ndims != rank:
-        raise InvalidNetwork(
-            f"the format {name!r} has {fmt.ndims} dimensions ({' '.join(fmt.dims)}), "
-            f"the tensor has {rank}"
-        )
-    return fmt
+    if not isinstance(name, Format | str) or not str(name).strip():
+        raise InvalidNetwork(f"{what}: got the format {name!r}, expected a name or a cf.Format")
+    found = FormatName(str(name), name) if isinstance(name, Format) else _parsed(name, None)
+    if found.means is not None and found.means.layout is None:
+        raise InvalidNetwork(f"{what}: the format {str(name)!r} is no concrete one")
+    return found
 
 
-def why_opaque(name: str) -> str:
-    """Why a name is none of this library's formats, with names that are like it."""
+def _parsed(name: str, rank: int | None) -> FormatName:
     try:
-        Format(name)
-    except InvalidFormat as error:
-        return str(error)
-    return "it is a concrete format"
+        return FormatName(name, Format(name, ndims=rank))
+    except InvalidFormat:
+        return FormatName(name, None)
 
 
-def fits(name: str, rank: int) -> bool:
-    """Whether the name can be a format of a tensor of this rank."""
-    try:
-        key_of(name, rank)
-    except InvalidNetwork:
-        return False
-    return True
+def plain(rank: int) -> FormatName:
+    """The plain format of a rank: ``"abcd"``."""
+    return named(ABSTRACT[:rank] or "a")
 
 
 def listed(values: object, what: str) -> tuple[Any, ...]:
@@ -71,12 +124,3 @@ def path_of(path: object) -> Path:
     if not isinstance(path, str | Path):
         raise InvalidArgument(f"path: got {shown(path)}, expected a text or a Path")
     return Path(path)
-
-
-def text_of(name: object, what: str) -> str:
-    """The name as text; refuses what names no format."""
-    if isinstance(name, Format):
-        return str(name)
-    if not isinstance(name, str) or not name.strip():
-        raise InvalidNetwork(f"{what}: got the format {name!r}, expected a name or a cf.Format")
-    return name

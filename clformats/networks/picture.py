@@ -12,7 +12,7 @@ from html import escape
 
 from .decision import Decision
 from .graph import Value
-from .named import Key, key_of
+from .named import Key
 
 _SANS = "DejaVu Sans, Helvetica, Arial, sans-serif"
 _INK, _SOFT, _RED, _EDGE = "#1f2933", "#6b7785", "#c92a2a", "#9aa5b1"
@@ -93,17 +93,13 @@ def _described(plan: Decision, name: str, x: float, y: float, column: int) -> _B
     if name.startswith(_INPUT) or node is None:
         value = plan.network.values[name.removeprefix(_INPUT)]
         fmt = plan.formats[value.name]
-        return _Box(value.name, "input", fmt, _key(fmt, value.rank), False, x, y, column)  # noqa: FBT003
+        return _Box(value.name, "input", fmt, fmt.key, False, x, y, column)  # noqa: FBT003
     choice = plan.choices[name]
     fmt = choice.outs[0]
-    key = _key(fmt, node.outputs[0].rank)
+    key = fmt.key
     activation = node.attributes.get("activation", "")
     op = node.op + f" + {activation}" * bool(activation)
     return _Box(name, op, fmt, key, bool(choice.views), x, y, column)
-
-
-def _key(fmt: str, rank: int) -> Key:
-    return key_of(fmt, rank)
 
 
 def _parents(plan: Decision) -> dict[str, list[str]]:
@@ -142,7 +138,7 @@ def _colours(plan: Decision) -> Mapping[Key, tuple[str, str, int]]:
     counts: dict[Key, int] = {}
     for node in plan.built.order:
         fmt = plan.choices[node.name].outs[0]
-        key = _key(fmt, node.outputs[0].rank)
+        key = fmt.key
         names.setdefault(key, fmt)
         counts[key] = counts.get(key, 0) + 1
     ranked = sorted(counts, key=lambda k: -counts[k])

@@ -16,7 +16,7 @@ from .graph import Network
 from .kernels import Kernels
 from .limited import fitted
 from .memory import MemoryPlan, plan_memory
-from .named import listed, text_of
+from .named import listed, named
 from .picture import dot, svg
 from .prices import Prices
 from .racing import Run, Settled, settle
@@ -139,10 +139,10 @@ def propagate(  # each is one question
 
     Raises `InvalidNetwork`, which names the node or the value.
     """
-    names = [text_of(name, "via") for name in listed(via, "via")]
+    names = [named(name, "via") for name in listed(via, "via")]
     most = _positive(limit, "limit")
     ready, pricing = _with_choices(network, kernels), as_pricing(reorder_cost)
-    plan = FormatPlan.cheapest(ready, pricing, names, most)
+    plan = FormatPlan.cheapest(ready, pricing, names, most, legal=kernels is not None)
     return plan if memory_limit is None else fitted(plan, _positive(memory_limit, "memory_limit"))
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +18,7 @@ from ..tensors.desc import MemoryDesc
 from .choice import Choice
 from .cost import Cost, as_cost, as_float
 from .graph import Node, Value
-from .named import key_of, listed, path_of, text_of
+from .named import listed, named, path_of
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -58,8 +57,9 @@ class Prices:
     ) -> None:  # fmt: skip
         """Record a reorder of a shape such as ``"f32:1x64x56x56"``: a `Cost`, or samples."""
         expect(shape, str, "shape")
-        names = text_of(src, "src"), text_of(dst, "dst")
-        key = (shape, _canonical(names[0], shape), _canonical(names[1], shape))
+        names = named(src, "src"), named(dst, "dst")
+        rank = shape.count("x") + 1
+        key = (shape, names[0].of_rank(rank).canonical, names[1].of_rank(rank).canonical)
         self.reorders[key] = _sampled(seconds, f"the reorder {src} -> {dst} of {shape}", source)
         self._fits.clear()
 
@@ -74,12 +74,14 @@ class Prices:
 
     def reorder(self, value: Value, src: str, dst: str) -> Cost:
         """The cost of a reorder of a value."""
-        shape = shape_text(value)
-        names = _canonical(src, shape), _canonical(dst, shape)
-        found = self.reorders.get((shape, *names))
+        sides = named(src).of_rank(value.rank), named(dst).of_rank(value.rank)
+        nbytes = value.nbytes(sides[0]) + value.nbytes(sides[1])
+        if not self.reorders:
+            return self._by_bytes(nbytes)
+        names = sides[0].canonical, sides[1].canonical
+        found = self.reorders.get((shape_text(value), *names))
         if found is not None:
             return found
-        nbytes = value.nbytes(src) + value.nbytes(dst)
         fit = self._fitted(*names)
         if fit is not None:
             latency, per_byte, off = fit
@@ -165,13 +167,6 @@ def shape_text(value: Value) -> str:
 def _nbytes(shape: str) -> int:
     dtype, _, dims = shape.partition(":")
     return MemoryDesc([int(n) for n in dims.split("x")], dtype).nbytes
-
-
-@lru_cache(maxsize=16384)
-def _canonical(name: str, shape: str) -> str:
-    """One name for each format, whatever the notation."""
-    key = key_of(str(name), shape.count("x") + 1)
-    return key if isinstance(key, str) else key.onednn or key.name
 
 
 def _sampled(seconds: Cost | float | Iterable[float], what: str, source: str) -> Cost:

@@ -14,9 +14,8 @@ from ..tensors.geometry import moved_by
 from .choice import Choice
 from .decision import Decision, PlannedReorder
 from .graph import Node, Value
-from .kernels import plain
 from .memory import MemoryPlan, Place
-from .named import key_of
+from .named import FormatName, named, plain
 from .views import kind_of
 
 if TYPE_CHECKING:
@@ -158,18 +157,18 @@ class Schedule:
         moved = MemoryDesc.of(moved_by(desc.geometry, at), desc.dtype)
         return Memory(moved, self.engine, buffer=self.arena)
 
-    def _at(self, value: str, fmt: str) -> Memory:
+    def _at(self, value: str, fmt: FormatName) -> Memory:
         return self.memories[value, self._spelled(self.plan.network.values[value], fmt)]
 
-    def _spelled(self, value: Value, fmt: str | None) -> str:
+    def _spelled(self, value: Value, fmt: FormatName | None) -> str:
         """The name under which the arena knows a format of a value."""
-        wanted = key_of(fmt or self.plan.formats[value.name], value.rank)
+        wanted = (fmt or self.plan.formats[value.name]).key
         for name, known in self.memories:
-            if name == value.name and key_of(known, value.rank) == wanted:
+            if name == value.name and named(known).key == wanted:
                 return known
         raise InvalidNetwork(f"the plan has no {value.name!r} in {fmt}")
 
-    def _input(self, value: Value, fmt: str | None) -> Memory:
+    def _input(self, value: Value, fmt: FormatName | None) -> Memory:
         if value.is_constant:
             return self.constants[value.name, fmt or plain(value.rank)]
         return self._at(value.name, fmt or self.plan.formats[value.name])

@@ -19,7 +19,7 @@ from .cost import Cost
 from .decision import Decision
 from .graph import Network, Node
 from .memory import steps_of
-from .named import Key, key_of
+from .named import Key, named
 
 Plan = TypeVar("Plan", bound=Decision)
 
@@ -116,10 +116,10 @@ def from_json(
         raise InvalidNetwork(f"the plan is damaged: {type(error).__name__}: {error}") from None
 
     def price(value: str, src: str, dst: str) -> Cost:
-        rank = network.values[value].rank
-        return prices.get((value, key_of(src, rank), key_of(dst, rank)), Cost(math.inf))
+        return prices.get((value, named(src).key, named(dst).key), Cost(math.inf))
 
-    between = sorted({r["dst"] for r in content["reorders"]})  # chains go through some of them
+    # Chains go through some of them.
+    between = [named(name) for name in sorted({r["dst"] for r in content["reorders"]})]
     plan = kind.cheapest(network, Given(price), between)
     if dict(plan.formats) != content.get("formats"):
         raise InvalidNetwork(
@@ -169,6 +169,6 @@ def _prices(content: Mapping[str, Any], network: Network) -> dict[tuple[str, Key
     found: dict[tuple[str, Key, Key], Cost] = {}
     for r in content["reorders"]:
         rank = network.values[r["value"]].rank
-        key = r["value"], key_of(r["src"], rank), key_of(r["dst"], rank)
+        key = r["value"], *(named(r[k]).of_rank(rank).key for k in ("src", "dst"))
         found[key] = Cost(r["seconds"], r["low"], r["high"], r["source"])
     return found

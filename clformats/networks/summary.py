@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from .cost import Cost
 from .decision import Decision
 from .kernels import UNKNOWN
-from .named import key_of
 
 SHOWN = 6
 """A list shows this many things, and counts the others."""
@@ -38,8 +37,7 @@ def _doubts(plan: Decision) -> list[str]:
         for name, c in plan.choices.items()
         if isinstance(c.cost, Cost) and c.cost.source == UNKNOWN
     ]
-    values = plan.network.values
-    own = {f for n, f in plan.formats.items() if isinstance(key_of(f, values[n].rank), str)}
+    own = {f for f in plan.formats.values() if f.means is None}
     return [
         *_some("no kernel, so plain and at no cost: ", nodes),
         *_some("not known to clformats, so opaque: ", sorted(own)),

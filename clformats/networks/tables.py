@@ -25,7 +25,7 @@ from typing import Any
 from ..errors import InvalidNetwork
 from .choice import Choice
 from .cost import Cost, as_cost
-from .graph import Network, Node, check_choice
+from .graph import Network, Node, checked_choice
 
 FIELDS = ("node", "op", "ins", "outs", "seconds", "low", "high", "kernel", "workspace")
 
@@ -65,7 +65,7 @@ class TableRow:
     def _misfit(self, node: Node) -> str:
         """Why the choice does not fit a node, or the empty string."""
         try:
-            check_choice(node, 0, self.choice)
+            checked_choice(node, 0, self.choice)
         except InvalidNetwork as error:
             return str(error).replace(", choice 0", "")
         return ""

@@ -21,13 +21,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 from ..errors import Error, InvalidNetwork
 from ..tensors.desc import MemoryDesc
 from .choice import Choice
 from .graph import Network, Node, Value
-from .named import key_of
+from .named import FormatName
 
 RESHAPES = ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Dropout")
 REGIONS = ("Split", "Slice")
@@ -51,30 +50,24 @@ def owner_desc(node: Node, choice: Choice, i: int, o: int) -> MemoryDesc | None:
     name_in, name_out = choice.ins[i], choice.outs[o]
     if name_in is None:
         raise InvalidNetwork(f"views need a format of {source.name!r}, not any")
-    keys = key_of(name_in, source.rank), key_of(name_out, target.rank)
-    if any(isinstance(key, str) for key in keys):
-        _check_opaque(node, i, o, keys[0] == keys[1])
+    if name_in.means is None or name_out.means is None:
+        _check_opaque(node, i, o, name_in.key == name_out.key)
         return None
     inner, outer = source.desc(name_in), target.desc(name_out)
     kind = kind_of(node.op)
     if kind == "part":
         _check_same(node, inner.format, outer.format, "its part of the output")
-        return _region(outer, inner.dims, tuple(part_offsets(node, i)))
+        return outer.submemory(inner.dims, part_offsets(node, i))
     if kind == "overwrite":
         _check_same(node, inner, outer, "the output")
         return outer
     return _alias(node, inner, outer, o)
 
 
-@lru_cache(maxsize=4096)
-def _region(whole: MemoryDesc, dims: tuple[int, ...], offsets: tuple[int, ...]) -> MemoryDesc:
-    return whole.submemory(dims, offsets)
-
-
 def _alias(node: Node, inner: MemoryDesc, outer: MemoryDesc, o: int) -> MemoryDesc:
     if node.op in REGIONS:
         _check_same(node, inner.format, outer.format, "its region of the input")
-        return _region(inner, outer.dims, tuple(region_offsets(node, o)))
+        return inner.submemory(outer.dims, region_offsets(node, o))
     if node.op == "Transpose":
         perm = _perm(node, inner.ndims)
         seen = inner.permute_axes([perm.index(d) for d in range(inner.ndims)])
@@ -218,7 +211,7 @@ def _views(node: Node, i: int) -> bool:
     return any(i == number for choice in node.choices for number, _ in choice.shared)
 
 
-def viewed_format(node: Node, choice: Choice, value: Value, *, as_maker: bool) -> str | None:
+def viewed_format(node: Node, choice: Choice, value: Value, *, as_maker: bool) -> FormatName | None:
     """The format in which a choice views a value, as its reader or as its maker; None if it copies.
 
     A maker's format is the one that it writes the value in.

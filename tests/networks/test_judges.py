@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from clformats.networks import highs
+from clformats.networks.named import named
 from clformats.networks.problem import AssignmentProblem, FormatSlot, ReorderedValue
 from clformats.networks.solve import solve
 from clformats.networks.trees import Distances
@@ -42,7 +43,7 @@ def blocks(count: int, formats: int, seed: int, *, skips: bool = False) -> Assig
             now = node(*[node(node(now)) for _ in range(4)])
         else:
             now = node(node(now), node(now))
-    names = tuple(map(str, range(formats)))
+    names = tuple(named(str(k)) for k in range(formats))
     for v, reading in readers.items():
         slots = tuple(FormatSlot(j, ident) for j in reading)
         problem.tensors.append(
