@@ -97,8 +97,8 @@ class MappedError(Error):
 class DeviceError(Error):
     """An OpenCL call failed.
 
-    ``name`` is OpenCL's name of the error (``"OUT_OF_RESOURCES"``). ``log`` is the numbered source
-    and the build log if a build failed, else the empty string.
+    ``name`` is OpenCL's name of the error (``"OUT_OF_RESOURCES"``). ``log`` is the compiler's
+    log and the lines around those that it names if a build failed, else the empty string.
     """
 
     def __init__(self, message: str, *, name: str = "", log: str = "") -> None:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from ..errors import InvalidFormat
 from .digits import Digit, Layout, Tail
@@ -140,20 +141,32 @@ def layout_of(
 ) -> Layout:
     """The layout of these digits. Raises `GrammarError`, with the digits as text."""
     for chain in _chains(digits).values():
-        step = 1
-        for k, d in enumerate(chain):
-            last = k == len(chain) - 1
-            if d.step != step or (d.size is None) != last:
-                said = " ".join(_written(x, letters) for x in reversed(chain))
-                raise GrammarError(
-                    said, "the digits of an index continue each other, finest first: k%8, k/8%4, "
-                    "k/32, each step the product of the sizes before it, the last one open"
-                )  # fmt: skip
-            step *= d.size or 1
+        broken = _broken([_written(d, letters) for d in chain], chain, letters)
+        if broken:
+            said = " ".join(_written(d, letters) for d in reversed(chain))
+            rule = "the digits of an index continue each other, as k%8, k/8%4, k/32 do"
+            raise GrammarError(said, f"{broken}; {rule}")
     try:
         return Layout(len(letters), digits, align, tail)
     except InvalidFormat as error:
         raise GrammarError(" ".join(_written(d, letters) for d in digits), str(error)) from error
+
+
+def _broken(words: Sequence[str], chain: Sequence[Digit], letters: str) -> str:
+    """What keeps the digits of an index, the finest first, from continuing each other, if any."""
+    step, before = 1, ""
+    for word, d in zip(words, chain, strict=True):
+        wanted = _written(replace(d, step=step), letters)
+        if d.step != step and before:
+            return f"{before} ends at {step}, so {wanted} comes next, got {word}"
+        if d.step != step:
+            return f"{_written(replace(d, step=1, size=d.step), letters)} is missing before {word}"
+        if d.size is None:
+            more = words[len(words) - 1]
+            return "" if word == more else f"{word} has no end, so nothing is left for {more}"
+        step, before = step * d.size, word
+    missing = _written(replace(chain[-1], step=step, size=None), letters)
+    return f"{before} ends at {step}, and {missing} is missing"
 
 
 def _chains(digits: Sequence[Digit]) -> dict[object, list[Digit]]:

@@ -85,9 +85,22 @@ def _packed(
         array = in_order(array, axes, desc.format if axes else None)
     require_memory(desc)
     _check_shape(array, desc)
-    flat = (np.empty if _is_whole(desc) else np.zeros)(flat_size(desc), desc.dtype.raw)
+    flat = _allocated(desc, flat_size(desc), zeros=not _is_whole(desc))
     _write(flat, array, desc, as_codes if raw else codes)
     return joined(flat, desc.dtype.bits) if desc.dtype.is_packed else flat.view(desc.dtype.storage)
+
+
+def _allocated(
+    desc: MemoryDesc, shape: int | tuple[int, ...], *, zeros: bool = False
+) -> NDArray[Any]:
+    """An array of codes. Raises `InvalidDescriptor` where there is no memory for it."""
+    try:
+        return (np.zeros if zeros else np.empty)(shape, desc.dtype.raw)
+    except MemoryError as error:
+        raise InvalidDescriptor(
+            f"{desc} does not fit into memory ({error}): pack it in parts, which "
+            f"desc.submemory(dims, offsets) describes"
+        ) from error
 
 
 def as_codes(array: NDArray[Any], dtype: DType) -> NDArray[Any]:
@@ -204,7 +217,7 @@ def unpack(
             f"got an array of {flat.dtype} and shape {flat.shape}, expected a 1-D array of "
             f"{storage} with at least {size} elements for {desc}"
         )
-    found = np.empty(desc.dims, desc.dtype.raw)
+    found = _allocated(desc, desc.dims)
     if desc.nelems:
         memory = apart(flat, desc.dtype.bits) if desc.dtype.is_packed else flat.view(found.dtype)
         move((to, source) for source, to in elements(memory, found, desc))

@@ -20,7 +20,7 @@ from . import storage
 from .arguments import check_no_pointer, set_arguments
 from .event import Event
 from .opencl import error_name, named_errors, opencl
-from .order import LOCK, Order, Usage, enqueued, events_before, flush, read
+from .order import LOCK, Order, Usage, enqueued, events_before, flush, read, usage_of
 from .strangers import unknown_commands
 from .tracked import Tracked
 
@@ -64,12 +64,12 @@ def run(
     global_size: Sequence[int],
     local_size: Sequence[int] | None,
     args: Sequence[Any],
-    reads: Sequence[Tracked],
+    reads: Sequence[Any],
 ) -> Event:
     """See `Stream.run`."""
     expect(kernel, opencl().Kernel, "kernel")
     for memory in reads:
-        expect_memory(memory, "reads")
+        expect(memory, Tracked | opencl().MemoryObject, "reads")
         if not any(memory is a for a in args):
             raise InvalidArgument(f"reads: {memory!r} is none of the kernel's arguments")
     if stream.recorder is not None:
@@ -94,7 +94,7 @@ def run(
 
 
 def _uses(
-    stream: Queue, order: object, args: Sequence[Any], reads: Sequence[Tracked]
+    stream: Queue, order: object, args: Sequence[Any], reads: Sequence[Any]
 ) -> tuple[list[Any], list[Usage], list[Usage], bool]:
     """The arguments as OpenCL takes them, what is written and read, checked.
 
@@ -105,13 +105,18 @@ def _uses(
     reading: list[Usage] = []
     alone = True
     for k, a in enumerate(args, 1):
+        is_read = False
+        for memory in reads:
+            is_read = is_read or memory is a
         if not isinstance(a, Tracked):
             check_no_pointer(k, a)
             given.append(a)
+            if isinstance(a, opencl().MemoryObject):  # the user's, who may use it elsewhere, too
+                usage = usage_of(a)
+                usage.taken, alone = True, False
+                (reading if is_read else writing).append(usage)
             continue
-        usage, is_read = a.usage, False
-        for memory in reads:
-            is_read = is_read or memory is a
+        usage = a.usage
         if usage.mapping is not None or a.context is not stream.context or a.sound is None:
             _check(a, stream, writes=not is_read)
         (reading if is_read else writing).append(usage)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from ..errors import DeviceError, InvalidArgument, expect, shown
 from ..schedule.traits import DEFAULT, Traits
 from . import compiler
 from .background import background
+from .buildlog import told
 from .guard import FirstLaunch
 from .opencl import OnDevice, devices, error_name, hint, kernel_of, named_errors, opencl
 from .programs import build, compilers_silent, is_kept
@@ -147,7 +147,7 @@ class Engine(OnDevice):
         """A new kernel object of the program with this source; the program is built once.
 
         ``trial`` is its first launch, for a child process that builds what no one has built yet.
-        Raises `DeviceError` with the build log and the numbered source where the build fails.
+        Raises `DeviceError` where the build fails, with the compiler's log and the lines it names.
         """
         cl = opencl()
         known = self._program(source)
@@ -248,10 +248,8 @@ class Engine(OnDevice):
                 return build(self.context, self.device, list(self._options), source, trial)
         except cl.Error as error:
             name = error_name(error)
-            log = f"{numbered(source)}\n\n{error}"  # what is wrong last: a terminal shows the end
-            raise DeviceError(
-                f"building a kernel for {self.device.name} failed: {name}", name=name, log=log
-            ) from error
+            text = f"building a kernel for {self.device.name} failed: {name}"
+            raise DeviceError(text, name=name, log=told(source, str(error))) from error
 
     def __enter__(self) -> Engine:  # noqa: PYI034  # Self is of Python 3.11
         return self
@@ -288,16 +286,6 @@ def _context(device: pyopencl.Device) -> pyopencl.Context:
     """One context for each device and process."""
     with named_errors(f"making a context for {device.name}"):
         return opencl().Context([device])  # type: ignore[no-any-return]
-
-
-def numbered(source: str) -> str:
-    """The source with line numbers, as compilers count them: anew after ``#line``."""
-    lines, number = [], 1
-    for line in source.splitlines():
-        lines.append(f"{number:4} | {line}")
-        said = re.match(r"\s*#\s*line\s+(\d+)", line)
-        number = int(said[1]) if said else number + 1
-    return "\n".join(lines)
 
 
 def describe(device: pyopencl.Device) -> str:

@@ -201,9 +201,20 @@ def flush(waits: Sequence[pyopencl.Event]) -> None:
     before a flush, and Intel's runtime then sometimes waits for ever.
     """
     for event in waits:
-        queue = event.command_queue
-        if queue is not None:  # the event of a user has none
+        queue = queue_of(event)
+        if queue is not None:
             queue.flush()
+
+
+def queue_of(event: pyopencl.Event) -> pyopencl.CommandQueue | None:
+    """The queue of a command; None for a user's event, and where the queue is gone before it.
+
+    Intel's events do not keep their queues.
+    """
+    try:
+        return event.command_queue
+    except opencl().LogicError:
+        return None
 
 
 def enqueued(reads: Sequence[Usage], write: Usage, order: object, event: pyopencl.Event) -> None:

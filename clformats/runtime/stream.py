@@ -84,16 +84,17 @@ class Stream(OnDevice):
         global_size: Sequence[int],
         local_size: Sequence[int] | None,
         *args: Any,
-        reads: Sequence[Memory] = (),
+        reads: Sequence[Memory | pyopencl.MemoryObject] = (),
     ) -> Event:
         """Enqueue a kernel of yours; `Memory` arguments wait for each other as in reorders.
 
         ``global_size`` and ``local_size`` (or None) count work-items; other arguments are as
         pyopencl takes them. Every memory object counts as written, but those that ``reads`` names
-        again: they may be read by others at the same time. On a `Recording`, numbers are numpy's
-        (``np.float32(3)``) or `Recording.scalar`. Raises `InvalidArgument`, `MappedError` and
-        `DeviceError`; on a recording also `Unsupported` (code RECORDING) where the kernel's source
-        is not known or other files are part of it: `Engine.kernel` knows it.
+        again: they may be read by others at the same time. So do images and buffers of pyopencl's,
+        which you may use in commands of your own as well, see `queue`. On a `Recording`, numbers
+        are numpy's (``np.float32(3)``) or `Recording.scalar`. Raises `InvalidArgument`,
+        `MappedError` and `DeviceError`; on a recording also `Unsupported` (code RECORDING) where
+        the kernel's source is not known or other files are part of it: `Engine.kernel` knows it.
 
             kernel = engine.kernel("kernel void f(global float *p) { *p = 2; }", "f")
             stream.run(kernel, (memory.desc.nelems,), None, memory)

@@ -25,6 +25,7 @@ from .order import (
     events_before,
     is_in_order,
     order_of,
+    queue_of,
     read,
 )
 from .strangers import handed_out
@@ -93,7 +94,7 @@ class Tracked(OnDevice):
         if error := error_of(found):
             raise DeviceError(f"the command on {self!r} has failed ({error})", name=FAILED)
         with LOCK, named_errors("remembering a command on", self):
-            queue: pyopencl.CommandQueue | None = found.command_queue
+            queue = queue_of(found)
             order: object = None
             if queue is not None and is_in_order(handed_out(queue)):
                 order = order_of(queue)

@@ -60,7 +60,8 @@ _BY_TORCH = named("torch")
 def as_dtype(value: object) -> DType:
     """The element type of a name (``"bf16"``), of numpy, ml_dtypes or torch, or a `DType`.
 
-    Raises `InvalidDescriptor` for anything else.
+    Raises `InvalidDescriptor` for anything else, and for texts in which numpy counts bytes: ``f8``
+    could mean two types.
     """
     if isinstance(value, DType):
         return value
@@ -80,6 +81,12 @@ def as_dtype(value: object) -> DType:
             f"unknown element type {value!r}: expected one of {', '.join(DTYPES)}, "
             f"or the numpy or ml_dtypes type of one{_meant(value)}"
             f"{'; convert the array first: array.astype(np.int32)' * whole}"
+        )
+    if isinstance(value, str) and re.fullmatch(r"[a-z]\d", value):
+        others = [name for name in DTYPES if name.startswith(f"{value}_")]
+        raise InvalidDescriptor(
+            f"element type {value!r}: numpy counts bytes and calls {found} so, names here count "
+            f"bits: write {', '.join([found.name, *others])}"
         )
     return found
 

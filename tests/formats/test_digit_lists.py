@@ -134,11 +134,18 @@ def test_the_table_of_engines_is_whole() -> None:
         ("a/8 b (a ^ b)%8", "an exclusive or of two indices"),
         ("o i s[h, w]", "an index that a table permutes"),
         ("k/8 n k%8", "dims='kn'"),
-        ("k/8 n k%4 dims kn", "each step the product of the sizes before it"),
+        (
+            "k/8 n k%4 dims kn",
+            "'k/8 k%4': k%4 ends at 4, so k/4 comes next, got k/8; the digits of",
+        ),
+        ("k/8 n dims kn", "'k/8': k%8 is missing before k/8"),
+        ("k%8 n dims kn", "'k%8': k%8 ends at 8, and k/8 is missing"),
+        ("k/8 k/32%2 n k%8 dims kn", "k/8 has no end, so nothing is left for k/32%2"),
+        ("k/8 n k%8 k%8 dims kn", "k%8 ends at 8, so k/8%8 comes next, got k%8"),
         ("a|b|c|d|e", "three layers, rows, columns and components"),
         ("n c/4 h w c%4 dims", "'dims'"),
         ("~(a b)", "flip single dimensions"),
-        ("nh|Cw|4c(1)4c", "'c/16 c%4 c%4': the digits of an index continue each other"),
+        ("nh|Cw|4c(1)4c", "'c/16 c%4 c%4': c%4 ends at 4, so c/4%4 comes next, got c%4"),
     ],
 )
 def test_what_is_no_list_of_digits_is_refused_with_the_reason(said: str, why: str) -> None:

@@ -152,6 +152,19 @@ def test_relative_links_lead_somewhere() -> None:
             assert is_made or (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
+def test_the_speed_in_the_readme_is_that_of_the_pages() -> None:
+    readme, speed, gpu = (
+        " ".join((ROOT / name).read_text().split())
+        for name in ("README.md", "docs/speed.md", "docs/gpu.md")
+    )
+    share, times = re.findall(r"at (\d\.\d+) of a plain copy .*? (\d\.\d) times as fast", readme)[0]
+    assert f"reach {share} of the copy (40 cases" in speed
+    assert f"and {times} times the speed of oneDNN" in speed
+    rows = re.findall(r"\| \d\.\d+ \| (\d\.\d+) \| \d\.\d+ \| (\d\.\d) \|", gpu)
+    shares, torch = sorted(s for s, _ in rows), sorted(t for _, t in rows)
+    assert f"at {shares[0]} to {shares[-1]} of it, {torch[0]} to {torch[-1]} times as" in readme
+
+
 def test_the_gallery_has_every_format_under_every_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(ROOT / "scripts/site")
     gallery = import_module("gallery")

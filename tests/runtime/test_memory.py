@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import clformats as cf
+from clformats.runtime.buildlog import told
 
 D = cf.MemoryDesc
 
@@ -124,23 +125,34 @@ def test_out_of_memory_is_told_by_name(engine: cf.Engine) -> None:
     assert not cf.to_numpy(cf.Memory(D((4,), "u8"), engine)).any()
 
 
-def test_a_failed_build_shows_the_numbered_source(engine: cf.Engine) -> None:
+def test_a_failed_build_shows_the_log_and_the_lines_that_it_names(engine: cf.Engine) -> None:
+    before, after = "\n".join(["// before"] * 30), "\n".join(["// after"] * 30)
     with pytest.raises(cf.DeviceError) as caught:
-        engine.kernel("__kernel void k(__global int *p)\n{ p[0] = nonsense; }\n", "k")
+        engine.kernel(f"{before}\nkernel void k(global int *p)\n{{ p[0] = none; }}\n{after}", "k")
     assert caught.value.name == "BUILD_PROGRAM_FAILURE"
-    source, _, told = caught.value.log.partition("   2 | { p[0] = nonsense; }\n")
-    assert source.startswith("   1 | __kernel")
-    assert "BUILD_PROGRAM_FAILURE" in told  # the end is what a terminal shows
     assert str(caught.value).endswith(caught.value.log)
+    log, _, lines = caught.value.log.rpartition("\n\n")
+    assert "none" in log
+    assert "failed: BUILD" not in log
+    if re.search(r":32:\d+:", log):
+        around = [line for line in lines.splitlines() if "..." not in line]
+        assert [int(line.partition("|")[0]) for line in around] == list(range(29, 36))
+        assert "  32 | { p[0] = none; }" in around
 
 
 def test_lines_behind_index_source_count_from_one(engine: cf.Engine) -> None:
     head = cf.index_source("f32:nChw16c:2x17x5x4", "SRC")
     with pytest.raises(cf.DeviceError) as caught:
         engine.kernel(head + head.replace("SRC", "DST") + "// mine\nkernel void k() { oops; }", "k")
-    assert "\n   2 | kernel void k() { oops; }" in caught.value.log
     if "Portable" in engine.device.platform.name:
+        assert "\n   2 | kernel void k() { oops; }" in caught.value.log
         assert re.search(r":2:\d+: .*oops", caught.value.log)
+
+
+def test_a_log_that_names_no_line_shows_the_begin() -> None:
+    text = told("\n".join(map(str, range(100))), "clBuildProgram failed: X - oops")
+    assert text.startswith("oops\n\n   1 | 0\n   2 | 1\n")
+    assert text.endswith("\n  40 | 39\n ... |")
 
 
 def test_no_such_device() -> None:

@@ -176,6 +176,34 @@ def test_run_makes_nothing_wait_that_need_not(engine: cf.Engine) -> None:
     assert (b.numpy() == 2).all()
 
 
+IMAGES = """
+kernel void draw(write_only image2d_t to, const float by)
+{ write_imagef(to, (int2)(get_global_id(0), get_global_id(1)), by); }
+kernel void look(read_only image2d_t from, global float *to)
+{ to[get_global_id(0)] = read_imagef(from, (int2)(get_global_id(0), 1)).y; }
+"""
+
+
+def test_images_of_the_users_are_waited_for(engine: cf.Engine) -> None:
+    import pyopencl as cl
+
+    if not engine.device.image_support:
+        pytest.skip("the device has no images")
+    kind = cl.ImageFormat(cl.channel_order.RGBA, cl.channel_type.FLOAT)
+    image = cl.create_image(engine.context, cl.mem_flags.READ_WRITE, kind, (SIZE, 2))
+    draw, look = (engine.kernel(IMAGES, name) for name in ("draw", "look"))
+    a, b, gate = ones(engine), ones(engine), cl.UserEvent(engine.context)
+    held, free = cf.Stream(engine), cf.Stream(engine)
+    held.after(gate)
+    held.run(draw, (SIZE, 2), None, image, np.float32(3))
+    later = [free.run(look, (SIZE,), None, image, memory, reads=[image]) for memory in (a, b)]
+    assert not any(event.done for event in later)
+    gate.set_status(cl.command_execution_status.COMPLETE)
+    assert (a.numpy() == 3).all()
+    held.run(draw, (SIZE, 2), None, image, np.float32(4)).wait()
+    assert (b.numpy() == 3).all()
+
+
 def test_what_users_tell(engine: cf.Engine) -> None:
     import pyopencl as cl
 

@@ -314,6 +314,8 @@ def test_descriptors_are_immutable() -> None:
         (lambda: D((2, 3), "f32", "bfyx"), "(b, f, y, x)"),
         (lambda: D((2, 3), "q8"), "expected one of f32"),
         (lambda: D((2, 3), np.complex64), "unknown element type"),
+        (lambda: D((2, 3), "f8"), "calls f64 so, names here count bits: write f64, f8_e4m3, f8_e5"),
+        (lambda: D((2, 3), "i4"), "calls s32 so, names here count bits: write s32"),
         (lambda: D((2, 3.5), "f32"), "sequence of ints"),  # type: ignore[arg-type]
         (lambda: D(7, "f32"), "sequence of ints"),  # type: ignore[arg-type]
         (lambda: D((2, 3), "f32", strides=(1,)), "expected one each"),
@@ -645,6 +647,9 @@ def test_the_largest_dimension() -> None:
         cf.MemoryDesc((2**63,), "s8")
     with pytest.raises(cf.InvalidDescriptor, match="do not fit into memory"):
         cf.MemoryDesc((2**45,), "s8").offsets()
+    for dims, strides in ((2**61, 1), (2, 2**61)):
+        with pytest.raises(cf.InvalidDescriptor, match="does not fit into memory"):
+            cf.pack(np.broadcast_to(np.uint8(1), (dims,)), D((dims,), "u8", strides=(strides,)))
 
 
 def test_true_is_no_size() -> None:
