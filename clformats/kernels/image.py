@@ -10,13 +10,44 @@ from ..schedule.image import ImagePlan
 from ..schedule.plan import Plan
 from ..templates import render
 from ..tensors.desc import MemoryDesc
-from ..tensors.images import LINE, PLANE
+from ..tensors.images import PLANE
 from .computation import types_of
 from .generic import common_parts, computed_text, dst_offset
 from .source import Arguments, Launch
 
-_LARGEST = {"u8": 255, "s8": 127}
-"""What 1.0 is in a component that an image function reads as a fraction."""
+
+@dataclass(frozen=True, slots=True)
+class Pixel:
+    """How elements of a type are the components of a pixel.
+
+    ``function`` is the suffix of the image functions. ``taken`` is a statement that puts the value
+    ``{v}`` of one into an array ``{a}`` of 4 elements of the C type ``{c}``; ``given`` is the value
+    of such an array. ``one`` is what 1.0 stands for where components may be fractions as well: the
+    kernel asks the image.
+    """
+
+    function: str
+    taken: str
+    given: str
+    one: int = 0
+
+
+PIXELS = {
+    "f32": Pixel("f", "vstore4(as_{c}4({v}), 0, {a});", "as_float4(vload4(0, {a}))"),
+    "f16": Pixel(
+        "f", "vstore_half4_rte({v}, 0, (half *){a});", "vload_half4(0, (const half *){a})"
+    ),
+    "s32": Pixel("i", "vstore4(as_{c}4({v}), 0, {a});", "as_int4(vload4(0, {a}))"),
+    "s8": Pixel(
+        "i", "vstore4(as_{c}4(convert_char4({v})), 0, {a});",
+        "convert_int4(as_char4(vload4(0, {a})))", 127,
+    ),
+    "u8": Pixel(
+        "ui", "vstore4(as_{c}4(convert_uchar4({v})), 0, {a});",
+        "convert_uint4(as_uchar4(vload4(0, {a})))", 255,
+    ),
+}  # fmt: skip
+"""The element types of images."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +55,7 @@ class Pixels:
     """How a kernel reads and writes the pixels of one side.
 
     ``name`` is the element type, ``c_type`` the C type in which elements are in an array of 4;
-    ``axes`` are those of `MemoryDesc.image_shape`. Components of 8 bits are integers or fractions:
-    the kernel asks the image.
+    ``axes`` are those of `MemoryDesc.image_shape`.
     """
 
     side: str
@@ -37,8 +67,6 @@ class Pixels:
     def at(self, pixel: str) -> str:
         """The coordinates of a pixel, from its number."""
         width, height = f"{self.side}_width", f"{self.side}_height"
-        if self.axes == LINE:  # pixels and components
-            return f"(int)({pixel})"
         column, row = f"(int)({pixel} % {width})", f"(int)({pixel} / {width}"
         if self.axes == PLANE:  # rows, columns and components
             return f"(int2)({column}, {row}))"
@@ -46,42 +74,23 @@ class Pixels:
 
     def load(self, image: str, pixel: str, array: str) -> str:
         """Statements: a pixel into an array of 4 elements."""
-        where = f"{image}{'' if self.axes == LINE else ', exact'}, {self.at(pixel)}"
-        if self.name == "f32":
-            return f"vstore4(as_{self.c_type}4(read_imagef({where})), 0, {array});"
-        if self.name == "f16":
-            return f"vstore_half4_rte(read_imagef({where}), 0, (half *){array});"
-        sign = "i" if self.name[0] == "s" else "ui"
-        if self.name == "s32":
-            return f"vstore4(as_{self.c_type}4(read_imagei({where})), 0, {array});"
-        char = "char" if sign == "i" else "uchar"
-        whole = f"convert_{char}4(read_image{sign}({where}))"
-        part = f"convert_{char}4_sat_rte(read_imagef({where}) * {_LARGEST[self.name]}.0f)"
-        seen = whole if self._is_whole else f"{self._asks(image)} ? {whole} : {part}"
-        return f"const {char}4 seen = {seen};\nvstore4(as_{self.c_type}4(seen), 0, {array});"
+        row, where = PIXELS[self.name], f"{image}, exact, {self.at(pixel)}"
+        value = f"read_image{row.function}({where})"
+        if row.one:
+            convert = f"convert_{'u' * (row.function == 'ui')}int4_rte"
+            part = f"{convert}(read_imagef({where}) * {row.one}.0f)"
+            value = f"{self._asks(image)} ? {value} : {part}"
+        return row.taken.format(v=value, a=array, c=self.c_type)
 
     def store(self, image: str, pixel: str, array: str) -> str:
         """Statements: an array of 4 elements into a pixel."""
-        where = f"{image}, {self.at(pixel)}"
-        if self.name == "f32":
-            return f"write_imagef({where}, as_float4(vload4(0, {array})));"
-        if self.name == "f16":
-            return f"write_imagef({where}, vload_half4(0, (const half *){array}));"
-        if self.name == "s32":
-            return f"write_imagei({where}, as_int4(vload4(0, {array})));"
-        char, sign = ("char", "i") if self.name == "s8" else ("uchar", "ui")
-        shown = f"const {char}4 shown = as_{char}4(vload4(0, {array}));\n"
-        wide = "convert_int4" if sign == "i" else "convert_uint4"
-        whole = f"write_image{sign}({where}, {wide}(shown));"
-        if self._is_whole:
-            return shown + whole
-        part = f"write_imagef({where}, convert_float4(shown) / {_LARGEST[self.name]}.0f);"
-        return f"{shown}if ({self._asks(image)}) {{\n    {whole}\n}} else {{\n    {part}\n}}"
-
-    @property
-    def _is_whole(self) -> bool:
-        """Whether components are integers; PoCL 3.1 cannot ask an image1d_buffer, which is so."""
-        return self.axes == LINE
+        row, where = PIXELS[self.name], f"{image}, {self.at(pixel)}"
+        value = row.given.format(a=array)
+        whole = f"write_image{row.function}({where}, {value});"
+        if not row.one:
+            return whole
+        part = f"write_imagef({where}, convert_float4({value}) / {row.one}.0f);"
+        return f"if ({self._asks(image)}) {{\n    {whole}\n}} else {{\n    {part}\n}}"
 
     def _asks(self, image: str) -> str:
         whole = {"u8": "CLK_UNSIGNED_INT8", "s8": "CLK_SIGNED_INT8"}[self.name]
@@ -93,9 +102,8 @@ def _pixels(side: str, desc: MemoryDesc, types: str, arguments: Arguments) -> Pi
     shape = desc.image_shape
     if shape is None:
         return None
-    if len(shape) > LINE:  # rows and columns
-        arguments.values[f"{side}_width"] = shape[-2]
-    if len(shape) > PLANE:  # and layers
+    arguments.values[f"{side}_width"] = shape[-2]
+    if len(shape) > PLANE:  # layers
         arguments.values[f"{side}_height"] = shape[-3]
     c_type = "ushort" if desc.dtype.name == "f16" else types
     return Pixels(side, desc.dtype.name, c_type, len(shape), shape[-1])

@@ -68,7 +68,7 @@ def exported_reorder(
     engine = None if like else Engine(device)
     traits = like or (traits_of(engine) if engine else DEFAULT)
     plan = make_plan(src, dst, traits)
-    if plan.problem.has_image:
+    if any(d.format.image for d in (src, dst)):
         raise Unsupported("RECORDING", f"{src} -> {dst}: only buffers can be recorded, no images")
     buffers = [
         Buffer(n, role, max(d.nbytes, d.span_nbytes), 1, str(d))

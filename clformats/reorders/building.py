@@ -29,7 +29,7 @@ from ..runtime import Engine
 from ..runtime.background import background
 from ..runtime.engine import SharedKernel
 from ..runtime.guard import FirstLaunch
-from ..runtime.image import check_pixels
+from ..runtime.image import check_fits, check_pixels
 from ..runtime.opencl import named_errors, opencl
 from ..runtime.order import LOCK
 from ..runtime.outcomes import CompilerDied
@@ -72,9 +72,11 @@ class Built:
         if launched is None:
             return
         check_fp64(plan, engine)
-        for desc in (plan.problem.src, plan.problem.dst):
+        for desc in (plan.request.src, plan.request.dst):
             if desc.format.image:
-                check_pixels(engine, desc)
+                check_fits(engine, desc)
+                if desc not in plan.twinned:
+                    check_pixels(engine, desc)
         if wait or not self._stands_in(launched):
             self._settle(launched)
 

@@ -19,6 +19,7 @@ from ..schedule import Plan, Request, Traits, plan_for, problem
 from ..schedule.anysize import as_pattern, plan_for_all
 from ..schedule.choices import RULES
 from ..schedule.sums import plan_for_all as sums_for_all
+from ..schedule.twins import by_buffers
 from ..tensors.desc import MemoryDesc
 from ..tuning.records import Device, Lookup, Record, lookup
 
@@ -59,8 +60,10 @@ def records_of(engine: Engine) -> Lookup | None:
 def planned_by_record(request: Request, records: Lookup) -> Made | None:
     """The plan by a record, and its kernel; None where there is none that counts."""
     src, dst = request.src, request.dst
-    asked = problem(src, dst, transform=request.transform) if dst.nelems else None
-    record = asked and records.find(asked)
+    if not dst.nelems:
+        return None
+    asked = by_buffers(problem(src, dst, transform=request.transform), request.traits)
+    record = records.find(asked)
     if not record:
         return None
     found: Made | None = None

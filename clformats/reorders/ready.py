@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
@@ -19,6 +19,7 @@ from ..runtime.opencl import error_name, named_errors, opencl
 from ..runtime.order import LOCK, Order, Usage, enqueued, events_before, flush
 from ..runtime.scalar import Scalar
 from ..runtime.strangers import unknown_commands
+from ..runtime.twins import Twins
 from ..schedule import Plan
 from ..schedule.computation import Operand
 from ..tensors.desc import MemoryDesc
@@ -56,6 +57,7 @@ class Ready(Built):
         # Says in the kernel, which others share, whose values are set.
         self._mark = object()
         super().__init__(plan, launched, engine, wait=wait, may_change=may_change)
+        self._twins = Twins(engine, plan.twinned, copied=plan.is_copied) if plan.has_twin else None
         if self.launch is not None and plan.problem.computation is not None:
             self._others = self._places(2 + len(self.launch.arguments))
             self._known = self._as_arguments(values or {})
@@ -214,16 +216,16 @@ class Ready(Built):
             if shared is None:
                 event = cl.enqueue_marker(stream.tracked_queue, wait_for=waits or None)
             else:
-                event = _by_a_fit_kernel(
-                    shared, partial(self._enqueued, shared, stream, src, dst, values, waits)
-                )
-                if self._then:
+                kernel = partial(shared.fitting, self._enqueued, stream, values)
+                if self._twins:
+                    first, event = self._twins.enqueue(stream, order, (src, dst), waits, kernel)
+                else:
+                    event = kernel((src.tracked_buffer, dst.tracked_buffer), waits)
+                if then := self._then:
                     # Should the second be refused, later commands still wait for this one.
                     enqueued(reading, target, order, event)
-                    first, then = event, self._then
-                    event = _by_a_fit_kernel(
-                        then[0], partial(self._followed, then, stream, dst, first)
-                    )
+                    first = first or event
+                    event = then[0].fitting(self._followed, then[1:], stream, dst, event)
             enqueued(reading, target, order, event)
         except cl.Error as error:
             raise _refused([*reading, target], error, about) from error
@@ -233,12 +235,12 @@ class Ready(Built):
         return Event(event, first)
 
     def _enqueued(
-        self, shared: SharedKernel, stream: Stream, src: Memory, dst: Memory,
-        values: Mapping[str, Value] | None, waits: list[pyopencl.Event],
+        self, shared: SharedKernel, stream: Stream, values: Mapping[str, Value] | None,
+        sides: tuple[Any, Any], waits: list[pyopencl.Event],
     ) -> pyopencl.Event:  # fmt: skip
         kernel = shared.kernel
-        kernel.set_arg(0, src.tracked_buffer)
-        kernel.set_arg(1, dst.tracked_buffer)
+        kernel.set_arg(0, sides[0])
+        kernel.set_arg(1, sides[1])
         # A kernel does not keep its arguments alive before it is enqueued.
         _kept = self._set_others(shared, values) if self._others else None
         return opencl().enqueue_nd_range_kernel(  # type: ignore[no-any-return]
@@ -246,18 +248,17 @@ class Ready(Built):
         )
 
     def _followed(
-        self, then: tuple[SharedKernel, int, int], stream: Stream, dst: Memory,
+        self, shared: SharedKernel, size: tuple[int, int], stream: Stream, dst: Memory,
         first: pyopencl.Event,
     ) -> pyopencl.Event:  # fmt: skip
         """Enqueue the kernel that runs when the first has ended.
 
         It reads what lies in the destination, and gets no source: that may be an image.
         """
-        shared, items, group = then
         for k in (0, 1):
             shared.kernel.set_arg(k, dst.tracked_buffer)
         return opencl().enqueue_nd_range_kernel(  # type: ignore[no-any-return]
-            stream.tracked_queue, shared.kernel, (items,), (group,), None, [first]
+            stream.tracked_queue, shared.kernel, size[:1], size[1:], None, [first]
         )
 
     def _set_others(self, shared: SharedKernel, values: Mapping[str, Value] | None) -> object:
@@ -270,18 +271,6 @@ class Ready(Built):
             shared.mark = self._mark
             return given
         return None
-
-
-def _by_a_fit_kernel(shared: SharedKernel, enqueue: Callable[[], pyopencl.Event]) -> pyopencl.Event:
-    """Enqueue; by another kernel object where this one had other kinds of memory."""
-    cl = opencl()
-    try:
-        return enqueue()
-    except cl.Error as error:
-        if error.code != cl.status_code.INVALID_KERNEL_ARGS:
-            raise
-        shared.renew()
-        return enqueue()
 
 
 def _may_be_under_way(

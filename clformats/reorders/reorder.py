@@ -31,6 +31,7 @@ from ..runtime.scalar import Scalar
 from ..schedule import Plan, Request
 from ..schedule.choices import RULES, Choices
 from ..schedule.computation import from_attr
+from ..schedule.twins import in_buffers
 from ..tensors.desc import MemoryDesc
 from ..tensors.described import Described, is_described
 from ..tensors.given import as_desc, canonical
@@ -69,8 +70,9 @@ class Reorder(OnDevice):
     Dims and strides may be `RUNTIME_DIM`. Then the memory objects of a call give the numbers. The
     first shapes build up to four programs, each of which serves many shapes. What none of them
     serves then goes by one kernel of the slow generic family, so that later calls never wait for
-    the compiler; 4-bit elements have the nibbles family there. Images and transforms have one
-    program. The sums of int8 weights take a second one, of which there are at most nine.
+    the compiler; 4-bit elements have the nibbles family there. Transforms have one program, and
+    so have images on GPUs. The sums of int8 weights take a second one, of which there are at most
+    nine.
 
     A kernel that was never built on this machine takes the compiler up to a second. Meanwhile calls
     run a slower kernel that serves all moves between two types: the bytes are the same, and
@@ -139,17 +141,17 @@ class Reorder(OnDevice):
         if not self._has_runtime:
             self._ready = self._prepared(src, dst)
         asks = any(term.values is None for term in self.attr.terms.values())
-        # Where a call needs nothing but the two memories.
-        self._plain = None if asks else self._ready
+        # Where a call needs nothing but the two memories, and the kernel takes these.
+        self._plain = None if asks or (self._ready and self._ready.plan.has_twin) else self._ready
 
     @property
     def _serves_any_size(self) -> bool:
         """Whether few kernels are to serve all sizes: some are unknown, no family is asked for.
 
-        Images and transforms have families of their own, whose kernels serve every size of a
-        structure.
+        Images that kernels reach as such, and transforms, have families of their own, whose kernels
+        serve every size of a structure.
         """
-        special = any(d.format.image for d in (self.src, self.dst))
+        special = any(d.format.image for d in in_buffers(self.src, self.dst, self._traits))
         transforms = joins_winograd(self.src.format, self.dst.format)
         return self._has_runtime and not (special or transforms or self._choices.family)
 

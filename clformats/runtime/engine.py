@@ -48,12 +48,20 @@ class SharedKernel:
     make: Callable[[], pyopencl.Kernel]
     mark: object = None
 
-    def renew(self) -> None:
-        """Take another kernel object: NVIDIA's driver refuses one that had other kinds of memory.
+    def fitting(self, enqueue: Callable[..., pyopencl.Event], *given: Any) -> pyopencl.Event:
+        """Enqueue it: ``enqueue(self, *given)``, if need be with another kernel object.
 
-        Once an argument was shared virtual memory, a buffer in its place is INVALID_KERNEL_ARGS.
+        NVIDIA's driver refuses one that had other kinds of memory: once an argument was shared
+        virtual memory, a buffer in its place is INVALID_KERNEL_ARGS.
         """
-        self.kernel, self.mark = self.make(), None
+        cl = opencl()
+        try:
+            return enqueue(self, *given)
+        except cl.Error as error:
+            if error.code != cl.status_code.INVALID_KERNEL_ARGS:
+                raise
+            self.kernel, self.mark = self.make(), None
+            return enqueue(self, *given)
 
 
 class _Program:

@@ -54,8 +54,7 @@ _COORDINATES = {LINE: "1", PLANE: "(int2)(1, 0)", STACK: "(int4)(1, 0, 0, 0)"}
 
 def allocated(engine: Engine, desc: MemoryDesc) -> pyopencl.Image:
     """A new image for a descriptor, all zero. Raises `DeviceError`."""
-    check_support(engine, desc)
-    check_size(engine, desc)
+    check_fits(engine, desc)
     cl = opencl()
     with named_errors(f"allocating {_shape_text(desc)} for", desc):
         image = _image(engine.context, desc, _region(desc))
@@ -83,8 +82,7 @@ def taken(engine: Engine, desc: MemoryDesc, given: Any) -> pyopencl.Image:
 
 def over(engine: Engine, desc: MemoryDesc, buffer: pyopencl.Buffer) -> pyopencl.Image:
     """An image of the bytes of a buffer. Raises `DeviceError` and `Unsupported`."""
-    check_support(engine, desc)
-    check_size(engine, desc)
+    check_fits(engine, desc)
     if reason := _no_view(engine, desc):
         raise Unsupported(
             "IMAGE",
@@ -150,8 +148,12 @@ def size_refusal(engine: Engine, desc: MemoryDesc) -> str:
     return f"{engine.device.name.strip()} has images of {text} pixels at most"
 
 
-def check_size(engine: Engine, desc: MemoryDesc) -> None:
-    """Raise `DeviceError` before NVIDIA's driver is asked: it makes such an image, then breaks."""
+def check_fits(engine: Engine, desc: MemoryDesc) -> None:
+    """Raise `DeviceError` where a device has no such image, or none so large.
+
+    Before the driver is asked: NVIDIA's makes an image that is too large, then breaks.
+    """
+    check_support(engine, desc)
     if reason := size_refusal(engine, desc):
         raise DeviceError(
             f"allocating {_shape_text(desc)} for {desc} failed: {reason}: take a format in a "
@@ -287,6 +289,31 @@ def _under(image: Any, desc: MemoryDesc) -> Any:
     """
     line = _axes(desc) == LINE
     return image.get_image_info(opencl().image_info.BUFFER) if line else image
+
+
+def under(image: Any, desc: MemoryDesc) -> Any:
+    """The buffer under an image, whose rows follow each other without gaps there; None without."""
+    if _axes(desc) == LINE:
+        return _under(image, desc)
+    found = image.get_info(opencl().mem_info.ASSOCIATED_MEMOBJECT)
+    dense = found is not None and image.row_pitch == _region(desc)[0] * _pixel_bytes(desc)
+    return found if dense else None
+
+
+def is_copied(desc: MemoryDesc) -> bool:
+    """Whether the descriptor is of an image that may have no buffer under it."""
+    return _axes(desc) > LINE
+
+
+def copied(
+    queue: pyopencl.CommandQueue, desc: MemoryDesc, to: Any, source: Any,
+    waits: list[pyopencl.Event],
+) -> pyopencl.Event:  # fmt: skip
+    """Enqueue a copy between an image and a buffer of its twin's bytes."""
+    where = {"offset": 0, "origin": (0, 0, 0), "region": _region(desc)}
+    return opencl().enqueue_copy(  # type: ignore[no-any-return]
+        queue, to, source, wait_for=waits or None, **where
+    )
 
 
 def _channels(desc: MemoryDesc) -> int:

@@ -132,17 +132,18 @@ class Memory(ArrayLike, Tracked):
         """
         self.check_unmapped("give it another buffer")
         buffer = storage.unwrapped(buffer)
-        begins_at = LINE_BYTES
-        under = buffer
+        given = under = buffer
         if buffer is not None and self.desc.format.image:
             buffer = image.taken(self.engine, self.desc, buffer)
+            under = image.under(buffer, self.desc)
         elif buffer is not None:
             storage.expect_storage(buffer)
             storage.check(buffer, self.nbytes, self.engine, self.desc)
-            begins_at = storage.begins_at(buffer)
-        is_users = under is not None and not is_known(under)
+        begins_at = LINE_BYTES if under is None else storage.begins_at(under)
+        is_users = given is not None and not is_known(given)
         # An image over a buffer is used where the buffer is.
-        usage, read_only = usage_of(under), storage.is_read_only(under)
+        usage = usage_of(given if under is None or is_known(given) else under)
+        read_only = storage.is_read_only(given)
         usage.taken = usage.taken or is_users
         with LOCK:  # a call in another thread uses the one or the other
             self.check_unmapped("give it another buffer")

@@ -1,4 +1,4 @@
-"""The image family: reorders from and to OpenCL images.
+"""The image family: reorders from and to OpenCL images on devices with units for pixels.
 
 As in the generic family the digits of the destination give the logical index, and the offset
 formula of the source gives the address to read. An image is written pixel by pixel, all channels at
@@ -15,6 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
+from ..tensors.images import LINE
 from .body import Body
 from .choices import Choices
 from .problem import Problem
@@ -37,6 +38,8 @@ def refusal(p: Problem) -> str:
     """Why the family does not take the problem; empty if it does."""
     if not p.has_image:
         return "neither side is an image"
+    if any(len(d.format.image or ()) == LINE for d in (p.src, p.dst)):
+        return "one line of pixels is a buffer"
     return "" if p.step is None else p.why
 
 

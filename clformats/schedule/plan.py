@@ -11,16 +11,18 @@ from ..errors import Unsupported, expect
 from ..tensors.desc import MemoryDesc
 from ..tensors.geometry import check_size
 from ..tensors.given import as_desc
-from . import copy, generic, image, local, nibbles, scheduled, sums, universal, winograd
+from . import copy, generic, image, local, nibbles, scheduled, sums, twins, universal, winograd
 from .body import Body
 from .choices import RULES, Choices
 from .computation import Computation
+from .copy import CopyPlan
 from .problem import Problem
 from .refine import problem
 from .request import Request
 from .sums import SumsPlan
 from .traits import DEFAULT, Traits
 
+SAME_BYTES = "the bytes are the same: OpenCL copies them, and no kernel runs"
 COPY = ("run_bytes", "baked")
 GROUPS = ("local_size", "baked")
 SCHEDULE = ("schedule", "baked")
@@ -49,7 +51,6 @@ class Family:
 _EVERYWHERE = (
     Family("generic", generic.refusal, generic.plan, GROUPS),
     Family("nibbles", nibbles.refusal, nibbles.plan),
-    Family("image", image.refusal, image.plan),
     Family("winograd", winograd.refusal, winograd.plan),
 )
 FAMILIES = (
@@ -58,12 +59,13 @@ FAMILIES = (
     *_EVERYWHERE,
 )
 """The families on CPUs: contiguous runs; what has a loop nest; every other buffer; then those for
-4-bit elements and images; then that of transforms."""
+4-bit elements and transforms. Images are buffers to them."""
 GPU_FAMILIES = (
     Family("copy", copy.refusal, local.copy_plan, GROUPS),
     Family("local", local.refusal, local.plan, BOX, local.needs),
     Family("rows", nibbles.refusal_of_loops, local.rows_plan, GROUPS),
     *_EVERYWHERE,
+    Family("image", image.refusal, image.plan),
 )
 """The families on GPUs: consecutive work-items move neighbours, see `clformats.schedule.local`."""
 LAST_RESORT = Family("universal", universal.refusal, universal.plan, (), universal.needs)
@@ -98,7 +100,8 @@ class Plan:
     Elements that go as words have two lines of loops: ``words`` are those of the schedule.
     ``rejected`` has the families tried before and their reasons. ``choices`` are the decisions not
     left to the rules; ``record`` says where they come from. ``sums`` is the plan of the second
-    kernel, for the sums that follow int8 weights. ``request`` is what was asked for.
+    kernel, for the sums that follow int8 weights. ``request`` is what was asked for;
+    the problem may have buffers in place of its images, see `clformats.schedule.twins`.
     """
 
     request: Request
@@ -109,6 +112,29 @@ class Plan:
     choices: Choices = RULES
     record: str = ""
     sums: SumsPlan | None = None
+
+    @property
+    def twinned(self) -> tuple[MemoryDesc | None, MemoryDesc | None]:
+        """The images of both sides that the problem has a buffer for; None of other sides."""
+        src, dst, p = self.request.src, self.request.dst, self.problem
+        return (
+            src if src.format.image != p.src.format.image else None,
+            dst if dst.format.image != p.dst.format.image else None,
+        )
+
+    @property
+    def has_twin(self) -> bool:
+        """Whether a side is an image that the problem has a buffer for."""
+        return any(self.twinned)
+
+    @property
+    def is_copied(self) -> bool:
+        """Whether an image and the other side have the same bytes: OpenCL's copy does it alone."""
+        body, p = self.body, self.problem
+        if not (twins.copies(self.twinned) and isinstance(body, CopyPlan) and body.word):
+            return False
+        nbytes = body.count * body.word.nbytes
+        return p.src.nbytes == p.dst.nbytes == nbytes and body.src0 == body.dst0 == 0
 
     @property
     def alignment(self) -> tuple[int, int]:
@@ -133,12 +159,15 @@ class Plan:
     def __str__(self) -> str:
         body = self.body
         lines = [
-            f"reorder {self.problem.src} -> {self.problem.dst}",
+            f"reorder {self.request.src} -> {self.request.dst}",
             f"  loops   {self.problem}",
             *([f"  words   {body.problem}"] if body and body.problem.word else []),
             *([f"  compute {self.problem.computation}"] if self.problem.computation else []),
             f"  family  {self.family}: {body or 'nothing to do'}",
         ]
+        if self.has_twin:
+            how = twins.told(self.twinned, (self.problem.src, self.problem.dst))
+            lines += [f"  image   {h}" for h in ([SAME_BYTES] if self.is_copied else how)]
         if self.sums:
             lines.append(f"  sums    {self.sums}")
         if self.choices != RULES:
@@ -149,7 +178,7 @@ class Plan:
         return "\n".join(lines)
 
     def __repr__(self) -> str:
-        return f"Plan({self.problem.src} -> {self.problem.dst}, {self.family})"
+        return f"Plan({self.request.src} -> {self.request.dst}, {self.family})"
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(str(self))}</pre>"
@@ -190,6 +219,8 @@ def plan_for(request: Request) -> Plan:
     for desc in (src, dst):
         check_size(desc.geometry, desc.dtype.bits)
     p = problem(src, dst, request.computation, transform=request.transform)
+    if request.choices.family != "image":
+        p = twins.by_buffers(p, request.traits)
     return _planned(request, p) if dst.nelems else Plan(request, p, "none", None, ())
 
 

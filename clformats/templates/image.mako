@@ -5,11 +5,11 @@ from textwrap import indent
 %>\
 <%
 reads, writes = src_pixels, dst_pixels
-kinds = {2: "image1d_buffer_t", 3: "image2d_t", 4: "image2d_array_t"}
+kinds = {3: "image2d_t", 4: "image2d_array_t"}
 %>\
 // ${src} -> ${dst}: one work-item for each ${"pixel" if writes else "place"} of the destination.
 ${prelude(types, wide, computed=(1,))}
-% if reads and reads.axes != 2:
+% if reads:
 __constant sampler_t exact = CLK_NORMALIZED_COORDS_FALSE | CLK_ADDRESS_NONE | CLK_FILTER_NEAREST;
 
 % endif

@@ -11,12 +11,13 @@ import pytest
 import clformats as cf
 from tests.engine_layouts_support import LAYOUTS, placed_by
 
-pytestmark = [pytest.mark.device, pytest.mark.sampled(12)]
+pytestmark = [pytest.mark.device, pytest.mark.sampled(20)]
 
 D = cf.MemoryDesc
 IMAGES = sorted({(row[2], row[3]) for row in LAYOUTS if "|" in row[3] and "(i" not in row[3]})
 # One of each kind, for what need not be tried on all: rows and columns, layers, one line.
 KINDS = ["nh|Cw|4c", "C|h|wn|4c", "Chwn|4c"]
+FAMILIES = (None, "image")
 READ = """
 __constant sampler_t exact = CLK_NORMALIZED_COORDS_FALSE | CLK_ADDRESS_NONE | CLK_FILTER_NEAREST;
 __kernel void look(__read_only KIND image, __global VALUE *out, int width, int height)
@@ -55,10 +56,16 @@ def values_for(dims: tuple[int, ...], dtype: str) -> Any:
     )
 
 
+def family_for(desc: D, wanted: str | None) -> str | None:
+    """``wanted`` for images that kernels can reach as such; a line of pixels is a buffer."""
+    return wanted if len(desc.image_shape or ()) > 2 else None
+
+
+@pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("dtype", ["f32", "f16"])
 @pytest.mark.parametrize(("letters", "said"), IMAGES)
 def test_images_of_engines(
-    letters: str, said: str, dtype: str, engine: cf.Engine, stream: cf.Stream
+    letters: str, said: str, dtype: str, family: str | None, engine: cf.Engine, stream: cf.Stream
 ) -> None:
     dims = (5, 7, 3, 6, 2)[: len(letters)]
     if said.endswith("|c"):
@@ -70,39 +77,44 @@ def test_images_of_engines(
     written = cf.Memory(image, engine)
     with written.map("w") as flat:
         flat.view(np.uint8)[:] = 0xA5
-    reorder = cf.Reorder(plain, image, engine, wait=True)
+    family = family_for(image, family)
+    reorder = cf.Reorder(plain, image, engine, family=family, wait=True)
     reorder(stream, cf.from_numpy(array, engine), written).wait()
     assert np.array_equal(seen_by_a_kernel(written), want.reshape(-1, axes[-1]))
     assert np.array_equal(cf.to_numpy(written), array)
     back = cf.Memory(plain, engine)
-    cf.Reorder(image, plain, engine, wait=True)(stream, written, back).wait()
+    cf.Reorder(image, plain, engine, family=family, wait=True)(stream, written, back).wait()
     assert np.array_equal(cf.to_numpy(back), array)
-    assert reorder.plan.family == "image"
+    assert (reorder.plan.family == "image") == (family == "image" or not reorder.plan.has_twin)
 
 
+@pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("other", ["f32", "u8", "s32", "bf16"])
 @pytest.mark.parametrize("dtype", ["u8", "s8", "s32"])
 @pytest.mark.parametrize("name", KINDS)
 def test_integers_in_images(
-    name: str, dtype: str, other: str, engine: cf.Engine, stream: cf.Stream
+    name: str, dtype: str, other: str, family: str | None, engine: cf.Engine, stream: cf.Stream
 ) -> None:
     image, plain = D((2, 7, 3, 5), dtype, name), D((2, 7, 3, 5), other)
-    array = values_for(image.dims, other)
+    array, family = values_for(image.dims, other), family_for(image, family)
     m, back = cf.Memory(image, engine), cf.Memory(plain, engine)
-    cf.Reorder(plain, image, engine, wait=True)(stream, cf.from_numpy(array, engine), m).wait()
+    into = cf.Reorder(plain, image, engine, family=family, wait=True)
+    into(stream, cf.from_numpy(array, engine), m).wait()
     want = cf.pack(array.astype(image.dtype.numpy), image)
     assert np.array_equal(seen_by_a_kernel(m, "ui" if dtype == "u8" else "i").ravel(), want)
-    cf.Reorder(image, plain, engine, wait=True)(stream, m, back).wait()
+    cf.Reorder(image, plain, engine, family=family, wait=True)(stream, m, back).wait()
     assert np.array_equal(cf.to_numpy(back), array)
 
 
+@pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize(
     ("dtype", "kind", "one"), [("u8", "UNORM_INT8", 255), ("s8", "SNORM_INT8", 127)]
 )
 @pytest.mark.parametrize("name", KINDS[:2])
 def test_images_of_fractions_are_taken(
-    name: str, dtype: str, kind: str, one: int, engine: cf.Engine, stream: cf.Stream
-) -> None:
+    name: str, dtype: str, kind: str, one: int, family: str | None, engine: cf.Engine,
+    stream: cf.Stream,
+) -> None:  # fmt: skip
     image, plain = D((2, 7, 3, 5), dtype, name), D((2, 7, 3, 5), dtype)
     made = cf.Memory(image, engine).buffer
     wanted = cl.ImageDescriptor()
@@ -114,10 +126,11 @@ def test_images_of_fractions_are_taken(
     given = cl.Image(engine.context, cl.mem_flags.READ_WRITE, pixel, desc=wanted)
     m, back = cf.Memory(image, engine, buffer=given), cf.Memory(plain, engine)
     array = values_for(image.dims, dtype)
-    cf.Reorder(plain, image, engine, wait=True)(stream, cf.from_numpy(array, engine), m).wait()
+    into = cf.Reorder(plain, image, engine, family=family, wait=True)
+    into(stream, cf.from_numpy(array, engine), m).wait()
     want = cf.pack(array, image).astype(np.float32) / one
     assert np.allclose(seen_by_a_kernel(m).ravel(), want, rtol=0, atol=1e-3)
-    cf.Reorder(image, plain, engine, wait=True)(stream, m, back).wait()
+    cf.Reorder(image, plain, engine, family=family, wait=True)(stream, m, back).wait()
     assert np.array_equal(cf.to_numpy(back), array)
 
 
@@ -141,6 +154,62 @@ def test_values_are_computed_on_the_way(name: str, engine: cf.Engine, stream: cf
         cf.Reorder(photo.desc, image.desc, engine, attr=cf.Attr(beta=1))
 
 
+SAME = ["nhCw4c", "nh|Cw|4c", "n|hCw|4c", "nhCw|4c", "nhC|w|4c"]
+"""The same bytes: in a buffer, in images of other rows, in a line of pixels."""
+
+
+@pytest.mark.parametrize("src", SAME)
+@pytest.mark.parametrize("dst", SAME)
+def test_the_same_bytes_are_copied(src: str, dst: str, every_stream: cf.Stream) -> None:
+    engine, dims = every_stream.engine, (2, 8, 3, 5)
+    a, b = D(dims, "f16", src), D(dims, "f16", dst)
+    reorder = cf.Reorder(a, b, engine, wait=True)
+    assert reorder.plan.is_copied == (
+        engine.traits.is_cpu and any(s.count("|") > 1 for s in (src, dst))
+    )
+    assert ("OpenCL copies them" in str(reorder.plan)) == reorder.plan.is_copied
+    array = values_for(dims, "f16")
+    m, n = cf.from_numpy(array, engine, format=src), cf.Memory(b, engine)
+    reorder(every_stream, m, n).wait()
+    assert np.array_equal(cf.to_numpy(n), array)
+
+
+def test_images_take_turns_at_the_buffers_between(engine: cf.Engine) -> None:
+    """Two reorders of images of different sizes, on queues that wait for nobody."""
+    streams = [cf.Stream(engine, out_of_order=k > 0) for k in range(3)]
+    made = []
+    for k in range(12):
+        dims = (1, 8, 40 + 30 * (k % 4), 70)
+        array, stream = values_for(dims, "f32") + k, streams[k % 3]
+        plain, image = (D(dims, "f32", f) for f in ("nchw", "nh|Cw|4c"))
+        other = D(dims, "f32", "C|h|wn|4c")
+        a, b, c = cf.from_numpy(array, engine), cf.Memory(image, engine), cf.Memory(other, engine)
+        d = cf.Memory(plain, engine)
+        for one, two in ((a, b), (b, c), (c, d)):
+            cf.Reorder(one.desc, two.desc, engine, wait=True)(stream, one, two)
+        made.append((array, d))
+    for array, d in made:
+        assert np.array_equal(cf.to_numpy(d), array)
+
+
+def test_shared_virtual_memory_goes_to_an_image(engine: cf.Engine, stream: cf.Stream) -> None:
+    """It is not copied to an image: the kernel takes it."""
+    fine = cl.svm_mem_flags.READ_WRITE
+    image = D((2, 8, 3, 5), "f32", "nh|Cw|4c")
+    try:
+        held = cl.SVMAllocation(engine.context, image.nbytes, 0, fine, queue=engine.queue)
+    except cl.Error:
+        pytest.skip("the device has no shared virtual memory")
+    array = values_for(image.dims, "f32")
+    twin = cf.Memory(image.buffer_twin, engine, buffer=held)
+    cf.reorder(cf.from_numpy(array, engine), out=twin)
+    m = cf.Memory(image, engine)
+    cf.Reorder(twin.desc, image, engine, wait=True)(stream, twin, m).wait()
+    assert np.array_equal(cf.to_numpy(m), array)
+    cf.Reorder(image, twin.desc, engine, wait=True)(stream, m, twin).wait()
+    assert np.array_equal(cf.to_numpy(twin), array)
+
+
 def test_an_image_over_a_buffer(engine: cf.Engine, stream: cf.Stream) -> None:
     desc = D((2, 7, 3, 5), "f32", "Chwn|4c")
     array = values_for(desc.dims, "f32")
@@ -151,10 +220,33 @@ def test_an_image_over_a_buffer(engine: cf.Engine, stream: cf.Stream) -> None:
     doubled, plain = cf.from_numpy(2 * array, engine), D(desc.dims, "f32")
     cf.Reorder(plain, desc, engine, wait=True)(stream, doubled, view)
     assert np.array_equal(cf.to_numpy(twin), 2 * array)  # waits for what writes the view
+    again = cf.Memory(desc, engine, buffer=view.buffer)
+    assert again.usage is view.usage is twin.usage
     if "cl_khr_image2d_from_buffer" not in engine.device.extensions:
         rows = D((2, 7, 3, 5), "f32", "hC|wn|4c")
         with pytest.raises(cf.Unsupported, match=r"from_buffer; reorder the buffer.*one copy"):
             cf.Memory(rows, engine, buffer=twin.buffer)
+
+
+@pytest.mark.parametrize("at", [0, 4, 32])
+def test_a_line_of_pixels_begins_where_its_buffer_does(
+    at: int, engine: cf.Engine, stream: cf.Stream
+) -> None:
+    """Host memory may begin anywhere, and kernels write it as the buffer that it is."""
+    desc = D((2, 16, 31, 5), "f32", "Chwn|4c")
+    whole = np.zeros(desc.nbytes + 128, np.uint8)
+    start = -whole.ctypes.data % 64 + at
+    flags = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR
+    host = whole[start : start + desc.nbytes]
+    try:
+        view = cf.Memory(desc, engine, buffer=cl.Buffer(engine.context, flags, hostbuf=host))
+    except cf.DeviceError as error:
+        pytest.skip(f"no image over such memory: {error}")
+    assert view.begins_at == (64 if at == 0 else at)
+    array = values_for(desc.dims, "f32")
+    cf.reorder(cf.from_numpy(array, engine), out=view, stream=stream)
+    assert np.array_equal(cf.to_numpy(view), array)
+    assert not np.delete(whole, np.s_[start : start + desc.nbytes]).any()
 
 
 def test_images_of_another_shape_are_refused(engine: cf.Engine) -> None:

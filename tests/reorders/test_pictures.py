@@ -10,10 +10,16 @@ import pytest
 import clformats as cf
 from clformats.runtime import image
 from tests.device_support import memory_of
-from tests.reorders.test_images import BUFFER_TYPES, check_from_image, check_into_image, pixels_of
+from tests.reorders.test_images import (
+    BUFFER_TYPES,
+    FAMILIES,
+    check_from_image,
+    check_into_image,
+    pixels_of,
+)
 from tests.support import garbage, random_values, same_bytes
 
-pytestmark = pytest.mark.sampled(6)
+pytestmark = pytest.mark.sampled(9)
 
 D = cf.MemoryDesc
 RGBA, NV12 = "image_2d_rgba", "nv12"
@@ -68,30 +74,33 @@ def test_pixels_are_what_pack_gives(name: str, dims: tuple[int, ...], engine: cf
     assert pixels_of(m)[-1] == values[-1] ^ 0xFF
 
 
+@pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("buffer", ["bfyx", "yxfb", "acdb", "byxf", "b_fs_yx_fsv16"])
 @pytest.mark.parametrize(("name", "dims"), PICTURES)
 def test_reorders_both_ways(
-    name: str, dims: tuple[int, ...], buffer: str, stream: cf.Stream
+    name: str, dims: tuple[int, ...], buffer: str, family: str | None, stream: cf.Stream
 ) -> None:
     desc, plain = picture(name, dims, stream.engine), D(dims, "u8", buffer)
-    assert check_into_image(plain, desc, stream).plan.family == "image"
-    check_from_image(desc, plain, stream)
+    check_into_image(plain, desc, stream, family=family)
+    check_from_image(desc, plain, stream, family=family)
 
 
+@pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("other", BUFFER_TYPES)
 @pytest.mark.parametrize(("name", "dims"), [PICTURES[0], PICTURES[4], PICTURES[5]])
 def test_reorders_convert_as_everywhere(
-    name: str, dims: tuple[int, ...], other: str, stream: cf.Stream
+    name: str, dims: tuple[int, ...], other: str, family: str | None, stream: cf.Stream
 ) -> None:
     desc, plain = picture(name, dims, stream.engine), D(dims, other, "yxfb")
-    check_into_image(plain, desc, stream)
-    check_from_image(desc, plain, stream)
+    check_into_image(plain, desc, stream, family=family)
+    check_from_image(desc, plain, stream, family=family)
 
 
+@pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize(("name", "dims"), [(RGBA, (1, 4, 16, 16)), (NV12, (1, 16, 16, 1)),
                                             (NV12, (1, 16, 16, 2))])  # fmt: skip
 def test_every_value_is_exact_in_every_channel(
-    name: str, dims: tuple[int, ...], stream: cf.Stream
+    name: str, dims: tuple[int, ...], family: str | None, stream: cf.Stream
 ) -> None:
     desc, plain = picture(name, dims, stream.engine), D(dims, "u8")
     ramp = np.arange(256, dtype=np.uint8).reshape(16, 16)
@@ -99,8 +108,8 @@ def test_every_value_is_exact_in_every_channel(
     for channel in range(dims[1] if name == RGBA else dims[3]):
         turned = ramp + np.uint8(50 * channel)  # another value in each channel of a pixel
         array[(0, channel) if name == RGBA else (0, ..., channel)] = turned
-    check_into_image(plain, desc, stream, array)
-    check_from_image(desc, plain, stream, array)
+    check_into_image(plain, desc, stream, array, family)
+    check_from_image(desc, plain, stream, array, family)
 
 
 def test_from_picture_to_picture(stream: cf.Stream) -> None:

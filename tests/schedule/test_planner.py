@@ -88,21 +88,44 @@ def test_each_family_is_chosen_where_it_fits() -> None:
     assert family("b_fs_yx_fsv16", "byxf", (2, 17, 9, 9)) == "scheduled"
     assert family("aBcd24b", "aBcd16b", (2, 40, 3, 3)) == "generic"
     assert family("oiyx", "os_iyx_osv16_rotate_180", (17, 3, 3, 3)) == "generic"
-    assert family("oiyx", "image_2d_weights_c1_b_fyx", (17, 3, 3, 3)) == "image"
-    assert family("image_2d_weights_c4_fyx_b", "oiyx", (17, 3, 3, 3)) == "image"
+    assert family("oiyx", "image_2d_weights_c1_b_fyx", (17, 3, 3, 3)) == "generic"
+    assert family("nchw", "nh|Cw|4c", (2, 17, 3, 5)) == "scheduled"
 
 
-def test_images_are_for_their_family_alone() -> None:
+def test_images_are_for_their_family_alone_where_kernels_reach_them() -> None:
+    gpu = Traits(is_cpu=False)
     plain, image = (D((5, 3, 2, 7), "f32", n) for n in ("oiyx", "image_2d_weights_c4_fyx_b"))
     for pair in ((plain, image), (image, plain), (image, image)):
-        plan = cf.make_plan(*pair)
-        assert "pixels" in str(plan) or pair[1] is plain
-        moving = {"copy", "scheduled", "generic", "nibbles"}
-        assert {name for name, _ in plan.rejected} == moving
+        for traits, family in ((gpu, None), (Traits(), "image")):
+            plan = cf.make_plan(*pair, traits, family)
+            assert (plan.family, plan.has_twin, plan.problem.src) == ("image", False, pair[0])
+            assert "pixels" in str(plan) or pair[1] is plain
+        assert {name for name, _ in cf.make_plan(*pair, gpu).rejected} >= {"copy", "generic"}
         with pytest.raises(cf.Unsupported, match="a side is an image"):
-            cf.make_plan(*pair, family="generic")
+            cf.make_plan(*pair, gpu, family="generic")
     with pytest.raises(cf.Unsupported, match="neither side is an image"):
         cf.make_plan(plain, plain, family="image")
+
+
+def test_images_go_by_their_twins() -> None:
+    """Those of CPUs, and lines of pixels everywhere: by the twins' kernel, and the plan says so."""
+    plain, plane, line = (D((2, 7, 3, 5), "f32", f) for f in ("nchw", "nh|Cw|4c", "Chwn|4c"))
+    for image, traits in (
+        (plane, Traits()),
+        (line, Traits()),
+        (line, Traits(is_cpu=False)),
+    ):
+        for pair in ((plain, image), (image, plain)):
+            plan = cf.make_plan(*pair, traits)
+            twins = cf.make_plan(pair[0].buffer_twin, pair[1].buffer_twin, traits)
+            assert plan.twinned == tuple(d if d is image else None for d in pair)
+            assert (plan.problem, str(plan.body)) == (twins.problem, str(twins.body))
+            assert str(plan).startswith(f"reorder {pair[0]} -> {pair[1]}")
+            verb = "writes" if image is pair[1] else "reads"
+            what = "its buffer" if image is line else "a copy"
+            assert f"the kernel {verb} {image.buffer_twin}, {what}" in str(plan)
+    with pytest.raises(cf.Unsupported, match="one line of pixels is a buffer"):
+        cf.make_plan(plain, line, family="image")
 
 
 def test_a_plan_says_why_each_better_family_was_not_taken() -> None:

@@ -1,0 +1,94 @@
+"""Images that kernels reach as buffers: what lies under them, and copies where nothing does.
+
+Which images these are says `clformats.schedule.twins`. Images are copied to and from buffers of the
+engine, one for sources and one for destinations: they grow to the largest image, and commands take
+turns at them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from ..tensors.desc import MemoryDesc
+from . import image, storage
+from .engine import Engine
+from .memory import Memory
+from .order import Usage, enqueued, events_before, flush, usage_of
+from .stream import Stream
+
+if TYPE_CHECKING:
+    import pyopencl
+
+Enqueue = Callable[["tuple[Any, Any]", "list[pyopencl.Event]"], "pyopencl.Event"]
+"""Enqueues a kernel on the buffers of both sides, behind some events."""
+
+
+_scratch: WeakKeyDictionary[Engine, list[pyopencl.Buffer | None]] = WeakKeyDictionary()
+
+
+class Twins:
+    """How a kernel on buffers moves ``images``: those of the source and the destination, or None.
+
+    With ``copied`` both have the same bytes, so that OpenCL's copies do without the kernel. Raises
+    `DeviceError` where there is no memory for copies.
+    """
+
+    def __init__(
+        self, engine: Engine, images: Sequence[MemoryDesc | None], *, copied: bool
+    ) -> None:
+        self._images, self._copied = images, copied
+        self._scratch = _scratch.setdefault(engine, [None, None])
+        for side, desc in enumerate(images):
+            held = self._scratch[side]
+            if desc and image.is_copied(desc) and (held is None or held.size < desc.nbytes):
+                # The driver keeps the smaller one while it is used.
+                self._scratch[side] = storage.allocated(engine, desc.nbytes, None, desc, fill=False)
+
+    def enqueue(
+        self, stream: Stream, order: object, memories: Sequence[Memory],
+        waits: list[pyopencl.Event], kernel: Enqueue,
+    ) -> tuple[pyopencl.Event, pyopencl.Event]:  # fmt: skip
+        """Enqueue copies and kernel, with `order.LOCK` held; the first and the last event."""
+        queue, used = stream.tracked_queue, list[Usage]()
+        (src, dst), (a, b) = memories, (self._under(k, m) for k, m in enumerate(memories))
+        into, out = a is None, b is None
+        alone = self._copied and (into or out) and not any(map(_is_svm, memories))
+        if alone:
+            a = b = a or b or self._taken(0, used)
+        a, b = a or self._taken(0, used), b or self._taken(1, used)
+        others = [event for usage in used for event in events_before([], usage, order)]
+        flush(others)
+        events: list[pyopencl.Event] = []
+
+        def behind() -> list[pyopencl.Event]:
+            return events[-1:] or waits + others
+
+        try:
+            if into:
+                events.append(image.copied(queue, src.desc, a, src.tracked_buffer, behind()))
+            if not alone:
+                events.append(kernel((a, b), behind()))
+            if out:
+                events.append(image.copied(queue, dst.desc, dst.tracked_buffer, b, behind()))
+        finally:  # should one be refused, later commands still wait for those before it
+            for usage in used if events else ():
+                enqueued([], usage, order, events[-1])
+        return events[0], events[-1]
+
+    def _under(self, side: int, memory: Memory) -> Any:
+        """What the kernel takes for a side; None of an image that no buffer lies under."""
+        desc, held = self._images[side], memory.tracked_buffer
+        return image.under(held, desc) if desc else held
+
+    def _taken(self, side: int, used: list[Usage]) -> Any:
+        """The engine's buffer for the image of a side."""
+        buffer = self._scratch[side]
+        used.append(usage_of(buffer))
+        return buffer
+
+
+def _is_svm(memory: Memory) -> bool:
+    """Whether it is shared virtual memory, which is not copied to images."""
+    return storage.is_svm(memory.tracked_buffer)
