@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from ..errors import InvalidDescriptor
-from ..pictures.explaining import TABLE_LIMIT, Explanation
+from ..pictures.explaining import TABLE_LIMIT, explanation
 from ..tensors.desc import MemoryDesc
 from .arguments import add_json, add_target, print_json, target
 
@@ -32,11 +32,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Print the explanation."""
-    explanation = Explanation(*target(args))
-    told = "" if args.device is None else _fits(explanation.desc, args.device)
+    found = explanation(*target(args))
+    desc = found.desc if isinstance(found.desc, MemoryDesc) else None
+    told = "" if args.device is None else _fits(desc, args.device)
     if args.json:
-        return print_json(explanation.data | ({"device": told} if told else {}))
-    print(explanation)
+        return print_json(found.data | ({"device": told} if told else {}))
+    print(found)
     if told:
         print(f"\n{told}")
     return 0

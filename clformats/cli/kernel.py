@@ -10,6 +10,7 @@ from ..formats.digits import RUNTIME
 from ..index import index_source
 from ..index.tensor import beyond_32_bits
 from ..tensors.desc import MemoryDesc
+from ..tensors.described import refuse
 from .arguments import add_output, add_target, target, write_text
 
 
@@ -46,6 +47,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> int:
     """Print the source."""
     fmt, desc = target(args)
+    refuse(desc, "NAME")
     sizes = "shape_info" if args.shape_info else "arguments" if args.dynamic else None
     if sizes is None and desc is not None and desc.has_runtime:
         sizes = "arguments"

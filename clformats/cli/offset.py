@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Iterator
+from typing import Any
 
 from ..errors import InvalidDescriptor
 from ..host.packing import flat_size, places
 from ..pictures.explaining import digit_values, offset_formula, placed_at
 from ..pictures.words import columns, formula
+from ..quantised import QuantisedDesc
 from ..tensors.desc import MemoryDesc
 from .arguments import add_json, add_target, numbers, print_json, sized_target
 
@@ -20,7 +22,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "offset",
         help="the offset of an element, step by step, or the element at an offset",
         description="The offset of an element, in elements and in bytes, computed line by line; "
-        "or, with --at, the coordinates of the element at an offset.",
+        "or, with --at, the coordinates of the element at an offset. Of a quantised tensor, "
+        "such as q4_0:gguf:64x256, the bits of each plane.",
         epilog="example:  clformats offset OIhw4i16o4i --shape 64,32,3,3 --coord 5,3,1,0",
     )
     add_target(parser)
@@ -33,7 +36,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Print the computation."""
-    desc = sized_target(args)
+    desc: Any = sized_target(args)
+    if isinstance(desc, QuantisedDesc):
+        return _of_quantised(desc, args)
     if args.json:
         return print_json(_data(desc, args))
     if args.coord is not None:
@@ -41,6 +46,33 @@ def run(args: argparse.Namespace) -> int:
     else:
         lines = backward(desc, one_offset(args.at))
     print("\n".join(lines))
+    return 0
+
+
+def _of_quantised(desc: QuantisedDesc, args: argparse.Namespace) -> int:
+    """The bits of an element, plane by plane, or the element to which a bit belongs."""
+    rows: list[dict[str, object]] = []
+    try:
+        for name, plane in desc.planes.items():
+            if args.coord is not None:
+                index = numbers(args.coord, "coordinates")
+                bit = int(desc.offset(*index, plane=name))
+            else:
+                bit, found = one_offset(args.at), desc.coords(one_offset(args.at), name)
+                if found is None:
+                    continue
+                index = found
+            rows.append({"plane": name, "bits": plane.bits, "coord": list(index), "bit": bit,
+                         "byte": bit // 8})  # fmt: skip
+    except IndexError as error:
+        raise InvalidDescriptor(str(error)) from error
+    if args.json:
+        return print_json({"desc": str(desc), "planes": rows})
+    print(f"{desc}, offsets in bits" if rows else f"{desc}: bit {args.at} belongs to no value")
+    head = [("plane", "bits", "coordinates", "bit", "byte")]
+    texts = [(str(r["plane"]), str(r["bits"]), ", ".join(map(str, r["coord"])),  # type: ignore[call-overload]
+              str(r["bit"]), str(r["byte"])) for r in rows]  # fmt: skip
+    print("\n".join(columns([*head, *texts] if rows else [], "  ")))
     return 0
 
 

@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 from ..errors import InvalidDescriptor, Unsupported, expect
 from ..tensors.arraylike import ArrayLike
 from ..tensors.desc import MemoryDesc
+from ..tensors.described import Described, is_described
 from ..tensors.dlpack import array_of
 from ..tensors.dtypes import as_dtype, refuse_hidden
-from ..tensors.given import as_desc, require_memory
+from ..tensors.given import as_any_desc, require_memory
 from .packing import storage_size, unpack
 from .views import strided
 
@@ -22,7 +23,8 @@ class HostMemory(ArrayLike):
 
     ``array`` holds the physical elements, padding included, in the order of memory: contiguous, of
     the descriptor's element type (or unsigned integers of its width), 1-D with at least as many
-    elements as `clformats.pack` makes, or of any shape with just as many. It is used in place,
+    elements as `clformats.pack` makes, or of any shape with just as many. Of a quantised tensor
+    they are its bytes. The array is used in place,
     without a copy, so that a ``np.memmap`` reads and writes its file. Without ``array`` a new one
     of zeros is made.
 
@@ -30,19 +32,21 @@ class HostMemory(ArrayLike):
     images, which exist on devices only.
     """
 
-    def __init__(self, desc: MemoryDesc | str, array: Any = None) -> None:
-        desc = as_desc(desc, "desc")
-        require_memory(desc)
-        if desc.format.image:
+    def __init__(self, desc: MemoryDesc | Described | str, array: Any = None) -> None:
+        own: MemoryDesc = as_any_desc(desc, "desc")
+        if not is_described(own):
+            require_memory(own)
+        size = own.nbytes if is_described(own) else storage_size(own)
+        if own.format.image:
             raise Unsupported(
-                "IMAGE", f"{desc} is an image, which lives on a device: name another format here"
+                "IMAGE", f"{own} is an image, which lives on a device: name another format here"
             )
-        size, storage = storage_size(desc), desc.dtype.storage
+        storage = own.dtype.storage
         refuse_hidden(array)
         if array is None:
             array = np.zeros(size, storage)
-        _check(array, desc, size)
-        self.desc = desc
+        _check(array, own, size)
+        self.desc = own
         self.array: NDArray[Any] = np.asarray(array).reshape(-1).view(storage)[:size]
 
     def numpy(self) -> NDArray[Any]:

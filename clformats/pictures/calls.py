@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 from ..errors import Error, InvalidDescriptor, expect_int
 from ..formats import Format
 from ..tensors.desc import MemoryDesc
-from ..tensors.given import as_target, default_dtype
+from ..tensors.described import Described, is_described
+from ..tensors.given import as_any_desc, as_target, default_dtype
 from .drawing import Picture, picture, terminal
-from .svg import svg
+from .quantised import QuantisedDrawing
+from .svg import Svg, svg
 
 WIDEST = (16, 8, 4)
 """How many cells a row may have: fewer where the terminal is narrow."""
 
 
-class Drawing:
+class Drawing(Svg):
     """A picture of a tensor: ``str`` gives it in characters, notebooks show it in colours.
 
     Made by `draw`. ``save(file)`` writes it as SVG.
@@ -56,30 +56,21 @@ class Drawing:
         """The picture as the text of an SVG file."""
         return svg(self._drawn())
 
-    def _repr_svg_(self) -> str:
-        return self.svg
-
-    def save(self, file: str | os.PathLike[str]) -> None:
-        """Write the picture as SVG. Raises `Error` where the file cannot be written."""
-        try:
-            Path(file).write_text(self.svg, encoding="utf-8")
-        except OSError as error:
-            raise Error(f"cannot write {file}: {error.strerror}") from error
-
 
 def draw(
-    what: MemoryDesc | Format | str,
+    what: MemoryDesc | Described | Format | str,
     shape: Iterable[int] | None = None,
     *,
     dtype: object = None,
     boxes: int = 4,
     values: Any = None,
-) -> Drawing:
+) -> Drawing | QuantisedDrawing:
     """A picture of a tensor in the order of memory, of at most ``boxes`` boxes.
 
     ``what`` is a descriptor or a format, or the text of one. ``shape`` gives a format sizes;
     without it a small tensor is drawn, of two blocks along each dimension that has blocks.
     ``values`` are the elements as `clformats.pack` lays them out, which then stand in the cells.
+    A quantised tensor is drawn bit by bit: of each buffer the first record, or the first bytes.
     Raises `InvalidDescriptor` where there is no layout or a size is open.
 
     >>> draw("f32:b_fs_yx_fsv16:2x17x5x4")
@@ -87,6 +78,10 @@ def draw(
     >>> draw("b_fs_yx_fsv16")
     Drawing('f32:b_fs_yx_fsv16:1x18x1x4')
     """
+    if expect_int(boxes, "boxes") < 1:
+        raise InvalidDescriptor(f"got boxes={boxes}, expected at least 1")
+    if is_described(what) and shape is dtype is values is None:
+        return QuantisedDrawing(as_any_desc(what, "what"), boxes)
     fmt, desc = as_target(what, shape, dtype)
     if desc is None:
         wanted = default_dtype(fmt) if dtype is None else dtype
@@ -94,8 +89,6 @@ def draw(
     desc.require_layout()
     if desc.has_runtime:
         raise InvalidDescriptor(f"{desc} has sizes known at execution only: give the dims")
-    if expect_int(boxes, "boxes") < 1:
-        raise InvalidDescriptor(f"got boxes={boxes}, expected at least 1")
     return Drawing(desc, boxes, values)
 
 

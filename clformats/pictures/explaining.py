@@ -13,8 +13,11 @@ from ..formats.sums import Sums
 from ..formats.tags import print_onednn
 from ..formats.text import written
 from ..host.packing import places
+from ..quantised import QuantisedDesc
 from ..tensors.desc import MemoryDesc
-from ..tensors.given import as_target
+from ..tensors.described import Described, is_described
+from ..tensors.given import as_any_desc, as_target
+from .quantised import QuantisedExplanation
 from .words import (
     axes,
     columns,
@@ -69,8 +72,11 @@ class Explanation:
 
 
 def explain(
-    what: Format | MemoryDesc | str, shape: Iterable[int] | None = None, *, dtype: object = None
-) -> Explanation:
+    what: Format | MemoryDesc | Described | str,
+    shape: Iterable[int] | None = None,
+    *,
+    dtype: object = None,
+) -> Explanation | QuantisedExplanation:
     """What each part of a format's name means; with sizes also where elements lie.
 
     ``what`` is a format or a descriptor, or the text of one; ``shape`` and ``dtype`` give a format
@@ -83,7 +89,19 @@ def explain(
       oneDNN  aBcd16b = nChw16c
     ...
     """
+    if is_described(what) and shape is None and dtype is None:
+        return explanation(None, as_any_desc(what, "what"))
     return Explanation(*as_target(what, shape, dtype))
+
+
+def explanation(
+    fmt: Format | None, desc: MemoryDesc | QuantisedDesc | None
+) -> Explanation | QuantisedExplanation:
+    """As `explain`, of a format and the descriptor in it, or of a quantised tensor."""
+    if isinstance(desc, QuantisedDesc):
+        return QuantisedExplanation(desc)
+    assert fmt is not None  # noqa: S101  # only quantised tensors have none
+    return Explanation(fmt, desc)
 
 
 def _data(desc: MemoryDesc) -> dict[str, Any]:

@@ -5,9 +5,13 @@ Written by hand, without a library: a picture is rectangles and text.
 
 from __future__ import annotations
 
+import os
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from html import escape
+from pathlib import Path
 
+from ..errors import Error
 from ..formats.digits import Placed
 from .drawing import Box, Cell, Picture, Row
 from .words import formula
@@ -20,6 +24,25 @@ _STOPS = ("#7aa7f0", "#67cfd3", "#93d67b", "#f6dc63", "#f6a15e", "#ee7f9d", "#b7
 _GROUPS = (("boxes", "#e4e9ef"), ("rows", "#cfd9e6"), ("columns", "#b5c5da"))
 _CELL, _GAP, _MARGIN, _HEAD = 26, 28, 32, 172
 _WIDTH = 1400
+
+
+class Svg(ABC):
+    """What is shown in notebooks and saved: the text of an SVG file, ``svg``."""
+
+    @property
+    @abstractmethod
+    def svg(self) -> str:
+        """The text of an SVG file."""
+
+    def _repr_svg_(self) -> str:
+        return self.svg
+
+    def save(self, file: str | os.PathLike[str]) -> None:
+        """Write the picture as SVG. Raises `Error` where the file cannot be written."""
+        try:
+            Path(file).write_text(self.svg, encoding="utf-8")
+        except OSError as error:
+            raise Error(f"cannot write {file}: {error.strerror}") from error
 
 
 def svg(drawn: Picture) -> str:

@@ -23,11 +23,12 @@ from ..runtime.engine import default_engine
 from ..schedule import problem
 from ..schedule.computation import from_attr
 from ..tensors.desc import MemoryDesc
-from ..tensors.described import refuse
+from ..tensors.described import is_described
 from ..values.attr import Attr
 from .ends import end_of, is_copied
 from .leg import Job, Leg
 from .pieces import Piece, dense, nbytes_of, pieces
+from .quantised import transfer_quantised
 
 PIECE_NBYTES = 64 << 20
 """What a piece has if nothing is said: long enough to hide what starting it costs, on a GPU some
@@ -59,9 +60,10 @@ def transfer(
     nothing is copied, else 64 MiB or what the blocks of the formats allow. ``progress`` is called
     with the bytes done and the bytes in all, first with 0, then after each piece.
 
-    The bytes are those of one `Reorder` of the whole, and as there nothing outside the destination
-    is touched. After an exception, from ``progress`` too, all device memory is given back and the
-    source is as it was, but the destination may be written in part.
+    A quantised tensor goes in one piece. The bytes are those of one `Reorder` of the whole, and as
+    there nothing outside the destination is touched. After an exception, from ``progress`` too, all
+    device memory is given back and the source is as it was, but the destination may be written in
+    part.
 
     Raises `InvalidDescriptor` where the two sides do not fit or share memory, `InvalidAttr`,
     `Unsupported` (code PIECE_SIZE where the tensor cannot be cut so fine), `MappedError` and
@@ -70,10 +72,23 @@ def transfer(
     _check_types(attr, engine, piece_nbytes, progress)
     attr = attr or Attr()
     src, dst = _side(src, "src"), _side(dst, "dst")
-    refuse(src.desc, "src")
-    refuse(dst.desc, "dst")
-    _check_attr(attr, src.desc, dst.desc)
+    quantised = is_described(src.desc) or is_described(dst.desc)
+    if not quantised:
+        _check_attr(attr, src.desc, dst.desc)
     _check(src, dst, engine)
+    move = transfer_quantised if quantised else _transfer
+    move(src, dst, attr, engine, piece_nbytes, progress)
+
+
+def _transfer(
+    src: HostMemory | Memory,
+    dst: HostMemory | Memory,
+    attr: Attr,
+    engine: Engine | None,
+    piece_nbytes: int | None,
+    progress: Progress | None,
+) -> None:
+    """As `transfer`, of sides that were looked at."""
     if not src.desc.nelems:
         return
     with ExitStack() as stack:

@@ -197,5 +197,37 @@ def test_short_calls_with_quantised_tensors(engine: cf.Engine) -> None:
     planes = cf.reorder(records, "transposed")
     assert str(planes.desc) == "q4_0:transposed:8x64"
     assert (planes.numpy() == records.numpy()).all()
-    with pytest.raises(cf.Unsupported, match="QUANTISED"):
-        cf.transfer(records, np.zeros((8, 64), np.float32))
+    decoded = np.zeros((8, 64), np.float32)
+    cf.transfer(records, decoded)
+    assert (decoded == records.numpy()).all()
+
+
+@pytest.mark.parametrize("to", ["q4_0:transposed:8x64", "f16:BA8a8b:8x64", "q4_0:gguf:8x64"])
+def test_tensors_are_transferred_from_and_to_the_host(to: str, engine: cf.Engine) -> None:
+    """A file's bytes, mapped, to a device in another layout; and back."""
+    src = described((8, 64), "q4_0", "gguf")
+    x = np.random.default_rng(3).standard_normal((8, 64)).astype(np.float32)
+    raw = cf.pack(x, src)
+    dst = cf.Memory(to, engine)
+    told: list[tuple[int, int]] = []
+    cf.transfer(cf.HostMemory(src, raw), dst, progress=lambda *n: told.append(n))
+    assert told == [(0, 288 + dst.desc.nbytes), (288 + dst.desc.nbytes,) * 2]
+    expected = cf.unpack(raw, src)
+    assert np.array_equal(dst.numpy(), expected.astype(dst.desc.dtype.numpy))
+    there = cf.HostMemory(to)
+    cf.transfer(cf.HostMemory(src, raw), there, engine=engine)
+    assert np.array_equal(there.numpy(), dst.numpy())
+    if not to.startswith("f16"):
+        back = cf.HostMemory(src)
+        cf.transfer(dst, back)
+        assert np.array_equal(back.array, raw)
+
+
+def test_transfers_of_quantised_tensors_take_no_attributes(engine: cf.Engine) -> None:
+    src, dst = cf.HostMemory(described((8, 64), "q4_0", "gguf")), cf.Memory("f32:ab:8x64", engine)
+    with pytest.raises(cf.InvalidAttr, match="attributes"):
+        cf.transfer(src, dst, attr=cf.Attr(src_scale=2.0))
+    with pytest.raises(cf.InvalidArgument, match="one piece"):
+        cf.transfer(src, dst, piece_nbytes=99)
+    with pytest.raises(cf.InvalidDescriptor, match="equal dims"):
+        cf.transfer(src, cf.Memory("f32:ab:8x32", engine))
