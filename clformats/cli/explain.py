@@ -46,11 +46,10 @@ def run(args: argparse.Namespace) -> int:
 def _fits(desc: MemoryDesc | None, device: str) -> str:
     """Whether an image fits a device. Raises `InvalidDescriptor` without one, `DeviceError`."""
     from ..runtime import Engine
-    from ..runtime.image import check_support, size_refusal
+    from ..runtime.image import misfit
 
     if desc is None or desc.image_shape is None or desc.has_runtime:
         raise InvalidDescriptor("--device tells whether an image fits: name one, with --shape")
     engine = Engine(device)
-    check_support(engine, desc)
-    reason = size_refusal(engine, desc)
+    reason = misfit(engine, desc)
     return f"does not fit: {reason}" if reason else f"fits {engine.device.name.strip()}"

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..errors import InvalidNetwork
+from ..tensors.desc import MemoryDesc
 from .choice import Choice
 from .cost import Cost, as_cost
 from .graph import Network, Node, Value
@@ -21,6 +22,10 @@ OUTPUT = "(output)"
 """Stands for the reader of a value that is delivered in a fixed format."""
 
 ReorderCost = Callable[[str, str, str], "Cost | float"]
+
+
+Misfit = Callable[[MemoryDesc], str]
+"""Why a device has no memory for a descriptor; empty where it has."""
 
 
 class Pricing(Protocol):
@@ -59,45 +64,68 @@ class Built:
     """A problem, with what its numbers stand for.
 
     ``choices[v]`` are the choices of variable v, a node's, or the formats of an input or border;
-    ``costs[v]`` what they cost. ``refused`` says why choices were left out.
+    ``costs[v]`` what they cost. ``refused`` says why choices were left out, ``misfits`` of those
+    that a device has no memory for, as ``misfit`` tells.
     """
 
     network: Network
     order: list[Node]
     pricing: Pricing
+    misfit: Misfit | None = None
     problem: AssignmentProblem = field(default_factory=AssignmentProblem)
     variable: dict[str, int] = field(default_factory=dict)
     border: dict[str, int] = field(default_factory=dict)
     choices: list[tuple[Choice | FormatName, ...]] = field(default_factory=list)
     costs: list[tuple[Cost, ...]] = field(default_factory=list)
     refused: dict[str, list[tuple[Choice, str]]] = field(default_factory=dict)
+    misfits: list[str] = field(default_factory=list)
     reading: dict[str, list[tuple[str, int]]] = field(default_factory=dict)
     shared: dict[object, Distances] = field(default_factory=dict)
 
 
 def build(
-    network: Network, pricing: Pricing, via: Iterable[FormatName] = (), *, legal: bool = False
-) -> Built:
+    network: Network, pricing: Pricing, via: Iterable[FormatName] = (), *, legal: bool = False,
+    misfit: Misfit | None = None,
+) -> Built:  # fmt: skip
     """The problem of a network.
 
     ``via`` are formats through which chains of reorders may go; ``legal`` says that choices which
-    share memory are known to be legal, as those of `Kernels.apply` are. Raises `InvalidNetwork` for
-    a node without a choice, and for costs that are none.
+    share memory are known to be legal, as those of `Kernels.apply` are. Choices with tensors that
+    ``misfit`` has a reason against are left out. Raises `InvalidNetwork` for a node without a
+    choice, for costs that are none, and for a fixed format that is no fit.
     """
-    built = Built(network, network.order(), pricing)
+    built = Built(network, network.order(), pricing, misfit)
     if not built.order:
         raise InvalidNetwork("the network has no nodes: there is nothing to plan")
     around = surroundings(network)
     for node in built.order:
         _add_node(built, node, around, legal=legal)
     readers = network.readers()
-    passing = tuple(via)
     for value in network.values.values():
+        if reason := _against(built, value, network.fixed.get(value.name)):
+            raise InvalidNetwork(f"{reason}: fix another format")
         if not value.is_constant:
+            passing = tuple(name for name in via if not _against(built, value, name))
             _add_value(built, value, readers[value.name], passing)
     for value_name, one, other in conflicts(network):
         _exclude(built, network.values[value_name], one, other)
     return built
+
+
+def _against(built: Built, value: Value, name: FormatName | None) -> str:
+    """Why a device has no memory for a value in a format; empty where it has, or nobody knows."""
+    if built.misfit is None or name is None or name.means is None:
+        return ""
+    reason = built.misfit(value.desc(name))
+    return reason and f"{value.name!r} in {name} does not fit: {reason}"
+
+
+def _no_memory(built: Built, node: Node, choice: Choice) -> str:
+    """The first reason against a tensor of a choice."""
+    sides = zip((*node.inputs, *node.outputs), (*choice.ins, *choice.outs), strict=True)
+    why = next((text for value, name in sides if (text := _against(built, value, name))), "")
+    built.misfits += [f"{node.name}: {choice}: {why}"] if why else []
+    return why
 
 
 def _add_node(built: Built, node: Node, around: Surroundings, *, legal: bool) -> None:
@@ -109,6 +137,7 @@ def _add_node(built: Built, node: Node, around: Surroundings, *, legal: bool) ->
         unknown = choice.views and not legal
         reason = refusal(built.network, node, choice, around) if unknown else ""
         reason = reason or _breaks_fix(built.network, node, choice, around)
+        reason = reason or _no_memory(built, node, choice)
         if reason:
             refused.append((choice, reason))
         else:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ..errors import InvalidNetwork
-from .build import Built, Pricing, build
+from .build import Built, Misfit, Pricing, build
 from .choice import Choice
 from .cost import Cost
 from .graph import Network, Value
@@ -102,13 +102,13 @@ class Decision:
     @classmethod
     def cheapest(
         cls, network: Network, pricing: Pricing, via: Iterable[FormatName] = (),
-        limit: int = LIMIT, *, legal: bool = False,
+        limit: int = LIMIT, *, legal: bool = False, misfit: Misfit | None = None,
     ) -> Self:  # fmt: skip
-        """The decision of least cost; ``legal`` and ``via`` are as of `build`.
+        """The decision of least cost; ``via``, ``legal`` and ``misfit`` are as of `build`.
 
         Raises `InvalidNetwork` where none has a finite cost.
         """
-        built = build(network, pricing, via, legal=legal)
+        built = build(network, pricing, via, legal=legal, misfit=misfit)
         solution = solve(built.problem, limit=limit)
         if solution is None:
             raise InvalidNetwork(_impossible(built))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import InvalidNetwork, expect_int, shown
+from ..errors import InvalidNetwork, expect, expect_int, shown
 from .baselines import Comparison, compare
-from .build import Given, Pricing, ReorderCost
+from .build import Given, Misfit, Pricing, ReorderCost
 from .decision import Decision
 from .export import to_onnx
 from .graph import Network
@@ -116,6 +116,7 @@ def propagate(  # each is one question
     via: Iterable[str] = (),
     limit: int = LIMIT,
     memory_limit: int | None = None,
+    engine: Engine | None = None,
 ) -> FormatPlan:
     """Choose for each node how it runs, so that nodes and reorders together cost the least.
 
@@ -124,7 +125,8 @@ def propagate(  # each is one question
     serves every reader of its result; where a chain of reorders is cheaper, the plan has the chain.
     ``via`` names formats through which chains may go though no node reads them. ``limit`` is the
     number of entries of the largest table that the solver may make. ``memory_limit`` is the most
-    bytes that `FormatPlan.memory` may have; it may need scipy, the extra ``solve``.
+    bytes that `FormatPlan.memory` may have; it may need scipy, the extra ``solve``. Choices with
+    images that the device of ``engine`` cannot have are left out; the plan, printed, says which.
 
     >>> import clformats as cf
     >>> net = cf.Network()
@@ -142,8 +144,21 @@ def propagate(  # each is one question
     names = [named(name, "via") for name in listed(via, "via")]
     most = _positive(limit, "limit")
     ready, pricing = _with_choices(network, kernels), as_pricing(reorder_cost)
-    plan = FormatPlan.cheapest(ready, pricing, names, most, legal=kernels is not None)
+    plan = FormatPlan.cheapest(
+        ready, pricing, names, most, legal=kernels is not None, misfit=_misfit(engine)
+    )
     return plan if memory_limit is None else fitted(plan, _positive(memory_limit, "memory_limit"))
+
+
+def _misfit(engine: Engine | None) -> Misfit | None:
+    """What tells why a device cannot have an image."""
+    if engine is None:
+        return None
+    from ..runtime.engine import Engine
+    from ..runtime.image import misfit
+
+    expect(engine, Engine, "engine")
+    return partial(misfit, engine)
 
 
 def _with_choices(network: Network, kernels: Kernels | None) -> Network:

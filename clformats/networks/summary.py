@@ -41,6 +41,7 @@ def _doubts(plan: Decision) -> list[str]:
     return [
         *_some("no kernel, so plain and at no cost: ", nodes),
         *_some("not known to clformats, so opaque: ", sorted(own)),
+        *_some("left out: ", plan.built.misfits, "\n"),
         *_some("", plan.network.notes, "\n"),
     ]
 

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import DeviceError, Unsupported, expect
+from ..tensors import images
 from ..tensors.desc import MemoryDesc
 from ..tensors.images import LINE, PICTURES, PLANE, STACK
 from . import storage
@@ -146,6 +147,19 @@ def size_refusal(engine: Engine, desc: MemoryDesc) -> str:
         return ""
     text = " x ".join(map(str, most[: _axes(desc) - 1]))
     return f"{engine.device.name.strip()} has images of {text} pixels at most"
+
+
+def misfit(engine: Engine, desc: MemoryDesc) -> str:
+    """Why a device has no such image; empty where it has, and for buffers."""
+    if not desc.format.image or not desc.nelems:
+        return ""
+    if reason := images.refusal(desc):
+        return reason
+    try:
+        check_support(engine, desc)
+    except DeviceError as error:
+        return str(error)
+    return size_refusal(engine, desc)
 
 
 def check_fits(engine: Engine, desc: MemoryDesc) -> None:

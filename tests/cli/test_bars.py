@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -31,6 +35,22 @@ def test_commands_take_digits(
     capsys.readouterr()
     assert main(["explain", said, "--json"]) == 0
     assert cf.Format(json.loads(capsys.readouterr().out)["name"]) == fmt
+
+
+def test_a_shell_hands_digits_on_and_takes_names_from_them(tmp_path: Path) -> None:
+    """Quoted as the pages show them; a picture may be named as its format is."""
+    words = ["-m", "clformats", "draw", "nh|Cw|4c", "--shape", "2,5,3,4", "-o", "nh|Cw|4c.svg"]
+    line = shlex.join([sys.executable, *words])
+    subprocess.run(["sh", "-c", line], check=True, cwd=tmp_path, capture_output=True)  # noqa: S607  # the shell of whoever runs it
+    assert (tmp_path / "nh|Cw|4c.svg").read_text().startswith("<svg")
+
+
+def test_a_header_has_names_of_c(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["header", *SAID, "nchw"]) == 0
+    text = capsys.readouterr().out
+    names = re.findall(r"^static inline uint (cf_\w+)\(", text, re.MULTILINE)
+    assert "cf_nh_Cw_4c" in names
+    assert len(set(names)) == len(names) >= len(SAID)
 
 
 @pytest.mark.device

@@ -266,3 +266,25 @@ def test_an_image_beyond_the_limits_is_refused_before_anything_is_allocated(
     dims = (1, 10**6, 1, 1) if "|h|" in name else dims
     with pytest.raises(cf.DeviceError, match=r"pixels at most: take a format in a buffer"):
         cf.Memory(D(dims, "f32", name), engine)
+
+
+def test_a_plan_tells_which_choice_has_an_image_that_does_not_fit(engine: cf.Engine) -> None:
+    """The cheap choice of a wide tensor is left out; that of a narrow one is taken."""
+    net, wide = cf.Network(), engine.device.image2d_max_width // 4
+    for name, columns in (("x", 8), ("y", 8), ("z", wide)):
+        net.value(name, (1, 20, 3, columns))
+    image, plain = "nh|Cw|4c", "nchw"
+    ways = [cf.Choice((image,), (image,), 1e-6), cf.Choice((image,), (plain,), 9e-5)]
+    net.node("narrow", ["x"], ["y"], "Relu", ways)
+    net.node("broad", ["y"], ["z"], "Resize", ways)
+    net.fix("x", plain)
+    free = cf.propagate(net, reorder_cost=lambda *_: 1e-6)
+    assert free.formats == {"x": plain, "y": image, "z": image}
+    plan = cf.propagate(net, reorder_cost=lambda *_: 1e-6, engine=engine)
+    assert plan.formats == {"x": plain, "y": image, "z": plain}
+    told = f"left out: broad: {ways[0]}: 'z' in {image} does not fit: {engine.device.name.strip()}"
+    assert told in str(plan)
+    assert "left out" not in str(free)
+    net.fix("z", image)
+    with pytest.raises(cf.InvalidNetwork, match=r"'z' in nh.Cw.4c does not fit.*fix another"):
+        cf.propagate(net, reorder_cost=lambda *_: 1e-6, engine=engine)

@@ -99,6 +99,27 @@ def test_a_record_serves_its_structure_and_class_alone(path: Path) -> None:
     assert found() == ahead(8)
 
 
+@pytest.mark.parametrize(
+    "said", ["a c/6 d b c%6 dims abcd", "nh|Cw|4c", "c/4 h w n|c%4 dims nchw", "n/2 w h c n%2"]
+)
+def test_digits_and_bars_stand_in_records(said: str, path: Path) -> None:
+    """Spaces, slashes and bars; an image has the records of its buffer."""
+    plain, other = SRC, D(SRC.dims, "f32", said)
+    for src, dst in ((plain, other), (other, plain)):
+        twins = src.buffer_twin, dst.buffer_twin
+        record = record_of(*twins, cf.Choices(schedule=str(cf.make_plan(*twins).body)))
+        tuned.add(path, record)
+        read = json.loads(path.read_text().splitlines()[-1])
+        assert [cf.MemoryDesc.parse(read[side]) for side in ("src", "dst")] == [*twins]
+        tuned.forget()
+        records = tuned.lookup(DEVICE)
+        assert records is not None
+        made = planned_by_record(Request(src, dst), records)
+        assert made is not None
+        assert made[0].record == record.praise
+        assert str(src) in str(made[0])
+
+
 def test_baked_sizes_serve_these_sizes_and_go_before_the_class(path: Path) -> None:
     tuned.add(path, record_of(choices=cf.Choices(baked=True)))
     tuned.add(path, record_of())
