@@ -53,6 +53,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         action="store_true",
         help="only print a report of each kernel that ended a driver's compiler, for an issue",
     )
+    parser.add_argument(
+        "--verbose", action="store_true", help="also the numbers by which schedules are chosen"
+    )
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
     parser.set_defaults(run=run)
 
@@ -69,7 +72,8 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps(report(found, devices), indent=2))
     else:
-        print("\n".join(lines(found, devices)))
+        verbose = getattr(args, "verbose", False)
+        print("\n".join(lines(found, devices, verbose=verbose)))
     return 0 if usable(devices) else 1
 
 
@@ -232,12 +236,12 @@ def name_of(device: Report) -> str:
     return f"{device['device']} ({device['platform']})"
 
 
-def lines(found: list[Finding], devices: list[Report]) -> Iterator[str]:
+def lines(found: list[Finding], devices: list[Report], *, verbose: bool = False) -> Iterator[str]:
     """The report for people."""
     yield "  ".join(f"{name} {version}" for name, version in versions().items())
     yield ""
     for device in devices:
-        yield from device_lines(device)
+        yield from device_lines(device, verbose=verbose)
     for finding in found:
         yield f"{_MARKS[finding.level]}  {_indented(finding.text)}"
         if finding.remedy:
@@ -246,7 +250,7 @@ def lines(found: list[Finding], devices: list[Report]) -> Iterator[str]:
     yield verdict(devices)
 
 
-def device_lines(device: Report) -> Iterator[str]:
+def device_lines(device: Report, *, verbose: bool) -> Iterator[str]:
     """What one device is, and whether it works."""
     works = "seconds" in device
     outcome = f"a kernel built and ran in {device['seconds']:.2f} s" if works else "does NOT work"
@@ -261,12 +265,12 @@ def device_lines(device: Report) -> Iterator[str]:
         f"      memory {size(device['global_memory'])}, largest buffer "
         f"{size(device['largest_buffer'])}, local {size(device['local_memory'])}"
     )
-    yield from (f"      {line}" for line in profile_lines(device))
+    yield from (f"      {line}" for line in profile_lines(device, verbose=verbose))
     yield ""
 
 
-def profile_lines(device: Report) -> Iterator[str]:
-    """By which numbers schedules are chosen, for a CPU that works."""
+def profile_lines(device: Report, *, verbose: bool) -> Iterator[str]:
+    """Where the numbers come from by which schedules are chosen, for a CPU that works; and they."""
     if device["type"] != "CPU" or "seconds" not in device:
         return
     try:
@@ -283,7 +287,9 @@ def profile_lines(device: Report) -> Iterator[str]:
             kept = read_profile(Device(device["device"], device["platform"], driver), where)
         names = ("compute_units", "cache_bytes", "vector_bytes")
         traits = Traits(**{name: device[name] for name in names})
-        yield from told(profile_of(with_measured(traits, kept.numbers if kept else {})), kept)
+        first, *rest = told(profile_of(with_measured(traits, kept.numbers if kept else {})), kept)
+        yield first
+        yield from rest if verbose else ()
         if kept is None and where:
             yield "  -> clformats calibrate measures it, in half a second"
     except Exception as error:  # noqa: BLE001  # a doctor does not faint

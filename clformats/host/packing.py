@@ -42,7 +42,7 @@ def pack(
     of the array. ``axes`` are those of the array, as of `clformats.from_numpy`.
 
     ``array`` has the shape ``desc.dims``, its elements are converted to ``desc.dtype`` by the rules
-    of `clformats.dtypes` if they are of another type: uint8 15 as ``s4`` is 7, the largest of them.
+    of docs/values.md if they are of another type: uint8 15 as ``s4`` is 7, the largest of them.
     With ``raw`` it holds codes, integers that are the bits of elements: 15 is then -1::
 
         >>> import numpy as np, clformats as cf

@@ -71,17 +71,20 @@ def test_what_is_kept_is_shown_everywhere(
     row = next(x for x in capsys.readouterr().out.splitlines() if "stream_bytes" in x)
     assert row.split()[1:4] == ["33", "MiB", "measured"]
     devices = [d for d in probe._ask("--list")["devices"] if d["device"] == engine.names[0]]
-    told = [*doctor.profile_lines({**devices[0], "seconds": 0.1})]
+    told = [*doctor.profile_lines({**devices[0], "seconds": 0.1}, verbose=True)]
     assert row in told
     assert told[0].startswith("profile: measured on 20")
+    assert [*doctor.profile_lines({**devices[0], "seconds": 0.1}, verbose=False)] == told[:1]
 
 
 def test_the_doctor_says_how_to_measure(
     engine: cf.Engine, where: Path, plans_for_cpus: None
 ) -> None:
     device = probe._ask("--list")["devices"][0]
-    told = [*doctor.profile_lines({**device, "type": "CPU", "seconds": 0.1})]
-    assert told[0] == "profile: not measured yet"
-    assert "clformats calibrate" in told[-1]
-    assert not [*doctor.profile_lines({**device, "type": "GPU", "seconds": 0.1})]
-    assert not [*doctor.profile_lines({**device, "type": "CPU", "error": "none"})]
+    for verbose in (False, True):
+        told = [*doctor.profile_lines({**device, "type": "CPU", "seconds": 0.1}, verbose=verbose)]
+        assert told[0] == "profile: not measured yet"
+        assert "clformats calibrate" in told[-1]
+        assert (len(told) > 2) == verbose
+    assert not [*doctor.profile_lines({**device, "type": "GPU", "seconds": 0.1}, verbose=True)]
+    assert not [*doctor.profile_lines({**device, "type": "CPU", "error": "none"}, verbose=True)]

@@ -271,6 +271,7 @@ def test_it_runs_where_there_is_no_python(
     done = subprocess.run(
         ["/usr/bin/unshare", "--mount", "sh", "-c", f'{mounts} chroot {root} "$@"', "sh",
          "/run_export", "Portable", "/work/net", *inside],
-        capture_output=True, text=True, check=False, timeout=900, env={"PATH": "/usr/bin:/bin"},
+        capture_output=True, text=True, check=False, timeout=900,
+        env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"},
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
