@@ -76,15 +76,25 @@ class Prefetch:
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """``streams``: bytes of a store that passes the cache, 16, 32 or 64; 0: ordinary stores.
+    """One of four kinds; without arguments ordinary stores, through the cache.
 
+    ``streams``: bytes of a store that passes the cache, 16, 32 or 64.
     ``lines``: rows that start anywhere wait in a buffer, and leave it as whole lines that pass the
     cache. ``staged``: so do the tiles of that many innermost loops, which are one run together.
+    Raises `InvalidArgument` for two kinds at once, and for other numbers.
     """
 
     streams: int = 0
     lines: bool = False
     staged: int = 0
+
+    def __post_init__(self) -> None:
+        kinds = (self.streams != 0) + self.lines + (self.staged != 0)
+        if kinds > 1 or self.streams not in (0, 16, 32, 64) or self.staged < 0:
+            raise InvalidArgument(
+                f"got a store of streams={self.streams}, lines={self.lines}, staged={self.staged}, "
+                f"expected one of them: streams of 16, 32 or 64, lines, or staged above 0"
+            )
 
     @property
     def is_ordinary(self) -> bool:
@@ -164,7 +174,10 @@ def _store(text: str, words: list[str]) -> Store:
     if words in (["ordinary"], ["lines"]):
         return Store(lines=words == ["lines"])
     if words[:1] == ["staged"]:
-        return Store(staged=_number(text, words, "staged"))
+        staged = _number(text, words, "staged")
+        if not staged:
+            _refuse(text, "at least one staged loop")
+        return Store(staged=staged)
     streams = _number(text, words, "stream")
     if streams not in (16, 32, 64):
         _refuse(text, "streaming stores of 16, 32 or 64 bytes")

@@ -9,11 +9,13 @@ import threading
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import clformats as cf
+from clformats.reorders.ready import Ready
 
 D = cf.MemoryDesc
 SRC, DST = D((1, 33, 5, 3), "f32", "bfyx"), D((1, 33, 5, 3), "f32", "b_fs_yx_fsv16")
@@ -118,6 +120,48 @@ def test_nothing_grows(kind: str, calls: int, engine: cf.Engine, stream: cf.Stre
     # Less than a byte for each call: a single leaked object is 16 at the least.
     assert python < max(calls // 5, 20_000), python
     assert process < max(16 * calls, 1 << 20), process
+
+
+@pytest.mark.parametrize("attr", [None, cf.Attr(src_scale=3.0)], ids=["plain", "attr"])
+def test_the_fast_path_does_what_the_checked_path_does(
+    attr: cf.Attr | None, engine: cf.Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`Ready.move` and `Ready.call`: one command, the same bytes, the same to wait for."""
+    import pyopencl as cl
+
+    real, launched = cl.enqueue_nd_range_kernel, list[object]()
+
+    def watched(queue: cl.CommandQueue, kernel: cl.Kernel, *how: Any) -> cl.Event:
+        launched.append((queue is stream.queue, kernel.function_name, how))
+        return real(queue, kernel, *how)
+
+    stream, reorder = cf.Stream(engine), cf.Reorder(SRC, DST, engine, attr=attr, wait=True)
+    ready, found = reorder._known(), []
+    for fast in (True, False):
+        src, dst, other = (cf.Memory(d, engine) for d in (SRC, DST, SRC))
+        stream.fill(src, 64)
+        cf.Reorder(DST, SRC, engine)(stream, dst, other)  # which reads what is written next
+        launched.clear()
+        with monkeypatch.context() as patch:
+            patch.setattr(cl, "enqueue_nd_range_kernel", watched)
+            if fast:
+                patch.delattr(Ready, "_run")
+                assert src.sound
+                assert dst.sound
+                event = ready.move(stream, src, dst, (src.sound, dst.sound), reorder)
+            else:
+                event = ready.call(stream, [("s", src, SRC), ("d", dst, DST)], None, reorder)
+        assert event
+        writers = [memory.usage.writer is event.event for memory in (src, dst)]
+        uses = [
+            (m.usage.alone is stream.order, m.usage.order is stream.order,
+             [order is stream.order for order in m.usage.readers], m.usage.taken)
+            for m in (src, dst)
+        ]  # fmt: skip
+        reads = src.usage.readers[stream.order] is event.event
+        found.append((launched.copy(), writers, reads, uses, dst.physical().tobytes()))
+    assert found[0] == found[1]
+    assert len(launched) == 1
 
 
 def test_preparing_again_makes_no_kernel(

@@ -18,7 +18,7 @@ from clformats.schedule.problem import Problem
 from clformats.schedule.profile import profile_of
 from clformats.schedule.refine import problem
 from clformats.schedule.runs import alignment, footprint, moves
-from clformats.schedule.schedule import Schedule, Tile
+from clformats.schedule.schedule import Schedule, Store, Tile
 from clformats.schedule.search import best, candidates, ranked
 from clformats.schedule.stores import streaming
 from clformats.schedule.traits import Traits
@@ -39,13 +39,23 @@ def test_a_schedule_prints_as_it_is_parsed(store: str) -> None:
     assert schedule.store.is_ordinary == (store == "ordinary")
 
 
+@pytest.mark.parametrize(
+    ("streams", "lines", "staged"),
+    [(64, True, 0), (64, False, 2), (0, True, 2), (48, False, 0), (-16, False, 0), (0, False, -1)],
+)
+def test_a_store_is_of_one_kind(streams: int, lines: bool, staged: int) -> None:
+    with pytest.raises(cf.InvalidArgument, match="expected one of them"):
+        Store(streams, lines, staged)
+
+
 @pytest.mark.parametrize("text", [
     "", "tile b16 of 16 | a | ahead 0", "tile B16 of 16 | a | ahead 0 | ordinary",
     "tile b16 of x | a | ahead 0 | ordinary", "tile b16 of 16 | a? | ahead 0 | ordinary",
     "tile b16 of 16 | a | ahead | ordinary", "tile b16 of 16 | a | ahead 0 | stream",
     "tile b0 of 16 | a | ahead 0 | ordinary", "tile b16 of 16 | a*0 | ahead 0 | ordinary",
     "tile b16 of 16 | a | ahead 0 | stream 48", "tile b16 of 16 | a | ahead 0 | stream 128",
-    "tile b16 of 16 | a | ahead 0 | stream 8", "tile b16 of 16 | a | ahead 0 | stream 16 16",
+    "tile b16 of 16 | a | ahead 0 | staged 0", "tile b16 of 16 | a | ahead 0 | stream 8",
+    "tile b16 of 16 | a | ahead 0 | stream 16 16",
     "tile b16 of \u00b2 | a | ahead 0 | ordinary", "tile | a | ahead 0 | ordinary",
     # Numbers that no kernel's argument holds.
     "tile b16 of 16 | a | ahead 9999999999999999999 | ordinary",
