@@ -91,7 +91,7 @@ def _no_records_of_the_user() -> Iterator[None]:
 @pytest.fixture(scope="session", autouse=True)
 def _plans_run_from_the_first_call() -> None:
     """Tests are of the kernels that plans say, not of the one that stands in for them."""
-    os.environ[building.VARIABLE] = "1"
+    os.environ[building.WAIT_VARIABLE] = "1"
     # Nor are binaries kept, for which PoCL compiles each program once more.
     os.environ["PYOPENCL_NO_CACHE"] = "1"
     # Nor does a child build each program first: test_guard.py switches that on.

@@ -9,10 +9,10 @@ import clformats as cf
 from clformats.reorders.planning import kernel_digest
 from clformats.schedule import Request, Traits, problem
 from clformats.schedule.traits import DEFAULT
-from clformats.tuning.records import Device, Record
+from clformats.tuning.records import DeviceNames, TuningRecord
 from clformats.tuning.records.record import keys_of, now
 
-DEVICE = Device("cpu-of-a-test", "Portable", "3.1, OpenCL 3.0")
+DEVICE = DeviceNames("cpu-of-a-test", "Portable", "3.1, OpenCL 3.0")
 D = cf.MemoryDesc
 SRC, DST = D((2, 37, 11, 19), "f32", "bfyx"), D((2, 37, 11, 19), "f32", "byxf")
 
@@ -26,10 +26,10 @@ def record_of(
     src: cf.MemoryDesc = SRC,
     dst: cf.MemoryDesc = DST,
     choices: cf.Choices | None = None,
-    device: Device = DEVICE,
+    device: DeviceNames = DEVICE,
     traits: Traits = DEFAULT,
     **changes: Any,
-) -> Record:
+) -> TuningRecord:
     """A record that counts: half the time of the rules."""
     choices = choices or ahead(8)
     exact, shape = keys_of(problem(src, dst))
@@ -38,6 +38,6 @@ def record_of(
         digest = kernel_digest(Request(src, dst, traits, choices=choices))
     except cf.Unsupported:
         digest = "none"
-    record = Record(device, digest, key, str(src), str(dst), choices,
+    record = TuningRecord(device, digest, key, str(src), str(dst), choices,
                     (2e-3, 2.5e-3, 2.1e-3), (1e-3, 1.2e-3, 1.1e-3), now())  # fmt: skip
     return replace(record, **changes)

@@ -56,11 +56,11 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _run_all(words: Sequence[Word], count: int) -> int:
-    from ..interop.benchdnn.report import Report
+    from ..interop.benchdnn.report import RunReport
     from ..interop.benchdnn.run import Runner
 
     start = monotonic()
-    report, runner = Report(lambda line: print(line, flush=True)), Runner()
+    report, runner = RunReport(lambda line: print(line, flush=True)), Runner()
     try:
         for task in sampled(tasks(words), count):
             report.start(task)

@@ -276,7 +276,7 @@ def profile_lines(device: Report, *, verbose: bool) -> Iterator[str]:
     try:
         from clformats.schedule.profile import profile_of, with_measured
         from clformats.schedule.traits import Traits
-        from clformats.tuning.records import Device, folder
+        from clformats.tuning.records import DeviceNames, folder
         from clformats.tuning.records.profiles import read_profile
 
         from .calibrate import lines as told
@@ -284,7 +284,7 @@ def profile_lines(device: Report, *, verbose: bool) -> Iterator[str]:
         driver = f"{device['driver']}, {device['platform_version']}"
         kept, where = None, folder()
         if where:
-            kept = read_profile(Device(device["device"], device["platform"], driver), where)
+            kept = read_profile(DeviceNames(device["device"], device["platform"], driver), where)
         names = ("compute_units", "cache_bytes", "vector_bytes")
         traits = Traits(**{name: device[name] for name in names})
         first, *rest = told(profile_of(with_measured(traits, kept.numbers if kept else {})), kept)

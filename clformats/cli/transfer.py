@@ -41,7 +41,7 @@ def carry_out(
     """Do the job, report on it, and return the exit status."""
     watch = Teller(verb, quiet=args.json)
     try:
-        mover = host if args.device is None else Device(args.device)
+        mover = host if args.device is None else DevicePacking(args.device)
         summary = job(Options(args.dtype, args.match, args.force, mover, watch))
     except MemoryError as error:
         raise Error(f"not enough memory: {error}") from error
@@ -131,7 +131,7 @@ class Teller(Watch):
             self._bar.write(text)
 
 
-class Device:
+class DevicePacking:
     """Packs and unpacks by a reorder on an OpenCL device."""
 
     def __init__(self, name: str) -> None:

@@ -16,7 +16,7 @@ from ..formats.registry import without_bits
 from ..tensors.desc import MemoryDesc
 from ..tensors.dtypes import DType, as_dtype
 from ..timing import Times
-from ..tuning.records import Device, Record, folder, path_of, read, wanted_folder
+from ..tuning.records import DeviceNames, TuningRecord, folder, path_of, read, wanted_folder
 from ..tuning.records.kernels import KernelRecord
 from ..tuning.records.record import OLD
 from .arguments import add_output, dask_client, named_format, sizes, write_text
@@ -217,7 +217,7 @@ def show(args: argparse.Namespace) -> int:
     """List every file with its records, and what in it does not count."""
     wanted = _wanted(args)
     engine = _engine(args)
-    here = path_of(Device(*engine.names), wanted_folder()) if engine else None
+    here = path_of(DeviceNames(*engine.names), wanted_folder()) if engine else None
     shown = False
     for file in _files():
         records, rejected = read(file)
@@ -246,7 +246,7 @@ def show(args: argparse.Namespace) -> int:
     return 0
 
 
-def _wanted(args: argparse.Namespace) -> Callable[[Record], bool] | None:
+def _wanted(args: argparse.Namespace) -> Callable[[TuningRecord], bool] | None:
     """Whether a record is of the sizes, element types and devices asked for; None for all."""
     shapes = {sizes(shape) for shape in args.shape}
     types = _types(args.dtype) if args.dtype else None
@@ -254,7 +254,7 @@ def _wanted(args: argparse.Namespace) -> Callable[[Record], bool] | None:
     if not (shapes or types or name):
         return None
 
-    def wanted(record: Record) -> bool:
+    def wanted(record: TuningRecord) -> bool:
         if name not in " ".join(record.device).lower():
             return False
         if not (shapes or types):
@@ -282,11 +282,11 @@ def _engine(args: argparse.Namespace) -> Engine | None:
         return None
 
 
-def _staleness(record: Record, engine: Engine) -> str:
+def _staleness(record: TuningRecord, engine: Engine) -> str:
     from ..reorders.planning import staleness
     from ..reorders.profiles import traits_of
 
-    return staleness(record, Device(*engine.names), traits_of(engine))
+    return staleness(record, DeviceNames(*engine.names), traits_of(engine))
 
 
 def _times(times: tuple[float, ...]) -> str:
@@ -334,12 +334,12 @@ def _known(number: int) -> str:
     return f"; {number} left out: the same or a newer one is there" if number else ""
 
 
-def _unused(records: Sequence[Record | KernelRecord]) -> Counter[str]:
+def _unused(records: Sequence[TuningRecord | KernelRecord]) -> Counter[str]:
     """Why how many of the records do not count on any device that is visible now."""
     from ..runtime import devices
     from ..runtime.engine import names_of
 
-    here = [Device(*names_of(device)) for device in devices()]
+    here = [DeviceNames(*names_of(device)) for device in devices()]
     found = [{record.device.staleness(device) for device in here} for record in records]
     return Counter(
         "of another driver: `clformats tune revalidate` measures them anew"
@@ -355,7 +355,7 @@ def revalidate(args: argparse.Namespace) -> int:
     from ..runtime import Engine
     from ..tuning.revalidate import revalidate as measured_again
 
-    def watch(old: Record, new: Record | None) -> None:
+    def watch(old: TuningRecord, new: TuningRecord | None) -> None:
         print(new or f"{old.src} -> {old.dst}: {old.choices} is not faster any more", flush=True)
 
     try:

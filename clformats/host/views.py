@@ -58,7 +58,7 @@ class _Span(NamedTuple):
     first: int = 0
 
 
-class _Box(NamedTuple):
+class _ViewBox(NamedTuple):
     """The digits of one index, and which element the first of them are: as of `_Span`."""
 
     runs: Runs
@@ -117,7 +117,7 @@ def _regions(desc: MemoryDesc, joined: bool) -> list[_Region]:  # noqa: FBT001  
     ]
 
 
-class _Order:
+class _ViewOrder:
     """An order of digits, and where it holds: ``limit``, for one dimension at most, is a part."""
 
     def __init__(
@@ -161,11 +161,11 @@ class _Order:
         taken = [_Span(0, whole.start), *self.spans(index), _Span(whole.stop, whole.stop)]
         return [_Span(one.stop, other.start) for one, other in pairwise(taken)]
 
-    def boxes(self, index: Index, spans: Sequence[_Span]) -> list[_Box]:
+    def boxes(self, index: Index, spans: Sequence[_Span]) -> list[_ViewBox]:
         """The boxes of spans."""
         chain, way = self.chains[index], -1 if index[1] else 1
         return [
-            _Box(
+            _ViewBox(
                 {p.digit: _run(p, start, stop, step) for p in chain},
                 span.first + way * (start - span.start),
             )
@@ -173,7 +173,7 @@ class _Order:
             for start, stop, step in _parts(span.start, span.stop, [p.digit.step for p in chain])
         ]
 
-    def region(self, boxes: Sequence[_Box]) -> _Region:
+    def region(self, boxes: Sequence[_ViewBox]) -> _Region:
         """What lies in boxes, one of each index."""
         at = [0] * self.desc.ndims
         for box, (dims, _) in zip(boxes, self.chains, strict=True):
@@ -191,11 +191,11 @@ class _Order:
         )
 
 
-def _orders(desc: MemoryDesc) -> Iterator[_Order]:
+def _orders(desc: MemoryDesc) -> Iterator[_ViewOrder]:
     """The order of a tensor's digits, and the one of its tail."""
     tail = desc.tail
     if tail is None:
-        yield _Order(desc, desc.placed, {})
+        yield _ViewOrder(desc, desc.placed, {})
         return
     start = int(tail.start.evaluate({}))
     strides = {p.digit: p.stride for p in desc.placed}
@@ -203,8 +203,8 @@ def _orders(desc: MemoryDesc) -> Iterator[_Order]:
         p if p.fixed_stride else Placed(p.digit, p.size, strides[p.digit])
         for p in place(tail.layout, desc.padded_dims)
     ]
-    yield _Order(desc, desc.placed, {tail.dim: slice(start)})
-    yield _Order(desc, behind, {tail.dim: slice(start, None)})
+    yield _ViewOrder(desc, desc.placed, {tail.dim: slice(start)})
+    yield _ViewOrder(desc, behind, {tail.dim: slice(start, None)})
 
 
 def _run(p: Placed, start: int, stop: int, step: int) -> tuple[int, int]:

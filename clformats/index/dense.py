@@ -22,7 +22,7 @@ Names = Mapping[int, Expr]
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _DensePart:
     """A digit: its index, step and size as expressions; ``is_open`` the outermost of its index."""
 
     index: Expr
@@ -85,14 +85,14 @@ def dense_coordinates(fmt: Format, layout: Layout) -> list[str]:
     return [re.sub(r"\((\w+)\)", r"\1", line) for line in lines]
 
 
-def _nested(parts: Sequence[_Part]) -> Expr:
+def _nested(parts: Sequence[_DensePart]) -> Expr:
     result: Expr = Const(0)
     for part in parts:
         result = result * part.size + part.value
     return result
 
 
-def _parts(layout: Layout, letters: str, names: Names) -> list[_Part]:
+def _parts(layout: Layout, letters: str, names: Names) -> list[_DensePart]:
     extents = _extents(layout, letters, names)
     return [_part(layout, digit, letters, extents, names) for digit in layout.digits]
 
@@ -112,7 +112,7 @@ def _extents(layout: Layout, letters: str, names: Names) -> list[Expr]:
 
 def _part(
     layout: Layout, digit: Digit, letters: str, extents: Sequence[Expr], names: Names
-) -> _Part:
+) -> _DensePart:
     step = names.get(digit.step, Const(digit.step))
     index: Expr = Var(letters[digit.dims[0]])
     count = extents[digit.dims[0]]
@@ -131,4 +131,4 @@ def _part(
     else:
         count = count // step
     name = f"{''.join(letters[d] for d in digit.dims)}_{digit.step}"
-    return _Part(index, step, count, digit.size is None, name, digit)
+    return _DensePart(index, step, count, digit.size is None, name, digit)

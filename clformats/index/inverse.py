@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from ..formats.digits import RUNTIME, Digit, Layout, Placed, place
 from ..formats.expr import Const, Expr, Var
-from .tensor import Tensor, digit_name
+from .tensor import IndexedTensor, digit_name
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class InverseStep:
     """One digit, computed from the rest of the offset.
 
     ``stride`` None: the rest is the digit. ``most``: the size that the digit must stay below, if a
@@ -32,12 +32,12 @@ class Inverse:
     says whether a remainder is possible, which is no element.
     """
 
-    steps: tuple[Step, ...]
+    steps: tuple[InverseStep, ...]
     coordinates: tuple[Expr, ...]
     rest: bool
 
 
-def inverse(t: Tensor) -> Inverse:
+def inverse(t: IndexedTensor) -> Inverse:
     """The inverse of a tensor's offset; for its `tail` see `inverse_of_tail`."""
     if t.numbers is not None:
         return _inverse(t, t.format.structure, _sized(t))
@@ -47,7 +47,7 @@ def inverse(t: Tensor) -> Inverse:
     return _inverse(t, t.format.structure, digits)
 
 
-def inverse_of_tail(t: Tensor) -> Inverse:
+def inverse_of_tail(t: IndexedTensor) -> Inverse:
     """The inverse for the order of digits in the format's tail."""
     layout = t.format.structure.behind
     known = dict(zip(t.format.digits, t.strides, strict=True))
@@ -65,7 +65,7 @@ class _Digit:
     gap: bool = False
 
 
-def _sized(t: Tensor) -> list[_Digit]:
+def _sized(t: IndexedTensor) -> list[_Digit]:
     """The digits by falling stride, without those that are always 0 or are not told apart."""
     found = sorted(
         zip(t.numbers or (), t.strides, strict=True),
@@ -82,9 +82,9 @@ def _sized(t: Tensor) -> list[_Digit]:
     return result
 
 
-def _inverse(t: Tensor, layout: Layout, digits: Sequence[_Digit]) -> Inverse:
+def _inverse(t: IndexedTensor, layout: Layout, digits: Sequence[_Digit]) -> Inverse:
     steps = [
-        Step(
+        InverseStep(
             digit_name(t.letters, d.placed.digit),
             None if d.placed.stride == 1 else d.stride,
             d.placed.digit.size if d.gap else None,
@@ -105,7 +105,7 @@ def _inverse(t: Tensor, layout: Layout, digits: Sequence[_Digit]) -> Inverse:
     return Inverse(tuple(steps), tuple(coordinates), not steps or steps[-1].stride is not None)
 
 
-def _unfused(t: Tensor, dims: Sequence[int], index: Expr) -> Iterator[tuple[int, Expr]]:
+def _unfused(t: IndexedTensor, dims: Sequence[int], index: Expr) -> Iterator[tuple[int, Expr]]:
     for d in reversed(dims[1:]):
         yield d, index % t.extents[d]
         index = index // t.extents[d]

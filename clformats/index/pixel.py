@@ -8,7 +8,7 @@ from math import prod
 from ..formats.digits import Digit, Placed, offset_expr
 from ..formats.expr import Const, Expr, Var
 from ..tensors.images import LINE, PICTURES, PLANE, STACK
-from .tensor import Tensor
+from .tensor import IndexedTensor
 
 _NAMES = {
     LINE: ("COLUMN",),
@@ -50,7 +50,7 @@ class Pixel:
         return len(self.axes) > 1
 
 
-def pixel(t: Tensor) -> Pixel | None:
+def pixel(t: IndexedTensor) -> Pixel | None:
     """The pixels of a tensor; None where its memory is a buffer."""
     if t.format.image is None:
         return None
@@ -66,7 +66,7 @@ def pixel(t: Tensor) -> Pixel | None:
     return Pixel(axes, _count(t, parts[-1]), function, load, store)
 
 
-def _number(t: Tensor, digits: tuple[Digit, ...]) -> Expr:
+def _number(t: IndexedTensor, digits: tuple[Digit, ...]) -> Expr:
     """The digits of one axis read as a number."""
     strides: list[Expr] = []
     for k, _ in enumerate(digits):
@@ -76,7 +76,7 @@ def _number(t: Tensor, digits: tuple[Digit, ...]) -> Expr:
     return offset_expr(placed, indices, t.extents, strides)
 
 
-def _count(t: Tensor, digits: tuple[Digit, ...]) -> Expr:
+def _count(t: IndexedTensor, digits: tuple[Digit, ...]) -> Expr:
     """How many values digits have together."""
     if t.numbers:
         sizes = {p.digit: p.size for p in t.numbers}
@@ -87,7 +87,7 @@ def _count(t: Tensor, digits: tuple[Digit, ...]) -> Expr:
     return result
 
 
-def _open(t: Tensor, d: Digit) -> Expr:
+def _open(t: IndexedTensor, d: Digit) -> Expr:
     """The size of an open digit: whole blocks of its index."""
     extent: Expr = Const(1)
     for k in d.dims:

@@ -19,7 +19,7 @@ from .inverse import Inverse, inverse, inverse_of_tail
 from .lines import folded
 from .pixel import pixel
 from .quantised import quantised_source
-from .tensor import FORMS, Form, Known, Tensor, of_desc, of_format, tensor
+from .tensor import FORMS, Form, IndexedTensor, Known, of_desc, of_format, tensor
 from .vector import vector as vector_of
 
 OWN_LINES = "// From here on compilers count the lines of what follows.\n#line 1\n"
@@ -144,7 +144,7 @@ def _form(known: Known, sizes: str | None) -> Form:
     return cast("Form", sizes or "macros")
 
 
-def render_tensor(t: Tensor, vector: str | None) -> str:
+def render_tensor(t: IndexedTensor, vector: str | None) -> str:
     """The source of a tensor whose numbers have names."""
     tail = t.tail
     behind = inverse_of_tail(t) if tail else None
@@ -166,7 +166,7 @@ def render_tensor(t: Tensor, vector: str | None) -> str:
     return folded(text)
 
 
-def _head(t: Tensor) -> Iterator[str]:
+def _head(t: IndexedTensor) -> Iterator[str]:
     """What it is, in comments."""
     yield str(t.known.desc or t.format)
     yield f"digits, outermost first: {', '.join(formula(t.format, d) for d in t.format.digits)}"
@@ -178,13 +178,13 @@ def _head(t: Tensor) -> Iterator[str]:
         yield f"define before: {', '.join(names)}"
 
 
-def _moduli(t: Tensor) -> Iterator[Expr]:
+def _moduli(t: IndexedTensor) -> Iterator[Expr]:
     """What coordinates wrap at; an empty tensor has no place that they could."""
     for size, n in zip(t.sizes, t.known.dims, strict=True):
         yield size if n else Const(1)
 
 
-def _inside(t: Tensor, found: Inverse) -> Iterator[str]:
+def _inside(t: IndexedTensor, found: Inverse) -> Iterator[str]:
     """The conditions under which an element lies there."""
     if found.rest:
         yield "rest == 0"

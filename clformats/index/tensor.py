@@ -77,7 +77,7 @@ def of_desc(desc: MemoryDesc) -> Known:
 
 
 @dataclass(frozen=True, slots=True)
-class Tensor:
+class IndexedTensor:
     """A tensor in generated source.
 
     The expressions name macros: ``sizes``, ``lower`` paddings (0 where there is none) and
@@ -135,7 +135,7 @@ class Tensor:
         return offset_expr(digits, indices, self.extents, self.strides, self.offset0, self.tail)
 
 
-def tensor(known: Known, prefix: str, form: Form, *, wide: bool, at: int = 0) -> Tensor:
+def tensor(known: Known, prefix: str, form: Form, *, wide: bool, at: int = 0) -> IndexedTensor:
     """Name the numbers of a tensor; ``at`` is where it begins in ``shape_info``."""
     return _Naming(known, prefix, form, wide, at).tensor()
 
@@ -159,7 +159,7 @@ class _Naming:
         self.memory: dict[str, str] = {}
         self.pitches: dict[str, str] = {}
 
-    def tensor(self) -> Tensor:
+    def tensor(self) -> IndexedTensor:
         ndims = len(self.letters)
         sizes = [self._given("SIZE", d, self.known.dims[d], self.sizes) for d in range(ndims)]
         lower, upper = self._paddings()
@@ -173,7 +173,7 @@ class _Naming:
         self.pitches = dict(reversed(self.pitches.items())) | {f"{self.prefix}_OFFSET": str(at)}
         by_shape = self.form == "shape_info" and not self.known.is_static
         parameters = ["__global const int *shape_info"] if by_shape else self._declared()
-        return Tensor(
+        return IndexedTensor(
             self.known, self.prefix, self.form, self.wide,
             sizes=tuple(Var(self._name("SIZE", d)) for d in range(ndims)),
             lower=tuple(self._pad_name(d, lower[d]) for d in range(ndims)),

@@ -9,13 +9,13 @@ from math import prod
 from ..errors import InvalidArgument
 from ..formats.digits import RUNTIME
 from ..tensors.dtypes import ROWS, DType
-from .tensor import Tensor
+from .tensor import IndexedTensor
 
 WIDTHS = (16, 8, 4, 2)
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class VectorPart:
     """``width`` neighbours along dimension ``dim``, each ``every`` lanes; ``tail``: some beyond."""
 
     dim: int
@@ -34,7 +34,7 @@ class Vector:
     element. ``tail``: the last vector may have lanes beyond the tensor.
     """
 
-    parts: tuple[Part, ...]
+    parts: tuple[VectorPart, ...]
     memory: str
     value: str
     mask: str
@@ -61,7 +61,7 @@ class Vector:
         return "".join(f"{letters[part.dim].upper()}{part.width}" for part in self.parts)
 
 
-def vector(t: Tensor, asked: str | None) -> Vector | None:
+def vector(t: IndexedTensor, asked: str | None) -> Vector | None:
     """The vectors of a tensor: those that ``"f16"`` or ``"o4i4"`` names, or of the innermost block.
 
     None if ``asked`` is empty, and by default if there is no such block or no element type. With
@@ -94,7 +94,7 @@ def vector(t: Tensor, asked: str | None) -> Vector | None:
     return _vector(t, dtype, block, lanes)
 
 
-def _read(t: Tensor, wanted: str) -> list[tuple[int, int]]:
+def _read(t: IndexedTensor, wanted: str) -> list[tuple[int, int]]:
     """Dimensions and widths, outermost first."""
     found = [(m[1], int(m[2])) for m in re.finditer(r"([a-z])([0-9]+)", wanted)]
     names = [name for name, _ in found]
@@ -114,7 +114,7 @@ def _read(t: Tensor, wanted: str) -> list[tuple[int, int]]:
     return [(t.letters.index(name), n) for name, n in found]
 
 
-def _vector(t: Tensor, dtype: DType, block: list[tuple[int, int]], lanes: str) -> Vector:
+def _vector(t: IndexedTensor, dtype: DType, block: list[tuple[int, int]], lanes: str) -> Vector:
     known = t.known
     sizes = [known.dims[dim] for dim, _ in block]
     mine = _is_innermost(t, block)
@@ -125,14 +125,16 @@ def _vector(t: Tensor, dtype: DType, block: list[tuple[int, int]], lanes: str) -
     value = lanes if memory == "half" else memory
     wide = 4 if value == "float" else dtype.nbytes
     parts = tuple(
-        Part(dim, width, prod(w for _, w in block[k + 1 :]), size == RUNTIME or size % width != 0)
+        VectorPart(
+            dim, width, prod(w for _, w in block[k + 1 :]), size == RUNTIME or size % width != 0
+        )
         for k, ((dim, width), size) in enumerate(zip(block, sizes, strict=True))
     )
     mask = {1: "char", 2: "short", 4: "int", 8: "long"}[wide]
     return Vector(parts, memory, value, mask, whole, dense)
 
 
-def _is_innermost(t: Tensor, block: list[tuple[int, int]]) -> bool:
+def _is_innermost(t: IndexedTensor, block: list[tuple[int, int]]) -> bool:
     """Whether the last digits number the elements of a block, in its order, without gaps."""
     if t.format.structure.tail is not None or len(t.format.digits) < len(block):
         return False
@@ -151,7 +153,7 @@ def _is_innermost(t: Tensor, block: list[tuple[int, int]]) -> bool:
     return True
 
 
-def _is_whole(t: Tensor, dim: int, width: int) -> bool:
+def _is_whole(t: IndexedTensor, dim: int, width: int) -> bool:
     """Whether vectors along a dimension may reach into the padding of its last block."""
     known = t.known
     digit = next(d for d in reversed(t.format.digits) if d.dims == (dim,))

@@ -16,11 +16,11 @@ from ..tensors.dtypes import DType
 from ..values.attr import OLD
 from .codecs import Codec, codec, needed
 from .source import moved
-from .types import Conversion, conversion, mask_type, storage_type
+from .types import KernelConversion, conversion, mask_type, storage_type
 
 
 @dataclass(frozen=True, slots=True)
-class Computed(Conversion):
+class Computed(KernelConversion):
     """The types of a kernel that computes: loads and stores move bits, `functions` convert."""
 
     computation: Computation
@@ -63,7 +63,7 @@ class Computed(Conversion):
         return self._result.rounded_from
 
     @property
-    def _result(self) -> Conversion:
+    def _result(self) -> KernelConversion:
         return conversion(self.computation.real, self.dst_type)
 
     def converted(self, value: str, n: str) -> str:
@@ -158,7 +158,7 @@ def as_real(value: str, dtype: DType, real: DType, n: str) -> str:
     return value if dtype == real else conversion(dtype, real).converted(value, n)
 
 
-def types_of(p: Problem) -> Conversion:
+def types_of(p: Problem) -> KernelConversion:
     """The types of the kernel for a problem: those of a conversion, or of a computation."""
     src, dst = p.dtypes
     found = computed_of(src, dst, p.computation) if p.computation else conversion(src, dst)

@@ -11,7 +11,7 @@ from ..templates import render
 from ..values.attr import OLD
 from .computation import Computed, operands_of, types_of
 from .source import Arguments, Launch
-from .types import Conversion, conversion
+from .types import KernelConversion, conversion
 
 WIDTH = 16
 
@@ -45,7 +45,7 @@ def launch(plan: Plan, body: CopyPlan) -> Launch:
     return Launch(source, arguments.given, wide, items, 1, types.buffers)
 
 
-def _step(p: Problem, types: Conversion, width: int, *, nontemporal: bool) -> str:
+def _step(p: Problem, types: KernelConversion, width: int, *, nontemporal: bool) -> str:
     """The statement that moves ``width`` elements from ``i`` on."""
     value = types.load("src + i", width)
     if isinstance(types, Computed):

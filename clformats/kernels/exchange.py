@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ..schedule.layout import Vector
+from ..schedule.layout import TileVector
 
 Exchanges = tuple[tuple[int, int], ...]
 """(number of the tile's loop, distance in bits) of each."""
 
 
-def groups(vectors: Sequence[Vector], along: Exchanges) -> dict[int, tuple[int, ...]]:
+def groups(vectors: Sequence[TileVector], along: Exchanges) -> dict[int, tuple[int, ...]]:
     """For each vector those that exchange elements with it and itself, by their steps."""
     found: dict[object, list[int]] = {}
     for number, v in enumerate(vectors):

@@ -19,7 +19,7 @@ from ..tensors.desc import MemoryDesc
 from ..values.attr import OLD
 from .computation import Computed, types_of
 from .source import Arguments, Launch
-from .types import Conversion
+from .types import KernelConversion
 
 
 def launch(plan: Plan, body: GenericPlan) -> Launch:
@@ -82,7 +82,7 @@ def _of_units(plan: Plan, body: GenericPlan) -> Launch:
 
 
 @dataclass(frozen=True, slots=True)
-class Inverse:
+class InverseOffset:
     """From an offset to the place that lies there: ``digits`` by falling stride, then ``indices``.
 
     A digit is (variable, stride, size), as texts; those of one value have none.
@@ -92,13 +92,13 @@ class Inverse:
     indices: Sequence[tuple[str, Expr]]
 
 
-def _inverse(dst: MemoryDesc, placed: Sequence[Placed], arguments: Arguments) -> Inverse:
+def _inverse(dst: MemoryDesc, placed: Sequence[Placed], arguments: Arguments) -> InverseOffset:
     sizes = [arguments.text(f"size{k}", Number(q.size, q.fixed_size)) for k, q in enumerate(placed)]
     strides = [str(n) for n in _strides("dst", placed, arguments)]
     order = sorted(range(len(placed)), key=lambda k: (-placed[k].stride, -placed[k].size))
     digits = [(f"v{k}", strides[k], sizes[k]) if placed[k].size > 1 else (f"v{k}", "", "")
               for k in order]  # fmt: skip
-    return Inverse(digits, _indices(dst, arguments, placed))
+    return InverseOffset(digits, _indices(dst, arguments, placed))
 
 
 def common_parts(p: Problem, arguments: Arguments) -> dict[str, Any]:
@@ -178,7 +178,7 @@ def _offset_of(side: str, desc: MemoryDesc, arguments: Arguments) -> Expr:
     return _formula(side, desc, indices, arguments)
 
 
-def computed_text(types: Conversion, arguments: Arguments, dst_offset: Expr) -> str:
+def computed_text(types: KernelConversion, arguments: Arguments, dst_offset: Expr) -> str:
     """What is stored of ``value`` where an element lies; empty where it is the value itself."""
     if not isinstance(types, Computed):
         return ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..formats.expr import Const
-from ..schedule.generic import LOCAL_SIZE
+from ..schedule.generic import GROUP_ITEMS
 from ..schedule.image import ImagePlan
 from ..schedule.plan import Plan
 from ..templates import render
@@ -17,7 +17,7 @@ from .source import Arguments, Launch
 
 
 @dataclass(frozen=True, slots=True)
-class Pixel:
+class PixelTexts:
     """How elements of a type are the components of a pixel.
 
     ``function`` is the suffix of the image functions. ``taken`` is a statement that puts the value
@@ -33,16 +33,16 @@ class Pixel:
 
 
 PIXELS = {
-    "f32": Pixel("f", "vstore4(as_{c}4({v}), 0, {a});", "as_float4(vload4(0, {a}))"),
-    "f16": Pixel(
+    "f32": PixelTexts("f", "vstore4(as_{c}4({v}), 0, {a});", "as_float4(vload4(0, {a}))"),
+    "f16": PixelTexts(
         "f", "vstore_half4_rte({v}, 0, (half *){a});", "vload_half4(0, (const half *){a})"
     ),
-    "s32": Pixel("i", "vstore4(as_{c}4({v}), 0, {a});", "as_int4(vload4(0, {a}))"),
-    "s8": Pixel(
+    "s32": PixelTexts("i", "vstore4(as_{c}4({v}), 0, {a});", "as_int4(vload4(0, {a}))"),
+    "s8": PixelTexts(
         "i", "vstore4(as_{c}4(convert_char4({v})), 0, {a});",
         "convert_int4(as_char4(vload4(0, {a})))", 127,
     ),
-    "u8": Pixel(
+    "u8": PixelTexts(
         "ui", "vstore4(as_{c}4(convert_uchar4({v})), 0, {a});",
         "convert_uint4(as_uchar4(vload4(0, {a})))", 255,
     ),
@@ -51,7 +51,7 @@ PIXELS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Pixels:
+class PixelAccess:
     """How a kernel reads and writes the pixels of one side.
 
     ``name`` is the element type, ``c_type`` the C type in which elements are in an array of 4;
@@ -97,7 +97,7 @@ class Pixels:
         return f"get_image_channel_data_type({image}) == {whole}"
 
 
-def _pixels(side: str, desc: MemoryDesc, types: str, arguments: Arguments) -> Pixels | None:
+def _pixels(side: str, desc: MemoryDesc, types: str, arguments: Arguments) -> PixelAccess | None:
     """The pixels of a side, whose extents become arguments; None of a buffer."""
     shape = desc.image_shape
     if shape is None:
@@ -106,7 +106,7 @@ def _pixels(side: str, desc: MemoryDesc, types: str, arguments: Arguments) -> Pi
     if len(shape) > PLANE:  # layers
         arguments.values[f"{side}_height"] = shape[-3]
     c_type = "ushort" if desc.dtype.name == "f16" else types
-    return Pixels(side, desc.dtype.name, c_type, len(shape), shape[-1])
+    return PixelAccess(side, desc.dtype.name, c_type, len(shape), shape[-1])
 
 
 def launch(plan: Plan, body: ImagePlan) -> Launch:
@@ -130,5 +130,5 @@ def launch(plan: Plan, body: ImagePlan) -> Launch:
         stored=stored,
         declarations=arguments.declarations + types.parameters,
     )
-    rounded = -(-body.items // LOCAL_SIZE) * LOCAL_SIZE
-    return Launch(source, tuple(arguments.values.values()), p.is_wide, rounded, LOCAL_SIZE)
+    rounded = -(-body.items // GROUP_ITEMS) * GROUP_ITEMS
+    return Launch(source, tuple(arguments.values.values()), p.is_wide, rounded, GROUP_ITEMS)

@@ -10,10 +10,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from ..schedule.layout import Layout, Vector, exchanged, loads_units
+from ..schedule.layout import TileLayout, TileVector, exchanged, loads_units
 from ..schedule.nest import MOST_LOOPS
 from ..schedule.problem import Problem
-from ..schedule.program import ZERO, Program, Shuffle
+from ..schedule.program import ZERO, Shuffle, ShuffleProgram
 from ..schedule.schedule import Store, Tile
 from ..schedule.stores import STAGE_BYTES
 from ..schedule.traits import LINE_BYTES
@@ -22,7 +22,7 @@ from . import exchange
 from .computation import Computed, types_of
 from .masks import Edge, Masks
 from .source import moved
-from .types import Conversion, lane_part, mask_type
+from .types import KernelConversion, lane_part, mask_type
 
 LEAST_JOINED = 32
 """Bytes of vectors that are joined to a line: of shorter ones compilers make slow byte shuffles."""
@@ -41,8 +41,8 @@ class Kind:
     are loaded, and as they are stored; ``swaps``: see `Problem`.
     """
 
-    types: Conversion
-    layout: Layout
+    types: KernelConversion
+    layout: TileLayout
     store: Store
     edges: tuple[Edge, ...]
     exchanges: tuple[exchange.Exchanges, exchange.Exchanges]
@@ -50,7 +50,7 @@ class Kind:
     operands: tuple[tuple[int, ...], ...]
 
 
-def kind_of(p: Problem, tile: Tile, layout: Layout, store: Store, edges: Sequence[Edge]) -> Kind:
+def kind_of(p: Problem, tile: Tile, layout: TileLayout, store: Store, edges: list[Edge]) -> Kind:
     """The kind of the kernel for a tile of a problem."""
     nodes, axes = p.nodes or (), layout.axes
     early, late = (tuple((axes.index(k), distance) for k, distance in some)
@@ -69,7 +69,7 @@ def kind_of(p: Problem, tile: Tile, layout: Layout, store: Store, edges: Sequenc
 @lru_cache(maxsize=KEPT_SOURCES)
 def source(kind: Kind, constants: tuple[int, ...] = (), fields: int = 0) -> str:
     """The OpenCL C; ``constants`` replace the argument, ``fields`` counts its short numbers."""
-    return _Writer(kind).source(constants, fields)
+    return _KernelWriter(kind).source(constants, fields)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,13 +89,13 @@ class LineBuffer:
     width: int
 
 
-class _Writer:
+class _KernelWriter:
     """The texts that the template arranges."""
 
     def __init__(self, kind: Kind) -> None:
         layout, store = kind.layout, kind.store
         self.kind, self.layout, self.masks = kind, layout, Masks(kind.edges, layout)
-        self.types: Conversion = kind.types
+        self.types: KernelConversion = kind.types
         if layout.widens_first and not isinstance(self.types, Computed):
             self.types = self.types.at_once
         self.streams, self.lines, self.staged = store.streams, store.lines, store.staged > 0
@@ -106,7 +106,7 @@ class _Writer:
         self.narrow = mask_type(self.types.work)
         self.clears = self.lanes == CLEARED_LANES and self.narrow in ("char", "short")
         moving = self.types.dst_type if self.types.early else self.types.src_type
-        self.program: Program = layout.program(moving.nbytes, self.nbytes)
+        self.program: ShuffleProgram = layout.program(moving.nbytes, self.nbytes)
         self.steps = [*self.program.steps()]
         self.loaded, self.stored = map(
             exchange.groups, (layout.loads, layout.stores), kind.exchanges)  # fmt: skip
@@ -142,7 +142,7 @@ class _Writer:
         return [OperandText(j, o.name, self.types.pointer(o))
                 for j, o in enumerate(self.types.computation.operands)]  # fmt: skip
 
-    def _at(self, vector: Vector, side: str) -> str:
+    def _at(self, vector: TileVector, side: str) -> str:
         """How far a vector's first element is from the tile's."""
         terms = [f"{steps} * {side}{k}" if steps > 1 else f"{side}{k}"
                  for k, steps in enumerate(vector.row) if steps]  # fmt: skip
@@ -216,7 +216,7 @@ class _Writer:
         whole = self._widened(self._loaded(vector, mask), vector.width)
         return f"{condition} ? {whole} : ({self.types.work}{self.n})(0)" if condition else whole
 
-    def _loaded(self, vector: Vector, mask: str) -> str:
+    def _loaded(self, vector: TileVector, mask: str) -> str:
         at = self._at(vector, "s")
         if mask:
             return f"load_edge_{vector.width}(src, {moved('now.src', at)}, {mask}, nest.src_end)"
@@ -304,22 +304,22 @@ class _Writer:
     def _buffer(self) -> LineBuffer | None:
         if not self.lines:
             return None
-        shown = [self._at(Vector(row, 0, 1, ()), "d") for row in self.rows]
+        shown = [self._at(TileVector(row, 0, 1, ()), "d") for row in self.rows]
         width = sum(v.width for v in self.layout.stores if v.row == next(iter(self.rows)))
         return LineBuffer(tuple(shown), width)
 
-    def _kept(self, vector: Vector, value: str) -> str:
+    def _kept(self, vector: TileVector, value: str) -> str:
         """The statement that puts a vector behind what waits of its row."""
         at = f"PLACE({self.rows[vector.row]})" + (f" + {vector.shift}" if vector.shift else "")
         return f"KEEP({self.types.value_to_store(value, self.lanes)}, {at});"
 
-    def _collected(self, vector: Vector, value: str, at: str) -> Iterator[str]:
+    def _collected(self, vector: TileVector, value: str, at: str) -> Iterator[str]:
         """The statements that put a vector where the run is collected."""
         for part, to, width in self._parts(vector, value, at):
             kept = self.types.value_to_store(part, width)
             yield f"KEEP{width if width > 1 else ''}({kept}, {to});"
 
-    def _parts(self, vector: Vector, value: str, at: str) -> Iterator[tuple[str, str, int]]:
+    def _parts(self, vector: TileVector, value: str, at: str) -> Iterator[tuple[str, str, int]]:
         """A vector in powers of two: the lanes, where they go, and how many they are."""
         first = 0
         for width in _pieces(vector.width):
@@ -328,7 +328,7 @@ class _Writer:
             yield part, moved(moved("to", at), first), width
             first += width
 
-    def _pieces(self, vector: Vector, value: str, at: str) -> Iterator[str]:
+    def _pieces(self, vector: TileVector, value: str, at: str) -> Iterator[str]:
         for part, to, width in self._parts(vector, value, at):
             if self.streams and width == self.lanes:
                 piece = min(self.lanes, self.streams // self.nbytes)
@@ -341,7 +341,7 @@ class _Writer:
     def _computed(
         self,
         types: Computed,
-        vector: Vector,
+        vector: TileVector,
         value: str,
         edge: bool,  # noqa: FBT001
     ) -> str:
@@ -355,7 +355,7 @@ class _Writer:
     def _operand(
         self,
         types: Computed,
-        vector: Vector,
+        vector: TileVector,
         j: int,
         edge: bool,  # noqa: FBT001
     ) -> str:

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from math import prod
 
 from ..formats.expr import Const, Expr, Var, as_expr, total
-from ..schedule.banks import Layout, Pass
+from ..schedule.banks import BankLayout, Pass
 from ..schedule.local import LocalPlan
 from ..schedule.plan import Plan
 from ..templates import render
 from ..values.attr import OLD
 from .computation import Computed, types_of
 from .source import Arguments, Launch, divided, moved
-from .types import Conversion, as_bits
+from .types import KernelConversion, as_bits
 
 AT_ONCE = 8
 """Loads of a work-item that are on their way before the first value is used, at the most."""
@@ -34,7 +34,7 @@ class Lane:
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class BoxMove:
     """What a work-item stores at once: where to, under which condition, and of what.
 
     ``inside`` is the condition for elements where something is computed: padding is zero.
@@ -105,20 +105,20 @@ class _Digits:
 def launch(plan: Plan, body: LocalPlan) -> Launch:
     """The kernel and its arguments."""
     types = types_of(body.problem)
-    writer = _Writer(body, types, Arguments(plan.choices.baked))
+    writer = _BoxWriter(body, types, Arguments(plan.choices.baked))
     source = render("local", **writer.values(), wide=body.problem.is_wide, types=types)
     given = writer.arguments.given
     items = body.groups * body.group
     return Launch(source, given, body.problem.is_wide, items, body.group, types.buffers)
 
 
-class _Writer:
+class _BoxWriter:
     """Turns a `LocalPlan` into the texts that the template arranges.
 
     Along loop k the group's box starts at ``x<k>``.
     """
 
-    def __init__(self, plan: LocalPlan, types: Conversion, arguments: Arguments) -> None:
+    def __init__(self, plan: LocalPlan, types: KernelConversion, arguments: Arguments) -> None:
         self.plan = plan
         self.types = types
         self.arguments = arguments
@@ -258,7 +258,7 @@ class _Writer:
             text["kept"] = self._kept(digits, plan.layout, p)
         return {**text, "pass": PassText(unit.width, count, digits.texts)}
 
-    def _kept(self, digits: _Digits, layout: Layout, p: Pass) -> list[tuple[str, str]]:
+    def _kept(self, digits: _Digits, layout: BankLayout, p: Pass) -> list[tuple[str, str]]:
         """(where to, what) of the stores of a vector to local memory."""
         at_once, offsets = layout.lanes(p)
         if offsets is None:
@@ -271,7 +271,7 @@ class _Writer:
         lanes = ["value"] if p.width == 1 else [f"value.s{j:x}" for j in range(p.width)]
         return [(f"kept[{at + o}]", lane) for o, lane in zip(offsets, lanes, strict=True)]
 
-    def _place(self, digits: _Digits, layout: Layout, p: Pass, lane: int = 0) -> Expr:
+    def _place(self, digits: _Digits, layout: BankLayout, p: Pass, lane: int = 0) -> Expr:
         """Where a unit's first element lies in local memory, or the one ``lane`` further."""
         return digits.sum([(d.size, as_expr(d.factor)) for d in layout.digits(p)], lane)
 
@@ -296,12 +296,12 @@ class _Writer:
             to = moved("dst", str(offset + (self.dst[p.across] * j if j else 0)))
             result, stored = self._stored(digits, columns[j], to, further)
             zero = " && ".join(inside) if result else ""
-            moves.append(Move(to, " && ".join(test), zero, result, stored))
+            moves.append(BoxMove(to, " && ".join(test), zero, result, stored))
         text = PassText(p.width, count, digits.texts)
         return {"pass": text, "fetched": fetched, "moves": moves, "counted": "".join(counted)}
 
     def _fetched(
-        self, digits: _Digits, layout: Layout
+        self, digits: _Digits, layout: BankLayout
     ) -> tuple[list[tuple[str, str, str]], list[list[str]]]:
         """(type, name, value) of what is read of local memory; the elements of each vector."""
         p, work = self.plan.write, self.types.work

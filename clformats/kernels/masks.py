@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..schedule.layout import Layout, Vector
+from ..schedule.layout import TileLayout, TileVector
 from ..schedule.problem import Problem
 from ..schedule.runs import asks_anything, guard_range, is_settled
 from ..schedule.schedule import Tile
@@ -47,7 +47,7 @@ class Guarded:
     top: int
 
 
-def guarded(p: Problem, tile: Tile, layout: Layout) -> list[Guarded]:
+def guarded(p: Problem, tile: Tile, layout: TileLayout) -> list[Guarded]:
     """The guards that a tile asks for at an edge."""
     nodes = p.nodes or ()
     extents = [tile.steps(k) for k in range(len(nodes))]
@@ -67,7 +67,7 @@ def guarded(p: Problem, tile: Tile, layout: Layout) -> list[Guarded]:
 class Masks:
     """The conditions and masks of the vectors of a tile, as texts; empty where all are elements."""
 
-    def __init__(self, edges: Sequence[Edge], layout: Layout) -> None:
+    def __init__(self, edges: Sequence[Edge], layout: TileLayout) -> None:
         self.edges, self.layout, self.reach = edges, layout, layout.reach
 
     @property
@@ -82,7 +82,7 @@ class Masks:
                  for g in self.edges for at in [f"now.guard[{g.index}]"]]  # fmt: skip
         return " && ".join([*tests, *(["now.src <= nest.src_top"] if self.reach else [])])
 
-    def of_load(self, vector: Vector) -> tuple[str, str]:
+    def of_load(self, vector: TileVector) -> tuple[str, str]:
         """The condition under which a vector is loaded, and the mask of its lanes."""
         lanes = vector.elements[: vector.width]
         conditions, masks = self._tests(lanes, self.edges, "lo", "hi")
@@ -90,7 +90,7 @@ class Masks:
             masks.append(_constant([n is not None for n in lanes]))
         return " && ".join(conditions), " & ".join(masks)
 
-    def of_store(self, vector: Vector) -> tuple[str, str]:
+    def of_store(self, vector: TileVector) -> tuple[str, str]:
         """The condition under which a vector is stored, and the mask of its lanes."""
         spilling = [g for g in self.edges if g.spills]
         conditions, masks = self._tests(vector.elements, spilling, "", "end")
@@ -102,7 +102,7 @@ class Masks:
         return "", " & ".join(masks)
 
     def of_values(
-        self, vector: Vector, elements: Sequence[bool], mask_type: str, *, edge: bool
+        self, vector: TileVector, elements: Sequence[bool], mask_type: str, *, edge: bool
     ) -> str:
         """The mask of the lanes of a computed vector that are elements."""
         n = len(elements)

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..formats.expr import Expr, Var, total
 from ..schedule.computation import Computation, Operand
-from ..schedule.generic import LOCAL_SIZE
+from ..schedule.generic import GROUP_ITEMS
 from ..schedule.nibbles import RUN_ELEMENTS, NibblesPlan
 from ..schedule.plan import Plan
 from ..schedule.problem import Node, Number, Problem
@@ -24,7 +24,7 @@ from ..values.attr import OLD
 from .computation import Computed, as_real, computed_of
 from .generic import common_parts, computed_text, dst_offset
 from .source import Arguments, Launch, moved
-from .types import Conversion, conversion
+from .types import KernelConversion, conversion
 
 AS_BYTE = {"s4": as_dtype("s8"), "u4": as_dtype("u8")}
 """The types that stand for elements of four bits once they have a byte of their own."""
@@ -82,7 +82,7 @@ def launch(plan: Plan, body: NibblesPlan) -> Launch:
         halves=sorted(packed),
         declarations=arguments.declarations + types.parameters,
     )
-    local = LOCAL_SIZE if body.inner is None else 1
+    local = GROUP_ITEMS if body.inner is None else 1
     items = -(-body.items // local) * local
     return Launch(source, tuple(arguments.values.values()), p.is_wide, items, local)
 
@@ -91,7 +91,7 @@ def _as_byte(dtype: DType) -> DType:
     return AS_BYTE.get(dtype.name, dtype)
 
 
-def _types_of(p: Problem) -> Conversion:
+def _types_of(p: Problem) -> KernelConversion:
     """The types of the kernel, with bytes in the place of their halves."""
     src, dst = map(_as_byte, p.dtypes)
     if p.computation is None:
@@ -110,7 +110,7 @@ def _bytes(operand: Operand) -> Operand:
     return replace(operand, desc=MemoryDesc.of(operand.desc.geometry, "u8"))
 
 
-def _places(body: NibblesPlan, types: Conversion, arguments: Arguments) -> dict[str, Any]:
+def _places(body: NibblesPlan, types: KernelConversion, arguments: Arguments) -> dict[str, Any]:
     """What the template needs to make the destination byte by byte, or place by place."""
     p = body.problem
     arguments.values["items"] = body.items
@@ -127,7 +127,7 @@ def _places(body: NibblesPlan, types: Conversion, arguments: Arguments) -> dict[
     }
 
 
-def _runs(body: NibblesPlan, inner: Node, types: Conversion, arguments: Arguments) -> Runs:
+def _runs(body: NibblesPlan, inner: Node, types: KernelConversion, arguments: Arguments) -> Runs:
     """What the template needs to walk over runs."""
     p = body.problem
     arguments.values.update(count=inner.size.value, src0=p.src0, dst0=p.dst0)

@@ -12,7 +12,7 @@ import struct
 from collections.abc import Sequence
 
 from ..schedule.extents import MOST_ELEMENTS
-from ..schedule.layout import Layout, lay_out
+from ..schedule.layout import TileLayout, lay_out
 from ..schedule.nest import MOST_LOOPS, Nest, counted
 from ..schedule.plan import Plan
 from ..schedule.problem import Problem
@@ -23,7 +23,7 @@ from .kind import kind_of, source
 from .masks import Guarded, guarded
 from .source import MOST_ARGUMENT_BYTES, Launch
 
-SHORT = "const Short given"
+SHORT_NEST = "const Short given"
 """How a kernel declares a nest whose numbers have 4 bytes."""
 IDLE_BYTES = 8 * MOST_ELEMENTS
 """What the tile of an `idle` kernel touches on each side at the most."""
@@ -63,7 +63,7 @@ def idle(launched: Launch) -> bytes:
     For a launch that moves nothing of anybody's, after which drivers have generated the code.
     """
     (nest,) = (a for a in launched.arguments if isinstance(a, bytes))
-    width = 4 if SHORT in launched.source else 8
+    width = 4 if SHORT_NEST in launched.source else 8
     numbers = [0] * (len(nest) // width)
     head, column = len(("loops", "spread", "lead", "src0", "dst0")), MOST_LOOPS + 1
     step, size, outer = head, head + column, head + 3 * column
@@ -78,7 +78,7 @@ def _packed(numbers: Sequence[int], width: int) -> bytes:
 
 
 def _numbers(
-    p: Problem, schedule: Schedule, layout: Layout, guards: Sequence[Guarded], nest: Nest
+    p: Problem, schedule: Schedule, layout: TileLayout, guards: Sequence[Guarded], nest: Nest
 ) -> list[int]:
     """The fields of the kernel's structure ``Nest``, in their order."""
     nodes, loops = p.nodes or (), nest.loops
@@ -107,7 +107,7 @@ def _numbers(
     return rows
 
 
-def _source_reach(p: Problem, layout: Layout) -> int:
+def _source_reach(p: Problem, layout: TileLayout) -> int:
     """How far behind its first element a tile reads."""
     places = zip(layout.places(p, "src"), layout.loads, strict=True)
     return max((at + v.width for at, v in places), default=0)

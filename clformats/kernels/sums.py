@@ -6,7 +6,7 @@ from typing import Any
 
 from ..formats.expr import Expr, Var, total
 from ..schedule.problem import needs_64_bits
-from ..schedule.sums import Loop, SumsPlan
+from ..schedule.sums import SumLoop, SumsPlan
 from ..templates import render
 from ..tensors.desc import MemoryDesc
 from .source import Arguments, Launch
@@ -93,13 +93,13 @@ def _parts(plan: SumsPlan, arguments: Arguments) -> dict[str, Any]:
     }
 
 
-def _with_lanes(d: int, terms: list[Expr], lanes: tuple[Loop, ...]) -> Expr:
+def _with_lanes(d: int, terms: list[Expr], lanes: tuple[SumLoop, ...]) -> Expr:
     """The index along a dimension: what the work-item's loops and those of its lanes say."""
     mine = [Var(f"w{k}") * lane.step for k, lane in enumerate(lanes) if lane.dim == d]
     return total([*terms, *mine])
 
 
-def _lanes(lanes: tuple[Loop, ...]) -> dict[str, Any]:
+def _lanes(lanes: tuple[SumLoop, ...]) -> dict[str, Any]:
     """The loops over the lanes, and the number of a lane from these."""
     named = [(f"w{k}", lane) for k, lane in enumerate(lanes)]
     return {

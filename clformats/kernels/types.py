@@ -24,7 +24,7 @@ _RAW = {8: "uchar", 16: "ushort", 32: "uint", 64: "ulong"}
 
 
 @dataclass(frozen=True, slots=True)
-class Conversion:
+class KernelConversion:
     """The C types of a pair of element types, and the text of its loads and stores.
 
     ``src`` and ``dst`` are the types the buffers are declared with, ``work`` the moving type;
@@ -50,7 +50,7 @@ class Conversion:
         """How elements that share bytes are loaded."""
         return needed([self.source])
 
-    def in_units(self, *, loads: bool, stores: bool) -> Conversion:
+    def in_units(self, *, loads: bool, stores: bool) -> KernelConversion:
         """The same where vectors begin and end with whole units of elements that share bytes."""
         source = replace(self.source, whole=loads) if self.source else None
         target = replace(self.target, whole=stores) if self.target else None
@@ -154,7 +154,7 @@ class Conversion:
         return self.converted(value, n) if self.early else value
 
     @property
-    def at_once(self) -> Conversion:
+    def at_once(self) -> KernelConversion:
         """The same with loads that convert."""
         return replace(self, early=True, work=self.dst)
 
@@ -271,14 +271,14 @@ def storage_type(dtype: DType) -> str:
     return dtype.opencl
 
 
-def conversion(src: DType, dst: DType) -> Conversion:
+def conversion(src: DType, dst: DType) -> KernelConversion:
     """The conversion for a pair of element types.
 
     Elements of less than a byte are in a byte of their own: integers by value, others by code.
     """
     if src == dst:
         raw = _RAW[8 * src.nbytes]
-        return Conversion(src, dst, raw, raw, raw, early=False)
+        return KernelConversion(src, dst, raw, raw, raw, early=False)
     source, target = src.opencl, dst.opencl
     if dst.name == "f16":
         target = "ushort"
@@ -286,7 +286,7 @@ def conversion(src: DType, dst: DType) -> Conversion:
     # Padding is made on the way, all bits zero: that must be the number 0, and stay all bits zero.
     early = early or not (src.starts_at_zero and dst.starts_at_zero)
     work = target if early else "float" if src.name == "f16" else source
-    return Conversion(src, dst, source, target, work, early)
+    return KernelConversion(src, dst, source, target, work, early)
 
 
 def as_bits(work: str, width: int) -> str:

@@ -21,7 +21,7 @@ from .source import Launch
 from .types import conversion
 
 _ROUNDED = ("bf16", "f16", "s8", "u8")
-RUN = 16
+LONG_LOOP = 16
 """Steps that make a loop long enough to be the innermost one."""
 Rows = list[tuple[int, ...]]
 _ZERO = 16
@@ -36,7 +36,7 @@ def launch(plan: Plan, body: UniversalPlan) -> Launch:
 def launch_of(p: Problem, items: int) -> Launch:
     """The kernel with its arguments, over about so many work-items; `serves` must hold."""
     nodes = list(p.nodes or ())
-    long = [k for k, n in enumerate(nodes) if n.size.value >= RUN] or range(len(nodes))
+    long = [k for k, n in enumerate(nodes) if n.size.value >= LONG_LOOP] or range(len(nodes))
     if nodes:
         nodes.append(nodes.pop(min(long, key=lambda k: abs(nodes[k].dst.value))))
     rows = prod(n.size.value for n in nodes[:-1])

@@ -14,7 +14,7 @@ from functools import cached_property
 from itertools import groupby
 
 from ..quantised.lanes import At, NotInTilesError, Placed, Tile
-from ..schedule.program import Program
+from ..schedule.program import ShuffleProgram
 from ..schedule.shuffles import synthesise
 
 LANES = 16
@@ -94,7 +94,7 @@ class Words:
         return all(len(run) == 1 for run in self.runs)
 
     @cached_property
-    def program(self) -> Program:
+    def program(self) -> ShuffleProgram:
         """The shuffles from what is loaded to the vectors."""
         number = {w: k for k, w in enumerate(w for v in self.loads for run in v for w in run)}
         loads = [tuple(number[w] for run in v for w in run) for v in self.loads]

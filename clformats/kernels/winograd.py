@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..formats.winograd import Matrix
-from ..schedule.generic import LOCAL_SIZE
+from ..schedule.generic import GROUP_ITEMS
 from ..schedule.plan import Plan
 from ..schedule.problem import Problem
 from ..schedule.winograd import WinogradPlan
@@ -19,36 +19,36 @@ from ..tensors.dtypes import as_dtype
 from ..values.transforms import Step
 from .generic import common_parts, dst_offset
 from .source import Arguments, Launch
-from .types import Conversion, conversion
+from .types import KernelConversion, conversion
 
 _F32 = as_dtype("f32")
-_FLOATS = Conversion(_F32, _F32, "float", "float", "float", early=False)
+_FLOATS = KernelConversion(_F32, _F32, "float", "float", "float", early=False)
 
 
 @dataclass(frozen=True, slots=True)
-class _Text:
+class _WindowText:
     """An expression of floats in OpenCL C; `Matrix.apply` computes with it as with numbers."""
 
     text: str
 
-    def __add__(self, other: _Text) -> _Text:
-        return _Text(f"{self.text} + {other.text}")
+    def __add__(self, other: _WindowText) -> _WindowText:
+        return _WindowText(f"{self.text} + {other.text}")
 
-    def __sub__(self, other: _Text) -> _Text:
-        return _Text(f"{self.text} - {other.text}")
+    def __sub__(self, other: _WindowText) -> _WindowText:
+        return _WindowText(f"{self.text} - {other.text}")
 
-    def __mul__(self, other: _Text) -> _Text:
+    def __mul__(self, other: _WindowText) -> _WindowText:
         inside = f"({self.text})" if " " in self.text else self.text
-        return _Text(f"{inside} * {other.text}")
+        return _WindowText(f"{inside} * {other.text}")
 
 
-def _literal(number: float) -> _Text:
-    return _Text(f"{np.float32(number)!s}f")
+def _literal(number: float) -> _WindowText:
+    return _WindowText(f"{np.float32(number)!s}f")
 
 
 def _rows(matrix: Matrix, taps: list[str]) -> list[str]:
     """Each row of the matrix times the variables ``taps``."""
-    values = [_Text(name) for name in taps]
+    values = [_WindowText(name) for name in taps]
     return [matrix.apply(k, values, _literal).text for k in range(len(matrix.rows))]
 
 
@@ -124,7 +124,7 @@ def _scale(step: Step) -> str:
     return "" if step.scale == 1 else f" * {_literal(step.scale).text}"
 
 
-def conversions(p: Problem) -> tuple[Conversion, Conversion]:
+def conversions(p: Problem) -> tuple[KernelConversion, KernelConversion]:
     """How source values are read and results written: by way of f32."""
     src, dst = p.dtypes
     reads = _FLOATS if src == _F32 else conversion(src, _F32)
@@ -147,8 +147,8 @@ def launch(plan: Plan, body: WinogradPlan) -> Launch:
         parts |= _window_parts(p, body.step, arguments) | {"run": body.run}
         arguments.values["runs"] = -(-body.windows.placed[-1].size // body.run)
     source = render(template, **parts, declarations=arguments.declarations)
-    rounded = -(-body.items // LOCAL_SIZE) * LOCAL_SIZE
-    return Launch(source, tuple(arguments.values.values()), p.is_wide, rounded, LOCAL_SIZE)
+    rounded = -(-body.items // GROUP_ITEMS) * GROUP_ITEMS
+    return Launch(source, tuple(arguments.values.values()), p.is_wide, rounded, GROUP_ITEMS)
 
 
 def _window_parts(p: Problem, step: Step, arguments: Arguments) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..errors import Unsupported
 from ..runtime import Event
-from ..runtime.order import Order
+from ..runtime.order import QueueOrder
 
 NO_QUEUE = (
     "a recording has no queue, and nothing that is enqueued past it is recorded: use "
@@ -34,7 +34,7 @@ class Recorded(Event):
         return "Event(recorded)"
 
 
-class NoOrder(Order):
+class NoOrder(QueueOrder):
     """Stands for the order of a queue that there is not."""
 
     __slots__ = ()

@@ -13,7 +13,7 @@ from ..runtime import Engine, Event, Memory, Stream
 from ..runtime.arguments import set_arguments
 from ..runtime.interop import from_numpy
 from ..runtime.opencl import opencl
-from ..runtime.order import LOCK, Order
+from ..runtime.order import LOCK, QueueOrder
 from ..runtime.scalar import TYPES, Scalar
 from ..tensors.desc import MemoryDesc
 from .binding import device_of, rounds
@@ -86,7 +86,7 @@ class Recording(Stream):
         self.engine = engine or next((m.engine for m in every), None) or Engine()
         self.context: pyopencl.Context = self.engine.context
         self.in_order = True
-        self.order: Order | None = NoOrder()
+        self.order: QueueOrder | None = NoOrder()
         self.recorder = self
         self.inputs, self.outputs = inputs, outputs
         self._slots = Slots()

@@ -10,7 +10,7 @@ from ..errors import DeviceError, InvalidArgument, InvalidDescriptor
 from ..reorders.given import as_memory, as_stream, let_arrays_wait
 from ..runtime import Engine, Event, Memory
 from ..runtime.opencl import OnDevice, error_name, opencl
-from ..runtime.order import LOCK, Order, enqueued, events_before, flush, read
+from ..runtime.order import LOCK, QueueOrder, enqueued, events_before, flush, read
 from ..runtime.scalar import Scalar
 from ..runtime.strangers import unknown_commands
 from ..tensors.desc import MemoryDesc
@@ -99,7 +99,7 @@ class Replay(OnDevice):
             raise InvalidArgument(f"{self!r} cannot be recorded again: record its commands")
         if own.context != self.engine.context:
             raise DeviceError("the stream belongs to another OpenCL context than the replay")
-        order = own.order or Order(own.tracked_queue)
+        order = own.order or QueueOrder(own.tracked_queue)
         with self._lock, LOCK:
             if given:
                 self._take(given)

@@ -1,4 +1,4 @@
-"""`Built`: a plan whose kernel is built, and what serves where that one is not there.
+"""`BuiltPlan`: a plan whose kernel is built, and what serves where that one is not there.
 
 While a kernel is built in the background, the universal program serves, element by element: it
 serves all moves, so that it is mostly built already. Where a kernel ends its compiler, other plans
@@ -38,22 +38,22 @@ from ..schedule.choices import RULES, Choices
 from ..tensors.desc import MemoryDesc
 from ..values.attr import OLD
 
-TILES = 4
+OTHER_TILES = 4
 """So many other tiles are tried: each that fails as well takes some seconds."""
 LAST = "generic", "universal"
 """The families that are tried last: one with plain kernels, then the program that serves all."""
-LARGEST = 1 << 30
+LARGEST_TRIAL = 1 << 30
 """The largest buffer, in bytes, that a kernel is tried with."""
 PATIENCE = 0.1
 """Seconds: a call that takes longer so waits for the better program, which takes 0.3 to 1."""
 ELEMENT_NS = 3.0
 """What an element takes a core in the universal program: 0.5 to 3.2 ns on an AMD EPYC (Zen 3)."""
-VARIABLE = "CLFORMATS_WAIT"
+WAIT_VARIABLE = "CLFORMATS_WAIT"
 """Where it is 1 every reorder waits for the compiler, as with ``wait=True``."""
 _told: set[str] = set()
 
 
-class Built:
+class BuiltPlan:
     """A plan with its kernel built.
 
     Without ``wait`` a slower kernel may serve until the plan's own is built in the background; with
@@ -179,7 +179,7 @@ def stand_in(plan: Plan, launched: Launch, engine: Engine) -> Launch | None:
 
 def all_wait() -> bool:
     """Whether every reorder of this process waits for the compiler."""
-    return os.environ.get(VARIABLE) == "1"
+    return os.environ.get(WAIT_VARIABLE) == "1"
 
 
 def run_idle(launched: Launch, engine: Engine) -> None:
@@ -225,7 +225,7 @@ def others(plan: Plan) -> Iterator[tuple[Plan, Launch]]:
         fits = all(a <= b for a, b in zip(other.alignment, plan.alignment, strict=True))
         if fits and (made := launch(other)) is not None:
             yield other, made
-        if len(tried) > TILES:
+        if len(tried) > OTHER_TILES:
             break
     for family in LAST:
         if plan.family != family and (found := _by(plan, family, begin_bytes=least)):
@@ -262,7 +262,7 @@ def trial(plan: Plan, made: Launch) -> FirstLaunch | None:
     if computation is not None:
         others += [_nbytes(o.desc) for o in computation.operands if o.name != OLD]
         others += [bytes(computation.real.nbytes)] * len(computation.scalars)
-    if max(size for size in (*buffers, *others) if isinstance(size, int)) > LARGEST:
+    if max(size for size in (*buffers, *others) if isinstance(size, int)) > LARGEST_TRIAL:
         return None
     return FirstLaunch(Launch.KERNEL, made.local_size, (*buffers, *arguments, *others))
 

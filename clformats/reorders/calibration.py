@@ -34,7 +34,7 @@ MB = 1 << 20
 SIZES = (4 * MB, 6 * MB, 9 * MB, 14 * MB, 20 * MB, 30 * MB, 44 * MB)
 """Bytes of source and destination together: from a part of a cache to more than a guest's share."""
 ROUNDS = 5
-RUN_BYTES = 16 * MB
+REPEATED_BYTES = 16 * MB
 """A shorter run is repeated before a wait, until it moves so much."""
 SPREAD = 0.3
 """How far apart the quartiles of a size's rounds may be, as a share of their median."""
@@ -42,7 +42,7 @@ LEAST_STEADY = 5
 """So many sizes must have been measured well; on a busy machine fewer are."""
 GAIN = 1.05
 """What streaming stores must gain where the next kernel reads the result."""
-TILE = Tile((64,), 16)
+COPIED_TILE = Tile((64,), 16)
 """Four vectors of a run: what takes the time is memory."""
 
 Run = Callable[[], float]
@@ -105,15 +105,15 @@ class Copies:
     def run(self, nbytes: int, store: Store) -> Run:
         """A run that moves ``nbytes``, read and written, forth and back."""
         desc = MemoryDesc((nbytes // 8,), "f32", "a")
-        tiles = desc.nelems // prod(TILE.extents)
+        tiles = desc.nelems // prod(COPIED_TILE.extents)
         each = -(-tiles // (ITEMS * self.engine.traits.compute_units))
-        schedule = Schedule(TILE, (Loop(0, each, spread=True), Loop(0)), store=store)
+        schedule = Schedule(COPIED_TILE, (Loop(0, each, spread=True), Loop(0)), store=store)
         made = launch_of(problem(desc, desc), schedule)
         kernels = [self.engine.kernel(made.source, made.KERNEL) for _ in range(2)]
         for kernel, ends in zip(kernels, (self.buffers, self.buffers[::-1]), strict=True):
             kernel.set_args(*ends, *made.arguments)
         sizes = (made.global_size,), (made.local_size,)
-        repeats = max(1, RUN_BYTES // nbytes)
+        repeats = max(1, REPEATED_BYTES // nbytes)
 
         def run() -> float:
             if repeats > 1:  # what caches hold is there from the run before

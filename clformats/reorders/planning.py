@@ -21,7 +21,7 @@ from ..schedule.choices import RULES
 from ..schedule.sums import plan_for_all as sums_for_all
 from ..schedule.twins import by_buffers
 from ..tensors.desc import MemoryDesc
-from ..tuning.records import Device, Lookup, Record, lookup
+from ..tuning.records import DeviceNames, Lookup, TuningRecord, lookup
 
 Made = tuple[Plan, Launch | None]
 """A plan and its kernel; None where there is nothing to do."""
@@ -54,7 +54,7 @@ def _by_rules(request: Request) -> Made:
 
 def records_of(engine: Engine) -> Lookup | None:
     """The tuner's records of a device, if there are any that apply."""
-    return lookup(Device(*engine.names))
+    return lookup(DeviceNames(*engine.names))
 
 
 def planned_by_record(request: Request, records: Lookup) -> Made | None:
@@ -77,19 +77,19 @@ def planned_by_record(request: Request, records: Lookup) -> Made | None:
     return replace(found[0], record=record.praise), found[1]
 
 
-def _covers(plan: Plan, record: Record) -> bool:
+def _covers(plan: Plan, record: TuningRecord) -> bool:
     """Whether the schedule of a record, if it has one, covers what is planned."""
     return plan.body is not None and plan.body.follows(record.choices)
 
 
-def _is_measured(found: Made | None, record: Record) -> bool:
+def _is_measured(found: Made | None, record: TuningRecord) -> bool:
     """Whether a kernel is the one that was measured."""
     if found is None or found[1] is None:
         return False
     return _covers(found[0], record) and found[1].digest == record.kernels
 
 
-def is_current(record: Record, traits: Traits) -> bool:
+def is_current(record: TuningRecord, traits: Traits) -> bool:
     """Whether the kernel that a record is about is the one that was measured."""
     try:
         src, dst = MemoryDesc.parse(record.src), MemoryDesc.parse(record.dst)
@@ -98,7 +98,7 @@ def is_current(record: Record, traits: Traits) -> bool:
         return False
 
 
-def staleness(record: Record, device: Device, traits: Traits) -> str:
+def staleness(record: TuningRecord, device: DeviceNames, traits: Traits) -> str:
     """Why a record does not count on a device with the kernels of today; empty if it does."""
     reason = record.device.staleness(device)
     return reason or ("" if is_current(record, traits) else "of other kernels")

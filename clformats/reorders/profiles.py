@@ -18,15 +18,15 @@ from ..runtime.background import background
 from ..runtime.engine import default_engine
 from ..schedule.profile import RANGES, Profile, profile_of, sanely, with_measured
 from ..schedule.traits import Traits
-from ..tuning.records import Device, folder
+from ..tuning.records import DeviceNames, folder
 from ..tuning.records.profiles import Kept, alone, profile_path, read_profile, write_profile
 from .building import all_wait
 
 NO_CPU = "it is no CPU"
-OFF = "CLFORMATS_TUNED=off keeps nothing"
+NOTHING_KEPT = "CLFORMATS_TUNED=off keeps nothing"
 
-_kept: dict[tuple[Path, Device], Kept | None] = {}
-_tried: set[tuple[Path, Device] | None] = set()
+_kept: dict[tuple[Path, DeviceNames], Kept | None] = {}
+_tried: set[tuple[Path, DeviceNames] | None] = set()
 _lock = threading.Lock()
 
 
@@ -95,7 +95,7 @@ def attempt(engine: Engine, *, again: bool = True) -> str:
     """
     key = _key(engine)
     if key is None:
-        return NO_CPU if not engine.traits.is_cpu else OFF
+        return NO_CPU if not engine.traits.is_cpu else NOTHING_KEPT
     where, device = key
     from .calibration import measured
 
@@ -112,7 +112,7 @@ def attempt(engine: Engine, *, again: bool = True) -> str:
     return trouble
 
 
-def _keep(device: Device, where: Path, numbers: Mapping[str, float]) -> str:
+def _keep(device: DeviceNames, where: Path, numbers: Mapping[str, float]) -> str:
     """Write the numbers; returns why they could not be written, "" if they were."""
     try:
         write_profile(device, where, {k: sanely(k, v) for k, v in numbers.items()})
@@ -121,13 +121,13 @@ def _keep(device: Device, where: Path, numbers: Mapping[str, float]) -> str:
     return ""
 
 
-def _key(engine: Engine) -> tuple[Path, Device] | None:
+def _key(engine: Engine) -> tuple[Path, DeviceNames] | None:
     """Where a device's profile is kept; None for devices without, and where they are off."""
     where = folder()
-    return (where, Device(*engine.names)) if where and engine.traits.is_cpu else None
+    return (where, DeviceNames(*engine.names)) if where and engine.traits.is_cpu else None
 
 
-def _stamp(device: Device, where: Path) -> tuple[int, int] | None:
+def _stamp(device: DeviceNames, where: Path) -> tuple[int, int] | None:
     """Which file is there."""
     with suppress(OSError):
         found = profile_path(device, where).stat()

@@ -16,7 +16,7 @@ from ..kernels.source import Launch
 from ..runtime import Engine, Event, Memory, Stream
 from ..runtime.engine import SharedKernel
 from ..runtime.opencl import error_name, named_errors, opencl
-from ..runtime.order import LOCK, Order, Usage, enqueued, events_before, flush
+from ..runtime.order import LOCK, QueueOrder, Usage, enqueued, events_before, flush
 from ..runtime.scalar import Scalar
 from ..runtime.strangers import unknown_commands
 from ..runtime.twins import Twins
@@ -24,7 +24,7 @@ from ..schedule import Plan
 from ..schedule.computation import Operand
 from ..tensors.desc import MemoryDesc
 from ..values.attr import OLD
-from .building import Built
+from .building import BuiltPlan
 from .given import Use, check_apart, check_stream, check_use
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ Value = Memory | NDArray[Any] | Scalar
 given when a recording runs."""
 
 
-class Ready(Built):
+class Ready(BuiltPlan):
     """A plan with its kernel built and its sizes set; ``values`` are those known already."""
 
     def __init__(
@@ -130,7 +130,7 @@ class Ready(Built):
         the work of `_run` itself.
         """
         cl, context = opencl(), self._context
-        order = stream.order or Order(stream.tracked_queue)
+        order = stream.order or QueueOrder(stream.tracked_queue)
         with LOCK:
             shared, source, target = self._shared, src.usage, dst.usage
             if (
@@ -203,7 +203,7 @@ class Ready(Built):
         """Enqueue the kernels, with `LOCK` held and all checked; later commands wait for them."""
         if stream.recorder is not None:
             return stream.recorder.moved(self, src, dst, values)
-        cl, shared, order = opencl(), self._shared, stream.order or Order(stream.tracked_queue)
+        cl, shared, order = opencl(), self._shared, stream.order or QueueOrder(stream.tracked_queue)
         waits = events_before(reading, target, order)
         unknown = unknown_commands(
             (*reading, target), self._context, stream.tracked_queue, in_order=stream.in_order

@@ -108,7 +108,7 @@ def moved(desc: MemoryDesc) -> MemoryDesc:
 
 
 class HostTensor:
-    """As `Tensor`, in host memory."""
+    """As `DeviceTensor`, in host memory."""
 
     def __init__(self, desc: MemoryDesc, contents: Bytes) -> None:
         self._data: Bytes = with_canary(contents)
@@ -119,7 +119,7 @@ class HostTensor:
         return np.array(self._data)
 
 
-class Tensor:
+class DeviceTensor:
     """Memory on a device with given contents, and canaries around it in the same buffer."""
 
     def __init__(self, desc: MemoryDesc, contents: Bytes, engine: Engine) -> None:

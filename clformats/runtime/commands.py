@@ -20,7 +20,7 @@ from . import storage
 from .arguments import check_no_pointer, set_arguments
 from .event import Event
 from .opencl import error_name, named_errors, opencl
-from .order import LOCK, Order, Usage, enqueued, events_before, flush, read, usage_of
+from .order import LOCK, QueueOrder, Usage, enqueued, events_before, flush, read, usage_of
 from .strangers import unknown_commands
 from .tracked import Tracked
 
@@ -53,7 +53,7 @@ class Queue(Protocol):
 
     tracked_queue: pyopencl.CommandQueue
     context: pyopencl.Context
-    order: Order | None
+    order: QueueOrder | None
     in_order: bool
     recorder: Recorder | None
 
@@ -74,7 +74,7 @@ def run(
             raise InvalidArgument(f"reads: {memory!r} is none of the kernel's arguments")
     if stream.recorder is not None:
         return stream.recorder.ran(kernel, global_size, local_size, args, reads)
-    order = stream.order or Order(stream.tracked_queue)
+    order = stream.order or QueueOrder(stream.tracked_queue)
     with LOCK:
         given, writing, reading, alone = _uses(stream, order, args, reads)
         waits = None if alone else _waits(stream, order, writing, reading)
@@ -144,7 +144,7 @@ def fill(stream: Queue, memory: Tracked, value: int) -> Event:
     cl, where = opencl(), check_fill(memory, value)
     if stream.recorder is not None:
         return stream.recorder.filled(memory, value, where)
-    order = stream.order or Order(stream.tracked_queue)
+    order = stream.order or QueueOrder(stream.tracked_queue)
     with LOCK, named_errors("filling", memory):
         _check(memory, stream, writes=True)
         if where.start == where.stop:

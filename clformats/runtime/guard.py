@@ -31,7 +31,7 @@ from ..errors import DeviceError
 from .background import background
 from .compiler import place_of
 from .opencl import opencl
-from .outcomes import DIED, HUNG, UNKNOWN, Outcome
+from .outcomes import DIED, HUNG, UNKNOWN, BuildOutcome
 
 if TYPE_CHECKING:
     import pyopencl
@@ -94,14 +94,14 @@ def is_guarded(device: pyopencl.Device) -> bool:
     return is_cpu or device.platform.name.strip() in INSIDE
 
 
-def tried(build: Build, *, binary: bool) -> Outcome:
+def tried(build: Build, *, binary: bool) -> BuildOutcome:
     """Build a program in a worker, and run it; with its binary if that is wanted.
 
     "unknown" where there can be no worker, or where it does not see the device.
     """
     place = place_of(build.device)
     if place is None:
-        return Outcome(UNKNOWN)
+        return BuildOutcome(UNKNOWN)
     request = {
         "place": (*place, build.device.name),
         "options": build.options,
@@ -111,13 +111,13 @@ def tried(build: Build, *, binary: bool) -> Outcome:
     }
     first = _asked(request)
     last = _asked(request) if first.outcome in (DIED, LOST) else first
-    return last if last.outcome != LOST else Outcome(UNKNOWN)
+    return last if last.outcome != LOST else BuildOutcome(UNKNOWN)
 
 
-def _asked(request: dict[str, Any]) -> Outcome:
+def _asked(request: dict[str, Any]) -> BuildOutcome:
     """The answer of one worker."""
     with workers.one() as worker:
-        return worker.ask(request) if worker else Outcome(UNKNOWN)
+        return worker.ask(request) if worker else BuildOutcome(UNKNOWN)
 
 
 class Worker:
@@ -151,7 +151,7 @@ class Worker:
         self._may_take(limit())
         return bool(self._line())
 
-    def ask(self, request: dict[str, Any]) -> Outcome:
+    def ask(self, request: dict[str, Any]) -> BuildOutcome:
         """Send a request, and wait for its answer. Raises `DeviceError` after `stop`."""
         stage = ""
         self._may_take(limit())
@@ -164,7 +164,7 @@ class Worker:
             raise
         if answer:
             given = base64.b64decode(answer.get("binary", ""))
-            return Outcome(answer["outcome"], said=answer.get("said", ""), binary=given)
+            return BuildOutcome(answer["outcome"], said=answer.get("said", ""), binary=given)
         return self._death(stage)
 
     def _may_take(self, seconds: float) -> None:
@@ -196,7 +196,7 @@ class Worker:
         found: dict[str, Any] = json.loads(line)
         return found
 
-    def _death(self, stage: str) -> Outcome:
+    def _death(self, stage: str) -> BuildOutcome:
         """How it ended while it was at something."""
         self._process.wait()
         size = self._errors.seek(0, os.SEEK_END)
@@ -206,12 +206,12 @@ class Worker:
         if self._stopped:
             raise DeviceError("a program is not built: the process ends")
         if self._hung:
-            return Outcome(
+            return BuildOutcome(
                 HUNG if stage else LOST, f"no answer in {self._seconds:g} s", stage, said
             )
         name = _name_of(self._process.returncode)
         lost = not stage or name.endswith(_NOT_THE_COMPILER)
-        return Outcome(LOST if lost else DIED, name, stage, said)
+        return BuildOutcome(LOST if lost else DIED, name, stage, said)
 
     def stop(self) -> None:
         """End the process; whoever waits for its answer gets an error."""

@@ -44,7 +44,7 @@ def interrupt_later() -> None:
     threading.Timer(0.01, _thread.interrupt_main).start()
 
 
-class Order:
+class QueueOrder:
     """An in-order queue: commands on it come one after the other without events.
 
     It keeps the queue alive, so that no other queue gets its address meanwhile, and that its events
@@ -237,7 +237,7 @@ def read(usage: Usage, order: object, event: pyopencl.Event) -> None:
 
 
 _usages: WeakValueDictionary[int, Usage] = WeakValueDictionary()
-_orders: WeakValueDictionary[int, Order] = WeakValueDictionary()
+_orders: WeakValueDictionary[int, QueueOrder] = WeakValueDictionary()
 _ATTRIBUTE = "_clformats_usage"
 
 
@@ -263,10 +263,10 @@ def is_known(buffer: Any) -> bool:
     return hasattr(buffer, _ATTRIBUTE)
 
 
-def order_of(queue: pyopencl.CommandQueue) -> Order:
+def order_of(queue: pyopencl.CommandQueue) -> QueueOrder:
     """The order of an in-order queue: one for all streams on it."""
     with LOCK:
-        return _orders.setdefault(queue.int_ptr, Order(queue))
+        return _orders.setdefault(queue.int_ptr, QueueOrder(queue))
 
 
 def is_in_order(queue: pyopencl.CommandQueue) -> bool:

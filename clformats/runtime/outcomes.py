@@ -33,7 +33,7 @@ STAGES = {
 
 
 @dataclass(frozen=True)
-class Outcome:
+class BuildOutcome:
     """How a build in a process of its own ended.
 
     Attributes:
@@ -69,7 +69,10 @@ class Outcome:
     def __str__(self) -> str:
         """One line: which kernel did what to which driver.
 
-        >>> print(Outcome(DIED, "signal SIGABRT", BUILD, device="CPU", driver="X 1", key="0123"))
+        >>> died = BuildOutcome(
+        ...     DIED, "signal SIGABRT", BUILD, device="CPU", driver="X 1", key="0123"
+        ... )
+        >>> print(died)
         kernel 0123 ended the compiler of CPU (X 1): signal SIGABRT while it was built
         """
         does = "ended" if self.outcome == DIED else "hung"
@@ -82,7 +85,7 @@ class Outcome:
 class CompilerDied(DeviceError):
     """A program that ends the process which builds it: it is built nowhere else."""
 
-    def __init__(self, outcome: Outcome) -> None:
+    def __init__(self, outcome: BuildOutcome) -> None:
         super().__init__(
             f"{outcome}. This process goes on, and the kernel is not built again; "
             f"`clformats doctor --killed` prints a report for the driver's authors",
@@ -92,11 +95,11 @@ class CompilerDied(DeviceError):
         self.outcome = outcome
 
 
-_known: dict[str, Outcome] = {}
+_known: dict[str, BuildOutcome] = {}
 """Those of this process, for users without a cache folder too."""
 
 
-def recall(key: str, folder: Path | None) -> Outcome | None:
+def recall(key: str, folder: Path | None) -> BuildOutcome | None:
     """What is known of a program; None where it was never tried on this machine."""
     found = _known.get(key)
     if found is None and folder is not None:
@@ -106,7 +109,7 @@ def recall(key: str, folder: Path | None) -> Outcome | None:
     return found
 
 
-def remember(outcome: Outcome, folder: Path | None) -> None:
+def remember(outcome: BuildOutcome, folder: Path | None) -> None:
     """Keep an outcome, for this process and for later ones where there is a folder."""
     _known[outcome.key] = outcome
     if folder is None:
@@ -117,7 +120,7 @@ def remember(outcome: Outcome, folder: Path | None) -> None:
         trust.write(folder / (outcome.key + SUFFIX), json.dumps(values).encode())
 
 
-def killers(folder: Path | None) -> Iterator[Outcome]:
+def killers(folder: Path | None) -> Iterator[BuildOutcome]:
     """The remembered programs that ended or hung a compiler, the newest first."""
     if folder is None:
         return
@@ -125,7 +128,7 @@ def killers(folder: Path | None) -> Iterator[Outcome]:
     yield from sorted((o for o in found if o and o.kills), key=lambda o: o.when, reverse=True)
 
 
-def report(outcome: Outcome) -> str:
+def report(outcome: BuildOutcome) -> str:
     """All that the authors of a driver need, as Markdown."""
     import sys
 
@@ -140,17 +143,17 @@ def report(outcome: Outcome) -> str:
 
 
 def today() -> str:
-    """The time, for `Outcome.when`."""
+    """The time, for `BuildOutcome.when`."""
     return time.strftime("%Y-%m-%dT%H:%M:%S")
 
 
-def _read(file: Path) -> Outcome | None:
+def _read(file: Path) -> BuildOutcome | None:
     """A remembered outcome; None where there is none, or none that can be read."""
     try:
         values = json.loads(trust.read(file))
         options = tuple(values.pop("options", ()))
         if any(not isinstance(text, str) for text in (*values.values(), *options)):
             return None
-        return Outcome(**values, options=options, key=file.name.removesuffix(SUFFIX))
+        return BuildOutcome(**values, options=options, key=file.name.removesuffix(SUFFIX))
     except (OSError, ValueError, TypeError, AttributeError):
         return None

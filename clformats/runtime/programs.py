@@ -36,7 +36,7 @@ from ..errors import CacheWarning, warn
 from ..version import __version__
 from .background import background
 from .guard import Build, FirstLaunch, is_guarded, tried
-from .outcomes import BINARY, BUILT, SUFFIX, CompilerDied, Outcome, recall, remember, today
+from .outcomes import BINARY, BUILT, SUFFIX, BuildOutcome, CompilerDied, recall, remember, today
 
 if TYPE_CHECKING:
     import pyopencl
@@ -162,7 +162,7 @@ def _proven(wanted: Build, options: list[str]) -> bytes:
         known = _described(tried(wanted, binary=asks), wanted, name)
         if known.kills and known.stage == BINARY:
             _ask_no_more(known, wanted, folder)
-            known = Outcome(BUILT, key=name)
+            known = BuildOutcome(BUILT, key=name)
         if known.kills or (known.outcome == BUILT and not known.binary):
             remember(known, folder)
     if known.kills:
@@ -170,7 +170,7 @@ def _proven(wanted: Build, options: list[str]) -> bytes:
     return known.binary if _HOLLOW not in known.binary else b""
 
 
-def _described(found: Outcome, wanted: Build, name: str) -> Outcome:
+def _described(found: BuildOutcome, wanted: Build, name: str) -> BuildOutcome:
     """An outcome with all that a report of it needs."""
     if not found.kills:
         return replace(found, key=name)
@@ -187,7 +187,7 @@ def _may_be_asked(device: pyopencl.Device, folder: Path | None) -> bool:
     return recall(key(device, [], BINARY), folder) is None
 
 
-def _ask_no_more(death: Outcome, wanted: Build, folder: Path | None) -> None:
+def _ask_no_more(death: BuildOutcome, wanted: Build, folder: Path | None) -> None:
     """Remember that a worker has died of it."""
     remember(_described(death, wanted, key(wanted.device, [], BINARY)), folder)
 

@@ -13,7 +13,7 @@ from .commands import Recorder
 from .engine import Engine, default_engine
 from .event import Event
 from .opencl import OnDevice, named_errors, opencl
-from .order import FAILED, Order, error_of, is_in_order, order_of
+from .order import FAILED, QueueOrder, error_of, is_in_order, order_of
 from .strangers import handed_out
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class Stream(OnDevice):
         self.engine = engine or Engine(context=queue.context, device=queue.device)
         self.in_order = is_in_order(queue)
         self.context: pyopencl.Context = self.engine.context
-        self.order: Order | None = order_of(queue) if self.in_order else None
+        self.order: QueueOrder | None = order_of(queue) if self.in_order else None
 
     @property
     def queue(self) -> pyopencl.CommandQueue:

@@ -1,6 +1,7 @@
 """The shuffles of a part of a tile: which lane each element has in the values between.
 
-Elements are numbers from 0; `ANY` is a lane that nobody asks for, `NOUGHT` one that is to be zero.
+Elements are numbers from 0; `ANY_LANE` is a lane that nobody asks for, `NOUGHT` one that is to be
+zero.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Sequence
 from .program import ZERO
 from .route import Merge, Router
 
-ANY = -1
+ANY_LANE = -1
 NOUGHT = -2
 
 Vector = tuple[int, ...]
@@ -49,10 +50,10 @@ class _Assembly:
         have = {*self.holds[value]}
         for other in others:
             have |= {*self.holds[other]}
-            value = self._mix(value, other, [e if e in have else ANY for e in store])
+            value = self._mix(value, other, [e if e in have else ANY_LANE for e in store])
         if NOUGHT in store:
             return self._mix(value, ZERO, store)
-        moved = any(e not in (ANY, h) for e, h in zip(store, self.holds[value], strict=True))
+        moved = any(e not in (ANY_LANE, h) for e, h in zip(store, self.holds[value], strict=True))
         return self._mix(value, value, store) if moved else value
 
     def _merged(self, value: int) -> int:
@@ -62,7 +63,9 @@ class _Assembly:
             a, b = map(self._merged, merge.parts)
             both = dict.fromkeys((*self.holds[a], *self.holds[b]))
             held = [e for e in both if e >= 0 and merge.mask >> e & 1]
-            self.number[value] = self._mix(a, b, held + [ANY] * (self.router.width - len(held)))
+            self.number[value] = self._mix(
+                a, b, held + [ANY_LANE] * (self.router.width - len(held))
+            )
         return self.number[value]
 
     def _mix(self, a: int, b: int, wanted: Sequence[int]) -> int:
@@ -73,6 +76,6 @@ class _Assembly:
             held = self.holds[value] if value != ZERO else (NOUGHT,)
             for lane, e in enumerate(held, first):
                 at.setdefault(e, lane)
-        self.mixes.append((a, b, tuple(None if e == ANY else at[e] for e in wanted)))
+        self.mixes.append((a, b, tuple(None if e == ANY_LANE else at[e] for e in wanted)))
         self.holds.append(tuple(wanted))
         return len(self.holds) - 1

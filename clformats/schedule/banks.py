@@ -23,7 +23,7 @@ GAPS = (1, 2, 4, 8, 16)
 
 
 @dataclass(frozen=True, slots=True)
-class Digit:
+class BankDigit:
     """One digit of an element's number: ``size`` steps, each ``factor`` further."""
 
     size: int
@@ -49,7 +49,7 @@ class Pass:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class BankLayout:
     """A step of loop k lies ``pitch[k]`` elements further, one of ``every`` steps of ``loop`` more.
 
     That are ``gap`` elements; there is none where ``gap`` is 0.
@@ -68,7 +68,7 @@ class Layout:
             (d.size - 1) * d.factor for k in range(len(self.box)) for d in self._of(k, 1)
         )
 
-    def digits(self, p: Pass) -> list[Digit]:
+    def digits(self, p: Pass) -> list[BankDigit]:
         """How the number of an element in a pass gives its place, the nearest digit first."""
         found = [
             d for k in p.order
@@ -76,12 +76,12 @@ class Layout:
         ]  # fmt: skip
         return folded(found)
 
-    def _of(self, k: int, tall: int) -> Iterator[Digit]:
+    def _of(self, k: int, tall: int) -> Iterator[BankDigit]:
         if k == self.loop and self.gap:
-            yield Digit(self.every, self.pitch[k])
-            yield Digit(self.box[k] // self.every, self.pitch[k] * self.every + self.gap)
+            yield BankDigit(self.every, self.pitch[k])
+            yield BankDigit(self.box[k] // self.every, self.pitch[k] * self.every + self.gap)
         else:
-            yield Digit(self.box[k] // tall, self.pitch[k] * tall)
+            yield BankDigit(self.box[k] // tall, self.pitch[k] * tall)
 
     def lanes(self, p: Pass) -> tuple[int, tuple[int, ...] | None]:
         """How the elements of a vector are reached: (elements of one access, where each begins).
@@ -102,18 +102,18 @@ class Layout:
         return at_once, offsets if at_once == p.tall else (0,)
 
 
-def folded(digits: Sequence[Digit]) -> list[Digit]:
+def folded(digits: Sequence[BankDigit]) -> list[BankDigit]:
     """The same with neighbours that go on where the one before ends as one digit."""
-    result: list[Digit] = []
+    result: list[BankDigit] = []
     for digit in digits:
         if result and digit.factor == result[-1].factor * result[-1].size:
-            result[-1] = Digit(result[-1].size * digit.size, result[-1].factor)
+            result[-1] = BankDigit(result[-1].size * digit.size, result[-1].factor)
         else:
             result.append(digit)
     return result
 
 
-def stays(digits: Sequence[Digit], width: int) -> bool:
+def stays(digits: Sequence[BankDigit], width: int) -> bool:
     """Whether the elements of a vector differ from its first by the same for all vectors."""
     for digit in digits:
         if digit.size % width == 0:
@@ -124,7 +124,7 @@ def stays(digits: Sequence[Digit], width: int) -> bool:
     return width == 1
 
 
-def place(digits: Sequence[Digit], number: int) -> int:
+def place(digits: Sequence[BankDigit], number: int) -> int:
     """Where the element with a number lies."""
     at = 0
     for digit in digits:
@@ -133,13 +133,13 @@ def place(digits: Sequence[Digit], number: int) -> int:
     return at
 
 
-def dense(box: tuple[int, ...], first: Pass) -> Layout:
+def dense(box: tuple[int, ...], first: Pass) -> BankLayout:
     """The layout without gaps, in the order of the ``first`` pass."""
-    return Layout(box, _pitches(box, first.order, None, 0))
+    return BankLayout(box, _pitches(box, first.order, None, 0))
 
 
 @lru_cache(maxsize=512)
-def layout(box: tuple[int, ...], first: Pass, second: Pass, item: int) -> Layout:
+def layout(box: tuple[int, ...], first: Pass, second: Pass, item: int) -> BankLayout:
     """The layout in which elements of ``item`` bytes are stored and read in the fewest turns.
 
     Neighbours of the ``first`` pass are neighbours there. Its vectors stay whole.
@@ -148,12 +148,13 @@ def layout(box: tuple[int, ...], first: Pass, second: Pass, item: int) -> Layout
     tried = [dense(box, first)]
     loops = [k for k in second.order if k != first.order[0]]
     tried += [
-        Layout(box, _pitches(box, first.order, k, gap * unit)) for k, gap in product(loops, GAPS)
+        BankLayout(box, _pitches(box, first.order, k, gap * unit))
+        for k, gap in product(loops, GAPS)
     ]
     near, every = second.order[0], second.width
     if near in loops and box[near] % every == 0 and box[near] > every:
         tried += [
-            Layout(box, _pitches(box, first.order, near, 0, more), near, every, gap * unit)
+            BankLayout(box, _pitches(box, first.order, near, 0, more), near, every, gap * unit)
             for gap in GAPS for more in [gap * unit * (box[near] // every)]
         ]  # fmt: skip
     most = prod(box) * 9 // 8
@@ -176,7 +177,7 @@ def _pitches(
     return tuple(result)
 
 
-def turns(one: Layout, p: Pass, item: int) -> float:
+def turns(one: BankLayout, p: Pass, item: int) -> float:
     """Turns for each element in which the first work-items of a pass are served."""
     at_once, offsets = one.lanes(p)
     digits, nbytes = one.digits(p), at_once * item

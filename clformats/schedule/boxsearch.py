@@ -12,15 +12,15 @@ from dataclasses import replace
 from itertools import product
 
 from .boxes import ALL, VECTORS, BoxSchedule
-from .groupbox import Box, order_of
-from .local import LONGEST, LocalPlan
+from .groupbox import GroupBox, order_of
+from .local import LONGEST_VECTORS, LocalPlan
 from .traits import Traits
 
 RUNS = (256, 128, 512, 64)
 """Bytes of a run, the rules' first."""
 BOXES = (16 << 10, 8 << 10, 32 << 10, 4 << 10)
 """Bytes of a box in local memory."""
-GROUPS = (256, 128, 64, 512)
+GROUP_SIZES = (256, 128, 64, 512)
 """Work-items of a group."""
 
 
@@ -28,12 +28,12 @@ def boxes(plan: LocalPlan) -> Iterator[BoxSchedule]:
     """The schedules of other boxes for the problem of a plan; some may be equal."""
     nodes, items = plan.nodes, [t.nbytes for t in plan.problem.dtypes]
     for size, *runs in sorted(product(BOXES, RUNS, RUNS), key=_unusual):
-        box = Box(nodes)
+        box = GroupBox(nodes)
         for side, run, item in zip(("src", "dst"), runs, items, strict=True):
             box.take(side, max(1, run // item))
         box.fill([*order_of(nodes, "src"), *order_of(nodes, "dst")], size // min(items))
         steps = tuple(ALL if k in box.whole else n for k, n in enumerate(box.sizes))
-        yield replace(plan.schedule, steps=steps, vectors=LONGEST)
+        yield replace(plan.schedule, steps=steps, vectors=LONGEST_VECTORS)
 
 
 def _unusual(values: tuple[int, ...]) -> int:
@@ -54,7 +54,7 @@ def details(plan: LocalPlan, traits: Traits) -> Iterator[BoxSchedule]:
         for load in (longest[0] >> n for n in range(3))
         for store in (longest[1] >> n for n in range(3))
         for gaps in (True, False)
-        for group in GROUPS
+        for group in GROUP_SIZES
         if group <= traits.group_size
         for order in orders
         if load and store

@@ -19,7 +19,7 @@ Pattern = tuple[int | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ButterflyStep:
     """For each pair (a, b) of registers that differ in bit ``register``: a, b = low, high.
 
     ``low`` and ``high`` say for each lane of the new a and b where its value comes from: the lane
@@ -53,17 +53,19 @@ def bits_moved(places: Sequence[int]) -> Bits | None:
     return tuple(n.bit_length() - 1 for n in powers)
 
 
-def network(lanes: Bits, registers: Bits, wanted: Bits, near: int) -> tuple[list[Step], Bits]:
+def network(
+    lanes: Bits, registers: Bits, wanted: Bits, near: int
+) -> tuple[list[ButterflyStep], Bits]:
     """The steps that bring the bits ``wanted`` into the lanes, and the register bits afterwards.
 
     ``near`` is how many of the low lane bits stay inside 128 bits. A step that puts its bit at lane
     bit 0 and moves the others up is the one instruction that interleaves two registers (punpckl,
     punpckh), where an arbitrary one takes up to five for bytes and shorts: 20 GB/s against 72.
     """
-    steps: list[Step] = []
+    steps: list[ButterflyStep] = []
     settled = _settled(lanes, wanted, near)
     if settled != lanes and any(bit not in lanes for bit in wanted):
-        steps.append(Step(None, _sources(lanes, settled), ()))
+        steps.append(ButterflyStep(None, _sources(lanes, settled), ()))
         lanes = settled
     missing = sorted((bit for bit in wanted if bit not in lanes), key=wanted.index, reverse=True)
     rest = list(registers)
@@ -73,11 +75,11 @@ def network(lanes: Bits, registers: Bits, wanted: Bits, near: int) -> tuple[list
         # The last step may bring all lanes in order: that costs nothing more.
         after = wanted if count == len(missing) else after
         low, high = (_sources(lanes, after, bit, {outward: side}) for side in (0, 1))
-        steps.append(Step(register, low, high))
+        steps.append(ButterflyStep(register, low, high))
         rest[register] = outward
         lanes = after
     if lanes != wanted:
-        steps.append(Step(None, _sources(lanes, wanted), ()))
+        steps.append(ButterflyStep(None, _sources(lanes, wanted), ()))
     return steps, tuple(rest)
 
 

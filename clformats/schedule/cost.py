@@ -45,7 +45,7 @@ class Traffic:
     goes_on: int
 
 
-class Model:
+class CostModel:
     """The cost of schedules of one problem; what they have in common is computed once."""
 
     def __init__(self, p: Problem, profile: Profile) -> None:
@@ -135,7 +135,7 @@ def _together(core: float, memory: float) -> float:
 
 def seconds(p: Problem, schedule: Schedule, profile: Profile) -> float:
     """The estimated time of a schedule."""
-    return Model(p, profile).seconds(schedule)
+    return CostModel(p, profile).seconds(schedule)
 
 
 def _core(p: Problem, tile: Tile, profile: Profile) -> float:

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from .program import ZERO, Program, Shuffle
+from .program import ZERO, Shuffle, ShuffleProgram
 
 
-def in_order(program: Program) -> Program:
+def in_order(program: ShuffleProgram) -> ShuffleProgram:
     """The same program with its operations in the order of the lines that need fewest new ones."""
-    return renumbered(program, _Order(program).all())
+    return renumbered(program, _EmissionOrder(program).all())
 
 
-class _Order:
+class _EmissionOrder:
     """Emits operations depth first, and at once those that free as many values as they make."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: ShuffleProgram) -> None:
         self.program = program
         loads = program.loads
         self.parts: list[tuple[int, ...]] = [() for _ in range(loads)]
@@ -84,7 +84,7 @@ class _Order:
                     self._free(v)
 
 
-def renumbered(program: Program, order: Sequence[int]) -> Program:
+def renumbered(program: ShuffleProgram, order: Sequence[int]) -> ShuffleProgram:
     """The operations ``order`` of a program, one after the other."""
     loads = program.loads
     number = {ZERO: ZERO} | {k: k for k in range(loads)}

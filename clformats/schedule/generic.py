@@ -24,7 +24,7 @@ from .choices import Choices, either
 from .problem import Problem
 from .traits import Traits
 
-LOCAL_SIZE = 64
+GROUP_ITEMS = 64
 """The size of work-groups whose work-items take one element each."""
 ITEMS_PER_UNIT = 4
 """Work-items per core, at the least, so that cores of unequal speed finish together."""
@@ -82,7 +82,7 @@ def refusal(p: Problem) -> str:
 
 def plan(p: Problem, traits: Traits, choices: Choices) -> GenericPlan:
     """The plan; stores of single elements are never non-temporal."""
-    group = either(choices.local_size, 1 if traits.is_cpu else LOCAL_SIZE)
+    group = either(choices.local_size, 1 if traits.is_cpu else GROUP_ITEMS)
     unit = p.dst.dtype.unit
     count = places(p.dst) if unit == 1 else len(units(p.dst))
     if not traits.is_cpu:

@@ -9,7 +9,7 @@ from .boxes import ALL
 from .problem import Node
 from .traits import Traits
 
-RUN_BYTES = 256
+BOX_RUN_BYTES = 256
 """The run of a box on each side where the tensor is large. Copies whose runs of 64, 128, 256 and
 512 bytes lie apart in the destination have 0.68, 0.94, 1 and 1 of the speed on an H100; in the
 source 0.82, 0.97, 1 and 1."""
@@ -22,22 +22,22 @@ SINGLE_BOX_BYTES = 8192
 0.86 of a copy so and 0.77 with boxes twice as large; bfyx to byxf of f32 0.97 and 0.93."""
 SMALL_RUN_BYTES, SMALL_RUN_ELEMENTS, SMALL_BOX_BYTES = 128, (32, 64), 4096
 """The same for tensors that would not fill the device so."""
-SHORT = 16
+SHORT_LOOP = 16
 """Channels of an image, taps of a 3x3 window: a loop of so few steps fills no run by itself."""
-GROUPS = 4
+GROUPS_PER_UNIT = 4
 """Work-groups for each multiprocessor that are better than longer ones."""
 
 
 def boxed(
     nodes: Sequence[Node], items: tuple[int, ...], size: tuple[int, int], traits: Traits
-) -> Box:
+) -> GroupBox:
     """The box: as large as is good, if there are enough of them for the device, else smaller.
 
     ``size``: the bytes of an element on its way, and of a large box.
     """
     moving, most = size
-    large = _box_of(nodes, items, RUN_BYTES, RUN_ELEMENTS, most // moving)
-    enough = large.count() >= traits.compute_units * GROUPS
+    large = _box_of(nodes, items, BOX_RUN_BYTES, RUN_ELEMENTS, most // moving)
+    enough = large.count() >= traits.compute_units * GROUPS_PER_UNIT
     if prod(large.sizes) * moving <= most and enough:
         return large
     least = SMALL_BOX_BYTES // max(items)
@@ -46,11 +46,11 @@ def boxed(
 
 def _box_of(
     nodes: Sequence[Node], items: tuple[int, ...], run: int, limits: tuple[int, int], goal: int
-) -> Box:
-    box = Box(nodes)
+) -> GroupBox:
+    box = GroupBox(nodes)
     least, most = limits
     runs = [min(most, max(least, run // item)) for item in items]
-    if run == RUN_BYTES and runs[0] * runs[1] > goal:
+    if run == BOX_RUN_BYTES and runs[0] * runs[1] > goal:
         runs[0] = max(least, goal // runs[1])
     for side, wanted in zip(("src", "dst"), runs, strict=True):
         box.take(side, wanted)
@@ -58,17 +58,17 @@ def _box_of(
     return box
 
 
-def wished(nodes: Sequence[Node], steps: Sequence[int], most: int) -> Box | None:
+def wished(nodes: Sequence[Node], steps: Sequence[int], most: int) -> GroupBox | None:
     """The box with so many steps of each loop, as near as they can be had, `ALL` of short loops.
 
     At most so many elements. None where there are no such loops.
     """
     if len(steps) > len(nodes):
         return None
-    box = Box(nodes)
+    box = GroupBox(nodes)
     for k, wanted in enumerate(steps):
         size = nodes[k].size
-        if wanted == ALL and (size.fixed or size.value <= SHORT):
+        if wanted == ALL and (size.fixed or size.value <= SHORT_LOOP):
             box.sizes[k] = size.value
             box.whole.add(k)
         else:
@@ -92,7 +92,7 @@ def order_of(nodes: Sequence[Node], side: str) -> tuple[int, ...]:
     return tuple(sorted(loops, key=lambda k: (strides[k] == 0, strides[k], -k)))
 
 
-class Box:
+class GroupBox:
     """How much of each loop a work-group takes."""
 
     def __init__(self, nodes: Sequence[Node]) -> None:
@@ -111,7 +111,7 @@ class Box:
         while reached < wanted and reached in strides:
             k = strides.index(reached)
             size = self.nodes[k].size
-            goes_on = size.value <= SHORT and reached * size.value in strides
+            goes_on = size.value <= SHORT_LOOP and reached * size.value in strides
             if size.value * reached <= wanted and (size.fixed or goes_on):
                 self.sizes[k] = size.value
                 self.whole.add(k)

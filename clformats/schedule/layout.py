@@ -17,7 +17,7 @@ from itertools import product
 from math import prod
 
 from .problem import Problem
-from .program import Program
+from .program import ShuffleProgram
 from .runs import chain, is_settled, moves, strides
 from .schedule import Tile
 from .shuffles import synthesise
@@ -28,7 +28,7 @@ MOST_LANES = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Vector:
+class TileVector:
     """Neighbours in memory: ``elements[l]`` is the number of lane l's, None where there is none.
 
     The first is ``shift`` elements behind the step ``row[k]`` of each of the tile's loops.
@@ -42,7 +42,7 @@ class Vector:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class TileLayout:
     """The vectors of a tile.
 
     ``axes`` are the loops of the problem that a tile has more than one step of, by their stride in
@@ -54,8 +54,8 @@ class Layout:
     axes: tuple[int, ...]
     steps: tuple[tuple[int, ...], ...]
     loaded: tuple[int | None, ...]
-    loads: tuple[Vector, ...]
-    stores: tuple[Vector, ...]
+    loads: tuple[TileVector, ...]
+    stores: tuple[TileVector, ...]
     lanes: int
 
     @property
@@ -75,7 +75,7 @@ class Layout:
         vectors = self.loads if side == "src" else self.stores
         return [_offset(v.row, along) + v.shift for v in vectors]
 
-    def program(self, nbytes: int, stored_nbytes: int) -> Program:
+    def program(self, nbytes: int, stored_nbytes: int) -> ShuffleProgram:
         """The shuffles between loads and stores.
 
         Elements have ``nbytes`` while they are shuffled and ``stored_nbytes`` in the destination.
@@ -91,7 +91,7 @@ class Layout:
 
 
 @lru_cache(maxsize=512)
-def lay_out(p: Problem, tile: Tile) -> Layout:
+def lay_out(p: Problem, tile: Tile) -> TileLayout:
     """The vectors of a tile of a problem."""
     nodes = p.nodes or ()
     extents = [tile.steps(k) for k in range(len(nodes))]
@@ -113,7 +113,7 @@ def lay_out(p: Problem, tile: Tile) -> Layout:
     first, late = ([axes.index(axis) for axis, _ in some] for some in exchanged(p))
     loads = _vectors({n: begins[n] for n in sources}, steps, tile.lanes, first, overlap=True)
     stores = _vectors({n: ends[n] for n in written}, steps, tile.lanes, late)
-    return Layout(axes, steps, tuple(loaded), loads, stores, tile.lanes)
+    return TileLayout(axes, steps, tuple(loaded), loads, stores, tile.lanes)
 
 
 def exchanged(p: Problem) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
@@ -140,7 +140,7 @@ def stores_units(p: Problem, tile: Tile) -> bool:
     return not any(n % unit for n in numbers)
 
 
-def loads_units(p: Problem, tile: Tile, layout: Layout) -> bool:
+def loads_units(p: Problem, tile: Tile, layout: TileLayout) -> bool:
     """Whether whatever is loaded begins with a whole unit of elements that share bytes."""
     extents = [tile.steps(k) for k in range(len(p.nodes or ()))]
     places = [*layout.places(p, "src"), *moves(p, "src", extents)]
@@ -190,7 +190,7 @@ def _vectors(
     apart_by: Sequence[int] = (),
     *,
     overlap: bool = False,
-) -> tuple[Vector, ...]:
+) -> tuple[TileVector, ...]:
     """The vectors of runs of elements; different steps of the loops ``apart_by`` are apart.
 
     ``overlap``: they may have elements twice, and lanes behind the end of a run.
@@ -206,7 +206,7 @@ def _vectors(
             else:
                 runs.append([n])
     return tuple(
-        Vector(steps[run[0]], start, _power(len(part)) if overlap else len(part),
+        TileVector(steps[run[0]], start, _power(len(part)) if overlap else len(part),
                (*part, *[None] * (lanes - len(part))))
         for run in runs for start, part in _cut(run, lanes, overlap=overlap)
     )  # fmt: skip

@@ -25,16 +25,16 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from . import copy
-from .banks import BANK_BYTES, Layout, Pass, dense, layout
+from .banks import BANK_BYTES, BankLayout, Pass, dense, layout
 from .body import Body
 from .boxes import ALL, BoxSchedule
 from .choices import RULES, Choices, either
 from .coarse import coarse, whole_at
 from .groupbox import (
     BOX_BYTES,
-    GROUPS,
+    GROUPS_PER_UNIT,
     SINGLE_BOX_BYTES,
-    Box,
+    GroupBox,
     boxed,
     order_of,
     power_of_two,
@@ -47,15 +47,15 @@ from .traits import Traits
 SECTOR_BYTES = 32
 """The least that memory gives (NVIDIA's sector, half a line of AMD's): a run that both sides share
 and that is this long is coalesced without local memory."""
-LINE_BYTES = 128
+GPU_LINE_BYTES = 128
 """What stores of neighbours must fill together where a work-item stores several vectors apart."""
 VECTOR_BYTES = 16
 """The longest load that a work-item can make."""
-LONGEST = VECTOR_BYTES, VECTOR_BYTES
+LONGEST_VECTORS = VECTOR_BYTES, VECTOR_BYTES
 """As many elements of both sides as there can be in a vector."""
 MOST_STEPS = 256
 """Elements that a work-item moves in a box that is chosen, at the most."""
-VECTORS = 2
+VECTORS_EACH = 2
 """Vectors that a work-item of a copy moves, where there is enough to do: 0.02 faster than with 4 on
 an H100, where 8 lose 0.04."""
 
@@ -74,7 +74,7 @@ class LocalPlan(Body):
     whole: tuple[int, ...]
     read: Pass
     write: Pass
-    layout: Layout | None
+    layout: BankLayout | None
     group: int
     order: tuple[int, ...]
 
@@ -208,19 +208,20 @@ def _chosen(p: Problem, schedule: BoxSchedule, traits: Traits) -> LocalPlan | No
 def _by_rules(p: Problem, traits: Traits) -> LocalPlan:
     nodes, moving, items = p.nodes or (), _moving_bytes(p), tuple(t.nbytes for t in p.dtypes)
     box = boxed(nodes, items, (moving, BOX_BYTES), traits)
-    widths = _widths(p, box, LONGEST, traits)
+    widths = _widths(p, box, LONGEST_VECTORS, traits)
     if widths[0] == 1:
         box = boxed(nodes, items, (moving, SINGLE_BOX_BYTES), traits)
-        widths = _widths(p, box, LONGEST, traits)
+        widths = _widths(p, box, LONGEST_VECTORS, traits)
     return _through(p, box, widths, traits)
 
 
 def _through(
-    p: Problem, box: Box, widths: tuple[int, int], traits: Traits, by: BoxSchedule | None = None
-) -> LocalPlan:
+    p: Problem, box: GroupBox, widths: tuple[int, int], traits: Traits,
+    by: BoxSchedule | None = None,
+) -> LocalPlan:  # fmt: skip
     """A box that goes through local memory, by vectors of ``widths`` elements."""
     moving, (read, write) = _moving_bytes(p), map(Pass, _inner(box), widths)
-    if by or _below(write, read, box) * p.dtypes[1].nbytes >= LINE_BYTES:
+    if by or _below(write, read, box) * p.dtypes[1].nbytes >= GPU_LINE_BYTES:
         most = min(by.tall, VECTOR_BYTES // moving) if by else BANK_BYTES // moving
         write = _tall(write, read, box.sizes, most)
     sizes = tuple(box.sizes)
@@ -228,12 +229,12 @@ def _through(
     return _finished(p, box, (read, write), found, traits, by.order if by else ())
 
 
-def _inner(box: Box) -> list[tuple[int, ...]]:
+def _inner(box: GroupBox) -> list[tuple[int, ...]]:
     """The loops of a box in the order of the source, and of the destination."""
     return [box.inside(order_of(box.nodes, side)) for side in ("src", "dst")]
 
 
-def _widths(p: Problem, box: Box, wanted: tuple[int, int], traits: Traits) -> tuple[int, int]:
+def _widths(p: Problem, box: GroupBox, wanted: tuple[int, int], traits: Traits) -> tuple[int, int]:
     """The widest vectors of both sides, of ``wanted`` elements at the most."""
     longest = min(VECTOR_BYTES, traits.begin_bytes)
     load, store = _inner(box)
@@ -242,7 +243,7 @@ def _widths(p: Problem, box: Box, wanted: tuple[int, int], traits: Traits) -> tu
     return _width(p, box, "src", load, src), _width(p, box, "dst", store, dst, stored=stored)
 
 
-def _below(write: Pass, read: Pass, box: Box) -> int:
+def _below(write: Pass, read: Pass, box: GroupBox) -> int:
     """How many elements lie together in the destination below the source's nearest loop."""
     return prod(box.sizes[k] for k in write.order[: write.order.index(read.order[0])])
 
@@ -290,12 +291,13 @@ def _direct(p: Problem, traits: Traits) -> LocalPlan:
     src, dst = (longest // t.nbytes for t in p.dtypes)
     vector = max(1, min(src, dst))
     total = prod(n.size.value for n in nodes)
-    each = VECTORS
-    while each > 1 and total < traits.compute_units * GROUPS * traits.group_size * vector * each:
+    each = VECTORS_EACH
+    enough = traits.compute_units * GROUPS_PER_UNIT * traits.group_size * vector
+    while each > 1 and total < enough * each:
         each //= 2
     goal = traits.group_size * vector * each
     order = order_of(nodes, "dst")
-    box = Box(nodes)
+    box = GroupBox(nodes)
     box.take("dst", goal)
     box.fill(order, goal)
     inner = box.inside(order)
@@ -314,9 +316,9 @@ def _direct(p: Problem, traits: Traits) -> LocalPlan:
 
 def _finished(
     p: Problem,
-    box: Box,
+    box: GroupBox,
     passes: tuple[Pass, Pass],
-    found: Layout | None,
+    found: BankLayout | None,
     traits: Traits,
     order: Sequence[int] = (),
 ) -> LocalPlan:
@@ -354,7 +356,7 @@ def _known_strides(nodes: Sequence[Node], side: str, whole: Container[int]) -> s
 
 
 def _width(
-    p: Problem, box: Box, side: str, order: Sequence[int], most: int, *, stored: bool = False
+    p: Problem, box: GroupBox, side: str, order: Sequence[int], most: int, *, stored: bool = False
 ) -> int:
     """How many elements a work-item may access as one aligned vector, ``most`` at most."""
     width = power_of_two(max(1, most))
@@ -364,7 +366,7 @@ def _width(
 
 
 def _aligned(
-    p: Problem, box: Box, side: str, order: Sequence[int], width: int, *, stored: bool
+    p: Problem, box: GroupBox, side: str, order: Sequence[int], width: int, *, stored: bool
 ) -> bool:
     """Whether a box falls into whole vectors of ``width`` elements that start at multiples of it.
 

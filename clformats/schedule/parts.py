@@ -38,7 +38,7 @@ from typing import Any, Protocol
 
 from ..errors import InvalidArgument
 from .boxes import ALL, VECTORS, BoxSchedule
-from .boxsearch import GROUPS
+from .boxsearch import GROUP_SIZES
 from .extents import SHORT
 from .local import LocalPlan
 from .nest import is_legal_extent, ordered
@@ -186,7 +186,7 @@ class BoxParts:
             "store": store,
             "by": [*VECTORS],
             "gaps": [True, False],
-            LOCAL_SIZE: [g for g in GROUPS if g <= self.traits.group_size],
+            LOCAL_SIZE: [g for g in GROUP_SIZES if g <= self.traits.group_size],
             "order": [" ".join(LETTERS[k] for k in o) for o in _group_orders(one.order)],
         }
 

@@ -24,9 +24,9 @@ from .traits import DEFAULT, Traits
 
 SAME_BYTES = "the bytes are the same: OpenCL copies them, and no kernel runs"
 COPY = ("run_bytes", "baked")
-GROUPS = ("local_size", "baked")
+IN_GROUPS = ("local_size", "baked")
 SCHEDULE = ("schedule", "baked")
-BOX = ("box", *GROUPS)
+BOX = ("box", *IN_GROUPS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Family:
 
 
 _EVERYWHERE = (
-    Family("generic", generic.refusal, generic.plan, GROUPS),
+    Family("generic", generic.refusal, generic.plan, IN_GROUPS),
     Family("nibbles", nibbles.refusal, nibbles.plan),
     Family("winograd", winograd.refusal, winograd.plan),
 )
@@ -61,9 +61,9 @@ FAMILIES = (
 """The families on CPUs: contiguous runs; what has a loop nest; every other buffer; then those for
 4-bit elements and transforms. Images are buffers to them."""
 GPU_FAMILIES = (
-    Family("copy", copy.refusal, local.copy_plan, GROUPS),
+    Family("copy", copy.refusal, local.copy_plan, IN_GROUPS),
     Family("local", local.refusal, local.plan, BOX, local.needs),
-    Family("rows", nibbles.refusal_of_loops, local.rows_plan, GROUPS),
+    Family("rows", nibbles.refusal_of_loops, local.rows_plan, IN_GROUPS),
     *_EVERYWHERE,
     Family("image", image.refusal, image.plan),
 )

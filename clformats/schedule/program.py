@@ -41,7 +41,7 @@ class Shuffle:
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class ShuffleProgram:
     """What makes the stores of a tile from its loads.
 
     ``lanes`` of every value; ``loads``: how many there are; ``ops`` in the order in which a kernel
@@ -62,7 +62,7 @@ class Program:
     ) -> list[list[T | None]]:
         """What is stored where this is loaded; shorter loads lie in the lowest lanes.
 
-        >>> Program(2, 2, (Shuffle(0, 1, (0, 2)),), (2, 1)).run(["ab", "cd"])
+        >>> ShuffleProgram(2, 2, (Shuffle(0, 1, (0, 2)),), (2, 1)).run(["ab", "cd"])
         [['a', 'c'], ['c', 'd']]
         """
         most = max(map(len, loads), default=0)
@@ -124,7 +124,7 @@ def _loaded(
             yield "load", (value,)
 
 
-def parsed(text: str) -> Program:
+def parsed(text: str) -> ShuffleProgram:
     """The program that prints so; `InvalidArgument` where none does.
 
     >>> str(parsed("2x2 1: 0&1:0.2 > 2 1"))
@@ -135,7 +135,7 @@ def parsed(text: str) -> Program:
         sizes, together = head.split(" ")
         lanes, loads = sizes.split("x")
         ops, outputs = f" {body} ".split(" > ")
-        return Program(
+        return ShuffleProgram(
             int(lanes), int(loads), tuple(map(_parsed_op, ops.split())),
             tuple(map(_number, outputs.split())), int(together),
         )  # fmt: skip

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import prod
 
-from .cost import Model
+from .cost import CostModel
 from .extents import tiles
 from .nest import ordered, positions
 from .problem import Problem
@@ -31,7 +31,7 @@ UNUSUAL = 1.15
 
 def best(p: Problem, profile: Profile) -> Schedule:
     """The first of `ranked`. Of tiles that cannot have it, no schedule is looked at."""
-    model, usual = Model(p, profile), next(tiles(p))
+    model, usual = CostModel(p, profile), next(tiles(p))
     bounds = {tile: model.least(tile) * _factor(p, tile, usual) for tile in tiles(p)}
     found: list[tuple[float, Schedule]] = []
     for tile in sorted(bounds, key=bounds.__getitem__):
@@ -45,7 +45,7 @@ def best(p: Problem, profile: Profile) -> Schedule:
 
 def ranked(p: Problem, profile: Profile) -> list[Schedule]:
     """All candidates, the one with the least estimated cost first."""
-    model, usual = Model(p, profile), next(tiles(p))
+    model, usual = CostModel(p, profile), next(tiles(p))
     return sorted(
         candidates(p, profile),
         key=lambda s: (model.seconds(s) * _factor(p, s.tile, usual), s),

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
 from ..errors import InvalidArgument
-from .assembly import ANY, NOUGHT, Mix, Vector, routed
+from .assembly import ANY_LANE, NOUGHT, Mix, Vector, routed
 from .butterfly import transposed
 from .emission import in_order
-from .program import ZERO, Program, Shuffle
+from .program import ZERO, Shuffle, ShuffleProgram
 
 Lanes = tuple[int | None, ...]
 LEFT = -2
@@ -23,7 +23,7 @@ LEFT = -2
 
 def synthesise(
     loads: Sequence[Lanes], stores: Sequence[Lanes], *, nbytes: int, together: int = 1
-) -> Program:
+) -> ShuffleProgram:
     """The program that makes the ``stores`` of a tile from its ``loads``.
 
     Vectors are tuples of element numbers, one for each lane. None is anything in a load and a zero
@@ -48,10 +48,10 @@ def synthesise(
             f"got stores of the elements {sorted(missing)[:4]} that no load has: "
             f"load every element that is stored"
         )
-    have, want = ({**number, None: what} for what in (ANY, NOUGHT))
+    have, want = ({**number, None: what} for what in (ANY_LANE, NOUGHT))
     return _synthesised(
-        tuple((*(have[e] for e in v), *[ANY] * (lanes - len(v))) for v in loads),
-        tuple((*(want[e] for e in v), *[ANY] * (lanes - len(v))) for v in stores),
+        tuple((*(have[e] for e in v), *[ANY_LANE] * (lanes - len(v))) for v in loads),
+        tuple((*(want[e] for e in v), *[ANY_LANE] * (lanes - len(v))) for v in stores),
         lanes, nbytes, together,
     )  # fmt: skip
 
@@ -59,7 +59,7 @@ def synthesise(
 @lru_cache(maxsize=1024)
 def _synthesised(
     loads: tuple[Vector, ...], stores: tuple[Vector, ...], lanes: int, nbytes: int, together: int
-) -> Program:
+) -> ShuffleProgram:
     """The program for elements that are numbered in the order of the loads."""
     holders: dict[tuple[int, int], list[int]] = {}
     for k, load in enumerate(loads):
@@ -71,7 +71,7 @@ def _synthesised(
     for part in _parts(stores, outputs, homes):
         _add(part, loads, stores, homes, nbytes, mixes, outputs)
     ops = tuple(Shuffle(*mix) for mix in mixes)
-    return in_order(Program(lanes, len(loads), ops, tuple(outputs), together))
+    return in_order(ShuffleProgram(lanes, len(loads), ops, tuple(outputs), together))
 
 
 def _ready(
@@ -81,7 +81,7 @@ def _ready(
 
     ``holders`` are the loads that have an element in a lane, by (lane, element).
     """
-    wanted = [(lane, e) for lane, e in enumerate(store) if e != ANY]
+    wanted = [(lane, e) for lane, e in enumerate(store) if e != ANY_LANE]
     if all(e == NOUGHT for _, e in wanted):
         return ZERO
     likely = holders.get(wanted[0], ())
@@ -125,8 +125,8 @@ def _add(
 ) -> None:  # fmt: skip
     """Add the shuffles of one part, and the values of its stores."""
     used = sorted({homes[e] for k in part for e in stores[k] if e >= 0})
-    number = {ANY: ANY, NOUGHT: NOUGHT}
-    rows = [[e if homes.get(e) == k else ANY for e in loads[k]] for k in used]
+    number = {ANY_LANE: ANY_LANE, NOUGHT: NOUGHT}
+    rows = [[e if homes.get(e) == k else ANY_LANE for e in loads[k]] for k in used]
     for e in (e for row in rows for e in row):
         number.setdefault(e, len(number) - 2)
     more, values = _part(

@@ -18,7 +18,7 @@ from .body import Body
 from .boxes import BoxSchedule
 from .boxsearch import boxes, details
 from .choices import RULES, Choices
-from .cost import Model
+from .cost import CostModel
 from .local import LocalPlan
 from .parts import BoxParts, Parts, ScheduleParts
 from .plan import Plan, make_plan
@@ -155,7 +155,7 @@ def neighbours(p: Problem, profile: Profile, schedule: Schedule) -> Iterator[Sch
     found = {replace(schedule, prefetch=Prefetch(lead)) for lead in LEADS}
     for wanted in (profile.units, 4 * profile.units, ITEMS * profile.units):
         found |= {replace(schedule, nest=nest) for nest in nests(p, schedule.tile, wanted)}
-    model = Model(p, profile)
+    model = CostModel(p, profile)
     yield from sorted(found - {schedule}, key=lambda s: (model.seconds(s), s))
 
 

@@ -23,20 +23,20 @@ from math import gcd, prod
 from ..formats.digits import Placed
 from ..tensors.desc import MemoryDesc
 from .coarse import part
-from .generic import LOCAL_SIZE
+from .generic import GROUP_ITEMS
 from .problem import Number, fixed
 from .traits import Traits
 
-LANES = 64
+SUM_LANES = 64
 """The most lanes."""
 CUTS = (64, 16)
 """The lengths of vectors that are cut of a size that is no block's: few, as each is a program."""
 MANY = 4096
-"""With so many work-items there are enough groups of `LOCAL_SIZE` for all cores."""
+"""With so many work-items there are enough groups of `GROUP_ITEMS` for all cores."""
 
 
 @dataclass(frozen=True, slots=True)
-class Loop:
+class SumLoop:
     """``size`` values of a digit, ``stride`` bytes apart.
 
     Each adds ``step`` to the index of ``dim``, which is None where the digit is summed over.
@@ -57,8 +57,8 @@ class SumsPlan:
     """
 
     dst: MemoryDesc
-    lanes: tuple[Loop, ...]
-    loops: tuple[Loop, ...]
+    lanes: tuple[SumLoop, ...]
+    loops: tuple[SumLoop, ...]
     cut: Number | None
     local_size: int
 
@@ -81,7 +81,7 @@ def plan(dst: MemoryDesc, traits: Traits) -> SumsPlan | None:
     if not dst.sums:
         return None
     loops = _fused(_loop(p, dst) for p in dst.placed if p.size != 1)
-    return _in_groups(_with_lanes(SumsPlan(dst, (), loops, None, LOCAL_SIZE)), traits)
+    return _in_groups(_with_lanes(SumsPlan(dst, (), loops, None, GROUP_ITEMS)), traits)
 
 
 def plan_for_all(dst: MemoryDesc, traits: Traits) -> SumsPlan:
@@ -90,7 +90,7 @@ def plan_for_all(dst: MemoryDesc, traits: Traits) -> SumsPlan:
     Only blocks are lanes: without any the elements go byte by byte.
     """
     loops = tuple(_loop(p, dst) for p in reversed(dst.placed))
-    return _in_groups(_with_blocks(SumsPlan(dst, (), loops, None, LOCAL_SIZE)), traits)
+    return _in_groups(_with_blocks(SumsPlan(dst, (), loops, None, GROUP_ITEMS)), traits)
 
 
 def _in_groups(p: SumsPlan, traits: Traits) -> SumsPlan:
@@ -98,19 +98,19 @@ def _in_groups(p: SumsPlan, traits: Traits) -> SumsPlan:
     return replace(p, local_size=1) if traits.is_cpu and p.items < MANY else p
 
 
-def _loop(p: Placed, dst: MemoryDesc) -> Loop:
+def _loop(p: Placed, dst: MemoryDesc) -> SumLoop:
     """A digit; every format that sums may follow has one dimension for each."""
     (d,) = p.digit.dims
     size, stride = Number(p.size, p.fixed_size), Number(p.stride, p.fixed_stride)
     # Where there are several arrays of sums, they are over the same dimensions.
     if d in dst.sums[0].dims:
-        return Loop(size, stride, d, p.digit.step)
-    return Loop(size, stride, None)
+        return SumLoop(size, stride, d, p.digit.step)
+    return SumLoop(size, stride, None)
 
 
-def _fused(loops: Iterable[Loop]) -> tuple[Loop, ...]:
+def _fused(loops: Iterable[SumLoop]) -> tuple[SumLoop, ...]:
     """By rising stride; neighbours that are summed over, and continue each other, as one."""
-    found: list[Loop] = []
+    found: list[SumLoop] = []
     for loop in sorted(loops, key=lambda loop: loop.stride.value):
         before = found[-1] if found else loop
         continues = loop.stride.value == before.size.value * before.stride.value
@@ -123,10 +123,10 @@ def _fused(loops: Iterable[Loop]) -> tuple[Loop, ...]:
 
 def _with_blocks(p: SumsPlan) -> SumsPlan:
     """Make lanes of the innermost loops, as far as blocks go."""
-    lanes: list[Loop] = []
+    lanes: list[SumLoop] = []
     left, width = list(p.loops), 1
-    while left and left[0].size.fixed and left[0].stride.value == width < LANES:
-        inner, outer = _split(left[0], gcd(left[0].size.value, LANES // width))
+    while left and left[0].size.fixed and left[0].stride.value == width < SUM_LANES:
+        inner, outer = _split(left[0], gcd(left[0].size.value, SUM_LANES // width))
         if inner.size.value == 1:
             break
         lanes.append(inner)
@@ -149,7 +149,7 @@ def _with_lanes(p: SumsPlan) -> SumsPlan:
     return replace(p, lanes=(inner,), loops=(outer, *left[1:]), cut=whole)
 
 
-def _split(loop: Loop, length: int) -> tuple[Loop, Loop]:
+def _split(loop: SumLoop, length: int) -> tuple[SumLoop, SumLoop]:
     """A loop over ``length`` values, and one over the others."""
     inner = replace(loop, size=fixed(length))
     outer = replace(

@@ -19,7 +19,7 @@ from .generic import places
 from .problem import Problem
 from .traits import Traits
 
-RUN = 16
+WINDOWS = 16
 """Windows of a run on a CPU: for single windows index divisions cost more than the transform."""
 
 
@@ -57,7 +57,7 @@ def plan(p: Problem, traits: Traits, choices: Choices) -> WinogradPlan:
     windows = _windows(p.dst, p.step)
     if windows is None:
         return WinogradPlan(p, p.step, None, places(p.dst))
-    run, along = (RUN if traits.is_cpu else 1), windows.placed[-1].size
+    run, along = (WINDOWS if traits.is_cpu else 1), windows.placed[-1].size
     return WinogradPlan(p, p.step, windows, places(windows) // along * -(-along // run), run)
 
 

@@ -26,7 +26,7 @@ Span = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class TensorPiece:
     """One region of a reorder: its two descriptors, in the buffers of the whole tensors.
 
     ``start`` is the logical index of its first element.
@@ -230,14 +230,14 @@ class _Grid:
             return src, dst
         return region(src, spans), region(dst, spans)
 
-    def pieces(self) -> Iterator[Piece]:
+    def pieces(self) -> Iterator[TensorPiece]:
         """Every piece."""
         for spans in product(*self.parts):
             src, dst = self.regions(spans)
-            yield Piece(src, dst, tuple(at for at, _ in spans))
+            yield TensorPiece(src, dst, tuple(at for at, _ in spans))
 
 
-def pieces(src: MemoryDesc, dst: MemoryDesc, most: int, *, or_up_to: int = 0) -> list[Piece]:
+def pieces(src: MemoryDesc, dst: MemoryDesc, most: int, *, or_up_to: int = 0) -> list[TensorPiece]:
     """The reorder of ``src`` to ``dst`` in pieces of at most ``most`` bytes, both sides together.
 
     Where the formats do not allow it, in pieces of at most ``or_up_to`` bytes. Raises `Unsupported`

@@ -27,7 +27,7 @@ from ..tensors.described import is_described
 from ..values.attr import Attr
 from .ends import end_of, is_copied
 from .leg import Job, Leg
-from .pieces import Piece, dense, nbytes_of, pieces
+from .pieces import TensorPiece, dense, nbytes_of, pieces
 from .quantised import transfer_quantised
 
 PIECE_NBYTES = 64 << 20
@@ -190,7 +190,7 @@ class _Route:
                 if k < len(todo):
                     leg.start(k)
 
-    def _pieces(self, most: int | None, *, asked: bool) -> list[Piece]:
+    def _pieces(self, most: int | None, *, asked: bool) -> list[TensorPiece]:
         src, dst = self.src.desc, self.dst.desc
         if most is not None:
             return pieces(src, dst, most)
@@ -205,13 +205,13 @@ class _Route:
             return pieces(src, dst, min(PIECE_NBYTES, room), or_up_to=room)
         return pieces(src, dst, PIECE_NBYTES if asked else sys.maxsize, or_up_to=sys.maxsize)
 
-    def _direct(self, todo: Sequence[Piece], stack: ExitStack) -> Leg:
+    def _direct(self, todo: Sequence[TensorPiece], stack: ExitStack) -> Leg:
         """One engine does it."""
         dims = self.dst.desc.dims
         jobs = [Job(piece.src, piece.dst, piece.attr(self.attr, dims)) for piece in todo]
         return _leg(self.engines[0], self.src, self.dst, jobs, stack)
 
-    def _two(self, todo: Sequence[Piece], stack: ExitStack) -> list[Leg]:
+    def _two(self, todo: Sequence[TensorPiece], stack: ExitStack) -> list[Leg]:
         """From one device to the host, in the shorter of the two forms, and on to the other."""
         nothing, dims = Attr(), self.dst.desc.dims
         between = [self._between(piece) for piece in todo]
@@ -226,7 +226,7 @@ class _Route:
             _leg(self.engines[1], scratch, self.dst, onward, stack),
         ]
 
-    def _between(self, piece: Piece) -> MemoryDesc:
+    def _between(self, piece: TensorPiece) -> MemoryDesc:
         src, dst = self.src.desc, self.dst.desc
         # What attributes compute, they compute on the way into the destination.
         moves = self.attr.is_empty and not dst.extra

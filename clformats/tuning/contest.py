@@ -11,7 +11,7 @@ import numpy as np
 
 from ..errors import DeviceError
 from ..reorders.reorder import Reorder
-from ..reorders.trial import Case, Tensor, with_canary
+from ..reorders.trial import Case, DeviceTensor, with_canary
 from ..runtime import Engine, Stream
 from ..schedule.choices import RULES, Choices
 from ..tensors.desc import MemoryDesc
@@ -38,8 +38,8 @@ class Contest:
         self.stream = Stream(engine)
         self._case = Case(src, dst, Attr(), 0)
         self._expected = self._case.answer
-        self._src = Tensor(src, self._case.source, engine)
-        self._dst = Tensor(dst, self._case.before, engine)
+        self._src = DeviceTensor(src, self._case.source, engine)
+        self._dst = DeviceTensor(dst, self._case.before, engine)
         self._before = with_canary(self._case.before)
         self.rng = np.random.default_rng(0)
 

@@ -9,11 +9,11 @@ from statistics import median
 from typing import Any
 
 from ..errors import Error
-from .records import Device, Record, Rejected, add, forget, path_of, wanted_folder
+from .records import DeviceNames, Rejected, TuningRecord, add, forget, path_of, wanted_folder
 from .records.kernels import SUFFIX, KernelRecord, file_of, parse_any
 from .records.store import read_lines
 
-Same = tuple[Device, tuple[str, ...]]
+Same = tuple[DeviceNames, tuple[str, ...]]
 """What two records have in common of which only the newer one counts."""
 T4_VERSION = "1.0.0"
 
@@ -22,7 +22,7 @@ T4_VERSION = "1.0.0"
 class Merged:
     """What `merge` did: the records ``added``, the number ``known`` before, the lines left out."""
 
-    added: tuple[Record | KernelRecord, ...]
+    added: tuple[TuningRecord | KernelRecord, ...]
     known: int
     rejected: tuple[tuple[Path, Rejected], ...]
 
@@ -34,7 +34,7 @@ def merge(paths: Iterable[Path]) -> Merged:
     one for the same problem, is left out. Raises `Error`; records added before stay.
     """
     where = wanted_folder()
-    added: list[Record | KernelRecord] = []
+    added: list[TuningRecord | KernelRecord] = []
     known = 0
     rejected: list[tuple[Path, Rejected]] = []
     here: dict[Path, dict[Same, str]] = {}
@@ -70,11 +70,11 @@ def _files(paths: Iterable[Path]) -> Iterator[Path]:
             raise Error(f"cannot merge {path}: it is no file; see `clformats tune show`")
 
 
-def _same(record: Record | KernelRecord) -> Same:
+def _same(record: TuningRecord | KernelRecord) -> Same:
     return record.device, record.key
 
 
-def t4(records: Iterable[Record]) -> dict[str, Any]:
+def t4(records: Iterable[TuningRecord]) -> dict[str, Any]:
     """Records in the T4 format: two results for each, by the rules and by the choices."""
     results = []
     for record in records:

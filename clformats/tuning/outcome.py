@@ -10,7 +10,7 @@ from statistics import median
 from ..schedule.choices import RULES, Choices
 from ..tensors.desc import MemoryDesc
 from ..timing import Times
-from .records import Record
+from .records import TuningRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Verdict:
     The times of the rules are those of both of its places.
     """
 
-    records: tuple[Record, ...] = ()
+    records: tuple[TuningRecord, ...] = ()
     times: Mapping[Choices, Sequence[float]] = field(default_factory=dict)
     reasons: Mapping[Choices, str] = field(default_factory=dict)
 
@@ -84,7 +84,7 @@ class Outcome:
 
     src: MemoryDesc
     dst: MemoryDesc
-    records: tuple[Record, ...]
+    records: tuple[TuningRecord, ...]
     tried: int
     failures: tuple[str, ...]
     seconds: float

@@ -13,7 +13,7 @@ from ..runtime import Engine
 from ..schedule import Request, Traits, plan_for, problem
 from ..tensors.desc import MemoryDesc
 from .contest import AGAIN, DEFAULT, LEAST_GAIN, Contest, is_faster, noise
-from .records import Device, Record, add, forget, path_of, read, rewrite, wanted_folder
+from .records import DeviceNames, TuningRecord, add, forget, path_of, read, rewrite, wanted_folder
 from .records.record import Key, keys_of, now
 from .run import CONTEST
 
@@ -22,7 +22,7 @@ def revalidate(
     engine: Engine,
     *,
     everything: bool = False,
-    watch: Callable[[Record, Record | None], None] = lambda _old, _new: None,
+    watch: Callable[[TuningRecord, TuningRecord | None], None] = lambda _old, _new: None,
 ) -> tuple[int, int]:
     """Measure a device's records of other kernels or drivers again; how many of how many hold.
 
@@ -30,9 +30,9 @@ def revalidate(
     recorded at once; at the end old records and unreadable lines are removed. ``watch`` is called
     with each record and its new one, or None. Raises `Error`.
     """
-    device = Device(*engine.names)
+    device = DeviceNames(*engine.names)
     path = path_of(device, wanted_folder())
-    latest: dict[Key, Record] = {}
+    latest: dict[Key, TuningRecord] = {}
     for record in read(path)[0]:
         latest.pop(record.key, None)
         latest[record.key] = record
@@ -50,11 +50,11 @@ def revalidate(
     return held, len(old)
 
 
-def _tidy(path: Path, device: Device, traits: Traits, old: set[Record]) -> None:
+def _tidy(path: Path, device: DeviceNames, traits: Traits, old: set[TuningRecord]) -> None:
     """Leave the newest record of each key: those that count, and others' that came meanwhile."""
 
-    def change(records: list[Record]) -> list[Record]:
-        kept: dict[tuple[Device, Key], Record] = {}
+    def change(records: list[TuningRecord]) -> list[TuningRecord]:
+        kept: dict[tuple[DeviceNames, Key], TuningRecord] = {}
         for record in records:
             if record not in old and not staleness(record, device, traits):
                 kept.pop((record.device, record.key), None)
@@ -64,7 +64,7 @@ def _tidy(path: Path, device: Device, traits: Traits, old: set[Record]) -> None:
     rewrite(path, change)
 
 
-def measured(record: Record, engine: Engine) -> Record | None:
+def measured(record: TuningRecord, engine: Engine) -> TuningRecord | None:
     """The record measured again; None if its choices are not faster than the rules any more."""
     try:
         src, dst = MemoryDesc.parse(record.src), MemoryDesc.parse(record.dst)
@@ -81,7 +81,7 @@ def measured(record: Record, engine: Engine) -> Record | None:
     if not is_faster(rules, times["best"], LEAST_GAIN, noise(times)):
         return None
     return replace(
-        record, device=Device(*engine.names), kernels=digest, date=now(),
+        record, device=DeviceNames(*engine.names), kernels=digest, date=now(),
         key=exact if record.choices.baked else shape,
         default=tuple(rules), tuned=tuple(times["best"]),
     )  # fmt: skip

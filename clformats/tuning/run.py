@@ -24,7 +24,7 @@ from ..tensors.desc import MemoryDesc
 from ..timing import Settings
 from .contest import AGAIN, BAKED_GAIN, DEFAULT, LEAST_GAIN, Contest, is_faster, noise
 from .outcome import Outcome, Tried, Verdict
-from .records import Device, Record, add, forget, path_of, wanted_folder
+from .records import DeviceNames, TuningRecord, add, forget, path_of, wanted_folder
 from .records.record import Key, keys_of, now
 from .search import search
 
@@ -145,7 +145,9 @@ def tuned(
     src, dst = pair
     count = 0
 
-    def outcome(note: str, tried: Sequence[Tried] = (), records: Sequence[Record] = ()) -> Outcome:
+    def outcome(
+        note: str, tried: Sequence[Tried] = (), records: Sequence[TuningRecord] = ()
+    ) -> Outcome:
         failures = tuple(t.failure for t in tried if t.failure)
         spent = time.monotonic() - began
         return Outcome(src, dst, tuple(records), count, failures, spent, note, tuple(tried))
@@ -204,7 +206,7 @@ def contest(
 
 def _winners(
     run: Contest, again: Mapping[str, Choices], times: Mapping[str, list[float]]
-) -> tuple[list[Record], dict[Choices, str]]:
+) -> tuple[list[TuningRecord], dict[Choices, str]]:
     """The records of the second measurement, and why the other choices have none."""
     noisy = noise(times)
     rules = [*times[DEFAULT], *times[AGAIN]]
@@ -239,11 +241,11 @@ def _record(
     choices: Choices,
     rules: Sequence[float],
     times: Sequence[float],
-) -> Record:
+) -> TuningRecord:
     src, dst = run.pair
     digest = kernel_digest(Request(src, dst, traits_of(run.engine), choices=choices))
-    return Record(
-        Device(*run.engine.names), digest, key, str(src), str(dst), choices,
+    return TuningRecord(
+        DeviceNames(*run.engine.names), digest, key, str(src), str(dst), choices,
         tuple(rules), tuple(times), now(),
     )  # fmt: skip
 

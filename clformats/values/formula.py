@@ -124,7 +124,7 @@ class Formula:
 
     def source(self, real: str, width: int = 1) -> str:
         """OpenCL C over variables of ``width`` lanes of ``real``, ``float`` or ``double``."""
-        return _Writer(real, f"{real}{width}" if width > 1 else "").wide(self, 0)
+        return _FormulaWriter(real, f"{real}{width}" if width > 1 else "").wide(self, 0)
 
     def __str__(self) -> str:
         return self.source("float")
@@ -164,7 +164,7 @@ def _value(f: Formula, values: Mapping[str, NDArray[Any]], of: Any) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class _Writer:
+class _FormulaWriter:
     """Writes trees.
 
     C widens a scalar to a vector beside ``+ - * /`` only: ``vector`` is the type that constants are

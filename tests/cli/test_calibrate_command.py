@@ -13,7 +13,7 @@ from clformats.cli import calibrate, doctor
 from clformats.doctor import probe
 from clformats.reorders import calibration, profiles
 from clformats.schedule.profile import MEANINGS, Profile
-from clformats.tuning.records import Device
+from clformats.tuning.records import DeviceNames
 from clformats.tuning.records.profiles import Kept, write_profile
 
 Capture = pytest.CaptureFixture[str]
@@ -66,7 +66,7 @@ def test_a_busy_machine_is_told(
 def test_what_is_kept_is_shown_everywhere(
     engine: cf.Engine, where: Path, capsys: Capture, plans_for_cpus: None
 ) -> None:
-    write_profile(Device(*engine.names), where, {"stream_bytes": 33.0 * MB})
+    write_profile(DeviceNames(*engine.names), where, {"stream_bytes": 33.0 * MB})
     assert cli.main(["calibrate", "--show", "--device", engine.device.name.strip()]) == 0
     row = next(x for x in capsys.readouterr().out.splitlines() if "stream_bytes" in x)
     assert row.split()[1:4] == ["33", "MiB", "measured"]

@@ -12,7 +12,7 @@ from clformats.tuning import records
 from tests.tuned_support import DEVICE, record_of
 
 Capture = pytest.CaptureFixture[str]
-OTHER = records.Device("gpu", "Other", "1")
+OTHER = records.DeviceNames("gpu", "Other", "1")
 
 
 @pytest.fixture

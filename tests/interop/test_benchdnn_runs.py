@@ -15,7 +15,7 @@ import pytest
 import clformats as cf
 from clformats import cli
 from clformats.interop.benchdnn import check, moves, run
-from clformats.interop.benchdnn.outcome import Outcome
+from clformats.interop.benchdnn.outcome import CaseOutcome
 from clformats.interop.benchdnn.parse import expanded, tasks
 from clformats.reorders import trial
 from clformats.reorders.trial import BEHIND, FRONT, Case, moved
@@ -304,7 +304,7 @@ def test_nan_is_as_good_as_another() -> None:
     desc = cf.MemoryDesc((2,), "f32")
     quiet = np.array([0x7FC00000, 0x3F800000], np.uint32).view(np.uint8)
     other = np.array([0xFFC00001, 0x3F800000], np.uint32).view(np.uint8)
-    outcome = Outcome()
+    outcome = CaseOutcome()
     check.compare(quiet, other, desc, outcome)
     assert outcome.status == "PASSED"
     outcome = replace(outcome)
@@ -465,7 +465,7 @@ def test_a_wrong_byte_of_a_transfer_fails(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, way: str, offset: int
 ) -> None:
     """On the host too there are canaries before and behind."""
-    tensor: Any = {"cpu2gpu": trial.Tensor, "gpu2cpu": trial.HostTensor}[way]
+    tensor: Any = {"cpu2gpu": trial.DeviceTensor, "gpu2cpu": trial.HostTensor}[way]
     read = tensor.read
 
     def one_off(self: Any) -> Any:

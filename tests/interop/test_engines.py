@@ -13,7 +13,7 @@ REFUSED = [row for row in engines.rows().values() if row.digits.startswith("!")]
 
 
 @pytest.mark.parametrize("row", NAMED, ids=lambda row: f"{row.engine} {row.name}")
-def test_a_name_means_its_digits_and_prints(row: engines.Row) -> None:
+def test_a_name_means_its_digits_and_prints(row: engines.EngineRow) -> None:
     text = f"{row.engine} {row.name}"
     fmt = parse(text)
     assert guess(text) == "engines"
@@ -24,7 +24,7 @@ def test_a_name_means_its_digits_and_prints(row: engines.Row) -> None:
 
 
 @pytest.mark.parametrize("row", REFUSED, ids=lambda row: f"{row.engine} {row.name}")
-def test_what_is_no_list_of_digits_is_refused_with_the_reason(row: engines.Row) -> None:
+def test_what_is_no_list_of_digits_is_refused_with_the_reason(row: engines.EngineRow) -> None:
     with pytest.raises(cf.Unsupported, match="NO_FORMAT") as caught:
         parse(f"{row.engine} {row.name}")
     assert row.digits.lstrip("! ") in str(caught.value)

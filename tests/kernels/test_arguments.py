@@ -10,7 +10,7 @@ import pytest
 
 import clformats as cf
 from clformats.kernels import launch
-from clformats.kernels.scheduled import SHORT
+from clformats.kernels.scheduled import SHORT_NEST
 from clformats.kernels.source import MOST_ARGUMENT_BYTES, Launch
 from clformats.schedule import Traits
 from tests.device_support import check_reorder
@@ -56,7 +56,7 @@ def test_long_nests_have_numbers_of_four_bytes_and_one_program() -> None:
         texts = (text.replace("31", str(h)) for text in PADDED)
         launched = launch(cf.make_plan(*of_text(*texts), Traits(vector_bytes=64)))
         assert launched
-        assert SHORT in launched.source
+        assert SHORT_NEST in launched.source
         assert launched.argument_bytes <= MOST_ARGUMENT_BYTES
         sources.add(launched.source)
     assert len(sources) == 1
@@ -67,7 +67,7 @@ def test_numbers_that_do_not_fit_are_constants_of_the_kernel() -> None:
     launched = launch(cf.make_plan(src, dst, Traits(vector_bytes=64)))
     assert launched
     assert launched.arguments == ()
-    assert SHORT not in launched.source
+    assert SHORT_NEST not in launched.source
 
 
 def test_a_device_that_takes_less_refuses_in_words(

@@ -38,7 +38,7 @@ def own(engine: cf.Engine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> c
     """An engine that has built nothing but the universal program, and finds nothing on disk."""
     if not engine.traits.is_cpu:
         pytest.skip("GPUs wait for their kernels")
-    monkeypatch.delenv(building.VARIABLE, raising=False)
+    monkeypatch.delenv(building.WAIT_VARIABLE, raising=False)
     monkeypatch.delenv("PYOPENCL_NO_CACHE", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(building, "_told", set())
@@ -157,7 +157,7 @@ def test_those_who_ask_wait(
     threading.Timer(0.05, held).start()
     assert cf.Reorder(SRC, DST, own, wait=True).is_built
     assert own.programs_built == 2
-    monkeypatch.setenv(building.VARIABLE, "1")
+    monkeypatch.setenv(building.WAIT_VARIABLE, "1")
     other = D(SRC.dims, "f32", "byxf")
     assert cf.Reorder(SRC, other, own).is_built
 
@@ -346,7 +346,7 @@ FAST = ["ends while it builds", "compiler hangs", "fork while it builds", "no th
 
 @pytest.mark.parametrize("name", tiered([*PROCESSES], FAST))
 def test_a_process_ends_well(engine: cf.Engine, name: str, tmp_path: Path) -> None:
-    environ = {k: v for k, v in os.environ.items() if k != building.VARIABLE}
+    environ = {k: v for k, v in os.environ.items() if k != building.WAIT_VARIABLE}
     environ |= {"XDG_CACHE_HOME": str(tmp_path), "POCL_CACHE_DIR": str(tmp_path)}
     start = time.monotonic()
     done = subprocess.run(

@@ -29,7 +29,7 @@ from clformats.schedule.profile import RANGES, Profile, profile_of
 from clformats.schedule.refine import problem, separate
 from clformats.schedule.search import ranked
 from clformats.tensors.dtypes import convert
-from clformats.tuning.records import Device
+from clformats.tuning.records import DeviceNames
 from clformats.tuning.records.profiles import profile_path, read_profile, write_profile
 from tests.schedules_support import random_problem, with_garbage, written
 from tests.support import random_values
@@ -65,7 +65,7 @@ def idle(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine that is never busy, and quickly measured."""
     monkeypatch.setattr(calibration, "busy", lambda: "")
     monkeypatch.setattr(calibration, "SPREAD", 1e9)
-    monkeypatch.setattr(calibration, "RUN_BYTES", MB)
+    monkeypatch.setattr(calibration, "REPEATED_BYTES", MB)
     monkeypatch.setattr(calibration, "ROUNDS", 2)
 
 
@@ -110,7 +110,7 @@ def test_reorders_by_a_kept_profile(
     engine: cf.Engine, where: Path, pair: tuple[str, str], end: int
 ) -> None:
     numbers = {name: float(bounds[end]) for name, bounds in RANGES.items()}
-    write_profile(Device(*engine.names), where, numbers)
+    write_profile(DeviceNames(*engine.names), where, numbers)
     stream = cf.Stream(engine)
     for dims in SIZES:
         src, dst = (cf.MemoryDesc(dims, *text.split(":")) for text in pair)
@@ -137,7 +137,7 @@ def test_what_is_kept_reaches_reorders(
     first = str(cf.Reorder(desc, desc, engine).plan.body)
     profiles._kept.clear()
     other = 30 * MB if "non-temporal" in first else 5 * MB
-    write_profile(Device(*engine.names), where, {"stream_bytes": float(other)})
+    write_profile(DeviceNames(*engine.names), where, {"stream_bytes": float(other)})
     assert profile_for(engine).stream_bytes == other
     assert str(cf.Reorder(desc, desc, engine).plan.body) != first
 
@@ -149,7 +149,7 @@ def test_calibrating_keeps_what_was_measured(
     built = engine.programs_built
     profile = cf.calibrate(engine)
     assert engine.programs_built <= built + 2
-    kept = read_profile(Device(*engine.names), where)
+    kept = read_profile(DeviceNames(*engine.names), where)
     assert kept is not None
     assert {*kept.numbers} <= {*RANGES}
     assert kept.numbers["stream_bytes"] == profile.stream_bytes
@@ -162,9 +162,9 @@ def test_a_large_reorder_measures_once_in_the_background(
 ) -> None:
     tried: list[cf.Engine] = []
     monkeypatch.setattr(profiles, "attempt", lambda engine, again: tried.append(engine))
-    monkeypatch.setenv(building.VARIABLE, "1")
+    monkeypatch.setenv(building.WAIT_VARIABLE, "1")
     measure_later(engine, 64 * MB)  # a benchmark may follow
-    monkeypatch.delenv(building.VARIABLE)
+    monkeypatch.delenv(building.WAIT_VARIABLE)
     for nbytes in (4 * MB - 1, 4 * MB, 64 * MB):
         measure_later(engine, nbytes)
     background.later(lambda: None).result(60)
@@ -219,7 +219,7 @@ def test_times_that_do_not_repeat_are_not_kept(
 def test_a_busy_machine_keeps_what_was_measured_before(
     engine: cf.Engine, where: Path, monkeypatch: pytest.MonkeyPatch, plans_for_cpus: None
 ) -> None:
-    write_profile(Device(*engine.names), where, {"stream_bytes": 33.0 * MB})
+    write_profile(DeviceNames(*engine.names), where, {"stream_bytes": 33.0 * MB})
     monkeypatch.setattr(calibration, "busy", lambda: "the machine is busy")
     assert cf.calibrate(engine).stream_bytes == 33 * MB
 
@@ -227,13 +227,13 @@ def test_a_busy_machine_keeps_what_was_measured_before(
 def test_a_spoilt_file_is_measured_again(
     engine: cf.Engine, where: Path, idle: None, plans_for_cpus: None
 ) -> None:
-    path = profile_path(Device(*engine.names), where)
+    path = profile_path(DeviceNames(*engine.names), where)
     where.mkdir()
     path.write_text("{")
     assert wants_measuring(engine)
     assert profile_for(engine) == profile_of(engine.traits)
     assert not attempt(engine)
-    assert kept_of(engine) == read_profile(Device(*engine.names), where) != None  # noqa: E711
+    assert kept_of(engine) == read_profile(DeviceNames(*engine.names), where) != None  # noqa: E711
 
 
 def test_a_folder_that_cannot_be_written_is_told(
@@ -248,7 +248,7 @@ def test_a_process_that_waited_takes_what_the_other_has_measured(
     engine: cf.Engine, where: Path, monkeypatch: pytest.MonkeyPatch, plans_for_cpus: None
 ) -> None:
     def meanwhile(_: Path) -> Iterator[None]:
-        write_profile(Device(*engine.names), where, {"stream_bytes": 21.0 * MB})
+        write_profile(DeviceNames(*engine.names), where, {"stream_bytes": 21.0 * MB})
         yield
 
     from contextlib import contextmanager
@@ -281,7 +281,7 @@ def test_two_processes_agree(engine: cf.Engine, where: Path, plans_for_cpus: Non
     ]
     said = [process.communicate()[0].split() for process in both]
     assert [process.returncode for process in both] == [0, 0]
-    kept = read_profile(Device(*engine.names), where)
+    kept = read_profile(DeviceNames(*engine.names), where)
     assert kept is not None
     assert [int(kept.numbers["stream_bytes"])] * 2 == [int(words[-1]) for words in said]
 

@@ -115,7 +115,7 @@ def test_in_the_background_too(
 ) -> None:
     if not own.traits.is_cpu:
         pytest.skip("GPUs wait for their kernels")
-    monkeypatch.delenv(building.VARIABLE, raising=False)
+    monkeypatch.delenv(building.WAIT_VARIABLE, raising=False)
     (victim,) = made_for(own)
     compiler.fails("abort at build", victim.source)
     own.kernel(universal.source(), "reorder")
@@ -145,7 +145,7 @@ def test_a_compiler_that_hangs_is_ended(
 def test_where_all_others_fail_the_universal_program_does_the_work(
     own: cf.Engine, compiler: Compiler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(building, "TILES", 1)
+    monkeypatch.setattr(building, "OTHER_TILES", 1)
     *victims, last = made_for(own, 99)
     assert (len(victims), last.source) == (3, universal.source()), "two tiles, and generic"
     compiler.fails("exit at build", *(v.source for v in victims))
@@ -349,7 +349,9 @@ def test_a_process_survives(
     """The compiler of the user's process is the faulty one as well."""
     (victim,) = made_for(engine)
     kept = {
-        k: v for k, v in os.environ.items() if k not in (building.VARIABLE, guard.SWITCH, "HOME")
+        k: v
+        for k, v in os.environ.items()
+        if k not in (building.WAIT_VARIABLE, guard.SWITCH, "HOME")
     }
     environ = kept | compiler._made.environ("abort at build", victim.source)
     environ |= {"XDG_CACHE_HOME": str(tmp_path), "POCL_CACHE_DIR": str(tmp_path / "pocl")}

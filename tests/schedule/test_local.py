@@ -15,8 +15,8 @@ from clformats.schedule import GPU_FAMILIES, Traits
 from clformats.schedule.banks import (
     IN_STEP,
     TURN_BYTES,
-    Digit,
-    Layout,
+    BankDigit,
+    BankLayout,
     Pass,
     layout,
     place,
@@ -116,12 +116,12 @@ def test_local_memory_is_read_and_written_in_few_turns(case: Case) -> None:
 def test_gaps_against_bank_conflicts() -> None:
     """The classic: 32 x 32 words need a gap of one, without it 32 work-items wait in line."""
     rows, columns, box = Pass((1, 0), 1), Pass((0, 1), 1), (32, 32)
-    dense, apart = Layout(box, (32, 1)), Layout(box, (33, 1))
+    dense, apart = BankLayout(box, (32, 1)), BankLayout(box, (33, 1))
     assert turns(dense, columns, 4) == 1
     assert layout(box, rows, columns, 4) == apart
     assert turns(apart, columns, 4) == turns(apart, rows, 4) == 1 / 32
     # 16 across and 2 along: only an even gap keeps them apart.
-    assert layout((16, 64), rows, columns, 4) == Layout((16, 64), (66, 1))
+    assert layout((16, 64), rows, columns, 4) == BankLayout((16, 64), (66, 1))
     # Elements of 8 bytes are fetched by half as many at a time.
     assert turns(apart, columns, 8) == 1 / 16
 
@@ -142,11 +142,11 @@ def test_vectors_stay_whole_in_local_memory() -> None:
 def test_short_loops_that_go_on_are_one_digit() -> None:
     """3 x 3 taps of 16 channels, read as they lie: no digit of 9 is left."""
     read = Pass((0, 1, 2), 8)
-    found = Layout((9, 16, 16), (1, 9, 152))
-    assert found.digits(read) == [Digit(144, 1), Digit(16, 152)]
+    found = BankLayout((9, 16, 16), (1, 9, 152))
+    assert found.digits(read) == [BankDigit(144, 1), BankDigit(16, 152)]
     assert found.lanes(read) == (8, (0,))
     # A vector across nine places is not the same for all.
-    assert Layout((9, 16), (1, 10)).lanes(Pass((0, 1), 8)) == (1, None)
+    assert BankLayout((9, 16), (1, 10)).lanes(Pass((0, 1), 8)) == (1, None)
 
 
 def test_division_by_multiplication() -> None:

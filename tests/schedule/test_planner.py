@@ -11,7 +11,7 @@ import pytest
 import clformats as cf
 from clformats.kernels import launch
 from clformats.schedule.computation import from_attr
-from clformats.schedule.generic import ITEMS_PER_UNIT, LOCAL_SIZE, RUN, GenericPlan
+from clformats.schedule.generic import GROUP_ITEMS, ITEMS_PER_UNIT, RUN, GenericPlan
 from clformats.schedule.plan import FAMILIES
 from clformats.schedule.problem import Problem
 from clformats.schedule.refine import problem
@@ -161,7 +161,7 @@ def test_single_elements_go_in_runs_that_leave_every_core_some(dims: tuple[int, 
         assert (body.items - 1) * body.run < body.places <= body.items * body.run
     gpu = cf.make_plan(src, dst, Traits(is_cpu=False)).body
     assert isinstance(gpu, GenericPlan)
-    assert (gpu.counts, gpu.items, gpu.group) == (False, gpu.places, LOCAL_SIZE)
+    assert (gpu.counts, gpu.items, gpu.group) == (False, gpu.places, GROUP_ITEMS)
 
 
 def test_a_family_can_be_asked_for_by_name() -> None:

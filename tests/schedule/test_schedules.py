@@ -10,7 +10,7 @@ import pytest
 
 import clformats as cf
 from clformats.errors import InvalidArgument
-from clformats.schedule.cost import Model
+from clformats.schedule.cost import CostModel
 from clformats.schedule.extents import tiles
 from clformats.schedule.layout import lay_out
 from clformats.schedule.nest import counted, is_legal_extent
@@ -164,7 +164,7 @@ def test_the_best_schedule_is_found_without_a_look_at_all_of_them(
     profile = replace(profile_of(traits), stream_bytes=stream_bytes)
     for _ in range(25):
         p = random_problem(r)
-        model, first = Model(p, profile), ranked(p, profile)[0]
+        model, first = CostModel(p, profile), ranked(p, profile)[0]
         assert best(p, profile) == first, p
         for s in candidates(p, profile):
             assert model.least(s.tile) <= model.seconds(s), s
@@ -173,12 +173,12 @@ def test_the_best_schedule_is_found_without_a_look_at_all_of_them(
 def test_not_all_schedules_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     p, profile = to_byxf(), profile_of(Traits(compute_units=2, vector_bytes=64))
     looked: list[Schedule] = []
-    seconds = Model.seconds
+    seconds = CostModel.seconds
 
-    def counted_seconds(model: Model, schedule: Schedule) -> float:
+    def counted_seconds(model: CostModel, schedule: Schedule) -> float:
         looked.append(schedule)
         return seconds(model, schedule)
 
-    monkeypatch.setattr(Model, "seconds", counted_seconds)
+    monkeypatch.setattr(CostModel, "seconds", counted_seconds)
     best(p, profile)
     assert 0 < len(looked) < len(list(candidates(p, profile)))

@@ -7,11 +7,11 @@ import random
 import pytest
 
 import clformats as cf
-from clformats.schedule.program import ZERO, Program, parsed
+from clformats.schedule.program import ZERO, ShuffleProgram, parsed
 from clformats.schedule.shuffles import Lanes, synthesise
 
 
-def check(program: Program, loads: list[Lanes], stores: list[Lanes]) -> None:
+def check(program: ShuffleProgram, loads: list[Lanes], stores: list[Lanes]) -> None:
     """What is stored is what is wanted, where what is not known is a wrong number."""
     given = [[-7 if e is None else e for e in load] for load in loads]
     for made, store in zip(program.run(given, zero=None), stores, strict=True):
@@ -19,7 +19,7 @@ def check(program: Program, loads: list[Lanes], stores: list[Lanes]) -> None:
     assert parsed(str(program)) == program
 
 
-def peak_of(program: Program) -> int:
+def peak_of(program: ShuffleProgram) -> int:
     """How many values of a program are needed at once, at the most: those to be stored too."""
     steps = list(program.steps())
     last: dict[int, int] = {}
@@ -39,7 +39,7 @@ def peak_of(program: Program) -> int:
     return most
 
 
-def _uses(program: Program, step: tuple[str, tuple[int, ...]]) -> tuple[int, ...]:
+def _uses(program: ShuffleProgram, step: tuple[str, tuple[int, ...]]) -> tuple[int, ...]:
     """The values that a step needs."""
     what, numbers = step
     if what == "op":

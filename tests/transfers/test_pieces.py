@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import clformats as cf
-from clformats.transfers.pieces import Cuts, Piece, cuts_of, dense, pieces, region
+from clformats.transfers.pieces import Cuts, TensorPiece, cuts_of, dense, pieces, region
 from tests.device_support import owned
 from tests.support import BUFFERS, hurting_dims, random_pair
 
@@ -27,7 +27,7 @@ def places(desc: cf.MemoryDesc) -> Any:
     return np.unique(whole)
 
 
-def check_pieces(src: cf.MemoryDesc, dst: cf.MemoryDesc, todo: list[Piece]) -> None:
+def check_pieces(src: cf.MemoryDesc, dst: cf.MemoryDesc, todo: list[TensorPiece]) -> None:
     """The logical elements of each piece lie where the whole has them; no place is told twice."""
     for k, side in enumerate((src, dst)):
         parts = [(p.src, p.dst)[k] for p in todo]
@@ -41,7 +41,7 @@ def check_pieces(src: cf.MemoryDesc, dst: cf.MemoryDesc, todo: list[Piece]) -> N
             assert (np.sort(together) == places(side)).all(), f"{side} in {len(todo)} pieces"
 
 
-def cut_finely(src: cf.MemoryDesc, dst: cf.MemoryDesc, share: int) -> list[Piece]:
+def cut_finely(src: cf.MemoryDesc, dst: cf.MemoryDesc, share: int) -> list[TensorPiece]:
     """Pieces of a ``share`` of the whole; or the whole, where the formats do not allow it."""
     whole = src.nbytes + dst.nbytes
     return pieces(src, dst, max(1, whole // share), or_up_to=whole)

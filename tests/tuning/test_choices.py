@@ -42,7 +42,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def recorded(engine: cf.Engine, folder: Path, choices: cf.Choices, **changes: Any) -> None:
     """Store a record for the first pair, and forget what is known."""
-    device = tuned.Device(*engine.names)
+    device = tuned.DeviceNames(*engine.names)
     record = record_of(*HURTING[0], choices, device, engine.traits, **changes)
     tuned.add(tuned.path_of(device, folder), record)
     tuned.forget()

@@ -99,7 +99,9 @@ def test_what_is_no_record_is_refused(tensors: Any, parameters: Any, seconds: An
     ],
 )
 def test_damaged_lines_are_rejected(change: dict[str, Any]) -> None:
-    good = KernelRecord(tuned.Device("a", "b", "c"), "k", (str(SRC),), {}, (1.0,), "2026-01-01")
+    good = KernelRecord(
+        tuned.DeviceNames("a", "b", "c"), "k", (str(SRC),), {}, (1.0,), "2026-01-01"
+    )
     assert KernelRecord.parse(good.line) == good
     with pytest.raises(InvalidRecord):
         KernelRecord.parse(json.dumps(json.loads(good.line) | change))

@@ -313,7 +313,7 @@ def test_what_was_tuned_survives_being_stored(seed: int, path: Path) -> None:
         family=r.choice([None, "scheduled"]),
     )  # fmt: skip
     record = record_of(p.src, p.dst, choices)
-    assert tuned.Record.parse(record.line) == record
+    assert tuned.TuningRecord.parse(record.line) == record
     tuned.add(path, record)
     assert found(p.src, p.dst) == choices
     plan = cf.make_plan(p.src, p.dst, choices=choices)

@@ -57,7 +57,7 @@ def device_name() -> str:
     return os.environ.get("CLFORMATS_TEST_DEVICE", "pocl")
 
 
-def records_in(folder: Path) -> list[tuned.Record]:
+def records_in(folder: Path) -> list[tuned.TuningRecord]:
     return [r for file in folder.glob("*.jsonl") for r in tuned.read(file)[0]]
 
 
@@ -464,7 +464,7 @@ def test_tune_refuses_what_makes_no_sense(
 
 def test_records_that_cannot_be_stored_are_told(engine: cf.Engine, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    record = record_of(SRC, DST, SLOW, tuned.Device(*engine.names))
+    record = record_of(SRC, DST, SLOW, tuned.DeviceNames(*engine.names))
     outcome = Outcome(SRC, DST, (record,), 1, (), 1.0, "x")
     with pytest.raises(cf.Error, match=r"What was found: .*tile of 1"):
         run.store(outcome, tmp_path / "file")
@@ -558,7 +558,7 @@ def test_outcomes_travel_between_processes() -> None:
 def test_old_records_are_measured_again(
     engine: cf.Engine, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    device = tuned.Device(*engine.names)
+    device = tuned.DeviceNames(*engine.names)
     path = tuned.path_of(device, folder)
     good = record_of(D((2, 37, 5, 131), "f32", "bfyx"), D((2, 37, 5, 131), "f32", "byxf"),
                      ahead(8), device, engine.traits)  # fmt: skip
@@ -589,7 +589,7 @@ def test_a_schedule_that_covers_nothing_is_not_measured_again(
     engine: cf.Engine, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What would be measured is the plan by the rules: here it would win."""
-    device = tuned.Device(*engine.names)
+    device = tuned.DeviceNames(*engine.names)
     pair = D((2, 3, 5, 131), "f32", "bfyx"), D((2, 3, 5, 131), "f32", "byxf")
     tuned.add(tuned.path_of(device, folder), record_of(*pair, ahead(8), device, engine.traits))
     times = {"default": [1.0], "default, again": [1.0], "best": [0.5]}
@@ -606,7 +606,7 @@ def test_revalidating_needs_no_file(engine: cf.Engine, folder: Path) -> None:
 def test_merging_adds_what_is_newer(folder: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.jsonl"
     older, newer = (record_of(date=f"2026-01-0{n}T00:00:00+00:00") for n in (1, 2))
-    gpu = record_of(device=tuned.Device("gpu", "Other", "1"))
+    gpu = record_of(device=tuned.DeviceNames("gpu", "Other", "1"))
     oldest = record_of(choices=ahead(4), date="2025-01-01T00:00:00+00:00")
     for record in (newer, gpu, oldest):
         tuned.add(other, record)
@@ -646,7 +646,7 @@ def test_the_command_tunes_and_shows(
     said = capsys.readouterr().out
     assert said.startswith("f32:bfyx:2x17x5x19 -> f16:byxf:2x17x5x19: ")
     engine = cf.Engine(device_name)
-    device = tuned.Device(*engine.names)
+    device = tuned.DeviceNames(*engine.names)
     path = tuned.path_of(device, folder)
     tuned.add(path, record_of(SRC, DST, SLOW, device, engine.traits))
     tuned.add(path, record_of(*HURTING[1], SLOW, device, kernels="older"))
@@ -706,7 +706,7 @@ def test_some_records_alone(
 ) -> None:
     """By sizes, element types and part of a device's name, also of one that is not there."""
     half = D(SRC.dims, "f16", "byxf")
-    gpu = tuned.Device("gpu", "Other", "1")
+    gpu = tuned.DeviceNames("gpu", "Other", "1")
     for record in (record_of(), record_of(SRC, half), record_of(SRC, DST, device=gpu)):
         tuned.add(tuned.path_of(record.device, folder), record)
     assert cli.main(["tune", "show", *options]) == 0
@@ -799,4 +799,4 @@ def test_warm_up_says_which_pair_is_none(engine: cf.Engine) -> None:
 
 def test_a_record_is_refused_in_words() -> None:
     with pytest.raises(InvalidRecord, match="no JSON"):
-        tuned.Record.parse("{")
+        tuned.TuningRecord.parse("{")

@@ -12,7 +12,7 @@ from ...host.oracle import unpack_by_offsets
 from ...reorders.trial import POISON, Bytes, Case, element_bits, owned_bits
 from ...tensors.desc import MemoryDesc
 from ...tensors.dtypes import as_dtype
-from .outcome import FAILED, PASSED, Outcome
+from .outcome import FAILED, PASSED, CaseOutcome
 
 TRUSTED_ZEROS = 0.8
 """The share of zeros in a result from which on a comparison says little (benchdnn's)."""
@@ -25,7 +25,7 @@ def is_trusted(case: Case) -> bool:
     return case.dst.nelems < SHOWN or case.zeros <= TRUSTED_ZEROS * case.dst.nelems
 
 
-def compare(got: Bytes, expected: Bytes, dst: MemoryDesc, outcome: Outcome) -> None:
+def compare(got: Bytes, expected: Bytes, dst: MemoryDesc, outcome: CaseOutcome) -> None:
     """Set ``outcome`` by comparing a destination and its canary with the expected bytes."""
     outcome.total = dst.nelems
     canary = np.full(got.size - expected.size, POISON, np.uint8)
@@ -41,7 +41,7 @@ def _sums(memory: Bytes, desc: MemoryDesc) -> NDArray[Any]:
     return behind(memory, desc).view(dtype.numpy)
 
 
-def _differences(got: Bytes, want: Bytes, size: int, dst: MemoryDesc, outcome: Outcome) -> None:
+def _differences(got: Bytes, want: Bytes, size: int, dst: MemoryDesc, outcome: CaseOutcome) -> None:
     """Elements that are wrong, and bytes beside them; a NaN is as good as another."""
     storage = dst.dtype.storage
     found, truth = (unpack_by_offsets(side[:size].view(storage), dst) for side in (got, want))

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ...host.memory import HostMemory
 from ...reorders.reorder import Reorder
-from ...reorders.trial import Bytes, Case, HostTensor, Tensor
+from ...reorders.trial import Bytes, Case, DeviceTensor, HostTensor
 from ...runtime import Event, Stream
 from ...tensors.desc import MemoryDesc
 from ...timing import repeated, timed
@@ -37,7 +37,7 @@ class Filled(NamedTuple):
     read: Callable[[], Bytes]
 
 
-class OnDevice:
+class DeviceMove:
     """A reorder that is made, with the values of attributes that are given at each call."""
 
     def __init__(self, reorder: Reorder, given: Given) -> None:
@@ -45,8 +45,8 @@ class OnDevice:
 
     def filled(self, case: Case, stream: Stream) -> Filled:
         """With the tensors of a case; the seconds are those of the device's clock."""
-        src = Tensor(case.src, case.source, stream.engine)
-        dst = Tensor(case.dst, case.before, stream.engine)
+        src = DeviceTensor(case.src, case.source, stream.engine)
+        dst = DeviceTensor(case.dst, case.before, stream.engine)
 
         def start() -> Event:
             return self._reorder(stream, src.memory, dst.memory, **self._given)
@@ -76,13 +76,13 @@ class BetweenEngines:
 
     def filled(self, case: Case, stream: Stream) -> Filled:
         """With the tensors of a case; the seconds are the host's, who sees copies and kernels."""
-        src: Tensor | HostTensor
-        dst: Tensor | HostTensor
+        src: DeviceTensor | HostTensor
+        dst: DeviceTensor | HostTensor
         if self._from_host:
             src = HostTensor(case.src, case.source)
-            dst = Tensor(case.dst, case.before, stream.engine)
+            dst = DeviceTensor(case.dst, case.before, stream.engine)
         else:
-            src = Tensor(case.src, case.source, stream.engine)
+            src = DeviceTensor(case.src, case.source, stream.engine)
             dst = HostTensor(case.dst, case.before)
 
         def run() -> None:

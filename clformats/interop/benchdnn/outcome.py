@@ -20,7 +20,7 @@ SKIPPED_START = "Skip-start option hit"
 
 
 @dataclass(slots=True)
-class Outcome:
+class CaseOutcome:
     """The status of a problem.
 
     ``reason`` is short: why it was skipped, or the code of a refusal; ``message`` is a sentence.

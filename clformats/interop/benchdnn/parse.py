@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from .knobs import ALL, COMMON, DRIVER, SINGLE, Filter, Knob
-from .problem import Problem
+from .problem import BenchProblem
 from .values import BadValue, dtype, named_dims
 
 DEEPEST = 30
@@ -88,7 +88,7 @@ def usual() -> Common:
 class Task:
     """A problem, and the state in which it stood."""
 
-    problem: Problem
+    problem: BenchProblem
     common: Common
 
     def __str__(self) -> str:
@@ -187,7 +187,7 @@ class _State:
         """Bring the defaults of the driver's knobs back."""
         self.lists, self.pairs, self.impl, self.match = {}, [], ALL, ""
 
-    def problems(self, dims: tuple[int, ...], name: str) -> Iterator[Problem]:
+    def problems(self, dims: tuple[int, ...], name: str) -> Iterator[BenchProblem]:
         """A problem for every combination."""
         lists = [self.lists.get(k.field, [k.default]) for k in DRIVER]
         types = self.pairs or list(product(*lists[:2]))
@@ -198,7 +198,7 @@ class _State:
         names = [k.field for k in DRIVER]
         for pair, *rest in product(types, *lists[2:]):
             values = dict(zip(names, (*pair, *rest), strict=True))
-            yield Problem(dims, name, **values, impl=impl)
+            yield BenchProblem(dims, name, **values, impl=impl)
 
 
 def tasks(words: Sequence[Word]) -> Iterator[Task]:

@@ -26,7 +26,7 @@ PRINTED = sorted(DRIVER, key=lambda k: 6.5 if k.name == "runtime-dim-mask" else 
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class BenchProblem:
     """Sizes, a name, and a value of every knob of `DRIVER`; its ``str`` is read back as itself."""
 
     dims: tuple[int, ...]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from . import outcome as o
 from .knobs import SUMMARY
-from .outcome import Outcome
+from .outcome import CaseOutcome
 from .parse import Task
 from .template import filled
 
@@ -31,7 +31,7 @@ COUNTS = ("passed", "skipped", "mistrusted", "unimplemented", "invalid_arguments
 ACTIVITIES = ("create", "fill", "execute", "compute_ref", "compare")
 
 
-class Report:
+class RunReport:
     """Writes a line by ``write`` for each problem, and the totals at the end."""
 
     def __init__(self, write: Callable[[str], object]) -> None:
@@ -51,7 +51,7 @@ class Report:
         if task.common.verbose >= 1:
             self._write(f"run: {task}")
 
-    def add(self, task: Task, outcome: Outcome) -> None:
+    def add(self, task: Task, outcome: CaseOutcome) -> None:
         """The outcome of a problem."""
         common = task.common
         self._summary = common.summary
@@ -69,7 +69,7 @@ class Report:
             self._add_times(task, outcome)
         self._count(outcome, line)
 
-    def _count(self, outcome: Outcome, line: str) -> None:
+    def _count(self, outcome: CaseOutcome, line: str) -> None:
         self._counts[_COUNTED[outcome.status]] += 1
         if outcome.status in _ALSO_FAILED:
             self._counts["failed"] += 1
@@ -83,7 +83,7 @@ class Report:
             self._spent[activity] += seconds  # type: ignore[assignment]
         self.tests += 1
 
-    def _add_times(self, task: Task, outcome: Outcome) -> None:
+    def _add_times(self, task: Task, outcome: CaseOutcome) -> None:
         if not self._measured:
             self._write(f"Output template: {task.common.perf_template}")
         self._measured = True
@@ -138,7 +138,7 @@ class Report:
             self._write(line)
 
 
-def _why(outcome: Outcome) -> str:
+def _why(outcome: CaseOutcome) -> str:
     """The reason behind a status, and how many elements are wrong."""
     reason = f" ({outcome.reason})" if outcome.reason else ""
     if outcome.errors:
@@ -146,7 +146,7 @@ def _why(outcome: Outcome) -> str:
     return reason
 
 
-def perf_line(task: Task, outcome: Outcome, number: int) -> str:
+def perf_line(task: Task, outcome: CaseOutcome, number: int) -> str:
     """The template of a task, filled with its times."""
     p = task.problem
     texts = {

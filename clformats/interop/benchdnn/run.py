@@ -19,7 +19,7 @@ from ...tensors.desc import MemoryDesc
 from ...values.attr import Attr
 from .check import compare, is_trusted
 from .knobs import Filter
-from .moves import BetweenEngines, OnDevice, measured
+from .moves import BetweenEngines, DeviceMove, measured
 from .outcome import (
     EXECUTED,
     FAILED,
@@ -33,7 +33,7 @@ from .outcome import (
     SKIPPED_IMPL,
     SKIPPED_START,
     UNIMPLEMENTED,
-    Outcome,
+    CaseOutcome,
 )
 from .parse import Common, Task
 
@@ -57,9 +57,9 @@ class Runner:
             self._streams[key] = Stream(engine_of(common), profiling=True)
         return self._streams[key]
 
-    def outcome(self, task: Task, number: int) -> Outcome:
+    def outcome(self, task: Task, number: int) -> CaseOutcome:
         """What comes of the ``number``-th task. Raises `DeviceError` where there is no device."""
-        outcome = Outcome(LISTED)
+        outcome = CaseOutcome(LISTED)
         if number < task.common.start:
             outcome.status, outcome.reason = SKIPPED, SKIPPED_START
         if number < task.common.start or task.common.mode == "L":
@@ -98,7 +98,7 @@ def engine_of(common: Common) -> Engine:
 
 
 @contextmanager
-def _timed(outcome: Outcome, what: str) -> Iterator[None]:
+def _timed(outcome: CaseOutcome, what: str) -> Iterator[None]:
     start = monotonic()
     try:
         yield
@@ -117,7 +117,7 @@ class _Prepared:
         self.src, self.dst = problem.descriptors()
         problem.check()
         self.attr, self.given = problem.attr()
-        self.move: OnDevice | BetweenEngines | None = None
+        self.move: DeviceMove | BetweenEngines | None = None
         if task.common.mem_check and not fits(self.src, self.dst, engine):
             raise MemoryError
         if task.common.checks:
@@ -131,7 +131,7 @@ class _Prepared:
             src, dst = problem.patterns()
             if not (src.has_runtime or dst.has_runtime):
                 src, dst = self.src, self.dst
-            self.move = OnDevice(reorder_of(src, dst, engine, self.attr, family), self.given)
+            self.move = DeviceMove(reorder_of(src, dst, engine, self.attr, family), self.given)
 
     def _between_engines(self, way: str, impl: Filter, engine: Engine) -> str:
         """Make the move; its name, which is empty if it may not run."""
@@ -165,7 +165,7 @@ def reorder_of(
     return Reorder(src, dst, engine, attr=attr, family=family, wait=True)
 
 
-def _run(task: Task, stream: Stream, outcome: Outcome) -> None:
+def _run(task: Task, stream: Stream, outcome: CaseOutcome) -> None:
     """The steps of benchdnn's modes, as far as the task's goes."""
     common = task.common
     with _timed(outcome, "create"):

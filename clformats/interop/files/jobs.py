@@ -17,7 +17,7 @@ from ...tensors.desc import MemoryDesc
 from ...tensors.dtypes import DTYPES, DType, as_dtype, convert
 from .common import Change, Container, Mover, Options, Record, Tensor, axes_of, shown
 from .kinds import open_file
-from .run import Step, Summary, run
+from .run import JobStep, Summary, run
 
 _REASONS_TOLD = 3
 
@@ -52,7 +52,7 @@ def pack_file(
     file = open_file(source, raw_type)
     reasons = _reasons(file, options.match, lambda t: _unfit(file, t, plain))
 
-    def step(tensor: Tensor) -> Step:
+    def step(tensor: Tensor) -> JobStep:
         dims = tuple(tensor.shape[axes.index(d)] for d in range(plain.ndims))
         src = MemoryDesc(dims, tensor.dtype, plain)
         record = Record(MemoryDesc(dims, wanted or src.dtype, fmt), src)
@@ -86,7 +86,7 @@ def unpack_file(
         file, options.match, lambda t: None if given or t.name in file.records else "not packed"
     )
 
-    def step(tensor: Tensor) -> Step:
+    def step(tensor: Tensor) -> JobStep:
         record = given or Record.parse(file.records[tensor.name])
         return _unpacking(file, tensor, record, wanted or record.source.dtype, options.mover)
 
@@ -150,8 +150,8 @@ def _reasons(
 
 
 def _planned(
-    file: Container, reasons: Mapping[str, str | None], step: Callable[[Tensor], Step]
-) -> tuple[dict[str, Step], dict[str, str]]:
+    file: Container, reasons: Mapping[str, str | None], step: Callable[[Tensor], JobStep]
+) -> tuple[dict[str, JobStep], dict[str, str]]:
     """The steps, and the tensors that none is for. Raises `Error` that names the tensor."""
     steps = {}
     for name in (name for name, why in reasons.items() if why is None):
@@ -181,7 +181,7 @@ def _raw_types(tensor: Tensor) -> str:
     return f"say what they are by {' or '.join(fitting)}: " if fitting else ""
 
 
-def _packing(file: Container, tensor: Tensor, record: Record, mover: Mover) -> Step:
+def _packing(file: Container, tensor: Tensor, record: Record, mover: Mover) -> JobStep:
     axes, packed = axes_of(record.source.format), record.packed
     logical = np.argsort(axes)
 
@@ -201,7 +201,7 @@ def _packing(file: Container, tensor: Tensor, record: Record, mover: Mover) -> S
 
     stored = as_dtype(packed.dtype.storage)
     change = Change(stored, (host.storage_size(packed),), record, made)
-    return Step(tensor, record.source, packed, change, expected, found)
+    return JobStep(tensor, record.source, packed, change, expected, found)
 
 
 def _check_no_words(array: NDArray[Any], dtype: DType) -> None:
@@ -221,7 +221,9 @@ def _check_no_words(array: NDArray[Any], dtype: DType) -> None:
         )
 
 
-def _unpacking(file: Container, tensor: Tensor, record: Record, dtype: DType, mover: Mover) -> Step:
+def _unpacking(
+    file: Container, tensor: Tensor, record: Record, dtype: DType, mover: Mover
+) -> JobStep:
     packed = record.packed
     stored, size = as_dtype(packed.dtype.storage), host.storage_size(packed)
     if tensor.dtype != stored or tensor.shape != (size,):
@@ -237,6 +239,6 @@ def _unpacking(file: Container, tensor: Tensor, record: Record, dtype: DType, mo
     shape = tuple(packed.dims[d] for d in axes)
     change = Change(dtype, shape, None, lambda: restored(mover))
     after = MemoryDesc(packed.dims, dtype, record.source.format)
-    return Step(
+    return JobStep(
         tensor, packed, after, change, lambda: restored(host), lambda r: r.read(tensor.name)
     )

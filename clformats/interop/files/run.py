@@ -30,7 +30,7 @@ class Summary:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class JobStep:
     """One tensor of a job: how it lies in the source and in the target, and what is written.
 
     ``expected`` computes the tensor's values from the source, ``found`` from the file written.
@@ -47,7 +47,7 @@ class Step:
 def run(
     file: Container,
     target: Path,
-    steps: Mapping[str, Step],
+    steps: Mapping[str, JobStep],
     untouched: Mapping[str, str],
     options: Options,
 ) -> Summary:  # fmt: skip
@@ -73,7 +73,7 @@ def run(
     return Summary({name: step.after for name, step in steps.items()}, untouched)
 
 
-def _watched(step: Step, watch: Watch) -> Change:
+def _watched(step: JobStep, watch: Watch) -> Change:
     def make() -> NDArray[Any]:
         array = step.change.make()
         watch.moved(step.tensor, step.before, step.after)
@@ -85,7 +85,7 @@ def _watched(step: Step, watch: Watch) -> Change:
 def _check(
     file: Container,
     written: Path,
-    steps: Mapping[str, Step],
+    steps: Mapping[str, JobStep],
     untouched: Iterable[str],
     watch: Watch,
 ) -> None:  # fmt: skip

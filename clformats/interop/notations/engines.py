@@ -19,7 +19,7 @@ from ...formats import Digit, Format, Layout
 from .shared import need, no_format, no_notation
 
 
-class Row(NamedTuple):
+class EngineRow(NamedTuple):
     """A row of the table; ``digits`` begin with ! where there are none, but a reason."""
 
     engine: str
@@ -30,10 +30,10 @@ class Row(NamedTuple):
 
 
 @cache
-def rows() -> dict[str, Row]:
+def rows() -> dict[str, EngineRow]:
     """The table, by the names as they are written here."""
     lines = resources.files(__package__).joinpath("engines.txt").read_text("utf-8").splitlines()
-    table = [Row(*line.split("\t")) for line in lines if not line.startswith("#")]
+    table = [EngineRow(*line.split("\t")) for line in lines if not line.startswith("#")]
     return {f"{row.engine} {row.name}": row for row in table}
 
 

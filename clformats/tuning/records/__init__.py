@@ -4,17 +4,17 @@ Neither OpenCL nor kernels are needed to read, write or show them.
 """
 
 from .lookup import Lookup, TunedWarning, forget, lookup
-from .record import Device, InvalidRecord, Key, Record
+from .record import DeviceNames, InvalidRecord, Key, TuningRecord
 from .store import Rejected, add, folder, path_of, read, rewrite, wanted_folder
 
 __all__ = [
-    "Device",
+    "DeviceNames",
     "InvalidRecord",
     "Key",
     "Lookup",
-    "Record",
     "Rejected",
     "TunedWarning",
+    "TuningRecord",
     "add",
     "folder",
     "forget",

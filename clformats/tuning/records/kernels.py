@@ -18,7 +18,7 @@ from ...errors import Error, InvalidArgument, expect, shown
 from ...tensors.desc import MemoryDesc
 from ...tensors.given import as_desc
 from .key import rounded
-from .record import Device, InvalidRecord, Record, now, texts_of, times_of
+from .record import DeviceNames, InvalidRecord, TuningRecord, now, texts_of, times_of
 from .store import add, folder, path_of, read_lines, wanted_folder
 
 SCHEMA = 1
@@ -26,7 +26,7 @@ SUFFIX = ".kernels"
 """The end of the files' names."""
 
 
-class Engine(Protocol):
+class NamedEngine(Protocol):
     """What is asked of a `clformats.Engine`: records need no OpenCL."""
 
     @property
@@ -42,7 +42,7 @@ class KernelRecord:
     ``tensors`` are the descriptors that it was measured with, as texts.
     """
 
-    device: Device
+    device: DeviceNames
     kernel: str
     tensors: tuple[str, ...]
     parameters: Mapping[str, Any]
@@ -89,7 +89,7 @@ class KernelRecord:
         except (Error, TypeError, AttributeError) as error:
             raise InvalidRecord(f"a tensor cannot be read: {error}") from error
         return cls(
-            Device(*texts_of(found, Device._fields)),
+            DeviceNames(*texts_of(found, DeviceNames._fields)),
             texts_of(found, ("kernel",))[0],
             names,
             parameters,
@@ -123,7 +123,7 @@ class KernelRecords:
 
     def add(
         self,
-        engine: Engine,
+        engine: NamedEngine,
         tensors: Iterable[MemoryDesc | str],
         parameters: Mapping[str, Any],
         seconds: float | Sequence[float],
@@ -145,14 +145,14 @@ class KernelRecords:
                 f"got parameters {shown(parameters)} and seconds {shown(seconds)}, expected what "
                 f"JSON can hold, and positive numbers: {error}"
             ) from None
-        device = Device(*engine.names)
+        device = DeviceNames(*engine.names)
         record = KernelRecord(
             device, self.kernel, names, plain, tuple(float(t) for t in times), now()
         )
         add(file_of(device, wanted_folder()), record)
         return record
 
-    def find(self, engine: Engine, tensors: Iterable[MemoryDesc | str]) -> KernelRecord | None:
+    def find(self, engine: NamedEngine, tensors: Iterable[MemoryDesc | str]) -> KernelRecord | None:
         """The record of these descriptors, else the newest of their shape class; None if neither.
 
         Only records of this device and of this version of its driver count.
@@ -165,17 +165,17 @@ class KernelRecords:
         best = exact or alike
         return best[-1] if best else None
 
-    def all(self, engine: Engine) -> list[KernelRecord]:
+    def all(self, engine: NamedEngine) -> list[KernelRecord]:
         """The records of this kernel on a device, oldest first."""
         where = folder()
         if where is None:
             return []
-        device = Device(*engine.names)
+        device = DeviceNames(*engine.names)
         found, _ = read_lines(file_of(device, where), KernelRecord.parse)
         return [r for r in found if r.kernel == self.kernel and r.device == device]
 
 
-def file_of(device: Device, where: Path) -> Path:
+def file_of(device: DeviceNames, where: Path) -> Path:
     """The file of a device's records of kernels."""
     return path_of(device, where).with_suffix(SUFFIX)
 
@@ -193,6 +193,6 @@ def _class_of(desc: MemoryDesc) -> str:
     return f"{desc.dtype}:{desc.format}:{'x'.join(map(rounded, desc.dims))}"
 
 
-def parse_any(line: str) -> Record | KernelRecord:
+def parse_any(line: str) -> TuningRecord | KernelRecord:
     """The record of a reorder or of a kernel. Raises `InvalidRecord`."""
-    return KernelRecord.parse(line) if '"clformats_kernel"' in line else Record.parse(line)
+    return KernelRecord.parse(line) if '"clformats_kernel"' in line else TuningRecord.parse(line)

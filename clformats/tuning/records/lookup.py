@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ...errors import Error, warn
 from ...schedule.problem import Problem
-from .record import OLD, Device, Key, Record, keys_of
+from .record import OLD, DeviceNames, Key, TuningRecord, keys_of
 from .store import folder, path_of, read
 
 
@@ -19,9 +19,9 @@ class TunedWarning(UserWarning):
 class Lookup:
     """The usable records of a device. Equal only to itself, so that plans are cached by it."""
 
-    def __init__(self, path: Path, device: Device) -> None:
+    def __init__(self, path: Path, device: DeviceNames) -> None:
         self.path = path
-        self._found: dict[Key, Record] = {}
+        self._found: dict[Key, TuningRecord] = {}
         self._unused: list[tuple[Key | None, str]] = []
         self._refused = False
         try:
@@ -52,7 +52,7 @@ class Lookup:
     def __len__(self) -> int:
         return len(self._found)
 
-    def find(self, p: Problem) -> Record | None:
+    def find(self, p: Problem) -> TuningRecord | None:
         """The record for a problem, of its exact sizes if there is one."""
         if p.computation is not None or p.step is not None or p.dst.sums:
             return None
@@ -62,7 +62,7 @@ class Lookup:
                 return record
         return None
 
-    def refuse(self, record: Record) -> None:
+    def refuse(self, record: TuningRecord) -> None:
         """Leave out a record whose kernel is not the one that was measured; the first is told."""
         self._found.pop(record.key, None)
         if not self._refused:
@@ -76,11 +76,11 @@ class Lookup:
         )
 
 
-_known: dict[tuple[Path, Device], Lookup | None] = {}
+_known: dict[tuple[Path, DeviceNames], Lookup | None] = {}
 _lock = threading.Lock()
 
 
-def lookup(device: Device) -> Lookup | None:
+def lookup(device: DeviceNames) -> Lookup | None:
     """The usable records of a device; None if there are none, or they are switched off."""
     where = folder()
     if where is None:

@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 from ... import trust
 from ...schedule.profile import RANGES
-from .record import Device, now
+from .record import DeviceNames, now
 from .store import check_trusted, make_folder, path_of
 
 SCHEMA = 1
@@ -57,13 +57,13 @@ def processor() -> str:
     return f"{', '.join(told)}, {os.cpu_count()} cores"
 
 
-def profile_path(device: Device, where: Path) -> Path:
+def profile_path(device: DeviceNames, where: Path) -> Path:
     """The file of a device on this processor, whatever its driver."""
     mark = sha256(processor().encode()).hexdigest()[:8]
     return path_of(device, where).with_suffix(f".{mark}.profile.json")
 
 
-def read_profile(device: Device, where: Path) -> Kept | None:
+def read_profile(device: DeviceNames, where: Path) -> Kept | None:
     """What was measured of a device; None for a miss of any kind."""
     path = profile_path(device, where)
     try:
@@ -78,7 +78,7 @@ def read_profile(device: Device, where: Path) -> Kept | None:
     return Kept(kept, date) if right and kept and _are_sane(kept) else None
 
 
-def write_profile(device: Device, where: Path, numbers: Mapping[str, float]) -> None:
+def write_profile(device: DeviceNames, where: Path, numbers: Mapping[str, float]) -> None:
     """Replace the file of a device. Raises OSError; then nothing has changed."""
     path = profile_path(device, where)
     told = {**_key(device), "date": now(), "numbers": dict(numbers)}
@@ -112,7 +112,7 @@ def alone(where: Path) -> Iterator[None]:
             os.close(file)  # and with it the lock
 
 
-def _key(device: Device) -> dict[str, object]:
+def _key(device: DeviceNames) -> dict[str, object]:
     return {"clformats_profile": SCHEMA, **device._asdict(), "processor": processor()}
 
 

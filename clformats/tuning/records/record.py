@@ -25,14 +25,14 @@ class InvalidRecord(Error, ValueError):
     """A line that is no record of this version."""
 
 
-class Device(NamedTuple):
+class DeviceNames(NamedTuple):
     """The names by which OpenCL knows a device, and the version of its driver."""
 
     name: str
     platform: str
     driver: str
 
-    def staleness(self, now: Device) -> str:
+    def staleness(self, now: DeviceNames) -> str:
         """Why what was measured here does not count on the device of now; empty if it does."""
         if self[:2] != now[:2]:
             return "of another device"
@@ -54,7 +54,7 @@ def keys_of(p: Problem) -> tuple[Key, Key]:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class TuningRecord:
     """A result of tuning a reorder: ``choices`` that are faster than the rules.
 
     ``default`` and ``tuned`` are all times that were measured, in seconds of one run, interleaved
@@ -62,7 +62,7 @@ class Record:
     hash of the kernel by ``choices``, see `clformats.reorders.recorded`.
     """
 
-    device: Device
+    device: DeviceNames
     kernels: str
     key: Key
     src: str
@@ -99,7 +99,7 @@ class Record:
         })  # fmt: skip
 
     @classmethod
-    def parse(cls, line: str) -> Record:
+    def parse(cls, line: str) -> TuningRecord:
         """The inverse of `line`. Raises `InvalidRecord`."""
         try:
             found = json.loads(line)
@@ -112,7 +112,7 @@ class Record:
         if found["clformats"] != SCHEMA:
             raise InvalidRecord(f"of schema {found['clformats']!r}, this library reads {SCHEMA}")
         record = cls(
-            device=Device(*texts_of(found, Device._fields)),
+            device=DeviceNames(*texts_of(found, DeviceNames._fields)),
             kernels=texts_of(found, ("kernels",))[0],
             key=Key(*texts_of(found, Key._fields)),
             src=texts_of(found, ("src",))[0],

@@ -29,7 +29,7 @@ import platformdirs
 
 from ... import trust
 from ...errors import Error
-from .record import Device, InvalidRecord, Record
+from .record import DeviceNames, InvalidRecord, TuningRecord
 
 FOLDER = "CLFORMATS_TUNED"
 """The environment variable that names the folder of the files; ``off`` switches records off."""
@@ -94,7 +94,7 @@ def make_folder(where: Path) -> int:
     return 0o600 | stat.S_IMODE(where.stat().st_mode) & 0o064
 
 
-def path_of(device: Device, where: Path) -> Path:
+def path_of(device: DeviceNames, where: Path) -> Path:
     """The file of a device, whatever its driver."""
     words = re.sub(r"\W+", "-", f"{device.platform} {device.name}", flags=re.ASCII).strip("-")
     mark = sha256("\0".join(device[:2]).encode()).hexdigest()[:8]
@@ -113,9 +113,9 @@ class Line(Protocol):
 R = TypeVar("R")
 
 
-def read(path: Path) -> tuple[list[Record], list[Rejected]]:
+def read(path: Path) -> tuple[list[TuningRecord], list[Rejected]]:
     """The records of reorders in a file, see `read_lines`."""
-    return read_lines(path, Record.parse)
+    return read_lines(path, TuningRecord.parse)
 
 
 def read_lines(path: Path, parse: Callable[[str], R]) -> tuple[list[R], list[Rejected]]:
@@ -176,7 +176,7 @@ def add(path: Path, record: Line) -> None:
             raise
 
 
-def rewrite(path: Path, change: Callable[[list[Record]], Iterable[Record]]) -> None:
+def rewrite(path: Path, change: Callable[[list[TuningRecord]], Iterable[TuningRecord]]) -> None:
     """Replace a file's records by the result of ``change``, while other writers wait.
 
     Lines that are no records are removed. Raises `Error`; then nothing has changed.
