@@ -87,8 +87,12 @@ def pack(values: Any, desc: Placed) -> NDArray[np.uint8]:
         return from_codes(_checked(values, desc), desc)
     array = as_array(values)
     if array.dtype.kind not in "fiubV" or array.shape != desc.dims:
-        raise InvalidDescriptor(f"got an array of {array.dtype} and shape {array.shape}, expected "
-                                f"numbers of shape {desc.dims} for {desc}")  # fmt: skip
+        is_raw = array.dtype == np.uint8 and array.shape == (desc.nbytes,)
+        hint = ": these are its bytes, which cf.HostMemory(desc, raw) holds and cf.transfer moves"
+        raise InvalidDescriptor(
+            f"got an array of {array.dtype} and shape {array.shape}, expected numbers of shape "
+            f"{desc.dims} for {desc}{hint * is_raw}"
+        )
     if not array.size:
         return np.zeros(0, np.uint8)
     with np.errstate(all="ignore"):

@@ -223,6 +223,12 @@ def test_tensors_are_transferred_from_and_to_the_host(to: str, engine: cf.Engine
         assert np.array_equal(back.array, raw)
 
 
+def test_bytes_that_are_given_as_values_are_told(engine: cf.Engine) -> None:
+    desc = described((8, 64), "q4_0", "gguf")
+    with pytest.raises(cf.InvalidDescriptor, match="these are its bytes"):
+        cf.from_numpy(np.zeros(desc.nbytes, np.uint8), engine, desc=desc)
+
+
 def test_transfers_of_quantised_tensors_take_no_attributes(engine: cf.Engine) -> None:
     src, dst = cf.HostMemory(described((8, 64), "q4_0", "gguf")), cf.Memory("f32:ab:8x64", engine)
     with pytest.raises(cf.InvalidAttr, match="attributes"):

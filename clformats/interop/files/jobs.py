@@ -216,7 +216,8 @@ def _check_no_words(array: NDArray[Any], dtype: DType) -> None:
     if 2 * outside > array.size:
         raise InvalidDescriptor(
             f"{outside} of {array.size} integers of 32 bits are beyond {dtype}, {least} to {most}: "
-            f"they look like words of several codes. Describe them as a quantised tensor, such as "
+            f"they look like words of several codes. With config.json beside the file name a "
+            f"layout, such as --to awq_gemm; else describe them as a quantised tensor, such as "
             f"cf.MemoryDesc((n, k), 'u4g128', 'gptq'), whose join() takes such words"
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,9 @@ from ...errors import Unsupported
 from ...host.packing import unpack
 from ...quantised import QuantisedDesc
 from ...tensors.desc import MemoryDesc
+
+if TYPE_CHECKING:
+    from ...runtime import Engine, Memory
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,6 +65,20 @@ class StoredTensor:
         if self.desc is None:
             raise Unsupported("GGUF", f"{self.name} is of type {self.kind}: {self.note}")
         return self.desc
+
+    def memory(self, engine: Engine | None = None, layout: str | None = None) -> Memory:
+        """The tensor on a device; with ``layout`` in that layout, or format, reordered there.
+
+        Raises `Unsupported` (code GGUF) for an unknown type, and as `reorder` does.
+        """
+        from ...host.memory import HostMemory
+        from ...reorders.reorder import reorder
+        from ...runtime import Memory
+        from ...transfers import transfer
+
+        result = Memory.unfilled(self._known(), engine)
+        transfer(HostMemory(result.desc, self.raw), result)
+        return result if layout is None else reorder(result, layout)
 
     def numpy(self) -> NDArray[Any]:
         """The values, of shape ``dims``. Raises `Unsupported` (code GGUF) for an unknown type."""
