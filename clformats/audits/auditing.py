@@ -21,7 +21,7 @@ from ..networks.plan import FormatPlan, propagate
 from ..networks.prices import BANDWIDTH, LATENCY
 from ..tensors.desc import MemoryDesc
 from .logs import read
-from .trace import Dims, LoggedTensor, Operation, Trace
+from .trace import Dims, Operation, Trace, TracedTensor
 
 
 class Finding(NamedTuple):
@@ -98,7 +98,7 @@ class _Story:
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
         self.value_of: dict[str, str] = {}
-        self.first: dict[str, LoggedTensor] = {}
+        self.first: dict[str, TracedTensor] = {}
         self.moves: dict[str, list[Operation]] = {}
         self.delivered: dict[str, FormatName] = {}
         self.packed: set[str] = set()
@@ -126,7 +126,7 @@ class _Story:
                 weights[self._value(tensor)] = False
         self.packed = {name for name, only in weights.items() if only}
 
-    def _value(self, tensor: LoggedTensor) -> str:
+    def _value(self, tensor: TracedTensor) -> str:
         if tensor.name not in self.value_of:
             self.value_of[tensor.name] = tensor.name
             self.first[tensor.name] = tensor
@@ -180,7 +180,7 @@ class _Story:
                     net.value(name, _sizes(self.first[name]), tensor.dtype,
                               constant=True if name in self.packed else None)  # fmt: skip
             if not op.writes:
-                op.writes.append(LoggedTensor(f"end of {op.name}", plain(1), (1,)))
+                op.writes.append(TracedTensor(f"end of {op.name}", plain(1), (1,)))
                 net.value(op.writes[0].name, (1,))
                 self.value_of[op.writes[0].name] = op.writes[0].name
             reads = [self.value_of[t.name] for t in op.reads]
@@ -195,7 +195,7 @@ class _Story:
         return op.name if op.name not in net.nodes else f"{op.name} ({op.line})"
 
     def _only_reorders(self, net: Network) -> None:
-        """A log of reorders alone: the values themselves are delivered."""
+        """A log of reorders only: the values themselves are delivered."""
         for name in self.moves:
             source = net.value(name, _sizes(self.first[name]), self.first[name].dtype)
             fmt = self.delivered[name]
@@ -210,7 +210,7 @@ class _Story:
             if not op.is_reorder:
                 formats = (
                     tuple(_name(t) for t in op.reads),
-                    tuple(_name(t) for t in op.writes or [LoggedTensor("", plain(1), (1,))]),
+                    tuple(_name(t) for t in op.writes or [TracedTensor("", plain(1), (1,))]),
                 )
                 times.setdefault(_way(op), {}).setdefault(formats, []).append(op.seconds)
         return {
@@ -226,7 +226,7 @@ class _Story:
             if name in net.values and net.producer(name) is not None:
                 if name not in outputs:
                     net.output(name)
-                net.fix(name, _name(LoggedTensor("", fmt, net.values[name].dims)))
+                net.fix(name, _name(TracedTensor("", fmt, net.values[name].dims)))
 
     # --- the verdict ------------------------------------------------------------------------------
 
@@ -300,14 +300,14 @@ def _rank_of(name: FormatName) -> int:
     return 0 if name.means is None else name.means.ndims
 
 
-def _sizes(tensor: LoggedTensor) -> tuple[int, ...]:
+def _sizes(tensor: TracedTensor) -> tuple[int, ...]:
     """The dims, or ones for as many as the format has where the log does not tell them."""
     if tensor.dims and all(n > 0 for n in tensor.dims):
         return tensor.dims
     return (1,) * max(len(tensor.dims), _rank_of(tensor.fmt), 1)
 
 
-def _name(tensor: LoggedTensor) -> FormatName:
+def _name(tensor: TracedTensor) -> FormatName:
     """The format, opaque where its rank is not the tensor's."""
     fits = tensor.fmt.fits(len(_sizes(tensor)))
     return tensor.fmt if fits else named(f"as {tensor.fmt}")

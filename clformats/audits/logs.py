@@ -18,7 +18,7 @@ from xml.etree import ElementTree as ET
 from ..errors import InvalidNetwork
 from ..interop.notations import verbose
 from ..networks.named import named, path_of
-from .trace import LoggedTensor, Operation, Trace
+from .trace import Operation, Trace, TracedTensor
 
 
 def read(path: str | Path) -> Trace:
@@ -67,7 +67,7 @@ def _onednn_line(
     where = f"{file}, line {number}"
     fields = rest.split(",")
     if len(fields) < 7:
-        raise InvalidNetwork(f"{where} is cut off: {len(fields)} fields behind exec, expected 9")
+        raise InvalidNetwork(f"{where} is cut off: {len(fields)} fields after exec, expected 9")
     try:
         seconds = float(fields[-1]) / 1e3
     except ValueError:
@@ -75,20 +75,20 @@ def _onednn_line(
             f"{where} is cut off: got {fields[-1]!r} where the milliseconds stand"
         ) from None
     kind, problem = fields[1], fields[-2]
-    reads: list[LoggedTensor] = []
-    writes: list[LoggedTensor] = []
+    reads: list[TracedTensor] = []
+    writes: list[TracedTensor] = []
     weights: set[int] = set()
     for argument, log in _descriptors(where, fields[4]):
         dims = _dims(kind, argument, problem)
         tensor = (named(log.tag or log.kind), dims, log.dtype or "f32")
         if argument == "dst":
-            writes.append(LoggedTensor(f"{argument}@{number}", tensor[0], dims, tensor[2]))
+            writes.append(TracedTensor(f"{argument}@{number}", tensor[0], dims, tensor[2]))
         elif argument in ("src", "data", "wei") or argument.startswith("src"):
             if argument == "wei":
                 weights.add(len(reads))
-            reads.append(LoggedTensor(last.get(tensor, f"{argument}@{number}"), *tensor))
+            reads.append(TracedTensor(last.get(tensor, f"{argument}@{number}"), *tensor))
             if argument == "data":  # versions 1 and 2: one descriptor for both sides
-                writes.append(LoggedTensor(f"dst@{number}", *tensor))
+                writes.append(TracedTensor(f"dst@{number}", *tensor))
     for t in writes:
         last[t.fmt, t.dims, t.dtype] = t.name
     is_reorder = kind == "reorder"
@@ -186,12 +186,12 @@ def _layer(
                      is_reorder)  # fmt: skip
 
 
-def _output(number: str, layer: ET.Element, facts: Mapping[str, str]) -> LoggedTensor:
+def _output(number: str, layer: ET.Element, facts: Mapping[str, str]) -> TracedTensor:
     port = layer.find("output/port")
     dims = () if port is None else tuple(_whole(d.text) for d in port.findall("dim"))
     fmt = named(facts.get("outputLayouts", "unknown").split(",")[0])
     precision = facts.get("outputPrecisions", "f32").split(",")[0].lower()
-    return LoggedTensor(f"layer {number}", fmt, dims, _PRECISIONS.get(precision, "f32"))
+    return TracedTensor(f"layer {number}", fmt, dims, _PRECISIONS.get(precision, "f32"))
 
 
 # --- TensorRT -------------------------------------------------------------------------------------
@@ -226,11 +226,11 @@ def _tensorrt(file: Path, text: str) -> Trace:
     return trace
 
 
-def _binding(tensor: Mapping[str, Any]) -> LoggedTensor:
+def _binding(tensor: Mapping[str, Any]) -> TracedTensor:
     text = str(tensor.get("Format/Datatype", tensor.get("Format", "unknown")))
     dtype = next((d for k, d in _TRT_TYPES if k in text.lower()), "f32")
     dims: Sequence[int] = tensor.get("Dimensions") or ()
-    return LoggedTensor(str(tensor.get("Name")), named(text), tuple(int(n) for n in dims), dtype)
+    return TracedTensor(str(tensor.get("Name")), named(text), tuple(int(n) for n in dims), dtype)
 
 
 _TRT_TYPES = (("fp32", "f32"), ("fp16", "f16"), ("half", "f16"), ("bf16", "bf16"), ("int8", "s8"),

@@ -10,7 +10,7 @@ Dims = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class LoggedTensor:
+class TracedTensor:
     """A tensor in memory at one moment: its name, format, dims and element type.
 
     Where a log names no tensors, a reader of logs makes names up: what is read has the name of the
@@ -30,8 +30,8 @@ class Operation:
     line: int
     name: str
     op: str
-    reads: list[LoggedTensor]
-    writes: list[LoggedTensor]
+    reads: list[TracedTensor]
+    writes: list[TracedTensor]
     seconds: float
     is_reorder: bool = False
     weights: frozenset[int] = frozenset()

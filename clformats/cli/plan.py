@@ -31,7 +31,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--bandwidth",
         metavar="GB/S",
-        help="prices reorders that no record knows: bytes read and written a second (default: 10)",
+        help="prices reorders that no record knows by bytes read and written a second (default: by "
+        "the time that the reorders of clformats take by its cost model)",
     )
     parser.add_argument("--batch", metavar="N", help="the batch, where the model leaves it open")
     parser.add_argument(

@@ -13,8 +13,8 @@
     neighbours that have no preference, so that first the number of reorders and then their elements
     are few. Times are not looked at any more.
 
-They are told apart from the plan by the assignment alone: problem, costs and reorders are the same,
-and so is the sharing of reorders, which flatters all of them.
+They differ from the plan in the assignment only. Problem, costs and reorders are the same, and so
+is the sharing of reorders, which flatters all of them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from ..errors import InvalidNetwork
-from .build import Built
+from .build import BuiltProblem
 from .choice import Choice
 from .decision import Decision
 from .graph import Node
@@ -87,7 +87,7 @@ def _row(name: str, plan: Plan) -> Compared[Plan]:
     return Compared(name, plan.seconds, plan.reorder_seconds, len(plan.reorders), plan)
 
 
-def _baselines(built: Built) -> Iterator[tuple[str, list[int]]]:
+def _baselines(built: BuiltProblem) -> Iterator[tuple[str, list[int]]]:
     yield "greedy any", _Walk(built).greedy()
     for name in written_formats(built.order):
         yield f"uniform {name}", _Walk(built).uniform(name)
@@ -119,14 +119,14 @@ def is_uniform(node: Node, choice: Choice, name: FormatName) -> bool:
     )  # fmt: skip
 
 
-def _choices(built: Built, node: Node) -> list[Choice]:
+def _choices(built: BuiltProblem, node: Node) -> list[Choice]:
     return [c for c in built.choices[built.variable[node.name]] if isinstance(c, Choice)]
 
 
 class _Walk:
     """Gives each node a choice, from the first to the last."""
 
-    def __init__(self, built: Built) -> None:
+    def __init__(self, built: BuiltProblem) -> None:
         self.built = built
         self.assignment = [0] * len(built.problem.costs)
         self.made: dict[str, Key | None] = {}

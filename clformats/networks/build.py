@@ -40,7 +40,7 @@ class Pricing(Protocol):
         ...
 
 
-class Given:
+class FunctionPricing:
     """The pricing of a function of a value's name and two formats."""
 
     def __init__(self, function: ReorderCost) -> None:
@@ -60,7 +60,7 @@ class Given:
 
 
 @dataclass(slots=True)
-class Built:
+class BuiltProblem:
     """A problem, with what its numbers stand for.
 
     ``choices[v]`` are the choices of variable v, a node's, or the formats of an input or border;
@@ -86,7 +86,7 @@ class Built:
 def build(
     network: Network, pricing: Pricing, via: Iterable[FormatName] = (), *, legal: bool = False,
     misfit: Misfit | None = None,
-) -> Built:  # fmt: skip
+) -> BuiltProblem:  # fmt: skip
     """The problem of a network.
 
     ``via`` are formats through which chains of reorders may go; ``legal`` says that choices which
@@ -94,7 +94,7 @@ def build(
     ``misfit`` has a reason against are left out. Raises `InvalidNetwork` for a node without a
     choice, for costs that are none, and for a fixed format that is no fit.
     """
-    built = Built(network, network.order(), pricing, misfit)
+    built = BuiltProblem(network, network.order(), pricing, misfit)
     if not built.order:
         raise InvalidNetwork("the network has no nodes: there is nothing to plan")
     around = surroundings(network)
@@ -112,7 +112,7 @@ def build(
     return built
 
 
-def _against(built: Built, value: Value, name: FormatName | None) -> str:
+def _against(built: BuiltProblem, value: Value, name: FormatName | None) -> str:
     """Why a device has no memory for a value in a format; empty where it has, or nobody knows."""
     if built.misfit is None or name is None or name.means is None:
         return ""
@@ -120,7 +120,7 @@ def _against(built: Built, value: Value, name: FormatName | None) -> str:
     return reason and f"{value.name!r} in {name} does not fit: {reason}"
 
 
-def _no_memory(built: Built, node: Node, choice: Choice) -> str:
+def _no_memory(built: BuiltProblem, node: Node, choice: Choice) -> str:
     """The first reason against a tensor of a choice."""
     sides = zip((*node.inputs, *node.outputs), (*choice.ins, *choice.outs), strict=True)
     why = next((text for value, name in sides if (text := _against(built, value, name))), "")
@@ -128,7 +128,7 @@ def _no_memory(built: Built, node: Node, choice: Choice) -> str:
     return why
 
 
-def _add_node(built: Built, node: Node, around: Surroundings, *, legal: bool) -> None:
+def _add_node(built: BuiltProblem, node: Node, around: Surroundings, *, legal: bool) -> None:
     """The variable of a node: its choices that are legal, and what they cost."""
     if not node.choices:
         raise InvalidNetwork(f"{node} has no choice: give it one, or a rule in cf.Kernels")
@@ -150,14 +150,14 @@ def _add_node(built: Built, node: Node, around: Surroundings, *, legal: bool) ->
     built.variable[node.name] = _variable(built, node.name, kept, costs)
 
 
-def _cost(built: Built, node: Node, number: int, choice: Choice) -> Cost:
+def _cost(built: BuiltProblem, node: Node, number: int, choice: Choice) -> Cost:
     if choice.cost is None:
         return built.pricing.choice(node, choice)
     return as_cost(choice.cost, f"{node}, choice {number}")
 
 
 def _variable(
-    built: Built, name: str, choices: Sequence[Choice | FormatName], costs: Sequence[Cost]
+    built: BuiltProblem, name: str, choices: Sequence[Choice | FormatName], costs: Sequence[Cost]
 ) -> int:
     built.choices.append(tuple(choices))
     built.costs.append(tuple(costs))
@@ -176,7 +176,7 @@ def _breaks_fix(network: Network, node: Node, choice: Choice, around: Surroundin
 
 
 def _add_value(
-    built: Built, value: Value, readers: list[tuple[Node, int]], via: tuple[FormatName, ...]
+    built: BuiltProblem, value: Value, readers: list[tuple[Node, int]], via: tuple[FormatName, ...]
 ) -> None:
     """The tensor of a value: its formats, who writes and who reads it."""
     network, names = built.network, _Names()
@@ -210,11 +210,11 @@ def _add_value(
     )
 
 
-def _choices(built: Built, node: Node) -> list[Choice]:
+def _choices(built: BuiltProblem, node: Node) -> list[Choice]:
     return [c for c in built.choices[built.variable[node.name]] if isinstance(c, Choice)]
 
 
-def _read_names(built: Built, node: Node, i: int) -> list[FormatName | None]:
+def _read_names(built: BuiltProblem, node: Node, i: int) -> list[FormatName | None]:
     return [c.ins[i] for c in _choices(built, node)]
 
 
@@ -238,11 +238,11 @@ class _Names:
         return self._known[name]
 
 
-def _priced(built: Built, value: Value, names: Sequence[FormatName]) -> Distances:
+def _priced(built: BuiltProblem, value: Value, names: Sequence[FormatName]) -> Distances:
     """The distances between a value's formats. Values of one shape share them where they may."""
     costs: Array = np.zeros((len(names), len(names)))
     key = None
-    if not isinstance(built.pricing, Given):
+    if not isinstance(built.pricing, FunctionPricing):
         key = (value.dims, value.dtype.name, tuple(names))
         if key in built.shared:
             return built.shared[key]
@@ -257,7 +257,7 @@ def _priced(built: Built, value: Value, names: Sequence[FormatName]) -> Distance
     return made
 
 
-def _exclude(built: Built, value: Value, one: str, other: str) -> None:
+def _exclude(built: BuiltProblem, value: Value, one: str, other: str) -> None:
     """Two nodes that must not both view a value in one format."""
     nodes = [built.network.nodes[name] for name in (one, other)]
     keys = []

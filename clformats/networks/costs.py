@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 class Costs(Prices):
     """Prices of reorders and of choices without a cost, in seconds.
 
-    ``bandwidth`` (bytes a second, read and written together) and ``latency`` (seconds) price what
-    no record knows. ``Costs.load`` reads what `save` wrote.
+    A reorder that no record knows costs what clformats' own plan takes by its cost model; with a
+    ``bandwidth`` (bytes a second, read and written together), what its bytes take. ``latency``
+    (seconds) comes on top. ``Costs.load`` reads what `save` wrote.
 
     >>> costs = Costs(bandwidth=20e9)
     >>> costs.record_reorder("f32:1x64x56x56", "nchw", "nChw16c", [9e-5, 1e-4, 1.2e-4])
@@ -40,8 +41,8 @@ class Costs(Prices):
     ) -> int:  # fmt: skip
         """Time every choice and the reorders between in runs of the whole network, on a device.
 
-        ``launch`` is as of `FormatPlan.schedule`, ``inputs`` are arrays by name. This is what costs
-        are worth the most: kernels timed alone mislead. The number of plans that ran.
+        ``launch`` is as of `FormatPlan.schedule`, ``inputs`` are arrays by name. Gives the number
+        of plans that ran. These costs are the most reliable: kernels timed in isolation mislead.
         """
         return measure.measure_in_place(self, network, stream, launch, inputs, rounds=rounds)
 

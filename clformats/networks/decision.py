@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ..errors import InvalidNetwork
-from .build import Built, Misfit, Pricing, build
+from .build import BuiltProblem, Misfit, Pricing, build
 from .choice import Choice
 from .cost import Cost
 from .graph import Network, Value
@@ -69,11 +69,11 @@ class Decision:
     seconds: float
     bound: float
     exact: bool
-    built: Built = field(repr=False)
+    built: BuiltProblem = field(repr=False)
     assignment: tuple[int, ...] = field(repr=False)
 
     @classmethod
-    def decided(cls, built: Built, assignment: Sequence[int], bound: float) -> Self:
+    def decided(cls, built: BuiltProblem, assignment: Sequence[int], bound: float) -> Self:
         """What an assignment of a network's variables decides."""
         network = built.network
         choices: dict[str, Choice] = {}
@@ -157,7 +157,7 @@ class Decision:
 
 
 def _reorders(
-    built: Built, tensor: ReorderedValue, assignment: Sequence[int]
+    built: BuiltProblem, tensor: ReorderedValue, assignment: Sequence[int]
 ) -> list[PlannedReorder]:
     _, steps = tensor.tree(assignment)
     if not steps:
@@ -200,7 +200,7 @@ def _packed(network: Network, choices: Mapping[str, Choice]) -> list[Packed]:
     return [Packed(key[0], text, tuple(nodes)) for key, (text, nodes) in found.items()]
 
 
-def _impossible(built: Built) -> str:
+def _impossible(built: BuiltProblem) -> str:
     """The message where nothing has a finite cost; names the value at which it fails."""
     for node in built.order:
         v = built.variable[node.name]

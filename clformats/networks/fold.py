@@ -84,8 +84,9 @@ class _Folder:
         """The step whose only reader this one is."""
         name = step.inputs[0] if step.inputs else ""
         before = self.made.get(name)
-        alone = before is not None and len(before.outputs) == 1 and name not in self.outputs
-        return before if alone and self._reads(name) == 1 else None
+        if before is None or len(before.outputs) != 1 or name in self.outputs:
+            return None
+        return before if self._reads(name) == 1 else None
 
     def _reads(self, name: str) -> int:
         return self.count.get(name, 0)

@@ -108,7 +108,7 @@ class FlowProgram:
             self._pair(self.chosen[a], self.chosen[b], table)
 
     def solve(self, time_limit: float = TIME_LIMIT) -> tuple[Solution | None, float]:
-        """The assignment with its bound, and the bound alone: infinite where there is none."""
+        """The assignment with its bound, and the bound, infinite where no assignment exists."""
         values, bound = self.program.solve(time_limit)
         if values is None:
             return None, bound

@@ -1,4 +1,4 @@
-"""Plans whose arena has at most so many bytes: `propagate` with a ``memory_limit``, by HiGHS.
+"""Plans whose arena stays within a limit: `propagate` with a ``memory_limit``, by HiGHS.
 
 To the program of `clformats.networks.highs` come columns that say whether a value's buffer in a
 format is alive while a node runs, and rows: what is alive while a node or a reorder runs, fits.
@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from ..errors import InvalidNetwork
 from ..recording.arena import ALIGNMENT, rounded
-from .build import OUTPUT, Built
+from .build import OUTPUT, BuiltProblem
 from .choice import Choice
 from .decision import Decision
 from .graph import Node
@@ -30,9 +30,9 @@ Place = tuple[int, int]
 
 
 def fitted(free: Plan, limit: int) -> Plan:
-    """The cheapest plan within so many bytes; ``free`` is the one without a limit.
+    """The cheapest plan with an arena of at most ``limit`` bytes; ``free`` is that without limit.
 
-    Raises `InvalidNetwork` where there is none, or none was found.
+    Raises `InvalidNetwork` where no such plan exists, or none was found.
     """
     needed = plan_memory(free).nbytes
     if needed <= limit:
@@ -65,7 +65,7 @@ class _Limited(FlowProgram):
     Steps are the nodes' numbers; the last one is the end, when outputs are delivered.
     """
 
-    def __init__(self, built: Built, limit: int, refused: Sequence[Sequence[int]]) -> None:
+    def __init__(self, built: BuiltProblem, limit: int, refused: Sequence[Sequence[int]]) -> None:
         super().__init__(built.problem, whole_flows=True)
         for assignment in refused:
             taken = {own[k]: 1.0 for own, k in zip(self.chosen, assignment, strict=True)}

@@ -1,8 +1,8 @@
-"""Networks timed on a device: reorders alone, and everything in place.
+"""Networks timed on a device: reorders in isolation, and everything in place.
 
-A kernel that is timed alone finds its inputs in the cache. In a run of the whole network it does
-not, so costs are best measured in place: plans that try every choice in turn run as a whole, and
-every step of them is timed.
+A kernel that is timed in isolation finds its inputs in the cache. In a run of the whole network it
+does not, so costs are best measured in place: plans that try every choice in turn run as a whole,
+and every step of them is timed.
 """
 
 from __future__ import annotations
@@ -200,7 +200,7 @@ def held(network: Network, way: int) -> Network:
 
 
 def _in_format(node: Node, name: FormatName) -> Choice:
-    """The choice that reads and writes one format only; the first one where there is none."""
+    """The choice that reads and writes one format only; the first one where no choice does."""
     return next((c for c in node.choices if is_uniform(node, c, name)), node.choices[0])
 
 

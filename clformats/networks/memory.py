@@ -24,7 +24,7 @@ Place = tuple[str, str]
 
 
 @dataclass(slots=True)
-class Buffer(Piece):
+class ArenaBuffer(Piece):
     """A piece of the arena, and the values in it."""
 
     holds: list[Place] = field(default_factory=list)
@@ -43,17 +43,17 @@ class MemoryPlan:
     lower_bound: int
     offsets: Mapping[Place, int]
     views: Mapping[Place, MemoryDesc]
-    buffers: Sequence[Buffer]
+    buffers: Sequence[ArenaBuffer]
     steps: Sequence[Node | PlannedReorder]
 
     def __repr__(self) -> str:
         return f"MemoryPlan({self.nbytes} bytes, {len(self.buffers)} buffers)"
 
     def __str__(self) -> str:
-        alone = sum(b.nbytes for b in self.buffers)
+        separate = sum(b.nbytes for b in self.buffers)
         return (
             f"arena of {self.nbytes} bytes, at least {self.lower_bound} are alive at once; "
-            f"{len(self.buffers)} buffers, {alone} bytes without sharing"
+            f"{len(self.buffers)} buffers, {separate} bytes without sharing"
         )
 
 
@@ -97,7 +97,7 @@ class _Arena:
         self.steps = steps_of(plan)
         self.owner: dict[tuple[str, Key], tuple[tuple[str, Key], Node, int, int] | None] = {}
         self.names: dict[tuple[str, Key], FormatName] = {}
-        self.buffers: dict[tuple[str, Key], Buffer] = {}
+        self.buffers: dict[tuple[str, Key], ArenaBuffer] = {}
 
     def run(self) -> MemoryPlan:
         self._owners()
@@ -150,14 +150,14 @@ class _Arena:
             self._touch(value.name, fmt, number)
         if choice.workspace:
             place = (node.name, "(workspace)")
-            self.buffers[place] = Buffer(choice.workspace, number, number, holds=[place])
+            self.buffers[place] = ArenaBuffer(choice.workspace, number, number, holds=[place])
 
     def _touch(self, value: str, fmt: FormatName, number: int) -> None:
         place = self._place(value, fmt)
         root = self._root(place)
         if root not in self.buffers:
             whole = self.plan.network.values[root[0]]
-            self.buffers[root] = Buffer(whole.nbytes(self.names[root]), number, number)
+            self.buffers[root] = ArenaBuffer(whole.nbytes(self.names[root]), number, number)
         buffer = self.buffers[root]
         buffer.last = max(buffer.last, number)
         name = (value, self.names[place])

@@ -21,7 +21,7 @@ from .problem import ANY, AssignmentProblem, FormatSlot, ReorderedValue
 from .trees import Array, splits
 
 SET_FORMATS = 8
-"""Up to so many formats a value with many readers gets a variable for the set of them."""
+"""Up to this many formats a value with many readers gets a variable for the set of them."""
 
 Scope = tuple[int, ...]
 Formats = NDArray[np.intp]
@@ -68,11 +68,11 @@ class GraphicalModel:
         return len(self.sizes) - 1
 
     def _add_tensor(self, tensor: ReorderedValue) -> None:
-        source = self._slot(tensor.source, alone=True)
+        source = self._slot(tensor.source, unshared=True)
         names = [s.variable for s in tensor.readers]
         leaves: list[FormatSlot] = []
         for slot in tensor.readers:
-            leaf = self._slot(slot, alone=names.count(slot.variable) == 1)
+            leaf = self._slot(slot, unshared=names.count(slot.variable) == 1)
             if not any(_same(leaf, other) for other in leaves):
                 leaves.append(leaf)
         distance = tensor.distances.table
@@ -89,14 +89,14 @@ class GraphicalModel:
             apart = tuple(self._apart(leaf) for leaf in leaves)
             self.bundles.append(Bundle(distance, source, apart))
 
-    def _slot(self, slot: FormatSlot, *, alone: bool) -> FormatSlot:
+    def _slot(self, slot: FormatSlot, *, unshared: bool) -> FormatSlot:
         """The slot on a variable that has one value for each format, where that is smaller."""
         formats, labels = np.unique(slot.formats, return_inverse=True)
         size = self.sizes[slot.variable]
-        if alone and len(formats) == size:
+        if unshared and len(formats) == size:
             return slot
         key = (slot.variable, labels.astype(np.int32).tobytes())
-        if not alone:
+        if not unshared:
             key = (slot.variable, key[1] + slot.formats.tobytes())
         if key not in self._slots:
             made = self._slots[key] = self.variable(len(formats))

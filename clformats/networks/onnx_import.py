@@ -1,6 +1,6 @@
 """The graph of an ONNX model; needs the extra ``onnx``.
 
-Shapes are inferred. What depends on constants alone is folded, and what only passes a tensor on
+Shapes are inferred. What depends only on constants is folded, and what just passes a tensor on
 (``Identity``, ``Dropout``) is left out. A batch normalisation, and a product or sum with one
 number for each channel, goes into the convolution before it, or into the normalisation before it;
 an activation goes into the operation before it and is its attribute ``activation``. ``Sum`` of two
@@ -168,7 +168,7 @@ class _Reader:
             yield self._operation(node, name, given)
 
     def _fold(self, node: Any, given: Mapping[str, Any]) -> bool:
-        """Compute what depends on constants alone."""
+        """Compute what depends only on constants."""
         inputs = [n for n in node.input if n]
         if any(n not in self.constants for n in inputs) or any(
             a.HasField("g") or a.graphs for a in node.attribute
@@ -193,14 +193,14 @@ class _Reader:
         reference = library("onnx.reference", "ONNX models")
         try:
             feeds = {n: np.asarray(self.constants[n]) for n in node.input if n}
-            run = reference.ReferenceEvaluator(self._alone(node, feeds))
+            run = reference.ReferenceEvaluator(self._single(node, feeds))
             results = run.run(None, feeds)
         except Exception:  # noqa: BLE001  # whatever the evaluator cannot do stays a node
             return False
         self.constants.update(zip(node.output, map(np.asarray, results), strict=False))
         return True
 
-    def _alone(self, node: Any, feeds: Mapping[str, Any]) -> Any:
+    def _single(self, node: Any, feeds: Mapping[str, Any]) -> Any:
         """A model of one node."""
         make, code = self.onnx.helper, self.onnx.helper.np_dtype_to_tensor_dtype
         inputs = [make.make_tensor_value_info(n, code(a.dtype), a.shape) for n, a in feeds.items()]

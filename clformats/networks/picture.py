@@ -24,7 +24,7 @@ _INPUT = "input "
 
 
 @dataclass(frozen=True, slots=True)
-class _Box:
+class _Card:
     """A node, or an input of the network: where it is and what it says."""
 
     name: str
@@ -61,7 +61,7 @@ def svg(plan: Decision) -> str:
 # --- where things are -----------------------------------------------------------------------------
 
 
-def _placed(plan: Decision) -> dict[str, _Box]:
+def _placed(plan: Decision) -> dict[str, _Card]:
     """A box for each node and each input; inputs have the names of their values."""
     layers = _layers(plan)
     rows: dict[int, list[str]] = {}
@@ -88,18 +88,18 @@ def _placed(plan: Decision) -> dict[str, _Box]:
     return result
 
 
-def _described(plan: Decision, name: str, x: float, y: float, column: int) -> _Box:
+def _described(plan: Decision, name: str, x: float, y: float, column: int) -> _Card:
     node = plan.network.nodes.get(name)
     if name.startswith(_INPUT) or node is None:
         value = plan.network.values[name.removeprefix(_INPUT)]
         fmt = plan.formats[value.name]
-        return _Box(value.name, "input", fmt, fmt.key, False, x, y, column)  # noqa: FBT003
+        return _Card(value.name, "input", fmt, fmt.key, False, x, y, column)  # noqa: FBT003
     choice = plan.choices[name]
     fmt = choice.outs[0]
     key = fmt.key
     activation = node.attributes.get("activation", "")
     op = node.op + f" + {activation}" * bool(activation)
-    return _Box(name, op, fmt, key, bool(choice.views), x, y, column)
+    return _Card(name, op, fmt, key, bool(choice.views), x, y, column)
 
 
 def _parents(plan: Decision) -> dict[str, list[str]]:
@@ -173,7 +173,7 @@ def _header(plan: Decision, colours: Mapping[Key, tuple[str, str, int]]) -> Iter
     yield _text(_MARGIN + 22, 82, f"{label}; dashed: in place, no work", fill=_INK)
 
 
-def _box(plan: Decision, box: _Box, colours: Mapping[Key, tuple[str, str, int]]) -> Iterator[str]:
+def _box(plan: Decision, box: _Card, colours: Mapping[Key, tuple[str, str, int]]) -> Iterator[str]:
     fill = colours[box.key][1] if box.key in colours else _OTHER
     dashed = ' stroke-dasharray="4 3"' * box.view
     yield (
@@ -196,7 +196,7 @@ def _cut(text: str) -> str:
     return text if len(text) <= 23 else f"{text[:22]}…"
 
 
-def _edges(plan: Decision, boxes: Mapping[str, _Box]) -> Iterator[str]:
+def _edges(plan: Decision, boxes: Mapping[str, _Card]) -> Iterator[str]:
     pills: list[str] = []
     left: Counter[str] = Counter()
     for node in plan.built.order:
@@ -218,7 +218,7 @@ def _edges(plan: Decision, boxes: Mapping[str, _Box]) -> Iterator[str]:
     yield from pills
 
 
-def _curve(a: _Box, b: _Box, k: int, j: int, *, moved: bool) -> str:
+def _curve(a: _Card, b: _Card, k: int, j: int, *, moved: bool) -> str:
     """An edge: the k-th that goes on in another column from ``a``, the j-th that comes to ``b``."""
     x1, y1, x2, y2 = a.x + _WIDTH / 2, a.y + _HEIGHT, b.x + _WIDTH / 2, b.y
     colour, width = (_RED, 1.6) if moved else (_EDGE, 1.1)
@@ -238,7 +238,7 @@ def _curve(a: _Box, b: _Box, k: int, j: int, *, moved: bool) -> str:
     return f'<path d="{path}" fill="none" stroke="{colour}" stroke-width="{width}"/>'
 
 
-def _pill(box: _Box, text: str, k: int, *, below: bool = False) -> list[str]:
+def _pill(box: _Card, text: str, k: int, *, below: bool = False) -> list[str]:
     width = 6.0 * len(text) + 14
     x = box.x + _WIDTH / 2 - width / 2
     y = box.y + _HEIGHT + 5 if below else box.y - 22 - 17 * k

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import InvalidNetwork, expect, expect_int, shown
 from .baselines import Comparison, compare
-from .build import Given, Misfit, Pricing, ReorderCost
+from .build import FunctionPricing, Misfit, Pricing, ReorderCost
 from .decision import Decision
 from .export import to_onnx
 from .graph import Network
@@ -20,7 +20,7 @@ from .named import listed, named
 from .picture import dot, svg
 from .prices import Prices
 from .racing import Run, Settled, settle
-from .schedule import Launch, Schedule
+from .schedule import Launch, PreparedPlan
 from .solve import LIMIT
 from .stored import from_json, to_json
 from .summary import summary
@@ -67,9 +67,9 @@ class FormatPlan(Decision):
         """One arena for all values: `clformats.networks.memory`."""
         return plan_memory(self)
 
-    def schedule(self, engine: Engine, launch: Launch, **options: Any) -> Schedule:
-        """The plan on a device, with your function that launches kernels: see `Schedule`."""
-        return Schedule(self, self.memory, engine, launch, **options)
+    def schedule(self, engine: Engine, launch: Launch, **options: Any) -> PreparedPlan:
+        """The plan on a device, with your function that launches kernels: see `PreparedPlan`."""
+        return PreparedPlan(self, self.memory, engine, launch, **options)
 
     def to_json(self) -> str:
         """The plan as JSON, which `from_json` reads."""
@@ -121,7 +121,7 @@ def propagate(  # each is one question
     """Choose for each node how it runs, so that nodes and reorders together cost the least.
 
     ``kernels`` gives choices to nodes that have none. ``reorder_cost`` is a function of a value's
-    name and two formats, in seconds, or a `Costs`; without one, bytes over 10 GB/s. A reorder
+    name and two formats, in seconds, or a `Costs`; without one, the library's cost model. A reorder
     serves every reader of its result; where a chain of reorders is cheaper, the plan has the chain.
     ``via`` names formats through which chains may go though no node reads them. ``limit`` is the
     number of entries of the largest table that the solver may make. ``memory_limit`` is the most
@@ -176,11 +176,11 @@ def _positive(number: int, what: str) -> int:
 
 
 def as_pricing(given: ReorderCost | Pricing | None) -> Pricing:
-    """What prices reorders: the given one, or bytes over bandwidth."""
+    """What prices reorders: the given one, or the library's cost model."""
     if given is None:
         return Prices()
     if hasattr(given, "reorder") and hasattr(given, "choice"):
         return given
     if not callable(given):
         raise InvalidNetwork(f"reorder_cost: got {shown(given)}, expected a function or a cf.Costs")
-    return Given(given)
+    return FunctionPricing(given)

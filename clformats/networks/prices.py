@@ -1,7 +1,8 @@
 """`Prices`: what reorders and choices cost, and how that is known.
 
 In this order: a record (measured or given), a line fitted through records of the same two formats,
-and bytes over bandwidth. Each `Cost` says which.
+the library's cost model for reorders between formats that it knows, and bytes over bandwidth. Each
+`Cost` says which.
 """
 
 from __future__ import annotations
@@ -18,18 +19,20 @@ from ..tensors.desc import MemoryDesc
 from .choice import Choice
 from .cost import Cost, as_cost, as_float
 from .graph import Node, Value
-from .named import listed, named, path_of
+from .named import FormatName, listed, named, path_of
+from .rates import PROFILE, seconds_a_byte
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-BANDWIDTH = 10e9
+BANDWIDTH = 1e9 / PROFILE.byte_ns
 """Bytes a second, read and written together, where nothing was measured."""
 LATENCY = 5e-6
+"""Seconds to launch a kernel."""
 COMPUTE = ("Conv", "ConvTranspose", "Gemm", "MatMul", "MatMulInteger", "ConvInteger", "LSTM", "GRU")
 """Operations whose time bytes do not tell."""
 _SPREAD = 0.3
-"""How far off a figure from bytes over bandwidth may be, for its low and high end."""
+"""How far off a figure may be that nobody measured, for its low and high end."""
 
 ReorderKey = tuple[str, str, str]
 """Dims and type as ``"f32:1x64x56x56"``, and two formats."""
@@ -38,9 +41,10 @@ ReorderKey = tuple[str, str, str]
 class Prices:
     """What `Costs` knows; see there."""
 
-    def __init__(self, bandwidth: float = BANDWIDTH, latency: float = LATENCY) -> None:
-        bandwidth, latency = as_float(bandwidth, "bandwidth"), as_float(latency, "latency")
-        if not bandwidth > 0 or not latency >= 0:
+    def __init__(self, bandwidth: float | None = None, latency: float = LATENCY) -> None:
+        latency = as_float(latency, "latency")
+        bandwidth = None if bandwidth is None else as_float(bandwidth, "bandwidth")
+        if not (bandwidth is None or bandwidth > 0) or not latency >= 0:
             raise InvalidNetwork(
                 f"got bandwidth={bandwidth!r}, latency={latency!r}: both in SI units"
             )
@@ -77,7 +81,7 @@ class Prices:
         sides = named(src).of_rank(value.rank), named(dst).of_rank(value.rank)
         nbytes = value.nbytes(sides[0]) + value.nbytes(sides[1])
         if not self.reorders:
-            return self._by_bytes(nbytes)
+            return self._unmeasured(value, *sides, nbytes)
         names = sides[0].canonical, sides[1].canonical
         found = self.reorders.get((shape_text(value), *names))
         if found is not None:
@@ -87,7 +91,7 @@ class Prices:
             latency, per_byte, off = fit
             seconds = latency + per_byte * nbytes
             return Cost(seconds, seconds * (1 - off), seconds * (1 + off), "fitted")
-        return self._by_bytes(nbytes)
+        return self._unmeasured(value, *sides, nbytes)
 
     def choice(self, node: Node, choice: Choice) -> Cost:
         """The cost of a choice: a record, nothing for a view, else bytes over bandwidth.
@@ -116,10 +120,18 @@ class Prices:
         )  # fmt: skip
         return self._by_bytes(read + written)
 
+    def _unmeasured(self, value: Value, src: FormatName, dst: FormatName, nbytes: int) -> Cost:
+        rate = None
+        if self.bandwidth is None and src.means is not None and dst.means is not None:
+            is_large = nbytes >= PROFILE.stream_bytes
+            rate = seconds_a_byte(src.means, dst.means, value.dtype, is_large=is_large)
+        if rate is None:
+            return self._by_bytes(nbytes)
+        return _spread(self.latency + nbytes * rate, "the cost model")
+
     def _by_bytes(self, nbytes: int) -> Cost:
-        seconds = self.latency + nbytes / self.bandwidth
-        return Cost(seconds, seconds * (1 - _SPREAD), seconds * (1 + _SPREAD),
-                    "bytes over bandwidth")  # fmt: skip
+        seconds = self.latency + nbytes / (self.bandwidth or BANDWIDTH)
+        return _spread(seconds, "bytes over bandwidth")
 
     def _fitted(self, src: str, dst: str) -> tuple[float, float, float] | None:
         """Latency, seconds a byte and spread of a pair of formats; None below two sizes."""
@@ -157,6 +169,10 @@ class Prices:
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise InvalidNetwork(f"{path} has no costs that Costs.save wrote: {error}") from error
         return result
+
+
+def _spread(seconds: float, source: str) -> Cost:
+    return Cost(seconds, seconds * (1 - _SPREAD), seconds * (1 + _SPREAD), source)
 
 
 def shape_text(value: Value) -> str:

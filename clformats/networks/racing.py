@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic
 from ..errors import InvalidNetwork, expect_int
 from ..timing import CLOCK, Clock, Race, timed, turns
 from .baselines import Plan, compare
-from .schedule import Schedule
+from .schedule import PreparedPlan
 
 if TYPE_CHECKING:
     from ..runtime import Stream
@@ -51,8 +51,8 @@ class Settled(Generic[Plan]):
 
 
 def race(
-    schedule: Schedule,
-    baseline: Schedule,
+    schedule: PreparedPlan,
+    baseline: PreparedPlan,
     stream: Stream,
     inputs: Mapping[str, Any],
     *,

@@ -27,7 +27,7 @@ Launch = Callable[..., Any]
 """``launch(stream, node, choice, *memories)``: the inputs' memories, then the outputs'."""
 
 
-class Schedule:
+class PreparedPlan:
     """A planned network on a device, made by `FormatPlan.schedule`.
 
     ``run(stream, image=array)`` writes the inputs into the arena, runs nodes and reorders in order

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from ..errors import Error, InvalidNetwork, expect, shown
-from .build import Given
+from .build import FunctionPricing
 from .choice import Choice, Views
 from .cost import Cost
 from .decision import Decision
@@ -120,7 +120,7 @@ def from_json(
 
     # Chains go through some of them.
     between = [named(name) for name in sorted({r["dst"] for r in content["reorders"]})]
-    plan = kind.cheapest(network, Given(price), between)
+    plan = kind.cheapest(network, FunctionPricing(price), between)
     if dict(plan.formats) != content.get("formats"):
         raise InvalidNetwork(
             f"the plan contradicts itself: its choices and reorders give the formats "

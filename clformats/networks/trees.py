@@ -96,10 +96,9 @@ def tree(distance: Array, root: int, leaves: Sequence[Array]) -> tuple[list[int]
     tables: dict[int, Array] = {}
     joined: dict[int, Array] = {}
     for members in sorted(range(1, 1 << len(leaves)), key=int.bit_count):
-        alone = members & (members - 1) == 0
         joined[members] = (
             leaves[members.bit_length() - 1]
-            if alone
+            if members & (members - 1) == 0
             else _least([tables[a] + tables[b] for a, b in splits(members)])
         )
         tables[members] = (distance + joined[members]).min(axis=1)

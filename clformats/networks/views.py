@@ -177,10 +177,10 @@ def surroundings(network: Network) -> Surroundings:
         shared = {pair for choice in node.choices for pair in choice.shared}
         for o, value in enumerate(node.outputs):
             sources = [node.inputs[i] for i, other in shared if other == o]
-            alone = len(readers[value.name]) == 1 and value.name not in outputs
+            lone = len(readers[value.name]) == 1 and value.name not in outputs
             if sources and kind_of(node.op) == "alias":
-                alone = False
-            lonely[value.name] = alone and all(lonely.get(v.name, False) for v in sources)
+                lone = False
+            lonely[value.name] = lone and all(lonely.get(v.name, False) for v in sources)
     return Surroundings(lonely, frozenset(outputs))
 
 

@@ -12,6 +12,9 @@ import pytest
 
 import clformats as cf
 from clformats.networks import picture
+from clformats.schedule.cost import seconds
+from clformats.schedule.profile import Profile
+from clformats.schedule.scheduled import ScheduledPlan
 
 DIMS = (1, 16, 6, 5)
 
@@ -188,6 +191,25 @@ def test_costs_say_where_they_come_from() -> None:
     assert fit.source == "fitted"
     assert fit.seconds == pytest.approx(2e-6 * 2.25, rel=1e-6)
     assert fit.low <= fit.seconds <= fit.high
+
+
+def test_reorders_that_nobody_measured_cost_what_the_library_plans() -> None:
+    net, costs = cf.Network(), cf.Costs()
+    small, flat = net.value("s", (1, 64, 56, 56)), net.value("f", (1, 512, 14, 14))
+    nbytes = {v.name: 2 * v.nbytes() for v in (small, flat)}
+    rates = {}
+    for value in (small, flat):
+        for src, dst in (("nhwc", "nChw16c"), ("nchw", "nhwc")):
+            cost = costs.reorder(value, src, dst)
+            assert cost.source == "the cost model"
+            rates[value.name, dst] = (cost.seconds - costs.latency) / nbytes[value.name]
+            plan = cf.make_plan(value.desc(src), value.desc(dst))
+            assert isinstance(plan.body, ScheduledPlan)
+            own = seconds(plan.body.problem, plan.body.schedule, Profile())
+            assert cost.seconds == pytest.approx(costs.latency + own, rel=0.2)
+    assert all(rates[name, "nhwc"] > 2 * rates[name, "nChw16c"] for name in "sf")
+    assert costs.reorder(small, "nchw", "my own").source == "bytes over bandwidth"
+    assert cf.Costs(10e9).reorder(small, "nchw", "nhwc").source == "bytes over bandwidth"
 
 
 def test_costs_are_saved_and_loaded(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ def test_a_table_without_mistakes_is_not_doubted(tmp_path: Path) -> None:
     plan = planned(TABLE, tmp_path)
     assert [c.kernel for c in plan.choices.values()] == ["conv", "pool"]
     assert plan.formats["out"] == "b_fs_yx_fsv16"
-    assert str(plan).splitlines()[-1].endswith("(bytes over bandwidth)")
+    assert str(plan).splitlines()[-1].endswith("(the cost model)")
 
 
 @pytest.mark.parametrize(
