@@ -42,7 +42,7 @@ SIDES = (1, 3, 3, 5, 7, 7, 9, 13, 14, 17, 19, 23, 28, 31, 36, 37, 56, 61, 83, 13
 EXPRESSIONS = ("max(x, 0.f) * 0.5f + 1", "x > 3 ? x : 7 - x", "clamp(fabs(x), 2, 90)")
 PLANS = ("rules", "rules", "large", "large", "gpu", "gpu-large-groups")
 """What the engine takes itself for: as it is; one whose stores pass by the cache; GPUs."""
-FAMILIES = ("copy", "scheduled", "rows", "local", "generic")
+FAMILIES = ("scheduled", "rows", "local", "generic")
 PLACES = ("first", "last", "aligned")
 """Of memory: right behind the page before it, right before the one behind it, and there with a
 beginning at a cache line, for which the elements lie further on in it."""
@@ -192,7 +192,6 @@ def _wishes(rng: random.Random, *, packed: bool) -> dict[str, Any]:
             "schedule": tuple(
                 f"tile of 1 | {n} | ahead 3 | ordinary" for n in ("a", "a b", "c a b")
             ),
-            "run_bytes": (64, 256, 4096),
             "local_size": (1, 8, 32),
             "baked": (True,),
         }

@@ -329,7 +329,7 @@ def _any_size(src: D, dst: D) -> Callable[[Traits], cf.Plan]:
 
 
 CHOSEN = (
-    *({"baked": True}, {"run_bytes": 4096}, {"local_size": 8}),
+    *({"baked": True}, {"local_size": 8}),
     *({"family": "generic"}, {"family": "scheduled"}),
     {"schedule": "tile of 1 | a* b c | ahead 0 | ordinary"},
     {"schedule": "tile b16 of 16 | a* c b | ahead 3 | ordinary"},

@@ -17,7 +17,7 @@ from ..arena import Arena
 def reorder(arena: Arena) -> cf.Reorder:
     """The copy kernel as a reorder."""
     flat = cf.MemoryDesc((arena.copied // 4,), "f32", "a")
-    return cf.Reorder(flat, flat, arena.engine, family="copy")
+    return cf.Reorder(flat, flat, arena.engine)
 
 
 def kernel(arena: Arena) -> Callable[[], object]:

@@ -6,28 +6,24 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from ..schedule.copy import CopyPlan
 from ..schedule.generic import GenericPlan
 from ..schedule.image import ImagePlan
 from ..schedule.local import LocalPlan
-from ..schedule.nibbles import NibblesPlan
 from ..schedule.plan import Plan
 from ..schedule.scheduled import ScheduledPlan
 from ..schedule.universal import UniversalPlan
 from ..schedule.winograd import WinogradPlan
 from ..templates import RenderError
-from . import copy, generic, image, local, nibbles, scheduled, sums, universal, winograd
+from . import generic, image, local, scheduled, sums, universal, winograd
 from .source import Launch
 
 __all__ = ["Launch", "RenderError", "launch"]
 
 
 _BY_BODY: dict[type, Callable[[Plan, Any], Launch]] = {
-    CopyPlan: copy.launch,
     LocalPlan: local.launch,
     GenericPlan: generic.launch,
     ImagePlan: image.launch,
-    NibblesPlan: nibbles.launch,
     WinogradPlan: winograd.launch,
     ScheduledPlan: scheduled.launch,
     UniversalPlan: universal.launch,

@@ -155,7 +155,7 @@ class FewPrograms:
         plan, made = planned(self.request(src, dst))
         if made is None or plan.body is None or made.source in self._sources:
             return plan, made
-        if len(self._sources) < PROGRAMS and not plan.body.serves_any_size:
+        if len(self._sources) < PROGRAMS:
             self._sources.add(made.source)
             self._programs.add(plan.body.program)
             return plan, made

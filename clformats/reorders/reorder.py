@@ -70,9 +70,8 @@ class Reorder(OnDevice):
     Dims and strides may be `RUNTIME_DIM`. Then the memory objects of a call give the numbers. The
     first shapes build up to four programs, each of which serves many shapes. What none of them
     serves then goes by one kernel of the slow generic family, so that later calls never wait for
-    the compiler; 4-bit elements have the nibbles family there. Transforms have one program, and
-    so have images on GPUs. The sums of int8 weights take a second one, of which there are at most
-    nine.
+    the compiler. Transforms have one program, and so have images on GPUs. The sums of int8 weights
+    take a second one, of which there are at most nine.
 
     A kernel that was never built on this machine takes the compiler up to a second. Meanwhile calls
     run a slower kernel that serves all moves between two types: the bytes are the same, and

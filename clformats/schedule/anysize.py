@@ -1,10 +1,9 @@
 """Sizes and strides known at execution only: one plan for all descriptors of a pattern.
 
 A `Reorder` of descriptors with `RUNTIME_DIM` builds a few programs, and waits for the compiler no
-more: one kernel, of the generic family, serves every size and stride that they do not; for 4-bit
-elements the kernels of the nibbles family do. Descriptors of other sizes may list their digits in
-another order, because digits are ordered by stride. So each descriptor is first brought to the
-order of its pattern; otherwise it would need another kernel.
+more: one kernel, of the generic family, serves every size and stride that they do not. Descriptors
+of other sizes may list their digits in another order, because digits are ordered by stride. So each
+descriptor is first brought to the order of its pattern; otherwise it would need another kernel.
 """
 
 from __future__ import annotations
@@ -13,10 +12,8 @@ from dataclasses import replace
 
 from ..formats.digits import RUNTIME, Placed
 from ..tensors.desc import MemoryDesc
-from . import nibbles
 from .choices import RULES, Choices
 from .plan import Plan, families, plan_for
-from .refine import problem
 from .request import Request
 
 WHY = "sizes known at execution only, and enough programs built: one for all other sizes"
@@ -63,8 +60,8 @@ def as_pattern(desc: MemoryDesc, pattern: MemoryDesc) -> MemoryDesc:
 def plan_for_all(request: Request) -> Plan:
     """The plan whose kernel serves all sizes, of descriptors that come from `as_pattern`.
 
-    There are at most two such kernels: for offsets of 32 and of 64 bits. 4-bit elements have one
-    for runs, and one for each order of the strides in the destination.
+    There are at most two such kernels: for offsets of 32 and of 64 bits; where elements share
+    bytes, one for each order of the strides in the destination.
     """
     dst, computation = request.dst, request.computation
     if computation is not None:
@@ -73,9 +70,8 @@ def plan_for_all(request: Request) -> Plan:
             for o in computation.operands
         )
         computation = replace(computation, operands=operands)
-    found = problem(request.src, dst, computation)
-    choices = Choices(family="generic" if nibbles.refusal(found) else "nibbles")
-    plan = plan_for(replace(request, computation=computation, choices=choices))
+    generic = Choices(family="generic")
+    plan = plan_for(replace(request, computation=computation, choices=generic))
     if plan.body is None:
         return plan
     names = [f.name for f in families(request.traits)]

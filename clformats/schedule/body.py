@@ -16,15 +16,13 @@ class Body:
     ``problem``: the loops as the kernel has them, which may count words. ``instead``: why the body
     is another one than the choices ask for, "" where it is not. ``has_nest``: the kernel takes its
     loops as an argument, so that a tile of nothing can be launched, and the universal program
-    executes the same loops. ``serves_any_size``: one program serves all sizes, so that it is not
-    counted among those built for few.
+    executes the same loops.
     """
 
     __slots__ = ()
     problem: Problem
     instead: str = ""
     has_nest: ClassVar[bool] = False
-    serves_any_size: ClassVar[bool] = False
 
     @property
     def alignment(self) -> tuple[int, int]:

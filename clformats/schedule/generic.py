@@ -18,7 +18,6 @@ from math import prod
 from typing import ClassVar
 
 from ..tensors.desc import MemoryDesc
-from . import nibbles
 from .body import Body
 from .choices import Choices, either
 from .problem import Problem
@@ -71,13 +70,8 @@ class GenericPlan(Body):
 
 
 def refusal(p: Problem) -> str:
-    """Why the family does not take the problem; it takes all moves between buffers.
-
-    4-bit elements of whole bytes have a family of their own.
-    """
-    if p.has_image or p.step is not None:
-        return p.why
-    return "" if nibbles.refusal(p) else "two elements of each byte are taken together"
+    """Why the family does not take the problem; it takes all moves between buffers."""
+    return p.why if p.has_image or p.step is not None else ""
 
 
 def plan(p: Problem, traits: Traits, choices: Choices) -> GenericPlan:

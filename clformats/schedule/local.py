@@ -6,7 +6,7 @@ consecutive ones have consecutive elements. A *box* is a part of each of the inn
 enough that its runs fill whole transactions on both sides.
 
 Where the order of the loops is one on both sides, each work-item stores what it has loaded
-(families ``copy`` and ``rows``). Where it is not, a box is loaded in the order of the source, kept
+(family ``rows``). Where it is not, a box is loaded in the order of the source, kept
 in local memory, and stored in the order of the destination (family ``local``): coalesced on both
 sides, by vectors on both sides: a work-item loads runs of the source, takes words of some elements
 from as many rows out of local memory, and stores runs of the destination. Loops that the box does
@@ -24,12 +24,10 @@ from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
-from . import copy
 from .banks import BANK_BYTES, BankLayout, Pass, dense, layout
 from .body import Body
 from .boxes import ALL, BoxSchedule
-from .choices import RULES, Choices, either
-from .coarse import coarse, whole_at
+from .choices import Choices, either
 from .groupbox import (
     BOX_BYTES,
     GROUPS_PER_UNIT,
@@ -40,9 +38,9 @@ from .groupbox import (
     power_of_two,
     wished,
 )
-from .nibbles import refusal_of_loops
 from .problem import Node, Number, Problem, fixed
 from .traits import Traits
+from .words import kept_together, refusal_of_loops
 
 SECTOR_BYTES = 32
 """The least that memory gives (NVIDIA's sector, half a line of AMD's): a run that both sides share
@@ -156,6 +154,7 @@ def refusal(p: Problem) -> str:
     """Why the local family does not take the problem; empty if it does."""
     if reason := refusal_of_loops(p):
         return reason
+    p = kept_together(p)
     common = _common_run(p)
     if common is None:
         return "source and destination have their loops in the same order"
@@ -189,7 +188,7 @@ def plan(p: Problem, traits: Traits, choices: Choices) -> LocalPlan:
 
     By the box that is chosen, as near as the problem can have it, else by the rules.
     """
-    p, text = coarse(p, traits.begin_bytes), choices.box
+    p, text = kept_together(p, traits.begin_bytes), choices.box
     chosen = _chosen(p, BoxSchedule.parse(text), traits) if text else None
     return chosen or _by_rules(p, _grouped(traits, choices.local_size))
 
@@ -267,16 +266,8 @@ def _moving_bytes(p: Problem) -> int:
 
 
 def rows_plan(p: Problem, traits: Traits, choices: Choices) -> LocalPlan:
-    """The plan of the families that need no local memory, in the order of the destination."""
-    return _direct(coarse(p, traits.begin_bytes), _grouped(traits, choices.local_size))
-
-
-def copy_plan(p: Problem, traits: Traits, choices: Choices) -> LocalPlan:
-    """The plan of the copy family on GPUs."""
-    body = copy.plan(p, traits, RULES)
-    nodes = tuple(replace(n, size=Number(body.count)) for n in p.nodes or () if body.count > 1)
-    words = replace(p, nodes=nodes, src0=body.src0, dst0=body.dst0, word=body.word)
-    return _direct(words, _grouped(traits, choices.local_size))
+    """The plan that needs no local memory, in the order of the destination."""
+    return _direct(kept_together(p, traits.begin_bytes), _grouped(traits, choices.local_size))
 
 
 def _grouped(traits: Traits, wanted: int | None) -> Traits:
@@ -394,5 +385,16 @@ def _aligned(
         return True
     inner = nodes[run[0]]
     return box.sizes[run[0]] % width == 0 and (
-        inner.guard is None or whole_at(p, inner, width, stored=stored)
+        inner.guard is None or _whole_at(p, inner, width, stored=stored)
     )
+
+
+def _whole_at(p: Problem, inner: Node, width: int, *, stored: bool) -> bool:
+    """Whether the limits of a guard lie between vectors along the node.
+
+    Where values are ``stored`` as they lie in local memory, zeros among them, only the end counts.
+    """
+    guard, step = p.guards[inner.guard or 0], inner.unit * width
+    limits = [n.value for n in ((guard.end,) if stored else (guard.lo, guard.hi, guard.end))]
+    others = [n.unit for n in p.nodes or () if n.guard == inner.guard and n is not inner]
+    return not any(n % step for n in [*limits, *others])

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from html import escape
+from math import prod
 from typing import Any
 
 from ..errors import Unsupported, expect
 from ..tensors.desc import MemoryDesc
 from ..tensors.geometry import check_size
 from ..tensors.given import as_desc
-from . import copy, generic, image, local, nibbles, scheduled, sums, twins, universal, winograd
+from . import generic, image, local, scheduled, sums, twins, universal, winograd, words
 from .body import Body
 from .choices import RULES, Choices
 from .computation import Computation
-from .copy import CopyPlan
 from .problem import Problem
 from .refine import problem
 from .request import Request
@@ -23,7 +23,6 @@ from .sums import SumsPlan
 from .traits import DEFAULT, Traits
 
 SAME_BYTES = "the bytes are the same: OpenCL copies them, and no kernel runs"
-COPY = ("run_bytes", "baked")
 IN_GROUPS = ("local_size", "baked")
 SCHEDULE = ("schedule", "baked")
 BOX = ("box", *IN_GROUPS)
@@ -50,20 +49,17 @@ class Family:
 
 _EVERYWHERE = (
     Family("generic", generic.refusal, generic.plan, IN_GROUPS),
-    Family("nibbles", nibbles.refusal, nibbles.plan),
     Family("winograd", winograd.refusal, winograd.plan),
 )
 FAMILIES = (
-    Family("copy", copy.refusal, copy.plan, COPY),
     Family("scheduled", scheduled.refusal, scheduled.plan, SCHEDULE),
     *_EVERYWHERE,
 )
-"""The families on CPUs: contiguous runs; what has a loop nest; every other buffer; then those for
-4-bit elements and transforms. Images are buffers to them."""
+"""The families on CPUs: what has a loop nest; every other buffer; then that of transforms. Images
+are buffers to them."""
 GPU_FAMILIES = (
-    Family("copy", copy.refusal, local.copy_plan, IN_GROUPS),
     Family("local", local.refusal, local.plan, BOX, local.needs),
-    Family("rows", nibbles.refusal_of_loops, local.rows_plan, IN_GROUPS),
+    Family("rows", words.refusal_of_loops, local.rows_plan, IN_GROUPS),
     *_EVERYWHERE,
     Family("image", image.refusal, image.plan),
 )
@@ -130,11 +126,11 @@ class Plan:
     @property
     def is_copied(self) -> bool:
         """Whether an image and the other side have the same bytes: OpenCL's copy does it alone."""
-        body, p = self.body, self.problem
-        if not (twins.copies(self.twinned) and isinstance(body, CopyPlan) and body.word):
+        p = self.problem
+        if not twins.copies(self.twinned) or not words.is_run(p):
             return False
-        nbytes = body.count * body.word.nbytes
-        return p.src.nbytes == p.dst.nbytes == nbytes and body.src0 == body.dst0 == 0
+        nbytes = p.dst.dtype.nbytes * prod(n.size.value for n in p.nodes or ())
+        return p.src.nbytes == p.dst.nbytes == nbytes and p.src0 == p.dst0 == 0
 
     @property
     def alignment(self) -> tuple[int, int]:

@@ -153,8 +153,7 @@ class Problem:
     def is_wide(self) -> bool:
         """Whether offsets need 64 bits.
 
-        Offsets count words, if there are any; a word may be shorter than an element, for f64 or
-        for memory of any alignment.
+        Offsets count words, if there are any.
         """
         word = self.word.bits if self.word else 0
         most = max(

@@ -22,10 +22,10 @@ from math import gcd, prod
 
 from ..formats.digits import Placed
 from ..tensors.desc import MemoryDesc
-from .coarse import part
 from .generic import GROUP_ITEMS
 from .problem import Number, fixed
 from .traits import Traits
+from .words import part
 
 SUM_LANES = 64
 """The most lanes."""

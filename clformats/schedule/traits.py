@@ -55,7 +55,7 @@ class Traits:
         return min(int(max(self.cache_bytes, CACHE_FLOOR) * STREAMED_SHARE), STREAMED_MOST)
 
     def streams(self, nbytes: int) -> bool:
-        """Whether a reorder of ``nbytes`` read and written bytes uses streaming stores."""
+        """Whether a kernel of ``nbytes`` read and written bytes uses streaming stores."""
         return self.is_cpu and nbytes >= self.streams_from
 
 

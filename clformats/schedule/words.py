@@ -1,4 +1,4 @@
-"""Elements that share bytes, moved as words: what stays together, and what changes places inside.
+"""Elements moved several at a time, as words: what stays together, what changes places inside.
 
 Where values are only moved, an element is a number of binary *digits*, the steps of its loops. The
 lowest of them on a side say where it lies in a word. Digits that are so on both sides stay in the
@@ -12,15 +12,18 @@ and a distance of one element::
 
 So both loops lose this digit, and a loop over the two words is added, which moves by b's stride in
 the source and by a's in the destination. For 4-bit elements in words of 32 bits there are three of
-them. Digits of a word that lie in another order afterwards are *swapped* inside it.
+them. Digits of a word that lie in another order afterwards are *swapped* inside it. Elements of
+whole bytes, which shuffles move, become words only where nothing trades places.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from math import gcd
 
-from .coarse import part, words_of
+from ..tensors import nibbles
+from ..tensors.dtypes import DType, as_dtype
 from .problem import Node, Number, Problem, fixed
 from .refine import fuse, normalise
 
@@ -30,19 +33,50 @@ WORDS = (4, 2, 1)
 """Bytes of words, the widest first: it has most elements in a vector."""
 
 
-def in_words(p: Problem, begin_bytes: int) -> Problem:
-    """The problem in words where elements share bytes and are only moved; else itself.
+def words_of(nbytes: int) -> DType:
+    """A type for words of 1, 2 or 4 bytes whose bits are only moved."""
+    return as_dtype({1: "u8", 2: "f16", 4: "f32"}[nbytes])
 
-    Words are no longer than ``begin_bytes``, at multiples of which memory begins.
+
+def in_words(p: Problem, begin_bytes: int, *, trades: bool = True) -> Problem:
+    """The problem in words where elements are only moved, several together; else itself.
+
+    Words are no longer than ``begin_bytes``, at multiples of which memory begins. ``trades``:
+    whether elements may change places in them.
     """
     src, dst = p.dtypes
-    if not src.is_packed or src != dst or 8 % src.bits or p.computation or p.nodes is None:
+    if src != dst or p.computation or p.nodes is None or (8 % src.bits and src.is_packed):
         return p
-    found = (_in_words(p, n, 8 * n // src.bits) for n in WORDS if n <= begin_bytes)
+    counts = ((n, 8 * n // src.bits) for n in WORDS if n <= begin_bytes)
+    found = (_in_words(p, n, count, trades=trades) for n, count in counts if count > 1)
     return next((words for words in found if words), p)
 
 
-def _in_words(p: Problem, nbytes: int, count: int) -> Problem | None:
+def is_run(p: Problem) -> bool:
+    """Whether one run of bytes is moved as it is, and nothing else."""
+    nodes = p.nodes or ()
+    moves = p.nodes is not None and p.src.dtype == p.dst.dtype and not p.computation
+    alike = len(nodes) <= 1 and all(n.src.value == n.dst.value == 1 for n in nodes)
+    return moves and alike and not p.guards
+
+
+def kept_together(p: Problem, begin_bytes: int = WORDS[0]) -> Problem:
+    """The problem in words whose elements keep their places, if there are such."""
+    return in_words(p, begin_bytes, trades=False)
+
+
+def refusal_of_loops(p: Problem) -> str:
+    """Why no family of GPUs takes the loops of a problem; empty if one does."""
+    if p.nodes is None:
+        return p.why
+    if not any(d.dtype.is_packed for d in (p.src, p.dst, *p.operand_descs)):
+        return ""
+    if not kept_together(p).word:
+        return "elements of less than a byte have no address of their own"
+    return nibbles.refusal(p.dst)
+
+
+def _in_words(p: Problem, nbytes: int, count: int, *, trades: bool) -> Problem | None:
     """The problem in words of ``nbytes``, which have ``count`` elements; None where that is not."""
     nodes, depth, bits = p.nodes or (), count.bit_length() - 1, p.src.dtype.bits
     before, after = (_digits(nodes, side, depth) for side in ("src", "dst"))
@@ -50,6 +84,8 @@ def _in_words(p: Problem, nbytes: int, count: int) -> Problem | None:
     if len(before) < depth or len(after) < depth or not _keeps_guards(p, taken):
         return None
     pairs, swaps = _trades(before, after)
+    if (pairs or swaps) and not trades:
+        return None
     added = {
         at: Node(fixed(2), _times(nodes[b].src, 1 << tb), _times(nodes[a].dst, 1 << ta))
         for at, ((a, ta), (b, tb)) in pairs.items()
@@ -63,7 +99,7 @@ def _in_words(p: Problem, nbytes: int, count: int) -> Problem | None:
         return None
     rest = [_in_steps(n, count) for n in rest]
     added = {bits << at: _in_steps(n, count) for at, n in added.items()}
-    words = fuse(normalise(replace(p, nodes=tuple(rest), src0=p.src0 // count,
+    words = fuse(normalise(replace(_in_units(p, rest, count), src0=p.src0 // count,
                                    dst0=p.dst0 // count, word=words_of(nbytes))))  # fmt: skip
     words = normalise(replace(words, nodes=(*(words.nodes or ()), *added.values())))
     places = [(next(k for k, n in enumerate(words.nodes or ()) if n is node), distance)
@@ -137,9 +173,28 @@ def _without(n: Node, digits: Sequence[int]) -> list[Node]:
     return [n for n in found if n.size.value > 1]
 
 
+def _in_units(p: Problem, nodes: Sequence[Node], count: int) -> Problem:
+    """The problem with these loops; guards count by ``count``, as far as all their steps do."""
+    found = []
+    for number, g in enumerate(p.guards):
+        units = [n.unit for n in nodes if n.guard == number]
+        step = gcd(count, *units, g.lo.value, g.hi.value, g.end.value)
+        found.append(replace(
+            g, lo=part(g.lo, step), hi=part(g.hi, step), end=part(g.end, step),
+            source=(g.source[0] // step, g.source[1] // step), block=max(1, g.block // step),
+        ))  # fmt: skip
+        nodes = [replace(n, unit=n.unit // step) if n.guard == number else n for n in nodes]
+    return replace(p, nodes=tuple(nodes), guards=tuple(found))
+
+
 def _in_steps(n: Node, count: int) -> Node:
     """A loop whose strides count words of so many elements."""
     return replace(n, src=part(n.src, count), dst=part(n.dst, count))
+
+
+def part(n: Number, count: int) -> Number:
+    """A size, stride or limit in groups of ``count`` elements."""
+    return Number(n.value // count, n.fixed)
 
 
 def _times(n: Number, count: int) -> Number:

@@ -55,7 +55,7 @@ def test_plans_and_choices_have_short_reprs() -> None:
     assert repr(plan) == f"Plan({plan.problem.src} -> {plan.problem.dst}, {plan.family})"
     html = ET.fromstring(plan._repr_html_())  # noqa: S314  # our own
     assert (html.tag, html.text) == ("pre", str(plan))
-    for choices in (cf.Choices(), cf.Choices(family="copy", run_bytes=64, baked=False)):
+    for choices in (cf.Choices(), cf.Choices(family="generic", local_size=64, baked=False)):
         assert eval(repr(choices), {"Choices": cf.Choices}) == choices  # noqa: S307  # our own
     assert repr(cf.Choices(local_size=8)) == "Choices(local_size=8)"
 

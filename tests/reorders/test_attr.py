@@ -67,14 +67,13 @@ def test_every_pair_of_types(src: str, dst: str, stream: cf.Stream) -> None:
 
 @pytest.mark.parametrize(
     ("family", "target"),
-    [("copy", "bfyx"), ("scheduled", "byxf"), ("scheduled", "b_fs_yx_fsv16"),
+    [("scheduled", "bfyx"), ("scheduled", "byxf"), ("scheduled", "b_fs_yx_fsv16"),
      ("generic", "b_fs_yx_fsv16")],
 )  # fmt: skip
 @pytest.mark.parametrize("mask", [0, 1, 2, 3, 5, 8, 10, 15])
 def test_every_family_takes_every_mask(
     family: str, target: str, mask: int, stream: cf.Stream
 ) -> None:
-    """A mask that a copy cannot follow is the reason for another family, told by the plan."""
     rng = np.random.default_rng(mask)
     sizes = [n for d, n in enumerate(DIMS) if mask >> d & 1]
     attr = cf.Attr(
@@ -84,10 +83,6 @@ def test_every_family_takes_every_mask(
         expression="fabs(x) + 1",
     )
     src, dst = D(DIMS, "u8", "bfyx"), D(DIMS, "f16", target)
-    if family == "copy" and mask not in (0, 15):
-        with pytest.raises(cf.Unsupported, match="do not fuse"):
-            check_reorder(src, dst, stream, family=family, attr=attr)
-        return
     check_reorder(src, dst, stream, family=family, attr=attr)
 
 

@@ -48,7 +48,7 @@ def test_any_to_any(pair: tuple[D, D], seed: int, front: int, every_stream: cf.S
 
 
 FAMILY_CASES = [
-    ("copy", "bfyx", "bfyx", (2, 3, 5, 7)),
+    ("scheduled", "bfyx", "bfyx", (2, 3, 5, 7)),
     ("scheduled", "byxf", "b_fs_yx_fsv16", (2, 17, 5, 7)),
     ("scheduled", "byxf", "bfyx", (2, 3, 9, 11)),
     ("scheduled", "bfyx", "byxf", (2, 3, 9, 11)),
@@ -94,9 +94,9 @@ KNOWN = [
     ("scheduled", "byxf", "b_fs_yx_fsv16", "u8 f16", WHOLE[1:]),  # 32 channels fill a tile: one run
     ("scheduled", "byxf", "bfyx", "u8 u8", IMAGES),
     ("scheduled", "bfyx", "byxf", "f32 bf16", IMAGES),
-    ("copy", "bfyx", "bfyx", "f32 f32", TAILS),
-    ("copy", "b_fs_yx_fsv16", "b_fs_yx_fsv16", "u8 u8", WHOLE),
-    ("copy", "byxf", "byxf", "f16 f32", TAILS),
+    ("scheduled", "bfyx", "bfyx", "f32 f32", TAILS),
+    ("scheduled", "b_fs_yx_fsv16", "b_fs_yx_fsv16", "u8 u8", WHOLE),
+    ("scheduled", "byxf", "byxf", "f16 f32", TAILS),
     ("generic", "aBcd24b", "aBcd16b", "s32 s32", TAILS),
 ]
 

@@ -268,7 +268,7 @@ WHOLE, SUMMED = (2, 17, 5, 3), (33, 17, 3, 3)
 FAMILIES = {
     "operands": (D(WHOLE, "f32", "bfyx"), D(WHOLE, "s8", "b_fs_yx_fsv32"),
                  cf.Attr(src_scale=2.0, src_zero_point=([1] * 17, 2))),
-    "copy": (D(WHOLE, "f32", "bfyx"), D(WHOLE, "f32", "bfyx"), None),
+    "words": (D(WHOLE, "s8", "bfyx"), D(WHOLE, "s8", "bfyx"), None),
     "nibbles": (D(WHOLE, "u4", "bfyx"), D(WHOLE, "f16", "byxf"), None),
     "generic": (D(WHOLE, "f32", "aBcd24b"), D(WHOLE, "f32", "aBcd16b"), None),
     "sums": (D(SUMMED, "f32", "oihw"),

@@ -7,7 +7,7 @@ import pytest
 import clformats as cf
 from bench.cases import CASES, Case
 from clformats.schedule import Traits
-from clformats.schedule.copy import CopyPlan
+from clformats.schedule.scheduled import ScheduledPlan
 from clformats.schedule.traits import LINE_BYTES
 
 D = cf.MemoryDesc
@@ -34,9 +34,9 @@ def test_a_plan_for_memory_that_begins_anywhere_relies_on_no_more(
 @pytest.mark.parametrize(
     ("src", "dst", "traits", "alignment"),
     [
-        ("f32:nchw:2x16x8x8", "f32:nchw:2x16x8x8", CPU, (4, 64)),
-        ("f32:nchw:2x16x8x8", "f32:nchw:2x16x8x8", Traits(), (4, 4)),
-        ("u8:nchw:2x3x5x7", "u8:nchw:2x3x5x7", CPU, (2, 2)),  # 210 bytes are no words of 4
+        ("f32:nchw:2x16x8x8", "f32:nchw:2x16x8x8", CPU, (1, 64)),
+        ("f32:nchw:2x16x8x8", "f32:nchw:2x16x8x8", Traits(), (1, 1)),
+        ("u8:nchw:2x3x5x7", "u8:nchw:2x3x5x7", CPU, (2, 64)),  # 210 bytes are no words of 4
         ("f32:nchw:2x16x8x8", "f32:nChw16c:2x16x8x8", CPU, (1, 64)),
         ("f32:nchw:2x16x8x8", "f32:nchw:2x16x8x8", GPU, (16, 16)),
         ("f32:nhwc:2x17x5x7", "f32:nChw16c:2x17x5x7", GPU, (1, 16)),
@@ -56,6 +56,7 @@ def test_what_a_plan_relies_on(
 def test_copies_pass_the_cache_where_lines_begin(offset: int, dtype: str) -> None:
     """As words and converted."""
     dst = D.parse(f"{dtype}:a:4096:offset={offset}" if offset else f"{dtype}:a:4096")
-    plan = cf.make_plan(D((4096,), "f32"), dst, Traits(streamed_bytes=0), family="copy")
-    assert isinstance(plan.body, CopyPlan)
-    assert plan.body.nontemporal == (offset * 4 % LINE_BYTES == 0)
+    plan = cf.make_plan(D((4096,), "f32"), dst, Traits(streamed_bytes=0))
+    assert isinstance(plan.body, ScheduledPlan)
+    longest = {0: 64, 1: 0, 4: 16, 16: 64, 20: 16, 32: 64}[offset]
+    assert plan.body.schedule.store.streams == longest

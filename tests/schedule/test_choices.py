@@ -12,7 +12,6 @@ import clformats as cf
 from clformats.kernels import launch
 from clformats.kernels.scheduled import launch_of
 from clformats.schedule.choices import RULES, Choices
-from clformats.schedule.copy import CopyPlan
 from clformats.schedule.generic import GenericPlan
 from clformats.schedule.plan import FAMILIES, GPU_FAMILIES
 from clformats.schedule.profile import profile_of
@@ -33,7 +32,7 @@ from tests.support import BUFFERS, random_pair
 D = cf.MemoryDesc
 BOX_LINE = "b8 c | vectors 2 4 by 1 | dense | 32 along a"
 LINE = "tile b8 of 8 | a b c | ahead 0 | ordinary"
-WISHES = Choices(schedule=LINE, box=BOX_LINE, run_bytes=4096, local_size=32, baked=True)
+WISHES = Choices(schedule=LINE, box=BOX_LINE, local_size=32, baked=True)
 
 
 def pairs(count: int, seed: int) -> list[tuple[cf.MemoryDesc, cf.MemoryDesc]]:
@@ -64,17 +63,16 @@ def test_without_choices_the_rules_decide_and_the_plan_says_nothing() -> None:
 
 def test_a_plan_prints_what_was_chosen() -> None:
     src, dst = D((2, 17, 5, 19), "f32", "bfyx"), D((2, 17, 5, 19), "f32", "byxf")
-    plan = cf.make_plan(src, dst, choices=Choices(schedule=LINE, run_bytes=4096))
-    assert f"  chosen  schedule {LINE}\n" in str(plan)
+    plan = cf.make_plan(src, dst, choices=Choices(schedule=LINE, local_size=32))
+    assert f"  chosen  schedule {LINE}" in str(plan)
     assert f"scheduled: {LINE}\n" in str(plan)
 
 
 @pytest.mark.parametrize(
     ("values", "word"),
     [
-        ({"run_bytes": 12}, "power of two"),
-        ({"run_bytes": 0}, "1 to 1073741824"),
-        ({"run_bytes": 1 << 31}, "1 to 1073741824"),
+        ({"local_size": 0}, "1 to 65536"),
+        ({"local_size": 1 << 17}, "1 to 65536"),
         ({"local_size": True}, "True of type bool"),
         ({"local_size": "8"}, "'8' of type str"),
         ({"local_size": 2.0}, "2.0 of type float"),
@@ -93,13 +91,13 @@ def test_a_wrong_choice_is_refused(values: dict[str, Any], word: str) -> None:
 def test_a_family_that_refuses_is_named() -> None:
     src = D((2, 17, 5, 19), "f32", "bfyx")
     with pytest.raises(cf.Unsupported, match="FAMILY"):
-        cf.make_plan(src, D(src.dims, "f32", "byxf"), choices=Choices(family="copy"))
+        cf.make_plan(src, D(src.dims, "f32", "byxf"), choices=Choices(family="image"))
 
 
 def test_an_unknown_family_is_refused_with_the_names_of_all() -> None:
     """One that is gone, too: records and scripts may still name it."""
     src, dst = D((2, 17, 5, 19), "f32", "bfyx"), D((2, 17, 5, 19), "f32", "byxf")
-    names = r"'subgroup'.*expected one of copy.*local"
+    names = r"'subgroup'.*expected one of scheduled.*local"
     for given in ({"family": "subgroup"}, {"choices": Choices(family="subgroup")}):
         with pytest.raises(cf.Unsupported, match=names) as told:
             cf.make_plan(src, dst, **given)
@@ -119,11 +117,11 @@ def test_every_problem_takes_every_wish() -> None:
 
 def test_tables_name_what_the_families_take() -> None:
     takes = {f.name: {*f.takes} for f in FAMILIES}
-    for name, body in (("copy", CopyPlan), ("generic", GenericPlan), ("scheduled", ScheduledPlan)):
+    for name, body in (("generic", GenericPlan), ("scheduled", ScheduledPlan)):
         assert {body.parameter, "baked"} == takes[name]
     src, dst = D((8, 64, 32, 32), "f32", "bfyx"), D((8, 64, 32, 32), "f32", "byxf")
-    for family in GPU_FAMILIES[:3]:
-        sides = (src, src) if family.name == "copy" else (src, dst)
+    for family in GPU_FAMILIES[:2]:
+        sides = (src, src) if family.name == "rows" else (src, dst)
         found = cf.make_plan(*sides, Traits(is_cpu=False), family.name).body
         assert found
         assert {found.parameter, "local_size", "baked"} == {*family.takes}
@@ -136,7 +134,7 @@ def test_the_search_takes_the_rules_family_first() -> None:
 
     assert names("bfyx", "byxf") == ["scheduled"]
     assert names("aBcd24b", "aBcd16b") == ["generic"]
-    assert names("bfyx", "bfyx") == ["copy", "scheduled"]
+    assert names("bfyx", "bfyx") == ["scheduled"]
 
 
 def test_a_value_is_what_the_plan_then_has() -> None:
@@ -156,12 +154,13 @@ def test_a_value_is_what_the_plan_then_has() -> None:
 def test_choices_in_another_family_name_it() -> None:
     """Else they are measured, and recorded, as those of the family that the rules take."""
     src, dst = D((2, 17, 5, 19), "f32", "bfyx"), D((2, 17, 5, 19), "f16", "bfyx")
-    found = space(src, dst, DEFAULT, "scheduled")
+    found = space(src, dst, DEFAULT, "generic")
     assert found is not None
     for value in found.values[:2]:
         plan = cf.make_plan(src, dst, choices=found.choices(value))
-        assert str(plan.body) == value
-        assert f"  chosen  family scheduled, schedule {value}" in str(plan)
+        assert plan.body
+        assert plan.body.value == value
+        assert f"  chosen  family generic, local size {value}" in str(plan)
 
 
 def test_schedules_are_spread_over_tiles_and_stores() -> None:
@@ -192,9 +191,9 @@ def test_neighbours_are_other_schedules_of_one_program() -> None:
     made = launch(found.plan(found.values[0]))
     assert made is not None
     assert sources == {made.source}
-    copies = space(src, src, DEFAULT)
-    assert copies is not None
-    assert copies.near(copies.values[0]) == []
+    numbers = space(src, src, DEFAULT, "generic")
+    assert numbers is not None
+    assert numbers.near(numbers.values[0]) == []
 
 
 @pytest.mark.parametrize(("src", "dst"), [("bfyx", "bfyx"), ("byxf", "b_fs_yx_fsv16")])
@@ -233,7 +232,8 @@ def test_a_kernel_with_choices_tells_the_types_of_its_buffers(
 def test_a_space_prints_its_values_and_the_bytes_that_each_moves() -> None:
     src, dst = D((2, 17, 5, 3), "f32", "bfyx"), D((2, 17, 5, 3), "f32", "bfyx")
     lines = str(space(src, dst, DEFAULT)).splitlines()
-    assert lines[:2] == ["copy: 9 values of run_bytes, each moves 4080 bytes", "  16384"]
+    count, first = len(lines) - 1, "  tile a128 of 16 | a | ahead 0 | ordinary"
+    assert lines[:2] == [f"scheduled: {count} values of schedule, each moves 4080 bytes", first]
 
 
 @pytest.mark.parametrize(
@@ -262,7 +262,8 @@ def test_a_tile_larger_than_any_that_is_made_is_not_taken() -> None:
 def test_there_is_nothing_to_choose_where_nothing_moves() -> None:
     assert space(D((0, 3), "f32"), D((0, 3), "f32"), DEFAULT) is None
     image = D((17, 3, 3, 3), "f32", "image_2d_weights_c1_b_fyx")
-    assert space(D((17, 3, 3, 3), "f32", "oiyx"), image, DEFAULT) is None
+    gpu = replace(DEFAULT, is_cpu=False)
+    assert space(D((17, 3, 3, 3), "f32", "oiyx"), image, gpu) is None
     assert spaces(D((0, 3), "f32"), D((0, 3), "f32"), DEFAULT) == []
 
 

@@ -31,9 +31,9 @@ GPU = Traits(is_cpu=False, compute_units=108, cache_bytes=40 << 20)
 
 WHOLE = [c for c in CASES if not any(d.dtype.is_packed for d in c.descriptors())]
 """Elements of less than a byte take other families on GPUs."""
-COPY = {"cv_bfyx_bfyx_f32_f16", "tiny_bfyx_bfyx_u8_f32"}
 # Features are together on both sides: 16 of them are 64 bytes, or all that there are.
-ROWS = {"byxf_fsv16_f32", "fsv16_byxf_f32", "odd_byxf_fsv16_f32", "im3_byxf_fsv16_u8_f16"}
+ROWS = {"byxf_fsv16_f32", "fsv16_byxf_f32", "odd_byxf_fsv16_f32", "im3_byxf_fsv16_u8_f16",
+        "cv_bfyx_bfyx_f32_f16", "tiny_bfyx_bfyx_u8_f32"}  # fmt: skip
 
 
 def planned(case: Case) -> LocalPlan:
@@ -65,9 +65,9 @@ def efficiency(plan: LocalPlan, p: Pass, side: str, start: int = 0) -> float:
 @pytest.mark.parametrize("case", WHOLE, ids=lambda c: c.name)
 def test_the_family_of_every_case_of_the_bench(case: Case) -> None:
     plan = cf.make_plan(*case.descriptors(), GPU)
-    want = "copy" if case.name in COPY else "rows" if case.name in ROWS else "local"
+    want = "rows" if case.name in ROWS else "local"
     assert plan.family == want, plan
-    assert [name for name, _ in plan.rejected] == ["copy", "local", "rows"][: len(plan.rejected)]
+    assert [name for name, _ in plan.rejected] == ["local", "rows"][: len(plan.rejected)]
 
 
 @pytest.mark.parametrize("case", WHOLE, ids=lambda c: c.name)
@@ -99,9 +99,7 @@ def _moving(plan: LocalPlan) -> int:
     return 4 if src.name == "f16" and dst.name == "f32" else min(src.nbytes, dst.nbytes)
 
 
-@pytest.mark.parametrize(
-    "case", [c for c in WHOLE if c.name not in COPY | ROWS], ids=lambda c: c.name
-)
+@pytest.mark.parametrize("case", [c for c in WHOLE if c.name not in ROWS], ids=lambda c: c.name)
 def test_local_memory_is_read_and_written_in_few_turns(case: Case) -> None:
     plan = planned(case)
     assert plan.layout
@@ -171,7 +169,7 @@ def test_every_format_fits_the_smallest_local_memory(dtype: str) -> None:
         for pair in ((plain, other), (other, plain)):
             plan = cf.make_plan(*pair, GPU)
             moves = nests and not pair[1].sums
-            assert plan.family in ("copy", "local", "rows") or not moves, plan
+            assert plan.family in ("local", "rows") or not moves, plan
             if isinstance(plan.body, LocalPlan):
                 assert plan.body.local_elements * plain.dtype.nbytes <= 18 << 10, plan
 
@@ -183,12 +181,12 @@ def test_cpus_have_it_by_name_alone_and_gpus_have_theirs() -> None:
     assert cf.make_plan(src, dst, family="local").family == "local"
     assert cf.make_plan(src, dst, GPU).family == "local"
     assert cf.make_plan(src, dst, GPU, family="scheduled").family == "scheduled"
-    assert isinstance(cf.make_plan(src, src, GPU, family="copy").body, LocalPlan)
+    assert isinstance(cf.make_plan(src, src, GPU, family="rows").body, LocalPlan)
     with pytest.raises(cf.Unsupported, match="order"):
         cf.make_plan(src, src, family="local")
     with pytest.raises(cf.Unsupported, match="64 bytes"):
         cf.make_plan(D((2, 35, 9, 8), "f32", "byxf"), dst, family="local")
-    assert [f.name for f in GPU_FAMILIES][:4] == ["copy", "local", "rows", "generic"]
+    assert [f.name for f in GPU_FAMILIES][:3] == ["local", "rows", "generic"]
 
 
 def test_small_tensors_are_shared_by_more_groups() -> None:

@@ -51,7 +51,7 @@ def test_every_family_streams_from_where_it_was_measured() -> None:
     assert profile_of(traits).stream_bytes == traits.streams_from == 40 * MB
     small = cf.MemoryDesc((3, MB), "f32", "ab")
     stores = [
-        "non-temporal" in str(cf.make_plan(small, small, with_measured(Traits(), {
+        "stream" in str(cf.make_plan(small, small, with_measured(Traits(), {
             "stream_bytes": n})).body)
         for n in (23 * MB, 24 * MB, 25 * MB)
     ]  # fmt: skip

@@ -10,7 +10,6 @@ import pytest
 import clformats as cf
 from clformats.kernels import universal
 from clformats.kernels.scheduled import launch_of
-from clformats.schedule.copy import refusal
 from clformats.schedule.problem import Problem
 from clformats.schedule.profile import profile_of
 from clformats.schedule.refine import problem, separate
@@ -30,10 +29,9 @@ def programs() -> list[tuple[Problem, Schedule]]:
     found: dict[str, tuple[Problem, Schedule]] = {}
     for _, src, dst in sorted(reorders(), key=lambda r: r[1].nbytes + r[2].nbytes):
         p = problem(src, dst)
-        if refusal(p):
-            p = separate(p)
-            schedule = best(p, profile_of(DEFAULT))
-            found.setdefault(launch_of(p, schedule).source, (p, schedule))
+        p = separate(p)
+        schedule = best(p, profile_of(DEFAULT))
+        found.setdefault(launch_of(p, schedule).source, (p, schedule))
     return list(found.values())
 
 

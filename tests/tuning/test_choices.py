@@ -80,7 +80,7 @@ def test_a_new_record_counts_for_the_next_reorder_of_the_process(
 
 def test_a_record_that_no_longer_fits_is_a_miss(stream: cf.Stream, folder: Path) -> None:
     src, dst = HURTING[0]
-    recorded(stream.engine, folder, cf.Choices(family="copy"))
+    recorded(stream.engine, folder, cf.Choices(family="subgroup"))
     with pytest.warns(cf.TunedWarning, match="of other kernels"):
         assert cf.Reorder(src, dst, stream.engine).plan.choices == cf.Choices()
     next(folder.iterdir()).unlink()

@@ -340,7 +340,7 @@ def spoilt(**changes: object) -> str:
         (spoilt(clformats=[SCHEMA]), "of schema"),
         (spoilt(platform=7), "platform is 7"),
         (spoilt(choices={}), "expected some"),
-        (spoilt(choices={"run_bytes": 12}), "power of two"),
+        (spoilt(choices={"run_bytes": 4096}), "run_bytes"),
         (spoilt(choices={"lanes": 8}), "lanes"),
         (spoilt(choices={"schedule": 8}), "expected a line"),
         (spoilt(choices={"schedule": "tile b16 of 8 | a* c b | ahead 0"}), "four parts"),
