@@ -15,6 +15,7 @@ from ..host import packing as host
 from ..interop.files import Options, Summary, Tensor, Watch
 from ..interop.files.common import shown
 from ..tensors.desc import MemoryDesc
+from ..tensors.dtypes import DType
 from .arguments import add_json, add_output, print_json
 
 if TYPE_CHECKING:
@@ -78,6 +79,7 @@ class Teller(Watch):
         self._verb, self._quiet = verb, quiet
         self.descs: dict[str, str] = {}
         self._rounded: list[str] = []
+        self._saturated: list[str] = []
         self._bar: Any = None
 
     def planned(self, nbytes: int) -> None:
@@ -96,6 +98,10 @@ class Teller(Watch):
             self._rounded.append(f"{shown(tensor.name)} to {after.dtype}")
         self._advance(tensor.nbytes)
 
+    def saturated(self, tensor: Tensor, count: int, dtype: DType) -> None:
+        """Keep it for the notes."""
+        self._saturated.append(f"{count} of {shown(tensor.name)}, which became {dtype}")
+
     def checked(self, tensor: Tensor) -> None:
         """Move the bar on."""
         self._advance(tensor.nbytes)
@@ -111,6 +117,13 @@ class Teller(Watch):
                 f"note: {len(self._rounded)} of {len(self.descs)} tensors ({self._rounded[0]}"
                 f"{', ...' * (len(self._rounded) > 1)}) had fractions, which were rounded to whole "
                 f"numbers without a scale: quantize weights before you pack them"
+            )
+
+        if self._saturated:
+            more = f", and of {len(self._saturated) - 1} other tensors" * (len(self._saturated) > 1)
+            yield (
+                f"note: elements beyond their new type became its least or largest value, or an "
+                f"infinity: {self._saturated[0]}{more}"
             )
 
     def close(self) -> None:

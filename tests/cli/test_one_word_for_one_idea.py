@@ -96,6 +96,16 @@ def test_fractions_that_are_rounded_are_told(tmp_path: Path, capsys: Capture) ->
     assert "rounded" not in capsys.readouterr().out
 
 
+def test_elements_that_saturate_are_counted(tmp_path: Path, capsys: Capture) -> None:
+    file = tmp_path / "w.npy"
+    np.save(file, np.array([[1, 300, -5], [70000, 7, np.nan]], np.float32))
+    words = ["pack", str(file), "--to", "ba", "-o", str(tmp_path / "packed.npy"), "--force"]
+    for dtype, count in (("u8", 3), ("f16", 1), ("s8", 2), ("bf16", 0), ("f32", 0)):
+        assert cli.main([*words, "--dtype", dtype]) == 0
+        told = capsys.readouterr().out
+        assert (f" {count} of " in told and f"became {dtype}" in told) == (count > 0)
+
+
 # --- words ----------------------------------------------------------------------------------------
 
 

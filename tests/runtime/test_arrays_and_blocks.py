@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import clformats as cf
+from clformats.runtime import engine as engine_module
 
 DESC = cf.MemoryDesc((2, 17, 5, 4), "f16", "nChw16c")
 
@@ -41,6 +42,17 @@ def test_leaving_a_block_gives_the_buffer_back(engine: cf.Engine) -> None:
     with pytest.raises(cf.DeviceError, match="no buffer"):
         memory.numpy()
     memory.release()
+
+
+def test_an_engine_keeps_the_latest_programs(
+    engine: cf.Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine_module, "KEPT_PROGRAMS", 2)
+    sources = [f"kernel void f(global int *p) {{ p[0] = {k}; }}" for k in range(3)]
+    with cf.Engine(device=engine.device) as own:
+        for k in (0, 1, 0, 2):
+            own.kernel(sources[k], "f")
+        assert [own.has_built(source) for source in sources] == [True, False, True]
 
 
 def test_an_engine_lets_its_programs_go() -> None:

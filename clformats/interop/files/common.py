@@ -144,6 +144,9 @@ class Watch:
     def moved(self, tensor: Tensor, before: MemoryDesc, after: MemoryDesc) -> None:
         """A tensor was packed or unpacked: how it lay before, and how it does now."""
 
+    def saturated(self, tensor: Tensor, count: int, dtype: DType) -> None:
+        """So many of its elements lie beyond the type that they become."""
+
     def checked(self, tensor: Tensor) -> None:
         """It was read back, and is right."""
 

@@ -56,7 +56,7 @@ def pack_file(
         dims = tuple(tensor.shape[axes.index(d)] for d in range(plain.ndims))
         src = MemoryDesc(dims, tensor.dtype, plain)
         record = Record(MemoryDesc(dims, wanted or src.dtype, fmt), src)
-        return _packing(file, tensor, record, options.mover)
+        return _packing(file, tensor, record, options)
 
     steps, untouched = _planned(file, reasons, step)
     return run(file, Path(target), steps, untouched, options)
@@ -181,14 +181,16 @@ def _raw_types(tensor: Tensor) -> str:
     return f"say what they are by {' or '.join(fitting)}: " if fitting else ""
 
 
-def _packing(file: Container, tensor: Tensor, record: Record, mover: Mover) -> JobStep:
+def _packing(file: Container, tensor: Tensor, record: Record, options: Options) -> JobStep:
     axes, packed = axes_of(record.source.format), record.packed
     logical = np.argsort(axes)
 
     def made() -> NDArray[Any]:
         array = file.read(tensor.name)
         _check_no_words(array, packed.dtype)
-        return mover.pack(array.transpose(logical), packed)
+        if lost := _beyond(array, packed.dtype):
+            options.watch.saturated(tensor, lost, packed.dtype)
+        return options.mover.pack(array.transpose(logical), packed)
 
     def expected() -> NDArray[Any]:
         array = file.read(tensor.name).transpose(logical)
@@ -204,6 +206,16 @@ def _packing(file: Container, tensor: Tensor, record: Record, mover: Mover) -> J
     return JobStep(tensor, record.source, packed, change, expected, found)
 
 
+def _beyond(array: NDArray[Any], dtype: DType) -> int:
+    """How many finite elements lie beyond the least or the largest value of a type."""
+    own = as_dtype(array.dtype)
+    least, most = (-dtype.largest, dtype.largest) if dtype.is_float else dtype.limits
+    if own == dtype or (not own.is_float and own.limits[0] >= least and own.limits[1] <= most):
+        return 0
+    values = array.astype(np.float64 if own.is_float else np.int64)
+    return int(((values < least) | (values > most))[np.isfinite(values)].sum())
+
+
 def _check_no_words(array: NDArray[Any], dtype: DType) -> None:
     """Raise `InvalidDescriptor` for words of 32 bits as elements of a few bits: all would saturate.
 
@@ -212,7 +224,7 @@ def _check_no_words(array: NDArray[Any], dtype: DType) -> None:
     if array.dtype != np.int32 or dtype.is_float or dtype.bits > 4 or not array.size:
         return
     least, most = dtype.limits
-    outside = int(((array < least) | (array > most)).sum())
+    outside = _beyond(array, dtype)
     if 2 * outside > array.size:
         raise InvalidDescriptor(
             f"{outside} of {array.size} integers of 32 bits are beyond {dtype}, {least} to {most}: "
