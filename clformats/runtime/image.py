@@ -46,6 +46,8 @@ CHANNELS = {
 }
 """OpenCL's channel types for an element type. SNORM_INT8 cannot say -128: it is read as -127."""
 _ORDERS = {1: "R", 2: "RG", 4: "RGBA"}
+_UNDER = "_clformats_under"
+"""The attribute of an image with the buffer under it."""
 Region = tuple[int, int, int]
 """Width, height and layers."""
 _KINDS = {LINE: "IMAGE1D_BUFFER", PLANE: "IMAGE2D", STACK: "IMAGE2D_ARRAY"}
@@ -85,13 +87,25 @@ def over(engine: Engine, desc: MemoryDesc, buffer: pyopencl.Buffer) -> pyopencl.
     """An image of the bytes of a buffer. Raises `DeviceError` and `Unsupported`."""
     check_fits(engine, desc)
     if reason := _no_view(engine, desc):
-        raise Unsupported(
-            "IMAGE",
-            f"no image of {desc} over a buffer: {reason}; reorder the buffer, as "
-            f"{desc.buffer_twin}, to an image, which is one copy",
-        )
+        raise _not_over(desc, reason)
     with named_errors(f"making {_shape_text(desc)} over a buffer for", desc):
-        return _image(engine.context, desc, _region(desc), buffer)
+        try:
+            return _image(engine.context, desc, _region(desc), buffer)
+        except opencl().Error as error:
+            if error.code != opencl().status_code.INVALID_IMAGE_DESCRIPTOR:
+                raise
+    # Not every driver tells what rows it takes.
+    nbytes = _region(desc)[0] * _pixel_bytes(desc)
+    raise _not_over(desc, f"{engine.device.name.strip()} takes no rows of {nbytes} bytes")
+
+
+def _not_over(desc: MemoryDesc, reason: str) -> Unsupported:
+    """The exception where a device makes no such image over a buffer."""
+    return Unsupported(
+        "IMAGE",
+        f"no image of {desc} over a buffer: {reason}; reorder the buffer, as "
+        f"{desc.buffer_twin}, to an image, which is one copy",
+    )
 
 
 def _no_view(engine: Engine, desc: MemoryDesc) -> str:
@@ -124,7 +138,10 @@ def _image(
         buffer = cl.Buffer(context, cl.mem_flags.READ_WRITE, width * _pixel_bytes(desc))
     pitch = width * _pixel_bytes(desc) if buffer is not None and axes == PLANE else 0
     wanted.pitches, wanted.buffer = (pitch, 0), buffer
-    return cl.Image(context, cl.mem_flags.READ_WRITE, _pixel(desc), desc=wanted)  # type: ignore[no-any-return]
+    made: pyopencl.Image = cl.Image(context, cl.mem_flags.READ_WRITE, _pixel(desc), desc=wanted)
+    # OpenCL lets an image keep its buffer; Intel's runtime drops it with the last other reference.
+    setattr(made, _UNDER, buffer)
+    return made
 
 
 def _pixel_bytes(desc: MemoryDesc) -> int:
@@ -301,15 +318,17 @@ def _under(image: Any, desc: MemoryDesc) -> Any:
 
     PoCL 3.1 dies of commands on such an image itself.
     """
-    line = _axes(desc) == LINE
-    return image.get_image_info(opencl().image_info.BUFFER) if line else image
+    if _axes(desc) != LINE:
+        return image
+    known = getattr(image, _UNDER, None)
+    return image.get_image_info(opencl().image_info.BUFFER) if known is None else known
 
 
 def under(image: Any, desc: MemoryDesc) -> Any:
     """The buffer under an image, whose rows follow each other without gaps there; None without."""
     if _axes(desc) == LINE:
         return _under(image, desc)
-    found = image.get_info(opencl().mem_info.ASSOCIATED_MEMOBJECT)
+    found = getattr(image, _UNDER, None) or image.get_info(opencl().mem_info.ASSOCIATED_MEMOBJECT)
     dense = found is not None and image.row_pitch == _region(desc)[0] * _pixel_bytes(desc)
     return found if dense else None
 

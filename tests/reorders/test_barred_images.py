@@ -228,6 +228,29 @@ def test_an_image_over_a_buffer(engine: cf.Engine, stream: cf.Stream) -> None:
             cf.Memory(rows, engine, buffer=twin.buffer)
 
 
+def test_rows_over_a_buffer(engine: cf.Engine, stream: cf.Stream) -> None:
+    """Where the device can: rows of whole cache lines; what one writes, the other reads."""
+    if "cl_khr_image2d_from_buffer" not in engine.device.extensions:
+        pytest.skip("the device has no images with rows over buffers")
+    desc = D((2, 7, 3, 16), "f32", "nh|Cw|4c")
+    array = values_for(desc.dims, "f32")
+    twin = cf.from_numpy(array, engine, format=desc.buffer_twin.format)
+    view = cf.Memory(desc, engine, buffer=twin.buffer)
+    assert np.array_equal(seen_by_a_kernel(view).ravel(), cf.pack(array, desc))
+    for family in FAMILIES:  # the kernel writes the buffer, or the pixels
+        array = array + 1
+        reorder = cf.Reorder(D(desc.dims, "f32"), desc, engine, family=family, wait=True)
+        reorder(stream, cf.from_numpy(array, engine), view).wait()
+        assert np.array_equal(cf.to_numpy(twin), array)
+        assert np.array_equal(seen_by_a_kernel(view).ravel(), cf.pack(array, desc))
+        assert np.array_equal(cf.to_numpy(cf.reorder(view, "nchw")), array)
+    narrow = D((2, 7, 3, 5), "f32", "nh|Cw|4c")
+    try:
+        cf.Memory(narrow, engine, buffer=twin.buffer)
+    except cf.Unsupported as error:
+        assert "rows of" in str(error)  # noqa: PT017  # a device may take them
+
+
 @pytest.mark.parametrize("at", [0, 4, 32])
 def test_a_line_of_pixels_begins_where_its_buffer_does(
     at: int, engine: cf.Engine, stream: cf.Stream
