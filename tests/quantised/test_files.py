@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -134,6 +136,51 @@ def test_checkpoints_become_each_other_and_come_back(name: str, to: str, tmp_pat
     for end, array in arrays.items():
         assert np.array_equal(back[end], array), end
         assert back[end].dtype == array.dtype
+
+
+def test_a_config_that_does_not_fit_is_told(tmp_path: Path) -> None:
+    arrays, _, _ = gptq(4)
+    path = saved(tmp_path, arrays, awq_gemm()[1])
+    tensor = read_safetensors(path)["a.weight"]
+    assert tensor.desc is None
+    assert "expected" in tensor.note or "needs" in tensor.note
+
+
+JUNK: list[Any] = [None, -1, 0, 3, 64, 1e9, "x", [], {}, [1], {"a": 1}, 2**70, "gptq", "awq",
+                   "compressed-tensors", "mxfp4", "modelopt", "gemv", "gemv_fast"]  # fmt: skip
+
+
+def spoiled(config: Any, rng: random.Random) -> Any:
+    """A configuration in which something is missing, or other than it should be."""
+    if not isinstance(config, dict) or not config:
+        return rng.choice(JUNK)
+    key, fate = rng.choice(list(config)), rng.random()
+    if fate < 0.2:
+        return {k: v for k, v in config.items() if k != key}
+    return {**config, key: rng.choice(JUNK) if fate < 0.6 else spoiled(config[key], rng)}
+
+
+@pytest.mark.slow
+def test_spoiled_checkpoints_are_read_or_refused(tmp_path: Path) -> None:
+    """Configurations, arrays and packed files with faults: an `Error`, and nothing else."""
+    rng = random.Random(0)  # noqa: S311  # faults need no secrecy
+    out, back = tmp_path / "out.safetensors", tmp_path / "back.safetensors"
+    for _ in range(400):
+        arrays, config, _ = CHECKPOINTS[rng.choice(list(CHECKPOINTS))][0]()
+        name = rng.choice(list(arrays))
+        if rng.random() < 0.4:
+            a = arrays[name]
+            arrays[name] = rng.choice([a[:-1], a[:0], a[None], a.reshape(-1), a.astype(np.int8)])
+        for _ in range(rng.randrange(3)):
+            config = spoiled(config, rng)
+        for path in (out, back):
+            path.unlink(missing_ok=True)
+        with contextlib.suppress(cf.Error):
+            pack_quantised(saved(tmp_path, arrays, config), out, rng.choice(["awq_gemm", "plain"]))
+            damaged = bytearray(out.read_bytes())
+            damaged[rng.randrange(1200)] = rng.randrange(256)
+            out.write_bytes(damaged)
+            unpack_quantised(out, back)
 
 
 def test_what_is_no_path_is_refused() -> None:

@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 import clformats as cf
+from clformats import cli
 from clformats.interop.files import pack_quantised, unpack_quantised
+from tests.quantised.test_gguf import check_product, written
 
 gguf = pytest.importorskip("gguf")
 pytestmark = pytest.mark.slow
@@ -42,3 +44,20 @@ def test_a_large_file_streams(to: str, tmp_path: Path) -> None:
     finally:
         tracemalloc.stop()
     assert filecmp.cmp(path, again, shallow=False)
+
+
+def test_a_model_of_all_types_is_inspected_packed_run_and_restored(
+    tmp_path: Path, stream: cf.Stream, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Several MB: by the commands, products in the layout of the packed file, the same bytes."""
+    model = written(tmp_path / "model.gguf", 2048)
+    assert model.stat().st_size > 10e6
+    packed, again = str(tmp_path / "packed.safetensors"), str(tmp_path / "again.gguf")
+    assert cli.main(["inspect", str(model)]) == 0
+    assert "q4_K:gguf:2048x512" in capsys.readouterr().out
+    assert cli.main(["pack", str(model), "--to", "transposed", "-o", packed]) == 0
+    tensors = cf.read_safetensors(packed)
+    for name in ("q4_0", "q5_1", "q8_0", "q4_K", "q6_K", "iq3_s", "mxfp4"):
+        check_product(tensors[f"blk.{name}"], stream)
+    assert cli.main(["unpack", packed, "-o", again]) == 0
+    assert filecmp.cmp(model, again, shallow=False)

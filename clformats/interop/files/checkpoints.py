@@ -94,7 +94,9 @@ def read_tensors(file: SafetensorsFile) -> dict[str, StoredTensor]:
     """As `read_safetensors`, of an open file."""
     found: dict[str, StoredTensor] = {}
     parts: set[str] = set()
-    for scheme, bits, size in _schemes(config_of(file.path)):
+    with reading(file.path.parent / CONFIGS[0], "configuration", AttributeError):
+        schemes = list(_schemes(config_of(file.path)))
+    for scheme, bits, size in schemes:
         for name in [n for n in file.tensors if n.endswith(scheme.first) and n not in parts]:
             prefix = name.removesuffix(scheme.first)
             own = {f: prefix + end for f, end in scheme.ends.items()}
@@ -223,11 +225,14 @@ def _matrix(
     dims: tuple[int, ...] = arrays["q"].shape
     try:
         dims = _dims(scheme, arrays, bits)
+        if f"{prefix}.weight_shape" in file.tensors:
+            dims = tuple(int(n) for n in file.read(f"{prefix}.weight_shape").ravel())
         desc = _desc(scheme, arrays, bits, size, dims)
-        _check_order(file, prefix, dims[-1], size)
         names = [b.name.partition("+")[0] for b in desc.buffers]
         own = {prefix + scheme.ends[n]: arrays[n] for n in names}
         _check_sizes(desc, own)
+        _check_shapes(desc, own)
+        _check_order(file, prefix, dims[-1], size)
     except Error as error:
         named = {prefix + scheme.ends[f]: a for f, a in arrays.items()}
         return StoredTensor(name, kind, dims, None, named, str(error))
@@ -237,6 +242,8 @@ def _matrix(
 def _dims(scheme: Scheme, arrays: Mapping[str, NDArray[Any]], bits: int) -> tuple[int, ...]:
     """Rows (outputs) and columns (inputs) of a matrix, experts in front."""
     q = arrays["q"]
+    if not q.size or bits < 1:
+        raise InvalidDescriptor(f"got words of shape {q.shape}, of codes of {bits} bits")
     values = q.size * q.itemsize * 8 // bits
     if scheme.layout == "gpt_oss":
         return (*q.shape[:-2], q.shape[-2] * q.shape[-1] * 2)
@@ -281,6 +288,13 @@ def _check_sizes(desc: QuantisedDesc, arrays: Mapping[str, NDArray[Any]]) -> Non
     for b, (end, array) in zip(desc.buffers, arrays.items(), strict=True):
         if array.nbytes != b.nbytes:
             raise InvalidDescriptor(f"{end} has {array.nbytes} bytes, {desc} needs {b.nbytes}")
+
+
+def _check_shapes(desc: QuantisedDesc, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Raise `InvalidDescriptor` where an array is of another shape than the layout makes it."""
+    for (end, array), (_, _, shape) in zip(arrays.items(), parts_of("", desc) or (), strict=True):
+        if array.shape != shape and array.size > 1:
+            raise InvalidDescriptor(f"{end} is of shape {array.shape}, expected {shape} in {desc}")
 
 
 def _plain(file: SafetensorsFile, name: str) -> StoredTensor:

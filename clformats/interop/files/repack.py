@@ -28,7 +28,7 @@ from ...quantised.types import layout_names, type_named
 from ...tensors.desc import MemoryDesc
 from ...tensors.described import is_described
 from .checkpoints import parts_of, read_tensors, stored_as
-from .common import KEY, Options, Tensor, shown
+from .common import KEY, Options, Tensor, reading, shown
 from .destination import destination
 from .gguf import HEADER, Gguf, read_gguf
 from .run import Mismatch, Summary
@@ -129,7 +129,8 @@ def unpack_quantised(
 
     def write(written: Path) -> None:
         if is_gguf:
-            size = int(file.metadata.get(f"{KEY}.size", 0))
+            with reading(path, file.what):
+                size = int(file.metadata.get(f"{KEY}.size", 0))
             views = Gguf.written(written, file.read(HEADER), size)
             for job in jobs:
                 _fill(job, options)(views[job.tensor.name])
