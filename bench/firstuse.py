@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import clformats as cf
-from clformats.kernels import Launch, launch
+from clformats.kernels import Launch, render
 from clformats.reorders.profiles import traits_of
 from clformats.timing import Settings, Slot, race, timed
 
@@ -44,7 +44,7 @@ def _first(arena: Arena) -> dict[str, float]:
     start = perf_counter()
     plan = cf.make_plan(arena.src, arena.dst, traits_of(arena.engine))
     planned = perf_counter()
-    launch(plan)
+    render(plan)
     found = {"plan": planned - start, "render": perf_counter() - planned}
     for name, addition in (
         ("no cache", f"typedef int t{uuid.uuid4().hex};\n"),
@@ -63,7 +63,7 @@ def bare(arena: Arena, engine: cf.Engine, addition: str = "") -> tuple[float, Ca
     """Seconds of the build, and the enqueue by pyopencl alone, its arguments set before."""
     import pyopencl as cl
 
-    ready = launch(cf.make_plan(arena.src, arena.dst, traits_of(engine)))
+    ready = render(cf.make_plan(arena.src, arena.dst, traits_of(engine)))
     assert ready is not None
     start = perf_counter()
     kernel = engine.kernel(ready.source + addition, ready.KERNEL)
@@ -125,7 +125,7 @@ def _calls(arena: Arena, settings: Settings) -> dict[str, float]:
 
 def called(arena: Arena) -> Callable[[], object]:
     """The same kernel called as pyopencl's users do, with the types of its arguments told."""
-    ready = launch(cf.make_plan(arena.src, arena.dst, traits_of(arena.engine)))
+    ready = render(cf.make_plan(arena.src, arena.dst, traits_of(arena.engine)))
     assert ready is not None
     kernel = arena.engine.kernel(ready.source, ready.KERNEL)
     kernel.set_arg_types([None, None, *kinds(ready)])

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 import clformats as cf
-from clformats.kernels import launch
+from clformats.kernels import render
 from clformats.schedule import Traits
 from clformats.timing import Settings
 
@@ -111,7 +111,7 @@ def write(folder: Path, cases: Iterable[Case]) -> list[Entry]:
     entries = []
     for case in cases:
         plan = cf.make_plan(*case.descriptors(), GPU)
-        made = launch(plan)
+        made = render(plan)
         if made is None or not re.search("reqd_work_group_size", made.source):
             continue  # nothing to move, or by a kernel that leaves the size of groups to OpenCL
         file = f"{case.name}.ptx"

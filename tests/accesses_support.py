@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 import clformats as cf
 from bench.ptx import CLANG, LIBCLC
-from clformats.kernels import launch
+from clformats.kernels import render
 from clformats.kernels.source import Launch
 from tests.gpu_compilers_support import ran
 
@@ -46,7 +46,7 @@ OUTLINED = (
 
 def accesses(plan: cf.Plan, folder: Path, groups: int = 6) -> Accesses:
     """The accesses of some groups of a plan's kernel, spread evenly over the tensor."""
-    made = launch(plan)
+    made = render(plan)
     assert made is not None
     (folder / "kernel.cl").write_text(made.source)
     (folder / "run.c").write_text(driver(plan, made, spread(made.groups, groups)))

@@ -56,9 +56,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for item in left_to_the_slow_tier(cases):
             item.add_marker(pytest.mark.slow)
     for item in items:
-        if item.path.parent.name in ROOMS_OF_DEVICES or "engine" in getattr(
-            item, "fixturenames", ()
-        ):
+        fixtures = getattr(item, "fixturenames", ())
+        is_of_a_room = item.path.parent.name in ROOMS_OF_DEVICES and "fake" not in fixtures
+        if is_of_a_room or "engine" in fixtures:
             item.add_marker(pytest.mark.device)
 
 

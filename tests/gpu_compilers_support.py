@@ -19,7 +19,7 @@ from pathlib import Path
 import clformats as cf
 from bench import ptx
 from bench.ptx import CLANG, LIBCLC
-from clformats.kernels import launch
+from clformats.kernels import render
 from clformats.schedule import Traits
 from clformats.schedule.local import LocalPlan
 
@@ -87,7 +87,7 @@ def elements(plan: cf.Plan) -> float:
 
 
 def source_of(plan: cf.Plan) -> str:
-    made = launch(plan)
+    made = render(plan)
     assert made is not None
     return made.source
 

@@ -21,7 +21,7 @@ import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from clformats.kernels import launch
+from clformats.kernels import render
 from clformats.kernels.source import without_comments
 from tests.replay_problems import network_problems, problems
 from tests.replay_support import DEVICES, kernel, kernels, recorded
@@ -94,7 +94,7 @@ def programs() -> str:
     every = network_problems()
     lines = [f"{'device':<15}{'reorders':>10}{'programs':>10}{'comments apart':>16}"]
     for device, traits in DEVICES.items():
-        sources = {made.source for p in every if (made := launch(p.plan(traits)))}
+        sources = {made.source for p in every if (made := render(p.plan(traits)))}
         bare = {without_comments(source) for source in sources}
         lines.append(f"{device:<15}{len(every):>10}{len(sources):>10}{len(bare):>16}")
     return "\n".join(lines)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 from zlib import crc32
 
-from clformats.kernels import launch
+from clformats.kernels import render
 from clformats.kernels.source import Launch, without_comments
 from clformats.schedule import Plan, Traits
 from tests.replay_problems import Problem, problems
@@ -79,7 +79,7 @@ def _share(problem: Problem) -> str:
 def kernel(problem: Problem, traits: Traits) -> Kernel:
     """What is made of a problem on a device."""
     plan = problem.plan(traits)
-    made = launch(plan)
+    made = render(plan)
     if made is None:
         return Kernel(plan.family, "", "")
     launches = [made, *([made.then] if made.then else [])]

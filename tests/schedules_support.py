@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 import clformats as cf
 from clformats.kernels import Launch
-from clformats.kernels.scheduled import launch_of
+from clformats.kernels.scheduled import render_schedule
 from clformats.schedule.extents import tiles
 from clformats.schedule.layout import lay_out
 from clformats.schedule.nest import is_legal_extent, ordered, positions
@@ -159,7 +159,7 @@ def written(
     baked: bool = False,
 ) -> NDArray[np.uint8]:
     """What a schedule writes; fails where it touches a byte around."""
-    return ran(engine, p, launch_of(p, schedule, baked=baked), source, schedule)
+    return ran(engine, p, render_schedule(p, schedule, baked=baked), source, schedule)
 
 
 def ran(

@@ -18,14 +18,14 @@ def move(arena: Arena) -> tuple[Callable[[], None], str]:
     reason = "the device is no CPU" if not arena.on_host else onednn.available()
     if reason:
         raise NotComparableError(reason)
-    stand_in = "bf16" if arena.src.dtype.name == arena.dst.dtype.name == "f16" else ""
+    fallback_kernel = "bf16" if arena.src.dtype.name == arena.dst.dtype.name == "f16" else ""
     try:
-        src, dst = (_desc(d, stand_in or d.dtype.name) for d in (arena.src, arena.dst))
+        src, dst = (_desc(d, fallback_kernel or d.dtype.name) for d in (arena.src, arena.dst))
         reorder = onednn.Reorder(src, dst)
     except onednn.Status as refusal:
         raise NotComparableError(f"oneDNN refuses: {refusal.name}") from refusal
     reorder.bind(arena.read, arena.written)
-    return reorder.run, f"{reorder.impl}{', as bf16' if stand_in else ''}"
+    return reorder.run, f"{reorder.impl}{', as bf16' if fallback_kernel else ''}"
 
 
 def _desc(desc: cf.MemoryDesc, dtype: str) -> onednn.Desc:

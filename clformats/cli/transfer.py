@@ -40,7 +40,7 @@ def carry_out(
     args: argparse.Namespace, verb: str, job: Callable[[Options], Summary]
 ) -> int:  # fmt: skip
     """Do the job, report on it, and return the exit status."""
-    watch = Teller(verb, quiet=args.json)
+    watch = ProgressLine(verb, quiet=args.json)
     try:
         mover = host if args.device is None else DevicePacking(args.device)
         summary = job(Options(args.dtype, args.match, args.force, mover, watch))
@@ -69,7 +69,7 @@ def refuse_for_quantised(args: argparse.Namespace, *names: str) -> None:
         raise Error(f"{told}: quantised tensors keep their values and order of axes: leave it out")
 
 
-class Teller(Watch):
+class ProgressLine(Watch):
     """One line for each tensor, as soon as it is done; on a terminal a bar too, if tqdm is there.
 
     The lines are progress enough for a log, and for whoever has no tqdm.

@@ -110,12 +110,12 @@ def run(args: argparse.Namespace) -> int:
 
 def _check_options(args: argparse.Namespace, action: str) -> None:
     """Raise `Error` for options that the action does not support."""
-    heeded = ACTIONS.get(action, SEARCH)
+    supported = ACTIONS.get(action, SEARCH)
     named = {name for names in (SEARCH, *ACTIONS.values()) for name in names}
-    given = [name for name in sorted(named - {*heeded}) if getattr(args, name)]
+    given = [name for name in sorted(named - {*supported}) if getattr(args, name)]
     if given:
         what = f"tune {action}" if action in ACTIONS else "a search"
-        texts = [", ".join(map(_option, names)) for names in (given, heeded)]
+        texts = [", ".join(map(_option, names)) for names in (given, supported)]
         raise Error(f"{what} does not take {texts[0]}; its options are: {texts[1] or 'none'}")
 
 

@@ -44,7 +44,7 @@ def provide_cache_folder() -> str:
         for folder in (root, *_of_drivers(root.parent)):
             _try_out(folder)
     except ImportError:
-        return ""  # nobody knows the folder: the doctor runs where packages are missing
+        return ""  # the folder is not known: the doctor runs where packages are missing
     except OSError as error:
         where = error.filename or os.environ.get(VARIABLE) or "in your home"
         trouble = f"the cache folder {where} cannot be used ({error.strerror or error})"
@@ -67,9 +67,9 @@ def _of_drivers(home: Path) -> Iterator[Path]:
 
 
 def _try_out(folder: Path) -> None:
-    """Raise OSError where a folder can be neither written nor made, or is not the user's alone.
+    """Raise OSError where a folder can be neither written nor made, or belongs to others, too.
 
-    Leaves nothing behind.
+    Leaves no file.
     """
     try:
         if reason := foreign(folder):

@@ -1,7 +1,7 @@
 """What is known of OpenCL drivers: what their compilers translate, and which versions were tried.
 
 Kernels use built-in functions of clang's for shuffles, prefetches and stores past the cache, and
-OpenCL C alone where ``CLFORMATS_PORTABLE`` is defined: the *portable path*. That a compiler has
+only OpenCL C where ``CLFORMATS_PORTABLE`` is defined: the *portable path*. That a compiler has
 such a function does not mean that it can translate it: Mesa's, which goes by SPIR-V, ends the
 process at a prefetch. So the host decides, by the runtime: `runtime.compiler` reads this table.
 """

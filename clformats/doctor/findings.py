@@ -179,7 +179,7 @@ def exposed_finding(entry: Exposed) -> Finding:
         return Finding("ok", text)
     remedy = {
         "late": "import clformats before pyopencl",
-        "left alone": f"unset the variable, or add a file to its folder: echo {entry.library}",
+        "overruled": f"unset the variable, or add a file to its folder: echo {entry.library}",
         "failed": "set XDG_CACHE_HOME to a folder that you can write",
     }[entry.state]
     return Finding("note", text, remedy)

@@ -19,7 +19,7 @@ What was measured, with the loader inside pyopencl's wheels (ocl-icd 2.3.1):
 
 So `expose_bundled_runtimes` makes a folder of links to the system's `.icd` files and one file more
 for Intel's library, and points `OCL_ICD_VENDORS` there. Both loaders honour that, no platform is
-hidden, and a variable that the user has set is left alone.
+hidden, and a variable that the user has set is not changed.
 `CLFORMATS_BUNDLED_RUNTIMES=0` switches it off.
 
 This module imports neither pyopencl nor numpy, and platformdirs only where it makes a folder.
@@ -50,7 +50,7 @@ SWITCH = "CLFORMATS_BUNDLED_RUNTIMES"
 BUNDLED = {"intel-opencl-rt": "libintelocl.so"}
 _FOLDER_PREFIX = "clformats-vendors-"
 
-State = Literal["exposed", "late", "already visible", "left alone", "failed"]
+State = Literal["exposed", "late", "already visible", "overruled", "failed"]
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Exposed:
         library: the platform's library.
         state: "exposed" (the loader will see it), "late" (pyopencl was imported before: seen only
             if nothing has asked for platforms yet), "already visible" (the system's vendor files
-            name it), "left alone" (the user's settings rule) or "failed".
+            name it), "overruled" (the user's settings rule) or "failed".
         reason: one sentence for people.
     """
 
@@ -272,7 +272,7 @@ _set_late: set[str] = set()
 def _drop_stale_folder(environ: MutableMapping[str, str]) -> None:
     """Forget a folder of ours that is gone (inherited from a parent, or the cache was cleared).
 
-    And one that somebody else has made in its place since.
+    And one that another user has made in its place since.
     """
     value = environ.get(VENDOR_VARIABLES[0], "")
     if is_own_folder(value) and not _is_users(Path(value)):
@@ -291,7 +291,7 @@ def _obstacle(library: Path, files: list[Path], environ: Mapping[str, str]) -> _
     """Why this library must not be shown, None where it may."""
     chosen = user_setting(environ)
     if chosen is not None:
-        return "left alone", f"{chosen[0]}={chosen[1]} is set and names the platforms to use"
+        return "overruled", f"{chosen[0]}={chosen[1]} is set and names the platforms to use"
     for file in files:
         target = Path(icd_target(file))
         # A second copy of one runtime in a process ends in crashes: the system's copy wins.
@@ -332,7 +332,7 @@ def _place(entries: Mapping[str, Path]) -> Path:
 
 
 def _is_users(folder: Path) -> bool:
-    """Whether it is a folder that nobody but the user and root could have filled."""
+    """Whether it is a folder that only the user and root could have filled."""
     try:
         from ..trust import foreign
     except ImportError:  # this file runs by itself, as `probe.py` has it

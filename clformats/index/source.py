@@ -11,7 +11,7 @@ from ..formats.digits import RUNTIME
 from ..formats.expr import Const, Expr
 from ..formats.format import Format
 from ..pictures.words import formula
-from ..templates import render
+from ..templates import filled
 from ..tensors.desc import MemoryDesc
 from ..tensors.described import Described, is_described
 from ..tensors.given import as_any_desc, as_target
@@ -149,7 +149,7 @@ def render_tensor(t: IndexedTensor, vector: str | None) -> str:
     tail = t.tail
     behind = inverse_of_tail(t) if tail else None
     first = inverse(t)
-    text = render(
+    text = filled(
         "index",
         t=t,
         p=t.prefix,

@@ -17,22 +17,22 @@ from ..templates import RenderError
 from . import generic, image, local, scheduled, sums, universal, winograd
 from .source import Launch
 
-__all__ = ["Launch", "RenderError", "launch"]
+__all__ = ["Launch", "RenderError", "render"]
 
 
 _BY_BODY: dict[type, Callable[[Plan, Any], Launch]] = {
-    LocalPlan: local.launch,
-    GenericPlan: generic.launch,
-    ImagePlan: image.launch,
-    WinogradPlan: winograd.launch,
-    ScheduledPlan: scheduled.launch,
-    UniversalPlan: universal.launch,
+    LocalPlan: local.render,
+    GenericPlan: generic.render,
+    ImagePlan: image.render,
+    WinogradPlan: winograd.render,
+    ScheduledPlan: scheduled.render,
+    UniversalPlan: universal.render,
 }
 
 
-def launch(plan: Plan) -> Launch | None:
+def render(plan: Plan) -> Launch | None:
     """The kernel that carries out a plan; None where there is nothing to do."""
     if plan.body is None:
         return None
     made = _BY_BODY[type(plan.body)](plan, plan.body)
-    return replace(made, then=sums.launch(plan.sums)) if plan.sums else made
+    return replace(made, then=sums.render(plan.sums)) if plan.sums else made

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from ..tensors.dtypes import DType
 
 WORDS = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong"}
-"""The type of a word of so many bytes."""
+"""The type of a word, by its bytes."""
 
 
 @dataclass(frozen=True, slots=True)

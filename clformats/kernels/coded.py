@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from ..templates import render
+from ..templates import filled
 from ..tensors.dtypes import DType
 
 
@@ -20,7 +20,7 @@ def decode(dtype: DType, width: int = 1) -> str:
     ``dtype`` is any row that `DType.is_coded`, by the numbers of its float or by its table of
     values. Exact. One program may have several widths: the table is declared once.
     """
-    return render("coded", what="decode", dtype=dtype, width=width)
+    return filled("coded", what="decode", dtype=dtype, width=width)
 
 
 @lru_cache(maxsize=256)
@@ -29,7 +29,7 @@ def encode(dtype: DType, width: int = 1) -> str:
 
     It rounds by the rules of `clformats.tensors.codes`, to the bit.
     """
-    return render("coded", what="encode", dtype=dtype, width=width)
+    return filled("coded", what="encode", dtype=dtype, width=width)
 
 
 def literal(value: float) -> str:

@@ -100,7 +100,7 @@ class Computed(KernelConversion):
 
     @property
     def parameters(self) -> list[str]:
-        """The kernel's parameters behind its sizes: operands, then scalars."""
+        """The kernel's parameters after its sizes: operands, then scalars."""
         pointers = [
             f"__global const {storage_type(o.desc.dtype)} *restrict {o.name}_values"
             for o in self.computation.operands if o.name != OLD

@@ -39,7 +39,7 @@ def exchanged(
 
 
 def distances(exchanges: Sequence[Exchanges], bits: int) -> list[tuple[int, str]]:
-    """(distance, mask of the elements that are first of two) of all, in words of so many bits."""
+    """(distance, mask of the elements that are first of two) of all, in words of ``bits`` bits."""
     found = sorted({distance for along in exchanges for _, distance in along})
     return [(distance, _mask(bits, [(distance, 0)])) for distance in found]
 

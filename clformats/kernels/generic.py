@@ -14,7 +14,7 @@ from ..formats.expr import Const, Expr, Var, as_expr, total
 from ..schedule.generic import GenericPlan, units
 from ..schedule.plan import Plan
 from ..schedule.problem import Number, Problem
-from ..templates import render
+from ..templates import filled
 from ..tensors.desc import MemoryDesc
 from ..values.attr import OLD
 from .computation import Computed, types_of
@@ -22,7 +22,7 @@ from .source import Arguments, Launch
 from .types import KernelConversion
 
 
-def launch(plan: Plan, body: GenericPlan) -> Launch:
+def render(plan: Plan, body: GenericPlan) -> Launch:
     """The kernel and its arguments."""
     p = plan.problem
     if p.dst.dtype.is_packed:
@@ -40,7 +40,7 @@ def launch(plan: Plan, body: GenericPlan) -> Launch:
     parts["stored"] = computed_text(types, arguments, parts["dst_offset"])
     declarations = arguments.declarations + types.parameters
     constants = arguments.constants
-    source = render(
+    source = filled(
         "generic", **parts, types=types, declarations=declarations, constants=constants,
         counts=body.counts,
     )  # fmt: skip
@@ -60,18 +60,18 @@ def _of_units(plan: Plan, body: GenericPlan) -> Launch:
     begins: tuple[str, Expr] | None = None
     if tail := p.dst.tail:
         strides = {q.digit: q.stride for q in p.dst.placed}
-        behind = [
+        after = [
             q if q.fixed_stride else replace(q, stride=strides[q.digit])
             for q in place(tail.layout, p.dst.padded_dims)
         ]
-        orders.append(_inverse(p.dst, behind, arguments))
+        orders.append(_inverse(p.dst, after, arguments))
         begins = f"p{tail.dim}", Const(int(tail.start.evaluate({})))
     bounds = _bounds(p.dst, arguments)
     src_offset = _offset_of("src", p.src, arguments)
     stored = computed_text(types, arguments, Var("place") + Var("dst0"))
     declarations = arguments.declarations + types.parameters
     local = body.group
-    source = render(
+    source = filled(
         "units", wide=p.is_wide, dst=str(p.dst.format), src=str(p.src.format), types=types,
         orders=orders, begins=begins, bounds=bounds, stored=stored, declarations=declarations,
         value=types.load(str(src_offset) if types.source else f"src + ({src_offset})", 1),

@@ -8,7 +8,7 @@ from ..formats.expr import Const
 from ..schedule.generic import GROUP_ITEMS
 from ..schedule.image import ImagePlan
 from ..schedule.plan import Plan
-from ..templates import render
+from ..templates import filled
 from ..tensors.desc import MemoryDesc
 from ..tensors.images import PLANE
 from .computation import types_of
@@ -109,7 +109,7 @@ def _pixels(side: str, desc: MemoryDesc, types: str, arguments: Arguments) -> Pi
     return PixelAccess(side, desc.dtype.name, c_type, len(shape), shape[-1])
 
 
-def launch(plan: Plan, body: ImagePlan) -> Launch:
+def render(plan: Plan, body: ImagePlan) -> Launch:
     """The kernel and its arguments."""
     p = plan.problem
     arguments = Arguments()
@@ -120,7 +120,7 @@ def launch(plan: Plan, body: ImagePlan) -> Launch:
     dst_pixels = _pixels("dst", p.dst, types.dst, arguments)
     where = Const(0) if dst_pixels else dst_offset(p.dst, arguments)
     stored = computed_text(types, arguments, where)
-    source = render(
+    source = filled(
         "image",
         **parts,
         types=types,

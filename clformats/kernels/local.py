@@ -10,7 +10,7 @@ from ..formats.expr import Const, Expr, Var, as_expr, total
 from ..schedule.banks import BankLayout, Pass
 from ..schedule.local import LocalPlan
 from ..schedule.plan import Plan
-from ..templates import render
+from ..templates import filled
 from ..values.attr import OLD
 from .computation import Computed, types_of
 from .source import Arguments, Launch, divided, moved
@@ -69,7 +69,7 @@ class _Digits:
     def of(self, step: int, size: int | None, lane: int = 0) -> Expr:
         """The digit that counts ``step`` elements, of ``size`` values or, with None, of any.
 
-        ``lane``: that of so many elements further.
+        ``lane``: how many elements further.
         """
         if size and not lane and self.width % (step * size) == 0:
             return Const(0)
@@ -102,11 +102,11 @@ class _Digits:
         return total(terms)
 
 
-def launch(plan: Plan, body: LocalPlan) -> Launch:
+def render(plan: Plan, body: LocalPlan) -> Launch:
     """The kernel and its arguments."""
     types = types_of(body.problem)
     writer = _BoxWriter(body, types, Arguments(plan.choices.baked))
-    source = render("local", **writer.values(), wide=body.problem.is_wide, types=types)
+    source = filled("local", **writer.values(), wide=body.problem.is_wide, types=types)
     given = writer.arguments.given
     items = body.groups * body.group
     return Launch(source, given, body.problem.is_wide, items, body.group, types.buffers)

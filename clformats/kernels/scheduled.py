@@ -19,9 +19,9 @@ from ..schedule.problem import Problem
 from ..schedule.schedule import Schedule
 from ..schedule.scheduled import ScheduledPlan
 from ..schedule.stores import staged_tiles
-from .kind import kind_of, source
 from .masks import Guarded, guarded
 from .source import MOST_ARGUMENT_BYTES, Launch
+from .writer import keyed, source
 
 SHORT_NEST = "const Short given"
 """How a kernel declares a nest whose numbers have 4 bytes."""
@@ -29,38 +29,38 @@ IDLE_BYTES = 8 * MOST_ELEMENTS
 """What the tile of an `idle` kernel touches on each side at the most."""
 
 
-def launch(plan: Plan, body: ScheduledPlan) -> Launch:
+def render(plan: Plan, body: ScheduledPlan) -> Launch:
     """The kernel and its arguments."""
-    return launch_of(body.problem, body.schedule, baked=bool(plan.choices.baked))
+    return render_schedule(body.problem, body.schedule, baked=bool(plan.choices.baked))
 
 
-def launch_of(p: Problem, schedule: Schedule, *, baked: bool = False) -> Launch:
+def render_schedule(p: Problem, schedule: Schedule, *, baked: bool = False) -> Launch:
     """The kernel of a schedule and its arguments. Raises `InvalidArgument` where it is none.
 
-    ``baked``: the nest is a constant of the kernel, which is of this problem alone.
+    ``baked``: the nest is a constant of the kernel, which serves only this problem.
     """
     nest = counted(p, schedule)
     layout = lay_out(p, schedule.tile)
     guards = guarded(p, schedule.tile, layout)
     numbers = _numbers(p, schedule, layout, guards, nest)
-    kind = kind_of(p, schedule.tile, layout, schedule.store, [g.edge for g in guards])
-    others = 8 * (2 + len(kind.types.parameters))
+    key = keyed(p, schedule.tile, layout, schedule.store, [g.edge for g in guards])
+    others = 8 * (2 + len(key.types.parameters))
     # Numbers of 4 bytes where those of 8 are too long; where that does not do, none.
     fits = [n for n in (8, 4) if others + n * len(numbers) <= MOST_ARGUMENT_BYTES]
     if len(fits) < 2 and max(map(abs, numbers)) >= 1 << 31:
         fits = []
     size = 0 if baked or not fits else fits[0]
     return Launch(
-        source(kind, () if size else tuple(numbers), len(numbers) if size == 4 else 0),
+        source(key, () if size else tuple(numbers), len(numbers) if size == 4 else 0),
         (_packed(numbers, size),) if size else (),
-        wide=True, global_size=nest.items, local_size=1, buffers=kind.types.buffers,
+        wide=True, global_size=nest.items, local_size=1, buffers=key.types.buffers,
     )  # fmt: skip
 
 
 def idle(launched: Launch) -> bytes:
     """A nest of one tile, whose vectors lie within the first `IDLE_BYTES` of both sides.
 
-    For a launch that moves nothing of anybody's, after which drivers have generated the code.
+    For a dummy launch: it touches no user's memory, but makes the driver compile the kernel.
     """
     (nest,) = (a for a in launched.arguments if isinstance(a, bytes))
     width = 4 if SHORT_NEST in launched.source else 8
@@ -108,6 +108,6 @@ def _numbers(
 
 
 def _source_reach(p: Problem, layout: TileLayout) -> int:
-    """How far behind its first element a tile reads."""
+    """How far beyond its first element a tile reads."""
     places = zip(layout.places(p, "src"), layout.loads, strict=True)
     return max((at + v.width for at, v in places), default=0)

@@ -7,7 +7,7 @@ from typing import Any
 from ..formats.expr import Expr, Var, total
 from ..schedule.problem import needs_64_bits
 from ..schedule.sums import SumLoop, SumsPlan
-from ..templates import render
+from ..templates import filled
 from ..tensors.desc import MemoryDesc
 from .source import Arguments, Launch
 
@@ -16,7 +16,7 @@ _PART = 16
 """The widest vectors of OpenCL C."""
 
 
-def launch(plan: SumsPlan) -> Launch:
+def render(plan: SumsPlan) -> Launch:
     """The kernel and its arguments."""
     dst, sums = plan.dst, plan.dst.sums[0]
     arguments = Arguments()
@@ -28,7 +28,7 @@ def launch(plan: SumsPlan) -> Launch:
     for d in sums.dims:
         index = index * Var(sizes[d]) + Var(f"p{d}")
     wide = needs_64_bits(dst.span_nbytes)
-    source = render(
+    source = filled(
         "sums",
         **parts,
         dst=str(dst.format),
@@ -53,7 +53,7 @@ def _vectors(width: int) -> list[tuple[str, int]]:
 
 
 def _stores(dst: MemoryDesc, arguments: Arguments) -> list[tuple[int, str]]:
-    """The factor of each array of sums and the byte where it begins, one behind the other."""
+    """The factor of each array of sums and the byte where it begins, one after the other."""
     found, at = [], dst.sums_at
     for k, sums in enumerate(dst.sums):
         found.append((sums.factor, arguments.text(f"sums_at{k}", at)))

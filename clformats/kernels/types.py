@@ -19,7 +19,7 @@ from ..tensors.dtypes import DType
 from .codecs import Codec, needed
 
 _WORDS = {8: "ulong", 16: "uint4", 32: "uint8"}
-"""Types of so many bytes, which LLVM truncates to while it stores: see templates/prelude.mako."""
+"""Types by their bytes, which LLVM truncates to while it stores: see templates/prelude.mako."""
 _RAW = {8: "uchar", 16: "ushort", 32: "uint", 64: "ulong"}
 
 
@@ -104,7 +104,7 @@ class KernelConversion:
 
     @property
     def parameters(self) -> list[str]:
-        """The kernel's parameters behind its sizes."""
+        """The kernel's parameters after its sizes."""
         return []
 
     def functions(self, widths: Sequence[int]) -> str:
@@ -205,7 +205,7 @@ class KernelConversion:
     ) -> str:
         """As `store`, past the cache; only for plain vectors that complete aligned cache lines.
 
-        ``piece``: so many lanes at once, which are aligned; 0 for all. ``shuffled``: lanes have
+        ``piece``: how many lanes at once, which are aligned; 0 for all. ``shuffled``: lanes have
         moved since they were loaded.
         """
         value = self.value_to_store(value, width)

@@ -15,7 +15,7 @@ from math import prod
 from ..schedule.plan import Plan
 from ..schedule.problem import Problem
 from ..schedule.universal import CONVERTED, GUARDS, LOOPS, MOVED, UniversalPlan
-from ..templates import render
+from ..templates import filled
 from ..tensors.dtypes import DType, as_dtype
 from .source import Launch
 from .types import conversion
@@ -27,14 +27,14 @@ Rows = list[tuple[int, ...]]
 _ZERO = 16
 
 
-def launch(plan: Plan, body: UniversalPlan) -> Launch:
+def render(plan: Plan, body: UniversalPlan) -> Launch:
     """The kernel and its arguments."""
     del plan
-    return launch_of(body.problem, body.items)
+    return render_problem(body.problem, body.items)
 
 
-def launch_of(p: Problem, items: int) -> Launch:
-    """The kernel with its arguments, over about so many work-items; `serves` must hold."""
+def render_problem(p: Problem, items: int) -> Launch:
+    """The kernel with its arguments, over about ``items`` work-items; `serves` must hold."""
     nodes = list(p.nodes or ())
     long = [k for k, n in enumerate(nodes) if n.size.value >= LONG_LOOP] or range(len(nodes))
     if nodes:
@@ -59,7 +59,7 @@ def source() -> str:
     """The OpenCL C; the same for all problems."""
     names = [*((t, t) for t in MOVED.values()), *permutations(CONVERTED, 2)]
     pairs = [(_number(src, dst), conversion(src, dst)) for src, dst in map(_types, names)]
-    return render("universal", pairs=pairs, moved=len(MOVED), loops=LOOPS, guards=GUARDS,
+    return filled("universal", pairs=pairs, moved=len(MOVED), loops=LOOPS, guards=GUARDS,
                   zero=_ZERO, rounded=list(map(as_dtype, _ROUNDED)))  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from ..schedule.generic import GROUP_ITEMS
 from ..schedule.plan import Plan
 from ..schedule.problem import Problem
 from ..schedule.winograd import WinogradPlan
-from ..templates import render
+from ..templates import filled
 from ..tensors.desc import MemoryDesc
 from ..tensors.dtypes import as_dtype
 from ..values.transforms import Step
@@ -131,7 +131,7 @@ def conversions(p: Problem) -> tuple[KernelConversion, KernelConversion]:
     return reads, _FLOATS if dst == _F32 else conversion(_F32, dst)
 
 
-def launch(plan: Plan, body: WinogradPlan) -> Launch:
+def render(plan: Plan, body: WinogradPlan) -> Launch:
     """The kernel and its arguments."""
     p = plan.problem
     arguments = Arguments()
@@ -146,7 +146,7 @@ def launch(plan: Plan, body: WinogradPlan) -> Launch:
         template = "winograd"
         parts |= _window_parts(p, body.step, arguments) | {"run": body.run}
         arguments.values["runs"] = -(-body.windows.placed[-1].size // body.run)
-    source = render(template, **parts, declarations=arguments.declarations)
+    source = filled(template, **parts, declarations=arguments.declarations)
     rounded = -(-body.items // GROUP_ITEMS) * GROUP_ITEMS
     return Launch(source, tuple(arguments.values.values()), p.is_wide, rounded, GROUP_ITEMS)
 
@@ -189,7 +189,7 @@ def _window_parts(p: Problem, step: Step, arguments: Arguments) -> dict[str, Any
 
 
 def _result_places(dst: MemoryDesc, step: Step, arguments: Arguments) -> Iterator[tuple[str, str]]:
-    """How far behind the first each result of a window lies, and whether it is there at all."""
+    """How far after the first each result of a window lies, and whether it is there at all."""
     t = step.transform
     axes = {"y": 2, "x": 3}
     along, across = axes[t.dst_axis], 5 - axes[t.dst_axis]

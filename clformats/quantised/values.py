@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from ..templates import render
+from ..templates import filled
 from .codes import Codes
 from .lanes import HEX, Placed, Tile, loaded, vector
 from .planes import Field
@@ -57,7 +57,7 @@ def _numbers(dtype: Codes) -> tuple[str, list[str]]:
 
 def source(body: str, tables: Tables, *, fp16_lanes: bool = False) -> str:
     """A whole program around generated lines."""
-    return render("quantised", body=body, tables=tables.rows(), fp16_lanes=fp16_lanes)
+    return filled("quantised", body=body, tables=tables.rows(), fp16_lanes=fp16_lanes)
 
 
 def codes(field: Field, planes: Mapping[str, Placed], tile: Tile, lanes: Lanes) -> str:

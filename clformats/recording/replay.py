@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from ..errors import DeviceError, InvalidArgument, InvalidDescriptor
 from ..reorders.given import as_memory, as_stream, let_arrays_wait
 from ..runtime import Engine, Event, Memory
+from ..runtime.external import external_commands
 from ..runtime.opencl import OnDevice, error_name, opencl
 from ..runtime.order import LOCK, QueueOrder, enqueued, events_before, flush, read
 from ..runtime.scalar import Scalar
-from ..runtime.strangers import unknown_commands
 from ..tensors.desc import MemoryDesc
 from .binding import Bound, is_tuned, rounds
 from .program import ANYWHERE, INPUT, OUTPUT, ROUNDED, Program, Variant
@@ -178,12 +178,12 @@ class Replay(OnDevice):
                 _check_apart(self._memories, self._writes)
                 self._rebind(name, memory)
             usages.append((usage, self._writes[name]))
-            if usage.alone is not order:
+            if usage.only_order is not order:
                 writes = self._writes[name]
                 waits += events_before([] if writes else [usage], usage if writes else None, order)
         waits += self._before(order)
         flush(waits)
-        waits += unknown_commands(
+        waits += external_commands(
             (u for u, _ in usages), self.engine.context, queue, in_order=in_order
         )
         event = None

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..kernels import launch
+from ..kernels import render
 from ..kernels.source import MOST_ARGUMENT_BYTES, Launch
 from ..reorders.planning import planned_by_record
 from ..schedule import Plan, plan_for
@@ -86,10 +86,10 @@ class Move:
             if found:
                 return found
         plan = plan_for(request)
-        made = launch(plan)
+        made = render(plan)
         if made is not None and self._argument_bytes(made) > MOST_ARGUMENT_BYTES:
             plan = plan_for(replace(request, choices=Choices(baked=True)))
-            made = launch(plan)
+            made = render(plan)
         return plan, made
 
     def _argument_bytes(self, launched: Launch) -> int:

@@ -22,7 +22,7 @@ import numpy as np
 
 from ..errors import DeviceError, Unsupported, warn
 from ..host.packing import storage_size
-from ..kernels import launch
+from ..kernels import render
 from ..kernels.scheduled import IDLE_BYTES, idle
 from ..kernels.source import Launch
 from ..runtime import Engine
@@ -82,7 +82,7 @@ class BuiltPlan:
 
     def _stands_in(self, launched: Launch) -> bool:
         """Let another kernel serve, if there is one, while this one is built in the background."""
-        other = stand_in(self.plan, launched, self.engine)
+        other = fallback_kernel(self.plan, launched, self.engine)
         if other is None:
             return False
         try:
@@ -158,7 +158,7 @@ def check_fp64(plan: Plan, engine: Engine) -> None:
         raise Unsupported("FP64", f"{engine.device.name} has no double precision to convert f64")
 
 
-def stand_in(plan: Plan, launched: Launch, engine: Engine) -> Launch | None:
+def fallback_kernel(plan: Plan, launched: Launch, engine: Engine) -> Launch | None:
     """The universal program for a plan whose own program is not there; None where waiting pays.
 
     It pays where there is nothing to wait for, and where the universal program would take long.
@@ -223,7 +223,7 @@ def others(plan: Plan) -> Iterator[tuple[Plan, Launch]]:
         other = replace(plan, body=body, record="")
         # Calls have checked where memory begins for the plan that there was.
         fits = all(a <= b for a, b in zip(other.alignment, plan.alignment, strict=True))
-        if fits and (made := launch(other)) is not None:
+        if fits and (made := render(other)) is not None:
             yield other, made
         if len(tried) > OTHER_TILES:
             break
@@ -237,7 +237,7 @@ def _by(plan: Plan, family: str, **traits: Any) -> tuple[Plan, Launch] | None:
     on = replace(plan.request.traits, **traits)
     with suppress(Unsupported):
         found = plan.again(traits=on, choices=Choices(family=family))
-        if (made := launch(found)) is not None:
+        if (made := render(found)) is not None:
             return replace(found, rejected=plan.rejected, choices=RULES), made
     return None
 

@@ -20,7 +20,7 @@ from statistics import median, quantiles
 
 import numpy as np
 
-from ..kernels.scheduled import launch_of
+from ..kernels.scheduled import render_schedule
 from ..runtime import Engine
 from ..runtime.opencl import named_errors, opencl
 from ..schedule.refine import problem
@@ -108,7 +108,7 @@ class Copies:
         tiles = desc.nelems // prod(COPIED_TILE.extents)
         each = -(-tiles // (ITEMS * self.engine.traits.compute_units))
         schedule = Schedule(COPIED_TILE, (Loop(0, each, spread=True), Loop(0)), store=store)
-        made = launch_of(problem(desc, desc), schedule)
+        made = render_schedule(problem(desc, desc), schedule)
         kernels = [self.engine.kernel(made.source, made.KERNEL) for _ in range(2)]
         for kernel, ends in zip(kernels, (self.buffers, self.buffers[::-1]), strict=True):
             kernel.set_args(*ends, *made.arguments)

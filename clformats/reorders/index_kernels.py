@@ -13,7 +13,7 @@ from ..index.source import index_source
 from ..runtime import Engine, Stream
 from ..runtime.engine import default_engine
 from ..runtime.opencl import OnDevice, named_errors, opencl
-from ..templates import render
+from ..templates import filled
 from ..tensors.desc import MemoryDesc
 from ..tensors.dtypes import as_array
 from ..tensors.given import as_desc
@@ -157,4 +157,4 @@ def _program(desc: MemoryDesc, *, wide: bool) -> tuple[str, list[Any]]:
     else:
         source = index_source(desc, "T", wide=wide, vector="")
     signed, sizes = "long" if wide else "int", "T_PARAMETERS" if values else ""
-    return render("places", source=source, letters=letters, signed=signed, sizes=sizes), values
+    return filled("places", source=source, letters=letters, signed=signed, sizes=sizes), values

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from ..errors import Error, Unsupported
-from ..kernels import launch, sums
+from ..kernels import render, sums
 from ..kernels.source import Launch
 from ..runtime import Engine
 from ..schedule import Plan, Request, Traits, plan_for, problem
@@ -46,7 +46,7 @@ def _planned(request: Request, records: Lookup | None, names: tuple[str, str]) -
 
 def _by_rules(request: Request) -> Made:
     plan = plan_for(request)
-    return plan, launch(plan)
+    return plan, render(plan)
 
 
 # --- records of the tuner -------------------------------------------------------------------------
@@ -148,7 +148,7 @@ class FewPrograms:
             self._sums.add(made.then.source)
             return plan, made
         found = sums_for_all(as_pattern(dst, self.dst), plan.request.traits)
-        return replace(plan, sums=found), replace(made, then=sums.launch(found))
+        return replace(plan, sums=found), replace(made, then=sums.render(found))
 
     def _moved(self, src: MemoryDesc, dst: MemoryDesc) -> Made:
         """The same without regard to sums."""
@@ -162,7 +162,7 @@ class FewPrograms:
         if found := self._served(plan):
             return found
         plan = plan_for_all(self.request(as_pattern(src, self.src), as_pattern(dst, self.dst)))
-        return plan, launch(plan)
+        return plan, render(plan)
 
     def _served(self, plan: Plan) -> Made | None:
         """The best plan of the same family whose program is built."""
@@ -171,7 +171,7 @@ class FewPrograms:
             if body.program in left:
                 left.remove(body.program)
                 other = replace(plan, body=body)
-                made = launch(other)
+                made = render(other)
                 if made and made.source in self._sources:
                     return other, made
         return None

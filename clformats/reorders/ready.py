@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from ..errors import DeviceError, InvalidArgument
-from ..kernels import launch
+from ..kernels import render
 from ..kernels.source import Launch
 from ..runtime import Engine, Event, Memory, Stream
 from ..runtime.engine import SharedKernel
+from ..runtime.external import external_commands
 from ..runtime.opencl import error_name, named_errors, opencl
 from ..runtime.order import LOCK, QueueOrder, Usage, enqueued, events_before, flush
 from ..runtime.scalar import Scalar
-from ..runtime.strangers import unknown_commands
 from ..runtime.twins import Twins
 from ..schedule import Plan
 from ..schedule.computation import Operand
@@ -83,7 +83,7 @@ class Ready(BuiltPlan):
         found = self._elsewhere.get(nbytes)
         if found is None:
             plan = self.plan.beginning_at(nbytes)
-            made = Ready(plan, launch(plan), self.engine, self.values, wait=self._wait,
+            made = Ready(plan, render(plan), self.engine, self.values, wait=self._wait,
                          may_change=self._may_change)  # fmt: skip
             found = self._elsewhere.setdefault(nbytes, made)
         return found
@@ -140,8 +140,8 @@ class Ready(BuiltPlan):
                 or (stream.context is not context or shared is None or self._then is not None)
             ):
                 return None
-            alone = source.alone is order and target.alone is order
-            if not alone or source.taken or target.taken:
+            alone = source.only_order is order and target.only_order is order
+            if not alone or source.exposed or target.exposed:
                 return self._run(stream, src, dst, [source], target, None, about)
             try:
                 kernel = shared.kernel
@@ -205,7 +205,7 @@ class Ready(BuiltPlan):
             return stream.recorder.moved(self, src, dst, values)
         cl, shared, order = opencl(), self._shared, stream.order or QueueOrder(stream.tracked_queue)
         waits = events_before(reading, target, order)
-        unknown = unknown_commands(
+        unknown = external_commands(
             (*reading, target), self._context, stream.tracked_queue, in_order=stream.in_order
         )
         first: pyopencl.Event | None = None

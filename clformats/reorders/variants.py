@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InvalidArgument, Unsupported
-from ..kernels import launch
+from ..kernels import render
 from ..kernels.source import Launch
 from ..runtime import Engine, compiler
 from ..schedule.choices import Choices
@@ -92,7 +92,7 @@ class Variants:
         return self.launch(config).source
 
     def _launched(self, value: object) -> Launch:
-        made = launch(self.space.plan(value, baked=True))
+        made = render(self.space.plan(value, baked=True))
         assert made is not None  # noqa: S101  # a space has something to move
         return made
 

@@ -1,7 +1,7 @@
 """One thread for what can wait: programs are built there while slower ones serve.
 
 Compilers and drivers lock parts of themselves, so a build in the background would hold up one that
-somebody waits for, or a launch. So tasks begin when there is quiet: no build is awaited, and
+a caller waits for, or a launch. So tasks begin when there is quiet: no build is awaited, and
 nothing was asked for a little while.
 """
 
@@ -39,7 +39,7 @@ class Background:
         self.ends = False
 
     def later(self, task: Task) -> Future[None]:
-        """Run a task when nobody waits for a build; the result says when, or with which error.
+        """Run a task when no caller waits for a build; the result says when, or with which error.
 
         It is cancelled where the process ends before. Where no thread can be had, it runs at once.
         """
@@ -78,7 +78,7 @@ class Background:
 
     @contextmanager
     def awaited(self) -> Iterator[None]:
-        """Around a build that somebody waits for: no task begins meanwhile."""
+        """Around a build that a caller waits for: no task begins meanwhile."""
         if threading.current_thread() is self._thread:
             yield
             return
@@ -129,7 +129,7 @@ class Background:
 def _do(task: Task, future: Future[None]) -> None:
     try:
         task()
-    except BaseException as error:  # noqa: BLE001  # whoever asks the future is told
+    except BaseException as error:  # noqa: BLE001  # the future raises it again
         future.set_exception(error)
     else:
         future.set_result(None)

@@ -19,9 +19,9 @@ from ..errors import (
 from . import storage
 from .arguments import check_no_pointer, set_arguments
 from .event import Event
+from .external import external_commands
 from .opencl import error_name, named_errors, opencl
 from .order import LOCK, QueueOrder, Usage, enqueued, events_before, flush, read, usage_of
-from .strangers import unknown_commands
 from .tracked import Tracked
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def run(
             elif usage not in writing:
                 read(usage, order, event)
         for usage in writing:
-            usage.alone = usage.order = order
+            usage.only_order = usage.order = order
             usage.writer = event
             if usage.readers:
                 usage.readers = {}
@@ -113,14 +113,14 @@ def _uses(
             given.append(a)
             if isinstance(a, opencl().MemoryObject):  # the user's, who may use it elsewhere, too
                 usage = usage_of(a)
-                usage.taken, alone = True, False
+                usage.exposed, alone = True, False
                 (reading if is_read else writing).append(usage)
             continue
         usage = a.usage
         if usage.mapping is not None or a.context is not stream.context or a.sound is None:
             _check(a, stream, writes=not is_read)
         (reading if is_read else writing).append(usage)
-        alone = alone and usage.alone is order and not usage.taken
+        alone = alone and usage.only_order is order and not usage.exposed
         given.append(a.tracked_buffer)
     return given, writing, reading, alone
 
@@ -134,7 +134,7 @@ def _waits(
     waits += events_before(reading, None, order)
     with named_errors("waiting for other commands"):
         flush(waits)
-    return waits + unknown_commands(
+    return waits + external_commands(
         [*writing, *reading], stream.context, stream.tracked_queue, in_order=stream.in_order
     )
 
@@ -151,7 +151,7 @@ def fill(stream: Queue, memory: Tracked, value: int) -> Event:
             return Event(cl.enqueue_marker(stream.tracked_queue))
         waits = events_before([], memory.usage, order)
         flush(waits)
-        waits += unknown_commands(
+        waits += external_commands(
             [memory.usage], stream.context, stream.tracked_queue, in_order=stream.in_order
         )
         event = cl.enqueue_fill_buffer(
@@ -198,7 +198,7 @@ def _enqueue(
     local_size: Sequence[int] | None,
     waits: list[pyopencl.Event] | None,
 ) -> pyopencl.Event:
-    """Enqueue a kernel with the arguments that it has, behind these events."""
+    """Enqueue a kernel with the arguments that it has, after these events."""
     cl = opencl()
     try:
         return cl.enqueue_nd_range_kernel(  # type: ignore[no-any-return]

@@ -37,7 +37,7 @@ def options(device: pyopencl.Device) -> tuple[str, ...]:
 
 @lru_cache(maxsize=64)
 def _takes_builtins(device: pyopencl.Device) -> bool:
-    """Whether kernels with clang's functions run on a device of a runtime that nobody tried.
+    """Whether kernels with clang's functions run on a device of a runtime in no row.
 
     Asking takes a process about a second; where the answer cannot be kept, each process asks.
     """

@@ -17,10 +17,10 @@ from ..schedule.traits import DEFAULT, Traits
 from . import compiler
 from .background import background
 from .buildlog import told
+from .external import handed_out
 from .guard import FirstLaunch
 from .opencl import OnDevice, devices, error_name, hint, kernel_of, named_errors, opencl
 from .programs import build, compilers_silent, is_kept
-from .strangers import handed_out
 
 if TYPE_CHECKING:
     import pyopencl
@@ -198,7 +198,7 @@ class Engine(OnDevice):
         Equal arguments give the same object: making a kernel and setting its integers takes
         pyopencl longer than everything else that preparing a reorder again needs.
         """
-        opencl()  # refuses in a forked process, where nobody may be left to release the lock
+        opencl()  # refuses in a forked process, where the lock may never be released
         key = (source, name, integers, kind)
         with self._lock:
             found = self._kernels.get(key)
@@ -246,7 +246,7 @@ class Engine(OnDevice):
         return known is not None and known.built is not None
 
     def has_program(self, source: str) -> bool:
-        """Whether a program is built or its binary is kept, so that nobody waits for a compiler."""
+        """Whether a program is built or its binary is kept, so that no compiler is waited for."""
         return self.has_built(source) or is_kept(self.device, list(self._options), source)
 
     def _build(self, source: str, trial: FirstLaunch | None = None) -> pyopencl.Program:

@@ -40,20 +40,20 @@ SWITCH = "CLFORMATS_GUARD"
 """0: no program is built in a child process first. 1: all are. Otherwise where it is needed."""
 LIMIT = "CLFORMATS_BUILD_SECONDS"
 SECONDS = 60.0
-"""After so many seconds a build has hung; it takes one at the most, of a machine that is free."""
+"""After this many seconds a build has hung; it takes one at the most, of a machine that is free."""
 QUEUE = 2.0
 """Seconds for which a build waits for a busy worker before it gets one of its own."""
 INSIDE = ("rusticl", "Clover")
 """Platforms that compile inside the process also for devices which are no CPUs."""
 _NOT_THE_COMPILER = ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP")
-"""Whoever sends these is no compiler: the system that is out of memory, or the user."""
+"""Not sent by a compiler, but by a system that is out of memory, or by the user."""
 LOST = "lost"
-"""The outcome of a build whose worker ended before it began, or by somebody's hand."""
+"""The outcome of a build whose worker ended before it began, or was killed."""
 _TAIL = 4000
 _START = (
     "import sys; sys.path[:] = {path}; import runpy; runpy.run_path({file!r}, None, '__main__')"
 )
-"""The path first: the current folder, which is on it before, may be anybody's."""
+"""The path first: the current folder, which is on it before, may be writable by others."""
 
 
 @dataclass(frozen=True)
@@ -214,12 +214,12 @@ class Worker:
         return BuildOutcome(LOST if lost else DIED, name, stage, said)
 
     def stop(self) -> None:
-        """End the process; whoever waits for its answer gets an error."""
+        """End the process; callers that wait for its answer get an error."""
         self._stopped = True
         self._process.kill()
 
     def end(self) -> None:
-        """End the process, for which nobody waits."""
+        """End the process, which has nothing to answer."""
         self._process.kill()
         self._process.wait()
         self.forget()
@@ -251,7 +251,7 @@ class Workers:
 
     @contextmanager
     def one(self) -> Iterator[Worker | None]:
-        """A worker that nobody else has; None where there can be none."""
+        """A worker for the caller only; None where there can be none."""
         worker = self._taken()
         try:
             yield worker

@@ -17,9 +17,9 @@ from ..tensors.dtypes import as_array, as_dtype
 from ..tensors.geometry import moved_by
 from . import unified
 from .engine import Engine, default_engine
+from .external import handed_out
 from .memory import Memory
 from .storage import Allocator, wait_for_array
-from .strangers import handed_out
 from .stream import Stream
 
 if TYPE_CHECKING:

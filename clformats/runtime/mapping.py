@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from ..errors import DeviceError, MappedError, caller
 from . import image
 from .event import Event
+from .external import external_commands
 from .opencl import OnDevice, named_errors, opencl
 from .order import LOCK, Claim, Usage, enqueued, events_before, flush, interrupt_later
 from .storage import Mapped
-from .strangers import unknown_commands
 from .tracked import Tracked
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ Mode = Literal["r", "w", "rw"]
 
 
 _in_use: dict[int, Mapping] = {}
-"""Mappings that nobody holds, whose arrays are alive: these keep them, by number."""
+"""Mappings without a holder, whose arrays are alive: these keep them, by number."""
 
 
 class _Dropped:
@@ -38,7 +38,7 @@ class _Dropped:
 
 
 _OURS = _Dropped().references()
-"""References to an object within its method where nobody else holds it; versions differ."""
+"""References to an object within its method where there are no others; versions differ."""
 
 
 class Mapping(OnDevice):
@@ -132,7 +132,7 @@ class Mapping(OnDevice):
             writes = self._usage if "w" in self.mode else None
             reads = [] if self.mode == "w" and memory.is_dense else [self._usage]
             waits = events_before(reads, writes, object())
-            unknown = unknown_commands([self._usage], memory.context, self._queue, in_order=True)
+            unknown = external_commands([self._usage], memory.context, self._queue, in_order=True)
         with named_errors("mapping", memory):
             flush(waits)
         waits += unknown

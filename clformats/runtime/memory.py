@@ -2,7 +2,7 @@
 
 Commands that go through this library wait for each other as they must, on whatever stream they are
 (see `order`), and kernels of yours too, by `Stream.run`. For those that you enqueue yourself there
-are `Memory.written_by` and `Memory.read_by`, and what `strangers` says.
+are `Memory.written_by` and `Memory.read_by`, and what `external` says.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class Memory(ArrayLike, Tracked):
     def unfilled(
         cls, desc: MemoryDesc, engine: Engine | None, allocator: storage.Allocator | None = None
     ) -> Memory:
-        """As ``Memory(desc, engine)`` for whoever writes every byte: what it holds is not known."""
+        """As ``Memory(desc, engine)`` where the caller writes every byte; nothing is filled."""
         _check_allocator(allocator, ALLOCATE)
         memory = cls(desc, engine, buffer=None)
         memory.set_buffer(memory._allocated(allocator, fill=False))
@@ -119,7 +119,7 @@ class Memory(ArrayLike, Tracked):
             made: Any = image.allocated(self.engine, self.desc)
         else:
             made = storage.allocated(self.engine, self.nbytes, allocator, self.desc, fill=fill)
-        usage_of(made)  # nobody else has it
+        usage_of(made)  # no user has it
         return made
 
     def set_buffer(self, buffer: Any, *, clear_padding: bool = False) -> None:
@@ -144,7 +144,7 @@ class Memory(ArrayLike, Tracked):
         # An image over a buffer is used where the buffer is.
         usage = usage_of(given if under is None or is_known(given) else under)
         read_only = storage.is_read_only(given)
-        usage.taken = usage.taken or is_users
+        usage.exposed = usage.exposed or is_users
         with LOCK:  # a call in another thread uses the one or the other
             self.check_unmapped("give it another buffer")
             before, events = self.tracked_buffer, self._pending()
@@ -154,7 +154,7 @@ class Memory(ArrayLike, Tracked):
             fits = buffer is not None and not read_only and begins_at == LINE_BYTES
             self.sound = canonical(self.desc) if fits else None
         self._settle(events)
-        del before  # not sooner: nobody else may keep it
+        del before  # not sooner: this may be the only reference
         if clear_padding:
             self.clear_padding()
 
@@ -230,8 +230,8 @@ class Memory(ArrayLike, Tracked):
     def map(self, mode: Mode = "rw", *, stream: Stream | None = None) -> Mapping:
         """Map the buffer to the host: ``with m.map("rw") as a:`` gives its physical elements.
 
-        ``a`` is a 1-D array of every element, padding included. Do not use it after the block: the
-        memory behind it may be gone. The mapping is exclusive for the whole buffer: a second
+        ``a`` is a 1-D array of every element, padding included. Do not use it after the block: its
+        memory may be gone. The mapping is exclusive for the whole buffer: a second
         mapping, or any command on the buffer, raises `MappedError`, which names the holder.
         With ``"r"`` the array is read-only. With ``"w"`` the old contents are not read: write every
         element. (A view whose elements are not contiguous is read even so, and the bytes in

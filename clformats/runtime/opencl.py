@@ -95,7 +95,7 @@ def _is_loaded(library: Path) -> bool:
 def named_errors(doing: str, about: object = "") -> Iterator[None]:
     """Turn an OpenCL error inside the block into a `DeviceError` with its name.
 
-    ``about`` is printed behind ``doing``, and only where there is an error: printing a descriptor
+    ``about`` is printed after ``doing``, and only where there is an error: printing a descriptor
     costs more than enqueueing a kernel.
     """
     cl = opencl()

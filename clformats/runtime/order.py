@@ -29,7 +29,7 @@ LOCK = threading.RLock()
 """Guards every `Usage` and the arguments of every kernel; held from the checks to the enqueueing.
 
 There is one lock for all, since enqueueing takes microseconds and Python runs one thread at a time;
-nobody waits for a device or builds a program while holding it. It is reentrant because garbage
+no thread waits for a device or builds a program while holding it. It is reentrant because garbage
 collection may need it meanwhile.
 """
 if hasattr(os, "register_at_fork"):
@@ -40,7 +40,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def interrupt_later() -> None:
-    """Let Control-C come again, behind a ``__del__``: Python drops what is raised there."""
+    """Let Control-C come again, after a ``__del__``: Python drops what is raised there."""
     threading.Timer(0.01, _thread.interrupt_main).start()
 
 
@@ -81,20 +81,20 @@ _NONE, _SEVERAL = object(), object()
 class Usage:
     """The use of one buffer: its mapping, and the commands on it by their orders.
 
-    ``order`` is that of the ``writer``. ``alone`` is the common order of all commands here, if they
-    have one: a command on the same in-order queue waits for none of them. ``taken`` says that users
-    have the buffer and may use it in commands that nobody reports (see `strangers`).
+    ``order`` is that of the ``writer``. ``only_order`` is the common order of all commands here, if
+    they have one: a command on the same in-order queue waits for none of them. ``exposed`` says
+    that users have the buffer and may use it in commands that are not reported (see `external`).
     """
 
-    __slots__ = ("__weakref__", "alone", "mapping", "order", "readers", "taken", "writer")
+    __slots__ = ("__weakref__", "exposed", "mapping", "only_order", "order", "readers", "writer")
 
     def __init__(self) -> None:
         self.mapping: Claim | None = None
-        self.alone: object = _NONE
+        self.only_order: object = _NONE
         self.order: object = None
         self.writer: pyopencl.Event | None = None
         self.readers: dict[object, pyopencl.Event] = {}
-        self.taken = False
+        self.exposed = False
 
     def unmapped(self) -> bool:
         """Whether no mapping is alive; forgets one that is gone and could not say so.
@@ -221,11 +221,11 @@ def enqueued(reads: Sequence[Usage], write: Usage, order: object, event: pyopenc
     """Remember a command on ``order``."""
     for usage in reads:
         usage.readers[order] = event
-        if usage.alone is not order:
-            usage.alone = order if usage.alone is _NONE else _SEVERAL
+        if usage.only_order is not order:
+            usage.only_order = order if usage.only_order is _NONE else _SEVERAL
         if len(usage.readers) > PRUNE_AT:
             usage.prune()
-    write.alone = write.order = order
+    write.only_order = write.order = order
     write.writer = event
     if write.readers:
         write.readers = {}

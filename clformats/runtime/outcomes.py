@@ -1,7 +1,7 @@
 """What is remembered of builds beside the cache of programs: which were safe, which were not.
 
 A file for each source, options, device and driver, named by the same hash as the program, with
-``.json`` behind. Those of programs that ended or hung a compiler have all that a report needs.
+the suffix ``.json``. Those of programs that ended or hung a compiler have all that a report needs.
 Programs whose binary is cached need no file.
 
 Reading needs no OpenCL: the doctor does.

@@ -301,7 +301,7 @@ def _from_source(
 def _built(
     context: pyopencl.Context, device: pyopencl.Device, options: list[str], source: str
 ) -> pyopencl.Program:
-    """Without pyopencl's own cache, which waits for a lock that a killed process leaves behind."""
+    """Without pyopencl's own cache, which waits for the lock of a killed process."""
     import pyopencl as cl
 
     program: pyopencl.Program = cl.Program(context, source)

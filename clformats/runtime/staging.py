@@ -37,7 +37,7 @@ class Staging:
         flags = cl.mem_flags
         with named_errors(f"allocating {nbytes} bytes for a piece on", self.engine):
             self.buffer: pyopencl.Buffer = cl.Buffer(self.engine.context, flags.READ_WRITE, nbytes)
-            usage_of(self.buffer)  # nobody else has it
+            usage_of(self.buffer)  # no user has it
             self._pinned: pyopencl.Buffer = cl.Buffer(
                 self.engine.context, flags.READ_WRITE | flags.ALLOC_HOST_PTR, nbytes
             )

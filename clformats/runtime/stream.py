@@ -12,9 +12,9 @@ from . import commands
 from .commands import Recorder
 from .engine import Engine, default_engine
 from .event import Event
+from .external import handed_out
 from .opencl import OnDevice, named_errors, opencl
 from .order import FAILED, QueueOrder, error_of, is_in_order, order_of
-from .strangers import handed_out
 
 if TYPE_CHECKING:
     import pyopencl
@@ -73,7 +73,7 @@ class Stream(OnDevice):
         """The pyopencl queue, for commands of your own.
 
         `run` is the better way, or `Memory.written_by` and `Memory.read_by`: the library then knows
-        what must wait for what. Where nobody tells it, a memory object whose ``buffer`` you have
+        what must wait for what. Otherwise a memory object whose ``buffer`` you have
         taken waits for all that is on the queues which it handed out.
         """
         return handed_out(self.tracked_queue)  # type: ignore[no-any-return]

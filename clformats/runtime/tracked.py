@@ -15,6 +15,7 @@ from ..tensors.geometry import moved_by
 from . import storage
 from .engine import Engine
 from .event import Event
+from .external import handed_out
 from .opencl import OnDevice, named_errors, opencl
 from .order import (
     FAILED,
@@ -28,7 +29,6 @@ from .order import (
     queue_of,
     read,
 )
-from .strangers import handed_out
 
 if TYPE_CHECKING:
     import pyopencl
@@ -64,7 +64,7 @@ class Tracked(OnDevice):
         `read_by`. Else later commands on it wait for all that is on the queues of the library's
         (``stream.queue``, ``engine.queue``, those that streams were made of) in its context.
         """
-        self.usage.taken = True
+        self.usage.exposed = True
         return self.tracked_buffer
 
     @property
@@ -107,7 +107,7 @@ class Tracked(OnDevice):
                     target = self.engine.tracked_queue if queue is None else queue
                     found, order = cl.enqueue_marker(target, wait_for=[found, *before]), object()
                 enqueued([], usage, order, found)
-            usage.taken = False
+            usage.exposed = False
 
     @property
     def mapped(self) -> MemoryDesc:
@@ -151,6 +151,6 @@ class Tracked(OnDevice):
             )
 
     def check_writable(self) -> None:
-        """Raise `DeviceError` if the buffer, or the array behind it, is read-only."""
+        """Raise `DeviceError` if the buffer, or the array that it is over, is read-only."""
         if self.is_read_only:
             raise DeviceError(f"{self!r} is read-only: give another destination, or a copy of it")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pyopencl
 
 Enqueue = Callable[["tuple[Any, Any]", "list[pyopencl.Event]"], "pyopencl.Event"]
-"""Enqueues a kernel on the buffers of both sides, behind some events."""
+"""Enqueues a kernel on the buffers of both sides, after some events."""
 
 
 _scratch: WeakKeyDictionary[Engine, list[pyopencl.Buffer | None]] = WeakKeyDictionary()

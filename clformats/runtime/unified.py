@@ -61,7 +61,7 @@ def wrapped(engine: Engine, array: NDArray[Any], front: int, *, writing: bool) -
             engine.context, access | cl.mem_flags.USE_HOST_PTR, hostbuf=host
         )
     keep_host_part(buffer, HostPart(array, front))
-    usage_of(buffer)  # nobody else has it
+    usage_of(buffer)  # no user has it
     return buffer
 
 

@@ -33,7 +33,7 @@ def main() -> None:
     out = _own_output()
     _leave_no_dumps()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Control-C is for the process that asks
-    import pyopencl as cl  # what takes long: before anybody is told that this process is ready
+    import pyopencl as cl  # this takes long, so before the process says that it is ready
 
     def say(**answer: object) -> None:
         out.write(json.dumps(answer) + "\n")
@@ -51,7 +51,7 @@ def main() -> None:
 
 
 def _own_output() -> IO[str]:
-    """The standard output for answers alone: what drivers print goes to the standard errors."""
+    """The standard output for answers only: what drivers print goes to the standard errors."""
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     return out
@@ -71,7 +71,7 @@ def _requests(stream: IO[str]) -> Iterator[dict[str, Any]]:
     def read() -> None:
         for line in stream:
             lines.put(line)
-        os._exit(0)  # whoever asks has gone: no compiler is waited for
+        os._exit(0)  # the one that asks has gone: no compiler is waited for
 
     threading.Thread(target=read, daemon=True).start()
     with suppress(Empty):

@@ -1,6 +1,6 @@
 """The shuffles of a part of a tile: which lane each element has in the values between.
 
-Elements are numbers from 0; `ANY_LANE` is a lane that nobody asks for, `NOUGHT` one that is to be
+Elements are numbers from 0; `ANY_LANE` is a lane that is never read, `NOUGHT` one that is to be
 zero.
 """
 

@@ -34,7 +34,7 @@ class BankDigit:
 class Pass:
     """One pass over a box: its loops in ``order``, nearest first, ``width`` elements at a time.
 
-    ``tall``: so many steps of the loop ``across`` are taken together, a vector for each. They are
+    ``tall``: how many steps of the loop ``across`` are taken together, a vector for each. They are
     neighbours in local memory, which is read by words of as many elements.
     """
 
@@ -52,7 +52,7 @@ class Pass:
 class BankLayout:
     """A step of loop k lies ``pitch[k]`` elements further, one of ``every`` steps of ``loop`` more.
 
-    That are ``gap`` elements; there is none where ``gap`` is 0.
+    Every ``every`` steps of ``loop``, ``gap`` extra elements are skipped; 0: no padding.
     """
 
     box: tuple[int, ...]
@@ -140,7 +140,7 @@ def dense(box: tuple[int, ...], first: Pass) -> BankLayout:
 
 @lru_cache(maxsize=512)
 def layout(box: tuple[int, ...], first: Pass, second: Pass, item: int) -> BankLayout:
-    """The layout in which elements of ``item`` bytes are stored and read in the fewest turns.
+    """The layout in which elements of ``item`` bytes are stored and read in the fewest cycles.
 
     Neighbours of the ``first`` pass are neighbours there. Its vectors stay whole.
     """
@@ -159,13 +159,13 @@ def layout(box: tuple[int, ...], first: Pass, second: Pass, item: int) -> BankLa
         ]  # fmt: skip
     most = prod(box) * 9 // 8
     small = [one for one in tried if one.extent <= most] or tried[:1]
-    return min(small, key=lambda one: sum(turns(one, p, item) for p in (first, second)))
+    return min(small, key=lambda one: sum(bank_cycles(one, p, item) for p in (first, second)))
 
 
 def _pitches(
-    box: Sequence[int], order: Sequence[int], apart: int | None, gap: int, behind: int = 0
+    box: Sequence[int], order: Sequence[int], apart: int | None, gap: int, after: int = 0
 ) -> tuple[int, ...]:
-    """Dense pitches, but for a ``gap`` in front of a loop and ``behind`` it."""
+    """Dense pitches, but for a ``gap`` before a loop and one ``after`` it."""
     result, reached = [0] * len(box), 1
     for k in order:
         if k == apart:
@@ -173,12 +173,12 @@ def _pitches(
         result[k] = reached
         reached *= box[k]
         if k == apart:
-            reached += behind
+            reached += after
     return tuple(result)
 
 
-def turns(one: BankLayout, p: Pass, item: int) -> float:
-    """Turns for each element in which the first work-items of a pass are served."""
+def bank_cycles(one: BankLayout, p: Pass, item: int) -> float:
+    """Cycles for each element in which the banks serve the first work-items of a pass."""
     at_once, offsets = one.lanes(p)
     digits, nbytes = one.digits(p), at_once * item
     together = min(IN_STEP, TURN_BYTES // max(nbytes, BANK_BYTES))

@@ -33,11 +33,11 @@ LENGTH = "|".join(map(str, VECTORS))
 
 @dataclass(frozen=True, slots=True)
 class BoxSchedule:
-    """``steps[k]`` of loop k, 1 for loops behind the last; `ALL` stands for all of them.
+    """``steps[k]`` of loop k, 1 for loops after the last; `ALL` stands for all of them.
 
-    ``vectors``: elements that a work-item loads and stores at once. ``tall``: so many vectors that
-    it stores are made of words of as many elements of local memory. ``gaps``: local memory has
-    gaps where they save turns of the banks. ``group``: work-items of a work-group. ``order``: the
+    ``vectors``: elements that a work-item loads and stores at once. ``tall``: how many vectors
+    it stores at once, made of words of as many elements of local memory. ``gaps``: local memory has
+    gaps where they save bank conflicts. ``group``: work-items of a work-group. ``order``: the
     loops that the groups' numbers count, the outermost first.
 
     >>> str(BoxSchedule.parse("c64 d | vectors 4 8 by 2 | gaps | 256 along a c"))

@@ -24,7 +24,7 @@ class ButterflyStep:
 
     ``low`` and ``high`` say for each lane of the new a and b where its value comes from: the lane
     number in a, or the number of lanes plus the lane number in b. ``register`` None: a permutation
-    inside each register, by ``low`` alone.
+    inside each register, by ``low`` only.
     """
 
     register: int | None

@@ -72,7 +72,7 @@ class Choices:
         return {name: value for name, value in values.items() if value is not None}
 
     def only(self, names: Container[str]) -> Choices:
-        """The choices of these names alone; the others are left to the rules."""
+        """Only the choices of these names; the others are left to the rules."""
         return Choices(**{k: value for k, value in self.chosen().items() if k in names})
 
     def __str__(self) -> str:

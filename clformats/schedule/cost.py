@@ -35,7 +35,7 @@ class Traffic:
 
     ``run``: bytes of a row that come together, within the caches; ``jumps``: how often a tile goes
     to another row; ``rows`` of a tile; ``follows``: whether the next tile goes on in them;
-    ``goes_on``: bytes of a row until the loops leave it.
+    ``goes_on``: contiguous bytes of a row, until the loops leave it.
     """
 
     run: int
@@ -196,7 +196,7 @@ def _by_stride(p: Problem, side: str) -> list[tuple[int, int]]:
 
 
 def _rows(steps: list[int], along: list[tuple[int, int]], bits: int) -> tuple[int, int]:
-    """(rows, bytes of each) of what so many steps of each loop reach."""
+    """(rows, bytes of each) of what these steps of each loop reach."""
     rows = run = 1
     for stride, axis in along:
         if stride == run and rows == 1:

@@ -1,8 +1,8 @@
-"""How many steps of each loop a tile covers: one rule, asked for runs of several lengths.
+"""How many steps of each loop a tile covers: one rule, for several target run lengths.
 
 A tile takes a run of the source and a run of the destination, each as long as is wanted. A block is
-taken as long as it is, and so is a short loop that the run goes on behind, or one of whole vectors;
-of another loop a power of two is taken.
+taken whole, and so is a short loop after which the run goes on, or one of whole vectors; others
+are cut to a power of two.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ BOX_RUN_BYTES = 256
 512 bytes lie apart in the destination have 0.68, 0.94, 1 and 1 of the speed on an H100; in the
 source 0.82, 0.97, 1 and 1."""
 RUN_ELEMENTS = (32, 128)
-"""At least and at most so many elements, however wide they are."""
+"""The least and the most elements of a box, however wide they are."""
 BOX_BYTES = 16384
 """A box in local memory, where there are enough of them. A work-item moves 64 bytes of it."""
 SINGLE_BOX_BYTES = 8192
@@ -59,9 +59,9 @@ def _box_of(
 
 
 def wished(nodes: Sequence[Node], steps: Sequence[int], most: int) -> GroupBox | None:
-    """The box with so many steps of each loop, as near as they can be had, `ALL` of short loops.
+    """The box with these steps of each loop, as near as they can be had, `ALL` of short loops.
 
-    At most so many elements. None where there are no such loops.
+    At most ``most`` elements. None where there are no such loops.
     """
     if len(steps) > len(nodes):
         return None
@@ -103,8 +103,8 @@ class GroupBox:
     def take(self, side: str, wanted: int) -> None:
         """A contiguous run of up to ``wanted`` elements on a side.
 
-        A block is taken as long as it is, and so is a short loop that the run goes on behind; of
-        another a power of two, so that its size is no part of the structure.
+        A block is taken whole, and so is a short loop after which the run goes on; others are cut
+        to a power of two, so that its size is no part of the structure.
         """
         strides = [getattr(n, side).value for n in self.nodes]
         reached = 1

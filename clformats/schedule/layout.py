@@ -1,6 +1,6 @@
 """How a tile lies in vectors: which elements each load and each store takes.
 
-The elements of a tile are numbered. Where they lie follows from the strides alone; neighbours in
+The elements of a tile are numbered. Where they lie follows from the strides; neighbours in
 memory make runs, and runs are cut into vectors. Nothing else is known of blocks, channels or
 short loops: three interleaved channels, blocks of any size and windows of 3 x 3 are all runs.
 
@@ -31,7 +31,7 @@ MOST_LANES = 16
 class TileVector:
     """Neighbours in memory: ``elements[l]`` is the number of lane l's, None where there is none.
 
-    The first is ``shift`` elements behind the step ``row[k]`` of each of the tile's loops.
+    The first is ``shift`` elements after the step ``row[k]`` of each of the tile's loops.
     ``width`` lanes are accessed: a power of two where they are loaded.
     """
 
@@ -65,7 +65,7 @@ class TileLayout:
 
     @property
     def widens_first(self) -> bool:
-        """Whether values become wider as they are loaded: so few loads make so many stores."""
+        """Whether values become wider as they are loaded: few loads then make many stores."""
         return 2 * len(self.loads) <= len(self.stores)
 
     def places(self, p: Problem, side: str) -> list[int]:
@@ -101,7 +101,7 @@ def lay_out(p: Problem, tile: Tile) -> TileLayout:
     covered = [extents[k] for k in axes]
     src, dst = ([strides(nodes, side)[k] for k in axes] for side in ("src", "dst"))
     read, written = _places(p, extents, axes)
-    # Of elements that a source repeats, along a loop that stands still, the first one is loaded.
+    # Along a broadcast loop (source stride 0) only the first element is loaded.
     still = [stride == 0 and nodes[k].guard is None for k, stride in zip(axes, src, strict=True)]
     apart = [prod(covered[:j]) for j in range(len(axes))]
     first = _offsets(covered, [0 if s else n for n, s in zip(apart, still, strict=True)])
@@ -193,7 +193,7 @@ def _vectors(
 ) -> tuple[TileVector, ...]:
     """The vectors of runs of elements; different steps of the loops ``apart_by`` are apart.
 
-    ``overlap``: they may have elements twice, and lanes behind the end of a run.
+    ``overlap``: they may have elements twice, and lanes after the end of a run.
     """
     groups: dict[tuple[int, ...], list[int]] = {}
     for n in sorted(places, key=places.__getitem__):

@@ -132,7 +132,7 @@ class LocalPlan(Body):
 
     @property
     def structure(self) -> str:
-        """The box in words, without what depends on sizes alone."""
+        """The box in words, without what only the sizes decide."""
         shape = " x ".join(f"{self.box[k]} of loop {k}" for k in self.read.order) or "1 element"
         word = self.problem.word
         words = f", as words of {word.nbytes} bytes" if word else ""

@@ -19,9 +19,10 @@ MOST_LOOPS = 12
 class Counted:
     """A loop in steps of the problem's loop ``axis``: ``step`` of them each time.
 
-    ``size`` is how far the axis goes: where the last tile would reach beyond and may not, it begins
-    earlier. ``extent``: steps of a tile, for the innermost loop of the axis; 0 for others.
-    ``outer`` is the number of the loop around it that goes along the same axis, -1 for none.
+    ``size`` is how far the axis goes: where the last tile may not reach beyond it, that tile is
+    shifted back and overlaps the one before (there is no remainder loop). ``extent``: steps of a
+    tile, for the innermost loop of the axis; 0 for others. ``outer`` is the number of the
+    loop around it that goes along the same axis, -1 for none.
     """
 
     axis: int
@@ -92,7 +93,7 @@ def _check(p: Problem, schedule: Schedule) -> None:
 
 
 def _refusal_of_extent(p: Problem, axis: int, steps: int) -> str:
-    """Why a tile may not cover so many steps of a loop; empty if it may."""
+    """Why a tile may not cover ``steps`` steps of a loop; empty if it may."""
     nodes = p.nodes or ()
     node, name = nodes[axis], LETTERS[axis]
     if steps == 1 and any(axis == k for k, _ in p.exchanges):
@@ -109,7 +110,7 @@ def _refusal_of_extent(p: Problem, axis: int, steps: int) -> str:
 
 
 def is_legal_extent(p: Problem, axis: int, steps: int) -> bool:
-    """Whether a tile may cover so many steps of a loop."""
+    """Whether a tile may cover ``steps`` steps of a loop."""
     return not _refusal_of_extent(p, axis, steps)
 
 

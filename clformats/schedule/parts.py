@@ -45,7 +45,7 @@ from .nest import is_legal_extent, ordered
 from .problem import Problem
 from .profile import Profile
 from .schedule import LETTERS, Prefetch, Schedule, Store, Tile
-from .scheduled import misfit
+from .scheduled import why_illegal
 from .search import BLOCKS, ITEMS, in_blocks, wanted_items
 from .stores import legal
 from .traits import Traits
@@ -125,7 +125,7 @@ class ScheduleParts:
                 raise InvalidArgument(f"no blocks of {config['block']} tiles fit into {nest}")
             nest = found[0]
         plain = Schedule(tile, nest, Prefetch(config["ahead"]))
-        if why := misfit(p, plain):
+        if why := why_illegal(p, plain):
             raise InvalidArgument(why)
         stores = {_kind(s): s for s in legal(p, tile, nest, self.profile.begin_bytes)}
         if config["store"] not in stores:

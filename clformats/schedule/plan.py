@@ -80,13 +80,13 @@ def _candidates(request: Request) -> Iterable[Family]:
     return [f for f in (*tried, *EVERY_FAMILY) if f.name == name][:1] if name else tried
 
 
-def _heeded(choices: Choices, family: Family, traits: Traits) -> Choices:
+def _supported(choices: Choices, family: Family, traits: Traits) -> Choices:
     """The choices that a family supports, within the limits of the device."""
     named = ["family"] if family.name == choices.family else []
-    heeded = choices.only((*family.takes, *named))
-    if heeded.local_size:
-        heeded = replace(heeded, local_size=min(heeded.local_size, traits.group_size))
-    return heeded
+    supported = choices.only((*family.takes, *named))
+    if supported.local_size:
+        supported = replace(supported, local_size=min(supported.local_size, traits.group_size))
+    return supported
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ class Plan:
 
     @property
     def is_copied(self) -> bool:
-        """Whether an image and the other side have the same bytes: OpenCL's copy does it alone."""
+        """Whether an image and the other side have the same bytes: OpenCL's copy is enough."""
         p = self.problem
         if not twins.copies(self.twinned) or not words.is_run(p):
             return False
@@ -227,9 +227,12 @@ def _planned(request: Request, p: Problem) -> Plan:
         if reason := family.refusal_on(p, traits):
             rejected.append((family.name, reason))
             continue
-        heeded, following = _heeded(request.choices, family, traits), sums.plan(request.dst, traits)
-        body = family.plan(p, traits, heeded)
-        return Plan(request, p, family.name, body, tuple(rejected), heeded, sums=following)
+        supported, following = (
+            _supported(request.choices, family, traits),
+            sums.plan(request.dst, traits),
+        )
+        body = family.plan(p, traits, supported)
+        return Plan(request, p, family.name, body, tuple(rejected), supported, sums=following)
     names = ", ".join(dict.fromkeys(f.name for f in EVERY_FAMILY))
     why = "; ".join(f"{name}: {reason}" for name, reason in rejected) or f"expected one of {names}"
     asked = f"family {request.choices.family!r} does not take"

@@ -17,7 +17,7 @@ index ``p``, counted from the start of the destination's padding:
     p < end         padding: write zero
     otherwise       outside the destination (the loops cover whole blocks): skip
 
-Numbers that follow from the formats alone are ``fixed``: they are constants of the kernel. All
+Numbers that only the formats decide are ``fixed``: they are constants of the kernel. All
 others are its arguments, so that one kernel serves every shape of the same structure.
 """
 
@@ -169,7 +169,7 @@ class Problem:
 
 
 def needs_64_bits(places: int) -> bool:
-    """Whether offsets of so many places do; 32 bits leave room to exceed a tensor by one block."""
+    """Whether offsets of these places do; 32 bits leave room to exceed a tensor by one block."""
     return places >= 2**31 - 2**16
 
 

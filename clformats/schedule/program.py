@@ -45,7 +45,7 @@ class ShuffleProgram:
     """What makes the stores of a tile from its loads.
 
     ``lanes`` of every value; ``loads``: how many there are; ``ops`` in the order in which a kernel
-    is to run them; ``outputs``: the value of each store; ``together``: how many stores, one behind
+    is to run them; ``outputs``: the value of each store; ``together``: how many stores, one after
     the other, are sent at a time, since they share a cache line.
 
     ``str`` of a program is one line that `parsed` reads.

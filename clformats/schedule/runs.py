@@ -51,7 +51,7 @@ def chain(p: Problem, side: str) -> list[tuple[int, int, int]]:
 
 
 def moves(p: Problem, side: str, extents: Sequence[int]) -> list[int]:
-    """Every number of elements by which a tile may begin behind another, and the first offset."""
+    """Every number of elements by which a tile may begin after another, and the first offset."""
     found = [p.src0 if side == "src" else p.dst0]
     nodes = p.nodes or ()
     for node, stride, extent in zip(nodes, strides(nodes, side), extents, strict=True):
@@ -63,7 +63,7 @@ def moves(p: Problem, side: str, extents: Sequence[int]) -> list[int]:
 
 
 def alignment(numbers: Iterable[int], bits: int, most: int = LINE_BYTES) -> int:
-    """The most bytes, a power of two, that divide so many elements of ``bits``, each.
+    """The most bytes, a power of two, that divide each of these numbers of elements of ``bits``.
 
     >>> alignment([12, 8], 32)
     16

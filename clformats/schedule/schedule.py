@@ -30,7 +30,7 @@ EXAMPLE = "tile b16 c16 of 16 | a* c*98 b c | ahead 12 | stream 64"
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """``extents[k]`` steps of loop k, 1 for loops behind the last, in vectors of ``lanes``."""
+    """``extents[k]`` steps of loop k, 1 for loops after the last, in vectors of ``lanes``."""
 
     extents: tuple[int, ...]
     lanes: int

@@ -92,7 +92,7 @@ def _moved(p: Problem, begin_bytes: int) -> Problem:
     return in_words(p, begin_bytes) if p.src.dtype.is_packed or is_run(p) else p
 
 
-def misfit(p: Problem, schedule: Schedule) -> str:
+def why_illegal(p: Problem, schedule: Schedule) -> str:
     """Why the tiles of a schedule do not cover a problem, or are too large; empty if they fit."""
     try:
         counted(p, schedule)
@@ -105,7 +105,7 @@ def misfit(p: Problem, schedule: Schedule) -> str:
 
 def _chosen(p: Problem, profile: Profile, schedule: Schedule) -> ScheduledPlan:
     """The plan by a schedule that is chosen, as near as the problem can have it."""
-    if why := misfit(p, schedule):
+    if why := why_illegal(p, schedule):
         return ScheduledPlan(p, _best(p, profile), why)
     possible = legal(p, schedule.tile, schedule.nest, profile.begin_bytes)
     if schedule.store in possible:

@@ -1,6 +1,6 @@
 """The schedules that a problem has, in the order of what they are estimated to cost.
 
-The first one is what runs where nobody has measured; a tuner measures the first few.
+The first one runs where nothing was measured; a tuner measures the first few.
 """
 
 from __future__ import annotations

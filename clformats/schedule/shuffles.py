@@ -1,4 +1,4 @@
-"""One synthesiser of shuffles for every tile, from where elements lie on both sides alone.
+"""One synthesiser of shuffles for every tile: all it needs is where elements lie on both sides.
 
 What stores need of loads falls into parts that share no vector. A part is a butterfly network
 (`clformats.schedule.butterfly`) where bits do, else it is routed (`clformats.schedule.route`).
@@ -29,7 +29,7 @@ def synthesise(
     Vectors are tuples of element numbers, one for each lane. None is anything in a load and a zero
     in a store. An element may be in several loads, and in several stores. Vectors may be of several
     lengths: the program has the lanes of the longest, and shorter ones lie in the lowest lanes.
-    ``nbytes`` of an element; ``together``: how many stores, one behind the other, share a cache
+    ``nbytes`` of an element; ``together``: how many stores, one after the other, share a cache
     line. Raises `InvalidArgument` where a store wants what no load has.
 
     >>> program = synthesise([(0, 1), (2, 3)], [(0, 2), (1, 3)], nbytes=4)

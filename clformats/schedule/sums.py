@@ -32,7 +32,7 @@ SUM_LANES = 64
 CUTS = (64, 16)
 """The lengths of vectors that are cut of a size that is no block's: few, as each is a program."""
 MANY = 4096
-"""With so many work-items there are enough groups of `GROUP_ITEMS` for all cores."""
+"""From this many work-items on there are enough groups of `GROUP_ITEMS` for all cores."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class SumLoop:
 
 @dataclass(frozen=True, slots=True)
 class SumsPlan:
-    """``lanes`` lie one behind the other, innermost first; ``loops`` by rising stride.
+    """``lanes`` lie one after the other, innermost first; ``loops`` by rising stride.
 
     ``cut`` is the size of the innermost digit where vectors are cut of it, into the first loop.
     ``local_size`` work-items form a group.

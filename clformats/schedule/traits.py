@@ -9,7 +9,7 @@ LINE_BYTES = 64
 CACHE_FLOOR = 32 << 20
 """The least size assumed of the last-level cache: Intel's runtime reports the second-level one."""
 STREAMED_MOST = 64 << 20
-"""Streaming stores are used from so many moved bytes on, however large a cache the device reports:
+"""Streaming stores are used from these moved bytes on, however large a cache the device reports:
 a guest of a large machine has a slice of it. On a Xeon that reported 300 MB, 18 MB to 165 MB:
 ordinary -> streaming stores, 1.6 -> 1.8 times as fast as oneDNN."""
 STREAMED_SHARE = 0.55

@@ -4,7 +4,7 @@ Where values are only moved, an element is a number of binary *digits*, the step
 lowest of them on a side say where it lies in a word. Digits that are so on both sides stay in the
 word. Of the others, each of the source's trades places with one of the destination's: two words
 that differ in this digit *exchange* the halves, quarters, .. whose first element lies an odd number
-of times ``distance`` bits behind the word's beginning. With the loops a and b, ``|`` between words,
+of times ``distance`` bits after the word's beginning. With the loops a and b, ``|`` between words,
 and a distance of one element::
 
     source        a0b0 a1b0 | a0b1 a1b1        a is contiguous in the source
@@ -188,7 +188,7 @@ def _in_units(p: Problem, nodes: Sequence[Node], count: int) -> Problem:
 
 
 def _in_steps(n: Node, count: int) -> Node:
-    """A loop whose strides count words of so many elements."""
+    """A loop whose strides count words of ``count`` elements."""
     return replace(n, src=part(n.src, count), dst=part(n.dst, count))
 
 

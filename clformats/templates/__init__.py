@@ -28,7 +28,7 @@ class RenderError(Error):
     """A template failed; the message shows the line of the template and what was passed to it."""
 
 
-def render(template: str, **values: Any) -> str:
+def filled(template: str, **values: Any) -> str:
     """The text of ``templates/<template>.mako``. Raises `RenderError`."""
     name, modules = f"{template}.mako", _folder_of_modules()
     with suppress(Exception):  # a spoilt module or a full disk; else it fails again

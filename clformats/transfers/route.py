@@ -26,7 +26,7 @@ from ..tensors.desc import MemoryDesc
 from ..tensors.described import is_described
 from ..values.attr import Attr
 from .ends import end_of, is_copied
-from .leg import Job, Leg
+from .hop import Hop, Job
 from .pieces import TensorPiece, dense, nbytes_of, pieces
 from .quantised import transfer_quantised
 
@@ -155,7 +155,7 @@ def _mapped(src: Memory, dst: Memory, stack: ExitStack) -> tuple[HostMemory | Me
 
 
 class _Route:
-    """The engines on the way, and the legs between them."""
+    """The engines on the way, and the hops between them."""
 
     def __init__(
         self,
@@ -173,22 +173,22 @@ class _Route:
     def run(self, most: int | None, progress: Progress | None, stack: ExitStack) -> None:
         """Move all pieces."""
         todo = self._pieces(most, asked=progress is not None)
-        legs = [self._direct(todo, stack)] if len(self.engines) == 1 else self._two(todo, stack)
-        for leg in legs:
-            stack.callback(leg.settle)
+        hops = [self._direct(todo, stack)] if len(self.engines) == 1 else self._two(todo, stack)
+        for hop in hops:
+            stack.callback(hop.settle)
         report = progress or (lambda _done, _total: None)
         done, total = 0, sum(piece.nbytes for piece in todo)
         report(done, total)
-        # A piece of one leg is finished two steps after its start, then the next leg takes it.
-        for step in range(len(todo) + 2 * len(legs)):
-            for k, leg in zip(range(step, -1, -2), legs, strict=False):
+        # A piece of one hop is finished two steps after its start, then the next hop takes it.
+        for step in range(len(todo) + 2 * len(hops)):
+            for k, hop in zip(range(step, -1, -2), hops, strict=False):
                 if 0 <= k - 2 < len(todo):
-                    leg.finish(k - 2)
-                    if leg is legs[-1]:
+                    hop.finish(k - 2)
+                    if hop is hops[-1]:
                         done += todo[k - 2].nbytes
                         report(done, total)
                 if k < len(todo):
-                    leg.start(k)
+                    hop.start(k)
 
     def _pieces(self, most: int | None, *, asked: bool) -> list[TensorPiece]:
         src, dst = self.src.desc, self.dst.desc
@@ -205,13 +205,13 @@ class _Route:
             return pieces(src, dst, min(PIECE_NBYTES, room), or_up_to=room)
         return pieces(src, dst, PIECE_NBYTES if asked else sys.maxsize, or_up_to=sys.maxsize)
 
-    def _direct(self, todo: Sequence[TensorPiece], stack: ExitStack) -> Leg:
+    def _direct(self, todo: Sequence[TensorPiece], stack: ExitStack) -> Hop:
         """One engine does it."""
         dims = self.dst.desc.dims
         jobs = [Job(piece.src, piece.dst, piece.attr(self.attr, dims)) for piece in todo]
         return _leg(self.engines[0], self.src, self.dst, jobs, stack)
 
-    def _two(self, todo: Sequence[TensorPiece], stack: ExitStack) -> list[Leg]:
+    def _two(self, todo: Sequence[TensorPiece], stack: ExitStack) -> list[Hop]:
         """From one device to the host, in the shorter of the two forms, and on to the other."""
         nothing, dims = Attr(), self.dst.desc.dims
         between = [self._between(piece) for piece in todo]
@@ -241,8 +241,8 @@ def _leg(
     dst: HostMemory | Memory,
     jobs: Sequence[Job],
     stack: ExitStack,
-) -> Leg:
-    """A leg whose ends are released with the stack, also where the second cannot be made."""
+) -> Hop:
+    """A hop whose ends are released with the stack, also where the second cannot be made."""
     streams = Stream(engine), Stream(engine)
     read = max(nbytes_of(job.src) for job in jobs)
     source = end_of(src, streams, read, writing=False)
@@ -250,4 +250,4 @@ def _leg(
     written = max(nbytes_of(job.dst) for job in jobs)
     target = end_of(dst, streams, written, writing=True)
     stack.callback(target.close)
-    return Leg(streams, source, target, jobs)
+    return Hop(streams, source, target, jobs)

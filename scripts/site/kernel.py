@@ -15,7 +15,7 @@ from shapes import SHADES, box, svg
 
 import clformats as cf
 from bench.picture import line, text
-from clformats.kernels.scheduled import launch_of
+from clformats.kernels.scheduled import render_schedule
 from clformats.schedule.layout import lay_out
 from clformats.schedule.nest import counted
 from clformats.schedule.refine import problem
@@ -37,7 +37,7 @@ LOADED = [v.elements for v in LAYOUT.loads]
 PROGRAM = LAYOUT.program(4, 4)
 VALUES = replace(PROGRAM, outputs=(*range(PROGRAM.loads + len(PROGRAM.ops)),)).run(LOADED)
 """The elements' numbers in each value: what is loaded, and what each shuffle makes."""
-CALLS = re.findall(r" v(\d+) = (\w+)\(", launch_of(PROBLEM, SCHEDULE).source)
+CALLS = re.findall(r" v(\d+) = (\w+)\(", render_schedule(PROBLEM, SCHEDULE).source)
 CALLED = {int(value): call for value, call in CALLS}
 """The macro that makes each value in the kernel."""
 COUNTS = {"loads": PROGRAM.loads, "shuffles": len(PROGRAM.ops), "stores": len(PROGRAM.outputs)}

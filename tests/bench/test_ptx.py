@@ -21,7 +21,7 @@ from bench.__main__ import main
 from bench.arena import Data
 from bench.cases import CASES, Case
 from bench.report import COMMAND, OURS, Report
-from clformats.kernels import launch
+from clformats.kernels import render
 from clformats.timing import QUICK
 
 ROOT = Path(__file__).parents[2]
@@ -44,7 +44,7 @@ PTX = """\
 
 def entry_of(case: Case) -> ptx.Entry:
     plan = cf.make_plan(*case.descriptors(), ptx.GPU)
-    made = launch(plan)
+    made = render(plan)
     assert made is not None
     numbers = tuple(int(n) for n in made.arguments)
     size = made.groups, made.local_size

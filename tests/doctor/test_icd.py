@@ -83,7 +83,7 @@ def test_the_users_choice_is_left_alone(machine: Path, name: str) -> None:
     environ = environment(machine, **{name: "/opt/vendors"})
     before = dict(environ)
     entry = exposed(environ)
-    assert entry.state == "left alone"
+    assert entry.state == "overruled"
     assert f"{name}=/opt/vendors" in entry.reason
     assert environ == before
 

@@ -47,14 +47,14 @@ def _in_every_form(engine: cf.Engine, descs: list[cf.MemoryDesc]) -> None:
         _check(engine, [form(desc, k) for k, desc in enumerate(descs)])
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("start", range(0, len(FORMATS), GROUP))
 def test_every_format(start: int, engine: cf.Engine) -> None:
     descs = [hurting(fmt) for fmt in FORMATS[start : start + GROUP]]
     _check(engine, [static(desc, k) for k, desc in enumerate(descs)])
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("start", range(0, len(CLDNN), GROUP))
 @pytest.mark.parametrize("form", [by_arguments, by_shape_info], ids=lambda f: f.__name__)
 def test_every_format_of_cldnn_with_unknown_sizes(
@@ -280,7 +280,7 @@ BLOCKS = [
 ]
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(("text", "wanted"), [*VECTORS, *BLOCKS])
 @pytest.mark.parametrize("wide", [False, True])
 def test_vectors(text: str, wanted: str | None, wide: bool, engine: cf.Engine) -> None:

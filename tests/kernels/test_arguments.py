@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import clformats as cf
-from clformats.kernels import launch
+from clformats.kernels import render
 from clformats.kernels.scheduled import SHORT_NEST
 from clformats.kernels.source import MOST_ARGUMENT_BYTES, Launch
 from clformats.schedule import Traits
@@ -36,7 +36,7 @@ def test_no_kernel_takes_more_than_devices_promise(device: str) -> None:
     """One problem of three, of every group; the others are in the slow tier of the record."""
     for problem in problems()[::3]:
         try:
-            launched = launch(problem.plan(DEVICES[device]))
+            launched = render(problem.plan(DEVICES[device]))
         except cf.Error:
             continue
         while launched:
@@ -54,7 +54,7 @@ def test_long_nests_have_numbers_of_four_bytes_and_one_program() -> None:
     sources = set()
     for h in (31, 33):
         texts = (text.replace("31", str(h)) for text in PADDED)
-        launched = launch(cf.make_plan(*of_text(*texts), Traits(vector_bytes=64)))
+        launched = render(cf.make_plan(*of_text(*texts), Traits(vector_bytes=64)))
         assert launched
         assert SHORT_NEST in launched.source
         assert launched.argument_bytes <= MOST_ARGUMENT_BYTES
@@ -64,7 +64,7 @@ def test_long_nests_have_numbers_of_four_bytes_and_one_program() -> None:
 
 def test_numbers_that_do_not_fit_are_constants_of_the_kernel() -> None:
     src, dst = of_text(*(text.replace("4x17", "4000000x17") for text in PADDED))
-    launched = launch(cf.make_plan(src, dst, Traits(vector_bytes=64)))
+    launched = render(cf.make_plan(src, dst, Traits(vector_bytes=64)))
     assert launched
     assert launched.arguments == ()
     assert SHORT_NEST not in launched.source

@@ -11,7 +11,7 @@ import re
 import pytest
 
 import clformats as cf
-from clformats.kernels import launch
+from clformats.kernels import render
 from clformats.schedule import Traits, make_plan
 from tests.device_support import check_reorder
 
@@ -38,7 +38,7 @@ def pair(
 def test_zeros_come_by_one_macro(case: tuple[str, str, str, str, tuple[int, ...]]) -> None:
     """In whole tiles and in those at edges."""
     src, dst = pair(*case)
-    made = launch(make_plan(src, dst, Traits(vector_bytes=64)))
+    made = render(make_plan(src, dst, Traits(vector_bytes=64)))
     assert made
     source = made.source
     assert "CLEARED(" in source

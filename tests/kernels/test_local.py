@@ -11,7 +11,7 @@ from tests.device_support import check_reorder
 from tests.reorders.test_reorder import NO_TAG, check_both_ways
 from tests.support import BUFFERS, hurting_dims, pair_of
 
-pytestmark = pytest.mark.sampled(6)
+pytestmark = pytest.mark.sampled(12)
 
 D = cf.MemoryDesc
 

@@ -11,7 +11,7 @@ import pytest
 
 import clformats as cf
 from clformats.kernels import universal
-from clformats.kernels.scheduled import IDLE_BYTES, idle, launch_of
+from clformats.kernels.scheduled import IDLE_BYTES, idle, render_schedule
 from clformats.schedule.computation import from_attr
 from clformats.schedule.layout import lay_out
 from clformats.schedule.refine import problem, separate
@@ -41,7 +41,7 @@ def test_a_schedule_never_changes_a_result(engine: cf.Engine, seed: int) -> None
     p = random_problem(r)
     source, expected = before_and_after(p, seed)
     if serves(p):
-        got = ran(engine, p, universal.launch_of(p, r.choice([1, 3, 32])), source, "universal")
+        got = ran(engine, p, universal.render_problem(p, r.choice([1, 3, 32])), source, "universal")
         assert np.array_equal(got, expected), f"{p.src} -> {p.dst} by the universal program"
     schedules = *random_schedules(r, p), *random_schedules(r, p)
     for number, schedule in enumerate(schedules):
@@ -78,7 +78,7 @@ def test_a_program_serves_other_shapes_orders_and_splits() -> None:
         ((5, 96, 31, 9), "tile b16 c16 of 16 | c*4 a b c | ahead 1 | ordinary"),
     ):
         p = problem(cf.MemoryDesc(dims, "f32", "bfyx"), cf.MemoryDesc(dims, "f32", "byxf"))
-        sources.add(launch_of(p, Schedule.parse(text)).source)
+        sources.add(render_schedule(p, Schedule.parse(text)).source)
     assert len(sources) == 1
 
 
@@ -103,7 +103,7 @@ def test_the_universal_program_converts_all_types(engine: cf.Engine, src: str) -
             p = problem(a, b)
             assert serves(p)
             array = random_values(np.random.default_rng(3), dims, src)
-            launch = universal.launch_of(p, 5)
+            launch = universal.render_problem(p, 5)
             assert launch.source == universal.source()
             got = ran(engine, p, launch, with_garbage(a, array, 3), "the universal program")
             expected = array if src == dst else convert(array, a.dtype, b.dtype)
@@ -122,7 +122,7 @@ def test_an_idle_launch_touches_the_beginning_alone(engine: cf.Engine, text: str
 
     dims = (3, 37, 4, 40)
     p = problem(cf.MemoryDesc(dims, "f32", "b_fs_yx_fsv16"), cf.MemoryDesc(dims, "f32", "bfyx"))
-    launch = launch_of(p, Schedule.parse(text))
+    launch = render_schedule(p, Schedule.parse(text))
     kernel = engine.kernel(launch.source, launch.KERNEL)
     whole = np.full(2 * IDLE_BYTES, 0xA5, np.uint8)
     flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
@@ -146,7 +146,7 @@ def test_padding_reads_no_operand(before: int, after: int) -> None:
     axes = lay_out(p, schedule.tile).axes
     names = {f"o0_{k}": (p.nodes or ())[axis].operands[0].value for k, axis in enumerate(axes)}
     names["tile"] = p.operands0[0]
-    source = launch_of(p, schedule).source.replace("now.operand[0]", "tile")
+    source = render_schedule(p, schedule).source.replace("now.operand[0]", "tile")
     read = {eval(at, names.copy()) for at in re.findall(r"src_scale_values\[(.*?)\]", source)}  # noqa: S307  # sums
     assert read == {0, 1, 2, 3}
 

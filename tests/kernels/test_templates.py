@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from clformats import templates
-from clformats.templates import RenderError, render
+from clformats.templates import RenderError, filled
 
 
 def copied(folder: Path | None, monkeypatch: pytest.MonkeyPatch) -> str:
     """A template's text, by what a new process finds in the folder."""
     templates._templates.cache_clear()
     monkeypatch.setattr(templates, "_folder_of_modules", lambda: folder)
-    return render("place")
+    return filled("place")
 
 
 def test_compiled_templates_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -37,7 +37,7 @@ def test_what_cannot_be_used_is_passed_by(tmp_path: Path, monkeypatch: pytest.Mo
         assert file.read_text() != spoilt  # the next process has written it anew
     assert copied(file / "is no folder", monkeypatch) == wanted
     with pytest.raises(RenderError, match=r"no\.mako"):
-        render("no")
+        filled("no")
 
 
 def test_nothing_is_kept_where_python_keeps_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

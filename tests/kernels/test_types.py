@@ -14,7 +14,7 @@ from clformats.tensors.nibbles import refusal
 from tests.device_support import check_bytes, check_reorder, expected, guarded, memory_of, moved
 from tests.support import DTYPES, dirty_pack, random_values
 
-pytestmark = pytest.mark.sampled(16)
+pytestmark = pytest.mark.sampled(32)
 
 D = cf.MemoryDesc
 FLOAT8 = ("f8_e4m3", "f8_e5m2")

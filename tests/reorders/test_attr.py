@@ -16,7 +16,7 @@ from tests.strategies import attributed_pairs
 from tests.support import DTYPES, random_values
 from tests.tiers import crossed
 
-pytestmark = pytest.mark.sampled(3)
+pytestmark = pytest.mark.sampled(6)
 
 D = cf.MemoryDesc
 EXAMPLES = int(os.environ.get("CLFORMATS_TEST_EXAMPLES", "20"))

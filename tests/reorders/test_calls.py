@@ -154,8 +154,8 @@ def test_the_fast_path_does_what_the_checked_path_does(
         assert event
         writers = [memory.usage.writer is event.event for memory in (src, dst)]
         uses = [
-            (m.usage.alone is stream.order, m.usage.order is stream.order,
-             [order is stream.order for order in m.usage.readers], m.usage.taken)
+            (m.usage.only_order is stream.order, m.usage.order is stream.order,
+             [order is stream.order for order in m.usage.readers], m.usage.exposed)
             for m in (src, dst)
         ]  # fmt: skip
         reads = src.usage.readers[stream.order] is event.event

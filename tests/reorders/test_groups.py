@@ -64,7 +64,7 @@ def check_case(structure: int, number: int, stream: cf.Stream) -> None:
 @pytest.mark.device
 @pytest.mark.parametrize("structure", range(5))
 def test_random_groups(structure: int, stream: cf.Stream) -> None:
-    for number in range(40):
+    for number in range(12):
         check_case(structure, number, stream)
 
 

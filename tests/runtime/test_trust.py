@@ -22,6 +22,7 @@ from clformats.doctor import caches, icd
 from clformats.runtime import programs
 from clformats.tuning import records as tuned
 from clformats.tuning.records import profiles, store
+from tests.tiers import tiered
 from tests.tuned_support import DEVICE, record_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -239,7 +240,9 @@ assert cf.to_numpy(cf.reorder(m, "nChw16c")).sum() == 680
 
 @give_away
 @pytest.mark.device
-@pytest.mark.parametrize("place", ["nowhere", "/root", "of another", "shared"])
+@pytest.mark.parametrize(
+    "place", tiered(["nowhere", "/root", "of another", "shared"], ["nowhere", "shared"])
+)
 def test_a_user_without_a_name_and_a_home_has_one_clear_line(tmp_path: Path, place: str) -> None:
     environ = {k: v for k, v in os.environ.items() if k not in {"HOME", "XDG_CACHE_HOME"}}
     environ.pop("CLFORMATS_TUNED", None)

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 import clformats as cf
-from clformats.kernels import launch
+from clformats.kernels import render
 from clformats.schedule.boxes import ALL, EXAMPLE, BoxSchedule
 from clformats.schedule.choices import RULES, Choices
 from clformats.schedule.local import LocalPlan
@@ -106,7 +106,7 @@ def test_each_part_of_a_box_is_heeded() -> None:
     assert found.local_elements == 32 * 256 < rules.local_elements
     assert found.group == 64
     assert found.order == (2, 0, 1)
-    made = launch(cf.make_plan(*LARGE, GPU, choices=Choices(box=str(found.schedule))))
+    made = render(cf.make_plan(*LARGE, GPU, choices=Choices(box=str(found.schedule))))
     assert made is not None
     assert made.local_size == 64
     # The last loop of the order is the one that neighbours differ in.
@@ -189,7 +189,7 @@ def test_a_box_of_the_space_is_what_the_plan_then_has() -> None:
 def test_a_new_order_of_groups_needs_no_division() -> None:
     line = "b64 c128 | vectors 8 8 by 1 | gaps | 256 along"
     for order in ("a b c", "a c b", "c b a", "b a c"):
-        made = launch(cf.make_plan(*LARGE, GPU, choices=Choices(box=f"{line} {order}")))
+        made = render(cf.make_plan(*LARGE, GPU, choices=Choices(box=f"{line} {order}")))
         assert made is not None
         assert made.groups == 3136
         assert " / count" not in made.source

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import clformats as cf
-from clformats.kernels import launch
-from clformats.kernels.scheduled import launch_of
+from clformats.kernels import render
+from clformats.kernels.scheduled import render_schedule
 from clformats.schedule.choices import RULES, Choices
 from clformats.schedule.generic import GenericPlan
 from clformats.schedule.plan import FAMILIES, GPU_FAMILIES
@@ -110,7 +110,7 @@ def test_every_problem_takes_every_wish() -> None:
         plan = cf.make_plan(src, dst, choices=WISHES)
         takes = {f.name: f.takes for f in FAMILIES}.get(plan.family, ())
         assert set(plan.choices.chosen()) <= set(takes)
-        made = launch(plan)
+        made = render(plan)
         if made is not None and "baked" in takes:
             assert made.arguments == ()
 
@@ -187,8 +187,8 @@ def test_neighbours_are_other_schedules_of_one_program() -> None:
     near = found.near(found.values[0])
     assert 5 < len(set(near)) == len(near) <= NEAR
     assert found.values[0] not in near
-    sources = {launch_of(problem(src, dst), Schedule.parse(line)).source for line in near}
-    made = launch(found.plan(found.values[0]))
+    sources = {render_schedule(problem(src, dst), Schedule.parse(line)).source for line in near}
+    made = render(found.plan(found.values[0]))
     assert made is not None
     assert sources == {made.source}
     numbers = space(src, src, DEFAULT, "generic")
@@ -205,7 +205,7 @@ def test_gpus_choose_the_size_of_their_groups(src: str, dst: str) -> None:
     assert found.parameter == "local_size"
     assert sorted(found.values) == [32, 64, 128]
     for size in found.values:
-        made = launch(found.plan(size, baked=True))
+        made = render(found.plan(size, baked=True))
         assert made is not None
         assert made.local_size == size
         assert made.arguments == ()
@@ -222,7 +222,7 @@ def test_a_kernel_with_choices_tells_the_types_of_its_buffers(
     every = spaces(src, dst, traits)
     assert every
     for found in every:
-        made = launch(found.plan(found.values[0]))
+        made = render(found.plan(found.values[0]))
         assert made is not None
         read, written = made.buffers
         assert f"__global const {read} *restrict src" in made.source

@@ -9,7 +9,7 @@ import pytest
 
 import clformats as cf
 from bench.cases import CASES, Case
-from clformats.kernels import launch
+from clformats.kernels import render
 from clformats.kernels.source import reciprocal
 from clformats.schedule import GPU_FAMILIES, Traits
 from clformats.schedule.banks import (
@@ -18,9 +18,9 @@ from clformats.schedule.banks import (
     BankDigit,
     BankLayout,
     Pass,
+    bank_cycles,
     layout,
     place,
-    turns,
 )
 from clformats.schedule.local import SECTOR_BYTES, LocalPlan
 from tests.support import BUFFERS, hurting_dims
@@ -108,20 +108,20 @@ def test_local_memory_is_read_and_written_in_few_turns(case: Case) -> None:
         fewest = max(nbytes, 4) / TURN_BYTES / plan.layout.lanes(p)[0]
         # Vectors of 16 bytes are stored whole, or of 32: of their words 4, or 8, lie in one bank.
         most = max(4, plan.read.width * _moving(plan) // 4)
-        assert turns(plan.layout, p, _moving(plan)) <= most * fewest, plan
+        assert bank_cycles(plan.layout, p, _moving(plan)) <= most * fewest, plan
 
 
 def test_gaps_against_bank_conflicts() -> None:
     """The classic: 32 x 32 words need a gap of one, without it 32 work-items wait in line."""
     rows, columns, box = Pass((1, 0), 1), Pass((0, 1), 1), (32, 32)
     dense, apart = BankLayout(box, (32, 1)), BankLayout(box, (33, 1))
-    assert turns(dense, columns, 4) == 1
+    assert bank_cycles(dense, columns, 4) == 1
     assert layout(box, rows, columns, 4) == apart
-    assert turns(apart, columns, 4) == turns(apart, rows, 4) == 1 / 32
+    assert bank_cycles(apart, columns, 4) == bank_cycles(apart, rows, 4) == 1 / 32
     # 16 across and 2 along: only an even gap keeps them apart.
     assert layout((16, 64), rows, columns, 4) == BankLayout((16, 64), (66, 1))
     # Elements of 8 bytes are fetched by half as many at a time.
-    assert turns(apart, columns, 8) == 1 / 16
+    assert bank_cycles(apart, columns, 8) == 1 / 16
 
 
 def test_vectors_stay_whole_in_local_memory() -> None:
@@ -130,8 +130,8 @@ def test_vectors_stay_whole_in_local_memory() -> None:
     found = layout((128, 64), read, write, 2)
     assert found.lanes(read) == (8, (0,))
     assert found.lanes(write)[0] == 2
-    assert turns(found, read, 2) == 2 / TURN_BYTES
-    assert turns(found, write, 2) <= 2 * 2 / TURN_BYTES
+    assert bank_cycles(found, read, 2) == 2 / TURN_BYTES
+    assert bank_cycles(found, write, 2) <= 2 * 2 / TURN_BYTES
     every = [place(found.digits(Pass((0, 1), 1)), n) for n in range(128 * 64)]
     assert len(set(every)) == 128 * 64
     assert max(every) + 1 == found.extent
@@ -216,7 +216,7 @@ def test_many_shapes_need_few_programs(src: str, dst: str, most: int) -> None:
     for _ in range(100):
         sizes = rng.randrange(2, 9), 16 * rng.randrange(2, 9) + 3, *rng.choices(range(5, 40), k=2)
         dims = "x".join(map(str, sizes))
-        launched = launch(cf.make_plan(D.parse(f"{src}:{dims}"), D.parse(f"{dst}:{dims}"), GPU))
+        launched = render(cf.make_plan(D.parse(f"{src}:{dims}"), D.parse(f"{dst}:{dims}"), GPU))
         assert launched is not None
         sources.add(launched.source)
     assert len(sources) <= most

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import clformats as cf
-from clformats.kernels import launch
+from clformats.kernels import render
 from clformats.schedule.computation import from_attr
 from clformats.schedule.generic import GROUP_ITEMS, ITEMS_PER_UNIT, RUN, GenericPlan
 from clformats.schedule.plan import FAMILIES
@@ -212,7 +212,7 @@ def test_many_shapes_need_few_programs(src: str, dst: str, most: int) -> None:
         sizes = rng.randrange(2, 9), 16 * rng.randrange(2, 9) + 3, *rng.choices(range(2, 40), k=2)
         dims = "x".join(map(str, sizes))
         plan = cf.make_plan(D.parse(f"{src}:{dims}"), D.parse(f"{dst}:{dims}"))
-        launched = launch(plan)
+        launched = render(plan)
         assert launched is not None
         sources.add(launched.source)
     assert len(sources) <= most
@@ -228,7 +228,7 @@ def test_many_shapes_need_few_programs(src: str, dst: str, most: int) -> None:
 )
 def test_tiles_at_an_edge_pass_by_the_cache_too(dims: tuple[int, ...], src: str, dst: str) -> None:
     a, b = (D(dims, *text.split(":")) for text in (src, dst))
-    launched = launch(cf.make_plan(a, b))
+    launched = render(cf.make_plan(a, b))
     assert launched is not None
     kernel = launched.source[launched.source.index("__kernel") :]
     assert "STORE_STREAM(" in kernel
@@ -246,7 +246,7 @@ def test_tiles_at_an_edge_pass_by_the_cache_too(dims: tuple[int, ...], src: str,
 def test_kernels_of_vectors_are_not_to_be_joined(src: str, dst: str, attr: cf.Attr) -> None:
     """Else Intel's compiler for CPUs makes vectors of several work-items, for half a minute."""
     a, b = (D.parse(f"{text}:19x21x5x3") for text in (src, dst))
-    launched = launch(cf.make_plan(a, b, computation=from_attr(attr, a, b)))
+    launched = render(cf.make_plan(a, b, computation=from_attr(attr, a, b)))
     assert launched is not None
     head, kernel, _ = launched.source.partition("\n__kernel void reorder(")
     assert kernel
@@ -298,7 +298,7 @@ def test_stores_past_the_cache_are_hidden_where_lanes_may_be_truncated(
 
     One of nine lines of a tile had 16 bytes that did not pass by the cache.
     """
-    launched = launch(cf.make_plan(f"{src}:32x64x112x112", f"{dst}:32x64x112x112"))
+    launched = render(cf.make_plan(f"{src}:32x64x112x112", f"{dst}:32x64x112x112"))
     assert launched is not None
     kernel = launched.source[launched.source.index("__kernel") :]
     stores = [line for line in kernel.splitlines() if "STORE_STREAM(" in line]

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 import clformats as cf
-from clformats.runtime import strangers
+from clformats.runtime import external
 from tests.support import random_values
 
 THREADS = 8
@@ -252,7 +252,7 @@ def main(device: str, seconds: float, seed: int) -> int:
     del worker, workers, shared, engine
     gc.collect()
     # The pool's queue was handed out: it is kept, for commands that may still be on it.
-    strangers._drop([entry for entry in strangers._handed_out if entry[0]() is None])
+    external._finish([entry for entry in external._handed_out if entry.is_dropped])
     third = max(len(samples) // 3, 1)
     figures = {
         "device": found.name,

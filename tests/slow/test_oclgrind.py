@@ -230,7 +230,7 @@ def _run_schedules(seeds: Iterable[int]) -> None:
             p = random_problem(r)
         source, expected = before_and_after(p, seed)
         if serves(p):
-            got = ran(engine, p, universal.launch_of(p, 3), source, "the universal program")
+            got = ran(engine, p, universal.render_problem(p, 3), source, "the universal program")
             assert np.array_equal(got, expected), f"{p.src} -> {p.dst} by the universal program"
         for schedule in random_schedules(r, p):
             got = written(engine, p, schedule, source)

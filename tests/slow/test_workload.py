@@ -9,7 +9,7 @@ import pytest
 
 import clformats as cf
 from clformats.kernels import universal
-from clformats.kernels.scheduled import launch_of
+from clformats.kernels.scheduled import render_schedule
 from clformats.schedule.problem import Problem
 from clformats.schedule.profile import profile_of
 from clformats.schedule.refine import problem, separate
@@ -31,7 +31,7 @@ def programs() -> list[tuple[Problem, Schedule]]:
         p = problem(src, dst)
         p = separate(p)
         schedule = best(p, profile_of(DEFAULT))
-        found.setdefault(launch_of(p, schedule).source, (p, schedule))
+        found.setdefault(render_schedule(p, schedule).source, (p, schedule))
     return list(found.values())
 
 
@@ -41,5 +41,5 @@ def test_the_programs_of_networks(engine: cf.Engine, part: int) -> None:
         array = random_values(np.random.default_rng(part), p.src.dims, p.src.dtype.name)
         source = with_garbage(p.src, array, part)
         got = written(engine, p, schedule, source)
-        expected = ran(engine, p, universal.launch_of(p, 8), source, "the universal program")
+        expected = ran(engine, p, universal.render_problem(p, 8), source, "the universal program")
         assert np.array_equal(got, expected), f"{p.src} -> {p.dst} by {schedule}"

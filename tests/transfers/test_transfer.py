@@ -19,7 +19,7 @@ import pytest
 import clformats as cf
 from clformats.runtime import unified
 from clformats.runtime.staging import Staging
-from clformats.transfers.leg import Leg
+from clformats.transfers.hop import Hop
 from clformats.transfers.route import _Route
 from tests.device_support import (
     CANARY,
@@ -32,7 +32,7 @@ from tests.device_support import (
 )
 from tests.support import dirty_pack, random_values, same_bytes
 
-pytestmark = pytest.mark.sampled(6)
+pytestmark = pytest.mark.sampled(12)
 
 D = cf.MemoryDesc
 ROOT = Path(__file__).resolve().parents[2]
@@ -460,36 +460,36 @@ def test_pieces_share_one_program(other: cf.Engine) -> None:
 
 
 @pytest.mark.usefixtures("copied")
-@pytest.mark.parametrize("legs", [1, 2])
+@pytest.mark.parametrize("hops", [1, 2])
 def test_two_pieces_are_under_way(
-    legs: int, engine: cf.Engine, other: cf.Engine, monkeypatch: pytest.MonkeyPatch
+    hops: int, engine: cf.Engine, other: cf.Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The next piece is enqueued, on the other stream, before the host waits for the last."""
     log: list[tuple[str, int]] = []
     streams: list[Any] = []
-    start, finish = Leg.start, Leg.finish
+    start, finish = Hop.start, Hop.finish
 
-    def started(self: Leg, k: int) -> None:
+    def started(self: Hop, k: int) -> None:
         log.append(("start", k))
         streams.append(self._streams[k % 2].queue)
         start(self, k)
 
-    def finished(self: Leg, k: int) -> None:
+    def finished(self: Hop, k: int) -> None:
         log.append(("finish", k))
         finish(self, k)
 
-    monkeypatch.setattr(Leg, "start", started)
-    monkeypatch.setattr(Leg, "finish", finished)
+    monkeypatch.setattr(Hop, "start", started)
+    monkeypatch.setattr(Hop, "finish", finished)
     array = np.zeros((6, 8, 5), np.float32)
     desc = D(array.shape, "f32", "acb")
     source = cf.from_numpy(array, engine)
-    target = cf.Memory(desc, engine if legs == 1 else other)
-    cf.transfer(array if legs == 1 else source, target, piece_nbytes=array.nbytes * 2 // 6)
+    target = cf.Memory(desc, engine if hops == 1 else other)
+    cf.transfer(array if hops == 1 else source, target, piece_nbytes=array.nbytes * 2 // 6)
     for k in range(4):
         assert log.index(("start", k + 1)) < log.index(("finish", k))
         assert log.index(("finish", k)) < log.index(("start", k + 2))
-    assert len(log) == 12 * legs
-    if legs == 1:
+    assert len(log) == 12 * hops
+    if hops == 1:
         assert all(a != b for a, b in pairwise(streams))
         assert len({queue.int_ptr for queue in streams}) == 2
 
@@ -564,11 +564,11 @@ def test_an_exception_half_way(
 
     more: dict[str, Any] = {"engine": engine} if engines == [None, None] else {}
     piece = (src.nbytes + dst.nbytes) // 7
-    log = log_calls(monkeypatch, (Leg, "settle"), (Staging, "close"), (unified, "settle"))
+    log = log_calls(monkeypatch, (Hop, "settle"), (Staging, "close"), (unified, "settle"))
     with pytest.raises(_StopError):
         cf.transfer(source.memory, target.memory, piece_nbytes=piece, progress=stop, **more)
-    assert log[0] == "Leg.settle", "first wait for what is running, then take its memory away"
-    assert "Leg.settle" not in log[log.count("Leg.settle") :]
+    assert log[0] == "Hop.settle", "first wait for what is running, then take its memory away"
+    assert "Hop.settle" not in log[log.count("Hop.settle") :]
     gc.collect()
     assert counted.alive == 0
     if isinstance(source.memory, cf.Memory):

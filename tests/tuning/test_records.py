@@ -22,7 +22,7 @@ import pytest
 import clformats as cf
 from clformats import cli
 from clformats.cli.doctor import record_findings
-from clformats.kernels import Launch, launch
+from clformats.kernels import Launch, render
 from clformats.reorders import planning
 from clformats.reorders.planning import planned_by_record
 from clformats.schedule import Request, problem
@@ -220,11 +220,11 @@ def test_of_another_size_whose_kernel_differs_the_measured_one_decides(
 
     def other(plan: cf.Plan) -> Launch | None:
         rendered.append(plan.problem.src.dims)
-        made = launch(plan)
+        made = render(plan)
         measured = plan.problem.src == SRC
         return made if made is None or measured else replace(made, source="int other;")
 
-    monkeypatch.setattr(planning, "launch", other)
+    monkeypatch.setattr(planning, "render", other)
     assert planned((2, 41, 13, 17)) == ahead(8)
     assert rendered == [(2, 41, 13, 17), SRC.dims]
     assert planned() == ahead(8)

@@ -64,6 +64,7 @@ def records_in(folder: Path) -> list[tuned.TuningRecord]:
 # --- kernel_tuner ---------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("pair", HURTING[::3], ids=str)
 def test_another_script_tunes_a_reorder(
     pair: tuple[cf.MemoryDesc, cf.MemoryDesc], engine: cf.Engine, kernel_tuner: Any

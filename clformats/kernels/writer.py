@@ -1,7 +1,7 @@
-"""The source of a schedule's kernel, and the kind of a kernel, which is all that it depends on.
+"""The source of a schedule's kernel, and its specialisation key: all that the source depends on.
 
-Reorders of other shapes, and other schedules of the same tile, are of one kind: their kernels
-differ in the numbers of their argument alone. So a kind is rendered once.
+Reorders of other shapes, and other schedules of the same tile, have one key: their kernels differ
+only in the numbers of their argument. So each key is rendered once.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..schedule.program import ZERO, Shuffle, ShuffleProgram
 from ..schedule.schedule import Store, Tile
 from ..schedule.stores import STAGE_BYTES
 from ..schedule.traits import LINE_BYTES
-from ..templates import render
+from ..templates import filled
 from . import exchange
 from .computation import Computed, types_of
 from .masks import Edge, Masks
@@ -29,11 +29,11 @@ LEAST_JOINED = 32
 CLEARED_LANES = 16
 """Lanes of the vectors of one or two bytes whose lanes are made zero as `scheduled.mako` says."""
 KEPT_SOURCES = 256
-"""How many sources are kept, of kinds that come again."""
+"""How many sources are kept, by their keys."""
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class KernelKey:
     """What the source of a kernel depends on.
 
     ``operands[j]`` are the strides of operand ``j`` along the tile's loops, one for each of
@@ -50,8 +50,8 @@ class Kind:
     operands: tuple[tuple[int, ...], ...]
 
 
-def kind_of(p: Problem, tile: Tile, layout: TileLayout, store: Store, edges: list[Edge]) -> Kind:
-    """The kind of the kernel for a tile of a problem."""
+def keyed(p: Problem, tile: Tile, layout: TileLayout, store: Store, edges: list[Edge]) -> KernelKey:
+    """The key of the kernel for a tile of a problem."""
     nodes, axes = p.nodes or (), layout.axes
     early, late = (tuple((axes.index(k), distance) for k, distance in some)
                    for some in exchanged(p))  # fmt: skip
@@ -63,13 +63,13 @@ def kind_of(p: Problem, tile: Tile, layout: TileLayout, store: Store, edges: lis
     types = types_of(p)
     if types.source or types.target:
         types = types.in_units(loads=loads_units(p, tile, layout), stores=True)
-    return Kind(types, layout, store, tuple(edges), (early, late), p.swaps, operands)
+    return KernelKey(types, layout, store, tuple(edges), (early, late), p.swaps, operands)
 
 
 @lru_cache(maxsize=KEPT_SOURCES)
-def source(kind: Kind, constants: tuple[int, ...] = (), fields: int = 0) -> str:
+def source(key: KernelKey, constants: tuple[int, ...] = (), fields: int = 0) -> str:
     """The OpenCL C; ``constants`` replace the argument, ``fields`` counts its short numbers."""
-    return _KernelWriter(kind).source(constants, fields)
+    return _KernelWriter(key).source(constants, fields)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,14 +92,14 @@ class LineBuffer:
 class _KernelWriter:
     """The texts that the template arranges."""
 
-    def __init__(self, kind: Kind) -> None:
-        layout, store = kind.layout, kind.store
-        self.kind, self.layout, self.masks = kind, layout, Masks(kind.edges, layout)
-        self.types: KernelConversion = kind.types
+    def __init__(self, key: KernelKey) -> None:
+        layout, store = key.layout, key.store
+        self.key, self.layout, self.masks = key, layout, Masks(key.edges, layout)
+        self.types: KernelConversion = key.types
         if layout.widens_first and not isinstance(self.types, Computed):
             self.types = self.types.at_once
         self.streams, self.lines, self.staged = store.streams, store.lines, store.staged > 0
-        self.nbytes = kind.types.dst_type.nbytes
+        self.nbytes = key.types.dst_type.nbytes
         self.rows = {row: k for k, row in enumerate(dict.fromkeys(v.row for v in layout.stores))}
         self.lanes = layout.lanes
         self.n = str(self.lanes) if self.lanes > 1 else ""
@@ -109,7 +109,7 @@ class _KernelWriter:
         self.program: ShuffleProgram = layout.program(moving.nbytes, self.nbytes)
         self.steps = [*self.program.steps()]
         self.loaded, self.stored = map(
-            exchange.groups, (layout.loads, layout.stores), kind.exchanges)  # fmt: skip
+            exchange.groups, (layout.loads, layout.stores), key.exchanges)  # fmt: skip
         # What statements call is noted while they are written: the template defines it.
         self.patterns: dict[tuple[int, ...], str] = {}
         self.widths = {1, self.lanes, self.types.target.elements if self.types.target else 1}
@@ -119,7 +119,7 @@ class _KernelWriter:
         """The OpenCL C, see `source`."""
         whole = [*self._statements(edge=False)]
         edge = [*self._statements(edge=True)] if self.masks.asks else []
-        return render(
+        return filled(
             "scheduled", wide=True, types=self.types, lanes=self.lanes, n=self.n,
             vector=f"{self.types.work}{self.n}", stored=f"{self.types.stored}{self.n}",
             patterns=[(name, pattern) for pattern, name in self.patterns.items()],
@@ -128,10 +128,10 @@ class _KernelWriter:
             staged=self.staged, stage=STAGE_BYTES // self.nbytes,
             line=LINE_BYTES // self.nbytes,
             prefetched=self._prefetched(), loops=MOST_LOOPS + 1,
-            axes=range(len(self.layout.axes)), guards=range(len(self.kind.edges)),
+            axes=range(len(self.layout.axes)), guards=range(len(self.key.edges)),
             operands=self._operands(), constants=constants, fields=fields,
-            exchanges=exchange.distances(self.kind.exchanges, 8 * self.nbytes),
-            swaps=exchange.swaps(self.kind.swaps, 8 * self.nbytes),
+            exchanges=exchange.distances(self.key.exchanges, 8 * self.nbytes),
+            swaps=exchange.swaps(self.key.swaps, 8 * self.nbytes),
             cleared=any(text.startswith("CLEARED") for text in self.shuffles),
             narrow=self.narrow,
         )  # fmt: skip
@@ -174,7 +174,7 @@ class _KernelWriter:
 
     def _loads(self, group: Sequence[int], edge: bool) -> Iterator[str]:  # noqa: FBT001
         """The statements that load vectors, which exchange elements where they are several."""
-        names, early = [f"v{n}" for n in group], self.kind.exchanges[0]
+        names, early = [f"v{n}" for n in group], self.key.exchanges[0]
         vector = f"{self.types.work}{self.n}"
         loaded = [f"{name}_loaded" for name in names] if early else names
         for number, name in zip(group, loaded, strict=True):
@@ -186,7 +186,7 @@ class _KernelWriter:
 
         Takes from the list what it stores.
         """
-        late = self.kind.exchanges[1]
+        late = self.key.exchanges[1]
         if late and sum(map(len, lines)) < len(self.layout.stores):
             return
         if late:
@@ -223,7 +223,7 @@ class _KernelWriter:
         return self.types.load(moved("from", at), vector.width)
 
     def _widened(self, value: str, width: int) -> str:
-        """A short vector with anything behind it."""
+        """A short vector, widened by lanes that are never read."""
         if width == self.lanes:
             return value
         parts = [value]
@@ -281,8 +281,8 @@ class _KernelWriter:
 
     def _stored(self, number: int, *, edge: bool) -> tuple[list[str], str]:
         """The statements that make the value of a store, and its name."""
-        text = f"e{number}" if self.kind.exchanges[1] else self._output(number)
-        for k in range(len(self.kind.swaps)):
+        text = f"e{number}" if self.key.exchanges[1] else self._output(number)
+        for k in range(len(self.key.swaps)):
             text = f"SWAP{k}({text})"
         if not isinstance(self.types, Computed):
             return [], text
@@ -309,7 +309,7 @@ class _KernelWriter:
         return LineBuffer(tuple(shown), width)
 
     def _kept(self, vector: TileVector, value: str) -> str:
-        """The statement that puts a vector behind what waits of its row."""
+        """The statement that appends a vector to what waits of its row."""
         at = f"PLACE({self.rows[vector.row]})" + (f" + {vector.shift}" if vector.shift else "")
         return f"KEEP({self.types.value_to_store(value, self.lanes)}, {at});"
 
@@ -346,7 +346,7 @@ class _KernelWriter:
         edge: bool,  # noqa: FBT001
     ) -> str:
         """What is stored of a value, zero where there is no element."""
-        texts = [self._operand(types, vector, j, edge) for j in range(len(self.kind.operands))]
+        texts = [self._operand(types, vector, j, edge) for j in range(len(self.key.operands))]
         result = types.call(value, texts, self.lanes)
         constant = [n is not None and self.layout.loaded[n] is not None for n in vector.elements]
         mask = self.masks.of_values(vector, constant, types.stored_mask, edge=edge)
@@ -361,7 +361,7 @@ class _KernelWriter:
     ) -> str:
         """The values of an operand in the lanes of a store."""
         operand = types.computation.operands[j]
-        along = self.kind.operands[j]
+        along = self.key.operands[j]
         # Padding has no operand: at its place there may be none in memory.
         exists = [n is not None and self.layout.loaded[n] is not None for n in vector.elements]
         steps = [self.layout.steps[n] if n is not None and e else None

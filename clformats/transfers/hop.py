@@ -1,4 +1,4 @@
-"""`Leg`: pieces through the kernels of one engine, two of them under way at a time.
+"""`Hop`: pieces through the kernels of one engine, two of them under way at a time.
 
 Each piece has a stream to itself, so that the copies of one overlap the kernel of the other; the
 host copies a third meanwhile.
@@ -17,7 +17,7 @@ from ..values.attr import OLD, Attr
 from .ends import End, Streams
 
 KEPT = 8
-"""How many reorders a leg remembers: pieces that are copied repeat, those in place never do."""
+"""How many reorders a hop remembers: pieces that are copied repeat, those in place never do."""
 
 
 class Job(NamedTuple):
@@ -28,7 +28,7 @@ class Job(NamedTuple):
     attr: Attr
 
 
-class Leg:
+class Hop:
     """The way of pieces from ``source`` to ``target``; ``jobs`` says what each one needs."""
 
     def __init__(self, streams: Streams, source: End, target: End, jobs: Sequence[Job]) -> None:
