@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 import clformats as cf
+from clformats.tensors.rows import ROWS
 from tests.device_support import moved
 from tests.schedules_support import some_schedule
 
@@ -26,8 +27,9 @@ MOST_ELEMENTS, MOST_BYTES = 12_000, 1 << 18
 """Of a tensor, and of its memory with all padding."""
 LARGE_ELEMENTS, LARGE_BYTES = 150_000, 3 << 20
 """The same of images, which have rows and lines enough for all that is done with these."""
-TYPES = ("f32", "f32", "f32", "f16", "f16", "u8", "s8", "bf16", "s32", "f64", "f8_e4m3", "f8_e5m2")
-NIBBLES = ("s4", "u4")
+TYPES = ("f32", "f32", "f16", "u8", *(row.name for row in ROWS if not row.is_packed))
+NIBBLES = ("s4", "u4", *(row.name for row in ROWS if row.is_packed))
+"""Every row of the table of types; what stands here more than once is drawn as often."""
 NARROW = float(os.environ.get("CLFORMATS_FUZZ_NARROW", "0.06"))
 """The share of structures with elements that share bytes."""
 BLOCKS = (2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 15, 16, 16, 17, 18, 20, 24, 28, 31, 32, 32, 33, 36,

@@ -10,12 +10,14 @@ import numpy as np
 
 import clformats as cf
 from clformats.host.oracle import put
+from clformats.tensors.rows import ROWS
 
 # The formats for elements of any width; the others are for those of 4 bits alone.
 ANY_WIDTH = [f for f in cf.formats() if not f.name.endswith(":i4")]
 # The formats that memory on a device can have.
 BUFFERS = [f for f in ANY_WIDTH if f.kind != "image"]
-DTYPES = ("f32", "f16", "bf16", "s32", "s8", "u8")
+DTYPES = tuple(r.name for r in ROWS if 8 <= r.bits <= 32 and not r.is_coded)
+"""Whole bytes and plain numbers: rows that every device calculates with."""
 
 PRIMES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37)
 LIMIT = 100_000
