@@ -70,7 +70,7 @@ class _Decoder:
         self.src, self.dst, self.tile, self.traits = src, dst, tile, traits
         self.symbols, self.tables = Symbols("s"), Tables()
         self.planes = placed_planes(src, self.symbols)
-        self.target = _target(dst, self.symbols)
+        self.target = numbers_in_tiles(dst, self.symbols)
         self.vectors = list(self._vectors())
         self.fields = [src.fields[name] for name in src.dtype.formula.names]
         self.formula = src.dtype.formula.with_names(
@@ -278,7 +278,7 @@ def _key(at: At) -> tuple[tuple[tuple[str, int], ...], int]:
     return at.symbols, at.bits
 
 
-def _target(dst: MemoryDesc, symbols: Symbols) -> Placed:
+def numbers_in_tiles(dst: MemoryDesc, symbols: Symbols) -> Placed:
     """The digits of a tensor of numbers, as those of a plane. Raises `NotInTilesError`."""
     whole = dst.padded_dims == dst.dims and not any(map(any, dst.padding))
     simple = all(isinstance(p.digit.dim, int) and not p.digit.flip for p in dst.placed)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import gcd
 from typing import Any
@@ -45,6 +45,7 @@ class Program:
     tables: Tables = field(default_factory=Tables)
     fp16_lanes: bool = False
     alignment: int = 1
+    rules: Mapping[str, object] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,7 @@ class Grid:
         names = "".join(f", const ulong {s}" for s in symbols.values)
         head = [f"kernel void {name}(global const uchar *w, global uchar *d{names})", "{"]
         text = source("\n".join([*head, *starts, *program.body, *end]), program.tables,
-                      fp16_lanes=program.fp16_lanes)  # fmt: skip
+                      fp16_lanes=program.fp16_lanes, more=program.rules)  # fmt: skip
         counts = (*self.counts[:2], self.counts[2] // self.turns)
         arguments = tuple(map(np.uint64, symbols.values.values()))
         size = tuple(counts[dim] for dim in self.order)

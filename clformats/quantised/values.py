@@ -13,7 +13,7 @@ from .planes import Field
 
 Lanes = Sequence[tuple[int, int]]
 _ARITHMETIC = {"e2m1x2": "(float)doubled", "f4_e2m1": "e2m1", "f8_e8m0": "e8m0",
-               "e8m0_half": "e8m0_half"}  # fmt: skip
+               "e8m0_half": "e8m0_half", "ue4m3_half": "ue4m3_half"}  # fmt: skip
 """Tables that are computed: the function of a code."""
 _VECTORS = {"e2m1x2": "convert_float16(convert_int16(doubled16({})))", "f4_e2m1": "e2m116({})"}
 """The same for 16 codes."""
@@ -55,9 +55,12 @@ def _numbers(dtype: Codes) -> tuple[str, list[str]]:
     return "char" if whole else "uint", lines
 
 
-def source(body: str, tables: Tables, *, fp16_lanes: bool = False) -> str:
-    """A whole program around generated lines."""
-    return filled("quantised", body=body, tables=tables.rows(), fp16_lanes=fp16_lanes)
+def source(
+    body: str, tables: Tables, *, fp16_lanes: bool = False, more: Mapping[str, object] | None = None
+) -> str:
+    """A whole program around generated lines; ``more`` is what the rules to quantise need."""
+    return filled("quantised", body=body, tables=tables.rows(), fp16_lanes=fp16_lanes,
+                  rules=more)  # fmt: skip
 
 
 def codes(field: Field, planes: Mapping[str, Placed], tile: Tile, lanes: Lanes) -> str:

@@ -2,7 +2,7 @@
 
 A layout of the same type: bits are moved by kernels. To numbers: one kernel decodes; where the
 destination has a layout that tiles do not reach, it decodes to rows, and a plain reorder follows.
-From numbers, and what no kernel does: on the host, and the plan says so.
+From numbers: one kernel quantises rows. What no kernel does goes by the host, and the plan says so.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy as np
 from ..errors import InvalidArgument, InvalidDescriptor, Unsupported, expect
 from ..host.packing import pack, pack_into, unpack
 from ..kernels.decoding import decoding
+from ..kernels.quantising import quantising
 from ..quantised import QuantisedDesc
 from ..quantised.apart import PlaneMove
 from ..quantised.host import moved
@@ -44,7 +45,7 @@ AnyDesc = MemoryDesc | QuantisedDesc
 class QuantisedPlan:
     """What a reorder of a quantised tensor does: ``family``, and its steps in words.
 
-    ``family`` is ``"moves"``, ``"decodes"``, ``"decodes twice"`` or ``"host"``.
+    ``family`` is ``"moves"``, ``"decodes"``, ``"decodes twice"``, ``"quantises"`` or ``"host"``.
     """
 
     family: str
@@ -92,9 +93,7 @@ class QuantisedReorder(OnDevice):
     @property
     def source(self) -> str:
         """The OpenCL C that runs; empty where the host does the work."""
-        between = self._work.between
-        texts = [k.source for k, _ in self._work.kernels]
-        return "\n".join([*texts, *([between.source] if between else [])])
+        return self._work.source
 
     def as_kernel_tuner(self, *_: Any, **__: Any) -> dict[str, Any]:
         """Raise `Unsupported` (code TUNING): kernels of quantised tensors have no parameters."""
@@ -129,11 +128,7 @@ class QuantisedReorder(OnDevice):
             work = self._beginning_at(begins)
         if not work.kernels:
             return self._on_host(stream, src, dst)
-        if work.between is None:
-            return work.run(stream, src, dst)
-        rows = Memory.unfilled(work.between.src, self.engine)
-        work.run(stream, src, rows)
-        return work.between(stream, rows, dst)
+        return work.run(stream, src, dst)
 
     def _on_host(self, stream: Stream, src: Memory, dst: Memory) -> Event:
         with src.map("r", stream=stream) as read:
@@ -162,14 +157,34 @@ class QuantisedReorder(OnDevice):
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """The kernels of a plan, built; after them runs ``between``, which reads rows of numbers."""
+    """The kernels of a plan, built, and other reorders that run before and after them."""
 
     plan: QuantisedPlan
     kernels: tuple[tuple[Kernel, pyopencl.Kernel], ...] = ()
-    between: Reorder | None = None
+    after: Any = None
+    before: Any = None
+
+    @property
+    def source(self) -> str:
+        """The OpenCL C of all."""
+        own = [k.source for k, _ in self.kernels]
+        others = [[r.source] if r else [] for r in (self.before, self.after)]
+        return "\n".join([*others[0], *own, *others[1]])
 
     def run(self, stream: Stream, src: Memory, dst: Memory) -> Event:
-        """Enqueue the kernels."""
+        """Enqueue everything."""
+        if self.before is not None:
+            first = Memory.unfilled(self.before.dst, dst.engine)
+            self.before(stream, src, first)
+            src = first
+        if self.after is None:
+            return self._run(stream, src, dst)
+        last = Memory.unfilled(self.after.src, dst.engine)
+        self._run(stream, src, last)
+        result: Event = self.after(stream, last, dst)
+        return result
+
+    def _run(self, stream: Stream, src: Memory, dst: Memory) -> Event:
         event: Event | None = None
         for kernel, built in self.kernels:
             event = stream.run(built, kernel.global_size, kernel.local_size, src, dst,
@@ -183,7 +198,7 @@ def _work(src: AnyDesc, dst: AnyDesc, engine: Engine, traits: Traits) -> _Work:
     if isinstance(dst, QuantisedDesc) and (
         not isinstance(src, QuantisedDesc) or src.dtype != dst.dtype
     ):
-        return _Work(_quantising(src, dst))
+        return _quantising(src, dst, engine, traits)
     if not dst.nelems:
         return _Work(QuantisedPlan("host", ("nothing to do: no elements",)))
     assert isinstance(src, QuantisedDesc)  # noqa: S101  # one of the two is
@@ -215,17 +230,31 @@ def _decoding(src: QuantisedDesc, dst: MemoryDesc, engine: Engine, traits: Trait
     except Unsupported as error:
         return _Work(QuantisedPlan("host", (f"unpacks on the host: {error}",)))
     steps = (kernel.what, f"then a reorder {rows} -> {dst}")
-    between = Reorder(rows, dst, engine)
-    return _Work(QuantisedPlan("decodes twice", steps), _built([kernel], engine), between)
+    after = Reorder(rows, dst, engine)
+    return _Work(QuantisedPlan("decodes twice", steps), _built([kernel], engine), after)
 
 
-def _quantising(src: AnyDesc, dst: QuantisedDesc) -> QuantisedPlan:
-    """The plan from numbers, or from another type. Raises `Unsupported`."""
+def _quantising(src: AnyDesc, dst: QuantisedDesc, engine: Engine, traits: Traits) -> _Work:
+    """From numbers, or from another type: by kernels over rows, else on the host.
+
+    Raises `Unsupported` for types without a rule.
+    """
     check_rule(dst.dtype)
-    step = "quantises on the host"
-    if isinstance(src, QuantisedDesc):
-        step = f"decodes {src.dtype} and {step}"
-    return QuantisedPlan("host", (step,))
+    decodes = f"decodes {src.dtype} and " * isinstance(src, QuantisedDesc)
+    if not dst.nelems:
+        return _Work(QuantisedPlan("host", ("nothing to do: no elements",)))
+    rows = MemoryDesc(dst.dims, "f16" if src.dtype.name == "f16" else "f32")
+    for layout in dict.fromkeys((dst.text, *map(dst.dtype.layouts.get, ("gguf", "plain")))):
+        with suppress(Unsupported):
+            made = dst.with_layout(layout)
+            kernel = quantising(rows, made, traits)
+            before = Reorder(src, rows, engine) if src != rows else None
+            after = Reorder(made, dst, engine) if made != dst else None
+            steps = [f"{decodes}reorders to {rows}"] * bool(before) + [kernel.what]
+            steps += [f"then to {dst}"] * bool(after)
+            plan = QuantisedPlan("quantises", tuple(steps))
+            return _Work(plan, _built([kernel], engine), after, before)
+    return _Work(QuantisedPlan("host", (f"{decodes}quantises on the host",)))
 
 
 def _kernels(move: Kernel | PlaneMove, traits: Traits) -> list[Kernel]:

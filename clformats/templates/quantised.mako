@@ -84,6 +84,10 @@ static inline float16 e2m116(uchar16 q) {
 }
 static inline float e8m0(uint e) { return as_float(e == 255 ? 0x7fc00000u : e ? e << 23 : 0x00400000u); }
 static inline float e8m0_half(uint e) { return as_float(e < 2 ? 0x00200000u << e : (e - 1) << 23); }
+static inline float ue4m3_half(uint d) {
+  const int e = d >> 3 & 15, m = d & 7;
+  return d == 127 ? 0.0f : e ? as_float((uint)(e + 119) << 23 | (uint)m << 20) : m * 0.0009765625f;
+}
 // a code of up to 32 bits, from a bit on
 static inline uint code_at(global const uchar *w, ulong at, uint bits) {
   const uint shift = at & 7;
@@ -93,6 +97,77 @@ static inline uint code_at(global const uchar *w, ulong at, uint bits) {
     found |= (ulong)p[byte] << (8 * byte);
   return (uint)(found >> shift) & (bits == 32 ? 0xffffffffu : (1u << bits) - 1);
 }
+% if rules:
+static inline ushort half_bits(float x) {
+#ifdef HAS_F16
+  return __builtin_astype((_Float16)x, ushort);
+#else
+  ushort16 bits;
+  vstore_half16_rte((float16)x, 0, (half *)&bits);
+  return bits.s0;
+#endif
+}
+static inline ushort bf16_bits(float x) {
+  const uint b = as_uint(x);
+  return isnan(x) ? (b >> 16 & 0x8000u) | 0x7fc0u : (b + 0x7fffu + (b >> 16 & 1u)) >> 16;
+}
+% for name, kind, function in (("most_uint", "uint", "max"), ("least_uint", "uint", "min"), ("most_float", "float", "fmax"), ("least_float", "float", "fmin")):
+static inline ${kind} ${name}(${kind}16 v) {
+  const ${kind}8 a = ${function}(v.lo, v.hi);
+  const ${kind}4 b = ${function}(a.lo, a.hi);
+  const ${kind}2 c = ${function}(b.lo, b.hi);
+  return ${function}(c.x, c.y);
+}
+% endfor
+// For values of the largest magnitude twice the place and the sign, for others more.
+static inline uint16 first_of(float16 x, uint most, uint first) {
+  const uint16 place = (uint16)(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30) + 2 * first;
+  return select((uint16)0x7ffffffeu, place | as_uint16(x) >> 31, (as_uint16(x) & 0x7fffffffu) == most);
+}
+// Cut off to whole numbers from 0 to most; NaN is 0.
+static inline uchar16 cut(float16 x, float most) { return convert_uchar16(convert_int16(fmin(fmax(x, 0.0f), most))); }
+// To nearest, halves away from zero; where that is no number, ``other``.
+static inline char16 away(float16 x, int other) {
+  const float16 near = x + as_float16((as_uint16(x) & 0x80000000u) | 0x3effffffu);
+  const int16 sound = (as_int16(x) & 0x7f800000) != 0x7f800000;
+  return convert_char16(clamp(select((int16)other, convert_int16(select((float16)0, near, sound)), sound), -128, 127));
+}
+// The codes of doubled e2m1 times d that are nearest: ties to the smaller, never -0.
+static inline uchar16 doubled_codes(float16 x, float d) {
+  const float16 a = fabs(x);
+  int16 code = 0;
+% for mid in rules["midpoints"]:
+  code -= a > ${mid}f * d;
+% endfor
+  code = d == 0 ? (int16)0 : code;
+  return convert_uchar16(code | select((int16)0, (int16)8, (x < 0.0f) & (code > 0)));
+}
+static inline uchar ue4m3_bits(float x) {
+  x = fmin(fmax(x, 0.0f), 448.0f);
+  const uint b = as_uint(x);
+  const int exponent = (int)(b >> 23) - 120, code = (exponent << 3) + (int)(b >> 20 & 7) + (int)(b >> 19 & 1);
+  const int low = (int)fmin(x * 512.0f + 0.5f, 7.0f);
+  return x > 0 ? (exponent <= 0 ? low : code >= 0x78 ? 0x7e : code) : 0;
+}
+// Codes of a narrow float: clamped, to nearest, ties to even; NaN is 0.
+static inline uchar16 narrowed(float16 x, float largest, uint mantissa, uint bias, uint bits) {
+  x = select(clamp(x, -largest, largest), (float16)0, isnan(x));
+  const uint16 b = as_uint16(x), a = b & 0x7fffffffu;
+  const uint16 normal = ((a + ((1u << (22 - mantissa)) - 1) + (a >> (23 - mantissa) & 1u)) >> (23 - mantissa)) - ((127 - bias) << mantissa);
+  const uint16 low = convert_uint16(rint(as_float16(a) * as_float((126 + bias + mantissa) << 23)));
+  return convert_uchar16(select(low, normal, (a >> 23) >= 128 - bias) | b >> 31 << (bits - 1));
+}
+// The whole part of log2 as the host computes it, which rounds what is just below a power of two up.
+constant uint log2_begins[] = {
+% for row in rules["log2_begins"]:
+  ${row},
+% endfor
+};
+static inline int log2_of(uint bits) {
+  const int e = bits >> 23 ? (int)(bits >> 23) - 127 : -118 - (int)clz(bits);
+  return e + (bits >= log2_begins[e + 150]);
+}
+% endif
 #endif
 % for name, kind, numbers in tables:
 constant ${kind} ${name}[] = {

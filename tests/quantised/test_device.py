@@ -131,18 +131,56 @@ def test_bits_of_every_layout_are_moved(stream: cf.Stream, name: str, layout: st
             assert check_moves(stream, one, two) == family
 
 
-def test_numbers_are_quantised_on_the_host_and_the_plan_says_so(stream: cf.Stream) -> None:
-    x = np.random.default_rng(0).standard_normal((8, 64)).astype(np.float32)
-    src, dst = cf.MemoryDesc(x.shape, "f32"), described(x.shape, "q4_0", "flat")
+def hard(dims: tuple[int, int], dtype: str) -> NDArray[Any]:
+    """Values of many magnitudes, ties, zeros, infinities, NaN, neighbours of powers of two."""
+    rng = np.random.default_rng(1)
+    powers = np.exp2(rng.integers(-12, 12, (dims[0], 1))).astype(np.float32)
+    x = rng.standard_normal(dims).astype(np.float32) * powers
+    x[0], x[1, ::7], x[2, 3] = 0, np.inf, np.nan
+    x[3] = 1e-40 if dtype == "f32" else 6e-8
+    x[4] = rng.integers(-8, 8, dims[1]) / 2
+    x[5] = np.nextafter(np.exp2(rng.integers(-12, 12, dims[1])).astype(np.float32), np.float32(0))
+    x[6] = -np.abs(x[6])
+    made: NDArray[Any] = x.astype(np.float16 if dtype == "f16" else np.float32)
+    return made + np.zeros(1, made.dtype)  # no -0: of both zeros the least is not defined
+
+
+def check_quantises(stream: cf.Stream, x: NDArray[Any], dst: QuantisedDesc) -> str:
+    src = cf.MemoryDesc(x.shape, f"f{8 * x.itemsize}")
     reorder, found = run(stream, src, dst, cf.pack(x, src))
-    assert "host" in str(reorder.plan)
-    assert np.array_equal(found, cf.pack(x, dst))
-    other = described(x.shape, "q8_0", "gguf")
-    reorder, again = run(stream, dst, other, found)
+    expected = cf.pack(x, dst)
+    for b in dst.buffers:
+        part = slice(b.start, b.start + b.nbytes)
+        assert np.array_equal(found[part], expected[part]), (reorder.plan, b)
+    return str(reorder.plan.family)
+
+
+QUANTISED = ["q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q2_0", "tq2_0", "mxfp4", "nvfp4", "u4g128",
+             "u8g64", "s4g32", "s8g128", "u3g32", "mx_f4_e2m1", "mx_f6_e2m3", "mx_f6_e3m2",
+             "mx_f8_e4m3", "mx_f8_e5m2"]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f16"])
+@pytest.mark.parametrize("name", QUANTISED)
+@pytest.mark.sampled(6)
+def test_numbers_are_quantised_as_on_the_host(stream: cf.Stream, name: str, dtype: str) -> None:
+    x = hard((16, 512), dtype)
+    names = list(cf.layouts(name))
+    for layout in {"gguf" if "gguf" in names else "plain", names[-1]}:
+        assert check_quantises(stream, x, described(x.shape, name, layout)) == "quantises"
+
+
+def test_what_no_kernel_quantises_goes_by_the_host(stream: cf.Stream) -> None:
+    x = np.random.default_rng(0).standard_normal((8, 64)).astype(np.float32)
+    for name in ("nvfp4_times", "u4gk"):
+        assert check_quantises(stream, x, described(x.shape, name, "plain")) == "host"
+    src, dst = (described(x.shape, name, "gguf") for name in ("q4_0", "q8_0"))
+    raw = cf.pack(x, src)
+    reorder, found = run(stream, src, dst, raw)
     assert "decodes q4_0" in str(reorder.plan)
-    assert np.array_equal(again, cf.pack(cf.unpack(found, dst), other))
+    assert np.array_equal(found, cf.pack(cf.unpack(raw, src), dst))
     with pytest.raises(cf.Unsupported) as error:
-        cf.Reorder(src, "iq4_nl:gguf:8x64", stream.engine)
+        cf.Reorder(cf.MemoryDesc(x.shape, "f32"), "iq4_nl:gguf:8x64", stream.engine)
     assert error.value.code == "QUANTISE"
 
 
