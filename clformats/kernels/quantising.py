@@ -140,14 +140,14 @@ def _joined(function: str, texts: Sequence[str]) -> str:
 def _magnitude(values: Sequence[str], at: str) -> str:
     """The largest magnitude, as bits: those of NaN are the largest."""
     bits = [f"(as_uint16({x}) & 0x7fffffffu)" for x in values]
-    return f"const uint a{at} = most_uint({_joined('max', bits)});"
+    return f"const uint a{at} = most_uint({_joined('MOST', bits)});"
 
 
 def _extremes(values: Sequence[str], at: str) -> Lines:
     """Least and most, NaN where a value is NaN."""
     yield _magnitude(values, at)
     yield f"const int nan{at} = a{at} > 0x7f800000u;"
-    for name, function in (("least", "fmin"), ("most", "fmax")):
+    for name, function in (("least", "LEAST"), ("most", "MOST")):
         own = f"{name}_float({_joined(function, values)})"
         yield f"const float {name}{at} = nan{at} ? as_float(a{at}) : {own};"
 
@@ -169,7 +169,7 @@ def _signed(kind: QuantisedType, values: Sequence[str], at: str) -> Lines:
     half = 1 << _bits(kind) - 1
     yield _magnitude(values, at)
     keys = [f"first_of({x}, a{at}, {LANES * j}u)" for j, x in enumerate(values)]
-    yield f"const uint key{at} = least_uint({_joined('min', keys)});"
+    yield f"const uint key{at} = least_uint({_joined('LEAST', keys)});"
     yield f"const float d{at} = as_float(a{at} | key{at} << 31) / -{half}.0f;"
     yield _inverse(at)
     yield f"const ushort $d$ = half_bits(d{at});"
@@ -204,7 +204,7 @@ def _amax(kind: QuantisedType, values: Sequence[str], at: str) -> Lines:
     yield _inverse(at)
     yield f"const ushort $d$ = half_bits(d{at});"
     for x in values:
-        yield f"const uchar16 q{x} = as_uchar16(clamp(away({x} * id{at}, -1) + (char)1, (char)0, (char)3));"  # noqa: E501
+        yield f"const uchar16 q{x} = cut(convert_float16(away({x} * id{at}, -1)) + 1.0f, 3.0f);"  # noqa: E501
 
 
 def _doubled(values: Sequence[str], scale: str) -> Lines:
@@ -247,7 +247,7 @@ def _zero_point(kind: QuantisedType, values: Sequence[str], at: str) -> Lines:
     yield f"const uchar $z$ = (uchar)zero{at};"
     yield f"const ushort $s$ = {_scale(kind, 's')}(s{at});"
     for x in values:
-        yield f"const uchar16 q{x} = cut(rint({x} / s{at}) + zero{at}, {most});"
+        yield f"const uchar16 q{x} = cut(near({x} / s{at}) + zero{at}, {most});"
 
 
 def _absolute(kind: QuantisedType, values: Sequence[str], at: str) -> Lines:
@@ -257,8 +257,8 @@ def _absolute(kind: QuantisedType, values: Sequence[str], at: str) -> Lines:
     yield f"const float s{at} = fmax(as_float(a{at}), {np.float32(1e-5)!s}f) / {most}.0f;"
     yield f"const ushort $s$ = {_scale(kind, 's')}(s{at});"
     for x in values:
-        q = f"fmin(fmax(rint({x} / s{at}), {-most - 1}.0f), {most}.0f)"
-        yield f"const uchar16 q{x} = as_uchar16(convert_char16({q})) & (uchar){(1 << bits) - 1};"
+        q = f"as_uchar16(whole({x} / s{at}, {-most - 1}.0f, {most}.0f))"
+        yield f"const uchar16 q{x} = {q} & (uchar){(1 << bits) - 1};"
 
 
 RULES: Mapping[str, Rule] = {

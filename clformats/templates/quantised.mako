@@ -111,7 +111,10 @@ static inline ushort bf16_bits(float x) {
   const uint b = as_uint(x);
   return isnan(x) ? (b >> 16 & 0x8000u) | 0x7fc0u : (b + 0x7fffu + (b >> 16 & 1u)) >> 16;
 }
-% for name, kind, function in (("most_uint", "uint", "max"), ("least_uint", "uint", "min"), ("most_float", "float", "fmax"), ("least_float", "float", "fmin")):
+// Some compilers call a function for each lane of fmin, fmax, rint and select.
+#define LEAST(a, b) ((b) < (a) ? (b) : (a))
+#define MOST(a, b) ((b) > (a) ? (b) : (a))
+% for name, kind, function in (("most_uint", "uint", "MOST"), ("least_uint", "uint", "LEAST"), ("most_float", "float", "MOST"), ("least_float", "float", "LEAST")):
 static inline ${kind} ${name}(${kind}16 v) {
   const ${kind}8 a = ${function}(v.lo, v.hi);
   const ${kind}4 b = ${function}(a.lo, a.hi);
@@ -122,15 +125,25 @@ static inline ${kind} ${name}(${kind}16 v) {
 // For values of the largest magnitude twice the place and the sign, for others more.
 static inline uint16 first_of(float16 x, uint most, uint first) {
   const uint16 place = (uint16)(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30) + 2 * first;
-  return select((uint16)0x7ffffffeu, place | as_uint16(x) >> 31, (as_uint16(x) & 0x7fffffffu) == most);
+  return (as_uint16(x) & 0x7fffffffu) == most ? place | as_uint16(x) >> 31 : (uint16)0x7ffffffeu;
 }
 // Cut off to whole numbers from 0 to most; NaN is 0.
-static inline uchar16 cut(float16 x, float most) { return convert_uchar16(convert_int16(fmin(fmax(x, 0.0f), most))); }
+static inline uchar16 cut(float16 x, float most) {
+  return convert_uchar16(convert_int16(x > 0.0f ? (x < most ? x : (float16)most) : (float16)0));
+}
+// To nearest, ties to even, where magnitudes are below 2**22; larger ones stay about as large.
+static inline float16 near(float16 x) { return (x + 12582912.0f) - 12582912.0f; }
+// The same, cut off at low and high; NaN is low.
+static inline char16 whole(float16 x, float low, float high) {
+  x = near(x);
+  return convert_char16(convert_int16(x > low ? (x < high ? x : (float16)high) : (float16)low));
+}
 // To nearest, halves away from zero; where that is no number, ``other``.
 static inline char16 away(float16 x, int other) {
-  const float16 near = x + as_float16((as_uint16(x) & 0x80000000u) | 0x3effffffu);
+  const float16 moved = x + as_float16((as_uint16(x) & 0x80000000u) | 0x3effffffu);
   const int16 sound = (as_int16(x) & 0x7f800000) != 0x7f800000;
-  return convert_char16(clamp(select((int16)other, convert_int16(select((float16)0, near, sound)), sound), -128, 127));
+  const int16 found = sound ? convert_int16(sound ? moved : (float16)0) : (int16)other;
+  return convert_char16(MOST(LEAST(found, (int16)127), (int16)-128));
 }
 // The codes of doubled e2m1 times d that are nearest: ties to the smaller, never -0.
 static inline uchar16 doubled_codes(float16 x, float d) {
@@ -140,7 +153,7 @@ static inline uchar16 doubled_codes(float16 x, float d) {
   code -= a > ${mid}f * d;
 % endfor
   code = d == 0 ? (int16)0 : code;
-  return convert_uchar16(code | select((int16)0, (int16)8, (x < 0.0f) & (code > 0)));
+  return convert_uchar16(code | ((x < 0.0f) & (code > 0) & 8));
 }
 static inline uchar ue4m3_bits(float x) {
   x = fmin(fmax(x, 0.0f), 448.0f);
@@ -151,11 +164,11 @@ static inline uchar ue4m3_bits(float x) {
 }
 // Codes of a narrow float: clamped, to nearest, ties to even; NaN is 0.
 static inline uchar16 narrowed(float16 x, float largest, uint mantissa, uint bias, uint bits) {
-  x = select(clamp(x, -largest, largest), (float16)0, isnan(x));
+  x = x > largest ? (float16)largest : x < -largest ? (float16)-largest : x == x ? x : (float16)0;
   const uint16 b = as_uint16(x), a = b & 0x7fffffffu;
   const uint16 normal = ((a + ((1u << (22 - mantissa)) - 1) + (a >> (23 - mantissa) & 1u)) >> (23 - mantissa)) - ((127 - bias) << mantissa);
-  const uint16 low = convert_uint16(rint(as_float16(a) * as_float((126 + bias + mantissa) << 23)));
-  return convert_uchar16(select(low, normal, (a >> 23) >= 128 - bias) | b >> 31 << (bits - 1));
+  const uint16 low = convert_uint16(near(as_float16(a) * as_float((126 + bias + mantissa) << 23)));
+  return convert_uchar16(((a >> 23) >= 128 - bias ? normal : low) | b >> 31 << (bits - 1));
 }
 // The whole part of log2 as the host computes it, which rounds what is just below a power of two up.
 constant uint log2_begins[] = {
