@@ -13,7 +13,7 @@ from pathlib import Path
 import clformats as cf
 from clformats.timing import QUICK, Settings
 
-from . import gpu, host, launches, network, plans, table
+from . import gpu, host, launches, network, plans, quantised, table
 from .cases import CASES, MB, Case
 from .contest import contest
 from .firstuse import first_use
@@ -30,6 +30,7 @@ examples:
   python -m bench host                               from_numpy, pack and others against numpy
   python -m bench first                              what 40 first uses cost, cold and cached
   python -m bench launches                           host time of calls, replays, the runner in C
+  python -m bench quantised                          quantised tensors beside ggml and gguf
   python -m bench plans squeezenet                plans of networks, run by oneDNN
 """
 
@@ -42,7 +43,8 @@ def main(arguments: list[str] | None = None) -> int:
     if words[:1] == ["first"]:
         return network.main(words[1:])
     os.environ["CLFORMATS_WAIT"] = "1"  # what is timed are the kernels that plans say
-    parts = {"host": host.main, "launches": launches.main, "plans": plans.main}
+    parts = {"host": host.main, "launches": launches.main, "plans": plans.main,
+             "quantised": quantised.main}  # fmt: skip
     for name, part in parts.items():
         if words[:1] == [name]:
             return part(words[1:])

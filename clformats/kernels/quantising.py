@@ -204,7 +204,7 @@ def _amax(kind: QuantisedType, values: Sequence[str], at: str) -> Lines:
     yield _inverse(at)
     yield f"const ushort $d$ = half_bits(d{at});"
     for x in values:
-        yield f"const uchar16 q{x} = cut(convert_float16(away({x} * id{at}, -1)) + 1.0f, 3.0f);"  # noqa: E501
+        yield f"const uchar16 q{x} = cut(convert_float16(away({x} * id{at}, -1)) + 1.0f, 3.0f);"
 
 
 def _doubled(values: Sequence[str], scale: str) -> Lines:

@@ -81,6 +81,14 @@ def test_a_quick_run_prints_case_plan_groups_and_costs(run: Run) -> None:
         assert text in run.text, text
 
 
+def test_quantised_tensors_are_raced(engine: cf.Engine, capsys: pytest.CaptureFixture[str]) -> None:
+    where = ["--device", engine.device.name, "--quick", "--cases"]
+    assert main(["quantised", *where, "^q4_0:gguf -> (f32|q4_0:flat)"]) == 0
+    printed = capsys.readouterr().out
+    assert "decodes" in printed
+    assert "moves" in printed
+
+
 def test_host_calls_are_raced_with_numpy(
     engine: cf.Engine, capsys: pytest.CaptureFixture[str]
 ) -> None:
