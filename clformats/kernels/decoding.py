@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from ..errors import Unsupported
 from ..quantised import QuantisedDesc
-from ..quantised.kernel import Grid, Kernel, Program
+from ..quantised.kernel import Grid, Kernel, TileCode
 from ..quantised.lanes import (
     At,
     NotInTilesError,
@@ -150,7 +150,7 @@ class _Decoder:
         before = list(self._parameters(once, known))
         what = (f"a work-item decodes {tile.rows} x {span} elements, {LANES} along "
                 f"the {'rows' if along else 'columns'} at a time")  # fmt: skip
-        program = Program(list(self._lines(once, known, streams=streams)), before, self.tables,
+        program = TileCode(list(self._lines(once, known, streams=streams)), before, self.tables,
                           self.traits.is_cpu, LINE_BYTES if streams else 1)  # fmt: skip
         return grid.kernel("decode", program, self.symbols, what)
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..errors import Unsupported
 from ..quantised import QuantisedDesc
-from ..quantised.kernel import Grid, Kernel, Program
+from ..quantised.kernel import Grid, Kernel, TileCode
 from ..quantised.lanes import HEX, At, NotInTilesError, Symbols, Tile
 from ..quantised.rules import HIGHEST, LARGEST, MANTISSA, MIDPOINTS
 from ..quantised.types import WHOLE, QuantisedType
@@ -26,7 +26,7 @@ from .vectors import LANES
 
 SHAPES = ((1, 1), (1, 2), (1, 4), (1, 8), (2, 1), (8, 1), (8, 2), (4, 1))
 """Rows, and blocks along a row, that are tried: the first whose bytes are whole."""
-SOURCES = ("f32", "f16")
+QUANTISED_FROM = ("f32", "f16")
 
 
 def quantising(src: MemoryDesc, dst: QuantisedDesc, traits: Traits) -> Kernel:
@@ -38,7 +38,7 @@ def quantising(src: MemoryDesc, dst: QuantisedDesc, traits: Traits) -> Kernel:
     kind = dst.dtype
     block = max(f.group[1] for f in kind.fields.values())
     whole = any(WHOLE in f.group for f in kind.fields.values())
-    known = kind.rule in RULES and traits.is_cpu and src.dtype.name in SOURCES
+    known = kind.rule in RULES and traits.is_cpu and src.dtype.name in QUANTISED_FROM
     _, n, k = dst.extents
     for rows, blocks in SHAPES if known and not whole and block % LANES == 0 else ():
         if n % rows or k % (blocks * block):
@@ -68,7 +68,7 @@ class _Quantiser(Writer):
         what = f"a work-item quantises {tile.rows} x {tile.columns} values"
         grid = Grid(tile, (e, n // tile.rows, k // tile.columns))
         rules = {"midpoints": MIDPOINTS, "log2_begins": log2_begins()}
-        program = Program(lines, fp16_lanes=True, rules=rules)
+        program = TileCode(lines, fp16_lanes=True, rules=rules)
         return grid.kernel("quantise", program, self.symbols, what)
 
     def _block(self, row: int, column: int) -> Iterator[str]:

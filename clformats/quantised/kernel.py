@@ -34,7 +34,7 @@ class Kernel:
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class TileCode:
     """The lines of a kernel, in which e, n and k are where a tile begins, and what they use.
 
     ``before`` are those that run once for all turns of a work-item.
@@ -61,8 +61,8 @@ class Grid:
     order: tuple[int, int, int] = (2, 1, 0)
     turns: int = 1
 
-    def kernel(self, name: str, program: Program, symbols: Symbols, what: str) -> Kernel:
-        """The kernel of a program."""
+    def kernel(self, name: str, program: TileCode, symbols: Symbols, what: str) -> Kernel:
+        """The kernel of such code."""
         steps = (1, self.tile.rows, self.tile.columns * self.turns)
         places = [f"get_global_id({self.order.index(dim)})" for dim in range(3)]
         starts = [f"  const size_t {NAMES[dim]} = {places[dim]} * {steps[dim]};" for dim in (0, 1)]

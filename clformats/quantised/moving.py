@@ -12,7 +12,7 @@ from math import prod
 from ..errors import Unsupported
 from .apart import PlaneMove, moves_apart
 from .desc import QuantisedDesc
-from .kernel import Grid, Kernel, Program
+from .kernel import Grid, Kernel, TileCode
 from .lanes import NotInTilesError, Symbols, Tile, loaded, placed_planes
 from .planes import Field, Plane
 from .values import codes
@@ -120,7 +120,7 @@ class _Mover(Writer):
                 size[dim] = 1
         what = f"a work-item moves the bits of {tile.rows} x {tile.columns} elements"
         grid = Grid(tile, (size[0], size[1], size[2]))
-        return grid.kernel("move", Program(lines), self.symbols, what)
+        return grid.kernel("move", TileCode(lines), self.symbols, what)
 
     def part(self, part: Part, cells: Sequence[Cell]) -> str:
         """C of some bits of codes of the source, as bytes."""
