@@ -94,7 +94,7 @@ def raced(
         check(raw, a.desc, b)
     moved = src.nbytes + dst.nbytes
     plain = cf.MemoryDesc((moved // 8,), "f32", "a")
-    copy = cf.Reorder(plain, plain, engine, family="copy")
+    copy = cf.Reorder(plain, plain, engine, wait=True)
     c, d = cf.Memory(plain, engine), cf.Memory(plain, engine)
     calls: dict[str, Callable[[], object]] = {
         "ours": lambda: reorder(stream, a, b).wait(),
