@@ -122,7 +122,6 @@ def test_what_cannot_be_packed_is_told(
         (["--to", "u4g32:gptq", "--match", "q4_K"], "not scale"),
         (["--to", "flat", "--match", "nothing"], "not matched"),
         (["--to", "flat", "--dtype", "f16"], "leave it out"),
-        (["--to", "flat", "--match", "q4_0", "--dask", "tcp://127.0.0.1:1"], "[Dd]ask"),
         (["--to", "nchw", "--dask", "tcp://127.0.0.1:1"], "no layout of them"),
     ):
         assert cli.main(["pack", str(model), *words, "-o", target]) == 1
