@@ -199,11 +199,13 @@ class Recording(Stream):
             return self._scalar(given)
         if isinstance(given, cl.LocalMemory):
             return Local(int(given.size))
+        if isinstance(given, bytes):
+            return given
         if isinstance(given, np.generic) or (isinstance(given, np.ndarray) and not given.ndim):
             return bytes(given.tobytes())
         raise InvalidArgument(
-            f"argument {number}: got {shown(given)}, expected a Memory, a number as numpy's such "
-            f"as np.float32(3), a scalar of the recording, or pyopencl's LocalMemory"
+            f"argument {number}: got {shown(given)}, expected a Memory, bytes, a number as "
+            f"numpy's such as np.float32(3), a scalar of the recording, or pyopencl's LocalMemory"
         )
 
     def filled(self, memory: Memory, value: int, where: slice) -> Event:

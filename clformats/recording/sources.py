@@ -9,7 +9,7 @@ from ..errors import Unsupported
 from ..kernels.source import without_comments
 from ..runtime import Engine
 from ..runtime.engine import SOURCE
-from ..runtime.opencl import named_errors, opencl
+from ..runtime.opencl import opencl
 from .program import Source
 
 if TYPE_CHECKING:
@@ -27,15 +27,17 @@ def source_of(kernel: pyopencl.Kernel, engine: Engine) -> Source:
     if known is not None:
         return Source(_whole(known, kernel), "", rounds=True)
     cl = opencl()
-    with named_errors("asking a kernel for its source"):
+    try:
         program: Any = kernel.get_info(cl.kernel_info.PROGRAM)
         text = program.get_info(cl.program_info.SOURCE)
         options = program.get_build_info(engine.device, cl.program_build_info.OPTIONS)
+    except cl.LogicError:  # Intel's kernels do not keep a program that is gone
+        text = options = ""
     if not text:
         raise Unsupported(
             "RECORDING",
-            f"the kernel {kernel.function_name} is of a program without source: make it by "
-            f"engine.kernel(source, name)",
+            f"the kernel {kernel.function_name} is of a program without source, or of one that is "
+            f"gone: make it by engine.kernel(source, name)",
         )
     kept = re.sub(r"-I\s*(\"[^\"]*\"|\S+)", "", options).split()
     rounds = _ROUNDED in kept
