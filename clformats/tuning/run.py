@@ -155,7 +155,7 @@ def tuned(
     places = spaces(src, dst, traits_of(engine))
     if not places:
         return outcome("nothing can be chosen here")
-    run = Contest(src, dst, engine)
+    run = Contest(places[0].src, places[0].dst, engine)  # buffers, where images go by these
     tried = search(run, places, began + SEARCH_SHARE * seconds, lambda: watch(None))
     count = len(tried)
     finalists = [t.choices for t in tried if t.times][:FINALISTS]

@@ -34,6 +34,11 @@ from tests.tuned_support import ahead, record_of
 
 D = cf.MemoryDesc
 SRC, DST = D((2, 17, 5, 19), "f32", "bfyx"), D((2, 17, 5, 19), "f32", "byxf")
+SUMMED = (
+    D((16, 5, 3, 3), "s8", "oihw"),
+    D((16, 5, 3, 3), "s8", "hwio", extra=cf.Extra(1, s8s8=True)),
+)
+"""Sums follow the elements: there is nothing to choose."""
 WORDS = ["bfyx", "byxf", "--shape", "2,17,5,19", "--time-limit", "3"]
 ROOT = Path(__file__).resolve().parents[2]
 SLOW = cf.Choices(schedule="tile of 1 | a* b c | ahead 0 | ordinary")
@@ -205,9 +210,19 @@ def test_the_answer_knows_padding_and_canaries(engine: cf.Engine) -> None:
 def test_a_reorder_without_a_space_says_so(engine: cf.Engine) -> None:
     with pytest.raises(cf.Unsupported, match="TUNING"):
         cf.Reorder(SRC, DST, engine, attr=cf.Attr(src_scale=2.0)).as_kernel_tuner()
-    image = D((17, 3, 3, 3), "f32", "image_2d_weights_c1_b_fyx")
     with pytest.raises(cf.Unsupported, match="TUNING"):
-        cf.Reorder(D((17, 3, 3, 3), "f32", "oiyx"), image, engine).as_kernel_tuner()
+        cf.Reorder(*SUMMED, engine).as_kernel_tuner()
+
+
+@pytest.mark.parametrize("image", ["nh|Cw|4c", "Chwn|4c"])
+def test_an_image_is_tuned_as_its_buffer(image: str, engine: cf.Engine, folder: Path) -> None:
+    src, dst = D((2, 7, 13, 11), "f32", "nchw"), D((2, 7, 13, 11), "f32", image)
+    (outcome,) = cf.tune(src, dst, engine=engine, time_limit=1)
+    if image == "Chwn|4c" or engine.traits.is_cpu:
+        assert outcome.tried > 0
+        assert outcome.failures == ()
+        assert {r.dst for r in records_in(folder)} <= {str(dst.buffer_twin)}
+    assert (outcome.src, outcome.dst) == (src, dst)
 
 
 # --- the search -----------------------------------------------------------------------------------
@@ -434,10 +449,7 @@ def test_what_is_faster_is_stored_with_all_times(
 
 def test_tune_ends_in_time_and_says_what_it_did(engine: cf.Engine, folder: Path) -> None:
     seen: list[Any] = []
-    nothing = (
-        D((17, 3, 3, 3), "f32", "oiyx"),
-        D((17, 3, 3, 3), "f32", "image_2d_weights_c1_b_fyx"),
-    )
+    nothing = SUMMED
     outcomes = cf.tune([(SRC, DST), nothing], engine=engine, time_limit=3, watch=seen.append)
     assert [o for o in seen if o] == outcomes
     assert seen.count(None) == outcomes[0].tried > 0
@@ -484,7 +496,7 @@ from tests.tuned_support import ahead, record_of
 from clformats.tuning import records as tuned
 
 def found(pair, engine, seconds, watch):
-    record = record_of(*pair, ahead(8), tuned.Device(*engine.names))
+    record = record_of(*pair, ahead(8), tuned.DeviceNames(*engine.names))
     return Outcome(*pair, (record,), 1, (), 1.0, "faster")
 real, done = run.tuned, []
 def first_then_real(pair, engine, seconds, watch):
