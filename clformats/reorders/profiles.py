@@ -20,6 +20,7 @@ from ..schedule.profile import RANGES, Profile, profile_of, sanely, with_measure
 from ..schedule.traits import Traits
 from ..tuning.records import DeviceNames, folder
 from ..tuning.records.profiles import Kept, alone, profile_path, read_profile, write_profile
+from . import calibration
 from .building import all_wait
 
 NO_CPU = "it is no CPU"
@@ -97,14 +98,12 @@ def attempt(engine: Engine, *, again: bool = True) -> str:
     if key is None:
         return NO_CPU if not engine.traits.is_cpu else NOTHING_KEPT
     where, device = key
-    from .calibration import measured
-
     before = _stamp(device, where)
     with alone(where):
         _tried.add(key)
         kept, trouble = read_profile(device, where), ""
         if not kept or (again and _stamp(device, where) == before):
-            numbers, trouble = measured(engine)
+            numbers, trouble = calibration.measured(engine)
             trouble = trouble or _keep(device, where, numbers)
             kept = read_profile(device, where)
     with _lock:

@@ -125,6 +125,19 @@ def test_no_circle(room: str) -> None:
     assert not circle(room)
 
 
+def test_the_rooms_between_plans_and_calls_import_at_the_top() -> None:
+    """So nothing hides an import upwards. One class makes another that is built on it."""
+    late = {
+        (".".join(name), target)
+        for file in FILES
+        if (name := name_of(file)) and name[0] in ("schedule", "kernels", "runtime", "reorders")
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef)
+        for target in inner([*imported(node, name[:-1])])
+    }
+    assert late == {("reorders.reorder", "reorders.quantised.QuantisedReorder")}
+
+
 def test_formats_are_pure_python() -> None:
     """They import the standard library, themselves and the errors."""
     for file in FILES:

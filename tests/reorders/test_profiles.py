@@ -136,7 +136,7 @@ def test_what_is_kept_reaches_reorders(
     desc = cf.MemoryDesc((3, MB), "f32", "ab")
     first = str(cf.Reorder(desc, desc, engine).plan.body)
     profiles._kept.clear()
-    other = 30 * MB if "non-temporal" in first else 5 * MB
+    other = 30 * MB if "stream" in first else 5 * MB
     write_profile(DeviceNames(*engine.names), where, {"stream_bytes": float(other)})
     assert profile_for(engine).stream_bytes == other
     assert str(cf.Reorder(desc, desc, engine).plan.body) != first
@@ -264,7 +264,7 @@ import clformats as cf
 from clformats.reorders import calibration
 from clformats.reorders.profiles import attempt, profile_for
 calibration.busy = lambda: ""
-calibration.SPREAD, calibration.RUN_BYTES, calibration.ROUNDS = 1e9, 1 << 20, 2
+calibration.SPREAD, calibration.REPEATED_BYTES, calibration.ROUNDS = 1e9, 1 << 20, 2
 engine = cf.Engine(sys.argv[1])
 assert not attempt(engine, again=False)
 print(profile_for(engine).stream_bytes)
