@@ -40,8 +40,12 @@ from ..values.attr import OLD
 
 OTHER_TILES = 4
 """So many other tiles are tried: each that fails as well takes some seconds."""
-LAST = "generic", "universal"
-"""The families that are tried last: one with plain kernels, then the program that serves all."""
+LAST = (
+    Choices(family="generic"),
+    Choices(family="generic", baked=True),
+    Choices(family="universal"),
+)
+"""What is tried last: plain kernels, the same with sizes as constants, and the program for all."""
 LARGEST_TRIAL = 1 << 30
 """The largest buffer, in bytes, that a kernel is tried with."""
 PATIENCE = 0.1
@@ -169,7 +173,7 @@ def fallback_kernel(plan: Plan, launched: Launch, engine: Engine) -> Launch | No
         return None
     if engine.has_program(launched.source):
         return None
-    found = _by(plan, "universal")
+    found = _by(plan, LAST[-1])
     if found is None:
         return None
     elements = prod(n.size.value for n in body.problem.nodes or ())
@@ -227,16 +231,17 @@ def others(plan: Plan) -> Iterator[tuple[Plan, Launch]]:
             yield other, made
         if len(tried) > OTHER_TILES:
             break
-    for family in LAST:
-        if plan.family != family and (found := _by(plan, family, begin_bytes=least)):
+    for choices in LAST:
+        same = plan.family == choices.family and not choices.baked
+        if not same and (found := _by(plan, choices, begin_bytes=least)):
             yield found
 
 
-def _by(plan: Plan, family: str, **traits: Any) -> tuple[Plan, Launch] | None:
-    """The plan of another family with its kernel; None where that does not take the problem."""
+def _by(plan: Plan, choices: Choices, **traits: Any) -> tuple[Plan, Launch] | None:
+    """The plan of these choices with its kernel; None where they do not take the problem."""
     on = replace(plan.request.traits, **traits)
     with suppress(Unsupported):
-        found = plan.again(traits=on, choices=Choices(family=family))
+        found = plan.again(traits=on, choices=choices)
         if (made := render(found)) is not None:
             return replace(found, rejected=plan.rejected, choices=RULES), made
     return None
