@@ -32,12 +32,15 @@ class _Mark:
 
 
 class _HandedOut:
-    """A queue that a user has, or has dropped; then ``last`` comes after its last command."""
+    """A queue that a user has, or has dropped; then ``last`` comes after its last command.
 
-    __slots__ = ("_mark", "last", "queue")
+    Its context is kept as well: Intel's runtime forgets one that only a queue keeps.
+    """
+
+    __slots__ = ("_mark", "context", "last", "queue")
 
     def __init__(self, mark: _Mark, queue: pyopencl.CommandQueue) -> None:
-        self._mark, self.queue = ref(mark), queue
+        self._mark, self.queue, self.context = ref(mark), queue, queue.context
         self.last: pyopencl.Event | None = None
 
     @property
@@ -107,6 +110,6 @@ def external_commands(
         found = {
             entry.queue.int_ptr: entry
             for entry in sorted(_handed_out, key=lambda e: not e.is_dropped)  # who has it counts
-            if entry.queue.int_ptr != own and entry.queue.context == context
+            if entry.queue.int_ptr != own and entry.context == context
         }
         return [entry.event() for entry in found.values()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -328,3 +329,16 @@ def test_transfer_is_a_function_whatever_was_imported(engine: cf.Engine) -> None
     memory, result = ones(engine), np.zeros(SHAPE, np.float32)
     cf.transfer(memory, result)
     assert result.all()
+
+
+def test_a_context_that_is_dropped_with_its_queue_holds_nobody_up(engine: cf.Engine) -> None:
+    """Intel's runtime forgets a context that only a queue keeps, and asking for it then fails."""
+    import pyopencl as cl
+
+    memory = cf.from_numpy(np.ones(8, np.float32), engine)
+    assert memory.buffer
+    other = cf.Engine(device=engine.device, context=cl.Context([engine.device]))
+    assert other.queue
+    del other
+    gc.collect()
+    assert cf.to_numpy(memory).sum() == 8
