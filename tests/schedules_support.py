@@ -18,8 +18,8 @@ from clformats.schedule.plan import FAMILIES
 from clformats.schedule.problem import Problem
 from clformats.schedule.refine import problem, separate
 from clformats.schedule.schedule import Loop, Prefetch, Schedule, Store, Tile
+from clformats.schedule.scheduled import as_scheduled
 from clformats.schedule.stores import legal
-from clformats.schedule.words import in_words
 from clformats.tensors.dtypes import convert
 from tests.support import random_values
 
@@ -106,7 +106,7 @@ def _tile_of_some_vectors(r: random.Random, p: Problem) -> Tile:
 def some_schedule(r: random.Random, src: cf.MemoryDesc, dst: cf.MemoryDesc) -> cf.Choices | None:
     """A random schedule, as a choice; None where nothing moves, or no loop nest does."""
     try:
-        found = separate(in_words(problem(src, dst), 64))
+        found = as_scheduled(problem(src, dst), 64)
     except cf.Unsupported:
         return None
     if dst.nelems == 0 or SCHEDULED.refusal(found):

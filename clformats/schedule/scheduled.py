@@ -74,22 +74,25 @@ def refusal(p: Problem) -> str:
         return p.why
     if p.dst.dtype.is_packed and (why := nibbles.refusal(p.dst)):
         return why
-    if not p.dtypes[1].is_packed or next(tiles(separate(_moved(p, LINE_BYTES))), None):
+    if not p.dtypes[1].is_packed or next(tiles(as_scheduled(p, LINE_BYTES)), None):
         return ""
     return "a byte of the destination holds elements of rows that no tile covers together"
 
 
 def plan(p: Problem, traits: Traits, choices: Choices) -> ScheduledPlan:
     """The plan: by the schedule that is chosen, where it fits, else by the one that costs least."""
-    p, profile = separate(_moved(p, traits.begin_bytes)), profile_of(traits)
+    p, profile = as_scheduled(p, traits.begin_bytes), profile_of(traits)
     if choices.schedule is None:
         return ScheduledPlan(p, _best(p, profile))
     return _chosen(p, profile, Schedule.parse(choices.schedule))
 
 
-def _moved(p: Problem, begin_bytes: int) -> Problem:
-    """The problem in words where elements share bytes, or where all of it is one run."""
-    return in_words(p, begin_bytes) if p.src.dtype.is_packed or is_run(p) else p
+def as_scheduled(p: Problem, begin_bytes: int) -> Problem:
+    """The problem whose loops schedules name: in words where elements share bytes, or are one run.
+
+    Words are no longer than ``begin_bytes``, at multiples of which memory begins.
+    """
+    return separate(in_words(p, begin_bytes) if p.src.dtype.is_packed or is_run(p) else p)
 
 
 def why_illegal(p: Problem, schedule: Schedule) -> str:

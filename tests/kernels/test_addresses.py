@@ -23,11 +23,11 @@ D = cf.MemoryDesc
 
 # One or more of each family: what of words, vectors and whole lines it relies on is in their plans.
 CASES = [
-    ("scheduled copy", "f32:bfyx", "f32:bfyx", (3, 5, 16, 64)),
-    ("scheduled copy", "u8:bfyx", "u8:bfyx", (3, 5, 16, 64)),
-    ("scheduled copy", "f16:bfyx", "f32:bfyx", (3, 5, 16, 64)),
-    ("scheduled copy", "f64:bfyx", "f64:bfyx", (3, 5, 8, 16)),
-    ("scheduled copy", "s4:ab", "s4:ab", (64, 64)),
+    ("scheduled rows", "f32:bfyx", "f32:bfyx", (3, 5, 16, 64)),
+    ("scheduled", "u8:bfyx", "u8:bfyx", (3, 5, 16, 64)),
+    ("scheduled", "f16:bfyx", "f32:bfyx", (3, 5, 16, 64)),
+    ("scheduled", "f64:bfyx", "f64:bfyx", (3, 5, 8, 16)),
+    ("scheduled rows", "s4:ab", "s4:ab", (64, 64)),
     ("scheduled rows", "f32:byxf", "f32:b_fs_yx_fsv16", (2, 48, 8, 5)),
     ("scheduled rows", "u8:b_fs_yx_fsv32", "u8:byxf", (2, 64, 8, 8)),
     ("scheduled rows", "u8:b_fs_yx_fsv32", "f32:byxf", (2, 64, 3, 5)),
@@ -40,13 +40,13 @@ CASES = [
     ("scheduled local", "f16:bfyx", "f32:byxf", (2, 64, 8, 16)),
     ("scheduled local", "f32:bfyx", "s8:b_fs_yx_fsv4", (2, 36, 5, 16)),
     ("generic", "s32:aBcd24b", "s32:aBcd16b", (2, 40, 3, 3)),
-    ("scheduled nibbles", "u4:ab", "s8:ab", (6, 64)),
-    ("scheduled nibbles", "s8:ab", "s4:ba", (6, 64)),
+    ("scheduled generic", "u4:ab", "s8:ab", (6, 64)),
+    ("scheduled generic", "s8:ab", "s4:ba", (6, 64)),
     ("scheduled local rows", "f32:oiyx", "s8:hwio:s8s8=1", (32, 16, 3, 3)),
 ]
 ATTRS = [
-    ("scheduled copy", "f32:bfyx", "s8:bfyx", (2, 16, 8, 8), cf.Attr(src_scale=2)),
-    ("scheduled copy", "f32:bfyx", "f32:bfyx", (2, 32, 8, 16), cf.Attr(beta=2)),
+    ("scheduled rows", "f32:bfyx", "s8:bfyx", (2, 16, 8, 8), cf.Attr(src_scale=2)),
+    ("scheduled rows", "f32:bfyx", "f32:bfyx", (2, 32, 8, 16), cf.Attr(beta=2)),
     (
         "scheduled rows",
         "f16:byxf",

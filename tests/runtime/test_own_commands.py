@@ -336,9 +336,9 @@ def test_a_context_that_is_dropped_with_its_queue_holds_nobody_up(engine: cf.Eng
     import pyopencl as cl
 
     memory = cf.from_numpy(np.ones(8, np.float32), engine)
-    assert memory.buffer
+    assert memory.buffer is not None
     other = cf.Engine(device=engine.device, context=cl.Context([engine.device]))
-    assert other.queue
+    assert other.queue is not None
     del other
     gc.collect()
     assert cf.to_numpy(memory).sum() == 8

@@ -62,6 +62,7 @@ class Cache:
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cache:
     monkeypatch.delenv("PYOPENCL_NO_CACHE", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv(guard.SWITCH, "0")
     monkeypatch.setattr(programs, "_driver_caches", lambda device: False)
     monkeypatch.setattr(programs, "_gives_slowly", lambda device: False)
     folder = programs.cache_folder()

@@ -212,7 +212,8 @@ def _beyond(array: NDArray[Any], dtype: DType) -> int:
     least, most = (-dtype.largest, dtype.largest) if dtype.is_float else dtype.limits
     if own == dtype or (not own.is_float and own.limits[0] >= least and own.limits[1] <= most):
         return 0
-    values = array.astype(np.float64 if own.is_float else np.int64)
+    with np.errstate(invalid="ignore"):  # numpy warns of signalling NaNs
+        values = array.astype(np.float64 if own.is_float else np.int64)
     return int(((values < least) | (values > most))[np.isfinite(values)].sum())
 
 
