@@ -173,7 +173,8 @@ def fallback_kernel(plan: Plan, launched: Launch, engine: Engine) -> Launch | No
         return None
     if engine.has_program(launched.source):
         return None
-    found = _by(plan, LAST[-1])
+    # Calls check where memory begins for the plan that there will be.
+    found = _by(plan, LAST[-1], begin_bytes=min(plan.alignment))
     if found is None:
         return None
     elements = prod(n.size.value for n in body.problem.nodes or ())

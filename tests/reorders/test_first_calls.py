@@ -170,6 +170,19 @@ def test_large_tensors_wait(own: cf.Engine) -> None:
     assert building.fallback_kernel(plan, made, own) is None
 
 
+@pytest.mark.parametrize("pair", ["u8:bfyx u8:b_fs_yx_fsv32", "f16:byxf f16:bfyx"])
+def test_the_universal_program_moves_what_words_could_trade(
+    pair: str, own: cf.Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It serves memory that begins anywhere that the plan takes, so it goes element by element."""
+    monkeypatch.delenv(building.WAIT_VARIABLE, raising=False)
+    src, dst = (cf.MemoryDesc.parse(f"{text}:2x64x8x8") for text in pair.split())
+    plan = cf.make_plan(src, dst, own.traits)
+    made = render(plan)
+    assert made
+    assert building.fallback_kernel(plan, made, own)
+
+
 def test_reorders_made_again_and_again_share_one_build(
     own: cf.Engine, held: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
