@@ -16,7 +16,7 @@ from ..errors import Unsupported
 from ..quantised import QuantisedDesc
 from ..quantised.kernel import Grid, Kernel, TileCode
 from ..quantised.lanes import HEX, At, NotInTilesError, Symbols, Tile
-from ..quantised.rules import HIGHEST, LARGEST, MANTISSA, MIDPOINTS
+from ..quantised.rules import MIDPOINTS
 from ..quantised.types import WHOLE, QuantisedType
 from ..quantised.writing import Cell, Writer
 from ..schedule.traits import Traits
@@ -152,8 +152,11 @@ def _extremes(values: Sequence[str], at: str) -> Lines:
         yield f"const float {name}{at} = nan{at} ? as_float(a{at}) : {own};"
 
 
-def _inverse(at: str) -> str:
-    return f"const float id{at} = d{at} == 0 ? 0.0f : 1.0f / d{at};"
+def _half_scale(at: str, d: str) -> Lines:
+    """A scale, its inverse, 0 where it is 0, and its code in f16."""
+    yield f"const float d{at} = {d};"
+    yield f"const float id{at} = d{at} == 0 ? 0.0f : 1.0f / d{at};"
+    yield f"const ushort $d$ = half_bits(d{at});"
 
 
 def _bits(kind: QuantisedType) -> int:
@@ -170,9 +173,7 @@ def _signed(kind: QuantisedType, values: Sequence[str], at: str) -> Lines:
     yield _magnitude(values, at)
     keys = [f"first_of({x}, a{at}, {LANES * j}u)" for j, x in enumerate(values)]
     yield f"const uint key{at} = least_uint({_joined('LEAST', keys)});"
-    yield f"const float d{at} = as_float(a{at} | key{at} << 31) / -{half}.0f;"
-    yield _inverse(at)
-    yield f"const ushort $d$ = half_bits(d{at});"
+    yield from _half_scale(at, f"as_float(a{at} | key{at} << 31) / -{half}.0f")
     for x in values:
         yield f"const uchar16 q{x} = cut({x} * id{at} + {half}.5f, {2 * half - 1}.0f);"
 
@@ -180,9 +181,8 @@ def _signed(kind: QuantisedType, values: Sequence[str], at: str) -> Lines:
 def _range(kind: QuantisedType, values: Sequence[str], at: str) -> Lines:
     most = (1 << _bits(kind)) - 1
     yield from _extremes(values, at)
-    yield f"const float d{at} = (most{at} - least{at}) / {most}.0f;"
-    yield _inverse(at)
-    yield f"const ushort $d$ = half_bits(d{at}), $m$ = half_bits(least{at});"
+    yield from _half_scale(at, f"(most{at} - least{at}) / {most}.0f")
+    yield f"const ushort $m$ = half_bits(least{at});"
     for x in values:
         yield f"const uchar16 q{x} = cut(({x} - least{at}) * id{at} + 0.5f, {most}.0f);"
 
@@ -190,9 +190,7 @@ def _range(kind: QuantisedType, values: Sequence[str], at: str) -> Lines:
 def _symmetric(kind: QuantisedType, values: Sequence[str], at: str) -> Lines:
     del kind
     yield _magnitude(values, at)
-    yield f"const float d{at} = as_float(a{at}) / 127.0f;"
-    yield _inverse(at)
-    yield f"const ushort $d$ = half_bits(d{at});"
+    yield from _half_scale(at, f"as_float(a{at}) / 127.0f")
     for x in values:
         yield f"const uchar16 q{x} = as_uchar16(away({x} * id{at}, -128));"
 
@@ -200,9 +198,7 @@ def _symmetric(kind: QuantisedType, values: Sequence[str], at: str) -> Lines:
 def _amax(kind: QuantisedType, values: Sequence[str], at: str) -> Lines:
     del kind
     yield _magnitude(values, at)
-    yield f"const float d{at} = as_float(a{at});"
-    yield _inverse(at)
-    yield f"const ushort $d$ = half_bits(d{at});"
+    yield from _half_scale(at, f"as_float(a{at})")
     for x in values:
         yield f"const uchar16 q{x} = cut(convert_float16(away({x} * id{at}, -1)) + 1.0f, 3.0f);"
 
@@ -227,16 +223,14 @@ def _nvfp4(kind: QuantisedType, values: Sequence[str], at: str) -> Lines:
 
 
 def _mx(kind: QuantisedType, values: Sequence[str], at: str) -> Lines:
-    dtype = kind.fields["q"].dtype
+    row = kind.fields["q"].dtype.floating
     yield _magnitude(values, at)
-    high = HIGHEST[dtype.name]
-    yield f"const uchar $e$ = a{at} > 0x7f800000u ? 255 : max((int)(a{at} >> 23) - {high}, 0);"
+    high = f"(int)(a{at} >> 23) - {row.highest}"
+    yield f"const uchar $e$ = a{at} > 0x7f800000u ? 255 : max({high}, 0);"
     yield f"const float p{at} = as_float(max((uint)$e$, 1u) << 23);"
-    mantissa = MANTISSA[dtype.name]
-    bias = {1: 1, 3: 7 if dtype.bits == 8 else 1, 2: 3 if dtype.bits == 6 else 15}[mantissa]
-    most = f"{LARGEST[dtype.name]!r}f"
+    numbers = f"{row.largest!r}f, {row.mantissa}, {row.bias}, {row.bits}"
     for x in values:
-        yield f"const uchar16 q{x} = narrowed({x} / p{at}, {most}, {mantissa}, {bias}, {dtype.bits});"  # noqa: E501
+        yield f"const uchar16 q{x} = narrowed({x} / p{at}, {numbers});"
 
 
 def _zero_point(kind: QuantisedType, values: Sequence[str], at: str) -> Lines:

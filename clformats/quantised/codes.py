@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from ..errors import InvalidDescriptor, Unsupported, expect
 from ..tensors.codes import values_of_codes
 from ..tensors.dtypes import as_array, as_dtype, codes, from_codes
+from ..tensors.rows import Float
 
 _FLOATS = ("f32", "f16", "bf16", "f8_e4m3", "f8_e5m2", "f8_e8m0", "f4_e2m1", "f6_e2m3", "f6_e3m2")
 """Floating-point types, rows of the table of element types."""
@@ -72,6 +73,13 @@ class Codes:
     def table(self) -> NDArray[np.float32]:
         """The value of every code in f32: of shape (codes,), of books (codes, width)."""
         return _table(self.name)
+
+    @property
+    def floating(self) -> Float:
+        """The numbers of a type of the kind ``"float"``, from the table of element types."""
+        found = as_dtype(self.name).floating
+        assert found is not None  # noqa: S101  # by its kind
+        return found
 
     def array(self, found: NDArray[Any]) -> NDArray[Any]:
         """Unsigned codes as an array of `numpy`."""

@@ -16,18 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InvalidArgument, Unsupported
+from ..tensors.dtypes import as_dtype
+from .codes import codes_named
 from .types import WHOLE, QuantisedType
 
 Array = NDArray[Any]
 F32 = np.float32
 Fields = dict[str, Array]
 MX_MODES = ("floor", "ceil", "even", "rceil")
-LARGEST = {"f4_e2m1": 6.0, "f6_e2m3": 7.5, "f6_e3m2": 28.0, "f8_e4m3": 448.0, "f8_e5m2": 57344.0}
-"""The largest value of a narrow float."""
-MANTISSA = {"f4_e2m1": 1, "f6_e2m3": 3, "f6_e3m2": 2, "f8_e4m3": 3, "f8_e5m2": 2}
-"""The bits of its mantissa."""
-HIGHEST = {"f4_e2m1": 2, "f6_e2m3": 2, "f6_e3m2": 4, "f8_e4m3": 8, "f8_e5m2": 15}
-"""The exponent of its largest power of two."""
 MIDPOINTS = (0.5, 1.5, 2.5, 3.5, 5.0, 7.0, 10.0)
 """Between the magnitudes 0 1 2 3 4 6 8 12 of doubled e2m1."""
 
@@ -182,35 +178,30 @@ def _nvfp4(kind: QuantisedType, x: Array) -> Fields:
 
 
 def _mx(kind: QuantisedType, x: Array, mode: str) -> Fields:
-    name = kind.fields["q"].dtype.name
-    largest, amax = F32(LARGEST[name]), _magnitude(x)
+    dtype = kind.fields["q"].dtype
+    row, amax = dtype.floating, _magnitude(x)
     bits = amax.view(np.uint32).astype(np.int64)
     if mode == "rceil":
-        ratio = (amax / largest).astype(F32).view(np.uint32).astype(np.int64)
+        ratio = (amax / F32(row.largest)).astype(F32).view(np.uint32).astype(np.int64)
         code = np.clip((ratio >> 23) + ((ratio & 0x7FFFFF) > 0), 0, 254)
         factor = np.where(code == 254, F32(2) ** -127, np.exp2(F32(127) - code.astype(F32)))
         factor = np.where(code == 0, F32(1), factor)
         scaled = x * factor.astype(F32)[..., None]
     else:
-        bits += 1 << 22 - MANTISSA[name] if mode == "even" else 0
+        bits += 1 << 22 - row.mantissa if mode == "even" else 0
         up = (bits & 0x7FFFFF) > 0 if mode == "ceil" else 0
-        code = np.clip((bits >> 23) - HIGHEST[name] + up, 0, 255)
+        code = np.clip((bits >> 23) - row.highest + up, 0, 255)
         power = np.ldexp(F32(1), np.maximum(code - 127, -126)).astype(F32)
         scaled = x / power[..., None]
     code = np.where(np.isnan(amax), 255, code)
-    return {"q": narrowed(scaled, name), "e": code.astype(np.uint8)}
+    return {"q": narrowed(scaled, dtype.name), "e": code.astype(np.uint8)}
 
 
 def narrowed(x: Array, name: str) -> Array:
     """Codes of a narrow float: clamped, to nearest, ties to even; NaN is 0."""
-    largest = F32(LARGEST[name])
-    own = {
-        "f4_e2m1": ml_dtypes.float4_e2m1fn, "f6_e2m3": ml_dtypes.float6_e2m3fn,
-        "f6_e3m2": ml_dtypes.float6_e3m2fn, "f8_e4m3": ml_dtypes.float8_e4m3fn,
-        "f8_e5m2": ml_dtypes.float8_e5m2,
-    }[name]  # fmt: skip
+    largest = F32(codes_named(name).floating.largest)
     clamped = np.where(np.isnan(x), F32(0), np.clip(x, -largest, largest)).astype(F32)
-    return np.asarray(clamped.astype(own).view(np.uint8))
+    return np.asarray(clamped.astype(as_dtype(name).numpy).view(np.uint8))
 
 
 def _nvfp4_two(kind: QuantisedType, x: Array) -> Fields:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from math import copysign, gcd, inf, isfinite, nan
+from math import copysign, frexp, gcd, inf, isfinite, nan
 from typing import Any
 
 import ml_dtypes
@@ -89,6 +89,11 @@ class Float:
     def largest(self) -> float:
         """The largest finite number."""
         return self.value(self.special - 1)
+
+    @property
+    def highest(self) -> int:
+        """The exponent of the largest power of two."""
+        return frexp(self.largest)[1] - 1
 
     def value(self, code: int) -> float:
         """What a code stands for."""
