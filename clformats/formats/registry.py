@@ -18,6 +18,7 @@ from ..errors import InvalidFormat
 from . import text
 from .aliases import WORDS, canonical
 from .digits import MAX_NDIMS
+from .engines import called
 from .names import GrammarError, Kind, Parsed, parse_cldnn
 from .opaque import NAMES as OPAQUE
 from .opaque import NOTES as _OPAQUE_NOTES
@@ -341,6 +342,8 @@ def _read(name: str) -> Parsed:
 
 
 def _suggestion(name: str) -> str:
+    if theirs := [f"{row.digits} in {row.engine}" for row in called(name)]:
+        return f" {name} is {', '.join(theirs)}."
     known = [*all_names(), *WORDS]
     near = [n for n in known if n.lower() == name.lower()]
     near += [n for n in difflib.get_close_matches(name, known, n=3, cutoff=0.6) if n not in near]

@@ -12,7 +12,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from ..errors import InvalidDescriptor, InvalidFormat, expect
+from ..errors import InvalidArgument, InvalidDescriptor, InvalidFormat, expect, shown
 from ..formats import Format
 from ..formats.registry import takes_rank
 
@@ -34,6 +34,11 @@ def in_order(
     """
     if isinstance(axes, tuple | list) and all(isinstance(a, str) for a in axes):
         axes = "".join(axes)
+    if isinstance(axes, tuple | list):
+        raise InvalidArgument(
+            f"axes: got {shown(axes)}, expected letters of the array's axes, outermost first, such "
+            f"as 'nhwc': numbers do not say which of two orders they count"
+        )
     expect(axes, str | None, "axes")
     assert axes is None or isinstance(axes, str)  # noqa: S101  # as expect has found
     if axes is None:
@@ -47,11 +52,11 @@ def in_order(
             f"different letters, such as 'yxf' or 'hwc' for a photograph"
         )
     order = order or _logical(given, axes, format)
-    shown: NDArray[Any] = array.transpose([given.index(c) for c in order if c in given])
+    view: NDArray[Any] = array.transpose([given.index(c) for c in order if c in given])
     missing = tuple(k for k, c in enumerate(order) if c not in given)
     for k in missing:
-        shown = shown[(slice(None),) * k + (None,)]
-    return shown
+        view = view[(slice(None),) * k + (None,)]
+    return view
 
 
 def _letters(axes: str, format: Any) -> tuple[str, str]:  # the field's word for it

@@ -5,15 +5,16 @@ from __future__ import annotations
 import pytest
 
 import clformats as cf
-from clformats.interop.notations import engines, guess, parse, render
+from clformats.formats.engines import EngineRow, rows
+from clformats.interop.notations import guess, parse, render
 from tests.engine_layouts_support import LAYOUTS
 
-NAMED = [row for row in engines.rows().values() if not row.digits.startswith("!")]
-REFUSED = [row for row in engines.rows().values() if row.digits.startswith("!")]
+NAMED = [row for row in rows().values() if not row.digits.startswith("!")]
+REFUSED = [row for row in rows().values() if row.digits.startswith("!")]
 
 
 @pytest.mark.parametrize("row", NAMED, ids=lambda row: f"{row.engine} {row.name}")
-def test_a_name_means_its_digits_and_prints(row: engines.EngineRow) -> None:
+def test_a_name_means_its_digits_and_prints(row: EngineRow) -> None:
     text = f"{row.engine} {row.name}"
     fmt = parse(text)
     assert guess(text) == "engines"
@@ -24,10 +25,17 @@ def test_a_name_means_its_digits_and_prints(row: engines.EngineRow) -> None:
 
 
 @pytest.mark.parametrize("row", REFUSED, ids=lambda row: f"{row.engine} {row.name}")
-def test_what_is_no_list_of_digits_is_refused_with_the_reason(row: engines.EngineRow) -> None:
+def test_what_is_no_list_of_digits_is_refused_with_the_reason(row: EngineRow) -> None:
     with pytest.raises(cf.Unsupported, match="NO_FORMAT") as caught:
         parse(f"{row.engine} {row.name}")
     assert row.digits.lstrip("! ") in str(caught.value)
+
+
+def test_a_name_without_its_engine_is_told_what_it_is_there() -> None:
+    with pytest.raises(cf.InvalidFormat, match="NC4HW4 is Cnhw4c in MNN"):
+        cf.Format("NC4HW4")
+    with pytest.raises(cf.InvalidFormat, match=r"is Ohw[|]i[|]4o in MNN, Ohw[|]i[|]4o in Mace"):
+        cf.Format("conv2d_filter")
 
 
 def test_unknown_names_are_told_with_those_of_the_engine() -> None:

@@ -28,6 +28,7 @@ from typing import TypeVar
 
 from ...errors import InvalidFormat, expect
 from ...formats import Format
+from ...formats.engines import rows
 from ...formats.registry import without_bits
 from ...formats.tags import is_short
 from ...formats.text import is_digits
@@ -117,7 +118,7 @@ def guess(text: str) -> str:
 
 
 _LOOKS: tuple[tuple[str, Callable[[str], bool]], ...] = (
-    ("engines", lambda text: text in engines.rows()),
+    ("engines", lambda text: text in rows()),
     ("einops", lambda text: "->" in text),
     ("xla", lambda text: "{" in text),
     ("verbose", lambda text: ":" in without_bits(text)),

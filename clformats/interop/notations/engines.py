@@ -1,7 +1,6 @@
 """What engines call their layouts, by a table, and QNN's own lists: ``MNN NC4HW4``.
 
-A name is the engine and its word for the layout. The table, `engines.txt`, has the version of the
-engine that was read, and for what is no list of digits the reason.
+A name is the engine and its word for the layout; the table is `clformats.formats.engines`.
 
 QNN writes a layout as ``ChunkedMemoryLayout<rank, dim,size, dim,size ...>``, outermost first; a
 size of 0 is the rest of a dimension. It is a list of digits whose blocks nest from right to left.
@@ -10,31 +9,11 @@ size of 0 is the rest of a dimension. It is a list of digits whose blocks nest f
 from __future__ import annotations
 
 import re
-from functools import cache
-from importlib import resources
-from typing import NamedTuple
 
 from ...errors import InvalidFormat
 from ...formats import Digit, Format, Layout
+from ...formats.engines import rows
 from .shared import need, no_format, no_notation
-
-
-class EngineRow(NamedTuple):
-    """A row of the table; ``digits`` begin with ! where there are none, but a reason."""
-
-    engine: str
-    version: str
-    name: str
-    dims: str
-    digits: str
-
-
-@cache
-def rows() -> dict[str, EngineRow]:
-    """The table, by the names as they are written here."""
-    lines = resources.files(__package__).joinpath("engines.txt").read_text("utf-8").splitlines()
-    table = [EngineRow(*line.split("\t")) for line in lines if not line.startswith("#")]
-    return {f"{row.engine} {row.name}": row for row in table}
 
 
 def parse(text: str) -> Format:
