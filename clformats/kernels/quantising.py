@@ -143,6 +143,11 @@ def _magnitude(values: Sequence[str], at: str) -> str:
     return f"const uint a{at} = most_uint({_joined('MOST', bits)});"
 
 
+def _places(values: Sequence[str], magnitude: str) -> list[str]:
+    """For values of a magnitude, in bits, twice the place and the sign; for others more."""
+    return [f"first_of({x}, {magnitude}, {LANES * j}u)" for j, x in enumerate(values)]
+
+
 def _extremes(values: Sequence[str], at: str) -> Lines:
     """Least and most, NaN where a value is NaN."""
     yield _magnitude(values, at)
@@ -171,8 +176,8 @@ def _scale(kind: QuantisedType, name: str) -> str:
 def _signed(kind: QuantisedType, values: Sequence[str], at: str) -> Lines:
     half = 1 << _bits(kind) - 1
     yield _magnitude(values, at)
-    keys = [f"first_of({x}, a{at}, {LANES * j}u)" for j, x in enumerate(values)]
-    yield f"const uint key{at} = least_uint({_joined('LEAST', keys)});"
+    keys = _joined("LEAST", _places(values, f"a{at}"))
+    yield f"const uint key{at} = least_uint({keys});"
     yield from _half_scale(at, f"as_float(a{at} | key{at} << 31) / -{half}.0f")
     for x in values:
         yield f"const uchar16 q{x} = cut({x} * id{at} + {half}.5f, {2 * half - 1}.0f);"
@@ -181,8 +186,11 @@ def _signed(kind: QuantisedType, values: Sequence[str], at: str) -> Lines:
 def _range(kind: QuantisedType, values: Sequence[str], at: str) -> Lines:
     most = (1 << _bits(kind)) - 1
     yield from _extremes(values, at)
-    yield from _half_scale(at, f"(most{at} - least{at}) / {most}.0f")
-    yield f"const ushort $m$ = half_bits(least{at});"
+    yield from _half_scale(at, f"(most{at} - least{at} + 0.0f) / {most}.0f")
+    yield f"ushort $m$ = half_bits(least{at});"
+    first = _joined("LEAST", _places(values, "0u"))
+    yield f"if (least{at} == 0)  // of -0 and 0 the first"
+    yield f"  $m$ = least_uint({first}) << 15;"
     for x in values:
         yield f"const uchar16 q{x} = cut(({x} - least{at}) * id{at} + 0.5f, {most}.0f);"
 

@@ -116,9 +116,13 @@ def _signed(kind: QuantisedType, x: Array) -> Fields:
 
 
 def _range(kind: QuantisedType, x: Array) -> Fields:
+    """m: the first of the least values, so of -0 and 0 the first, as ggml's loop has it; d >= 0.
+
+    gguf's numpy has one or the other, as the processor's vectors fall.
+    """
     most = (1 << kind.fields["q"].dtype.bits) - 1
-    least = x.min(-1)
-    d = (x.max(-1) - least) / F32(most)
+    least = np.take_along_axis(x, x.argmin(-1)[..., None], -1)[..., 0]
+    d = (x.max(-1) - least + F32(0)) / F32(most)
     q = _code((x - least[..., None]) * _inverse(d)[..., None] + F32(0.5), most)
     return {"q": q, "d": _half(d), "m": _half(least)}
 

@@ -141,8 +141,9 @@ def hard(dims: tuple[int, int], dtype: str) -> NDArray[Any]:
     x[4] = rng.integers(-8, 8, dims[1]) / 2
     x[5] = np.nextafter(np.exp2(rng.integers(-12, 12, dims[1])).astype(np.float32), np.float32(0))
     x[6] = -np.abs(x[6])
-    made: NDArray[Any] = x.astype(np.float16 if dtype == "f16" else np.float32)
-    return made + np.zeros(1, made.dtype)  # no -0: of both zeros the least is not defined
+    x[7] = np.where(rng.random(dims[1]) < 0.9, np.float32(0), np.abs(x[7]))
+    x[7, rng.random(dims[1]) < 0.5] *= -0.0
+    return x.astype(np.float16 if dtype == "f16" else np.float32)
 
 
 def check_quantises(stream: cf.Stream, x: NDArray[Any], dst: QuantisedDesc) -> str:

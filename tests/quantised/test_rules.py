@@ -22,7 +22,7 @@ def hard(shape: tuple[int, int], scale: float = 1.0, seed: int = 0) -> Floats:
     rng = np.random.default_rng(seed)
     x = (rng.standard_normal(shape) * scale).astype(np.float32)
     x[0], x[1] = 0, np.exp2(rng.integers(-20, 20, shape[1]))
-    x[2] = np.round(x[2] * 8) / 8
+    x[2] = np.round(x[2] * 8) / 8 + 0  # where all are zeros, without -0
     x[3] = np.nextafter(np.exp2(rng.integers(-40, 40, shape[1])).astype(np.float32), np.float32(0))
     x[4] = -np.abs(x[4])
     x[5, ::3], x[6, 1::2] = -0.0, 0
@@ -36,6 +36,22 @@ def test_bytes_are_those_of_gguf(name: str, scale: float) -> None:
     with np.errstate(all="ignore"):
         expected = gguf.quants.quantize(x, gguf.GGMLQuantizationType[name.upper()]).ravel()
     assert np.array_equal(cf.pack(x, cf.MemoryDesc(x.shape, name, "gguf")), expected)
+
+
+@pytest.mark.parametrize("name", ["q4_1", "q5_1"])
+def test_the_first_of_both_zeros_is_the_least(name: str) -> None:
+    """As in ggml's loop, ``if (v < min) min = v``, and in Python's ``min``."""
+    rng = np.random.default_rng(0)
+    x = np.where(rng.random((24, 32)) < 0.1, np.float32(1), np.float32(0))
+    x[rng.random(x.shape) < 0.3] *= np.float32(-0.0)
+    x[:2] = np.abs(x[:2]) * 0
+    x[0, 1:], x[1, 0] = -0.0, -0.0
+    expected = [np.signbit(min(row)) for row in x.tolist()]
+    desc = cf.MemoryDesc(x.shape, name)
+    raw = cf.pack(x, desc)
+    assert np.array_equal(np.signbit(cf.unpack(raw, desc, field="m"))[:, 0], expected)
+    assert 2 <= sum(expected) < 22
+    assert not np.signbit(cf.unpack(raw, desc, field="d")).any()
 
 
 def test_mxfp4_takes_the_first_of_equals() -> None:
