@@ -70,6 +70,17 @@ def test_another_python_makes_another_environment(clone: Clone) -> None:
     assert "3.12" in (clone.folder / ".venv" / "bin" / "python").read_text()
 
 
+def test_a_library_is_found_in_any_one_folder() -> None:
+    text = (ROOT / "scripts" / "setup.sh").read_text()
+    function = text[text.index("has_library()") : text.index("# Wanted, not needed")]
+    found = sorted(Path("/usr/lib").glob("*/lib*.so*"))
+    if not found:
+        pytest.skip("this system has no folders of libraries in /usr/lib")
+    for name, status in ((found[0].name, 0), ("libnothing.so.0", 1)):
+        done = subprocess.run(["/bin/sh", "-c", f"{function}\nhas_library {name}"], check=False)
+        assert done.returncode == status
+
+
 def test_the_folder_for_a_gpu_without_network(tmp_path: Path) -> None:
     """The library, the benchmark, wheels for a Python, the kernels, and a script to run there."""
     python, log = tmp_path / "python", tmp_path / "log"
