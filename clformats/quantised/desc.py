@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from ..errors import InvalidArgument, InvalidDescriptor, InvalidFormat, expect, expect_int
 from ..formats.expr import Expr, Var
-from ..tensors.arraylike import Shaped
 from ..tensors.described import Described, LayoutName, refuse
 from ..tensors.dtypes import as_index
+from ..tensors.shaped import Shaped
 from . import host
 from .owners import value_at
 from .placing import extents_of, placed

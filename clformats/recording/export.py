@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import tarfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from importlib.resources import files as package_files
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
-from ..errors import Error, InvalidArgument, Unsupported, expect, shown
+from ..errors import Error, InvalidArgument, Unsupported, shown
 from ..reorders.planning import records_of
 from ..reorders.profiles import traits_of
 from ..runtime import Engine
@@ -25,30 +24,12 @@ from .manifest import DATA, FORMAT, MANIFEST, PAGE, written
 from .program import INPUT, OUTPUT, Buffer, Program, check_name
 from .steps import Move, Planned, Target, assembled
 
-if TYPE_CHECKING:
-    from .recording import Recording
-
 Named: TypeAlias = Engine | Traits
 """What a variant is planned for: an engine, or what a device that is not here is like."""
 RUNNER = ("clformats.h", "clformats.c")
 SUFFIX = ".clf"
 _BLOCK = 512
 """Bytes of a block of a tar file."""
-
-
-def export(
-    recording: Recording,
-    path: str | os.PathLike[str],
-    name: str | None,
-    engines: Sequence[Named] | None,
-) -> None:
-    """See `Recording.export`."""
-    expect(path, str | os.PathLike, "path")
-    expect(name, str | None, "name")
-    expect(engines, Sequence | None, "engines")
-    place = Path(path)
-    targets = targets_of([recording.engine] if engines is None else engines, recording.engine)
-    write(recording.program(targets, _name_of(place, name)), place)
 
 
 def exported_reorder(
@@ -75,14 +56,14 @@ def exported_reorder(
         for n, role, d in (("src", INPUT, src), ("dst", OUTPUT, dst))
     ]
     steps = [Move(plan, None, 0, 1, ())] if plan.body else []
-    title = _name_of(place, name)
+    title = name_of(place, name)
     write(
         assembled(title, buffers, (), 0, steps, targets_of([like or engine or DEFAULT], None)),
         place,
     )
 
 
-def _name_of(place: Path, name: str | None) -> str:
+def name_of(place: Path, name: str | None) -> str:
     """The name that was given, or that of the folder."""
     if name is None:
         name = place.resolve().stem if place.suffix == SUFFIX else place.resolve().name

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import tarfile
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ..errors import InvalidArgument, InvalidRecording, Unsupported, expect
 from ..kernels.source import MOST_ARGUMENT_BYTES
@@ -14,9 +13,7 @@ from ..runtime.engine import default_engine
 from .binding import device_of, rounds
 from .manifest import Reader, read, requirements
 from .program import Program, Variant
-
-if TYPE_CHECKING:
-    from .replay import Replay
+from .replay import Replay
 
 
 def load(
@@ -36,8 +33,6 @@ def load(
     `InvalidRecording` for an export that is
     damaged or newer, `Unsupported` (code RECORDING) where the device lacks what it needs.
     """
-    from .replay import Replay
-
     expect(path, str | os.PathLike, "path")
     expect(engine, Engine | None, "engine")
     expect(variant, str | None, "variant")

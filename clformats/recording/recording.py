@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -17,6 +19,7 @@ from ..runtime.order import LOCK, QueueOrder
 from ..runtime.scalar import TYPES, Scalar
 from ..tensors.desc import MemoryDesc
 from .binding import device_of, rounds
+from .export import Named, name_of, targets_of, write
 from .nothing import NO_QUEUE, NoOrder, Recorded
 from .program import (
     INPUT,
@@ -32,17 +35,13 @@ from .program import (
     Program,
     check_name,
 )
+from .replay import Replay
 from .slots import Slots, arranged, check_storage, covers
 from .sources import source_of
 from .steps import Move, Run, Step, Target, assembled, renumbered, used
 
 if TYPE_CHECKING:
-    import os
-
     import pyopencl
-
-    from .export import Named
-    from .replay import Replay
 
 
 class Recording(Stream):
@@ -292,8 +291,6 @@ class Recording(Stream):
         Builds the programs. Raises `InvalidArgument` where a temporary is read before anything is
         written to it, and `DeviceError`.
         """
-        from .replay import Replay
-
         own = self.program([("recorded", Target(own=True), device_of(self.engine), "")])
         return Replay(own, own.variants[0], self.engine, {**self.inputs, **self.outputs})
 
@@ -314,9 +311,12 @@ class Recording(Stream):
         device, is always there. An export that exists is replaced, other files in the folder stay.
         Raises `InvalidArgument`, `Unsupported`, and `Error` where files cannot be written.
         """
-        from .export import export
-
-        export(self, path, name, engines)
+        expect(path, str | os.PathLike, "path")
+        expect(name, str | None, "name")
+        expect(engines, Sequence | None, "engines")
+        place = Path(path)
+        targets = targets_of([self.engine] if engines is None else engines, self.engine)
+        write(self.program(targets, name_of(place, name)), place)
 
     def program(
         self, targets: Sequence[tuple[str, Target, Any, str]], name: str = "recording"

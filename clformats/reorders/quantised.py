@@ -3,11 +3,12 @@
 A layout of the same type: bits are moved by kernels. To numbers: one kernel decodes; where the
 destination has a layout that tiles do not reach, it decodes to rows, and a plain reorder follows.
 From numbers: one kernel quantises rows. What no kernel does goes by the host, and the plan says so.
+`Reorder` hands itself over, as the maker of the reorders before and after these kernels.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -33,12 +34,13 @@ from ..tensors.desc import MemoryDesc
 from ..tensors.given import as_any_desc
 from .planning import planned
 from .profiles import traits_of
-from .reorder import Reorder
 
 if TYPE_CHECKING:
     import pyopencl
 
 AnyDesc = MemoryDesc | QuantisedDesc
+Maker = Callable[[AnyDesc, AnyDesc, Engine], Any]
+"""What makes a reorder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,9 @@ class QuantisedReorder(OnDevice):
 
     _travels_as = "send its src and dst, and make another by Reorder(src, dst) there"
 
-    def __init__(self, src: Any, dst: Any, engine: Engine | None = None, **others: Any) -> None:
+    def __init__(
+        self, maker: Maker, src: Any, dst: Any, engine: Engine | None = None, **others: Any
+    ) -> None:
         given = [name for name, value in others.items() if value not in (None, True, False)]
         if given:
             raise InvalidArgument(f"{', '.join(given)}: reorders of quantised tensors take none")
@@ -79,6 +83,7 @@ class QuantisedReorder(OnDevice):
         self.engine = engine or default_engine()
         if self.src.dims != self.dst.dims:
             raise InvalidDescriptor(f"got {self.src} and {self.dst}, expected equal dims")
+        self._maker = maker
         self._works: dict[int, _Work] = {}
         self._work = self._beginning_at(LINE_BYTES)
         self.plan = self._work.plan
@@ -87,7 +92,7 @@ class QuantisedReorder(OnDevice):
         """What runs for memory that begins at multiples of so many bytes."""
         if nbytes not in self._works:
             traits = replace(traits_of(self.engine), begin_bytes=nbytes)
-            self._works[nbytes] = _work(self.src, self.dst, self.engine, traits)
+            self._works[nbytes] = _work(self._maker, self.src, self.dst, self.engine, traits)
         return self._works[nbytes]
 
     @property
@@ -193,18 +198,18 @@ class _Work:
         return event
 
 
-def _work(src: AnyDesc, dst: AnyDesc, engine: Engine, traits: Traits) -> _Work:
+def _work(maker: Maker, src: AnyDesc, dst: AnyDesc, engine: Engine, traits: Traits) -> _Work:
     """What brings one into the other. Raises `Unsupported`."""
     if isinstance(dst, QuantisedDesc) and (
         not isinstance(src, QuantisedDesc) or src.dtype != dst.dtype
     ):
-        return _quantising(src, dst, engine, traits)
+        return _quantising(maker, src, dst, engine, traits)
     if not dst.nelems:
         return _Work(QuantisedPlan("host", ("nothing to do: no elements",)))
     assert isinstance(src, QuantisedDesc)  # noqa: S101  # one of the two is
     if isinstance(dst, QuantisedDesc):
         return _moving(src, dst, engine, traits)
-    return _decoding(src, dst, engine, traits)
+    return _decoding(maker, src, dst, engine, traits)
 
 
 def _built(kernels: Sequence[Kernel], engine: Engine) -> tuple[tuple[Kernel, pyopencl.Kernel], ...]:
@@ -220,7 +225,9 @@ def _moving(src: QuantisedDesc, dst: QuantisedDesc, engine: Engine, traits: Trai
     return _Work(QuantisedPlan("moves", tuple(k.what for k in made)), _built(made, engine))
 
 
-def _decoding(src: QuantisedDesc, dst: MemoryDesc, engine: Engine, traits: Traits) -> _Work:
+def _decoding(
+    maker: Maker, src: QuantisedDesc, dst: MemoryDesc, engine: Engine, traits: Traits
+) -> _Work:
     with suppress(Unsupported):
         kernel = decoding(src, dst, traits)
         return _Work(QuantisedPlan("decodes", (kernel.what,)), _built([kernel], engine))
@@ -230,11 +237,13 @@ def _decoding(src: QuantisedDesc, dst: MemoryDesc, engine: Engine, traits: Trait
     except Unsupported as error:
         return _Work(QuantisedPlan("host", (f"unpacks on the host: {error}",)))
     steps = (kernel.what, f"then a reorder {rows} -> {dst}")
-    after = Reorder(rows, dst, engine)
+    after = maker(rows, dst, engine)
     return _Work(QuantisedPlan("decodes twice", steps), _built([kernel], engine), after)
 
 
-def _quantising(src: AnyDesc, dst: QuantisedDesc, engine: Engine, traits: Traits) -> _Work:
+def _quantising(
+    maker: Maker, src: AnyDesc, dst: QuantisedDesc, engine: Engine, traits: Traits
+) -> _Work:
     """From numbers, or from another type: by kernels over rows, else on the host.
 
     Raises `Unsupported` for types without a rule.
@@ -248,8 +257,8 @@ def _quantising(src: AnyDesc, dst: QuantisedDesc, engine: Engine, traits: Traits
         with suppress(Unsupported):
             made = dst.with_layout(layout)
             kernel = quantising(rows, made, traits)
-            before = Reorder(src, rows, engine) if src != rows else None
-            after = Reorder(made, dst, engine) if made != dst else None
+            before = maker(src, rows, engine) if src != rows else None
+            after = maker(made, dst, engine) if made != dst else None
             steps = [f"{decodes}reorders to {rows}"] * bool(before) + [kernel.what]
             steps += [f"then to {dst}"] * bool(after)
             plan = QuantisedPlan("quantises", tuple(steps))

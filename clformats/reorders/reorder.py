@@ -48,6 +48,7 @@ from .given import (
 )
 from .planning import FewPrograms, planned, records_of
 from .profiles import measure_later, traits_of
+from .quantised import QuantisedReorder
 from .ready import Ready, Value
 from .variants import Variants
 
@@ -96,9 +97,7 @@ class Reorder(OnDevice):
     def __new__(cls, src: Any, dst: Any, engine: Engine | None = None, **others: Any) -> Any:
         """Another kind of object, called alike, where one side is of a quantised type."""
         if is_described(src) or is_described(dst):
-            from .quantised import QuantisedReorder
-
-            return QuantisedReorder(src, dst, engine, **others)
+            return QuantisedReorder(cls, src, dst, engine, **others)
         return object.__new__(cls)
 
     def __init__(  # noqa: PLR0913  # each is a wish of its own

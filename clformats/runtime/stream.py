@@ -15,11 +15,10 @@ from .event import Event
 from .external import handed_out
 from .opencl import OnDevice, named_errors, opencl
 from .order import FAILED, QueueOrder, error_of, is_in_order, order_of
+from .tracked import Tracked
 
 if TYPE_CHECKING:
     import pyopencl
-
-    from .memory import Memory
 
 
 class Stream(OnDevice):
@@ -84,7 +83,7 @@ class Stream(OnDevice):
         global_size: Sequence[int],
         local_size: Sequence[int] | None,
         *args: Any,
-        reads: Sequence[Memory | pyopencl.MemoryObject] = (),
+        reads: Sequence[Tracked | pyopencl.MemoryObject] = (),
     ) -> Event:
         """Enqueue a kernel of yours; `Memory` arguments wait for each other as in reorders.
 
@@ -103,7 +102,7 @@ class Stream(OnDevice):
         commands.check_run_sizes(global_size, local_size)
         return commands.run(self, kernel, global_size, local_size, args, reads)
 
-    def fill(self, memory: Memory, value: int = 0) -> Event:
+    def fill(self, memory: Tracked, value: int = 0) -> Event:
         """Enqueue the filling of a memory object, padding included, with a byte.
 
         Every byte that `Memory.map` gives is written: those of a region, or the whole buffer.

@@ -29,7 +29,6 @@ from ..formats.expr import Expr, Var
 from ..formats.format import Format
 from ..formats.sums import Extra, Sums
 from . import described, operations
-from .arraylike import Shaped
 from .dtypes import DType, as_dtype, as_index
 from .geometry import (
     Geometry,
@@ -43,7 +42,7 @@ from .geometry import (
     strided,
     with_extra,
 )
-from .pixels import Pixels
+from .shaped import Pixels, Shaped
 from .text import name_for, pairs, printed, read
 
 RUNTIME_DIM = RUNTIME
