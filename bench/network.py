@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 import clformats as cf
-from clformats.runtime.background import background
+from clformats.programs.background import background
 from tests.workload import reorders
 
 COUNT = 40

@@ -37,6 +37,7 @@ ROOMS = (
     "host",
     "schedule",
     "kernels",
+    "programs",
     "runtime",
     "index",
     "reorders",

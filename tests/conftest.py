@@ -22,11 +22,11 @@ from zlib import crc32
 import pytest
 
 import clformats as cf
+from clformats.programs import guard
 from clformats.reorders import building
-from clformats.runtime import guard
 from tests.device_support import unless_refused
 
-ROOMS_OF_DEVICES = {"bench", "kernels", "reorders", "runtime", "transfers"}
+ROOMS_OF_DEVICES = {"bench", "kernels", "programs", "reorders", "runtime", "transfers"}
 DEVICE = "CLFORMATS_TEST_DEVICE"
 OPTIONS = "PYOPENCL_BUILD_OPTIONS"
 """pyopencl adds the options in this variable to those of each program."""

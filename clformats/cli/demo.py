@@ -147,7 +147,7 @@ class Bench:
         return 2e-9 * size / mine, 2e-9 * size / plain
 
     def _copy(self, size: int) -> Callable[[], Any]:
-        from ..runtime.opencl import named_errors, opencl
+        from ..opencl import named_errors, opencl
 
         cl = opencl()
         with named_errors(f"allocating two buffers of {size} bytes to compare with"):

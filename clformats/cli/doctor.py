@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING
 from clformats.doctor.drivers import known
 from clformats.doctor.findings import Finding, findings
 from clformats.doctor.probe import Report, probe_devices
-from clformats.runtime import outcomes, programs
+from clformats.programs import cache as programs
+from clformats.programs import outcomes
 
 if TYPE_CHECKING:
     import argparse

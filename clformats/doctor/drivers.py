@@ -3,7 +3,7 @@
 Kernels use built-in functions of clang's for shuffles, prefetches and stores past the cache, and
 only OpenCL C where ``CLFORMATS_PORTABLE`` is defined: the *portable path*. That a compiler has
 such a function does not mean that it can translate it: Mesa's, which goes by SPIR-V, ends the
-process at a prefetch. So the host decides, by the runtime: `runtime.compiler` reads this table.
+process at a prefetch. So the host decides, with `programs.compiler`, which reads this table.
 """
 
 from __future__ import annotations

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..opencl import named_errors, opencl
+from ..programs.cache import build
 from ..runtime import Engine
-from ..runtime.opencl import named_errors, opencl
-from ..runtime.programs import build
 from .program import (
     CONSTANT,
     TEMPORARY,

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from ..errors import DeviceError, InvalidArgument, Unsupported, expect, shown
+from ..opencl import opencl
 from ..reorders.ready import Ready
 from ..runtime import Engine, Event, Memory, Stream
 from ..runtime.arguments import set_arguments
 from ..runtime.interop import from_numpy
-from ..runtime.opencl import opencl
 from ..runtime.order import LOCK, QueueOrder
 from ..runtime.scalar import TYPES, Scalar
 from ..tensors.desc import MemoryDesc

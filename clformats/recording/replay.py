@@ -7,10 +7,10 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 from ..errors import DeviceError, InvalidArgument, InvalidDescriptor
+from ..opencl import OnDevice, error_name, opencl
 from ..reorders.given import as_memory, as_stream, let_arrays_wait
 from ..runtime import Engine, Event, Memory
 from ..runtime.external import external_commands
-from ..runtime.opencl import OnDevice, error_name, opencl
 from ..runtime.order import LOCK, QueueOrder, enqueued, events_before, flush, read
 from ..runtime.scalar import Scalar
 from ..tensors.desc import MemoryDesc

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from ..errors import InvalidArgument, Unsupported
 from ..host.packing import is_gapless
+from ..opencl import opencl
 from ..runtime import Memory, storage
-from ..runtime.opencl import opencl
 from ..runtime.order import Usage
 from ..schedule.traits import LINE_BYTES
 from ..tensors.dtypes import as_dtype

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import Unsupported
 from ..kernels.source import without_comments
+from ..opencl import opencl
 from ..runtime import Engine
 from ..runtime.engine import SOURCE
-from ..runtime.opencl import opencl
 from .program import Source
 
 if TYPE_CHECKING:

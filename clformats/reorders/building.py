@@ -25,14 +25,14 @@ from ..host.packing import storage_size
 from ..kernels import render
 from ..kernels.scheduled import IDLE_BYTES, idle
 from ..kernels.source import Launch
+from ..opencl import named_errors, opencl
+from ..programs.background import background
+from ..programs.guard import FirstLaunch
+from ..programs.outcomes import CompilerDied
 from ..runtime import Engine
-from ..runtime.background import background
 from ..runtime.engine import SharedKernel
-from ..runtime.guard import FirstLaunch
 from ..runtime.image import check_fits, check_pixels
-from ..runtime.opencl import named_errors, opencl
 from ..runtime.order import LOCK
-from ..runtime.outcomes import CompilerDied
 from ..schedule import Plan
 from ..schedule.choices import RULES, Choices
 from ..tensors.desc import MemoryDesc

@@ -21,8 +21,8 @@ from statistics import median, quantiles
 import numpy as np
 
 from ..kernels.scheduled import render_schedule
+from ..opencl import named_errors, opencl
 from ..runtime import Engine
-from ..runtime.opencl import named_errors, opencl
 from ..schedule.refine import problem
 from ..schedule.schedule import Loop, Schedule, Store, Tile
 from ..schedule.search import ITEMS

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..errors import DeviceError, InvalidArgument, InvalidAttr, InvalidDescriptor, shown
 from ..host.packing import is_gapless
+from ..opencl import opencl
 from ..runtime import Engine, Event, Memory, Stream
-from ..runtime.opencl import opencl
 from ..runtime.scalar import Scalar
 from ..schedule.anysize import fits
 from ..schedule.compare import overlap

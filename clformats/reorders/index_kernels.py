@@ -10,9 +10,9 @@ import numpy as np
 from ..errors import InvalidArgument, InvalidDescriptor, expect
 from ..formats.digits import place
 from ..index.source import index_source
+from ..opencl import OnDevice, named_errors, opencl
 from ..runtime import Engine, Stream
 from ..runtime.engine import default_engine
-from ..runtime.opencl import OnDevice, named_errors, opencl
 from ..templates import filled
 from ..tensors.desc import MemoryDesc
 from ..tensors.dtypes import as_array

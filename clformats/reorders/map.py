@@ -6,9 +6,9 @@ import re
 from typing import TYPE_CHECKING
 
 from ..errors import InvalidDescriptor, InvalidExpression, expect
+from ..opencl import OnDevice
 from ..runtime import Engine, Event
 from ..runtime.engine import default_engine
-from ..runtime.opencl import OnDevice
 from ..schedule import Plan, Request
 from ..schedule.choices import Choices
 from ..schedule.computation import for_groups, over_tensors

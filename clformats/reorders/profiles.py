@@ -13,8 +13,8 @@ from functools import partial
 from pathlib import Path
 
 from ..errors import expect
+from ..programs.background import background
 from ..runtime import Engine
-from ..runtime.background import background
 from ..runtime.engine import default_engine
 from ..schedule.profile import RANGES, Profile, profile_of, sanely, with_measured
 from ..schedule.traits import Traits

@@ -19,6 +19,7 @@ from ..errors import InvalidArgument, InvalidDescriptor, Unsupported, expect
 from ..host.packing import pack, pack_into, unpack
 from ..kernels.decoding import decoding
 from ..kernels.quantising import quantising
+from ..opencl import OnDevice, opencl
 from ..quantised import QuantisedDesc
 from ..quantised.apart import PlaneMove
 from ..quantised.host import moved
@@ -27,7 +28,6 @@ from ..quantised.moving import moving
 from ..quantised.rules import check_rule
 from ..runtime import Engine, Event, Memory, Stream
 from ..runtime.engine import default_engine
-from ..runtime.opencl import OnDevice, opencl
 from ..schedule import Request, Traits
 from ..schedule.traits import LINE_BYTES
 from ..tensors.desc import MemoryDesc

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from ..errors import DeviceError, InvalidArgument
 from ..kernels import render
 from ..kernels.source import Launch
+from ..opencl import error_name, named_errors, opencl
 from ..runtime import Engine, Event, Memory, Stream
 from ..runtime.engine import SharedKernel
 from ..runtime.external import external_commands
-from ..runtime.opencl import error_name, named_errors, opencl
 from ..runtime.order import LOCK, QueueOrder, Usage, enqueued, events_before, flush
 from ..runtime.scalar import Scalar
 from ..runtime.twins import Twins

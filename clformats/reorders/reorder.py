@@ -23,10 +23,10 @@ from ..errors import (
     expect,
     shown,
 )
+from ..opencl import OnDevice, opencl
 from ..runtime import Engine, Event, Memory, Stream
 from ..runtime.engine import default_engine
 from ..runtime.interop import from_numpy
-from ..runtime.opencl import OnDevice, opencl
 from ..runtime.scalar import Scalar
 from ..schedule import Plan, Request
 from ..schedule.choices import RULES, Choices

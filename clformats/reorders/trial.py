@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from ..host.memory import HostMemory, behind
 from ..host.oracle import pack_by_offsets, put
 from ..host.packing import places, storage_size
+from ..opencl import named_errors, opencl
 from ..runtime import Engine, Memory
-from ..runtime.opencl import named_errors, opencl
 from ..tensors.desc import MemoryDesc
 from ..tensors.dtypes import DType, as_dtype, convert
 from ..values.attr import Attr

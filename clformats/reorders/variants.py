@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from ..errors import InvalidArgument, Unsupported
 from ..kernels import render
 from ..kernels.source import Launch
-from ..runtime import Engine, compiler
+from ..programs import compiler
+from ..runtime import Engine
 from ..schedule.choices import Choices
 from ..schedule.parts import LOCAL_SIZE as LOCAL
 from ..schedule.parts import Config, Parts

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import DeviceError, InvalidArgument
+from ..opencl import error_name, opencl
 from .engine import SOURCE
-from .opencl import error_name, opencl
 from .scalar import TYPES
 
 if TYPE_CHECKING:

@@ -16,11 +16,11 @@ from ..errors import (
     expect_int,
     shown,
 )
+from ..opencl import error_name, named_errors, opencl
 from . import storage
 from .arguments import check_no_pointer, set_arguments
 from .event import Event
 from .external import external_commands
-from .opencl import error_name, named_errors, opencl
 from .order import LOCK, QueueOrder, Usage, enqueued, events_before, flush, read, usage_of
 from .tracked import Tracked
 

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import DeviceError, InvalidArgument, expect, shown
+from ..opencl import OnDevice, devices, error_name, hint, kernel_of, named_errors, opencl
+from ..programs import compiler
+from ..programs.background import background
+from ..programs.buildlog import told
+from ..programs.cache import build, compilers_silent, is_kept
+from ..programs.guard import FirstLaunch
 from ..schedule.traits import DEFAULT, Traits
-from . import compiler
-from .background import background
-from .buildlog import told
 from .external import handed_out
-from .guard import FirstLaunch
-from .opencl import OnDevice, devices, error_name, hint, kernel_of, named_errors, opencl
-from .programs import build, compilers_silent, is_kept
 
 if TYPE_CHECKING:
     import pyopencl

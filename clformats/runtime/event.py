@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ..errors import DeviceError
-from .opencl import OnDevice, named_errors, opencl
+from ..opencl import OnDevice, named_errors, opencl
 
 if TYPE_CHECKING:
     import pyopencl

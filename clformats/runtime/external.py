@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
-from .opencl import named_errors, opencl
+from ..opencl import named_errors, opencl
 from .order import LOCK, Usage, error_of
 
 if TYPE_CHECKING:

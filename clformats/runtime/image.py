@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import DeviceError, Unsupported, expect
+from ..opencl import named_errors, opencl
 from ..tensors import images
 from ..tensors.desc import MemoryDesc
 from ..tensors.images import LINE, PICTURES, PLANE, STACK
 from . import storage
 from .engine import Engine
-from .opencl import named_errors, opencl
 
 if TYPE_CHECKING:
     import pyopencl

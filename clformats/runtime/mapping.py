@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import DeviceError, MappedError, caller
+from ..opencl import OnDevice, named_errors, opencl
 from . import image
 from .event import Event
 from .external import external_commands
-from .opencl import OnDevice, named_errors, opencl
 from .order import LOCK, Claim, Usage, enqueued, events_before, flush, interrupt_later
 from .storage import Mapped
 from .tracked import Tracked

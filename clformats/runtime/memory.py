@@ -23,6 +23,7 @@ from ..errors import (
 )
 from ..host.memory import places
 from ..host.packing import unpack, zero_padding
+from ..opencl import named_errors
 from ..schedule.traits import LINE_BYTES
 from ..tensors import images
 from ..tensors.arraylike import ArrayLike
@@ -34,7 +35,6 @@ from ..tensors.given import as_any_desc, canonical
 from . import image, storage
 from .engine import Engine, default_engine
 from .mapping import Mapping, Mode
-from .opencl import named_errors
 from .order import LOCK, Usage, events_before, interrupt_later, is_known, usage_of
 from .stream import Stream
 from .tracked import Tracked

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary, ref
 
 from ..errors import DeviceError
+from ..opencl import opencl
 from ..tensors.desc import MemoryDesc
-from .opencl import opencl
 
 if TYPE_CHECKING:
     import pyopencl

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .opencl import opencl
+from ..opencl import opencl
 
 if TYPE_CHECKING:
     import pyopencl

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..host.packing import storage_size
+from ..opencl import named_errors, opencl
 from ..tensors.desc import MemoryDesc
 from .engine import Engine
-from .opencl import named_errors, opencl
 from .order import usage_of
 from .stream import Stream
 

@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import DeviceError, InvalidArgument, shown
+from ..opencl import named_errors, opencl
 from ..schedule.traits import LINE_BYTES
 from .engine import Engine, default_engine
-from .opencl import named_errors, opencl
 from .pages import ask_for_huge
 
 if TYPE_CHECKING:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 from weakref import finalize
 
 from ..errors import DeviceError, InvalidArgument, expect, shown
+from ..opencl import OnDevice, named_errors, opencl
 from . import commands
 from .commands import Recorder
 from .engine import Engine, default_engine
 from .event import Event
 from .external import handed_out
-from .opencl import OnDevice, named_errors, opencl
 from .order import FAILED, QueueOrder, error_of, is_in_order, order_of
 from .tracked import Tracked
 

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import DeviceError, MappedError, expect
 from ..host.packing import whole_nbytes
+from ..opencl import OnDevice, named_errors, opencl
 from ..tensors.desc import MemoryDesc
 from ..tensors.geometry import moved_by
 from . import storage
 from .engine import Engine
 from .event import Event
 from .external import handed_out
-from .opencl import OnDevice, named_errors, opencl
 from .order import (
     FAILED,
     LOCK,

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..opencl import named_errors, opencl
 from ..schedule.traits import LINE_BYTES
 from .engine import Engine
-from .opencl import named_errors, opencl
 from .order import usage_of
 from .storage import HostPart, keep_host_part
 

@@ -19,10 +19,10 @@ from ..formats import Format
 from ..host.axes import in_order
 from ..host.memory import HostMemory
 from ..host.packing import is_gapless, pack
+from ..opencl import opencl
 from ..reorders.reorder import Reorder
 from ..runtime import Engine, Memory, Stream, interop, unified
 from ..runtime.engine import default_engine
-from ..runtime.opencl import opencl
 from ..runtime.storage import Allocator
 from ..tensors.desc import MemoryDesc
 from ..tensors.described import element_type

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from ..opencl import named_errors
 from ..reorders.reorder import Reorder
 from ..runtime import Event
-from ..runtime.opencl import named_errors
 from ..tensors.desc import MemoryDesc
 from ..values.attr import OLD, Attr
 from .ends import End, Streams

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 import clformats as cf
+from clformats import opencl
 from clformats.cli import doctor
 from clformats.doctor import findings, icd, probe
-from clformats.runtime import opencl
 
 ROOT = Path(__file__).resolve().parents[2]
 START = (

@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = sorted((ROOT / "clformats").rglob("*.py"))
-REWRITTEN = ("runtime", "doctor", "schedule", "kernels")
+REWRITTEN = ("runtime", "programs", "doctor", "schedule", "kernels")
 """The rooms whose docstrings and comments keep to the glossary."""
 
 

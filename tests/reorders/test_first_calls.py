@@ -20,9 +20,9 @@ import pytest
 
 import clformats as cf
 from clformats.kernels import Launch, render, universal
+from clformats.programs import guard
+from clformats.programs.background import background
 from clformats.reorders import building, ready
-from clformats.runtime import guard
-from clformats.runtime.background import background
 from clformats.runtime.order import LOCK
 from clformats.schedule.scheduled import ScheduledPlan
 from tests.device_support import check_reorder
@@ -258,7 +258,7 @@ BEGIN = """
 import os, signal, sys, threading, time
 import numpy as np
 import clformats as cf
-from clformats.runtime import background
+from clformats.programs import background
 engine = cf.Engine(sys.argv[1])
 stream = cf.Stream(engine)
 src = cf.from_numpy(np.ones((2, 35, 9, 7), 'f4'), engine)
@@ -372,7 +372,7 @@ def test_a_process_ends_well(engine: cf.Engine, name: str, tmp_path: Path) -> No
 
 
 def test_tasks_do_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("clformats.runtime.background.LONGEST", 0.1)
+    monkeypatch.setattr("clformats.programs.background.LONGEST", 0.1)
     with background.awaited():
         background.later(lambda: None).result(60)
 

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import clformats as cf
+from clformats.programs.background import background
 from clformats.reorders import building, calibration, profiles
 from clformats.reorders.calibration import crossing, is_steady
 from clformats.reorders.profiles import (
@@ -24,7 +25,6 @@ from clformats.reorders.profiles import (
     traits_of,
     wants_measuring,
 )
-from clformats.runtime.background import background
 from clformats.schedule.profile import RANGES, Profile, profile_of
 from clformats.schedule.refine import problem, separate
 from clformats.schedule.search import ranked

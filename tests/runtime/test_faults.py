@@ -338,11 +338,11 @@ def test_an_event_of_another_context_is_refused(engine: cf.Engine) -> None:
 class At:
     """Raises `KeyboardInterrupt` at a step of the runtime's own code: a bytecode, or a line."""
 
-    FILES = ("mapping", "storage", "order", "memory", "opencl")
+    FILES = ("opencl", *(f"runtime/{n}" for n in ("mapping", "storage", "order", "memory")))
 
     def __init__(self, at: int, step: str) -> None:
         self.left, self._step = at, step
-        folder = Path(cf.__file__).parent / "runtime"
+        folder = Path(cf.__file__).parent
         self._files = {str(folder / f"{name}.py") for name in self.FILES}
 
     def __call__(self, frame: FrameType, what: str, _: object) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import clformats as cf
-from clformats.runtime.buildlog import told
+from clformats.programs.buildlog import told
 
 D = cf.MemoryDesc
 

@@ -19,7 +19,7 @@ import pytest
 import clformats as cf
 from clformats import trust
 from clformats.doctor import caches, icd
-from clformats.runtime import programs
+from clformats.programs import cache as programs
 from clformats.tuning import records as tuned
 from clformats.tuning.records import profiles, store
 from tests.tiers import tiered

@@ -9,8 +9,8 @@ import pytest
 
 import clformats as cf
 from clformats.host.oracle import pack_by_offsets
+from clformats.opencl import opencl
 from clformats.runtime import unified
-from clformats.runtime.opencl import opencl
 from clformats.transfers import calls
 from tests.support import random_values
 

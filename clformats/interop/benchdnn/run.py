@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from time import monotonic
 
 from ...errors import DeviceError, InvalidAttr, InvalidDescriptor, InvalidFormat, Unsupported
+from ...opencl import devices, opencl
 from ...reorders.reorder import Reorder
 from ...reorders.trial import BEHIND, FRONT, Case, moved
 from ...runtime import Engine, Stream
-from ...runtime.opencl import devices, opencl
 from ...schedule import families, make_plan
 from ...schedule.computation import from_attr
 from ...tensors.desc import MemoryDesc

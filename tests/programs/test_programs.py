@@ -16,8 +16,9 @@ import numpy as np
 import pytest
 
 import clformats as cf
-from clformats.runtime import guard, programs
-from clformats.runtime.background import background
+from clformats.programs import cache as programs
+from clformats.programs import guard
+from clformats.programs.background import background
 from tests.tiers import tiered
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -25,7 +26,7 @@ SOURCE = "__kernel void put(__global int *p) { p[get_global_id(0)] = 42; }\n"
 PROCESS = """
 import sys
 import clformats as cf
-from clformats.runtime import programs
+from clformats.programs import cache as programs
 programs._driver_caches = lambda device: False
 programs._gives_slowly = lambda device: False
 stream = cf.Stream(cf.Engine(sys.argv[1]))
@@ -176,7 +177,7 @@ def test_a_hollow_binary_of_pocl_is_not_kept(
 TWO = """
 import sys
 import numpy as np, pyopencl as cl, clformats as cf
-from clformats.runtime import programs
+from clformats.programs import cache as programs
 programs._driver_caches = lambda device: False
 programs._gives_slowly = lambda device: False
 devices = next(p for p in cl.get_platforms() if p.name == sys.argv[1]).get_devices()
@@ -363,7 +364,7 @@ import sys, warnings
 with warnings.catch_warnings(record=True) as told:
     warnings.simplefilter("always")
     import clformats as cf
-    from clformats.runtime import programs
+    from clformats.programs import cache as programs
     programs._driver_caches = lambda device: sys.argv[2] == "driver"
     memory = cf.from_numpy(__import__('numpy').ones((2, 17, 5, 3), 'f4'), cf.Engine(sys.argv[1]))
     assert (cf.to_numpy(cf.reorder(memory, 'byxf')) == 1).all()

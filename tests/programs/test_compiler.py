@@ -10,8 +10,8 @@ import pytest
 
 import clformats as cf
 from clformats.doctor import drivers, probe
-from clformats.runtime import compiler
-from clformats.runtime.opencl import opencl
+from clformats.opencl import opencl
+from clformats.programs import compiler
 
 
 @pytest.fixture

@@ -16,9 +16,10 @@ import pytest
 
 import clformats as cf
 from clformats.kernels import Launch, render, universal
+from clformats.programs import cache as programs
+from clformats.programs import guard, outcomes
+from clformats.programs.background import background
 from clformats.reorders import building
-from clformats.runtime import guard, outcomes, programs
-from clformats.runtime.background import background
 from tests.compiler_support import ROOT, Faulty, faulty
 from tests.device_support import check_reorder
 from tests.tiers import tiered

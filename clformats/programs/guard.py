@@ -28,9 +28,9 @@ from time import monotonic
 from typing import IO, TYPE_CHECKING, Any
 
 from ..errors import DeviceError
+from ..opencl import opencl
 from .background import background
 from .compiler import place_of
-from .opencl import opencl
 from .outcomes import DIED, HUNG, UNKNOWN, BuildOutcome
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from .. import trust
 from ..doctor.drivers import PORTABLE, runtime_of
 from ..doctor.icd import cache_root
 from ..doctor.probe import builtins_work
-from .opencl import opencl
+from ..opencl import opencl
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,10 +11,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, ClassVar, NoReturn, SupportsIndex
 
-from ..doctor.caches import REMEDY as CACHE_REMEDY
-from ..doctor.caches import provide_cache_folder
-from ..doctor.icd import expose_bundled_runtimes
-from ..errors import CacheWarning, DeviceError, InvalidArgument, warn
+from .doctor.caches import REMEDY as CACHE_REMEDY
+from .doctor.caches import provide_cache_folder
+from .doctor.icd import expose_bundled_runtimes
+from .errors import CacheWarning, DeviceError, InvalidArgument, warn
 
 if TYPE_CHECKING:
     import pyopencl

@@ -1,0 +1,1 @@
+"""OpenCL C to programs: built, kept on disk, and tried first in a process of its own."""
