@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 from ..errors import Error, InvalidArgument
 from ..schedule.traits import DEFAULT, Traits
 from ..tensors.desc import MemoryDesc
+from ..tensors.given import as_any_desc
 
 LIKE = {"cpu": DEFAULT, "gpu": Traits(is_cpu=False, compute_units=16, cache_bytes=4 << 20)}
 """What a device is like that is not here."""
@@ -43,14 +45,32 @@ def run(args: argparse.Namespace) -> int:
     """Write the export."""
     from ..recording.export import exported_reorder
 
-    src, dst = MemoryDesc.parse(args.src), MemoryDesc.parse(args.dst)
+    src, dst = (as_any_desc(text, "a descriptor") for text in (args.src, args.dst))
     for desc in (src, dst):
-        if desc.has_runtime:
+        if isinstance(desc, MemoryDesc) and desc.has_runtime:
             raise InvalidArgument(f"{desc} has sizes known at execution only: give numbers for *")
     place = Path(args.output)
     if place.exists() and not args.force and (place.is_file() or any(place.iterdir())):
         raise Error(f"{place} exists: --force replaces an export")
     like = LIKE.get(args.device_like)
-    exported_reorder(src, dst, place, args.name, device=args.device, like=like)
+    if isinstance(src, MemoryDesc) and isinstance(dst, MemoryDesc):
+        exported_reorder(src, dst, place, args.name, device=args.device, like=like)
+    elif like is None:
+        _export_quantised(src, dst, place, args)
+    else:
+        raise InvalidArgument(f"{src} -> {dst}: --device-like plans reorders of one element type")
     print(f"wrote {place}")
     return 0
+
+
+def _export_quantised(src: Any, dst: Any, place: Path, args: argparse.Namespace) -> None:
+    """Record the reorder on a device: it may be several commands."""
+    from ..recording.recording import Recording
+    from ..reorders.reorder import Reorder
+    from ..runtime import Engine, Memory
+
+    engine = Engine(args.device)
+    given, made = Memory(src, engine), Memory(dst, engine)
+    recording = Recording(engine, inputs={"src": given}, outputs={"dst": made})
+    Reorder(src, dst, engine)(recording, given, made)
+    recording.export(place, name=args.name)

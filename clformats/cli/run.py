@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..errors import Error, InvalidArgument
+from ..interop.files.destination import destination
 from ..tensors.desc import MemoryDesc
 from ..timing import timed
 
@@ -38,6 +40,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--save", nargs="+", default=[], metavar="NAME=FILE", help="an output, to a .npy file"
     )
+    parser.add_argument("--force", action="store_true", help="replace files that exist")
     parser.set_defaults(run=run)
 
 
@@ -68,7 +71,10 @@ def run(args: argparse.Namespace) -> int:
 
     seconds = timed(again) / ROUNDS
     for name, file in saved.items():
-        np.save(file, named[name].numpy())
+        held = BytesIO()  # by its name numpy would add .npy to a file's
+        np.save(held, named[name].numpy())
+        with destination(Path(file), [], companions=(), force=args.force) as place:
+            place.write_bytes(held.getvalue())
     tuned = "planned for this device" if replay.is_tuned else "not planned for this device"
     print(f"{engine.device.name.strip()}: variant {replay.variant.name}, {tuned}")
     print(f"{len(replay.variant.commands)} commands, {seconds * 1e6:.1f} us a run")
@@ -95,12 +101,14 @@ def _empty(desc: MemoryDesc, engine: Engine) -> Memory:
     return Memory(desc, engine)
 
 
-def _memory(desc: MemoryDesc, file: str | None, engine: Engine) -> Memory:
-    """Memory with the array of a file, or with random numbers."""
-    from ..host.packing import pack_into
+def _memory(desc: Any, file: str | None, engine: Engine) -> Memory:
+    """Memory with the array of a file, or with random numbers; zeros where these have no rule."""
+    from ..transfers.calls import from_numpy
 
     if file is None:
-        values: Any = np.random.default_rng(0).integers(0, 2, desc.dims)
+        if not isinstance(desc, MemoryDesc):
+            return _empty(desc, engine)
+        values: Any = np.random.default_rng(0).integers(0, 2, desc.dims, np.uint8)
     else:
         try:
             values = np.load(Path(file), allow_pickle=False)
@@ -108,7 +116,4 @@ def _memory(desc: MemoryDesc, file: str | None, engine: Engine) -> Memory:
             raise Error(f"{file} cannot be read: {error}") from error
     if values.shape != desc.dims:
         raise InvalidArgument(f"{file}: got the shape {values.shape}, expected {desc.dims}")
-    memory = _empty(desc, engine)
-    with memory.map("w") as flat:
-        pack_into(flat, values.astype(desc.dtype.numpy), desc)
-    return memory
+    return from_numpy(values, engine, desc=desc)

@@ -26,13 +26,35 @@ def test_an_exported_reorder_runs(
     files = [f"src={tmp_path / 'src.npy'}", f"dst={tmp_path / 'dst.npy'}"]
     assert main(["run", place, "--device", name, "--set", files[0], "--save", files[1]]) == 0
     assert (np.load(tmp_path / "dst.npy") == values).all()
-    said = capsys.readouterr().out
+    assert main(["run", place, "--device", name, "--save", files[1]]) == 1
+    assert main(["run", place, "--device", name, "--save", files[1], "--force"]) == 0
+    said, refused = capsys.readouterr()
+    assert "dst.npy exists: give --force" in refused
     assert "variant device0, planned for this device" in said
     assert "1 commands" in said
     assert main(["run", place, "--device", name, "--set", "dst=3"]) == 1
     assert main(["run", place, "--device", name, "--set", "src"]) == 1
     assert main(["run", place, "--device", name, "--set", "src=nothing.npy"]) == 1
     assert main(["run", str(tmp_path / "nothing")]) == 1
+
+
+@pytest.mark.device
+def test_an_exported_reorder_of_quantised_tensors_runs(
+    tmp_path: Path, engine: cf.Engine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    src = cf.MemoryDesc((8, 64), "q4_0", "gguf")
+    device = ["--device", engine.device.platform.name.strip()]
+    export = ["export", str(src), "f32:ab:8x64", "-o", str(tmp_path / "net")]
+    assert main([*export, *device]) == 0
+    values = np.random.default_rng(0).standard_normal((8, 64)).astype(np.float32)
+    np.save(tmp_path / "src.npy", values)
+    files = [f"src={tmp_path / 'src.npy'}", f"dst={tmp_path / 'dst'}"]
+    run = ["run", str(tmp_path / "net"), *device]
+    assert main([*run, "--set", files[0], "--save", files[1]]) == 0
+    assert (np.load(tmp_path / "dst") == cf.unpack(cf.pack(values, src), src)).all()
+    assert main(run) == 0
+    assert main([*export, "--device-like", "gpu", "--force"]) == 1
+    assert "reorders of one element type" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("like", ["cpu", "gpu"])
