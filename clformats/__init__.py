@@ -46,8 +46,8 @@ from .version import __version__ as __version__
 
 if TYPE_CHECKING:
     from .audits import audit
-    from .interop.files.checkpoints import read_safetensors
-    from .interop.files.gguf import read_gguf
+    from .files.checkpoints import read_safetensors
+    from .files.gguf import read_gguf
     from .networks import (
         Choice,
         Cost,
@@ -213,8 +213,8 @@ _ON_FIRST_USE = {
     "KernelRecords": "clformats.tuning.records.kernels",
     "TunedWarning": "clformats.tuning.records",
     "calibrate": "clformats.reorders.profiles",
-    "read_gguf": "clformats.interop.files.gguf",
-    "read_safetensors": "clformats.interop.files.checkpoints",
+    "read_gguf": "clformats.files.gguf",
+    "read_safetensors": "clformats.files.checkpoints",
     "tune": "clformats.tuning.run",
     "warm_up": "clformats.reorders.warm",
 }

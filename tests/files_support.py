@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 import clformats as cf
-from clformats import cli
-from clformats.interop import files
+from clformats import cli, files
 
 TO = "os_is_yx_isv16_osv16"
 DIMS = (17, 15, 3, 2)

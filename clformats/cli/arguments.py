@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import Error, InvalidDescriptor, InvalidFormat
+from ..files.destination import destination
 from ..formats import Format
 from ..formats.digits import MAX_NDIMS, RUNTIME
 from ..formats.registry import without_bits
 from ..formats.tags import is_meta
-from ..interop.files.destination import destination
 from ..interop.notations import verbose
 from ..tensors.desc import MemoryDesc
 from ..tensors.given import sized

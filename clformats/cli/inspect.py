@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from collections import Counter
 
-from ..interop.files.checkpoints import read_safetensors
-from ..interop.files.gguf import read_gguf
-from ..interop.files.stored import StoredTensor
+from ..files.checkpoints import read_safetensors
+from ..files.gguf import read_gguf
+from ..files.stored import StoredTensor
 from ..pictures.words import columns
 from .arguments import add_json, print_json
 

@@ -6,7 +6,7 @@ import argparse
 from contextlib import nullcontext
 
 from ..errors import Error
-from ..interop.files import Options, Summary, is_layout, pack_file, pack_quantised
+from ..files import Options, Summary, is_layout, pack_file, pack_quantised
 from .arguments import dask_client
 from .transfer import add_arguments, carry_out, refuse_for_quantised
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import InvalidNetwork
-from ..interop.files.destination import destination
+from ..files.destination import destination
 from .arguments import write_text
 
 if TYPE_CHECKING:

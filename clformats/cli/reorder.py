@@ -19,13 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import Error, InvalidDescriptor
+from ..files.destination import destination
+from ..files.npy import mapped
 from ..formats import Format
 from ..formats.registry import takes_rank
 from ..host.axes import in_order
 from ..host.memory import HostMemory
 from ..host.packing import storage_size
-from ..interop.files.destination import destination
-from ..interop.files.npy import mapped
 from ..tensors.desc import MemoryDesc
 from ..tensors.dtypes import as_dtype
 from ..values.transforms import joins_winograd, winograd

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import Error, InvalidArgument
-from ..interop.files.destination import destination
+from ..files.destination import destination
 from ..tensors.desc import MemoryDesc
 from ..timing import timed
 

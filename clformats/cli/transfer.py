@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import Error
+from ..files import Options, Summary, Tensor, Watch
+from ..files.common import shown
 from ..host import packing as host
-from ..interop.files import Options, Summary, Tensor, Watch
-from ..interop.files.common import shown
 from ..tensors.desc import MemoryDesc
 from ..tensors.dtypes import DType
 from .arguments import add_json, add_output, print_json

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from ..interop.files import Options, Summary, is_packed, unpack_file, unpack_quantised
+from ..files import Options, Summary, is_packed, unpack_file, unpack_quantised
 from .transfer import add_arguments, carry_out, refuse_for_quantised
 
 

@@ -1,1 +1,1 @@
-"""Other projects' languages: their notations, files, benchdnn, and oneDNN's own kinds."""
+"""Other projects' languages: their notations, benchdnn, and oneDNN's own kinds."""

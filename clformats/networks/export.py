@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import Error
-from ..interop.files.common import library
+from ..files.common import library
 from .decision import Decision
 from .graph import Node, Value
 from .memory import steps_of

@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import InvalidNetwork
-from ..interop.files.common import library
-from ..interop.files.onnx import _TYPES as KNOWN_TYPES
+from ..files.common import library
+from ..files.onnx import _TYPES as KNOWN_TYPES
 from .fold import RawOperation, folded
 
 _WIDTHS = {1: "u8", 2: "f16", 4: "s32", 8: "f64"}

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import clformats as cf
-from clformats.interop.files import pack_file
+from clformats.files import pack_file
 
 ROOT = Path(__file__).parent.parent.parent
 

@@ -27,7 +27,7 @@ LAYERS = [
     {"audits"},
     {"networks"},
     {"recording"},
-    {"interop", "tuning"},
+    {"files", "interop", "tuning"},
     {"transfers"},
     {"reorders"},
     {"runtime", "kernels", "tuning.records"},

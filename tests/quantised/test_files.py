@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 import clformats as cf
 from clformats import cli
-from clformats.interop.files import Options, pack_quantised, unpack_quantised
-from clformats.interop.files.checkpoints import read_safetensors
-from clformats.interop.files.repack import filled_by_worker
+from clformats.files import Options, pack_quantised, unpack_quantised
+from clformats.files.checkpoints import read_safetensors
+from clformats.files.repack import filled_by_worker
 from clformats.quantised.host import move_into
 from tests.quantised import packers
 from tests.quantised.test_table import described, random_bytes, same

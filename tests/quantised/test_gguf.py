@@ -10,9 +10,9 @@ import pytest
 
 import clformats as cf
 from clformats import cli
-from clformats.interop.files.checkpoints import read_safetensors
-from clformats.interop.files.gguf import read_gguf
-from clformats.interop.files.stored import StoredTensor
+from clformats.files.checkpoints import read_safetensors
+from clformats.files.gguf import read_gguf
+from clformats.files.stored import StoredTensor
 from clformats.quantised.host import from_codes
 from tests.quantised.test_table import GGUF, described, random_codes, same
 

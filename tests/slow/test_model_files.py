@@ -11,7 +11,7 @@ import pytest
 
 import clformats as cf
 from clformats import cli
-from clformats.interop.files import pack_quantised, unpack_quantised
+from clformats.files import pack_quantised, unpack_quantised
 from tests.quantised.test_gguf import check_product, written
 
 gguf = pytest.importorskip("gguf")

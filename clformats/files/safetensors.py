@@ -18,7 +18,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from ...tensors.dtypes import DType, named
+from ..tensors.dtypes import DType, named
 from .common import KEY, Change, Container, Tensor, library, reading, shown, write_array
 
 _TYPES = {name: t for name, t in named("safetensors").items() if not t.is_packed}

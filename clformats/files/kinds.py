@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from ...errors import Error
-from ...tensors.dtypes import DType, as_dtype
+from ..errors import Error
+from ..tensors.dtypes import DType, as_dtype
 from .common import Container, shown
 from .npy import NpyFile
 from .onnx import OnnxFile

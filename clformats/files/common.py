@@ -13,11 +13,11 @@ from typing import Any, BinaryIO, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import Error, InvalidDescriptor, InvalidFormat
-from ...formats import Format
-from ...host import packing as host
-from ...tensors.desc import MemoryDesc
-from ...tensors.dtypes import DType
+from ..errors import Error, InvalidDescriptor, InvalidFormat
+from ..formats import Format
+from ..host import packing as host
+from ..tensors.desc import MemoryDesc
+from ..tensors.dtypes import DType
 
 KEY = "clformats"
 """The key of a record, alone or in front of a tensor's name."""

@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 import clformats as cf
-from clformats import cli
-from clformats.interop import files
+from clformats import cli, files
 from tests.files_support import (
     DIMS,
     TO,

@@ -12,10 +12,9 @@ import numpy as np
 import pytest
 
 import clformats as cf
-from clformats import cli
-from clformats.interop import files
-from clformats.interop.files import common, run
-from clformats.interop.files.destination import destination
+from clformats import cli, files
+from clformats.files import common, run
+from clformats.files.destination import destination
 from tests.files_support import (
     DIMS,
     TO,

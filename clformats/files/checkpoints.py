@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import Error, InvalidDescriptor, expect
-from ...quantised import QuantisedDesc
-from ...quantised.planes import Field
-from ...quantised.types import find
-from ...tensors.desc import MemoryDesc
+from ..errors import Error, InvalidDescriptor, expect
+from ..quantised import QuantisedDesc
+from ..quantised.planes import Field
+from ..quantised.types import find
+from ..tensors.desc import MemoryDesc
 from .common import reading, shown
 from .safetensors import SafetensorsFile
 from .stored import StoredTensor

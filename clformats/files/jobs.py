@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import Error, InvalidDescriptor, InvalidFormat
-from ...formats import Format
-from ...host import packing as host
-from ...tensors.desc import MemoryDesc
-from ...tensors.dtypes import DTYPES, DType, as_dtype, convert
+from ..errors import Error, InvalidDescriptor, InvalidFormat
+from ..formats import Format
+from ..host import packing as host
+from ..tensors.desc import MemoryDesc
+from ..tensors.dtypes import DTYPES, DType, as_dtype, convert
 from .common import Change, Container, Mover, Options, Record, Tensor, axes_of, shown
 from .kinds import open_file
 from .run import JobStep, Summary, run

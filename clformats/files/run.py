@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import Error
-from ...tensors.desc import MemoryDesc
+from ..errors import Error
+from ..tensors.desc import MemoryDesc
 from .common import Change, Container, Options, Tensor, Watch, shown
 from .destination import destination
 from .kinds import open_file

@@ -20,13 +20,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import Error, Unsupported
-from ...quantised import QuantisedDesc
-from ...quantised.exact import change_of
-from ...quantised.host import is_same, move_into
-from ...quantised.types import layout_names, type_named
-from ...tensors.desc import MemoryDesc
-from ...tensors.described import is_described
+from ..errors import Error, Unsupported
+from ..quantised import QuantisedDesc
+from ..quantised.exact import change_of
+from ..quantised.host import is_same, move_into
+from ..quantised.types import layout_names, type_named
+from ..tensors.desc import MemoryDesc
+from ..tensors.described import is_described
 from .checkpoints import parts_of, read_tensors, stored_as
 from .common import KEY, Options, Tensor, reading, shown
 from .destination import destination

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import Error, InvalidDescriptor, expect
-from ...quantised import QuantisedDesc
-from ...quantised.types import find
-from ...tensors.desc import MemoryDesc
+from ..errors import Error, InvalidDescriptor, expect
+from ..quantised import QuantisedDesc
+from ..quantised.types import find
+from ..tensors.desc import MemoryDesc
 from .common import library, reading, shown, write_array
 from .safetensors import reserve
 from .stored import StoredTensor

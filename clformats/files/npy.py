@@ -23,8 +23,8 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from ...errors import Error, InvalidDescriptor
-from ...tensors.dtypes import ROWS, DType, as_dtype
+from ..errors import Error, InvalidDescriptor
+from ..tensors.dtypes import ROWS, DType, as_dtype
 from .common import KEY, Change, Container, Record, Tensor, as_bytes, reading, shown, write_array
 
 NAME = "array"

@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 import clformats as cf
-from clformats import cli
-from clformats.interop import files
-from clformats.interop.files import onnx as onnx_files
+from clformats import cli, files
+from clformats.files import onnx as onnx_files
 from tests.files_support import (
     DIMS,
     TO,

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import Unsupported
-from ...host.packing import unpack
-from ...quantised import QuantisedDesc
-from ...tensors.desc import MemoryDesc
+from ..errors import Unsupported
+from ..host.packing import unpack
+from ..quantised import QuantisedDesc
+from ..tensors.desc import MemoryDesc
 
 if TYPE_CHECKING:
-    from ...runtime import Engine, Memory
+    from ..runtime import Engine, Memory
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,10 +71,10 @@ class StoredTensor:
 
         Raises `Unsupported` (code GGUF) for an unknown type, and as `reorder` does.
         """
-        from ...host.memory import HostMemory
-        from ...reorders.reorder import reorder
-        from ...runtime import Memory
-        from ...transfers import transfer
+        from ..host.memory import HostMemory
+        from ..reorders.reorder import reorder
+        from ..runtime import Memory
+        from ..transfers import transfer
 
         result = Memory.unfilled(self._known(), engine)
         transfer(HostMemory(result.desc, self.raw), result)

@@ -18,7 +18,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from ...tensors.dtypes import DType, named
+from ..tensors.dtypes import DType, named
 from .common import KEY, Change, Container, Tensor, as_bytes, library, reading
 
 _TYPES = named("onnx")
