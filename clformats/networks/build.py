@@ -64,8 +64,9 @@ class BuiltProblem:
     """A problem, with what its numbers stand for.
 
     ``choices[v]`` are the choices of variable v, a node's, or the formats of an input or border;
-    ``costs[v]`` what they cost. ``refused`` says why choices were left out, ``misfits`` of those
-    that a device has no memory for, as ``misfit`` tells.
+    ``costs[v]`` what they cost. ``formats`` are those of a value, by the problem's numbers, and
+    ``reading`` who reads it: nodes, with the number of the input. ``refused`` says why choices were
+    left out, ``misfits`` of those that a device has no memory for, as ``misfit`` tells.
     """
 
     network: Network
@@ -79,6 +80,7 @@ class BuiltProblem:
     costs: list[tuple[Cost, ...]] = field(default_factory=list)
     refused: dict[str, list[tuple[Choice, str]]] = field(default_factory=dict)
     misfits: list[str] = field(default_factory=list)
+    formats: dict[str, list[FormatName]] = field(default_factory=dict)
     reading: dict[str, list[tuple[str, int]]] = field(default_factory=dict)
     shared: dict[object, Distances] = field(default_factory=dict)
 
@@ -204,10 +206,9 @@ def _add_value(
         slots.append(FormatSlot(v, names.numbers([fixed])))
         built.reading[value.name].append((OUTPUT, 0))
     names.numbers([name.of_rank(value.rank) for name in via if name.fits(value.rank)])
+    built.formats[value.name] = names.list
     distances = _priced(built, value, names.list)
-    built.problem.tensors.append(
-        ReorderedValue(value.name, tuple(names.list), distances, source, tuple(slots))
-    )
+    built.problem.tensors.append(ReorderedValue(value.name, distances, source, tuple(slots)))
 
 
 def _choices(built: BuiltProblem, node: Node) -> list[Choice]:

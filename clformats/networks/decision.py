@@ -164,12 +164,12 @@ def _reorders(
         return []
     root = int(tensor.source.formats[assignment[tensor.source.variable]])
     wanted = tensor.wanted(assignment)
-    reading = built.reading[tensor.name]
+    formats, reading = built.formats[tensor.name], built.reading[tensor.name]
     return [
         PlannedReorder(
             tensor.name,
-            tensor.formats[src],
-            tensor.formats[dst],
+            formats[src],
+            formats[dst],
             tuple(dict.fromkeys(n for (n, _), d in zip(reading, wanted, strict=True) if d == dst)),
         )
         for src, dst in _in_order(steps, root)

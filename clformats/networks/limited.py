@@ -79,7 +79,7 @@ class _Limited(FlowProgram):
         self.alive: dict[tuple[Place, int], int] = {
             ((k, f), t): self.program.column()
             for k, (first, last) in enumerate(self.ranges)
-            for f in range(len(built.problem.tensors[k].formats))
+            for f in range(len(built.problem.tensors[k].distances))
             for t in range(first, last + 1)
         }
         for k in range(len(self.ranges)):
@@ -121,8 +121,8 @@ class _Limited(FlowProgram):
     def _place(self, node: Node, choice: Choice, i: int | None, o: int | None) -> Place:
         value = node.outputs[o] if o is not None else node.inputs[i or 0]
         name = named(choice.outs[o] if o is not None else choice.ins[i or 0])
-        k = self.number[value.name]
-        return k, [f.key for f in self.built.problem.tensors[k].formats].index(name.key)
+        keys = [f.key for f in self.built.formats[value.name]]
+        return self.number[value.name], keys.index(name.key)
 
     def _ranges(self) -> list[tuple[int, int]]:
         """The first and the last step at which each value, or what lies in it, may be alive."""
@@ -235,9 +235,8 @@ class _Limited(FlowProgram):
 
     def _share(self, place: Place, limit: int) -> float:
         """The bytes of a buffer, as a share of the limit."""
-        tensor = self.built.problem.tensors[place[0]]
-        value = self.built.network.values[tensor.name]
-        return rounded(value.nbytes(tensor.formats[place[1]])) / limit
+        value = self.built.network.values[self.built.problem.tensors[place[0]].name]
+        return rounded(value.nbytes(self.built.formats[value.name][place[1]])) / limit
 
     def _viewed(self, place: Place) -> list[int]:
         return [c for c, inner, _ in self.inside if inner == place]

@@ -58,7 +58,7 @@ class GraphicalModel:
         model.tables = [((v,), costs) for v, costs in enumerate(problem.costs)]
         model.tables += [((a, b), table) for a, b, table in problem.pairs]
         for tensor in problem.tensors:
-            if len(tensor.formats) > 1 and tensor.readers:
+            if len(tensor.distances) > 1 and tensor.readers:
                 model._add_tensor(tensor)
         return model
 

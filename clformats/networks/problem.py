@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from .named import FormatName
 from .trees import Array, Distances, Edges, chain
 
 ANY = -1
@@ -35,7 +34,6 @@ class ReorderedValue:
     """A value: the closed distances between its formats, who writes it and who reads it."""
 
     name: str
-    formats: tuple[FormatName, ...]
     distances: Distances
     source: FormatSlot
     readers: tuple[FormatSlot, ...]

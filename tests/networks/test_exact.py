@@ -11,7 +11,6 @@ import pytest
 
 import clformats as cf
 from clformats.networks import highs, model, solve
-from clformats.networks.named import named
 from clformats.networks.problem import AssignmentProblem, FormatSlot, ReorderedValue
 from clformats.networks.trees import Distances
 from tests.networks_support import cheapest, random_network
@@ -90,9 +89,8 @@ def random_problem(seed: int) -> AssignmentProblem:
     for k, reading in readers.items():
         costs = rng.random((formats, formats)) * 2
         costs[rng.random((formats, formats)) < 0.1] = inf
-        names = tuple(named(str(k)) for k in range(formats))
         slots = tuple(slot(j, -1) for j in reading)
-        problem.tensors.append(ReorderedValue(f"t{k}", names, Distances(costs), slot(k, 0), slots))
+        problem.tensors.append(ReorderedValue(f"t{k}", Distances(costs), slot(k, 0), slots))
     return problem
 
 

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from clformats.networks import highs
-from clformats.networks.named import named
 from clformats.networks.problem import AssignmentProblem, FormatSlot, ReorderedValue
 from clformats.networks.solve import solve
 from clformats.networks.trees import Distances
@@ -43,11 +42,10 @@ def blocks(count: int, formats: int, seed: int, *, skips: bool = False) -> Assig
             now = node(*[node(node(now)) for _ in range(4)])
         else:
             now = node(node(now), node(now))
-    names = tuple(named(str(k)) for k in range(formats))
     for v, reading in readers.items():
         slots = tuple(FormatSlot(j, ident) for j in reading)
         problem.tensors.append(
-            ReorderedValue(f"t{v}", names, distances[v % 40], FormatSlot(v, ident), slots)
+            ReorderedValue(f"t{v}", distances[v % 40], FormatSlot(v, ident), slots)
         )
     return problem
 
