@@ -43,6 +43,7 @@ ROOMS = (
     "reorders",
     "transfers",
     "networks",
+    "solver",
     "audits",
 )
 AT_ONCE = 40

@@ -9,13 +9,13 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..errors import InvalidNetwork
+from ..solver.problem import ANY, AssignmentProblem, FormatSlot, ReorderedValue
+from ..solver.trees import Array, Distances
 from ..tensors.desc import MemoryDesc
 from .choice import Choice
 from .cost import Cost, as_cost
 from .graph import Network, Node, Value
 from .named import FormatName, Key, plain
-from .problem import ANY, AssignmentProblem, FormatSlot, ReorderedValue
-from .trees import Array, Distances
 from .views import Surroundings, conflicts, refusal, surroundings, viewed_format
 
 OUTPUT = "(output)"

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ..errors import InvalidNetwork
+from ..solver.problem import ReorderedValue
+from ..solver.solve import LIMIT, marginals, solve
 from .build import BuiltProblem, Misfit, Pricing, build
 from .choice import Choice
 from .cost import Cost
 from .graph import Network, Value
 from .named import FormatName, Key
-from .problem import ReorderedValue
-from .solve import LIMIT, marginals, solve
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -1,6 +1,6 @@
 """Plans whose arena stays within a limit: `propagate` with a ``memory_limit``, by HiGHS.
 
-To the program of `clformats.networks.highs` come columns that say whether a value's buffer in a
+To the program of `clformats.solver.highs` come columns that say whether a value's buffer in a
 format is alive while a node runs, and rows: what is alive while a node or a reorder runs, fits.
 Gaps between buffers are not in these rows, nor that several reorders may run before one node. So
 they are a relaxation: what they do not allow does not exist, and what they allow is looked at.
@@ -14,11 +14,11 @@ from typing import TypeVar
 
 from ..errors import InvalidNetwork
 from ..recording.arena import ALIGNMENT, rounded
+from ..solver.highs import FlowProgram, Terms
 from .build import OUTPUT, BuiltProblem
 from .choice import Choice
 from .decision import Decision
 from .graph import Node
-from .highs import FlowProgram, Terms
 from .memory import plan_memory
 from .named import named
 from .views import kind_of

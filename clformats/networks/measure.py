@@ -53,9 +53,8 @@ def measure_reorders(costs: Prices, network: Network, engine: Engine, repeats: i
     from ..runtime import Memory, Stream
 
     stream, count = Stream(engine), 0
-    for tensor in build(network, _Nothing()).problem.tensors:
-        value = network.values[tensor.name]
-        names = [n for n in tensor.formats if n.means is not None]
+    for name, formats in build(network, _Nothing()).formats.items():
+        value, names = network.values[name], [n for n in formats if n.means is not None]
         for src, dst in ((a, b) for a in names for b in names if a != b):
             if costs.reorder(value, src, dst).source == "measured":
                 continue

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InvalidNetwork, expect, expect_int, shown
+from ..solver.solve import LIMIT
 from .baselines import Comparison, compare
 from .build import FunctionPricing, Misfit, Pricing, ReorderCost
 from .decision import Decision
@@ -21,7 +22,6 @@ from .picture import dot, svg
 from .prices import Prices
 from .racing import Run, Settled, settle
 from .schedule import Launch, PreparedPlan
-from .solve import LIMIT
 from .stored import from_json, to_json
 from .summary import summary
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import clformats as cf
-from clformats.networks import highs, model, solve
-from clformats.networks.problem import AssignmentProblem, FormatSlot, ReorderedValue
-from clformats.networks.trees import Distances
+from clformats.solver import highs, model, solve
+from clformats.solver.problem import AssignmentProblem, FormatSlot, ReorderedValue
+from clformats.solver.trees import Distances
 from tests.networks_support import cheapest, random_network
 
 

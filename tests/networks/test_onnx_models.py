@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import clformats as cf
-from clformats.networks import highs
+from clformats.solver import highs
 
 onnx = pytest.importorskip("onnx", reason="pip install 'clformats[onnx]'")
 make = onnx.helper

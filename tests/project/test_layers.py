@@ -37,7 +37,7 @@ LAYERS = [
     {"host", "schedule.traits"},
     {"values"},
     {"tensors"},
-    {"formats", "templates"},
+    {"formats", "solver", "templates"},
     {"programs"},
     {"opencl"},
     {"doctor"},

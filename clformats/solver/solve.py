@@ -1,7 +1,7 @@
 """The assignment of least cost, with a lower bound that proves how good it is.
 
 Elimination is exact while its tables stay below a limit; the networks of the field have a treewidth
-of four and less. Beyond the limit HiGHS solves the same problem (`clformats.networks.highs`).
+of four and less. Beyond the limit HiGHS solves the same problem (`clformats.solver.highs`).
 """
 
 from __future__ import annotations

@@ -8,10 +8,10 @@ import time
 import numpy as np
 import pytest
 
-from clformats.networks import highs
-from clformats.networks.problem import AssignmentProblem, FormatSlot, ReorderedValue
-from clformats.networks.solve import solve
-from clformats.networks.trees import Distances
+from clformats.solver import highs
+from clformats.solver.problem import AssignmentProblem, FormatSlot, ReorderedValue
+from clformats.solver.solve import solve
+from clformats.solver.trees import Distances
 
 
 def blocks(count: int, formats: int, seed: int, *, skips: bool = False) -> AssignmentProblem:

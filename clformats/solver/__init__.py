@@ -1,0 +1,1 @@
+"""The assignment of least cost, with a proof: exact elimination, and HiGHS for dense problems."""
