@@ -9,6 +9,7 @@ gives its bytes again.
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from collections.abc import Callable
@@ -225,6 +226,8 @@ def filled_by_worker(  # what travels to a worker, as plain values
     job = _job(tensors[tensor], to, None)
     entries = _entries(job, Options(), file)
     fill(place, start, entries[entry])
+    with place.open("rb+") as stream:
+        os.fsync(stream.fileno())  # other machines see it
 
 
 # --- what is to be done ---------------------------------------------------------------------------

@@ -139,9 +139,7 @@ def prepare(
 def fill(path: Path, start: int, entry: Entry) -> None:
     """Fill one tensor of a file, in the file's mapped bytes: nothing else is held."""
     if entry.nbytes:
-        view = np.memmap(path, np.uint8, "r+", start, (entry.nbytes,))
-        entry.fill(view)
-        view.flush()
+        entry.fill(np.memmap(path, np.uint8, "r+", start, (entry.nbytes,)))
 
 
 def reserve(file: BinaryIO, size: int) -> None:

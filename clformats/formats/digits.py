@@ -16,8 +16,8 @@ from math import lcm, prod
 from ..errors import InvalidFormat, expect
 from .expr import Const, Expr, Select, as_expr, total
 
-__all__ = ["MAX_NDIMS", "RUNTIME", "Digit", "Layout", "Placed", "Tail", "TailAt", "coordinates",
-           "offset_expr", "place", "round_up", "tail_at"]  # fmt: skip
+__all__ = ["MAX_NDIMS", "RUNTIME", "Digit", "Layout", "Placed", "Tail", "TailAt", "ceil_div",
+           "coordinates", "offset_expr", "place", "round_up", "tail_at"]  # fmt: skip
 
 MAX_NDIMS = 12
 """The most dimensions of a tensor: oneDNN's."""
@@ -290,7 +290,12 @@ def _coordinates(
 
 def round_up(n: int, multiple: int) -> int:
     """The smallest multiple not below ``n``; an unknown size stays unknown."""
-    return n if n == RUNTIME else -(-n // multiple) * multiple
+    return n if n == RUNTIME else ceil_div(n, multiple) * multiple
+
+
+def ceil_div(n: int, by: int) -> int:
+    """The quotient of numbers that are not negative, rounded up."""
+    return (n + (by - 1)) // by
 
 
 def _check_chain(dims: tuple[int, ...], chain: tuple[Digit, ...]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import cast
 
 from ..errors import InvalidArgument, InvalidDescriptor, InvalidFormat, expect, expect_int
@@ -26,7 +26,7 @@ OWN_LINES = "// From here on compilers count the lines of what follows.\n#line 1
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-def index_source(  # what can be asked about one tensor
+def index_source(  # noqa: PLR0913  # what can be asked about one tensor
     target: MemoryDesc | Described | Format | str,
     prefix: str = "SRC",
     *,
@@ -35,6 +35,7 @@ def index_source(  # what can be asked about one tensor
     padded: str = "",
     shape_info_at: int = 0,
     vector: str | None = None,
+    buffers: bool = False,
 ) -> str:
     """Self-contained OpenCL C 1.2 with the offsets of a tensor's elements; see docs/kernels.md.
 
@@ -56,19 +57,18 @@ def index_source(  # what can be asked about one tensor
     ``shape_info_at`` on. ``padded`` has the letters of a format's dimensions with padding, which
     comes from the same place. ``wide`` counts in ulong instead of uint; by default only a
     descriptor that needs it does. ``vector="f16"`` names dimension and width of vectors, "o4i4" a
-    block (lane 4 * o + i of ``_LOAD_O4I4``), "" leaves them out; by default they are those of a
-    descriptor's innermost block. Vectors load and store f16 as floats, with ``"half"`` at the end
-    as half (cl_khr_fp16), bf16 and f8 as their bits.
+    block (lane 4 * o + i of ``_LOAD_O4I4``), "" none; by default they are a descriptor's innermost
+    block. They load f16 as floats, with ``"half"`` at the end as half, bf16 and f8 as their bits.
 
-    Of a quantised tensor it is functions that decode on load: see
-    `clformats.index.quantised.quantised_source`.
-
-    After it compilers count the lines of your kernel from 1. Raises `InvalidFormat` for ``any`` and
-    for a prefix that is no C identifier, `InvalidDescriptor`, `InvalidArgument` for the others.
+    Of a quantised tensor it is functions that decode on load; ``buffers`` says that its fields have
+    buffers of their own: see `clformats.index.quantised.quantised_source`. Compilers count the
+    lines of your kernel from 1. Raises `InvalidFormat` for ``any`` and for a prefix that is no C
+    identifier, `InvalidDescriptor`, `InvalidArgument` for the others.
     """
     if is_described(target):
-        return _quantised(target, prefix, sizes=sizes, wide=wide, vector=vector)
-    expect(vector, str | None, "vector")
+        return _quantised(target, prefix, sizes, buffers, (wide, vector, padded or None))
+    if buffers:
+        raise InvalidArgument(f"buffers={buffers!r} is for quantised tensors: leave it out")
     known, at = known_of(target, padded), expect_int(shape_info_at, "shape_info_at")  # type: ignore[arg-type]
     return _of_numbers(known, prefix, wide, sizes, at, vector)
 
@@ -82,6 +82,7 @@ def _of_numbers(
     vector: str | None,
 ) -> str:
     """The source of a tensor of one element type."""
+    expect(vector, str | None, "vector")
     if at < 0:
         raise InvalidArgument(f"shape_info_at: got {at}, expected 0 or more")
     counted = _is_wide(known, wanted=wide)
@@ -89,15 +90,21 @@ def _of_numbers(
     return f"{render_tensor(t, vector)}\n{OWN_LINES}"
 
 
-def _quantised(target: object, prefix: str, **others: object) -> str:
-    """The functions of a quantised tensor; other arguments are refused."""
-    given = [f"{name}={value!r}" for name, value in others.items() if value is not None]
+def _quantised(
+    target: object, prefix: str, sizes: str | None, buffers: object, others: Sequence[object]
+) -> str:
+    """The functions of a quantised tensor; ``wide``, ``vector`` and ``padded`` are refused."""
+    names = ("wide", "vector", "padded")
+    given = [f"{n}={v!r}" for n, v in zip(names, others, strict=True) if v is not None]
     if given:
         raise InvalidArgument(
-            f"{', '.join(given)}: the source of a quantised tensor has its sizes as constants, and "
-            f"functions for 1 and 8 values: leave it out"
+            f"{', '.join(given)}: the source of a quantised tensor has functions for 1, 4, 8 and "
+            f"16 columns: leave it out"
         )
-    return f"{quantised_source(as_any_desc(target, 'target'), checked_prefix(prefix))}\n{OWN_LINES}"
+    expect(sizes, str | None, "sizes")
+    expect(buffers, bool, "buffers")
+    desc, name = as_any_desc(target, "target"), checked_prefix(prefix)
+    return f"{quantised_source(desc, name, sizes, buffers=bool(buffers))}\n{OWN_LINES}"
 
 
 def known_of(target: MemoryDesc | Format | str, padded: str = "") -> Known:

@@ -256,13 +256,18 @@ def _default(dtype: QuantisedType) -> str:
     return "gguf" if "gguf" in dtype.layouts else "plain"
 
 
+def _is_size(n: object) -> bool:
+    """Whether it is an int, of a kind of its own perhaps, which stays."""
+    return isinstance(n, int) and not isinstance(n, bool)
+
+
 def _dims(dims: Iterable[int] | str) -> tuple[int, ...]:
     if isinstance(dims, str):
         if not re.fullmatch(r"\d+(x\d+)*", dims):
             raise InvalidDescriptor(f"got the dims {dims!r}, expected such as 4096x14336")
         dims = [int(n) for n in dims.split("x")]
     try:
-        result = tuple(operator.index(n) for n in dims)
+        result = tuple(n if _is_size(n) else operator.index(n) for n in dims)
     except TypeError:
         raise InvalidDescriptor(f"dims must be a sequence of ints, got {dims!r}") from None
     if not result or min(result) < 0:

@@ -207,11 +207,15 @@ def _check(d: SymbolicDigit, tile: Tile) -> None:
 
 
 def placed_planes(
-    desc: QuantisedDesc, symbols: Symbols, fields: Container[str] | None = None
+    desc: QuantisedDesc,
+    symbols: Symbols,
+    fields: Container[str] | None = None,
+    *,
+    apart: bool = False,
 ) -> dict[str, Placed]:
     """The planes of a tensor, or of some fields; strides that change with the sizes are symbols.
 
-    Raises `NotInTilesError`.
+    Planes begin where the tensor does, or with ``apart`` their buffer. Raises `NotInTilesError`.
     """
     e, n, k = desc.extents
     other = QuantisedDesc((2 * e, 2 * n, 2 * k) if e > 1 or desc.ndims > 2 else (2 * n, 2 * k),
@@ -224,10 +228,11 @@ def placed_planes(
             scaled = other.planes[plane.name]
             begins = [8 * d.buffers[plane.buffer].start for d in (desc, other)]
             inside = plane.first_bit - begins[0], scaled.first_bit - begins[1]
-            start = At(plane.first_bit)
+            start = At(inside[0])
             if inside[0] != inside[1]:
-                start = At(plane.first_bit % 8, ((symbols.of(plane.first_bit // 8), 1),))
-            elif begins[0]:
+                first = inside[0] if apart else plane.first_bit
+                start = At(first % 8, ((symbols.of(first // 8), 1),))
+            elif begins[0] and not apart:
                 start = At(inside[0], ((symbols.of(begins[0] // 8), 1),))
             result[plane.name] = _placed(plane, scaled, own.group, start, symbols)
     return result

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import prod
 
 from ..errors import InvalidDescriptor, InvalidFormat
-from ..formats.digits import Digit, Layout, round_up
+from ..formats.digits import Digit, Layout, ceil_div, round_up
 from .owners import check_apart, unturned
 from .planes import LETTERS, Buffer, Field, Plane, PlaneDigit
 from .text import TextBuffer, TextDigit, TextField, TextPlane
@@ -74,7 +74,7 @@ def extents_of(dims: tuple[int, ...]) -> Extents:
 def grouped(extents: Extents, group: tuple[int, int]) -> Extents:
     """The extents of a field: groups of rows and columns, the last ones perhaps short."""
     e, *rest = extents
-    n, k = (1 if g == WHOLE else -(-size // g) for size, g in zip(rest, group, strict=True))
+    n, k = (1 if g == WHOLE else ceil_div(n, g) for n, g in zip(rest, group, strict=True))
     return e, n, k
 
 
@@ -225,7 +225,7 @@ def _opened(digit: TextDigit, own: FieldType) -> _Open:
 def _sized(o: _Open, sizes: Extents) -> int:
     if o.size is not None:
         return o.size
-    return -(-o.text.mul * sizes[o.dim] // o.step)
+    return ceil_div(o.text.mul * sizes[o.dim], o.step)
 
 
 def _with_experts(
@@ -283,7 +283,7 @@ def _size(described: TextBuffer, found: dict[str, list[Plane]], extents: Extents
     if described.outer:
         outer = _outer(described, extents)
         return described.nbytes * prod(d.size for d in outer)
-    return max(-(-_end(p) // 8) for own in found.values() for p in own) - at
+    return max(ceil_div(_end(p) - 8 * at, 8) for own in found.values() for p in own)
 
 
 def _end(plane: Plane) -> int:
@@ -291,4 +291,4 @@ def _end(plane: Plane) -> int:
     last = max(plane.digits, key=lambda d: d.stride, default=None)
     if last is None:
         return plane.first_bit + plane.bits
-    return max(plane.end_bit, plane.first_bit + last.stride * last.size)
+    return max(plane.first_bit + last.stride * last.size, plane.end_bit)

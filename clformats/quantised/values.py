@@ -102,11 +102,12 @@ def distinct(field: Field, tile: Tile, lanes: Lanes) -> Lanes:
 
 
 def of_codes(dtype: Codes, found: str, width: int, tables: Tables) -> str:
-    """The values of unsigned codes in C, of one, of 8 or of 16."""
-    if width == 8 and dtype.kind != "book":
-        wide = {1: "uchar16", 2: "ushort16", 4: "uint16"}[dtype.nbytes]
-        both = of_codes(dtype, f"({wide})({found}, {found})", 16, tables)
-        return f"({both}).lo"
+    """The values of unsigned codes in C, of one, of 4, of 8 or of 16."""
+    if dtype.name in ("f16", *_VECTORS) and width in (4, 8):
+        wide = {1: "uchar", 2: "ushort"}[dtype.nbytes]
+        filled_up = ", ".join([found, *(f"({wide}{n})0" for n in (4, 8) if n >= width)])
+        found = of_codes(dtype, f"({wide}16)({filled_up})", 16, tables)
+        return f"{found}.lo" if width == 8 else f"{found}.lo.lo"
     if dtype.name in ("f16", "bf16", "f32"):
         return _of_float(dtype, found, width)
     if dtype.kind in ("unsigned", "signed"):
@@ -138,16 +139,16 @@ def _of_integer(dtype: Codes, found: str, width: int) -> str:
         return f"(float)((int)((uint)({found}) << {unused}) >> {unused})" if signed else (
             f"(float)({found})"
         )  # fmt: skip
-    if not signed:
-        return f"convert_float16(convert_int16({found}))"
-    if dtype.bits == 8:
-        return f"convert_float16(convert_int16(as_char16({found})))"
-    if dtype.bits < 8:
+    if signed and dtype.bits == 8:
+        found = f"as_char{width}({found})"
+    elif signed and dtype.bits < 8:
         unused = 8 - dtype.bits
-        turned = f"as_char16(({found}) << (uchar){unused}) >> (char){unused}"
-        return f"convert_float16(convert_int16({turned}))"
-    unused = 32 - dtype.bits
-    return f"convert_float16(as_int16(convert_uint16({found}) << {unused}u) >> {unused})"
+        found = f"as_char{width}(({found}) << (uchar){unused}) >> (char){unused}"
+    elif signed:
+        unused = 32 - dtype.bits
+        return (f"convert_float{width}(as_int{width}(convert_uint{width}({found}) << {unused}u) "
+                f">> {unused})")  # fmt: skip
+    return f"convert_float{width}(convert_int{width}({found}))"
 
 
 def _of_book(
@@ -157,7 +158,7 @@ def _of_book(
     width, table = field.dtype.width, tables.of(field.dtype)
     inner = [c % width for _, c in lanes]
     run = list(range(width)) * (len(lanes) // width)
-    if inner == run and len(lanes) in (8, 16):
+    if inner == run and len(lanes) > 1:
         words = [codes(field, planes, tile, [lane]) for lane in lanes[::width]]
         loads = [f"vload{width}(0, {table} + {width} * ({w}))" for w in words]
         n = len(lanes)

@@ -14,23 +14,10 @@ from clformats.files.checkpoints import read_safetensors
 from clformats.files.gguf import read_gguf
 from clformats.files.stored import StoredTensor
 from clformats.quantised.host import from_codes
+from tests.quantised.test_index_source import product
 from tests.quantised.test_table import GGUF, described, random_codes, same
 
 gguf = pytest.importorskip("gguf")
-
-
-GEMV = """
-kernel void gemv(global const uchar *w, global const float *x, global float *y)
-{
-    const uint n = get_global_id(0);
-    float sum = 0;
-    for (uint k = 0; k < W_COLUMNS; k += 8) {
-        const float8 a = W_VALUES8(w, n, k), b = vload8(0, x + k);
-        sum += dot(a.lo, b.lo) + dot(a.hi, b.hi);
-    }
-    y[n] = sum;
-}
-"""
 
 
 @pytest.fixture(scope="module")
@@ -142,16 +129,12 @@ def check_product(tensor: StoredTensor, stream: cf.Stream) -> None:
     """Let a kernel multiply a tensor of a file by a vector."""
     values = tensor.numpy().astype(np.float64)
     x = np.random.default_rng(1).standard_normal(512).astype(np.float32)
-    vector = cf.from_numpy(x, stream.engine)
-    weights = tensor.memory(stream.engine)
-    y = cf.from_numpy(np.zeros(len(values), np.float32), stream.engine)
-    kernel = stream.engine.kernel(cf.index_source(weights.desc, "W") + GEMV, "gemv")
-    stream.run(kernel, (len(values),), None, weights, vector, y, reads=[weights, vector])
+    y = product(stream, tensor.memory(stream.engine), x)
     with np.errstate(all="ignore"):  # mxfp4's largest scales give infinite values
         largest, expected = np.abs(values) @ np.abs(x), values @ x
     fits = largest < np.finfo(np.float32).max
     assert fits.sum() > 2 or tensor.name.endswith("mxfp4")
-    assert (np.abs(y.numpy()[fits] - expected[fits]) <= 1e-5 * largest[fits]).all()
+    assert (np.abs(y[fits] - expected[fits]) <= 1e-5 * largest[fits]).all()
 
 
 def test_inspect_lists_types_layouts_and_sizes(
