@@ -107,6 +107,8 @@ def random_desc(rng: random.Random, fmt: cf.Format, dtype: str = "s32") -> cf.Me
     desc = cf.MemoryDesc(dims, dtype, fmt, padding=pads)
     if not (fmt.image or fmt.structure.tail) and rng.random() < 0.4:
         desc = _strided(rng, desc)
+    if fmt.image and rng.random() < 0.4:
+        desc = _pitched(rng, desc)
     if rng.random() < 0.2:
         desc = cf.MemoryDesc.parse(f"{desc}:offset={rng.randint(1, 99)}")
     return desc
@@ -122,3 +124,15 @@ def _strided(rng: random.Random, desc: cf.MemoryDesc) -> cf.MemoryDesc:
             strides = [room if d in p.digit.dims else n for d, n in enumerate(strides)]
         room *= max(p.size, 1)
     return cf.MemoryDesc(desc.dims, desc.dtype, desc.format, strides=strides, padding=desc.padding)
+
+
+def _pitched(rng: random.Random, desc: cf.MemoryDesc) -> cf.MemoryDesc:
+    """The same image with rows further apart, by whole pixels."""
+    width, channels = (desc.image_shape or ())[-2:]
+    rows, row = sum((desc.format.image or ())[:-2]), width * channels
+    pitch = row + channels * rng.choice((0, 1, 3))
+    strides = [p.stride // row * pitch if k < rows else p.stride for k, p in enumerate(desc.placed)]
+    if len(strides) == desc.ndims and desc.format.structure.is_tag:  # then one for each dimension
+        by_dim = {p.digit.dims[0]: n for p, n in zip(desc.placed, strides, strict=True)}
+        strides = [by_dim[d] for d in range(desc.ndims)]
+    return cf.MemoryDesc.parse(f"{desc}:strides={'x'.join(map(str, strides))}")

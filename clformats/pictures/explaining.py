@@ -17,6 +17,7 @@ from ..quantised import QuantisedDesc
 from ..tensors.desc import MemoryDesc
 from ..tensors.described import Described, is_described
 from ..tensors.given import as_any_desc, as_target
+from ..tensors.images import row_pitch
 from .quantised import QuantisedExplanation
 from .words import (
     axes,
@@ -212,7 +213,9 @@ def _sizes(desc: MemoryDesc) -> Iterator[str]:
         *rows, width, channels = desc.image_shape
         layers = f" in {rows[0]} layers" * (len(rows) == 2)
         size = f"{width} x {rows[-1]} pixels (width x height)" if rows else f"{width} pixels"
-        yield f"  image    {size}{layers}, channels: {channels}"
+        pitch = row_pitch(desc) // channels
+        apart = f", rows {pitch} pixels apart" * (pitch > width)
+        yield f"  image    {size}{layers}, channels: {channels}{apart}"
     at = desc.sums_at
     for sums in desc.sums:
         yield f"  sums     {_sums(desc, sums, at)}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 Value = Memory | NDArray[Any] | Scalar
 """The values of an operand or a scalar: a memory object, numbers on the host, or those that are
 given when a recording runs."""
+_AS_TWINS = 0
+"""The kind of memory that kernels of pixels do not take, see `Memory.is_reached_as_twin`."""
 
 
 class Ready(BuiltPlan):
@@ -54,6 +56,7 @@ class Ready(BuiltPlan):
         self._known: dict[int, Any] = {}
         self._alignment = plan.alignment
         self._elsewhere: dict[int, Ready] = {}
+        self._takes_pixels = plan.problem.has_image
         # Says in the kernel, which others share, whose values are set.
         self._mark = object()
         super().__init__(plan, launched, engine, wait=wait, may_change=may_change)
@@ -78,14 +81,17 @@ class Ready(BuiltPlan):
         """What the kernel reads after its own arguments: the name, and None for a scalar."""
         return [(name, operand) for _, name, operand in self._others]
 
-    def _beginning_at(self, nbytes: int) -> Ready:
-        """The same for memory that begins at multiples of so many bytes alone."""
-        found = self._elsewhere.get(nbytes)
+    def _for(self, kind: int, planned: Callable[[], Plan]) -> Ready:
+        """The same for memory of another kind, by a plan that is made once.
+
+        Of memory that begins at multiples of so many bytes alone, or `_AS_TWINS`.
+        """
+        found = self._elsewhere.get(kind)
         if found is None:
-            plan = self.plan.beginning_at(nbytes)
+            plan = planned()
             made = Ready(plan, render(plan), self.engine, self.values, wait=self._wait,
                          may_change=self._may_change)  # fmt: skip
-            found = self._elsewhere.setdefault(nbytes, made)
+            found = self._elsewhere.setdefault(kind, made)
         return found
 
     def _places(self, first: int) -> list[tuple[int, str, Operand | None]]:
@@ -178,9 +184,13 @@ class Ready(BuiltPlan):
         this call alone. Raises `InvalidDescriptor`, `MappedError` and `DeviceError`.
         """
         src, dst, context = uses[0][1], uses[-1][1], self._context
+        if self._takes_pixels and (src.is_reached_as_twin or dst.is_reached_as_twin):
+            return self._for(_AS_TWINS, self.plan.by_buffers).call(stream, uses, values, about)
         begins = src.begins_at, dst.begins_at
         if begins[0] < self._alignment[0] or begins[1] < self._alignment[1]:
-            return self._beginning_at(min(begins)).call(stream, uses, values, about)
+            least = min(begins)
+            plan = partial(self.plan.beginning_at, least)
+            return self._for(least, plan).call(stream, uses, values, about)
         if stream.context is not context:
             check_stream(stream, context)
         reading: list[Usage] = []

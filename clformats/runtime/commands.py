@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -79,7 +80,10 @@ def run(
         given, writing, reading, alone = _uses(stream, order, args, reads)
         waits = None if alone else _waits(stream, order, writing, reading)
         set_arguments(kernel, given, args)
-        event = _enqueue(stream, kernel, global_size, local_size, waits)
+        enqueue = partial(_enqueue, stream, kernel, global_size, local_size)
+        event = (
+            enqueue(waits) if waits is None else _with_images(stream, args, reads, waits, enqueue)
+        )
         for usage in reading:
             if alone:
                 usage.readers[order] = event
@@ -119,10 +123,31 @@ def _uses(
         usage = a.usage
         if usage.mapping is not None or a.context is not stream.context or a.sound is None:
             _check(a, stream, writes=not is_read)
+            if a.lent is not None:  # one kernel at a time has the image
+                writing.append(usage)
+                given.append(a.lent.image)
+                alone = False
+                continue
         (reading if is_read else writing).append(usage)
         alone = alone and usage.only_order is order and not usage.exposed
         given.append(a.tracked_buffer)
     return given, writing, reading, alone
+
+
+def _with_images(
+    stream: Queue, args: Sequence[Any], reads: Sequence[Any], waits: list[pyopencl.Event],
+    enqueue: Callable[[list[pyopencl.Event]], pyopencl.Event],
+) -> pyopencl.Event:  # fmt: skip
+    """Enqueue a kernel between the copies to the images that it is lent, and those from them."""
+    queue = stream.tracked_queue
+    lent = [(a, a.lent) for a in args if isinstance(a, Tracked) and a.lent]
+    for _, image in lent:
+        waits = image.fill(queue, waits)
+    event = enqueue(waits)
+    for a, image in lent:
+        if not any(a is memory for memory in reads):
+            event = image.bring_back(queue, event)
+    return event
 
 
 def _waits(

@@ -1,10 +1,10 @@
 """The OpenCL images of memory objects: allocation, checks, reading and writing.
 
 An image with rows and columns is 2D, with layers an array of such images; one line of pixels is an
-image1d_buffer, over a buffer of its own or of yours. One component is of order R, two are RG, four
-RGBA. The components are of `CHANNELS`, the first of them where the library allocates. Rows of an
-image may have a pitch that the host cannot choose, so its pixels are copied to an array and back
-instead of being mapped.
+image1d_buffer over a buffer (see `views`). Instead of an array users may give a 3D image. One
+component is of order R, two are RG, four RGBA. The components are of `CHANNELS`, the first of them
+where the library allocates. Rows of an image may have a pitch that the host cannot choose, so its
+pixels are copied to an array and back instead of being mapped.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from ..opencl import named_errors, opencl
 from ..tensors import images
 from ..tensors.desc import MemoryDesc
 from ..tensors.images import LINE, PICTURES, PLANE, STACK
-from . import storage
 from .engine import Engine
 
 if TYPE_CHECKING:
@@ -46,87 +45,32 @@ CHANNELS = {
 }
 """OpenCL's channel types for an element type. SNORM_INT8 cannot say -128: it is read as -127."""
 _ORDERS = {1: "R", 2: "RG", 4: "RGBA"}
-_UNDER = "_clformats_under"
-"""The attribute of an image with the buffer under it."""
 Region = tuple[int, int, int]
 """Width, height and layers."""
 _KINDS = {LINE: "IMAGE1D_BUFFER", PLANE: "IMAGE2D", STACK: "IMAGE2D_ARRAY"}
-_TYPES = {LINE: "image1d_buffer_t", PLANE: "image2d_t", STACK: "image2d_array_t"}
-_COORDINATES = {LINE: "1", PLANE: "(int2)(1, 0)", STACK: "(int4)(1, 0, 0, 0)"}
+_TYPES = {PLANE: "image2d_t", STACK: "image2d_array_t"}
+_COORDINATES = {PLANE: "(int2)(1, 0)", STACK: "(int4)(1, 0, 0, 0)"}
 
 
 def allocated(engine: Engine, desc: MemoryDesc) -> pyopencl.Image:
-    """A new image for a descriptor, all zero. Raises `DeviceError`."""
-    check_fits(engine, desc)
+    """A new image for a descriptor that fits, all zero. Raises `DeviceError`."""
     cl = opencl()
     with named_errors(f"allocating {_shape_text(desc)} for", desc):
-        image = _image(engine.context, desc, _region(desc))
-        if _axes(desc) == LINE:
-            zero, nbytes = np.zeros(1, np.uint8), desc.nbytes
-            cl.enqueue_fill_buffer(
-                engine.tracked_queue, _under(image, desc), zero, 0, nbytes
-            ).wait()
-            return image
+        image = made(engine.context, desc, region_of(desc))
         zero = np.zeros(4, np.int32 if _function(desc) else np.float32)
-        start, region = (0, 0, 0), _region(desc)
+        start, region = (0, 0, 0), region_of(desc)
         cl.enqueue_fill_image(engine.tracked_queue, image, zero, start, region).wait()
     return image
 
 
-def taken(engine: Engine, desc: MemoryDesc, given: Any) -> pyopencl.Image:
-    """The image that a user gave for a descriptor, or one over the buffer that was given."""
-    if isinstance(given, opencl().Buffer):
-        storage.check(given, desc.nbytes, engine, desc)
-        given = over(engine, desc, given)
-    check(given, desc)
-    storage.check_context(given, engine)
-    return given  # type: ignore[no-any-return]
-
-
-def over(engine: Engine, desc: MemoryDesc, buffer: pyopencl.Buffer) -> pyopencl.Image:
-    """An image of the bytes of a buffer. Raises `DeviceError` and `Unsupported`."""
-    check_fits(engine, desc)
-    if reason := _no_view(engine, desc):
-        raise _not_over(desc, reason)
-    with named_errors(f"making {_shape_text(desc)} over a buffer for", desc):
-        try:
-            return _image(engine.context, desc, _region(desc), buffer)
-        except opencl().Error as error:
-            if error.code != opencl().status_code.INVALID_IMAGE_DESCRIPTOR:
-                raise
-    # Not every driver tells what rows it takes.
-    nbytes = _region(desc)[0] * _pixel_bytes(desc)
-    raise _not_over(desc, f"{engine.device.name.strip()} takes no rows of {nbytes} bytes")
-
-
-def _not_over(desc: MemoryDesc, reason: str) -> Unsupported:
-    """The exception where a device makes no such image over a buffer."""
-    return Unsupported(
-        "IMAGE",
-        f"no image of {desc} over a buffer: {reason}; reorder the buffer, as "
-        f"{desc.buffer_twin}, to an image, which is one copy",
-    )
-
-
-def _no_view(engine: Engine, desc: MemoryDesc) -> str:
-    """Why a device has no such image over a buffer; empty where it has."""
-    if _axes(desc) == LINE:
-        return ""
-    if _axes(desc) == STACK:
-        return "OpenCL has none with layers"
-    device = engine.device
-    if "cl_khr_image2d_from_buffer" not in device.extensions.split():
-        return f"{device.name.strip()} lacks cl_khr_image2d_from_buffer"
-    width, multiple = _region(desc)[0], int(getattr(device, "image_pitch_alignment", 0))
-    told = f"rows of {width} pixels, where {device.name.strip()} wants multiples of {multiple}"
-    return told if width % max(multiple, 1) else ""
-
-
-def _image(
-    context: pyopencl.Context, desc: MemoryDesc, region: Region, buffer: Any = None
+def made(
+    context: pyopencl.Context, desc: MemoryDesc, region: Region, over: tuple[Any, int] = (None, 0)
 ) -> pyopencl.Image:
-    """An image of the kind that a descriptor needs, of any size."""
-    cl, axes = opencl(), _axes(desc)
+    """An image of the kind that a descriptor needs, of any size.
+
+    It lies ``over`` a buffer whose rows are so many bytes apart. Raises OpenCL's errors.
+    """
+    cl, axes = opencl(), axes_of(desc)
     wanted = cl.ImageDescriptor()
     width, height, layers = region
     wanted.image_type = getattr(cl.mem_object_type, _KINDS[axes])
@@ -134,35 +78,28 @@ def _image(
     if axes == STACK:
         wanted.array_size = layers
     wanted.num_mip_levels = wanted.num_samples = 0
-    if axes == LINE and buffer is None:
-        buffer = cl.Buffer(context, cl.mem_flags.READ_WRITE, width * _pixel_bytes(desc))
-    pitch = width * _pixel_bytes(desc) if buffer is not None and axes == PLANE else 0
-    wanted.pitches, wanted.buffer = (pitch, 0), buffer
-    made: pyopencl.Image = cl.Image(context, cl.mem_flags.READ_WRITE, _pixel(desc), desc=wanted)
-    # OpenCL lets an image keep its buffer; Intel's runtime drops it with the last other reference.
-    setattr(made, _UNDER, buffer)
-    return made
-
-
-def _pixel_bytes(desc: MemoryDesc) -> int:
-    return _channels(desc) * desc.dtype.nbytes
+    wanted.buffer, pitch = over
+    wanted.pitches = (pitch, 0)
+    return cl.Image(  # type: ignore[no-any-return]
+        context, cl.mem_flags.READ_WRITE, _pixel(desc), desc=wanted
+    )
 
 
 def limits(engine: Engine, desc: MemoryDesc) -> tuple[int, ...]:
     """The largest width, height and number of layers that a device has for such an image."""
     device = engine.device
-    if _axes(desc) == LINE:
+    if axes_of(desc) == LINE:
         return device.image_max_buffer_size, 1, 1
     plane = device.image2d_max_width, device.image2d_max_height
-    return *plane, device.image_max_array_size if _axes(desc) == STACK else 1
+    return *plane, device.image_max_array_size if axes_of(desc) == STACK else 1
 
 
 def size_refusal(engine: Engine, desc: MemoryDesc) -> str:
     """Why an image is too large for a device; empty where it fits."""
     most = limits(engine, desc)
-    if all(n <= limit for n, limit in zip(_region(desc), most, strict=True)):
+    if all(n <= limit for n, limit in zip(region_of(desc), most, strict=True)):
         return ""
-    text = " x ".join(map(str, most[: _axes(desc) - 1]))
+    text = " x ".join(map(str, most[: axes_of(desc) - 1]))
     return f"{engine.device.name.strip()} has images of {text} pixels at most"
 
 
@@ -200,7 +137,7 @@ def check_support(engine: Engine, desc: MemoryDesc) -> None:
             f"{engine.device.name} has no image support: reorder to a format in a buffer instead"
         )
     cl = opencl()
-    kind = getattr(cl.mem_object_type, _KINDS[_axes(desc)])
+    kind = getattr(cl.mem_object_type, _KINDS[axes_of(desc)])
     kinds = cl.get_supported_image_formats(engine.context, cl.mem_flags.READ_WRITE, kind)
     if _pixel(desc) not in kinds:
         raise DeviceError(
@@ -232,32 +169,31 @@ def _pixels_agree(engine: Engine, desc: MemoryDesc) -> bool:
     cl, queue = opencl(), engine.tracked_queue
     channels = _channels(desc)
     flags, region = cl.mem_flags.READ_WRITE, (2, 1, 1)
-    read, written = (_image(engine.context, desc, region) for _ in range(2))
+    source, written = (made(engine.context, desc, region) for _ in range(2))
     host = np.arange(1, 2 * channels + 1).astype(desc.dtype.numpy)
     seen, back = np.zeros(4, np.float32), np.zeros_like(host)
     buffer = cl.Buffer(engine.context, flags, seen.nbytes)
-    write(queue, read, desc, host, region)
+    write(queue, source, desc, host, region)
     write(queue, written, desc, back, region)
     one = np.float32({"UNORM_INT8": 255, "SNORM_INT8": 127}.get(_channel(desc), 1))
-    engine.kernel(_probe(desc), "probe")(queue, (1,), (1,), read, written, buffer, one)
+    engine.kernel(_probe(desc), "probe")(queue, (1,), (1,), source, written, buffer, one)
     cl.enqueue_copy(queue, seen, buffer)
-    back = _read(queue, written, desc, region).view(back.dtype)
+    back = read(queue, written, desc, region=region).view(back.dtype)
     wanted = np.array([0] * channels + [5, 6, 7, 8][:channels])
     return bool((seen[:channels] == host[channels:]).all() and (back == wanted).all())
 
 
 def _probe(desc: MemoryDesc) -> str:
     """A kernel that reads a pixel and writes another one."""
-    axes, function = _axes(desc), _function(desc)
-    at = _COORDINATES[axes]
+    axes, function = axes_of(desc), _function(desc)
     value = {"i": "convert_int4", "ui": "convert_uint4", "": ""}[function]
     macros = {
         "KIND": _TYPES[axes], "READ": f"read_image{function or 'f'}",
-        "FROM": at if axes == LINE else f"exact, {at}", "TO": at,
+        "FROM": f"exact, {_COORDINATES[axes]}", "TO": _COORDINATES[axes],
         "WRITE": f"write_image{function or 'f'}", "MADE": value,
     }  # fmt: skip
     lines = "".join(f"#define {name} {text}\n" for name, text in macros.items())
-    return ("" if axes == LINE else _SAMPLER) + lines + _PROBE
+    return _SAMPLER + lines + _PROBE
 
 
 def _function(desc: MemoryDesc) -> str:
@@ -269,37 +205,36 @@ def check(image: Any, desc: MemoryDesc) -> None:
     """Raise unless this is an image of the shape and pixels of the descriptor."""
     cl = opencl()
     expect(image, cl.Image, "buffer")
-    kinds, kind = cl.mem_object_type, _KINDS[_axes(desc)]
-    if image.type != getattr(kinds, kind):
+    kinds, kind, is_3d = cl.mem_object_type, _KINDS[axes_of(desc)], is_volume(image)
+    if image.type != getattr(kinds, kind) and not (is_3d and axes_of(desc) == STACK):
         got = kinds.to_string(image.type, "type %d")
         raise DeviceError(f"the image is {got}, {desc} needs {kind}")
-    count = _axes(desc) - 1
-    size = tuple((image.width, image.height, image.array_size)[k] for k in range(count))
-    if size != _region(desc)[:count]:
+    count = axes_of(desc) - 1
+    size = (image.width, image.height, image.depth if is_3d else image.array_size)[:count]
+    if size != region_of(desc)[:count]:
         text = " x ".join(map(str, size))
         raise DeviceError(f"the image has {text} pixels, {desc} needs {_shape_text(desc)}")
     channels = CHANNELS[desc.dtype.name]
     # Kernels ask an image what its components are, but PoCL 3.1 cannot ask an image1d_buffer.
-    allowed = [_pixel(desc, c) for c in (channels[:1] if _axes(desc) == LINE else channels)]
+    allowed = [_pixel(desc, c) for c in (channels[:1] if axes_of(desc) == LINE else channels)]
     if image.format not in allowed:
         needed = " or ".join(map(str, allowed))
         raise DeviceError(f"the image has pixels of {image.format}, {desc} needs {needed}")
 
 
+def is_volume(image: pyopencl.Image) -> bool:
+    """Whether it is a 3D image, for which kernels of an array of images are not made."""
+    return bool(image.type == opencl().mem_object_type.IMAGE3D)
+
+
 def read(
-    queue: pyopencl.CommandQueue, image: Any, desc: MemoryDesc, waits: list[pyopencl.Event]
-) -> NDArray[Any]:
-    """Every element of the image, row by row."""
-    return _read(queue, image, desc, _region(desc), waits)
-
-
-def _read(
-    queue: pyopencl.CommandQueue, image: Any, desc: MemoryDesc, region: Region,
-    waits: list[pyopencl.Event] | None = None,
+    queue: pyopencl.CommandQueue, image: Any, desc: MemoryDesc,
+    waits: list[pyopencl.Event] | None = None, region: Region | None = None,
 ) -> NDArray[Any]:  # fmt: skip
+    """Every element of the image, or of a region, row by row."""
+    region = region or region_of(desc)
     array = np.empty(prod(region) * _channels(desc), desc.dtype.raw)
-    where = {} if _axes(desc) == LINE else {"origin": (0, 0, 0), "region": region}
-    opencl().enqueue_copy(queue, array, _under(image, desc), wait_for=waits, **where)
+    opencl().enqueue_copy(queue, array, image, wait_for=waits, origin=(0, 0, 0), region=region)
     return array
 
 
@@ -308,34 +243,8 @@ def write(
     region: Region | None = None,
 ) -> None:  # fmt: skip
     """Every element of the image, or of a region, from an array that `read` makes."""
-    place = {"origin": (0, 0, 0), "region": region or _region(desc)}
-    where = {} if _axes(desc) == LINE else place
-    opencl().enqueue_copy(queue, _under(image, desc), array, **where)
-
-
-def _under(image: Any, desc: MemoryDesc) -> Any:
-    """The buffer of an image1d_buffer, else the image.
-
-    PoCL 3.1 dies of commands on such an image itself.
-    """
-    if _axes(desc) != LINE:
-        return image
-    known = getattr(image, _UNDER, None)
-    return image.get_image_info(opencl().image_info.BUFFER) if known is None else known
-
-
-def under(image: Any, desc: MemoryDesc) -> Any:
-    """The buffer under an image, whose rows follow each other without gaps there; None without."""
-    if _axes(desc) == LINE:
-        return _under(image, desc)
-    found = getattr(image, _UNDER, None) or image.get_info(opencl().mem_info.ASSOCIATED_MEMOBJECT)
-    dense = found is not None and image.row_pitch == _region(desc)[0] * _pixel_bytes(desc)
-    return found if dense else None
-
-
-def is_copied(desc: MemoryDesc) -> bool:
-    """Whether the descriptor is of an image that may have no buffer under it."""
-    return _axes(desc) > LINE
+    place = region or region_of(desc)
+    opencl().enqueue_copy(queue, image, array, origin=(0, 0, 0), region=place)
 
 
 def copied(
@@ -343,7 +252,7 @@ def copied(
     waits: list[pyopencl.Event],
 ) -> pyopencl.Event:  # fmt: skip
     """Enqueue a copy between an image and a buffer of its twin's bytes."""
-    where = {"offset": 0, "origin": (0, 0, 0), "region": _region(desc)}
+    where = {"offset": 0, "origin": (0, 0, 0), "region": region_of(desc)}
     return opencl().enqueue_copy(  # type: ignore[no-any-return]
         queue, to, source, wait_for=waits or None, **where
     )
@@ -353,11 +262,12 @@ def _channels(desc: MemoryDesc) -> int:
     return (desc.image_shape or (1,))[-1]
 
 
-def _axes(desc: MemoryDesc) -> int:
+def axes_of(desc: MemoryDesc) -> int:
+    """`LINE`, `PLANE` or `STACK`."""
     return len(desc.image_shape or ())
 
 
-def _region(desc: MemoryDesc) -> Region:
+def region_of(desc: MemoryDesc) -> Region:
     """The width, height and layers of an image."""
     *outer, _ = desc.image_shape or (0, 0)
     width, height, layers = (*outer[::-1], 1, 1)[:3]
@@ -365,7 +275,7 @@ def _region(desc: MemoryDesc) -> Region:
 
 
 def _shape_text(desc: MemoryDesc) -> str:
-    size = " x ".join(map(str, _region(desc)[: _axes(desc) - 1]))
+    size = " x ".join(map(str, region_of(desc)[: axes_of(desc) - 1]))
     return f"an image of {size} pixels"
 
 

@@ -32,7 +32,7 @@ from ..tensors.described import Described
 from ..tensors.dlpack import capsule_of
 from ..tensors.geometry import check_size
 from ..tensors.given import as_any_desc, canonical
-from . import image, storage
+from . import image, storage, views
 from .engine import Engine, default_engine
 from .mapping import Mapping, Mode
 from .order import LOCK, Usage, events_before, interrupt_later, is_known, usage_of
@@ -64,8 +64,9 @@ class Memory(ArrayLike, Tracked):
 
     The buffer of an image format is a pyopencl image of shape `MemoryDesc.image_shape`, of f32,
     f16, s32, u8 or s8: new ones of 8 bits have integers, of pictures (image_2d_rgba, nv12) UNORM.
-    ``buffer=`` takes both, or a buffer to make an image over: of one line of pixels, else where a
-    device can. nv12 is two memory objects: luma, dims (n, h, w, 1), chroma, dims (n, h/2, w/2, 2).
+    ``buffer=`` takes both, a 3D image where there are layers, or a buffer to make an image over.
+    Where the device cannot, `copied_because` says why, and kernels of yours get a copy as an image.
+    nv12 is two memory objects: luma, dims (n, h, w, 1), chroma, dims (n, h/2, w/2, 2).
 
     Reorders of large tensors are slower to host memory whose address is no multiple of 64 bytes;
     numpy's arrays often begin so.
@@ -100,6 +101,7 @@ class Memory(ArrayLike, Tracked):
         self.begins_at = LINE_BYTES
         self.is_read_only = False
         self._is_view = False
+        self.lent = None
         self.set_buffer(self._allocated(allocator) if buffer is ALLOCATE else buffer)
 
     @classmethod
@@ -116,6 +118,9 @@ class Memory(ArrayLike, Tracked):
         if not self.nbytes:
             return None
         if self.desc.format.image:
+            image.check_fits(self.engine, self.desc)
+            allocator = None
+        if self.desc.format.image and not images.is_over_buffer(self.desc):
             made: Any = image.allocated(self.engine, self.desc)
         else:
             made = storage.allocated(self.engine, self.nbytes, allocator, self.desc, fill=fill)
@@ -133,9 +138,10 @@ class Memory(ArrayLike, Tracked):
         self.check_unmapped("give it another buffer")
         buffer = storage.unwrapped(buffer)
         given = under = buffer
+        lent: views.Lent | None = None
         if buffer is not None and self.desc.format.image:
-            buffer = image.taken(self.engine, self.desc, buffer)
-            under = image.under(buffer, self.desc)
+            buffer, lent = views.taken(self.engine, self.desc, buffer)
+            under = views.under(buffer, self.desc)
         elif buffer is not None:
             storage.expect_storage(buffer)
             storage.check(buffer, self.nbytes, self.engine, self.desc)
@@ -149,9 +155,10 @@ class Memory(ArrayLike, Tracked):
             self.check_unmapped("give it another buffer")
             before, events = self.tracked_buffer, self._pending()
             self.tracked_buffer, self.usage, self.is_read_only = buffer, usage, read_only
-            self.begins_at = begins_at
+            self.begins_at, self.lent = begins_at, lent
             # Set where there is a buffer that fits any use: calls then look no further.
             fits = buffer is not None and not read_only and begins_at == LINE_BYTES
+            fits = fits and not self.is_reached_as_twin
             self.sound = canonical(self.desc) if fits else None
         self._settle(events)
         del before  # not sooner: this may be the only reference
@@ -240,8 +247,8 @@ class Memory(ArrayLike, Tracked):
         Mapping waits for all commands enqueued on the buffer before, on whatever stream. To work
         meanwhile, call ``mapping = m.map("r").start()`` and enter ``mapping`` later.
 
-        An image is always read, into an array of its own whose rows have no pitch; with ``"w"`` or
-        ``"rw"`` it is written back when the block ends.
+        An image that is not over a buffer is always read, into an array of its own; with ``"w"``
+        or ``"rw"`` it is written back when the block ends.
         """
         expect(mode, str, "mode")
         if mode not in ("r", "w", "rw"):
@@ -271,7 +278,8 @@ class Memory(ArrayLike, Tracked):
         with self.map("r", stream=stream) as flat:
             if not flat.size:
                 return np.array(flat)
-            return np.array(flat.reshape(shape) if shape else places(flat, self.mapped))
+            found = np.array(places(flat, self.mapped))
+            return found.reshape(shape) if shape else found
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:  # noqa: FBT001  # numpy's
         if copy is False:
@@ -289,6 +297,7 @@ class Memory(ArrayLike, Tracked):
 
     def __repr__(self) -> str:
         state = "" if self.tracked_buffer is not None else ", no buffer"
+        state += f", an image by a copy: {self.copied_because}" if self.lent else ""
         return f"Memory({str(self.desc)!r}{state})"
 
 

@@ -14,10 +14,12 @@ from ..host.packing import whole_nbytes
 from ..opencl import OnDevice, named_errors, opencl
 from ..tensors.desc import MemoryDesc
 from ..tensors.geometry import moved_by
+from ..tensors.images import STACK
 from . import storage
 from .engine import Engine
 from .event import Event
-from .external import handed_out
+from .external import external_commands, handed_out
+from .image import is_volume
 from .order import (
     FAILED,
     LOCK,
@@ -30,6 +32,7 @@ from .order import (
     queue_of,
     read,
 )
+from .views import Lent
 
 if TYPE_CHECKING:
     import pyopencl
@@ -50,6 +53,7 @@ class Tracked(OnDevice):
     sound: MemoryDesc | None
     begins_at: int
     is_read_only: bool
+    lent: Lent | None
     _is_view: bool
 
     @property
@@ -64,9 +68,41 @@ class Tracked(OnDevice):
         Give the memory object itself to `Stream.run`, or tell of your commands by `written_by` and
         `read_by`. Else later commands on it wait for all that is on the queues of the library's
         (``stream.queue``, ``engine.queue``, those that streams were made of) in its context.
+
+        Where an image is lent (see `copied_because`) it is a copy of what the buffer holds now, and
+        what you write to it is lost.
         """
+        found = self._lent_image(self.lent) if self.lent else self.tracked_buffer
         self.usage.exposed = True
-        return self.tracked_buffer
+        return found
+
+    def _lent_image(self, lent: Lent) -> pyopencl.Image:
+        """The image in place of a buffer, filled."""
+        queue = self.engine.tracked_queue
+        self.check_unmapped("copy it to an image")
+        with LOCK, named_errors("copying to an image", self):
+            waits = events_before([], self.usage, object())
+            waits += external_commands([self.usage], self.context, queue, in_order=True)
+            event = lent.fill(queue, waits)[0]
+            enqueued([], self.usage, object(), event)
+        event.wait()
+        return lent.image
+
+    @property
+    def copied_because(self) -> str:
+        """Why an image format over a buffer is no view of it; empty where it is, and elsewhere.
+
+        Then the buffer holds the values. Reorders and mappings use it; a kernel in `Stream.run`
+        gets an image with a copy of them, which is copied back where the kernel may have written.
+        """
+        return self.lent.reason if self.lent else ""
+
+    @property
+    def is_reached_as_twin(self) -> bool:
+        """Whether kernels that read or write pixels of images cannot take it."""
+        held, counts = self.tracked_buffer, self.desc.format.image or ()
+        is_one = len(counts) == STACK and held is not None and self.lent is None
+        return self.lent is not None or (is_one and is_volume(held))
 
     @property
     def events(self) -> list[pyopencl.Event]:

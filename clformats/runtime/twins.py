@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from ..tensors.desc import MemoryDesc
-from . import image, storage
+from ..tensors.images import is_over_buffer
+from . import image, storage, views
 from .engine import Engine
 from .memory import Memory
 from .order import Usage, enqueued, events_before, flush, usage_of
@@ -42,7 +43,8 @@ class Twins:
         self._scratch = _scratch.setdefault(engine, [None, None])
         for side, desc in enumerate(images):
             held = self._scratch[side]
-            if desc and image.is_copied(desc) and (held is None or held.size < desc.nbytes):
+            size = held.size if held else 0
+            if desc and not is_over_buffer(desc) and size < desc.nbytes:
                 # The driver keeps the smaller one while it is used.
                 self._scratch[side] = storage.allocated(engine, desc.nbytes, None, desc, fill=False)
 
@@ -80,7 +82,7 @@ class Twins:
     def _under(self, side: int, memory: Memory) -> Any:
         """What the kernel takes for a side; None of an image that no buffer lies under."""
         desc, held = self._images[side], memory.tracked_buffer
-        return image.under(held, desc) if desc else held
+        return views.under(held, desc) if desc else held
 
     def _taken(self, side: int, used: list[Usage]) -> Any:
         """The engine's buffer for the image of a side."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from ..tensors.images import LINE
+from ..tensors.images import is_over_buffer
 from .body import Body
 from .choices import Choices
 from .problem import Problem
@@ -38,8 +38,8 @@ def refusal(p: Problem) -> str:
     """Why the family does not take the problem; empty if it does."""
     if not p.has_image:
         return "neither side is an image"
-    if any(len(d.format.image or ()) == LINE for d in (p.src, p.dst)):
-        return "one line of pixels is a buffer"
+    if any(d.format.image and is_over_buffer(d) for d in (p.src, p.dst)):
+        return "a line of pixels is a buffer, and so are rows apart by a pitch"
     return "" if p.step is None else p.why
 
 

@@ -152,6 +152,20 @@ class Plan:
         rejected = (*dict.fromkeys(self.rejected + plan.rejected),)
         return replace(plan, rejected=rejected, record=self.record)
 
+    def by_buffers(self) -> Plan:
+        """The same where every image is reached as its buffer twin.
+
+        Raises `Unsupported` (code IMAGE) for a transform.
+        """
+        p = twins.by_buffers(self.problem)
+        if p.has_image:
+            raise Unsupported(
+                "IMAGE",
+                f"{self.request.src} -> {self.request.dst} transforms values, and writes pixels of "
+                f"an image of its own only: give it one that lies over no buffer",
+            )
+        return _planned(replace(self.request, choices=RULES), p)
+
     def __str__(self) -> str:
         body = self.body
         lines = [

@@ -68,6 +68,12 @@ def _check_sides(src: MemoryDesc, dst: MemoryDesc) -> None:
 
 
 def _check_pair(src: MemoryDesc, dst: MemoryDesc, step: Step | None) -> None:
+    if step and images.is_pitched(dst):
+        raise Unsupported(
+            "IMAGE",
+            f"no kernel transforms values to rows apart by a pitch, as of {dst}: leave its strides "
+            f"out, or transform to a buffer and reorder that",
+        )
     if step and src.format.image:
         raise Unsupported(
             "IMAGE", f"the source {src} is an image: reorder it to a buffer, then transform it"

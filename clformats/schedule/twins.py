@@ -1,8 +1,9 @@
-"""Images that kernels reach as buffers: a line of pixels always, other images on CPUs.
+"""Images that kernels reach as buffers: those that always lie over one, and others on CPUs.
 
 An image has the bytes of its `buffer_twin`, row by row, so whatever moves the twin moves the image.
-One line of pixels, an image1d_buffer, lies in a buffer, which the kernel takes. Other images are
-copied from or to a buffer of the library's by OpenCL's copy commands.
+One line of pixels, an image1d_buffer, lies in a buffer, which the kernel takes; so do rows that are
+apart by a pitch. Other images are copied from or to a buffer of the library's by OpenCL's copy
+commands.
 
 That is a pass more, and still the faster way on CPUs, where a pixel costs a function call. A kernel
 that only reads or writes a million pixels takes 2 to 5 ms on two cores with PoCL 3.1, and 1 to 3 ms
@@ -15,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..tensors.desc import MemoryDesc
-from ..tensors.images import LINE
+from ..tensors.images import is_over_buffer
 from .problem import Problem
 from .refine import problem
 from .traits import Traits
@@ -27,22 +28,25 @@ def in_buffers(src: MemoryDesc, dst: MemoryDesc, traits: Traits) -> tuple[Memory
     return a, b
 
 
-def by_buffers(p: Problem, traits: Traits) -> Problem:
-    """The problem of a kernel, with twins in place of images; a transform stays as it is."""
-    reached = in_buffers(p.src, p.dst, traits)
+def by_buffers(p: Problem, traits: Traits | None = None) -> Problem:
+    """The problem of a kernel, with twins in place of images; a transform stays as it is.
+
+    Without the traits of a device all images have twins.
+    """
+    twins = p.src.buffer_twin, p.dst.buffer_twin
+    reached = in_buffers(p.src, p.dst, traits) if traits else twins
     if p.step is not None or reached == (p.src, p.dst):
         return p
     return problem(*reached, p.computation, transform=False)
 
 
 def _goes_by_twin(desc: MemoryDesc, traits: Traits) -> bool:
-    counts = desc.format.image
-    return counts is not None and (traits.is_cpu or len(counts) == LINE)
+    return desc.format.image is not None and (traits.is_cpu or is_over_buffer(desc))
 
 
 def copies(images: Iterable[MemoryDesc | None]) -> bool:
-    """Whether an image goes by a copy: one of more than a line of pixels does."""
-    return any(len(d.format.image or ()) > LINE for d in images if d)
+    """Whether an image goes by a copy: one that may have no buffer under it does."""
+    return any(not is_over_buffer(d) for d in images if d)
 
 
 def told(images: Iterable[MemoryDesc | None], twins: Iterable[MemoryDesc]) -> list[str]:

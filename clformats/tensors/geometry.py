@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from ..errors import InvalidDescriptor, expect
-from ..formats.digits import MAX_NDIMS, RUNTIME, Digit, Layout, Placed, place
+from ..formats.digits import MAX_NDIMS, RUNTIME, Digit, Layout, Placed, place, round_up
 from ..formats.format import Format
 from ..formats.names import ABSTRACT
 from ..formats.registry import takes_rank
@@ -159,9 +159,8 @@ def relaid(
     layout = g.format.structure
     padded = tuple(g.padded_dims if padded is None else padded)
     counts = {len(layout.digits), *([len(g.dims)] if layout.is_tag else [])}
-    if strides is not None and (layout.tail or g.format.image):
-        what = "is an image" if g.format.image else "has two orders"
-        raise InvalidDescriptor(f"{g.format} {what}: its strides cannot be given")
+    if strides is not None and layout.tail:
+        raise InvalidDescriptor(f"{g.format} has two orders: its strides cannot be given")
     if (
         len(padded) != len(g.dims) or len(offset) != 1
         or (strides is not None and len(strides) not in counts)
@@ -178,14 +177,39 @@ def relaid(
         )
     placed = place(layout, padded)
     if strides is not None:
-        placed = tuple(
-            p if stride is None else Placed(p.digit, p.size, stride, fixed_stride=stride == 1)
-            for p, stride in zip(placed, _per_digit(layout, strides), strict=True)
+        dense, placed = (
+            placed,
+            tuple(
+                p if stride is None else Placed(p.digit, p.size, stride, fixed_stride=stride == 1)
+                for p, stride in zip(placed, _per_digit(layout, strides), strict=True)
+            ),
         )
+        _check_rows(g.format, placed, dense)
     unknown = RUNTIME in (*g.dims, *(p.stride for p in placed))
     if 0 not in g.dims and not unknown:
         check_overlap([p.size for p in placed], [p.stride for p in placed])
     return Geometry(g.dims, g.format, placed, padded, g.padding, offset[0], g.extra)
+
+
+def _check_rows(fmt: Format, placed: Sequence[Placed], dense: Sequence[Placed]) -> None:
+    """Raise unless the rows of an image are dense, and evenly apart by whole pixels."""
+    if fmt.image is None or placed == dense or not all(p.size for p in placed):
+        return
+    if RUNTIME in (n for p in (*placed, *dense) for n in (p.size, p.stride)):
+        raise InvalidDescriptor(f"got strides for {fmt}, an image: expected sizes that are known")
+    rows, pixel = sum(fmt.image[:-2]), sum(fmt.image[:-1])
+    row, component = (prod(p.size for p in dense[k:]) for k in (rows, pixel))
+    # The last row digit of several steps tells how far rows are apart.
+    told = [p.stride * row // d.stride for p, d in zip(placed[:rows], dense, strict=False)
+            if p.size > 1][-1:]  # fmt: skip
+    pitch = round_up(max([row, *told]), component)
+    expected = [p.stride // row * pitch if k < rows else p.stride for k, p in enumerate(dense)]
+    if any(p.size > 1 and p.stride != n for p, n in zip(placed, expected, strict=True)):
+        got = "x".join(str(p.stride) for p in placed)
+        raise InvalidDescriptor(
+            f"got strides {got} for the digits of {fmt}, an image: expected dense rows that are "
+            f"evenly apart, by whole pixels, such as {'x'.join(map(str, expected))}"
+        )
 
 
 def strided(g: Geometry, strides: Iterable[int]) -> Geometry:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from math import prod
-
 from .desc import MemoryDesc
 
 LINE, PLANE, STACK = 2, 3, 4
@@ -23,6 +21,24 @@ def refusal(desc: MemoryDesc) -> str:
         return f"pixels are of {', '.join(TYPES)}, not of {desc.dtype}"
     if shape[-1] not in (1, 2, 4):
         return f"a pixel has 1, 2 or 4 components, not {shape[-1]}"
-    if desc.span_nbytes > prod(shape) * desc.dtype.nbytes:
+    if desc.offset0:
         return f"it begins {desc.offset0} elements after the first pixel"
     return ""
+
+
+def row_pitch(desc: MemoryDesc) -> int:
+    """Elements from a row of an image to the next; those of a row, unless strides say more."""
+    *_, width, channels = desc.image_shape or (0, 0)
+    rows = desc.placed[: sum((desc.format.image or ())[:-2])]
+    return next((p.stride for p in reversed(rows) if p.size > 1), width * channels)
+
+
+def is_pitched(desc: MemoryDesc) -> bool:
+    """Whether the rows of an image are apart, so that it can only lie over a buffer."""
+    *_, width, channels = desc.image_shape or (0, 0)
+    return bool(desc.nelems) and row_pitch(desc) > width * channels
+
+
+def is_over_buffer(desc: MemoryDesc) -> bool:
+    """Whether an image always lies over a buffer: a line of pixels, or rows that are apart."""
+    return len(desc.format.image or ()) == LINE or is_pitched(desc)

@@ -29,13 +29,23 @@ __kernel void look(__read_only KIND image, __global VALUE *out, int width, int h
 """
 AT = {2: ("image1d_buffer_t", "k"), 3: ("image2d_t", "exact, (int2)(x, y)"),
       4: ("image2d_array_t", "exact, (int4)(x, y, z, 0)")}  # fmt: skip
+NEGATE = """
+__kernel void negate(__read_only KIND from, __write_only KIND to, int width, int height)
+{
+    const int k = get_global_id(0);
+    const int x = k % width, y = k / width % height, z = k / width / height;
+    write_imagef(to, PLACE, -read_imagef(from, AT));
+}
+"""
 
 
 def seen_by_a_kernel(memory: cf.Memory, function: str = "f") -> Any:
     """The components of every pixel, as a kernel of the test's own reads them."""
     *outer, channels = memory.desc.image_shape or ()
     width, height = (*outer[::-1], 1)[:2]
+    image = memory.buffer
     kind, at = AT[len(outer) + 1]
+    kind = "image3d_t" if image.type == cl.mem_object_type.IMAGE3D else kind
     value = {"f": np.float32, "i": np.int32, "ui": np.uint32}[function]
     macros = f"#define KIND {kind}\n#define AT {at}\n#define READ read_image{function}\n"
     macros += f"#define VALUE { ({'f': 'float', 'i': 'int', 'ui': 'uint'}[function]) }\n"
@@ -43,7 +53,7 @@ def seen_by_a_kernel(memory: cf.Memory, function: str = "f") -> Any:
     out, got = cl.Buffer(engine.context, 0, 16 * count), np.empty((count, 4), value)
     program = cl.Program(engine.context, macros + READ).build()
     sizes = np.int32(width), np.int32(height)
-    program.look(engine.queue, (count,), None, memory.buffer, out, *sizes)
+    program.look(engine.queue, (count,), None, image, out, *sizes, wait_for=memory.events)
     cl.enqueue_copy(engine.queue, got, out)
     return got[:, :channels]
 
@@ -222,33 +232,102 @@ def test_an_image_over_a_buffer(engine: cf.Engine, stream: cf.Stream) -> None:
     assert np.array_equal(cf.to_numpy(twin), 2 * array)  # waits for what writes the view
     again = cf.Memory(desc, engine, buffer=view.buffer)
     assert again.usage is view.usage is twin.usage
-    if "cl_khr_image2d_from_buffer" not in engine.device.extensions:
-        rows = D((2, 7, 3, 5), "f32", "hC|wn|4c")
-        with pytest.raises(cf.Unsupported, match=r"from_buffer; reorder the buffer.*one copy"):
-            cf.Memory(rows, engine, buffer=twin.buffer)
+    assert view.copied_because == ""
 
 
-def test_rows_over_a_buffer(engine: cf.Engine, stream: cf.Stream) -> None:
-    """Where the device can: rows of whole cache lines; what one writes, the other reads."""
-    if "cl_khr_image2d_from_buffer" not in engine.device.extensions:
-        pytest.skip("the device has no images with rows over buffers")
-    desc = D((2, 7, 3, 16), "f32", "nh|Cw|4c")
-    array = values_for(desc.dims, "f32")
-    twin = cf.from_numpy(array, engine, format=desc.buffer_twin.format)
-    view = cf.Memory(desc, engine, buffer=twin.buffer)
-    assert np.array_equal(seen_by_a_kernel(view).ravel(), cf.pack(array, desc))
-    for family in FAMILIES:  # the kernel writes the buffer, or the pixels
-        array = array + 1
-        reorder = cf.Reorder(D(desc.dims, "f32"), desc, engine, family=family, wait=True)
-        reorder(stream, cf.from_numpy(array, engine), view).wait()
+def negated(memory: cf.Memory, stream: cf.Stream, into: cf.Memory) -> None:
+    """Every pixel of one image negated into another, by a kernel of the test's own."""
+    *outer, _ = memory.desc.image_shape or ()
+    width, height = (*outer[::-1], 1)[:2]
+    kind, at = AT[len(outer) + 1]
+    macros = f"#define KIND {kind}\n#define AT {at}\n#define PLACE {at.removeprefix('exact, ')}\n"
+    source = macros + READ.split("__kernel", maxsplit=1)[0] + NEGATE
+    kernel = memory.engine.kernel(source, "negate")
+    sizes = np.int32(width), np.int32(height)
+    stream.run(kernel, (int(np.prod(outer)),), None, memory, into, *sizes, reads=[memory])
+
+
+OVER = [
+    ("nh|Cw|4c", 16, None), ("nh|Cw|4c", 5, None), ("nh|Cw|4c", 5, (192, 20, 64, 4)),
+    ("nh|Cw|4c", 5, (132, 20, 44, 4)), ("hC|wn|4c", 6, (4, 64, 128, 8)),
+    ("C|h|wn|4c", 5, None), ("C|h|wn|4c", 5, (4, 192, 64, 8)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f16"])
+@pytest.mark.parametrize(("name", "width", "strides"), OVER)
+def test_rows_over_a_buffer(
+    name: str, width: int, strides: Any, dtype: str, every_stream: cf.Stream
+) -> None:
+    """What one writes the other reads, whether the device makes a view or the library copies."""
+    engine, stream = every_stream.engine, every_stream
+    desc = D((2, 7, 3, width), dtype, name, strides=strides)
+    plain, twin = D(desc.dims, "f32"), cf.Memory(desc.buffer_twin, engine)
+    stream.fill(twin, 0xA5)
+    view, own = cf.Memory(desc, engine, buffer=twin.buffer), cf.Memory(desc, engine)
+    why = view.copied_because
+    assert bool(why) == ("an image by a copy" in repr(view))
+    assert ("layers" in why) == ("|h|" in name)
+    assert bool(why) >= ("cl_khr_image2d_from_buffer" not in engine.device.extensions)
+    array, zeros = values_for(desc.dims, "f32"), cf.Memory(plain, engine)
+    flat, where = cf.pack(array, desc), at_pixels(desc)
+    pixels, gaps = flat[where].reshape(-1, 4), np.delete(np.arange(flat.size), where)
+    for family in FAMILIES if strides is None else FAMILIES[:1]:
+        into = cf.Reorder(plain, desc, engine, family=family, wait=True)
+        out = cf.Reorder(desc, plain, engine, family=family, wait=True)
+        if strides:
+            assert f"{name}: the kernel writes {desc.buffer_twin}, its buffer" in str(into.plan)
+        into(stream, cf.from_numpy(array, engine), view)
+        with twin.map("r") as held:
+            assert np.array_equal(held[where], flat[where])
+        assert np.array_equal(seen_by_a_kernel(view), pixels)
+        negated(view, stream, own)
+        assert np.array_equal(seen_by_a_kernel(own), -pixels)
+        into(stream, zeros, view)
+        negated(own, stream, view)
+        back = cf.Memory(plain, engine)
+        for memory, wanted in ((own, -array), (view, array)):
+            out(stream, memory, back)
+            assert np.array_equal(cf.to_numpy(back), wanted)
         assert np.array_equal(cf.to_numpy(twin), array)
-        assert np.array_equal(seen_by_a_kernel(view).ravel(), cf.pack(array, desc))
-        assert np.array_equal(cf.to_numpy(cf.reorder(view, "nchw")), array)
-    narrow = D((2, 7, 3, 5), "f32", "nh|Cw|4c")
-    try:
-        cf.Memory(narrow, engine, buffer=twin.buffer)
-    except cf.Unsupported as error:
-        assert "rows of" in str(error)  # noqa: PT017  # a device may take them
+    with view.map("rw") as held:
+        held[where] = -held[where]
+    with twin.map("r") as held:
+        assert np.array_equal(held[where], -flat[where])
+        assert (held[gaps].view(np.uint8) == 0xA5).all()
+    assert np.array_equal(view.physical().reshape(-1, 4), -pixels)
+
+
+def at_pixels(desc: D) -> Any:
+    """Where each component of each pixel lies in the buffer, row by row."""
+    *outer, width, channels = desc.image_shape or ()
+    rows = int(np.prod(outer))
+    pitch = next(p.stride for p in desc.placed[::-1] if p.stride >= width * channels)
+    return np.arange(rows)[:, None] * pitch + np.arange(width * channels)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("dtype", ["f32", "f16", "u8"])
+def test_layers_may_be_a_3d_image(dtype: str, family: str | None, every_stream: cf.Stream) -> None:
+    """Of the user's: OpenCL copies between it and the buffer that kernels take."""
+    engine, desc = every_stream.engine, D((2, 7, 3, 5), dtype, "C|h|wn|4c")
+    wanted = cl.ImageDescriptor()
+    layers, rows, columns, _ = desc.image_shape or ()
+    wanted.image_type, wanted.shape = cl.mem_object_type.IMAGE3D, (columns, rows, layers)
+    like = cf.Memory(desc, engine).buffer
+    given = cl.Image(engine.context, cl.mem_flags.READ_WRITE, like.format, desc=wanted)
+    volume, plain = cf.Memory(desc, engine, buffer=given), D(desc.dims, "f32")
+    array = values_for(desc.dims, "f32")
+    into = cf.Reorder(plain, desc, engine, family=family, wait=True)
+    into(every_stream, cf.from_numpy(array, engine), volume)
+    want = cf.pack(array, desc).reshape(-1, 4)
+    assert np.array_equal(seen_by_a_kernel(volume, "ui" if dtype == "u8" else "f"), want)
+    back = cf.Memory(plain, engine)
+    cf.Reorder(desc, plain, engine, family=family, wait=True)(every_stream, volume, back)
+    assert np.array_equal(cf.to_numpy(back), array)
+    assert np.array_equal(cf.to_numpy(volume), array)
+    with pytest.raises(cf.DeviceError, match="needs IMAGE2D"):
+        cf.Memory(D((2, 7, 3, 5), dtype, "nh|Cw|4c"), engine, buffer=given)
 
 
 @pytest.mark.parametrize("at", [0, 4, 32])

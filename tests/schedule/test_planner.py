@@ -108,13 +108,11 @@ def test_images_are_for_their_family_alone_where_kernels_reach_them() -> None:
 
 
 def test_images_go_by_their_twins() -> None:
-    """Those of CPUs, and lines of pixels everywhere: by the twins' kernel, and the plan says so."""
+    """On CPUs, and everywhere those that are buffers: by the twins' kernel; the plan says so."""
     plain, plane, line = (D((2, 7, 3, 5), "f32", f) for f in ("nchw", "nh|Cw|4c", "Chwn|4c"))
-    for image, traits in (
-        (plane, Traits()),
-        (line, Traits()),
-        (line, Traits(is_cpu=False)),
-    ):
+    pitched = D((2, 7, 3, 5), "f32", "nh|Cw|4c", strides=(192, 20, 64, 4))
+    gpu = Traits(is_cpu=False)
+    for image, traits in ((plane, Traits()), (line, Traits()), (line, gpu), (pitched, gpu)):
         for pair in ((plain, image), (image, plain)):
             plan = cf.make_plan(*pair, traits)
             twins = cf.make_plan(pair[0].buffer_twin, pair[1].buffer_twin, traits)
@@ -122,10 +120,11 @@ def test_images_go_by_their_twins() -> None:
             assert (plan.problem, str(plan.body)) == (twins.problem, str(twins.body))
             assert str(plan).startswith(f"reorder {pair[0]} -> {pair[1]}")
             verb = "writes" if image is pair[1] else "reads"
-            what = "its buffer" if image is line else "a copy"
+            what = "a copy" if image is plane else "its buffer"
             assert f"the kernel {verb} {image.buffer_twin}, {what}" in str(plan)
-    with pytest.raises(cf.Unsupported, match="one line of pixels is a buffer"):
-        cf.make_plan(plain, line, family="image")
+    for image in (line, pitched):
+        with pytest.raises(cf.Unsupported, match="a line of pixels is a buffer"):
+            cf.make_plan(plain, image, family="image")
 
 
 def test_a_plan_says_why_each_better_family_was_not_taken() -> None:
