@@ -11,7 +11,7 @@ from ..opencl import OnDevice, error_name, opencl
 from ..reorders.given import as_memory, as_stream, let_arrays_wait
 from ..runtime import Engine, Event, Memory
 from ..runtime.external import external_commands
-from ..runtime.order import LOCK, QueueOrder, enqueued, events_before, flush, read
+from ..runtime.order import LOCK, QueueOrder, end_of, enqueued, events_before, flush, read
 from ..runtime.scalar import Scalar
 from ..tensors.desc import MemoryDesc
 from .binding import Bound, is_tuned, rounds
@@ -196,7 +196,7 @@ class Replay(OnDevice):
             raise DeviceError(f"enqueueing {self!r} failed: {name} ({error})", name=name) from error
         finally:
             if event is None:  # some commands may have been enqueued
-                event = cl.enqueue_marker(queue)
+                event = end_of(queue, *(usage for usage, _ in usages))
             for usage, writes in usages:
                 if writes:
                     enqueued([], usage, order, event)

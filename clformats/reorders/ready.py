@@ -17,7 +17,7 @@ from ..opencl import error_name, named_errors, opencl
 from ..runtime import Engine, Event, Memory, Stream
 from ..runtime.engine import SharedKernel
 from ..runtime.external import external_commands
-from ..runtime.order import LOCK, QueueOrder, Usage, enqueued, events_before, flush
+from ..runtime.order import LOCK, QueueOrder, Usage, end_of, enqueued, events_before, flush
 from ..runtime.scalar import Scalar
 from ..runtime.twins import Twins
 from ..schedule import Plan
@@ -288,7 +288,7 @@ def _may_be_under_way(
 ) -> None:
     """After Control-C: the command may have been enqueued, so that later ones must wait for it."""
     with suppress(opencl().Error):
-        enqueued(reading, target, order, opencl().enqueue_marker(stream.tracked_queue))
+        enqueued(reading, target, order, end_of(stream.tracked_queue, *reading, target))
 
 
 def _refused(usages: Sequence[Usage], error: Exception, about: object) -> DeviceError:

@@ -18,7 +18,7 @@ from ..opencl import OnDevice, named_errors, opencl
 from . import image, views
 from .event import Event
 from .external import external_commands
-from .order import LOCK, Claim, Usage, enqueued, events_before, flush, interrupt_later
+from .order import LOCK, Claim, Usage, end_of, enqueued, events_before, flush, interrupt_later
 from .storage import Mapped
 from .tracked import Tracked
 
@@ -184,7 +184,7 @@ class Mapping(OnDevice):
                 with suppress(cl.Error, AssertionError):  # it has ended already
                     mapped.unmap(self._queue)
                 with suppress(cl.Error):
-                    enqueued([], self._usage, object(), cl.enqueue_marker(self._queue))
+                    enqueued([], self._usage, object(), end_of(self._queue, self._usage))
             self._end()
 
     def _end(self) -> None:

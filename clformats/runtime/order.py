@@ -104,7 +104,7 @@ class Usage:
         claim = self.mapping
         if claim is not None and claim.owner() is None:
             with LOCK:
-                enqueued([], self, object(), opencl().enqueue_marker(claim.queue))
+                enqueued([], self, object(), end_of(claim.queue, self))
                 self.mapping = None
         return self.mapping is None
 
@@ -229,6 +229,19 @@ def enqueued(reads: Sequence[Usage], write: Usage, order: object, event: pyopenc
     write.writer = event
     if write.readers:
         write.readers = {}
+
+
+def end_of(queue: pyopencl.CommandQueue, *usages: Usage) -> pyopencl.Event:
+    """The end of all that is on a queue, and of the commands remembered here.
+
+    It stands for a command that may have been enqueued, or not: then it waited for none of these.
+    Raises pyopencl's errors.
+    """
+    cl = opencl()
+    before = [event for usage in usages for event in events_before([], usage, object())]
+    flush(before)
+    event = cl.enqueue_marker(queue)
+    return cl.enqueue_marker(queue, wait_for=[event, *before]) if before else event
 
 
 def read(usage: Usage, order: object, event: pyopencl.Event) -> None:

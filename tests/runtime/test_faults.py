@@ -321,6 +321,34 @@ def test_what_overwrites_a_failed_command_is_told_nothing(engine: cf.Engine) -> 
     assert (memory.numpy() == 3).all()
 
 
+@pytest.mark.parametrize("call", ["enqueue_map_buffer", "enqueue_nd_range_kernel"])
+def test_what_was_not_enqueued_hides_no_earlier_command(
+    engine: cf.Engine, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    """It waited for none: later commands, and dropping the memory, still wait for each."""
+    import pyopencl as cl
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    stream, memory, mine = cf.Stream(engine), cf.Memory(DST, engine), cl.UserEvent(engine.context)
+    source, reorder = cf.from_numpy(ARRAY, engine), cf.Reorder(SRC, DST, engine, wait=True)
+    memory.read_by(mine)
+    with pytest.raises(KeyboardInterrupt), monkeypatch.context() as patch:
+        patch.setattr(cl, call, interrupted)
+        if call == "enqueue_map_buffer":
+            memory.map("rw").start()
+        else:
+            reorder(stream, source, memory)
+    for queue in (engine.tracked_queue, stream.tracked_queue):
+        queue.flush()
+    time.sleep(0.05)
+    assert any(event.command_execution_status > 0 for event in memory.events)
+    mine.set_status(0)
+    reorder(stream, source, memory).wait()
+    assert (memory.numpy() == ARRAY).all()
+
+
 def test_an_event_of_another_context_is_refused(engine: cf.Engine) -> None:
     import pyopencl as cl
 
