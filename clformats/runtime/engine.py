@@ -85,9 +85,9 @@ class Engine(OnDevice):
 
     ``Engine()`` takes the device that ``PYOPENCL_CTX`` names, else the first GPU that can build a
     kernel, else the first other device that can. ``Engine("pocl")`` takes the first device with
-    that text in its own or its platform's name, vendor or version; ``"cpu"``, ``"gpu"`` and
-    ``"accelerator"`` are kinds of devices. ``Engine(device=...)`` and
-    ``Engine(context=..., device=...)`` take pyopencl's objects, ``Engine(queue)`` and
+    that text in its own or its platform's name, vendor or version, one of that very name before
+    others; ``"cpu"``, ``"gpu"`` and ``"accelerator"`` are kinds of devices. ``Engine(device=...)``
+    and ``Engine(context=..., device=...)`` take pyopencl's objects, ``Engine(queue)`` and
     ``Engine(context)`` what those belong to. Engines made without a context share one context for
     each device, so that their memory objects work together. Raises `DeviceError`.
     """
@@ -331,7 +331,8 @@ def _matching(found: list[pyopencl.Device], name: str) -> list[pyopencl.Device]:
     kinds = {kind: getattr(opencl().device_type, kind.upper()) for kind in KINDS}
     if name in kinds:
         return [d for d in found if d.type & kinds[name]]
-    return [d for d in found if name in describe(d).lower()]
+    named = [d for d in found if d.name.strip().lower() == name.strip()]
+    return named or [d for d in found if name in describe(d).lower()]
 
 
 def _taken_apart(given: Any, device: Any, context: Any) -> tuple[None, Any, Any]:

@@ -14,6 +14,7 @@ from clformats.formats import registry
 from tests.index_support import Runner, by_header, hurting, one_for_each_structure, padded_data
 
 GROUP = 60
+"""Mesa's llvmpipe heeds no condition within 80 others, and makes nested ones of a switch."""
 CLDNN = one_for_each_structure(f for f in cf.formats() if f.name in registry.listed("cldnn"))
 
 
@@ -26,8 +27,10 @@ def test_every_format_of_cldnn(start: int, engine: cf.Engine) -> None:
 
 
 def test_padded_tensors(engine: cf.Engine) -> None:
-    cases = [by_header(desc, k) for k, desc in enumerate(padded_data())]
-    Runner(engine, cases, ["-cl-opt-disable"]).check()
+    descs = list(padded_data())
+    for start in range(0, len(descs), GROUP):
+        cases = [by_header(desc, k) for k, desc in enumerate(descs[start : start + GROUP])]
+        Runner(engine, cases, ["-cl-opt-disable"]).check()
 
 
 def test_the_whole_header_compiles(engine: cf.Engine, tmp_path: Path) -> None:

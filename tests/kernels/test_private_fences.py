@@ -67,6 +67,8 @@ class Fenced:
     """
 
     def __init__(self, stream: cf.Stream, monkeypatch: pytest.MonkeyPatch, room: str = "") -> None:
+        if "rusticl" in stream.engine.device.platform.name:
+            pytest.skip("llvmpipe compiles private arrays with canaries for minutes")
         self.engine = cf.Engine(device=stream.engine.device)
         self.engine.traits = replace(self.engine.traits, streamed_bytes=0, vector_bytes=64)
         self.stream, self.buffers, self.room = cf.Stream(self.engine), 0, room

@@ -349,7 +349,8 @@ def test_the_compiler_is_told_not_to_join_work_items_of_vectors(
     """It says itself what it was told; that it heeds it shows in the seconds of a build alone."""
     import pyopencl as cl
 
-    monkeypatch.setenv("PYOPENCL_NO_CACHE", "1")  # binaries do not tell
+    monkeypatch.setenv("PYOPENCL_NO_CACHE", "1")  # binaries do not tell, nor those of a child
+    monkeypatch.setenv(guard.SWITCH, "0")
     knows = "cl_intel_vec_len_hint" in engine.device.extensions.split()
     own = cf.Engine(context=engine.context, device=engine.device)
     dims = (19, 21, 3, 5)

@@ -10,10 +10,12 @@ import pytest
 from numpy.typing import NDArray
 
 import clformats as cf
+from clformats.doctor.drivers import PORTABLE
 from clformats.kernels.decoding import decoding
 from clformats.quantised import QuantisedDesc
 from clformats.quantised.host import moved
 from clformats.quantised.moving import moving
+from clformats.runtime import compiler
 from tests.quantised.test_table import ALL, described, random_bytes, same
 
 FEW = ["q4_0", "q5_1", "q4_K", "q6_K", "mxfp4", "u4g128", "s4g128", "mx_f8_e4m3", "iq4_nl"]
@@ -169,6 +171,14 @@ def test_numbers_are_quantised_as_on_the_host(stream: cf.Stream, name: str, dtyp
     names = list(cf.layouts(name))
     for layout in {"gguf" if "gguf" in names else "plain", names[-1]}:
         assert check_quantises(stream, x, described(x.shape, name, layout)) == "quantises"
+
+
+def test_numbers_are_quantised_by_opencl_c_alone(
+    engine: cf.Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compiler, "options", lambda _: (PORTABLE,))
+    stream, x = cf.Stream(cf.Engine(device=engine.device)), hard((16, 512), "f32")
+    assert check_quantises(stream, x, described(x.shape, "q5_1", "gguf")) == "quantises"
 
 
 def test_what_no_kernel_quantises_goes_by_the_host(stream: cf.Stream) -> None:

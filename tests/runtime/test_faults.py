@@ -334,12 +334,14 @@ def test_what_was_not_enqueued_hides_no_earlier_command(
     stream, memory, mine = cf.Stream(engine), cf.Memory(DST, engine), cl.UserEvent(engine.context)
     source, reorder = cf.from_numpy(ARRAY, engine), cf.Reorder(SRC, DST, engine, wait=True)
     memory.read_by(mine)
-    with pytest.raises(KeyboardInterrupt), monkeypatch.context() as patch:
+    begin = {
+        "enqueue_map_buffer": memory.map("rw").start,
+        "enqueue_nd_range_kernel": lambda: reorder(stream, source, memory),
+    }
+    with monkeypatch.context() as patch:
         patch.setattr(cl, call, interrupted)
-        if call == "enqueue_map_buffer":
-            memory.map("rw").start()
-        else:
-            reorder(stream, source, memory)
+        with pytest.raises(KeyboardInterrupt):
+            begin[call]()
     for queue in (engine.tracked_queue, stream.tracked_queue):
         queue.flush()
     time.sleep(0.05)
