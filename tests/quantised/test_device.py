@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 import clformats as cf
 from clformats.doctor.drivers import PORTABLE
 from clformats.kernels.decoding import decoding
+from clformats.programs import compiler
 from clformats.quantised import QuantisedDesc
 from clformats.quantised.host import moved
 from clformats.quantised.moving import moving
-from clformats.runtime import compiler
 from tests.quantised.test_table import ALL, described, random_bytes, same
 
 FEW = ["q4_0", "q5_1", "q4_K", "q6_K", "mxfp4", "u4g128", "s4g128", "mx_f8_e4m3", "iq4_nl"]
