@@ -82,8 +82,8 @@ class _Quantiser(Writer):
                 raise NotInTilesError
             at = f"in + {first.byte}"
             half = self.src.dtype.name == "f16"
-            made, kind = ("halves_of", "ushort") if half else ("as_float16", "uint")
-            text = f"{made}(GET({kind}, 16, {at}))"
+            words, floats = ("ushort", "halves_of") if half else ("uint", "as_float16")
+            text = f"{floats}(GET({words}, 16, {at}))"
             yield f"  const float16 x{row}_{c} = {text};"
         values = [f"x{row}_{c}" for c in columns]
         kind = self.dst.dtype

@@ -240,8 +240,10 @@ def end_of(queue: pyopencl.CommandQueue, *usages: Usage) -> pyopencl.Event:
     cl = opencl()
     before = [event for usage in usages for event in events_before([], usage, object())]
     flush(before)
-    event = cl.enqueue_marker(queue)
-    return cl.enqueue_marker(queue, wait_for=[event, *before]) if before else event
+    event: pyopencl.Event = cl.enqueue_marker(queue)
+    if before:
+        event = cl.enqueue_marker(queue, wait_for=[event, *before])
+    return event
 
 
 def read(usage: Usage, order: object, event: pyopencl.Event) -> None:

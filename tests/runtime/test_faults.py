@@ -334,7 +334,7 @@ def test_what_was_not_enqueued_hides_no_earlier_command(
     stream, memory, mine = cf.Stream(engine), cf.Memory(DST, engine), cl.UserEvent(engine.context)
     source, reorder = cf.from_numpy(ARRAY, engine), cf.Reorder(SRC, DST, engine, wait=True)
     memory.read_by(mine)
-    begin = {
+    begin: dict[str, Callable[[], object]] = {
         "enqueue_map_buffer": memory.map("rw").start,
         "enqueue_nd_range_kernel": lambda: reorder(stream, source, memory),
     }
