@@ -83,7 +83,7 @@ def elements(plan: cf.Plan) -> float:
     """How many elements a work-item moves."""
     body = plan.body
     assert isinstance(body, LocalPlan)
-    return prod(body.box) / body.group
+    return prod(body.layout.sizes) / body.schedule.group
 
 
 def source_of(plan: cf.Plan) -> str:

@@ -1,4 +1,4 @@
-"""Kernels for GPUs: a work-group moves a box, through local memory or without it."""
+"""Kernels for GPUs: a work-group moves a tile, through local memory or without it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Lane:
 
 
 @dataclass(frozen=True, slots=True)
-class BoxMove:
+class GroupMove:
     """What a work-item stores at once: where to, under which condition, and of what.
 
     ``inside`` is the condition for elements where something is computed: padding is zero.
@@ -105,42 +105,44 @@ class _Digits:
 def render(plan: Plan, body: LocalPlan) -> Launch:
     """The kernel and its arguments."""
     types = types_of(body.problem)
-    writer = _BoxWriter(body, types, Arguments(plan.choices.baked))
+    writer = _GroupWriter(body, types, Arguments(plan.choices.baked))
     source = filled("local", **writer.values(), wide=body.problem.is_wide, types=types)
     given = writer.arguments.given
-    items = body.groups * body.group
-    return Launch(source, given, body.problem.is_wide, items, body.group, types.buffers)
+    group = body.schedule.group
+    items = writer.layout.count * group
+    return Launch(source, given, body.problem.is_wide, items, group, types.buffers)
 
 
-class _BoxWriter:
+class _GroupWriter:
     """Turns a `LocalPlan` into the texts that the template arranges.
 
-    Along loop k the group's box starts at ``x<k>``.
+    Along loop k the group's tile starts at ``x<k>``.
     """
 
     def __init__(self, plan: LocalPlan, types: KernelConversion, arguments: Arguments) -> None:
-        self.plan = plan
+        self.p, self.schedule, self.layout = plan.problem, plan.schedule, plan.layout
+        self.order = [loop.axis for loop in plan.schedule.nest]
         self.types = types
         self.arguments = arguments
         self._number = self.arguments.expression
-        loops = range(len(plan.nodes))
-        self.sizes = [self._number(f"size{k}", plan.nodes[k].size) for k in loops]
-        self.src = [self._number(f"src_stride{k}", n.src) for k, n in enumerate(plan.nodes)]
-        self.dst = [self._number(f"dst_stride{k}", n.dst) for k, n in enumerate(plan.nodes)]
-        self.arguments.values.update(src0=plan.problem.src0, dst0=plan.problem.dst0)
+        nodes = self.layout.nodes
+        self.sizes = [self._number(f"size{k}", n.size) for k, n in enumerate(nodes)]
+        self.src = [self._number(f"src_stride{k}", n.src) for k, n in enumerate(nodes)]
+        self.dst = [self._number(f"dst_stride{k}", n.dst) for k, n in enumerate(nodes)]
+        self.arguments.values.update(src0=self.p.src0, dst0=self.p.dst0)
 
     def values(self) -> dict[str, object]:
         """Everything that ``local.mako`` uses, beside the types."""
-        plan, p = self.plan, self.plan.problem
-        positions = [(k, plan.positions(k), plan.box[k]) for k in plan.order]
+        layout, p = self.layout, self.p
+        positions = [(k, layout.positions(k), layout.sizes[k]) for k in self.order]
         starts = divided(positions, self.arguments)
         read = self._read()
         write = self._write()
         chunks, at_once = self._loads()
         return {
-            "title": f"{p.src.format} -> {p.dst.format}: {plan.structure}",
-            "group": plan.group,
-            "places": plan.local_elements,
+            "title": f"{p.src.format} -> {p.dst.format}: {self.schedule}",
+            "group": self.schedule.group,
+            "places": layout.local_elements,
             "starts": starts,
             "src_base": str(self._start(self.src, Var("src0"))),
             "dst_base": str(self._start(self.dst, Var("dst0"))),
@@ -156,36 +158,36 @@ class _BoxWriter:
     # ---- the parts of both passes ----------------------------------------------------------------
 
     def _start(self, factors: Sequence[Expr], start: Expr) -> Expr:
-        """Where the box starts in a tensor."""
-        return total([start, *(Var(f"x{k}") * factors[k] for k in sorted(self.plan.order))])
+        """Where the tile starts in a tensor."""
+        return total([start, *(Var(f"x{k}") * factors[k] for k in sorted(self.order))])
 
     def _offset(self, digits: _Digits, p: Pass, factors: Sequence[Expr]) -> Expr:
         """How far from there the first element of a unit is."""
-        box = self.plan.box
+        sizes = self.layout.sizes
         return digits.sum([
-            (p.steps(box, k), factors[k] * (box[k] // p.steps(box, k))) for k in p.order
+            (p.steps(sizes, k), factors[k] * (sizes[k] // p.steps(sizes, k))) for k in p.order
         ])  # fmt: skip
 
     def _step(self, digits: _Digits, p: Pass, k: int, further: dict[int, int]) -> Expr:
-        """How far into the box along loop k an element is: ``further`` than its unit's first."""
+        """How far into the tile along loop k an element is: ``further`` than its unit's first."""
         at: Expr = Const(0)
         if k in p.order:
             step = 1
             for inner in p.order[: p.order.index(k)]:
-                step *= p.steps(self.plan.box, inner)
-            size = p.steps(self.plan.box, k)
+                step *= p.steps(self.layout.sizes, inner)
+            size = p.steps(self.layout.sizes, k)
             digit = digits.of(step, None if k == p.order[-1] else size)
-            at = digit * (self.plan.box[k] // size)
+            at = digit * (self.layout.sizes[k] // size)
         return at + further.get(k, 0)
 
     def _tails(self, digits: _Digits, p: Pass, further: dict[int, int]) -> list[str]:
-        """The conditions that a box which reaches beyond its loops needs."""
-        plan = self.plan
+        """The conditions that a tile which reaches beyond its loops needs."""
+        layout = self.layout
         return [
             f"{Var(f'x{k}') + self._step(digits, p, k, further)} < {self.sizes[k]}"
-            for k, n in enumerate(plan.nodes)
-            if plan.box[k] > 1 and k not in plan.whole
-            and not (n.size.fixed and n.size.value % plan.box[k] == 0)
+            for k, n in enumerate(layout.nodes)
+            if layout.sizes[k] > 1 and k not in layout.whole
+            and not (n.size.fixed and n.size.value % layout.sizes[k] == 0)
         ]  # fmt: skip
 
     def _guards(
@@ -193,11 +195,11 @@ class _BoxWriter:
     ) -> tuple[list[str], list[str]]:
         """The conditions of guards: for elements, and for what is stored."""
         inside, exists = [], []
-        for g, guard in enumerate(self.plan.problem.guards):
-            nodes = [(k, n) for k, n in enumerate(self.plan.nodes) if n.guard == g]
+        for g, guard in enumerate(self.p.guards):
+            nodes = [(k, n) for k, n in enumerate(self.layout.nodes) if n.guard == g]
             cover = 1 + sum((n.size.value - 1) * n.unit for _, n in nodes)
             steps = [
-                ((Var(f"x{k}") if k in self.plan.order else Const(0))
+                ((Var(f"x{k}") if k in self.order else Const(0))
                  + self._step(digits, p, k, further)) * n.unit
                 for k, n in nodes
             ]  # fmt: skip
@@ -213,28 +215,28 @@ class _BoxWriter:
     @property
     def _unit(self) -> Pass:
         """What a work-item loads at once."""
-        plan = self.plan
-        return plan.read if plan.layout else Pass(plan.read.order, plan.write.width)
+        layout = self.layout
+        return layout.read if layout.banks else Pass(layout.read.order, layout.write.width)
 
     def _loads(self) -> tuple[int, int]:
         """How often a work-item loads, and how much of that at once."""
-        loads = -(-prod(self.plan.box) // (self._unit.width * self.plan.group))
+        loads = -(-prod(self.layout.sizes) // (self._unit.width * self.schedule.group))
         chunks = -(-loads // AT_ONCE)
         return chunks, -(-loads // chunks)
 
     def _in_count(self, count: int, *, loads: bool) -> list[str]:
         """The condition that a work-item has something to do at all."""
-        covered = prod(self._loads()) * self.plan.group
-        some_idle = covered != count if loads else count % self.plan.group
+        covered = prod(self._loads()) * self.schedule.group
+        some_idle = covered != count if loads else count % self.schedule.group
         return [f"n < {count}"] if some_idle else []
 
     # ---- the first pass --------------------------------------------------------------------------
 
     def _read(self) -> dict[str, object]:
         """What is loaded: the addresses and conditions of a vector, or of each of its elements."""
-        plan, p = self.plan, self.plan.read
+        layout, p = self.layout, self.layout.read
         unit, digits = self._unit, _Digits(self._unit.width)
-        count = prod(plan.box) // unit.width
+        count = prod(layout.sizes) // unit.width
         counted = self._in_count(count, loads=True)
         offset = self._offset(digits, unit, self.src)
         lanes = []
@@ -254,63 +256,63 @@ class _BoxWriter:
         text: dict[str, object] = {
             "lanes": lanes, "loaded": loaded, "kept": [], "counted": "".join(counted),
         }  # fmt: skip
-        if plan.layout:
-            text["kept"] = self._kept(digits, plan.layout, p)
+        if layout.banks:
+            text["kept"] = self._kept(digits, layout.banks, p)
         return {**text, "pass": PassText(unit.width, count, digits.texts)}
 
-    def _kept(self, digits: _Digits, layout: BankLayout, p: Pass) -> list[tuple[str, str]]:
+    def _kept(self, digits: _Digits, banks: BankLayout, p: Pass) -> list[tuple[str, str]]:
         """(where to, what) of the stores of a vector to local memory."""
-        at_once, offsets = layout.lanes(p)
+        at_once, offsets = banks.lanes(p)
         if offsets is None:
-            return [(f"kept[{self._place(digits, layout, p, j)}]", f"value.s{j:x}")
+            return [(f"kept[{self._place(digits, banks, p, j)}]", f"value.s{j:x}")
                     for j in range(p.width)]  # fmt: skip
-        at = self._place(digits, layout, p)
+        at = self._place(digits, banks, p)
         if at_once > 1:
             bits = as_bits(self.types.work, p.width)
             return [(f"*(__local {bits} *)({moved('kept', str(at))})", f"as_{bits}(value)")]
         lanes = ["value"] if p.width == 1 else [f"value.s{j:x}" for j in range(p.width)]
         return [(f"kept[{at + o}]", lane) for o, lane in zip(offsets, lanes, strict=True)]
 
-    def _place(self, digits: _Digits, layout: BankLayout, p: Pass, lane: int = 0) -> Expr:
+    def _place(self, digits: _Digits, banks: BankLayout, p: Pass, lane: int = 0) -> Expr:
         """Where a unit's first element lies in local memory, or the one ``lane`` further."""
-        return digits.sum([(d.size, as_expr(d.factor)) for d in layout.digits(p)], lane)
+        return digits.sum([(d.size, as_expr(d.factor)) for d in banks.digits(p)], lane)
 
     # ---- the second pass -------------------------------------------------------------------------
 
     def _write(self) -> dict[str, object]:
         """What is stored: where to, of what, and under which conditions."""
-        plan, p, digits = self.plan, self.plan.write, _Digits(self.plan.write.width)
-        count = prod(plan.box) // (p.width * p.tall)
-        counted = self._in_count(count, loads=plan.layout is None)
+        layout, p, digits = self.layout, self.layout.write, _Digits(self.layout.write.width)
+        count = prod(layout.sizes) // (p.width * p.tall)
+        counted = self._in_count(count, loads=layout.banks is None)
         offset = self._offset(digits, p, self.dst)
         fetched, columns = (
-            self._fetched(digits, plan.layout) if plan.layout else ([], [_lanes(p.width)])
+            self._fetched(digits, layout.banks) if layout.banks else ([], [_lanes(p.width)])
         )
         moves = []
         for j in range(p.tall):
             further = {p.across: j} if j else {}
             inside, exists = self._guards(digits, p, further)
             test = [*self._tails(digits, p, further), *exists]
-            if not plan.layout:
+            if not layout.banks:
                 test = [*counted, *test]
             to = moved("dst", str(offset + (self.dst[p.across] * j if j else 0)))
             result, stored = self._stored(digits, columns[j], to, further)
             zero = " && ".join(inside) if result else ""
-            moves.append(BoxMove(to, " && ".join(test), zero, result, stored))
+            moves.append(GroupMove(to, " && ".join(test), zero, result, stored))
         text = PassText(p.width, count, digits.texts)
         return {"pass": text, "fetched": fetched, "moves": moves, "counted": "".join(counted)}
 
     def _fetched(
-        self, digits: _Digits, layout: BankLayout
+        self, digits: _Digits, banks: BankLayout
     ) -> tuple[list[tuple[str, str, str]], list[list[str]]]:
         """(type, name, value) of what is read of local memory; the elements of each vector."""
-        p, work = self.plan.write, self.types.work
-        at_once, offsets = layout.lanes(p)
+        p, work = self.layout.write, self.types.work
+        at_once, offsets = banks.lanes(p)
         if offsets is None:
-            places = [str(self._place(digits, layout, p, j)) for j in range(p.width)]
+            places = [str(self._place(digits, banks, p, j)) for j in range(p.width)]
             return [], [[f"kept[{at} + {t}]" if t else f"kept[{at}]" for at in places]
                         for t in range(p.tall)]  # fmt: skip
-        at = self._place(digits, layout, p)
+        at = self._place(digits, banks, p)
         if p.tall == 1 and at_once > 1:
             kind = f"{work}{p.width}"
             bits = as_bits(work, p.width)
@@ -341,7 +343,7 @@ class _BoxWriter:
         return _vector(types.dst, texts), types.store("result", to, width)
 
     def _operand_bases(self) -> list[tuple[str, str]]:
-        """(variable, value): where the box starts in each operand but the destination."""
+        """(variable, value): where the tile starts in each operand but the destination."""
         result: list[tuple[str, str]] = []
         types = self.types
         for j, operand in enumerate(
@@ -349,21 +351,22 @@ class _BoxWriter:
         ):
             if operand.name != OLD:
                 name = operand.name
-                self.arguments.values[f"{name}0"] = self.plan.problem.operands0[j]
+                self.arguments.values[f"{name}0"] = self.p.operands0[j]
                 start = self._start(self._operand_strides(j, name), Var(f"{name}0"))
                 result.append((f"{name}_at", str(start)))
         return result
 
     def _operand_strides(self, j: int, name: str) -> list[Expr]:
         return [
-            self._number(f"{name}_stride{k}", n.operands[j]) for k, n in enumerate(self.plan.nodes)
+            self._number(f"{name}_stride{k}", n.operands[j])
+            for k, n in enumerate(self.layout.nodes)
         ]
 
     def _operand(
         self, digits: _Digits, types: Computed, j: int, lane: int, further: dict[int, int]
     ) -> str:
         """Operand ``j`` for one element of a vector."""
-        operand, p = types.computation.operands[j], self.plan.write
+        operand, p = types.computation.operands[j], self.layout.write
         is_old = operand.name == OLD
         strides = self.dst if is_old else self._operand_strides(j, operand.name)
         at = self._offset(digits, p, strides) + (Const(0) if is_old else Var(f"{operand.name}_at"))

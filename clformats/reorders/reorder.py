@@ -221,9 +221,9 @@ class Reorder(OnDevice):
         destination full of poison), the expected bytes, and the parameters. Sizes and loops are
         constants in these kernels. The values of the space's one parameter are the schedules that
         the cost model puts first, each a line of text. With ``parts`` the questions of a schedule
-        are parameters of their own (steps of a tile, lanes, order of the loops, prefetch, store; on
-        GPUs those of a box), with a restriction to what fits together: a larger space, in which
-        strategies find what is near. `choices_of` tells the choices of a result.
+        are parameters of their own (steps of a tile, lanes, order of the loops, prefetch, store),
+        with a restriction to what fits together: a larger space, in which strategies find what is
+        near. `choices_of` tells the choices of a result.
 
         Raises `Unsupported` (code TUNING) where there is nothing to choose: with attributes, sums
         that follow, sizes known at execution, or a family of kernels without a parameter.

@@ -16,7 +16,8 @@ from ..runtime import Engine
 from ..schedule.choices import Choices
 from ..schedule.parts import LOCAL_SIZE as LOCAL
 from ..schedule.parts import Config, Parts
-from ..schedule.space import BOX, Space, space
+from ..schedule.schedule import Schedule
+from ..schedule.space import Space, space
 from ..tensors.desc import MemoryDesc
 from ..values.attr import Attr
 from .profiles import traits_of
@@ -79,7 +80,7 @@ class Variants:
         return Choices.of({self.space.parameter: self.value(config), "baked": True})
 
     def fits(self, config: Config) -> bool:
-        """Whether a configuration is a kernel: its parts fit, or its group has the box's size."""
+        """Whether a configuration is a kernel: its parts fit, or it has its schedule's group."""
         if self.space.parameter in config:
             return bool(config[LOCAL] == self.launch(config).local_size)
         try:
@@ -114,9 +115,10 @@ class Variants:
         if parts:
             asked = {LOCAL: [default.local_size], **self.parts.parameters}
             limits["restrictions"] = fits
-        elif s.parameter == BOX:  # which says the size of its groups
-            asked[LOCAL] = sorted({self._launch(value).local_size for value in s.values})
-            limits["restrictions"] = fits
+        elif s.parameter != LOCAL:  # a schedule says the size of its groups
+            asked[LOCAL] = sorted({Schedule.parse(value).group for value in s.values})
+            if len(asked[LOCAL]) > 1:
+                limits["restrictions"] = fits
         return {
             "kernel_name": Launch.KERNEL,
             "kernel_source": self.source,

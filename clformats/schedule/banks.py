@@ -1,8 +1,8 @@
-"""Where the elements of a box lie in local memory, so that both passes find them quickly.
+"""Where the elements of a tile lie in local memory, so that both passes find them quickly.
 
-A box is stored as the first pass reads it, whole vectors at once, and read as the second one writes
-it. Local memory has banks, and gives a word of each in one turn: where the second pass would ask
-one bank for several words, gaps move the elements apart.
+A tile is stored as the first pass reads it, whole vectors at once, and read as the second one
+writes it. Local memory has banks, and gives a word of each in one turn: where the second pass would
+ask one bank for several words, gaps move the elements apart.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class BankDigit:
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """One pass over a box: its loops in ``order``, nearest first, ``width`` elements at a time.
+    """One pass over a tile: its loops in ``order``, nearest first, ``width`` elements at a time.
 
     ``tall``: how many steps of the loop ``across`` are taken together, a vector for each. They are
     neighbours in local memory, which is read by words of as many elements.
@@ -43,9 +43,9 @@ class Pass:
     tall: int = 1
     across: int = -1
 
-    def steps(self, box: Sequence[int], loop: int) -> int:
+    def steps(self, sizes: Sequence[int], loop: int) -> int:
         """How many steps of a loop the numbers of this pass count."""
-        return box[loop] // (self.tall if loop == self.across else 1)
+        return sizes[loop] // (self.tall if loop == self.across else 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class BankLayout:
     Every ``every`` steps of ``loop``, ``gap`` extra elements are skipped; 0: no padding.
     """
 
-    box: tuple[int, ...]
+    sizes: tuple[int, ...]
     pitch: tuple[int, ...]
     loop: int = -1
     every: int = 1
@@ -63,9 +63,9 @@ class BankLayout:
 
     @property
     def extent(self) -> int:
-        """The elements of local memory that the box takes."""
+        """The elements of local memory that the tile takes."""
         return 1 + sum(
-            (d.size - 1) * d.factor for k in range(len(self.box)) for d in self._of(k, 1)
+            (d.size - 1) * d.factor for k in range(len(self.sizes)) for d in self._of(k, 1)
         )
 
     def digits(self, p: Pass) -> list[BankDigit]:
@@ -79,9 +79,9 @@ class BankLayout:
     def _of(self, k: int, tall: int) -> Iterator[BankDigit]:
         if k == self.loop and self.gap:
             yield BankDigit(self.every, self.pitch[k])
-            yield BankDigit(self.box[k] // self.every, self.pitch[k] * self.every + self.gap)
+            yield BankDigit(self.sizes[k] // self.every, self.pitch[k] * self.every + self.gap)
         else:
-            yield BankDigit(self.box[k] // tall, self.pitch[k] * tall)
+            yield BankDigit(self.sizes[k] // tall, self.pitch[k] * tall)
 
     def lanes(self, p: Pass) -> tuple[int, tuple[int, ...] | None]:
         """How the elements of a vector are reached: (elements of one access, where each begins).
@@ -133,45 +133,45 @@ def place(digits: Sequence[BankDigit], number: int) -> int:
     return at
 
 
-def dense(box: tuple[int, ...], first: Pass) -> BankLayout:
+def dense(sizes: tuple[int, ...], first: Pass) -> BankLayout:
     """The layout without gaps, in the order of the ``first`` pass."""
-    return BankLayout(box, _pitches(box, first.order, None, 0))
+    return BankLayout(sizes, _pitches(sizes, first.order, None, 0))
 
 
 @lru_cache(maxsize=512)
-def layout(box: tuple[int, ...], first: Pass, second: Pass, item: int) -> BankLayout:
+def layout(sizes: tuple[int, ...], first: Pass, second: Pass, item: int) -> BankLayout:
     """The layout in which elements of ``item`` bytes are stored and read in the fewest cycles.
 
     Neighbours of the ``first`` pass are neighbours there. Its vectors stay whole.
     """
     unit = max(first.width, second.tall)
-    tried = [dense(box, first)]
+    tried = [dense(sizes, first)]
     loops = [k for k in second.order if k != first.order[0]]
     tried += [
-        BankLayout(box, _pitches(box, first.order, k, gap * unit))
+        BankLayout(sizes, _pitches(sizes, first.order, k, gap * unit))
         for k, gap in product(loops, GAPS)
     ]
     near, every = second.order[0], second.width
-    if near in loops and box[near] % every == 0 and box[near] > every:
+    if near in loops and sizes[near] % every == 0 and sizes[near] > every:
         tried += [
-            BankLayout(box, _pitches(box, first.order, near, 0, more), near, every, gap * unit)
-            for gap in GAPS for more in [gap * unit * (box[near] // every)]
+            BankLayout(sizes, _pitches(sizes, first.order, near, 0, more), near, every, gap * unit)
+            for gap in GAPS for more in [gap * unit * (sizes[near] // every)]
         ]  # fmt: skip
-    most = prod(box) * 9 // 8
+    most = prod(sizes) * 9 // 8
     small = [one for one in tried if one.extent <= most] or tried[:1]
     return min(small, key=lambda one: sum(bank_cycles(one, p, item) for p in (first, second)))
 
 
 def _pitches(
-    box: Sequence[int], order: Sequence[int], apart: int | None, gap: int, after: int = 0
+    sizes: Sequence[int], order: Sequence[int], apart: int | None, gap: int, after: int = 0
 ) -> tuple[int, ...]:
     """Dense pitches, but for a ``gap`` before a loop and one ``after`` it."""
-    result, reached = [0] * len(box), 1
+    result, reached = [0] * len(sizes), 1
     for k in order:
         if k == apart:
             reached += gap
         result[k] = reached
-        reached *= box[k]
+        reached *= sizes[k]
         if k == apart:
             reached += after
     return tuple(result)

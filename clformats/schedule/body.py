@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import ClassVar
 
 from .choices import Choices
 from .problem import Problem
+from .schedule import Schedule
 from .traits import Traits
 
 
@@ -40,11 +42,6 @@ class Body:
         return None
 
     @property
-    def candidates(self) -> tuple[int, ...]:
-        """The values of the parameter that are worth a try, where it is a number."""
-        return ()
-
-    @property
     def program(self) -> tuple[object, ...]:
         """What decides the program beside the problem; first what compilers fail at most."""
         return ()
@@ -54,6 +51,34 @@ class Body:
         del traits
         yield from ()
 
+    def candidates(self, traits: Traits) -> Iterator[Body]:
+        """The bodies of this family that are worth a measurement, this one and the best first."""
+        del traits
+        yield from ()
+
+    def near(self, traits: Traits) -> Iterator[Body]:
+        """Bodies that differ from this one in a thing or two, the best first."""
+        del traits
+        yield from ()
+
     def follows(self, choices: Choices) -> bool:
         """Whether it has the tile and the nest of the schedule that is chosen, if one is."""
         return choices.schedule is None
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleBody(Body):
+    """A problem and its schedule, which is all that is a choice about its kernel."""
+
+    parameter: ClassVar[str] = "schedule"
+    problem: Problem
+    schedule: Schedule
+    instead: str = ""
+
+    @property
+    def value(self) -> str:
+        """What it has of the parameter."""
+        return str(self.schedule)
+
+    def __str__(self) -> str:
+        return str(self.schedule)

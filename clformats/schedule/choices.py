@@ -7,13 +7,11 @@ the nearest possible value, or that of the rules; the result is always right.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, TypeVar
 
 from ..errors import InvalidArgument, shown
-from . import boxes
-from .boxes import BoxSchedule
 from .schedule import EXAMPLE, Schedule
 
 if TYPE_CHECKING:
@@ -23,11 +21,6 @@ T = TypeVar("T")
 
 LIMITS = {"local_size": (1, 1 << 16)}
 """The least and the largest value of each number."""
-LINES: Mapping[str, tuple[Callable[[str], object], str]] = {
-    "schedule": (Schedule.parse, EXAMPLE),
-    "box": (BoxSchedule.parse, boxes.EXAMPLE),
-}
-"""The choices that are a line of text: what reads one, and an example."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,17 +28,15 @@ class Choices:
     """Tuning parameters of a reorder. None leaves a decision to the rules.
 
     ``family``: the family of kernels.
-    ``schedule``: that of the scheduled family, in one line, see `clformats.schedule.schedule`.
-    ``box``: that of the local family of GPUs, in one line, see `clformats.schedule.boxes`.
-    ``local_size``: work-items in a work-group, where no ``box`` says it. ``baked``: sizes, strides
-    and offsets are constants of the kernel instead of its arguments.
+    ``schedule``: how tiles are moved, in one line, see `clformats.schedule.schedule`.
+    ``local_size``: work-items in a work-group, where no ``schedule`` says it. ``baked``: sizes,
+    strides and offsets are constants of the kernel instead of its arguments.
 
     Raises `InvalidArgument` for a value of a wrong type or out of range.
     """
 
     family: str | None = None
     schedule: str | None = None
-    box: str | None = None
     local_size: int | None = None
     baked: bool | None = None
 
@@ -96,12 +87,12 @@ def either(chosen: T | None, rule: T) -> T:
 
 
 def _check(name: str, value: object) -> None:
-    if name == "family" or name in LINES:
-        parse, example = LINES.get(name, (str, ""))
+    if name in ("family", "schedule"):
         if not isinstance(value, str):
-            kind = f"a line such as {example!r}" if example else "a name"
+            kind = f"a line such as {EXAMPLE!r}" if name == "schedule" else "a name"
             raise InvalidArgument(f"choice {name}: got {shown(value)}, expected {kind}")
-        parse(value)
+        if name == "schedule":
+            Schedule.parse(value)
         return
     if name not in LIMITS:
         if isinstance(value, bool):

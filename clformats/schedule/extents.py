@@ -7,14 +7,14 @@ are cut to a power of two.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import prod
 
 from .layout import stores_units
 from .nest import is_legal_extent
 from .problem import Problem
-from .runs import chain, vectors
-from .schedule import Tile
+from .runs import chain, power_of_two, vectors
+from .schedule import ALL, Tile
 
 SHORT = 9
 """Longer loops than a vector are not taken whole, but for blocks: each size would be a program."""
@@ -35,23 +35,35 @@ def extents(p: Problem, source_run: int, stored_run: int) -> tuple[int, ...]:
 
 
 def _take(p: Problem, taken: list[int], side: str, wanted: int) -> None:
+    for axis, steps, most in run_of_whole_loops(p, chain(p, side), wanted, SHORT):
+        if most == ALL:
+            part = (p.nodes or ())[axis].size.value
+        else:
+            part = power_of_two(min(most, steps))
+            while part > 1 and not is_legal_extent(p, axis, part):
+                part //= 2
+        taken[axis] = max(taken[axis], part)
+
+
+def run_of_whole_loops(
+    p: Problem, run: Sequence[tuple[int, int, int]], wanted: int, short: int
+) -> Iterator[tuple[int, int, int]]:
+    """(loop, its steps, how many to take) of ``wanted`` elements of a run, innermost first.
+
+    `ALL` stands for blocks, and for loops of ``short`` steps at most after which the run goes on;
+    of the last loop as many steps are left as fill the run.
+    """
     nodes = p.nodes or ()
-    run = chain(p, side)
     for k, (axis, steps, reached) in enumerate(run):
-        node = nodes[axis]
         if reached >= wanted:
             return
         # The next row goes on within a byte of the destination: a tile covers rows together.
         cut = steps * reached % p.dtypes[1].unit > 0
-        goes_on = k + 1 < len(run) and (steps <= SHORT or cut)
-        if steps * reached <= wanted and (node.size.fixed or goes_on):
-            taken[axis] = max(taken[axis], node.size.value)
-            continue
-        part = _power(min(wanted // reached, steps))
-        while part > 1 and not is_legal_extent(p, axis, part):
-            part //= 2
-        taken[axis] = max(taken[axis], part)
-        return
+        goes_on = k + 1 < len(run) and (steps <= short or cut)
+        if steps * reached > wanted or not (nodes[axis].size.fixed or goes_on):
+            yield axis, steps, wanted // reached
+            return
+        yield axis, steps, ALL
 
 
 def tiles(p: Problem) -> Iterator[Tile]:
@@ -61,7 +73,7 @@ def tiles(p: Problem) -> Iterator[Tile]:
     for lanes in (16, 8):
         for source_run, stored_run in _wanted(p, lanes):
             sizes = extents(p, source_run, stored_run)
-            tile = Tile.of(sizes, min(lanes, _power(prod(sizes))))
+            tile = Tile.of(sizes, min(lanes, power_of_two(prod(sizes))))
             if tile in found or prod(sizes) > MOST_ELEMENTS:
                 continue
             few = not found or vectors(p, tile, "src") + vectors(p, tile, "dst") <= most
@@ -79,8 +91,3 @@ def _wanted(p: Problem, lanes: int) -> Iterator[tuple[int, int]]:
     for source_run in (lanes, 2 * lanes, lanes * short[0]):
         for stored_run in (lanes, 2 * lanes, 4 * lanes, 8 * lanes, lanes * short[1]):
             yield source_run, stored_run
-
-
-def _power(n: int) -> int:
-    """The largest power of two that is not above ``n``."""
-    return 1 << (n.bit_length() - 1)

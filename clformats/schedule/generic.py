@@ -13,7 +13,8 @@ is looked up from its offset, so that bits that belong to nothing, or to another
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from math import prod
 from typing import ClassVar
 
@@ -25,6 +26,8 @@ from .traits import Traits
 
 GROUP_ITEMS = 64
 """The size of work-groups whose work-items take one element each."""
+GENERIC_GROUPS = (1, 8, 16, 32, 64, 128, 256)
+"""Others that are worth a measurement."""
 ITEMS_PER_UNIT = 4
 """Work-items per core, at the least, so that cores of unequal speed finish together."""
 RUN = 512
@@ -53,10 +56,11 @@ class GenericPlan(Body):
         """What it has of the parameter."""
         return self.group
 
-    @property
-    def candidates(self) -> tuple[int, ...]:
-        """The values of the parameter that are worth a try."""
-        return 1, 8, 16, 32, 64, 128, 256
+    def candidates(self, traits: Traits) -> Iterator[GenericPlan]:
+        """The same in groups of other sizes."""
+        yield self
+        sizes = (n for n in GENERIC_GROUPS if n <= traits.group_size)
+        yield from (replace(self, group=n) for n in sizes)
 
     @property
     def items(self) -> int:

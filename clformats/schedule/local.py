@@ -20,25 +20,24 @@ never chosen.
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice, product
 from math import prod
 
-from .banks import BANK_BYTES, BankLayout, Pass, dense, layout
-from .body import Body
-from .boxes import ALL, BoxSchedule
+from .banks import BANK_BYTES, dense
+from .body import ScheduleBody
 from .choices import Choices, either
-from .groupbox import (
-    BOX_BYTES,
-    GROUPS_PER_UNIT,
-    SINGLE_BOX_BYTES,
-    GroupBox,
-    boxed,
+from .grouped import (
+    GroupLayout,
+    GroupTile,
+    lay_out_group,
+    moving_bytes,
     order_of,
-    power_of_two,
-    wished,
 )
-from .problem import Node, Number, Problem, fixed
+from .problem import Problem
+from .runs import common, power_of_two
+from .schedule import VECTORS, Loop, Prefetch, Schedule, Store, Tile
 from .traits import Traits
 from .words import kept_together, refusal_of_loops
 
@@ -52,102 +51,87 @@ VECTOR_BYTES = 16
 LONGEST_VECTORS = VECTOR_BYTES, VECTOR_BYTES
 """As many elements of both sides as there can be in a vector."""
 MOST_STEPS = 256
-"""Elements that a work-item moves in a box that is chosen, at the most."""
+"""Elements that a work-item moves in a tile that is chosen, at the most."""
 VECTORS_EACH = 2
 """Vectors that a work-item of a copy moves, where there is enough to do: 0.02 faster than with 4 on
 an H100, where 8 lose 0.04."""
+GROUP_RUN_BYTES = 256
+"""The run of a tile on each side where the tensor is large. Copies whose runs of 64, 128, 256 and
+512 bytes lie apart in the destination have 0.68, 0.94, 1 and 1 of the speed on an H100; in the
+source 0.82, 0.97, 1 and 1."""
+RUN_ELEMENTS = (32, 128)
+"""The least and the most elements of a run, however wide they are."""
+TILE_BYTES = 16384
+"""A tile in local memory, where there are enough of them. A work-item moves 64 bytes of it."""
+SINGLE_TILE_BYTES = 8192
+"""The same where elements are loaded one by one. On an H100 bfyx to fsv32 of u8 with odd sizes has
+0.86 of a copy so and 0.77 with tiles twice as large; bfyx to byxf of f32 0.97 and 0.93."""
+SMALL_RUN_BYTES, SMALL_RUN_ELEMENTS, SMALL_TILE_BYTES = 128, (32, 64), 4096
+"""The same for tensors that would not fill the device so."""
+GROUPS_PER_UNIT = 4
+"""Work-groups for each multiprocessor that are better than longer ones."""
+RUNS = (256, 128, 512, 64)
+"""Bytes of a run that are worth a measurement, the rules' first."""
+TILE_SIZES = (16 << 10, 8 << 10, 32 << 10, 4 << 10)
+"""Bytes of a tile in local memory."""
+GROUP_SIZES = (256, 128, 64, 512)
+"""Work-items of a group."""
+TILES_TRIED, CHANGES_TRIED = 12, 11
+"""How many tiles are measured beside that of the rules; how many changes of it."""
+Rules = Callable[[Problem, Traits], "LocalPlan"]
 
 
 @dataclass(frozen=True, slots=True)
-class LocalPlan(Body):
-    """A box of ``box[k]`` steps of each loop for each work-group of ``group`` work-items.
-
-    It is loaded as ``read`` says and stored as ``write`` says; between, it lies in local memory by
-    ``layout``, or, where that is None, in registers. ``whole`` are the loops that the box takes
-    entirely; the number of a group counts the others in this ``order``, the outermost first.
-    """
-
-    problem: Problem
-    box: tuple[int, ...]
-    whole: tuple[int, ...]
-    read: Pass
-    write: Pass
-    layout: BankLayout | None
-    group: int
-    order: tuple[int, ...]
+class LocalPlan(ScheduleBody):
+    """A tile for each work-group; the number of a group counts the loops of the schedule's nest."""
 
     @property
-    def nodes(self) -> tuple[Node, ...]:
-        """The loops."""
-        return self.problem.nodes or ()
+    def layout(self) -> GroupLayout:
+        """How a work-group moves its tile."""
+        return lay_out_group(self.problem, self.schedule)
 
-    def positions(self, node: int) -> Number:
-        """How many boxes follow each other along the node."""
-        size = self.nodes[node].size
-        return Number(-(-size.value // self.box[node]), size.fixed)
+    def candidates(self, traits: Traits) -> Iterator[LocalPlan]:
+        """Tiles with other runs, those like the rules' first; then changes of one thing.
 
-    @property
-    def groups(self) -> int:
-        """How many boxes there are."""
-        return prod(self.positions(k).value for k in range(len(self.nodes)))
+        Where nothing goes through local memory, the tiles of other groups.
+        """
+        yield self
+        if self.schedule.store.local:
+            yield from islice(self._fitted(_other_tiles(self), traits), TILES_TRIED)
+            yield from islice(self.near(traits), CHANGES_TRIED)
+        else:
+            p = self.problem
+            yield from (_rows_by_rules(p, _grouped(traits, n)) for n in (*GROUP_SIZES, 32))
 
-    @property
-    def local_elements(self) -> int:
-        """Elements of local memory that a work-group takes."""
-        return self.layout.extent if self.layout else 0
+    def near(self, traits: Traits) -> Iterator[LocalPlan]:
+        """The same tile by other vectors, words, gaps, groups or orders: first what differs least.
 
-    @property
-    def parameter(self) -> str:
-        """The choice that a tuner searches: the whole box where it lies in local memory."""
-        return "box" if self.layout else "local_size"
+        What they are worth depends on the memory, its banks and the compiler.
+        """
+        if self.schedule.store.local:
+            yield from self._fitted(_changes(self.problem, self.schedule, traits), traits)
 
-    @property
-    def value(self) -> object:
-        """What it has of the parameter."""
-        return str(self.schedule) if self.layout else self.group
+    def _fitted(self, wishes: Iterable[Schedule], traits: Traits) -> Iterator[LocalPlan]:
+        """The plans nearest to schedules, each once, but not this one."""
+        known = {self.schedule}
+        for wish in wishes:
+            found = fitted(self.problem, wish, traits)
+            if found and found.schedule not in known:
+                known.add(found.schedule)
+                yield found
 
-    @property
-    def candidates(self) -> tuple[int, ...]:
-        """The values of the parameter that are worth a try, where it is a number."""
-        return () if self.layout else (32, 64, 128, 256)
-
-    @property
-    def schedule(self) -> BoxSchedule:
-        """What is a choice about it; with the box chosen so, the plan is the same."""
-        steps = [ALL if k in self.whole else n for k, n in enumerate(self.box)]
-        while steps[-1] == 1:
-            steps.pop()
-        gaps = self.layout != dense(self.box, self.read)
-        vectors = self.read.width, self.write.width
-        return BoxSchedule(tuple(steps), vectors, self.write.tall, gaps, self.group, self.order)
+    def follows(self, choices: Choices) -> bool:
+        """Whether it is by the schedule that is chosen, as nearly as it can be."""
+        return choices.schedule is None or not self.instead
 
     @property
     def alignment(self) -> tuple[int, int]:
         """At multiples of how many bytes source and destination must begin."""
-        widths = zip(self.problem.dtypes, (self.read.width, self.write.width), strict=True)
+        widths = zip(self.problem.dtypes, self.schedule.tile.widths, strict=True)
         source, target = (
             width * t.nbytes if self.problem.word or width > 1 else 1 for t, width in widths
         )
         return source, target
-
-    @property
-    def structure(self) -> str:
-        """The box in words, without what only the sizes decide."""
-        shape = " x ".join(f"{self.box[k]} of loop {k}" for k in self.read.order) or "1 element"
-        word = self.problem.word
-        words = f", as words of {word.nbytes} bytes" if word else ""
-        if not self.layout:
-            by = self.write.width
-            apart = f", read by {self.read.width}" if self.read.width != by else ""
-            return f"box {shape}, moved by {by}{apart}{words}"
-        tall = f" for each of {self.write.tall} steps" if self.write.tall > 1 else ""
-        return (
-            f"box {shape} in {self.local_elements} places of local memory, "
-            f"read by {self.read.width} and written by {self.write.width}{tall}{words}"
-        )
-
-    def __str__(self) -> str:
-        return f"{self.structure}, {self.groups} groups of {self.group} work-items"
 
 
 def refusal(p: Problem) -> str:
@@ -155,10 +139,11 @@ def refusal(p: Problem) -> str:
     if reason := refusal_of_loops(p):
         return reason
     p = kept_together(p)
-    common = _common_run(p)
-    if common is None:
+    nodes = p.nodes or ()
+    if order_of(nodes, "src") == order_of(nodes, "dst"):
         return "source and destination have their loops in the same order"
-    nbytes = common * min(t.nbytes for t in p.dtypes)
+    run = common(p, Tile(tuple(n.size.value for n in nodes), 1))
+    nbytes = run * min(t.nbytes for t in p.dtypes)
     if nbytes >= SECTOR_BYTES:
         return f"both sides share runs of {nbytes} bytes, which need no local memory"
     return ""
@@ -167,107 +152,34 @@ def refusal(p: Problem) -> str:
 def needs(p: Problem, traits: Traits) -> str:
     """What the device lacks; empty if nothing."""
     del p
-    if traits.local_bytes >= 2 * BOX_BYTES:
+    if traits.local_bytes >= 2 * TILE_BYTES:
         return ""
     return "local memory of the device lies in main memory, or is very small"
 
 
-def _common_run(p: Problem) -> int | None:
-    """The elements of the innermost loops that are the same on both sides; None if all are."""
-    nodes = p.nodes or ()
-    run = 1
-    for a, b in zip(order_of(nodes, "src"), order_of(nodes, "dst"), strict=True):
-        if a != b:
-            return run
-        run *= nodes[a].size.value if run == nodes[a].src.value == nodes[a].dst.value else 1
-    return None
-
-
 def plan(p: Problem, traits: Traits, choices: Choices) -> LocalPlan:
-    """The plan for a problem that `refusal` accepts; stores are never streaming ones.
+    """The plan for a problem that `refusal` accepts.
 
-    By the box that is chosen, as near as the problem can have it, else by the rules.
+    By the schedule that is chosen, as near as the problem can have it, else by the rules.
     """
-    p, text = kept_together(p, traits.begin_bytes), choices.box
-    chosen = _chosen(p, BoxSchedule.parse(text), traits) if text else None
-    return chosen or _by_rules(p, _grouped(traits, choices.local_size))
-
-
-def _chosen(p: Problem, schedule: BoxSchedule, traits: Traits) -> LocalPlan | None:
-    """The plan by a schedule; None where there are no such loops."""
-    traits, moving = _grouped(traits, schedule.group), _moving_bytes(p)
-    nodes = p.nodes or ()
-    most = min(traits.local_bytes * 8 // 9 // moving, MOST_STEPS * traits.group_size)
-    box = wished(nodes, schedule.steps, most)
-    if box is None or max(schedule.order, default=0) >= len(nodes):
-        return None
-    return _through(p, box, _widths(p, box, schedule.vectors, traits), traits, schedule)
-
-
-def _by_rules(p: Problem, traits: Traits) -> LocalPlan:
-    nodes, moving, items = p.nodes or (), _moving_bytes(p), tuple(t.nbytes for t in p.dtypes)
-    box = boxed(nodes, items, (moving, BOX_BYTES), traits)
-    widths = _widths(p, box, LONGEST_VECTORS, traits)
-    if widths[0] == 1:
-        box = boxed(nodes, items, (moving, SINGLE_BOX_BYTES), traits)
-        widths = _widths(p, box, LONGEST_VECTORS, traits)
-    return _through(p, box, widths, traits)
-
-
-def _through(
-    p: Problem, box: GroupBox, widths: tuple[int, int], traits: Traits,
-    by: BoxSchedule | None = None,
-) -> LocalPlan:  # fmt: skip
-    """A box that goes through local memory, by vectors of ``widths`` elements."""
-    moving, (read, write) = _moving_bytes(p), map(Pass, _inner(box), widths)
-    if by or _below(write, read, box) * p.dtypes[1].nbytes >= GPU_LINE_BYTES:
-        most = min(by.tall, VECTOR_BYTES // moving) if by else BANK_BYTES // moving
-        write = _tall(write, read, box.sizes, most)
-    sizes = tuple(box.sizes)
-    found = dense(sizes, read) if by and not by.gaps else layout(sizes, read, write, moving)
-    return _finished(p, box, (read, write), found, traits, by.order if by else ())
-
-
-def _inner(box: GroupBox) -> list[tuple[int, ...]]:
-    """The loops of a box in the order of the source, and of the destination."""
-    return [box.inside(order_of(box.nodes, side)) for side in ("src", "dst")]
-
-
-def _widths(p: Problem, box: GroupBox, wanted: tuple[int, int], traits: Traits) -> tuple[int, int]:
-    """The widest vectors of both sides, of ``wanted`` elements at the most."""
-    longest = min(VECTOR_BYTES, traits.begin_bytes)
-    load, store = _inner(box)
-    src, dst = (min(n, longest // t.nbytes) for n, t in zip(wanted, p.dtypes, strict=True))
-    stored = not p.computation
-    return _width(p, box, "src", load, src), _width(p, box, "dst", store, dst, stored=stored)
-
-
-def _below(write: Pass, read: Pass, box: GroupBox) -> int:
-    """How many elements lie together in the destination below the source's nearest loop."""
-    return prod(box.sizes[k] for k in write.order[: write.order.index(read.order[0])])
-
-
-def _tall(write: Pass, read: Pass, box: Sequence[int], most: int) -> Pass:
-    """The pass with as many steps of the source's nearest loop taken together as fill a word."""
-    across = read.order[0]
-    inner = write.order[: write.order.index(across)]
-    tall = max(1, most) if inner and prod(box[k] for k in inner) % write.width == 0 else 1
-    while box[across] % tall:
-        tall //= 2
-    return replace(write, tall=tall, across=across) if tall > 1 else write
-
-
-def _moving_bytes(p: Problem) -> int:
-    """The bytes of an element between load and store: f16 may be on its way as f32."""
-    src, dst = p.dtypes
-    if src.name == "f16" and dst != src and (dst.nbytes > src.nbytes or p.computation):
-        return 4
-    return src.nbytes if p.computation else min(src.nbytes, dst.nbytes)
+    return _planned(p, traits, choices, _by_rules)
 
 
 def rows_plan(p: Problem, traits: Traits, choices: Choices) -> LocalPlan:
     """The plan that needs no local memory, in the order of the destination."""
-    return _direct(kept_together(p, traits.begin_bytes), _grouped(traits, choices.local_size))
+    return _planned(p, traits, choices, _rows_by_rules)
+
+
+def _planned(p: Problem, traits: Traits, choices: Choices, rules: Rules) -> LocalPlan:
+    p = kept_together(p, traits.begin_bytes)
+    found = rules(p, _grouped(traits, choices.local_size))
+    if choices.schedule is None:
+        return found
+    wish, through = Schedule.parse(choices.schedule), found.schedule.store.local > 0
+    if (wish.store.local > 0) == through and (nearest := fitted(p, wish, traits)):
+        return nearest
+    why = f"the schedule {wish} does not fit: expected one such as {found}"
+    return replace(found, instead=why)
 
 
 def _grouped(traits: Traits, wanted: int | None) -> Traits:
@@ -276,125 +188,166 @@ def _grouped(traits: Traits, wanted: int | None) -> Traits:
     return replace(traits, group_size=power_of_two(size))
 
 
-def _direct(p: Problem, traits: Traits) -> LocalPlan:
-    nodes = p.nodes or ()
-    longest = min(VECTOR_BYTES, traits.begin_bytes)
-    src, dst = (longest // t.nbytes for t in p.dtypes)
-    vector = max(1, min(src, dst))
-    total = prod(n.size.value for n in nodes)
-    each = VECTORS_EACH
+def fitted(p: Problem, wish: Schedule, traits: Traits) -> LocalPlan | None:
+    """The plan that is nearest to a schedule; None where the problem or GPUs have none like it."""
+    nodes, traits = p.nodes or (), _grouped(traits, wish.group)
+    order = [loop.axis for loop in wish.nest]
+    local = wish.store.local > 0
+    if max(len(wish.tile.extents) - 1, *order, 0) >= len(nodes):
+        return None
+    if not (local or wish.store.is_ordinary):
+        return None
+    tile, most = GroupTile(p, wish.tile), MOST_STEPS * traits.group_size
+    if local:
+        most = min(traits.local_bytes * 8 // 9 // moving_bytes(p), most)
+    first = [order_of(nodes, side)[0] for side in ("src", "dst")] if local else []
+    if not tile.fit(most, first):
+        return None
+    return _made(tile, wish.tile.widths, wish.store, traits, order)
+
+
+def _made(
+    tile: GroupTile, wanted: tuple[int, int], store: Store, traits: Traits,
+    order: Sequence[int] = (),
+) -> LocalPlan:  # fmt: skip
+    """A tile moved by vectors of ``wanted`` elements, or as many as there can be."""
+    p, nodes, longest = tile.p, tile.nodes, min(VECTOR_BYTES, traits.begin_bytes)
+    most = [min(n, longest // t.nbytes) for n, t in zip(wanted, p.dtypes, strict=True)]
+    widths = (_widths if store.local else _row_widths)(tile, most)
+    axes = dict.fromkeys((*order, *range(len(nodes))))
+    nest = tuple(
+        Loop(k, spread=True) for k in axes if k not in tile.whole and nodes[k].size.value > 1
+    )
+    if store.local:
+        store = replace(store, local=_word(tile, widths[1], store.local))
+    found = Schedule(tile.tile(*widths), nest, Prefetch(), store, traits.group_size)
+    if store.local:
+        lies = lay_out_group(p, found)
+        is_dense = lies.banks == dense(lies.sizes, lies.read)
+        found = replace(found, store=replace(store, dense=is_dense))
+    return LocalPlan(p, found)
+
+
+def _by_rules(p: Problem, traits: Traits) -> LocalPlan:
+    moving, longest = moving_bytes(p), min(VECTOR_BYTES, traits.begin_bytes)
+    tile = _tile_by_rules(p, TILE_BYTES, traits)
+    if _widths(tile, [longest // t.nbytes for t in p.dtypes])[0] == 1:
+        tile = _tile_by_rules(p, SINGLE_TILE_BYTES, traits)
+    together = prod(tile.sizes[k] for k in tile.below) * p.dtypes[1].nbytes
+    word = max(1, BANK_BYTES // moving) if together >= GPU_LINE_BYTES else 1
+    return _made(tile, LONGEST_VECTORS, Store(local=word), traits)
+
+
+def _tile_by_rules(p: Problem, most: int, traits: Traits) -> GroupTile:
+    """As large as is good, ``most`` bytes, if there are enough for the device; else smaller."""
+    moving = moving_bytes(p)
+    large = _tile_of_runs(p, GROUP_RUN_BYTES, RUN_ELEMENTS, most // moving)
+    enough = large.count() >= traits.compute_units * GROUPS_PER_UNIT
+    if prod(large.sizes) * moving <= most and enough:
+        return large
+    least = SMALL_TILE_BYTES // max(t.nbytes for t in p.dtypes)
+    return _tile_of_runs(p, SMALL_RUN_BYTES, SMALL_RUN_ELEMENTS, least)
+
+
+def _tile_of_runs(p: Problem, run: int, limits: tuple[int, int], goal: int) -> GroupTile:
+    least, most = limits
+    runs = [min(most, max(least, run // t.nbytes)) for t in p.dtypes]
+    if run == GROUP_RUN_BYTES and runs[0] * runs[1] > goal:
+        runs[0] = max(least, goal // runs[1])
+    return _taken(p, runs, goal)
+
+
+def _taken(p: Problem, runs: Sequence[int], goal: int) -> GroupTile:
+    """The tile with such runs on both sides, of ``goal`` elements."""
+    tile = GroupTile(p)
+    for side, wanted in zip(("src", "dst"), runs, strict=True):
+        tile.take(side, wanted)
+    tile.fill([k for side in ("src", "dst") for k in order_of(tile.nodes, side)], goal)
+    return tile
+
+
+def _rows_by_rules(p: Problem, traits: Traits) -> LocalPlan:
+    nodes, longest = p.nodes or (), min(VECTOR_BYTES, traits.begin_bytes)
+    vector = max(1, min(longest // t.nbytes for t in p.dtypes))
+    total, each = prod(n.size.value for n in nodes), VECTORS_EACH
     enough = traits.compute_units * GROUPS_PER_UNIT * traits.group_size * vector
     while each > 1 and total < enough * each:
         each //= 2
     goal = traits.group_size * vector * each
-    order = order_of(nodes, "dst")
-    box = GroupBox(nodes)
-    box.take("dst", goal)
-    box.fill(order, goal)
-    inner = box.inside(order)
-    width = min(_width(p, box, side, inner, vector) for side in ("src", "dst"))
-    read = width
-    if p.word is None and not p.computation:
-        # What is gathered in pieces, or one by one, is stored by whole vectors all the same.
-        stored = _width(p, box, "dst", inner, dst, stored=True)
-        if inner and box.sizes[inner[0]] % stored == 0:
-            if stored > width == src:
-                width = stored
-            elif stored > 2 * width:
-                width, read = stored, 1
-    return _finished(p, box, (Pass(inner, read), Pass(inner, width)), None, traits)
+    tile = GroupTile(p)
+    tile.take("dst", goal)
+    tile.fill(order_of(nodes, "dst"), goal)
+    return _made(tile, LONGEST_VECTORS, Store(), traits)
 
 
-def _finished(
-    p: Problem,
-    box: GroupBox,
-    passes: tuple[Pass, Pass],
-    found: BankLayout | None,
-    traits: Traits,
-    order: Sequence[int] = (),
-) -> LocalPlan:
-    nodes = p.nodes or ()
-    counted = [k for k, n in enumerate(nodes) if k not in box.whole and n.size.value > 1]
-    order = [k for k in dict.fromkeys((*order, *counted)) if k in counted]
-    known = {side: _known_strides(nodes, side, box.whole) for side in ("src", "dst")}
-    nodes = tuple(
-        replace(
-            n, size=fixed(n.size.value) if k in box.whole else n.size,
-            src=fixed(n.src.value) if k in known["src"] else n.src,
-            dst=fixed(n.dst.value) if k in known["dst"] else n.dst,
-        )
-        for k, n in enumerate(nodes)
-    )  # fmt: skip
-    return LocalPlan(
-        replace(p, nodes=nodes), tuple(box.sizes), tuple(sorted(box.whole)), *passes, found,
-        traits.group_size, tuple(order),
-    )  # fmt: skip
-
-
-def _known_strides(nodes: Sequence[Node], side: str, whole: Container[int]) -> set[int]:
-    """The loops whose stride is part of the structure: the run of whole loops below them."""
-    strides = [getattr(n, side).value for n in nodes]
-    known, reached = set(), 1
-    while reached in strides:
-        k = strides.index(reached)
-        if k in known:
-            break
-        known.add(k)
-        if k not in whole:
-            break
-        reached *= nodes[k].size.value
-    return known
-
-
-def _width(
-    p: Problem, box: GroupBox, side: str, order: Sequence[int], most: int, *, stored: bool = False
-) -> int:
-    """How many elements a work-item may access as one aligned vector, ``most`` at most."""
-    width = power_of_two(max(1, most))
-    while width > 1 and not _aligned(p, box, side, order, width, stored=stored):
-        width //= 2
-    return width
-
-
-def _aligned(
-    p: Problem, box: GroupBox, side: str, order: Sequence[int], width: int, *, stored: bool
-) -> bool:
-    """Whether a box falls into whole vectors of ``width`` elements that start at multiples of it.
-
-    So all are elements or none is, and all are stored or none; at a guard, and where operands are
-    read, they are of one loop.
-    """
-    nodes, strides = p.nodes or (), [getattr(n, side).value for n in p.nodes or ()]
-    reached, run = 1, []
-    for k in order:
-        if strides[k] != reached:
-            break
-        run.append(k)
-        reached *= box.sizes[k]
-        if k not in box.whole:
-            break
-    if not run or reached % width:
-        return False
-    last = run[-1]
-    moves = [p.src0 if side == "src" else p.dst0, nodes[last].size.value * strides[last]]
-    moves += [s for k, s in enumerate(strides) if k not in run and nodes[k].size.value > 1]
-    if any(m % width for m in moves):
-        return False
-    guarded = [k for k in run if nodes[k].guard is not None]
-    if not guarded and not p.computation:
-        return True
-    inner = nodes[run[0]]
-    return box.sizes[run[0]] % width == 0 and (
-        inner.guard is None or _whole_at(p, inner, width, stored=stored)
+def _widths(tile: GroupTile, most: Sequence[int]) -> tuple[int, int]:
+    """The widest vectors of both sides, of ``most`` elements."""
+    stored = not tile.p.computation
+    return (
+        tile.width("src", tile.order("src"), most[0]),
+        tile.width("dst", tile.order("dst"), most[1], stored=stored),
     )
 
 
-def _whole_at(p: Problem, inner: Node, width: int, *, stored: bool) -> bool:
-    """Whether the limits of a guard lie between vectors along the node.
+def _row_widths(tile: GroupTile, most: Sequence[int]) -> tuple[int, int]:
+    """The same where what is loaded is stored: of one width, or loaded in pieces, or one by one."""
+    (src, dst), inner = most, tile.order("dst")
+    width = min(tile.width(side, inner, min(src, dst)) for side in ("src", "dst"))
+    stored = tile.width("dst", inner, dst, stored=True)
+    if tile.p.word or tile.p.computation or not inner or tile.sizes[inner[0]] % stored:
+        return width, width
+    if stored > width == src:
+        return width, stored
+    return (1, stored) if stored > 2 * width else (width, width)
 
-    Where values are ``stored`` as they lie in local memory, zeros among them, only the end counts.
-    """
-    guard, step = p.guards[inner.guard or 0], inner.unit * width
-    limits = [n.value for n in ((guard.end,) if stored else (guard.lo, guard.hi, guard.end))]
-    others = [n.unit for n in p.nodes or () if n.guard == inner.guard and n is not inner]
-    return not any(n % step for n in [*limits, *others])
+
+def _word(tile: GroupTile, stored: int, wanted: int) -> int:
+    """How many steps of the source's nearest loop are taken of local memory as one word."""
+    below = tile.below
+    word = power_of_two(max(1, min(wanted, VECTOR_BYTES // moving_bytes(tile.p))))
+    if not below or prod(tile.sizes[k] for k in below) % stored:
+        return 1
+    while tile.sizes[tile.order("src")[0]] % word:
+        word //= 2
+    return word
+
+
+def _other_tiles(plan: LocalPlan) -> Iterator[Schedule]:
+    """Schedules with other runs on both sides and of other sizes, the most usual first."""
+    p, schedule = plan.problem, plan.schedule
+    for size, *runs in sorted(product(TILE_SIZES, RUNS, RUNS), key=_unusual):
+        elements = [max(1, run // t.nbytes) for run, t in zip(runs, p.dtypes, strict=True)]
+        tile = _taken(p, elements, size // min(t.nbytes for t in p.dtypes))
+        yield replace(schedule, tile=tile.tile(*LONGEST_VECTORS))
+
+
+def _unusual(values: tuple[int, ...]) -> int:
+    """How far a tile and its runs are from what is usual."""
+    size, *runs = values
+    return TILE_SIZES.index(size) + sum(map(RUNS.index, runs))
+
+
+def _changes(p: Problem, one: Schedule, traits: Traits) -> list[Schedule]:
+    """The schedules with the same tile, those that differ in one thing first."""
+    loops = {loop.axis: loop for loop in one.nest}
+    by_source = [loops[k] for k in reversed(order_of(p.nodes or (), "src")) if k in loops]
+    nests = dict.fromkeys((one.nest, tuple(loops[k] for k in sorted(loops)), tuple(by_source)))
+    lanes, stored = ([VECTOR_BYTES // t.nbytes >> n for n in range(3)] for t in p.dtypes)
+    groups = [n for n in GROUP_SIZES if n <= traits.group_size]
+    every = product(VECTORS, lanes, stored, (False, True), groups, nests)
+    found = [
+        replace(one, tile=Tile.of(one.tile.extents, load, store), nest=nest, group=group,
+                store=Store(local=word, dense=dense))
+        for word, load, store, dense, group, nest in every if load and store
+    ]  # fmt: skip
+    return sorted(found, key=lambda other: _differences(one, other))
+
+
+def _differences(one: Schedule, other: Schedule) -> int:
+    """In how many things two schedules of one tile differ."""
+    pairs = zip(_things(one), _things(other), strict=True)
+    return sum(a != b for a, b in pairs)
+
+
+def _things(s: Schedule) -> tuple[object, ...]:
+    return *s.tile.widths, s.store.local, s.store.dense, s.group, s.nest

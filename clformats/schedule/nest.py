@@ -9,7 +9,7 @@ from math import prod
 from ..errors import InvalidArgument
 from .layout import stores_units
 from .problem import Problem
-from .schedule import LETTERS, Loop, Schedule, Tile
+from .schedule import ALL, LETTERS, VECTORS, Loop, Schedule, Tile
 
 MOST_LOOPS = 12
 """Loops that a kernel counts: problems have up to eight, and three of them may be blocked."""
@@ -73,8 +73,8 @@ def _check(p: Problem, schedule: Schedule) -> None:
     nodes, tile, nest = p.nodes or (), schedule.tile, schedule.nest
     if len(tile.extents) > len(nodes) or any(loop.axis >= len(nodes) for loop in nest):
         _refuse(schedule, f"loops up to {LETTERS[max(0, len(nodes) - 1)]}, which the problem has")
-    if tile.lanes not in (1, 2, 4, 8, 16):
-        _refuse(schedule, "vectors of 1, 2, 4, 8 or 16 lanes")
+    if why := _refusal_of_vectors(schedule):
+        _refuse(schedule, why)
     if len(nest) > MOST_LOOPS:
         _refuse(schedule, f"at most {MOST_LOOPS} loops in its nest")
     spread = [loop.spread for loop in nest]
@@ -90,6 +90,14 @@ def _check(p: Problem, schedule: Schedule) -> None:
             _refuse(schedule, f"loops along {LETTERS[axis]} that become shorter, down to one tile")
     if not stores_units(p, tile):
         _refuse(schedule, f"tiles that store whole bytes of {p.dtypes[1]}")
+
+
+def _refusal_of_vectors(schedule: Schedule) -> str:
+    """What a work-item would have to have to move the tile; empty if it can."""
+    tile = schedule.tile
+    if schedule.group > 1 or schedule.store.local or tile.stored or ALL in tile.extents:
+        return "a tile for one work-item, with a number of steps of each loop"
+    return "" if tile.lanes in VECTORS else "vectors of 1, 2, 4, 8 or 16 lanes"
 
 
 def _refusal_of_extent(p: Problem, axis: int, steps: int) -> str:

@@ -1,4 +1,4 @@
-"""A schedule, or a box of a GPU, taken apart into parameters that strategies can search.
+"""A schedule taken apart into parameters that strategies can search.
 
 A line of text is one value of one parameter: a strategy that follows neighbours or correlations
 (Bayesian optimisation, annealing, genetic ones) has nothing to follow. Here each question of a
@@ -37,15 +37,14 @@ from itertools import permutations
 from typing import Any, Protocol
 
 from ..errors import InvalidArgument
-from .boxes import ALL, VECTORS, BoxSchedule
-from .boxsearch import GROUP_SIZES
+from .body import Body
 from .extents import SHORT
-from .local import LocalPlan
+from .local import GROUP_SIZES, VECTOR_BYTES, LocalPlan, fitted
 from .nest import is_legal_extent, ordered
 from .problem import Problem
-from .profile import Profile
-from .schedule import LETTERS, Prefetch, Schedule, Store, Tile
-from .scheduled import why_illegal
+from .profile import Profile, profile_of
+from .schedule import ALL, LETTERS, VECTORS, Loop, Prefetch, Schedule, Store, Tile
+from .scheduled import ScheduledPlan, why_illegal
 from .search import BLOCKS, ITEMS, in_blocks, wanted_items
 from .stores import legal
 from .traits import Traits
@@ -56,7 +55,7 @@ LANES = (16, 8, 4)
 STREAMS = (64, 32, 16)
 """Bytes of streaming stores."""
 STEPS = (1, 4, 8, 16, 64)
-"""Steps of a loop in a tile or a box, beside all steps of a short one. Strategies list the whole
+"""Steps of a loop in a tile, beside all steps of a short one. Strategies list the whole
 product of all parameters before they begin: these make 10^5 of it, more values minutes.
 """
 AHEADS = (0, 2, 8, 32)
@@ -156,57 +155,61 @@ def _steps(size: int, is_legal: Callable[[int], bool]) -> list[int]:
 
 
 @dataclass(frozen=True)
-class BoxParts:
-    """The parameters of the boxes of a reorder through local memory.
+class GroupParts:
+    """The parameters of the schedules of work-groups.
 
-    ``box_a``, ``box_b`` ...: steps of each loop in a box, 0 for all; ``load`` and ``store``:
-    elements of vectors; ``by``: neighbours in a word of local memory; ``gaps``; ``local_size``:
-    work-items of a group; ``order``: the loops that the groups' numbers count. ``resolved`` tells
-    what box a plan has where it is asked for one.
+    ``tile_a``, ``tile_b`` ...: steps of each loop in a tile, 0 for all; ``lanes`` and ``stored``:
+    elements of vectors; ``local``: neighbours in a word of local memory, 0 without it; ``dense``:
+    whether it has no gaps; ``local_size``: work-items of a group; ``order``: the loops that the
+    groups' numbers count.
     """
 
     plan: LocalPlan
     traits: Traits
-    resolved: Callable[[str], object]
 
     @cached_property
     def parameters(self) -> dict[str, list[Any]]:
         """The parameters, each with its values."""
-        one = self.plan.schedule
-        load, store = ([n for n in VECTORS if n * t.nbytes <= 16] for t in self.plan.problem.dtypes)
+        p, one = self.plan.problem, self.plan.schedule
+        lanes, stored = ([n for n in VECTORS if n * t.nbytes <= VECTOR_BYTES] for t in p.dtypes)
         steps = {
-            f"box_{LETTERS[k]}": list(dict.fromkeys(
-                [one.steps[k] if k < len(one.steps) else 1, ALL, *_steps(n.size.value, bool)]
+            f"tile_{LETTERS[k]}": list(dict.fromkeys(
+                [one.tile.steps(k), ALL, *_steps(n.size.value, bool)]
             ))
-            for k, n in enumerate(self.plan.nodes)
+            for k, n in enumerate(p.nodes or ())
         }  # fmt: skip
+        axes = tuple(loop.axis for loop in one.nest)
         return {
             **steps,
-            "load": load,
-            "store": store,
-            "by": [*VECTORS],
-            "gaps": [True, False],
+            "lanes": lanes,
+            "stored": stored,
+            "local": [*VECTORS] if one.store.local else [0],
+            "dense": [False, True] if one.store.local else [False],
             LOCAL_SIZE: [g for g in GROUP_SIZES if g <= self.traits.group_size],
-            "order": [" ".join(LETTERS[k] for k in o) for o in _group_orders(one.order)],
+            "order": [" ".join(LETTERS[k] for k in o) for o in _group_orders(axes)],
         }
 
     def line(self, config: Config) -> str:
-        """The box as text. Raises `InvalidArgument`."""
-        steps = [config[f"box_{LETTERS[k]}"] for k in range(len(self.plan.nodes))]
-        while steps and steps[-1] == 1:
-            steps.pop()
-        order = tuple(LETTERS.index(letter) for letter in config["order"].split())
-        wish = BoxSchedule(tuple(steps), (config["load"], config["store"]), config["by"],
-                           config["gaps"], config[LOCAL_SIZE], order)  # fmt: skip
-        text = str(wish)
-        try:
-            found = self.resolved(text)
-        except InvalidArgument:
-            found = None
-        if found != text:
-            raise InvalidArgument(f"got the box {text}, the nearest legal one is {found}")
-        return text
+        """The schedule as text. Raises `InvalidArgument`."""
+        p = self.plan.problem
+        steps = [config[f"tile_{LETTERS[k]}"] for k in range(len(p.nodes or ()))]
+        nest = (Loop(LETTERS.index(letter), spread=True) for letter in config["order"].split())
+        wish = Schedule(
+            Tile.of(steps, config["lanes"], config["stored"]), tuple(nest),
+            store=Store(local=config["local"], dense=config["dense"]), group=config[LOCAL_SIZE],
+        )  # fmt: skip
+        found = fitted(p, wish, self.traits)
+        if found is None or found.schedule != wish:
+            raise InvalidArgument(f"got the schedule {wish}, the nearest legal one is {found}")
+        return str(wish)
 
 
 def _group_orders(order: tuple[int, ...]) -> list[tuple[int, ...]]:
     return [*permutations(order)] if len(order) <= FREE else [order, tuple(sorted(order))]
+
+
+def parts_of(body: Body, traits: Traits) -> Parts | None:
+    """The questions of a plan's schedule; None where it has none."""
+    if isinstance(body, ScheduledPlan):
+        return ScheduleParts(body.problem, profile_of(traits))
+    return GroupParts(body, traits) if isinstance(body, LocalPlan) else None

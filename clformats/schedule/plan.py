@@ -25,7 +25,7 @@ from .traits import DEFAULT, Traits
 SAME_BYTES = "the bytes are the same: OpenCL copies them, and no kernel runs"
 IN_GROUPS = ("local_size", "baked")
 SCHEDULE = ("schedule", "baked")
-BOX = ("box", *IN_GROUPS)
+SCHEDULE_OF_GROUPS = ("schedule", *IN_GROUPS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +58,8 @@ FAMILIES = (
 """The families on CPUs: what has a loop nest; every other buffer; then that of transforms. Images
 are buffers to them."""
 GPU_FAMILIES = (
-    Family("local", local.refusal, local.plan, BOX, local.needs),
-    Family("rows", words.refusal_of_loops, local.rows_plan, IN_GROUPS),
+    Family("local", local.refusal, local.plan, SCHEDULE_OF_GROUPS, local.needs),
+    Family("rows", words.refusal_of_loops, local.rows_plan, SCHEDULE_OF_GROUPS),
     *_EVERYWHERE,
     Family("image", image.refusal, image.plan),
 )

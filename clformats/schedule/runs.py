@@ -29,10 +29,11 @@ def stored_steps(p: Problem, axis: int) -> int:
 
 
 @remembered
-def chain(p: Problem, side: str) -> list[tuple[int, int, int]]:
+def chain(p: Problem, side: str, *, counted: bool = True) -> list[tuple[int, int, int]]:
     """The loops that are one run on a side, innermost first, as (loop, steps, stride).
 
-    Each continues where the one before it ends; the last need not be taken as a whole.
+    Each continues where the one before it ends; the last need not be taken as a whole. Unless they
+    are ``counted``, steps without a place in the destination are taken for some that have one.
     """
     nodes = p.nodes or ()
     all_strides = strides(nodes, side)
@@ -42,7 +43,9 @@ def chain(p: Problem, side: str) -> list[tuple[int, int, int]]:
         axis = all_strides.index(reached)
         if any(axis == a for a, _, _ in found):
             break
-        steps = stored_steps(p, axis) if side == "dst" else nodes[axis].size.value
+        steps = nodes[axis].size.value
+        if side == "dst" and counted:
+            steps = stored_steps(p, axis)
         found.append((axis, steps, reached))
         if steps == 1:
             break
@@ -135,3 +138,8 @@ def common(p: Problem, tile: Tile) -> int:
         if tile.steps(axis) < steps:
             break
     return max(1, run)
+
+
+def power_of_two(n: int) -> int:
+    """The largest power of two that is not above ``n``."""
+    return 1 << (n.bit_length() - 1)

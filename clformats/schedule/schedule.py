@@ -11,6 +11,15 @@ Loops of the problem have letters, from the outermost in the destination: ``a`` 
 tile takes 16 steps of ``b`` and of ``c`` in vectors of 16 lanes. The nest, outermost first: each
 iteration of ``a``, and each 98 tiles of ``c``, is a work-item of its own (``*``); inside, ``b`` and
 ``c`` go on by one tile. ``c:12`` would be a loop in steps of 12 tiles inside a work-item.
+
+On GPUs a work-group moves a tile together, mostly through local memory::
+
+    tile c64 d of 4 8 | a* c* of 256 | ahead 0 | local 2
+
+A tile takes all steps of ``d``. A work-item loads 4 elements at once and stores 8. Each tile is
+that of a group of 256 work-items; consecutive groups go along ``c``, then along ``a``. Local memory
+is read by words of 2 elements, which are neighbours in the source; it has gaps where they save bank
+conflicts, and with ``local 2 dense`` none.
 """
 
 from __future__ import annotations
@@ -25,35 +34,50 @@ from ..errors import InvalidArgument
 LETTERS = ascii_lowercase
 """The names of a problem's loops."""
 NUMBER = "[0-9]{1,9}"
+ALL = 0
+"""Stands for all steps of a loop, whose number is then part of the kernel."""
+VECTORS = (1, 2, 4, 8, 16)
+"""The elements that OpenCL's vectors have."""
 EXAMPLE = "tile b16 c16 of 16 | a* c*98 b c | ahead 12 | stream 64"
+GROUP_EXAMPLE = "tile c64 d of 4 8 | a* c* of 256 | ahead 0 | local 2"
 
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """``extents[k]`` steps of loop k, 1 for loops after the last, in vectors of ``lanes``."""
+    """``extents[k]`` steps of loop k, 1 for loops after the last, in vectors of ``lanes``.
+
+    `ALL` stands for the steps that a loop has. Stored vectors have ``stored`` lanes; 0: as many.
+    """
 
     extents: tuple[int, ...]
     lanes: int
+    stored: int = 0
 
     @classmethod
-    def of(cls, extents: tuple[int, ...] | list[int], lanes: int) -> Tile:
+    def of(cls, extents: tuple[int, ...] | list[int], lanes: int, stored: int = 0) -> Tile:
         """The tile without ones at the end: equal tiles are equal."""
         while extents and extents[-1] == 1:
             extents = extents[:-1]
-        return cls(tuple(extents), lanes)
+        return cls(tuple(extents), lanes, 0 if stored == lanes else stored)
+
+    @property
+    def widths(self) -> tuple[int, int]:
+        """The lanes of the vectors that are loaded and stored."""
+        return self.lanes, self.stored or self.lanes
 
     def steps(self, axis: int) -> int:
         """How many steps of a loop a tile covers."""
         return self.extents[axis] if axis < len(self.extents) else 1
 
     def __str__(self) -> str:
-        parts = [f"{LETTERS[k]}{n}" for k, n in enumerate(self.extents) if n > 1]
-        return " ".join(["tile", *parts, "of", str(self.lanes)])
+        parts = [f"{LETTERS[k]}{n or ''}" for k, n in enumerate(self.extents) if n != 1]
+        lanes = [str(n) for n in (self.lanes, self.stored) if n]
+        return " ".join(["tile", *parts, "of", *lanes])
 
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """A loop along ``axis`` in steps of ``tiles`` tiles; ``spread`` over work-items, or inside."""
+    """A loop along ``axis`` in steps of ``tiles`` tiles; ``spread`` over work-groups, or inside."""
 
     axis: int
     tiles: int = 1
@@ -76,30 +100,35 @@ class Prefetch:
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """One of four kinds; without arguments ordinary stores, through the cache.
+    """One of five kinds; without arguments ordinary stores, through the cache.
 
     ``streams``: bytes of a store that passes the cache, 16, 32 or 64.
     ``lines``: rows that start anywhere wait in a buffer, and leave it as whole lines that pass the
     cache. ``staged``: so do the tiles of that many innermost loops, which are one run together.
+    ``local``: a work-group's tile goes through local memory, which is read by words of so many
+    elements; ``dense``: without gaps against bank conflicts.
     Raises `InvalidArgument` for two kinds at once, and for other numbers.
     """
 
     streams: int = 0
     lines: bool = False
     staged: int = 0
+    local: int = 0
+    dense: bool = False
 
     def __post_init__(self) -> None:
-        kinds = (self.streams != 0) + self.lines + (self.staged != 0)
-        if kinds > 1 or self.streams not in (0, 16, 32, 64) or self.staged < 0:
+        kinds = (self.streams != 0) + self.lines + (self.staged != 0) + (self.local != 0)
+        wrong = self.streams not in (0, 16, 32, 64) or self.staged < 0 or self.local < 0
+        if kinds > 1 or wrong or (self.dense and not self.local):
             raise InvalidArgument(
-                f"got a store of streams={self.streams}, lines={self.lines}, staged={self.staged}, "
-                f"expected one of them: streams of 16, 32 or 64, lines, or staged above 0"
+                f"got {self!r}, expected one of them: streams of 16, 32 or 64, lines, staged above "
+                f"0, or local above 0, which may be dense"
             )
 
     @property
     def is_ordinary(self) -> bool:
         """Whether each vector is stored as it is ready, through the cache."""
-        return not self.streams and not self.is_buffered
+        return not self.streams and not self.is_buffered and not self.local
 
     @property
     def is_buffered(self) -> bool:
@@ -111,12 +140,16 @@ class Store:
             return "lines"
         if self.staged:
             return f"staged {self.staged}"
+        if self.local:
+            return f"local {self.local}{' dense' * self.dense}"
         return f"stream {self.streams}" if self.streams else "ordinary"
 
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
     """The four answers that make a kernel of a problem.
+
+    ``group`` work-items move a tile together.
 
     >>> str(Schedule.parse("tile b16 c16 of 16 | a* c*98 b c | ahead 12 | stream 64"))
     'tile b16 c16 of 16 | a* c*98 b c | ahead 12 | stream 64'
@@ -126,9 +159,11 @@ class Schedule:
     nest: tuple[Loop, ...]
     prefetch: Prefetch = Prefetch()
     store: Store = Store()
+    group: int = 1
 
     def __str__(self) -> str:
         nest = " ".join(map(str, self.nest)) or "once"
+        nest += f" of {self.group}" * (self.group > 1)
         return f"{self.tile} | {nest} | {self.prefetch} | {self.store}"
 
     def __lt__(self, other: Schedule) -> bool:
@@ -142,22 +177,32 @@ class Schedule:
         if len(parts) != 4 or not all(parts):
             _refuse(text, "four parts between bars")
         tile, nest, prefetch, store = parts
-        loops = () if nest == ["once"] else tuple(_loop(text, word) for word in nest)
+        loops, group = _nest(text, nest)
         lead = _number(text, prefetch, "ahead")
-        return cls(_tile(text, tile), loops, Prefetch(lead), _store(text, store))
+        return cls(_tile(text, tile), loops, Prefetch(lead), _store(text, store), group)
 
 
 def _tile(text: str, words: list[str]) -> Tile:
-    if len(words) < 3 or [words[0], words[-2]] != ["tile", "of"]:
-        _refuse(text, "a first part such as 'tile b16 c16 of 16'")
-    lanes = _number(text, words[-2:], "of")
+    lanes = re.fullmatch(rf"tile .*\bof ({NUMBER})(?: ({NUMBER}))?", " ".join(words))
+    if not lanes or lanes[2] == "0":
+        _refuse(text, "a first part such as 'tile b16 c16 of 16', a number of lanes at its end")
     extents: dict[int, int] = {}
-    for word in words[1:-2]:
-        found = re.fullmatch(f"([a-z])({NUMBER})", word)
-        if not found or int(found[2]) < 1:
-            _refuse(text, f"a letter and a number of steps instead of {word!r}")
-        extents[LETTERS.index(found[1])] = int(found[2])
-    return Tile.of([extents.get(k, 1) for k in range(max(extents, default=-1) + 1)], lanes)
+    for word in words[1 : words.index("of")]:
+        found = re.fullmatch(f"([a-z])({NUMBER})?", word)
+        if not found or found[2] == "0":
+            _refuse(text, f"a letter, or one and a number of steps, instead of {word!r}")
+        extents[LETTERS.index(found[1])] = int(found[2] or ALL)
+    steps = [extents.get(k, 1) for k in range(max(extents, default=-1) + 1)]
+    return Tile.of(steps, int(lanes[1]), int(lanes[2] or 0))
+
+
+def _nest(text: str, words: list[str]) -> tuple[tuple[Loop, ...], int]:
+    group, loops = 1, words
+    if "of" in words:
+        group, loops = _number(text, words[-2:], "of"), words[:-2]
+    if not loops or not group:
+        _refuse(text, "loops or 'once', of at least one work-item")
+    return () if loops == ["once"] else tuple(_loop(text, word) for word in loops), group
 
 
 def _loop(text: str, word: str) -> Loop:
@@ -178,6 +223,12 @@ def _store(text: str, words: list[str]) -> Store:
         if not staged:
             _refuse(text, "at least one staged loop")
         return Store(staged=staged)
+    if words[:1] == ["local"]:
+        dense = words[2:] == ["dense"]
+        local = _number(text, words[:2] if dense else words, "local")
+        if not local:
+            _refuse(text, "words of at least one element in local memory")
+        return Store(local=local, dense=dense)
     streams = _number(text, words, "stream")
     if streams not in (16, 32, 64):
         _refuse(text, "streaming stores of 16, 32 or 64 bytes")

@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from ..errors import InvalidArgument
 from ..tensors import nibbles
-from .body import Body
+from .body import ScheduleBody
 from .choices import Choices
 from .extents import MOST_ELEMENTS, tiles
 from .nest import counted
@@ -21,21 +21,17 @@ from .problem import Problem
 from .profile import Profile, profile_of
 from .refine import separate
 from .schedule import Schedule, Store, Tile
-from .search import best, ranked
+from .search import best, neighbours, ranked, spread
 from .stores import legal
 from .traits import LINE_BYTES, Traits
 from .words import in_words, is_run
 
 
 @dataclass(frozen=True, slots=True)
-class ScheduledPlan(Body):
-    """A problem and its schedule; ``instead``: why it is another one than the user's choice."""
+class ScheduledPlan(ScheduleBody):
+    """Work-items that go from tile to tile; ``instead``: why not as the choices ask for."""
 
-    parameter: ClassVar[str] = "schedule"
     has_nest: ClassVar[bool] = True
-    problem: Problem
-    schedule: Schedule
-    instead: str = ""
 
     @property
     def alignment(self) -> tuple[int, int]:
@@ -43,11 +39,6 @@ class ScheduledPlan(Body):
         store, word = self.schedule.store, self.problem.word
         least = word.nbytes if word else 1
         return least, LINE_BYTES if store.is_buffered else max(least, store.streams)
-
-    @property
-    def value(self) -> str:
-        """What it has of the parameter."""
-        return str(self.schedule)
 
     @property
     def program(self) -> tuple[Tile, Store]:
@@ -59,13 +50,23 @@ class ScheduledPlan(Body):
         for schedule in ranked(self.problem, profile_of(traits)):
             yield replace(self, schedule=schedule)
 
+    def candidates(self, traits: Traits) -> Iterator[ScheduledPlan]:
+        """Some schedules of each of the first programs."""
+        for schedule in spread(ranked(self.problem, profile_of(traits))):
+            yield replace(self, schedule=schedule)
+
+    def near(self, traits: Traits) -> Iterator[ScheduledPlan]:
+        """Schedules of its program that differ in nest or prefetch."""
+        profile = profile_of(traits)
+        for schedule in neighbours(self.problem, profile, self.schedule):
+            found = _chosen(self.problem, profile, schedule)
+            if found.schedule == schedule:
+                yield found
+
     def follows(self, choices: Choices) -> bool:
         """Whether it has the tile and the nest of the schedule that is chosen, if one is."""
         wanted = Schedule.parse(choices.schedule) if choices.schedule else self.schedule
         return (wanted.tile, wanted.nest) == (self.schedule.tile, self.schedule.nest)
-
-    def __str__(self) -> str:
-        return str(self.schedule)
 
 
 def refusal(p: Problem) -> str:

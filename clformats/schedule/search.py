@@ -6,6 +6,8 @@ The first one runs where nothing was measured; a tuner measures the first few.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
 from math import prod
 
 from .cost import CostModel
@@ -14,7 +16,7 @@ from .nest import ordered, positions
 from .problem import Problem
 from .profile import Profile
 from .runs import chain, common, strides
-from .schedule import Loop, Prefetch, Schedule, Tile
+from .schedule import Loop, Prefetch, Schedule, Store, Tile
 from .stores import legal
 
 AHEAD_BYTES = 16 << 10
@@ -27,6 +29,10 @@ ITEM_BYTES = 32 << 10
 ITEMS = 16
 UNUSUAL = 1.15
 """What another tile than the one of most problems must gain: each is a program to compile."""
+PROGRAMS, EACH = 6, 4
+"""How many tiles and stores are worth a measurement, and how many nests and prefetches of each."""
+LEADS = (0, 1, 2, 4, 8, 16, 32, 64)
+"""How far ahead the neighbours of a schedule prefetch."""
 
 
 def best(p: Problem, profile: Profile) -> Schedule:
@@ -50,6 +56,23 @@ def ranked(p: Problem, profile: Profile) -> list[Schedule]:
         candidates(p, profile),
         key=lambda s: (model.seconds(s) * _factor(p, s.tile, usual), s),
     )
+
+
+def spread(found: list[Schedule]) -> list[Schedule]:
+    """The first schedules of each of the first tiles and stores, in their order."""
+    programs: dict[tuple[Tile, Store], list[Schedule]] = {}
+    for schedule in found:
+        programs.setdefault((schedule.tile, schedule.store), []).append(schedule)
+    return [s for program in islice(programs.values(), PROGRAMS) for s in program[:EACH]]
+
+
+def neighbours(p: Problem, profile: Profile, schedule: Schedule) -> Iterator[Schedule]:
+    """Other schedules of the same program, the one with the least estimated cost first."""
+    found = {replace(schedule, prefetch=Prefetch(lead)) for lead in LEADS}
+    for wanted in (profile.units, 4 * profile.units, ITEMS * profile.units):
+        found |= {replace(schedule, nest=nest) for nest in nests(p, schedule.tile, wanted)}
+    model = CostModel(p, profile)
+    yield from sorted(found - {schedule}, key=lambda s: (model.seconds(s), s))
 
 
 def _factor(p: Problem, tile: Tile, usual: Tile) -> float:

@@ -1,6 +1,6 @@
 <%doc>
-A work-group moves a box of elements: consecutive work-items read consecutive vectors of the source,
-and write consecutive vectors of the destination. Between the two passes the box lies in local
+A work-group moves a tile of elements: consecutive work-items read consecutive vectors of the source,
+and write consecutive vectors of the destination. Between the two passes the tile lies in local
 memory; without local memory both passes are one. What is not there is read from the tensor's start,
 so that no load waits for a test, and all loads of a work-item are on their way together.
 </%doc>\
@@ -95,7 +95,7 @@ __kernel __attribute__((reqd_work_group_size(${group}, 1, 1))) void reorder(
     __local ${types.work} kept[${places}] __attribute__((aligned(64)));
 % endif
 % if starts:
-    // Where the box of this work-group starts along each loop.
+    // Where the tile of this work-group starts along each loop.
 % for kind, name, value in starts:
     const ${kind} ${name} = ${value};
 % endfor

@@ -298,7 +298,7 @@ def test_all_that_a_gpu_is_asked(
     monkeypatch.setattr(cf.Engine, "traits", as_gpu)
     monkeypatch.setattr(gpu, "RUNS", (16, 128))
     monkeypatch.setattr(gpu, "RUNS_MB", 1)
-    monkeypatch.setattr("clformats.schedule.space.PROGRAMS", 1)
+    monkeypatch.setattr("clformats.schedule.local.TILES_TRIED", 1)
     monkeypatch.setattr(gpu, "SETTINGS", QUICK)
     monkeypatch.setattr(rotation, "TURN_BYTES", 100_000)
     files = [tmp_path / name for name in ("a.json", "a.svg", "a.zip")]
@@ -309,7 +309,7 @@ def test_all_that_a_gpu_is_asked(
     assert "copy, runs of 128 bytes written apart" in printed
     (record,) = Report.read(files[0]).records
     assert {OURS, AGAIN, BAKED, COPY, COMMAND, EMPTY} <= set(record.times)
-    assert any(name.startswith("choice box ") for name in record.times)
+    assert any(name.startswith("choice schedule ") for name in record.times)
     assert set(record.notes) <= {"torch", "CuPy"}
     assert set(zipfile.ZipFile(files[2]).namelist()) == {f"{record.name}.cl", f"{record.name}.bin"}
 

@@ -18,21 +18,14 @@ from clformats.schedule.profile import profile_of
 from clformats.schedule.refine import problem
 from clformats.schedule.schedule import Schedule
 from clformats.schedule.scheduled import ScheduledPlan
-from clformats.schedule.search import ranked
-from clformats.schedule.space import (
-    EACH,
-    NEAR,
-    PROGRAMS,
-    space,
-    spaces,
-)
+from clformats.schedule.search import EACH, PROGRAMS, ranked
+from clformats.schedule.space import NEAR, space, spaces
 from clformats.schedule.traits import DEFAULT, Traits
 from tests.support import BUFFERS, random_pair
 
 D = cf.MemoryDesc
-BOX_LINE = "b8 c | vectors 2 4 by 1 | dense | 32 along a"
 LINE = "tile b8 of 8 | a b c | ahead 0 | ordinary"
-WISHES = Choices(schedule=LINE, box=BOX_LINE, local_size=32, baked=True)
+WISHES = Choices(schedule=LINE, local_size=32, baked=True)
 
 
 def pairs(count: int, seed: int) -> list[tuple[cf.MemoryDesc, cf.MemoryDesc]]:
@@ -80,7 +73,7 @@ def test_a_plan_prints_what_was_chosen() -> None:
         ({"family": 3}, "a name"),
         ({"schedule": 3}, "a line such as 'tile"),
         ({"schedule": "tile b8"}, "four parts between bars, as in 'tile"),
-        ({"lanes": 8}, "got choices 'lanes', expected some of baked, box, family, local_size"),
+        ({"lanes": 8}, "got choices 'lanes', expected some of baked, family, local_size"),
     ],
 )
 def test_a_wrong_choice_is_refused(values: dict[str, Any], word: str) -> None:
@@ -202,10 +195,10 @@ def test_gpus_choose_the_size_of_their_groups(src: str, dst: str) -> None:
     gpu = replace(DEFAULT, is_cpu=False, group_size=128)
     found = space(a, to, gpu)
     assert found is not None
-    assert found.parameter == "local_size"
-    assert sorted(found.values) == [32, 64, 128]
-    for size in found.values:
-        made = render(found.plan(size, baked=True))
+    groups = {Schedule.parse(line).group: line for line in found.values}
+    assert groups.keys() >= {32, 64, 128}
+    for size, line in groups.items():
+        made = render(found.plan(line, baked=True))
         assert made is not None
         assert made.local_size == size
         assert made.arguments == ()

@@ -22,6 +22,7 @@ from clformats.schedule.banks import (
     layout,
     place,
 )
+from clformats.schedule.grouped import GroupLayout
 from clformats.schedule.local import SECTOR_BYTES, LocalPlan
 from tests.support import BUFFERS, hurting_dims
 from tests.tiers import tiered
@@ -36,18 +37,18 @@ ROWS = {"byxf_fsv16_f32", "fsv16_byxf_f32", "odd_byxf_fsv16_f32", "im3_byxf_fsv1
         "cv_bfyx_bfyx_f32_f16", "tiny_bfyx_bfyx_u8_f32"}  # fmt: skip
 
 
-def planned(case: Case) -> LocalPlan:
+def planned(case: Case) -> tuple[LocalPlan, GroupLayout]:
     body = cf.make_plan(*case.descriptors(), GPU).body
     assert isinstance(body, LocalPlan)
-    return body
+    return body, body.layout
 
 
-def offsets(plan: LocalPlan, p: Pass, side: str, vector: int) -> int:
-    """Where the vector with this number starts in the tensor, from the first of the box on."""
+def offsets(moved: GroupLayout, p: Pass, side: str, vector: int) -> int:
+    """Where the vector with this number starts in the tensor, from the first of the tile on."""
     at, e = 0, vector * p.width
     for k in p.order:
-        steps = p.steps(plan.box, k)
-        at += e % steps * (plan.box[k] // steps) * getattr(plan.nodes[k], side).value
+        steps = p.steps(moved.sizes, k)
+        at += e % steps * (moved.sizes[k] // steps) * getattr(moved.nodes[k], side).value
         e //= steps
     return at
 
@@ -56,7 +57,7 @@ def efficiency(plan: LocalPlan, p: Pass, side: str, start: int = 0) -> float:
     """Bytes that work-items in step access, of those in the sectors that they touch."""
     item = plan.problem.dtypes[side == "dst"].nbytes
     touched = {
-        (offsets(plan, p, side, start + n) + j) * item // SECTOR_BYTES
+        (offsets(plan.layout, p, side, start + n) + j) * item // SECTOR_BYTES
         for n in range(IN_STEP) for j in range(p.width)
     }  # fmt: skip
     return IN_STEP * p.width * item / (len(touched) * SECTOR_BYTES)
@@ -73,9 +74,9 @@ def test_the_family_of_every_case_of_the_bench(case: Case) -> None:
 @pytest.mark.parametrize("case", WHOLE, ids=lambda c: c.name)
 def test_both_sides_are_coalesced(case: Case) -> None:
     """Work-items in step use what they fetch, and store whole sectors, wherever they are."""
-    plan = planned(case)
-    for p, side in ((plan.read, "src"), (plan.write, "dst")):
-        vectors = prod(plan.box) // p.width
+    plan, moved = planned(case)
+    for p, side in ((moved.read, "src"), (moved.write, "dst")):
+        vectors = prod(moved.sizes) // p.width
         for start in range(0, vectors - IN_STEP + 1, IN_STEP):
             # Three features lie in a source without padding; what lies in it is read from cache.
             least = 0.1 if case.name == "im3_byxf_fsv16_u8_f16" and side == "src" else 0.5
@@ -84,13 +85,13 @@ def test_both_sides_are_coalesced(case: Case) -> None:
 
 @pytest.mark.parametrize("case", WHOLE, ids=lambda c: c.name)
 def test_work_items_move_words_at_least_where_they_are_aligned(case: Case) -> None:
-    plan = planned(case)
+    plan, moved = planned(case)
     if case.name.startswith(("odd", "d5_odd", "im3_byxf_fsv16")):
         return
-    for p, dtype in zip((plan.read, plan.write), plan.problem.dtypes, strict=True):
+    for p, dtype in zip((moved.read, moved.write), plan.problem.dtypes, strict=True):
         assert p.width * dtype.nbytes >= 4, plan
-    if not plan.layout and case.group != "tiny":
-        assert plan.read.width * max(t.nbytes for t in plan.problem.dtypes) == 16
+    if not moved.banks and case.group != "tiny":
+        assert moved.read.width * max(t.nbytes for t in plan.problem.dtypes) == 16
 
 
 def _moving(plan: LocalPlan) -> int:
@@ -101,22 +102,22 @@ def _moving(plan: LocalPlan) -> int:
 
 @pytest.mark.parametrize("case", [c for c in WHOLE if c.name not in ROWS], ids=lambda c: c.name)
 def test_local_memory_is_read_and_written_in_few_turns(case: Case) -> None:
-    plan = planned(case)
-    assert plan.layout
-    for p in (plan.read, plan.write):
-        nbytes = plan.layout.lanes(p)[0] * _moving(plan)
-        fewest = max(nbytes, 4) / TURN_BYTES / plan.layout.lanes(p)[0]
+    plan, moved = planned(case)
+    assert moved.banks
+    for p in (moved.read, moved.write):
+        nbytes = moved.banks.lanes(p)[0] * _moving(plan)
+        fewest = max(nbytes, 4) / TURN_BYTES / moved.banks.lanes(p)[0]
         # Vectors of 16 bytes are stored whole, or of 32: of their words 4, or 8, lie in one bank.
-        most = max(4, plan.read.width * _moving(plan) // 4)
-        assert bank_cycles(plan.layout, p, _moving(plan)) <= most * fewest, plan
+        most = max(4, moved.read.width * _moving(plan) // 4)
+        assert bank_cycles(moved.banks, p, _moving(plan)) <= most * fewest, plan
 
 
 def test_gaps_against_bank_conflicts() -> None:
     """The classic: 32 x 32 words need a gap of one, without it 32 work-items wait in line."""
-    rows, columns, box = Pass((1, 0), 1), Pass((0, 1), 1), (32, 32)
-    dense, apart = BankLayout(box, (32, 1)), BankLayout(box, (33, 1))
+    rows, columns, sizes = Pass((1, 0), 1), Pass((0, 1), 1), (32, 32)
+    dense, apart = BankLayout(sizes, (32, 1)), BankLayout(sizes, (33, 1))
     assert bank_cycles(dense, columns, 4) == 1
-    assert layout(box, rows, columns, 4) == apart
+    assert layout(sizes, rows, columns, 4) == apart
     assert bank_cycles(apart, columns, 4) == bank_cycles(apart, rows, 4) == 1 / 32
     # 16 across and 2 along: only an even gap keeps them apart.
     assert layout((16, 64), rows, columns, 4) == BankLayout((16, 64), (66, 1))
@@ -171,7 +172,7 @@ def test_every_format_fits_the_smallest_local_memory(dtype: str) -> None:
             moves = nests and not pair[1].sums
             assert plan.family in ("local", "rows") or not moves, plan
             if isinstance(plan.body, LocalPlan):
-                assert plan.body.local_elements * plain.dtype.nbytes <= 18 << 10, plan
+                assert plan.body.layout.local_elements * plain.dtype.nbytes <= 18 << 10, plan
 
 
 def test_cpus_have_it_by_name_alone_and_gpus_have_theirs() -> None:
@@ -196,8 +197,8 @@ def test_small_tensors_are_shared_by_more_groups() -> None:
     )
     assert isinstance(small, LocalPlan)
     assert isinstance(large, LocalPlan)
-    assert small.groups == 128
-    assert large.box == (2048,)
+    assert small.layout.count == 128
+    assert large.layout.sizes == (2048,)
 
 
 @pytest.mark.parametrize(

@@ -86,8 +86,8 @@ def test_another_script_tunes_a_reorder(
         assert cf.Reorder(*pair, engine, tuned=choices).source == arguments["kernel_source"](result)
 
 
-def test_another_script_tunes_the_boxes_of_a_gpu(as_gpu: cf.Stream, kernel_tuner: Any) -> None:
-    """Each box has a size of its groups: no other one is tried with it."""
+def test_another_script_tunes_the_groups_of_a_gpu(as_gpu: cf.Stream, kernel_tuner: Any) -> None:
+    """Each schedule has a size of its groups: no other one is tried with it."""
     pair = D((2, 64, 24, 32), "f16", "bfyx"), D((2, 64, 24, 32), "f16", "byxf")
     arguments = cf.Reorder(*pair, as_gpu.engine).as_kernel_tuner()
     asked = arguments["tune_params"]
@@ -98,7 +98,7 @@ def test_another_script_tunes_the_boxes_of_a_gpu(as_gpu: cf.Stream, kernel_tuner
     assert len(results) == 3
     for result in results:
         assert result["time"] > 0
-        assert result["box"].split(" | ")[-1].startswith(f"{result['local_size']} ")
+        assert f"of {result['local_size']} |" in result["schedule"]
         choices = cf.Choices.of({name: result[name] for name in asked})
         made = cf.Reorder(*pair, as_gpu.engine, tuned=choices)
         assert made.source == arguments["kernel_source"](result)
@@ -106,7 +106,7 @@ def test_another_script_tunes_the_boxes_of_a_gpu(as_gpu: cf.Stream, kernel_tuner
 
 def test_a_strategy_searches_the_parts_of_a_schedule(engine: cf.Engine, kernel_tuner: Any) -> None:
     if not engine.traits.is_cpu:
-        pytest.skip("a GPU's parts are those of a box")
+        pytest.skip("a GPU's parts are those of groups")
     pair = D((2, 17, 5, 19), "f32", "bfyx"), D((2, 17, 5, 19), "f16", "byxf")
     reorder = cf.Reorder(*pair, engine)
     arguments = reorder.as_kernel_tuner(parts=True)
@@ -130,7 +130,7 @@ def test_all_parts_of_a_schedule_are_read_back(engine: cf.Engine) -> None:
     """A legal configuration is the schedule of its plan; there are many, also the rules' tile."""
     pair = D((4, 64, 28, 57), "f32", "bfyx"), D((4, 64, 28, 57), "f32", "byxf")
     if not engine.traits.is_cpu:
-        pytest.skip("a GPU's parts are those of a box")
+        pytest.skip("a GPU's parts are those of groups")
     variants = Variants(*pair, engine)
     asked = variants.parts.parameters
     rng = np.random.default_rng(0)
@@ -147,7 +147,7 @@ def test_all_parts_of_a_schedule_are_read_back(engine: cf.Engine) -> None:
     assert legal > 20
 
 
-def test_the_parts_of_a_box_are_read_back(as_gpu: cf.Stream) -> None:
+def test_the_parts_of_groups_are_read_back(as_gpu: cf.Stream) -> None:
     pair = D((1, 16, 8, 24), "f16", "bfyx"), D((1, 16, 8, 24), "f16", "byxf")
     variants = Variants(*pair, as_gpu.engine)
     arguments = cf.Reorder(*pair, as_gpu.engine).as_kernel_tuner(parts=True)
@@ -161,14 +161,14 @@ def test_the_parts_of_a_box_are_read_back(as_gpu: cf.Stream) -> None:
             legal += 1
             choices = cf.Reorder(*pair, as_gpu.engine).choices_of(config)
             made = cf.Reorder(*pair, as_gpu.engine, tuned=choices).plan
-            assert str(made.body.schedule) == choices.box  # type: ignore[union-attr]
+            assert str(made.body.schedule) == choices.schedule  # type: ignore[union-attr]
     assert legal > 2
 
 
 def test_parts_that_are_missing_or_do_not_fit_are_told(engine: cf.Engine) -> None:
     reorder = cf.Reorder(SRC, DST, engine)
     if not engine.traits.is_cpu:
-        pytest.skip("a GPU's parts are those of a box")
+        pytest.skip("a GPU's parts are those of groups")
     with pytest.raises(cf.InvalidArgument, match="has no ahead"):
         reorder.choices_of({"lanes": 16})
     asked = reorder.as_kernel_tuner(parts=True)["tune_params"]

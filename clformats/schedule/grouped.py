@@ -1,0 +1,226 @@
+"""Tiles that work-groups move together: what they cover, and the two passes that move one.
+
+A work-group loads its tile in the order of the source and stores it in that of the destination. On
+its way the tile lies in local memory, or in registers where both orders are one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+from .banks import BankLayout, Pass, dense, layout
+from .extents import run_of_whole_loops
+from .problem import Node, Number, Problem, fixed
+from .runs import chain, power_of_two, strides
+from .schedule import ALL, Schedule, Tile
+
+SHORT_LOOP = 16
+"""Channels of an image, taps of a 3x3 window: a loop of so few steps fills no run by itself."""
+
+
+def order_of(nodes: Sequence[Node], side: str) -> tuple[int, ...]:
+    """The loops of more than one step by their stride on a side; those that stand still last."""
+    loops, along = [k for k, n in enumerate(nodes) if n.size.value > 1], strides(nodes, side)
+    return tuple(sorted(loops, key=lambda k: (along[k] == 0, along[k], -k)))
+
+
+def moving_bytes(p: Problem) -> int:
+    """The bytes of an element between load and store: f16 may be on its way as f32."""
+    src, dst = p.dtypes
+    if src.name == "f16" and dst != src and (dst.nbytes > src.nbytes or p.computation):
+        return 4
+    return src.nbytes if p.computation else min(src.nbytes, dst.nbytes)
+
+
+class GroupTile:
+    """How many steps of each loop a work-group takes; ``whole`` are those of which it takes all."""
+
+    def __init__(self, p: Problem, tile: Tile | None = None) -> None:
+        self.p, self.nodes = p, p.nodes or ()
+        steps = [tile.steps(k) if tile else 1 for k in range(len(self.nodes))]
+        self.whole = {k for k, n in enumerate(steps) if n == ALL}
+        self.sizes = [n or self.nodes[k].size.value for k, n in enumerate(steps)]
+
+    def tile(self, lanes: int, stored: int) -> Tile:
+        """The same, moved by vectors of so many elements."""
+        steps = [ALL if k in self.whole else n for k, n in enumerate(self.sizes)]
+        return Tile.of(steps, lanes, stored)
+
+    def take(self, side: str, wanted: int) -> None:
+        """A contiguous run of up to ``wanted`` elements on a side.
+
+        A block is taken whole, and so is a short loop after which the run goes on; others are cut
+        to a power of two, so that its size is no part of the structure.
+        """
+        run = chain(self.p, side, counted=False)
+        for k, steps, most in run_of_whole_loops(self.p, run, wanted, SHORT_LOOP):
+            if most == ALL:
+                self.sizes[k] = steps
+                self.whole.add(k)
+            elif k not in self.whole:
+                part = min(power_of_two(most), power_of_two(2 * steps - 1))
+                self.sizes[k] = max(self.sizes[k], part)
+
+    def fill(self, order: Sequence[int], goal: int) -> None:
+        """More of the loops, until there are ``goal`` elements."""
+        for k in order:
+            most = 0 if k in self.whole else self.nodes[k].size.value
+            while 2 * prod(self.sizes) <= goal and 2 * self.sizes[k] <= most:
+                self.sizes[k] *= 2
+
+    def fit(self, most: int, twice: Sequence[int]) -> bool:
+        """Make it one of ``most`` elements that the loops have; whether there is such a tile.
+
+        It has two steps at least of the loops that are to be taken ``twice``.
+        """
+        for k, node in enumerate(self.nodes):
+            size = node.size.value
+            if k in self.whole and not (node.size.fixed or size <= SHORT_LOOP):
+                self.whole.remove(k)
+                self.sizes[k] = 2 * size
+            if k not in self.whole:
+                self.sizes[k] = power_of_two(min(self.sizes[k], 2 * size - 1))
+        for k in twice:
+            self.sizes[k] = max(2, self.sizes[k])
+        while prod(self.sizes) > most:
+            left = [k for k, n in enumerate(self.sizes) if k not in self.whole and n > 2]
+            if not left:
+                return False
+            self.sizes[max(left, key=lambda k: self.sizes[k])] //= 2
+        return True
+
+    def count(self) -> int:
+        """How many tiles there are."""
+        return prod(-(-n.size.value // s) for n, s in zip(self.nodes, self.sizes, strict=True))
+
+    def inside(self, order: Sequence[int]) -> tuple[int, ...]:
+        """Those loops of ``order`` that the tile has more than one step of."""
+        return tuple(k for k in order if self.sizes[k] > 1)
+
+    def order(self, side: str) -> tuple[int, ...]:
+        """The loops that it has more than one step of, by their stride on a side."""
+        return self.inside(order_of(self.nodes, side))
+
+    @property
+    def below(self) -> tuple[int, ...]:
+        """The loops that are nearer in the destination than the nearest of the source."""
+        after = self.order("dst")
+        return after[: after.index(self.order("src")[0])]
+
+    def width(self, side: str, order: Sequence[int], most: int, *, stored: bool = False) -> int:
+        """How many elements a work-item may access as one aligned vector, ``most`` at most.
+
+        ``order``: the loops of the pass. ``stored``: values are stored as they lie, zeros too.
+        """
+        width = power_of_two(max(1, most))
+        while width > 1 and not self._falls_into(side, order, width, stored=stored):
+            width //= 2
+        return width
+
+    def _falls_into(self, side: str, order: Sequence[int], width: int, *, stored: bool) -> bool:
+        """Whether it falls into whole vectors of ``width`` elements that start at multiples of it.
+
+        So all are elements or none is, and all are stored or none; at a guard, and where operands
+        are read, they are of one loop.
+        """
+        p, nodes, along = self.p, self.nodes, strides(self.nodes, side)
+        reached, run = 1, []
+        for k in order:
+            if along[k] != reached:
+                break
+            run.append(k)
+            reached *= self.sizes[k]
+            if k not in self.whole:
+                break
+        if not run or reached % width:
+            return False
+        last = run[-1]
+        moves = [p.src0 if side == "src" else p.dst0, nodes[last].size.value * along[last]]
+        moves += [s for k, s in enumerate(along) if k not in run and nodes[k].size.value > 1]
+        if any(m % width for m in moves):
+            return False
+        if not p.computation and all(nodes[k].guard is None for k in run):
+            return True
+        inner = nodes[run[0]]
+        whole = inner.guard is None or _whole_at(p, inner, width, stored=stored)
+        return whole and self.sizes[run[0]] % width == 0
+
+
+@dataclass(frozen=True, slots=True)
+class GroupLayout:
+    """A tile of ``sizes`` steps of each loop; it has all of those that are ``whole``.
+
+    It is loaded as ``read`` says and stored as ``write`` says; between, it lies in local memory as
+    ``banks`` says, or, where that is None, in registers. ``nodes`` are the loops: what the tile
+    decides of their sizes and strides is a constant of the kernel.
+    """
+
+    nodes: tuple[Node, ...]
+    sizes: tuple[int, ...]
+    whole: frozenset[int]
+    read: Pass
+    write: Pass
+    banks: BankLayout | None
+
+    def positions(self, node: int) -> Number:
+        """How many tiles follow each other along a loop."""
+        size = self.nodes[node].size
+        return Number(-(-size.value // self.sizes[node]), size.fixed)
+
+    @property
+    def count(self) -> int:
+        """How many tiles there are."""
+        return prod(self.positions(k).value for k in range(len(self.nodes)))
+
+    @property
+    def local_elements(self) -> int:
+        """Elements of local memory that a work-group takes."""
+        return self.banks.extent if self.banks else 0
+
+
+def lay_out_group(p: Problem, schedule: Schedule) -> GroupLayout:
+    """The two passes of a schedule's tile, and where it lies between them."""
+    tile, store = GroupTile(p, schedule.tile), schedule.store
+    nodes, sizes = tile.nodes, tuple(tile.sizes)
+    known = {side: _known_strides(p, side, tile.whole) for side in ("src", "dst")}
+    marked = tuple(
+        replace(
+            n, size=fixed(n.size.value) if k in tile.whole else n.size,
+            src=fixed(n.src.value) if k in known["src"] else n.src,
+            dst=fixed(n.dst.value) if k in known["dst"] else n.dst,
+        )
+        for k, n in enumerate(nodes)
+    )  # fmt: skip
+    lanes, stored = schedule.tile.widths
+    after = tile.order("dst")
+    before = tile.order("src") if store.local else after
+    across = before[0] if store.local > 1 else -1
+    read, write = Pass(before, lanes), Pass(after, stored, max(1, store.local), across)
+    banks = None
+    if store.local:
+        item = moving_bytes(p)
+        banks = dense(sizes, read) if store.dense else layout(sizes, read, write, item)
+    return GroupLayout(marked, sizes, frozenset(tile.whole), read, write, banks)
+
+
+def _known_strides(p: Problem, side: str, whole: set[int]) -> set[int]:
+    """The loops whose stride is part of the structure: the run of whole loops below them."""
+    known = set()
+    for k, _, _ in chain(p, side, counted=False):
+        known.add(k)
+        if k not in whole:
+            break
+    return known
+
+
+def _whole_at(p: Problem, inner: Node, width: int, *, stored: bool) -> bool:
+    """Whether the limits of a guard lie between vectors along the node.
+
+    Where values are ``stored`` as they lie in local memory, zeros among them, only the end counts.
+    """
+    guard, step = p.guards[inner.guard or 0], inner.unit * width
+    limits = [n.value for n in ((guard.end,) if stored else (guard.lo, guard.hi, guard.end))]
+    others = [n.unit for n in p.nodes or () if n.guard == inner.guard and n is not inner]
+    return not any(n % step for n in [*limits, *others])
