@@ -96,6 +96,8 @@ def raced(
     plain = cf.MemoryDesc((moved // 8,), "f32", "a")
     copy = cf.Reorder(plain, plain, engine, wait=True)
     c, d = cf.Memory(plain, engine), cf.Memory(plain, engine)
+    with c.map("w") as flat:  # some processors move zeros half again as fast
+        flat[:] = np.resize(raw.view(np.uint8), plain.nbytes).view(flat.dtype)
     calls: dict[str, Callable[[], object]] = {
         "ours": lambda: reorder(stream, a, b).wait(),
         "copy": lambda: copy(stream, c, d).wait(),
