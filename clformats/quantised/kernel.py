@@ -13,7 +13,7 @@ from .lanes import NAMES, Symbols, Tile
 from .values import Tables, source
 
 GROUP = 32
-"""Work-items of a group whose tiles are of one row."""
+"""Work-items of a group that decode or move one tile of one row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +84,6 @@ class Grid:
 
     def group(self, size: tuple[int, ...]) -> tuple[int, ...]:
         """The work-items of a group: few, since PoCL's stack grows with them."""
-        most = GROUP if self.tile.rows == 1 else GROUP // 8
+        most = GROUP if self.tile.rows == self.turns == 1 else GROUP // 8
         first = gcd(size[0], most)
         return first, gcd(size[1], most // first), 1

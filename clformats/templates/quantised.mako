@@ -98,46 +98,75 @@ static inline uint code_at(global const uchar *w, ulong at, uint bits) {
   return (uint)(found >> shift) & (bits == 32 ? 0xffffffffu : (1u << bits) - 1);
 }
 % if rules:
-static inline ushort half_bits(float x) {
-#ifdef HAS_F16
-  return __builtin_astype((_Float16)x, ushort);
-#else
-  ushort16 bits;
-  vstore_half16_rte((float16)x, 0, (half *)&bits);
-  return bits.s0;
-#endif
-}
-static inline ushort bf16_bits(float x) {
-  const uint b = as_uint(x);
-  return isnan(x) ? (b >> 16 & 0x8000u) | 0x7fc0u : (b + 0x7fffu + (b >> 16 & 1u)) >> 16;
-}
-// Some compilers call a function for each lane of fmin, fmax, rint and select.
+// Some compilers call a function for each lane of fmin, fmax, fabs, rint and select, and compare floats that
+// were f16 lane by lane as such.
 #define LEAST(a, b) ((b) < (a) ? (b) : (a))
 #define MOST(a, b) ((b) > (a) ? (b) : (a))
-% for name, kind, function in (("most_uint", "uint", "MOST"), ("least_uint", "uint", "LEAST"), ("most_float", "float", "MOST"), ("least_float", "float", "LEAST")):
-static inline ${kind} ${name}(${kind}16 v) {
-  const ${kind}8 a = ${function}(v.lo, v.hi);
-  const ${kind}4 b = ${function}(a.lo, a.hi);
-  const ${kind}2 c = ${function}(b.lo, b.hi);
-  return ${function}(c.x, c.y);
+static inline float16 magnitude(float16 x) { return as_float16(as_uint16(x) & 0x7fffffffu); }
+// One number of each of 16 blocks.
+% for kind in ("uchar", "ushort", "uint", "int", "float"):
+typedef union { ${kind}16 v; ${kind} s[16]; } lanes_${kind};
+% endfor
+#define FILL(v, n) for (uint i = n; i < 16; i++) v[i] = v[i - (n)];
+% for kind in ("uint", "int"):
+// The greatest lane of each of 16 vectors, in the lane of the vector's number.
+static inline ${kind}16 most_${kind}(const ${kind}16 *v) {
+<% names = [f"v[{n}]" for n in range(16)] %>\
+% for stage in (1, 2, 4, 8):
+<%
+made = []
+low = [n - stage + 16 if n & stage else n for n in range(16)]
+high = [n + 16 if n & stage else n + stage for n in range(16)]
+%>\
+% for number, (a, b) in enumerate(zip(names[::2], names[1::2])):
+<%
+made.append(f"m{stage}_{number}")
+both = [(", ".join(f"({a}).s{n:x}" if n < 16 else f"({b}).s{n - 16:x}" for n in lanes), ", ".join(map(str, lanes))) for lanes in (low, high)]
+%>\
+  const ${kind}16 l${stage}_${number} = SHUFFLE(${kind}16, (${both[0][0]}), ${a}, ${b}, ${both[0][1]});
+  const ${kind}16 h${stage}_${number} = SHUFFLE(${kind}16, (${both[1][0]}), ${a}, ${b}, ${both[1][1]});
+  const ${kind}16 ${made[-1]} = MOST(l${stage}_${number}, h${stage}_${number});
+% endfor
+<% names = made %>\
+% endfor
+  return ${names[0]};
 }
 % endfor
-// For values of the largest magnitude twice the place and the sign, for others more.
-static inline uint16 first_of(float16 x, uint most, uint first) {
-  const uint16 place = (uint16)(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30) + 2 * first;
-  return (as_uint16(x) & 0x7fffffffu) == most ? place | as_uint16(x) >> 31 : (uint16)0x7ffffffeu;
+static inline ushort16 half_bits(float16 x) {
+#ifdef HAS_F16
+  return HALVES(x);
+#else
+  ushort16 bits;
+  vstore_half16_rte(x, 0, (half *)&bits);
+  return bits;
+#endif
+}
+static inline ushort16 bf16_bits(float16 x) {
+  const uint16 b = as_uint16(x);
+  return convert_ushort16((b & 0x7fffffffu) > 0x7f800000u ? (b >> 16 & 0x8000u) | 0x7fc0u : (b + 0x7fffu + (b >> 16 & 1u)) >> 16);
+}
+// The sign of values whose magnitude has the bits most, with their place, 0 of others.
+static inline uint16 first_of(float16 x, uint most, uint16 place) {
+  return (as_uint16(x) & 0x7fffffffu) == most ? place | as_uint16(x) >> 31 : (uint16)0;
+}
+// Integers in the order of the values: NaN is before and after all. Values of them, where none of both is NaN.
+static inline int16 ordered(float16 x) { return as_int16(x) ^ (as_int16(x) >> 31 & 0x7fffffff); }
+static inline float16 limit(int16 x, int16 low, int16 high) {
+  low = low >= 0 ? low : (int16)0;  // the magnitude of what is negative
+  high = high >= 0 ? high : (int16)0;
+  return as_float16(MOST(low, high) > 0x7f800000 ? MOST(low, high) : x ^ (x >> 31 & 0x7fffffff));
+}
+// NaN is low.
+static inline float16 within(float16 x, float low, float high) {
+  x = x > low ? x : (float16)low;
+  return x < high ? x : (float16)high;
 }
 // Cut off to whole numbers from 0 to most; NaN is 0.
-static inline uchar16 cut(float16 x, float most) {
-  return convert_uchar16(convert_int16(x > 0.0f ? (x < most ? x : (float16)most) : (float16)0));
-}
+static inline uchar16 cut(float16 x, float most) { return convert_uchar16(convert_int16(within(x, 0.0f, most))); }
 // To nearest, ties to even, where magnitudes are below 2**22; larger ones stay about as large.
 static inline float16 near(float16 x) { return (x + 12582912.0f) - 12582912.0f; }
 // The same, cut off at low and high; NaN is low.
-static inline char16 whole(float16 x, float low, float high) {
-  x = near(x);
-  return convert_char16(convert_int16(x > low ? (x < high ? x : (float16)high) : (float16)low));
-}
+static inline char16 whole(float16 x, float low, float high) { return convert_char16(convert_int16(within(near(x), low, high))); }
 // To nearest, halves away from zero; where that is no number, ``other``.
 static inline char16 away(float16 x, int other) {
   const float16 moved = x + as_float16((as_uint16(x) & 0x80000000u) | 0x3effffffu);
@@ -145,30 +174,33 @@ static inline char16 away(float16 x, int other) {
   const int16 found = sound ? convert_int16(sound ? moved : (float16)0) : (int16)other;
   return convert_char16(MOST(LEAST(found, (int16)127), (int16)-128));
 }
-// The codes of doubled e2m1 times d that are nearest: ties to the smaller, never -0.
-static inline uchar16 doubled_codes(float16 x, float d) {
-  const float16 a = fabs(x);
-  int16 code = 0;
-% for mid in rules["midpoints"]:
-  code -= a > ${mid}f * d;
-% endfor
-  code = d == 0 ? (int16)0 : code;
-  return convert_uchar16(code | ((x < 0.0f) & (code > 0) & 8));
+// The codes of doubled e2m1 that are nearest to a, the magnitudes of x by some scale: ties to the smaller, never
+// -0. From 2 on they are floats of one mantissa bit.
+static inline uchar16 doubled_codes(float16 x, float16 a) {
+  a = a > 0.0f ? a : (float16)0;
+  const int16 low = -((a > 0.5f) + (a > 1.5f)), high = as_int16((as_uint16(a) + 0x1fffffu) >> 22) - 254;
+  const int16 code = LEAST(MOST(low, high), (int16)7);
+  return convert_uchar16(code | (as_int16(x) >> 28 & 8 & (code > 0)));
 }
-static inline uchar ue4m3_bits(float x) {
-  x = fmin(fmax(x, 0.0f), 448.0f);
-  const uint b = as_uint(x);
-  const int exponent = (int)(b >> 23) - 120, code = (exponent << 3) + (int)(b >> 20 & 7) + (int)(b >> 19 & 1);
-  const int low = (int)fmin(x * 512.0f + 0.5f, 7.0f);
-  return x > 0 ? (exponent <= 0 ? low : code >= 0x78 ? 0x7e : code) : 0;
+static inline uint16 ue4m3_bits(float16 x) {
+  x = within(x, 0.0f, 448.0f);
+  const uint16 b = as_uint16(x);
+  const int16 exponent = as_int16(b >> 23) - 120, code = (exponent << 3) + as_int16((b >> 20 & 7u) + (b >> 19 & 1u));
+  const int16 low = convert_int16(within(x * 512.0f + 0.5f, 0.0f, 7.0f));
+  return as_uint16(x > 0.0f ? (exponent <= 0 ? low : code >= 0x78 ? (int16)0x7e : code) : (int16)0);
+}
+static inline float16 ue4m3_halves(uint16 d) {
+  const uint16 e = d >> 3 & 15, m = d & 7;
+  return e > 0 ? as_float16((e + 119) << 23 | m << 20) : convert_float16(as_int16(m)) * 0.0009765625f;
 }
 // Codes of a narrow float: clamped, to nearest, ties to even; NaN is 0.
 static inline uchar16 narrowed(float16 x, float largest, uint mantissa, uint bias, uint bits) {
-  x = x > largest ? (float16)largest : x < -largest ? (float16)-largest : x == x ? x : (float16)0;
-  const uint16 b = as_uint16(x), a = b & 0x7fffffffu;
+  x = x == x ? x : (float16)0;
+  const float16 m = LEAST(magnitude(x), (float16)largest);
+  const uint16 a = as_uint16(m);
   const uint16 normal = ((a + ((1u << (22 - mantissa)) - 1) + (a >> (23 - mantissa) & 1u)) >> (23 - mantissa)) - ((127 - bias) << mantissa);
-  const uint16 low = convert_uint16(near(as_float16(a) * as_float((126 + bias + mantissa) << 23)));
-  return convert_uchar16(((a >> 23) >= 128 - bias ? normal : low) | b >> 31 << (bits - 1));
+  const uint16 low = as_uint16(convert_int16(near(m * as_float((126 + bias + mantissa) << 23))));
+  return convert_uchar16(((a >> 23) >= 128 - bias ? normal : low) | as_uint16(x) >> 31 << (bits - 1));
 }
 // The whole part of log2 as the host computes it, which rounds what is just below a power of two up.
 constant uint log2_begins[] = {
@@ -176,9 +208,14 @@ constant uint log2_begins[] = {
   ${row},
 % endfor
 };
-static inline int log2_of(uint bits) {
+static inline int log2_begun(uint bits) {
   const int e = bits >> 23 ? (int)(bits >> 23) - 127 : -118 - (int)clz(bits);
   return e + (bits >= log2_begins[e + 150]);
+}
+static inline int16 log2_of(uint16 a) {
+  if (any(as_int16((a & 0x7fffffu) >= 0x7fff00u) | as_int16(a < 0x800000u)))
+    return (int16)(${", ".join(f"log2_begun(a.s{n:x})" for n in range(16))});
+  return as_int16(a >> 23) - 127;
 }
 % endif
 #endif
