@@ -125,7 +125,7 @@ def parts_of(name: str, desc: QuantisedDesc) -> list[tuple[str, str, tuple[int, 
     e, n, k = desc.extents
     found = []
     for b in desc.buffers:
-        field = desc.fields[b.name.partition("+")[0]]
+        field = desc.fields[b.first]
         sizes = {"e": e, "n": n, "k": k, "g": desc.fields[_scale(desc)].extents[2]}
         code, nbytes = _stored_type(scheme, field)
         leading = [sizes[s] if isinstance(s, str) else s for s in scheme.shapes[field.name]]
@@ -228,7 +228,7 @@ def _matrix(
         if f"{prefix}.weight_shape" in file.tensors:
             dims = tuple(int(n) for n in file.read(f"{prefix}.weight_shape").ravel())
         desc = _desc(scheme, arrays, bits, size, dims)
-        names = [b.name.partition("+")[0] for b in desc.buffers]
+        names = [b.first for b in desc.buffers]
         own = {prefix + scheme.ends[n]: arrays[n] for n in names}
         _check_sizes(desc, own)
         _check_shapes(desc, own)

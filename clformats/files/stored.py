@@ -57,7 +57,7 @@ class StoredTensor:
         if len(self.arrays) == 1:
             own: dict[str, NDArray[np.uint8]] = desc.split(self.raw)
             return own
-        names = [b.name.partition("+")[0] for b in desc.buffers]
+        names = [b.first for b in desc.buffers]
         found = (np.ascontiguousarray(a).reshape(-1).view(np.uint8) for a in self.arrays.values())
         return dict(zip(names, found, strict=True))
 

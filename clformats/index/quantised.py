@@ -220,7 +220,7 @@ class _Writer:
         return [line.strip() for lines in found for line in lines]
 
     def _members(self) -> list[str]:
-        return [b.name.partition("+")[0] for b in self.desc.buffers]
+        return [b.first for b in self.desc.buffers]
 
     def _begin(self, plane: Plane) -> str:
         """The C of the memory in which a plane lies."""

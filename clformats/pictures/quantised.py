@@ -182,7 +182,7 @@ def _title(desc: QuantisedDesc, buffer: Buffer) -> str:
 
 def _record(desc: QuantisedDesc, buffer: Buffer) -> tuple[int, int, int]:
     """The bytes of a record, and its rows and columns; of a plane all of the buffer."""
-    first = desc.planes[buffer.name.partition("+")[0]]
+    first = desc.planes[buffer.first]
     name = next(n for n, f in desc.fields.items() if first in f.planes)
     text = next(t for t in desc.dtype.check_layout(desc.text) if name in {f.name for f in t.fields})
     steps = {d.letter: d.step for d in text.outer}

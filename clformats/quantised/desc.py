@@ -192,11 +192,11 @@ class QuantisedDesc(Shaped, Described):
     def split(self, raw: Any) -> dict[str, NDArray[np.uint8]]:
         """Views of the buffers in the bytes of a tensor, each under the name of its first plane."""
         data = host.as_bytes(raw, self)
-        return {b.name.partition("+")[0]: data[b.start : b.start + b.nbytes] for b in self.buffers}
+        return {b.first: data[b.start : b.start + b.nbytes] for b in self.buffers}
 
     def join(self, buffers: Mapping[str, Any]) -> NDArray[np.uint8]:
         """The bytes of a tensor, from those of its buffers: the inverse of `split`."""
-        names = [b.name.partition("+")[0] for b in self.buffers]
+        names = [b.first for b in self.buffers]
         if sorted(buffers) != sorted(names):
             raise InvalidDescriptor(
                 f"got the buffers {sorted(buffers)}, expected {names} of {self}"

@@ -101,8 +101,13 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
-    """Where a run of planes lies in the memory of the tensor, in bytes."""
+    """Where a run of planes lies in the memory of the tensor, in bytes; ``name`` joins theirs."""
 
     name: str
     start: int
     nbytes: int
+
+    @property
+    def first(self) -> str:
+        """The name of its first plane, by which users know it."""
+        return self.name.partition("+")[0]

@@ -14,8 +14,8 @@ from ..runtime.scalar import Scalar
 from ..schedule.anysize import fits
 from ..schedule.compare import overlap
 from ..tensors.desc import MemoryDesc
-from ..tensors.described import is_described
-from ..tensors.given import as_desc, is_desc_text
+from ..tensors.described import Described, is_described
+from ..tensors.given import as_any_desc, is_desc_text
 from ..values.transforms import joins_winograd, winograd
 
 if TYPE_CHECKING:
@@ -79,8 +79,9 @@ def made_for(
 ) -> tuple[Memory, bool | None]:
     """Memory for the result, and whether values are transformed; None: as the dims say."""
     src = memory.desc
-    if isinstance(format, MemoryDesc) or (isinstance(format, str) and is_desc_text(format)):
-        dst = as_desc(format, "format")
+    is_text = isinstance(format, str) and is_desc_text(format)
+    if isinstance(format, MemoryDesc | Described) or is_text:
+        dst = as_any_desc(format, "format")
         if dtype is not None:
             raise InvalidArgument(f"got dtype={dtype!r}, but {dst} says it: leave dtype out")
         return Memory(dst, memory.engine), transform

@@ -8,7 +8,7 @@ From numbers: one kernel quantises rows. What no kernel does goes by the host, a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -128,6 +128,20 @@ class QuantisedReorder(OnDevice):
                 )
         if not self.dst.nelems:
             return self._done(stream)
+        if src.parts:
+            given, src = src, Memory.unfilled(src.desc, src.engine)
+            for part, region in _regions(given, src):
+                self._maker(part.desc, region.desc, self.engine)(stream, part, region)
+        if not dst.parts:
+            return self._run(stream, src, dst)
+        whole = Memory.unfilled(dst.desc, dst.engine)
+        self._run(stream, src, whole)
+        for part, region in _regions(dst, whole):
+            self._maker(region.desc, part.desc, self.engine)(stream, region, part)
+        return self._done(stream)
+
+    def _run(self, stream: Stream, src: Memory, dst: Memory) -> Event:
+        """Enqueue it for tensors of one buffer each."""
         begins, work = min(src.begins_at, dst.begins_at), self._work
         if begins < max((k.alignment for k, _ in work.kernels), default=1):
             work = self._beginning_at(begins)
@@ -158,6 +172,14 @@ class QuantisedReorder(OnDevice):
 
     def __repr__(self) -> str:
         return f"Reorder({self.src} -> {self.dst})"
+
+
+def _regions(memory: Memory, whole: Memory) -> Iterator[tuple[Memory, Memory]]:
+    """Each buffer of a tensor in several, and its place in the bytes of one."""
+    every = MemoryDesc((whole.desc.nbytes,), "u8")
+    flat = Memory(every, whole.engine, buffer=whole.tracked_buffer)
+    for b in memory.desc.buffers:  # type: ignore[attr-defined]  # it is quantised
+        yield memory.parts[b.first], flat.submemory((b.nbytes,), (b.start,))
 
 
 @dataclass(frozen=True, slots=True)

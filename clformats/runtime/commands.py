@@ -244,7 +244,8 @@ def _check(memory: Tracked, stream: Queue, *, writes: bool) -> None:
     if memory.context != stream.context:
         raise DeviceError(f"{memory!r} belongs to another OpenCL context than the stream")
     if memory.tracked_buffer is None and memory.nbytes:
-        raise DeviceError(f"{memory!r} has no buffer: give it one by set_buffer()")
+        where = "give it one by set_buffer(), or those of its parts, where it has several"
+        raise DeviceError(f"{memory!r} has no buffer: {where}")
     if writes:
         memory.check_writable()
 

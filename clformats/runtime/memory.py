@@ -7,6 +7,7 @@ are `Memory.written_by` and `Memory.read_by`, and what `external` says.
 
 from __future__ import annotations
 
+from collections import abc
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +33,7 @@ from ..tensors.described import Described
 from ..tensors.dlpack import capsule_of
 from ..tensors.geometry import check_size
 from ..tensors.given import as_any_desc, canonical
-from . import image, storage, views
+from . import image, joined, storage, views
 from .engine import Engine, default_engine
 from .mapping import Mapping, Mode
 from .order import LOCK, Usage, events_before, interrupt_later, is_known, usage_of
@@ -75,6 +76,10 @@ class Memory(ArrayLike, Tracked):
     hold for memory of a pool, shared virtual memory and host memory: there, dropping the memory
     object waits for its commands.
 
+    ``buffers=`` takes the fields of a quantised tensor in storage of their own, by the names of
+    `QuantisedDesc.split`: ``parts`` are memory objects of their bytes, ``buffer`` is None. Reorders
+    copy them together first, or apart at the end, on the device; mapping copies on the host.
+
     Raises `InvalidDescriptor` for ``any``, `Unsupported` (code IMAGE) for other images,
     `DeviceError` where allocation fails, the buffer does not fit or the device has no images.
     """
@@ -88,13 +93,17 @@ class Memory(ArrayLike, Tracked):
         *,
         buffer: Any = ALLOCATE,
         allocator: storage.Allocator | None = None,
+        buffers: abc.Mapping[str, Any] | None = None,
     ) -> None:
-        self.tracked_buffer = None
+        self.tracked_buffer, self.parts = None, dict[str, Memory]()
         self.desc = as_any_desc(desc, "desc")
         expect(engine, Engine | None, "engine")
         _check_desc(self.desc)
         _check_allocator(allocator, buffer)
-        self.engine = engine or storage.engine_of(buffer) or default_engine()
+        alone = buffer is ALLOCATE and allocator is None
+        given = joined.checked(self.desc, buffers, alone=alone)
+        _, first = next(iter(given.values()), (0, buffer))
+        self.engine = engine or storage.engine_of(first) or default_engine()
         self.context = self.engine.context
         self.usage = Usage()
         self.sound = None
@@ -102,7 +111,10 @@ class Memory(ArrayLike, Tracked):
         self.is_read_only = False
         self._is_view = False
         self.lent = None
-        self.set_buffer(self._allocated(allocator) if buffer is ALLOCATE else buffer)
+        if not given:
+            self.set_buffer(self._allocated(allocator) if buffer is ALLOCATE else buffer)
+        self.parts = {name: Memory(MemoryDesc((n,), "u8"), self.engine, buffer=own)
+                      for name, (n, own) in given.items()}  # fmt: skip
 
     @classmethod
     def unfilled(
@@ -135,6 +147,9 @@ class Memory(ArrayLike, Tracked):
         the buffer is too small or belongs to another context. It also raises if a command on the
         old buffer failed; the new one is in place then.
         """
+        if self.parts:
+            joined.set_none(self.parts, buffer)
+            return
         self.check_unmapped("give it another buffer")
         buffer = storage.unwrapped(buffer)
         given = under = buffer
@@ -234,7 +249,9 @@ class Memory(ArrayLike, Tracked):
 
     # --- mapping ----------------------------------------------------------------------------------
 
-    def map(self, mode: Mode = "rw", *, stream: Stream | None = None) -> Mapping:
+    def map(
+        self, mode: Mode = "rw", *, stream: Stream | None = None
+    ) -> Mapping | joined.JoinedMapping:
         """Map the buffer to the host: ``with m.map("rw") as a:`` gives its physical elements.
 
         ``a`` is a 1-D array of every element, padding included. Do not use it after the block: its
@@ -254,6 +271,8 @@ class Memory(ArrayLike, Tracked):
         if mode not in ("r", "w", "rw"):
             raise InvalidArgument(f"got mode {mode!r}, expected 'r', 'w' or 'rw'")
         expect(stream, Stream | None, "stream")
+        if self.parts:
+            return joined.JoinedMapping(self.desc, self.parts, mode, stream)
         self.check_unmapped("map it")
         if "w" in mode:
             self.check_writable()
@@ -297,6 +316,7 @@ class Memory(ArrayLike, Tracked):
 
     def __repr__(self) -> str:
         state = "" if self.tracked_buffer is not None else ", no buffer"
+        state = f", buffers {', '.join(self.parts)}" if self.parts else state
         state += f", an image by a copy: {self.copied_because}" if self.lent else ""
         return f"Memory({str(self.desc)!r}{state})"
 

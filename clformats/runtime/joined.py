@@ -1,0 +1,121 @@
+"""Tensors whose bytes lie in several buffers: which there must be, and mapping them as one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InvalidArgument, InvalidDescriptor, MappedError, expect
+from ..tensors.described import is_described
+from .tracked import Tracked
+
+if TYPE_CHECKING:
+    from .event import Event
+    from .mapping import Mode
+    from .stream import Stream
+
+Given = dict[str, tuple[int, Any]]
+
+
+def checked(desc: Any, buffers: Mapping[str, Any] | None, *, alone: bool) -> Given:
+    """For each buffer of a quantised tensor its bytes, and the storage given for it.
+
+    Raises `InvalidArgument` for other tensors, and together with ``buffer=`` or ``allocator=``, and
+    `InvalidDescriptor` where names are missing or unknown.
+    """
+    expect(buffers, Mapping | None, "buffers")
+    if buffers is None:
+        return {}
+    if not is_described(desc) or not alone:
+        raise InvalidArgument(
+            f"buffers: got {', '.join(map(str, buffers))} for {desc}, expected them for a "
+            f"quantised tensor, without buffer= and allocator="
+        )
+    sizes = {b.first: b.nbytes for b in desc.buffers}
+    if sorted(buffers) != sorted(sizes):
+        raise InvalidDescriptor(
+            f"got the buffers {sorted(buffers)}, expected {list(sizes)} of {desc}"
+        )
+    own = {n: b.tracked_buffer if isinstance(b, Tracked) else b for n, b in buffers.items()}
+    return {name: (nbytes, own[name]) for name, nbytes in sizes.items()}
+
+
+def set_none(parts: Mapping[str, Any], buffer: object) -> None:
+    """Take the buffers from a tensor in several. Raises `InvalidArgument` for one of all."""
+    if buffer is not None:
+        raise InvalidArgument(
+            f"got one buffer for a tensor in several, {', '.join(parts)}: set those of memory.parts"
+        )
+    for part in parts.values():
+        part.set_buffer(None)
+
+
+class JoinedMapping:
+    """The bytes of a tensor in several buffers as one array: a copy, written back at the end.
+
+    `Memory.map` makes it, as it makes a `Mapping`. All buffers are mapped from its beginning on.
+    """
+
+    def __init__(
+        self, desc: Any, parts: Mapping[str, Any], mode: Mode, stream: Stream | None
+    ) -> None:
+        self.desc, self.parts, self.mode = desc, parts, mode
+        self._stream, self._stack = stream, ExitStack()
+        self._flats: dict[str, NDArray[Any]] | None = None
+        self._whole: NDArray[np.uint8] | None = None
+
+    def start(self) -> JoinedMapping:
+        """Map the buffers. Raises as `Mapping` does."""
+        if self._flats is not None:
+            raise MappedError("a mapping is made once: call memory.map() again")
+        self._flats = {}
+        with ExitStack() as stack:
+            for name, part in self.parts.items():
+                own = part.map(self.mode, stream=self._stream)
+                self._flats[name] = stack.enter_context(own)
+            self._stack = stack.pop_all()
+        return self
+
+    @property
+    def event(self) -> Event | None:
+        """None: the buffers are mapped when `start` returns."""
+        return None
+
+    def __enter__(self) -> NDArray[Any]:
+        if self._flats is None:
+            self.start()
+        whole = np.zeros(self.desc.nbytes, np.uint8)
+        for part, flat in self._places(whole):
+            part[:] = flat if "r" in self.mode else 0
+        whole.flags.writeable = "w" in self.mode
+        self._whole = whole
+        return whole
+
+    def _places(self, whole: NDArray[np.uint8]) -> list[tuple[NDArray[np.uint8], NDArray[Any]]]:
+        """Each buffer's part of the tensor's bytes, and the mapped buffer."""
+        found = self.desc.split(whole)
+        return [(found[name], flat) for name, flat in (self._flats or {}).items()]
+
+    def release(self) -> None:
+        """Write the copy back, where it may be written, and unmap. Raises `DeviceError`."""
+        whole, self._whole = self._whole, None
+        with self._stack:
+            if "w" in self.mode and whole is not None:
+                for part, flat in self._places(whole):
+                    flat[:] = part
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.release()
+
+    def __repr__(self) -> str:
+        return f"JoinedMapping({self.desc}, {self.mode!r})"

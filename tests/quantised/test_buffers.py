@@ -1,0 +1,119 @@
+"""Fields of a quantised tensor in buffers of their own: GPTQ's qweight, qzeros and scales."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyopencl
+import pytest
+from numpy.typing import NDArray
+
+import clformats as cf
+from clformats.quantised.host import moved
+from tests.quantised.test_table import described, random_bytes, same
+
+LAYOUTS = [("u4g32", "gptq"), ("q5_K", "flat"), ("q4_0", "transposed"), ("q4_0", "gguf")]
+DIMS = (24, 512)
+
+
+def apart(desc: Any, raw: NDArray[Any], stream: cf.Stream) -> dict[str, pyopencl.Buffer]:
+    """Buffers of pyopencl's with the bytes of each buffer of a tensor."""
+    flags = pyopencl.mem_flags.READ_WRITE | pyopencl.mem_flags.COPY_HOST_PTR
+    return {name: pyopencl.Buffer(stream.engine.context, flags, hostbuf=np.array(part))
+            for name, part in desc.split(raw).items()}  # fmt: skip
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize(("name", "layout"), LAYOUTS)
+def test_reorders_read_and_write_buffers_apart(stream: cf.Stream, name: str, layout: str) -> None:
+    desc, other = described(DIMS, name, layout), described(DIMS, name, "plain")
+    raw, zeros = random_bytes(desc, 3), np.zeros(desc.nbytes, np.uint8)
+    memory = cf.Memory(desc, stream.engine, buffers=apart(desc, raw, stream))
+    assert same(memory.numpy(), cf.unpack(raw, desc))
+    dense = cf.Memory(cf.MemoryDesc(DIMS, "f32"), stream.engine)
+    cf.Reorder(desc, dense.desc, stream.engine)(stream, memory, dense)
+    assert same(dense.numpy(), cf.unpack(raw, desc))
+    plain = cf.reorder(memory, other)
+    with plain.map("r") as flat:
+        assert np.array_equal(flat, moved(raw, desc, other))
+    assert cf.reorder(memory, str(other)).desc == other
+    back = cf.Memory(desc, stream.engine, buffers=apart(desc, zeros, stream))
+    cf.Reorder(other, desc, stream.engine)(stream, plain, back).wait()
+    with back.map("r") as flat:
+        assert np.array_equal(flat, raw)
+        assert not flat.flags.writeable
+    parts = desc.split(raw)
+    for part, found in back.parts.items():
+        assert np.array_equal(found.numpy(), parts[part])
+
+
+def test_mapping_writes_buffers_apart(stream: cf.Stream) -> None:
+    desc = described(DIMS, "u4g32", "gptq")
+    raw = random_bytes(desc, 3)
+    buffers = {n: cf.from_numpy(p, stream.engine) for n, p in desc.split(raw).items()}
+    memory = cf.Memory(desc, buffers=buffers)  # memory objects are taken too
+    with memory.map("rw") as flat:
+        assert np.array_equal(flat, raw)
+        flat[:] ^= 255
+        with pytest.raises(cf.MappedError):
+            buffers["q"].numpy()
+    q, (start, nbytes) = buffers["q"].numpy(), (desc.buffers[2].start, desc.buffers[2].nbytes)
+    assert np.array_equal(q, 255 ^ raw[start : start + nbytes])
+    with memory.map("w") as flat:
+        flat[:] = raw
+    cf.transfer(memory, cf.HostMemory(desc, found := np.zeros_like(raw)))
+    assert np.array_equal(found, raw)
+    mapping = memory.map("w").start()
+    with pytest.raises(cf.MappedError, match="once"):
+        mapping.start()
+    with mapping as flat:
+        assert not flat.any()
+        flat[:] = raw
+    assert same(memory.numpy(), cf.unpack(raw, desc))
+    memory.release()
+    assert all(part.buffer is None for part in memory.parts.values())
+
+
+def test_a_kernel_takes_the_buffers(stream: cf.Stream) -> None:
+    desc = described(DIMS, "u4g32", "gptq")
+    raw = random_bytes(desc, 3)
+    memory = cf.Memory(desc, stream.engine, buffers=apart(desc, raw, stream))
+    text = (
+        cf.index_source(desc, "W", buffers=True)
+        + """
+kernel void f(global const uchar *s, global const uchar *z, global const uchar *q, global float *y)
+{
+    const W_buffers w = {.s = s, .z = z, .q = q};
+    const uint n = get_global_id(0), k = 4 * get_global_id(1);
+    vstore4(W_VALUES4(w, n, k), 0, y + n * W_COLUMNS + k);
+}
+"""
+    )
+    y = cf.Memory(cf.MemoryDesc(DIMS, "f32"), stream.engine)
+    parts = memory.parts
+    stream.run(stream.engine.kernel(text, "f"), (24, 128), None, *parts.values(), y,
+               reads=[*parts.values()])  # fmt: skip
+    assert list(parts) == ["s", "z", "q"]
+    assert same(y.numpy(), cf.unpack(raw, desc))
+
+
+def test_what_does_not_fit_is_refused(engine: cf.Engine) -> None:
+    desc = described(DIMS, "u4g32", "gptq")
+    own = {n: cf.Memory(f"u8:a:{b.nbytes}", engine)
+           for n, b in zip("szq", desc.buffers, strict=True)}  # fmt: skip
+    with pytest.raises(cf.InvalidDescriptor, match=r"expected \['s', 'z', 'q'\]"):
+        cf.Memory(desc, engine, buffers={"q": own["q"]})
+    with pytest.raises(cf.InvalidArgument, match="without buffer="):
+        cf.Memory(desc, engine, buffer=None, buffers=own)
+    with pytest.raises(cf.InvalidArgument, match="for a quantised tensor"):
+        cf.Memory("f32:ab:3x4", engine, buffers=own)
+    with pytest.raises(cf.DeviceError, match="bytes"):
+        cf.Memory(desc, engine, buffers={**own, "q": own["s"]})
+    memory = cf.Memory(desc, engine, buffers=own)
+    assert str(memory) == "Memory('u4g32:gptq:24x512', buffers s, z, q)"
+    with pytest.raises(cf.InvalidArgument, match=r"set those of memory.parts"):
+        memory.set_buffer(own["q"].buffer)
+    with pytest.raises(cf.DeviceError, match="those of its parts"):
+        cf.Stream(engine).run(engine.kernel("kernel void f(global uchar *p) {}", "f"), (1,), None,
+                              memory)  # fmt: skip
