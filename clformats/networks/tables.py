@@ -6,7 +6,8 @@
     conv1,,nchw *,nChw16c,1.2e-4,,,conv_16c
     ,Relu,nChw16c,nChw16c,2e-5,,,relu
 
-``node`` or ``op`` says for which nodes a row is; formats stand with spaces between, ``*`` for any.
+``node`` or ``op`` says for which nodes a row is; formats stand with spaces between, ``*`` for any;
+digits with spaces stand in quotes, as in a shell: ``'n h | c/4 w | c%4' *``.
 A row for an operation counts for every node of it with as many inputs and outputs of these ranks.
 JSON is a list of objects with these names, where ``ins`` and ``outs`` may be lists.
 """
@@ -16,6 +17,7 @@ from __future__ import annotations
 import csv
 import json
 import runpy
+import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -162,7 +164,10 @@ def _choice(where: str, row: Mapping[str, Any]) -> Choice:
 
 
 def _formats(where: str, given: Any) -> list[str | None]:
-    names = given.split() if isinstance(given, str) else given
+    try:
+        names = shlex.split(given) if isinstance(given, str) else given
+    except ValueError as error:
+        raise InvalidNetwork(f"{where}: got the formats {given!r}: {error}") from None
     if not isinstance(names, list):
         raise InvalidNetwork(f"{where}: got the formats {given!r}, expected names")
     return [None if n in ("*", None, "any") else n for n in names]

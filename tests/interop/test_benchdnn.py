@@ -461,3 +461,14 @@ def test_listing_needs_no_opencl() -> None:
         "main(['bench', '--reorder', '--mode=L', '2x3']); sys.exit('pyopencl' in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
+
+
+def test_repro_lines_of_digits_are_for_a_shell(capsys: pytest.CaptureFixture[str]) -> None:
+    """Bars, spaces and brackets in quotes; a line that is printed is read again as it is."""
+    for tag, dims in (("nh|Cw|4c", "2x5x3x4"), ("(a b)/4 (a b)%4", "5x6"), ("b/8 a b%8", "5x6")):
+        words = ["bench", "--reorder", "--mode=L", "--stag=abx", f"--dtag={tag}", dims]
+        assert cli.main(words) == 0
+        line = capsys.readouterr().out.splitlines()[0]
+        assert shlex.quote(f"--dtag={tag}") in line
+        assert cli.main(["bench", *shlex.split(line.split("REPRO: ")[1])]) == 0
+        assert capsys.readouterr().out.splitlines()[0] == line

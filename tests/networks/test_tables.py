@@ -37,6 +37,15 @@ def test_a_table_without_mistakes_is_not_doubted(tmp_path: Path) -> None:
     assert str(plan).splitlines()[-1].endswith("(the cost model)")
 
 
+def test_digits_with_spaces_stand_in_quotes(tmp_path: Path) -> None:
+    digits = "'b f/16 y x f%16'"
+    plan = planned(TABLE.replace("b_fs_yx_fsv16", digits), tmp_path)
+    assert cf.Format(plan.formats["out"]) == cf.Format("b_fs_yx_fsv16")
+    assert plan.seconds < 4e-3
+    with pytest.raises(cf.InvalidNetwork, match=r"line 3: got the formats .*No closing quotation"):
+        planned(TABLE.replace("b_fs_yx_fsv16", digits[:-1]), tmp_path)
+
+
 @pytest.mark.parametrize(
     ("wrong", "right", "said"),
     [

@@ -107,7 +107,8 @@ class Task:
         }
         words = self.problem.words(canonical=canonical)
         line = [*texts["before"], "--reorder", *texts["after"], *words]
-        return " ".join(shlex.quote(w) if " " in w else w for w in line)
+        # Digits have characters of the shell's; words of benchdnn's stay as it prints them.
+        return " ".join(shlex.quote(w) if set(w) & set(" |()") else w for w in line)
 
 
 # --- batch files ----------------------------------------------------------------------------------
