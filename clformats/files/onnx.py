@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 from ..tensors.dtypes import DType, named
 from .common import KEY, Change, Container, Tensor, as_bytes, library, reading
 
-_TYPES = named("onnx")
-_CODES = {dtype.name: code for code, dtype in _TYPES.items()}
+TYPES = named("onnx")
+"""Element types by ONNX's names."""
+CODES = {dtype.name: code for code, dtype in TYPES.items()}
 _DATA = ".data"
 _PAGE = 4096  # as ONNX advises, so that readers can map each tensor
 _LEAST_EXTERNAL = 1024
@@ -33,7 +34,7 @@ class OnnxFile(Container):
     """An ``.onnx`` model; needs the library ``onnx``."""
 
     what = "onnx model"
-    types = tuple(_CODES)
+    types = tuple(CODES)
     companions = (_DATA,)
 
     def __init__(self, path: Path, raw_type: DType | None = None) -> None:
@@ -73,7 +74,7 @@ class OnnxFile(Container):
         known = self._onnx.TensorProto.DataType
         is_known = tensor.data_type in known.values()
         code = known.Name(tensor.data_type) if is_known else f"type {tensor.data_type}"
-        dtype = _TYPES.get(code)
+        dtype = TYPES.get(code)
         shape = tuple(tensor.dims)
         if any(n < 0 for n in shape):
             raise ValueError(f"the shape of {tensor.name!r} is {shape}")
@@ -166,7 +167,7 @@ class OnnxFile(Container):
                       "data_location", "dims"):  # fmt: skip
             tensor.ClearField(field)
         tensor.dims.extend(change.shape)
-        tensor.data_type = self._onnx.TensorProto.DataType.Value(_CODES[change.dtype.name])
+        tensor.data_type = self._onnx.TensorProto.DataType.Value(CODES[change.dtype.name])
         kept = [entry for entry in tensor.metadata_props if entry.key != KEY]
         del tensor.metadata_props[:]
         tensor.metadata_props.extend(kept)

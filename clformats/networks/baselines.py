@@ -119,10 +119,6 @@ def is_uniform(node: Node, choice: Choice, name: FormatName) -> bool:
     )  # fmt: skip
 
 
-def _choices(built: BuiltProblem, node: Node) -> list[Choice]:
-    return [c for c in built.choices[built.variable[node.name]] if isinstance(c, Choice)]
-
-
 class _Walk:
     """Gives each node a choice, from the first to the last."""
 
@@ -143,8 +139,7 @@ class _Walk:
 
     def greedy(self) -> list[int]:
         for node in self.built.order:
-            near = node.op not in COMPUTE
-            self._take(node, self._least(node, reading=near))
+            self._take(node, self._least(node, reading=node.op not in COMPUTE))
         return self.assignment
 
     def fastest(self) -> list[int]:
@@ -154,23 +149,18 @@ class _Walk:
 
     def uniform(self, name: FormatName) -> list[int]:
         for node in self.built.order:
-            fits = [
-                k for k, c in enumerate(_choices(self.built, node)) if is_uniform(node, c, name)
-            ]
+            choices = self.built.choices_of(node)
+            fits = [k for k, c in enumerate(choices) if is_uniform(node, c, name)]
             self._take(node, self._least(node, among=fits, reading=True))
         return self.assignment
 
     def rules(self) -> list[int]:
         preferred = self._preferences()
         for node in self.built.order:
-            wanted = preferred.get(node.name)
-            fits = [
-                k
-                for k, c in enumerate(_choices(self.built, node))
-                if wanted is not None and c.outs[0] == wanted and self._legal(node, c)
-            ]
-            choices = _choices(self.built, node)
-            pool = fits or [k for k, c in enumerate(choices) if self._legal(node, c)]
+            choices = self.built.choices_of(node)
+            legal = [k for k, c in enumerate(choices) if self._legal(node, c)]
+            fits = [k for k in legal if choices[k].outs[0] == preferred.get(node.name)]
+            pool = fits or legal
             ranked = sorted((*self._changes(node, k), k) for k in pool)
             self._take(node, ranked[0][-1] if ranked else 0)
         return self.assignment
@@ -181,7 +171,7 @@ class _Walk:
         order = self.built.order
         for node in order:
             if node.op in COMPUTE:
-                found[node.name] = _choices(self.built, node)[self._least(node)].outs[0]
+                found[node.name] = self.built.choices_of(node)[self._least(node)].outs[0]
         for nodes in (order, order[::-1]):
             for node in nodes:
                 near = self._neighbours(node, forward=nodes is order)
@@ -198,7 +188,7 @@ class _Walk:
 
     def _changes(self, node: Node, k: int) -> tuple[int, int]:
         """How many inputs a choice has reordered, and how many elements they have."""
-        choice = _choices(self.built, node)[k]
+        choice = self.built.choices_of(node)[k]
         moved = [
             v for v, n in zip(node.inputs, choice.ins, strict=True)
             if not v.is_constant and n is not None and n.key != self.made.get(v.name)
@@ -210,7 +200,7 @@ class _Walk:
     ) -> int:
         """The fastest choice; where ``reading``, of those with the fewest inputs to reorder."""
         costs = self.built.problem.costs[self.built.variable[node.name]]
-        choices = _choices(self.built, node)
+        choices = self.built.choices_of(node)
         pool = list(among or range(len(choices)))
         legal = [k for k in pool if self._legal(node, choices[k]) and np.isfinite(costs[k])]
 
@@ -221,16 +211,13 @@ class _Walk:
 
     def _legal(self, node: Node, choice: Choice) -> bool:
         """Whether no earlier node views what this choice views."""
-        if any(
-            a == self.built.variable[node.name] or b == self.built.variable[node.name]
-            for a, b, _ in self.built.problem.pairs
-        ):
-            seen = [v.name for i, v in enumerate(node.inputs) if i in choice.views]
-            return all(not self.taken.get(name, set()) - {node.name} for name in seen)
-        return True
+        if all(self.built.variable[node.name] not in pair[:2] for pair in self.built.problem.pairs):
+            return True
+        seen = [v.name for i, v in enumerate(node.inputs) if i in choice.views]
+        return all(not self.taken.get(name, set()) - {node.name} for name in seen)
 
     def _take(self, node: Node, k: int) -> None:
-        choice = _choices(self.built, node)[k]
+        choice = self.built.choices_of(node)[k]
         self.assignment[self.built.variable[node.name]] = k
         for value, name in zip(node.outputs, choice.outs, strict=True):
             self.made[value.name] = name.key

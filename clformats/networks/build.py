@@ -84,6 +84,10 @@ class BuiltProblem:
     reading: dict[str, list[tuple[str, int]]] = field(default_factory=dict)
     shared: dict[object, Distances] = field(default_factory=dict)
 
+    def choices_of(self, node: Node) -> list[Choice]:
+        """The choices of a node that are left."""
+        return [c for c in self.choices[self.variable[node.name]] if isinstance(c, Choice)]
+
 
 def build(
     network: Network, pricing: Pricing, via: Iterable[FormatName] = (), *, legal: bool = False,
@@ -184,12 +188,12 @@ def _add_value(
     network, names = built.network, _Names()
     fixed = network.fixed.get(value.name)
     maker = network.producer(value)
-    read = [(node.name, i, _read_names(built, node, i)) for node, i in readers]
+    read = [(n.name, i, [c.ins[i] for c in built.choices_of(n)]) for n, i in readers]
     if maker is None and not read:
         return
     if maker is not None:
         o = [v.name for v in maker.outputs].index(value.name)
-        written = [c.outs[o] for c in _choices(built, maker)]
+        written = [c.outs[o] for c in built.choices_of(maker)]
         source = FormatSlot(built.variable[maker.name], names.numbers(written))
     else:
         asked = names.numbers([n for _, _, formats in read for n in formats])
@@ -209,14 +213,6 @@ def _add_value(
     built.formats[value.name] = names.list
     distances = _priced(built, value, names.list)
     built.problem.tensors.append(ReorderedValue(value.name, distances, source, tuple(slots)))
-
-
-def _choices(built: BuiltProblem, node: Node) -> list[Choice]:
-    return [c for c in built.choices[built.variable[node.name]] if isinstance(c, Choice)]
-
-
-def _read_names(built: BuiltProblem, node: Node, i: int) -> list[FormatName | None]:
-    return [c.ins[i] for c in _choices(built, node)]
 
 
 class _Names:
@@ -250,8 +246,7 @@ def _priced(built: BuiltProblem, value: Value, names: Sequence[FormatName]) -> D
     for i, src in enumerate(names):
         for j, dst in enumerate(names):
             if i != j:
-                cost = built.pricing.reorder(value, src, dst)
-                costs[i, j] = cost.seconds
+                costs[i, j] = built.pricing.reorder(value, src, dst).seconds
     made = Distances(costs)
     if key is not None:
         built.shared[key] = made
@@ -264,7 +259,7 @@ def _exclude(built: BuiltProblem, value: Value, one: str, other: str) -> None:
     keys = []
     for node in nodes:
         made = any(v.name == value.name for v in node.outputs)
-        names = [viewed_format(node, c, value, as_maker=made) for c in _choices(built, node)]
+        names = [viewed_format(node, c, value, as_maker=made) for c in built.choices_of(node)]
         keys.append([None if n is None else n.key for n in names])
     table = np.array([[np.inf if a is not None and a == b else 0.0 for b in keys[1]]
                       for a in keys[0]])  # fmt: skip

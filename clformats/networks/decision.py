@@ -54,12 +54,7 @@ class Alternative(NamedTuple):
 
 @dataclass(frozen=True)
 class Decision:
-    """A choice for each node of a network, and what follows from it.
-
-    ``formats`` has the format in which each value is written (or given), ``choices`` the choice of
-    each node, ``reorders`` what is reordered, ``pack`` the constants. ``seconds`` is what it costs
-    by the given costs, ``bound`` a proven lower bound, ``exact`` whether they are equal.
-    """
+    """A choice for each node of a network, and what follows from it: see `FormatPlan`."""
 
     network: Network
     formats: Mapping[str, FormatName]

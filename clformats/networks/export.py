@@ -7,11 +7,10 @@ from typing import Any
 
 from ..errors import Error
 from ..files.common import library
+from ..files.onnx import CODES
 from .decision import Decision
 from .graph import Node, Value
 from .memory import steps_of
-
-_TYPES = {"f32": 1, "u8": 2, "s8": 3, "s32": 6, "f16": 10, "f64": 11, "bf16": 16}
 
 
 def to_onnx(plan: Decision, path: str | Path) -> None:
@@ -38,8 +37,8 @@ def to_onnx(plan: Decision, path: str | Path) -> None:
     graph = make.make_graph(
         nodes,
         "planned",
-        [_info(make, v, v.name) for v in inputs],
-        [_info(make, v, names.get((v.name, plan.network.fixed.get(v.name, "")), v.name))
+        [_info(onnx, v, v.name) for v in inputs],
+        [_info(onnx, v, names.get((v.name, plan.network.fixed.get(v.name, "")), v.name))
          for v in plan.network.outputs],
     )  # fmt: skip
     opsets = [make.make_opsetid("", 17), make.make_opsetid("clformats", 1)]
@@ -54,19 +53,20 @@ def _onnx_node(make: Any, plan: Decision, node: Node, names: dict[tuple[str, str
     inputs = [
         names.get((v.name, f or ""), v.name) for v, f in zip(node.inputs, choice.ins, strict=True)
     ]
-    attributes: dict[str, Any] = {
-        k: v for k, v in node.attributes.items() if isinstance(v, int | float | str)
-    }
-    attributes |= {
-        k: list(v)
-        for k, v in node.attributes.items()
-        if isinstance(v, list | tuple) and v and all(isinstance(n, int | float) for n in v)
-    }
-    attributes["formats"] = str(choice)
+    attributes = {k: v for k, v in node.attributes.items() if _is_plain(v)}
+    outputs = [v.name for v in node.outputs]
     return make.make_node(
-        node.op, inputs, [v.name for v in node.outputs], node.name, **attributes
-    )  # fmt: skip
+        node.op, inputs, outputs, node.name, **attributes | {"formats": str(choice)}
+    )
 
 
-def _info(make: Any, value: Value, name: str) -> Any:
-    return make.make_tensor_value_info(name, _TYPES.get(value.dtype.name, 1), value.dims)
+def _is_plain(value: Any) -> bool:
+    """Whether it can be an attribute: a number, a text, or numbers."""
+    if isinstance(value, list | tuple):
+        return bool(value) and all(isinstance(n, int | float) for n in value)
+    return isinstance(value, int | float | str)
+
+
+def _info(onnx: Any, value: Value, name: str) -> Any:
+    code = onnx.TensorProto.DataType.Value(CODES.get(value.dtype.name, "FLOAT"))
+    return onnx.helper.make_tensor_value_info(name, code, value.dims)

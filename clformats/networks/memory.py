@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from ..errors import Error
 from ..recording.arena import Piece, lower_bound, placed
 from ..tensors.desc import MemoryDesc
-from .choice import Choice
 from .decision import Decision, PlannedReorder
 from .graph import Node
 from .named import FormatName, Key, named
@@ -116,9 +115,8 @@ class _Arena:
         buffers = list(self.buffers.values())
         nbytes = placed(buffers)
         offsets = {p: b.offset for b in buffers for p in b.holds}
-        return MemoryPlan(
-            nbytes, lower_bound(buffers), offsets, self._views(), buffers, self.steps
-        )  # fmt: skip
+        least = lower_bound(buffers)
+        return MemoryPlan(nbytes, least, offsets, self._views(), buffers, self.steps)
 
     def _place(self, value: str, fmt: FormatName) -> tuple[str, Key]:
         place = value, fmt.key
@@ -130,7 +128,7 @@ class _Arena:
         for node in self.plan.built.order:
             choice = self.plan.choices[node.name]
             for i, o in choice.shared:
-                inside = self._place(node.inputs[i].name, _read(choice, i))
+                inside = self._place(node.inputs[i].name, named(choice.ins[i]))
                 whole = self._place(node.outputs[o].name, choice.outs[o])
                 if kind_of(node.op) != "part":
                     inside, whole = whole, inside
@@ -191,7 +189,3 @@ class _Arena:
         except Error:
             return None
         return owner_desc(node, self.plan.choices[node.name], i, o)
-
-
-def _read(choice: Choice, i: int) -> FormatName:
-    return named(choice.ins[i])

@@ -21,7 +21,7 @@ import numpy as np
 
 from ..errors import InvalidNetwork
 from ..files.common import library
-from ..files.onnx import _TYPES as KNOWN_TYPES
+from ..files.onnx import TYPES
 from .fold import RawOperation, folded
 
 _WIDTHS = {1: "u8", 2: "f16", 4: "s32", 8: "f64"}
@@ -142,8 +142,8 @@ class _Reader:
     def _type(self, code: int) -> str:
         names = self.onnx.TensorProto.DataType
         name = names.Name(code) if code in names.values() else ""
-        if name in KNOWN_TYPES:
-            return KNOWN_TYPES[name].name
+        if name in TYPES:
+            return TYPES[name].name
         try:
             width = np.dtype(self.onnx.helper.tensor_dtype_to_np_dtype(code)).itemsize
         except (KeyError, TypeError):

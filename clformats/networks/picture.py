@@ -12,7 +12,7 @@ from html import escape
 
 from .decision import Decision
 from .graph import Value
-from .named import Key
+from .named import FormatName, Key
 
 _SANS = "DejaVu Sans, Helvetica, Arial, sans-serif"
 _INK, _SOFT, _RED, _EDGE = "#1f2933", "#6b7785", "#c92a2a", "#9aa5b1"
@@ -29,8 +29,7 @@ class _Card:
 
     name: str
     op: str
-    fmt: str
-    key: Key
+    fmt: FormatName
     view: bool
     x: float
     y: float
@@ -92,14 +91,11 @@ def _described(plan: Decision, name: str, x: float, y: float, column: int) -> _C
     node = plan.network.nodes.get(name)
     if name.startswith(_INPUT) or node is None:
         value = plan.network.values[name.removeprefix(_INPUT)]
-        fmt = plan.formats[value.name]
-        return _Card(value.name, "input", fmt, fmt.key, False, x, y, column)  # noqa: FBT003
+        return _Card(value.name, "input", plan.formats[value.name], False, x, y, column)  # noqa: FBT003
     choice = plan.choices[name]
-    fmt = choice.outs[0]
-    key = fmt.key
     activation = node.attributes.get("activation", "")
     op = node.op + f" + {activation}" * bool(activation)
-    return _Card(name, op, fmt, key, bool(choice.views), x, y, column)
+    return _Card(name, op, choice.outs[0], bool(choice.views), x, y, column)
 
 
 def _parents(plan: Decision) -> dict[str, list[str]]:
@@ -134,16 +130,15 @@ def _mean(numbers: list[float]) -> float:
 
 def _colours(plan: Decision) -> Mapping[Key, tuple[str, str, int]]:
     """For each format, the most frequent first: its name, colour, and the number of nodes."""
-    names: dict[Key, str] = {}
-    counts: dict[Key, int] = {}
-    for node in plan.built.order:
-        fmt = plan.choices[node.name].outs[0]
-        key = fmt.key
-        names.setdefault(key, fmt)
-        counts[key] = counts.get(key, 0) + 1
-    ranked = sorted(counts, key=lambda k: -counts[k])
+    formats = [plan.choices[node.name].outs[0] for node in plan.built.order]
+    names = {f.key: f for f in reversed(formats)}
+    ranked = Counter(f.key for f in formats).most_common()
     fills = (*_FILLS, *[_OTHER] * len(ranked))
-    return {k: (names[k], fill, counts[k]) for k, fill in zip(ranked, fills, strict=False)}
+    return {k: (names[k], fill, n) for (k, n), fill in zip(ranked, fills, strict=False)}
+
+
+def _fill(box: _Card, colours: Mapping[Key, tuple[str, str, int]]) -> str:
+    return colours[box.fmt.key][1] if box.fmt.key in colours else _OTHER
 
 
 def _text(x: float, y: float, text: str, **style: object) -> str:
@@ -174,7 +169,7 @@ def _header(plan: Decision, colours: Mapping[Key, tuple[str, str, int]]) -> Iter
 
 
 def _box(plan: Decision, box: _Card, colours: Mapping[Key, tuple[str, str, int]]) -> Iterator[str]:
-    fill = colours[box.key][1] if box.key in colours else _OTHER
+    fill = _fill(box, colours)
     dashed = ' stroke-dasharray="4 3"' * box.view
     yield (
         f'<rect x="{box.x:.1f}" y="{box.y:.1f}" width="{_WIDTH}" height="{_HEIGHT}" rx="6" '
@@ -259,7 +254,7 @@ def dot(plan: Decision) -> str:
         '  node [shape=box, style="rounded,filled", fontname="DejaVu Sans"];',
     ]
     for name, box in _placed(plan).items():
-        fill = colours[box.key][1] if box.key in colours else _OTHER
+        fill = _fill(box, colours)
         label = f"{box.name}\\n{box.op}\\n{box.fmt}"
         style = ', style="rounded,filled,dashed"' * box.view
         lines.append(f'  {_quoted(name)} [label={_quoted(label)}, fillcolor="{fill}"{style}];')

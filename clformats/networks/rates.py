@@ -11,9 +11,8 @@ from functools import lru_cache
 
 from ..errors import Error
 from ..formats import Format
-from ..schedule import cost, make_plan
+from ..schedule import make_plan
 from ..schedule.profile import Profile
-from ..schedule.scheduled import ScheduledPlan
 from ..tensors.desc import MemoryDesc
 from ..tensors.dtypes import DType
 
@@ -36,8 +35,8 @@ def seconds_a_byte(src: Format, dst: Format, dtype: DType, *, is_large: bool) ->
     except Error:
         return None
     copied = PROFILE.byte_ns * (1.0 if is_large else PROFILE.cached) * 1e-9
-    if isinstance(plan.body, ScheduledPlan):
-        seconds = cost.seconds(plan.body.problem, plan.body.schedule, PROFILE)
+    seconds = plan.body.seconds(PROFILE) if plan.body else None
+    if seconds is not None:
         return seconds / sum(side.nbytes for side in sides)
     return copied if plan.family == "copy" else SLOW * copied
 

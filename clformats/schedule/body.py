@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from .choices import Choices
 from .problem import Problem
+from .profile import Profile
 from .schedule import Schedule
 from .traits import Traits
 
@@ -45,6 +46,11 @@ class Body:
     def program(self) -> tuple[object, ...]:
         """What decides the program beside the problem; first what compilers fail at most."""
         return ()
+
+    def seconds(self, profile: Profile) -> float | None:
+        """What a launch takes by the cost model; None where there is no model of the family."""
+        del profile
+        return None
 
     def others(self, traits: Traits) -> Iterator[Body]:
         """Bodies of this family for the same problem, this one among them, the best first."""

@@ -15,6 +15,7 @@ from ..errors import InvalidArgument
 from ..tensors import nibbles
 from .body import ScheduleBody
 from .choices import Choices
+from .cost import seconds
 from .extents import MOST_ELEMENTS, tiles
 from .nest import counted
 from .problem import Problem
@@ -44,6 +45,10 @@ class ScheduledPlan(ScheduleBody):
     def program(self) -> tuple[Tile, Store]:
         """What decides the program beside the problem: compilers fail at tiles, if at all."""
         return self.schedule.tile, self.schedule.store
+
+    def seconds(self, profile: Profile) -> float:
+        """What a launch takes by the cost model."""
+        return seconds(self.problem, self.schedule, profile)
 
     def others(self, traits: Traits) -> Iterator[ScheduledPlan]:
         """The bodies of all schedules, the best first."""

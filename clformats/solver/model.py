@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .problem import ANY, AssignmentProblem, FormatSlot, ReorderedValue
-from .trees import Array, splits
+from .trees import Array, trees
 
 SET_FORMATS = 8
 """Up to this many formats a value with many readers gets a variable for the set of them."""
@@ -135,15 +135,7 @@ def identity(size: int) -> Array:
 
 def set_costs(distance: Array) -> Array:
     """For each set of formats, given as bits, and each root the cost of the cheapest tree."""
-    count = len(distance)
-    table = np.zeros((1 << count, count))
-    for members in sorted(range(1, 1 << count), key=int.bit_count):
-        if members & (members - 1) == 0:
-            table[members] = distance[:, members.bit_length() - 1]
-            continue
-        joined = np.min([table[a] + table[b] for a, b in splits(members)], axis=0)
-        table[members] = (distance + joined).min(axis=1)
-    return table
+    return np.stack(trees(distance, [*identity(len(distance))])[0])
 
 
 def leaf_costs(bundle: Bundle, leaf: FormatSlot, costs: Array) -> Array:

@@ -44,7 +44,9 @@ def chain(last: NDArray[np.intp], src: int, dst: int) -> Edges:
 
 
 def min_plus(a: Array, b: Array) -> Array:
-    """``out[i, j] = min over k of a[i, k] + b[k, j]``, where b may have further dimensions."""
+    """``out[i, j] = min over k of a[i, k] + b[k, j]``, where b may have more dimensions, or one."""
+    if b.ndim == 1:
+        return (a + b).min(axis=1)  # type: ignore[no-any-return]
     flat = b.reshape(len(b), -1)
     out = a[:, 0, None] + flat[None, 0]
     through = np.empty_like(out)
@@ -65,20 +67,28 @@ def splits(members: int) -> list[tuple[int, int]]:
     return found
 
 
-def tree_table(distance: Array, leaves: Sequence[Array]) -> Array:
-    """For each root format the least cost of a tree to one format of each leaf, and of the leaves.
+def trees(distance: Array, leaves: Sequence[Array]) -> tuple[list[Array], list[Array]]:
+    """For each set of leaves, given as bits, the least cost of a tree to them, and of the leaves.
 
     ``leaves[i][d, ...]`` is what it costs that leaf i is read in format d; further dimensions, the
-    same for all leaves or of length 1, are carried along. The result is ``[root, ...]``.
+    same for all leaves or of length 1, are carried along. The first list has the costs by the
+    format at the root, ``[root, ...]``, the second one by that in which the tree forks.
     """
-    tables: dict[int, Array] = {}
-    for members in sorted(range(1, 1 << len(leaves)), key=int.bit_count):
+    nothing = np.zeros(len(distance))
+    tables, forks = [nothing], [nothing]
+    for members in range(1, 1 << len(leaves)):
         if members & (members - 1) == 0:
             joined = leaves[members.bit_length() - 1]
         else:
             joined = _least([tables[a] + tables[b] for a, b in splits(members)])
-        tables[members] = min_plus(distance, joined)
-    return tables[(1 << len(leaves)) - 1]
+        forks.append(joined)
+        tables.append(min_plus(distance, joined))
+    return tables, forks
+
+
+def tree_table(distance: Array, leaves: Sequence[Array]) -> Array:
+    """The costs of trees to all leaves, by the format at the root: see `trees`."""
+    return trees(distance, leaves)[0][-1]
 
 
 def _least(arrays: Sequence[Array]) -> Array:
@@ -89,25 +99,17 @@ def _least(arrays: Sequence[Array]) -> Array:
 
 
 def tree(distance: Array, root: int, leaves: Sequence[Array]) -> tuple[list[int], Edges]:
-    """The formats of the leaves, and the steps of a cheapest tree, as `tree_table` prices it.
+    """The formats of the leaves, and the steps of a cheapest tree, as `trees` prices it.
 
     The steps are pairs of formats, each once; a step may be a chain, see `chain`.
     """
-    tables: dict[int, Array] = {}
-    joined: dict[int, Array] = {}
-    for members in sorted(range(1, 1 << len(leaves)), key=int.bit_count):
-        joined[members] = (
-            leaves[members.bit_length() - 1]
-            if members & (members - 1) == 0
-            else _least([tables[a] + tables[b] for a, b in splits(members)])
-        )
-        tables[members] = (distance + joined[members]).min(axis=1)
+    tables, forks = trees(distance, leaves)
     chosen = [0] * len(leaves)
     edges: Edges = []
     stack = [((1 << len(leaves)) - 1, root)] if leaves else []
     while stack:
         members, at = stack.pop()
-        to = int(np.argmin(distance[at] + joined[members]))
+        to = int(np.argmin(distance[at] + forks[members]))
         if to != at and (at, to) not in edges:
             edges.append((at, to))
         if members & (members - 1) == 0:
@@ -142,5 +144,5 @@ class Distances:
 
     def _tree(self, root: int, targets: Sequence[int]) -> tuple[float, Edges]:
         leaves = [np.where(np.arange(len(self)) == d, 0.0, np.inf) for d in targets]
-        cost = float(tree_table(self.table, [leaf[:, None] for leaf in leaves])[root, 0])
+        cost = float(tree_table(self.table, leaves)[root])
         return cost, tree(self.table, root, leaves)[1] if np.isfinite(cost) else []
