@@ -1,20 +1,51 @@
-"""`Costs`: the prices of a network, with what measures them."""
+"""`Costs`: the prices of a network, measured: reorders in isolation, and everything in place.
+
+A kernel that is timed in isolation finds its inputs in the cache. In a run of the whole network it
+does not, so costs are best measured in place: plans that try every choice in turn run as a whole,
+and every step of them is timed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import permutations
 from typing import TYPE_CHECKING, Any
 
-from ..timing import CLOCK, Clock
-from . import measure
-from .graph import Network
-from .measure import Steps
-from .plan import FormatPlan
-from .prices import Prices
+from ..errors import InvalidNetwork
+from ..tensors.desc import MemoryDesc
+from ..timing import CLOCK, Clock, repeated, timed, turns
+from .baselines import is_uniform, written_formats
+from .build import build
+from .choice import Choice
+from .cost import Cost
+from .decision import PlannedReorder
+from .graph import Network, Node, Value
+from .named import FormatName
+from .plan import FormatPlan, propagate
+from .prices import Prices, shape_text
 from .schedule import Launch
 
 if TYPE_CHECKING:
-    from ..runtime import Engine, Stream
+    from ..reorders.reorder import Reorder
+    from ..runtime import Engine, Memory, Stream
+
+Steps = Sequence[Callable[[], object]]
+"""A function for each of ``plan.memory.steps``, which returns when the step is done."""
+AGAIN = 3
+"""How often the plan of the costs so far is run too, as long as it is a new one."""
+
+
+class _Nothing:
+    """Prices nothing: only the formats are wanted."""
+
+    def reorder(self, value: Value, src: str, dst: str) -> Cost:
+        del value, src, dst
+        return Cost(0.0)
+
+    def choice(self, node: Node, choice: Choice) -> Cost:
+        del node, choice
+        return Cost(0.0)
 
 
 class Costs(Prices):
@@ -33,7 +64,23 @@ class Costs(Prices):
 
         Wall time from the call to its end, `repeats` times after one that does not count.
         """
-        return measure.measure_reorders(self, network, engine, repeats)
+        from ..reorders.reorder import Reorder
+        from ..runtime import Memory, Stream
+
+        stream, count = Stream(engine), 0
+        for name, formats in build(network, _Nothing()).formats.items():
+            value, names = network.values[name], [n for n in formats if n.means is not None]
+            for src, dst in permutations(names, 2):
+                if self.reorder(value, src, dst).source == "measured":
+                    continue
+                sides = [MemoryDesc(value.dims, value.dtype, n) for n in (src, dst)]
+                source, target = (Memory(d, engine) for d in sides)
+                move = Reorder(sides[0], sides[1], engine, wait=True)
+                run = partial(_waited, move, stream, source, target)
+                samples = repeated(partial(timed, run), repeats + 1)[1:]
+                self.record_reorder(shape_text(value), src, dst, samples)
+                count += 1
+        return count
 
     def measure_in_place(
         self, network: Network, stream: Stream, launch: Launch, inputs: Mapping[str, Any],
@@ -44,7 +91,18 @@ class Costs(Prices):
         ``launch`` is as of `FormatPlan.schedule`, ``inputs`` are arrays by name. Gives the number
         of plans that ran. These costs are the most reliable: kernels timed in isolation mislead.
         """
-        return measure.measure_in_place(self, network, stream, launch, inputs, rounds=rounds)
+
+        def prepare(plan: FormatPlan) -> Steps:
+            schedule = plan.schedule(stream.engine, launch)
+            schedule(stream, **inputs)
+
+            def run(number: int) -> None:
+                schedule.run_step(stream, number)
+                stream.wait()
+
+            return [partial(run, number) for number in range(len(plan.memory.steps))]
+
+        return self.measure_steps(network, prepare, rounds=rounds)
 
     def measure_steps(
         self, network: Network, prepare: Callable[[FormatPlan], Steps], *, rounds: int = 5,
@@ -54,6 +112,109 @@ class Costs(Prices):
 
         It gives a function for each of ``plan.memory.steps``, which returns when the step is done;
         ``clock`` is in seconds. The plans are one format wherever nodes have it, for each format;
-        every choice in turn; and the best plan by the costs so far, until that is no new one.
+        every choice in turn; and the best plan by the costs so far, until that is no new one. Each
+        runs ``rounds`` times after once to warm up.
         """
-        return measure.measure_steps(self, network, prepare, rounds=rounds, clock=clock)
+        ready = [propagate(net, reorder_cost=lambda *_: 0.0) for net in ways(network)]
+        tally = _Tally(self, network, prepare, rounds, clock)
+        for plan in ready:
+            tally.run(plan)
+        for count in range(AGAIN):
+            tally.record()
+            plan = propagate(network, reorder_cost=self)
+            if tally.knows(plan):
+                return len(ready) + count
+            tally.run(plan)
+        tally.record()
+        return len(ready) + AGAIN
+
+
+def _waited(move: Reorder, stream: Stream, source: Memory, target: Memory) -> None:
+    move(stream, source, target).wait()
+
+
+class _Tally:
+    """Samples of steps, from as many plans as are run."""
+
+    def __init__(
+        self,
+        costs: Prices,
+        network: Network,
+        prepare: Callable[[FormatPlan], Steps],
+        rounds: int,
+        clock: Clock,
+    ) -> None:
+        self.costs, self.network, self.prepare = costs, network, prepare
+        self.rounds, self.clock = rounds, clock
+        self.nodes: dict[tuple[str, str], list[float]] = {}
+        self.reorders: dict[tuple[str, str, str], list[float]] = {}
+        self.seen: set[str] = set()
+
+    def knows(self, plan: FormatPlan) -> bool:
+        """Whether the plan ran already."""
+        return self._name(plan) in self.seen
+
+    def run(self, plan: FormatPlan) -> None:
+        self.seen.add(self._name(plan))
+        lists = [self._samples(plan, step) for step in plan.memory.steps]
+        steps = self.prepare(plan)
+        if len(steps) != len(lists):
+            raise InvalidNetwork(
+                f"prepare: got {len(steps)} functions, expected {len(lists)}, one for each of "
+                f"plan.memory.steps"
+            )
+        runs = {k: partial(timed, step, self.clock) for k, step in enumerate(steps)}
+        for k, samples in turns(runs, self.rounds, in_order=True).items():
+            lists[k] += samples
+
+    def record(self) -> None:
+        for (name, choice), samples in self.nodes.items():
+            self.costs.record_choice(name, choice, samples, "measured in place")
+        for key, samples in self.reorders.items():
+            self.costs.record_reorder(*key, samples, "measured in place")
+
+    def _samples(self, plan: FormatPlan, step: Node | PlannedReorder) -> list[float]:
+        if isinstance(step, Node):
+            return self.nodes.setdefault((step.name, str(plan.choices[step.name])), [])
+        shape = shape_text(self.network.values[step.value])
+        return self.reorders.setdefault((shape, step.src, step.dst), [])
+
+    def _name(self, plan: FormatPlan) -> str:
+        return repr([(n, str(c)) for n, c in plan.choices.items()] + [*plan.reorders])
+
+
+def ways(network: Network) -> Iterator[Network]:
+    """The network with one choice asked for at each node, in as many ways as try them all.
+
+    First one format wherever a node has a choice in it, for each format. Then another one of its
+    choices for each node, so often that the node with the most choices has had them all.
+    """
+    for name in written_formats(network.nodes.values()):
+        yield _asking(network, partial(_in_format, name=name))
+    for way in range(max(len(n.choices) for n in network.nodes.values())):
+        yield held(network, way)
+
+
+def held(network: Network, way: int) -> Network:
+    """The network with one choice asked for at each node, another one in each way."""
+    numbers = {name: k + way for k, name in enumerate(network.nodes)}
+    return _asking(network, lambda node: node.choices[numbers[node.name] % len(node.choices)])
+
+
+def _in_format(node: Node, name: FormatName) -> Choice:
+    """The choice that reads and writes one format only; the first one where no choice does."""
+    return next((c for c in node.choices if is_uniform(node, c, name)), node.choices[0])
+
+
+def _asking(network: Network, wanted: Callable[[Node], Choice]) -> Network:
+    """What is asked for costs nothing, all else a second: it is had where views exclude it."""
+    return network.with_choices(
+        {
+            node.name: [
+                Choice(c.ins, c.outs, float(c is not asked), c.kernel, c.workspace, c.views)
+                for c in node.choices
+            ]
+            for node in network.nodes.values()
+            for asked in [wanted(node)]
+        }
+    )

@@ -14,7 +14,7 @@ import clformats as cf
 from bench.__main__ import main
 from bench.peers import onednn, onednn_network, onednn_steps
 from bench.plans import Contest, example, settled
-from clformats.networks.measure import ways
+from clformats.networks.costs import ways
 
 pytestmark = pytest.mark.skipif(onednn.available() is not None, reason=str(onednn.available()))
 

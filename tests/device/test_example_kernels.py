@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import clformats as cf
-from clformats.networks.measure import held
+from clformats.networks.costs import held
 from tests.networks_support import example
 from tests.tiers import tiered
 

@@ -10,7 +10,7 @@ import pytest
 
 import clformats as cf
 from clformats.networks import race
-from clformats.networks.measure import held
+from clformats.networks.costs import held
 from tests.networks_support import example
 from tests.tiers import tiered
 

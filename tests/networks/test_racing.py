@@ -8,7 +8,7 @@ import pytest
 
 import clformats as cf
 from clformats.networks import Race, settle
-from clformats.networks.measure import ways
+from clformats.networks.costs import ways
 
 
 class Clock:
