@@ -2,7 +2,8 @@
 
 Either the shuffles of the tiles take the time, or memory does. Memory is read and written in lines:
 a line of which a tile has a part is fetched again for the other parts, unless they come while it is
-still cached; a jump to another row costs as much as reading some more bytes would.
+still cached; a jump to another row costs as much as reading some more bytes would. Rows whose
+distance is a multiple of a large power of two share few sets of a cache, and few banks of memory.
 """
 
 from __future__ import annotations
@@ -14,17 +15,23 @@ from math import log2, prod
 from .nest import positions
 from .problem import Problem, remembered
 from .profile import Profile
-from .runs import common, run_of, strides, vectors
+from .runs import common, is_settled, run_of, strides, vectors
 from .schedule import Loop, Schedule, Tile
 from .stores import staged_tiles
 from .traits import LINE_BYTES
 
-OWNED = 3.0
+OWNED = 4.0
 """Bytes that move for each byte of an ordinary store: its line is read, and written back."""
 PASSED = 1.5
 """The same where stores pass by a cache that would have held the line."""
 SURELY = 1 - 1e-9
 """A lower bound is below what it bounds, however both are rounded."""
+SAME_BANK = 512
+"""Places so many bytes apart, times any whole number, are in few banks of memory and few sets of a
+cache. Lines that pass the cache, two cores of a Zen 5: 34 GB/s at odd multiples of 64 and 128,
+23 of 256, 13 of 512 and more; runs of two lines 48, 45, 26, of four 53, 53, 46."""
+MOST_APART = 1 << 16
+"""How far apart lines have to be to share one place of the second cache, at the most."""
 SPILLED = 12
 """Accesses that a shuffle costs of a register that there is none for."""
 
@@ -35,7 +42,8 @@ class Traffic:
 
     ``run``: bytes of a row that come together, within the caches; ``jumps``: how often a tile goes
     to another row; ``rows`` of a tile; ``follows``: whether the next tile goes on in them;
-    ``goes_on``: contiguous bytes of a row, until the loops leave it.
+    ``goes_on``: contiguous bytes of a row, until the loops leave it. ``apart``: the largest power
+    of two that divides the distances between places that come one after the other, in bytes.
     """
 
     run: int
@@ -43,6 +51,7 @@ class Traffic:
     rows: int
     follows: bool
     goes_on: int
+    apart: int
 
 
 class CostModel:
@@ -86,6 +95,7 @@ class CostModel:
             )
         tiles = prod(counts)
         ahead = profile.tile_ns / 2 if schedule.prefetch.lead else 0.0
+        each += _at_edges(p, tile, tuple(counts)) * prod(tile.extents) * profile.edge_ns
         items = prod(-(-counts[loop.axis] // loop.tiles) for loop in schedule.nest if loop.spread)
         units = min(profile.units, items)
         core = tiles * (each + profile.tile_ns + ahead) / units
@@ -107,9 +117,12 @@ class CostModel:
         moved += tiles * read.jumps * jump * (2 if crowded else 1)
         moved += tiles * (0 if read.follows else read.rows) * profile.hop_bytes
         if store.is_ordinary:
-            moved += tiles * written.jumps * profile.asked_bytes
+            crowds = profile.bank_bytes if written.apart >= SAME_BANK else 0
+            moved += tiles * written.jumps * (profile.asked_bytes + crowds)
         elif not store.staged and (written.rows > 1 or not written.follows):
             moved += tiles * written.rows * profile.sent_bytes
+            if written.apart >= SAME_BANK:
+                moved = max(moved, tiles * written.rows * profile.bank_bytes)
         return moved * self._byte_ns
 
     def _moved(self, written: Traffic, schedule: Schedule) -> float:
@@ -146,7 +159,6 @@ def _core(p: Problem, tile: Tile, profile: Profile) -> float:
     parts = max(1, tile.lanes * moving // profile.vector_bytes)
     # Each step of a transposition shuffles every vector once.
     mixes = stores * log2(max(1, min(tile.lanes, run_of(p, tile, "dst")) / common(p, tile)))
-    price = profile.narrow_ns if moving < 4 else profile.shuffle_ns
     live = tile.lanes * parts  # as many as a transposition mixes before the first is done
     spilled = mixes * parts * max(0, live - profile.registers) / live * SPILLED
     accesses = loads * max(1, tile.lanes * src.bits // 8 // profile.vector_bytes)
@@ -155,8 +167,23 @@ def _core(p: Problem, tile: Tile, profile: Profile) -> float:
     touched = sum(
         -(-prod(tile.extents) // run) * -(-run * bits // (8 * LINE_BYTES)) for run, bits in sides
     )
-    shuffled = mixes * parts * price + touched * profile.line_ns
+    shuffled = mixes * parts * profile.shuffle_ns + touched * profile.line_ns
     return (accesses + spilled) * profile.access_ns + shuffled
+
+
+@remembered
+def _at_edges(p: Problem, tile: Tile, counts: tuple[int, ...]) -> float:
+    """The share of tiles that reach beyond the elements of a padded dimension."""
+    inside = 1.0
+    steps = [tile.steps(k) for k in range(len(counts))]
+    for number, guard in enumerate(p.guards):
+        if is_settled(p, number, steps):
+            continue
+        loops = [(n.unit * steps[k], k) for k, n in enumerate(p.nodes or ()) if n.guard == number]
+        span, outer = max(loops)
+        first, last = -(-guard.lo.value // span), guard.hi.value // span
+        inside *= max(0, last - first) / counts[outer]
+    return 1 - min(1.0, inside)
 
 
 def traffic(
@@ -166,7 +193,7 @@ def traffic(
     bits = p.dtypes[side == "dst"].bits
     along = _by_stride(p, side)
     steps = [schedule.tile.steps(k) for k in range(len(counts))]
-    rows, run = _rows(steps, along, bits)
+    rows, run, apart = _rows(steps, along, bits)
     first, goes_on = rows, run
     follows = False
     tiles = 1
@@ -177,15 +204,18 @@ def traffic(
         rounds = max(1, min([*outer, counts[loop.axis]]) // loop.tiles)
         steps[loop.axis] *= rounds
         tiles *= rounds
-        after, longer = _rows(steps, along, bits)
+        after, longer, far = _rows(steps, along, bits)
+        if number == 0:
+            apart = LINE_BYTES if longer > run else far
         if number == 0 and longer > run:
             follows, goes_on, jumps = True, longer, rows / rounds
         held = after * max(longer, LINE_BYTES) <= profile.far_bytes
+        held &= far < SAME_BANK or after * far <= profile.near_bytes
         if not held and not (number == 0 and follows):
             break
         jumps = min(jumps, after / tiles)
         rows, run = after, longer
-    return Traffic(run, jumps, first, follows, goes_on)
+    return Traffic(run, jumps, first, follows, goes_on, apart)
 
 
 @remembered
@@ -195,12 +225,15 @@ def _by_stride(p: Problem, side: str) -> list[tuple[int, int]]:
     return sorted((stride, axis) for axis, stride in along if stride)
 
 
-def _rows(steps: list[int], along: list[tuple[int, int]], bits: int) -> tuple[int, int]:
-    """(rows, bytes of each) of what these steps of each loop reach."""
+def _rows(steps: list[int], along: list[tuple[int, int]], bits: int) -> tuple[int, int, int]:
+    """(rows, bytes of each, the power of two in their distances) of what these steps reach."""
     rows = run = 1
+    apart = MOST_APART
     for stride, axis in along:
         if stride == run and rows == 1:
             run *= steps[axis]
         else:
             rows *= steps[axis]
-    return rows, max(1, run * bits // 8)
+            if steps[axis] > 1:
+                apart = min(apart, (stride & -stride) * bits // 8)
+    return rows, max(1, run * bits // 8), apart if rows > 1 else LINE_BYTES

@@ -11,9 +11,11 @@ MEANINGS: Mapping[str, str] = {
     "stream_bytes": "from how many bytes moved on streaming stores gain",
     "streams": "places that a core reads from at once before its prefetcher loses them",
     "far_bytes": "the part of the second cache that a work-item can count on",
+    "near_bytes": "the part of the nearest cache that a work-item can count on",
     "jump_bytes": "what could be read in the time that a jump to another place costs",
     "asked_bytes": "the same where the place was prefetched",
     "sent_bytes": "the same where stores that pass the cache go to another place",
+    "bank_bytes": "the same where all such places are in few banks of memory, or sets of a cache",
     "hop_bytes": "the same within the caches",
     "byte_ns": "ns for a byte from or to memory",
     "cached": "the share of this that a byte takes within the caches",
@@ -21,8 +23,8 @@ MEANINGS: Mapping[str, str] = {
     "registers": "how many there are",
     "access_ns": "ns for a load or store of a register",
     "shuffle_ns": "ns for a shuffle of a register",
-    "narrow_ns": "the same where elements are bytes or shorts",
     "line_ns": "ns for a cache line that a tile touches",
+    "edge_ns": "ns for an element of a tile that reaches beyond the elements of a dimension",
     "tile_ns": "ns to go on to the next tile",
     "item_ns": "ns for a work-item",
     "units": "cores",
@@ -42,18 +44,20 @@ class Profile:
     stream_bytes: int = 18 << 20
     streams: int = 16
     far_bytes: int = 256 << 10
-    jump_bytes: int = 256
-    asked_bytes: int = 64
-    sent_bytes: int = 28
+    near_bytes: int = 20 << 10
+    jump_bytes: int = 192
+    asked_bytes: int = 32
+    sent_bytes: int = 8
+    bank_bytes: int = 280
     hop_bytes: int = 8
     byte_ns: float = 0.1
     cached: float = 0.2
     vector_bytes: int = 32
     registers: int = 16
     access_ns: float = 0.25
-    shuffle_ns: float = 0.4
-    narrow_ns: float = 1.0
+    shuffle_ns: float = 1.0
     line_ns: float = 1.5
+    edge_ns: float = 12.0
     tile_ns: float = 6.0
     item_ns: float = 100.0
     units: int = 2

@@ -25,7 +25,7 @@ from .schedule import Schedule, Store, Tile
 from .search import best, neighbours, ranked, spread
 from .stores import legal
 from .traits import LINE_BYTES, Traits
-from .words import in_words, is_run
+from .words import in_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +94,11 @@ def plan(p: Problem, traits: Traits, choices: Choices) -> ScheduledPlan:
 
 
 def as_scheduled(p: Problem, begin_bytes: int) -> Problem:
-    """The problem whose loops schedules name: in words where elements share bytes, or are one run.
+    """The problem whose loops schedules name: in words where elements are moved together.
 
     Words are no longer than ``begin_bytes``, at multiples of which memory begins.
     """
-    return separate(in_words(p, begin_bytes) if p.src.dtype.is_packed or is_run(p) else p)
+    return separate(in_words(p, begin_bytes, trades=p.src.dtype.is_packed))
 
 
 def why_illegal(p: Problem, schedule: Schedule) -> str:

@@ -39,7 +39,7 @@ FORCED = {
     "tiny caches": {"stream_bytes": 0, "far_bytes": 1},
     "huge caches": {"stream_bytes": 1 << 40, "far_bytes": 1 << 40, "streams": 10_000},
     "no streaming stores": {"stream_bytes": 1 << 62},
-    "slow shuffles": {"shuffle_ns": 1e6, "narrow_ns": 1e6},
+    "slow shuffles": {"shuffle_ns": 1e6},
     "slow memory": {"byte_ns": 1e6, "jump_bytes": 1 << 30, "sent_bytes": 1 << 30},
     "one core": {"units": 1},
     "64 cores": {"units": 64, "item_ns": 0.0},
