@@ -1,16 +1,12 @@
-"""Quantised checkpoints in safetensors: which tensors are parts of one, as their configs say.
+"""Quantised checkpoints in safetensors: which tensors are parts of one matrix, and how they lie.
 
-A linear layer is several tensors: ``X.qweight``, ``X.qzeros`` and ``X.scales`` of GPTQ and AWQ,
-``X.weight_packed`` and ``X.weight_scale`` of compressed-tensors, ``X_blocks`` and ``X_scales`` of
-gpt-oss. The configuration beside the file (``config.json``, or ``quantize_config.json``) says how
-words are made: here it is a layout of a quantised type.
+`schemes` has how methods keep matrices. What does not fit has no descriptor, and says why.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -25,65 +21,17 @@ from ..quantised.types import find
 from ..tensors.desc import MemoryDesc
 from .common import reading, shown
 from .safetensors import SafetensorsFile
+from .schemes import CONFIGS, SCHEMES, Scheme, config_of, schemes_of
 from .stored import StoredTensor
-
-CONFIGS = ("config.json", "quantize_config.json", "quant_config.json")
-
-
-@dataclass(frozen=True, slots=True)
-class Scheme:
-    """How a method keeps a matrix: a layout, and for each field the end of a tensor's name.
-
-    ``shapes`` are those in a file: letters for extents (n, k, e, g), and one number that follows.
-    ``kind`` makes the name of the type of bits, group and suffix.
-    """
-
-    layout: str
-    ends: Mapping[str, str]
-    shapes: Mapping[str, tuple[str | int, ...]]
-    kind: str
-
-    @property
-    def first(self) -> str:
-        """The end of the name of the codes."""
-        return self.ends["q"]
-
-
-_WORDS = {"q": ".qweight", "z": ".qzeros", "s": ".scales"}
-_COMPRESSED = {"q": ".weight_packed", "s": ".weight_scale"}
-_BY_GROUP = {"z": ("g", -1), "s": ("g", -1)}
-_BY_ROW = {"q": ("n", -1), "z": ("n", -1), "s": ("n", -1)}
-SCHEMES = {
-    "gptq": Scheme("gptq", _WORDS, {"q": (-1, "n"), **_BY_GROUP}, "u"),
-    "gptq_v2": Scheme("gptq_v2", _WORDS, {"q": (-1, "n"), **_BY_GROUP}, "u"),
-    "awq gemm": Scheme("awq_gemm", _WORDS, {"q": ("k", -1), **_BY_GROUP}, "u"),
-    "awq gemv": Scheme("awq_gemv", _WORDS, _BY_ROW, "u"),
-    "awq gemv_fast": Scheme(
-        "awq_gemv_fast", {"q": ".qweight", "sz": ".qzeros", "s": ".scales"},
-        {"q": (-1, "k"), "sz": (-1, "n"), "s": (-1, "n")}, "us",
-    ),
-    "pack-quantized": Scheme("compressed", _COMPRESSED, _BY_ROW, "s"),
-    "pack-quantized with zero points": Scheme(
-        "compressed", {**_COMPRESSED, "z": ".weight_zero_point"}, {**_BY_ROW, "z": (-1, "g")}, "u"
-    ),
-    "mxfp4": Scheme("gpt_oss", {"q": "_blocks", "e": "_scales"},
-                    {"q": ("e", "n", "g", -1), "e": ("e", "n", -1)}, "mx_f4_e2m1"),
-    "nvfp4-pack-quantized": Scheme(
-        "compressed",
-        {"q": ".weight_packed", "d": ".weight_scale", "t": ".weight_global_scale"},
-        {"q": ("n", -1), "d": ("n", -1), "t": (-1,)}, "nvfp4_divided",
-    ),
-    "NVFP4": Scheme("modelopt", {"q": ".weight", "d": ".weight_scale", "t": ".weight_scale_2"},
-                    {"q": ("n", -1), "d": ("n", -1), "t": ()}, "nvfp4_times"),
-}  # fmt: skip
 
 
 def read_safetensors(path: str | Path) -> dict[str, StoredTensor]:
     """The tensors of a .safetensors file, by name; those of a quantised matrix as one.
 
-    GPTQ, AWQ, compressed-tensors (pack-quantized, nvfp4), gpt-oss's MXFP4 and ModelOpt's NVFP4 are
-    told by ``config.json`` or ``quantize_config.json`` beside the file; what `pack_file` packed has
-    its descriptor in the file. Everything is mapped, so that nothing is read before it is used.
+    GPTQ, AWQ, Marlin, compressed-tensors (pack-quantized, nvfp4), gpt-oss's MXFP4, ModelOpt's NVFP4
+    and bitsandbytes' nf4 and fp4 are told by ``config.json``, ``quantize_config.json`` or
+    ``hf_quant_config.json`` beside the file; what `pack_file` packed has its descriptor in the
+    file. Everything is mapped, so that nothing is read before it is used.
     Raises `Error` for a file that is damaged.
     """
     expect(path, str | Path, "path")
@@ -95,7 +43,10 @@ def read_tensors(file: SafetensorsFile) -> dict[str, StoredTensor]:
     found: dict[str, StoredTensor] = {}
     parts: set[str] = set()
     with reading(file.path.parent / CONFIGS[0], "configuration", AttributeError):
-        schemes = list(_schemes(config_of(file.path)))
+        try:
+            schemes, note = list(schemes_of(config_of(file.path))), ""
+        except InvalidDescriptor as error:
+            schemes, note = [], str(error)
     for scheme, bits, size in schemes:
         for name in [n for n in file.tensors if n.endswith(scheme.first) and n not in parts]:
             prefix = name.removesuffix(scheme.first)
@@ -109,7 +60,7 @@ def read_tensors(file: SafetensorsFile) -> dict[str, StoredTensor]:
         if name not in file.tensors:
             found[name] = stored_as(file, name, MemoryDesc.parse(text.partition(" from ")[0]))
             parts |= set(found[name].arrays)
-    plain = {n: _plain(file, n) for n in file.tensors if n not in parts}
+    plain = {n: _plain(file, n, note) for n in file.tensors if n not in parts}
     return {**plain, **found}
 
 
@@ -128,11 +79,17 @@ def parts_of(name: str, desc: QuantisedDesc) -> list[tuple[str, str, tuple[int, 
         field = desc.fields[b.first]
         sizes = {"e": e, "n": n, "k": k, "g": desc.fields[_scale(desc)].extents[2]}
         code, nbytes = _stored_type(scheme, field)
-        leading = [sizes[s] if isinstance(s, str) else s for s in scheme.shapes[field.name]]
+        leading = [_extent(s, sizes) for s in scheme.shapes[field.name]]
         rest = b.nbytes // nbytes // prod(s for s in leading if s != -1)
         shape = tuple(rest if s == -1 else s for s in leading)
         found.append((name.removesuffix(".weight") + scheme.ends[field.name], code, shape))
     return found
+
+
+def _extent(described: str | int, sizes: Mapping[str, int]) -> int:
+    """A letter's extent, ``k`` or a part of it, ``k/16``; a number is itself."""
+    letter, _, by = str(described).partition("/")
+    return sizes[letter] // int(by or 1) if isinstance(described, str) else described
 
 
 def _scale(desc: QuantisedDesc) -> str:
@@ -143,7 +100,8 @@ def _stored_type(scheme: Scheme, field: Field) -> tuple[str, int]:
     """The element type in the file, and its bytes."""
     known = {"f16": ("F16", 2), "bf16": ("BF16", 2), "f32": ("F32", 4), "f8_e4m3": ("F8_E4M3", 1)}
     words = ("I16", 2) if scheme.layout == "awq_gemv_fast" else ("I32", 4)
-    codes = ("U8", 1) if field.dtype.name in ("f4_e2m1", "f8_e8m0") else words
+    whole = field.dtype.kind in ("unsigned", "signed")
+    codes = words if whole else ("U8", 1)
     return known.get(field.dtype.name, codes)
 
 
@@ -153,8 +111,10 @@ def stored_as(file: SafetensorsFile, name: str, desc: Any) -> StoredTensor:
     Raises `Error` where they are missing, `InvalidDescriptor` where they do not fit.
     """
     known = parts_of(name, desc) if isinstance(desc, QuantisedDesc) else None
-    names = [n for n, _, _ in known or ()] if name not in file.tensors else [name]
+    names = [n for n, _, _ in known or ()]
     if not names or any(n not in file.tensors for n in names):
+        names = [name]
+    if name not in file.tensors and names == [name]:
         raise Error(f"{shown(str(file.path))} has no {shown(name)}, of which it says {desc}")
     own = {n: file.read(n) for n in names}
     if len(own) > 1:
@@ -162,57 +122,6 @@ def stored_as(file: SafetensorsFile, name: str, desc: Any) -> StoredTensor:
     elif own[name].nbytes != desc.nbytes:
         raise Error(f"tensor {shown(name)} has {own[name].nbytes} bytes, {desc} {desc.nbytes}")
     return StoredTensor(name, "packed", desc.dims, desc, own)
-
-
-def config_of(path: Path) -> dict[str, Any]:
-    """What a configuration beside a file says of quantising; empty where there is none."""
-    for name in CONFIGS:
-        beside = path.parent / name
-        if not beside.exists():
-            continue
-        with reading(beside, "configuration"):
-            found = json.loads(beside.read_text(encoding="utf-8"))
-            own = found.get(
-                "quantization_config", found if "bits" in found or "w_bit" in found else None
-            )
-        if isinstance(own, dict):
-            return own
-    return {}
-
-
-def _schemes(config: Mapping[str, Any]) -> Iterator[tuple[Scheme, int, int]]:
-    """The schemes that a configuration speaks of, with bits and group; -1 is a whole row."""
-    method = str(config.get("quant_method", "gptq" if "desc_act" in config else "")).lower()
-    bits = int(config.get("bits") or config.get("w_bit") or 4)
-    size = int(config.get("group_size") or config.get("q_group_size") or -1)
-    if method == "gptq":
-        version = str(config.get("checkpoint_format") or "gptq")
-        if version in SCHEMES:
-            yield SCHEMES[version], bits, size
-    elif method == "awq":
-        version = f"awq {config.get('version') or 'gemm'}".lower()
-        if version in SCHEMES:
-            yield SCHEMES[version], bits, size
-    elif method == "mxfp4":
-        yield SCHEMES["mxfp4"], 4, 32
-    elif method == "modelopt" and "NVFP4" in str(config.get("quant_algo", "NVFP4")):
-        yield SCHEMES["NVFP4"], 4, 16
-    elif method == "compressed-tensors":
-        yield from _compressed(config)
-
-
-def _compressed(config: Mapping[str, Any]) -> Iterator[tuple[Scheme, int, int]]:
-    for group in config.get("config_groups", {}).values():
-        weights = group.get("weights") or {}
-        named = str(group.get("format") or config.get("format"))
-        if named == "pack-quantized" and not weights.get("symmetric", True):
-            named += " with zero points"
-        if named in SCHEMES:
-            yield (
-                SCHEMES[named],
-                int(weights.get("num_bits") or 4),
-                int(weights.get("group_size") or -1),
-            )
 
 
 def _matrix(
@@ -224,9 +133,7 @@ def _matrix(
     kind = f"{scheme.layout}, {bits} bits"
     dims: tuple[int, ...] = arrays["q"].shape
     try:
-        dims = _dims(scheme, arrays, bits)
-        if f"{prefix}.weight_shape" in file.tensors:
-            dims = tuple(int(n) for n in file.read(f"{prefix}.weight_shape").ravel())
+        dims = _told(file, prefix, scheme) or _dims(scheme, arrays, bits)
         desc = _desc(scheme, arrays, bits, size, dims)
         names = [b.first for b in desc.buffers]
         own = {prefix + scheme.ends[n]: arrays[n] for n in names}
@@ -247,25 +154,56 @@ def _dims(scheme: Scheme, arrays: Mapping[str, NDArray[Any]], bits: int) -> tupl
     values = q.size * q.itemsize * 8 // bits
     if scheme.layout == "gpt_oss":
         return (*q.shape[:-2], q.shape[-2] * q.shape[-1] * 2)
-    shape = scheme.shapes["q"]
     if len(q.shape) != 2:
         raise InvalidDescriptor(f"got words of shape {q.shape}, expected a matrix")
-    k, n = (q.shape[shape.index(x)] if x in shape else 0 for x in ("k", "n"))
+    known = {letter: size for field, shape in scheme.shapes.items()
+             for letter, size in zip(shape, arrays[field].shape, strict=False)}  # fmt: skip
+    k, n = (known.get(letter, 0) for letter in "kn")
+    if not (k or n):
+        raise InvalidDescriptor(f"got words of shape {q.shape}, and no scales that say its rows")
     return (n or values // k, k or values // n)
+
+
+def _told(file: SafetensorsFile, prefix: str, scheme: Scheme) -> tuple[int, ...]:
+    """The dims of a matrix, where the file says them: compressed-tensors, bitsandbytes."""
+    if scheme.layout == "bitsandbytes":
+        return _of_bitsandbytes(file, f"{prefix}.weight", scheme)
+    name = f"{prefix}.weight_shape"
+    return tuple(int(n) for n in file.read(name).ravel()) if name in file.tensors else ()
+
+
+def _of_bitsandbytes(file: SafetensorsFile, name: str, scheme: Scheme) -> tuple[int, ...]:
+    """The dims in ``quant_state``. Raises `InvalidDescriptor` for nested scales, other tables."""
+    codes = scheme.kind.removeprefix("bnb_")
+    state = f"{name}.quant_state.bitsandbytes__{codes}"
+    if state not in file.tensors:
+        raise InvalidDescriptor(f"there is no {shown(state)}, which says the shape")
+    with reading(file.path, "quant_state", AttributeError, TypeError):
+        told = json.loads(file.raw(state).tobytes())
+        dims = tuple(int(n) for n in told["shape"])
+        size, nested = int(told["blocksize"]), told.get("nested_blocksize")
+    if nested or f"{name}.nested_absmax" in file.tensors:
+        raise InvalidDescriptor("absmax is quantised itself (double quantisation): write the "
+                                "checkpoint with bnb_4bit_use_double_quant=False")  # fmt: skip
+    table = find(scheme.kind).fields["q"].dtype.table  # type: ignore[union-attr]  # it is one
+    stored = file.read(f"{name}.quant_map") if f"{name}.quant_map" in file.tensors else table
+    if size != 64 or not np.allclose(stored, table, atol=1e-6):
+        raise InvalidDescriptor(f"got blocks of {size} and another table of values, expected 64 "
+                                f"and bitsandbytes' {codes}")  # fmt: skip
+    return dims
 
 
 def _desc(
     scheme: Scheme, arrays: Mapping[str, NDArray[Any]], bits: int, size: int, dims: tuple[int, ...]
 ) -> QuantisedDesc:
     """The descriptor. Raises `InvalidDescriptor` where the library has no such type."""
-    scale = arrays.get("s")
-    name = scheme.kind
-    if scale is not None:
-        type_name = str(scale.dtype)
+    name = scheme.kind.format(B=bits, G="k" if size == -1 else size)
+    if name != scheme.kind:
+        type_name = str(arrays["s"].dtype)
         suffix = {"float16": "", "bfloat16": "_bf16"}.get(type_name)
         if suffix is None:
             raise InvalidDescriptor(f"scales are {type_name}, expected float16 or bfloat16")
-        name = f"{scheme.kind[0]}{bits}{scheme.kind[1:]}g{'k' if size == -1 else size}{suffix}"
+        name += suffix
     kind = find(name)
     if kind is None or scheme.layout not in kind.layouts:
         raise InvalidDescriptor(f"there is no layout {scheme.layout} of a type {name} here")
@@ -274,14 +212,12 @@ def _desc(
 
 def _check_order(file: SafetensorsFile, prefix: str, columns: int, size: int) -> None:
     """Raise `InvalidDescriptor` where a table (act-order) names the group of each column."""
-    name = f"{prefix}.g_idx"
-    if name not in file.tensors:
-        return
-    found = file.read(name)
     group = columns if size == -1 else size
-    if not np.array_equal(found, np.arange(columns) // group):
-        raise InvalidDescriptor("g_idx (act-order) names the group of each column: a table, which "
-                                "no digits say")  # fmt: skip
+    for name in (f"{prefix}.g_idx", f"{prefix}.weight_g_idx"):
+        found = file.read(name) if name in file.tensors else None
+        if found is not None and not np.array_equal(found, np.arange(columns) // group):
+            raise InvalidDescriptor("g_idx (act-order) names the group of each column: a table, "
+                                    "which no digits say")  # fmt: skip
 
 
 def _check_sizes(desc: QuantisedDesc, arrays: Mapping[str, NDArray[Any]]) -> None:
@@ -297,7 +233,8 @@ def _check_shapes(desc: QuantisedDesc, arrays: Mapping[str, NDArray[Any]]) -> No
             raise InvalidDescriptor(f"{end} is of shape {array.shape}, expected {shape} in {desc}")
 
 
-def _plain(file: SafetensorsFile, name: str) -> StoredTensor:
+def _plain(file: SafetensorsFile, name: str, note: str) -> StoredTensor:
+    """A tensor by itself; of integers, which words are, ``note`` says why it is no matrix."""
     tensor = file.tensors[name]
     kind, shape = tensor.type_name, tensor.shape
     if name in file.records:
@@ -306,4 +243,5 @@ def _plain(file: SafetensorsFile, name: str) -> StoredTensor:
         note = "one value" if tensor.dtype else f"no element type {kind} here"
         return StoredTensor(name, kind, shape, None, {name: file.raw(name)}, note)
     own = file.read(name).reshape(-1)
-    return StoredTensor(name, kind, shape, MemoryDesc(shape, tensor.dtype), {name: own})
+    note = "" if tensor.dtype.kind == "float" else note
+    return StoredTensor(name, kind, shape, MemoryDesc(shape, tensor.dtype), {name: own}, note)

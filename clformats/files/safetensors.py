@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -61,7 +62,7 @@ class SafetensorsFile(Container):
     def read(self, name: str) -> NDArray[Any]:
         """The elements, mapped from the file."""
         tensor = self.tensors[name]
-        dtype = tensor.dtype.numpy if tensor.dtype else np.dtype(np.uint8)
+        dtype = tensor.dtype.numpy if tensor.dtype else _words(tensor.type_name)
         with reading(self.path, self.what):  # numpy refuses some shapes without elements
             return self.raw(name).view(dtype).reshape(tensor.shape)
 
@@ -166,6 +167,12 @@ def _head(entries: Mapping[str, dict[str, Any]], metadata: Mapping[str, str]) ->
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % _ALIGNMENT)
     return struct.pack("<Q", len(text)) + text
+
+
+def _words(type_name: str) -> np.dtype[Any]:
+    """The items of integers that are no element type here, such as I16; of others bytes."""
+    found = re.fullmatch(r"([IU])(16|32|64)", type_name)
+    return np.dtype(f"{found[1].lower()}{int(found[2]) // 8}" if found else "u1")
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
