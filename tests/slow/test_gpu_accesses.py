@@ -38,7 +38,7 @@ ODD = 0.7
 """The least share of the sectors that a group touches, where sizes are odd; its neighbours use the
 rest."""
 EVEN = 0.85
-"""Sectors that are used where sizes are even. A row of a box may begin inside one."""
+"""Sectors that are used where sizes are even. A row of a tile may begin inside one."""
 IN_PARTS = {"im3_byxf_fsv16_u8_f16", "cv_bfyx_bfyx_f32_f16"}
 """Three bytes of each pixel, one by one, and 32 bytes of each work-item as two vectors: what one
 request leaves of a sector, the next one of the same work-item uses."""
@@ -57,6 +57,8 @@ def measured(case: Case, folder: Path) -> Measured:
     """The line has the widest access, the share of sectors used, the lines of a request, and the
     share of groups; then the turns of the banks over the fewest."""
     plan = cf.make_plan(*case.descriptors(), H100)
+    if plan.family == "generic":
+        pytest.skip("element by element: what work-items in step touch is not promised")
     found = accesses(plan, folder)
     assert not len(found[(found["memory"] == SOURCE) & (found["stores"] == 1)])
     ways = [(SOURCE, False), (DESTINATION, True), (LOCAL, True), (LOCAL, False)]
