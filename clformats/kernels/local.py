@@ -275,7 +275,7 @@ class _GroupWriter:
 
     def _place(self, digits: _Digits, banks: BankLayout, p: Pass, lane: int = 0) -> Expr:
         """Where a unit's first element lies in local memory, or the one ``lane`` further."""
-        return digits.sum([(d.size, as_expr(d.factor)) for d in banks.digits(p)], lane)
+        return digits.sum([(size, as_expr(stride)) for size, stride in banks.digits(p)], lane)
 
     # ---- the second pass -------------------------------------------------------------------------
 

@@ -7,11 +7,13 @@ ask one bank for several words, gaps move the elements apart.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
 from math import prod
+
+from .runs import joined
 
 BANKS = 32
 BANK_BYTES = 4
@@ -22,12 +24,8 @@ IN_STEP = 32
 GAPS = (1, 2, 4, 8, 16)
 
 
-@dataclass(frozen=True, slots=True)
-class BankDigit:
-    """One digit of an element's number: ``size`` steps, each ``factor`` further."""
-
-    size: int
-    factor: int
+BankDigits = list[tuple[int, int]]
+"""(size, stride) of the digits of an element's number in local memory, the nearest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,23 +63,19 @@ class BankLayout:
     def extent(self) -> int:
         """The elements of local memory that the tile takes."""
         return 1 + sum(
-            (d.size - 1) * d.factor for k in range(len(self.sizes)) for d in self._of(k, 1)
+            (size - 1) * stride for k in range(len(self.sizes)) for size, stride in self._of(k, 1)
         )
 
-    def digits(self, p: Pass) -> list[BankDigit]:
-        """How the number of an element in a pass gives its place, the nearest digit first."""
-        found = [
-            d for k in p.order
-            for d in self._of(k, p.tall if k == p.across else 1) if d.size > 1
-        ]  # fmt: skip
-        return folded(found)
+    def digits(self, p: Pass) -> BankDigits:
+        """How the number of an element in a pass gives its place."""
+        found = (d for k in p.order for d in self._of(k, p.tall if k == p.across else 1))
+        return joined(d for d in found if d[0] > 1)
 
-    def _of(self, k: int, tall: int) -> Iterator[BankDigit]:
+    def _of(self, k: int, tall: int) -> BankDigits:
         if k == self.loop and self.gap:
-            yield BankDigit(self.every, self.pitch[k])
-            yield BankDigit(self.sizes[k] // self.every, self.pitch[k] * self.every + self.gap)
-        else:
-            yield BankDigit(self.sizes[k] // tall, self.pitch[k] * tall)
+            further = self.pitch[k] * self.every + self.gap
+            return [(self.every, self.pitch[k]), (self.sizes[k] // self.every, further)]
+        return [(self.sizes[k] // tall, self.pitch[k] * tall)]
 
     def lanes(self, p: Pass) -> tuple[int, tuple[int, ...] | None]:
         """How the elements of a vector are reached: (elements of one access, where each begins).
@@ -96,40 +90,29 @@ class BankLayout:
         at_once = p.tall
         if p.tall == 1 and offsets == tuple(range(p.width)):
             at_once = p.width
-        aligned = all(d.factor % at_once == 0 for d in digits[p.tall == 1 :])
+        aligned = all(stride % at_once == 0 for _, stride in digits[p.tall == 1 :])
         if at_once > 1 and not aligned:
             return 1, offsets
         return at_once, offsets if at_once == p.tall else (0,)
 
 
-def folded(digits: Sequence[BankDigit]) -> list[BankDigit]:
-    """The same with neighbours that go on where the one before ends as one digit."""
-    result: list[BankDigit] = []
-    for digit in digits:
-        if result and digit.factor == result[-1].factor * result[-1].size:
-            result[-1] = BankDigit(result[-1].size * digit.size, result[-1].factor)
-        else:
-            result.append(digit)
-    return result
-
-
-def stays(digits: Sequence[BankDigit], width: int) -> bool:
+def stays(digits: BankDigits, width: int) -> bool:
     """Whether the elements of a vector differ from its first by the same for all vectors."""
-    for digit in digits:
-        if digit.size % width == 0:
+    for size, _ in digits:
+        if size % width == 0:
             return True
-        if width % digit.size:
+        if width % size:
             return False
-        width //= digit.size
+        width //= size
     return width == 1
 
 
-def place(digits: Sequence[BankDigit], number: int) -> int:
+def place(digits: BankDigits, number: int) -> int:
     """Where the element with a number lies."""
     at = 0
-    for digit in digits:
-        at += number % digit.size * digit.factor
-        number //= digit.size
+    for size, stride in digits:
+        at += number % size * stride
+        number //= size
     return at
 
 

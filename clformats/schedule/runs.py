@@ -81,13 +81,22 @@ def footprint(levels: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     >>> footprint([(16, 100), (4, 1), (8, 4)])
     [(32, 1), (16, 100)]
     """
-    joined: list[tuple[int, int]] = []
-    for count, stride in sorted((x for x in levels if x[0] > 1 and x[1]), key=lambda x: x[1]):
-        if joined and stride == joined[-1][0] * joined[-1][1]:
-            joined[-1] = (joined[-1][0] * count, joined[-1][1])
+    return joined(sorted((x for x in levels if x[0] > 1 and x[1]), key=lambda x: x[1]))
+
+
+def joined(levels: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """(count, stride) of loops, innermost first; those that go on where one ends are one with it.
+
+    >>> joined([(16, 100), (4, 1), (8, 4)])
+    [(16, 100), (32, 1)]
+    """
+    found: list[tuple[int, int]] = []
+    for count, stride in levels:
+        if found and stride == found[-1][0] * found[-1][1]:
+            found[-1] = (found[-1][0] * count, found[-1][1])
         else:
-            joined.append((count, stride))
-    return joined
+            found.append((count, stride))
+    return found
 
 
 def guard_range(p: Problem, number: int, extents: Sequence[int]) -> tuple[int, int]:

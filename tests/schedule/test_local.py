@@ -15,7 +15,6 @@ from clformats.schedule import GPU_FAMILIES, Traits
 from clformats.schedule.banks import (
     IN_STEP,
     TURN_BYTES,
-    BankDigit,
     BankLayout,
     Pass,
     bank_cycles,
@@ -142,7 +141,7 @@ def test_short_loops_that_go_on_are_one_digit() -> None:
     """3 x 3 taps of 16 channels, read as they lie: no digit of 9 is left."""
     read = Pass((0, 1, 2), 8)
     found = BankLayout((9, 16, 16), (1, 9, 152))
-    assert found.digits(read) == [BankDigit(144, 1), BankDigit(16, 152)]
+    assert found.digits(read) == [(144, 1), (16, 152)]
     assert found.lanes(read) == (8, (0,))
     # A vector across nine places is not the same for all.
     assert BankLayout((9, 16), (1, 10)).lanes(Pass((0, 1), 8)) == (1, None)
