@@ -44,7 +44,7 @@ ARRAYS: dict[str, Any] = {
     "names": np.array(["a", "b"], object),
 }
 FIELDS = {"floats": (1, np.float32), "halves": (10, np.float16)}
-UNTOUCHED = ("grouped", "bias", "ids", "names")
+UNTOUCHED = ("grouped", "bias", "names")
 
 
 def build(arrays: dict[str, Any]) -> Any:

@@ -9,6 +9,7 @@ import pytest
 
 import clformats as cf
 from tests.networks_support import Prices, random_network
+from tests.tiers import tiered
 
 pytest.importorskip("scipy", reason="pip install 'clformats[solve]'")
 
@@ -38,9 +39,10 @@ def small_networks(seeds: range) -> list[tuple[cf.Network, Prices, cf.FormatPlan
     return found
 
 
-def test_the_best_of_all_plans_that_fit() -> None:
+@pytest.mark.parametrize("seeds", tiered([range(40), range(40, 80)], [range(40)]))
+def test_the_best_of_all_plans_that_fit(seeds: range) -> None:
     limited = answered = exact = missed = 0
-    for net, price, plan in small_networks(range(80)):
+    for net, price, plan in small_networks(seeds):
         every = every_plan(plan)
         limits = sorted({nbytes for _, nbytes in every if nbytes < plan.memory.nbytes})
         for limit in limits[-2:]:
@@ -63,12 +65,12 @@ def test_the_best_of_all_plans_that_fit() -> None:
 
 def test_what_cannot_fit_is_refused() -> None:
     proven = 0
-    for net, price, plan in small_networks(range(30)):
+    for net, price, plan in small_networks(range(10)):
         least = min(nbytes for _, nbytes in every_plan(plan))
         with pytest.raises(cf.InvalidNetwork, match=f"fits in {least - 64} bytes") as caught:
             cf.propagate(net, reorder_cost=price, memory_limit=least - 64)
         proven += "there is no plan" in str(caught.value)
-    assert proven >= 5
+    assert proven >= 2
 
 
 def two_blocks() -> cf.Network:

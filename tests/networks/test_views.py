@@ -159,7 +159,7 @@ class Poisoned:
 def test_no_two_live_tensors_overlap() -> None:
     """With poison, on random networks of formats that have a layout."""
     shared = ran = 0
-    for seed in range(400):
+    for seed in range(200):
         net, price = random_network(seed)
         names = {f for n in net.nodes.values() for c in n.choices for f in (*c.ins, *c.outs)}
         if "my_own" in {*names, *net.fixed.values()}:
@@ -172,8 +172,8 @@ def test_no_two_live_tensors_overlap() -> None:
         assert plan.memory.nbytes >= plan.memory.lower_bound
         ran += 1
         shared += any(c.views for c in plan.choices.values())
-    assert ran > 100
-    assert shared > 30
+    assert ran > 50
+    assert shared > 15
 
 
 def test_refusals_say_why() -> None:

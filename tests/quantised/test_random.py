@@ -15,8 +15,9 @@ from clformats.quantised.host import from_codes, moved
 from clformats.quantised.owners import check_apart
 from clformats.quantised.planes import Plane
 from tests.quantised.test_table import described, random_codes, same
+from tests.tiers import tiered
 
-CASES = int(os.environ.get("CLFORMATS_RANDOM_QUANTISED", "100"))
+CASES = int(os.environ.get("CLFORMATS_RANDOM_QUANTISED", "30"))
 
 
 def digits(rng: np.random.Generator, letter: str) -> tuple[list[str], int]:
@@ -40,8 +41,9 @@ def planes(rng: np.random.Generator, bits: int, letters: str) -> str:
     return " + ".join(texts)
 
 
-def test_random_types_and_layouts() -> None:
-    rng = np.random.default_rng(11)
+@pytest.mark.parametrize("seed", tiered([11, 12, 13, 14], [11]))
+def test_random_types_and_layouts(seed: int) -> None:
+    rng = np.random.default_rng(seed)
     for case in range(CASES):
         bits, group = int(rng.integers(1, 9)), int(rng.choice([4, 6, 8, 16, 32]))
         fields = {"q": (f"u{bits}", (1, 1)), "d": ("f16", (1, group)), "z": ("u4", (1, group))}

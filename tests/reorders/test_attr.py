@@ -19,7 +19,7 @@ from tests.tiers import crossed
 pytestmark = pytest.mark.sampled(6)
 
 D = cf.MemoryDesc
-EXAMPLES = int(os.environ.get("CLFORMATS_TEST_EXAMPLES", "20"))
+EXAMPLES = int(os.environ.get("CLFORMATS_TEST_EXAMPLES", "12"))
 ALL_TYPES = (*DTYPES, "f64")
 FULL: dict[str, Any] = {
     "src_scale": 0.5,

@@ -112,7 +112,7 @@ def test_a_call_calls_little(same: bool, engine: cf.Engine, stream: cf.Stream) -
 
 @pytest.mark.parametrize(
     ("kind", "calls"),
-    [("call", CALLS), ("scaled", CALLS // 5), ("prepare", CALLS // 5), ("map", CALLS // 5),
+    [("call", CALLS), ("scaled", CALLS // 5), ("prepare", CALLS // 10), ("map", CALLS // 10),
      ("out of order", CALLS // 10), ("stream", CALLS // 5), ("memory", CALLS // 10)],
 )  # fmt: skip
 def test_nothing_grows(kind: str, calls: int, engine: cf.Engine, stream: cf.Stream) -> None:

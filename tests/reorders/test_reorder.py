@@ -29,7 +29,7 @@ from tests.tiers import tiered
 
 D = cf.MemoryDesc
 FRONTS = (0, 1, 7, 64)  # elements in front of the tensor: the canary there, and odd alignments
-EXAMPLES = int(os.environ.get("CLFORMATS_TEST_EXAMPLES", "20"))
+EXAMPLES = int(os.environ.get("CLFORMATS_TEST_EXAMPLES", "12"))
 
 # Of these no oneDNN tag exists: swizzled, aligned, fused, turned around. Others have their tags.
 STRUCTURES = list(dict.fromkeys(BUFFERS))
