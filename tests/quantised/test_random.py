@@ -140,5 +140,5 @@ def test_values_share_bits_where_every_bit_says_so(monkeypatch: pytest.MonkeyPat
 @pytest.mark.slow
 def test_many_random_types_and_layouts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(globals(), "CASES", 10_000)
-    test_random_types_and_layouts()
+    test_random_types_and_layouts(10)
     test_values_share_bits_where_every_bit_says_so(monkeypatch)
