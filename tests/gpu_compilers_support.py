@@ -21,7 +21,7 @@ from bench import ptx
 from bench.ptx import CLANG, LIBCLC
 from clformats.kernels import render
 from clformats.schedule import Traits
-from clformats.schedule.local import LocalPlan
+from clformats.schedule.local import GroupPlan
 
 H100 = ptx.GPU
 INTEL = Traits(is_cpu=False, compute_units=512, cache_bytes=16 << 20, local_bytes=64 << 10)
@@ -82,7 +82,7 @@ def planned(src: str, dst: str, traits: Traits, family: str | None = None) -> cf
 def elements(plan: cf.Plan) -> float:
     """How many elements a work-item moves."""
     body = plan.body
-    assert isinstance(body, LocalPlan)
+    assert isinstance(body, GroupPlan)
     return prod(body.layout.sizes) / body.schedule.group
 
 

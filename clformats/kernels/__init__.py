@@ -8,7 +8,7 @@ from typing import Any
 
 from ..schedule.generic import GenericPlan
 from ..schedule.image import ImagePlan
-from ..schedule.local import LocalPlan
+from ..schedule.local import GroupPlan
 from ..schedule.plan import Plan
 from ..schedule.scheduled import ScheduledPlan
 from ..schedule.universal import UniversalPlan
@@ -21,7 +21,7 @@ __all__ = ["Launch", "RenderError", "render"]
 
 
 _BY_BODY: dict[type, Callable[[Plan, Any], Launch]] = {
-    LocalPlan: local.render,
+    GroupPlan: local.render,
     GenericPlan: generic.render,
     ImagePlan: image.render,
     WinogradPlan: winograd.render,

@@ -8,7 +8,7 @@ from math import prod
 
 from ..formats.expr import Const, Expr, Var, as_expr, total
 from ..schedule.banks import BankLayout, Pass
-from ..schedule.local import LocalPlan
+from ..schedule.local import GroupPlan
 from ..schedule.plan import Plan
 from ..templates import filled
 from ..values.attr import OLD
@@ -102,7 +102,7 @@ class _Digits:
         return total(terms)
 
 
-def render(plan: Plan, body: LocalPlan) -> Launch:
+def render(plan: Plan, body: GroupPlan) -> Launch:
     """The kernel and its arguments."""
     types = types_of(body.problem)
     writer = _GroupWriter(body, types, Arguments(plan.choices.baked))
@@ -114,12 +114,12 @@ def render(plan: Plan, body: LocalPlan) -> Launch:
 
 
 class _GroupWriter:
-    """Turns a `LocalPlan` into the texts that the template arranges.
+    """Turns a `GroupPlan` into the texts that the template arranges.
 
     Along loop k the group's tile starts at ``x<k>``.
     """
 
-    def __init__(self, plan: LocalPlan, types: KernelConversion, arguments: Arguments) -> None:
+    def __init__(self, plan: GroupPlan, types: KernelConversion, arguments: Arguments) -> None:
         self.p, self.schedule, self.layout = plan.problem, plan.schedule, plan.layout
         self.order = [loop.axis for loop in plan.schedule.nest]
         self.types = types

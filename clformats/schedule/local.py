@@ -1,15 +1,15 @@
-"""The families for GPUs: each work-group moves a box, consecutive work-items touch neighbours.
+"""The families for GPUs: each work-group moves a tile, consecutive work-items touch neighbours.
 
 A GPU joins the accesses of the work-items that run in step (32 or 64 of them) into as few memory
 transactions as they touch lines. So, other than on a CPU, no work-item has a run of its own:
-consecutive ones have consecutive elements. A *box* is a part of each of the innermost loops, wide
-enough that its runs fill whole transactions on both sides.
+consecutive ones have consecutive elements. So a tile is a part of each of the innermost
+loops, wide enough that its runs fill whole transactions on both sides.
 
 Where the order of the loops is one on both sides, each work-item stores what it has loaded
-(family ``rows``). Where it is not, a box is loaded in the order of the source, kept
+(family ``rows``). Where it is not, a tile is loaded in the order of the source, kept
 in local memory, and stored in the order of the destination (family ``local``): coalesced on both
 sides, by vectors on both sides: a work-item loads runs of the source, takes words of some elements
-from as many rows out of local memory, and stores runs of the destination. Loops that the box does
+from as many rows out of local memory, and stores runs of the destination. Loops that the tile does
 not divide have a condition at their end: what is not there is loaded from the tensor's first
 element instead, without a branch, so that the loads of a work-item need not wait for each other.
 
@@ -78,11 +78,11 @@ GROUP_SIZES = (256, 128, 64, 512)
 """Work-items of a group."""
 TILES_TRIED, CHANGES_TRIED = 12, 11
 """How many tiles are measured beside that of the rules; how many changes of it."""
-Rules = Callable[[Problem, Traits], "LocalPlan"]
+Rules = Callable[[Problem, Traits], "GroupPlan"]
 
 
 @dataclass(frozen=True, slots=True)
-class LocalPlan(ScheduleBody):
+class GroupPlan(ScheduleBody):
     """A tile for each work-group; the number of a group counts the loops of the schedule's nest."""
 
     @property
@@ -90,7 +90,7 @@ class LocalPlan(ScheduleBody):
         """How a work-group moves its tile."""
         return lay_out_group(self.problem, self.schedule)
 
-    def candidates(self, traits: Traits) -> Iterator[LocalPlan]:
+    def candidates(self, traits: Traits) -> Iterator[GroupPlan]:
         """Tiles with other runs, those like the rules' first; then changes of one thing.
 
         Where nothing goes through local memory, the tiles of other groups.
@@ -103,7 +103,7 @@ class LocalPlan(ScheduleBody):
             p = self.problem
             yield from (_rows_by_rules(p, _grouped(traits, n)) for n in (*GROUP_SIZES, 32))
 
-    def near(self, traits: Traits) -> Iterator[LocalPlan]:
+    def near(self, traits: Traits) -> Iterator[GroupPlan]:
         """The same tile by other vectors, words, gaps, groups or orders: first what differs least.
 
         What they are worth depends on the memory, its banks and the compiler.
@@ -111,7 +111,7 @@ class LocalPlan(ScheduleBody):
         if self.schedule.store.local:
             yield from self._fitted(_changes(self.problem, self.schedule, traits), traits)
 
-    def _fitted(self, wishes: Iterable[Schedule], traits: Traits) -> Iterator[LocalPlan]:
+    def _fitted(self, wishes: Iterable[Schedule], traits: Traits) -> Iterator[GroupPlan]:
         """The plans nearest to schedules, each once, but not this one."""
         known = {self.schedule}
         for wish in wishes:
@@ -157,7 +157,7 @@ def needs(p: Problem, traits: Traits) -> str:
     return "local memory of the device lies in main memory, or is very small"
 
 
-def plan(p: Problem, traits: Traits, choices: Choices) -> LocalPlan:
+def plan(p: Problem, traits: Traits, choices: Choices) -> GroupPlan:
     """The plan for a problem that `refusal` accepts.
 
     By the schedule that is chosen, as near as the problem can have it, else by the rules.
@@ -165,12 +165,12 @@ def plan(p: Problem, traits: Traits, choices: Choices) -> LocalPlan:
     return _planned(p, traits, choices, _by_rules)
 
 
-def rows_plan(p: Problem, traits: Traits, choices: Choices) -> LocalPlan:
+def rows_plan(p: Problem, traits: Traits, choices: Choices) -> GroupPlan:
     """The plan that needs no local memory, in the order of the destination."""
     return _planned(p, traits, choices, _rows_by_rules)
 
 
-def _planned(p: Problem, traits: Traits, choices: Choices, rules: Rules) -> LocalPlan:
+def _planned(p: Problem, traits: Traits, choices: Choices, rules: Rules) -> GroupPlan:
     p = kept_together(p, traits.begin_bytes)
     found = rules(p, _grouped(traits, choices.local_size))
     if choices.schedule is None:
@@ -188,7 +188,7 @@ def _grouped(traits: Traits, wanted: int | None) -> Traits:
     return replace(traits, group_size=power_of_two(size))
 
 
-def fitted(p: Problem, wish: Schedule, traits: Traits) -> LocalPlan | None:
+def fitted(p: Problem, wish: Schedule, traits: Traits) -> GroupPlan | None:
     """The plan that is nearest to a schedule; None where the problem or GPUs have none like it."""
     nodes, traits = p.nodes or (), _grouped(traits, wish.group)
     order = [loop.axis for loop in wish.nest]
@@ -209,7 +209,7 @@ def fitted(p: Problem, wish: Schedule, traits: Traits) -> LocalPlan | None:
 def _made(
     tile: GroupTile, wanted: tuple[int, int], store: Store, traits: Traits,
     order: Sequence[int] = (),
-) -> LocalPlan:  # fmt: skip
+) -> GroupPlan:  # fmt: skip
     """A tile moved by vectors of ``wanted`` elements, or as many as there can be."""
     p, nodes, longest = tile.p, tile.nodes, min(VECTOR_BYTES, traits.begin_bytes)
     most = [min(n, longest // t.nbytes) for n, t in zip(wanted, p.dtypes, strict=True)]
@@ -225,10 +225,10 @@ def _made(
         lies = lay_out_group(p, found)
         is_dense = lies.banks == dense(lies.sizes, lies.read)
         found = replace(found, store=replace(store, dense=is_dense))
-    return LocalPlan(p, found)
+    return GroupPlan(p, found)
 
 
-def _by_rules(p: Problem, traits: Traits) -> LocalPlan:
+def _by_rules(p: Problem, traits: Traits) -> GroupPlan:
     moving, longest = moving_bytes(p), min(VECTOR_BYTES, traits.begin_bytes)
     tile = _tile_by_rules(p, TILE_BYTES, traits)
     if _widths(tile, [longest // t.nbytes for t in p.dtypes])[0] == 1:
@@ -266,7 +266,7 @@ def _taken(p: Problem, runs: Sequence[int], goal: int) -> GroupTile:
     return tile
 
 
-def _rows_by_rules(p: Problem, traits: Traits) -> LocalPlan:
+def _rows_by_rules(p: Problem, traits: Traits) -> GroupPlan:
     nodes, longest = p.nodes or (), min(VECTOR_BYTES, traits.begin_bytes)
     vector = max(1, min(longest // t.nbytes for t in p.dtypes))
     total, each = prod(n.size.value for n in nodes), VECTORS_EACH
@@ -312,7 +312,7 @@ def _word(tile: GroupTile, stored: int, wanted: int) -> int:
     return word
 
 
-def _other_tiles(plan: LocalPlan) -> Iterator[Schedule]:
+def _other_tiles(plan: GroupPlan) -> Iterator[Schedule]:
     """Schedules with other runs on both sides and of other sizes, the most usual first."""
     p, schedule = plan.problem, plan.schedule
     for size, *runs in sorted(product(TILE_SIZES, RUNS, RUNS), key=_unusual):

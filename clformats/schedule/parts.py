@@ -39,7 +39,7 @@ from typing import Any, Protocol
 from ..errors import InvalidArgument
 from .body import Body
 from .extents import SHORT
-from .local import GROUP_SIZES, VECTOR_BYTES, LocalPlan, fitted
+from .local import GROUP_SIZES, VECTOR_BYTES, GroupPlan, fitted
 from .nest import is_legal_extent, ordered
 from .problem import Problem
 from .profile import Profile, profile_of
@@ -164,7 +164,7 @@ class GroupParts:
     groups' numbers count.
     """
 
-    plan: LocalPlan
+    plan: GroupPlan
     traits: Traits
 
     @cached_property
@@ -212,4 +212,4 @@ def parts_of(body: Body, traits: Traits) -> Parts | None:
     """The questions of a plan's schedule; None where it has none."""
     if isinstance(body, ScheduledPlan):
         return ScheduleParts(body.problem, profile_of(traits))
-    return GroupParts(body, traits) if isinstance(body, LocalPlan) else None
+    return GroupParts(body, traits) if isinstance(body, GroupPlan) else None

@@ -8,7 +8,7 @@ import random
 import pytest
 
 import clformats as cf
-from clformats.schedule.local import LocalPlan
+from clformats.schedule.local import GroupPlan
 from clformats.schedule.schedule import ALL, VECTORS, Loop, Schedule, Store, Tile
 from tests.choices_support import HURTING
 from tests.device_support import check_reorder
@@ -16,7 +16,7 @@ from tests.device_support import check_reorder
 COUNT = int(os.environ.get("CLFORMATS_TILES", "16"))
 
 
-def random_schedule(rng: random.Random, plan: LocalPlan) -> Schedule:
+def random_schedule(rng: random.Random, plan: GroupPlan) -> Schedule:
     """Any schedule of a problem's loops, possible or not."""
     loops = range(len(plan.problem.nodes or ()))
     steps = [rng.choice((ALL, 1, 1, 2, 3, 8, 32, 128)) for _ in loops]
@@ -32,13 +32,13 @@ def random_schedule(rng: random.Random, plan: LocalPlan) -> Schedule:
 def test_any_tile_moves_the_right_bytes(seed: int, as_gpu: cf.Stream) -> None:
     rng = random.Random(seed)  # noqa: S311  # tiles, not secrets
     bodies = [cf.make_plan(*p, as_gpu.engine.traits).body for p in HURTING]
-    moved = [(p, b) for p, b in zip(HURTING, bodies, strict=True) if isinstance(b, LocalPlan)]
+    moved = [(p, b) for p, b in zip(HURTING, bodies, strict=True) if isinstance(b, GroupPlan)]
     (src, dst), rules = moved[seed % len(moved)]
     wish = random_schedule(rng, rules)
     choices = cf.Choices(schedule=str(wish), baked=rng.choice((None, True)))
     made = check_reorder(src, dst, as_gpu, seed=seed, front=5 * (seed % 2), choices=choices)
     body = made.plan.body
-    assert isinstance(body, LocalPlan)
+    assert isinstance(body, GroupPlan)
     # Memory that begins anywhere takes shorter vectors, and perhaps other words.
     if seed % 2 == 0:
         assert body.schedule.group == min(wish.group, as_gpu.engine.traits.group_size)

@@ -10,7 +10,7 @@ import pytest
 import clformats as cf
 from clformats.kernels import render
 from clformats.schedule.choices import RULES, Choices
-from clformats.schedule.local import LocalPlan
+from clformats.schedule.local import GroupPlan
 from clformats.schedule.schedule import ALL, EXAMPLE, GROUP_EXAMPLE, Loop, Schedule, Store, Tile
 from clformats.schedule.space import NEAR, Space, space
 from clformats.schedule.traits import DEFAULT, Traits
@@ -21,10 +21,10 @@ GPU = Traits(is_cpu=False, compute_units=108, cache_bytes=40 << 20)
 LARGE = D((32, 256, 56, 56), "f16", "bfyx"), D((32, 256, 56, 56), "f16", "byxf")
 
 
-def body(pair: tuple[D, D], line: str | None = None, traits: Traits = GPU) -> LocalPlan:
+def body(pair: tuple[D, D], line: str | None = None, traits: Traits = GPU) -> GroupPlan:
     """The plan of the local family, by a line or by the rules."""
     found = cf.make_plan(*pair, traits, choices=Choices(schedule=line)).body
-    assert isinstance(found, LocalPlan)
+    assert isinstance(found, GroupPlan)
     return found
 
 
@@ -163,7 +163,7 @@ def test_a_schedule_says_all_that_is_a_choice() -> None:
     for pair in random_pairs(60, 1):
         for family in ("local", "rows"):
             found = cf.make_plan(*pair, GPU, family).body
-            assert isinstance(found, LocalPlan)
+            assert isinstance(found, GroupPlan)
             own = Choices(schedule=str(found.schedule))
             assert cf.make_plan(*pair, GPU, family, choices=own).body == found, pair
 
@@ -193,7 +193,7 @@ def test_a_schedule_of_the_space_is_what_the_plan_then_has() -> None:
         for value in (*found.values, *found.near(found.values[-1])[::4]):
             plan = cf.make_plan(*pair, GPU, choices=found.choices(value))
             assert plan.family == "local"
-            assert isinstance(plan.body, LocalPlan)
+            assert isinstance(plan.body, GroupPlan)
             assert plan.body.value == value
             nbytes = min(t.nbytes for t in plan.problem.dtypes)
             assert plan.body.layout.local_elements * nbytes <= GPU.local_bytes

@@ -22,7 +22,7 @@ from clformats.schedule.banks import (
     place,
 )
 from clformats.schedule.grouped import GroupLayout
-from clformats.schedule.local import SECTOR_BYTES, LocalPlan
+from clformats.schedule.local import SECTOR_BYTES, GroupPlan
 from tests.support import BUFFERS, hurting_dims
 from tests.tiers import tiered
 
@@ -36,9 +36,9 @@ ROWS = {"byxf_fsv16_f32", "fsv16_byxf_f32", "odd_byxf_fsv16_f32", "im3_byxf_fsv1
         "cv_bfyx_bfyx_f32_f16", "tiny_bfyx_bfyx_u8_f32"}  # fmt: skip
 
 
-def planned(case: Case) -> tuple[LocalPlan, GroupLayout]:
+def planned(case: Case) -> tuple[GroupPlan, GroupLayout]:
     body = cf.make_plan(*case.descriptors(), GPU).body
-    assert isinstance(body, LocalPlan)
+    assert isinstance(body, GroupPlan)
     return body, body.layout
 
 
@@ -52,7 +52,7 @@ def offsets(moved: GroupLayout, p: Pass, side: str, vector: int) -> int:
     return at
 
 
-def efficiency(plan: LocalPlan, p: Pass, side: str, start: int = 0) -> float:
+def efficiency(plan: GroupPlan, p: Pass, side: str, start: int = 0) -> float:
     """Bytes that work-items in step access, of those in the sectors that they touch."""
     item = plan.problem.dtypes[side == "dst"].nbytes
     touched = {
@@ -93,7 +93,7 @@ def test_work_items_move_words_at_least_where_they_are_aligned(case: Case) -> No
         assert moved.read.width * max(t.nbytes for t in plan.problem.dtypes) == 16
 
 
-def _moving(plan: LocalPlan) -> int:
+def _moving(plan: GroupPlan) -> int:
     """Bytes of an element in local memory."""
     src, dst = plan.problem.dtypes
     return 4 if src.name == "f16" and dst.name == "f32" else min(src.nbytes, dst.nbytes)
@@ -170,7 +170,7 @@ def test_every_format_fits_the_smallest_local_memory(dtype: str) -> None:
             plan = cf.make_plan(*pair, GPU)
             moves = nests and not pair[1].sums
             assert plan.family in ("local", "rows") or not moves, plan
-            if isinstance(plan.body, LocalPlan):
+            if isinstance(plan.body, GroupPlan):
                 assert plan.body.layout.local_elements * plain.dtype.nbytes <= 18 << 10, plan
 
 
@@ -181,7 +181,7 @@ def test_cpus_have_it_by_name_alone_and_gpus_have_theirs() -> None:
     assert cf.make_plan(src, dst, family="local").family == "local"
     assert cf.make_plan(src, dst, GPU).family == "local"
     assert cf.make_plan(src, dst, GPU, family="scheduled").family == "scheduled"
-    assert isinstance(cf.make_plan(src, src, GPU, family="rows").body, LocalPlan)
+    assert isinstance(cf.make_plan(src, src, GPU, family="rows").body, GroupPlan)
     with pytest.raises(cf.Unsupported, match="order"):
         cf.make_plan(src, src, family="local")
     with pytest.raises(cf.Unsupported, match="64 bytes"):
@@ -194,8 +194,8 @@ def test_small_tensors_are_shared_by_more_groups() -> None:
     small, large = (
         cf.make_plan(D((n,), "f32"), D((n,), "f32"), GPU).body for n in (1 << 17, 1 << 24)
     )
-    assert isinstance(small, LocalPlan)
-    assert isinstance(large, LocalPlan)
+    assert isinstance(small, GroupPlan)
+    assert isinstance(large, GroupPlan)
     assert small.layout.count == 128
     assert large.layout.sizes == (2048,)
 
