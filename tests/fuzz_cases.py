@@ -27,7 +27,9 @@ MOST_ELEMENTS, MOST_BYTES = 12_000, 1 << 18
 """Of a tensor, and of its memory with all padding."""
 LARGE_ELEMENTS, LARGE_BYTES = 150_000, 3 << 20
 """The same of images, which have rows and lines enough for all that is done with these."""
-TYPES = ("f32", "f32", "f16", "u8", *(row.name for row in ROWS if not row.is_packed))
+GIVEN = tuple(os.environ.get("CLFORMATS_FUZZ_TYPES", "").split())
+"""Such as "u8 s8 f8_e4m3": the types of whole bytes, where they are not those below."""
+TYPES = GIVEN or ("f32", "f32", "f16", "u8", *(row.name for row in ROWS if not row.is_packed))
 NIBBLES = ("s4", "u4", *(row.name for row in ROWS if row.is_packed))
 """Every row of the table of types; what stands here more than once is drawn as often."""
 NARROW = float(os.environ.get("CLFORMATS_FUZZ_NARROW", "0.06"))

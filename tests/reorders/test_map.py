@@ -61,6 +61,12 @@ def test_random_formats(seed: int, stream: cf.Stream) -> None:
     check(text, stream, seed, **descs)
 
 
+def test_what_opencl_leaves_open_is_the_same_everywhere(stream: cf.Stream) -> None:
+    """A driver may fuse ``mad``, and ``step`` of NaN is 0 on Intel's runtime."""
+    text = "z = mad(x, y, z) + step((x - x) / (y - y), 1)"
+    check(text, stream, x=D(DIMS, "f32", "bfyx"), y=D(DIMS, "f32", "byxf"), z=D(DIMS, "f32"))
+
+
 def test_padding_stays_zero(stream: cf.Stream) -> None:
     pads = ((0, 1), (1, 2), (2, 1), (0, 3))
     for name in ("bfyx", "b_fs_yx_fsv16"):
