@@ -30,7 +30,7 @@ schedule is a parameter of its own; `line` puts the answers together, or says wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import permutations
@@ -104,7 +104,7 @@ class ScheduleParts:
         return {
             **steps,
             "lanes": [*LANES],
-            "order": _orders(p),
+            "order": _orders(p, range(len(nodes))),
             "block": [0, BLOCKS[-1]],
             "items": sorted({units, ITEMS * units, wanted_items(p, self.profile)}),
             "ahead": [*AHEADS],
@@ -137,15 +137,11 @@ def _kind(store: Store) -> str:
     return STAGED if store.staged else str(store)
 
 
-def _orders(p: Problem) -> list[str]:
-    """Orders of a problem's loops, the destination's first."""
-    axes = range(len(p.nodes or ()))
-    if len(axes) > FREE:
-        by_source = sorted(axes, key=lambda k: -(p.nodes or ())[k].src.value)
-        found = [tuple(axes), tuple(by_source)]
-    else:
-        found = [*permutations(axes)]
-    return [" ".join(LETTERS[k] for k in order) for order in dict.fromkeys(found)]
+def _orders(p: Problem, axes: Sequence[int]) -> list[str]:
+    """Orders of some of a problem's loops, the destination's first."""
+    by_source = sorted(axes, key=lambda k: -(p.nodes or ())[k].src.value)
+    found = permutations(axes) if len(axes) <= FREE else (axes, by_source)
+    return [*dict.fromkeys(" ".join(LETTERS[k] for k in order) for order in found)]
 
 
 def _steps(size: int, is_legal: Callable[[int], bool]) -> list[int]:
@@ -178,7 +174,6 @@ class GroupParts:
             ))
             for k, n in enumerate(p.nodes or ())
         }  # fmt: skip
-        axes = tuple(loop.axis for loop in one.nest)
         return {
             **steps,
             "lanes": lanes,
@@ -186,7 +181,7 @@ class GroupParts:
             "local": [*VECTORS] if one.store.local else [0],
             "dense": [False, True] if one.store.local else [False],
             LOCAL_SIZE: [g for g in GROUP_SIZES if g <= self.traits.group_size],
-            "order": [" ".join(LETTERS[k] for k in o) for o in _group_orders(axes)],
+            "order": _orders(p, sorted(loop.axis for loop in one.nest)),
         }
 
     def line(self, config: Config) -> str:
@@ -202,10 +197,6 @@ class GroupParts:
         if found is None or found.schedule != wish:
             raise InvalidArgument(f"got the schedule {wish}, the nearest legal one is {found}")
         return str(wish)
-
-
-def _group_orders(order: tuple[int, ...]) -> list[tuple[int, ...]]:
-    return [*permutations(order)] if len(order) <= FREE else [order, tuple(sorted(order))]
 
 
 def parts_of(body: Body, traits: Traits) -> Parts | None:

@@ -39,6 +39,8 @@ def test_any_tile_moves_the_right_bytes(seed: int, as_gpu: cf.Stream) -> None:
     made = check_reorder(src, dst, as_gpu, seed=seed, front=5 * (seed % 2), choices=choices)
     body = made.plan.body
     assert isinstance(body, GroupPlan)
+    own = made.plan.again(choices=cf.Choices(schedule=str(body))).body
+    assert str(own) == str(body), "what a plan has can be asked for"
     # Memory that begins anywhere takes shorter vectors, and perhaps other words.
     if seed % 2 == 0:
         assert body.schedule.group == min(wish.group, as_gpu.engine.traits.group_size)

@@ -11,5 +11,5 @@ def test_many_choices_move_the_right_bytes(stream: cf.Stream) -> None:
     assert sum(1 for _ in sampled(stream, 60, 1)) > 12 * len(HURTING)
 
 
-def test_many_boxes_of_gpus_move_the_right_bytes(as_gpu: cf.Stream) -> None:
+def test_many_tiles_of_gpus_move_the_right_bytes(as_gpu: cf.Stream) -> None:
     assert sum(1 for _ in sampled(as_gpu, 12, 1)) > 100
