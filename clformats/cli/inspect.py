@@ -46,6 +46,8 @@ def run(args: argparse.Namespace) -> int:
         total[t.kind] += t.nbytes
     kinds = ", ".join(f"{kind} {size:,}" for kind, size in total.most_common())
     print(f"{len(tensors)} tensors, {sum(total.values()):,} bytes: {kinds}")
+    for note in dict.fromkeys(t.note for t in tensors if t.desc is not None and t.note):
+        print(note)
     return 0
 
 

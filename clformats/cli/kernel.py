@@ -10,7 +10,6 @@ from ..formats.digits import RUNTIME
 from ..index import index_source
 from ..index.tensor import beyond_32_bits
 from ..tensors.desc import MemoryDesc
-from ..tensors.described import refuse
 from .arguments import add_output, add_target, target, write_text
 
 
@@ -21,7 +20,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="OpenCL C with the offsets of elements, for kernels of your own",
         description="Print OpenCL C: the index of an element, its inverse, sizes, pitches and "
         "padding; with a shape or --dtype, which give an element type, also loads and stores of "
-        "vectors. Without a shape the sizes are macros that you define before the source.",
+        "vectors. Without a shape the sizes are macros that you define before the source. Of a "
+        "quantised tensor, such as q4_0:gguf:4096x4096: functions that decode on load.",
         epilog="example:  clformats kernel b_fs_yx_fsv16 --shape 2,17,5,4 --prefix SRC",
     )
     add_target(parser)
@@ -47,13 +47,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> int:
     """Print the source."""
     fmt, desc = target(args)
-    refuse(desc, "NAME")
     sizes = "shape_info" if args.shape_info else "arguments" if args.dynamic else None
     if sizes is None and desc is not None and desc.has_runtime:
         sizes = "arguments"
-    wide = args.wide or (desc is not None and beyond_32_bits(desc))
+    wide = args.wide or (isinstance(desc, MemoryDesc) and beyond_32_bits(desc))
     wanted: Format | MemoryDesc = desc or fmt
-    if sizes is not None or desc is None:
+    if (sizes is not None and isinstance(desc, MemoryDesc)) or desc is None:
         wanted = _unknown(fmt, desc, args)
     if sizes is None and desc is None and isinstance(wanted, MemoryDesc):
         sizes = "macros"

@@ -36,6 +36,15 @@ def test_kernel_without_sizes(capsys: Capture) -> None:
     assert _printed("kernel bfyx --shape-info --padded yx", capsys) == wanted
 
 
+def test_kernel_of_a_quantised_tensor(capsys: Capture) -> None:
+    name = "q4_0:transposed:1x32"
+    assert _printed(f"kernel {name} --prefix W", capsys) == cf.index_source(name, "W")
+    wanted = cf.index_source(name, sizes="arguments")
+    assert _printed(f"kernel {name} --dynamic", capsys) == wanted
+    assert main(f"kernel {name} --shape-info".split()) == 1
+    assert "expected None or arguments" in capsys.readouterr().err
+
+
 def test_kernel_with_some_sizes(capsys: Capture) -> None:
     """With --dynamic all are unknown; `*` alone leaves the others numbers."""
     unknown = cf.MemoryDesc((UNKNOWN,) * 4, "f32", "nChw16c")

@@ -255,7 +255,9 @@ def test_a_config_that_does_not_fit_is_told(tmp_path: Path) -> None:
     assert "expected" in tensor.note or "needs" in tensor.note
 
 
-def test_what_a_config_names_and_nothing_here_knows_is_told(tmp_path: Path) -> None:
+def test_what_a_config_names_and_nothing_here_knows_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     arrays, _, _ = gptq(4)
     for config, why in (({"quant_method": "hqq"}, "says hqq, which"),
                         ({"quant_method": "awq", "version": "ipex"}, "says awq ipex,"),
@@ -265,6 +267,8 @@ def test_what_a_config_names_and_nothing_here_knows_is_told(tmp_path: Path) -> N
                         ({"quant_algo": "FP8"}, "modelopt FP8")):  # fmt: skip
         path = saved(tmp_path, arrays, {"quantization_config": config})
         assert why in read_safetensors(path)["a.qweight"].note
+        assert cli.main(["inspect", str(path)]) == 0
+        assert capsys.readouterr().out.count(why) == 1
         with pytest.raises(cf.Error, match="not known here"):
             pack_quantised(path, tmp_path / "x.safetensors", "plain")
 
