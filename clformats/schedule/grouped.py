@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import prod
+from math import gcd, prod
 
 from .banks import BankLayout, Pass, dense, layout
 from .extents import run_of_whole_loops
@@ -112,18 +112,9 @@ class GroupTile:
     def width(self, side: str, order: Sequence[int], most: int, *, stored: bool = False) -> int:
         """How many elements a work-item may access as one aligned vector, ``most`` at most.
 
-        ``order``: the loops of the pass. ``stored``: values are stored as they lie, zeros too.
-        """
-        width = power_of_two(max(1, most))
-        while width > 1 and not self._falls_into(side, order, width, stored=stored):
-            width //= 2
-        return width
-
-    def _falls_into(self, side: str, order: Sequence[int], width: int, *, stored: bool) -> bool:
-        """Whether it falls into whole vectors of ``width`` elements that start at multiples of it.
-
-        So all are elements or none is, and all are stored or none; at a guard, and where operands
-        are read, they are of one loop.
+        The tile falls into such vectors, so that all elements of one are there or none is; at a
+        guard, and where operands are read, they are of one loop. ``order``: the loops of the pass.
+        ``stored``: values are stored as they lie, zeros too.
         """
         p, nodes, along = self.p, self.nodes, strides(self.nodes, side)
         reached, run = 1, []
@@ -134,18 +125,14 @@ class GroupTile:
             reached *= self.sizes[k]
             if k not in self.whole:
                 break
-        if not run or reached % width:
-            return False
-        last = run[-1]
+        if not run:
+            return 1
+        inner, last = run[0], run[-1]
         moves = [p.src0 if side == "src" else p.dst0, nodes[last].size.value * along[last]]
         moves += [s for k, s in enumerate(along) if k not in run and nodes[k].size.value > 1]
-        if any(m % width for m in moves):
-            return False
-        if not p.computation and all(nodes[k].guard is None for k in run):
-            return True
-        inner = nodes[run[0]]
-        whole = inner.guard is None or _whole_at(p, inner, width, stored=stored)
-        return whole and self.sizes[run[0]] % width == 0
+        if p.computation or any(nodes[k].guard is not None for k in run):
+            moves += [self.sizes[inner], *_limits(p, nodes[inner], stored=stored)]
+        return gcd(power_of_two(max(1, most)), reached, *moves)
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,12 +202,14 @@ def _known_strides(p: Problem, side: str, whole: set[int]) -> set[int]:
     return known
 
 
-def _whole_at(p: Problem, inner: Node, width: int, *, stored: bool) -> bool:
-    """Whether the limits of a guard lie between vectors along the node.
+def _limits(p: Problem, node: Node, *, stored: bool) -> list[int]:
+    """The limits of a node's guard in steps of it; 1 for one that lies between two steps.
 
     Where values are ``stored`` as they lie in local memory, zeros among them, only the end counts.
     """
-    guard, step = p.guards[inner.guard or 0], inner.unit * width
+    if node.guard is None:
+        return []
+    guard = p.guards[node.guard]
     limits = [n.value for n in ((guard.end,) if stored else (guard.lo, guard.hi, guard.end))]
-    others = [n.unit for n in p.nodes or () if n.guard == inner.guard and n is not inner]
-    return not any(n % step for n in [*limits, *others])
+    limits += [n.unit for n in p.nodes or () if n.guard == node.guard and n is not node]
+    return [1 if n % node.unit else n // node.unit for n in limits]
