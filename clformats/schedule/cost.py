@@ -15,7 +15,7 @@ from math import log2, prod
 from .nest import positions
 from .problem import Problem, remembered
 from .profile import Profile
-from .runs import common, is_settled, run_of, strides, vectors
+from .runs import chain, common, is_settled, run_of, strides, vectors
 from .schedule import Loop, Schedule, Tile
 from .stores import staged_tiles
 from .traits import LINE_BYTES
@@ -173,16 +173,21 @@ def _core(p: Problem, tile: Tile, profile: Profile) -> float:
 
 @remembered
 def _at_edges(p: Problem, tile: Tile, counts: tuple[int, ...]) -> float:
-    """The share of tiles that reach beyond the elements of a padded dimension."""
-    inside = 1.0
+    """The share of tiles at an edge that go lane by lane.
+
+    That is where a run of the source goes beyond the elements of a dimension, or one of the
+    destination beyond its places; elsewhere vectors are loaded and stored as a whole, or not.
+    """
+    nodes, inside = p.nodes or (), 1.0
     steps = [tile.steps(k) for k in range(len(counts))]
     for number, guard in enumerate(p.guards):
-        if is_settled(p, number, steps):
-            continue
-        loops = [(n.unit * steps[k], k) for k, n in enumerate(p.nodes or ()) if n.guard == number]
-        span, outer = max(loops)
-        first, last = -(-guard.lo.value // span), guard.hi.value // span
-        inside *= max(0, last - first) / counts[outer]
+        unit, outer = max((n.unit, k) for k, n in enumerate(nodes) if n.guard == number)
+        span = unit * steps[outer]
+        sides = ("src", "dst") if guard.end.value < span * counts[outer] else ("src",)
+        runs = [nodes[k].guard for side in sides for k, _, _ in chain(p, side)[:1]]
+        if number in runs and not is_settled(p, number, steps):
+            first, last = -(-guard.lo.value // span), guard.hi.value // span
+            inside *= max(0, last - first) / counts[outer]
     return 1 - min(1.0, inside)
 
 

@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 import clformats as cf
+from bench.ordering import measured, order
 from bench.rankings import COLUMNS, DECISIONS, FILE, Ranking, rankings
 from clformats import RUNTIME_DIM as UNKNOWN
+from clformats.schedule.scheduled import why_illegal
 
 ROWS = rankings()
 
@@ -91,3 +93,14 @@ def test_other_columns_are_refused(tmp_path: Path) -> None:
     file.write_text("\t".join(COLUMNS[:-1]) + "\n")
     with pytest.raises(ValueError, match="columns"):
         rankings(file)
+
+
+def test_the_cost_model_orders_measured_schedules() -> None:
+    rows = measured()[::3]
+    assert len({row.machine for row in rows}) >= 3
+    assert {row.profile.vector_bytes for row in rows} == {32, 64}
+    assert all(not why_illegal(row.problem, s) for row in rows for s in row.seconds)
+    found = order(rows)
+    assert found.pairs > 1500
+    assert found.right > 0.69
+    assert found.regret < 1.25

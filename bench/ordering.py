@@ -1,0 +1,96 @@
+"""How well the cost model orders schedules that were measured: `schedules.tsv`.
+
+A line is a problem on a machine: the bytes of its vectors, the microseconds of a plain copy, and
+those of some schedules, raced turn by turn, medians. Where the caches hold all that is moved only
+ordinary stores are compared: others would slow down whoever reads the result next.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import combinations
+from math import exp, log
+from pathlib import Path
+from statistics import mean
+
+import clformats as cf
+from clformats.schedule.cost import CostModel
+from clformats.schedule.problem import Problem
+from clformats.schedule.profile import Profile, profile_of
+from clformats.schedule.schedule import Schedule
+from clformats.schedule.traits import Traits
+
+FILE = Path(__file__).with_name("schedules.tsv")
+COLUMNS = ("problem", "vector_bytes", "machine", "copy_us", "schedules")
+APART = 1.15
+"""Schedules whose times differ less are not told apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A problem, the profile of a machine, and the seconds of schedules there."""
+
+    problem: Problem
+    profile: Profile
+    machine: str
+    copy: float
+    seconds: dict[Schedule, float]
+
+    @property
+    def compared(self) -> dict[Schedule, float]:
+        """The schedules that a model may choose from."""
+        is_large = self.problem.nbytes >= self.profile.stream_bytes
+        return {s: t for s, t in self.seconds.items() if is_large or s.store.is_ordinary}
+
+
+def measured(path: Path = FILE) -> list[Measured]:
+    """Every line of the file."""
+    with path.open(encoding="utf-8", newline="") as file:
+        header, *lines = csv.reader(file, delimiter="\t")
+    if tuple(header) != COLUMNS:
+        raise ValueError(f"got the columns {header}, expected {COLUMNS}")
+    return [_measured(*line) for line in lines]
+
+
+def _measured(problem: str, vector_bytes: str, machine: str, copy: str, found: str) -> Measured:
+    src, dst = map(cf.MemoryDesc.parse, problem.split(" -> "))
+    traits = Traits(vector_bytes=int(vector_bytes))
+    body = cf.make_plan(src, dst, traits, "scheduled").body
+    assert body is not None
+    pairs = (text.split(" ", 1) for text in found.split("; "))
+    seconds = {Schedule.parse(text): float(us) * 1e-6 for us, text in pairs}
+    return Measured(body.problem, profile_of(traits), machine, float(copy) * 1e-6, seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """The share of the pairs that are ordered rightly, and what the fastest gains over the first.
+
+    ``regret`` is a geometric mean, 1 where the model always puts the fastest first.
+    """
+
+    right: float
+    pairs: int
+    regret: float
+
+
+def order(rows: Iterable[Measured]) -> Order:
+    """How the cost model orders what was measured."""
+    right, regrets = [], []
+    for row in rows:
+        model, times = CostModel(row.problem, row.profile), row.compared
+        costs = {s: model.seconds(s) for s in times}
+        right += [(costs[a] < costs[b]) == (times[a] < times[b])
+                  for a, b in combinations(times, 2)
+                  if max(times[a], times[b]) > APART * min(times[a], times[b])]  # fmt: skip
+        if times:
+            regrets.append(times[min(costs, key=costs.__getitem__)] / min(times.values()))
+    return Order(mean(right), len(right), exp(mean(map(log, regrets))))
+
+
+if __name__ == "__main__":
+    every = measured()
+    for name in sorted({row.machine for row in every}):
+        print(name, order([row for row in every if row.machine == name]))
