@@ -147,7 +147,7 @@ class Ready(BuiltPlan):
             ):
                 return None
             alone = source.only_order is order and target.only_order is order
-            if not alone or source.exposed or target.exposed:
+            if not alone or source.exposed or target.exposed or self._twins is not None:
                 return self._run(stream, src, dst, [source], target, None, about)
             try:
                 kernel = shared.kernel

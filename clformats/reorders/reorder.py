@@ -139,8 +139,8 @@ class Reorder(OnDevice):
         if not self._has_runtime:
             self._ready = self._prepared(src, dst)
         asks = any(term.values is None for term in self.attr.terms.values())
-        # Where a call needs nothing but the two memories, and the kernel takes these.
-        self._plain = None if asks or (self._ready and self._ready.plan.has_twin) else self._ready
+        # Where a call needs nothing but the two memories.
+        self._plain = None if asks else self._ready
 
     @property
     def _serves_any_size(self) -> bool:

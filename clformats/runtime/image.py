@@ -248,11 +248,11 @@ def write(
 
 
 def copied(
-    queue: pyopencl.CommandQueue, desc: MemoryDesc, to: Any, source: Any,
+    queue: pyopencl.CommandQueue, region: Region, to: Any, source: Any,
     waits: list[pyopencl.Event],
 ) -> pyopencl.Event:  # fmt: skip
-    """Enqueue a copy between an image and a buffer of its twin's bytes."""
-    where = {"offset": 0, "origin": (0, 0, 0), "region": region_of(desc)}
+    """Enqueue a copy between a region of an image and a buffer of its bytes."""
+    where = {"offset": 0, "origin": (0, 0, 0), "region": region}
     return opencl().enqueue_copy(  # type: ignore[no-any-return]
         queue, to, source, wait_for=waits or None, **where
     )

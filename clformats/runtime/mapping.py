@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ..errors import DeviceError, MappedError, caller
 from ..opencl import OnDevice, named_errors, opencl
-from . import image, views
+from . import image
 from .event import Event
 from .external import external_commands
 from .order import LOCK, Claim, Usage, end_of, enqueued, events_before, flush, interrupt_later
@@ -136,8 +136,7 @@ class Mapping(OnDevice):
         with named_errors("mapping", memory):
             flush(waits)
         waits += unknown
-        held = views.under(memory.tracked_buffer, memory.desc)
-        if held is None:
+        if memory.under is None:
             with named_errors("reading", memory):
                 self._pixels = image.read(self._queue, memory.tracked_buffer, memory.desc, waits)
             return
@@ -149,7 +148,7 @@ class Mapping(OnDevice):
         }
         with named_errors("mapping", memory):
             self._mapped = mapped = Mapped(memory.mapped_bytes)
-            mapped.map(self._queue, held, kinds[self.mode], waits)
+            mapped.map(self._queue, memory.under, kinds[self.mode], waits)
 
     def release(self) -> None:
         """Unmap, if it is mapped; the memory object then has what was written.

@@ -110,7 +110,7 @@ class Memory(ArrayLike, Tracked):
         self.begins_at = LINE_BYTES
         self.is_read_only = False
         self._is_view = False
-        self.lent = None
+        self.under = None
         if not given:
             self.set_buffer(self._allocated(allocator) if buffer is ALLOCATE else buffer)
         self.parts = {name: Memory(MemoryDesc((n,), "u8"), self.engine, buffer=own)
@@ -170,7 +170,7 @@ class Memory(ArrayLike, Tracked):
             self.check_unmapped("give it another buffer")
             before, events = self.tracked_buffer, self._pending()
             self.tracked_buffer, self.usage, self.is_read_only = buffer, usage, read_only
-            self.begins_at, self.lent = begins_at, lent
+            self.begins_at, self.lent, self.under = begins_at, lent, under
             # Set where there is a buffer that fits any use: calls then look no further.
             fits = buffer is not None and not read_only and begins_at == LINE_BYTES
             fits = fits and not self.is_reached_as_twin
@@ -210,7 +210,7 @@ class Memory(ArrayLike, Tracked):
         try:
             self._settle(self._pending())
         except DeviceError:
-            self.tracked_buffer = None  # the commands failed: nothing uses it any more
+            self.tracked_buffer = self.under = None  # the commands failed: nothing uses it any more
         except KeyboardInterrupt:
             interrupt_later()
 

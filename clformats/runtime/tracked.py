@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 class Tracked(OnDevice):
     """What commands use: ``tracked_buffer``, in ``context``, and its ``usage`` by others.
 
+    ``under`` is the buffer of an image over one, None of another image; of a buffer it is itself.
     ``sound`` is the descriptor where any command may use the buffer so, else None: then it must be
     checked. The buffer begins at a multiple of ``begins_at`` bytes.
     """
@@ -49,11 +50,12 @@ class Tracked(OnDevice):
     engine: Engine
     context: pyopencl.Context
     tracked_buffer: Any
+    under: Any
     usage: Usage
     sound: MemoryDesc | None
     begins_at: int
     is_read_only: bool
-    lent: Lent | None
+    lent: Lent | None = None
     _is_view: bool
 
     @property

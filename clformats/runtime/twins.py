@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 
 from ..tensors.desc import MemoryDesc
 from ..tensors.images import is_over_buffer
-from . import image, storage, views
+from . import image, storage
 from .engine import Engine
 from .memory import Memory
 from .order import Usage, enqueued, events_before, flush, usage_of
@@ -40,6 +40,7 @@ class Twins:
         self, engine: Engine, images: Sequence[MemoryDesc | None], *, copied: bool
     ) -> None:
         self._images, self._copied = images, copied
+        self._regions = [image.region_of(desc) if desc else (0, 0, 0) for desc in images]
         self._scratch = _scratch.setdefault(engine, [None, None])
         for side, desc in enumerate(images):
             held = self._scratch[side]
@@ -54,7 +55,10 @@ class Twins:
     ) -> tuple[pyopencl.Event, pyopencl.Event]:  # fmt: skip
         """Enqueue copies and kernel, with `order.LOCK` held; the first and the last event."""
         queue, used = stream.tracked_queue, list[Usage]()
-        (src, dst), (a, b) = memories, (self._under(k, m) for k, m in enumerate(memories))
+        src, dst = memories
+        a, b = (
+            m.under if d else m.tracked_buffer for m, d in zip(memories, self._images, strict=True)
+        )
         into, out = a is None, b is None
         alone = self._copied and (into or out) and not any(map(_is_svm, memories))
         if alone:
@@ -63,26 +67,26 @@ class Twins:
         others = [event for usage in used for event in events_before([], usage, order)]
         flush(others)
         events: list[pyopencl.Event] = []
+        waits = waits + others if others else waits
 
         def behind() -> list[pyopencl.Event]:
-            return events[-1:] or waits + others
+            return [] if events and stream.in_order else events[-1:] or waits
 
         try:
             if into:
-                events.append(image.copied(queue, src.desc, a, src.tracked_buffer, behind()))
+                events.append(
+                    image.copied(queue, self._regions[0], a, src.tracked_buffer, behind())
+                )
             if not alone:
                 events.append(kernel((a, b), behind()))
             if out:
-                events.append(image.copied(queue, dst.desc, dst.tracked_buffer, b, behind()))
+                events.append(
+                    image.copied(queue, self._regions[1], dst.tracked_buffer, b, behind())
+                )
         finally:  # should one be refused, later commands still wait for those before it
             for usage in used if events else ():
                 enqueued([], usage, order, events[-1])
         return events[0], events[-1]
-
-    def _under(self, side: int, memory: Memory) -> Any:
-        """What the kernel takes for a side; None of an image that no buffer lies under."""
-        desc, held = self._images[side], memory.tracked_buffer
-        return views.under(held, desc) if desc else held
 
     def _taken(self, side: int, used: list[Usage]) -> Any:
         """The engine's buffer for the image of a side."""

@@ -121,11 +121,12 @@ class Lent:
         to = self.image
         if self._dense is not self._buffer:
             waits = [self._rows(queue, self._dense, self._buffer, waits)]
-        return [image.copied(queue, self._desc, to, self._dense, waits)]
+        return [image.copied(queue, image.region_of(self._desc), to, self._dense, waits)]
 
     def bring_back(self, queue: pyopencl.CommandQueue, event: pyopencl.Event) -> pyopencl.Event:
         """Enqueue the copy of the image to the buffer, after what wrote it; its event."""
-        event = image.copied(queue, self._desc, self._dense, self.image, [event])
+        region = image.region_of(self._desc)
+        event = image.copied(queue, region, self._dense, self.image, [event])
         if self._dense is not self._buffer:
             event = self._rows(queue, self._buffer, self._dense, [event])
         return event
