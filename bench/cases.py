@@ -59,9 +59,20 @@ Q_LESS = (4096, 4096)
 GPTQ, AWQ = "Ab8a", "a b/8 b%2 b/2%4"
 
 F32, F16, U8 = "f32 data", "16-bit", "8-bit"
-ODDS, CONVERT, WEIGHTS = "odd sizes", "conversions", "weights"
+ODDS, UNEVEN, CONVERT, WEIGHTS = "odd sizes", "uneven blocks", "conversions", "weights"
 PACKED, GROUPED = "4-bit moves", "4-bit conversions"
 IMAGES, FIVE_D, SMALL, LAUNCH = "3-channel images", "5-D", "2-10 MB", "tiny"
+
+# Blocks that do not divide each other, by their sizes and types.
+UNEVENS = tuple(
+    Case(f"uneven_{a}_{b}_{t}", UNEVEN, (n, 144, 56, 57), f"{t}:aBcd{a}b", f"{t}:aBcd{b}b")
+    for n, t, pairs in (
+        (16, "f32", ((24, 16), (16, 24), (18, 16), (12, 8), (3, 16), (16, 3), (63, 64))),
+        (32, "f16", ((24, 16), (48, 32), (3, 16))),
+        (64, "u8", ((48, 32), (24, 16))),
+    )
+    for a, b in pairs
+)
 
 CASES = (
     Case("bfyx_fsv16_f32", F32, ACT, "f32:bfyx", "f32:b_fs_yx_fsv16"),
@@ -88,6 +99,7 @@ CASES = (
     Case("odd_byxf_fsv16_f32", ODDS, ODD, "f32:byxf", "f32:b_fs_yx_fsv16"),
     Case("odd_bfyx_fsv16_f16", ODDS, ODD, "f16:bfyx", "f16:b_fs_yx_fsv16"),
     Case("odd_bfyx_fsv32_u8", ODDS, ODD, "u8:bfyx", "u8:b_fs_yx_fsv32"),
+    *UNEVENS,
     Case("cv_bfyx_bfyx_f32_f16", CONVERT, ACT, "f32:bfyx", "f16:bfyx"),
     Case("cv_bfyx_fsv16_f32_f16", CONVERT, ACT, "f32:bfyx", "f16:b_fs_yx_fsv16"),
     Case("cv_fsv16_bfyx_f16_f32", CONVERT, ACT, "f16:b_fs_yx_fsv16", "f32:bfyx"),
@@ -158,6 +170,7 @@ GROUPS = (
     Group("16-bit", lambda _, group, __: group == F16, share=0.88),
     Group("8-bit", lambda _, group, __: group == U8, share=0.8),
     Group("odd sizes", lambda _, group, __: group == ODDS, share=0.88),
+    Group("uneven blocks", lambda _, group, __: group == UNEVEN, share=0.5),
     Group("conversions", lambda _, group, __: group == CONVERT, share=0.88),
     Group("3x3 weights", lambda name, *_: name.startswith("w3_"), share=0.75),
     Group("4-bit moves", lambda _, group, __: group == PACKED),

@@ -65,10 +65,13 @@ def guarded(p: Problem, tile: Tile, layout: TileLayout) -> list[Guarded]:
 
 
 class Masks:
-    """The conditions and masks of the vectors of a tile, as texts; empty where all are elements."""
+    """The conditions and masks of the vectors of a tile, as texts; empty where all are elements.
 
-    def __init__(self, edges: Sequence[Edge], layout: TileLayout) -> None:
-        self.edges, self.layout, self.reach = edges, layout, layout.reach
+    ``most`` is added to where a tile begins in the source, for its last row.
+    """
+
+    def __init__(self, edges: Sequence[Edge], layout: TileLayout, most: str = "") -> None:
+        self.edges, self.layout, self.reach, self.most = edges, layout, layout.reach, most
 
     @property
     def asks(self) -> bool:
@@ -80,7 +83,8 @@ class Masks:
         """The condition that a tile is at no edge."""
         tests = [f"{at} >= nest.lo{g.index} && {at} <= nest.top{g.index}"
                  for g in self.edges for at in [f"now.guard[{g.index}]"]]  # fmt: skip
-        return " && ".join([*tests, *(["now.src <= nest.src_top"] if self.reach else [])])
+        ends = [f"now.src{self.most} <= nest.src_top"] if self.reach else []
+        return " && ".join([*tests, *ends])
 
     def of_load(self, vector: TileVector) -> tuple[str, str]:
         """The condition under which a vector is loaded, and the mask of its lanes."""

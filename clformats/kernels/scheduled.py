@@ -16,6 +16,7 @@ from ..schedule.layout import TileLayout, lay_out
 from ..schedule.nest import MOST_LOOPS, Nest, counted
 from ..schedule.plan import Plan
 from ..schedule.problem import Problem
+from ..schedule.runs import steady
 from ..schedule.schedule import Schedule
 from ..schedule.scheduled import ScheduledPlan
 from ..schedule.stores import staged_tiles
@@ -87,9 +88,10 @@ def _numbers(
     columns = [
         [*(c.step for c in loops), 1], [*(c.size for c in loops), 1],
         [*(c.extent for c in loops), 1], [*(c.outer for c in loops), -1], [*nest.counts],
-        [n.src.value for n in along], [n.dst.value for n in along],
+        steady(along, "src"), steady(along, "dst"),
         *([n.operands[j].value for n in along] for j in range(len(p.operands0))),
         *([n.unit if n.guard == g.number else 0 for n in along] for g in guards),
+        *([n.steps_of(t) for n in along] for t in range(len(p.tables))),
     ]  # fmt: skip
     rows = [len(loops) + once, len(nest.counts), schedule.prefetch.lead]
     rows += [p.src0, p.dst0, *p.operands0]
@@ -102,6 +104,8 @@ def _numbers(
     src_end = p.src.span_nbytes * 8 // p.dtypes[0].bits
     rows += [src_end, src_end - _source_reach(p, layout)]
     rows += [d.span_nbytes * 8 // d.dtype.bits - 1 for d in p.operand_descs]
+    for table in p.tables:
+        rows += [table.first, *(jump for _, jump in table.jumps)]
     if schedule.store.staged:
         rows += staged_tiles(p, schedule.tile, schedule.nest, schedule.store.staged)
     return rows

@@ -310,6 +310,11 @@ def packed(name: str, width: int) -> tuple[str, str] | None:
     return f"u{name.removeprefix('u')}{width}", " | ".join(parts)
 
 
+def powers(width: int) -> list[int]:
+    """A number of lanes in powers of two, the largest first."""
+    return [1 << k for k in reversed(range(width.bit_length())) if width >> k & 1]
+
+
 def lane_part(name: str, count: int, lanes: Sequence[int]) -> str:
     """Some neighbouring lanes of a vector of ``count`` lanes."""
     return name if len(lanes) == count else f"{name}.s" + "".join(f"{lane:x}" for lane in lanes)

@@ -18,11 +18,11 @@ from ..schedule.schedule import Store, Tile
 from ..schedule.stores import STAGE_BYTES
 from ..schedule.traits import LINE_BYTES
 from ..templates import filled
-from . import exchange
+from . import exchange, tables
 from .computation import Computed, types_of
 from .masks import Edge, Masks
 from .source import moved
-from .types import KernelConversion, lane_part, mask_type
+from .types import KernelConversion, lane_part, mask_type, powers
 
 LEAST_JOINED = 32
 """Bytes of vectors that are joined to a line: of shorter ones compilers make slow byte shuffles."""
@@ -48,6 +48,7 @@ class KernelKey:
     exchanges: tuple[exchange.Exchanges, exchange.Exchanges]
     swaps: exchange.Exchanges
     operands: tuple[tuple[int, ...], ...]
+    tables: tuple[tables.TableKey, ...]
 
 
 def keyed(p: Problem, tile: Tile, layout: TileLayout, store: Store, edges: list[Edge]) -> KernelKey:
@@ -63,7 +64,8 @@ def keyed(p: Problem, tile: Tile, layout: TileLayout, store: Store, edges: list[
     types = types_of(p)
     if types.source or types.target:
         types = types.in_units(loads=loads_units(p, tile, layout), stores=True)
-    return KernelKey(types, layout, store, tuple(edges), (early, late), p.swaps, operands)
+    return KernelKey(types, layout, store, tuple(edges), (early, late), p.swaps, operands,
+                     tables.keyed(p, axes))  # fmt: skip
 
 
 @lru_cache(maxsize=KEPT_SOURCES)
@@ -94,7 +96,8 @@ class _KernelWriter:
 
     def __init__(self, key: KernelKey) -> None:
         layout, store = key.layout, key.store
-        self.key, self.layout, self.masks = key, layout, Masks(key.edges, layout)
+        self.key, self.layout, self.tables = key, layout, tables.Lookups(key.tables, layout)
+        self.masks = Masks(key.edges, layout, self.tables.most)
         self.types: KernelConversion = key.types
         if layout.widens_first and not isinstance(self.types, Computed):
             self.types = self.types.at_once
@@ -133,7 +136,7 @@ class _KernelWriter:
             exchanges=exchange.distances(self.key.exchanges, 8 * self.nbytes),
             swaps=exchange.swaps(self.key.swaps, 8 * self.nbytes),
             cleared=any(text.startswith("CLEARED") for text in self.shuffles),
-            narrow=self.narrow,
+            narrow=self.narrow, tables=self.tables,
         )  # fmt: skip
 
     def _operands(self) -> list[OperandText]:
@@ -144,17 +147,19 @@ class _KernelWriter:
 
     def _at(self, vector: TileVector, side: str) -> str:
         """How far a vector's first element is from the tile's."""
+        row, looked_up = self.tables.apart(vector.row) if side == "s" else (vector.row, [])
         terms = [f"{steps} * {side}{k}" if steps > 1 else f"{side}{k}"
-                 for k, steps in enumerate(vector.row) if steps]  # fmt: skip
-        return " + ".join([*terms, *([str(vector.shift)] if vector.shift else [])]) or "0"
+                 for k, steps in enumerate(row) if steps]  # fmt: skip
+        terms += [*looked_up, *([str(vector.shift)] if vector.shift else [])]
+        return " + ".join(terms) or "0"
 
     def _prefetched(self) -> list[str]:
-        """Where the lines that a tile reads begin."""
+        """Where the lines that a tile reads begin; not looked up for a prefetch in tables."""
         bits = self.types.source.bits if self.types.source else 8 * self.types.src_type.nbytes
         found: dict[tuple[tuple[int, ...], int], str] = {}
         for v in self.layout.loads:
             found.setdefault((v.row, v.shift * bits // (8 * LINE_BYTES)), self._at(v, "s"))
-        return list(found.values())
+        return [] if self.key.tables else list(found.values())
 
     def _statements(self, *, edge: bool) -> Iterator[str]:
         """What is done with a tile, in order: all of it elements, or some of it not."""
@@ -322,7 +327,7 @@ class _KernelWriter:
     def _parts(self, vector: TileVector, value: str, at: str) -> Iterator[tuple[str, str, int]]:
         """A vector in powers of two: the lanes, where they go, and how many they are."""
         first = 0
-        for width in _pieces(vector.width):
+        for width in powers(vector.width):
             self.widths.add(width)
             part = lane_part(value, self.lanes, range(first, first + width))
             yield part, moved(moved("to", at), first), width
@@ -392,8 +397,3 @@ class _KernelWriter:
         moved_by = [(k, n) for k, (n, stride) in pairs if n and stride]
         terms = [f"{n} * o{j}_{k}" if n > 1 else f"o{j}_{k}" for k, n in moved_by]
         return " + ".join([f"now.operand[{j}]", *terms])
-
-
-def _pieces(width: int) -> list[int]:
-    """A number of lanes in powers of two, the largest first."""
-    return [1 << k for k in reversed(range(width.bit_length())) if width >> k & 1]

@@ -15,7 +15,7 @@ from math import log2, prod
 from .nest import positions
 from .problem import Problem, remembered
 from .profile import Profile
-from .runs import chain, common, is_settled, run_of, strides, vectors
+from .runs import chain, common, is_settled, run_of, steady, vectors
 from .schedule import Loop, Schedule, Tile
 from .stores import staged_tiles
 from .traits import LINE_BYTES
@@ -32,6 +32,8 @@ cache. Lines that pass the cache, two cores of a Zen 5: 34 GB/s at odd multiples
 23 of 256, 13 of 512 and more; runs of two lines 48, 45, 26, of four 53, 53, 46."""
 MOST_APART = 1 << 16
 """How far apart lines have to be to share one place of the second cache, at the most."""
+LOOKED_NS = 0.6
+"""What it takes to look up a place in a table."""
 SPILLED = 12
 """Accesses that a shuffle costs of a register that there is none for."""
 
@@ -157,18 +159,25 @@ def _core(p: Problem, tile: Tile, profile: Profile) -> float:
     loads, stores = vectors(p, tile, "src"), vectors(p, tile, "dst")
     moving = min(src.nbytes, dst.nbytes)
     parts = max(1, tile.lanes * moving // profile.vector_bytes)
-    # Each step of a transposition shuffles every vector once.
+    # Each step of a transposition shuffles every vector once; short loads are put together.
     mixes = stores * log2(max(1, min(tile.lanes, run_of(p, tile, "dst")) / common(p, tile)))
+    looked = [prod(tile.steps(k) for k, n in enumerate(p.nodes or ()) if n.steps_of(t))
+              for t in range(len(p.tables))]  # fmt: skip
+    mixes = max(mixes, loads - stores) if looked else mixes
     live = tile.lanes * parts  # as many as a transposition mixes before the first is done
     spilled = mixes * parts * max(0, live - profile.registers) / live * SPILLED
     accesses = loads * max(1, tile.lanes * src.bits // 8 // profile.vector_bytes)
     accesses += stores * max(1, tile.lanes * dst.bits // 8 // profile.vector_bytes)
-    sides = ((run_of(p, tile, "src"), src.bits), (run_of(p, tile, "dst"), dst.bits))
+    sides = [(run_of(p, tile, "src"), src.bits), (run_of(p, tile, "dst"), dst.bits)]
+    if looked:
+        steps = [tile.steps(k) for k in range(len(p.nodes or ()))]
+        rows, *_ = _rows(_digits(p, "src", steps), _by_stride(p, "src"), src.bits)
+        sides[0] = -(-prod(tile.extents) // rows), src.bits
     touched = sum(
         -(-prod(tile.extents) // run) * -(-run * bits // (8 * LINE_BYTES)) for run, bits in sides
     )
     shuffled = mixes * parts * profile.shuffle_ns + touched * profile.line_ns
-    return (accesses + spilled) * profile.access_ns + shuffled
+    return (accesses + spilled) * profile.access_ns + shuffled + sum(looked) * LOOKED_NS
 
 
 @remembered
@@ -196,9 +205,8 @@ def traffic(
 ) -> Traffic:
     """The rows of a side: of a tile, and of the loops around it while the caches hold them."""
     bits = p.dtypes[side == "dst"].bits
-    along = _by_stride(p, side)
     steps = [schedule.tile.steps(k) for k in range(len(counts))]
-    rows, run, apart = _rows(steps, along, bits)
+    rows, run, apart = _rows(_digits(p, side, steps), _by_stride(p, side), bits)
     first, goes_on = rows, run
     follows = False
     tiles = 1
@@ -207,27 +215,64 @@ def traffic(
     for number, loop in enumerate(reversed(serial)):
         outer = [x.tiles for x in schedule.nest if x.axis == loop.axis and x.tiles > loop.tiles]
         rounds = max(1, min([*outer, counts[loop.axis]]) // loop.tiles)
-        steps[loop.axis] *= rounds
+        all_rounds = rounds
+        rounds, (after, longer, far), held = _around(p, side, steps, loop.axis, rounds, profile)
         tiles *= rounds
-        after, longer, far = _rows(steps, along, bits)
         if number == 0:
             apart = LINE_BYTES if longer > run else far
         if number == 0 and longer > run:
             follows, goes_on, jumps = True, longer, rows / rounds
-        held = after * max(longer, LINE_BYTES) <= profile.far_bytes
-        held &= far < SAME_BANK or after * far <= profile.near_bytes
         if not held and not (number == 0 and follows):
             break
         jumps = min(jumps, after / tiles)
         rows, run = after, longer
+        if rounds < all_rounds:
+            break
     return Traffic(run, jumps, first, follows, goes_on, apart)
+
+
+def _around(
+    p: Problem, side: str, steps: list[int], axis: int, rounds: int, profile: Profile
+) -> tuple[int, tuple[int, int, int], bool]:
+    """(rounds, rows, whether caches hold them) of one loop more, which is added to ``steps``.
+
+    Fewer rounds of a loop with a table, if these are held: after some it is in another block.
+    """
+    tabled = side == "src" and (p.nodes or ())[axis].table
+    before, bits = steps[axis], p.dtypes[side == "dst"].bits
+    while True:
+        steps[axis] = before * rounds
+        rows, run, far = _rows(_digits(p, side, steps), _by_stride(p, side), bits)
+        held = rows * max(run, LINE_BYTES) <= profile.far_bytes
+        held &= far < SAME_BANK or rows * far <= profile.near_bytes
+        if held or rounds == 1 or not tabled:
+            return rounds, (rows, run, far), held
+        rounds //= 2
 
 
 @remembered
 def _by_stride(p: Problem, side: str) -> list[tuple[int, int]]:
-    """The loops that move on a side, as (stride, loop), by stride."""
-    along = enumerate(strides(p.nodes or (), side))
+    """The loops that move on a side, as (stride, loop), by stride; and the digits of tables."""
+    tables = p.tables if side == "src" else ()
+    digits = (table.place(every) for table in tables for every, _ in table.jumps)
+    along = enumerate((*steady(p.nodes or (), side), *digits))
     return sorted((stride, axis) for axis, stride in along if stride)
+
+
+def _digits(p: Problem, side: str, steps: list[int]) -> list[int]:
+    """Steps of each loop, and what they are along each digit of the tables in the source."""
+    if side == "dst" or not p.tables:
+        return steps
+    found = [*steps]
+    for t, table in enumerate(p.tables):
+        moved = (n.steps_of(t) * (k - 1) for n, k in zip(p.nodes or (), steps, strict=True))
+        left, every = 1 + sum(m for m in moved if m > 0), [every for every, _ in table.jumps]
+        for small, large in zip(every, [*every[1:], left * every[-1]], strict=True):
+            whole = large // small
+            # Of blocks that are read for more than half, all lines are read.
+            found.append(whole if 2 * left > whole else left)
+            left = -(-left // whole)
+    return found
 
 
 def _rows(steps: list[int], along: list[tuple[int, int]], bits: int) -> tuple[int, int, int]:

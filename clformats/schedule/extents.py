@@ -35,7 +35,15 @@ def extents(p: Problem, source_run: int, stored_run: int) -> tuple[int, ...]:
 
 
 def _take(p: Problem, taken: list[int], side: str, wanted: int) -> None:
-    for axis, steps, most in run_of_whole_loops(p, chain(p, side), wanted, SHORT):
+    run = chain(p, side)
+    reached = prod(steps for _, steps, _ in run)
+    rest = {k for k, n in enumerate(p.nodes or ()) if not n.table} - {axis for axis, _, _ in run}
+    if side == "src" and p.tables and reached < wanted and rest:
+        # What is looked up in a table serves all steps of the next loop.
+        nodes = p.nodes or ()
+        axis = min(rest, key=lambda k: nodes[k].src.value)
+        run = [*run, (axis, nodes[axis].size.value, reached)]
+    for axis, steps, most in run_of_whole_loops(p, run, wanted, SHORT):
         if most == ALL:
             part = (p.nodes or ())[axis].size.value
         else:
@@ -71,12 +79,16 @@ def tiles(p: Problem) -> Iterator[Tile]:
     found: set[Tile] = set()
     most = MOST_VECTORS // (1 + bool(p.guards)) // (1 + bool(p.operand_descs))
     for lanes in (16, 8):
+        runs = [steps * reached for _, steps, reached in chain(p, "src")]
+        if p.tables and lanes > max([8, *runs]):
+            continue  # Compilers are slow to put many short loads together.
         for source_run, stored_run in _wanted(p, lanes):
             sizes = extents(p, source_run, stored_run)
             tile = Tile.of(sizes, min(lanes, power_of_two(prod(sizes))))
             if tile in found or prod(sizes) > MOST_ELEMENTS:
                 continue
-            few = not found or vectors(p, tile, "src") + vectors(p, tile, "dst") <= most
+            loads = vectors(p, tile, "src") // (4 if p.tables else 1)  # single elements
+            few = not found or loads + vectors(p, tile, "dst") <= most
             if few and stores_units(p, tile):
                 found.add(tile)
                 yield tile
@@ -91,3 +103,5 @@ def _wanted(p: Problem, lanes: int) -> Iterator[tuple[int, int]]:
     for source_run in (lanes, 2 * lanes, lanes * short[0]):
         for stored_run in (lanes, 2 * lanes, 4 * lanes, 8 * lanes, lanes * short[1]):
             yield source_run, stored_run
+        if p.tables:  # What is looked up serves all steps of the other loops.
+            yield source_run, 16 * lanes

@@ -18,7 +18,7 @@ from math import prod
 
 from .problem import Problem
 from .program import ShuffleProgram
-from .runs import chain, is_settled, moves, strides
+from .runs import chain, is_settled, moves, steady, strides
 from .schedule import Tile
 from .shuffles import synthesise
 from .traits import LINE_BYTES
@@ -31,7 +31,8 @@ MOST_LANES = 16
 class TileVector:
     """Neighbours in memory: ``elements[l]`` is the number of lane l's, None where there is none.
 
-    The first is ``shift`` elements after the step ``row[k]`` of each of the tile's loops.
+    The first is ``shift`` elements after the step ``row[k]`` of each of the tile's loops. Loads of
+    different steps of a loop with a table are apart.
     ``width`` lanes are accessed: a power of two where they are loaded.
     """
 
@@ -69,8 +70,11 @@ class TileLayout:
         return 2 * len(self.loads) <= len(self.stores)
 
     def places(self, p: Problem, side: str) -> list[int]:
-        """How far each vector's first element is from the tile's, on a side: loads or stores."""
-        along = strides(p.nodes or (), side)
+        """How far each vector's first element is from the tile's, on a side: loads or stores.
+
+        Without what tables add to the source's.
+        """
+        along = steady(p.nodes or (), side)
         along = [along[k] for k in self.axes]
         vectors = self.loads if side == "src" else self.stores
         return [_offset(v.row, along) + v.shift for v in vectors]
@@ -102,7 +106,8 @@ def lay_out(p: Problem, tile: Tile) -> TileLayout:
     src, dst = ([strides(nodes, side)[k] for k in axes] for side in ("src", "dst"))
     read, written = _places(p, extents, axes)
     # Along a broadcast loop (source stride 0) only the first element is loaded.
-    still = [stride == 0 and nodes[k].guard is None for k, stride in zip(axes, src, strict=True)]
+    still = [stride == 0 and nodes[k].guard is None and nodes[k].table is None
+             for k, stride in zip(axes, src, strict=True)]  # fmt: skip
     apart = [prod(covered[:j]) for j in range(len(axes))]
     first = _offsets(covered, [0 if s else n for n, s in zip(apart, still, strict=True)])
     loaded: list[int | None] = [None] * len(steps)
@@ -111,6 +116,7 @@ def lay_out(p: Problem, tile: Tile) -> TileLayout:
     sources = {n for n in loaded if n is not None}
     begins, ends = _offsets(covered, src), _offsets(covered, dst)
     first, late = ([axes.index(axis) for axis, _ in some] for some in exchanged(p))
+    first += [j for j, k in enumerate(axes) if nodes[k].table]
     loads = _vectors({n: begins[n] for n in sources}, steps, tile.lanes, first, overlap=True)
     stores = _vectors({n: ends[n] for n in written}, steps, tile.lanes, late)
     return TileLayout(axes, steps, tuple(loaded), loads, stores, tile.lanes)

@@ -65,7 +65,8 @@ class Node:
     """One loop: ``size`` steps, ``src`` and ``dst`` elements apart.
 
     With a guard, each step moves the guarded index by ``unit``. ``operands`` are the strides in the
-    other tensors that the kernel reads.
+    other tensors that the kernel reads. ``table``: the number of the `Table` that says where steps
+    lie in the source, and by how many of its steps each one moves; ``src`` is then their mean.
     """
 
     size: Number
@@ -74,11 +75,17 @@ class Node:
     guard: int | None = None
     unit: int = 0
     operands: tuple[Number, ...] = ()
+    table: tuple[int, int] | None = None
+
+    def steps_of(self, table: int) -> int:
+        """By how many steps of a table each step moves."""
+        return self.table[1] if self.table and self.table[0] == table else 0
 
     def __str__(self) -> str:
         mark = f"?{self.guard}" if self.guard is not None else ""
         others = "".join(f",{n}" for n in self.operands)
-        return f"({self.size}:{self.src},{self.dst}{others}{mark})"
+        about = "~" if self.table else ""
+        return f"({self.size}:{about}{self.src},{self.dst}{others}{mark})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,16 +108,43 @@ class Guard:
 
 
 @dataclass(frozen=True, slots=True)
+class Table:
+    """Where steps of a dimension lie in the source, whose blocks the destination's do not divide.
+
+    Step ``t`` is ``sum(t // every * jump for every, jump in jumps)`` elements after step 0, and the
+    loops begin at step ``first``. Blocks of 24 that are read for blocks of 16 are read in steps of
+    8: each moves by 8, and every third one by what it takes from block to block beside. ``why``
+    tells which splits do not fit.
+
+    >>> [Table(0, ((1, 8), (3, 976)), "").place(t) for t in range(5)]
+    [0, 8, 16, 1000, 1008]
+    """
+
+    first: int
+    jumps: tuple[tuple[int, int], ...]
+    why: str
+
+    def place(self, t: int) -> int:
+        """How far step ``t`` is from step 0."""
+        return sum(t // every * jump for every, jump in self.jumps)
+
+    def mean(self, steps: int) -> int:
+        """How far ``steps`` of them are on the average."""
+        return sum(steps * jump // every for every, jump in self.jumps)
+
+
+@dataclass(frozen=True, slots=True)
 class Problem:
     """A reorder, ready to be planned.
 
-    ``nodes`` are the fused loops by falling destination stride; None if the digits of the two sides
-    do not nest or a side is an image, with the reason in ``why``. ``src0``, ``dst0`` and
-    ``operands0`` are the offsets of the first element. ``step`` is the transform of the values, if
-    there is one. ``word`` is the type that stands for several elements which are moved together;
-    loops and strides then count words. ``exchanges`` are loops of two words that exchange elements,
-    with their distance in bits, ``swaps`` the distances of elements that trade places inside a word
-    at the end: see `clformats.schedule.words`.
+    ``nodes`` are the fused loops by falling destination stride; None if a dimension has no digits
+    of its own on some side or a side is an image, with the reason in ``why``. ``src0``, ``dst0``
+    and ``operands0`` are the offsets of the first element; what ``tables`` say is added to the
+    source's. ``step`` is the transform of the values, if there is one. ``word`` is the type that
+    stands for several elements which are moved together; loops and strides then count words.
+    ``exchanges`` are loops of two words that exchange elements, with their distance in bits,
+    ``swaps`` the distances of elements that trade places inside a word at the end: see
+    `clformats.schedule.words`.
     """
 
     src: MemoryDesc
@@ -122,6 +156,7 @@ class Problem:
     why: str = ""
     computation: Computation | None = None
     operands0: tuple[int, ...] = ()
+    tables: tuple[Table, ...] = ()
     step: Step | None = None
     word: DType | None = None
     exchanges: tuple[tuple[int, int], ...] = ()

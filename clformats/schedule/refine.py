@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
+from math import gcd
 
 from ..errors import InvalidDescriptor, Unsupported
 from ..formats.digits import Placed
@@ -15,7 +16,7 @@ from ..tensors import images, nibbles
 from ..tensors.desc import MemoryDesc
 from ..values.transforms import Step, between
 from .computation import Computation
-from .problem import Guard, Node, Number, Problem, fixed
+from .problem import Guard, Node, Number, Problem, Table, fixed
 
 TILE = 64
 """The longest part of a loop that one tile takes."""
@@ -107,23 +108,25 @@ def refine(src: MemoryDesc, dst: MemoryDesc, computation: Computation | None = N
     if whole.has_image:
         return whole
     guards: list[Guard] = []
+    tables: list[Table] = []
     nodes: list[Node] = []
     for dim in range(src.ndims):
-        split = _refine_dim(sides, dim, len(guards))
+        split = _refine_dim(sides, dim, len(guards), len(tables))
         if isinstance(split, str):
             return replace(whole, why=split)
-        new_nodes, guard, shifts = split
+        new_nodes, guard, table, shifts = split
         nodes += new_nodes
         guards += [guard] if guard else []
+        tables += [table] if table else []
         starts = [start + shift for start, shift in zip(starts, shifts, strict=True)]
-    return replace(whole, nodes=tuple(nodes), guards=tuple(guards), src0=starts[0],
-                   operands0=tuple(starts[2:]), why="")  # fmt: skip
+    return replace(whole, nodes=tuple(nodes), guards=tuple(guards), tables=tuple(tables),
+                   src0=starts[0], operands0=tuple(starts[2:]), why="")  # fmt: skip
 
 
 def _refine_dim(
-    sides: Sequence[MemoryDesc], dim: int, guard_id: int
-) -> tuple[list[Node], Guard | None, list[int]] | str:
-    """The nodes of one dimension, its guard, and the shift of each side; or the reason why not.
+    sides: Sequence[MemoryDesc], dim: int, guard_id: int, table_id: int
+) -> tuple[list[Node], Guard | None, Table | None, list[int]] | str:
+    """The nodes of one dimension, its guard, its table and the shift of each side; or why not.
 
     The second of the ``sides`` is the destination.
     """
@@ -134,26 +137,72 @@ def _refine_dim(
         if chain is None:
             return f"dimension {dim} is fused with another one, turned around or in two orders"
         chains.append(chain)
-    steps = sorted({p.digit.step for chain in chains for p in chain})
-    for small, large in pairwise(steps):
-        if large % small:
-            return f"dimension {dim} is split at {small} on one side and at {large} on the other"
-    shifts = []
-    for side, chain in zip(sides, chains, strict=True):
-        moved, top = side.padded_offsets[dim] - dst.padded_offsets[dim], chain[-1]
-        if moved % top.digit.step:
-            return f"the paddings of dimension {dim} shift it by {moved}, across its blocks"
-        shifts.append(moved // top.digit.step * top.stride)
+    moves = [side.padded_offsets[dim] - dst.padded_offsets[dim] for side in sides]
+    cut, why = _cut(chains, moves[0], dim)
+    steps = sorted({cut, *(p.digit.step for p in chains[0] if p.digit.step < cut),
+                    *(p.digit.step for chain in chains[1:] for p in chain)})  # fmt: skip
+    table = None
+    if why:
+        table, moves[0] = _table(chains[0], cut, moves[0], why), 0
+    shifts = _shifts(chains, moves, steps, dim)
+    if isinstance(shifts, str):
+        return shifts
     lower, extent = dst.padded_offsets[dim], dst.padded_dims[dim]
     # A block that is larger than the extent needs no loop over its rest, and no guard.
     if len(steps) > 1 and steps[-1] > extent and not _is_near(chains, steps[-2]):
         steps = steps[:-1]
     nodes, cover = _split(steps, extent, chains)
+    if table:
+        nodes = [n if step < cut else replace(n, src=Number(table.mean(step // cut)),
+                                              table=(table_id, step // cut))
+                 for n, step in zip(nodes, steps, strict=True)]  # fmt: skip
     guard = None
     if lower or lower + dst.dims[dim] != extent or cover != extent:
         guard = _guard(sides, dim, steps[-1])
         nodes = [replace(n, guard=guard_id, unit=u) for n, u in zip(nodes, steps, strict=True)]
-    return nodes, guard, shifts
+    return nodes, guard, table, shifts
+
+
+def _shifts(
+    chains: Sequence[list[Placed]], moves: Sequence[int], steps: Sequence[int], dim: int
+) -> list[int] | str:
+    """How many elements further on each side begins; or why the sides do not fit."""
+    for small, large in pairwise(steps):
+        if large % small:
+            return f"dimension {dim} is split at {small} on one side and at {large} on the other"
+    for moved, chain in zip(moves, chains, strict=True):
+        if moved % chain[-1].digit.step:
+            return f"the paddings of dimension {dim} shift it by {moved}, across its blocks"
+    return [moved // chain[-1].digit.step * chain[-1].stride
+            for moved, chain in zip(moves, chains, strict=True)]  # fmt: skip
+
+
+def _cut(chains: Sequence[list[Placed]], moved: int, dim: int) -> tuple[int, str]:
+    """The step up to which the source's digits fit those of the other sides; and why not further.
+
+    The longest runs of indices that no side divides are this long, and begin at its multiples:
+    with blocks of 24 and 16 it is 8.
+    """
+    others = sorted({p.digit.step for chain in chains[1:] for p in chain})
+    for p in chains[0]:
+        step = gcd(p.digit.step, moved)
+        unfit = next((other for other in others if step % other), step)
+        if (cut := gcd(step, unfit)) < p.digit.step:
+            why = f"is split at {p.digit.step} on one side and at {unfit} on the other"
+            if step < p.digit.step:
+                why = f"is shifted by its paddings by {moved}, across blocks of {p.digit.step}"
+            return cut, f"dimension {dim} {why}"
+    return chains[0][-1].digit.step, ""
+
+
+def _table(chain: Sequence[Placed], cut: int, moved: int, why: str) -> Table:
+    """Where steps of ``cut`` indices lie, and the first of them, ``moved`` indices on."""
+    coarse = [p for p in chain if p.digit.step > cut]
+    finer = [p for p in chain if p.digit.step <= cut][-1:] + coarse[:-1]
+    jumps = [(1, _stride_at(chain, cut).value)]
+    jumps += [(p.digit.step // cut, p.stride - p.digit.step // q.digit.step * q.stride)
+              for p, q in zip(coarse, finer, strict=True)]  # fmt: skip
+    return Table(moved // cut, tuple(jumps), why)
 
 
 def _chain(desc: MemoryDesc, dim: int) -> list[Placed] | None:
@@ -184,7 +233,7 @@ def _is_near(chains: Sequence[list[Placed]], step: int) -> bool:
     return any(_stride_at(chain, step).value == 1 for chain in chains)
 
 
-def _stride_at(chain: list[Placed], step: int) -> Number:
+def _stride_at(chain: Sequence[Placed], step: int) -> Number:
     """How far one ``step`` of the index moves in memory."""
     holder = next(p for p in reversed(chain) if p.digit.step <= step)
     return Number(holder.stride * (step // holder.digit.step), holder.fixed_stride)
@@ -235,7 +284,7 @@ def _join(outer: Node, inner: Node) -> Node | None:
     )  # fmt: skip
     if any(a.value != inner.size.value * b.value for a, b in sides):
         return None
-    if outer.guard != inner.guard:
+    if outer.guard != inner.guard or outer.table or inner.table:
         return None
     if outer.guard is not None and outer.unit != inner.unit * inner.size.value:
         return None

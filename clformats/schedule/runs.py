@@ -15,8 +15,14 @@ from .traits import LINE_BYTES
 
 
 def strides(nodes: Sequence[Node], side: str) -> list[int]:
-    """The stride of each loop on a side, in elements."""
+    """The stride of each loop on a side, in elements; the mean one where a table has the places."""
     return [n.src.value if side == "src" else n.dst.value for n in nodes]
+
+
+def steady(nodes: Sequence[Node], side: str) -> list[int]:
+    """The strides of the loops; 0 where a table has the places."""
+    return [0 if n.table and side == "src" else stride
+            for n, stride in zip(nodes, strides(nodes, side), strict=True)]  # fmt: skip
 
 
 def stored_steps(p: Problem, axis: int) -> int:
@@ -36,7 +42,7 @@ def chain(p: Problem, side: str, *, counted: bool = True) -> list[tuple[int, int
     are ``counted``, steps without a place in the destination are taken for some that have one.
     """
     nodes = p.nodes or ()
-    all_strides = strides(nodes, side)
+    all_strides = steady(nodes, side)
     found: list[tuple[int, int, int]] = []
     reached = 1
     while reached in all_strides:
@@ -56,8 +62,10 @@ def chain(p: Problem, side: str, *, counted: bool = True) -> list[tuple[int, int
 def moves(p: Problem, side: str, extents: Sequence[int]) -> list[int]:
     """Every number of elements by which a tile may begin after another, and the first offset."""
     found = [p.src0 if side == "src" else p.dst0]
+    if side == "src":
+        found += [jump for table in p.tables for _, jump in table.jumps]
     nodes = p.nodes or ()
-    for node, stride, extent in zip(nodes, strides(nodes, side), extents, strict=True):
+    for node, stride, extent in zip(nodes, steady(nodes, side), extents, strict=True):
         if node.size.value > extent:
             found.append(extent * stride)
             if node.guard is None:

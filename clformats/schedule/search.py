@@ -76,8 +76,11 @@ def neighbours(p: Problem, profile: Profile, schedule: Schedule) -> Iterator[Sch
 
 
 def _factor(p: Problem, tile: Tile, usual: Tile) -> float:
-    """What an unusual tile must gain; nothing without a shuffle, as there is little to compile."""
-    return 1 if tile == usual or common(p, tile) >= tile.lanes else UNUSUAL
+    """What an unusual tile must gain; nothing without a shuffle, as there is little to compile.
+
+    Nothing where tables are, which few problems share.
+    """
+    return 1 if tile == usual or common(p, tile) >= tile.lanes or p.tables else UNUSUAL
 
 
 def candidates(p: Problem, profile: Profile) -> Iterator[Schedule]:
@@ -101,9 +104,11 @@ def wanted_items(p: Problem, profile: Profile) -> int:
 def prefetch(p: Problem, tile: Tile, nest: Sequence[Loop], profile: Profile) -> Prefetch:
     """How many tiles ahead lines are asked for: none where caches hold what is moved.
 
+    None either where each tile would look up more places in tables: kernels of these have none.
+
     Processors follow rows themselves; where each tile is in other rows, it has to be early.
     """
-    if p.nbytes < profile.stream_bytes:
+    if p.nbytes < profile.stream_bytes or p.tables:
         return Prefetch()
     if nest and nest[-1].axis not in _going_on(p, tile, "src"):
         return Prefetch(MOST_AHEAD)

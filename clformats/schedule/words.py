@@ -45,7 +45,8 @@ def in_words(p: Problem, begin_bytes: int, *, trades: bool = True) -> Problem:
     whether elements may change places in them.
     """
     src, dst = p.dtypes
-    if src != dst or p.computation or p.nodes is None or (8 % src.bits and src.is_packed):
+    loops = p.nodes is not None and not p.tables
+    if src != dst or p.computation or not loops or (8 % src.bits and src.is_packed):
         return p
     counts = ((n, 8 * n // src.bits) for n in WORDS if n <= begin_bytes)
     found = (_in_words(p, n, count, trades=trades) for n, count in counts if count > 1)
@@ -55,7 +56,7 @@ def in_words(p: Problem, begin_bytes: int, *, trades: bool = True) -> Problem:
 def is_run(p: Problem) -> bool:
     """Whether one run of bytes is moved as it is, and nothing else."""
     nodes = p.nodes or ()
-    moves = p.nodes is not None and p.src.dtype == p.dst.dtype and not p.computation
+    moves = p.nodes is not None and p.src.dtype == p.dst.dtype and not (p.computation or p.tables)
     alike = len(nodes) <= 1 and all(n.src.value == n.dst.value == 1 for n in nodes)
     return moves and alike and not p.guards
 
@@ -67,8 +68,8 @@ def kept_together(p: Problem, begin_bytes: int = WORDS[0]) -> Problem:
 
 def refusal_of_loops(p: Problem) -> str:
     """Why no family of GPUs takes the loops of a problem; empty if one does."""
-    if p.nodes is None:
-        return p.why
+    if p.nodes is None or p.tables:
+        return p.why or p.tables[0].why
     if not any(d.dtype.is_packed for d in (p.src, p.dst, *p.operand_descs)):
         return ""
     if not kept_together(p).word:

@@ -74,6 +74,9 @@ typedef struct {
 % if guards:
     idx guard[${len(guards)}][${loops}];
 % endif
+% if tables.keys:
+    idx table[${len(tables.keys)}][${loops}];
+% endif
 % for k in axes:
     idx s${k}, d${k}${"".join(f", o{o.number}_{k}" for o in operands)};
 % endfor
@@ -83,6 +86,9 @@ typedef struct {
     idx src_end, src_top;
 % for o in operands:
     idx last${o.number};
+% endfor
+% for t, key in enumerate(tables.keys):
+    idx first${t}${"".join(f", jump{t}_{k}" for k in range(len(key.every)))};
 % endfor
 % if staged:
     idx tiles, run;
@@ -105,6 +111,9 @@ typedef struct {
 % if guards:
     idx guard[${len(guards)}];
 % endif
+% if tables.keys:
+    idx table[${len(tables.keys)}];
+% endif
 } Tile;
 
 // How far each loop is and may go; the tile is where the innermost loop begins.
@@ -123,7 +132,18 @@ INLINE void shift(const Nest *nest, Tile *tile, idx k, idx steps)
 % for g in guards:
     tile->guard[${g}] += steps * nest->guard[${g}][k];
 % endfor
+% for t in range(len(tables.keys)):
+    tile->table[${t}] += steps * nest->table[${t}][k];
+% endfor
 }
+% for t, key in enumerate(tables.keys):
+
+// Where steps of a dimension lie whose blocks in the source are no whole ones of the destination's.
+INLINE idx place${t}(const Nest *nest, idx step)
+{
+    return ${" + ".join(f"(idx)((ulong)step / {n}) * nest->jump{t}_{k}" if n > 1 else f"step * nest->jump{t}_{k}" for k, n in enumerate(key.every))};
+}
+% endfor
 
 static inline void move(const Nest *nest, Position *p, idx k, idx steps)
 {
@@ -158,6 +178,9 @@ static __attribute__((noinline)) Position begin(const Nest *nest, idx item)
 % endfor
 % for g in guards:
     p.tile.guard[${g}] = 0;
+% endfor
+% for t in range(len(tables.keys)):
+    p.tile.table[${t}] = nest->first${t};
 % endfor
     enter(nest, &p, 0);
     for (idx k = nest->loops - 1; k >= nest->spread; --k) {
@@ -208,6 +231,9 @@ INLINE bool next_tile(const Nest *nest, const Tile *step, Position *p, Tile *til
 % endfor
 % for g in guards:
         tile->guard[${g}] += step->guard[${g}];
+% endfor
+% for t in range(len(tables.keys)):
+        tile->table[${t}] += step->table[${t}];
 % endfor
         return true;
     }
@@ -393,6 +419,9 @@ ${nought()}\
     bool waits = false;  // whether a tile of the run is in the stage: those at edges come later
 % endif
     do {
+% for text in tables.statements:
+        ${text}
+% endfor
 % if staged:
         if (!filled) {
             if (waits) {
@@ -452,6 +481,9 @@ ${indent("\n".join(whole), "        ")}
     // The tiles at the edges, in a loop of their own: a compiler that sees both merges their stores.
     if (has_edges) {
         do {
+% for text in tables.statements:
+            ${text}
+% endfor
             if (${masks.inside}) {
                 continue;
             }

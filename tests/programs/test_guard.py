@@ -271,7 +271,8 @@ FAMILIES = {
                  cf.Attr(src_scale=2.0, src_zero_point=([1] * 17, 2))),
     "words": (D(WHOLE, "s8", "bfyx"), D(WHOLE, "s8", "bfyx"), None),
     "nibbles": (D(WHOLE, "u4", "bfyx"), D(WHOLE, "f16", "byxf"), None),
-    "generic": (D(WHOLE, "f32", "aBcd24b"), D(WHOLE, "f32", "aBcd16b"), None),
+    "tables": (D(WHOLE, "f32", "aBcd24b"), D(WHOLE, "f32", "aBcd16b"), None),
+    "generic": (D(WHOLE, "f32", "bfyx"), D(WHOLE, "f32", "bf8_xy16"), None),
     "sums": (D(SUMMED, "f32", "oihw"),
              D(SUMMED, "s8", "OIhw4i16o4i", extra=cf.Extra(1, s8s8=True)), None),
 }  # fmt: skip

@@ -131,7 +131,8 @@ def test_every_kind_of_reorder_has_the_right_bytes(own: cf.Engine) -> None:
         (D((3, 17, 5, 4), "s8", "bfyx"), D((3, 17, 5, 4), "s8", "b_fs_yx_fsv32")),
         (D((33, 17, 3, 3), "f16", "oiyx"), D((33, 17, 3, 3), "f32", "os_is_yx_isv16_osv16")),
         (D((2, 5, 7), "f64", "abc"), D((2, 5, 7), "f32", "acb")),  # waits: f64 is converted
-        (D((2, 40, 3, 3), "f32", "aBcd24b"), D((2, 40, 3, 3), "f32", "aBcd16b")),  # generic
+        (D((2, 40, 3, 3), "f32", "aBcd24b"), D((2, 40, 3, 3), "f32", "aBcd16b")),  # waits: a table
+        (D((2, 40, 3, 3), "f32", "bfyx"), D((2, 40, 3, 3), "f32", "bf8_xy16")),  # generic
     ):
         made = [check_reorder(a, b, stream) for _ in range(3)]
         made[0].wait(60)

@@ -57,7 +57,10 @@ FAMILY_CASES = [
     ("scheduled", "bfyx", "byxf", (2, 18, 5, 7)),
     ("scheduled", "oiyx", "os_is_yx_osv8_isv4", (19, 21, 3, 3)),
     ("scheduled", "oiyx", "os_is_yx_isa8_osv8_isv4_swizzled_by_4", (35, 37, 3, 3)),
-    ("generic", "aBcd24b", "aBcd16b", (2, 40, 3, 3)),
+    ("scheduled", "aBcd24b", "aBcd16b", (2, 40, 3, 3)),
+    ("scheduled", "aBcd3b", "aBcd16b", (2, 40, 3, 7)),
+    ("scheduled", "aBcd16b", "aBcd3b", (2, 40, 3, 7)),
+    ("scheduled", "ABcd12a18b", "ABcd16b9a", (35, 40, 2, 3)),
     ("generic", "oiyx", "g_os_iyx_osv16_rotate_180", (1, 17, 5, 3, 3)),
     ("generic", "bfyx", "bf8_xy16", (2, 9, 5, 7)),
 ]
@@ -97,7 +100,8 @@ KNOWN = [
     ("scheduled", "bfyx", "bfyx", "f32 f32", TAILS),
     ("scheduled", "b_fs_yx_fsv16", "b_fs_yx_fsv16", "u8 u8", WHOLE),
     ("scheduled", "byxf", "byxf", "f16 f32", TAILS),
-    ("generic", "aBcd24b", "aBcd16b", "s32 s32", TAILS),
+    ("scheduled", "aBcd24b", "aBcd16b", "s32 s32", TAILS),
+    ("generic", "bfyx", "bf8_xy16", "s32 s32", TAILS),
 ]
 
 

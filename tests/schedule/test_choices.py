@@ -126,7 +126,8 @@ def test_the_search_takes_the_rules_family_first() -> None:
         return [s.family for s in spaces(D(dims, "f32", src), D(dims, "f32", dst), DEFAULT)]
 
     assert names("bfyx", "byxf") == ["scheduled"]
-    assert names("aBcd24b", "aBcd16b") == ["generic"]
+    assert names("aBcd24b", "aBcd16b") == ["scheduled"]
+    assert names("bfyx", "bf8_xy16") == ["generic"]
     assert names("bfyx", "bfyx") == ["scheduled"]
 
 

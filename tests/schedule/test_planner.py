@@ -11,12 +11,14 @@ import pytest
 import clformats as cf
 from clformats.kernels import render
 from clformats.schedule.computation import from_attr
-from clformats.schedule.generic import GROUP_ITEMS, ITEMS_PER_UNIT, RUN, GenericPlan
+from clformats.schedule.generic import GROUP_ITEMS, ITEMS_PER_UNIT, RUN, GenericPlan, places
 from clformats.schedule.plan import FAMILIES
 from clformats.schedule.problem import Problem
 from clformats.schedule.refine import problem
+from clformats.schedule.runs import steady
 from clformats.schedule.traits import CACHE_FLOOR, STREAMED_MOST, STREAMED_SHARE, Traits
 from tests.support import BUFFERS, hurting_dims, random_pair
+from tests.uneven_support import uneven_pairs
 
 D = cf.MemoryDesc
 
@@ -38,6 +40,7 @@ def test_loops(src: str, dst: str, dims: tuple[int, ...], loops: str) -> None:
 def _run(p: Problem) -> dict[int, int | None]:
     """What the loops of a problem do: destination offset -> source offset, None for a zero."""
     assert p.nodes is not None
+    along = steady(p.nodes, "src")
     moves: dict[int, int | None] = {}
     for index in itertools.product(*(range(n.size.value) for n in p.nodes)):
         at = [
@@ -47,7 +50,10 @@ def _run(p: Problem) -> dict[int, int | None]:
         if any(a >= g.end.value for a, g in zip(at, p.guards, strict=True)):
             continue
         dst = p.dst0 + sum(i * n.dst.value for i, n in zip(index, p.nodes, strict=True))
-        src = p.src0 + sum(i * n.src.value for i, n in zip(index, p.nodes, strict=True))
+        src = p.src0 + sum(i * s for i, s in zip(index, along, strict=True))
+        for t, table in enumerate(p.tables):
+            moved = sum(i * n.steps_of(t) for i, n in zip(index, p.nodes, strict=True))
+            src += table.place(table.first + moved)
         inside = all(g.lo.value <= a < g.hi.value for a, g in zip(at, p.guards, strict=True))
         assert dst not in moves
         moves[dst] = src if inside else None
@@ -72,11 +78,41 @@ def test_the_loops_move_every_element_and_zero_the_padding() -> None:
         if p.nodes is None or max(src.nbytes, dst.nbytes) > 5_000:
             continue
         done += 1
-        want: dict[int, int | None] = dict.fromkeys(range(dst.nbytes))
-        want |= dict(
-            zip(dst.offsets().ravel().tolist(), src.offsets().ravel().tolist(), strict=True)
-        )
-        assert _run(p) == want, p
+        _check_moves(p)
+
+
+def _check_moves(p: Problem) -> None:
+    want: dict[int, int | None] = dict.fromkeys(range(places(p.dst)))
+    offsets = zip(p.dst.offsets().ravel().tolist(), p.src.offsets().ravel().tolist(), strict=True)
+    assert _run(p) == want | dict(offsets), p
+
+
+def test_blocks_that_do_not_divide_each_other_have_tables() -> None:
+    """Of any sizes; and of no pair of blocks of the grammar is the generic family needed."""
+    steps = []
+    twice = [D((300, 4), "f32", name) for name in ("AB24a2b6a", "Ab16a")]
+    for src, dst in (twice, twice[::-1], *uneven_pairs(3, 60, 20_000)):
+        p = problem(src, dst)
+        _check_moves(p)
+        steps += [len(table.jumps) for table in p.tables]
+    assert max(steps) > 2
+    assert len(steps) > 20
+    assert sum(problem(*pair).nodes is None for pair in uneven_pairs(7, 300)) < 0.05 * 300
+    p = problem(D((2, 40, 3, 3), "f32", "aBcd24b"), D((2, 40, 3, 3), "f32", "aBcd16b"))
+    assert (
+        str(p)
+        == "(2:432,432) (3:~144,144?0) (9:24,16) (2:~72,8?0) (8:1,1?0)  guards dim 1: [0, 40) of 48"
+    )
+    assert p.tables[0].jumps == ((1, 8), (3, 192))
+
+
+def test_a_shift_across_blocks_has_a_table() -> None:
+    for front in (1, 3, 4, 5):
+        src = D((2, 19, 2, 3), "f32", "aBcd8b", padding=((0, 0), (front, 0), (0, 0), (0, 0)))
+        for dst in ("aBcd8b", "aBcd6b", "abcd", "acdb"):
+            p = problem(src, D(src.dims, "f32", dst))
+            assert p.tables
+            _check_moves(p)
 
 
 def test_each_family_is_chosen_where_it_fits() -> None:
@@ -86,7 +122,8 @@ def test_each_family_is_chosen_where_it_fits() -> None:
     assert family("bfyx", "bfyx", (2, 3, 4, 5)) == "scheduled"
     assert family("bfyx", "b_fs_yx_fsv16", (2, 17, 9, 9)) == "scheduled"
     assert family("b_fs_yx_fsv16", "byxf", (2, 17, 9, 9)) == "scheduled"
-    assert family("aBcd24b", "aBcd16b", (2, 40, 3, 3)) == "generic"
+    assert family("aBcd24b", "aBcd16b", (2, 40, 3, 3)) == "scheduled"
+    assert family("bfyx", "bf8_xy16", (2, 17, 3, 3)) == "generic"
     assert family("oiyx", "os_iyx_osv16_rotate_180", (17, 3, 3, 3)) == "generic"
     assert family("oiyx", "image_2d_weights_c1_b_fyx", (17, 3, 3, 3)) == "generic"
     assert family("nchw", "nh|Cw|4c", (2, 17, 3, 5)) == "scheduled"
@@ -128,9 +165,13 @@ def test_images_go_by_their_twins() -> None:
 
 
 def test_a_plan_says_why_each_better_family_was_not_taken() -> None:
-    plan = cf.make_plan(D((2, 40, 3, 3), "f32", "aBcd24b"), D((2, 40, 3, 3), "f32", "aBcd16b"))
+    src, dst = (D((2, 40, 3, 3), "f32", name) for name in ("aBcd24b", "aBcd16b"))
+    plan = cf.make_plan(src, dst, Traits(is_cpu=False))
+    assert [name for name, _ in plan.rejected] == ["local", "rows"]
+    assert "dimension 1 is split at 24 on one side and at 16 on the other" in str(plan)
+    plan = cf.make_plan(src, D((2, 40, 3, 3), "f32", "bf8_xy16"))
     assert [name for name, _ in plan.rejected] == ["scheduled"]
-    assert "24" in str(plan)
+    assert "fused" in str(plan)
     assert "generic" in str(plan)
 
 
@@ -152,7 +193,7 @@ def test_single_elements_go_in_runs_that_leave_every_core_some(dims: tuple[int, 
     """On a GPU each has a work-item; whether they go in runs does not depend on sizes."""
     src, dst = D(dims, "f32", "aBcd24b"), D(dims, "f32", "aBcd16b")
     for cores in (1, 2, 64):
-        body = cf.make_plan(src, dst, Traits(compute_units=cores)).body
+        body = cf.make_plan(src, dst, Traits(compute_units=cores), "generic").body
         assert isinstance(body, GenericPlan)
         assert body.counts
         assert 1 <= body.run <= RUN

@@ -23,7 +23,7 @@ def structure_of(p: Problem) -> str:
     ``?`` marks a guarded loop.
     """
     types = f"{p.src.dtype} -> {p.dst.dtype}"
-    if p.nodes is None:
+    if p.nodes is None or p.tables:
         return f"{types} {p.src.format} -> {p.dst.format}"
     loops = " ".join(_loop(n) for n in p.nodes) or "one element"
     return f"{types} {loops}"
