@@ -120,9 +120,10 @@ class BuiltPlan:
         shared = self._built(launched, trial(plan, launched))
         if idle and is_new and plan.body and plan.body.has_nest:
             run_idle(launched, self.engine)
-        then, second = launched.then, None
-        if then:
-            following = self._built(then, trial_of_sums(plan, then))
+        second = None
+        if then := launched.then:  # it has the destination on both sides
+            problem = replace(plan.problem, src=plan.problem.dst, computation=None)
+            following = self._built(then, trial(replace(plan, problem=problem), then))
             second = following, then.global_size, then.local_size
         with LOCK:
             self._shared, self._then = shared, second
@@ -271,12 +272,6 @@ def trial(plan: Plan, made: Launch) -> FirstLaunch | None:
     if max(size for size in (*buffers, *others) if isinstance(size, int)) > LARGEST_TRIAL:
         return None
     return FirstLaunch(Launch.KERNEL, made.local_size, (*buffers, *arguments, *others))
-
-
-def trial_of_sums(plan: Plan, made: Launch) -> FirstLaunch | None:
-    """The same for the kernel that follows, which has the destination on both sides."""
-    dst = plan.problem.dst
-    return trial(replace(plan, problem=replace(plan.problem, src=dst, computation=None)), made)
 
 
 def _nbytes(desc: MemoryDesc) -> int:

@@ -52,17 +52,22 @@ class Ready(BuiltPlan):
     ) -> None:
         self._context = engine.context
         self.values = values
+        # (argument, name, operand or None for a scalar) of the values that are read.
         self._others: list[tuple[int, str, Operand | None]] = []
         self._known: dict[int, Any] = {}
-        self._alignment = plan.alignment
+        # Where memory must begin for the plan as it was made; one in its place asks for no more.
+        self.alignment = plan.alignment
         self._elsewhere: dict[int, Ready] = {}
         self._takes_pixels = plan.problem.has_image
         # Says in the kernel, which others share, whose values are set.
         self._mark = object()
         super().__init__(plan, launched, engine, wait=wait, may_change=may_change)
         self._twins = Twins(engine, plan.twinned, copied=plan.is_copied) if plan.has_twin else None
-        if self.launch is not None and plan.problem.computation is not None:
-            self._others = self._places(2 + len(self.launch.arguments))
+        if self.launch is not None and (computation := plan.problem.computation) is not None:
+            operands = [(o.name, o) for o in computation.operands if o.name != OLD]
+            named = [*operands, *((name, None) for name in computation.scalars)]
+            first = 2 + len(self.launch.arguments)
+            self._others = [(k, name, operand) for k, (name, operand) in enumerate(named, first)]
             self._known = self._as_arguments(values or {})
 
     @property
@@ -70,11 +75,6 @@ class Ready(BuiltPlan):
         """What was to be built in the background, also for memory that begins elsewhere."""
         known = (self, *self._elsewhere.copy().values())
         return [ready.building for ready in known if ready.building is not None]
-
-    @property
-    def alignment(self) -> tuple[int, int]:
-        """At multiples of how many bytes source and destination must begin."""
-        return self._alignment
 
     @property
     def others(self) -> list[tuple[str, Operand | None]]:
@@ -93,15 +93,6 @@ class Ready(BuiltPlan):
                          may_change=self._may_change)  # fmt: skip
             found = self._elsewhere.setdefault(kind, made)
         return found
-
-    def _places(self, first: int) -> list[tuple[int, str, Operand | None]]:
-        """(argument, name, operand or None for a scalar) of the values that are read."""
-        computation = self.plan.problem.computation
-        if computation is None:
-            return []
-        operands = [(o.name, o) for o in computation.operands if o.name != OLD]
-        named = [*operands, *((name, None) for name in computation.scalars)]
-        return [(k, name, operand) for k, (name, operand) in enumerate(named, first)]
 
     def _as_arguments(self, values: Mapping[str, Value]) -> dict[int, Any]:
         """The given values, as the kernel takes them, by the number of the argument."""
@@ -187,7 +178,7 @@ class Ready(BuiltPlan):
         if self._takes_pixels and (src.is_reached_as_twin or dst.is_reached_as_twin):
             return self._for(_AS_TWINS, self.plan.by_buffers).call(stream, uses, values, about)
         begins = src.begins_at, dst.begins_at
-        if begins[0] < self._alignment[0] or begins[1] < self._alignment[1]:
+        if begins[0] < self.alignment[0] or begins[1] < self.alignment[1]:
             least = min(begins)
             plan = partial(self.plan.beginning_at, least)
             return self._for(least, plan).call(stream, uses, values, about)
