@@ -217,7 +217,7 @@ class _Table:
     """The types of types.txt and their layouts of layouts.txt, read when first asked for."""
 
     def __init__(self) -> None:
-        self._known: dict[str, QuantisedType] = {}
+        self._known: dict[str, QuantisedType | None] = {}
 
     @cached_property
     def rows(self) -> list[tuple[str, str]]:
@@ -238,12 +238,11 @@ class _Table:
     def find(self, name: str) -> QuantisedType | None:
         """The type of a name, or None."""
         if name not in self._known:
-            for pattern, definition in self.rows:
-                numbers = _matched(pattern, name)
-                if numbers is not None:
-                    self._known[name] = self._made(name, _filled(definition, numbers), numbers)
-                    break
-        return self._known.get(name)
+            found = ((d, _matched(pattern, name)) for pattern, d in self.rows)
+            first = next(((d, numbers) for d, numbers in found if numbers is not None), None)
+            # What is none is remembered, too: every descriptor of "f32" asks here first.
+            self._known[name] = first and self._made(name, _filled(*first), first[1])
+        return self._known[name]
 
     def _made(self, name: str, definition: str, numbers: dict[str, int]) -> QuantisedType:
         fields, _, rest = definition.partition("=")
