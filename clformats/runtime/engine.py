@@ -147,7 +147,7 @@ class Engine(OnDevice):
             has_fp64="cl_khr_fp64" in d.extensions,
             has_images=bool(d.image_support),
             group_size=min(DEFAULT.group_size, d.max_work_group_size),
-            vector_bytes=4 * d.native_vector_width_int,
+            vector_bytes=vector_bytes_of(d),
             local_bytes=_local_bytes(d),
         )
 
@@ -272,6 +272,19 @@ class Engine(OnDevice):
 
     def __repr__(self) -> str:
         return f"Engine(device={self.device.name!r} of {self.device.platform.name!r})"
+
+
+HELD = {"core-avx2": 32, "corei7-avx": 16, "corei7": 16}
+"""Bytes of vectors of integers of the processors that Intel's CPU runtime compiles for where
+``CL_CONFIG_CPU_TARGET_ARCH`` says so: the device tells of its own all the same."""
+
+
+def vector_bytes_of(device: pyopencl.Device) -> int:
+    """The widest vector that kernels get."""
+    told: int = 4 * device.native_vector_width_int
+    if "Intel" not in device.platform.name:
+        return told
+    return min(told, HELD.get(os.environ.get("CL_CONFIG_CPU_TARGET_ARCH", ""), told))
 
 
 def _local_bytes(device: pyopencl.Device) -> int:

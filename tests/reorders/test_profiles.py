@@ -9,6 +9,8 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,6 +27,7 @@ from clformats.reorders.profiles import (
     traits_of,
     wants_measuring,
 )
+from clformats.runtime.engine import vector_bytes_of
 from clformats.schedule.profile import RANGES, Profile, profile_of
 from clformats.schedule.refine import problem, separate
 from clformats.schedule.search import ranked
@@ -315,3 +318,23 @@ def test_the_number_is_between_where_copies_gain_and_the_default(
 def test_steady_is_what_repeats() -> None:
     assert is_steady([1.0, 1.1, 1.05, 1.0, 9.0]), "one outlier does not count"
     assert not is_steady([1.0, 2.0, 1.0, 2.0, 1.5])
+
+
+@pytest.mark.parametrize(
+    ("platform", "held", "expected"),
+    [
+        ("Intel(R) OpenCL", "core-avx2", 32),
+        ("Intel(R) OpenCL", "skx", 64),
+        ("Intel(R) OpenCL", "", 64),
+        ("Portable Computing Language", "core-avx2", 64),
+    ],
+)
+def test_a_runtime_held_to_an_older_processor_has_its_vectors(
+    platform: str, held: str, expected: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The device itself tells of its own vectors all the same."""
+    monkeypatch.setenv("CL_CONFIG_CPU_TARGET_ARCH", held)
+    device: Any = SimpleNamespace(
+        native_vector_width_int=16, platform=SimpleNamespace(name=platform)
+    )
+    assert vector_bytes_of(device) == expected
