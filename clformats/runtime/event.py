@@ -43,10 +43,13 @@ class Event(OnDevice):
     def seconds(self) -> float:
         """How long the command ran on the device, in seconds. Needs a profiling stream."""
         self.wait()
+        why = None
         try:
-            return float(self.event.profile.end - self._first.profile.start) * 1e-9
+            if end := self.event.profile.end:  # 0 on rusticl where there are no times
+                return float(end - self._first.profile.start) * 1e-9
         except opencl().Error as error:
-            raise DeviceError(
-                "this event has no times: make the stream with Stream(engine, profiling=True)",
-                name="PROFILING_INFO_NOT_AVAILABLE",
-            ) from error
+            why = error
+        raise DeviceError(
+            "this event has no times: make the stream with Stream(engine, profiling=True)",
+            name="PROFILING_INFO_NOT_AVAILABLE",
+        ) from why
