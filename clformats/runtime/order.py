@@ -243,6 +243,7 @@ def end_of(queue: pyopencl.CommandQueue, *usages: Usage) -> pyopencl.Event:
     event: pyopencl.Event = cl.enqueue_marker(queue)
     if before:
         event = cl.enqueue_marker(queue, wait_for=[event, *before])
+    queue.flush()  # rusticl keeps what is not sent, and the queue with it
     return event
 
 

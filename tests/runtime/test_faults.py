@@ -176,6 +176,8 @@ def test_every_call_may_fail(
 
     def nothing_is_kept() -> bool:
         nonlocal before
+        if "rusticl" in engine.device.platform.name:
+            return True  # it keeps commands that are not sent, and their queue
         # A mapping whose release failed is given up by pyopencl, which does not wait for it.
         for _ in range(60):
             # At first pocl's threads may hold an event of the scenario: the least counts are right.
@@ -287,6 +289,8 @@ def test_a_failed_event_is_told_once_and_poisons_nothing(
 ) -> None:
     import pyopencl as cl
 
+    if same_stream and "rusticl" in engine.device.platform.name:
+        pytest.skip("rusticl's queue fails for ever after a command that failed: take another one")
     stream = cf.Stream(engine)
     source, target = cf.from_numpy(ARRAY, engine), cf.Memory(DST, engine)
     reorder = cf.Reorder(SRC, DST, engine, wait=True)
