@@ -21,6 +21,7 @@ from ..templates import filled
 from . import exchange, tables
 from .computation import Computed, types_of
 from .masks import Edge, Masks
+from .operands import Operands
 from .source import moved
 from .types import KernelConversion, lane_part, mask_type, powers
 
@@ -113,6 +114,8 @@ class _KernelWriter:
         self.steps = [*self.program.steps()]
         self.loaded, self.stored = map(
             exchange.groups, (layout.loads, layout.stores), key.exchanges)  # fmt: skip
+        if isinstance(self.types, Computed):
+            self.operands = Operands(self.types, layout, key.operands)
         # What statements call is noted while they are written: the template defines it.
         self.patterns: dict[tuple[int, ...], str] = {}
         self.widths = {1, self.lanes, self.types.target.elements if self.types.target else 1}
@@ -291,8 +294,12 @@ class _KernelWriter:
             text = f"SWAP{k}({text})"
         if not isinstance(self.types, Computed):
             return [], text
-        result = self._computed(self.types, self.layout.stores[number], text, edge)
-        return [f"const {self.types.dst}{self.n} w{number} = {result};"], f"w{number}"
+        vector = self.layout.stores[number]
+        declared, operands = self.operands.of(vector, edge=edge)
+        result = self._computed(
+            self.types, vector, self.types.call(text, operands, self.lanes), edge
+        )
+        return [*declared, f"const {self.types.dst}{self.n} w{number} = {result};"], f"w{number}"
 
     def _line(self, numbers: Sequence[int]) -> Iterator[str]:
         """The statements that store vectors which are a cache line: at once, past the cache."""
@@ -347,53 +354,10 @@ class _KernelWriter:
         self,
         types: Computed,
         vector: TileVector,
-        value: str,
+        result: str,
         edge: bool,  # noqa: FBT001
     ) -> str:
-        """What is stored of a value, zero where there is no element."""
-        texts = [self._operand(types, vector, j, edge) for j in range(len(self.key.operands))]
-        result = types.call(value, texts, self.lanes)
+        """What is stored of a result, zero where there is no element."""
         constant = [n is not None and self.layout.loaded[n] is not None for n in vector.elements]
         mask = self.masks.of_values(vector, constant, types.stored_mask, edge=edge)
         return f"KEEP_STORED({result}, {mask})" if mask else result
-
-    def _operand(
-        self,
-        types: Computed,
-        vector: TileVector,
-        j: int,
-        edge: bool,  # noqa: FBT001
-    ) -> str:
-        """The values of an operand in the lanes of a store."""
-        operand = types.computation.operands[j]
-        along = self.key.operands[j]
-        # Padding has no operand: at its place there may be none in memory.
-        exists = [n is not None and self.layout.loaded[n] is not None for n in vector.elements]
-        steps = [self.layout.steps[n] if n is not None and e else None
-                 for n, e in zip(vector.elements, exists, strict=True)]  # fmt: skip
-        far = [None if s is None else sum(a * b for a, b in zip(s, along, strict=True))
-               for s in steps]  # fmt: skip
-        given = [None if s is None else self._operand_at(j, s, along) for s in steps]
-        first = next((f for f in far if f is not None), None)
-        if first is None:
-            return f"({types.real}{self.n})(0)"
-        held = edge or None in far
-        last = f"nest.last{j}"
-        if all(f in (None, first) for f in far):
-            at = next(g for g in given if g is not None)
-            at = f"clamp({at}, (idx)0, {last})" if edge else at
-            return types.spread(types.load_operand(operand, at, 1), self.lanes)
-        if not held and [*far] == [*range(first, first + self.lanes)]:
-            return types.load_operand(operand, str(given[0]), self.lanes)
-        texts = [
-            "0" if g is None else types.load_operand(
-                operand, f"clamp({g}, (idx)0, {last})" if edge else g, 1)
-            for g in given
-        ]  # fmt: skip
-        return f"({types.real}{self.n})({', '.join(texts)})"
-
-    def _operand_at(self, j: int, steps: Sequence[int], along: Sequence[int]) -> str:
-        pairs = enumerate(zip(steps, along, strict=True))
-        moved_by = [(k, n) for k, (n, stride) in pairs if n and stride]
-        terms = [f"{n} * o{j}_{k}" if n > 1 else f"o{j}_{k}" for k, n in moved_by]
-        return " + ".join([f"now.operand[{j}]", *terms])

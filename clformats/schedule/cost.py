@@ -34,6 +34,8 @@ MOST_APART = 1 << 16
 """How far apart lines have to be to share one place of the second cache, at the most."""
 LOOKED_NS = 0.6
 """What it takes to look up a place in a table."""
+INSERTED = 5
+"""Accesses that a lane costs which is loaded by itself."""
 SPILLED = 12
 """Accesses that a shuffle costs of a register that there is none for."""
 
@@ -166,7 +168,7 @@ def _core(p: Problem, tile: Tile, profile: Profile) -> float:
     mixes = max(mixes, loads - stores) if looked else mixes
     live = tile.lanes * parts  # as many as a transposition mixes before the first is done
     spilled = mixes * parts * max(0, live - profile.registers) / live * SPILLED
-    accesses = loads * max(1, tile.lanes * src.bits // 8 // profile.vector_bytes)
+    accesses: float = loads * max(1, tile.lanes * src.bits // 8 // profile.vector_bytes)
     accesses += stores * max(1, tile.lanes * dst.bits // 8 // profile.vector_bytes)
     sides = [(run_of(p, tile, "src"), src.bits), (run_of(p, tile, "dst"), dst.bits)]
     if looked:
@@ -177,6 +179,7 @@ def _core(p: Problem, tile: Tile, profile: Profile) -> float:
         -(-prod(tile.extents) // run) * -(-run * bits // (8 * LINE_BYTES)) for run, bits in sides
     )
     shuffled = mixes * parts * profile.shuffle_ns + touched * profile.line_ns
+    accesses += _operand_loads(p, tile)
     return (accesses + spilled) * profile.access_ns + shuffled + sum(looked) * LOOKED_NS
 
 
@@ -198,6 +201,19 @@ def _at_edges(p: Problem, tile: Tile, counts: tuple[int, ...]) -> float:
             first, last = -(-guard.lo.value // span), guard.hi.value // span
             inside *= max(0, last - first) / counts[outer]
     return 1 - min(1.0, inside)
+
+
+def _operand_loads(p: Problem, tile: Tile) -> float:
+    """The loads of operands: one for many lanes that are neighbours, or share a value."""
+    nodes, loads, run = p.nodes or (), 0.0, chain(p, "dst")
+    inside = {axis for axis, _, reached in run if reached < tile.lanes and tile.steps(axis) > 1}
+    for j in range(len(p.operands0)):
+        along = [n.operands[j].value for n in nodes]
+        values = prod(tile.steps(k) for k, stride in enumerate(along) if stride)
+        near = [along[axis] for axis in inside] == [1]
+        varies = any(along[axis] for axis in inside)
+        loads += values / tile.lanes if near else values * (INSERTED if varies else 1)
+    return loads
 
 
 def traffic(

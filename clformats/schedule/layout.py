@@ -10,7 +10,7 @@ element is not loaded, and stored as zero.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
@@ -117,6 +117,8 @@ def lay_out(p: Problem, tile: Tile) -> TileLayout:
     begins, ends = _offsets(covered, src), _offsets(covered, dst)
     first, late = ([axes.index(axis) for axis, _ in some] for some in exchanged(p))
     first += [j for j, k in enumerate(axes) if nodes[k].table]
+    first += _overlapping(covered, src, [begins[n] for n in sources])
+    late += _overlapping(covered, dst, [ends[n] for n in written])
     loads = _vectors({n: begins[n] for n in sources}, steps, tile.lanes, first, overlap=True)
     stores = _vectors({n: ends[n] for n in written}, steps, tile.lanes, late)
     return TileLayout(axes, steps, tuple(loaded), loads, stores, tile.lanes)
@@ -167,6 +169,25 @@ def _offsets(extents: Sequence[int], along: Sequence[int]) -> list[int]:
     for extent, stride in zip(extents, along, strict=True):
         found = [step * stride + n for step in range(extent) for n in found]
     return found
+
+
+def _overlapping(
+    extents: Sequence[int], along: Sequence[int], places: Collection[int]
+) -> list[int]:
+    """Where elements share places, the loops whose steps are within what shorter ones reach.
+
+    So it is in a tensor smaller than a tile: guards leave one of the elements.
+
+    >>> _overlapping((16, 2), (1, 7), [*range(16), *range(7, 23)])
+    [1]
+    """
+    found: list[int] = []
+    reached = 0
+    for stride, j in sorted((stride, j) for j, stride in enumerate(along) if stride):
+        if stride < reached:
+            found.append(j)
+        reached = max(reached, stride * extents[j])
+    return found if len(set(places)) < len(places) else []
 
 
 def _places(p: Problem, extents: Sequence[int], axes: Sequence[int]) -> tuple[list[int], list[int]]:

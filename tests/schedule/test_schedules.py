@@ -10,6 +10,7 @@ import pytest
 
 import clformats as cf
 from clformats.errors import InvalidArgument
+from clformats.schedule.computation import from_attr
 from clformats.schedule.cost import CostModel
 from clformats.schedule.extents import tiles
 from clformats.schedule.layout import lay_out
@@ -182,3 +183,14 @@ def test_not_all_schedules_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(CostModel, "seconds", counted_seconds)
     best(p, profile)
     assert 0 < len(looked) < len(list(candidates(p, profile)))
+
+
+@pytest.mark.parametrize("dims", [(1, 7), (7, 1), (2, 64), (33, 1)])
+def test_a_tensor_smaller_than_a_tile_has_whole_vectors(dims: tuple[int, int]) -> None:
+    """Steps of several loops are the same element then, if there is one: guards know."""
+    attr = cf.Attr(src_zero_point=cf.at_execution(group=(32, 64)),
+                   dst_zero_point=cf.at_execution(group=(None, 16)))  # fmt: skip
+    src, dst = cf.MemoryDesc(dims, "u4", "ba"), cf.MemoryDesc(dims, "u8", "ab")
+    p = problem(src, dst, from_attr(attr, src, dst))
+    layout = lay_out(p, next(tiles(p)))
+    assert len(layout.loads) + len(layout.stores) <= 2 * layout.lanes

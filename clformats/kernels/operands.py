@@ -1,0 +1,74 @@
+"""The values of a computation's operands in the lanes of a tile's stores: each vector read once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ..schedule.layout import TileLayout, TileVector
+from .computation import Computed
+
+
+class Operands:
+    """The variables of vectors of operands, which stores share where they have the same values.
+
+    ``along[j]`` are the strides of operand j along the tile's loops, one for each of
+    ``layout.axes``.
+    """
+
+    def __init__(
+        self, types: Computed, layout: TileLayout, along: Sequence[tuple[int, ...]]
+    ) -> None:
+        self.types, self.layout, self.along = types, layout, along
+        self._names: dict[tuple[str, bool], str] = {}
+
+    def of(self, vector: TileVector, *, edge: bool) -> tuple[list[str], list[str]]:
+        """The statements that declare what a store is the first to need, and all its operands.
+
+        ``edge``: in tiles at an edge, where some lanes have no element.
+        """
+        declared, names = [], []
+        n = self.layout.lanes if self.layout.lanes > 1 else ""
+        for j in range(len(self.along)):
+            text = self._read(vector, j, edge=edge)
+            name = self._names.get((text, edge))
+            if name is None:
+                name = self._names[text, edge] = f"p{len(self._names)}"
+                declared.append(f"const {self.types.real}{n} {name} = {text};")
+            names.append(name)
+        return declared, names
+
+    def _read(self, vector: TileVector, j: int, *, edge: bool) -> str:
+        """C of an operand in the lanes of a store."""
+        types, lanes = self.types, self.layout.lanes
+        operand, along = types.computation.operands[j], self.along[j]
+        # Padding has no operand: at its place there may be none in memory.
+        steps = [None if n is None or self.layout.loaded[n] is None else self.layout.steps[n]
+                 for n in vector.elements]  # fmt: skip
+        far = [None if s is None else sum(a * b for a, b in zip(s, along, strict=True))
+               for s in steps]  # fmt: skip
+        given = [None if s is None else self._place(j, s) for s in steps]
+        known = [(f, g) for f, g in zip(far, given, strict=True) if f is not None]
+        last = f"nest.last{j}"
+        if not known:
+            return f"({types.real}{lanes if lanes > 1 else ''})(0)"
+        first, at = known[0]
+        if all(f == first for f, _ in known):
+            at = f"clamp({at}, (idx)0, {last})" if edge else at
+            return types.spread(types.load_operand(operand, str(at), 1), lanes)
+        if not edge and [*far] == [*range(first, first + lanes)]:
+            return types.load_operand(operand, str(at), lanes)
+        texts = [
+            "0" if g is None else types.load_operand(
+                operand, f"clamp({g}, (idx)0, {last})" if edge else g, 1)
+            for g in given
+        ]  # fmt: skip
+        return f"({types.real}{lanes})({', '.join(texts)})"
+
+    def _place(self, j: int, steps: Sequence[int]) -> str:
+        """The place of an element of an operand, by the steps of the tile's loops."""
+        return " + ".join([f"now.operand[{j}]", *self._moved(j, steps)])
+
+    def _moved(self, j: int, steps: Sequence[int]) -> Iterator[str]:
+        for k, (n, stride) in enumerate(zip(steps, self.along[j], strict=True)):
+            if n and stride:
+                yield f"{n} * o{j}_{k}" if n > 1 else f"o{j}_{k}"
