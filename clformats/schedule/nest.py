@@ -9,6 +9,7 @@ from math import prod
 from ..errors import InvalidArgument
 from .layout import stores_units
 from .problem import Problem
+from .runs import is_inner, is_shifted
 from .schedule import ALL, LETTERS, VECTORS, Loop, Schedule, Tile
 
 MOST_LOOPS = 12
@@ -60,7 +61,9 @@ def counted(p: Problem, schedule: Schedule) -> Nest:
     for k, loop in enumerate(schedule.nest):
         steps = schedule.tile.steps(loop.axis)
         node = nodes[loop.axis]
-        size = node.size.value if node.guard is None else -(-node.size.value // steps) * steps
+        size = node.size.value
+        if not is_shifted(p, node):
+            size = -(-size // steps) * steps
         extent = steps if last[loop.axis] == k else 0
         loops.append(Counted(loop.axis, loop.tiles * steps, size, extent, found.get(loop.axis, -1)))
         found[loop.axis] = k
@@ -108,11 +111,12 @@ def _refusal_of_extent(p: Problem, axis: int, steps: int) -> str:
         return f"2 steps of {name}, which exchange elements of words"
     if node.size.value % steps == 0:
         return ""
-    if node.size.value < steps and node.guard is None:
+    shifted = is_shifted(p, node)
+    if node.size.value < steps and shifted:
         return f"at most {node.size} steps of {name}"
-    if node.guard is not None and node.unit < max(n.unit for n in nodes if n.guard == node.guard):
+    if not shifted and is_inner(p, node):
         return f"a number of steps of {name} that divides {node.size}"
-    if node.guard is None and p.computation is not None and p.computation.reads_old:
+    if shifted and p.computation is not None and p.computation.reads_old:
         return f"a number of steps of {name} that divides {node.size}, where the old value is read"
     return ""
 

@@ -59,6 +59,21 @@ def chain(p: Problem, side: str, *, counted: bool = True) -> list[tuple[int, int
     return found
 
 
+def is_shifted(p: Problem, node: Node) -> bool:
+    """Whether a last tile that a loop does not fill begins earlier, instead of reaching beyond it.
+
+    So do loops without a guard; with tables, whose blocks are of any size, all but the outermost
+    loop of a guard.
+    """
+    return node.guard is None or (bool(p.tables) and is_inner(p, node))
+
+
+def is_inner(p: Problem, node: Node) -> bool:
+    """Whether other loops of its guard are around a loop."""
+    guard = node.guard
+    return guard is not None and any(n.guard == guard and n.unit > node.unit for n in p.nodes or ())
+
+
 def moves(p: Problem, side: str, extents: Sequence[int]) -> list[int]:
     """Every number of elements by which a tile may begin after another, and the first offset."""
     found = [p.src0 if side == "src" else p.dst0]
@@ -68,7 +83,7 @@ def moves(p: Problem, side: str, extents: Sequence[int]) -> list[int]:
     for node, stride, extent in zip(nodes, steady(nodes, side), extents, strict=True):
         if node.size.value > extent:
             found.append(extent * stride)
-            if node.guard is None:
+            if is_shifted(p, node):
                 found.append((node.size.value - extent) * stride)
     return found
 
