@@ -10,7 +10,7 @@ import clformats as cf
 from tests.fuzz_support import fuzz, odd_blocks
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="pages are protected by mprotect")
-CASES = int(os.environ.get("CLFORMATS_FUZZ_CASES", "200"))
+CASES = int(os.environ.get("CLFORMATS_FUZZ_CASES", "120"))
 SEED = 16
 
 

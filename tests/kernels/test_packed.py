@@ -61,9 +61,8 @@ def some_pair(row: DType, seed: int) -> tuple[D, D]:
 
 @pytest.mark.parametrize("row", NEW, ids=str)
 def test_to_and_from_every_type(row: DType, stream: cf.Stream) -> None:
-    for seed in range(2):
-        src, dst = some_pair(row, seed)
-        check_reorder(src, dst, stream, seed=seed)
+    src, dst = some_pair(row, 0)
+    check_reorder(src, dst, stream)
 
 
 @pytest.mark.slow

@@ -39,7 +39,7 @@ def test_words_are_no_longer_than_memory_is_aligned() -> None:
     assert in_words(problem(a, D((64, 64), "s4", "ba")), 64).word is None
 
 
-@pytest.mark.sampled(10)
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize("seed", range(COUNT))
 def test_random_words(seed: int, stream: cf.Stream) -> None:
     """Blocks of two to 32 in any order, sizes that fill them and sizes that do not."""

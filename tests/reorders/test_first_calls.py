@@ -297,7 +297,7 @@ assert move('byxf').is_built
     "fork while it builds": """
 build = cf.Engine._build
 move('byxf').wait()
-cf.Engine._build = lambda *a: (time.sleep(1), build(*a))[1]
+cf.Engine._build = lambda *a: (time.sleep(0.4), build(*a))[1]
 reorder = move('b_fs_yx_fsv16')
 child = os.fork()
 if not child:

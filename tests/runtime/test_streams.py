@@ -186,8 +186,8 @@ def test_pocl_with_two_devices(engine: cf.Engine) -> None:
     if len(engine.device.platform.get_devices()) > 1:
         pytest.skip("there are two already")
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "two_devices_",
-         str(Path(__file__))],
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider",
+         "-p", "no:hypothesispytest", "-k", "two_devices_", str(Path(__file__))],
         cwd=ROOT,
         env={**os.environ, "POCL_DEVICES": "pthread pthread"},
         capture_output=True,
