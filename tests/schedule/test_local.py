@@ -8,7 +8,7 @@ from math import prod
 import pytest
 
 import clformats as cf
-from bench.cases import CASES, Case
+from bench.cases import CASES, UNEVEN, Case
 from clformats.kernels import render
 from clformats.kernels.source import reciprocal
 from clformats.schedule import GPU_FAMILIES, Traits
@@ -29,8 +29,12 @@ from tests.tiers import tiered
 D = cf.MemoryDesc
 GPU = Traits(is_cpu=False, compute_units=108, cache_bytes=40 << 20)
 
-WHOLE = [c for c in CASES if not any(d.dtype.is_packed for d in c.descriptors())]
-"""Elements of less than a byte take other families on GPUs."""
+WHOLE = [
+    case
+    for case in CASES
+    if case.group != UNEVEN and not any(d.dtype.is_packed for d in case.descriptors())
+]
+"""Elements of less than a byte take other families on GPUs, and so do blocks that do not divide."""
 # Features are together on both sides: 16 of them are 64 bytes, or all that there are.
 ROWS = {"byxf_fsv16_f32", "fsv16_byxf_f32", "odd_byxf_fsv16_f32", "im3_byxf_fsv16_u8_f16",
         "cv_bfyx_bfyx_f32_f16", "tiny_bfyx_bfyx_u8_f32"}  # fmt: skip
