@@ -20,7 +20,7 @@ from .schedule import Loop, Schedule, Tile
 from .stores import staged_tiles
 from .traits import LINE_BYTES
 
-OWNED = 4.0
+OWNED = 3.0
 """Bytes that move for each byte of an ordinary store: its line is read, and written back."""
 PASSED = 1.5
 """The same where stores pass by a cache that would have held the line."""
