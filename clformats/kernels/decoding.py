@@ -102,11 +102,11 @@ class _Decoder:
         rows, columns = f.group[0] or self.tile.rows, f.group[1] or self.tile.columns
         return cell[0] // rows * rows, cell[1] // columns * columns
 
-    def _groups(self, f: Field) -> list[Cell]:
+    def _groups(self, f: Field) -> Sequence[Cell]:
         """The groups of the tile, by their first elements."""
-        tile = self.tile
-        cells = ((r, c) for r in range(tile.rows) for c in range(tile.columns))
-        return list(dict.fromkeys(self._group(f, cell) for cell in cells))
+        rows, columns = ([*range(0, size, group or size)] for size, group in zip(
+            (self.tile.rows, self.tile.columns), f.group, strict=True))  # fmt: skip
+        return [(r, c) for r in rows for c in columns]
 
     def _is_shared(self, f: Field, lanes: Lanes) -> bool:
         """Whether the lanes have one value of a field."""
