@@ -197,10 +197,12 @@ static inline float16 ue4m3_halves(uint16 d) {
 static inline uchar16 narrowed(float16 x, float largest, uint mantissa, uint bias, uint bits) {
   x = x == x ? x : (float16)0;
   const float16 m = LEAST(magnitude(x), (float16)largest);
-  const uint16 a = as_uint16(m);
-  const uint16 normal = ((a + ((1u << (22 - mantissa)) - 1) + (a >> (23 - mantissa) & 1u)) >> (23 - mantissa)) - ((127 - bias) << mantissa);
-  const uint16 low = as_uint16(convert_int16(near(m * as_float((126 + bias + mantissa) << 23))));
-  return convert_uchar16(((a >> 23) >= 128 - bias ? normal : low) | as_uint16(x) >> 31 << (bits - 1));
+  // A sum with what is 2 ** (23 - mantissa) times as large has the code in its last bits: in steps of this exponent.
+  const uint least_exponent = (128 - bias) << 23;
+  const uint16 exponent = MOST((uint16)least_exponent, as_uint16(m) & 0x7f800000u);
+  const uint16 far = exponent + ((23 - mantissa) << 23);
+  const uint16 code = as_uint16(m + as_float16(far)) - far + ((exponent - least_exponent) >> (23 - mantissa));
+  return convert_uchar16(code | as_uint16(x) >> 31 << (bits - 1));
 }
 // The whole part of log2 as the host computes it, which rounds what is just below a power of two up.
 constant uint log2_begins[] = {
