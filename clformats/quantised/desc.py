@@ -195,19 +195,41 @@ class QuantisedDesc(Shaped, Described):
         return {b.first: data[b.start : b.start + b.nbytes] for b in self.buffers}
 
     def join(self, buffers: Mapping[str, Any]) -> NDArray[np.uint8]:
-        """The bytes of a tensor, from those of its buffers: the inverse of `split`."""
+        """The bytes of a tensor, from those of its buffers: the inverse of `split`.
+
+        Buffers are arrays of any type. Raises `InvalidDescriptor` for another size than the
+        layout's, and for a matrix whose rows begin where no digit of the layout does: one of other
+        dims, or of its transpose. A flat array is taken as it is.
+        """
         names = [b.first for b in self.buffers]
         if sorted(buffers) != sorted(names):
             raise InvalidDescriptor(
                 f"got the buffers {sorted(buffers)}, expected {names} of {self}"
             )
         raw = np.zeros(self.nbytes, np.uint8)
-        for name, b in zip(names, self.buffers, strict=True):
-            own = np.ascontiguousarray(buffers[name]).reshape(-1).view(np.uint8)
-            if own.size != b.nbytes:
-                raise InvalidDescriptor(f"buffer {name}: got {own.size} bytes, expected {b.nbytes}")
-            raw[b.start : b.start + b.nbytes] = own
+        for k, (name, b) in enumerate(zip(names, self.buffers, strict=True)):
+            given = np.ascontiguousarray(buffers[name])
+            if given.nbytes != b.nbytes:
+                raise InvalidDescriptor(
+                    f"buffer {name}: got {given.nbytes} bytes, expected {b.nbytes}"
+                )
+            self._check_rows(k, given)
+            raw[b.start : b.start + b.nbytes] = given.reshape(-1).view(np.uint8)
         return raw
+
+    def _check_rows(self, number: int, given: NDArray[Any]) -> None:
+        """Refuse a matrix, to be a buffer, whose rows are steps of no digit."""
+        shape = [n for n in given.shape if n != 1]
+        planes = [p for p in self.planes.values() if p.buffer == number]
+        strides = sorted({d.stride for p in planes for d in p.digits if d.size > 1})
+        if len(shape) != 2 or not strides or given.nbytes * 8 // shape[0] in strides:
+            return
+        rows = given.nbytes * 8 // strides[-1]
+        raise InvalidDescriptor(
+            f"buffer {self.buffers[number].first}: got an array of {shape[0]} x {shape[1]}, "
+            f"expected {rows} x {given.size // rows} of {given.dtype} for {self}; or a flat one, "
+            f"if its bytes are right"
+        )
 
     def with_layout(self, layout: str | None) -> QuantisedDesc:
         """The same tensor in another layout of its type."""

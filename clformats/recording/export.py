@@ -22,6 +22,7 @@ from .binding import device_of
 from .header import header
 from .manifest import DATA, FORMAT, MANIFEST, PAGE, written
 from .program import INPUT, OUTPUT, Buffer, Program, check_name
+from .slots import image_is_not
 from .steps import Move, Planned, Target, assembled
 
 Named: TypeAlias = Engine | Traits
@@ -49,8 +50,9 @@ def exported_reorder(
     engine = None if like else Engine(device)
     traits = like or (traits_of(engine) if engine else DEFAULT)
     plan = make_plan(src, dst, traits)
-    if any(d.format.image for d in (src, dst)):
-        raise Unsupported("RECORDING", f"{src} -> {dst}: only buffers can be recorded, no images")
+    for desc in (src, dst):
+        if desc.format.image:
+            raise Unsupported("RECORDING", f"{desc} is {image_is_not(desc)}")
     buffers = [
         Buffer(n, role, max(d.nbytes, d.span_nbytes), 1, str(d))
         for n, role, d in (("src", INPUT, src), ("dst", OUTPUT, dst))

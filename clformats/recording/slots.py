@@ -21,6 +21,8 @@ from .program import ARENA_ALIGNMENT, CONSTANT, INPUT, OUTPUT, TEMPORARY, Buffer
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from ..tensors.desc import MemoryDesc
+
 
 @dataclass(slots=True)
 class Slot:
@@ -136,11 +138,20 @@ class Slots:
         return slot
 
 
+def image_is_not(desc: MemoryDesc) -> str:
+    """Why an image cannot be recorded, and what to do: the end of a sentence."""
+    return (
+        f"an image: only buffers can be recorded, such as {desc.buffer_twin}, which has the same "
+        f"bytes. For a program of yours that makes images, cf.pack and cf.index_source give bytes "
+        f"and macros"
+    )
+
+
 def check_storage(memory: Memory) -> None:
     """Raise `Unsupported` (code RECORDING) unless it is a plain buffer on the device."""
     buffer = memory.tracked_buffer
     if memory.desc.format.image:
-        raise Unsupported("RECORDING", f"{memory!r} is an image: only buffers can be recorded")
+        raise Unsupported("RECORDING", f"{memory!r} is {image_is_not(memory.desc)}")
     if buffer is None:
         return
     if storage.is_svm(buffer):

@@ -20,7 +20,12 @@ _NUMBERS = {"float": "f32", "double": "f64", "int": "s32", "uint": "u32", "long"
             "ulong": "u64"}  # fmt: skip
 """The types of OpenCL C that numbers are declared as, most often."""
 
+FITTING = "_clformats_fitting"
+"""Of a kernel: the types of the arguments that were last found to fit its source."""
+
 _PLAIN = (np.generic, np.ndarray)
+_ARGUMENTS = r"\b{}\s*\(([^()]*)\)\s*\{{"
+"""A kernel of a name with its arguments, as a regular expression."""
 _AT_ONCE = "_set_arg_buf_multi"
 """What pyopencl itself sets numbers by where it was told their types: 0.1 us."""
 
@@ -28,10 +33,11 @@ _AT_ONCE = "_set_arg_buf_multi"
 def set_arguments(kernel: pyopencl.Kernel, given: Sequence[Any], args: Sequence[Any]) -> None:
     """Give a kernel its arguments, `order.LOCK` held: ``given``, made of the caller's ``args``.
 
-    Raises `InvalidArgument` for another number of arguments, and `DeviceError`, which names the
-    wrong one.
+    Raises `InvalidArgument` for another number of arguments, or an image for a pointer, and
+    `DeviceError`, which names the wrong one.
     """
     cl = opencl()
+    _check_images(kernel, given)
     try:
         if not _numbers_at_once(kernel, given):
             kernel.set_args(*given)
@@ -44,6 +50,35 @@ def set_arguments(kernel: pyopencl.Kernel, given: Sequence[Any], args: Sequence[
         raise InvalidArgument(
             f"{kernel.function_name} takes {kernel.num_args} arguments, got {len(args)} ({error})"
         ) from error
+
+
+def _check_images(kernel: pyopencl.Kernel, given: Sequence[Any]) -> None:
+    """Refuse a buffer for an image and the reverse: some drivers take both, and crash."""
+    types = [*map(type, given)]
+    if types == getattr(kernel, FITTING, None):
+        return
+    kind = opencl().Image
+    for k, is_image, declared in _images(kernel):
+        if k < len(given) and isinstance(given[k], kind) is not is_image:
+            wanted, format_ = ("an image", "nh|Cw|4c") if is_image else ("a buffer", "nhCw4c")
+            raise InvalidArgument(
+                f"argument {k + 1} of {kernel.function_name}: the kernel has {declared!r}, "
+                f"expected {wanted}, got {type(given[k]).__name__}: give memory of a format such "
+                f"as {format_}"
+            )
+    setattr(kernel, FITTING, types)
+
+
+def _images(kernel: pyopencl.Kernel) -> list[tuple[int, bool, str]]:
+    """The place of each argument that is clearly an image, or a pointer, and how it is declared."""
+    source, name = getattr(kernel, SOURCE, ""), kernel.function_name
+    if len(re.findall(_ARGUMENTS.format(re.escape(name)), source)) != 1:
+        return []  # two under conditions, say
+    texts = [declaration(source, name, k + 1) for k in range(kernel.num_args)]
+    if not all(texts) or declaration(source, name, len(texts) + 1):
+        return []  # some come from a macro
+    images = [re.search(r"\bimage\w*_t\b", text) is not None for text in texts]
+    return [(k, images[k], text) for k, text in enumerate(texts) if images[k] != ("*" in text)]
 
 
 def _numbers_at_once(kernel: pyopencl.Kernel, given: Sequence[Any]) -> bool:
@@ -98,6 +133,6 @@ def declaration(source: str, name: str, number: int) -> str:
     >>> declaration("kernel void f(global int *p, const float by) {}", "f", 2)
     'const float by'
     """
-    found = re.search(rf"\b{re.escape(name)}\s*\(([^()]*)\)\s*\{{", source)
+    found = re.search(_ARGUMENTS.format(re.escape(name)), source)
     parts = found[1].split(",") if found else []
     return " ".join(parts[number - 1].split()) if number <= len(parts) else ""

@@ -69,6 +69,8 @@ def run(
 ) -> Event:
     """See `Stream.run`."""
     expect(kernel, opencl().Kernel, "kernel")
+    if isinstance(reads, Tracked):
+        raise InvalidArgument(f"reads: got {reads!r}, expected a list of memory: [memory]")
     for memory in reads:
         expect(memory, Tracked | opencl().MemoryObject, "reads")
         if not any(memory is a for a in args):
@@ -255,5 +257,12 @@ def check_run_sizes(global_size: object, local_size: object) -> None:
     for name, size in (("global_size", global_size), ("local_size", local_size)):
         if name == "local_size" and size is None:
             continue
-        if not isinstance(size, tuple | list) or not size:
-            raise InvalidArgument(f"{name}: got {shown(size)}, expected a tuple such as (1024,)")
+        if not isinstance(size, tuple | list) or not size or not all(map(_counts, size)):
+            got = shown(size) if not isinstance(size, tuple) else size
+            raise InvalidArgument(
+                f"{name}: got {got}, expected a tuple of integers such as (1024,)"
+            )
+
+
+def _counts(size: object) -> bool:
+    return (type(size) is int or isinstance(size, np.integer)) and bool(size >= 0)

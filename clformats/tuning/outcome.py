@@ -92,7 +92,7 @@ class Outcome:
     measurements: tuple[Tried, ...] = ()
 
     def __str__(self) -> str:
-        effort = f"{self.tried} kernels in {self.seconds:.0f} s"
+        effort = f"{self.tried} kernel{'s' * (self.tried != 1)} in {self.seconds:.0f} s"
         lines = [f"{self.src} -> {self.dst}: {self.note} ({effort})"]
         lines += [f"  {r.choices}: {r.gain:.2f} times as fast as the rules" for r in self.records]
         lines += [f"  one kernel failed: {' '.join(text.split()):.200}" for text in self.failures]

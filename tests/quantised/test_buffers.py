@@ -117,3 +117,24 @@ def test_what_does_not_fit_is_refused(engine: cf.Engine) -> None:
     with pytest.raises(cf.DeviceError, match="those of its parts"):
         cf.Stream(engine).run(engine.kernel("kernel void f(global uchar *p) {}", "f"), (1,), None,
                               memory)  # fmt: skip
+
+
+def test_join_takes_the_matrices_of_a_file_and_no_others() -> None:
+    """The bytes of a transpose are as many, and would be values of other columns."""
+    desc = described((64, 256), "u4g128", "gptq")
+    parts: dict[str, NDArray[Any]] = {
+        "q": np.ones((32, 64), np.int32),
+        "z": np.ones((2, 8), np.int32),
+        "s": np.ones((2, 64), np.float16),
+    }
+    raw = desc.join(parts)
+    assert np.array_equal(raw, desc.join({n: p.reshape(-1) for n, p in parts.items()}))
+    assert np.array_equal(raw, desc.join({n: p.view(np.uint8) for n, p in parts.items()}))
+    said = {"q": "got an array of 64 x 32, expected 32 x 64 of int32",
+            "z": "got an array of 8 x 2, expected 2 x 8 of int32",
+            "s": "got an array of 64 x 2, expected 2 x 64 of float16"}  # fmt: skip
+    for name, message in said.items():
+        with pytest.raises(cf.InvalidDescriptor, match=f"buffer {name}: {message}"):
+            desc.join(parts | {name: parts[name].T})
+    with pytest.raises(cf.InvalidDescriptor, match="buffer q: got 4096 bytes, expected 8192"):
+        desc.join(parts | {"q": parts["q"][:16]})

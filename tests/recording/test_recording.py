@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 
 import clformats as cf
 from clformats.recording.arena import Piece, placed
+from clformats.recording.export import exported_reorder
 from clformats.runtime.scalar import TYPES, Scalar
 from tests.recording_support import bytes_of, poison, sequence
 
@@ -228,6 +230,18 @@ def test_what_cannot_be_recorded_is_refused(
     with pytest.raises(cf.Unsupported) as caught:
         REFUSED[what](three, stream)
     assert caught.value.code == "RECORDING"
+
+
+def test_an_image_is_refused_with_what_to_record_instead(engine: cf.Engine) -> None:
+    photo = cf.MemoryDesc((1, 6, 3, 5), "f32", "nh|Cw|4c")
+    for record in (
+        lambda: cf.Recording(engine, inputs={"a": cf.Memory(photo, engine)}),
+        lambda: exported_reorder(photo, photo, Path("net")),
+    ):
+        with pytest.raises(
+            cf.Unsupported, match=f"such as {photo.buffer_twin}, which has the same"
+        ):
+            record()
 
 
 def test_a_name_stands_for_one_thing(engine: cf.Engine) -> None:

@@ -253,7 +253,7 @@ def test_run_refuses(engine: cf.Engine, stream: cf.Stream) -> None:
         stream.run(twos, (SIZE,), None, memory)
     with pytest.raises(cf.InvalidArgument, match="reads"):
         stream.run(twos, (SIZE,), None, memory, reads=[ones(engine)])
-    with pytest.raises(cf.InvalidArgument, match="global_size: got 2048"):
+    with pytest.raises(cf.InvalidArgument, match=r"global_size: got 2048"):
         stream.run(twos, SIZE, None, memory)  # type: ignore[arg-type]
     with pytest.raises(cf.InvalidArgument, match="kernel: got 'twos'"):
         stream.run("twos", (SIZE,), None, memory)  # type: ignore[arg-type]
@@ -292,6 +292,37 @@ def test_wrong_arguments_are_named(engine: cf.Engine) -> None:
         stream.run(add, (SIZE,), None, a, b, 3)
     with pytest.raises(cf.DeviceError, match="argument 2 is of type str: give buffers as Memory"):
         stream.run(add, (SIZE,), None, a, "b", np.float32(1))
+
+
+def test_images_and_buffers_are_not_taken_for_each_other(engine: cf.Engine) -> None:
+    """PoCL takes a buffer for an image, and the process dies."""
+    stream, plain = cf.Stream(engine), ones(engine)
+    image = cf.Memory(cf.MemoryDesc((1, 4, 2, 3), "f32", "nh|Cw|4c"), engine)
+    source = "kernel void f(read_only image2d_t from, global float4 *to, float by) {}"
+    kernel = engine.kernel(source, "f")
+    stream.run(kernel, (1,), None, image, plain, np.float32(1), reads=[image])
+    for runs in (stream, cf.Recording(engine, inputs={}, outputs={"a": plain})):
+        with pytest.raises(
+            cf.InvalidArgument, match=r"1 of f: .*image2d_t from', expected an image"
+        ):
+            runs.run(kernel, (1,), None, plain, plain, np.float32(1))
+    with pytest.raises(cf.InvalidArgument, match=r"2 of f: .*float4 \*to', expected a buffer"):
+        stream.run(kernel, (1,), None, image, image, np.float32(1))
+    hidden = "#define IN read_only image2d_t from, int"
+    other = engine.kernel(f"{hidden}\nkernel void f(IN x, global float4 *to, float by) {{}}", "f")
+    stream.run(other, (1,), None, image, np.int32(1), plain, np.float32(1), reads=[image])
+
+
+@pytest.mark.parametrize("size", [SIZE, (SIZE / 2,), (-1,), ("1",), (), None])
+def test_sizes_are_tuples_of_integers(engine: cf.Engine, size: Any) -> None:
+    stream, a = cf.Stream(engine), ones(engine)
+    kernel = engine.kernel("kernel void f(global float *p) {}", "f")
+    for runs in (stream, cf.Recording(engine, inputs={}, outputs={"a": a})):
+        with pytest.raises(cf.InvalidArgument, match=r"global_size: got .* a tuple of integers"):
+            runs.run(kernel, size, None, a)
+    stream.run(kernel, (np.int64(SIZE),), [1], a)
+    with pytest.raises(cf.InvalidArgument, match=r"reads: got Memory.*expected a list"):
+        stream.run(kernel, (SIZE,), None, a, reads=a)  # type: ignore[arg-type]
 
 
 def test_declarations_of_arguments() -> None:
