@@ -100,12 +100,15 @@ def shares_bits(planes: Sequence[Plane]) -> bool:
     return len(set(taken)) < len(taken)
 
 
-def test_values_share_bits_where_every_bit_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("seed", [7])
+def test_values_share_bits_where_every_bit_says_so(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Random strides, streams and first bits: refused if, and only if, two values share a bit.
 
     Padding counts as values, and so do the bits of a stream's last word: streams here fill them.
     """
-    rng = np.random.default_rng(7)
+    rng = np.random.default_rng(seed)
     found: list[bool] = []
 
     def compared(planes: Sequence[Plane], outer: int = 0) -> None:
@@ -138,7 +141,9 @@ def test_values_share_bits_where_every_bit_says_so(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.slow
-def test_many_random_types_and_layouts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(globals(), "CASES", 10_000)
-    test_random_types_and_layouts(10)
-    test_values_share_bits_where_every_bit_says_so(monkeypatch)
+@pytest.mark.parametrize("seed", range(100, 120))
+def test_many_random_types_and_layouts(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """10,000 of each together."""
+    monkeypatch.setitem(globals(), "CASES", 500)
+    test_random_types_and_layouts(seed)
+    test_values_share_bits_where_every_bit_says_so(seed, monkeypatch)
