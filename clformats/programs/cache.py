@@ -3,7 +3,8 @@
 An entry is one file: a magic line, a checksum, the binary. It is written to a temporary file and
 moved to its place, so that many processes may start at once without locks. A file that cannot be
 read, whose checksum is wrong, or which others could have written (see `trust`), is a miss. The name
-of an entry is a hash of the source, options, device, driver, and the versions of the libraries.
+of an entry is a hash of the source, options, device, driver, a CPU's instructions, and the versions
+of the libraries.
 NVIDIA's driver has a cache of its own that is as fast; PoCL's preprocesses the source before it
 looks, which takes 50 to 100 ms for each program where a binary takes 3. But PoCL compiles once more
 before it gives a binary, and version 6.0 may abort then: a child process asks it, in the
@@ -33,10 +34,12 @@ from .. import trust
 from ..doctor.caches import REMEDY
 from ..doctor.icd import cache_root
 from ..errors import CacheWarning, warn
+from ..opencl import opencl
 from ..version import __version__
 from .background import background
 from .guard import Build, FirstLaunch, is_guarded, tried
 from .outcomes import BINARY, BUILT, SUFFIX, BuildOutcome, CompilerDied, recall, remember, today
+from .processor import instructions
 
 if TYPE_CHECKING:
     import pyopencl
@@ -94,6 +97,7 @@ def key(device: pyopencl.Device, options: list[str], source: str) -> str:
         VERSION_TEXT,
         *(p.vendor, p.name, p.version),
         *(device.vendor, device.name, device.version, device.driver_version),
+        instructions() if device.type & opencl().device_type.CPU else "",
         *_all_options(options),
         source,
     )

@@ -19,6 +19,7 @@ from ..programs.background import background
 from ..programs.buildlog import told
 from ..programs.cache import build, compilers_silent, is_kept
 from ..programs.guard import FirstLaunch
+from ..programs.processor import HELD_BY
 from ..schedule.traits import DEFAULT, Traits
 from .external import handed_out
 
@@ -276,7 +277,7 @@ class Engine(OnDevice):
 
 HELD = {"core-avx2": 32, "corei7-avx": 16, "corei7": 16}
 """Bytes of vectors of integers of the processors that Intel's CPU runtime compiles for where
-``CL_CONFIG_CPU_TARGET_ARCH`` says so: the device tells of its own all the same."""
+`HELD_BY` says so: the device tells of its own all the same."""
 
 
 def vector_bytes_of(device: pyopencl.Device) -> int:
@@ -284,7 +285,7 @@ def vector_bytes_of(device: pyopencl.Device) -> int:
     told: int = 4 * device.native_vector_width_int
     if "Intel" not in device.platform.name:
         return told
-    return min(told, HELD.get(os.environ.get("CL_CONFIG_CPU_TARGET_ARCH", ""), told))
+    return min(told, HELD.get(os.environ.get(HELD_BY, ""), told))
 
 
 def _local_bytes(device: pyopencl.Device) -> int:

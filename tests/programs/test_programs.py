@@ -212,8 +212,8 @@ def test_the_key_has_all_that_matters(engine: cf.Engine, monkeypatch: pytest.Mon
     def facts() -> Any:
         platform = SimpleNamespace(vendor="v", name="n", version="1")
         return SimpleNamespace(
-            platform=platform, vendor="V", name="N", version="2", driver_version="3"
-        )
+            platform=platform, vendor="V", name="N", version="2", driver_version="3", type=2
+        )  # a CPU
 
     pairs: Any = ((["-a"], "source"), (["-b"], "source"), (["-a"], "source "), ([], "-a source"))
     keys = [programs.key(facts(), options, source) for options, source in pairs]
@@ -231,6 +231,16 @@ def test_the_key_has_all_that_matters(engine: cf.Engine, monkeypatch: pytest.Mon
     with monkeypatch.context() as patch:
         patch.setattr(pyopencl.version, "VERSION_TEXT", "other")
         keys.append(programs.key(facts(), ["-a"], "source"))
+    with monkeypatch.context() as patch:
+        patch.setenv("CL_CONFIG_CPU_TARGET_ARCH", "core-avx2")
+        keys.append(programs.key(facts(), ["-a"], "source"))
+    with monkeypatch.context() as patch:
+        patch.setattr(programs, "instructions", lambda: "of another processor")
+        keys.append(programs.key(facts(), ["-a"], "source"))
+        gpu = facts()
+        gpu.type = 4
+        keys.append(own := programs.key(gpu, ["-a"], "source"))
+    assert programs.key(gpu, ["-a"], "source") == own
     assert len(set(keys)) == len(keys)
     assert programs.key(facts(), ["-a"], "source") == keys[0]
 

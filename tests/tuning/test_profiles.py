@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
+from clformats.programs.processor import processor
 from clformats.schedule.profile import RANGES, Profile
 from clformats.tuning.records import profiles
 from clformats.tuning.records.profiles import (
     Kept,
     alone,
-    processor,
     profile_path,
     read_profile,
     write_profile,

@@ -12,17 +12,15 @@ import fcntl
 import json
 import math
 import os
-import platform
-import re
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
 from ... import trust
+from ...programs.processor import processor
 from ...schedule.profile import RANGES
 from .record import DeviceNames, now
 from .store import check_trusted, make_folder, path_of
@@ -31,7 +29,6 @@ SCHEMA = 1
 """The version of the measurement: its profiles are not compared with those of another one."""
 MOST_BYTES = 1 << 16
 LOCK_SECONDS = 10.0
-_FACTS = ("model name", "cpu family", "model", "stepping", "CPU implementer", "CPU part")
 
 
 class Kept(NamedTuple):
@@ -39,22 +36,6 @@ class Kept(NamedTuple):
 
     numbers: dict[str, float]
     date: str
-
-
-@cache
-def processor() -> str:
-    """The processor and its cores, as the system names them.
-
-    With family and model: a virtual machine may say no more than the maker.
-    """
-    try:
-        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        text = ""
-    first = dict(re.findall(r"^([^:\n]*?)\s*:\s*(.*)$", text.split("\n\n", 1)[0], re.MULTILINE))
-    told = [f"{name} {first[name]}".removeprefix("model name ") for name in _FACTS if name in first]
-    told = told or [platform.processor() or platform.machine()]
-    return f"{', '.join(told)}, {os.cpu_count()} cores"
 
 
 def profile_path(device: DeviceNames, where: Path) -> Path:
