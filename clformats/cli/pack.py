@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 from contextlib import nullcontext
 
-from ..errors import Error
+from ..errors import Error, InvalidFormat
 from ..files import Options, Summary, is_layout, pack_file, pack_quantised
+from ..quantised.types import layout_names
 from .arguments import dask_client
 from .transfer import add_arguments, carry_out, refuse_for_quantised
 
@@ -70,6 +71,11 @@ def run(args: argparse.Namespace) -> int:
                 return pack_quantised(args.source, args.output, args.to, options, client=client)
         if args.dask:
             raise Error(f"--dask shares quantised tensors out, and {args.to} is no layout of them")
+        if args.source.endswith(".gguf"):
+            raise InvalidFormat(
+                f"got {args.to} for the tensors of a .gguf file, expected a layout of quantised "
+                f"tensors: {', '.join(sorted(layout_names()))}"
+            )
         return pack_file(
             args.source,
             args.output,

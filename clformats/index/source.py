@@ -65,12 +65,12 @@ def index_source(  # noqa: PLR0913  # what can be asked about one tensor
     lines of your kernel from 1. Raises `InvalidFormat` for ``any`` and for a prefix that is no C
     identifier, `InvalidDescriptor`, `InvalidArgument` for the others.
     """
+    checked_prefix(prefix)
     if is_described(target):
         return _quantised(target, prefix, sizes, buffers, (wide, vector, padded or None))
     if buffers:
         raise InvalidArgument(f"buffers={buffers!r} is for quantised tensors: leave it out")
-    known, at = known_of(target, padded), expect_int(shape_info_at, "shape_info_at")  # type: ignore[arg-type]
-    return _of_numbers(known, prefix, wide, sizes, at, vector)
+    return _of_numbers(known_of(target, padded), prefix, wide, sizes, shape_info_at, vector)  # type: ignore[arg-type]
 
 
 def _of_numbers(
@@ -83,10 +83,10 @@ def _of_numbers(
 ) -> str:
     """The source of a tensor of one element type."""
     expect(vector, str | None, "vector")
-    if at < 0:
+    if expect_int(at, "shape_info_at") < 0:
         raise InvalidArgument(f"shape_info_at: got {at}, expected 0 or more")
     counted = _is_wide(known, wanted=wide)
-    t = tensor(known, checked_prefix(prefix), _form(known, sizes), wide=counted, at=at)
+    t = tensor(known, prefix, _form(known, sizes), wide=counted, at=at)
     return f"{render_tensor(t, vector)}\n{OWN_LINES}"
 
 
@@ -103,8 +103,8 @@ def _quantised(
         )
     expect(sizes, str | None, "sizes")
     expect(buffers, bool, "buffers")
-    desc, name = as_any_desc(target, "target"), checked_prefix(prefix)
-    return f"{quantised_source(desc, name, sizes, buffers=bool(buffers))}\n{OWN_LINES}"
+    desc = as_any_desc(target, "target")
+    return f"{quantised_source(desc, prefix, sizes, buffers=bool(buffers))}\n{OWN_LINES}"
 
 
 def known_of(target: MemoryDesc | Format | str, padded: str = "") -> Known:

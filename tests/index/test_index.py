@@ -213,6 +213,7 @@ def test_what_is_asked_for_and_what_is_not() -> None:
         ("bfyx", {"prefix": "A-B"}, "C identifier"),
         ("bfyx", {"prefix": "A;"}, "C identifier"),
         ("bfyx", {"prefix": "A\n"}, "C identifier"),
+        ("SRC", {"prefix": cf.MemoryDesc((2, 3), "f32")}, "prefix: got MemoryDesc"),
         ("any", {}, "no layout"),
         (cf.MemoryDesc((2, 3), "f32", "any"), {}, "no layout"),
         (cf.MemoryDesc((cf.RUNTIME_DIM, 3), "f32"), {}, "say where they come from"),

@@ -110,6 +110,7 @@ def test_what_cannot_be_packed_is_told(
         (["--to", "flat", "--match", "nothing"], "not matched"),
         (["--to", "flat", "--dtype", "f16"], "leave it out"),
         (["--to", "nchw", "--dask", "tcp://127.0.0.1:1"], "no layout of them"),
+        (["--to", "transposd"], "got transposd for .* expected a layout .*, transposed"),
     ):
         assert cli.main(["pack", str(model), *words, "-o", target]) == 1
         assert re.search(why, capsys.readouterr().err), words
