@@ -16,11 +16,11 @@ from pathlib import Path
 from statistics import mean
 
 import clformats as cf
+from clformats.problems.problem import Problem
+from clformats.problems.traits import Traits
 from clformats.schedule.cost import CostModel
-from clformats.schedule.problem import Problem
 from clformats.schedule.profile import Profile, profile_of
 from clformats.schedule.schedule import Schedule
-from clformats.schedule.traits import Traits
 
 FILE = Path(__file__).with_name("schedules.tsv")
 COLUMNS = ("problem", "vector_bytes", "machine", "copy_us", "schedules")

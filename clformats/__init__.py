@@ -33,10 +33,10 @@ from .interop.dnnl import RnnPackedDesc, WinogradDesc
 from .interop.notations.conversion import convert
 from .pictures.calls import draw
 from .pictures.explaining import explain
+from .problems.compare import identify, same_bytes
 from .quantised import QuantisedDesc, QuantisedType, infer, layouts
 from .schedule import Plan, make_plan
 from .schedule.choices import Choices
-from .schedule.compare import identify, same_bytes
 from .tensors.desc import RUNTIME_DIM, MemoryDesc
 from .tensors.dtypes import DTYPES, DType
 from .values.attr import Attr, at_execution

@@ -15,9 +15,9 @@ from zlib import crc32
 import numpy as np
 
 import clformats as cf
+from clformats.problems.computation import from_attr, over_tensors
 from clformats.schedule import Request, Traits
 from clformats.schedule.anysize import as_pattern, plan_for_all
-from clformats.schedule.computation import from_attr, over_tensors
 from clformats.values.formula import parse
 from tests.support import BUFFERS, hurting_dims, pair_of
 from tests.workload import AMOUNTS, Pair, reorders

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 import clformats as cf
 from clformats.kernels import Launch
 from clformats.kernels.scheduled import render_schedule
+from clformats.problems.problem import Problem
+from clformats.problems.refine import problem, separate
 from clformats.schedule.extents import tiles
 from clformats.schedule.layout import lay_out
 from clformats.schedule.nest import is_legal_extent, ordered, positions
 from clformats.schedule.plan import FAMILIES
-from clformats.schedule.problem import Problem
-from clformats.schedule.refine import problem, separate
 from clformats.schedule.schedule import Loop, Prefetch, Schedule, Store, Tile
 from clformats.schedule.scheduled import as_scheduled
 from clformats.schedule.stores import legal

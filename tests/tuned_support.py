@@ -6,9 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 import clformats as cf
+from clformats.problems.refine import problem
+from clformats.problems.traits import DEFAULT
 from clformats.reorders.planning import kernel_digest
-from clformats.schedule import Request, Traits, problem
-from clformats.schedule.traits import DEFAULT
+from clformats.schedule import Request, Traits
 from clformats.tuning.records import DeviceNames, TuningRecord
 from clformats.tuning.records.record import keys_of, now
 

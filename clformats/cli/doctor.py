@@ -275,8 +275,8 @@ def profile_lines(device: Report, *, verbose: bool) -> Iterator[str]:
     if device["type"] != "CPU" or "seconds" not in device:
         return
     try:
+        from clformats.problems.traits import Traits
         from clformats.schedule.profile import profile_of, with_measured
-        from clformats.schedule.traits import Traits
         from clformats.tuning.records import DeviceNames, folder
         from clformats.tuning.records.profiles import read_profile
 

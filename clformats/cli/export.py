@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import Error, InvalidArgument
-from ..schedule.traits import DEFAULT, Traits
+from ..problems.traits import DEFAULT, Traits
 from ..tensors.desc import MemoryDesc
 from ..tensors.given import as_any_desc
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ..schedule.computation import Computation, Operand
-from ..schedule.problem import Problem
+from ..problems.computation import Computation, Operand
+from ..problems.problem import Problem
 from ..tensors.dtypes import DType
 from ..values.attr import OLD
 from .codecs import Codec, codec, needed

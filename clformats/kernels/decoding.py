@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ..errors import Unsupported
+from ..problems.traits import DEFAULT, LINE_BYTES, Traits
 from ..quantised import QuantisedDesc
 from ..quantised.kernel import Grid, Kernel, TileCode
 from ..quantised.lanes import (
@@ -24,7 +25,6 @@ from ..quantised.lanes import (
 from ..quantised.planes import Field, PlaneDigit
 from ..quantised.types import WHOLE
 from ..quantised.values import Tables, of_codes, value
-from ..schedule.traits import DEFAULT, LINE_BYTES, Traits
 from ..tensors.desc import MemoryDesc
 from ..values.formula import Formula
 from .vectors import LANES, Cell, Lanes, Words, words_of

@@ -1,6 +1,6 @@
 """Words whose elements change places: by masks and shifts, in vectors of them.
 
-See `clformats.schedule.words`. Vectors that exchange elements are a *group*, by the steps of the
+See `clformats.problems.words`. Vectors that exchange elements are a *group*, by the steps of the
 loops along which they do: two for one loop, eight for three.
 """
 

@@ -11,9 +11,9 @@ from typing import Any
 
 from ..formats.digits import Placed, offset_expr, place, tail_at
 from ..formats.expr import Const, Expr, Var, as_expr, total
+from ..problems.problem import Number, Problem
 from ..schedule.generic import GenericPlan, units
 from ..schedule.plan import Plan
-from ..schedule.problem import Number, Problem
 from ..templates import filled
 from ..tensors.desc import MemoryDesc
 from ..values.attr import OLD
@@ -144,7 +144,7 @@ def _indices(
 
 
 def _bounds(dst: MemoryDesc, arguments: Arguments) -> list[tuple[str, str, str, str]]:
-    """(index, lo, hi, end) for each dimension: see `clformats.schedule.problem`.
+    """(index, lo, hi, end) for each dimension: see `clformats.problems.problem`.
 
     ``end`` is empty for the outermost dimension of a fused index: what lies beyond it there is the
     padding of the fused index, and belongs to the destination.

@@ -1,6 +1,6 @@
 """Which lanes of a tile's vectors are elements, where the tile is at an edge of the tensor.
 
-A guard of the problem (`clformats.schedule.problem`) that is the same for all lanes of a vector is
+A guard of the problem (`clformats.problems.problem`) that is the same for all lanes of a vector is
 a condition, another one is a mask. Where a tile covers all that a guard is about, the layout of its
 vectors has decided already, and nothing is left to ask.
 """
@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ..problems.problem import Problem
 from ..schedule.layout import TileLayout, TileVector
-from ..schedule.problem import Problem
 from ..schedule.runs import asks_anything, guard_range, is_settled
 from ..schedule.schedule import Tile
 

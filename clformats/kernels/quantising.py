@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterator, Sequence
 from math import gcd
 
 from ..errors import Unsupported
+from ..problems.traits import Traits
 from ..quantised import QuantisedDesc
 from ..quantised.kernel import Grid, Kernel, TileCode
 from ..quantised.lanes import HEX, At, NotInTilesError, Symbols, Tile
 from ..quantised.types import WHOLE
 from ..quantised.writing import Cell, Writer
-from ..schedule.traits import Traits
 from ..tensors.desc import MemoryDesc
 from .decoding import numbers_in_tiles
 from .rules import BLOCK_RULES, log2_begins, most_of

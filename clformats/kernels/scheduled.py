@@ -11,11 +11,11 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 
+from ..problems.problem import Problem
 from ..schedule.extents import MOST_ELEMENTS
 from ..schedule.layout import TileLayout, lay_out
 from ..schedule.nest import MOST_LOOPS, Nest, counted
 from ..schedule.plan import Plan
-from ..schedule.problem import Problem
 from ..schedule.runs import steady
 from ..schedule.schedule import Schedule
 from ..schedule.scheduled import ScheduledPlan

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 
 from ..formats.expr import Const, Expr, Var
-from ..schedule.problem import Number
+from ..problems.problem import Number
 
 MOST_ARGUMENT_BYTES = 1024
 """What a kernel's arguments take together at the most: OpenCL promises no more."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..formats.expr import Expr, Var, total
-from ..schedule.problem import needs_64_bits
+from ..problems.problem import needs_64_bits
 from ..schedule.sums import SumLoop, SumsPlan
 from ..templates import filled
 from ..tensors.desc import MemoryDesc

@@ -1,6 +1,6 @@
 """Places that kernels look up in tables: the source's, of blocks that the destination's do not fit.
 
-A table is a formula (`clformats.schedule.problem.Table`): how often it jumps is a constant of the
+A table is a formula (`clformats.problems.problem.Table`): how often it jumps is a constant of the
 kernel, how far is an argument.
 """
 
@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 
+from ..problems.problem import Problem
 from ..schedule.layout import TileLayout
-from ..schedule.problem import Problem
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,8 @@ from functools import cache
 from itertools import permutations
 from math import prod
 
+from ..problems.problem import Problem
 from ..schedule.plan import Plan
-from ..schedule.problem import Problem
 from ..schedule.universal import CONVERTED, GUARDS, LOOPS, MOVED, UniversalPlan
 from ..templates import filled
 from ..tensors.dtypes import DType, as_dtype

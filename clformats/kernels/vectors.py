@@ -14,8 +14,8 @@ from functools import cached_property
 from itertools import groupby
 
 from ..quantised.lanes import At, NotInTilesError, Placed, Tile
-from ..schedule.program import ShuffleProgram
-from ..schedule.shuffles import synthesise
+from ..shuffles.program import ShuffleProgram
+from ..shuffles.synthesis import synthesise
 
 LANES = 16
 KINDS = {8: "uchar", 16: "ushort", 32: "uint"}

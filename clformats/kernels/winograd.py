@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from ..formats.winograd import Matrix
+from ..problems.problem import Problem
 from ..schedule.generic import GROUP_ITEMS
 from ..schedule.plan import Plan
-from ..schedule.problem import Problem
 from ..schedule.winograd import WinogradPlan
 from ..templates import filled
 from ..tensors.desc import MemoryDesc

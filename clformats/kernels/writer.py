@@ -10,13 +10,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from ..problems.problem import Problem
+from ..problems.traits import LINE_BYTES
 from ..schedule.layout import TileLayout, TileVector, exchanged, loads_units
 from ..schedule.nest import MOST_LOOPS
-from ..schedule.problem import Problem
-from ..schedule.program import ZERO, Shuffle, ShuffleProgram
 from ..schedule.schedule import Store, Tile
 from ..schedule.stores import STAGE_BYTES
-from ..schedule.traits import LINE_BYTES
+from ..shuffles.program import ZERO, Shuffle, ShuffleProgram
 from ..templates import filled
 from . import exchange, tables
 from .computation import Computed, types_of

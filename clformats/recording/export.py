@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import TypeAlias
 
 from ..errors import Error, InvalidArgument, Unsupported, shown
+from ..problems.traits import DEFAULT, Traits
 from ..reorders.planning import records_of
 from ..reorders.profiles import traits_of
 from ..runtime import Engine
 from ..schedule import make_plan
-from ..schedule.traits import DEFAULT, Traits
 from ..tensors.desc import MemoryDesc
 from .binding import device_of
 from .header import header

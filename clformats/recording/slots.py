@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from ..errors import InvalidArgument, Unsupported
 from ..host.packing import is_gapless
 from ..opencl import opencl
+from ..problems.traits import LINE_BYTES
 from ..runtime import Memory, storage
 from ..runtime.order import Usage
-from ..schedule.traits import LINE_BYTES
 from ..tensors.dtypes import as_dtype
 from .arena import Piece, placed
 from .program import ARENA_ALIGNMENT, CONSTANT, INPUT, OUTPUT, TEMPORARY, Buffer

@@ -10,11 +10,11 @@ import numpy as np
 
 from ..kernels import render
 from ..kernels.source import MOST_ARGUMENT_BYTES, Launch
+from ..problems.computation import Computation
+from ..problems.traits import DEFAULT, Traits
 from ..reorders.planning import planned_by_record
 from ..schedule import Plan, plan_for
 from ..schedule.choices import RULES, Choices
-from ..schedule.computation import Computation
-from ..schedule.traits import DEFAULT, Traits
 from ..tuning.records import Lookup
 from ..values.formula import Formula
 from ..version import __version__

@@ -22,11 +22,11 @@ import numpy as np
 
 from ..kernels.scheduled import render_schedule
 from ..opencl import named_errors, opencl
+from ..problems.refine import problem
+from ..problems.traits import LINE_BYTES, STREAMED_MOST
 from ..runtime import Engine
-from ..schedule.refine import problem
 from ..schedule.schedule import Loop, Schedule, Store, Tile
 from ..schedule.search import ITEMS
-from ..schedule.traits import LINE_BYTES, STREAMED_MOST
 from ..tensors.desc import MemoryDesc
 from ..timing import CLOCK, turns
 

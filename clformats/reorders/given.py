@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from ..errors import DeviceError, InvalidArgument, InvalidAttr, InvalidDescriptor, shown
 from ..host.packing import is_gapless
 from ..opencl import opencl
+from ..problems.compare import overlap
 from ..runtime import Engine, Event, Memory, Stream
 from ..runtime.scalar import Scalar
 from ..schedule.anysize import fits
-from ..schedule.compare import overlap
 from ..tensors.desc import MemoryDesc
 from ..tensors.described import Described, is_described
 from ..tensors.given import as_any_desc, is_desc_text

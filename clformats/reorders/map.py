@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from ..errors import InvalidDescriptor, InvalidExpression, expect
 from ..opencl import OnDevice
+from ..problems.computation import for_groups, over_tensors
 from ..runtime import Engine, Event
 from ..runtime.engine import default_engine
 from ..schedule import Plan, Request
 from ..schedule.choices import Choices
-from ..schedule.computation import for_groups, over_tensors
 from ..tensors.desc import MemoryDesc
 from ..tensors.given import as_desc
 from ..values.attr import OLD

@@ -14,12 +14,13 @@ from functools import lru_cache
 from ..errors import Error, Unsupported
 from ..kernels import render, sums
 from ..kernels.source import Launch
+from ..problems.refine import problem
+from ..problems.twins import by_buffers
 from ..runtime import Engine
-from ..schedule import Plan, Request, Traits, plan_for, problem
+from ..schedule import Plan, Request, Traits, plan_for
 from ..schedule.anysize import as_pattern, plan_for_all
 from ..schedule.choices import RULES
 from ..schedule.sums import plan_for_all as sums_for_all
-from ..schedule.twins import by_buffers
 from ..tensors.desc import MemoryDesc
 from ..tuning.records import DeviceNames, Lookup, TuningRecord, lookup
 

@@ -13,11 +13,11 @@ from functools import partial
 from pathlib import Path
 
 from ..errors import expect
+from ..problems.traits import Traits
 from ..programs.background import background
 from ..runtime import Engine
 from ..runtime.engine import default_engine
 from ..schedule.profile import RANGES, Profile, profile_of, sanely, with_measured
-from ..schedule.traits import Traits
 from ..tuning.records import DeviceNames, folder
 from ..tuning.records.profiles import Kept, alone, profile_path, read_profile, write_profile
 from . import calibration

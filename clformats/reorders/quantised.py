@@ -20,6 +20,7 @@ from ..host.packing import pack, pack_into, unpack
 from ..kernels.decoding import decoding
 from ..kernels.quantising import quantising
 from ..opencl import OnDevice, opencl
+from ..problems.traits import LINE_BYTES
 from ..quantised import QuantisedDesc
 from ..quantised.apart import PlaneMove
 from ..quantised.host import moved
@@ -29,7 +30,6 @@ from ..quantised.rules import check_rule
 from ..runtime import Engine, Event, Memory, Stream
 from ..runtime.engine import default_engine
 from ..schedule import Request, Traits
-from ..schedule.traits import LINE_BYTES
 from ..tensors.desc import MemoryDesc
 from ..tensors.given import as_any_desc
 from .planning import planned

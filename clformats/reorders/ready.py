@@ -14,6 +14,7 @@ from ..errors import DeviceError, InvalidArgument
 from ..kernels import render
 from ..kernels.source import Launch
 from ..opencl import error_name, named_errors, opencl
+from ..problems.computation import Operand
 from ..runtime import Engine, Event, Memory, Stream
 from ..runtime.engine import SharedKernel
 from ..runtime.external import external_commands
@@ -21,7 +22,6 @@ from ..runtime.order import LOCK, QueueOrder, Usage, end_of, enqueued, events_be
 from ..runtime.scalar import Scalar
 from ..runtime.twins import Twins
 from ..schedule import Plan
-from ..schedule.computation import Operand
 from ..tensors.desc import MemoryDesc
 from ..values.attr import OLD
 from .building import BuiltPlan

@@ -24,14 +24,14 @@ from ..errors import (
     shown,
 )
 from ..opencl import OnDevice, opencl
+from ..problems.computation import from_attr
+from ..problems.twins import in_buffers
 from ..runtime import Engine, Event, Memory, Stream
 from ..runtime.engine import default_engine
 from ..runtime.interop import from_numpy
 from ..runtime.scalar import Scalar
 from ..schedule import Plan, Request
 from ..schedule.choices import RULES, Choices
-from ..schedule.computation import from_attr
-from ..schedule.twins import in_buffers
 from ..tensors.desc import MemoryDesc
 from ..tensors.described import Described, is_described
 from ..tensors.given import as_desc, canonical

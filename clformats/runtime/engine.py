@@ -14,13 +14,13 @@ import numpy as np
 
 from ..errors import DeviceError, InvalidArgument, expect, shown
 from ..opencl import OnDevice, devices, error_name, hint, kernel_of, named_errors, opencl
+from ..problems.traits import DEFAULT, Traits
 from ..programs import compiler
 from ..programs.background import background
 from ..programs.buildlog import told
 from ..programs.cache import build, compilers_silent, is_kept
 from ..programs.guard import FirstLaunch
 from ..programs.processor import HELD_BY
-from ..schedule.traits import DEFAULT, Traits
 from .external import handed_out
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """Images that kernels reach as buffers: what lies under them, and copies where nothing does.
 
-Which images these are says `clformats.schedule.twins`. Images are copied to and from buffers of the
+Which images these are says `clformats.problems.twins`. Images are copied to and from buffers of the
 engine, one for sources and one for destinations: they grow to the largest image, and commands take
 turns at them.
 """

@@ -1,10 +1,10 @@
 """From two descriptors to a plan. Pure: runs and is tested without a device."""
 
+from ..problems.problem import Problem
+from ..problems.refine import problem
+from ..problems.traits import Traits
 from .plan import FAMILIES, GPU_FAMILIES, Plan, families, make_plan, plan_for
-from .problem import Problem
-from .refine import problem
 from .request import Request
-from .traits import Traits
 
 __all__ = [
     "FAMILIES", "GPU_FAMILIES", "Plan", "Problem", "Request", "Traits", "families", "make_plan",

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
+from ..problems.problem import Problem
+from ..problems.traits import Traits
 from .choices import Choices
-from .problem import Problem
 from .profile import Profile
 from .schedule import Schedule
-from .traits import Traits
 
 
 class Body:

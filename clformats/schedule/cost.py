@@ -12,13 +12,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log2, prod
 
+from ..problems.problem import Problem, remembered
+from ..problems.traits import LINE_BYTES
 from .nest import positions
-from .problem import Problem, remembered
 from .profile import Profile
 from .runs import chain, common, is_settled, run_of, steady, vectors
 from .schedule import Loop, Schedule, Tile
 from .stores import staged_tiles
-from .traits import LINE_BYTES
 
 OWNED = 3.0
 """Bytes that move for each byte of an ordinary store: its line is read, and written back."""

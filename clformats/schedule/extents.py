@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import prod
 
+from ..problems.problem import Problem
 from .layout import stores_units
 from .nest import is_legal_extent
-from .problem import Problem
 from .runs import chain, power_of_two, vectors
 from .schedule import ALL, Tile
 

@@ -18,11 +18,11 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import ClassVar
 
+from ..problems.problem import Problem
+from ..problems.traits import Traits
 from ..tensors.desc import MemoryDesc
 from .body import Body
 from .choices import Choices, either
-from .problem import Problem
-from .traits import Traits
 
 GROUP_ITEMS = 64
 """The size of work-groups whose work-items take one element each."""

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import gcd, prod
 
+from ..problems.problem import Node, Number, Problem, fixed
 from .banks import BankLayout, Pass, dense, layout
 from .extents import run_of_whole_loops
-from .problem import Node, Number, Problem, fixed
 from .runs import chain, power_of_two, strides
 from .schedule import ALL, Schedule, Tile
 

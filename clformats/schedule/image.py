@@ -15,11 +15,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
+from ..problems.problem import Problem
+from ..problems.traits import Traits
 from ..tensors.images import is_over_buffer
 from .body import Body
 from .choices import Choices
-from .problem import Problem
-from .traits import Traits
 
 
 @dataclass(frozen=True, slots=True)

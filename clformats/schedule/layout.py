@@ -16,12 +16,12 @@ from functools import lru_cache
 from itertools import product
 from math import prod
 
-from .problem import Problem
-from .program import ShuffleProgram
+from ..problems.problem import Problem
+from ..problems.traits import LINE_BYTES
+from ..shuffles.program import ShuffleProgram
+from ..shuffles.synthesis import synthesise
 from .runs import chain, is_settled, moves, steady, strides
 from .schedule import Tile
-from .shuffles import synthesise
-from .traits import LINE_BYTES
 
 MOST_LANES = 16
 """Of a vector."""

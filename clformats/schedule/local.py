@@ -25,6 +25,9 @@ from dataclasses import dataclass, replace
 from itertools import islice, product
 from math import prod
 
+from ..problems.problem import Problem
+from ..problems.traits import Traits
+from ..problems.words import kept_together, refusal_of_loops
 from .banks import BANK_BYTES, dense
 from .body import ScheduleBody
 from .choices import Choices, either
@@ -35,11 +38,8 @@ from .grouped import (
     moving_bytes,
     order_of,
 )
-from .problem import Problem
 from .runs import common, power_of_two
 from .schedule import VECTORS, Loop, Prefetch, Schedule, Store, Tile
-from .traits import Traits
-from .words import kept_together, refusal_of_loops
 
 SECTOR_BYTES = 32
 """The least that memory gives (NVIDIA's sector, half a line of AMD's): a run that both sides share

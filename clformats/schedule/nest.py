@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from math import prod
 
 from ..errors import InvalidArgument
+from ..problems.problem import Problem
 from .layout import stores_units
-from .problem import Problem
 from .runs import is_inner, is_shifted
 from .schedule import ALL, LETTERS, VECTORS, Loop, Schedule, Tile
 

@@ -37,17 +37,17 @@ from itertools import permutations
 from typing import Any, Protocol
 
 from ..errors import InvalidArgument
+from ..problems.problem import Problem
+from ..problems.traits import Traits
 from .body import Body
 from .extents import SHORT
 from .local import GROUP_SIZES, VECTOR_BYTES, GroupPlan, fitted
 from .nest import is_legal_extent, ordered
-from .problem import Problem
 from .profile import Profile, profile_of
 from .schedule import ALL, LETTERS, VECTORS, Loop, Prefetch, Schedule, Store, Tile
 from .scheduled import ScheduledPlan, why_illegal
 from .search import BLOCKS, ITEMS, in_blocks, wanted_items
 from .stores import legal
-from .traits import Traits
 
 Config = Mapping[str, Any]
 """Names of parameters and their values."""

@@ -9,18 +9,19 @@ from math import prod
 from typing import Any
 
 from ..errors import Unsupported, expect
+from ..problems import twins, words
+from ..problems.computation import Computation
+from ..problems.problem import Problem
+from ..problems.refine import problem
+from ..problems.traits import DEFAULT, Traits
 from ..tensors.desc import MemoryDesc
 from ..tensors.geometry import check_size
 from ..tensors.given import as_desc
-from . import generic, image, local, scheduled, sums, twins, universal, winograd, words
+from . import generic, image, local, scheduled, sums, universal, winograd
 from .body import Body
 from .choices import RULES, Choices
-from .computation import Computation
-from .problem import Problem
-from .refine import problem
 from .request import Request
 from .sums import SumsPlan
-from .traits import DEFAULT, Traits
 
 SAME_BYTES = "the bytes are the same: OpenCL copies them, and no kernel runs"
 IN_GROUPS = ("local_size", "baked")
@@ -97,7 +98,7 @@ class Plan:
     ``rejected`` has the families tried before and their reasons. ``choices`` are the decisions not
     left to the rules; ``record`` says where they come from. ``sums`` is the plan of the second
     kernel, for the sums that follow int8 weights. ``request`` is what was asked for;
-    the problem may have buffers in place of its images, see `clformats.schedule.twins`.
+    the problem may have buffers in place of its images, see `clformats.problems.twins`.
     """
 
     request: Request

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from .traits import STREAMED_MOST, Traits
+from ..problems.traits import STREAMED_MOST, Traits
 
 MEANINGS: Mapping[str, str] = {
     "stream_bytes": "from how many bytes moved on streaming stores gain",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..problems.computation import Computation
+from ..problems.traits import DEFAULT, Traits
 from ..tensors.desc import MemoryDesc
 from .choices import RULES, Choices
-from .computation import Computation
-from .traits import DEFAULT, Traits
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from math import gcd, prod
 
-from .problem import Guard, Node, Problem, remembered
+from ..problems.problem import Guard, Node, Problem, remembered
+from ..problems.traits import LINE_BYTES
 from .schedule import Tile
-from .traits import LINE_BYTES
 
 
 def strides(nodes: Sequence[Node], side: str) -> list[int]:

@@ -12,20 +12,20 @@ from math import prod
 from typing import ClassVar
 
 from ..errors import InvalidArgument
+from ..problems.problem import Problem
+from ..problems.refine import separate
+from ..problems.traits import LINE_BYTES, Traits
+from ..problems.words import in_words
 from ..tensors import nibbles
 from .body import ScheduleBody
 from .choices import Choices
 from .cost import seconds
 from .extents import MOST_ELEMENTS, tiles
 from .nest import counted
-from .problem import Problem
 from .profile import Profile, profile_of
-from .refine import separate
 from .schedule import Schedule, Store, Tile
 from .search import best, neighbours, ranked, spread
 from .stores import legal
-from .traits import LINE_BYTES, Traits
-from .words import in_words
 
 
 @dataclass(frozen=True, slots=True)

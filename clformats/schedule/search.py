@@ -10,10 +10,10 @@ from dataclasses import replace
 from itertools import islice
 from math import prod
 
+from ..problems.problem import Problem
 from .cost import CostModel
 from .extents import tiles
 from .nest import ordered, positions
-from .problem import Problem
 from .profile import Profile
 from .runs import chain, common, strides
 from .schedule import Loop, Prefetch, Schedule, Store, Tile

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, cast
 
+from ..problems.traits import Traits
 from ..tensors.desc import MemoryDesc
 from .body import Body
 from .choices import RULES, Choices
 from .parts import Parts, parts_of
 from .plan import Plan, make_plan
 from .plan import families as families_on
-from .traits import Traits
 
 NEAR = 24
 """How many neighbours of the best value are worth a measurement."""

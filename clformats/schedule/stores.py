@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
+from ..problems.problem import Problem, remembered
+from ..problems.traits import LINE_BYTES
 from .layout import lay_out
 from .nest import positions
-from .problem import Problem, remembered
 from .runs import (
     alignment,
     asks_anything,
@@ -19,7 +20,6 @@ from .runs import (
     strides,
 )
 from .schedule import Loop, Store, Tile
-from .traits import LINE_BYTES
 
 LEAST_STREAM = 16
 LONG_RUN_BYTES = 256

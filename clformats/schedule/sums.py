@@ -21,11 +21,11 @@ from dataclasses import dataclass, replace
 from math import gcd, prod
 
 from ..formats.digits import Placed
+from ..problems.problem import Number, fixed
+from ..problems.traits import Traits
+from ..problems.words import part
 from ..tensors.desc import MemoryDesc
 from .generic import GROUP_ITEMS
-from .problem import Number, fixed
-from .traits import Traits
-from .words import part
 
 SUM_LANES = 64
 """The most lanes."""

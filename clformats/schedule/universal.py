@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..problems.problem import Problem
+from ..problems.traits import Traits
+from ..problems.words import in_words
 from . import scheduled
 from .body import Body
 from .choices import Choices
-from .problem import Problem
 from .search import ITEMS
-from .traits import Traits
-from .words import in_words
 
 CONVERTED = ("f32", "f16", "bf16", "s32", "s8", "u8")
 """The types between which it converts; others it only moves."""

@@ -18,10 +18,10 @@ from ..errors import (
     expect_int,
 )
 from ..host.memory import HostMemory
+from ..problems.computation import from_attr
+from ..problems.refine import problem
 from ..runtime import Engine, Memory, Stream, unified
 from ..runtime.engine import default_engine
-from ..schedule import problem
-from ..schedule.computation import from_attr
 from ..tensors.desc import MemoryDesc
 from ..tensors.described import is_described
 from ..values.attr import Attr

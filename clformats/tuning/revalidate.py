@@ -7,10 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..errors import Error
+from ..problems.refine import problem
 from ..reorders.planning import kernel_digest, staleness
 from ..reorders.profiles import traits_of
 from ..runtime import Engine
-from ..schedule import Request, Traits, plan_for, problem
+from ..schedule import Request, Traits, plan_for
 from ..tensors.desc import MemoryDesc
 from .contest import AGAIN, DEFAULT, LEAST_GAIN, Contest, is_faster, noise
 from .records import DeviceNames, TuningRecord, add, forget, path_of, read, rewrite, wanted_folder

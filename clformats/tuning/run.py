@@ -12,12 +12,13 @@ from statistics import median
 from typing import Any
 
 from ..errors import Error, InvalidArgument, expect
+from ..problems.refine import problem
 from ..reorders.planning import kernel_digest
 from ..reorders.profiles import traits_of
 from ..reorders.warm import Pair, pairs_of
 from ..runtime import Engine
 from ..runtime.engine import default_engine
-from ..schedule import Request, problem
+from ..schedule import Request
 from ..schedule.choices import RULES, Choices
 from ..schedule.space import spaces
 from ..tensors.desc import MemoryDesc

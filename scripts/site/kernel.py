@@ -18,7 +18,7 @@ from bench.picture import line, text
 from clformats.kernels.scheduled import render_schedule
 from clformats.schedule.layout import lay_out
 from clformats.schedule.nest import counted
-from clformats.schedule.refine import problem
+from clformats.problems.refine import problem
 from clformats.schedule.runs import strides
 from clformats.schedule.schedule import LETTERS, Schedule
 

@@ -7,9 +7,9 @@ import random
 import pytest
 
 import clformats as cf
-from clformats.schedule.refine import problem
+from clformats.problems.refine import problem
+from clformats.problems.words import in_words
 from clformats.schedule.scheduled import ScheduledPlan
-from clformats.schedule.words import in_words
 from tests.device_support import check_reorder
 from tests.strategies import BY_RANK
 from tests.tiers import tiered

@@ -12,13 +12,13 @@ import pytest
 import clformats as cf
 from clformats.kernels import universal
 from clformats.kernels.scheduled import IDLE_BYTES, idle, render_schedule
-from clformats.schedule.computation import from_attr
+from clformats.problems.computation import from_attr
+from clformats.problems.refine import problem, separate
+from clformats.problems.words import in_words
 from clformats.schedule.layout import lay_out
-from clformats.schedule.refine import problem, separate
 from clformats.schedule.schedule import Schedule
 from clformats.schedule.stores import legal
 from clformats.schedule.universal import CONVERTED, serves
-from clformats.schedule.words import in_words
 from clformats.tensors.dtypes import as_dtype, convert
 from tests.schedules_support import (
     before_and_after,

@@ -9,8 +9,8 @@ from itertools import permutations
 import pytest
 
 import clformats as cf
-from clformats.schedule.refine import problem
-from clformats.schedule.words import in_words
+from clformats.problems.refine import problem
+from clformats.problems.words import in_words
 from tests.device_support import check_reorder
 
 D = cf.MemoryDesc

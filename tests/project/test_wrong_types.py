@@ -107,7 +107,7 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "jit_constants": (cf.jit_constants, {"tensors": {"INPUT0": DESC}, "formats": ["bfyx"],
                                          "padded": {"INPUT0": "b"}}),
     "format_header": (cf.format_header, {"names": ["bfyx"]}),
-    "make_plan": (cf.make_plan, {"src": DESC, "dst": DESC, "traits": cf.schedule.traits.DEFAULT,
+    "make_plan": (cf.make_plan, {"src": DESC, "dst": DESC, "traits": cf.problems.traits.DEFAULT,
                                  "family": None, "computation": None, "transform": None,
                                  "choices": cf.Choices()}),
     "KernelRecords": (cf.KernelRecords, {"kernel": "conv"}),

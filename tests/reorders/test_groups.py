@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import clformats as cf
-from clformats.schedule.computation import for_groups
+from clformats.problems.computation import for_groups
 from clformats.values.groups import Grouped, counts
 from tests.device_support import check_reorder, memory_of
 

@@ -59,7 +59,7 @@ def check_from_image(
 
 
 def goes_by_twin(engine: cf.Engine, family: str | None) -> bool:
-    """Whether images that are no line are reached as buffers: see `schedule.twins`."""
+    """Whether images that are no line are reached as buffers: see `problems.twins`."""
     return engine.traits.is_cpu and family != "image"
 
 

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import clformats as cf
+from clformats.problems.refine import problem, separate
 from clformats.programs.background import background
 from clformats.reorders import building, calibration, profiles
 from clformats.reorders.calibration import crossing, is_steady
@@ -29,7 +30,6 @@ from clformats.reorders.profiles import (
 )
 from clformats.runtime.engine import vector_bytes_of
 from clformats.schedule.profile import RANGES, Profile, profile_of
-from clformats.schedule.refine import problem, separate
 from clformats.schedule.search import ranked
 from clformats.tensors.dtypes import convert
 from clformats.tuning.records import DeviceNames

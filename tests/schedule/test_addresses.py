@@ -6,9 +6,9 @@ import pytest
 
 import clformats as cf
 from bench.cases import CASES, Case
+from clformats.problems.traits import LINE_BYTES
 from clformats.schedule import Traits
 from clformats.schedule.scheduled import ScheduledPlan
-from clformats.schedule.traits import LINE_BYTES
 
 D = cf.MemoryDesc
 CPU = Traits(streamed_bytes=0)

@@ -11,16 +11,16 @@ import pytest
 import clformats as cf
 from clformats.kernels import render
 from clformats.kernels.scheduled import render_schedule
+from clformats.problems.refine import problem
+from clformats.problems.traits import DEFAULT, Traits
 from clformats.schedule.choices import RULES, Choices
 from clformats.schedule.generic import GenericPlan
 from clformats.schedule.plan import FAMILIES, GPU_FAMILIES
 from clformats.schedule.profile import profile_of
-from clformats.schedule.refine import problem
 from clformats.schedule.schedule import Schedule
 from clformats.schedule.scheduled import ScheduledPlan
 from clformats.schedule.search import EACH, PROGRAMS, ranked
 from clformats.schedule.space import NEAR, space, spaces
-from clformats.schedule.traits import DEFAULT, Traits
 from tests.support import BUFFERS, random_pair
 
 D = cf.MemoryDesc

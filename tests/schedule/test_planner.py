@@ -10,13 +10,13 @@ import pytest
 
 import clformats as cf
 from clformats.kernels import render
-from clformats.schedule.computation import from_attr
+from clformats.problems.computation import from_attr
+from clformats.problems.problem import Problem
+from clformats.problems.refine import problem
+from clformats.problems.traits import CACHE_FLOOR, STREAMED_MOST, STREAMED_SHARE, Traits
 from clformats.schedule.generic import GROUP_ITEMS, ITEMS_PER_UNIT, RUN, GenericPlan, places
 from clformats.schedule.plan import FAMILIES
-from clformats.schedule.problem import Problem
-from clformats.schedule.refine import problem
 from clformats.schedule.runs import steady
-from clformats.schedule.traits import CACHE_FLOOR, STREAMED_MOST, STREAMED_SHARE, Traits
 from tests.support import BUFFERS, hurting_dims, random_pair
 from tests.uneven_support import uneven_pairs
 

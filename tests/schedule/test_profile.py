@@ -7,6 +7,7 @@ from dataclasses import asdict, fields
 import pytest
 
 import clformats as cf
+from clformats.problems.traits import Traits
 from clformats.schedule.profile import (
     MEANINGS,
     RANGES,
@@ -15,7 +16,6 @@ from clformats.schedule.profile import (
     profile_of,
     with_measured,
 )
-from clformats.schedule.traits import Traits
 
 MB = 1 << 20
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import clformats as cf
-from clformats.schedule.problem import Problem
-from clformats.schedule.refine import problem, refine
+from clformats.problems.problem import Problem
+from clformats.problems.refine import problem, refine
 from tests.schedules_support import ACTIVATIONS, SIZES, WEIGHTS
 
 SWIZZLED = (

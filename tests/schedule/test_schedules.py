@@ -10,19 +10,19 @@ import pytest
 
 import clformats as cf
 from clformats.errors import InvalidArgument
-from clformats.schedule.computation import from_attr
+from clformats.problems.computation import from_attr
+from clformats.problems.problem import Problem
+from clformats.problems.refine import problem
+from clformats.problems.traits import Traits
 from clformats.schedule.cost import CostModel
 from clformats.schedule.extents import tiles
 from clformats.schedule.layout import lay_out
 from clformats.schedule.nest import counted, is_legal_extent
-from clformats.schedule.problem import Problem
 from clformats.schedule.profile import profile_of
-from clformats.schedule.refine import problem
 from clformats.schedule.runs import alignment, footprint, moves
 from clformats.schedule.schedule import Schedule, Store, Tile
 from clformats.schedule.search import best, candidates, ranked
 from clformats.schedule.stores import streaming
-from clformats.schedule.traits import Traits
 from tests.schedules_support import random_problem, random_schedule
 
 TEXT = "tile b16 c16 of 16 | a* c*98 b c | ahead 12 | stream 64"

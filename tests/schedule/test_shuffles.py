@@ -7,8 +7,8 @@ import random
 import pytest
 
 import clformats as cf
-from clformats.schedule.program import ZERO, ShuffleProgram, parsed
-from clformats.schedule.shuffles import Lanes, synthesise
+from clformats.shuffles.program import ZERO, ShuffleProgram, parsed
+from clformats.shuffles.synthesis import Lanes, synthesise
 
 
 def check(program: ShuffleProgram, loads: list[Lanes], stores: list[Lanes]) -> None:

@@ -10,11 +10,13 @@ from math import prod
 import pytest
 
 import clformats as cf
+from clformats.problems.problem import Problem
+from clformats.problems.refine import problem
+from clformats.problems.traits import LINE_BYTES
+from clformats.problems.words import in_words
 from clformats.schedule.extents import tiles
 from clformats.schedule.layout import lay_out
 from clformats.schedule.nest import ordered, positions
-from clformats.schedule.problem import Problem
-from clformats.schedule.refine import problem
 from clformats.schedule.schedule import Loop, Tile
 from clformats.schedule.stores import (
     LONG_RUN_BYTES,
@@ -24,8 +26,6 @@ from clformats.schedule.stores import (
     staged_tiles,
     streaming,
 )
-from clformats.schedule.traits import LINE_BYTES
-from clformats.schedule.words import in_words
 from tests.schedules_support import random_problem
 
 LARGE = [

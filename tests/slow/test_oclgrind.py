@@ -24,8 +24,8 @@ import pytest
 
 import clformats as cf
 from clformats.kernels import universal
+from clformats.problems.computation import from_attr
 from clformats.schedule import Traits
-from clformats.schedule.computation import from_attr
 from clformats.schedule.universal import serves
 
 ROOT = Path(__file__).parent.parent.parent

@@ -10,12 +10,12 @@ import pytest
 import clformats as cf
 from clformats.kernels import universal
 from clformats.kernels.scheduled import render_schedule
-from clformats.schedule.problem import Problem
+from clformats.problems.problem import Problem
+from clformats.problems.refine import problem, separate
+from clformats.problems.traits import DEFAULT
 from clformats.schedule.profile import profile_of
-from clformats.schedule.refine import problem, separate
 from clformats.schedule.schedule import Schedule
 from clformats.schedule.search import best
-from clformats.schedule.traits import DEFAULT
 from tests.schedules_support import ran, with_garbage, written
 from tests.support import random_values
 from tests.workload import reorders

@@ -23,10 +23,11 @@ import clformats as cf
 from clformats import cli
 from clformats.cli.doctor import record_findings
 from clformats.kernels import Launch, render
+from clformats.problems.refine import problem
+from clformats.problems.traits import DEFAULT
 from clformats.reorders import planning
 from clformats.reorders.planning import planned_by_record
-from clformats.schedule import Request, problem
-from clformats.schedule.traits import DEFAULT
+from clformats.schedule import Request
 from clformats.tuning import records as tuned
 from clformats.tuning.records import store
 from clformats.tuning.records.record import SCHEMA
@@ -135,7 +136,7 @@ def test_the_newest_record_counts(path: Path) -> None:
 
 
 def test_what_is_computed_on_the_way_has_no_records(path: Path) -> None:
-    from clformats.schedule.computation import from_attr
+    from clformats.problems.computation import from_attr
 
     tuned.add(path, record_of())
     tuned.forget()

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import clformats as cf
-from clformats.schedule.computation import for_groups, from_attr
+from clformats.problems.computation import for_groups, from_attr
 from clformats.values.groups import Grouped, group_of
 
 DIMS = (3, 5, 70)

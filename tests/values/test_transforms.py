@@ -9,7 +9,7 @@ import pytest
 
 import clformats as cf
 from clformats.formats.winograd import BACK, F23_DATA, F23_OUTPUTS, FORWARD, Matrix, method
-from clformats.schedule.computation import from_attr
+from clformats.problems.computation import from_attr
 from tests.support import random_values
 
 D = cf.MemoryDesc

@@ -10,11 +10,11 @@ from time import monotonic
 
 from ...errors import DeviceError, InvalidAttr, InvalidDescriptor, InvalidFormat, Unsupported
 from ...opencl import devices, opencl
+from ...problems.computation import from_attr
 from ...reorders.reorder import Reorder
 from ...reorders.trial import BEHIND, FRONT, Case, moved
 from ...runtime import Engine, Stream
 from ...schedule import families, make_plan
-from ...schedule.computation import from_attr
 from ...tensors.desc import MemoryDesc
 from ...values.attr import Attr
 from .check import compare, is_trusted

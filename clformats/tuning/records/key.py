@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from math import gcd
 
-from ...schedule.problem import Node, Number, Problem
-from ...schedule.traits import LINE_BYTES
+from ...problems.problem import Node, Number, Problem
+from ...problems.traits import LINE_BYTES
 from ...tensors.desc import MemoryDesc
 
 EXACT = 16

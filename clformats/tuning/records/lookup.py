@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 from ...errors import Error, warn
-from ...schedule.problem import Problem
+from ...problems.problem import Problem
 from .record import OLD, DeviceNames, Key, TuningRecord, keys_of
 from .store import folder, path_of, read
 

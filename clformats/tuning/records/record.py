@@ -10,8 +10,8 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from ...errors import Error
+from ...problems.problem import Problem
 from ...schedule.choices import Choices
-from ...schedule.problem import Problem
 from .key import shape_class_of, sizes_of, structure_of
 
 SCHEMA = 2

@@ -16,7 +16,7 @@ NOUGHT = -2
 
 Vector = tuple[int, ...]
 Mix = tuple[int, int, tuple[int | None, ...]]
-"""Two values, and the lanes that are taken of them, as in `clformats.schedule.program.Shuffle`."""
+"""Two values, and the lanes that are taken of them, as in `clformats.shuffles.program.Shuffle`."""
 
 
 def routed(loads: Sequence[Vector], stores: Sequence[Vector]) -> tuple[list[Mix], list[int]]:

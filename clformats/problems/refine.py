@@ -1,6 +1,6 @@
 """From two descriptors to a `Problem`, in four stages: check, refine, normalise, fuse.
 
-`clformats.schedule.problem` shows the result of each stage for an example.
+`clformats.problems.problem` shows the result of each stage for an example.
 """
 
 from __future__ import annotations

@@ -144,7 +144,7 @@ class Problem:
     stands for several elements which are moved together; loops and strides then count words.
     ``exchanges`` are loops of two words that exchange elements, with their distance in bits,
     ``swaps`` the distances of elements that trade places inside a word at the end: see
-    `clformats.schedule.words`.
+    `clformats.problems.words`.
     """
 
     src: MemoryDesc

@@ -1,7 +1,7 @@
 """One synthesiser of shuffles for every tile: all it needs is where elements lie on both sides.
 
 What stores need of loads falls into parts that share no vector. A part is a butterfly network
-(`clformats.schedule.butterfly`) where bits do, else it is routed (`clformats.schedule.route`).
+(`clformats.shuffles.butterfly`) where bits do, else it is routed (`clformats.shuffles.route`).
 Parts of the same structure, of which a large tile has many, are made once.
 """
 
