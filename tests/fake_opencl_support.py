@@ -170,6 +170,10 @@ class SVMPointer:
     """Of shared virtual memory, of which there is none."""
 
 
+class Image:
+    """A picture, of which there is none."""
+
+
 class Buffer:
     """An address."""
 
@@ -200,7 +204,7 @@ def enqueue_marker(queue: CommandQueue, wait_for: Sequence[Event] | None = None)
 
 FAKE = SimpleNamespace(
     Error=Error, Context=Context, CommandQueue=CommandQueue, Event=Event, Kernel=Kernel,
-    Buffer=Buffer, MemoryObject=Buffer, SVMPointer=SVMPointer, LogicError=Error,
+    Buffer=Buffer, Image=Image, MemoryObject=Buffer, SVMPointer=SVMPointer, LogicError=Error,
     enqueue_nd_range_kernel=enqueue_nd_range_kernel,
     enqueue_marker=enqueue_marker,
     enqueue_fill_buffer=enqueue_fill_buffer,

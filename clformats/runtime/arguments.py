@@ -71,7 +71,10 @@ def _check_images(kernel: pyopencl.Kernel, given: Sequence[Any]) -> None:
 
 def _images(kernel: pyopencl.Kernel) -> list[tuple[int, bool, str]]:
     """The place of each argument that is clearly an image, or a pointer, and how it is declared."""
-    source, name = getattr(kernel, SOURCE, ""), kernel.function_name
+    source: str | None = getattr(kernel, SOURCE, None)
+    if source is None:
+        return []
+    name = kernel.function_name
     if len(re.findall(_ARGUMENTS.format(re.escape(name)), source)) != 1:
         return []  # two under conditions, say
     texts = [declaration(source, name, k + 1) for k in range(kernel.num_args)]

@@ -75,6 +75,6 @@ def test_offsets_are_told_both_ways(capsys: pytest.CaptureFixture[str]) -> None:
         assert "outside" in capsys.readouterr().err
 
 
-def test_what_needs_one_element_type_says_so(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["kernel", "q4_0:gguf:8x64"]) == 1
-    assert "values share parameters" in capsys.readouterr().err
+def test_an_option_for_one_element_type_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["kernel", "q4_0:gguf:8x64", "--padded", "n"]) == 1
+    assert "leave it out" in capsys.readouterr().err
