@@ -62,6 +62,8 @@ if TYPE_CHECKING:
     from .recording.load import load
     from .recording.recording import Recording
     from .recording.replay import Replay
+    from .records import TunedWarning
+    from .records.kernels import KernelRecords
     from .reorders.index_kernels import IndexKernels
     from .reorders.map import Map
     from .reorders.profiles import calibrate
@@ -80,8 +82,6 @@ if TYPE_CHECKING:
         to_array,
     )
     from .transfers import from_numpy, to_numpy, transfer
-    from .tuning.records import TunedWarning
-    from .tuning.records.kernels import KernelRecords
     from .tuning.run import tune
 
 __all__ = [
@@ -210,8 +210,8 @@ _ON_FIRST_USE = {
         "clformats.runtime",
     ),
     **dict.fromkeys(("from_numpy", "to_numpy", "transfer"), "clformats.transfers"),
-    "KernelRecords": "clformats.tuning.records.kernels",
-    "TunedWarning": "clformats.tuning.records",
+    "KernelRecords": "clformats.records.kernels",
+    "TunedWarning": "clformats.records",
     "calibrate": "clformats.reorders.profiles",
     "read_gguf": "clformats.files.gguf",
     "read_safetensors": "clformats.files.checkpoints",

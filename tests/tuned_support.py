@@ -8,10 +8,10 @@ from typing import Any
 import clformats as cf
 from clformats.problems.refine import problem
 from clformats.problems.traits import DEFAULT
+from clformats.records import DeviceNames, TuningRecord
+from clformats.records.record import keys_of, now
 from clformats.reorders.planning import kernel_digest
 from clformats.schedule import Request, Traits
-from clformats.tuning.records import DeviceNames, TuningRecord
-from clformats.tuning.records.record import keys_of, now
 
 DEVICE = DeviceNames("cpu-of-a-test", "Portable", "3.1, OpenCL 3.0")
 D = cf.MemoryDesc

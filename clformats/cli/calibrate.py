@@ -12,7 +12,7 @@ from ..schedule.profile import MEANINGS, TOLD, Profile
 from .arguments import add_json, print_json
 
 if TYPE_CHECKING:
-    from ..tuning.records.profiles import Kept
+    from ..records.profiles import Kept
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

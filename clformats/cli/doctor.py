@@ -150,7 +150,7 @@ def machine_findings() -> list[Finding]:
 def record_findings() -> list[Finding]:
     """How many of the tuner's records cannot be read, and why."""
     try:
-        from clformats.tuning.records import folder, read
+        from clformats.records import folder, read
 
         where = folder()
         reasons = Counter(
@@ -276,9 +276,9 @@ def profile_lines(device: Report, *, verbose: bool) -> Iterator[str]:
         return
     try:
         from clformats.problems.traits import Traits
+        from clformats.records import DeviceNames, folder
+        from clformats.records.profiles import read_profile
         from clformats.schedule.profile import profile_of, with_measured
-        from clformats.tuning.records import DeviceNames, folder
-        from clformats.tuning.records.profiles import read_profile
 
         from .calibrate import lines as told
 

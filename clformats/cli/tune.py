@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 
 from ..errors import Error, InvalidDescriptor
 from ..formats.registry import without_bits
+from ..records import DeviceNames, TuningRecord, folder, path_of, read, wanted_folder
+from ..records.kernels import KernelRecord
+from ..records.record import OLD
 from ..tensors.desc import MemoryDesc
 from ..tensors.dtypes import DType, as_dtype
 from ..timing import Times
-from ..tuning.records import DeviceNames, TuningRecord, folder, path_of, read, wanted_folder
-from ..tuning.records.kernels import KernelRecord
-from ..tuning.records.record import OLD
 from .arguments import add_output, dask_client, named_format, sizes, write_text
 
 if TYPE_CHECKING:

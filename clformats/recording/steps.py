@@ -12,10 +12,10 @@ from ..kernels import render
 from ..kernels.source import MOST_ARGUMENT_BYTES, Launch
 from ..problems.computation import Computation
 from ..problems.traits import DEFAULT, Traits
+from ..records import Lookup
 from ..reorders.planning import planned_by_record
 from ..schedule import Plan, plan_for
 from ..schedule.choices import RULES, Choices
-from ..tuning.records import Lookup
 from ..values.formula import Formula
 from ..version import __version__
 from .program import (

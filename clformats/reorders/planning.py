@@ -16,13 +16,13 @@ from ..kernels import render, sums
 from ..kernels.source import Launch
 from ..problems.refine import problem
 from ..problems.twins import by_buffers
+from ..records import DeviceNames, Lookup, TuningRecord, lookup
 from ..runtime import Engine
 from ..schedule import Plan, Request, Traits, plan_for
 from ..schedule.anysize import as_pattern, plan_for_all
 from ..schedule.choices import RULES
 from ..schedule.sums import plan_for_all as sums_for_all
 from ..tensors.desc import MemoryDesc
-from ..tuning.records import DeviceNames, Lookup, TuningRecord, lookup
 
 Made = tuple[Plan, Launch | None]
 """A plan and its kernel; None where there is nothing to do."""

@@ -15,11 +15,11 @@ from pathlib import Path
 from ..errors import expect
 from ..problems.traits import Traits
 from ..programs.background import background
+from ..records import DeviceNames, folder
+from ..records.profiles import Kept, alone, profile_path, read_profile, write_profile
 from ..runtime import Engine
 from ..runtime.engine import default_engine
 from ..schedule.profile import RANGES, Profile, profile_of, sanely, with_measured
-from ..tuning.records import DeviceNames, folder
-from ..tuning.records.profiles import Kept, alone, profile_path, read_profile, write_profile
 from . import calibration
 from .building import all_wait
 

@@ -9,9 +9,9 @@ from statistics import median
 from typing import Any
 
 from ..errors import Error
-from .records import DeviceNames, Rejected, TuningRecord, add, forget, path_of, wanted_folder
-from .records.kernels import SUFFIX, KernelRecord, file_of, parse_any
-from .records.store import read_lines
+from ..records import DeviceNames, Rejected, TuningRecord, add, forget, path_of, wanted_folder
+from ..records.kernels import SUFFIX, KernelRecord, file_of, parse_any
+from ..records.store import read_lines
 
 Same = tuple[DeviceNames, tuple[str, ...]]
 """What two records have in common of which only the newer one counts."""

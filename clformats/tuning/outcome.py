@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
+from ..records import TuningRecord
 from ..schedule.choices import RULES, Choices
 from ..tensors.desc import MemoryDesc
 from ..timing import Times
-from .records import TuningRecord
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,14 +8,23 @@ from pathlib import Path
 
 from ..errors import Error
 from ..problems.refine import problem
+from ..records import (
+    DeviceNames,
+    TuningRecord,
+    add,
+    forget,
+    path_of,
+    read,
+    rewrite,
+    wanted_folder,
+)
+from ..records.record import Key, keys_of, now
 from ..reorders.planning import kernel_digest, staleness
 from ..reorders.profiles import traits_of
 from ..runtime import Engine
 from ..schedule import Request, Traits, plan_for
 from ..tensors.desc import MemoryDesc
 from .contest import AGAIN, DEFAULT, LEAST_GAIN, Contest, is_faster, noise
-from .records import DeviceNames, TuningRecord, add, forget, path_of, read, rewrite, wanted_folder
-from .records.record import Key, keys_of, now
 from .run import CONTEST
 
 

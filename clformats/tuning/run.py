@@ -13,6 +13,8 @@ from typing import Any
 
 from ..errors import Error, InvalidArgument, expect
 from ..problems.refine import problem
+from ..records import DeviceNames, TuningRecord, add, forget, path_of, wanted_folder
+from ..records.record import Key, keys_of, now
 from ..reorders.planning import kernel_digest
 from ..reorders.profiles import traits_of
 from ..reorders.warm import Pair, pairs_of
@@ -25,8 +27,6 @@ from ..tensors.desc import MemoryDesc
 from ..timing import Settings
 from .contest import AGAIN, BAKED_GAIN, DEFAULT, LEAST_GAIN, Contest, is_faster, noise
 from .outcome import Outcome, Tried, Verdict
-from .records import DeviceNames, TuningRecord, add, forget, path_of, wanted_folder
-from .records.record import Key, keys_of, now
 from .search import search
 
 TIME_LIMIT = 60.0

@@ -11,10 +11,10 @@ import clformats as cf
 from clformats import cli
 from clformats.cli import calibrate, doctor
 from clformats.doctor import probe
+from clformats.records import DeviceNames
+from clformats.records.profiles import Kept, write_profile
 from clformats.reorders import calibration, profiles
 from clformats.schedule.profile import MEANINGS, Profile
-from clformats.tuning.records import DeviceNames
-from clformats.tuning.records.profiles import Kept, write_profile
 
 Capture = pytest.CaptureFixture[str]
 MB = 1 << 20

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from clformats import cli
+from clformats import cli, records
 from clformats.cli import tune
-from clformats.tuning import records
 from tests.tuned_support import DEVICE, record_of
 
 Capture = pytest.CaptureFixture[str]

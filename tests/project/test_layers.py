@@ -20,8 +20,7 @@ AT_THE_TOP = {"__init__.py", "__main__.py", "py.typed"} | {
     f"{name}.py" for name in ("errors", "opencl", "timing", "trust", "version")
 }
 
-# From the top down. A room may import from the lines below its own, and within itself. A part of a
-# room may stand lower than the room: the tuner's records.
+# From the top down. A room may import from the lines below its own, and within itself.
 LAYERS = [
     {"__main__"},
     {"cli"},
@@ -31,7 +30,7 @@ LAYERS = [
     {"files", "interop", "tuning"},
     {"transfers"},
     {"reorders"},
-    {"runtime", "kernels", "tuning.records"},
+    {"runtime", "kernels", "records"},
     {"index", "schedule"},
     {"pictures"},
     {"quantised"},
@@ -44,7 +43,7 @@ LAYERS = [
     {"doctor"},
     {"errors", "timing", "trust", "version"},
 ]
-LEVEL = {part: -k for k, layer in enumerate(LAYERS) for part in layer}
+LEVEL = {room: -k for k, layer in enumerate(LAYERS) for room in layer}
 # The runtime knows buffers and queues but no kernels.
 UNKNOWN = {"runtime": {"schedule"}}
 # The rooms between plans and calls, where all imports stand at the top.
@@ -89,8 +88,8 @@ def inner(names: list[str]) -> list[str]:
     return [n.removeprefix("clformats.") for n in names if n.startswith("clformats.")]
 
 
-def part_of(name: str, parts: Container[str] = LEVEL) -> str:
-    """The part, of the layers or others, that a dotted name belongs to: the longest that fits."""
+def part_of(name: str, parts: Container[str]) -> str:
+    """The one of ``parts`` that a dotted name belongs to: the longest that fits."""
     words = name.split(".")
     begins = (".".join(words[:n]) for n in range(len(words), 0, -1))
     return next((part for part in begins if part in parts), "")
@@ -98,15 +97,15 @@ def part_of(name: str, parts: Container[str] = LEVEL) -> str:
 
 def wrong(name: str, target: str) -> bool:
     """Whether module ``name`` may not import ``target``, such as ``problems.traits.Traits``."""
-    part, other = part_of(name), part_of(target)
-    if part == other:
+    room, other = (dotted.partition(".")[0] for dotted in (name, target))
+    if room == other:
         return False
-    return LEVEL[other] >= LEVEL[part] or other in UNKNOWN.get(part, ())
+    return LEVEL[other] >= LEVEL[room] or other in UNKNOWN.get(room, ())
 
 
-def test_every_part_has_its_layer() -> None:
-    parts = {name[0] for file in FILES if (name := name_of(file))}
-    assert parts == {part.split(".")[0] for part in LEVEL}, "put a new room on its layer, above"
+def test_every_room_has_its_layer() -> None:
+    rooms = {name[0] for file in FILES if (name := name_of(file))}
+    assert rooms == set(LEVEL), "put a new room on its layer, above"
     assert {p for p in ROOT.iterdir() if p.is_file()} == {ROOT / name for name in AT_THE_TOP}
 
 
@@ -167,7 +166,7 @@ def test_the_rule_sees_all_ways_to_import() -> None:
     assert wrong("host", "schedule.Plan")
     assert wrong("runtime.memory", "schedule.plan.Plan")
     assert wrong("reorders.ready", "tuning.run")
-    assert not wrong("reorders.ready", "tuning.records.lookup")
+    assert not wrong("reorders.ready", "records.lookup")
     assert not wrong("runtime", "problems.traits.Traits")
     assert not wrong("kernels", "schedule.Plan")
 

@@ -18,6 +18,8 @@ import pytest
 import clformats as cf
 from clformats.problems.refine import problem, separate
 from clformats.programs.background import background
+from clformats.records import DeviceNames
+from clformats.records.profiles import profile_path, read_profile, write_profile
 from clformats.reorders import building, calibration, profiles
 from clformats.reorders.calibration import crossing, is_steady
 from clformats.reorders.profiles import (
@@ -32,8 +34,6 @@ from clformats.runtime.engine import vector_bytes_of
 from clformats.schedule.profile import RANGES, Profile, profile_of
 from clformats.schedule.search import ranked
 from clformats.tensors.dtypes import convert
-from clformats.tuning.records import DeviceNames
-from clformats.tuning.records.profiles import profile_path, read_profile, write_profile
 from tests.schedules_support import random_problem, with_garbage, written
 from tests.support import random_values
 

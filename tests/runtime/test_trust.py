@@ -17,11 +17,11 @@ from typing import Any
 import pytest
 
 import clformats as cf
+from clformats import records as tuned
 from clformats import trust
 from clformats.doctor import caches, icd
 from clformats.programs import cache as programs
-from clformats.tuning import records as tuned
-from clformats.tuning.records import profiles, store
+from clformats.records import profiles, store
 from tests.tiers import tiered
 from tests.tuned_support import DEVICE, record_of
 

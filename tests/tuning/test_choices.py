@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import clformats as cf
-from clformats.tuning import records as tuned
+from clformats import records as tuned
 from tests.choices_support import HURTING, sampled
 from tests.device_support import check_reorder
 from tests.tuned_support import ahead, record_of

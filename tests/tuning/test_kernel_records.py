@@ -12,10 +12,10 @@ import pytest
 
 import clformats as cf
 from clformats import cli
-from clformats.tuning import records as tuned
+from clformats import records as tuned
+from clformats.records.kernels import KernelRecord, file_of
+from clformats.records.record import InvalidRecord
 from clformats.tuning.exchange import merge
-from clformats.tuning.records.kernels import KernelRecord, file_of
-from clformats.tuning.records.record import InvalidRecord
 
 HERE: Any = SimpleNamespace(names=("a device", "a platform", "driver 1"))
 UPDATED: Any = SimpleNamespace(names=("a device", "a platform", "driver 2"))

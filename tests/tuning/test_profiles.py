@@ -14,15 +14,9 @@ from typing import Any
 import pytest
 
 from clformats.programs.processor import processor
+from clformats.records import profiles
+from clformats.records.profiles import Kept, alone, profile_path, read_profile, write_profile
 from clformats.schedule.profile import RANGES, Profile
-from clformats.tuning.records import profiles
-from clformats.tuning.records.profiles import (
-    Kept,
-    alone,
-    profile_path,
-    read_profile,
-    write_profile,
-)
 from tests.tuned_support import DEVICE
 
 NUMBERS = {name: float(getattr(Profile(), name)) for name in RANGES}
@@ -137,7 +131,7 @@ def test_who_does_not_end_is_not_waited_for(
 def test_readers_see_a_whole_file_while_others_write(tmp_path: Path) -> None:
     write = (
         "import sys; from pathlib import Path\n"
-        "from clformats.tuning.records.profiles import write_profile\n"
+        "from clformats.records.profiles import write_profile\n"
         "from tests.tuned_support import DEVICE\n"
         "numbers = {'stream_bytes': float(sys.argv[2])}\n"
         "for k in range(100): write_profile(DEVICE, Path(sys.argv[1]), numbers)"

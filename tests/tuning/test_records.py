@@ -21,16 +21,16 @@ import pytest
 
 import clformats as cf
 from clformats import cli
+from clformats import records as tuned
 from clformats.cli.doctor import record_findings
 from clformats.kernels import Launch, render
 from clformats.problems.refine import problem
 from clformats.problems.traits import DEFAULT
+from clformats.records import store
+from clformats.records.record import SCHEMA
 from clformats.reorders import planning
 from clformats.reorders.planning import planned_by_record
 from clformats.schedule import Request
-from clformats.tuning import records as tuned
-from clformats.tuning.records import store
-from clformats.tuning.records.record import SCHEMA
 from tests.schedules_support import random_problem, random_schedule
 from tests.tuned_support import DEVICE, DST, SRC, D, ahead, record_of
 
@@ -467,7 +467,7 @@ def test_a_full_disk_leaves_the_file_as_it_was(path: Path) -> None:
 WRITER = """
 import sys
 from pathlib import Path
-from clformats.tuning import records as tuned
+from clformats import records as tuned
 from tests.schedules_support import random_problem, random_schedule
 from tests.tuned_support import ahead, record_of
 path = Path(sys.argv[1])

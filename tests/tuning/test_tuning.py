@@ -19,15 +19,15 @@ import pytest
 
 import clformats as cf
 from clformats import cli
+from clformats import records as tuned
+from clformats.records.record import InvalidRecord
 from clformats.reorders.variants import Variants
 from clformats.schedule.choices import RULES
 from clformats.schedule.space import spaces
 from clformats.timing import QUICK, Slot, Times
 from clformats.tuning import contest, run, search
-from clformats.tuning import records as tuned
 from clformats.tuning.exchange import merge, t4
 from clformats.tuning.outcome import Outcome, Tried
-from clformats.tuning.records.record import InvalidRecord
 from clformats.tuning.revalidate import revalidate
 from tests.choices_support import HURTING
 from tests.tuned_support import ahead, record_of
@@ -493,7 +493,7 @@ import clformats as cf
 from clformats.tuning import run
 from clformats.tuning.outcome import Outcome
 from tests.tuned_support import ahead, record_of
-from clformats.tuning import records as tuned
+from clformats import records as tuned
 
 def found(pair, engine, seconds, watch):
     record = record_of(*pair, ahead(8), tuned.DeviceNames(*engine.names))

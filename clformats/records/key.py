@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from math import gcd
 
-from ...problems.problem import Node, Number, Problem
-from ...problems.traits import LINE_BYTES
-from ...tensors.desc import MemoryDesc
+from ..problems.problem import Node, Number, Problem
+from ..problems.traits import LINE_BYTES
+from ..tensors.desc import MemoryDesc
 
 EXACT = 16
 """Sizes up to this are part of the key exactly: 2 and 3 channels differ very much."""

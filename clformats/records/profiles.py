@@ -19,9 +19,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
-from ... import trust
-from ...programs.processor import processor
-from ...schedule.profile import RANGES
+from .. import trust
+from ..programs.processor import processor
+from ..schedule.profile import RANGES
 from .record import DeviceNames, now
 from .store import check_trusted, make_folder, path_of
 

@@ -6,8 +6,8 @@ import threading
 from collections import Counter
 from pathlib import Path
 
-from ...errors import Error, warn
-from ...problems.problem import Problem
+from ..errors import Error, warn
+from ..problems.problem import Problem
 from .record import OLD, DeviceNames, Key, TuningRecord, keys_of
 from .store import folder, path_of, read
 

@@ -9,9 +9,9 @@ from datetime import datetime
 from statistics import median
 from typing import Any, NamedTuple
 
-from ...errors import Error
-from ...problems.problem import Problem
-from ...schedule.choices import Choices
+from ..errors import Error
+from ..problems.problem import Problem
+from ..schedule.choices import Choices
 from .key import shape_class_of, sizes_of, structure_of
 
 SCHEMA = 2

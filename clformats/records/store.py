@@ -27,8 +27,8 @@ from typing import NamedTuple, Protocol, TypeVar
 
 import platformdirs
 
-from ... import trust
-from ...errors import Error
+from .. import trust
+from ..errors import Error
 from .record import DeviceNames, InvalidRecord, TuningRecord
 
 FOLDER = "CLFORMATS_TUNED"

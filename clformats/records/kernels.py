@@ -14,9 +14,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Protocol
 
-from ...errors import Error, InvalidArgument, expect, shown
-from ...tensors.desc import MemoryDesc
-from ...tensors.given import as_desc
+from ..errors import Error, InvalidArgument, expect, shown
+from ..tensors.desc import MemoryDesc
+from ..tensors.given import as_desc
 from .key import rounded
 from .record import DeviceNames, InvalidRecord, TuningRecord, now, texts_of, times_of
 from .store import add, folder, path_of, read_lines, wanted_folder
