@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from math import prod
 from typing import Any
 
@@ -213,22 +213,25 @@ class QuantisedDesc(Shaped, Described):
                 raise InvalidDescriptor(
                     f"buffer {name}: got {given.nbytes} bytes, expected {b.nbytes}"
                 )
-            self._check_rows(k, given)
+            self.check_rows(k, given.shape, given.dtype, given.nbytes)
             raw[b.start : b.start + b.nbytes] = given.reshape(-1).view(np.uint8)
         return raw
 
-    def _check_rows(self, number: int, given: NDArray[Any]) -> None:
-        """Refuse a matrix, to be a buffer, whose rows are steps of no digit."""
-        shape = [n for n in given.shape if n != 1]
+    def check_rows(self, number: int, shape: Sequence[int], dtype: object, nbytes: int) -> None:
+        """Refuse a dense matrix, to be a buffer, whose rows are steps of no digit.
+
+        Raises `InvalidDescriptor`; a square matrix cannot be told from its transpose.
+        """
+        sizes = [n for n in shape if n != 1]
         planes = [p for p in self.planes.values() if p.buffer == number]
         strides = sorted({d.stride for p in planes for d in p.digits if d.size > 1})
-        if len(shape) != 2 or not strides or given.nbytes * 8 // shape[0] in strides:
+        if len(sizes) != 2 or not strides or nbytes * 8 // sizes[0] in strides:
             return
-        rows = given.nbytes * 8 // strides[-1]
+        rows = nbytes * 8 // strides[-1]
         raise InvalidDescriptor(
-            f"buffer {self.buffers[number].first}: got an array of {shape[0]} x {shape[1]}, "
-            f"expected {rows} x {given.size // rows} of {given.dtype} for {self}; or a flat one, "
-            f"if its bytes are right"
+            f"buffer {self.buffers[number].first}: got an array of {sizes[0]} x {sizes[1]}, "
+            f"expected {rows} x {sizes[0] * sizes[1] // rows} of {dtype} for {self}; or a flat "
+            f"one, if its bytes are right"
         )
 
     def with_layout(self, layout: str | None) -> QuantisedDesc:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InvalidArgument, InvalidDescriptor, MappedError, expect
+from ..tensors.desc import MemoryDesc
 from ..tensors.described import is_described
 from .tracked import Tracked
 
@@ -26,7 +27,7 @@ def checked(desc: Any, buffers: Mapping[str, Any] | None, *, alone: bool) -> Giv
     """For each buffer of a quantised tensor its bytes, and the storage given for it.
 
     Raises `InvalidArgument` for other tensors, and together with ``buffer=`` or ``allocator=``, and
-    `InvalidDescriptor` where names are missing or unknown.
+    `InvalidDescriptor` where names are missing or unknown, and for a matrix of other rows.
     """
     expect(buffers, Mapping | None, "buffers")
     if buffers is None:
@@ -41,6 +42,11 @@ def checked(desc: Any, buffers: Mapping[str, Any] | None, *, alone: bool) -> Giv
         raise InvalidDescriptor(
             f"got the buffers {sorted(buffers)}, expected {list(sizes)} of {desc}"
         )
+    for number, name in enumerate(sizes):
+        held = getattr(buffers[name], "desc", None)
+        dense = isinstance(held, MemoryDesc) and held == MemoryDesc(held.dims, held.dtype)
+        if held is not None and dense and held.nbytes == sizes[name]:
+            desc.check_rows(number, held.dims, held.dtype, held.nbytes)
     own = {n: b.tracked_buffer if isinstance(b, Tracked) else b for n, b in buffers.items()}
     return {name: (nbytes, own[name]) for name, nbytes in sizes.items()}
 

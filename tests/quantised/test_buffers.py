@@ -138,3 +138,16 @@ def test_join_takes_the_matrices_of_a_file_and_no_others() -> None:
             desc.join(parts | {name: parts[name].T})
     with pytest.raises(cf.InvalidDescriptor, match="buffer q: got 4096 bytes, expected 8192"):
         desc.join(parts | {"q": parts["q"][:16]})
+
+
+def test_memory_objects_of_transposed_matrices_are_refused(engine: cf.Engine) -> None:
+    desc = described((64, 256), "u4g128", "gptq")
+    parts: dict[str, NDArray[Any]] = {
+        "s": np.ones((2, 64), np.float16), "z": np.ones((2, 8), np.int32),
+        "q": np.ones((32, 64), np.int32),
+    }  # fmt: skip
+    held = {name: cf.from_numpy(part, engine) for name, part in parts.items()}
+    assert cf.Memory(desc, engine, buffers=held).parts.keys() == parts.keys()
+    held["q"] = cf.from_numpy(parts["q"].T, engine)
+    with pytest.raises(cf.InvalidDescriptor, match="buffer q: got an array of 64 x 32"):
+        cf.Memory(desc, engine, buffers=held)
