@@ -172,8 +172,3 @@ def computed_of(src: DType, dst: DType, computation: Computation) -> Computed:
     stored = "ushort" if dst.name == "f16" else dst.opencl
     work = "float" if src.name == "f16" else src.opencl
     return Computed(src, dst, src.opencl, stored, work, early=False, computation=computation)
-
-
-def operands_of(p: Problem) -> tuple[Operand, ...]:
-    """The operands of a problem."""
-    return p.computation.operands if p.computation else ()
