@@ -22,6 +22,8 @@ _NUMBERS = {"float": "f32", "double": "f64", "int": "s32", "uint": "u32", "long"
 
 FITTING = "_clformats_fitting"
 """Of a kernel: the types of the arguments that were last found to fit its source."""
+DECLARED = "_clformats_declared"
+"""Of a kernel: what `_declared` found, so that its source is read once."""
 
 _PLAIN = (np.generic, np.ndarray)
 _ARGUMENTS = r"\b{}\s*\(([^()]*)\)\s*\{{"
@@ -57,8 +59,11 @@ def _check_images(kernel: pyopencl.Kernel, given: Sequence[Any]) -> None:
     types = [*map(type, given)]
     if types == getattr(kernel, FITTING, None):
         return
-    kind = opencl().Image
-    for k, is_image, declared in _images(kernel):
+    kind, found = opencl().Image, getattr(kernel, DECLARED, None)
+    if found is None:
+        found = _declared(kernel)
+        setattr(kernel, DECLARED, found)
+    for k, is_image, declared in found:
         if k < len(given) and isinstance(given[k], kind) is not is_image:
             wanted, format_ = ("an image", "nh|Cw|4c") if is_image else ("a buffer", "nhCw4c")
             raise InvalidArgument(
@@ -69,7 +74,7 @@ def _check_images(kernel: pyopencl.Kernel, given: Sequence[Any]) -> None:
     setattr(kernel, FITTING, types)
 
 
-def _images(kernel: pyopencl.Kernel) -> list[tuple[int, bool, str]]:
+def _declared(kernel: pyopencl.Kernel) -> list[tuple[int, bool, str]]:
     """The place of each argument that is clearly an image, or a pointer, and how it is declared."""
     source: str | None = getattr(kernel, SOURCE, None)
     if source is None:
