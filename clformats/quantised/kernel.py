@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from math import gcd
 from typing import Any
 
 import numpy as np
@@ -12,8 +11,8 @@ import numpy as np
 from .lanes import NAMES, Symbols, Tile
 from .values import Tables, source
 
-GROUP = 32
-"""Work-items of a group that decode or move one tile of one row."""
+GROUP = 64
+"""Work-items of a group, at most, that decode or move one tile of one row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +82,15 @@ class Grid:
         return Kernel(text, name, size, arguments, what, self.group(size), program.alignment)
 
     def group(self, size: tuple[int, ...]) -> tuple[int, ...]:
-        """The work-items of a group: few, since PoCL's stack grows with them."""
-        most = GROUP if self.tile.rows == self.turns == 1 else GROUP // 8
-        first = gcd(size[0], most)
-        return first, gcd(size[1], most // first), 1
+        """The work-items of a group: neighbours in memory, part of a line of tiles or whole lines.
+
+        They are few, since PoCL's stack grows with them.
+        """
+        most = GROUP if self.tile.rows == self.turns == 1 else GROUP // 16
+        first = _divisor(size[0], most)
+        return first, _divisor(size[1], most // first) if first == size[0] else 1, 1
+
+
+def _divisor(size: int, most: int) -> int:
+    """The greatest divisor of a size up to a bound."""
+    return next(d for d in range(min(size, most), 0, -1) if size % d == 0)

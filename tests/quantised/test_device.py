@@ -15,6 +15,8 @@ from clformats.kernels.decoding import decoding
 from clformats.programs import compiler
 from clformats.quantised import QuantisedDesc
 from clformats.quantised.host import moved
+from clformats.quantised.kernel import GROUP, Grid
+from clformats.quantised.lanes import Tile
 from clformats.quantised.moving import moving
 from tests.quantised.test_table import ALL, described, random_bytes, same
 
@@ -218,6 +220,16 @@ def test_one_program_serves_every_size(engine: cf.Engine) -> None:
         both = [cf.Reorder(src, dst, engine) for dst in (src.with_layout("flat"), numbers)]
         sources.add(tuple(reorder.source for reorder in both))
     assert len(sources) == 1
+
+
+@pytest.mark.parametrize("size", [(18, 4224), (43, 7), (16, 4096), (1, 97), (67, 5)])
+def test_work_items_of_a_group_are_neighbours_in_memory(size: tuple[int, int]) -> None:
+    """Two of 18 tiles in each of 16 rows, as a group, took three times as long."""
+    first, second, _ = Grid(Tile(1, 256), (1, *size[::-1])).group((*size, 1))
+    assert size[0] % first == size[1] % second == 0
+    assert second == 1 or first == size[0]
+    assert first * second <= GROUP
+    assert size[0] > GROUP or first == size[0]
 
 
 def test_memory_that_begins_anywhere(stream: cf.Stream) -> None:
