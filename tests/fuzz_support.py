@@ -2,7 +2,9 @@
 
 ``python -m tests.fuzz_support SEED STRUCTURE CASES [SECONDS]`` tells each case before it runs it,
 so that the last line of a process that dies is the case that it died of; ``SEED STRUCTURE 0`` runs
-one structure again. The device is that of ``CLFORMATS_TEST_DEVICE``.
+one structure again. The device is that of ``CLFORMATS_TEST_DEVICE``. With ``CLFORMATS_GUARD=0`` a
+compiler that crashes ends the process; otherwise it ends a child, which takes twice the time, and
+another kernel serves.
 """
 
 from __future__ import annotations
@@ -271,8 +273,14 @@ def _is_refusal(error: Exception, case: Case) -> bool:
     return isinstance(error, cf.Unsupported) and error.code == "FP64"
 
 
+ALONE = {"CLFORMATS_WAIT": "1", "CLFORMATS_TUNED": "off", "PYOPENCL_NO_CACHE": "1"}
+"""Each case runs the kernel of its plan, newly built: not one that serves meanwhile."""
+
+
 def main() -> None:
     """Structure after structure, until there are so many cases or no time is left."""
+    for name, value in ALONE.items():
+        os.environ.setdefault(name, value)
     bench = Bench(cf.Engine(os.environ.get("CLFORMATS_TEST_DEVICE", "pocl")))
     if "PoCL 3.1" in bench.engine.names[-1]:
         # Its usual method loses stores of kernels for GPUs, whose groups have several work-items.
