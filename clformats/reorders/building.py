@@ -40,12 +40,16 @@ from ..values.attr import OLD
 
 OTHER_TILES = 4
 """So many other tiles are tried: each that fails as well takes some seconds."""
-LAST = (
-    Choices(family="generic"),
-    Choices(family="generic", baked=True),
-    Choices(family="universal"),
+UNIVERSAL = Choices(family="universal")
+LAST: tuple[tuple[Choices, dict[str, Any]], ...] = (
+    (Choices(family="generic"), {}),
+    (Choices(family="generic", baked=True), {}),
+    (UNIVERSAL, {}),
+    (Choices(family="generic", local_size=1), {"is_cpu": False}),
 )
-"""What is tried last: plain kernels, the same with sizes as constants, and the program for all."""
+"""What is tried last, on which traits: plain kernels, the same with sizes as constants, the program
+for all moves, and plain kernels without loops, in which compilers have least to do.
+"""
 LARGEST_TRIAL = 1 << 30
 """The largest buffer, in bytes, that a kernel is tried with."""
 PATIENCE = 0.1
@@ -175,7 +179,7 @@ def fallback_kernel(plan: Plan, launched: Launch, engine: Engine) -> Launch | No
     if engine.has_program(launched.source):
         return None
     # Calls check where memory begins for the plan that there will be.
-    found = _by(plan, LAST[-1], begin_bytes=min(plan.alignment))
+    found = _by(plan, UNIVERSAL, begin_bytes=min(plan.alignment))
     if found is None:
         return None
     elements = prod(n.size.value for n in body.problem.nodes or ())
@@ -233,9 +237,9 @@ def others(plan: Plan) -> Iterator[tuple[Plan, Launch]]:
             yield other, made
         if len(tried) > OTHER_TILES:
             break
-    for choices in LAST:
-        same = plan.family == choices.family and not choices.baked
-        if not same and (found := _by(plan, choices, begin_bytes=least)):
+    for choices, different in LAST:
+        same = choices == Choices(family=plan.family)
+        if not same and (found := _by(plan, choices, begin_bytes=least, **different)):
             yield found
 
 
