@@ -19,7 +19,6 @@ import clformats as cf
 from clformats.problems.problem import Problem
 from clformats.problems.traits import Traits
 from clformats.schedule.cost import CostModel
-from clformats.schedule.profile import Profile, profile_of
 from clformats.schedule.schedule import Schedule
 
 FILE = Path(__file__).with_name("schedules.tsv")
@@ -30,10 +29,10 @@ APART = 1.15
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A problem, the profile of a machine, and the seconds of schedules there."""
+    """A problem, what a machine is like, and the seconds of schedules there."""
 
     problem: Problem
-    profile: Profile
+    traits: Traits
     machine: str
     copy: float
     seconds: dict[Schedule, float]
@@ -41,7 +40,7 @@ class Measured:
     @property
     def compared(self) -> dict[Schedule, float]:
         """The schedules that a model may choose from."""
-        is_large = self.problem.nbytes >= self.profile.stream_bytes
+        is_large = self.problem.nbytes >= self.traits.stream_bytes
         return {s: t for s, t in self.seconds.items() if is_large or s.store.is_ordinary}
 
 
@@ -61,7 +60,7 @@ def _measured(problem: str, vector_bytes: str, machine: str, copy: str, found: s
     assert body is not None
     pairs = (text.split(" ", 1) for text in found.split("; "))
     seconds = {Schedule.parse(text): float(us) * 1e-6 for us, text in pairs}
-    return Measured(body.problem, profile_of(traits), machine, float(copy) * 1e-6, seconds)
+    return Measured(body.problem, traits, machine, float(copy) * 1e-6, seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +79,7 @@ def order(rows: Iterable[Measured]) -> Order:
     """How the cost model orders what was measured."""
     right, regrets = [], []
     for row in rows:
-        model, times = CostModel(row.problem, row.profile), row.compared
+        model, times = CostModel(row.problem, row.traits), row.compared
         costs = {s: model.seconds(s) for s in times}
         right += [(costs[a] < costs[b]) == (times[a] < times[b])
                   for a, b in combinations(times, 2)

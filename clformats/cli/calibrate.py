@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Container, Iterator
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from ..pictures.words import columns
-from ..schedule.profile import MEANINGS, TOLD, Profile
+from ..problems.traits import Traits
 from .arguments import add_json, print_json
 
 if TYPE_CHECKING:
-    from ..records.profiles import Kept
+    from ..records.processors import ProcessorRecord
+
+MEANINGS: Mapping[str, str] = {
+    "stream_bytes": "from how many bytes moved on streaming stores gain",
+    "cache_bytes": "the last-level cache",
+    "vector_bytes": "bytes of a register",
+    "registers": "how many there are",
+    "compute_units": "cores",
+    "begin_bytes": "the alignment of memory",
+}
+"""What schedules are chosen by, for people."""
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -34,44 +43,40 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Measure, unless only shown; 1 where nothing could be kept."""
-    from ..reorders.profiles import attempt, kept_of, profile_for
+    from ..reorders.profiles import attempt, kept_of, traits_of
     from ..runtime import Engine
 
     engine = Engine(args.device)
     trouble = "" if args.show else attempt(engine)
-    profile, kept = profile_for(engine), kept_of(engine)
+    traits, kept = traits_of(engine), kept_of(engine)
     if args.json:
-        found = {"device": engine.names[0], "measured": _names(kept), "trouble": trouble}
-        print_json({**found, "date": kept.date if kept else None, "profile": asdict(profile)})
+        measured = ["stream_bytes"] if kept else []
+        found = {"device": engine.names[0], "measured": measured, "trouble": trouble}
+        profile = {name: getattr(traits, name) for name in MEANINGS}
+        print_json({**found, "date": kept.date if kept else None, "profile": profile})
     else:
         print(f"{engine.names[0]} ({engine.names[1]})")
-        print("\n".join(lines(profile, kept)))
+        print("\n".join(lines(traits, kept)))
         if trouble:
             print(f"not measured: {trouble}")
     return 1 if trouble else 0
 
 
-def lines(profile: Profile, kept: Kept | None) -> Iterator[str]:
-    """A profile for people: each number, whether it was measured, and what it means."""
+def lines(traits: Traits, kept: ProcessorRecord | None) -> Iterator[str]:
+    """What a device is like, for people: each number, whether it was measured, what it means."""
     yield f"profile: measured on {kept.date[:10]}" if kept else "profile: not measured yet"
-    values = asdict(profile).items()
-    measured = _names(kept)
-    rows = [(name, shown(value), _origin(name, measured), MEANINGS[name]) for name, value in values]
-    yield from columns(rows, "  ")
+    origins = dict.fromkeys(MEANINGS, "device") | {
+        "stream_bytes": "measured" if kept else "default"
+    }
+    yield from columns(
+        [(name, shown(getattr(traits, name)), origins[name], meaning)
+         for name, meaning in MEANINGS.items()], "  ",
+    )  # fmt: skip
 
 
-def shown(value: float) -> str:
+def shown(value: int) -> str:
     """A number as it is read most easily: whole KiB and MiB as such."""
     for unit, size in (("MiB", 1 << 20), ("KiB", 1 << 10)):
         if value >= 4 * size:
             return f"{value / size:.4g} {unit}"
-    return f"{value:.4g}"
-
-
-def _names(kept: Kept | None) -> list[str]:
-    return list(kept.numbers) if kept else []
-
-
-def _origin(name: str, measured: Container[str]) -> str:
-    """Where a number comes from."""
-    return "measured" if name in measured else "device" if name in TOLD else "default"
+    return str(value)

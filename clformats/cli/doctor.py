@@ -277,18 +277,18 @@ def profile_lines(device: Report, *, verbose: bool) -> Iterator[str]:
     try:
         from clformats.problems.traits import Traits
         from clformats.records import DeviceNames, folder
-        from clformats.records.profiles import read_profile
-        from clformats.schedule.profile import profile_of, with_measured
+        from clformats.records.processors import find_processor
 
         from .calibrate import lines as told
 
         driver = f"{device['driver']}, {device['platform_version']}"
         kept, where = None, folder()
         if where:
-            kept = read_profile(DeviceNames(device["device"], device["platform"], driver), where)
+            kept = find_processor(DeviceNames(device["device"], device["platform"], driver), where)
         names = ("compute_units", "cache_bytes", "vector_bytes")
-        traits = Traits(**{name: device[name] for name in names})
-        first, *rest = told(profile_of(with_measured(traits, kept.numbers if kept else {})), kept)
+        measured = kept.stream_bytes if kept else None
+        traits = Traits(**{name: device[name] for name in names}, streamed_bytes=measured)
+        first, *rest = told(traits, kept)
         yield first
         yield from rest if verbose else ()
         if kept is None and where:

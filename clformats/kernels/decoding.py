@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ..errors import Unsupported
-from ..problems.traits import DEFAULT, LINE_BYTES, Traits
+from ..problems.thresholds import LINE_BYTES
+from ..problems.traits import DEFAULT, Traits
 from ..quantised import QuantisedDesc
 from ..quantised.kernel import Grid, Kernel, TileCode
 from ..quantised.lanes import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..formats.expr import Const
-from ..schedule.generic import GROUP_ITEMS
+from ..problems.thresholds import GROUP_ITEMS
 from ..schedule.image import ImagePlan
 from ..schedule.plan import Plan
 from ..templates import filled

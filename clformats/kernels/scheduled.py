@@ -12,9 +12,9 @@ import struct
 from collections.abc import Sequence
 
 from ..problems.problem import Problem
-from ..schedule.extents import MOST_ELEMENTS
+from ..problems.thresholds import MOST_ELEMENTS, MOST_LOOPS
 from ..schedule.layout import TileLayout, lay_out
-from ..schedule.nest import MOST_LOOPS, Nest, counted
+from ..schedule.nest import Nest, counted
 from ..schedule.plan import Plan
 from ..schedule.runs import steady
 from ..schedule.schedule import Schedule

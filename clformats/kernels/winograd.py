@@ -10,7 +10,7 @@ import numpy as np
 
 from ..formats.winograd import Matrix
 from ..problems.problem import Problem
-from ..schedule.generic import GROUP_ITEMS
+from ..problems.thresholds import GROUP_ITEMS
 from ..schedule.plan import Plan
 from ..schedule.winograd import WinogradPlan
 from ..templates import filled

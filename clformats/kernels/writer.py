@@ -11,11 +11,9 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from ..problems.problem import Problem
-from ..problems.traits import LINE_BYTES
+from ..problems.thresholds import LINE_BYTES, MOST_LOOPS, STAGE_BYTES
 from ..schedule.layout import TileLayout, TileVector, exchanged, loads_units
-from ..schedule.nest import MOST_LOOPS
 from ..schedule.schedule import Store, Tile
-from ..schedule.stores import STAGE_BYTES
 from ..shuffles.program import ZERO, Shuffle, ShuffleProgram
 from ..templates import filled
 from . import exchange, tables

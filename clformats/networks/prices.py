@@ -15,17 +15,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import InvalidNetwork, expect
+from ..problems.thresholds import BYTE_NS
 from ..tensors.desc import MemoryDesc
 from .choice import Choice
 from .cost import Cost, as_cost, as_float
 from .graph import Node, Value
 from .named import FormatName, listed, named, path_of
-from .rates import PROFILE, seconds_a_byte
+from .rates import PROCESSOR, seconds_a_byte
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-BANDWIDTH = 1e9 / PROFILE.byte_ns
+BANDWIDTH = 1e9 / BYTE_NS
 """Bytes a second, read and written together, where nothing was measured."""
 LATENCY = 5e-6
 """Seconds to launch a kernel."""
@@ -123,7 +124,7 @@ class Prices:
     def _unmeasured(self, value: Value, src: FormatName, dst: FormatName, nbytes: int) -> Cost:
         rate = None
         if self.bandwidth is None and src.means is not None and dst.means is not None:
-            is_large = nbytes >= PROFILE.stream_bytes
+            is_large = nbytes >= PROCESSOR.stream_bytes
             rate = seconds_a_byte(src.means, dst.means, value.dtype, is_large=is_large)
         if rate is None:
             return self._by_bytes(nbytes)

@@ -2,7 +2,7 @@
 
 The seconds a byte hardly depend on the shape: by the model, those of 216 of 248 pairs of formats
 and shapes, from ``1x32x112x112`` to ``1x1024x7x7``, are within 20 % of a typical tensor's, and the
-farthest is 46 % above. So each pair of formats is planned once, for the default `Profile`.
+farthest is 46 % above. So each pair of formats is planned once, for `PROCESSOR`.
 """
 
 from __future__ import annotations
@@ -11,12 +11,14 @@ from functools import lru_cache
 
 from ..errors import Error
 from ..formats import Format
+from ..problems.thresholds import BYTE_NS, CACHED
+from ..problems.traits import Traits
 from ..schedule import make_plan
-from ..schedule.profile import Profile
 from ..tensors.desc import MemoryDesc
 from ..tensors.dtypes import DType
 
-PROFILE = Profile()
+PROCESSOR = Traits(vector_bytes=32, streamed_bytes=18 << 20)
+"""What the prices of reorders that were not measured are for."""
 SLOW = 10.0
 """How much longer than a copy a plan takes for which there is no model: at least three times."""
 CACHED_ELEMENTS, MANY_ELEMENTS = 200_000, 13_000_000
@@ -34,8 +36,8 @@ def seconds_a_byte(src: Format, dst: Format, dtype: DType, *, is_large: bool) ->
         plan = make_plan(*sides)
     except Error:
         return None
-    copied = PROFILE.byte_ns * (1.0 if is_large else PROFILE.cached) * 1e-9
-    seconds = plan.body.seconds(PROFILE) if plan.body else None
+    copied = BYTE_NS * (1.0 if is_large else CACHED) * 1e-9
+    seconds = plan.body.seconds(PROCESSOR) if plan.body else None
     if seconds is not None:
         return seconds / sum(side.nbytes for side in sides)
     return copied if plan.family == "copy" else SLOW * copied

@@ -17,12 +17,7 @@ from ..tensors.desc import MemoryDesc
 from ..values.transforms import Step, between
 from .computation import Computation
 from .problem import Guard, Node, Number, Problem, Table, fixed
-
-TILE = 64
-"""The longest part of a loop that one tile takes."""
-SMALL = 64
-"""Up to this many elements in one block, such as 3 channels in a block of 16, the bounds are
-constants of the kernel: they select lanes of a vector, at no cost."""
+from .thresholds import FEW_ELEMENTS, LONGEST_SPLIT
 
 
 def problem(
@@ -242,7 +237,7 @@ def _stride_at(chain: Sequence[Placed], step: int) -> Number:
 def _guard(sides: Sequence[MemoryDesc], dim: int, block: int) -> Guard:
     src, dst = sides[:2]
     lo, end = dst.padded_offsets[dim], dst.padded_dims[dim]
-    small = end <= min(block, SMALL)
+    small = end <= min(block, FEW_ELEMENTS)
     moved = src.padded_offsets[dim] - lo
     return Guard(
         f"dim {dim}",
@@ -302,7 +297,7 @@ def separate(p: Problem) -> Problem:
     guards, nodes = list(p.guards), []
     for k, node in enumerate(p.nodes):
         size = node.size
-        if node.guard is None and not size.fixed and size.value % TILE:
+        if node.guard is None and not size.fixed and size.value % LONGEST_SPLIT:
             guards.append(Guard(f"loop {k}", fixed(0), size, size, (0, size.value), 1))
             nodes.append(replace(node, guard=len(guards) - 1, unit=1))
         else:

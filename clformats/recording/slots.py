@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ..errors import InvalidArgument, Unsupported
 from ..host.packing import is_gapless
 from ..opencl import opencl
-from ..problems.traits import LINE_BYTES
+from ..problems.thresholds import LINE_BYTES
 from ..runtime import Memory, storage
 from ..runtime.order import Usage
 from ..tensors.dtypes import as_dtype

@@ -18,7 +18,7 @@ from ..errors import Error, InvalidArgument, expect, shown
 from ..tensors.desc import MemoryDesc
 from ..tensors.given import as_desc
 from .key import rounded
-from .record import DeviceNames, InvalidRecord, TuningRecord, now, texts_of, times_of
+from .record import DeviceNames, InvalidRecord, TuningRecord, now, object_of, texts_of, times_of
 from .store import add, folder, path_of, read_lines, wanted_folder
 
 SCHEMA = 1
@@ -75,11 +75,8 @@ class KernelRecord:
     @classmethod
     def parse(cls, line: str) -> KernelRecord:
         """The inverse of `line`. Raises `InvalidRecord`."""
-        try:
-            found = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise InvalidRecord(f"no JSON: {error}") from error
-        if not isinstance(found, dict) or found.get("clformats_kernel") != SCHEMA:
+        found = object_of(line)
+        if found.get("clformats_kernel") != SCHEMA:
             raise InvalidRecord("no record of a kernel, or of another version")
         tensors, parameters = found.get("tensors"), found.get("parameters")
         if not isinstance(tensors, list) or not isinstance(parameters, dict) or not tensors:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from math import gcd
 
 from ..problems.problem import Node, Number, Problem
-from ..problems.traits import LINE_BYTES
+from ..problems.thresholds import LINE_BYTES
 from ..tensors.desc import MemoryDesc
 
 EXACT = 16

@@ -101,11 +101,8 @@ class TuningRecord:
     @classmethod
     def parse(cls, line: str) -> TuningRecord:
         """The inverse of `line`. Raises `InvalidRecord`."""
-        try:
-            found = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise InvalidRecord(f"no JSON: {error}") from error
-        if not isinstance(found, dict) or "clformats" not in found:
+        found = object_of(line)
+        if "clformats" not in found:
             raise InvalidRecord("no record of clformats")
         if found["clformats"] in range(SCHEMA):
             raise InvalidRecord(OLD)
@@ -134,6 +131,17 @@ class TuningRecord:
 def now() -> str:
     """The present time with its time zone, as text."""
     return datetime.now().astimezone().isoformat(timespec="seconds")
+
+
+def object_of(line: str) -> dict[str, Any]:
+    """The object that a line of JSON holds. Raises `InvalidRecord`."""
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise InvalidRecord(f"no JSON: {error}") from error
+    if not isinstance(found, dict):
+        raise InvalidRecord("no record of clformats")
+    return found
 
 
 def texts_of(found: Mapping[str, Any], names: Sequence[str]) -> list[str]:

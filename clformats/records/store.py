@@ -20,7 +20,7 @@ import stat
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple, Protocol, TypeVar
@@ -161,19 +161,30 @@ def add(path: Path, record: Line) -> None:
 
     Raises `Error` if it cannot be written; the file is then unchanged.
     """
+    with appending(path) as append:
+        append(record)
+
+
+@contextmanager
+def appending(path: Path) -> Iterator[Callable[[Line], None]]:
+    """What adds records to a file, see `add`; other writers wait until the block ends."""
     with _locked(path) as file:
-        size = os.lseek(file, 0, os.SEEK_END)
-        line = f"{record.line}\n".encode()
-        if size and os.pread(file, 1, size - 1) != b"\n":
-            line = b"\n" + line
-        try:
-            done = os.write(file, line)
-            if done < len(line):
-                os.write(file, line[done:])  # raises what the reason is
-            os.fsync(file)
-        except OSError:
-            os.ftruncate(file, size)
-            raise
+        yield partial(_append, file)
+
+
+def _append(file: int, record: Line) -> None:
+    size = os.lseek(file, 0, os.SEEK_END)
+    line = f"{record.line}\n".encode()
+    if size and os.pread(file, 1, size - 1) != b"\n":
+        line = b"\n" + line
+    try:
+        done = os.write(file, line)
+        if done < len(line):
+            os.write(file, line[done:])  # raises what the reason is
+        os.fsync(file)
+    except OSError:
+        os.ftruncate(file, size)
+        raise
 
 
 def rewrite(path: Path, change: Callable[[list[TuningRecord]], Iterable[TuningRecord]]) -> None:

@@ -23,10 +23,9 @@ import numpy as np
 from ..kernels.scheduled import render_schedule
 from ..opencl import named_errors, opencl
 from ..problems.refine import problem
-from ..problems.traits import LINE_BYTES, STREAMED_MOST
+from ..problems.thresholds import ITEMS, LINE_BYTES, STREAMED_LEAST, STREAMED_MOST
 from ..runtime import Engine
 from ..schedule.schedule import Loop, Schedule, Store, Tile
-from ..schedule.search import ITEMS
 from ..tensors.desc import MemoryDesc
 from ..timing import CLOCK, turns
 
@@ -49,27 +48,23 @@ Run = Callable[[], float]
 """Moves some bytes to another buffer and back, and gives the seconds of one way."""
 
 
-def measured(engine: Engine) -> tuple[dict[str, float], str]:
-    """Numbers of a profile by their names, and why there are none; "" where there are."""
+def measured(engine: Engine) -> int | str:
+    """From how many moved bytes on streaming stores gain, or why that cannot be told."""
     if trouble := busy():
-        return {}, trouble
+        return trouble
     with named_errors("measuring the processor"):
-        numbers = _numbers(engine)
-    return numbers, "" if numbers else "the machine is busy: times differ from run to run"
+        gains = _gains(engine)
+    if len(gains) < LEAST_STEADY:
+        return "the machine is busy: times differ from run to run"
+    copies = crossing([*gains], [*gains.values()])
+    found = round(sqrt(min(copies, STREAMED_MOST) * engine.traits.stream_bytes))
+    return min(max(found, STREAMED_LEAST), STREAMED_MOST)
 
 
 def busy() -> str:
     """Why the machine cannot be measured now; "" if it can."""
     load, cores = os.getloadavg()[0], os.cpu_count() or 1
     return f"the machine is busy: its load is {load:.1f} on {cores} cores" if load > cores else ""
-
-
-def _numbers(engine: Engine) -> dict[str, float]:
-    gains = _gains(engine)
-    if len(gains) < LEAST_STEADY:
-        return {}
-    copies = crossing([*gains], [*gains.values()])
-    return {"stream_bytes": sqrt(min(copies, STREAMED_MOST) * engine.traits.streams_from)}
 
 
 def _gains(engine: Engine) -> dict[int, float]:

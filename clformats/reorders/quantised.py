@@ -20,7 +20,7 @@ from ..host.packing import pack, pack_into, unpack
 from ..kernels.decoding import decoding
 from ..kernels.quantising import quantising
 from ..opencl import OnDevice, opencl
-from ..problems.traits import LINE_BYTES
+from ..problems.thresholds import LINE_BYTES
 from ..quantised import QuantisedDesc
 from ..quantised.apart import PlaneMove
 from ..quantised.host import moved

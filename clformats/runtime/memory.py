@@ -25,7 +25,7 @@ from ..errors import (
 from ..host.memory import places
 from ..host.packing import unpack, zero_padding
 from ..opencl import named_errors
-from ..problems.traits import LINE_BYTES
+from ..problems.thresholds import LINE_BYTES
 from ..tensors import images
 from ..tensors.arraylike import ArrayLike
 from ..tensors.desc import MemoryDesc

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ..errors import DeviceError, InvalidArgument, shown
 from ..opencl import named_errors, opencl
-from ..problems.traits import LINE_BYTES
+from ..problems.thresholds import LINE_BYTES
 from .engine import Engine, default_engine
 from .pages import ask_for_huge
 

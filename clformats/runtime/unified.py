@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..opencl import named_errors, opencl
-from ..problems.traits import LINE_BYTES
+from ..problems.thresholds import LINE_BYTES
 from .engine import Engine
 from .order import usage_of
 from .storage import HostPart, keep_host_part

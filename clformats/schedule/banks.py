@@ -13,15 +13,11 @@ from functools import lru_cache
 from itertools import product
 from math import prod
 
+from ..problems.thresholds import BANK_BYTES, BANKS, GAPS, IN_STEP
 from .runs import joined
 
-BANKS = 32
-BANK_BYTES = 4
 TURN_BYTES = BANKS * BANK_BYTES
 """What local memory gives in one turn at the most."""
-IN_STEP = 32
-"""Work-items that access local memory together: NVIDIA's warp; AMD's 64 go in halves."""
-GAPS = (1, 2, 4, 8, 16)
 
 
 BankDigits = list[tuple[int, int]]

@@ -9,7 +9,6 @@ from typing import ClassVar
 from ..problems.problem import Problem
 from ..problems.traits import Traits
 from .choices import Choices
-from .profile import Profile
 from .schedule import Schedule
 
 
@@ -47,9 +46,9 @@ class Body:
         """What decides the program beside the problem; first what compilers fail at most."""
         return ()
 
-    def seconds(self, profile: Profile) -> float | None:
+    def seconds(self, traits: Traits) -> float | None:
         """What a launch takes by the cost model; None where there is no model of the family."""
-        del profile
+        del traits
         return None
 
     def others(self, traits: Traits) -> Iterator[Body]:

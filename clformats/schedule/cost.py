@@ -1,4 +1,4 @@
-"""How long a schedule takes, as far as a profile of the processor tells: to order candidates.
+"""How long a schedule takes by the weights in `problems.thresholds`: to order candidates.
 
 Either the shuffles of the tiles take the time, or memory does. Memory is read and written in lines:
 a line of which a tile has a part is fetched again for the other parts, unless they come while it is
@@ -12,32 +12,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log2, prod
 
+from ..problems import thresholds as weights
 from ..problems.problem import Problem, remembered
-from ..problems.traits import LINE_BYTES
+from ..problems.thresholds import LINE_BYTES
+from ..problems.traits import Traits
 from .nest import positions
-from .profile import Profile
 from .runs import chain, common, is_settled, run_of, steady, vectors
 from .schedule import Loop, Schedule, Tile
 from .stores import staged_tiles
 
-OWNED = 3.0
-"""Bytes that move for each byte of an ordinary store: its line is read, and written back."""
-PASSED = 1.5
-"""The same where stores pass by a cache that would have held the line."""
 SURELY = 1 - 1e-9
 """A lower bound is below what it bounds, however both are rounded."""
-SAME_BANK = 512
-"""Places so many bytes apart, times any whole number, are in few banks of memory and few sets of a
-cache. Lines that pass the cache, two cores of a Zen 5: 34 GB/s at odd multiples of 64 and 128,
-23 of 256, 13 of 512 and more; runs of two lines 48, 45, 26, of four 53, 53, 46."""
-MOST_APART = 1 << 16
-"""How far apart lines have to be to share one place of the second cache, at the most."""
-LOOKED_NS = 0.6
-"""What it takes to look up a place in a table."""
-INSERTED = 5
-"""Accesses that a lane costs which is loaded by itself."""
-SPILLED = 12
-"""Accesses that a shuffle costs of a register that there is none for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +46,9 @@ class Traffic:
 class CostModel:
     """The cost of schedules of one problem; what they have in common is computed once."""
 
-    def __init__(self, p: Problem, profile: Profile) -> None:
-        self.p, self.profile = p, profile
-        self.is_large = p.nbytes >= profile.stream_bytes
+    def __init__(self, p: Problem, traits: Traits) -> None:
+        self.p, self.traits = p, traits
+        self.is_large = p.nbytes >= traits.stream_bytes
         # Tiles that overlap find in the caches what they move again.
         self.elements = prod(n.size.value for n in p.nodes or ())
         self._core: dict[Tile, tuple[list[int], float]] = {}
@@ -72,68 +57,72 @@ class CostModel:
     def _of_tile(self, tile: Tile) -> tuple[list[int], float]:
         """How many tiles there are along each loop, and the time of one in the nearest cache."""
         if tile not in self._core:
-            self._core[tile] = positions(self.p, tile), _core(self.p, tile, self.profile)
+            self._core[tile] = positions(self.p, tile), _core(self.p, tile, self.traits)
         return self._core[tile]
 
     def least(self, tile: Tile) -> float:
         """What every schedule of a tile takes: all cores work, whole lines are moved once."""
         counts, each = self._of_tile(tile)
-        core = prod(counts) * (each + self.profile.tile_ns) / self.profile.units
+        core = prod(counts) * (each + weights.TILE_NS) / self.traits.compute_units
         moved = self.elements * sum(t.bits / 8 for t in self.p.dtypes)
-        busy = _together(core, moved * self._byte_ns) + self.profile.item_ns
+        busy = _together(core, moved * self._byte_ns) + weights.ITEM_NS
         return busy * 1e-9 * SURELY
 
     @property
     def _byte_ns(self) -> float:
-        return self.profile.byte_ns * (1.0 if self.is_large else self.profile.cached)
+        return weights.BYTE_NS * (1.0 if self.is_large else weights.CACHED)
 
     def seconds(self, schedule: Schedule) -> float:
         """The estimated time of a schedule."""
-        p, profile, tile = self.p, self.profile, schedule.tile
+        p, traits, tile = self.p, self.traits, schedule.tile
         counts, each = self._of_tile(tile)
         key = tile, schedule.nest
         if key not in self._traffic:
             self._traffic[key] = (
-                traffic(p, schedule, "src", counts, profile),
-                traffic(p, schedule, "dst", counts, profile),
+                traffic(p, schedule, "src", counts),
+                traffic(p, schedule, "dst", counts),
             )
         tiles = prod(counts)
-        ahead = profile.tile_ns / 2 if schedule.prefetch.lead else 0.0
-        each += _at_edges(p, tile, tuple(counts)) * prod(tile.extents) * profile.edge_ns
+        ahead = weights.TILE_NS / 2 if schedule.prefetch.lead else 0.0
+        each += _at_edges(p, tile, tuple(counts)) * prod(tile.extents) * weights.EDGE_NS
         items = prod(-(-counts[loop.axis] // loop.tiles) for loop in schedule.nest if loop.spread)
-        units = min(profile.units, items)
-        core = tiles * (each + profile.tile_ns + ahead) / units
+        units = min(traits.compute_units, items)
+        core = tiles * (each + weights.TILE_NS + ahead) / units
         memory = self._memory(schedule, tiles, self._traffic[key])
         # Some cores wait for the last one.
         waits = -(-items // units) * units / items
-        return (_together(core, memory) * waits + items * profile.item_ns / units) * 1e-9
+        return (_together(core, memory) * waits + items * weights.ITEM_NS / units) * 1e-9
 
     def _memory(self, schedule: Schedule, tiles: int, sides: tuple[Traffic, Traffic]) -> float:
         """The time that memory takes."""
-        profile, store = self.profile, schedule.store
+        store = schedule.store
         src, dst = self.p.dtypes
         read, written = sides
-        jump = profile.asked_bytes if schedule.prefetch.lead else profile.jump_bytes
-        crowded = read.follows and read.rows > profile.streams and not schedule.prefetch.lead
+        jump = weights.ASKED_BYTES if schedule.prefetch.lead else weights.JUMP_BYTES
+        crowded = (
+            read.follows and read.rows > weights.PREFETCHED_PLACES and not schedule.prefetch.lead
+        )
         lost = max(1.0, LINE_BYTES / read.run)
         each = src.bits * lost + dst.bits * self._moved(written, schedule)
         moved = self.elements * each / 8
         moved += tiles * read.jumps * jump * (2 if crowded else 1)
-        moved += tiles * (0 if read.follows else read.rows) * profile.hop_bytes
+        moved += tiles * (0 if read.follows else read.rows) * weights.HOP_BYTES
         if store.is_ordinary:
-            crowds = profile.bank_bytes if written.apart >= SAME_BANK else 0
-            moved += tiles * written.jumps * (profile.asked_bytes + crowds)
+            crowds = weights.BANK_MISS_BYTES if written.apart >= weights.SAME_BANK else 0
+            moved += tiles * written.jumps * (weights.ASKED_BYTES + crowds)
         elif not store.staged and (written.rows > 1 or not written.follows):
-            moved += tiles * written.rows * profile.sent_bytes
-            if written.apart >= SAME_BANK:
-                moved = max(moved, tiles * written.rows * profile.bank_bytes)
+            moved += tiles * written.rows * weights.SENT_BYTES
+            if written.apart >= weights.SAME_BANK:
+                moved = max(moved, tiles * written.rows * weights.BANK_MISS_BYTES)
         return moved * self._byte_ns
 
     def _moved(self, written: Traffic, schedule: Schedule) -> float:
         """How many bytes move for each byte that is stored."""
         tile, nest, store = schedule.tile, schedule.nest, schedule.store
         if store.is_ordinary:
-            return max(1.0, LINE_BYTES / written.run) * (OWNED if self.is_large else 1.0)
+            return max(1.0, LINE_BYTES / written.run) * (
+                weights.OWNED_BYTES if self.is_large else 1.0
+            )
         if store.staged:
             _, run = staged_tiles(self.p, tile, nest, store.staged)
             moved = 1.1 + 4 * LINE_BYTES / (run * self.p.dtypes[1].nbytes)
@@ -142,7 +131,7 @@ class CostModel:
             moved = 1.6 + 24 * LINE_BYTES / max(written.goes_on, LINE_BYTES)
         else:
             moved = 1.0 if written.run % LINE_BYTES == 0 else 4.0
-        return moved if self.is_large else PASSED * moved
+        return moved if self.is_large else weights.PASSED_BYTES * moved
 
 
 def _together(core: float, memory: float) -> float:
@@ -150,26 +139,26 @@ def _together(core: float, memory: float) -> float:
     return max(core, memory) + min(core, memory) / 4
 
 
-def seconds(p: Problem, schedule: Schedule, profile: Profile) -> float:
+def seconds(p: Problem, schedule: Schedule, traits: Traits) -> float:
     """The estimated time of a schedule."""
-    return CostModel(p, profile).seconds(schedule)
+    return CostModel(p, traits).seconds(schedule)
 
 
-def _core(p: Problem, tile: Tile, profile: Profile) -> float:
+def _core(p: Problem, tile: Tile, traits: Traits) -> float:
     """The time of a tile whose memory is in the nearest cache."""
     src, dst = p.dtypes
     loads, stores = vectors(p, tile, "src"), vectors(p, tile, "dst")
     moving = min(src.nbytes, dst.nbytes)
-    parts = max(1, tile.lanes * moving // profile.vector_bytes)
+    parts = max(1, tile.lanes * moving // traits.vector_bytes)
     # Each step of a transposition shuffles every vector once; short loads are put together.
     mixes = stores * log2(max(1, min(tile.lanes, run_of(p, tile, "dst")) / common(p, tile)))
     looked = [prod(tile.steps(k) for k, n in enumerate(p.nodes or ()) if n.steps_of(t))
               for t in range(len(p.tables))]  # fmt: skip
     mixes = max(mixes, loads - stores) if looked else mixes
     live = tile.lanes * parts  # as many as a transposition mixes before the first is done
-    spilled = mixes * parts * max(0, live - profile.registers) / live * SPILLED
-    accesses: float = loads * max(1, tile.lanes * src.bits // 8 // profile.vector_bytes)
-    accesses += stores * max(1, tile.lanes * dst.bits // 8 // profile.vector_bytes)
+    spilled = mixes * parts * max(0, live - traits.registers) / live * weights.SPILLED
+    accesses: float = loads * max(1, tile.lanes * src.bits // 8 // traits.vector_bytes)
+    accesses += stores * max(1, tile.lanes * dst.bits // 8 // traits.vector_bytes)
     sides = [(run_of(p, tile, "src"), src.bits), (run_of(p, tile, "dst"), dst.bits)]
     if looked:
         steps = [tile.steps(k) for k in range(len(p.nodes or ()))]
@@ -178,9 +167,9 @@ def _core(p: Problem, tile: Tile, profile: Profile) -> float:
     touched = sum(
         -(-prod(tile.extents) // run) * -(-run * bits // (8 * LINE_BYTES)) for run, bits in sides
     )
-    shuffled = mixes * parts * profile.shuffle_ns + touched * profile.line_ns
+    shuffled = mixes * parts * weights.SHUFFLE_NS + touched * weights.TOUCHED_LINE_NS
     accesses += _operand_loads(p, tile)
-    return (accesses + spilled) * profile.access_ns + shuffled + sum(looked) * LOOKED_NS
+    return (accesses + spilled) * weights.ACCESS_NS + shuffled + sum(looked) * weights.LOOKED_NS
 
 
 @remembered
@@ -212,13 +201,11 @@ def _operand_loads(p: Problem, tile: Tile) -> float:
         values = prod(tile.steps(k) for k, stride in enumerate(along) if stride)
         near = [along[axis] for axis in inside] == [1]
         varies = any(along[axis] for axis in inside)
-        loads += values / tile.lanes if near else values * (INSERTED if varies else 1)
+        loads += values / tile.lanes if near else values * (weights.INSERTED if varies else 1)
     return loads
 
 
-def traffic(
-    p: Problem, schedule: Schedule, side: str, counts: Sequence[int], profile: Profile
-) -> Traffic:
+def traffic(p: Problem, schedule: Schedule, side: str, counts: Sequence[int]) -> Traffic:
     """The rows of a side: of a tile, and of the loops around it while the caches hold them."""
     bits = p.dtypes[side == "dst"].bits
     steps = [schedule.tile.steps(k) for k in range(len(counts))]
@@ -232,7 +219,7 @@ def traffic(
         outer = [x.tiles for x in schedule.nest if x.axis == loop.axis and x.tiles > loop.tiles]
         rounds = max(1, min([*outer, counts[loop.axis]]) // loop.tiles)
         all_rounds = rounds
-        rounds, (after, longer, far), held = _around(p, side, steps, loop.axis, rounds, profile)
+        rounds, (after, longer, far), held = _around(p, side, steps, loop.axis, rounds)
         tiles *= rounds
         if number == 0:
             apart = LINE_BYTES if longer > run else far
@@ -248,7 +235,7 @@ def traffic(
 
 
 def _around(
-    p: Problem, side: str, steps: list[int], axis: int, rounds: int, profile: Profile
+    p: Problem, side: str, steps: list[int], axis: int, rounds: int
 ) -> tuple[int, tuple[int, int, int], bool]:
     """(rounds, rows, whether caches hold them) of one loop more, which is added to ``steps``.
 
@@ -259,8 +246,8 @@ def _around(
     while True:
         steps[axis] = before * rounds
         rows, run, far = _rows(_digits(p, side, steps), _by_stride(p, side), bits)
-        held = rows * max(run, LINE_BYTES) <= profile.far_bytes
-        held &= far < SAME_BANK or rows * far <= profile.near_bytes
+        held = rows * max(run, LINE_BYTES) <= weights.FAR_BYTES
+        held &= far < weights.SAME_BANK or rows * far <= weights.NEAR_BYTES
         if held or rounds == 1 or not tabled:
             return rounds, (rows, run, far), held
         rounds //= 2
@@ -294,7 +281,7 @@ def _digits(p: Problem, side: str, steps: list[int]) -> list[int]:
 def _rows(steps: list[int], along: list[tuple[int, int]], bits: int) -> tuple[int, int, int]:
     """(rows, bytes of each, the power of two in their distances) of what these steps reach."""
     rows = run = 1
-    apart = MOST_APART
+    apart = weights.MOST_APART
     for stride, axis in along:
         if stride == run and rows == 1:
             run *= steps[axis]

@@ -11,18 +11,11 @@ from collections.abc import Iterator, Sequence
 from math import prod
 
 from ..problems.problem import Problem
+from ..problems.thresholds import MOST_ELEMENTS, MOST_VECTORS, SHORT
 from .layout import stores_units
 from .nest import is_legal_extent
 from .runs import chain, power_of_two, vectors
 from .schedule import ALL, Tile
-
-SHORT = 9
-"""Longer loops than a vector are not taken whole, but for blocks: each size would be a program."""
-MOST_ELEMENTS = 4096
-MOST_VECTORS = 160
-"""Elements, and loads and stores together, of the largest tiles: compilers take minutes for more.
-Half as many vectors where some tiles are at an edge, or values are computed: both double the text.
-"""
 
 
 def extents(p: Problem, source_run: int, stored_run: int) -> tuple[int, ...]:

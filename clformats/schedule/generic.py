@@ -19,19 +19,11 @@ from math import prod
 from typing import ClassVar
 
 from ..problems.problem import Problem
+from ..problems.thresholds import GENERIC_GROUPS, GENERIC_RUN, GROUP_ITEMS, ITEMS_PER_UNIT
 from ..problems.traits import Traits
 from ..tensors.desc import MemoryDesc
 from .body import Body
 from .choices import Choices, either
-
-GROUP_ITEMS = 64
-"""The size of work-groups whose work-items take one element each."""
-GENERIC_GROUPS = (1, 8, 16, 32, 64, 128, 256)
-"""Others that are worth a measurement."""
-ITEMS_PER_UNIT = 4
-"""Work-items per core, at the least, so that cores of unequal speed finish together."""
-RUN = 512
-"""The most elements of a work-item. 64 are three quarters as fast, 4096 as fast as 512."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +78,7 @@ def plan(p: Problem, traits: Traits, choices: Choices) -> GenericPlan:
     if not traits.is_cpu:
         return GenericPlan(p, count, unit=unit, group=group)
     share = count // (ITEMS_PER_UNIT * traits.compute_units)
-    run = max(1, min(RUN // unit, share))
+    run = max(1, min(GENERIC_RUN // unit, share))
     return GenericPlan(p, count, run, counts=True, unit=unit, group=group)
 
 

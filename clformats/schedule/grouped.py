@@ -11,13 +11,11 @@ from dataclasses import dataclass, replace
 from math import gcd, prod
 
 from ..problems.problem import Node, Number, Problem, fixed
+from ..problems.thresholds import SHORT_LOOP
 from .banks import BankLayout, Pass, dense, layout
 from .extents import run_of_whole_loops
 from .runs import chain, power_of_two, strides
 from .schedule import ALL, Schedule, Tile
-
-SHORT_LOOP = 16
-"""Channels of an image, taps of a 3x3 window: a loop of so few steps fills no run by itself."""
 
 
 def order_of(nodes: Sequence[Node], side: str) -> tuple[int, ...]:

@@ -17,14 +17,11 @@ from itertools import product
 from math import prod
 
 from ..problems.problem import Problem
-from ..problems.traits import LINE_BYTES
+from ..problems.thresholds import LINE_BYTES, MOST_LANES
 from ..shuffles.program import ShuffleProgram
 from ..shuffles.synthesis import synthesise
 from .runs import chain, is_settled, moves, steady, strides
 from .schedule import Tile
-
-MOST_LANES = 16
-"""Of a vector."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,9 +26,30 @@ from itertools import islice, product
 from math import prod
 
 from ..problems.problem import Problem
+from ..problems.thresholds import (
+    BANK_BYTES,
+    CHANGES_TRIED,
+    GPU_LINE_BYTES,
+    GROUP_RUN_BYTES,
+    GROUP_SIZES,
+    GROUPS_PER_UNIT,
+    MOST_STEPS,
+    RUN_ELEMENTS,
+    RUNS,
+    SECTOR_BYTES,
+    SINGLE_TILE_BYTES,
+    SMALL_RUN_BYTES,
+    SMALL_RUN_ELEMENTS,
+    SMALL_TILE_BYTES,
+    TILE_BYTES,
+    TILE_SIZES,
+    TILES_TRIED,
+    VECTOR_BYTES,
+    VECTORS_EACH,
+)
 from ..problems.traits import Traits
 from ..problems.words import kept_together, refusal_of_loops
-from .banks import BANK_BYTES, dense
+from .banks import dense
 from .body import ScheduleBody
 from .choices import Choices, either
 from .grouped import (
@@ -41,43 +62,8 @@ from .grouped import (
 from .runs import common, power_of_two
 from .schedule import VECTORS, Loop, Prefetch, Schedule, Store, Tile
 
-SECTOR_BYTES = 32
-"""The least that memory gives (NVIDIA's sector, half a line of AMD's): a run that both sides share
-and that is this long is coalesced without local memory."""
-GPU_LINE_BYTES = 128
-"""What stores of neighbours must fill together where a work-item stores several vectors apart."""
-VECTOR_BYTES = 16
-"""The longest load that a work-item can make."""
 LONGEST_VECTORS = VECTOR_BYTES, VECTOR_BYTES
 """As many elements of both sides as there can be in a vector."""
-MOST_STEPS = 256
-"""Elements that a work-item moves in a tile that is chosen, at the most."""
-VECTORS_EACH = 2
-"""Vectors that a work-item of a copy moves, where there is enough to do: 0.02 faster than with 4 on
-an H100, where 8 lose 0.04."""
-GROUP_RUN_BYTES = 256
-"""The run of a tile on each side where the tensor is large. Copies whose runs of 64, 128, 256 and
-512 bytes lie apart in the destination have 0.68, 0.94, 1 and 1 of the speed on an H100; in the
-source 0.82, 0.97, 1 and 1."""
-RUN_ELEMENTS = (32, 128)
-"""The least and the most elements of a run, however wide they are."""
-TILE_BYTES = 16384
-"""A tile in local memory, where there are enough of them. A work-item moves 64 bytes of it."""
-SINGLE_TILE_BYTES = 8192
-"""The same where elements are loaded one by one. On an H100 bfyx to fsv32 of u8 with odd sizes has
-0.86 of a copy so and 0.77 with tiles twice as large; bfyx to byxf of f32 0.97 and 0.93."""
-SMALL_RUN_BYTES, SMALL_RUN_ELEMENTS, SMALL_TILE_BYTES = 128, (32, 64), 4096
-"""The same for tensors that would not fill the device so."""
-GROUPS_PER_UNIT = 4
-"""Work-groups for each multiprocessor that are better than longer ones."""
-RUNS = (256, 128, 512, 64)
-"""Bytes of a run that are worth a measurement, the rules' first."""
-TILE_SIZES = (16 << 10, 8 << 10, 32 << 10, 4 << 10)
-"""Bytes of a tile in local memory."""
-GROUP_SIZES = (256, 128, 64, 512)
-"""Work-items of a group."""
-TILES_TRIED, CHANGES_TRIED = 12, 11
-"""How many tiles are measured beside that of the rules; how many changes of it."""
 Rules = Callable[[Problem, Traits], "GroupPlan"]
 
 

@@ -8,12 +8,10 @@ from math import prod
 
 from ..errors import InvalidArgument
 from ..problems.problem import Problem
+from ..problems.thresholds import MOST_LOOPS
 from .layout import stores_units
 from .runs import is_inner, is_shifted
 from .schedule import ALL, LETTERS, VECTORS, Loop, Schedule, Tile
-
-MOST_LOOPS = 12
-"""Loops that a kernel counts: problems have up to eight, and three of them may be blocked."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,9 @@ schedule is a parameter of its own; `line` puts the answers together, or says wh
 
 >>> from clformats import MemoryDesc
 >>> from clformats.schedule import Traits, make_plan
->>> from clformats.schedule.profile import profile_of
 >>> dims = 8, 64, 56, 57
 >>> plan = make_plan(MemoryDesc(dims, "f32", "bfyx"), MemoryDesc(dims, "f32", "byxf"))
->>> parts = ScheduleParts(plan.body.problem, profile_of(Traits()))
+>>> parts = ScheduleParts(plan.body.problem, Traits())
 >>> [*parts.parameters]
 ['tile_a', 'tile_b', 'tile_c', 'lanes', 'order', 'block', 'items', 'ahead', 'store']
 >>> parts.line(
@@ -38,15 +37,14 @@ from typing import Any, Protocol
 
 from ..errors import InvalidArgument
 from ..problems.problem import Problem
+from ..problems.thresholds import BLOCKS, GROUP_SIZES, ITEMS, SHORT, VECTOR_BYTES
 from ..problems.traits import Traits
 from .body import Body
-from .extents import SHORT
-from .local import GROUP_SIZES, VECTOR_BYTES, GroupPlan, fitted
+from .local import GroupPlan, fitted
 from .nest import is_legal_extent, ordered
-from .profile import Profile, profile_of
 from .schedule import ALL, LETTERS, VECTORS, Loop, Prefetch, Schedule, Store, Tile
 from .scheduled import ScheduledPlan, why_illegal
-from .search import BLOCKS, ITEMS, in_blocks, wanted_items
+from .search import in_blocks, wanted_items
 from .stores import legal
 
 Config = Mapping[str, Any]
@@ -90,13 +88,13 @@ class ScheduleParts:
     """
 
     problem: Problem
-    profile: Profile
+    traits: Traits
 
     @cached_property
     def parameters(self) -> dict[str, list[Any]]:
         """The parameters, each with its values."""
         p, nodes = self.problem, self.problem.nodes or ()
-        units = self.profile.units
+        units = self.traits.compute_units
         steps = {
             f"tile_{LETTERS[k]}": _steps(n.size.value, partial(is_legal_extent, p, k))
             for k, n in enumerate(nodes)
@@ -106,7 +104,7 @@ class ScheduleParts:
             "lanes": [*LANES],
             "order": _orders(p, range(len(nodes))),
             "block": [0, BLOCKS[-1]],
-            "items": sorted({units, ITEMS * units, wanted_items(p, self.profile)}),
+            "items": sorted({units, ITEMS * units, wanted_items(p, self.traits)}),
             "ahead": [*AHEADS],
             "store": ["ordinary", *(f"stream {n}" for n in STREAMS), "lines", STAGED],
         }
@@ -126,7 +124,7 @@ class ScheduleParts:
         plain = Schedule(tile, nest, Prefetch(config["ahead"]))
         if why := why_illegal(p, plain):
             raise InvalidArgument(why)
-        stores = {_kind(s): s for s in legal(p, tile, nest, self.profile.begin_bytes)}
+        stores = {_kind(s): s for s in legal(p, tile, nest, self.traits.begin_bytes)}
         if config["store"] not in stores:
             raise InvalidArgument(f"got store {config['store']!r}, expected {', '.join(stores)}")
         return str(Schedule(tile, nest, plain.prefetch, stores[config["store"]]))
@@ -202,5 +200,5 @@ class GroupParts:
 def parts_of(body: Body, traits: Traits) -> Parts | None:
     """The questions of a plan's schedule; None where it has none."""
     if isinstance(body, ScheduledPlan):
-        return ScheduleParts(body.problem, profile_of(traits))
+        return ScheduleParts(body.problem, traits)
     return GroupParts(body, traits) if isinstance(body, GroupPlan) else None

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from math import gcd, prod
 
 from ..problems.problem import Guard, Node, Problem, remembered
-from ..problems.traits import LINE_BYTES
+from ..problems.thresholds import LINE_BYTES
 from .schedule import Tile
 
 

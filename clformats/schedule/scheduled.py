@@ -14,15 +14,15 @@ from typing import ClassVar
 from ..errors import InvalidArgument
 from ..problems.problem import Problem
 from ..problems.refine import separate
-from ..problems.traits import LINE_BYTES, Traits
+from ..problems.thresholds import LINE_BYTES, MOST_ELEMENTS
+from ..problems.traits import Traits
 from ..problems.words import in_words
 from ..tensors import nibbles
 from .body import ScheduleBody
 from .choices import Choices
 from .cost import seconds
-from .extents import MOST_ELEMENTS, tiles
+from .extents import tiles
 from .nest import counted
-from .profile import Profile, profile_of
 from .schedule import Schedule, Store, Tile
 from .search import best, neighbours, ranked, spread
 from .stores import legal
@@ -46,25 +46,24 @@ class ScheduledPlan(ScheduleBody):
         """What decides the program beside the problem: compilers fail at tiles, if at all."""
         return self.schedule.tile, self.schedule.store
 
-    def seconds(self, profile: Profile) -> float:
+    def seconds(self, traits: Traits) -> float:
         """What a launch takes by the cost model."""
-        return seconds(self.problem, self.schedule, profile)
+        return seconds(self.problem, self.schedule, traits)
 
     def others(self, traits: Traits) -> Iterator[ScheduledPlan]:
         """The bodies of all schedules, the best first."""
-        for schedule in ranked(self.problem, profile_of(traits)):
+        for schedule in ranked(self.problem, traits):
             yield replace(self, schedule=schedule)
 
     def candidates(self, traits: Traits) -> Iterator[ScheduledPlan]:
         """Some schedules of each of the first programs."""
-        for schedule in spread(ranked(self.problem, profile_of(traits))):
+        for schedule in spread(ranked(self.problem, traits)):
             yield replace(self, schedule=schedule)
 
     def near(self, traits: Traits) -> Iterator[ScheduledPlan]:
         """Schedules of its program that differ in nest or prefetch."""
-        profile = profile_of(traits)
-        for schedule in neighbours(self.problem, profile, self.schedule):
-            found = _chosen(self.problem, profile, schedule)
+        for schedule in neighbours(self.problem, traits, self.schedule):
+            found = _chosen(self.problem, traits, schedule)
             if found.schedule == schedule:
                 yield found
 
@@ -87,10 +86,10 @@ def refusal(p: Problem) -> str:
 
 def plan(p: Problem, traits: Traits, choices: Choices) -> ScheduledPlan:
     """The plan: by the schedule that is chosen, where it fits, else by the one that costs least."""
-    p, profile = as_scheduled(p, traits.begin_bytes), profile_of(traits)
+    p = as_scheduled(p, traits.begin_bytes)
     if choices.schedule is None:
-        return ScheduledPlan(p, _best(p, profile))
-    return _chosen(p, profile, Schedule.parse(choices.schedule))
+        return ScheduledPlan(p, _best(p, traits))
+    return _chosen(p, traits, Schedule.parse(choices.schedule))
 
 
 def as_scheduled(p: Problem, begin_bytes: int) -> Problem:
@@ -112,11 +111,11 @@ def why_illegal(p: Problem, schedule: Schedule) -> str:
     return ""
 
 
-def _chosen(p: Problem, profile: Profile, schedule: Schedule) -> ScheduledPlan:
+def _chosen(p: Problem, traits: Traits, schedule: Schedule) -> ScheduledPlan:
     """The plan by a schedule that is chosen, as near as the problem can have it."""
     if why := why_illegal(p, schedule):
-        return ScheduledPlan(p, _best(p, profile), why)
-    possible = legal(p, schedule.tile, schedule.nest, profile.begin_bytes)
+        return ScheduledPlan(p, _best(p, traits), why)
+    possible = legal(p, schedule.tile, schedule.nest, traits.begin_bytes)
     if schedule.store in possible:
         return ScheduledPlan(p, schedule)
     streams = min(schedule.store.streams, max(store.streams for store in possible))
@@ -128,5 +127,5 @@ def _chosen(p: Problem, profile: Profile, schedule: Schedule) -> ScheduledPlan:
 
 
 @lru_cache(maxsize=512)
-def _best(p: Problem, profile: Profile) -> Schedule:
-    return best(p, profile)
+def _best(p: Problem, traits: Traits) -> Schedule:
+    return best(p, traits)

@@ -11,49 +11,45 @@ from itertools import islice
 from math import prod
 
 from ..problems.problem import Problem
+from ..problems.thresholds import (
+    AHEAD_BYTES,
+    BLOCKS,
+    EACH,
+    ITEM_BYTES,
+    ITEMS,
+    LEADS,
+    MOST_AHEAD,
+    PROGRAMS,
+    UNUSUAL,
+)
+from ..problems.traits import Traits
 from .cost import CostModel
 from .extents import tiles
 from .nest import ordered, positions
-from .profile import Profile
 from .runs import chain, common, strides
 from .schedule import Loop, Prefetch, Schedule, Store, Tile
 from .stores import legal
 
-AHEAD_BYTES = 16 << 10
-"""How far ahead the prefetch runs, in bytes that tiles read, where caches do not hold all."""
-MOST_AHEAD = 16
-BLOCKS = (4, 16)
-"""Tiles of a block of the last loop but one."""
-ITEM_BYTES = 32 << 10
-"""What a work-item moves at the least; there are up to `ITEMS` of them for each core."""
-ITEMS = 16
-UNUSUAL = 1.15
-"""What another tile than the one of most problems must gain: each is a program to compile."""
-PROGRAMS, EACH = 6, 4
-"""How many tiles and stores are worth a measurement, and how many nests and prefetches of each."""
-LEADS = (0, 1, 2, 4, 8, 16, 32, 64)
-"""How far ahead the neighbours of a schedule prefetch."""
 
-
-def best(p: Problem, profile: Profile) -> Schedule:
+def best(p: Problem, traits: Traits) -> Schedule:
     """The first of `ranked`. Of tiles that cannot have it, no schedule is looked at."""
-    model, usual = CostModel(p, profile), next(tiles(p))
+    model, usual = CostModel(p, traits), next(tiles(p))
     bounds = {tile: model.least(tile) * _factor(p, tile, usual) for tile in tiles(p)}
     found: list[tuple[float, Schedule]] = []
     for tile in sorted(bounds, key=bounds.__getitem__):
         if found and bounds[tile] > found[0][0]:
             break
         factor = _factor(p, tile, usual)
-        found += [(model.seconds(s) * factor, s) for s in _schedules(p, tile, profile)]
+        found += [(model.seconds(s) * factor, s) for s in _schedules(p, tile, traits)]
         found = [min(found)]
     return found[0][1]
 
 
-def ranked(p: Problem, profile: Profile) -> list[Schedule]:
+def ranked(p: Problem, traits: Traits) -> list[Schedule]:
     """All candidates, the one with the least estimated cost first."""
-    model, usual = CostModel(p, profile), next(tiles(p))
+    model, usual = CostModel(p, traits), next(tiles(p))
     return sorted(
-        candidates(p, profile),
+        candidates(p, traits),
         key=lambda s: (model.seconds(s) * _factor(p, s.tile, usual), s),
     )
 
@@ -66,12 +62,12 @@ def spread(found: list[Schedule]) -> list[Schedule]:
     return [s for program in islice(programs.values(), PROGRAMS) for s in program[:EACH]]
 
 
-def neighbours(p: Problem, profile: Profile, schedule: Schedule) -> Iterator[Schedule]:
+def neighbours(p: Problem, traits: Traits, schedule: Schedule) -> Iterator[Schedule]:
     """Other schedules of the same program, the one with the least estimated cost first."""
     found = {replace(schedule, prefetch=Prefetch(lead)) for lead in LEADS}
-    for wanted in (profile.units, 4 * profile.units, ITEMS * profile.units):
+    for wanted in (traits.compute_units, 4 * traits.compute_units, ITEMS * traits.compute_units):
         found |= {replace(schedule, nest=nest) for nest in nests(p, schedule.tile, wanted)}
-    model = CostModel(p, profile)
+    model = CostModel(p, traits)
     yield from sorted(found - {schedule}, key=lambda s: (model.seconds(s), s))
 
 
@@ -83,32 +79,32 @@ def _factor(p: Problem, tile: Tile, usual: Tile) -> float:
     return 1 if tile == usual or common(p, tile) >= tile.lanes or p.tables else UNUSUAL
 
 
-def candidates(p: Problem, profile: Profile) -> Iterator[Schedule]:
+def candidates(p: Problem, traits: Traits) -> Iterator[Schedule]:
     """Tiles, orders of loops, prefetch and stores in all combinations that are legal, each once."""
     for tile in tiles(p):
-        yield from _schedules(p, tile, profile)
+        yield from _schedules(p, tile, traits)
 
 
-def _schedules(p: Problem, tile: Tile, profile: Profile) -> Iterator[Schedule]:
-    for nest in nests(p, tile, wanted_items(p, profile)):
-        lead = prefetch(p, tile, nest, profile)
-        for store in legal(p, tile, nest, profile.begin_bytes):
+def _schedules(p: Problem, tile: Tile, traits: Traits) -> Iterator[Schedule]:
+    for nest in nests(p, tile, wanted_items(p, traits)):
+        lead = prefetch(p, tile, nest, traits)
+        for store in legal(p, tile, nest, traits.begin_bytes):
             yield Schedule(tile, nest, lead, store)
 
 
-def wanted_items(p: Problem, profile: Profile) -> int:
+def wanted_items(p: Problem, traits: Traits) -> int:
     """How many work-items a problem is worth."""
-    return max(1, min(ITEMS * profile.units, p.nbytes // ITEM_BYTES))
+    return max(1, min(ITEMS * traits.compute_units, p.nbytes // ITEM_BYTES))
 
 
-def prefetch(p: Problem, tile: Tile, nest: Sequence[Loop], profile: Profile) -> Prefetch:
+def prefetch(p: Problem, tile: Tile, nest: Sequence[Loop], traits: Traits) -> Prefetch:
     """How many tiles ahead lines are asked for: none where caches hold what is moved.
 
     None either where each tile would look up more places in tables: kernels of these have none.
 
     Processors follow rows themselves; where each tile is in other rows, it has to be early.
     """
-    if p.nbytes < profile.stream_bytes or p.tables:
+    if p.nbytes < traits.stream_bytes or p.tables:
         return Prefetch()
     if nest and nest[-1].axis not in _going_on(p, tile, "src"):
         return Prefetch(MOST_AHEAD)

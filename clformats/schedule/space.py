@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, cast
 
+from ..problems.thresholds import NEAR
 from ..problems.traits import Traits
 from ..tensors.desc import MemoryDesc
 from .body import Body
@@ -19,9 +20,6 @@ from .choices import RULES, Choices
 from .parts import Parts, parts_of
 from .plan import Plan, make_plan
 from .plan import families as families_on
-
-NEAR = 24
-"""How many neighbours of the best value are worth a measurement."""
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,14 @@ from collections.abc import Sequence
 from math import prod
 
 from ..problems.problem import Problem, remembered
-from ..problems.traits import LINE_BYTES
+from ..problems.thresholds import (
+    LEAST_STREAM,
+    LEAST_WORD,
+    LINE_BYTES,
+    LONG_RUN_BYTES,
+    MOST_ROWS,
+    STAGE_BYTES,
+)
 from .layout import lay_out
 from .nest import positions
 from .runs import (
@@ -20,16 +27,6 @@ from .runs import (
     strides,
 )
 from .schedule import Loop, Store, Tile
-
-LEAST_STREAM = 16
-LONG_RUN_BYTES = 256
-"""The least store that passes the cache, and a run of which they make most lines whole."""
-LEAST_WORD = 64
-"""The least bits of a vector of elements that share bytes which pass the cache."""
-MOST_ROWS = 64
-"""Rows whose lines wait in a buffer."""
-STAGE_BYTES = 32 << 10
-"""Private memory in which a run is collected: it has to stay in the nearest cache."""
 
 
 def legal(p: Problem, tile: Tile, nest: Sequence[Loop], begin_bytes: int) -> list[Store]:

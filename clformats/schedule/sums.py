@@ -22,17 +22,10 @@ from math import gcd, prod
 
 from ..formats.digits import Placed
 from ..problems.problem import Number, fixed
+from ..problems.thresholds import GROUP_ITEMS, MANY_SUMS, SUM_CUTS, SUM_LANES
 from ..problems.traits import Traits
 from ..problems.words import part
 from ..tensors.desc import MemoryDesc
-from .generic import GROUP_ITEMS
-
-SUM_LANES = 64
-"""The most lanes."""
-CUTS = (64, 16)
-"""The lengths of vectors that are cut of a size that is no block's: few, as each is a program."""
-MANY = 4096
-"""From this many work-items on there are enough groups of `GROUP_ITEMS` for all cores."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +88,7 @@ def plan_for_all(dst: MemoryDesc, traits: Traits) -> SumsPlan:
 
 def _in_groups(p: SumsPlan, traits: Traits) -> SumsPlan:
     """On CPUs a few work-items are groups of their own, so that all cores have some."""
-    return replace(p, local_size=1) if traits.is_cpu and p.items < MANY else p
+    return replace(p, local_size=1) if traits.is_cpu and p.items < MANY_SUMS else p
 
 
 def _loop(p: Placed, dst: MemoryDesc) -> SumLoop:
@@ -142,7 +135,7 @@ def _with_lanes(p: SumsPlan) -> SumsPlan:
     if found.lanes or not left or left[0].stride.value != 1:
         return found
     whole = left[0].size
-    length = next((n for n in CUTS if n <= whole.value), 1)
+    length = next((n for n in SUM_CUTS if n <= whole.value), 1)
     inner, outer = _split(left[0], length)
     count = whole.value // length if inner.dim is None else -(-whole.value // length)
     outer = replace(outer, size=Number(count))

@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..problems.problem import Problem
+from ..problems.thresholds import ITEMS
 from ..problems.traits import Traits
 from ..problems.words import in_words
 from . import scheduled
 from .body import Body
 from .choices import Choices
-from .search import ITEMS
 
 CONVERTED = ("f32", "f16", "bf16", "s32", "s8", "u8")
 """The types between which it converts; others it only moves."""

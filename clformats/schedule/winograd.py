@@ -12,15 +12,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from ..problems.problem import Problem
+from ..problems.thresholds import WINDOWS
 from ..problems.traits import Traits
 from ..tensors.desc import MemoryDesc
 from ..values.transforms import Step
 from .body import Body
 from .choices import Choices
 from .generic import places
-
-WINDOWS = 16
-"""Windows of a run on a CPU: for single windows index divisions cost more than the transform."""
 
 
 @dataclass(frozen=True, slots=True)

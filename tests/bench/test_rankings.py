@@ -98,7 +98,7 @@ def test_other_columns_are_refused(tmp_path: Path) -> None:
 def test_the_cost_model_orders_measured_schedules() -> None:
     rows = measured()[::3]
     assert len({row.machine for row in rows}) >= 3
-    assert {row.profile.vector_bytes for row in rows} == {32, 64}
+    assert {row.traits.vector_bytes for row in rows} == {32, 64}
     assert all(not why_illegal(row.problem, s) for row in rows for s in row.seconds)
     found = order(rows)
     assert found.pairs > 1500

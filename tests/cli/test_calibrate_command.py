@@ -11,10 +11,13 @@ import clformats as cf
 from clformats import cli
 from clformats.cli import calibrate, doctor
 from clformats.doctor import probe
-from clformats.records import DeviceNames
-from clformats.records.profiles import Kept, write_profile
+from clformats.problems.traits import Traits
+from clformats.programs.processor import processor
+from clformats.records import DeviceNames, add
+from clformats.records.processors import ProcessorRecord, processors_file
+from clformats.records.record import now
 from clformats.reorders import calibration, profiles
-from clformats.schedule.profile import MEANINGS, Profile
+from tests.tuned_support import DEVICE
 
 Capture = pytest.CaptureFixture[str]
 MB = 1 << 20
@@ -29,16 +32,16 @@ def where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_every_number_is_shown_with_what_it_means() -> None:
-    lines = [*calibrate.lines(Profile(), Kept({"stream_bytes": 18.0 * MB}, "2026-01-02T03:04:05"))]
+    kept = ProcessorRecord(DEVICE, "x", 18 * MB, "2026-01-02T03:04:05")
+    lines = [*calibrate.lines(Traits(streamed_bytes=18 * MB), kept)]
     assert lines[0] == "profile: measured on 2026-01-02"
-    assert [line.split()[0] for line in lines[1:]] == [*MEANINGS]
-    assert "18 MiB   measured  from how many bytes moved on streaming stores gain" in lines[1]
-    assert "256 KiB  default " in lines[3]
-    assert next(line for line in lines if "  units" in line).split()[1:3] == ["2", "device"]
+    assert [line.split()[0] for line in lines[1:]] == [*calibrate.MEANINGS]
+    assert "18 MiB  measured  from how many bytes moved on streaming stores gain" in lines[1]
+    assert next(line for line in lines if "compute_units" in line).split()[1:3] == ["2", "device"]
 
 
 def test_without_a_measurement_all_are_defaults() -> None:
-    lines = [*calibrate.lines(Profile(), None)]
+    lines = [*calibrate.lines(Traits(), None)]
     assert lines[0] == "profile: not measured yet"
     assert not any(" measured " in line for line in lines[1:])
 
@@ -51,7 +54,7 @@ def test_show_measures_nothing(engine: cf.Engine, where: Path, capsys: Capture) 
     assert cli.main(["calibrate", "--show", "--json", "--device", name]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["measured"], found["date"], found["trouble"]) == ([], None, "")
-    assert found["profile"].keys() == MEANINGS.keys()
+    assert found["profile"].keys() == calibrate.MEANINGS.keys()
 
 
 def test_a_busy_machine_is_told(
@@ -66,7 +69,8 @@ def test_a_busy_machine_is_told(
 def test_what_is_kept_is_shown_everywhere(
     engine: cf.Engine, where: Path, capsys: Capture, plans_for_cpus: None
 ) -> None:
-    write_profile(DeviceNames(*engine.names), where, {"stream_bytes": 33.0 * MB})
+    device = DeviceNames(*engine.names)
+    add(processors_file(device, where), ProcessorRecord(device, processor(), 33 * MB, now()))
     assert cli.main(["calibrate", "--show", "--device", engine.device.name.strip()]) == 0
     row = next(x for x in capsys.readouterr().out.splitlines() if "stream_bytes" in x)
     assert row.split()[1:4] == ["33", "MiB", "measured"]

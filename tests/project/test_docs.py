@@ -29,7 +29,7 @@ def test_the_readmes_code_runs(engine: cf.Engine) -> None:
     exec(compile(code, "README.md", "exec"), names)  # noqa: S102  # our own document
 
 
-OTHERS = ("Conversion", "Drawing", "Explanation", "StoredTensor", "Inferred", "Profile")
+OTHERS = ("Conversion", "Drawing", "Explanation", "StoredTensor", "Inferred", "Traits")
 """Names of the reference that are no names of the package."""
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
 RUN = [page for page in PAGES if "```python" in page.read_text()]

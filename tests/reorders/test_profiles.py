@@ -6,8 +6,8 @@ import os
 import random
 import subprocess
 import sys
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,37 +16,40 @@ import numpy as np
 import pytest
 
 import clformats as cf
+from clformats.problems import thresholds
 from clformats.problems.refine import problem, separate
+from clformats.problems.thresholds import STREAMED_LEAST, STREAMED_MOST
 from clformats.programs.background import background
-from clformats.records import DeviceNames
-from clformats.records.profiles import profile_path, read_profile, write_profile
+from clformats.programs.processor import processor
+from clformats.records import DeviceNames, add
+from clformats.records.processors import ProcessorRecord, find_processor, processors_file
+from clformats.records.record import now
 from clformats.reorders import building, calibration, profiles
 from clformats.reorders.calibration import crossing, is_steady
 from clformats.reorders.profiles import (
     attempt,
     kept_of,
     measure_later,
-    profile_for,
     traits_of,
     wants_measuring,
 )
 from clformats.runtime.engine import vector_bytes_of
-from clformats.schedule.profile import RANGES, Profile, profile_of
 from clformats.schedule.search import ranked
 from clformats.tensors.dtypes import convert
 from tests.schedules_support import random_problem, with_garbage, written
 from tests.support import random_values
 
 MB = 1 << 20
-FORCED = {
-    "tiny caches": {"stream_bytes": 0, "far_bytes": 1},
-    "huge caches": {"stream_bytes": 1 << 40, "far_bytes": 1 << 40, "streams": 10_000},
-    "no streaming stores": {"stream_bytes": 1 << 62},
-    "slow shuffles": {"shuffle_ns": 1e6},
-    "slow memory": {"byte_ns": 1e6, "jump_bytes": 1 << 30, "sent_bytes": 1 << 30},
-    "one core": {"units": 1},
-    "64 cores": {"units": 64, "item_ns": 0.0},
+FORCED: dict[str, dict[str, Any]] = {
+    "tiny caches": {"streamed_bytes": 0, "FAR_BYTES": 1},
+    "huge caches": {"streamed_bytes": 1 << 40, "FAR_BYTES": 1 << 40, "PREFETCHED_PLACES": 10_000},
+    "no streaming stores": {"streamed_bytes": 1 << 62},
+    "slow shuffles": {"SHUFFLE_NS": 1e6},
+    "slow memory": {"BYTE_NS": 1e6, "JUMP_BYTES": 1 << 30, "SENT_BYTES": 1 << 30},
+    "one core": {"compute_units": 1},
+    "64 cores": {"compute_units": 64, "ITEM_NS": 0.0},
 }
+"""What a device is like, and weights of the cost model."""
 SIZES = ((2, 17, 5, 7), (1, 33, 13, 3), (3, 16, 8, 8))
 PAIRS = (
     ("f32:bfyx", "f32:byxf"), ("u8:byxf", "u8:bfyx"), ("f32:b_fs_yx_fsv16", "f16:bfyx"),
@@ -75,14 +78,20 @@ def idle(monkeypatch: pytest.MonkeyPatch) -> None:
 # --- forced profiles ------------------------------------------------------------------------------
 
 
-def forced(name: str) -> Profile:
-    return replace(profile_of(cf.schedule.Traits(vector_bytes=32)), **FORCED[name])  # type: ignore[arg-type]
+def forced(name: str, monkeypatch: pytest.MonkeyPatch) -> cf.schedule.Traits:
+    weights = {n for n in FORCED[name] if n.isupper()}
+    for weight in weights:
+        monkeypatch.setattr(thresholds, weight, FORCED[name][weight])
+    own = {n: v for n, v in FORCED[name].items() if n not in weights}
+    return cf.schedule.Traits(vector_bytes=32, **own)
 
 
 @pytest.mark.sampled(14)
 @pytest.mark.parametrize("seed", range(24))
 @pytest.mark.parametrize("name", FORCED)
-def test_a_forced_profile_never_changes_a_byte(engine: cf.Engine, name: str, seed: int) -> None:
+def test_a_forced_profile_never_changes_a_byte(
+    engine: cf.Engine, name: str, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Of two schedules that it puts first: the best one, and the best with another store."""
     r = random.Random(seed)  # noqa: S311  # cases, not secrets
     p = random_problem(r)
@@ -90,7 +99,7 @@ def test_a_forced_profile_never_changes_a_byte(engine: cf.Engine, name: str, see
     source = with_garbage(p.src, array, seed)
     converted = array if p.src.dtype == p.dst.dtype else convert(array, *p.dtypes)
     expected = cf.pack(converted, p.dst).view(np.uint8)
-    found = ranked(p, forced(name))
+    found = ranked(p, forced(name, monkeypatch))
     others = (s for s in found if s.store != found[0].store)
     for schedule in (found[0], *[next(others, found[0])][: seed % 2]):
         got = written(engine, p, schedule, source)
@@ -99,21 +108,23 @@ def test_a_forced_profile_never_changes_a_byte(engine: cf.Engine, name: str, see
 
 @pytest.mark.parametrize("name", FORCED)
 @pytest.mark.parametrize("pair", PAIRS, ids=" ".join)
-def test_a_forced_profile_plans_everything(name: str, pair: tuple[str, str]) -> None:
+def test_a_forced_profile_plans_everything(
+    name: str, pair: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    traits = forced(name, monkeypatch)
     for dims in (*SIZES, (16, 64, 112, 112)):
         src, dst = (cf.MemoryDesc(dims, *text.split(":")) for text in pair)
         p = problem(src, dst)
         if p.nodes:
-            assert ranked(separate(p), forced(name))
+            assert ranked(separate(p), traits)
 
 
-@pytest.mark.parametrize("end", [0, 1], ids=["least", "most"])
+@pytest.mark.parametrize("nbytes", [STREAMED_LEAST, STREAMED_MOST], ids=["least", "most"])
 @pytest.mark.parametrize("pair", PAIRS, ids=" ".join)
 def test_reorders_by_a_kept_profile(
-    engine: cf.Engine, where: Path, pair: tuple[str, str], end: int
+    engine: cf.Engine, where: Path, pair: tuple[str, str], nbytes: int
 ) -> None:
-    numbers = {name: float(bounds[end]) for name, bounds in RANGES.items()}
-    write_profile(DeviceNames(*engine.names), where, numbers)
+    keep(engine, where, nbytes)
     stream = cf.Stream(engine)
     for dims in SIZES:
         src, dst = (cf.MemoryDesc(dims, *text.split(":")) for text in pair)
@@ -124,12 +135,21 @@ def test_reorders_by_a_kept_profile(
         assert np.array_equal(cf.to_numpy(result), cf.unpack(cf.pack(converted, dst), dst))
 
 
+def keep(engine: cf.Engine, where: Path, nbytes: int) -> None:
+    """As if it had been measured."""
+    device = DeviceNames(*engine.names)
+    add(processors_file(device, where), ProcessorRecord(device, processor(), nbytes, now()))
+
+
+def read(engine: cf.Engine, where: Path) -> ProcessorRecord | None:
+    return find_processor(DeviceNames(*engine.names), where)
+
+
 # --- from measuring to planning -------------------------------------------------------------------
 
 
 def test_without_a_file_the_defaults_hold(engine: cf.Engine, where: Path) -> None:
     assert traits_of(engine) == engine.traits
-    assert profile_for(engine) == profile_of(engine.traits)
     assert not where.exists(), "looking writes nothing"
 
 
@@ -140,8 +160,8 @@ def test_what_is_kept_reaches_reorders(
     first = str(cf.Reorder(desc, desc, engine).plan.body)
     profiles._kept.clear()
     other = 30 * MB if "stream" in first else 5 * MB
-    write_profile(DeviceNames(*engine.names), where, {"stream_bytes": float(other)})
-    assert profile_for(engine).stream_bytes == other
+    keep(engine, where, other)
+    assert traits_of(engine).stream_bytes == other
     assert str(cf.Reorder(desc, desc, engine).plan.body) != first
 
 
@@ -150,13 +170,12 @@ def test_calibrating_keeps_what_was_measured(
 ) -> None:
     assert wants_measuring(engine)
     built = engine.programs_built
-    profile = cf.calibrate(engine)
+    traits = cf.calibrate(engine)
     assert engine.programs_built <= built + 2
-    kept = read_profile(DeviceNames(*engine.names), where)
+    kept = read(engine, where)
     assert kept is not None
-    assert {*kept.numbers} <= {*RANGES}
-    assert kept.numbers["stream_bytes"] == profile.stream_bytes
-    assert profile_for(engine) == profile
+    assert kept.stream_bytes == traits.stream_bytes
+    assert traits_of(engine) == traits
     assert not wants_measuring(engine)
 
 
@@ -181,7 +200,7 @@ def test_what_is_no_engine_is_refused(where: Path) -> None:
 
 def test_what_is_no_cpu_is_not_measured(as_gpu: cf.Stream, where: Path) -> None:
     engine = as_gpu.engine
-    assert cf.calibrate(engine) == profile_of(engine.traits)
+    assert cf.calibrate(engine) == engine.traits
     assert not wants_measuring(engine)
     assert "no CPU" in attempt(engine)
     assert not where.exists()
@@ -206,7 +225,7 @@ def test_a_busy_machine_is_left_alone(
     monkeypatch.setattr(calibration, "_gains", lambda _: pytest.fail("nothing may run"))
     assert "load is 1000.0" in attempt(engine)
     assert kept_of(engine) is None
-    assert profile_for(engine) == profile_of(engine.traits)
+    assert traits_of(engine) == engine.traits
     assert not wants_measuring(engine), "the next process tries again, not this one"
 
 
@@ -222,7 +241,7 @@ def test_times_that_do_not_repeat_are_not_kept(
 def test_a_busy_machine_keeps_what_was_measured_before(
     engine: cf.Engine, where: Path, monkeypatch: pytest.MonkeyPatch, plans_for_cpus: None
 ) -> None:
-    write_profile(DeviceNames(*engine.names), where, {"stream_bytes": 33.0 * MB})
+    keep(engine, where, 33 * MB)
     monkeypatch.setattr(calibration, "busy", lambda: "the machine is busy")
     assert cf.calibrate(engine).stream_bytes == 33 * MB
 
@@ -230,33 +249,31 @@ def test_a_busy_machine_keeps_what_was_measured_before(
 def test_a_spoilt_file_is_measured_again(
     engine: cf.Engine, where: Path, idle: None, plans_for_cpus: None
 ) -> None:
-    path = profile_path(DeviceNames(*engine.names), where)
+    path = processors_file(DeviceNames(*engine.names), where)
     where.mkdir()
     path.write_text("{")
     assert wants_measuring(engine)
-    assert profile_for(engine) == profile_of(engine.traits)
+    assert traits_of(engine) == engine.traits
     assert not attempt(engine)
-    assert kept_of(engine) == read_profile(DeviceNames(*engine.names), where) != None  # noqa: E711
+    assert kept_of(engine) == read(engine, where) != None  # noqa: E711
 
 
 def test_a_folder_that_cannot_be_written_is_told(
     engine: cf.Engine, where: Path, idle: None, plans_for_cpus: None
 ) -> None:
     where.write_text("no folder")
-    assert "cannot be written" in attempt(engine)
-    assert profile_for(engine) == profile_of(engine.traits)
+    assert "cannot write" in attempt(engine)
+    assert traits_of(engine) == engine.traits
 
 
 def test_a_process_that_waited_takes_what_the_other_has_measured(
     engine: cf.Engine, where: Path, monkeypatch: pytest.MonkeyPatch, plans_for_cpus: None
 ) -> None:
-    def meanwhile(_: Path) -> Iterator[None]:
-        write_profile(DeviceNames(*engine.names), where, {"stream_bytes": 21.0 * MB})
-        yield
+    def meanwhile(_: Path) -> Iterator[Callable[[object], None]]:
+        keep(engine, where, 21 * MB)
+        yield lambda _: None
 
-    from contextlib import contextmanager
-
-    monkeypatch.setattr(profiles, "alone", contextmanager(meanwhile))
+    monkeypatch.setattr(profiles, "appending", contextmanager(meanwhile))
     monkeypatch.setattr(calibration, "measured", lambda _: pytest.fail("it need not measure"))
     assert cf.calibrate(engine).stream_bytes == 21 * MB
 
@@ -265,12 +282,12 @@ TWO = """
 import sys
 import clformats as cf
 from clformats.reorders import calibration
-from clformats.reorders.profiles import attempt, profile_for
+from clformats.reorders.profiles import attempt, traits_of
 calibration.busy = lambda: ""
 calibration.SPREAD, calibration.REPEATED_BYTES, calibration.ROUNDS = 1e9, 1 << 20, 2
 engine = cf.Engine(sys.argv[1])
 assert not attempt(engine, again=False)
-print(profile_for(engine).stream_bytes)
+print(traits_of(engine).stream_bytes)
 """
 
 
@@ -284,9 +301,9 @@ def test_two_processes_agree(engine: cf.Engine, where: Path, plans_for_cpus: Non
     ]
     said = [process.communicate()[0].split() for process in both]
     assert [process.returncode for process in both] == [0, 0]
-    kept = read_profile(DeviceNames(*engine.names), where)
+    kept = read(engine, where)
     assert kept is not None
-    assert [int(kept.numbers["stream_bytes"])] * 2 == [int(words[-1]) for words in said]
+    assert [kept.stream_bytes] * 2 == [int(words[-1]) for words in said]
 
 
 # --- the numbers ----------------------------------------------------------------------------------
@@ -304,15 +321,13 @@ def test_the_number_is_between_where_copies_gain_and_the_default(
     engine: cf.Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However wrong the times are: the number moves half as far."""
-    default = engine.traits.streams_from
+    default = engine.traits.stream_bytes
     for gain in (0.1, 10.0):
         gains = dict.fromkeys(calibration.SIZES, gain)
         monkeypatch.setattr(calibration, "_gains", lambda _, gains=gains: gains)
         monkeypatch.setattr(calibration, "busy", lambda: "")
-        numbers, trouble = calibration.measured(engine)
-        copies = calibration.SIZES[0] if gain > 1 else RANGES["stream_bytes"][1]
-        assert numbers["stream_bytes"] == pytest.approx((copies * default) ** 0.5)
-        assert not trouble
+        copies = calibration.SIZES[0] if gain > 1 else STREAMED_MOST
+        assert calibration.measured(engine) == round((copies * default) ** 0.5)
 
 
 def test_steady_is_what_repeats() -> None:

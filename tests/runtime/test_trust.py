@@ -21,7 +21,9 @@ from clformats import records as tuned
 from clformats import trust
 from clformats.doctor import caches, icd
 from clformats.programs import cache as programs
-from clformats.records import profiles, store
+from clformats.programs.processor import processor
+from clformats.records import store
+from clformats.records.processors import ProcessorRecord, find_processor, processors_file
 from tests.tiers import tiered
 from tests.tuned_support import DEVICE, record_of
 
@@ -295,14 +297,14 @@ def test_records_and_profiles_that_others_could_have_written_are_not_read(
 ) -> None:
     path = tuned.path_of(DEVICE, own)
     tuned.add(path, RECORD)
-    profiles.write_profile(DEVICE, own, {"stream_bytes": 1 << 24})
-    profile = profiles.profile_path(DEVICE, own)
+    tuned.add(processors_file(DEVICE, own), ProcessorRecord(DEVICE, processor(), 1 << 24, "now"))
+    profile = processors_file(DEVICE, own)
     assert tuned.read(path) == ([RECORD], [])
-    assert profiles.read_profile(DEVICE, own) is not None
+    assert find_processor(DEVICE, own) is not None
     assert [mode_of(p) for p in (path, profile, own)] == [0o600, 0o600, 0o700]
     for poisoned in (path, profile) if which == 0 else (own,):
         poison(poisoned)
-    assert profiles.read_profile(DEVICE, own) is None
+    assert find_processor(DEVICE, own) is None
     with pytest.raises(cf.Error, match=r"belongs to user|written by others"):
         tuned.read(path)
     tuned.forget()
@@ -325,12 +327,12 @@ def test_who_names_a_folder_trusts_it_and_its_mode_decides(
     umask = os.umask(0o002)
     try:
         tuned.add(path, RECORD)
-        profiles.write_profile(DEVICE, where, {"stream_bytes": 1 << 24})
+        tuned.add(processors_file(DEVICE, where), ProcessorRecord(DEVICE, "x", 1 << 24, "now"))
         store.rewrite(path, list)
     finally:
         os.umask(umask)
     assert tuned.read(path) == ([RECORD], [])
-    assert mode_of(path) == mode_of(profiles.profile_path(DEVICE, where)) == 0o664
+    assert mode_of(path) == mode_of(processors_file(DEVICE, where)) == 0o664
 
 
 def test_planted_links_are_not_written_through(tmp_path: Path) -> None:

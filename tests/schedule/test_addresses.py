@@ -6,7 +6,7 @@ import pytest
 
 import clformats as cf
 from bench.cases import CASES, Case
-from clformats.problems.traits import LINE_BYTES
+from clformats.problems.thresholds import LINE_BYTES
 from clformats.schedule import Traits
 from clformats.schedule.scheduled import ScheduledPlan
 

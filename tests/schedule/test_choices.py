@@ -12,15 +12,15 @@ import clformats as cf
 from clformats.kernels import render
 from clformats.kernels.scheduled import render_schedule
 from clformats.problems.refine import problem
+from clformats.problems.thresholds import EACH, NEAR, PROGRAMS
 from clformats.problems.traits import DEFAULT, Traits
 from clformats.schedule.choices import RULES, Choices
 from clformats.schedule.generic import GenericPlan
 from clformats.schedule.plan import FAMILIES, GPU_FAMILIES
-from clformats.schedule.profile import profile_of
 from clformats.schedule.schedule import Schedule
 from clformats.schedule.scheduled import ScheduledPlan
-from clformats.schedule.search import EACH, PROGRAMS, ranked
-from clformats.schedule.space import NEAR, space, spaces
+from clformats.schedule.search import ranked
+from clformats.schedule.space import space, spaces
 from tests.support import BUFFERS, random_pair
 
 D = cf.MemoryDesc
@@ -163,7 +163,7 @@ def test_schedules_are_spread_over_tiles_and_stores() -> None:
     found = space(src, dst, DEFAULT)
     assert found is not None
     p = problem(src, dst)
-    every = ranked(p, profile_of(DEFAULT))
+    every = ranked(p, DEFAULT)
     tried = [Schedule.parse(value) for value in found.values]
     assert tried[0] == every[0]
     programs = [*dict.fromkeys((s.tile, s.store) for s in tried)]

@@ -9,11 +9,12 @@ import pytest
 
 import clformats as cf
 from clformats.kernels import render
+from clformats.problems.thresholds import NEAR
 from clformats.problems.traits import DEFAULT, Traits
 from clformats.schedule.choices import RULES, Choices
 from clformats.schedule.local import GroupPlan
 from clformats.schedule.schedule import ALL, EXAMPLE, GROUP_EXAMPLE, Loop, Schedule, Store, Tile
-from clformats.schedule.space import NEAR, Space, space
+from clformats.schedule.space import Space, space
 from tests.support import BUFFERS, random_pair
 
 D = cf.MemoryDesc

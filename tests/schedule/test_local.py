@@ -11,18 +11,11 @@ import clformats as cf
 from bench.cases import CASES, UNEVEN, Case
 from clformats.kernels import render
 from clformats.kernels.source import reciprocal
+from clformats.problems.thresholds import IN_STEP, SECTOR_BYTES
 from clformats.schedule import GPU_FAMILIES, Traits
-from clformats.schedule.banks import (
-    IN_STEP,
-    TURN_BYTES,
-    BankLayout,
-    Pass,
-    bank_cycles,
-    layout,
-    place,
-)
+from clformats.schedule.banks import TURN_BYTES, BankLayout, Pass, bank_cycles, layout, place
 from clformats.schedule.grouped import GroupLayout
-from clformats.schedule.local import SECTOR_BYTES, GroupPlan
+from clformats.schedule.local import GroupPlan
 from tests.support import BUFFERS, hurting_dims
 from tests.tiers import tiered
 

@@ -13,8 +13,16 @@ from clformats.kernels import render
 from clformats.problems.computation import from_attr
 from clformats.problems.problem import Problem
 from clformats.problems.refine import problem
-from clformats.problems.traits import CACHE_FLOOR, STREAMED_MOST, STREAMED_SHARE, Traits
-from clformats.schedule.generic import GROUP_ITEMS, ITEMS_PER_UNIT, RUN, GenericPlan, places
+from clformats.problems.thresholds import (
+    CACHE_FLOOR,
+    GENERIC_RUN,
+    GROUP_ITEMS,
+    ITEMS_PER_UNIT,
+    STREAMED_MOST,
+    STREAMED_SHARE,
+)
+from clformats.problems.traits import Traits
+from clformats.schedule.generic import GenericPlan, places
 from clformats.schedule.plan import FAMILIES
 from clformats.schedule.runs import steady
 from tests.support import BUFFERS, hurting_dims, random_pair
@@ -196,7 +204,7 @@ def test_single_elements_go_in_runs_that_leave_every_core_some(dims: tuple[int, 
         body = cf.make_plan(src, dst, Traits(compute_units=cores), "generic").body
         assert isinstance(body, GenericPlan)
         assert body.counts
-        assert 1 <= body.run <= RUN
+        assert 1 <= body.run <= GENERIC_RUN
         assert body.run == 1 or body.items >= ITEMS_PER_UNIT * cores
         assert (body.items - 1) * body.run < body.places <= body.items * body.run
     gpu = cf.make_plan(src, dst, Traits(is_cpu=False)).body
@@ -312,9 +320,9 @@ def test_nothing_to_do() -> None:
 
 def test_stores_pass_by_the_cache_from_a_share_of_it_on() -> None:
     traits, least = Traits(cache_bytes=1 << 20), int(CACHE_FLOOR * STREAMED_SHARE)
-    assert traits.streams_from == least
-    assert Traits(cache_bytes=64 << 20).streams_from > least
-    assert Traits(cache_bytes=300 << 20).streams_from == STREAMED_MOST
+    assert traits.stream_bytes == least
+    assert Traits(cache_bytes=64 << 20).stream_bytes > least
+    assert Traits(cache_bytes=300 << 20).stream_bytes == STREAMED_MOST
     assert Traits(streamed_bytes=0).streams(0)
     assert not Traits(is_cpu=False, streamed_bytes=0).streams(0)
 

@@ -18,7 +18,6 @@ from clformats.schedule.cost import CostModel
 from clformats.schedule.extents import tiles
 from clformats.schedule.layout import lay_out
 from clformats.schedule.nest import counted, is_legal_extent
-from clformats.schedule.profile import profile_of
 from clformats.schedule.runs import alignment, footprint, moves
 from clformats.schedule.schedule import Schedule, Store, Tile
 from clformats.schedule.search import best, candidates, ranked
@@ -114,16 +113,16 @@ def test_the_loads_of_a_tile_are_neighbours_and_have_all_elements(seed: int) -> 
 
 
 def test_the_best_schedule_is_a_candidate_that_streams_large_tensors_only() -> None:
-    profile = profile_of(Traits())
+    traits = Traits()
     small, large = to_byxf((1, 64, 14, 14)), to_byxf((16, 64, 112, 112))
-    assert best(small, profile) in set(candidates(small, profile))
-    assert best(small, profile).store.streams == 0
-    assert best(large, profile).store.streams > 0
+    assert best(small, traits) in set(candidates(small, traits))
+    assert best(small, traits).store.streams == 0
+    assert best(large, traits).store.streams > 0
 
 
 @pytest.mark.parametrize("nbytes", [0, 12345, 100 << 20])
 def test_streaming_stores_are_used_from_where_one_says(nbytes: int) -> None:
-    assert profile_of(Traits(streamed_bytes=nbytes)).stream_bytes == nbytes
+    assert Traits(streamed_bytes=nbytes).stream_bytes == nbytes
 
 
 CHANNELS = 20
@@ -162,17 +161,17 @@ def test_the_best_schedule_is_found_without_a_look_at_all_of_them(
 ) -> None:
     r = random.Random(units)  # noqa: S311  # cases, not secrets
     traits = Traits(compute_units=units, cache_bytes=32 << 20, vector_bytes=r.choice([32, 64]))
-    profile = replace(profile_of(traits), stream_bytes=stream_bytes)
+    traits = replace(traits, streamed_bytes=stream_bytes)
     for _ in range(25):
         p = random_problem(r)
-        model, first = CostModel(p, profile), ranked(p, profile)[0]
-        assert best(p, profile) == first, p
-        for s in candidates(p, profile):
+        model, first = CostModel(p, traits), ranked(p, traits)[0]
+        assert best(p, traits) == first, p
+        for s in candidates(p, traits):
             assert model.least(s.tile) <= model.seconds(s), s
 
 
 def test_not_all_schedules_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    p, profile = to_byxf(), profile_of(Traits(compute_units=2, vector_bytes=64))
+    p, traits = to_byxf(), Traits(compute_units=2, vector_bytes=64)
     looked: list[Schedule] = []
     seconds = CostModel.seconds
 
@@ -181,8 +180,8 @@ def test_not_all_schedules_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> Non
         return seconds(model, schedule)
 
     monkeypatch.setattr(CostModel, "seconds", counted_seconds)
-    best(p, profile)
-    assert 0 < len(looked) < len(list(candidates(p, profile)))
+    best(p, traits)
+    assert 0 < len(looked) < len(list(candidates(p, traits)))
 
 
 @pytest.mark.parametrize("dims", [(1, 7), (7, 1), (2, 64), (33, 1)])

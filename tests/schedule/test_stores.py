@@ -12,20 +12,13 @@ import pytest
 import clformats as cf
 from clformats.problems.problem import Problem
 from clformats.problems.refine import problem
-from clformats.problems.traits import LINE_BYTES
+from clformats.problems.thresholds import LINE_BYTES, LONG_RUN_BYTES, STAGE_BYTES
 from clformats.problems.words import in_words
 from clformats.schedule.extents import tiles
 from clformats.schedule.layout import lay_out
 from clformats.schedule.nest import ordered, positions
 from clformats.schedule.schedule import Loop, Tile
-from clformats.schedule.stores import (
-    LONG_RUN_BYTES,
-    STAGE_BYTES,
-    _ends_inside,
-    legal,
-    staged_tiles,
-    streaming,
-)
+from clformats.schedule.stores import _ends_inside, legal, staged_tiles, streaming
 from tests.schedules_support import random_problem
 
 LARGE = [

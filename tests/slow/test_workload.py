@@ -13,7 +13,6 @@ from clformats.kernels.scheduled import render_schedule
 from clformats.problems.problem import Problem
 from clformats.problems.refine import problem, separate
 from clformats.problems.traits import DEFAULT
-from clformats.schedule.profile import profile_of
 from clformats.schedule.schedule import Schedule
 from clformats.schedule.search import best
 from tests.schedules_support import ran, with_garbage, written
@@ -30,7 +29,7 @@ def programs() -> list[tuple[Problem, Schedule]]:
     for _, src, dst in sorted(reorders(), key=lambda r: r[1].nbytes + r[2].nbytes):
         p = problem(src, dst)
         p = separate(p)
-        schedule = best(p, profile_of(DEFAULT))
+        schedule = best(p, DEFAULT)
         found.setdefault(render_schedule(p, schedule).source, (p, schedule))
     return list(found.values())
 

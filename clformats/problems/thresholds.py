@@ -1,0 +1,213 @@
+"""The numbers that decide between kernels, in one table: what each is, and where it comes from.
+
+The last words of each tell its source. *Measured*: by the experiment that stands there. *Fitted*:
+so that the cost model orders `bench/schedules.tsv` and `bench/rankings.tsv` as they were measured,
+on processors with AVX-512. *Published*: by makers, or by OpenCL. *Chosen*: what follows from the
+other numbers, or what bounds a search or the text of a kernel; results hardly depend on it.
+"""
+
+from __future__ import annotations
+
+# --- machines -------------------------------------------------------------------------------------
+
+LINE_BYTES = 64
+"""A cache line of every processor on which streaming stores matter here. Published."""
+CACHE_FLOOR = 32 << 20
+"""The least size assumed of the last-level cache: Intel's runtime reports the second-level one.
+Chosen."""
+STREAMED_LEAST = 4 << 20
+"""From fewer moved bytes on streaming stores cannot gain: the second cache holds them. Chosen."""
+STREAMED_MOST = 64 << 20
+"""Streaming stores are used from these moved bytes on, however large a cache the device reports:
+a guest of a large machine has a slice of it. Measured on a Xeon that reported 300 MB, 18 MB to
+165 MB: ordinary -> streaming stores, 1.6 -> 1.8 times as fast as oneDNN."""
+STREAMED_SHARE = 0.55
+"""Streaming stores are used from this share of the last-level cache on, source and destination
+together.
+
+Measured with a cache of 32 MiB and a second kernel that reads the result, medians of many runs:
+streaming stores lose a fifth at 13 MB and gain a tenth at 19 MB; at 26 MB they gain 15 % with f32
+and 38 % with 8-bit elements. Without the second kernel they gain more: 1.6 at 19 MB. The share is
+below 1 because other processes use the cache too."""
+
+# --- the cost of a schedule on a CPU --------------------------------------------------------------
+
+PREFETCHED_PLACES = 16
+"""Places that a core reads from at once before its prefetcher loses them. Fitted."""
+FAR_BYTES = 256 << 10
+"""The part of the second cache that a work-item can count on. Fitted."""
+NEAR_BYTES = 20 << 10
+"""The part of the nearest cache that a work-item can count on. Fitted."""
+JUMP_BYTES = 192
+"""What could be read in the time that a jump to another place costs. Fitted."""
+ASKED_BYTES = 32
+"""The same where the place was prefetched. Fitted."""
+SENT_BYTES = 8
+"""The same where stores that pass the cache go to another place. Fitted."""
+BANK_MISS_BYTES = 280
+"""The same where all such places are in few banks of memory, or sets of a cache. Fitted."""
+HOP_BYTES = 8
+"""The same within the caches. Fitted."""
+BYTE_NS = 0.1
+"""Nanoseconds for a byte from or to memory. Fitted."""
+CACHED = 0.2
+"""The share of this that a byte takes within the caches. Fitted."""
+ACCESS_NS = 0.25
+"""Nanoseconds for a load or store of a register. Fitted."""
+SHUFFLE_NS = 1.0
+"""Nanoseconds for a shuffle of a register. Fitted."""
+TOUCHED_LINE_NS = 1.5
+"""Nanoseconds for a cache line that a tile touches. Fitted."""
+EDGE_NS = 12.0
+"""Nanoseconds for an element of a tile that reaches beyond the elements of a dimension. Fitted."""
+TILE_NS = 6.0
+"""Nanoseconds to go on to the next tile. Fitted."""
+ITEM_NS = 100.0
+"""Nanoseconds for a work-item. Fitted."""
+OWNED_BYTES = 3.0
+"""Bytes that move for each byte of an ordinary store: its line is read, and written back. Fitted.
+"""
+PASSED_BYTES = 1.5
+"""The same where stores pass by a cache that would have held the line. Fitted."""
+SAME_BANK = 512
+"""Places so many bytes apart, times any whole number, are in few banks of memory and few sets of a
+cache. Measured with lines that pass the cache, two cores of a Zen 5: 34 GB/s at odd multiples of 64
+and 128, 23 of 256, 13 of 512 and more; runs of two lines 48, 45, 26, of four 53, 53, 46."""
+MOST_APART = 1 << 16
+"""How far apart lines have to be to share one place of the second cache, at the most. Published."""
+LOOKED_NS = 0.6
+"""Nanoseconds to look up a place in a table. Fitted."""
+INSERTED = 5
+"""Accesses that a lane costs which is loaded by itself. Fitted."""
+SPILLED = 12
+"""Accesses that a shuffle costs of a register that there is none for. Fitted."""
+
+# --- tiles in registers ---------------------------------------------------------------------------
+
+LONGEST_SPLIT = 64
+"""The longest part of a loop that one tile takes. Chosen."""
+FEW_ELEMENTS = 64
+"""Up to this many elements in one block, such as 3 channels in a block of 16, the bounds are
+constants of the kernel: they select lanes of a vector, at no cost. Chosen."""
+MOST_LANES = 16
+"""Of a vector. Published: OpenCL's longest."""
+SHORT = 9
+"""Longer loops than a vector are not taken whole, but for blocks: each size would be a program.
+Chosen."""
+MOST_ELEMENTS = 4096
+"""Elements of the largest tiles: compilers take minutes for more. Measured."""
+MOST_VECTORS = 160
+"""Loads and stores together of the largest tiles, for the same reason. Half as many where some
+tiles are at an edge, or values are computed: both double the text. Measured."""
+MOST_LOOPS = 12
+"""Loops that a kernel counts: problems have up to eight, and three of them may be blocked. Chosen.
+"""
+
+# --- how lines reach memory -----------------------------------------------------------------------
+
+LEAST_STREAM = 16
+"""The least store that passes the cache, in bytes. Published."""
+LONG_RUN_BYTES = 256
+"""A run of which such stores make most lines whole. Chosen."""
+LEAST_WORD = 64
+"""The least bits of a vector of elements that share bytes which pass the cache. Chosen."""
+MOST_ROWS = 64
+"""Rows whose lines wait in a buffer. Chosen: with `LINE_BYTES` they fill 4 KiB."""
+STAGE_BYTES = 32 << 10
+"""Private memory in which a run is collected: it has to stay in the nearest cache. Published."""
+
+# --- which schedules are looked at ----------------------------------------------------------------
+
+AHEAD_BYTES = 16 << 10
+"""How far ahead the prefetch runs, in bytes that tiles read, where caches do not hold all. Fitted.
+"""
+MOST_AHEAD = 16
+"""The same in tiles, at the most. Fitted."""
+BLOCKS = (4, 16)
+"""Tiles of a block of the last loop but one. Chosen."""
+ITEM_BYTES = 32 << 10
+"""What a work-item moves at the least; there are up to `ITEMS` of them for each core. Fitted."""
+ITEMS = 16
+"""See `ITEM_BYTES`: cores of unequal speed finish together. Fitted."""
+UNUSUAL = 1.15
+"""What another tile than the one of most problems must gain: each is a program to compile. Chosen.
+"""
+PROGRAMS, EACH = 6, 4
+"""How many tiles and stores are worth a measurement, and how many nests and prefetches of each.
+Chosen."""
+LEADS = (0, 1, 2, 4, 8, 16, 32, 64)
+"""How far ahead the neighbours of a schedule prefetch. Chosen."""
+NEAR = 24
+"""How many neighbours of the best value are worth a measurement. Chosen."""
+
+# --- tiles of GPUs' work-groups -------------------------------------------------------------------
+
+SECTOR_BYTES = 32
+"""The least that memory gives: a run that both sides share and that is this long is coalesced
+without local memory. Published: NVIDIA's sector, half a line of AMD's."""
+GPU_LINE_BYTES = 128
+"""What stores of neighbours must fill together where a work-item stores several vectors apart.
+Published."""
+VECTOR_BYTES = 16
+"""The longest load that a work-item can make. Published."""
+BANKS, BANK_BYTES = 32, 4
+"""Local memory has so many banks, and gives a word of each in one turn. Published."""
+IN_STEP = 32
+"""Work-items that access local memory together. Published: NVIDIA's warp; AMD's 64 go in halves."""
+GAPS = (1, 2, 4, 8, 16)
+"""Words between rows of a tile in local memory that are tried. Chosen."""
+SHORT_LOOP = 16
+"""Channels of an image, taps of a 3x3 window: a loop of so few steps fills no run by itself.
+Chosen."""
+MOST_STEPS = 256
+"""Elements that a work-item moves in a tile that is chosen, at the most. Chosen."""
+VECTORS_EACH = 2
+"""Vectors that a work-item of a copy moves, where there is enough to do. Measured on an H100: 0.02
+faster than with 4; 8 lose 0.04."""
+GROUP_RUN_BYTES = 256
+"""The run of a tile on each side where the tensor is large. Measured on an H100: copies whose runs
+of 64, 128, 256 and 512 bytes lie apart in the destination have 0.68, 0.94, 1 and 1 of the speed; in
+the source 0.82, 0.97, 1 and 1."""
+RUN_ELEMENTS = (32, 128)
+"""The least and the most elements of a run, however wide they are. Chosen."""
+TILE_BYTES = 16384
+"""A tile in local memory, where there are enough of them. A work-item moves 64 bytes of it. Chosen.
+"""
+SINGLE_TILE_BYTES = 8192
+"""The same where elements are loaded one by one. Measured on an H100: bfyx to fsv32 of u8 with odd
+sizes has 0.86 of a copy so and 0.77 with tiles twice as large; bfyx to byxf of f32 0.97 and 0.93.
+"""
+SMALL_RUN_BYTES, SMALL_RUN_ELEMENTS, SMALL_TILE_BYTES = 128, (32, 64), 4096
+"""The same three for tensors that would not fill the device so. Chosen."""
+GROUPS_PER_UNIT = 4
+"""Work-groups for each multiprocessor that are better than longer ones. Chosen."""
+RUNS = (256, 128, 512, 64)
+"""Bytes of a run that are worth a measurement, the rules' first. Chosen."""
+TILE_SIZES = (16 << 10, 8 << 10, 32 << 10, 4 << 10)
+"""Bytes of a tile in local memory that are. Chosen."""
+GROUP_SIZES = (256, 128, 64, 512)
+"""Work-items of a group that are. Chosen."""
+TILES_TRIED, CHANGES_TRIED = 12, 11
+"""How many tiles are measured beside that of the rules; how many changes of it. Chosen."""
+
+# --- other families -------------------------------------------------------------------------------
+
+GROUP_ITEMS = 64
+"""The size of work-groups whose work-items take one element each. Chosen."""
+GENERIC_GROUPS = (1, 8, 16, 32, 64, 128, 256)
+"""Others that are worth a measurement. Chosen."""
+ITEMS_PER_UNIT = 4
+"""Work-items per core, at the least, so that cores of unequal speed finish together. Chosen."""
+GENERIC_RUN = 512
+"""The most elements of a work-item. Measured: 64 are three quarters as fast, 4096 as fast as 512.
+"""
+SUM_LANES = 64
+"""The most lanes of a vector of sums. Chosen."""
+SUM_CUTS = (64, 16)
+"""The lengths of vectors that are cut of a size that is no block's: few, as each is a program.
+Chosen."""
+MANY_SUMS = 4096
+"""From this many work-items on there are enough groups of `GROUP_ITEMS` for all cores. Chosen."""
+WINDOWS = 16
+"""Windows of a run on a CPU: for single windows index divisions cost more than the transform.
+Measured."""
