@@ -26,7 +26,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,6 +53,8 @@ PoCL 3.1 aborts each process that loads such a binary.
 """
 RETRIES = (0.1, 0.5)
 """Seconds before a build that failed for no reason of the source's is tried again."""
+PLAN = ".plan"
+"""The suffix of the entries of `clformats.reorders.kept`, in the same folder."""
 _told: set[Path] = set()
 
 
@@ -73,7 +75,7 @@ def entries(folder: Path) -> Iterator[tuple[Path, int]]:
     except OSError:
         return
     for file in files:
-        if file.suffix == SUFFIX:
+        if file.suffix in (SUFFIX, PLAN):
             continue
         try:
             yield file, file.stat().st_size
@@ -91,17 +93,24 @@ def key(device: pyopencl.Device, options: list[str], source: str) -> str:
     """The name of an entry."""
     from pyopencl.version import VERSION_TEXT
 
-    p = device.platform
+    names, is_cpu = _facts(device)
     facts = (
         __version__,
         VERSION_TEXT,
-        *(p.vendor, p.name, p.version),
-        *(device.vendor, device.name, device.version, device.driver_version),
-        instructions() if device.type & opencl().device_type.CPU else "",
+        *names,
+        instructions() if is_cpu else "",
         *_all_options(options),
         source,
     )
     return hashlib.sha256(repr(facts).encode()).hexdigest()
+
+
+@lru_cache(maxsize=64)
+def _facts(device: pyopencl.Device) -> tuple[tuple[str, ...], bool]:
+    """What names a device and its driver, and whether it is a CPU; asking takes 0.2 ms."""
+    p = device.platform
+    driver = device.vendor, device.name, device.version, device.driver_version
+    return (p.vendor, p.name, p.version, *driver), bool(device.type & opencl().device_type.CPU)
 
 
 def build(
@@ -115,10 +124,10 @@ def build(
 
     Raises pyopencl's errors, and `CompilerDied` for a source that no process survives.
     """
-    file = _file(device, options, source)
-    kept = _from_binary(context, device, options, _read(file) if file else None)
+    kept = loaded(context, device, options, source)
     if kept is not None:
         return kept
+    file = _file(device, options, source)
     wanted = Build(device, _all_options(options), source, trial)
     guarded = is_guarded(device)
     if guarded:
@@ -135,6 +144,14 @@ def build(
     elif file and not guarded and not slowly:
         _keep(built, file)
     return built
+
+
+def loaded(
+    context: pyopencl.Context, device: pyopencl.Device, options: list[str], source: str
+) -> pyopencl.Program | None:
+    """A program from the cache, which takes milliseconds; None where it is not there."""
+    file = _file(device, options, source)
+    return _from_binary(context, device, options, read_entry(file) if file else None)
 
 
 def _from_binary(
@@ -254,12 +271,6 @@ class _Silence:
 compilers_silent = _Silence()
 
 
-def is_kept(device: pyopencl.Device, options: list[str], source: str) -> bool:
-    """Whether the cache has a program, so that building it takes milliseconds."""
-    file = _file(device, options, source)
-    return file is not None and trust.is_trusted(file)
-
-
 def _file(device: pyopencl.Device, options: list[str], source: str) -> Path | None:
     """The entry of a program; None where there is no cache."""
     folder = None if _driver_caches(device) else cache_folder()
@@ -328,22 +339,27 @@ def _driver_caches(device: pyopencl.Device) -> bool:
     return nv_compute_capability(device) is not None
 
 
-def _read(file: Path) -> bytes | None:
-    """The binary of an entry; None for a miss of any kind."""
+def read_entry(file: Path) -> bytes | None:
+    """What an entry holds, such as a binary; None for a miss of any kind."""
     try:
         data = trust.read(file)
     except OSError:
         return None
-    sum_, binary = data[len(_MAGIC) : len(_MAGIC) + _SUM], data[len(_MAGIC) + _SUM :]
-    right = data.startswith(_MAGIC) and hashlib.sha256(binary).digest() == sum_
-    return binary if right and binary else None
+    sum_, held = data[len(_MAGIC) : len(_MAGIC) + _SUM], data[len(_MAGIC) + _SUM :]
+    right = data.startswith(_MAGIC) and hashlib.sha256(held).digest() == sum_
+    return held if right and held else None
+
+
+def write_entry(file: Path, held: bytes) -> None:
+    """Add an entry, in a folder that only the user can change. Raises OSError."""
+    trust.make_own_folder(file.parent)
+    trust.write(file, _MAGIC + hashlib.sha256(held).digest() + held)
 
 
 def _write(file: Path, binary: bytes) -> None:
     """Add an entry; warn once about a folder that cannot be written."""
     try:
-        trust.make_own_folder(file.parent)
-        trust.write(file, _MAGIC + hashlib.sha256(binary).digest() + binary)
+        write_entry(file, binary)
     except OSError as error:
         if file.parent not in _told:
             _told.add(file.parent)

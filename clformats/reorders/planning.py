@@ -13,7 +13,6 @@ from functools import lru_cache
 
 from ..errors import Error, Unsupported
 from ..kernels import render, sums
-from ..kernels.source import Launch
 from ..problems.refine import problem
 from ..problems.twins import by_buffers
 from ..records import DeviceNames, Lookup, TuningRecord, lookup
@@ -23,9 +22,9 @@ from ..schedule.anysize import as_pattern, plan_for_all
 from ..schedule.choices import RULES
 from ..schedule.sums import plan_for_all as sums_for_all
 from ..tensors.desc import MemoryDesc
+from . import kept
+from .kept import Made
 
-Made = tuple[Plan, Launch | None]
-"""A plan and its kernel; None where there is nothing to do."""
 KEPT_PLANS = 512
 """How many plans are cached, so that preparing a reorder again neither plans nor renders."""
 
@@ -46,8 +45,19 @@ def _planned(request: Request, records: Lookup | None, names: tuple[str, str]) -
 
 
 def _by_rules(request: Request) -> Made:
+    """The same by what is chosen and the rules; kept on disk for later processes."""
+    if found := kept.find(request):
+        return found
     plan = plan_for(request)
-    return plan, render(plan)
+    made = plan, render(plan)
+    kept.keep(request, made)
+    return made
+
+
+def plan_again(before: Traits, now: Traits) -> None:
+    """Plan for later processes what this one has planned before more was known of the device."""
+    for request in kept.written(before):
+        _by_rules(replace(request, traits=now))
 
 
 # --- records of the tuner -------------------------------------------------------------------------

@@ -24,6 +24,7 @@ from ..runtime import Engine
 from ..runtime.engine import default_engine
 from . import calibration
 from .building import all_wait
+from .planning import plan_again
 
 NO_CPU = "it is no CPU"
 NOTHING_KEPT = "CLFORMATS_TUNED=off keeps nothing"
@@ -64,7 +65,15 @@ def measure_later(engine: Engine, nbytes: int) -> None:
     """
     if nbytes >= STREAMED_LEAST and not all_wait() and wants_measuring(engine):
         _tried.add(_key(engine))
-        background.later(partial(attempt, engine, again=False))
+        background.later(partial(_measure, engine))
+
+
+def _measure(engine: Engine) -> None:
+    """Measure a device, and plan for the next process by what was found."""
+    before = traits_of(engine)
+    attempt(engine, again=False)
+    if (after := traits_of(engine)) != before:
+        plan_again(before, after)
 
 
 def calibrate(engine: Engine | None = None) -> Traits:

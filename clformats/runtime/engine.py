@@ -18,7 +18,7 @@ from ..problems.traits import DEFAULT, Traits
 from ..programs import compiler
 from ..programs.background import background
 from ..programs.buildlog import told
-from ..programs.cache import build, compilers_silent, is_kept
+from ..programs.cache import build, compilers_silent, loaded
 from ..programs.guard import FirstLaunch
 from ..programs.processor import HELD_BY
 from .external import handed_out
@@ -247,8 +247,17 @@ class Engine(OnDevice):
         return known is not None and known.built is not None
 
     def has_program(self, source: str) -> bool:
-        """Whether a program is built or its binary is kept, so that no compiler is waited for."""
-        return self.has_built(source) or is_kept(self.device, list(self._options), source)
+        """Whether a program is built, or can be loaded from the cache now: without a compiler."""
+        known = self._program(source)
+        if known.lock.acquire(blocking=False):  # else it is built just now
+            try:
+                if known.built is None:
+                    options = list(self._options)
+                    with compilers_silent:
+                        known.built = loaded(self.context, self.device, options, source)
+            finally:
+                known.lock.release()
+        return known.built is not None
 
     def _build(self, source: str, trial: FirstLaunch | None = None) -> pyopencl.Program:
         cl = opencl()

@@ -27,8 +27,12 @@ PROCESS = """
 import sys
 import clformats as cf
 from clformats.programs import cache as programs
+from clformats.reorders import kept, planning
 programs._driver_caches = lambda device: False
 programs._gives_slowly = lambda device: False
+kept.SETTLED_NS = -(10**18)  # however shortly ago files were edited
+if sys.argv[2] == "again":
+    planning.plan_for = planning.render = None  # must not be asked
 stream = cf.Stream(cf.Engine(sys.argv[1]))
 a = cf.from_numpy(__import__('numpy').ones((2, 17, 5, 3), 'f4'), stream.engine)
 for name in ('byxf', 'b_fs_yx_fsv16'):
@@ -155,7 +159,7 @@ def test_binaries_of_other_devices_are_not_kept(
     others[:] = [b""]
     cache.works(engine)
     (file,) = cache.files
-    assert programs._read(file)
+    assert programs.read_entry(file)
 
 
 def test_a_hollow_binary_of_pocl_is_not_kept(
@@ -209,12 +213,13 @@ def test_the_key_has_all_that_matters(engine: cf.Engine, monkeypatch: pytest.Mon
 
     import pyopencl.version
 
-    def facts() -> Any:
-        platform = SimpleNamespace(vendor="v", name="n", version="1")
-        return SimpleNamespace(
-            platform=platform, vendor="V", name="N", version="2", driver_version="3", type=2
-        )  # a CPU
+    class Device:  # a CPU
+        vendor, name, version, driver_version, type = "V", "N", "2", "3", 2
 
+        def __init__(self) -> None:
+            self.platform = SimpleNamespace(vendor="v", name="n", version="1")
+
+    facts: Any = Device
     pairs: Any = ((["-a"], "source"), (["-b"], "source"), (["-a"], "source "), ([], "-a source"))
     keys = [programs.key(facts(), options, source) for options, source in pairs]
     for name in ("vendor", "name", "version", "driver_version"):
@@ -301,15 +306,17 @@ def test_many_processes_start_at_once(
 ) -> None:
     command = [sys.executable, "-c", PROCESS, engine.device.platform.name]
     environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path), "PYTHONPATH": str(ROOT)}
-    for _ in range(2):
+    for which in ("first", "again"):
         started = [
-            subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
+            subprocess.Popen([*command, which], env=environment, stderr=subprocess.PIPE, text=True)
             for _ in range(count)
         ]
         said = [process.communicate(timeout=250)[1] for process in started]
         assert [process.returncode for process in started] == [0] * count, said
         assert len(cache.files) == 2
-    assert not [file for file in cache.files if programs._read(file) is None]
+    plans = [*cache.folder.glob(f"*{programs.PLAN}")]
+    assert len(plans) == 2
+    assert not [file for file in (*cache.files, *plans) if programs.read_entry(file) is None]
 
 
 def test_the_doctor_shows_and_clears_it(cache: Cache, engine: cf.Engine) -> None:

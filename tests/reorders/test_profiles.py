@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,6 +20,7 @@ import clformats as cf
 from clformats.problems import thresholds
 from clformats.problems.refine import problem, separate
 from clformats.problems.thresholds import STREAMED_LEAST, STREAMED_MOST
+from clformats.problems.traits import Traits
 from clformats.programs.background import background
 from clformats.programs.processor import processor
 from clformats.records import DeviceNames, add
@@ -191,6 +193,24 @@ def test_a_large_reorder_measures_once_in_the_background(
         measure_later(engine, nbytes)
     background.later(lambda: None).result(60)
     assert tried == [engine]
+
+
+def test_what_is_measured_later_is_planned_by_in_the_next_process(
+    engine: cf.Engine, where: Path, monkeypatch: pytest.MonkeyPatch, plans_for_cpus: None
+) -> None:
+    def measured(engine: cf.Engine, *, again: bool) -> str:
+        del again
+        keep(engine, where, 5 * MB)
+        profiles._kept.clear()
+        return ""
+
+    planned: list[tuple[Traits, ...]] = []
+    monkeypatch.setattr(profiles, "attempt", measured)
+    monkeypatch.setattr(profiles, "plan_again", lambda *traits: planned.append(traits))
+    monkeypatch.delenv(building.WAIT_VARIABLE)
+    measure_later(engine, 64 * MB)
+    background.later(lambda: None).result(60)
+    assert planned == [(engine.traits, replace(engine.traits, streamed_bytes=5 * MB))]
 
 
 def test_what_is_no_engine_is_refused(where: Path) -> None:

@@ -139,10 +139,10 @@ def test_a_program_that_others_could_have_written_is_a_miss(
 ) -> None:
     file = tmp_path / "programs" / "key"
     programs._write(file, b"binary")
-    assert programs._read(file) == b"binary"
+    assert programs.read_entry(file) == b"binary"
     assert mode_of(file) == 0o600
     poison((file, file.parent)[which])
-    assert programs._read(file) is None
+    assert programs.read_entry(file) is None
 
 
 @ways

@@ -1,0 +1,123 @@
+"""Plans and their kernels, kept on disk: a second process neither plans nor renders what it finds.
+
+Both follow from the request and from the library's own files, whatever the device is. An entry is
+named by a hash of the two: of the request as it prints, which tells all of it, and of the names,
+sizes and times of the files, so that with any change of a module or a template all entries are
+misses. Where a file has changed since the process loaded the library, what runs is not what lies
+there: then nothing is read or kept.
+
+Entries lie beside the built programs, see `clformats.programs.cache`, and are trusted as these
+are: each is a pickle, which says what runs as much as a program does. What cannot be read is a
+miss. The oldest go where there are too many.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pickle
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import cache
+from io import BytesIO
+from pathlib import Path
+
+from ..kernels.source import Launch
+from ..problems.traits import Traits
+from ..programs.cache import PLAN, cache_folder, read_entry, write_entry
+from ..schedule import Plan, Request
+from ..version import LOADED_NS
+
+Made = tuple[Plan, Launch | None]
+"""A plan and its kernel; None where there is nothing to do."""
+MOST_KEPT = 2048
+"""Entries of the folder, of about 18 KB each; a process that finds more removes the older half."""
+MOST_WRITTEN = 512
+"""Entries that a process writes: each shape of a program without fixed sizes would be one."""
+SETTLED_NS = 10 * 10**9
+"""Files that changed so shortly before the library was loaded may have changed while it was."""
+_LIBRARY = Path(__file__).parents[1]
+_written: list[Request] = []
+
+
+def find(request: Request) -> Made | None:
+    """What an earlier process made for a request; None for a miss of any kind."""
+    file = _file(request)
+    data = read_entry(file) if file else None
+    if not data:
+        return None
+    reader = pickle.Unpickler(BytesIO(data))  # noqa: S301  # the user's own, as programs are
+    reader.persistent_load = _parts(request).__getitem__  # type: ignore[method-assign]
+    try:
+        plan, launched = reader.load()
+    except Exception:  # noqa: BLE001  # whatever is wrong with it, it is made anew
+        return None
+    return plan, launched
+
+
+def keep(request: Request, made: Made) -> None:
+    """Add an entry; that a folder cannot be written is told where programs are kept."""
+    file = _file(request) if len(_written) < MOST_WRITTEN else None
+    if file is None:
+        return
+    data, parts = BytesIO(), {id(part): k for k, part in enumerate(_parts(request))}
+    writer = pickle.Pickler(data, protocol=5)
+    writer.persistent_id = lambda part: parts.get(id(part))  # type: ignore[method-assign]
+    with suppress(OSError):
+        if not _written:
+            _remove_oldest(file.parent)
+        _written.append(request)
+        writer.dump(made)
+        write_entry(file, data.getvalue())
+
+
+def written(traits: Traits) -> list[Request]:
+    """The requests for a device that this process has added entries of."""
+    return [request for request in _written if request.traits == traits]
+
+
+def _parts(request: Request) -> tuple[object, ...]:
+    """What is not kept, since who asks has it."""
+    return request, request.src, request.dst
+
+
+def _file(request: Request) -> Path | None:
+    """The entry of a request; None where nothing is kept."""
+    folder, library = cache_folder(), state()
+    if folder is None or not library:
+        return None
+    name = hashlib.sha256(f"{library} {request!r}".encode()).hexdigest()
+    return folder / (name + PLAN)
+
+
+@cache
+def state() -> str:
+    """What tells the library's files from those of other versions; empty if it is not known."""
+    facts, newest = [sys.implementation.cache_tag], 0
+    for path, found in _files(str(_LIBRARY)):
+        facts.append(f"{path} {found.st_size} {found.st_mtime_ns} {found.st_ctime_ns}")
+        newest = max(newest, found.st_mtime_ns, found.st_ctime_ns)
+    known = 0 < newest < LOADED_NS - SETTLED_NS
+    return hashlib.sha256("\n".join(map(str, facts)).encode()).hexdigest() if known else ""
+
+
+def _files(folder: str) -> Iterator[tuple[str, os.stat_result]]:
+    """The library's files, but those that Python makes of them."""
+    with suppress(OSError), os.scandir(folder) as found:
+        for entry in sorted(found, key=lambda e: e.name):
+            if entry.is_dir(follow_symlinks=False):
+                if entry.name != "__pycache__":
+                    yield from _files(entry.path)
+            else:
+                yield entry.path, entry.stat()
+
+
+def _remove_oldest(folder: Path) -> None:
+    """Where there are too many entries, remove the older half of what may stay."""
+    files = [*folder.glob(f"*{PLAN}")]
+    if len(files) <= MOST_KEPT:
+        return
+    times = {file: file.stat().st_mtime_ns for file in files}
+    for file in sorted(files, key=times.__getitem__)[: -MOST_KEPT // 2]:
+        file.unlink(missing_ok=True)
