@@ -117,7 +117,7 @@ class Computed(KernelConversion):
         value = as_real("value", self.src_type, c.real, n)
         result = self._result.converted(c.formula.source(self.real, width), n)
         names = [*(o.name for o in c.operands), *c.scalars]
-        parameters = [f"{self.work}{n} value", *(f"{real} {name}" for name in names)]
+        parameters = [f"{self.lane}{n} value", *(f"{real} {name}" for name in names)]
         return (
             f"static inline {self.dst}{n} computed_{width}({', '.join(parameters)})\n"
             f"{{\n    const {real} {c.value} = {value};\n    return {result};\n}}\n"
@@ -160,8 +160,10 @@ def as_real(value: str, dtype: DType, real: DType, n: str) -> str:
 
 def types_of(p: Problem) -> KernelConversion:
     """The types of the kernel for a problem: those of a conversion, or of a computation."""
-    src, dst = p.dtypes
+    src, dst = p.dtypes if p.word else (p.src.dtype, p.dst.dtype)
     found = computed_of(src, dst, p.computation) if p.computation else conversion(src, dst)
+    if p.inside:
+        return found.in_words(p.words[0])
     if not (src.is_packed or dst.is_packed):
         return found
     return replace(found, source=codec(src, found.src), target=codec(dst, found.dst))

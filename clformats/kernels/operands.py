@@ -12,7 +12,7 @@ class Operands:
     """The variables of vectors of operands, which stores share where they have the same values.
 
     ``along[j]`` are the strides of operand j along the tile's loops, one for each of
-    ``layout.axes``.
+    ``layout.axes``. ``before`` are declarations that are the same in all turns of a loop.
     """
 
     def __init__(
@@ -20,20 +20,24 @@ class Operands:
     ) -> None:
         self.types, self.layout, self.along = types, layout, along
         self._names: dict[tuple[str, bool], str] = {}
+        self.before: list[str] = []
 
     def of(self, vector: TileVector, *, edge: bool) -> tuple[list[str], list[str]]:
         """The statements that declare what a store is the first to need, and all its operands.
 
         ``edge``: in tiles at an edge, where some lanes have no element.
         """
-        declared, names = [], []
+        declared: list[str] = []
+        names: list[str] = []
         n = self.layout.lanes if self.layout.lanes > 1 else ""
         for j in range(len(self.along)):
             text = self._read(vector, j, edge=edge)
             name = self._names.get((text, edge))
             if name is None:
                 name = self._names[text, edge] = f"p{len(self._names)}"
-                declared.append(f"const {self.types.real}{n} {name} = {text};")
+                turns = any(self.along[j][k] for k, _ in self.layout.rolled)
+                where = declared if turns or not self.layout.rolled else self.before
+                where.append(f"const {self.types.real}{n} {name} = {text};")
             names.append(name)
         return declared, names
 
@@ -69,6 +73,8 @@ class Operands:
         return " + ".join([f"now.operand[{j}]", *self._moved(j, steps)])
 
     def _moved(self, j: int, steps: Sequence[int]) -> Iterator[str]:
+        rolled = dict(self.layout.rolled)
         for k, (n, stride) in enumerate(zip(steps, self.along[j], strict=True)):
-            if n and stride:
-                yield f"{n} * o{j}_{k}" if n > 1 else f"o{j}_{k}"
+            if stride and (n or k in rolled):
+                turn = f"f{k}" if k in rolled else str(n)
+                yield f"{turn} * o{j}_{k}" if n != 1 else f"o{j}_{k}"

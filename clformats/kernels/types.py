@@ -28,7 +28,8 @@ class KernelConversion:
     """The C types of a pair of element types, and the text of its loads and stores.
 
     ``src`` and ``dst`` are the types the buffers are declared with, ``work`` the moving type;
-    ``early`` says that loads convert, else stores do.
+    ``early`` says that loads convert, else stores do. ``word``: what moves is words of several
+    elements, which are taken out of it before they are converted.
     """
 
     src_type: DType
@@ -39,11 +40,39 @@ class KernelConversion:
     early: bool
     source: Codec | None = field(default=None, kw_only=True)
     target: Codec | None = field(default=None, kw_only=True)
+    word: DType | None = field(default=None, kw_only=True)
 
     @property
     def buffers(self) -> tuple[str, str]:
         """The types of both buffers."""
-        return "uchar" if self.source else self.src, "uchar" if self.target else self.dst
+        return "uchar" if self.source else self.declared, "uchar" if self.target else self.dst
+
+    @property
+    def declared(self) -> str:
+        """The type that memory is declared with where there is no codec."""
+        return self.work if self.word else self.src
+
+    @property
+    def lane(self) -> str:
+        """The type of what stores convert."""
+        return self.src if self.word else self.work
+
+    @property
+    def moved(self) -> DType:
+        """The type that has as many bytes as what moves."""
+        return self.word or (self.dst_type if self.early else self.src_type)
+
+    def in_words(self, word: DType | None) -> KernelConversion:
+        """The same where words are loaded and moved."""
+        return replace(self, word=word, work=_RAW[word.bits], early=False) if word else self
+
+    def taken(self, value: str, at: str, n: str) -> str:
+        """The elements of ``n`` words that begin at bit ``at``."""
+        bits, word, most = self.src_type.bits, self.work, (self.word or self.src_type).bits
+        if self.src == "char":
+            top = f"({word}{n})({value} << ({word})({most - bits} - ({at})))"
+            return f"convert_char{n}(as_{self.mask}{n}({top}) >> ({self.mask}){most - bits})"
+        return f"convert_uchar{n}({value} >> ({word})({at}) & ({word}){(1 << bits) - 1})"
 
     @property
     def codecs(self) -> list[Codec]:
@@ -74,7 +103,7 @@ class KernelConversion:
         if self.source if side == "src" else self.target:
             return f"const idx {name} = {place};"
         const = "const " * (side == "src")
-        declared = self.src if side == "src" else self.dst
+        declared = self.declared if side == "src" else self.dst
         return f"__global {const}{declared} *{name} = {side} + {place};"
 
     @property
@@ -95,7 +124,7 @@ class KernelConversion:
     @property
     def stored(self) -> str:
         """The type of what a store is given."""
-        return self.work
+        return self.lane
 
     @property
     def operand_types(self) -> frozenset[str]:

@@ -37,7 +37,8 @@ class KernelKey:
 
     ``operands[j]`` are the strides of operand ``j`` along the tile's loops, one for each of
     ``layout.axes``. ``exchanges`` are those of these along which words exchange elements as vectors
-    are loaded, and as they are stored; ``swaps``: see `Problem`.
+    are loaded, and as they are stored; ``inside`` are those over the elements of a word; ``swaps``:
+    see `Problem`.
     """
 
     types: KernelConversion
@@ -45,6 +46,7 @@ class KernelKey:
     store: Store
     edges: tuple[Edge, ...]
     exchanges: tuple[exchange.Exchanges, exchange.Exchanges]
+    inside: exchange.Exchanges
     swaps: exchange.Exchanges
     operands: tuple[tuple[int, ...], ...]
     tables: tuple[tables.TableKey, ...]
@@ -53,8 +55,8 @@ class KernelKey:
 def keyed(p: Problem, tile: Tile, layout: TileLayout, store: Store, edges: list[Edge]) -> KernelKey:
     """The key of the kernel for a tile of a problem."""
     nodes, axes = p.nodes or (), layout.axes
-    early, late = (tuple((axes.index(k), distance) for k, distance in some)
-                   for some in exchanged(p))  # fmt: skip
+    early, late, inside = (tuple((axes.index(k), distance) for k, distance in some)
+                           for some in (*exchanged(p), p.inside))  # fmt: skip
     operands = tuple(
         tuple(nodes[k].operands[j].value for k in axes) for j in range(len(p.operands0))
     )
@@ -63,7 +65,7 @@ def keyed(p: Problem, tile: Tile, layout: TileLayout, store: Store, edges: list[
     types = types_of(p)
     if types.source or types.target:
         types = types.in_units(loads=loads_units(p, tile, layout), stores=True)
-    return KernelKey(types, layout, store, tuple(edges), (early, late), p.swaps, operands,
+    return KernelKey(types, layout, store, tuple(edges), (early, late), inside, p.swaps, operands,
                      tables.keyed(p, axes))  # fmt: skip
 
 
@@ -98,7 +100,7 @@ class _KernelWriter:
         self.key, self.layout, self.tables = key, layout, tables.Lookups(key.tables, layout)
         self.masks = Masks(key.edges, layout, self.tables.most)
         self.types: KernelConversion = key.types
-        if layout.widens_first and not isinstance(self.types, Computed):
+        if layout.widens_first and not (key.inside or isinstance(self.types, Computed)):
             self.types = self.types.at_once
         self.streams, self.lines, self.staged = store.streams, store.lines, store.staged > 0
         self.nbytes = key.types.dst_type.nbytes
@@ -107,8 +109,7 @@ class _KernelWriter:
         self.n = str(self.lanes) if self.lanes > 1 else ""
         self.narrow = mask_type(self.types.work)
         self.clears = self.lanes == CLEARED_LANES and self.narrow in ("char", "short")
-        moving = self.types.dst_type if self.types.early else self.types.src_type
-        self.program: ShuffleProgram = layout.program(moving.nbytes, self.nbytes)
+        self.program: ShuffleProgram = layout.program(self.types.moved.nbytes, self.nbytes)
         self.steps = [*self.program.steps()]
         self.loaded, self.stored = map(
             exchange.groups, (layout.loads, layout.stores), key.exchanges)  # fmt: skip
@@ -151,12 +152,14 @@ class _KernelWriter:
         row, looked_up = self.tables.apart(vector.row) if side == "s" else (vector.row, [])
         terms = [f"{steps} * {side}{k}" if steps > 1 else f"{side}{k}"
                  for k, steps in enumerate(row) if steps]  # fmt: skip
+        terms += [f"f{k} * d{k}" for k, _ in self.layout.rolled if side == "d"]
         terms += [*looked_up, *([str(vector.shift)] if vector.shift else [])]
         return " + ".join(terms) or "0"
 
     def _prefetched(self) -> list[str]:
         """Where the lines that a tile reads begin; not looked up for a prefetch in tables."""
-        bits = self.types.source.bits if self.types.source else 8 * self.types.src_type.nbytes
+        read = self.types.word or self.types.src_type
+        bits = self.types.source.bits if self.types.source else 8 * read.nbytes
         found: dict[tuple[tuple[int, ...], int], str] = {}
         for v in self.layout.loads:
             found.setdefault((v.row, v.shift * bits // (8 * LINE_BYTES)), self._at(v, "s"))
@@ -176,7 +179,29 @@ class _KernelWriter:
                     yield f"const {self.types.work}{self.n} v{number} = {shuffled};"
             if what == "store":
                 lines.append(numbers)
-                yield from self._stores(lines, edge)
+                if not self.layout.rolled:
+                    yield from self._stores(lines, edge)
+        if lines:
+            yield from self._turns(lines, edge)
+
+    def _turns(self, lines: list[tuple[int, ...]], edge: bool) -> Iterator[str]:  # noqa: FBT001
+        """The loops over the elements of words, in which vectors of them are stored."""
+        stores = [*self._stores(lines, edge)]
+        if isinstance(self.types, Computed):
+            yield from self.operands.before
+            self.operands.before.clear()
+        yield from (f"for (int f{k} = 0; f{k} < {n}; ++f{k})" for k, n in self.layout.rolled)
+        yield "{"
+        yield from (f"    {text}" for text in stores)
+        yield "}"
+
+    def _taken(self, vector: TileVector, value: str) -> str:
+        """The elements of words that a vector stores."""
+        first = next(self.layout.steps[n] for n in vector.elements if n is not None)
+        rolled = dict(self.layout.rolled)
+        at = [f"{f'f{k}' if k in rolled else first[k]} * {distance}"
+              for k, distance in self.key.inside if k in rolled or first[k]]  # fmt: skip
+        return self.types.taken(value, " + ".join(at) or "0", self.n)
 
     def _loads(self, group: Sequence[int], edge: bool) -> Iterator[str]:  # noqa: FBT001
         """The statements that load vectors, which exchange elements where they are several."""
@@ -290,9 +315,12 @@ class _KernelWriter:
         text = f"e{number}" if self.key.exchanges[1] else self._output(number)
         for k in range(len(self.key.swaps)):
             text = f"SWAP{k}({text})"
-        if not isinstance(self.types, Computed):
-            return [], text
         vector = self.layout.stores[number]
+        if self.key.inside:
+            text = self._taken(vector, text)
+        if not isinstance(self.types, Computed):
+            given = f"const {self.types.stored}{self.n} w{number} = {text};"
+            return ([given], f"w{number}") if self.key.inside else ([], text)
         declared, operands = self.operands.of(vector, edge=edge)
         result = self._computed(
             self.types, vector, self.types.call(text, operands, self.lanes), edge

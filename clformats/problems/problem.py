@@ -26,12 +26,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import wraps
+from math import prod
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..tensors.desc import MemoryDesc
 from ..tensors.dtypes import DType
 from ..values.transforms import Step
 from .computation import Computation
+from .thresholds import LINE_BYTES
 
 if TYPE_CHECKING:
     from typing import Concatenate, ParamSpec
@@ -140,8 +142,10 @@ class Problem:
     ``nodes`` are the fused loops by falling destination stride; None if a dimension has no digits
     of its own on some side or a side is an image, with the reason in ``why``. ``src0``, ``dst0``
     and ``operands0`` are the offsets of the first element; what ``tables`` say is added to the
-    source's. ``step`` is the transform of the values, if there is one. ``word`` is the type that
-    stands for several elements which are moved together; loops and strides then count words.
+    source's. ``step`` is the transform of the values, if there is one. ``words`` are
+    types that stand for several elements of a side; its strides then count words. Where both sides
+    have them loops do, too; where one has, ``inside`` are the loops over the elements of a word,
+    with their distance in bits.
     ``exchanges`` are loops of two words that exchange elements, with their distance in bits,
     ``swaps`` the distances of elements that trade places inside a word at the end: see
     `clformats.problems.words`.
@@ -158,7 +162,8 @@ class Problem:
     operands0: tuple[int, ...] = ()
     tables: tuple[Table, ...] = ()
     step: Step | None = None
-    word: DType | None = None
+    words: tuple[DType | None, DType | None] = (None, None)
+    inside: tuple[tuple[int, int], ...] = ()
     exchanges: tuple[tuple[int, int], ...] = ()
     swaps: tuple[tuple[int, int], ...] = ()
     known: Known = field(default_factory=dict, init=False, repr=False, compare=False)
@@ -167,7 +172,24 @@ class Problem:
     @property
     def dtypes(self) -> tuple[DType, DType]:
         """The types that are loaded and stored: those of the elements, or words."""
-        return (self.word, self.word) if self.word else (self.src.dtype, self.dst.dtype)
+        return self.words[0] or self.src.dtype, self.words[1] or self.dst.dtype
+
+    @property
+    def word(self) -> DType | None:
+        """The type that stands for several elements which are moved together."""
+        return None if self.inside else self.words[0]
+
+    @property
+    def rolled(self) -> tuple[int, ...]:
+        """The loops over a word's elements that a kernel has around all vectors of a tile.
+
+        Not those of elements that one line of the destination gets.
+        """
+        return _rolled(self)
+
+    def held(self, side: str) -> int:
+        """The elements of a word, on the side that alone has words."""
+        return _held(self, side)
 
     @property
     def has_image(self) -> bool:
@@ -231,3 +253,16 @@ def remembered(
 @remembered
 def _nbytes(p: Problem) -> int:
     return sum(d.nbytes for d in (p.src, p.dst, *p.operand_descs))
+
+
+@remembered
+def _rolled(p: Problem) -> tuple[int, ...]:
+    nodes = p.nodes or ()
+    line = 0 if p.words[1] else 8 * LINE_BYTES
+    return tuple(k for k, _ in p.inside if nodes[k].dst.value * p.dst.dtype.bits >= line)
+
+
+@remembered
+def _held(p: Problem, side: str) -> int:
+    inside = p.inside if p.words[side == "dst"] else ()
+    return prod((p.nodes or ())[k].size.value for k, _ in inside)

@@ -264,14 +264,14 @@ def fuse(p: Problem) -> Problem:
         return p
     nodes: list[Node] = []
     for node in p.nodes:
-        if nodes and (joined := _join(nodes[-1], node)):
+        if nodes and (joined := join(nodes[-1], node)):
             nodes[-1] = joined
         else:
             nodes.append(node)
     return replace(p, nodes=tuple(nodes))
 
 
-def _join(outer: Node, inner: Node) -> Node | None:
+def join(outer: Node, inner: Node) -> Node | None:
     """The two loops as one; None if strides or guards do not allow it."""
     sides = zip(
         (outer.src, outer.dst, *outer.operands), (inner.src, inner.dst, *inner.operands),

@@ -98,7 +98,10 @@ MOST_ELEMENTS = 4096
 """Elements of the largest tiles: compilers take minutes for more. Measured."""
 MOST_VECTORS = 160
 """Loads and stores together of the largest tiles, for the same reason. Half as many where some
-tiles are at an edge, or values are computed: both double the text. Measured."""
+tiles are at an edge, or values are computed: both double the text. Twice as many of words that are
+taken apart in a loop, which has the text once. Measured."""
+LEAST_APART = 16
+"""Places between elements of a word that is taken apart: the lanes of a vector. Chosen."""
 MOST_LOOPS = 12
 """Loops that a kernel counts: problems have up to eight, and three of them may be blocked. Chosen.
 """

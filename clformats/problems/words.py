@@ -14,18 +14,23 @@ So both loops lose this digit, and a loop over the two words is added, which mov
 the source and by a's in the destination. For 4-bit elements in words of 32 bits there are three of
 them. Digits of a word that lie in another order afterwards are *swapped* inside it. Elements of
 whole bytes, which shuffles move, become words only where nothing trades places.
+
+Where values change, or the other side has bytes, one side alone has words: they are taken apart
+after shuffles have moved them, or put together before. Then the digits of a word are loops in which
+this side stays where it is, and the shuffles of one turn serve all of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from math import gcd
 
 from ..tensors import nibbles
 from ..tensors.dtypes import DType, as_dtype
 from .problem import Node, Number, Problem, fixed
-from .refine import fuse, normalise
+from .refine import fuse, join, normalise
+from .thresholds import LEAST_APART, LINE_BYTES
 
 Digit = tuple[int, int]
 """A loop's number, and which of its binary digits."""
@@ -91,22 +96,73 @@ def _in_words(p: Problem, nbytes: int, count: int, *, trades: bool) -> Problem |
         at: Node(fixed(2), _times(nodes[b].src, 1 << tb), _times(nodes[a].dst, 1 << ta))
         for at, ((a, ta), (b, tb)) in pairs.items()
     }
-    rest = [
-        part for k, n in enumerate(nodes) for part in _without(n, [t for j, t in taken if j == k])
-    ]
+    rest = _rest(nodes, taken)
     strides = [stride.value for n in (*rest, *added.values()) for stride in (n.src, n.dst)]
     moves = all(n.src.value for n in added.values())
     if not moves or any(n % count for n in (p.src0, p.dst0, *strides)):
         return None
     rest = [_in_steps(n, count) for n in rest]
     added = {bits << at: _in_steps(n, count) for at, n in added.items()}
+    word = words_of(nbytes)
     words = fuse(normalise(replace(_in_units(p, rest, count), src0=p.src0 // count,
-                                   dst0=p.dst0 // count, word=words_of(nbytes))))  # fmt: skip
-    words = normalise(replace(words, nodes=(*(words.nodes or ()), *added.values())))
-    places = [(next(k for k, n in enumerate(words.nodes or ()) if n is node), distance)
-              for distance, node in added.items()]  # fmt: skip
-    return replace(words, exchanges=tuple(places),
-                   swaps=tuple((bits << a, bits << b) for a, b in swaps))  # fmt: skip
+                                   dst0=p.dst0 // count, words=(word, word))))  # fmt: skip
+    swapped = tuple((bits << a, bits << b) for a, b in swaps)
+    words, places = _with(words, [*added.items()])
+    return replace(words, exchanges=places, swaps=swapped)
+
+
+def in_words_of_source(p: Problem, begin_bytes: int) -> Problem:
+    """The problem whose source is words that are taken apart as they are stored; else itself.
+
+    No lane of a vector that is stored has another element of its word than the others.
+    """
+    src, dst = p.dtypes
+    loops = p.nodes is not None and not p.tables
+    if not loops or not src.is_packed or dst.is_packed or 8 % src.bits:
+        return p
+    if not (p.computation or (src.starts_at_zero and dst.starts_at_zero)):
+        return p  # Words of padding are zero.
+    found = (_apart(p, n, 8 * n // src.bits) for n in WORDS if n <= begin_bytes)
+    return next((words for words in found if words), p)
+
+
+def _apart(p: Problem, nbytes: int, count: int) -> Problem | None:
+    """The problem with words of ``nbytes``, of ``count`` elements, in its source; None if none."""
+    nodes = p.nodes or ()
+    digits = _digits(nodes, "src", count.bit_length() - 1)
+    if 1 << len(digits) < count or not _keeps_guards(p, {*digits}):
+        return None
+    rest = _rest(nodes, digits)
+    if any(n % count for n in (p.src0, *(n.src.value for n in rest))):
+        return None
+    line = 8 * LINE_BYTES // p.dst.dtype.bits
+    inside: list[tuple[int, Node]] = []
+    for at, (k, t) in enumerate(digits):
+        n = replace(_from(nodes[k], t), size=fixed(2), src=fixed(0), guard=None, unit=0)
+        if n.dst.value < LEAST_APART:
+            return None
+        distance, before = inside[-1] if inside else (0, n)
+        goes_on = inside and (before.dst.value < line) == (n.dst.value < line)
+        if goes_on and (joined := join(n, before)):
+            inside[-1] = distance, joined
+        else:
+            inside.append((p.src.dtype.bits << at, n))
+    rest = [replace(n, src=part(n.src, count)) for n in rest]
+    words = fuse(normalise(replace(p, nodes=tuple(rest), src0=p.src0 // count,
+                                   words=(words_of(nbytes), None))))  # fmt: skip
+    words, places = _with(words, inside)
+    return replace(words, inside=places)
+
+
+def _with(
+    words: Problem, added: Sequence[tuple[int, Node]]
+) -> tuple[Problem, tuple[tuple[int, int], ...]]:
+    """The problem with more loops, and their places with the distances that stand before them."""
+    words = normalise(replace(words, nodes=(*(words.nodes or ()), *(n for _, n in added))))
+    return words, tuple(
+        (next(k for k, n in enumerate(words.nodes or ()) if n is node), distance)
+        for distance, node in added
+    )
 
 
 def _digits(nodes: Sequence[Node], side: str, depth: int) -> list[Digit]:
@@ -162,16 +218,28 @@ def _keeps_guards(p: Problem, taken: set[Digit]) -> bool:
     return True
 
 
+def _rest(nodes: Sequence[Node], taken: Iterable[Digit]) -> list[Node]:
+    """The loops that are left without these digits."""
+    return [
+        part for k, n in enumerate(nodes) for part in _without(n, [t for j, t in taken if j == k])
+    ]
+
+
 def _without(n: Node, digits: Sequence[int]) -> list[Node]:
     """The loops that are left of one without some of its digits."""
     found, first = [], 0
     for digit in [*sorted(digits), None]:
         if digit is None or digit > first:
             size = part(n.size, 1 << first) if digit is None else fixed(1 << digit - first)
-            found.append(replace(n, size=size, src=_times(n.src, 1 << first),
-                                 dst=_times(n.dst, 1 << first), unit=n.unit << first))  # fmt: skip
+            found.append(replace(_from(n, first), size=size))
         first = (digit or 0) + 1
     return [n for n in found if n.size.value > 1]
+
+
+def _from(n: Node, digit: int) -> Node:
+    """A loop in steps of 2**digit of its own."""
+    src, dst, *others = (_times(stride, 1 << digit) for stride in (n.src, n.dst, *n.operands))
+    return replace(n, src=src, dst=dst, operands=tuple(others), unit=n.unit << digit)
 
 
 def _in_units(p: Problem, nodes: Sequence[Node], count: int) -> Problem:

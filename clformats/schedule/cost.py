@@ -17,7 +17,7 @@ from ..problems.problem import Problem, remembered
 from ..problems.thresholds import LINE_BYTES
 from ..problems.traits import Traits
 from .nest import positions
-from .runs import chain, common, is_settled, run_of, steady, vectors
+from .runs import chain, common, is_settled, moved, run_of, steady, turns, vectors
 from .schedule import Loop, Schedule, Tile
 from .stores import staged_tiles
 
@@ -51,6 +51,8 @@ class CostModel:
         self.is_large = p.nbytes >= traits.stream_bytes
         # Tiles that overlap find in the caches what they move again.
         self.elements = prod(n.size.value for n in p.nodes or ())
+        src, dst = p.dtypes
+        self.bits = src.bits / p.held("src"), dst.bits / p.held("dst")
         self._core: dict[Tile, tuple[list[int], float]] = {}
         self._traffic: dict[tuple[Tile, tuple[Loop, ...]], tuple[Traffic, Traffic]] = {}
 
@@ -64,7 +66,7 @@ class CostModel:
         """What every schedule of a tile takes: all cores work, whole lines are moved once."""
         counts, each = self._of_tile(tile)
         core = prod(counts) * (each + weights.TILE_NS) / self.traits.compute_units
-        moved = self.elements * sum(t.bits / 8 for t in self.p.dtypes)
+        moved = self.elements * sum(self.bits) / 8
         busy = _together(core, moved * self._byte_ns) + weights.ITEM_NS
         return busy * 1e-9 * SURELY
 
@@ -96,14 +98,14 @@ class CostModel:
     def _memory(self, schedule: Schedule, tiles: int, sides: tuple[Traffic, Traffic]) -> float:
         """The time that memory takes."""
         store = schedule.store
-        src, dst = self.p.dtypes
+        src, dst = self.bits
         read, written = sides
         jump = weights.ASKED_BYTES if schedule.prefetch.lead else weights.JUMP_BYTES
         crowded = (
             read.follows and read.rows > weights.PREFETCHED_PLACES and not schedule.prefetch.lead
         )
         lost = max(1.0, LINE_BYTES / read.run)
-        each = src.bits * lost + dst.bits * self._moved(written, schedule)
+        each = src * lost + dst * self._moved(written, schedule)
         moved = self.elements * each / 8
         moved += tiles * read.jumps * jump * (2 if crowded else 1)
         moved += tiles * (0 if read.follows else read.rows) * weights.HOP_BYTES
@@ -148,24 +150,27 @@ def _core(p: Problem, tile: Tile, traits: Traits) -> float:
     """The time of a tile whose memory is in the nearest cache."""
     src, dst = p.dtypes
     loads, stores = vectors(p, tile, "src"), vectors(p, tile, "dst")
-    moving = min(src.nbytes, dst.nbytes)
+    read, sent = loads * turns(p, "src"), stores * turns(p, "dst")
+    moving = min(t.nbytes for t in (p.words if p.inside else p.dtypes) if t)
     parts = max(1, tile.lanes * moving // traits.vector_bytes)
     # Each step of a transposition shuffles every vector once; short loads are put together.
-    mixes = stores * log2(max(1, min(tile.lanes, run_of(p, tile, "dst")) / common(p, tile)))
+    stages = log2(max(1, min(tile.lanes, run_of(p, tile, "dst")) / common(p, tile)))
+    mixes = sent / p.held("src") * stages
     looked = [prod(tile.steps(k) for k, n in enumerate(p.nodes or ()) if n.steps_of(t))
               for t in range(len(p.tables))]  # fmt: skip
     mixes = max(mixes, loads - stores) if looked else mixes
     live = tile.lanes * parts  # as many as a transposition mixes before the first is done
     spilled = mixes * parts * max(0, live - traits.registers) / live * weights.SPILLED
-    accesses: float = loads * max(1, tile.lanes * src.bits // 8 // traits.vector_bytes)
-    accesses += stores * max(1, tile.lanes * dst.bits // 8 // traits.vector_bytes)
-    sides = [(run_of(p, tile, "src"), src.bits), (run_of(p, tile, "dst"), dst.bits)]
+    accesses: float = read * max(1, tile.lanes * src.bits // 8 // traits.vector_bytes)
+    accesses += sent * max(1, tile.lanes * dst.bits // 8 // traits.vector_bytes)
+    runs = [run_of(p, tile, side) for side in ("src", "dst")]
     if looked:
         steps = [tile.steps(k) for k in range(len(p.nodes or ()))]
         rows, *_ = _rows(_digits(p, "src", steps), _by_stride(p, "src"), src.bits)
-        sides[0] = -(-prod(tile.extents) // rows), src.bits
+        runs[0] = -(-prod(tile.extents) // rows)
     touched = sum(
-        -(-prod(tile.extents) // run) * -(-run * bits // (8 * LINE_BYTES)) for run, bits in sides
+        -(-moved(p, tile, side) // run) * -(-run * t.bits // (8 * LINE_BYTES))
+        for side, run, t in zip(("src", "dst"), runs, p.dtypes, strict=True)
     )
     shuffled = mixes * parts * weights.SHUFFLE_NS + touched * weights.TOUCHED_LINE_NS
     accesses += _operand_loads(p, tile)

@@ -14,14 +14,14 @@ from ..problems.problem import Problem
 from ..problems.thresholds import MOST_ELEMENTS, MOST_VECTORS, SHORT
 from .layout import stores_units
 from .nest import is_legal_extent
-from .runs import chain, power_of_two, vectors
+from .runs import chain, moved, power_of_two, vectors
 from .schedule import ALL, Tile
 
 
 def extents(p: Problem, source_run: int, stored_run: int) -> tuple[int, ...]:
     """The steps of each loop that have such runs, or the longest that there are."""
-    exchanged = {axis for axis, _ in p.exchanges}
-    taken = [1 + (axis in exchanged) for axis in range(len(p.nodes or ()))]
+    whole = {axis for axis, _ in (*p.exchanges, *p.inside)}
+    taken = [n.size.value if axis in whole else 1 for axis, n in enumerate(p.nodes or ())]
     for side, wanted in (("src", source_run), ("dst", stored_run)):
         _take(p, taken, side, wanted)
     return tuple(taken)
@@ -70,7 +70,8 @@ def run_of_whole_loops(
 def tiles(p: Problem) -> Iterator[Tile]:
     """The tiles that are worth a thought, each once."""
     found: set[Tile] = set()
-    most = MOST_VECTORS // (1 + bool(p.guards)) // (1 + bool(p.operand_descs))
+    most = MOST_VECTORS // (1 + bool(p.guards))
+    most = 2 * most if p.inside else most // (1 + bool(p.operand_descs))
     for lanes in (16, 8):
         runs = [steps * reached for _, steps, reached in chain(p, "src")]
         if p.tables and lanes > max([8, *runs]):
@@ -78,7 +79,7 @@ def tiles(p: Problem) -> Iterator[Tile]:
         for source_run, stored_run in _wanted(p, lanes):
             sizes = extents(p, source_run, stored_run)
             tile = Tile.of(sizes, min(lanes, power_of_two(prod(sizes))))
-            if tile in found or prod(sizes) > MOST_ELEMENTS:
+            if tile in found or moved(p, tile, "src") > MOST_ELEMENTS:
                 continue
             loads = vectors(p, tile, "src") // (4 if p.tables else 1)  # single elements
             few = not found or loads + vectors(p, tile, "dst") <= most

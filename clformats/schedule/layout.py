@@ -46,7 +46,8 @@ class TileLayout:
     ``axes`` are the loops of the problem that a tile has more than one step of, by their stride in
     the source: rows and ``steps``, those of each element, are given along these. ``loaded[n]`` is
     the element whose value element n gets, None for a zero. ``reach`` says that some loads are
-    longer than their run.
+    longer than their run. ``rolled``: (which of the axes, steps) of `Problem.rolled`, along which
+    a tile has one step here.
     """
 
     axes: tuple[int, ...]
@@ -55,6 +56,7 @@ class TileLayout:
     loads: tuple[TileVector, ...]
     stores: tuple[TileVector, ...]
     lanes: int
+    rolled: tuple[tuple[int, int], ...] = ()
 
     @property
     def reach(self) -> bool:
@@ -95,9 +97,9 @@ class TileLayout:
 def lay_out(p: Problem, tile: Tile) -> TileLayout:
     """The vectors of a tile of a problem."""
     nodes = p.nodes or ()
-    extents = [tile.steps(k) for k in range(len(nodes))]
-    axes = tuple(sorted((k for k, n in enumerate(extents) if n > 1),
+    axes = tuple(sorted((k for k in range(len(nodes)) if tile.steps(k) > 1),
                         key=lambda k: (nodes[k].src.value, nodes[k].dst.value)))  # fmt: skip
+    extents = [1 if k in p.rolled else tile.steps(k) for k in range(len(nodes))]
     steps = tuple(t[::-1] for t in product(*(range(extents[k]) for k in axes[::-1])))
     covered = [extents[k] for k in axes]
     src, dst = ([strides(nodes, side)[k] for k in axes] for side in ("src", "dst"))
@@ -118,7 +120,8 @@ def lay_out(p: Problem, tile: Tile) -> TileLayout:
     late += _overlapping(covered, dst, [ends[n] for n in written])
     loads = _vectors({n: begins[n] for n in sources}, steps, tile.lanes, first, overlap=True)
     stores = _vectors({n: ends[n] for n in written}, steps, tile.lanes, late)
-    return TileLayout(axes, steps, tuple(loaded), loads, stores, tile.lanes)
+    rolled = tuple((axes.index(k), tile.steps(k)) for k in p.rolled)
+    return TileLayout(axes, steps, tuple(loaded), loads, stores, tile.lanes, rolled)
 
 
 def exchanged(p: Problem) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:

@@ -105,8 +105,8 @@ def _refusal_of_extent(p: Problem, axis: int, steps: int) -> str:
     """Why a tile may not cover ``steps`` steps of a loop; empty if it may."""
     nodes = p.nodes or ()
     node, name = nodes[axis], LETTERS[axis]
-    if steps == 1 and any(axis == k for k, _ in p.exchanges):
-        return f"2 steps of {name}, which exchange elements of words"
+    if steps < node.size.value and any(axis == k for k, _ in (*p.exchanges, *p.inside)):
+        return f"{node.size} steps of {name}, which move elements in words"
     if node.size.value % steps == 0:
         return ""
     shifted = is_shifted(p, node)

@@ -172,7 +172,7 @@ class Plan:
         lines = [
             f"reorder {self.request.src} -> {self.request.dst}",
             f"  loops   {self.problem}",
-            *([f"  words   {body.problem}"] if body and body.problem.word else []),
+            *([f"  words   {body.problem}"] if body and any(body.problem.words) else []),
             *([f"  compute {self.problem.computation}"] if self.problem.computation else []),
             f"  family  {self.family}: {body or 'nothing to do'}",
         ]

@@ -47,7 +47,7 @@ def chain(p: Problem, side: str, *, counted: bool = True) -> list[tuple[int, int
     reached = 1
     while reached in all_strides:
         axis = all_strides.index(reached)
-        if any(axis == a for a, _, _ in found):
+        if any(axis == a for a, _, _ in found) or axis in p.rolled:
             break
         steps = nodes[axis].size.value
         if side == "dst" and counted:
@@ -155,9 +155,20 @@ def run_of(p: Problem, tile: Tile, side: str) -> int:
 
 
 def vectors(p: Problem, tile: Tile, side: str) -> int:
-    """How many vectors of a tile are loaded or stored."""
+    """How many vectors of a tile are loaded or stored; in each turn, where words are apart."""
     run = run_of(p, tile, side)
-    return max(1, prod(tile.extents) // run) * -(-run // tile.lanes)
+    return max(1, moved(p, tile, side) // turns(p, side) // run) * -(-run // tile.lanes)
+
+
+def moved(p: Problem, tile: Tile, side: str) -> int:
+    """The elements, or words, of a tile that are loaded or stored."""
+    return prod(tile.extents) // p.held(side)
+
+
+def turns(p: Problem, side: str) -> int:
+    """How often vectors of a side are loaded or stored for one turn of shuffles."""
+    nodes = p.nodes or ()
+    return 1 if p.held(side) > 1 else prod(nodes[k].size.value for k in p.rolled)
 
 
 def common(p: Problem, tile: Tile) -> int:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from math import prod
 from typing import ClassVar
 
 from ..errors import InvalidArgument
@@ -16,13 +15,14 @@ from ..problems.problem import Problem
 from ..problems.refine import separate
 from ..problems.thresholds import LINE_BYTES, MOST_ELEMENTS
 from ..problems.traits import Traits
-from ..problems.words import in_words
+from ..problems.words import in_words, in_words_of_source
 from ..tensors import nibbles
 from .body import ScheduleBody
 from .choices import Choices
 from .cost import seconds
 from .extents import tiles
 from .nest import counted
+from .runs import moved
 from .schedule import Schedule, Store, Tile
 from .search import best, neighbours, ranked, spread
 from .stores import legal
@@ -37,9 +37,9 @@ class ScheduledPlan(ScheduleBody):
     @property
     def alignment(self) -> tuple[int, int]:
         """At multiples of how many bytes source and destination must begin."""
-        store, word = self.schedule.store, self.problem.word
-        least = word.nbytes if word else 1
-        return least, LINE_BYTES if store.is_buffered else max(least, store.streams)
+        store = self.schedule.store
+        read, written = (word.nbytes if word else 1 for word in self.problem.words)
+        return read, LINE_BYTES if store.is_buffered else max(written, store.streams)
 
     @property
     def program(self) -> tuple[Tile, Store]:
@@ -97,7 +97,8 @@ def as_scheduled(p: Problem, begin_bytes: int) -> Problem:
 
     Words are no longer than ``begin_bytes``, at multiples of which memory begins.
     """
-    return separate(in_words(p, begin_bytes, trades=p.src.dtype.is_packed))
+    words = in_words(p, begin_bytes, trades=p.src.dtype.is_packed)
+    return separate(in_words_of_source(words, begin_bytes))
 
 
 def why_illegal(p: Problem, schedule: Schedule) -> str:
@@ -106,7 +107,7 @@ def why_illegal(p: Problem, schedule: Schedule) -> str:
         counted(p, schedule)
     except InvalidArgument as error:
         return str(error)
-    if prod(schedule.tile.extents) > MOST_ELEMENTS:
+    if moved(p, schedule.tile, "src") > MOST_ELEMENTS:
         return f"the schedule {schedule} does not fit: expected {MOST_ELEMENTS} elements at most"
     return ""
 

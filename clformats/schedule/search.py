@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
-from math import prod
 
 from ..problems.problem import Problem
 from ..problems.thresholds import (
@@ -26,7 +25,7 @@ from ..problems.traits import Traits
 from .cost import CostModel
 from .extents import tiles
 from .nest import ordered, positions
-from .runs import chain, common, strides
+from .runs import chain, common, moved, strides
 from .schedule import Loop, Prefetch, Schedule, Store, Tile
 from .stores import legal
 
@@ -108,7 +107,7 @@ def prefetch(p: Problem, tile: Tile, nest: Sequence[Loop], traits: Traits) -> Pr
         return Prefetch()
     if nest and nest[-1].axis not in _going_on(p, tile, "src"):
         return Prefetch(MOST_AHEAD)
-    ahead = 8 * AHEAD_BYTES // (prod(tile.extents) * p.dtypes[0].bits)
+    ahead = 8 * AHEAD_BYTES // (moved(p, tile, "src") * p.dtypes[0].bits)
     return Prefetch(max(4, min(MOST_AHEAD, ahead)))
 
 

@@ -38,7 +38,7 @@ def legal(p: Problem, tile: Tile, nest: Sequence[Loop], begin_bytes: int) -> lis
     found = [Store()]
     if streams := streaming(p, tile, begin_bytes):
         return [*found, Store(streams)]
-    waits = begin_bytes >= LINE_BYTES and not p.operand_descs and tile.lanes > 1
+    waits = begin_bytes >= LINE_BYTES and not (p.operand_descs or p.inside) and tile.lanes > 1
     if not waits or p.dtypes[1].is_packed or _is_cut(p, tile):
         return found
     if can_buffer_lines(p, tile):
@@ -66,7 +66,7 @@ def streaming(p: Problem, tile: Tile, begin_bytes: int) -> int:
         return 0
     inside = zip(nodes, extents, strict=True)
     rows = [n.dst.value for n, extent in inside if extent > 1 and n.dst.value >= run]
-    every = [*moves(p, "dst", extents), *rows]
+    every = [*moves(p, "dst", extents), *rows, *(nodes[k].dst.value for k in p.rolled)]
     least = alignment(every, bits, min(LINE_BYTES, begin_bytes))
     one_run = prod(extents) == run and run * bits >= 8 * LONG_RUN_BYTES
     return least if least >= (LEAST_STREAM if one_run else LINE_BYTES) else 0

@@ -65,13 +65,17 @@ def _synthesised(
     for k, load in enumerate(loads):
         for place in enumerate(load):
             holders.setdefault(place, []).append(k)
-    outputs = [_ready(store, loads, holders) for store in stores]
-    homes = _homes(loads, [s for s, value in zip(stores, outputs, strict=True) if value == LEFT])
+    once = [*dict.fromkeys(stores)]
+    outputs = [_ready(store, loads, holders) for store in once]
+    homes = _homes(loads, [s for s, value in zip(once, outputs, strict=True) if value == LEFT])
     mixes: list[Mix] = []
-    for part in _parts(stores, outputs, homes):
-        _add(part, loads, stores, homes, nbytes, mixes, outputs)
+    for part in _parts(once, outputs, homes):
+        _add(part, loads, once, homes, nbytes, mixes, outputs)
     ops = tuple(Shuffle(*mix) for mix in mixes)
-    return in_order(ShuffleProgram(lanes, len(loads), ops, tuple(outputs), together))
+    value = dict(zip(once, outputs, strict=True))
+    return in_order(
+        ShuffleProgram(lanes, len(loads), ops, tuple(value[s] for s in stores), together)
+    )
 
 
 def _ready(

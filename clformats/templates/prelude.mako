@@ -70,7 +70,7 @@ static inline ${to}${n} to_${name}_${width}(float${n} x)
 reads = reads or types
 vectors = sorted(set(widths) - {1})
 loads = {f"LOAD_{name}": name for name in sorted(types.operand_types)}
-loads |= {"LOAD": types.src} if types.src != "half" and not types.source else {}
+loads |= {"LOAD": types.declared} if types.declared != "half" and not types.source else {}
 plain = set(loads.values()) | ({types.dst} if not types.target else set())
 functions = types.functions(computed)
 %>\

@@ -92,4 +92,4 @@ def test_any_schedule_moves_the_same(stream: cf.Stream) -> None:
     chosen = cf.Choices(schedule="tile b15 d16 of 16 | a* c | ahead 0 | ordinary")
     plan = cf.make_plan(src, dst, choices=chosen)
     assert "\n  words   (32:960,960) (15:1,64) (2:15,32) (32:30,1)\n" in str(plan)
-    assert "2 steps of c, which exchange elements of words" in str(plan)
+    assert "2 steps of c, which move elements in words" in str(plan)

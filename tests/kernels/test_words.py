@@ -6,11 +6,17 @@ import os
 import random
 from itertools import permutations
 
+import numpy as np
 import pytest
 
 import clformats as cf
+from clformats.problems.computation import from_attr
 from clformats.problems.refine import problem
-from clformats.problems.words import in_words
+from clformats.problems.traits import DEFAULT
+from clformats.problems.words import in_words, in_words_of_source
+from clformats.schedule.scheduled import as_scheduled
+from clformats.schedule.search import ranked
+from clformats.values.groups import counts
 from tests.device_support import check_reorder
 
 D = cf.MemoryDesc
@@ -59,6 +65,48 @@ def test_random_words(seed: int, stream: cf.Stream) -> None:
             assert error.code == "ODD_NIBBLES"  # noqa: PT017  # some sizes cannot be written
         except cf.InvalidDescriptor:
             continue
+
+
+def test_words_of_the_source_alone_are_taken_apart() -> None:
+    """Eight of b in each: in the kernel's loop, but those that are in one line of 64 bytes."""
+    src = D((64, 64), "u4", "ab")
+    for dtype, fmt, rolled in (
+        ("f16", "ba", [8]),
+        ("f16", "BA16b16a", [4]),
+        ("s8", "BA16b16a", [2]),
+    ):
+        p = in_words_of_source(problem(src, D((64, 64), dtype, fmt)), 64)
+        assert [str(t) for t in p.dtypes] == ["f32", dtype]
+        assert [(p.nodes or ())[k].size.value for k in p.rolled] == rolled
+        assert p.held("src") == 8
+    for dst in (D((64, 64), "f16", "ab"), D((64, 64), "s4", "ba")):  # lanes of one word; no bytes
+        assert not in_words_of_source(problem(src, dst), 64).inside
+    p = problem(src, D((64, 64), "f16", "ba"))
+    assert [in_words_of_source(p, n).held("src") for n in (4, 2, 1)] == [8, 4, 2]
+
+
+@pytest.mark.sampled(20)
+@pytest.mark.parametrize("seed", range(COUNT))
+def test_random_words_taken_apart(seed: int, stream: cf.Stream) -> None:
+    """To types of whole bytes, with groups and without, by any of the schedules."""
+    r = random.Random(seed)  # noqa: S311  # formats, not secrets
+    dtype, other = (r.choice(t.split()) for t in ("u4 s4 u2 f4_e2m1", "f16 f16 f32 s8 bf16"))
+    src, dst = r.choice(["abc", "acb", "Abc8a", "aCb8c", _tag(r)]), _tag(r)
+    group = r.choice([None, (1, 1, 8), (1, 16, 1), (1, 12, 1), (1, None, 32)])
+    for _ in range(4):
+        dims = (
+            r.choice([1, 3, 16]),
+            *(r.choice([1, 2, 3, 5, 8, 12, 17, 33]) * r.choice([1, 4, 8, 16]) for _ in "bc"),
+        )
+        attr = cf.Attr()
+        if group:
+            values = np.random.default_rng(seed).integers(1, 9, counts(dims, group))
+            scale, zero = cf.Grouped(values / 4, group), cf.Grouped(values % 3, group)
+            attr = cf.Attr(src_scale=scale, src_zero_point=zero)
+        a, b = D(dims, dtype, src), D(dims, other, dst)
+        p = as_scheduled(problem(a, b, from_attr(attr, a, b)), 64)
+        chosen = cf.Choices(schedule=str(r.choice(ranked(p, DEFAULT))))
+        check_reorder(a, b, stream, seed=seed, front=r.choice([0, 8]), attr=attr, choices=chosen)
 
 
 def _tag(r: random.Random) -> str:
