@@ -213,6 +213,7 @@ class Memory(ArrayLike, Tracked):
             self.tracked_buffer = self.under = None  # the commands failed: nothing uses it any more
         except KeyboardInterrupt:
             interrupt_later()
+            self.__del__()  # it may have come before all was waited for
 
     def clear_padding(self, *, stream: Stream | None = None) -> None:
         """Write zeros to all padding, on the host; the elements stay.

@@ -200,6 +200,39 @@ def test_an_interrupted_call_among_many_is_not_forgotten(
     assert (target.numpy(stream=stream) == host).all()
 
 
+def test_control_c_where_memory_is_dropped_keeps_it_for_its_commands(
+    engine: cf.Engine, stream: cf.Stream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Host memory, written by a command that is done and read by one that is not."""
+    import pyopencl as cl
+
+    cpu_only(engine)
+    source, target = cf.from_host(values(), engine), cf.Memory(TURNED, engine)
+    host = cf.from_numpy(values(), engine)
+    own, gates, calls = cf.Stream(engine), [cl.UserEvent(engine.context) for _ in "12"], list[Any]()
+    complete = cl.command_execution_status.COMPLETE
+    stream.after(gates[0])
+    writing = cf.Reorder(DESC, source.desc, engine)(stream, host, source)
+    own.after(gates[1])
+    reading, real = cf.Reorder(source.desc, TURNED, engine)(own, source, target), cl.Event.wait
+    gates[0].set_status(complete)
+    writing.wait()
+
+    def interrupted(event: Any) -> None:
+        calls.append(event)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        real(event)
+
+    threading.Timer(0.3, gates[1].set_status, (complete,)).start()
+    with monkeypatch.context() as patch:
+        patch.setattr(cl.Event, "wait", interrupted)
+        patch.setattr("clformats.runtime.memory.interrupt_later", lambda: calls.append("later"))
+        del source
+    assert calls[1] == "later"
+    assert reading.done
+
+
 def test_a_mapping_holds_the_buffer_that_is_there(engine: cf.Engine, stream: cf.Stream) -> None:
     memory, other = cf.Memory(DESC, engine), cf.Memory(DESC, engine)
     old = memory.buffer
