@@ -27,13 +27,6 @@ from .formats import Digit, Format, Layout, formats
 from .formats.sums import Extra
 from .host.memory import HostMemory
 from .host.packing import pack, unpack
-from .index import format_header, index_source, jit_constants
-from .interop import notations
-from .interop.dnnl import RnnPackedDesc, WinogradDesc
-from .interop.notations.conversion import convert
-from .pictures.calls import draw
-from .pictures.explaining import explain
-from .problems.compare import identify, same_bytes
 from .quantised import QuantisedDesc, QuantisedType, infer, layouts
 from .schedule import Plan, make_plan
 from .schedule.choices import Choices
@@ -48,6 +41,10 @@ if TYPE_CHECKING:
     from .audits import audit
     from .files.checkpoints import read_safetensors
     from .files.gguf import read_gguf
+    from .index import format_header, index_source, jit_constants
+    from .interop import notations
+    from .interop.dnnl import RnnPackedDesc, WinogradDesc
+    from .interop.notations.conversion import convert
     from .networks import (
         Choice,
         Cost,
@@ -59,6 +56,9 @@ if TYPE_CHECKING:
         Value,
         propagate,
     )
+    from .pictures.calls import draw
+    from .pictures.explaining import explain
+    from .problems.compare import identify, same_bytes
     from .recording.load import load
     from .recording.recording import Recording
     from .recording.replay import Replay
@@ -188,6 +188,13 @@ _ON_FIRST_USE = {
         "clformats.networks",
     ),
     "audit": "clformats.audits",
+    "convert": "clformats.interop.notations.conversion",
+    "draw": "clformats.pictures.calls",
+    "explain": "clformats.pictures.explaining",
+    "notations": "clformats.interop",
+    **dict.fromkeys(("RnnPackedDesc", "WinogradDesc"), "clformats.interop.dnnl"),
+    **dict.fromkeys(("format_header", "index_source", "jit_constants"), "clformats.index"),
+    **dict.fromkeys(("identify", "same_bytes"), "clformats.problems.compare"),
     "IndexKernels": "clformats.reorders.index_kernels",
     "Map": "clformats.reorders.map",
     "Recording": "clformats.recording.recording",

@@ -1,10 +1,12 @@
-"""Kernel source for plans: one module for each template."""
+"""Kernel source for plans: one module for each template, loaded when it is rendered first.
+
+A process that finds its kernels on disk loads none.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from importlib import import_module
 
 from ..schedule.generic import GenericPlan
 from ..schedule.image import ImagePlan
@@ -14,19 +16,18 @@ from ..schedule.scheduled import ScheduledPlan
 from ..schedule.universal import UniversalPlan
 from ..schedule.winograd import WinogradPlan
 from ..templates import RenderError
-from . import generic, image, local, scheduled, sums, universal, winograd
+from . import sums
 from .source import Launch
 
 __all__ = ["Launch", "RenderError", "render"]
 
-
-_BY_BODY: dict[type, Callable[[Plan, Any], Launch]] = {
-    GroupPlan: local.render,
-    GenericPlan: generic.render,
-    ImagePlan: image.render,
-    WinogradPlan: winograd.render,
-    ScheduledPlan: scheduled.render,
-    UniversalPlan: universal.render,
+_MODULES: dict[type, str] = {
+    GroupPlan: "local",
+    GenericPlan: "generic",
+    ImagePlan: "image",
+    WinogradPlan: "winograd",
+    ScheduledPlan: "scheduled",
+    UniversalPlan: "universal",
 }
 
 
@@ -34,5 +35,6 @@ def render(plan: Plan) -> Launch | None:
     """The kernel that carries out a plan; None where there is nothing to do."""
     if plan.body is None:
         return None
-    made = _BY_BODY[type(plan.body)](plan, plan.body)
+    family = import_module(f".{_MODULES[type(plan.body)]}", __name__)
+    made: Launch = family.render(plan, plan.body)
     return replace(made, then=sums.render(plan.sums)) if plan.sums else made

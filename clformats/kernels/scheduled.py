@@ -8,11 +8,10 @@ shapes, and other schedules of the same tile, share one program.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
 
 from ..problems.problem import Problem
-from ..problems.thresholds import MOST_ELEMENTS, MOST_LOOPS
+from ..problems.thresholds import MOST_LOOPS
 from ..schedule.layout import TileLayout, lay_out
 from ..schedule.nest import Nest, counted
 from ..schedule.plan import Plan
@@ -21,13 +20,9 @@ from ..schedule.schedule import Schedule
 from ..schedule.scheduled import ScheduledPlan
 from ..schedule.stores import staged_tiles
 from .masks import Guarded, guarded
+from .nest import packed
 from .source import MOST_ARGUMENT_BYTES, Launch
 from .writer import keyed, source
-
-SHORT_NEST = "const Short given"
-"""How a kernel declares a nest whose numbers have 4 bytes."""
-IDLE_BYTES = 8 * MOST_ELEMENTS
-"""What the tile of an `idle` kernel touches on each side at the most."""
 
 
 def render(plan: Plan, body: ScheduledPlan) -> Launch:
@@ -53,29 +48,9 @@ def render_schedule(p: Problem, schedule: Schedule, *, baked: bool = False) -> L
     size = 0 if baked or not fits else fits[0]
     return Launch(
         source(key, () if size else tuple(numbers), len(numbers) if size == 4 else 0),
-        (_packed(numbers, size),) if size else (),
+        (packed(numbers, size),) if size else (),
         wide=True, global_size=nest.items, local_size=1, buffers=key.types.buffers,
     )  # fmt: skip
-
-
-def idle(launched: Launch) -> bytes:
-    """A nest of one tile, whose vectors lie within the first `IDLE_BYTES` of both sides.
-
-    For a dummy launch: it touches no user's memory, but makes the driver compile the kernel.
-    """
-    (nest,) = (a for a in launched.arguments if isinstance(a, bytes))
-    width = 4 if SHORT_NEST in launched.source else 8
-    numbers = [0] * (len(nest) // width)
-    head, column = len(("loops", "spread", "lead", "src0", "dst0")), MOST_LOOPS + 1
-    step, size, outer = head, head + column, head + 3 * column
-    numbers[0] = numbers[step] = numbers[size] = 1  # one loop of one step
-    numbers[outer] = -1
-    return _packed(numbers, width)
-
-
-def _packed(numbers: Sequence[int], width: int) -> bytes:
-    """The bytes of numbers of 4 or 8 bytes."""
-    return struct.pack(f"<{len(numbers)}{'q' if width == 8 else 'i'}", *numbers)
 
 
 def _numbers(

@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from statistics import median
 from typing import Any, NamedTuple
 
 from ..errors import Error
@@ -75,6 +74,8 @@ class TuningRecord:
     @property
     def gain(self) -> float:
         """The ratio of the rules' median time to that of the choices."""
+        from statistics import median
+
         return median(self.default) / median(self.tuned)
 
     @property

@@ -23,7 +23,7 @@ import numpy as np
 from ..errors import DeviceError, Unsupported, warn
 from ..host.packing import storage_size
 from ..kernels import render
-from ..kernels.scheduled import IDLE_BYTES, idle
+from ..kernels.nest import IDLE_BYTES, idle
 from ..kernels.source import Launch
 from ..opencl import named_errors, opencl
 from ..programs.background import background

@@ -22,7 +22,6 @@ from ..records.record import now
 from ..records.store import appending
 from ..runtime import Engine
 from ..runtime.engine import default_engine
-from . import calibration
 from .building import all_wait
 from .planning import plan_again
 
@@ -100,6 +99,8 @@ def attempt(engine: Engine, *, again: bool = True) -> str:
     Where another process has measured meanwhile, its numbers count. With ``again=False`` anything
     that is kept does, so that processes that start at once agree.
     """
+    from . import calibration
+
     key = _key(engine)
     if key is None:
         return NO_CPU if not engine.traits.is_cpu else NOTHING_KEPT

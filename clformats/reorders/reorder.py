@@ -48,12 +48,11 @@ from .given import (
 )
 from .planning import FewPrograms, planned, records_of
 from .profiles import measure_later, traits_of
-from .quantised import QuantisedReorder
 from .ready import Ready, Value
-from .variants import Variants
 
 if TYPE_CHECKING:
     from .given import AnyMemory, AnyStream
+    from .variants import Variants
 
 KEPT_SHAPES = 64
 """How many shapes a reorder with sizes known at execution caches."""
@@ -97,6 +96,8 @@ class Reorder(OnDevice):
     def __new__(cls, src: Any, dst: Any, engine: Engine | None = None, **others: Any) -> Any:
         """Another kind of object, called alike, where one side is of a quantised type."""
         if is_described(src) or is_described(dst):
+            from .quantised import QuantisedReorder
+
             return QuantisedReorder(cls, src, dst, engine, **others)
         return object.__new__(cls)
 
@@ -247,6 +248,8 @@ class Reorder(OnDevice):
                 f"{self} has attributes or sizes known at execution only, for which there is no "
                 f"search space: tune the reorder without them",
             )
+        from .variants import Variants
+
         return Variants(self.src, self.dst, self.engine, self._choices.family)
 
     def _known(self) -> Ready:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from html import escape
 from math import prod
 from typing import Any
 
@@ -192,6 +191,8 @@ class Plan:
         return f"Plan({self.request.src} -> {self.request.dst}, {self.family})"
 
     def _repr_html_(self) -> str:
+        from html import escape
+
         return f"<pre>{escape(str(self))}</pre>"
 
 

@@ -14,12 +14,12 @@ from contextlib import suppress
 from functools import cache
 from importlib.util import cache_from_source
 from pathlib import Path
-from typing import Any
-
-from mako import exceptions
-from mako.lookup import TemplateLookup
+from typing import TYPE_CHECKING, Any
 
 from ..errors import Error
+
+if TYPE_CHECKING:
+    from mako.lookup import TemplateLookup
 
 FOLDER = Path(__file__).parent
 
@@ -36,6 +36,8 @@ def filled(template: str, **values: Any) -> str:
     try:
         text = _rendered(name, values, None)
     except Exception as error:
+        from mako import exceptions
+
         detail = exceptions.text_error_template().render()
         given = "\n".join(f"  {name} = {value!r}" for name, value in values.items())
         raise RenderError(f"template {name} failed: {error}\n{detail}\nwith\n{given}") from error
@@ -51,7 +53,11 @@ def _rendered(name: str, values: dict[str, Any], modules: Path | None) -> str:
 
 @cache
 def _templates(modules: Path | None) -> TemplateLookup:
-    """The templates; ``modules`` is where Mako keeps what it compiles them to, if anywhere."""
+    """The templates; ``modules`` is where Mako keeps what it compiles them to, if anywhere.
+
+    Mako is loaded here, since most processes find their kernels on disk.
+    """
+    from mako.lookup import TemplateLookup
 
     def file_of(filename: str, uri: str) -> str | None:
         if modules is None:

@@ -10,7 +10,7 @@ import pytest
 
 import clformats as cf
 from clformats.kernels import render
-from clformats.kernels.scheduled import SHORT_NEST
+from clformats.kernels.nest import SHORT_NEST
 from clformats.kernels.source import MOST_ARGUMENT_BYTES, Launch
 from clformats.schedule import Traits
 from tests.device_support import check_reorder
