@@ -100,9 +100,8 @@ def key(device: pyopencl.Device, options: list[str], source: str) -> str:
         *names,
         instructions() if is_cpu else "",
         *_all_options(options),
-        source,
     )
-    return hashlib.sha256(repr(facts).encode()).hexdigest()
+    return hashlib.sha256(f"{facts!r}{source}".encode()).hexdigest()
 
 
 @lru_cache(maxsize=64)
