@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import gcd
 
 from ..tensors.dtypes import DType
 
@@ -60,17 +61,26 @@ class Codec:
         """Whether lanes are sign-extended."""
         return self.lane == "char"
 
-    def steps(self) -> list[tuple[int, str, str]]:
-        """(shift, mask of what stays, mask of what moves), for halves, quarters, .. of a unit."""
-        found, each = [], self.elements // 2
+    def steps(self, elements: int = 0) -> list[tuple[int, str, str]]:
+        """(shift, mask of what stays, mask of what moves), for halves, quarters, .. of a unit.
+
+        Or of so many ``elements``.
+        """
+        elements = elements or self.elements
+        found, each = [], elements // 2
         while each:
-            fields = range(0, 8 * self.elements, 16 * each)
+            fields = range(0, 8 * elements, 16 * each)
             low = sum(((1 << each * self.bits) - 1) << at for at in fields)
-            suffix = "u" if self.elements < 8 else "ul"
+            suffix = "u" if elements < 8 else "ul"
             found.append((each * (8 - self.bits), f"{low:#x}{suffix}",
                           f"{low << 8 * each:#x}{suffix}"))  # fmt: skip
             each //= 2
         return found
+
+    def pieces(self, width: int) -> tuple[int, int]:
+        """(bytes of a word, how many) in which ``width`` elements are accessed where aligned."""
+        nbytes = width * self.bits // 8
+        return gcd(nbytes, 4), nbytes // gcd(nbytes, 4)
 
     def bytes_of(self, width: int) -> str:
         """The number of bytes of ``width`` elements, as the end of a vector type's name."""
@@ -86,3 +96,22 @@ def codec(dtype: DType, lane: str) -> Codec | None:
 def needed(codecs: Sequence[Codec | None]) -> list[Codec]:
     """Those that there are, each once."""
     return sorted({c for c in codecs if c}, key=lambda c: c.name)
+
+
+def parts(count: int, bits: int, names: Sequence[str], each: int) -> list[str]:
+    """C of ``count`` numbers of ``bits``, taken out of words of ``each`` bits with such names.
+
+    Numbers and words follow each other from the lowest bits on; what lies above is not masked.
+
+    >>> parts(3, 12, ["w0", "w1"], 32)
+    ['w0', 'w0 >> 12', 'w0 >> 24 | w1 << 8']
+    """
+    found = []
+    for at in range(0, count * bits, bits):
+        near = range(at // each, (at + bits - 1) // each + 1)
+        shifts = [(k, at - each * k) for k in near]
+        found.append(" | ".join(
+            f"{names[k]} >> {by}" if by > 0 else f"{names[k]} << {-by}" if by else names[k]
+            for k, by in shifts
+        ))  # fmt: skip
+    return found

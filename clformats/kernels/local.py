@@ -12,6 +12,7 @@ from ..schedule.local import GroupPlan
 from ..schedule.plan import Plan
 from ..templates import filled
 from ..values.attr import OLD
+from . import exchange
 from .computation import Computed, types_of
 from .source import Arguments, Launch, divided, moved
 from .types import KernelConversion, as_bits
@@ -104,7 +105,7 @@ class _Digits:
 
 def render(plan: Plan, body: GroupPlan) -> Launch:
     """The kernel and its arguments."""
-    types = types_of(body.problem)
+    types = types_of(body.problem).in_units(loads=True, stores=True)
     writer = _GroupWriter(body, types, Arguments(plan.choices.baked))
     source = filled("local", **writer.values(), wide=body.problem.is_wide, types=types)
     given = writer.arguments.given
@@ -123,6 +124,8 @@ class _GroupWriter:
         self.p, self.schedule, self.layout = plan.problem, plan.schedule, plan.layout
         self.order = [loop.axis for loop in plan.schedule.nest]
         self.types = types
+        sizes = self.layout.sizes
+        self.trades = exchange.GroupTrades(self._unit, sizes, self.p.exchanges, types.work)
         self.arguments = arguments
         self._number = self.arguments.expression
         nodes = self.layout.nodes
@@ -150,6 +153,10 @@ class _GroupWriter:
             "write": write,
             "at_once": at_once,
             "chunks": chunks,
+            "numbers": self.trades.numbers(self.schedule.group, at_once),
+            "traded": [*self.trades.statements(at_once)],
+            "exchanges": exchange.distances([p.exchanges], p.dtypes[0].bits),
+            "swaps": exchange.swaps(p.swaps, p.dtypes[0].bits),
             "bases": self._operand_bases(),
             "declarations": self.arguments.declarations + self.types.parameters,
             "constants": self.arguments.constants,
@@ -220,14 +227,17 @@ class _GroupWriter:
 
     def _loads(self) -> tuple[int, int]:
         """How often a work-item loads, and how much of that at once."""
-        loads = -(-prod(self.layout.sizes) // (self._unit.width * self.schedule.group))
-        chunks = -(-loads // AT_ONCE)
-        return chunks, -(-loads // chunks)
+        together, loads = self.trades.together, -(-self.trades.apart // self.schedule.group)
+        chunks = -(-loads * together // AT_ONCE)
+        return chunks, -(-loads // chunks) * together
 
     def _in_count(self, count: int, *, loads: bool) -> list[str]:
         """The condition that a work-item has something to do at all."""
+        together, apart = self.trades.together, self.trades.apart
         covered = prod(self._loads()) * self.schedule.group
         some_idle = covered != count if loads else count % self.schedule.group
+        if loads and together > 1:
+            return [f"n - k % {together} * {apart} < {apart}"] if some_idle else []
         return [f"n < {count}"] if some_idle else []
 
     # ---- the first pass --------------------------------------------------------------------------
@@ -247,7 +257,8 @@ class _GroupWriter:
             at = Var("src_at") + offset + (self.src[p.order[0]] * j if j else 0)
             part = "s" + "0123456789abcdef"[j : j + p.width]
             lanes.append(Lane(str(at), " && ".join(test), " && ".join(inside), part))
-        pointers = [f"src + at{j}" for j in range(len(lanes))]
+        begins = "" if self.types.source else "src + "
+        pointers = [f"{begins}at{j}" for j in range(len(lanes))]
         loaded = (
             self.types.load_pieces(pointers, p.width)
             if len(lanes) > 1
@@ -295,7 +306,8 @@ class _GroupWriter:
             test = [*self._tails(digits, p, further), *exists]
             if not layout.banks:
                 test = [*counted, *test]
-            to = moved("dst", str(offset + (self.dst[p.across] * j if j else 0)))
+            at = offset + (self.dst[p.across] * j if j else 0)
+            to = moved("dst_at" if self.types.target else "dst", str(at))
             result, stored = self._stored(digits, columns[j], to, further)
             zero = " && ".join(inside) if result else ""
             moves.append(GroupMove(to, " && ".join(test), zero, result, stored))
@@ -369,7 +381,8 @@ class _GroupWriter:
         operand, p = types.computation.operands[j], self.layout.write
         is_old = operand.name == OLD
         strides = self.dst if is_old else self._operand_strides(j, operand.name)
-        at = self._offset(digits, p, strides) + (Const(0) if is_old else Var(f"{operand.name}_at"))
+        begins = f"{operand.name}_at" if not is_old else "dst_at" if types.target else ""
+        at = self._offset(digits, p, strides) + (Var(begins) if begins else Const(0))
         for k, steps in further.items():
             at = at + strides[k] * steps
         if lane:

@@ -66,20 +66,17 @@ def is_run(p: Problem) -> bool:
     return moves and alike and not p.guards
 
 
-def kept_together(p: Problem, begin_bytes: int = WORDS[0]) -> Problem:
-    """The problem in words whose elements keep their places, if there are such."""
-    return in_words(p, begin_bytes, trades=False)
+def on_groups(p: Problem, begin_bytes: int = WORDS[0], *, local: bool) -> Problem:
+    """The problem as GPUs move it: in words, which trade elements on their way to local memory."""
+    found = in_words(p, begin_bytes, trades=p.src.dtype.is_packed)
+    return in_words(p, begin_bytes, trades=False) if found.exchanges and not local else found
 
 
 def refusal_of_loops(p: Problem) -> str:
     """Why no family of GPUs takes the loops of a problem; empty if one does."""
     if p.nodes is None or p.tables:
         return p.why or p.tables[0].why
-    if not any(d.dtype.is_packed for d in (p.src, p.dst, *p.operand_descs)):
-        return ""
-    if not kept_together(p).word:
-        return "elements of less than a byte have no address of their own"
-    return nibbles.refusal(p.dst)
+    return nibbles.refusal(p.dst) if p.dst.dtype.is_packed else ""
 
 
 def _in_words(p: Problem, nbytes: int, count: int, *, trades: bool) -> Problem | None:

@@ -33,13 +33,18 @@ def moving_bytes(p: Problem) -> int:
 
 
 class GroupTile:
-    """How many steps of each loop a work-group takes; ``whole`` are those of which it takes all."""
+    """How many steps of each loop a work-group takes; ``whole`` are those of which it takes all.
+
+    Among these are the loops of words that trade elements, ``traded``.
+    """
 
     def __init__(self, p: Problem, tile: Tile | None = None) -> None:
         self.p, self.nodes = p, p.nodes or ()
         steps = [tile.steps(k) if tile else 1 for k in range(len(self.nodes))]
-        self.whole = {k for k, n in enumerate(steps) if n == ALL}
-        self.sizes = [n or self.nodes[k].size.value for k, n in enumerate(steps)]
+        self.traded = tuple(k for k, _ in p.exchanges)
+        self.whole = {*self.traded, *(k for k, n in enumerate(steps) if n == ALL)}
+        self.sizes = [self.nodes[k].size.value if k in self.whole else n
+                      for k, n in enumerate(steps)]  # fmt: skip
 
     def tile(self, lanes: int, stored: int) -> Tile:
         """The same, moved by vectors of so many elements."""
@@ -100,6 +105,19 @@ class GroupTile:
     def order(self, side: str) -> tuple[int, ...]:
         """The loops that it has more than one step of, by their stride on a side."""
         return self.inside(order_of(self.nodes, side))
+
+    def reads(self, width: int) -> tuple[int, ...]:
+        """The loops in the order in which vectors of ``width`` elements are loaded.
+
+        A work-item loads all words that trade elements: steps apart in the tile, or in one vector.
+        """
+        order, reached = self.order("src"), 1
+        apart = []
+        for k in order:
+            if k in self.traded and reached >= width:
+                apart.append(k)
+            reached *= self.sizes[k]
+        return (*(k for k in order if k not in apart), *apart)
 
     @property
     def below(self) -> tuple[int, ...]:
@@ -180,7 +198,7 @@ def lay_out_group(p: Problem, schedule: Schedule) -> GroupLayout:
     )  # fmt: skip
     lanes, stored = schedule.tile.widths
     after = tile.order("dst")
-    before = tile.order("src") if store.local else after
+    before = tile.reads(lanes) if store.local else after
     across = before[0] if store.local > 1 else -1
     read, write = Pass(before, lanes), Pass(after, stored, max(1, store.local), across)
     banks = None

@@ -33,7 +33,10 @@ from ..problems.thresholds import (
     GROUP_RUN_BYTES,
     GROUP_SIZES,
     GROUPS_PER_UNIT,
+    IN_STEP,
+    MOST_HELD,
     MOST_STEPS,
+    MOST_TALL,
     RUN_ELEMENTS,
     RUNS,
     SECTOR_BYTES,
@@ -48,7 +51,7 @@ from ..problems.thresholds import (
     VECTORS_EACH,
 )
 from ..problems.traits import Traits
-from ..problems.words import kept_together, refusal_of_loops
+from ..problems.words import on_groups, refusal_of_loops
 from .banks import dense
 from .body import ScheduleBody
 from .choices import Choices, either
@@ -59,7 +62,7 @@ from .grouped import (
     moving_bytes,
     order_of,
 )
-from .runs import common, power_of_two
+from .runs import alignment, common, power_of_two
 from .schedule import VECTORS, Loop, Prefetch, Schedule, Store, Tile
 
 LONGEST_VECTORS = VECTOR_BYTES, VECTOR_BYTES
@@ -113,9 +116,10 @@ class GroupPlan(ScheduleBody):
     @property
     def alignment(self) -> tuple[int, int]:
         """At multiples of how many bytes source and destination must begin."""
-        widths = zip(self.problem.dtypes, self.schedule.tile.widths, strict=True)
+        p = self.problem
         source, target = (
-            width * t.nbytes if self.problem.word or width > 1 else 1 for t, width in widths
+            alignment([n], t.bits) or 1 if p.word or n > 1 else 1
+            for t, n in zip(p.dtypes, self.schedule.tile.widths, strict=True)
         )
         return source, target
 
@@ -124,12 +128,14 @@ def refusal(p: Problem) -> str:
     """Why the local family does not take the problem; empty if it does."""
     if reason := refusal_of_loops(p):
         return reason
-    p = kept_together(p)
+    p = on_groups(p, local=True)
     nodes = p.nodes or ()
+    if p.exchanges:
+        return ""
     if order_of(nodes, "src") == order_of(nodes, "dst"):
         return "source and destination have their loops in the same order"
     run = common(p, Tile(tuple(n.size.value for n in nodes), 1))
-    nbytes = run * min(t.nbytes for t in p.dtypes)
+    nbytes = run * min(t.bits for t in p.dtypes) // 8
     if nbytes >= SECTOR_BYTES:
         return f"both sides share runs of {nbytes} bytes, which need no local memory"
     return ""
@@ -137,10 +143,26 @@ def refusal(p: Problem) -> str:
 
 def needs(p: Problem, traits: Traits) -> str:
     """What the device lacks; empty if nothing."""
-    del p
-    if traits.local_bytes >= 2 * TILE_BYTES:
+    if traits.local_bytes < 2 * TILE_BYTES:
+        return "local memory of the device lies in main memory, or is very small"
+    return _shared_bytes(on_groups(p, traits.begin_bytes, local=True), traits, _by_rules)
+
+
+def rows_needs(p: Problem, traits: Traits) -> str:
+    """The same for rows."""
+    return _shared_bytes(on_groups(p, traits.begin_bytes, local=False), traits, _rows_by_rules)
+
+
+def _shared_bytes(p: Problem, traits: Traits, rules: Rules) -> str:
+    """Why vectors of the destination are no whole units of elements that share bytes."""
+    if not p.dtypes[1].is_packed or _stores_units(rules(p, _grouped(traits, None))):
         return ""
-    return "local memory of the device lies in main memory, or is very small"
+    return "a byte of the destination holds elements of rows that no tile covers together"
+
+
+def _stores_units(plan: GroupPlan) -> bool:
+    """Whether all that is stored at once are whole units of elements that share bytes."""
+    return plan.schedule.tile.widths[1] % plan.problem.dtypes[1].unit == 0
 
 
 def plan(p: Problem, traits: Traits, choices: Choices) -> GroupPlan:
@@ -148,16 +170,15 @@ def plan(p: Problem, traits: Traits, choices: Choices) -> GroupPlan:
 
     By the schedule that is chosen, as near as the problem can have it, else by the rules.
     """
-    return _planned(p, traits, choices, _by_rules)
+    return _planned(on_groups(p, traits.begin_bytes, local=True), traits, choices, _by_rules)
 
 
 def rows_plan(p: Problem, traits: Traits, choices: Choices) -> GroupPlan:
     """The plan that needs no local memory, in the order of the destination."""
-    return _planned(p, traits, choices, _rows_by_rules)
+    return _planned(on_groups(p, traits.begin_bytes, local=False), traits, choices, _rows_by_rules)
 
 
 def _planned(p: Problem, traits: Traits, choices: Choices, rules: Rules) -> GroupPlan:
-    p = kept_together(p, traits.begin_bytes)
     found = rules(p, _grouped(traits, choices.local_size))
     if choices.schedule is None:
         return found
@@ -189,7 +210,8 @@ def fitted(p: Problem, wish: Schedule, traits: Traits) -> GroupPlan | None:
     first = [order_of(nodes, side)[0] for side in ("src", "dst")] if local else []
     if not tile.fit(most, first):
         return None
-    return _made(tile, wish.tile.widths, wish.store, traits, order)
+    found = _made(tile, wish.tile.widths, wish.store, traits, order)
+    return found if _stores_units(found) else None
 
 
 def _made(
@@ -198,7 +220,8 @@ def _made(
 ) -> GroupPlan:  # fmt: skip
     """A tile moved by vectors of ``wanted`` elements, or as many as there can be."""
     p, nodes, longest = tile.p, tile.nodes, min(VECTOR_BYTES, traits.begin_bytes)
-    most = [min(n, longest // t.nbytes) for n, t in zip(wanted, p.dtypes, strict=True)]
+    most = [min(n, longest * 8 // t.bits) for n, t in zip(wanted, p.dtypes, strict=True)]
+    most[0] = min(most[0], max(1, MOST_HELD >> len(p.exchanges)))
     widths = (_widths if store.local else _row_widths)(tile, most)
     axes = dict.fromkeys((*order, *range(len(nodes))))
     nest = tuple(
@@ -206,7 +229,11 @@ def _made(
     )
     if store.local:
         store = replace(store, local=_word(tile, widths[1], store.local))
-    found = Schedule(tile.tile(*widths), nest, Prefetch(), store, traits.group_size)
+    group = traits.group_size
+    if p.exchanges:  # as many work-items as have words that trade elements
+        units = prod(tile.sizes) // widths[0] >> len(p.exchanges)
+        group = min(group, max(IN_STEP, power_of_two(units)))
+    found = Schedule(tile.tile(*widths), nest, Prefetch(), store, group)
     if store.local:
         lies = lay_out_group(p, found)
         is_dense = lies.banks == dense(lies.sizes, lies.read)
@@ -217,10 +244,13 @@ def _made(
 def _by_rules(p: Problem, traits: Traits) -> GroupPlan:
     moving, longest = moving_bytes(p), min(VECTOR_BYTES, traits.begin_bytes)
     tile = _tile_by_rules(p, TILE_BYTES, traits)
-    if _widths(tile, [longest // t.nbytes for t in p.dtypes])[0] == 1:
+    if _widths(tile, [longest * 8 // t.bits for t in p.dtypes])[0] == 1:
         tile = _tile_by_rules(p, SINGLE_TILE_BYTES, traits)
     together = prod(tile.sizes[k] for k in tile.below) * p.dtypes[1].nbytes
     word = max(1, BANK_BYTES // moving) if together >= GPU_LINE_BYTES else 1
+    if p.computation and p.dtypes[0].is_packed:
+        stored = _widths(tile, [longest * 8 // t.bits for t in p.dtypes])[1]
+        word = max(1, min(MOST_TALL, prod(tile.sizes) // (stored * traits.group_size)))
     return _made(tile, LONGEST_VECTORS, Store(local=word), traits)
 
 
@@ -231,7 +261,7 @@ def _tile_by_rules(p: Problem, most: int, traits: Traits) -> GroupTile:
     enough = large.count() >= traits.compute_units * GROUPS_PER_UNIT
     if prod(large.sizes) * moving <= most and enough:
         return large
-    least = SMALL_TILE_BYTES // max(t.nbytes for t in p.dtypes)
+    least = (SMALL_TILE_BYTES << bool(p.exchanges)) // max(t.nbytes for t in p.dtypes)
     return _tile_of_runs(p, SMALL_RUN_BYTES, SMALL_RUN_ELEMENTS, least)
 
 
@@ -240,6 +270,8 @@ def _tile_of_runs(p: Problem, run: int, limits: tuple[int, int], goal: int) -> G
     runs = [min(most, max(least, run // t.nbytes)) for t in p.dtypes]
     if run == GROUP_RUN_BYTES and runs[0] * runs[1] > goal:
         runs[0] = max(least, goal // runs[1])
+    while p.exchanges and runs[0] * runs[1] << len(p.exchanges) > goal:
+        runs[runs[0] < runs[1]] //= 2
     return _taken(p, runs, goal)
 
 
@@ -254,7 +286,7 @@ def _taken(p: Problem, runs: Sequence[int], goal: int) -> GroupTile:
 
 def _rows_by_rules(p: Problem, traits: Traits) -> GroupPlan:
     nodes, longest = p.nodes or (), min(VECTOR_BYTES, traits.begin_bytes)
-    vector = max(1, min(longest // t.nbytes for t in p.dtypes))
+    vector = max(1, min(LONGEST_VECTORS[0], *(longest * 8 // t.bits for t in p.dtypes)))
     total, each = prod(n.size.value for n in nodes), VECTORS_EACH
     enough = traits.compute_units * GROUPS_PER_UNIT * traits.group_size * vector
     while each > 1 and total < enough * each:
@@ -268,11 +300,10 @@ def _rows_by_rules(p: Problem, traits: Traits) -> GroupPlan:
 
 def _widths(tile: GroupTile, most: Sequence[int]) -> tuple[int, int]:
     """The widest vectors of both sides, of ``most`` elements."""
-    stored = not tile.p.computation
-    return (
-        tile.width("src", tile.order("src"), most[0]),
-        tile.width("dst", tile.order("dst"), most[1], stored=stored),
-    )
+    loaded, stored = max(1, most[0]), not tile.p.computation
+    while (found := tile.width("src", tile.reads(loaded), loaded)) < loaded:
+        loaded = found
+    return loaded, tile.width("dst", tile.order("dst"), most[1], stored=stored)
 
 
 def _row_widths(tile: GroupTile, most: Sequence[int]) -> tuple[int, int]:
@@ -284,12 +315,12 @@ def _row_widths(tile: GroupTile, most: Sequence[int]) -> tuple[int, int]:
         return width, width
     if stored > width == src:
         return width, stored
-    return (1, stored) if stored > 2 * width else (width, width)
+    return (1, stored) if stored > 2 * width or width % tile.p.dtypes[1].unit else (width, width)
 
 
 def _word(tile: GroupTile, stored: int, wanted: int) -> int:
     """How many steps of the source's nearest loop are taken of local memory as one word."""
-    below = tile.below
+    below = () if tile.traded else tile.below
     word = power_of_two(max(1, min(wanted, VECTOR_BYTES // moving_bytes(tile.p))))
     if not below or prod(tile.sizes[k] for k in below) % stored:
         return 1

@@ -59,7 +59,7 @@ FAMILIES = (
 are buffers to them."""
 GPU_FAMILIES = (
     Family("local", local.refusal, local.plan, SCHEDULE_OF_GROUPS, local.needs),
-    Family("rows", words.refusal_of_loops, local.rows_plan, SCHEDULE_OF_GROUPS),
+    Family("rows", words.refusal_of_loops, local.rows_plan, SCHEDULE_OF_GROUPS, local.rows_needs),
     *_EVERYWHERE,
     Family("image", image.refusal, image.plan),
 )

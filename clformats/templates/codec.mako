@@ -1,7 +1,11 @@
 <%doc>
 Elements narrower than a byte, as lanes of a byte each: see clformats/kernels/codecs.py.
 `from` and `to` are where a vector's bytes begin; `skip` are the bits before its first element.
+With whole words at multiples of their size, `load_words` and `store_words`: four lanes in a word.
 </%doc>\
+<%!
+from clformats.kernels.codecs import WORDS, parts
+%>\
 <%def name="element(c)">\
 
 // One element: it may lie in two bytes.
@@ -104,7 +108,101 @@ static inline void store_${c.name}_${width}(${c.lane}${width} lanes, __global uc
 % endif
 }
 </%def>\
-<%def name="all(types, widths, streams)">\
+<%def name="load_words(c, width, kept)">\
+<%
+each, lanes = min(4, width), f"uint{width // 4 if width > 4 else ''}"
+size, count = c.pieces(width)
+word, mask = WORDS[size], f"{(1 << each * c.bits) - 1:#x}u"
+vector = f"{word}{count}" if count in (2, 4) and size == 4 else ""
+names = [f"w{k}" for k in range(count)]
+texts = parts(width // each, each * c.bits, names, 8 * size) if width >= c.elements else []
+sign = 1 << c.bits - 1
+%>\
+
+static inline ${c.lane}${width} load_${c.name}_${width}(__global const uchar *bytes, idx place)
+{
+% if width < c.elements:
+    return (${c.lane}${width})(${", ".join(f"load_{c.name}_1(bytes, place + {k})" for k in range(width))});
+}
+<% return "" %>\
+% endif
+    __global const ${vector or word} *from = (__global const ${vector or word} *)(bytes + (place >> ${c.elements.bit_length() - 1})${f" * {c.nbytes}" if c.nbytes > 1 else ""});
+% if vector:
+    const ${vector} w = *from;
+% endif
+    const uint ${", ".join(f"{w} = {f'w.s{k:x}' if vector else f'from[{k}]'}" for k, w in enumerate(names))};
+% if not kept:
+    const uint mine[] = {${", ".join(f"({text}) & {(1 << c.bits) - 1}u" for text in parts(width, c.bits, names, 8 * size))}};
+    return (${c.lane}${width})(${", ".join(f"({c.lane})({f'(mine[{k}] ^ {sign}u) - {sign}u' if c.is_signed else f'mine[{k}]'})" for k in range(width))});
+}
+<% return "" %>\
+% endif
+    ${lanes} x = ${f"({lanes})(" if width > 4 else ""}${", ".join(f"({text}) & {mask}" for text in texts)}${")" if width > 4 else ""};
+% for shift, stay, move in c.steps(each):
+% if c.bits <= 4:
+    x = (x | x << ${shift}u) & ${hex(int(stay[:-1], 16) | int(move[:-1], 16))}u;
+% else:
+    x = (x & ${stay}) | (x << ${shift}u & ${move});
+% endif
+% endfor
+% if c.is_signed:
+    x = (x + ${hex((128 - sign) * 0x01010101)}u) ^ ${hex((128 - sign) * 0x01010101)}u;
+% endif
+    return as_${c.lane}${width}(${"(ushort)x" if width == 2 else "x"});
+}
+</%def>\
+<%def name="store_words(c, width)">\
+<%
+each, lanes = min(4, width), f"uint{width // 4 if width > 4 else ''}"
+size, count = c.pieces(width)
+word = WORDS[size]
+vector = f"{word}{count}" if count in (2, 4) and size == 4 else ""
+names = [f"x.s{k:x}" for k in range(width // each)] if width > 4 else ["x"]
+texts = parts(count, 8 * size, names, each * c.bits)
+%>\
+
+static inline void store_${c.name}_${width}(${c.lane}${width} lanes, __global uchar *bytes, idx place)
+{
+    ${lanes} x = ${"convert_uint(as_ushort(lanes))" if width == 2 else f"as_{lanes}(lanes)"}${f" & {hex(((1 << c.bits) - 1) * 0x01010101)}u" if c.is_signed else ""};
+% for shift, stay, move in reversed(c.steps(each)):
+% if c.bits <= 4:
+    x = (x | x >> ${shift}u) & ${hex(int(stay[:-1], 16) | int(move[:-1], 16) >> shift)}u;
+% else:
+    x = (x & ${stay}) | ((x & ${move}) >> ${shift}u);
+% endif
+% endfor
+    __global ${vector or word} *to = (__global ${vector or word} *)(bytes + (place >> ${c.elements.bit_length() - 1})${f" * {c.nbytes}" if c.nbytes > 1 else ""});
+% if vector:
+    *to = (${vector})(${", ".join(texts)});
+% else:
+% for k, text in enumerate(texts):
+    to[${k}] = (${word})(${text});
+% endfor
+% endif
+}
+</%def>\
+<%def name="in_words(types, widths, kept)">\
+% for c in types.codecs:
+${element(c)}\
+% for width in sorted({w for w in widths if w > 1 and c.whole}):
+${load_words(c, width, kept)}\
+% endfor
+% endfor
+% for width in sorted({1, *widths} if types.source else ()):
+#define LOAD${width}(place) load_${types.source.name}_${width}(src, place)
+% endfor
+% for width in sorted(widths if types.target else ()):
+% if width % types.target.elements == 0:
+${store_words(types.target, width)}\
+#define STORE${width}(v, place) store_${types.target.name}_${width}(v, dst, place)
+% endif
+% endfor
+</%def>\
+<%def name="all(types, widths, streams, aligned, kept)">\
+% if aligned:
+${in_words(types, widths, kept)}\
+<% return "" %>\
+% endif
 <%
 sources, target = types.codecs, types.target
 wide = sorted({*widths} - {1})

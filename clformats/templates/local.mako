@@ -4,7 +4,7 @@ and write consecutive vectors of the destination. Between the two passes the til
 memory; without local memory both passes are one. What is not there is read from the tensor's start,
 so that no load waits for a test, and all loads of a work-item are on their way together.
 </%doc>\
-<%namespace file="prelude.mako" import="prelude"/>\
+<%namespace file="prelude.mako" import="prelude, trades"/>\
 <%!
 from textwrap import indent
 %>\
@@ -12,6 +12,7 @@ from textwrap import indent
 load, store = read["pass"], write["pass"]
 lanes = load.width if places else store.width
 both = f"{types.work}{lanes if lanes > 1 else ''}"
+number, step, end = numbers
 result_type = f"{types.dst}{store.width if store.width > 1 else ''}"
 computes = any(move.result for move in write["moves"])
 %>\
@@ -23,7 +24,7 @@ const idx ${name} = ${text};
 % endfor
 </%def>\
 <%def name="fetch()">\
-${unit(load, "begin + k * " + str(group))}\
+${unit(load, number)}\
 % for j, lane in enumerate(read["lanes"]):
 const idx at${j} = ${f"{lane.test} ? {lane.at} : 0" if lane.test else lane.at};
 % endfor
@@ -39,9 +40,12 @@ value.${lane.part} = ${lane.inside} ? value.${lane.part} : (${types.work}${count
 value = ${lane.inside} ? value : (${both})(0);
 % endif
 % endfor
+% for k in range(len(swaps)):
+value = SWAP${k}(value);
+% endfor
 </%def>\
 <%def name="keep()">\
-${unit(load, "begin + k * " + str(group))}\
+${unit(load, number)}\
 ${taken()}\
 % if read["counted"]:
 if (${read["counted"]}) {
@@ -84,9 +88,10 @@ const ${kind} ${name} = ${value};
 ${capture(puts)}\
 </%def>\
 // ${title}
-${prelude(types, wide, {1, load.width if places else store.width // len(read["lanes"]), store.width, lanes}, computed=(1,) if computes else (), aligned=True)}
+${prelude(types, wide, {1, load.width if places else store.width // len(read["lanes"]), store.width, lanes}, computed=(1,) if computes else (), aligned=True, kept=bool(places))}
+${trades(types, both, exchanges, swaps)}\
 __kernel __attribute__((reqd_work_group_size(${group}, 1, 1))) void reorder(
-    __global const ${types.src} *restrict src, __global ${types.dst} *restrict dst${"".join(f",\n    {d}" for d in declarations)})
+    __global const ${types.buffers[0]} *restrict src, __global ${types.buffers[1]} *restrict dst${"".join(f",\n    {d}" for d in declarations)})
 {
 % for constant in constants:
     ${constant}
@@ -101,14 +106,14 @@ __kernel __attribute__((reqd_work_group_size(${group}, 1, 1))) void reorder(
 % endfor
 % endif
     const idx src_at = ${src_base};
-    dst += ${dst_base};
+    ${"const idx dst_at =" if types.target else "dst +="} ${dst_base};
 % for name, value in bases:
     const idx ${name} = ${value};
 % endfor
     ${both} held[${at_once}];
 
 % if chunks > 1:
-    for (uint begin = 0; begin < ${load.count}; begin += ${at_once * group}) {
+    for (uint begin = 0; begin < ${end}; begin += ${step}) {
 % else:
     {
         const uint begin = 0;
@@ -117,6 +122,9 @@ __kernel __attribute__((reqd_work_group_size(${group}, 1, 1))) void reorder(
         for (uint k = 0; k < ${at_once}; ++k) {
 ${indent(capture(fetch), "            ")}\
         }
+% for statement in traded:
+        ${statement}
+% endfor
         #pragma unroll
         for (uint k = 0; k < ${at_once}; ++k) {
 % if places:

@@ -64,7 +64,7 @@ static inline ${to}${n} to_${name}_${width}(float${n} x)
 }
 % endif
 </%def>\
-<%def name="prelude(types, wide, widths=(1,), streams=False, computed=(), reads=None, aligned=False)">\
+<%def name="prelude(types, wide, widths=(1,), streams=False, computed=(), reads=None, aligned=False, kept=False)">\
 <%
 # The types of what is read, where they are not those of what is written.
 reads = reads or types
@@ -116,7 +116,9 @@ static inline float${width} loada_half${width}(__global const half *from)
 #define ${load}${width}(p) as_${name}${width}(*(__global const ${bits} *)(p))
 % endfor
 <% bits, words = as_bits(types.dst, width), packed(types.dst, width) %>\
-% if words:
+% if types.target:
+<% continue %>
+% elif words:
 // By arithmetic: NVIDIA's compiler would store a vector of short elements by pieces of four.
 static inline ${bits} packed${width}(${words[0]} v)
 {
@@ -177,11 +179,26 @@ static inline ${word} __attribute__((overloadable)) HIDDEN(${word} value)
 #define STORE_STREAM(value, pointer) (*(pointer) = (value))
 #endif
 % endif
-${codec.all(types, {*widths, *computed}, streams) if types.codecs or types.target else ""}\
+${codec.all(types, {*widths, *computed}, streams, aligned, kept) if types.codecs or types.target else ""}\
 % if functions:
 
 ${functions}\
 % endif
+</%def>\
+<%def name="trades(types, vector, exchanges, swaps)">\
+% for distance, mask in exchanges:
+// The words of the first elements of a and b, of two that are so many bits apart, and of the second ones.
+#define LOW${distance}(a, b) (((a) & (${types.work})${mask}) | (((b) << (${types.work})${distance}) & (${types.work})~${mask}))
+#define HIGH${distance}(a, b) ((((a) >> (${types.work})${distance}) & (${types.work})${mask}) | ((b) & (${types.work})~${mask}))
+% endfor
+% for k, (distance, mask) in enumerate(swaps):
+// Elements of the mask trade places with those that lie so many bits further on.
+static inline ${vector} SWAP${k}(${vector} x)
+{
+    const ${vector} differs = ((x >> (${types.work})${distance}) ^ x) & (${types.work})${mask};
+    return x ^ differs ^ (differs << (${types.work})${distance});
+}
+% endfor
 </%def>\
 <%def name="items_alone()">\
 #ifdef cl_intel_vec_len_hint

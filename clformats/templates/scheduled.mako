@@ -3,7 +3,7 @@ Tiles: vectors are loaded, shuffled and stored. The loops over tiles are an argu
 like an odometer, by one position for the tile and by another one that runs ahead of it to prefetch.
 See clformats/kernels/scheduled.py.
 </%doc>\
-<%namespace file="prelude.mako" import="prelude, items_alone, nought"/>\
+<%namespace file="prelude.mako" import="prelude, items_alone, nought, trades"/>\
 <%
 from textwrap import indent
 mask_widths = sorted({lanes, *(w for w in widths if w > 1)} - {1})
@@ -36,19 +36,7 @@ ${prelude(types, wide, widths, streams, (lanes,) if operands or types.parameters
 #define CLEARED(v, mask) as_${vector}(as_${narrow}${n}(v) & (mask))
 #endif
 % endif
-% for distance, mask in exchanges:
-// The words of the first elements of a and b, of two that are so many bits apart, and of the second ones.
-#define LOW${distance}(a, b) (((a) & (${types.work})${mask}) | (((b) << (${types.work})${distance}) & (${types.work})~${mask}))
-#define HIGH${distance}(a, b) ((((a) >> (${types.work})${distance}) & (${types.work})${mask}) | ((b) & (${types.work})~${mask}))
-% endfor
-% for k, (distance, mask) in enumerate(swaps):
-// Elements of the mask trade places with those that lie so many bits further on.
-static inline ${vector} SWAP${k}(${vector} x)
-{
-    const ${vector} differs = ((x >> (${types.work})${distance}) ^ x) & (${types.work})${mask};
-    return x ^ differs ^ (differs << (${types.work})${distance});
-}
-% endfor
+${trades(types, vector, exchanges, swaps)}\
 #if defined(__has_builtin) && !defined(CLFORMATS_PORTABLE) && !defined(CLFORMATS_NO_PREFETCH)
 #if __has_builtin(__builtin_prefetch)
 #define PREFETCH(pointer) __builtin_prefetch((const void *)(uintptr_t)(pointer), 0, 2)

@@ -47,6 +47,52 @@ def test_through_local_memory(
         check_reorder(a, b, stream, family="local", front=front)
 
 
+PACKED = [
+    ("local", "u4:ab", "u4:ba", (40, 24)),
+    ("local", "s4:ab", "s4:ba", (512, 520)),
+    ("local", "u4:Ab8a", "u4:aB8b", (64, 72)),
+    ("local", "u2:ab", "u2:ba", (64, 96)),
+    ("local", "u1:ab", "u1:ba", (64, 96)),
+    ("local", "u4:ab", "u4:ba", (18, 6)),
+    ("local", "u3:ab", "u3:ba", (40, 64)),
+    ("local", "u4:ab", "f16:BA16b16a", (35, 50)),
+    ("local", "s4:ab", "f32:ba", (66, 98)),
+    ("local", "u5:ab", "f32:ba", (32, 64)),
+    ("local", "f6_e2m3:ab", "f32:ba", (32, 64)),
+    ("local", "f16:ab", "s4:ba", (34, 65)),
+    ("local", "f32:ab", "f6_e2m3:ba", (36, 64)),
+    ("local", "u2:ab", "u4:ba", (12, 20)),
+    ("local", "s8:oiyx", "s4:os_is_yx_osv16_isv4", (19, 32, 3, 5)),
+    ("local", "s4:os_is_yx_osv16_isv4", "f16:oiyx", (19, 32, 3, 5)),
+    ("rows", "s4:ab", "f16:ab", (33, 64)),
+    ("rows", "f4_e2m1:ab", "f32:ab", (33, 64)),
+    ("rows", "f32:ab", "u4:ab", (33, 64)),
+    ("generic", "u4:ab", "u4:ba", (7, 5)),
+]
+GROUPS = cf.Attr(
+    src_scale=cf.Grouped([[0.5, 2, 1], [1, 0.25, 3], [2, 1, 1]], (16, 16)),
+    src_zero_point=cf.Grouped([[3, 0, 5], [7, 8, 1], [1, 2, 3]], (16, 16)),
+)
+
+
+@pytest.mark.parametrize(("family", "src", "dst", "dims"), PACKED)
+def test_elements_of_less_than_a_byte(
+    family: str, src: str, dst: str, dims: tuple[int, ...], as_gpu: cf.Stream
+) -> None:
+    """From places that vectors divide on, and others; neighbours in a byte stay what they are."""
+    a, b = pair_of(src, dst, dims)
+    for front in (0, 16, 8):
+        plan = check_reorder(a, b, as_gpu, front=front).plan
+        assert front == 8 or plan.family == family, plan
+
+
+@pytest.mark.parametrize("dst", ["f16:BA16b16a", "f16:ba", "f32:ab", "u4:ba"])
+@pytest.mark.parametrize("src", ["u4:ab", "s2:aB16b"])
+def test_groups_of_elements_of_less_than_a_byte(src: str, dst: str, as_gpu: cf.Stream) -> None:
+    a, b = pair_of(src, dst, (40, 48))
+    assert check_reorder(a, b, as_gpu, attr=GROUPS).plan.family in ("local", "rows")
+
+
 @pytest.mark.parametrize("fmt", NO_TAG[::4], ids=str)
 def test_formats_without_a_tag(fmt: cf.Format, as_gpu: cf.Stream) -> None:
     check_both_ways(fmt, as_gpu)

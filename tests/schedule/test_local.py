@@ -14,8 +14,8 @@ from clformats.kernels.source import reciprocal
 from clformats.problems.thresholds import IN_STEP, SECTOR_BYTES
 from clformats.schedule import GPU_FAMILIES, Traits
 from clformats.schedule.banks import TURN_BYTES, BankLayout, Pass, bank_cycles, layout, place
-from clformats.schedule.grouped import GroupLayout
-from clformats.schedule.local import GroupPlan
+from clformats.schedule.grouped import GroupLayout, moving_bytes
+from clformats.schedule.local import GroupPlan, fitted
 from tests.support import BUFFERS, hurting_dims
 from tests.tiers import tiered
 
@@ -27,7 +27,7 @@ WHOLE = [
     for case in CASES
     if case.group != UNEVEN and not any(d.dtype.is_packed for d in case.descriptors())
 ]
-"""Elements of less than a byte take other families on GPUs, and so do blocks that do not divide."""
+"""Elements of less than a byte have a test of their own; odd blocks take another family."""
 # Features are together on both sides: 16 of them are 64 bytes, or all that there are.
 ROWS = {"byxf_fsv16_f32", "fsv16_byxf_f32", "odd_byxf_fsv16_f32", "im3_byxf_fsv16_u8_f16",
         "cv_bfyx_bfyx_f32_f16", "tiny_bfyx_bfyx_u8_f32"}  # fmt: skip
@@ -89,6 +89,41 @@ def test_work_items_move_words_at_least_where_they_are_aligned(case: Case) -> No
         assert p.width * dtype.nbytes >= 4, plan
     if not moved.banks and case.group != "tiny":
         assert moved.read.width * max(t.nbytes for t in plan.problem.dtypes) == 16
+
+
+PACKED = {
+    "u4:ab u4:ba": "tile a16 b c d e32 of 4 | a* e* of 128 | ahead 0 | local 1",
+    "u4:Ab8a u4:Ab8a": "tile a2048 of 4 | a* of 256 | ahead 0 | ordinary",
+    "u4:Ab8a u4:aB8b": "tile b c d e512 of 4 | a* e* of 128 | ahead 0 | local 1 dense",
+    "u4:ab f16:ba": "tile a128 b128 of 16 8 | a* b* of 256 | ahead 0 | local 4",
+    "u3:ab f32:ab": "tile a2048 of 4 | a* of 256 | ahead 0 | ordinary",
+    "f16:ab s4:ba": "tile a128 b128 of 8 16 | a* b* of 256 | ahead 0 | local 4",
+}
+
+
+@pytest.mark.parametrize("pair", PACKED)
+def test_elements_of_less_than_a_byte(pair: str) -> None:
+    """As words that trade elements where they are moved only, else with a byte each on the way."""
+    src, dst = (D.parse(f"{side}:4096x4096") for side in pair.split())
+    plan = cf.make_plan(src, dst, GPU)
+    assert str(plan.body) == PACKED[pair], plan
+    assert isinstance(plan.body, GroupPlan)
+    assert plan.body.layout.local_elements * moving_bytes(plan.body.problem) <= 18 << 10
+    assert fitted(plan.body.problem, plan.body.schedule, GPU) == plan.body
+
+
+@pytest.mark.parametrize(
+    ("dst", "why"),
+    [
+        ("u4:ab:7x6:strides=7x1", "into the middle of a byte"),
+        ("s4:ab:7x6:offset=1", "within a byte"),
+        ("u3:ab:6x100", "holds elements of rows that no tile covers"),
+    ],
+)
+def test_bytes_that_no_vector_fills_are_left_to_the_generic_family(dst: str, why: str) -> None:
+    plan = cf.make_plan(D.parse("f16:ba:" + dst.split(":")[2]), D.parse(dst), GPU)
+    assert plan.family == "generic", plan
+    assert all(why in reason for _, reason in plan.rejected), plan
 
 
 def _moving(plan: GroupPlan) -> int:

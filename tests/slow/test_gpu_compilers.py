@@ -11,9 +11,11 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import clformats as cf
+from clformats.problems.computation import from_attr
 from tests.gpu_compilers_support import (
     H100,
     INTEL,
@@ -74,6 +76,26 @@ CASES = {
     "f32 byxf fsv16": Case(f"f32:byxf:{ACT}", f"f32:b_fs_yx_fsv16:{ACT}", 10.5, 7.9, 0.56),
     "f32 copy": Case(f"f32:bfyx:{ACT}", f"f32:bfyx:{ACT}", 7.0, 4.0, 0.32),
 }
+PACKED = {
+    "u4:ab u4:ba": "u8:ab u8:ba",
+    "u2:ab u2:ba": "u8:ab u8:ba",
+    "u3:ab u3:ba": "u8:ab u8:ba",
+    "u4:ab f16:BA16b16a": "u8:ab f16:BA16b16a",
+    "s4:ab f16:ba": "s8:ab f16:ba",
+    "u4:ab f16:ab": "u8:ab f16:ab",
+    "u4:ab f32:ab": "u8:ab f32:ab",
+    "u6:ab f32:ba": "u8:ab f32:ba",
+    "f16:ab s4:ba": "f16:ab s8:ba",
+    "f16:ab u4:ab": "f16:ab u8:ab",
+}
+"""Reorders of elements of less than a byte, and the same of bytes."""
+SCALED = ["u4:ab f16:BA16b16a", "s4:ab f16:ba", "u4:ab f16:ab"]
+"""Those with a scale and a zero point for 128 of them."""
+TIMES = 1.5
+"""By how much they may have more instructions for an element."""
+ABOVE = {"u3:ab u3:ba": 1.75, "u4:ab f16:ab": 1.6}
+"""Where that is not met: eight elements of 3 bits are taken out of three bytes and put into three;
+NVIDIA converts bytes of a word, but no nibbles, in one instruction."""
 ODD = "u8:bfyx:48x250x55x57", "u8:b_fs_yx_fsv32:48x250x55x57"
 
 
@@ -131,6 +153,57 @@ def test_intel(name: str, tmp_path: Path) -> None:
     assert all("with xyzw" in sends[k] for k in reads)
     found = intel_instructions(kernel)
     assert len(found) / kernel.elements <= CASES[name].dg2, len(found) / kernel.elements
+
+
+def codes(pair: str, attr: cf.Attr | None = None) -> cf.Plan:
+    src, dst = (cf.MemoryDesc.parse(f"{side}:8192x8192") for side in pair.split())
+    computation = from_attr(attr, src, dst) if attr else None
+    return cf.make_plan(src, dst, H100, computation=computation)
+
+
+GROUPED = cf.Attr(
+    src_scale=cf.Grouped(np.ones((8192, 64), np.float32), (1, 128)),
+    src_zero_point=cf.Grouped(np.ones((8192, 64), np.int32), (1, 128)),
+)
+
+
+@needs("clang", "libclc", "ptxas", "nvdisasm")
+@pytest.mark.parametrize(
+    ("pair", "attr"), [*((pair, None) for pair in PACKED), *((pair, GROUPED) for pair in SCALED)]
+)
+def test_elements_of_less_than_a_byte(pair: str, attr: cf.Attr | None, tmp_path: Path) -> None:
+    """Nothing is spilled, and instructions for an element are near those of bytes.
+
+    Through local memory all loads go together, as those of bytes do.
+    """
+    counts, waits, through = [], [], codes(pair, attr).family == "local"
+    for one in (pair, PACKED[pair]):
+        plan = codes(one, attr)
+        kernel = sm_90(plan, tmp_path)
+        assert {*re.findall(r"(\d+) bytes spill", kernel.said)} == {"0"}, kernel.said
+        found = [i for i in SASS.findall(kernel.text) if i != "NOP"]
+        loads = [k for k, i in enumerate(found) if i.startswith("LDG")]
+        waits.append(sum(i.startswith(("STS", "STG")) for i in found[loads[0] : loads[-1]]))
+        counts.append(len(found) / kernel.elements / words(plan))
+    assert attr or not through or waits[0] == waits[1] == 0
+    assert counts[0] <= ABOVE.get(pair, TIMES) * counts[1], counts
+
+
+@needs("clang", "libclc")
+@pytest.mark.parametrize("pair", ["u4:ab u4:ba", "u4:ab f16:ba", "u3:ab u3:ba"])
+def test_elements_of_less_than_a_byte_on_amd(pair: str, tmp_path: Path) -> None:
+    kernel = amd(codes(pair), tmp_path)
+    assert not kernel.lines(r"scratch_(load|store)|buffer_(load|store)")
+    found = kernel.lines(r"global_load|vmcnt\(0\)")
+    last = max(k for k, line in enumerate(found) if "global_load" in line)
+    assert not [line for line in found[:last] if "vmcnt" in line], "a load waits for another"
+
+
+def words(plan: cf.Plan) -> int:
+    """The elements of a word that is moved."""
+    body = plan.body
+    assert body
+    return body.problem.dtypes[0].bits // plan.request.src.dtype.bits
 
 
 @needs("clang", "libclc")
