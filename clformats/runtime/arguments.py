@@ -21,7 +21,8 @@ _NUMBERS = {"float": "f32", "double": "f64", "int": "s32", "uint": "u32", "long"
 """The types of OpenCL C that numbers are declared as, most often."""
 
 FITTING = "_clformats_fitting"
-"""Of a kernel: the types of the arguments that were last found to fit its source."""
+"""Of a kernel: the types of the arguments that were last found to fit its source, and where its
+numbers and its other arguments stand; no places where `pyopencl.Kernel.set_args` must."""
 DECLARED = "_clformats_declared"
 """Of a kernel: what `_declared` found, so that its source is read once."""
 
@@ -38,10 +39,14 @@ def set_arguments(kernel: pyopencl.Kernel, given: Sequence[Any], args: Sequence[
     Raises `InvalidArgument` for another number of arguments, or an image for a pointer, and
     `DeviceError`, which names the wrong one.
     """
-    cl = opencl()
-    _check_images(kernel, given)
+    cl, types = opencl(), [*map(type, given)]
+    fitting = getattr(kernel, FITTING, None)
+    if fitting is None or fitting[0] != types:
+        _check_images(kernel, given)
+        fitting = types, _places(kernel, given)
+        setattr(kernel, FITTING, fitting)
     try:
-        if not _numbers_at_once(kernel, given):
+        if not _at_once(kernel, given, fitting[1]):
             kernel.set_args(*given)
     except cl.Error as error:
         name = error_name(error)
@@ -56,9 +61,6 @@ def set_arguments(kernel: pyopencl.Kernel, given: Sequence[Any], args: Sequence[
 
 def _check_images(kernel: pyopencl.Kernel, given: Sequence[Any]) -> None:
     """Refuse a buffer for an image and the reverse: some drivers take both, and crash."""
-    types = [*map(type, given)]
-    if types == getattr(kernel, FITTING, None):
-        return
     kind, found = opencl().Image, getattr(kernel, DECLARED, None)
     if found is None:
         found = _declared(kernel)
@@ -71,7 +73,6 @@ def _check_images(kernel: pyopencl.Kernel, given: Sequence[Any]) -> None:
                 f"expected {wanted}, got {type(given[k]).__name__}: give memory of a format such "
                 f"as {format_}"
             )
-    setattr(kernel, FITTING, types)
 
 
 def _declared(kernel: pyopencl.Kernel) -> list[tuple[int, bool, str]]:
@@ -89,20 +90,29 @@ def _declared(kernel: pyopencl.Kernel) -> list[tuple[int, bool, str]]:
     return [(k, images[k], text) for k, text in enumerate(texts) if images[k] != ("*" in text)]
 
 
-def _numbers_at_once(kernel: pyopencl.Kernel, given: Sequence[Any]) -> bool:
+def _places(kernel: pyopencl.Kernel, given: Sequence[Any]) -> tuple[list[int], list[int]] | None:
+    """Where numpy's numbers stand, and all others; None where pyopencl must see what there is."""
+    numbers = [k for k, value in enumerate(given) if isinstance(value, _PLAIN)]
+    others = [k for k in range(len(given)) if k not in numbers]
+    plain = any(isinstance(given[k], int | float | complex) for k in others)
+    if plain or not hasattr(kernel, _AT_ONCE) or kernel.num_args != len(given):
+        return None
+    return numbers, others
+
+
+def _at_once(kernel: Any, given: Sequence[Any], places: tuple[list[int], list[int]] | None) -> bool:
     """Set the arguments quickly; False where `set_args` must, which also tells what is wrong.
 
     ``set_arg`` tries all other kinds of arguments before numbers, by exceptions: 5 us for each.
     """
-    numbers = [x for k, v in enumerate(given) if isinstance(v, _PLAIN) for x in (k, v)]
-    at_once = getattr(kernel, _AT_ONCE, None) if numbers else None
-    if at_once is None or kernel.num_args != len(given):
+    if places is None:
         return False
+    numbers, others = places
     try:
-        at_once(tuple(numbers))
-        for k, value in enumerate(given):
-            if not isinstance(value, _PLAIN):
-                kernel.set_arg(k, value)
+        if numbers:
+            getattr(kernel, _AT_ONCE)(tuple([x for k in numbers for x in (k, given[k])]))
+        for k in others:
+            kernel.set_arg(k, given[k])
     except opencl().Error:
         return False
     return True

@@ -69,12 +69,7 @@ def run(
 ) -> Event:
     """See `Stream.run`."""
     expect(kernel, opencl().Kernel, "kernel")
-    if isinstance(reads, Tracked):
-        raise InvalidArgument(f"reads: got {reads!r}, expected a list of memory: [memory]")
-    for memory in reads:
-        expect(memory, Tracked | opencl().MemoryObject, "reads")
-        if not any(memory is a for a in args):
-            raise InvalidArgument(f"reads: {memory!r} is none of the kernel's arguments")
+    _check_reads(args, reads)
     if stream.recorder is not None:
         return stream.recorder.ran(kernel, global_size, local_size, args, reads)
     order = stream.order or QueueOrder(stream.tracked_queue)
@@ -97,6 +92,20 @@ def run(
             if usage.readers:
                 usage.readers = {}
     return Event(event)
+
+
+def _check_reads(args: Sequence[Any], reads: Sequence[Any]) -> None:
+    """Raise `InvalidArgument` unless what is read is memory among the arguments."""
+    if isinstance(reads, Tracked):
+        raise InvalidArgument(f"reads: got {reads!r}, expected a list of memory: [memory]")
+    for memory in reads:
+        if not isinstance(memory, Tracked):
+            expect(memory, Tracked | opencl().MemoryObject, "reads")
+        for a in args:
+            if memory is a:
+                break
+        else:
+            raise InvalidArgument(f"reads: {memory!r} is none of the kernel's arguments")
 
 
 def _uses(
@@ -252,12 +261,15 @@ def _check(memory: Tracked, stream: Queue, *, writes: bool) -> None:
         memory.check_writable()
 
 
+_SEQUENCES = (tuple, list)
+
+
 def check_run_sizes(global_size: object, local_size: object) -> None:
     """Raise `InvalidArgument` unless they are tuples of integers, or None for the second."""
     for name, size in (("global_size", global_size), ("local_size", local_size)):
         if name == "local_size" and size is None:
             continue
-        if not isinstance(size, tuple | list) or not size or not all(map(_counts, size)):
+        if not isinstance(size, _SEQUENCES) or not size or not all(map(_counts, size)):
             got = shown(size) if not isinstance(size, tuple) else size
             raise InvalidArgument(
                 f"{name}: got {got}, expected a tuple of integers such as (1024,)"
