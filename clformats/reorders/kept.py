@@ -1,10 +1,10 @@
 """Plans and their kernels, kept on disk: a second process neither plans nor renders what it finds.
 
 Both follow from the request and from the library's own files, whatever the device is. An entry is
-named by a hash of the two: of the request as it prints, which tells all of it, and of the names,
-sizes and times of the files, so that with any change of a module or a template all entries are
-misses. Where a file has changed since the process loaded the library, what runs is not what lies
-there: then nothing is read or kept.
+named by a hash of the two: of the request as it prints and of its element types, which print as
+names, and of the names, sizes and times of the files, so that with any change of a module or a
+template all entries are misses. Where a file has changed since the process loaded the library, what
+runs is not what lies there: then nothing is read or kept.
 
 Entries lie beside the built programs, see `clformats.programs.cache`, and are trusted as these
 are: each is a pickle, which says what runs as much as a program does. What cannot be read is a
@@ -87,8 +87,18 @@ def _file(request: Request) -> Path | None:
     folder, library = cache_folder(), state()
     if folder is None or not library:
         return None
-    name = hashlib.sha256(f"{library} {request!r}".encode()).hexdigest()
+    name = hashlib.sha256(f"{library} {_types(request)} {request!r}".encode()).hexdigest()
     return folder / (name + PLAN)
+
+
+def _types(request: Request) -> list[tuple[object, ...]]:
+    """All that the element types say: users make types of their own, by any name."""
+    operands = request.computation.operands if request.computation else ()
+    types = (request.src.dtype, request.dst.dtype, *(o.desc.dtype for o in operands))
+    return [
+        (t.name, t.bits, t.kind, t.numpy.str, t.floating, t.values, sorted(t.names.items()))
+        for t in types
+    ]
 
 
 @cache

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import clformats as cf
@@ -17,6 +18,7 @@ from clformats.problems.traits import Traits
 from clformats.programs import cache
 from clformats.reorders import kept, planning
 from clformats.schedule import Request, plan_for
+from clformats.tensors.rows import DType
 from tests.workload import reorders
 
 CPU, GPU = Traits(), Traits(is_cpu=False)
@@ -88,6 +90,17 @@ def test_each_request_has_an_entry_of_its_own() -> None:
     assert others[0] == one
     every = [*REQUESTS, one, *others]
     assert len({kept._file(asked) for asked in every}) == len(every)
+
+
+def test_types_of_one_name_have_entries_of_their_own() -> None:
+    values = [tuple(k * float(c) for c in range(16)) for k in (1, 2)]
+    types = [DType("mine", 4, "float", np.dtype(np.float32), values=v) for v in values]
+    one, other = (
+        replace(REQUESTS[0], src=cf.MemoryDesc((8, 8), t, "ab"), dst=cf.MemoryDesc((8, 8), "f32"))
+        for t in types
+    )
+    assert repr(one) == repr(other)
+    assert kept._file(one) != kept._file(other)
 
 
 def test_what_was_planned_is_planned_again_when_more_is_known(folder: Path) -> None:
