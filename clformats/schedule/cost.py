@@ -104,7 +104,8 @@ class CostModel:
         crowded = (
             read.follows and read.rows > weights.PREFETCHED_PLACES and not schedule.prefetch.lead
         )
-        lost = max(1.0, LINE_BYTES / read.run)
+        sparse = max((stride / run for stride, _, run in _by_stride(self.p, "src")), default=1.0)
+        lost = max(sparse, LINE_BYTES / read.run)
         each = src * lost + dst * self._moved(written, schedule)
         moved = self.elements * each / 8
         moved += tiles * read.jumps * jump * (2 if crowded else 1)
@@ -114,7 +115,7 @@ class CostModel:
             moved += tiles * written.jumps * (weights.ASKED_BYTES + crowds)
         elif not store.staged and (written.rows > 1 or not written.follows):
             moved += tiles * written.rows * weights.SENT_BYTES
-            if written.apart >= weights.SAME_BANK:
+            if written.apart >= weights.SAME_BANK and not written.follows:
                 moved = max(moved, tiles * written.rows * weights.BANK_MISS_BYTES)
         return moved * self._byte_ns
 
@@ -227,7 +228,7 @@ def traffic(p: Problem, schedule: Schedule, side: str, counts: Sequence[int]) ->
         rounds, (after, longer, far), held = _around(p, side, steps, loop.axis, rounds)
         tiles *= rounds
         if number == 0:
-            apart = LINE_BYTES if longer > run else far
+            apart = far
         if number == 0 and longer > run:
             follows, goes_on, jumps = True, longer, rows / rounds
         if not held and not (number == 0 and follows):
@@ -259,12 +260,25 @@ def _around(
 
 
 @remembered
-def _by_stride(p: Problem, side: str) -> list[tuple[int, int]]:
-    """The loops that move on a side, as (stride, loop), by stride; and the digits of tables."""
-    tables = p.tables if side == "src" else ()
+def _by_stride(p: Problem, side: str) -> list[tuple[int, int, int]]:
+    """The loops that move on a side, as (stride, loop, run), by stride; and the digits of tables.
+
+    After a run of so many elements the loop goes on in the row: their stride, or less where the
+    source has others between them, within a line, as in records.
+    """
+    nodes, tables = p.nodes or (), p.tables if side == "src" else ()
     digits = (table.place(every) for table in tables for every, _ in table.jumps)
-    along = enumerate((*steady(p.nodes or (), side), *digits))
-    return sorted((stride, axis) for axis, stride in along if stride)
+    along = sorted((stride, axis) for axis, stride in enumerate((*steady(nodes, side), *digits))
+                   if stride)  # fmt: skip
+    if tables or side == "dst":
+        return [(stride, axis, stride) for stride, axis in along]
+    found, run, end = [], 1, 1
+    for stride, axis in along:
+        near = 0 < (stride - end) * p.dtypes[0].bits < 8 * LINE_BYTES
+        before = run if near else stride * run // end
+        found.append((stride, axis, before))
+        run, end = before * nodes[axis].size.value, stride * nodes[axis].size.value
+    return found
 
 
 def _digits(p: Problem, side: str, steps: list[int]) -> list[int]:
@@ -283,12 +297,12 @@ def _digits(p: Problem, side: str, steps: list[int]) -> list[int]:
     return found
 
 
-def _rows(steps: list[int], along: list[tuple[int, int]], bits: int) -> tuple[int, int, int]:
-    """(rows, bytes of each, the power of two in their distances) of what these steps reach."""
+def _rows(steps: list[int], along: list[tuple[int, int, int]], bits: int) -> tuple[int, int, int]:
+    """(rows, bytes of each, the power of two in their distances): what of them these steps move."""
     rows = run = 1
     apart = weights.MOST_APART
-    for stride, axis in along:
-        if stride == run and rows == 1:
+    for stride, axis, before in along:
+        if before == run and rows == 1:
             run *= steps[axis]
         else:
             rows *= steps[axis]

@@ -184,6 +184,17 @@ def test_not_all_schedules_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> Non
     assert 0 < len(looked) < len(list(candidates(p, traits)))
 
 
+def test_a_row_goes_on_from_record_to_record() -> None:
+    """Of 18 bytes each two are read: column by column each line would be read three times."""
+    src = cf.MemoryDesc((4224, 144), "f16", "ab", strides=(144 * 9, 9))
+    p, traits = (
+        problem(src, cf.MemoryDesc(src.dims, "f16", "ba")),
+        Traits(compute_units=2, vector_bytes=64),
+    )
+    strides = [n.src.value for n in p.nodes or ()]
+    assert strides[best(p, traits).nest[-1].axis] == 9
+
+
 @pytest.mark.parametrize("dims", [(1, 7), (7, 1), (2, 64), (33, 1)])
 def test_a_tensor_smaller_than_a_tile_has_whole_vectors(dims: tuple[int, int]) -> None:
     """Steps of several loops are the same element then, if there is one: guards know."""
