@@ -45,5 +45,6 @@ def instructions() -> str:
     runtime ends a process that loads a program of another processor.
     """
     first = _first_core()
-    told = next((first[name] for name in _INSTRUCTIONS if name in first), platform.processor())
+    told = next((first[name] for name in _INSTRUCTIONS if name in first), "")
+    told = told or platform.processor()  # which starts a process
     return f"{told} {os.environ.get(HELD_BY, '')}"

@@ -116,7 +116,7 @@ def _files(folder: str) -> Iterator[tuple[str, os.stat_result]]:
     """The library's files, but those that Python makes of them."""
     with suppress(OSError), os.scandir(folder) as found:
         for entry in sorted(found, key=lambda e: e.name):
-            if entry.is_dir(follow_symlinks=False):
+            if entry.is_dir():
                 if entry.name != "__pycache__":
                     yield from _files(entry.path)
             else:
