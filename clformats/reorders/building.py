@@ -121,7 +121,7 @@ class BuiltPlan:
     def _serve(self, plan: Plan, launched: Launch, *, idle: bool = False) -> None:
         """From now on, calls run this kernel; it is built first, and ``idle`` runs it once."""
         is_new = not self.engine.has_built(launched.source)  # no other reorder has built it
-        shared = self._built(launched, trial(plan, launched))
+        shared = self._built(launched, trial(plan, launched) if is_new else None)
         if idle and is_new and plan.body and plan.body.has_nest:
             run_idle(launched, self.engine)
         second = None
