@@ -118,10 +118,15 @@ def nvidia(plan: cf.Plan, folder: Path) -> Made:
 
 def sm_90(plan: cf.Plan, folder: Path) -> Made:
     """Machine code of an H100, by NVIDIA's assembler."""
+    return assembled(source_of(plan), elements(plan), folder)
+
+
+def assembled(source: str, count: float, folder: Path) -> Made:
+    """The same of a kernel whose work-items move so many elements."""
     text, cubin = folder / "kernel.ptx", str(folder / "kernel.cubin")
-    text.write_text(nvidia(plan, folder).text)
+    text.write_text(ptx.compiled(source, folder))
     said = ran(PTXAS, "-v", "-arch=sm_90", "-o", cubin, str(text))
-    return Made(ran(NVDISASM, "-c", cubin), elements(plan), said)
+    return Made(ran(NVDISASM, "-c", cubin), count, said)
 
 
 def intel(plan: cf.Plan, folder: Path, device: str = "dg2") -> Made:

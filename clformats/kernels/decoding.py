@@ -8,6 +8,7 @@ all lanes share it; parameters are read once for a tile.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 
 from ..errors import Unsupported
 from ..problems.thresholds import LINE_BYTES
@@ -17,17 +18,17 @@ from ..quantised.kernel import Grid, Kernel, TileCode
 from ..quantised.lanes import (
     At,
     NotInTilesError,
-    Placed,
-    SymbolicDigit,
     Symbols,
     Tile,
     placed_planes,
 )
-from ..quantised.planes import Field, PlaneDigit
+from ..quantised.planes import Field
 from ..quantised.types import WHOLE
 from ..quantised.values import Tables, of_codes, value
 from ..tensors.desc import MemoryDesc
 from ..values.formula import Formula
+from .plain import numbers_in_tiles
+from .records import decoding_in_groups
 from .vectors import LANES, Cell, Lanes, Words, words_of
 
 TARGETS = ("f32", "f16")
@@ -48,6 +49,9 @@ def decoding(src: QuantisedDesc, dst: MemoryDesc, traits: Traits = DEFAULT) -> K
 
     Raises `Unsupported` (code QUANTISED) where there is none.
     """
+    if not traits.is_cpu and dst.dtype.name in TARGETS:
+        with suppress(NotInTilesError):
+            return decoding_in_groups(src, dst, traits)
     _, n, k = src.extents
     best: tuple[float, _Decoder] | None = None
     for rows, columns in (*ALONG_COLUMNS, *ALONG_ROWS) if dst.dtype.name in TARGETS else ():
@@ -71,6 +75,8 @@ class _Decoder:
         self.src, self.dst, self.tile, self.traits = src, dst, tile, traits
         self.symbols, self.tables = Symbols("s"), Tables()
         self.planes = placed_planes(src, self.symbols)
+        for plane in self.planes.values():
+            plane.pointers(tile, "w")  # raises here, not when the kernel is written
         self.target = numbers_in_tiles(dst, self.symbols)
         self.vectors = list(self._vectors())
         self.fields = [src.fields[name] for name in src.dtype.formula.names]
@@ -277,29 +283,3 @@ def _is_fixed(group: int, span: int) -> bool:
 
 def _key(at: At) -> tuple[tuple[tuple[str, int], ...], int]:
     return at.symbols, at.bits
-
-
-def numbers_in_tiles(dst: MemoryDesc, symbols: Symbols) -> Placed:
-    """The digits of a tensor of numbers, as those of a plane. Raises `NotInTilesError`."""
-    whole = dst.padded_dims == dst.dims and not any(map(any, dst.padding))
-    simple = all(isinstance(p.digit.dim, int) and not p.digit.flip for p in dst.placed)
-    if not (whole and simple) or dst.tail or dst.ndims > 3 or dst.format.image or dst.sums:
-        raise NotInTilesError
-    bits = dst.dtype.bits
-    digits: list[SymbolicDigit] = []
-    for p in dst.placed:
-        dim = p.digit.dims[0] + 3 - dst.ndims
-        varies = not p.fixed_stride and p.stride != 1
-        if p.stride == 0 and p.size > 1:
-            raise NotInTilesError
-        is_open = p.digit.size is None
-        one = PlaneDigit(dim, p.digit.step, p.size, p.stride * bits)
-        if varies and p.size > 1:
-            symbol = symbols.of(p.stride * bits // 8)
-            digits.append(SymbolicDigit(dim, one.step, one.size, 0, symbol, is_open))
-        else:
-            digits.append(SymbolicDigit(dim, one.step, one.size, one.stride, "", is_open))
-    at = At(0)
-    if dst.offset0:
-        at = At(0, ((symbols.of(dst.offset0 * bits // 8), 1),))
-    return Placed("out", bits, tuple(digits), at)

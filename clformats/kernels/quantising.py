@@ -18,7 +18,7 @@ from ..quantised.lanes import HEX, At, NotInTilesError, Symbols, Tile
 from ..quantised.types import WHOLE
 from ..quantised.writing import Cell, Writer
 from ..tensors.desc import MemoryDesc
-from .decoding import numbers_in_tiles
+from .plain import numbers_in_tiles
 from .rules import BLOCK_RULES, log2_begins, most_of
 from .vectors import LANES
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,8 @@ from clformats.quantised.moving import moving
 from tests.quantised.test_table import ALL, described, random_bytes, same
 
 FEW = ["q4_0", "q5_1", "q4_K", "q6_K", "mxfp4", "u4g128", "s4g128", "mx_f8_e4m3", "iq4_nl"]
+STRADDLING = ["iq2_xxs", "iq3_xxs", "iq1_s", "iq1_m"]
+"""Types with codes in parts of bytes that differ from one eight columns to the next."""
 LAYOUTS = {"q4_0": "transposed", "q4_K": "gguf", "q6_K": "transposed", "u4g128": "awq_gemm",
            "s4g128": "marlin", "mx_f8_e4m3": "swizzled", "q5_1": "trans4",
            "mxfp4": "gguf", "iq4_nl": "flat"}  # fmt: skip
@@ -58,6 +61,45 @@ def check_decodes(stream: cf.Stream, src: QuantisedDesc, dst: cf.MemoryDesc, fam
 def test_values_are_the_hosts(stream: cf.Stream, name: str) -> None:
     src = described((32, 256), name, LAYOUTS[name])
     check_decodes(stream, src, cf.MemoryDesc(src.dims, "f32", "ab"), "decodes")
+
+
+@pytest.mark.sampled(8)
+@pytest.mark.parametrize("dims", [(24, 1280), (1, 256), (3, 2, 512)], ids=str)
+@pytest.mark.parametrize(("name", "layout"), ALL)
+def test_records_go_through_local_memory(
+    as_gpu: cf.Stream, name: str, layout: str, dims: tuple[int, ...]
+) -> None:
+    """As for GPUs: rows, also short ones, and a last group that has less; others as elsewhere."""
+    try:
+        src = described(dims, name, layout)
+    except cf.InvalidDescriptor:
+        pytest.skip("no tensor of these dims has the layout")
+    dst = cf.MemoryDesc(dims, ("f32", "f16")[len(name) % 2])
+    family = "decodes"
+    try:
+        found = decoding(src, dst, as_gpu.engine.traits)
+        through = layout in ("gguf", "flat") and name not in STRADDLING
+        assert "local memory" in found.what or not through, found.what
+    except cf.Unsupported:
+        family = "host"
+    check_decodes(as_gpu, src, dst, family)
+
+
+def test_memory_that_begins_anywhere_has_no_words(as_gpu: cf.Stream) -> None:
+    src = described((8, 256), "q4_0", "gguf")
+    for begin, wanted in ((64, True), (16, True), (8, False), (1, False)):
+        traits = replace(as_gpu.engine.traits, begin_bytes=begin)
+        found = decoding(src, cf.MemoryDesc(src.dims, "f16"), traits)
+        assert ("local memory" in found.what) == wanted, found.what
+        assert found.alignment <= begin
+
+
+def test_a_new_size_of_records_compiles_nothing(as_gpu: cf.Stream) -> None:
+    """Law 7: rows that follow each other are one, whose length is an argument."""
+    sizes = (8, 256), (24, 1280), (1, 4096)
+    made = [decoding(described(dims, "q6_K", "gguf"), cf.MemoryDesc(dims, "f16"),
+                     as_gpu.engine.traits) for dims in sizes]  # fmt: skip
+    assert len({k.source for k in made}) == 1
 
 
 @pytest.mark.slow

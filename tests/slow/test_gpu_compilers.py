@@ -15,12 +15,14 @@ import numpy as np
 import pytest
 
 import clformats as cf
+from clformats.kernels.decoding import decoding
 from clformats.problems.computation import from_attr
 from tests.gpu_compilers_support import (
     H100,
     INTEL,
     SASS,
     amd,
+    assembled,
     intel,
     intel_instructions,
     lacking,
@@ -28,6 +30,7 @@ from tests.gpu_compilers_support import (
     planned,
     sm_90,
 )
+from tests.quantised.test_table import described
 
 pytestmark = pytest.mark.slow
 
@@ -187,6 +190,25 @@ def test_elements_of_less_than_a_byte(pair: str, attr: cf.Attr | None, tmp_path:
         counts.append(len(found) / kernel.elements / words(plan))
     assert attr or not through or waits[0] == waits[1] == 0
     assert counts[0] <= ABOVE.get(pair, TIMES) * counts[1], counts
+
+
+RECORDS = {"q4_0": 13.9, "q8_0": 9.0, "q4_K": 17.7, "q6_K": 21.3, "mxfp4": 24.6, "nvfp4": 26.7}
+"""The most instructions for an element to f16: a tenth above what was made, all of them within 1.75
+of bytes with a scale and a zero point. What decoded a record alone stored 1024 single bytes."""
+
+
+@needs("clang", "libclc", "ptxas", "nvdisasm")
+@pytest.mark.parametrize("name", RECORDS)
+def test_records_go_through_local_memory(name: str, tmp_path: Path) -> None:
+    """All but the end of the tensor is loaded and stored by 16 bytes, and nothing is spilled."""
+    src, dst = described((4096, 4096), name, "gguf"), cf.MemoryDesc((4096, 4096), "f16")
+    made = decoding(src, dst, H100)
+    kernel = assembled(made.source, dst.nelems / made.global_size[0], tmp_path)
+    assert {*re.findall(r"(\d+) bytes spill", kernel.said)} == {"0"}, kernel.said
+    found = [i for i in SASS.findall(kernel.text) if i != "NOP"]
+    accesses = [i for i in found if i.startswith(("LDG", "STG"))]
+    assert [i for i in accesses if ".128" not in i] in ([], ["LDG.E.U8"])
+    assert len(found) / kernel.elements <= RECORDS[name], len(found) / kernel.elements
 
 
 @needs("clang", "libclc")
