@@ -221,6 +221,7 @@ SPECIAL: tuple[tuple[str, Dims, Pair], ...] = (
     ("nibbles", (64, 4096), ("f32:ab", "u4:ab")),
     ("nibbles", (64, 4096), ("u4:ab", "f16:BA16b16a")),
     ("nibbles", (64, 4096), ("s4:ab", "f32:ba")),
+    ("nibbles", (64, 4096), ("f16:ab", "u4:ba")),
     ("nibbles", (64, 4096), ("u4:ab", "u4:ba")),
     ("nibbles", (64, 4096), ("u4:ab", "u4:ab")),
     ("nibbles", (2111, 6), ("s8:ab", "s4:ba")),

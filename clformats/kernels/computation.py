@@ -17,6 +17,7 @@ from ..values.attr import OLD
 from .codecs import Codec, codec, needed
 from .source import moved
 from .types import KernelConversion, conversion, mask_type, storage_type
+from .words import in_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +164,7 @@ def types_of(p: Problem) -> KernelConversion:
     src, dst = p.dtypes if p.word else (p.src.dtype, p.dst.dtype)
     found = computed_of(src, dst, p.computation) if p.computation else conversion(src, dst)
     if p.inside:
-        return found.in_words(p.words[0])
+        return in_words(found, p)
     if not (src.is_packed or dst.is_packed):
         return found
     return replace(found, source=codec(src, found.src), target=codec(dst, found.dst))

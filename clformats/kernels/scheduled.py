@@ -89,4 +89,5 @@ def _numbers(
 def _source_reach(p: Problem, layout: TileLayout) -> int:
     """How far beyond its first element a tile reads."""
     places = zip(layout.places(p, "src"), layout.loads, strict=True)
-    return max((at + v.width for at, v in places), default=0)
+    turns = sum((n - 1) * (p.nodes or ())[layout.axes[k]].src.value for k, n in layout.rolled)
+    return turns + max((at + v.width for at, v in places), default=0)

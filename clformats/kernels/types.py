@@ -20,7 +20,7 @@ from .codecs import Codec, needed
 
 _WORDS = {8: "ulong", 16: "uint4", 32: "uint8"}
 """Types by their bytes, which LLVM truncates to while it stores: see templates/prelude.mako."""
-_RAW = {8: "uchar", 16: "ushort", 32: "uint", 64: "ulong"}
+RAW = {8: "uchar", 16: "ushort", 32: "uint", 64: "ulong"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,17 +62,15 @@ class KernelConversion:
         """The type that has as many bytes as what moves."""
         return self.word or (self.dst_type if self.early else self.src_type)
 
-    def in_words(self, word: DType | None) -> KernelConversion:
-        """The same where words are loaded and moved."""
-        return replace(self, word=word, work=_RAW[word.bits], early=False) if word else self
+    @property
+    def loaded(self) -> str:
+        """The type of what is loaded."""
+        return self.work
 
-    def taken(self, value: str, at: str, n: str) -> str:
-        """The elements of ``n`` words that begin at bit ``at``."""
-        bits, word, most = self.src_type.bits, self.work, (self.word or self.src_type).bits
-        if self.src == "char":
-            top = f"({word}{n})({value} << ({word})({most - bits} - ({at})))"
-            return f"convert_char{n}(as_{self.mask}{n}({top}) >> ({self.mask}){most - bits})"
-        return f"convert_uchar{n}({value} >> ({word})({at}) & ({word}){(1 << bits) - 1})"
+    @property
+    def read_bits(self) -> int:
+        """The bits of what a load has in each lane, in memory."""
+        return self.source.bits if self.source else 8 * (self.word or self.src_type).nbytes
 
     @property
     def codecs(self) -> list[Codec]:
@@ -306,7 +304,7 @@ def conversion(src: DType, dst: DType) -> KernelConversion:
     Elements of less than a byte are in a byte of their own: integers by value, others by code.
     """
     if src == dst:
-        raw = _RAW[8 * src.nbytes]
+        raw = RAW[8 * src.nbytes]
         return KernelConversion(src, dst, raw, raw, raw, early=False)
     source, target = src.opencl, dst.opencl
     if dst.name == "f16":

@@ -22,6 +22,7 @@ from .masks import Edge, Masks
 from .operands import Operands
 from .source import moved
 from .types import KernelConversion, lane_part, mask_type, powers
+from .words import PackedConversion, taken, turn, turns
 
 LEAST_JOINED = 32
 """Bytes of vectors that are joined to a line: of shorter ones compilers make slow byte shuffles."""
@@ -102,6 +103,7 @@ class _KernelWriter:
         self.types: KernelConversion = key.types
         if layout.widens_first and not (key.inside or isinstance(self.types, Computed)):
             self.types = self.types.at_once
+        self.turned = "s" if isinstance(self.types, PackedConversion) else "d"
         self.streams, self.lines, self.staged = store.streams, store.lines, store.staged > 0
         self.nbytes = key.types.dst_type.nbytes
         self.rows = {row: k for k, row in enumerate(dict.fromkeys(v.row for v in layout.stores))}
@@ -152,23 +154,28 @@ class _KernelWriter:
         row, looked_up = self.tables.apart(vector.row) if side == "s" else (vector.row, [])
         terms = [f"{steps} * {side}{k}" if steps > 1 else f"{side}{k}"
                  for k, steps in enumerate(row) if steps]  # fmt: skip
-        terms += [f"f{k} * d{k}" for k, _ in self.layout.rolled if side == "d"]
+        terms += [f"f{k} * {side}{k}" for k, _ in self.layout.rolled if side == self.turned]
         terms += [*looked_up, *([str(vector.shift)] if vector.shift else [])]
         return " + ".join(terms) or "0"
 
     def _prefetched(self) -> list[str]:
         """Where the lines that a tile reads begin; not looked up for a prefetch in tables."""
-        read = self.types.word or self.types.src_type
-        bits = self.types.source.bits if self.types.source else 8 * read.nbytes
+        bits = self.types.read_bits
+        if self.key.tables:
+            return []
         found: dict[tuple[tuple[int, ...], int], str] = {}
         for v in self.layout.loads:
-            found.setdefault((v.row, v.shift * bits // (8 * LINE_BYTES)), self._at(v, "s"))
-        return [] if self.key.tables else list(found.values())
+            at = self.types.address(moved("ahead", self._at(v, "s")))
+            found.setdefault((v.row, v.shift * bits // (8 * LINE_BYTES)), f"PREFETCH({at});")
+        return [*(turns(self.layout, found.values()) if self.turned == "s" else found.values())]
 
     def _statements(self, *, edge: bool) -> Iterator[str]:
         """What is done with a tile, in order: all of it elements, or some of it not."""
         ready: set[int] = set()
         lines: list[tuple[int, ...]] = []
+        if isinstance(self.types, PackedConversion):
+            yield from self._packed(self.types, edge)
+            ready.update(range(self.program.loads))
         for what, numbers in self.steps:
             for number in numbers:
                 if what == "load" and number not in ready:
@@ -179,29 +186,24 @@ class _KernelWriter:
                     yield f"const {self.types.work}{self.n} v{number} = {shuffled};"
             if what == "store":
                 lines.append(numbers)
-                if not self.layout.rolled:
+                if not (self.types.word and self.layout.rolled):
                     yield from self._stores(lines, edge)
         if lines:
-            yield from self._turns(lines, edge)
+            stores = [*self._stores(lines, edge)]
+            if isinstance(self.types, Computed):
+                yield from self.operands.before
+                self.operands.before.clear()
+            yield from turns(self.layout, stores)
 
-    def _turns(self, lines: list[tuple[int, ...]], edge: bool) -> Iterator[str]:  # noqa: FBT001
-        """The loops over the elements of words, in which vectors of them are stored."""
-        stores = [*self._stores(lines, edge)]
-        if isinstance(self.types, Computed):
-            yield from self.operands.before
-            self.operands.before.clear()
-        yield from (f"for (int f{k} = 0; f{k} < {n}; ++f{k})" for k, n in self.layout.rolled)
-        yield "{"
-        yield from (f"    {text}" for text in stores)
-        yield "}"
-
-    def _taken(self, vector: TileVector, value: str) -> str:
-        """The elements of words that a vector stores."""
-        first = next(self.layout.steps[n] for n in vector.elements if n is not None)
-        rolled = dict(self.layout.rolled)
-        at = [f"{f'f{k}' if k in rolled else first[k]} * {distance}"
-              for k, distance in self.key.inside if k in rolled or first[k]]  # fmt: skip
-        return self.types.taken(value, " + ".join(at) or "0", self.n)
+    def _packed(self, types: PackedConversion, edge: bool) -> Iterator[str]:  # noqa: FBT001
+        """All words: each is put together of elements that are loaded one after the other."""
+        vector, at = f"{types.work}{self.n}", turn(self.layout, self.key.inside)
+        yield from (f"{vector} v{k} = ({vector})(0);" for k in range(self.program.loads))
+        yield from turns(
+            self.layout,
+            (f"v{k} |= {types.put(self._load(k, edge), at, self.n)};"
+             for k in range(self.program.loads)),
+        )  # fmt: skip
 
     def _loads(self, group: Sequence[int], edge: bool) -> Iterator[str]:  # noqa: FBT001
         """The statements that load vectors, which exchange elements where they are several."""
@@ -245,7 +247,7 @@ class _KernelWriter:
         self.widths.add(vector.width)
         condition, mask = self.masks.of_load(vector) if edge else ("", "")
         whole = self._widened(self._loaded(vector, mask), vector.width)
-        return f"{condition} ? {whole} : ({self.types.work}{self.n})(0)" if condition else whole
+        return f"{condition} ? {whole} : ({self.types.loaded}{self.n})(0)" if condition else whole
 
     def _loaded(self, vector: TileVector, mask: str) -> str:
         at = self._at(vector, "s")
@@ -259,9 +261,9 @@ class _KernelWriter:
             return value
         parts = [value]
         while width < self.lanes:
-            parts.append(f"({self.types.work}{width if width > 1 else ''})(0)")
+            parts.append(f"({self.types.loaded}{width if width > 1 else ''})(0)")
             width *= 2
-        return f"({self.types.work}{self.n})({', '.join(parts)})"
+        return f"({self.types.loaded}{self.n})({', '.join(parts)})"
 
     def _op(self, op: Shuffle) -> str:
         if op.b == ZERO:
@@ -316,11 +318,11 @@ class _KernelWriter:
         for k in range(len(self.key.swaps)):
             text = f"SWAP{k}({text})"
         vector = self.layout.stores[number]
-        if self.key.inside:
-            text = self._taken(vector, text)
+        if self.types.word:
+            text = taken(self.types, self.layout, self.key.inside, vector, text)
         if not isinstance(self.types, Computed):
             given = f"const {self.types.stored}{self.n} w{number} = {text};"
-            return ([given], f"w{number}") if self.key.inside else ([], text)
+            return ([given], f"w{number}") if self.types.word else ([], text)
         declared, operands = self.operands.of(vector, edge=edge)
         result = self._computed(
             self.types, vector, self.types.call(text, operands, self.lanes), edge

@@ -108,46 +108,52 @@ def _in_words(p: Problem, nbytes: int, count: int, *, trades: bool) -> Problem |
     return replace(words, exchanges=places, swaps=swapped)
 
 
-def in_words_of_source(p: Problem, begin_bytes: int) -> Problem:
-    """The problem whose source is words that are taken apart as they are stored; else itself.
+def in_words_of_a_side(p: Problem, begin_bytes: int) -> Problem:
+    """The problem whose source, or destination, is words; else itself.
 
-    No lane of a vector that is stored has another element of its word than the others.
+    No lane of a vector has another element of its word than the others.
     """
     src, dst = p.dtypes
     loops = p.nodes is not None and not p.tables
-    if not loops or not src.is_packed or dst.is_packed or 8 % src.bits:
+    side, bits = ("src", src.bits) if src.is_packed else ("dst", dst.bits)
+    if not loops or src.is_packed == dst.is_packed or 8 % bits:
         return p
-    if not (p.computation or (src.starts_at_zero and dst.starts_at_zero)):
+    if side == "dst" and p.computation:
+        return p
+    if side == "src" and not (p.computation or (src.starts_at_zero and dst.starts_at_zero)):
         return p  # Words of padding are zero.
-    found = (_apart(p, n, 8 * n // src.bits) for n in WORDS if n <= begin_bytes)
+    found = (_of_a_side(p, side, n, 8 * n // bits) for n in WORDS if n <= begin_bytes)
     return next((words for words in found if words), p)
 
 
-def _apart(p: Problem, nbytes: int, count: int) -> Problem | None:
-    """The problem with words of ``nbytes``, of ``count`` elements, in its source; None if none."""
-    nodes = p.nodes or ()
-    digits = _digits(nodes, "src", count.bit_length() - 1)
+def _of_a_side(p: Problem, side: str, nbytes: int, count: int) -> Problem | None:
+    """The problem with words of ``nbytes``, of ``count`` elements, on a side; None if none."""
+    nodes, word = p.nodes or (), words_of(nbytes)
+    digits = _digits(nodes, side, count.bit_length() - 1)
     if 1 << len(digits) < count or not _keeps_guards(p, {*digits}):
         return None
-    rest = _rest(nodes, digits)
-    if any(n % count for n in (p.src0, *(n.src.value for n in rest))):
+    rest, first = _rest(nodes, digits), p.src0 if side == "src" else p.dst0
+    if any(n % count for n in (first, *(_stride(n, side).value for n in rest))):
         return None
     line = 8 * LINE_BYTES // p.dst.dtype.bits
     inside: list[tuple[int, Node]] = []
     for at, (k, t) in enumerate(digits):
-        n = replace(_from(nodes[k], t), size=fixed(2), src=fixed(0), guard=None, unit=0)
-        if n.dst.value < LEAST_APART:
+        n = replace(_from(nodes[k], t), size=fixed(2), guard=None, unit=0)
+        if _stride(n, "dst" if side == "src" else "src").value < LEAST_APART:
             return None
+        n = _moved(n, side, fixed(0))
         distance, before = inside[-1] if inside else (0, n)
         goes_on = inside and (before.dst.value < line) == (n.dst.value < line)
         if goes_on and (joined := join(n, before)):
             inside[-1] = distance, joined
         else:
-            inside.append((p.src.dtype.bits << at, n))
-    rest = [replace(n, src=part(n.src, count)) for n in rest]
-    words = fuse(normalise(replace(p, nodes=tuple(rest), src0=p.src0 // count,
-                                   words=(words_of(nbytes), None))))  # fmt: skip
-    words, places = _with(words, inside)
+            inside.append((8 * nbytes // count << at, n))
+    kept = tuple(_moved(n, side, part(_stride(n, side), count)) for n in rest)
+    if side == "src":
+        words = replace(p, nodes=kept, src0=first // count, words=(word, None))
+    else:
+        words = replace(p, nodes=kept, dst0=first // count, words=(None, word))
+    words, places = _with(fuse(normalise(words)), inside)
     return replace(words, inside=places)
 
 
@@ -167,7 +173,7 @@ def _digits(nodes: Sequence[Node], side: str, depth: int) -> list[Digit]:
     found: list[Digit] = []
     for at in range(depth):
         for k, n in enumerate(nodes):
-            stride = (n.src if side == "src" else n.dst).value
+            stride = _stride(n, side).value
             steps = (1 << at) // stride if stride and not (1 << at) % stride else 0
             if steps and not n.size.value % (2 * steps):
                 found.append((k, steps.bit_length() - 1))
@@ -251,6 +257,15 @@ def _in_units(p: Problem, nodes: Sequence[Node], count: int) -> Problem:
         ))  # fmt: skip
         nodes = [replace(n, unit=n.unit // step) if n.guard == number else n for n in nodes]
     return replace(p, nodes=tuple(nodes), guards=tuple(found))
+
+
+def _stride(n: Node, side: str) -> Number:
+    return n.src if side == "src" else n.dst
+
+
+def _moved(n: Node, side: str, stride: Number) -> Node:
+    """A loop with another stride on a side."""
+    return replace(n, src=stride) if side == "src" else replace(n, dst=stride)
 
 
 def _in_steps(n: Node, count: int) -> Node:

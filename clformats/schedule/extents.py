@@ -79,7 +79,7 @@ def tiles(p: Problem) -> Iterator[Tile]:
         for source_run, stored_run in _wanted(p, lanes):
             sizes = extents(p, source_run, stored_run)
             tile = Tile.of(sizes, min(lanes, power_of_two(prod(sizes))))
-            if tile in found or moved(p, tile, "src") > MOST_ELEMENTS:
+            if tile in found or moved(p, tile) > MOST_ELEMENTS:
                 continue
             loads = vectors(p, tile, "src") // (4 if p.tables else 1)  # single elements
             few = not found or loads + vectors(p, tile, "dst") <= most

@@ -160,9 +160,9 @@ def vectors(p: Problem, tile: Tile, side: str) -> int:
     return max(1, moved(p, tile, side) // turns(p, side) // run) * -(-run // tile.lanes)
 
 
-def moved(p: Problem, tile: Tile, side: str) -> int:
-    """The elements, or words, of a tile that are loaded or stored."""
-    return prod(tile.extents) // p.held(side)
+def moved(p: Problem, tile: Tile, *sides: str) -> int:
+    """The elements, or words, of a tile that are loaded or stored; on the way where no side is."""
+    return prod(tile.extents) // prod(p.held(side) for side in sides or ("src", "dst"))
 
 
 def turns(p: Problem, side: str) -> int:

@@ -15,7 +15,7 @@ from ..problems.problem import Problem
 from ..problems.refine import separate
 from ..problems.thresholds import LINE_BYTES, MOST_ELEMENTS
 from ..problems.traits import Traits
-from ..problems.words import in_words, in_words_of_source
+from ..problems.words import in_words, in_words_of_a_side
 from ..tensors import nibbles
 from .body import ScheduleBody
 from .choices import Choices
@@ -98,7 +98,7 @@ def as_scheduled(p: Problem, begin_bytes: int) -> Problem:
     Words are no longer than ``begin_bytes``, at multiples of which memory begins.
     """
     words = in_words(p, begin_bytes, trades=p.src.dtype.is_packed)
-    return separate(in_words_of_source(words, begin_bytes))
+    return separate(in_words_of_a_side(words, begin_bytes))
 
 
 def why_illegal(p: Problem, schedule: Schedule) -> str:
@@ -107,7 +107,7 @@ def why_illegal(p: Problem, schedule: Schedule) -> str:
         counted(p, schedule)
     except InvalidArgument as error:
         return str(error)
-    if moved(p, schedule.tile, "src") > MOST_ELEMENTS:
+    if moved(p, schedule.tile) > MOST_ELEMENTS:
         return f"the schedule {schedule} does not fit: expected {MOST_ELEMENTS} elements at most"
     return ""
 

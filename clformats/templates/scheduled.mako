@@ -6,6 +6,7 @@ See clformats/kernels/scheduled.py.
 <%namespace file="prelude.mako" import="prelude, items_alone, nought, trades"/>\
 <%
 from textwrap import indent
+from clformats.kernels.types import mask_type
 mask_widths = sorted({lanes, *(w for w in widths if w > 1)} - {1})
 %>\
 ${prelude(types, wide, widths, streams, (lanes,) if operands or types.parameters or types.functions((1,)) else ())}\
@@ -243,17 +244,18 @@ static inline int${w} between_${w}(idx at, int${w} lane, idx lo, idx hi)
     return (lane >= convert_int_sat(lo - at)) & (lane < convert_int_sat(hi - at));
 }
 % endfor
+<% mask = mask_type(types.loaded) %>\
 % for w in sorted({v.width for v in masks.layout.loads} - {1}):
 
 // A vector whose lanes that are no elements read as zero; nothing is read outside of the tensor.
-static inline ${types.work}${w} load_edge_${w}(__global const ${types.buffers[0]} *src, idx at, int${w} inside, idx end)
+static inline ${types.loaded}${w} load_edge_${w}(__global const ${types.buffers[0]} *src, idx at, int${w} inside, idx end)
 {
     if (at >= 0 && at + ${w} <= end) {
-        const ${types.work}${w} v = ${types.load(types.place("src", "at"), w)};
-        return as_${types.work}${w}(as_${types.mask}${w}(v) & convert_${types.mask}${w}(inside));
+        const ${types.loaded}${w} v = ${types.load(types.place("src", "at"), w)};
+        return as_${types.loaded}${w}(as_${mask}${w}(v) & convert_${mask}${w}(inside));
     }
     int is_element[${w}];
-    ${types.work} lane[${w}];
+    ${types.loaded} lane[${w}];
     vstore${w}(inside, 0, is_element);
     for (int l = 0; l < ${w}; ++l) {
         lane[l] = 0;
@@ -422,8 +424,8 @@ ${nought()}\
 % endif
         if (asks) {
             ${types.begin("ahead", "src", "next.src")}
-% for at in prefetched:
-            PREFETCH(${types.address("ahead" if at == "0" else f"ahead + {at}")});
+% for text in prefetched:
+            ${text}
 % endfor
             asks = next_tile(&nest, &step, &q, &next);
         }

@@ -13,7 +13,7 @@ import clformats as cf
 from clformats.problems.computation import from_attr
 from clformats.problems.refine import problem
 from clformats.problems.traits import DEFAULT
-from clformats.problems.words import in_words, in_words_of_source
+from clformats.problems.words import in_words, in_words_of_a_side
 from clformats.schedule.scheduled import as_scheduled
 from clformats.schedule.search import ranked
 from clformats.values.groups import counts
@@ -67,7 +67,7 @@ def test_random_words(seed: int, stream: cf.Stream) -> None:
             continue
 
 
-def test_words_of_the_source_alone_are_taken_apart() -> None:
+def test_words_of_a_side_are_taken_apart_or_put_together() -> None:
     """Eight of b in each: in the kernel's loop, but those that are in one line of 64 bytes."""
     src = D((64, 64), "u4", "ab")
     for dtype, fmt, rolled in (
@@ -75,38 +75,53 @@ def test_words_of_the_source_alone_are_taken_apart() -> None:
         ("f16", "BA16b16a", [4]),
         ("s8", "BA16b16a", [2]),
     ):
-        p = in_words_of_source(problem(src, D((64, 64), dtype, fmt)), 64)
+        p = in_words_of_a_side(problem(src, D((64, 64), dtype, fmt)), 64)
         assert [str(t) for t in p.dtypes] == ["f32", dtype]
         assert [(p.nodes or ())[k].size.value for k in p.rolled] == rolled
         assert p.held("src") == 8
     for dst in (D((64, 64), "f16", "ab"), D((64, 64), "s4", "ba")):  # lanes of one word; no bytes
-        assert not in_words_of_source(problem(src, dst), 64).inside
+        assert not in_words_of_a_side(problem(src, dst), 64).inside
+    packed = in_words_of_a_side(problem(D((64, 64), "f16", "ba"), src), 64)
+    assert [str(t) for t in packed.dtypes] == ["f16", "f32"]
+    assert packed.held("dst") == 8
     p = problem(src, D((64, 64), "f16", "ba"))
-    assert [in_words_of_source(p, n).held("src") for n in (4, 2, 1)] == [8, 4, 2]
+    assert [in_words_of_a_side(p, n).held("src") for n in (4, 2, 1)] == [8, 4, 2]
 
 
 @pytest.mark.sampled(20)
 @pytest.mark.parametrize("seed", range(COUNT))
-def test_random_words_taken_apart(seed: int, stream: cf.Stream) -> None:
-    """To types of whole bytes, with groups and without, by any of the schedules."""
+def test_random_words_of_a_side(seed: int, stream: cf.Stream) -> None:
+    """To and from types of whole bytes, with groups and without, by any of the schedules."""
     r = random.Random(seed)  # noqa: S311  # formats, not secrets
     dtype, other = (r.choice(t.split()) for t in ("u4 s4 u2 f4_e2m1", "f16 f16 f32 s8 bf16"))
     src, dst = r.choice(["abc", "acb", "Abc8a", "aCb8c", _tag(r)]), _tag(r)
     group = r.choice([None, (1, 1, 8), (1, 16, 1), (1, 12, 1), (1, None, 32)])
+    back = r.random() < 0.4
     for _ in range(4):
         dims = (
             r.choice([1, 3, 16]),
             *(r.choice([1, 2, 3, 5, 8, 12, 17, 33]) * r.choice([1, 4, 8, 16]) for _ in "bc"),
         )
         attr = cf.Attr()
-        if group:
+        if group and not back:
             values = np.random.default_rng(seed).integers(1, 9, counts(dims, group))
             scale, zero = cf.Grouped(values / 4, group), cf.Grouped(values % 3, group)
             attr = cf.Attr(src_scale=scale, src_zero_point=zero)
         a, b = D(dims, dtype, src), D(dims, other, dst)
+        a, b = (b, a) if back else (a, b)
         p = as_scheduled(problem(a, b, from_attr(attr, a, b)), 64)
         chosen = cf.Choices(schedule=str(r.choice(ranked(p, DEFAULT))))
         check_reorder(a, b, stream, seed=seed, front=r.choice([0, 8]), attr=attr, choices=chosen)
+
+
+@pytest.mark.parametrize("dtype", ["u4", "s4"])
+def test_a_vector_of_several_elements_of_words(dtype: str, stream: cf.Stream) -> None:
+    """Rows of 17 follow each other: 16 lanes have the end of one and the beginning of the next."""
+    src, dst = D((3, 17, 24), dtype, "abc"), D((3, 17, 24), "bf16", "acb")
+    attr = cf.Attr(src_scale=cf.Grouped(np.ones((3, 2, 24)) / 2, (1, 16, 1)))
+    chosen = cf.Choices(schedule="tile b3 c4 d2 e2 f16 of 16 | a | ahead 0 | ordinary")
+    source = check_reorder(src, dst, stream, attr=attr, choices=chosen).source
+    assert "(uint16)(0, 4, 4, " in source or "(uint16)(28, 24, 24, " in source
 
 
 def _tag(r: random.Random) -> str:
