@@ -157,8 +157,13 @@ class QuantisedType(ElementType):
     def __hash__(self) -> int:
         return hash(self.key)
 
+    @property
+    def is_built_in(self) -> bool:
+        """Whether it is the library's; types of users have other names."""
+        return _BUILT_IN.find(self.name) is not None
+
     def __reduce__(self) -> tuple[object, ...]:
-        if _BUILT_IN.find(self.name) is not None:
+        if self.is_built_in:
             return type_named, (self.name,)
         fields = {n: (f.dtype.name, f.group) for n, f in self.fields.items()}
         named = {n: t for n, t in self.layouts.items() if n != "plain"}

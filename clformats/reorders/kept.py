@@ -7,8 +7,8 @@ template all entries are misses. Where a file has changed since the process load
 runs is not what lies there: then nothing is read or kept.
 
 Entries lie beside the built programs, see `clformats.programs.cache`, and are trusted as these
-are: each is a pickle, which says what runs as much as a program does. What cannot be read is a
-miss. The oldest go where there are too many.
+are: each is a pickle, which says what runs as much as a program does. What cannot be read, or was
+made for something else, is a miss. The oldest go where there are too many.
 """
 
 from __future__ import annotations
@@ -17,20 +17,23 @@ import hashlib
 import os
 import pickle
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache
 from io import BytesIO
 from pathlib import Path
+from typing import Any, TypeVar
 
-from ..kernels.source import Launch
 from ..problems.traits import Traits
 from ..programs.cache import PLAN, cache_folder, read_entry, write_entry
-from ..schedule import Plan, Request
+from ..quantised import QuantisedDesc
+from ..schedule import Request
+from ..tensors.desc import MemoryDesc
 from ..version import LOADED_NS
 
-Made = tuple[Plan, Launch | None]
-"""A plan and its kernel; None where there is nothing to do."""
+T = TypeVar("T")
+Asked = Request | tuple[QuantisedDesc | MemoryDesc | Traits, ...]
+"""What is asked of a plan, or of a kernel of quantised tensors."""
 MOST_KEPT = 2048
 """Entries of the folder, of about 18 KB each; a process that finds more removes the older half."""
 MOST_WRITTEN = 512
@@ -38,66 +41,78 @@ MOST_WRITTEN = 512
 SETTLED_NS = 10 * 10**9
 """Files that changed so shortly before the library was loaded may have changed while it was."""
 _LIBRARY = Path(__file__).parents[1]
-_written: list[Request] = []
+_written: list[Asked] = []
 
 
-def find(request: Request) -> Made | None:
-    """What an earlier process made for a request; None for a miss of any kind."""
-    file = _file(request)
+def made(asked: Asked, make: Callable[[], T]) -> T:
+    """What ``make`` makes for ``asked``, or an earlier process has made; raises as it does."""
+    found: T | None = find(asked)
+    if found is None:
+        keep(asked, found := make())
+    return found
+
+
+def find(asked: Asked) -> Any:
+    """What an earlier process made; None for a miss of any kind."""
+    file = _file(asked)
     data = read_entry(file) if file else None
     if not data:
         return None
     reader = pickle.Unpickler(BytesIO(data))  # noqa: S301  # the user's own, as programs are
-    reader.persistent_load = _parts(request).__getitem__  # type: ignore[method-assign]
+    reader.persistent_load = _parts(asked).__getitem__  # type: ignore[method-assign]
     try:
-        plan, launched = reader.load()
+        which, found = reader.load()
+        is_right = which == asked
     except Exception:  # noqa: BLE001  # whatever is wrong with it, it is made anew
         return None
-    return plan, launched
+    return found if is_right else None
 
 
-def keep(request: Request, made: Made) -> None:
+def keep(asked: Asked, found: object) -> None:
     """Add an entry; that a folder cannot be written is told where programs are kept."""
-    file = _file(request) if len(_written) < MOST_WRITTEN else None
+    file = _file(asked) if len(_written) < MOST_WRITTEN else None
     if file is None:
         return
-    data, parts = BytesIO(), {id(part): k for k, part in enumerate(_parts(request))}
+    data, parts = BytesIO(), {id(part): k for k, part in enumerate(_parts(asked))}
     writer = pickle.Pickler(data, protocol=5)
     writer.persistent_id = lambda part: parts.get(id(part))  # type: ignore[method-assign]
     with suppress(OSError):
         if not _written:
             _remove_oldest(file.parent)
-        _written.append(request)
-        writer.dump(made)
+        _written.append(asked)
+        writer.dump((asked, found))
         write_entry(file, data.getvalue())
 
 
 def written(traits: Traits) -> list[Request]:
     """The requests for a device that this process has added entries of."""
-    return [request for request in _written if request.traits == traits]
+    return [one for one in _written if isinstance(one, Request) and one.traits == traits]
 
 
-def _parts(request: Request) -> tuple[object, ...]:
-    """What is not kept, since who asks has it."""
-    return request, request.src, request.dst
+def _parts(asked: Asked) -> tuple[object, ...]:
+    """What need not be kept, since who asks has it: a request prints all that it is."""
+    return (asked, asked.src, asked.dst) if isinstance(asked, Request) else ()
 
 
-def _file(request: Request) -> Path | None:
-    """The entry of a request; None where nothing is kept."""
+def _file(asked: Asked) -> Path | None:
+    """The entry of what is asked; None where nothing is kept."""
     folder, library = cache_folder(), state()
     if folder is None or not library:
         return None
-    name = hashlib.sha256(f"{library} {_types(request)} {request!r}".encode()).hexdigest()
+    name = hashlib.sha256(f"{library} {_types(asked)} {asked!r}".encode()).hexdigest()
     return folder / (name + PLAN)
 
 
-def _types(request: Request) -> list[tuple[object, ...]]:
+def _types(asked: Asked) -> list[tuple[object, ...]]:
     """All that the element types say: users make types of their own, by any name."""
-    operands = request.computation.operands if request.computation else ()
-    types = (request.src.dtype, request.dst.dtype, *(o.desc.dtype for o in operands))
+    if isinstance(asked, Request):
+        operands = asked.computation.operands if asked.computation else ()
+        descs = (asked.src, asked.dst, *(o.desc for o in operands))
+    else:
+        descs = tuple(d for d in asked if isinstance(d, MemoryDesc))
     return [
         (t.name, t.bits, t.kind, t.numpy.str, t.floating, t.values, sorted(t.names.items()))
-        for t in types
+        for t in (d.dtype for d in descs)
     ]
 
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from ..errors import Error, Unsupported
 from ..kernels import render, sums
+from ..kernels.source import Launch
 from ..problems.refine import problem
 from ..problems.twins import by_buffers
 from ..records import DeviceNames, Lookup, TuningRecord, lookup
@@ -23,8 +24,9 @@ from ..schedule.choices import RULES
 from ..schedule.sums import plan_for_all as sums_for_all
 from ..tensors.desc import MemoryDesc
 from . import kept
-from .kept import Made
 
+Made = tuple[Plan, Launch | None]
+"""A plan and its kernel; None where there is nothing to do."""
 KEPT_PLANS = 512
 """How many plans are cached, so that preparing a reorder again neither plans nor renders."""
 
@@ -46,12 +48,12 @@ def _planned(request: Request, records: Lookup | None, names: tuple[str, str]) -
 
 def _by_rules(request: Request) -> Made:
     """The same by what is chosen and the rules; kept on disk for later processes."""
-    if found := kept.find(request):
-        return found
+    return kept.made(request, partial(_anew, request))
+
+
+def _anew(request: Request) -> Made:
     plan = plan_for(request)
-    made = plan, render(plan)
-    kept.keep(request, made)
-    return made
+    return plan, render(plan)
 
 
 def plan_again(before: Traits, now: Traits) -> None:

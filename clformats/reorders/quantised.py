@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -32,11 +33,14 @@ from ..runtime.engine import default_engine
 from ..schedule import Request, Traits
 from ..tensors.desc import MemoryDesc
 from ..tensors.given import as_any_desc
+from . import kept
 from .planning import planned
 from .profiles import traits_of
 
 if TYPE_CHECKING:
     import pyopencl
+
+T = TypeVar("T")
 
 AnyDesc = MemoryDesc | QuantisedDesc
 Maker = Callable[[AnyDesc, AnyDesc, Engine], Any]
@@ -240,7 +244,7 @@ def _built(kernels: Sequence[Kernel], engine: Engine) -> tuple[tuple[Kernel, pyo
 
 def _moving(src: QuantisedDesc, dst: QuantisedDesc, engine: Engine, traits: Traits) -> _Work:
     try:
-        moves = moving(src, dst)
+        moves = _kept((src, dst), partial(moving, src, dst))
     except Unsupported as error:
         return _Work(QuantisedPlan("host", (f"moves bits on the host: {error}",)))
     made = [k for move in moves for k in _kernels(move, traits)]
@@ -251,16 +255,26 @@ def _decoding(
     maker: Maker, src: QuantisedDesc, dst: MemoryDesc, engine: Engine, traits: Traits
 ) -> _Work:
     with suppress(Unsupported):
-        kernel = decoding(src, dst, traits)
+        kernel = _decoded(src, dst, traits)
         return _Work(QuantisedPlan("decodes", (kernel.what,)), _built([kernel], engine))
     rows = MemoryDesc(dst.dims, "f32")
     try:
-        kernel = decoding(src, rows, traits)
+        kernel = _decoded(src, rows, traits)
     except Unsupported as error:
         return _Work(QuantisedPlan("host", (f"unpacks on the host: {error}",)))
     steps = (kernel.what, f"then a reorder {rows} -> {dst}")
     after = maker(rows, dst, engine)
     return _Work(QuantisedPlan("decodes twice", steps), _built([kernel], engine), after)
+
+
+def _decoded(src: QuantisedDesc, dst: MemoryDesc, traits: Traits) -> Kernel:
+    return _kept((src, dst, traits), partial(decoding, src, dst, traits))
+
+
+def _kept(asked: tuple[QuantisedDesc | MemoryDesc | Traits, ...], make: Callable[[], T]) -> T:
+    """What takes 50 ms and more, as an earlier process has made it of a type of the library's."""
+    types = [one.dtype for one in asked if isinstance(one, QuantisedDesc)]
+    return kept.made(asked, make) if all(t.is_built_in for t in types) else make()
 
 
 def _quantising(
@@ -278,7 +292,7 @@ def _quantising(
     for layout in dict.fromkeys((dst.text, *map(dst.dtype.layouts.get, ("gguf", "plain")))):
         with suppress(Unsupported):
             made = dst.with_layout(layout)
-            kernel = quantising(rows, made, traits)
+            kernel = _kept((rows, made, traits), partial(quantising, rows, made, traits))
             before = maker(src, rows, engine) if src != rows else None
             after = maker(made, dst, engine) if made != dst else None
             steps = [f"{decodes}reorders to {rows}"] * bool(before) + [kernel.what]

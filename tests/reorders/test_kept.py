@@ -6,17 +6,21 @@ import os
 import pickle
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import clformats as cf
 from clformats.kernels import render
+from clformats.kernels.decoding import decoding
 from clformats.problems.computation import from_attr
 from clformats.problems.traits import Traits
 from clformats.programs import cache
-from clformats.reorders import kept, planning
+from clformats.quantised.moving import moving
+from clformats.reorders import kept, planning, quantised
 from clformats.schedule import Request, plan_for
 from clformats.tensors.rows import DType
 from tests.workload import reorders
@@ -75,6 +79,46 @@ def test_what_is_found_is_what_would_be_made(
     assert str(found[0]) == str(plan)
     assert found[0].request is again
     assert len(entries(folder)) == 1
+
+
+def never(*_: object) -> Any:
+    pytest.fail("it was made before")
+
+
+def rows(name: str, layout: str | None = None) -> cf.QuantisedDesc:
+    desc: object = cf.MemoryDesc((64, 512), name, layout)
+    assert isinstance(desc, cf.QuantisedDesc)
+    return desc
+
+
+@pytest.mark.parametrize("name", ["q4_0", "q4_K"])
+def test_decodes_are_kept_too(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    src, dst = rows(name), cf.MemoryDesc((64, 512), "f16", "ba")
+    made = quantised._decoded(src, dst, CPU)
+    assert made == decoding(src, dst, CPU)
+    monkeypatch.setattr(quantised, "decoding", never)
+    assert quantised._decoded(rows(name), dst, CPU) == made
+    (file,) = entries(folder)
+    asked = rows(name, "plain"), dst, CPU
+    other = kept._file(asked)
+    assert other
+    other.write_bytes(file.read_bytes())  # made for something else
+    assert kept.find(asked) is None
+
+
+def test_moves_of_planes_are_kept_too(folder: Path) -> None:
+    asked = rows("q4_0"), rows("q4_0", "transposed")
+    made = quantised._kept(asked, partial(moving, *asked))
+    assert made == moving(*asked)
+    assert quantised._kept(asked, never) == made
+    assert len(entries(folder)) == 1
+
+
+def test_decodes_of_the_users_types_are_not_kept(folder: Path) -> None:
+    cf.QuantisedType("mine_kept", {"q": ("u4", (1, 1)), "d": ("f16", (1, 32))}, "d * (q - 8)")
+    src = rows("mine_kept")
+    assert quantised._decoded(src, cf.MemoryDesc((64, 512), "f16", "ab"), CPU).source
+    assert not entries(folder)
 
 
 def test_each_request_has_an_entry_of_its_own() -> None:
