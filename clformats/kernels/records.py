@@ -51,6 +51,59 @@ class ByteRun:
     nbytes: int
     block: int
 
+    def loads(self, memory: str, word: int, items: int, span: int) -> Iterator[str]:
+        """The statements by which a group loads it, words together, and declares ``memory``."""
+        kind, most = LOADED_WORDS[word], self.nbytes * span // self.block
+        times = -(-most // (word * items))
+        yield self.declared(memory, span)
+        yield "{"
+        yield f"  global const uchar *from = w + {self.base};"
+        yield f"  const uint nbytes = count / {self.block} * {self.nbytes};"
+        yield f"  {kind} held[{times}];"
+        for text in (f"held[j] = ((global const {kind} *)from)[mine + j * {items}];",
+                     f"((local {kind} *){memory})[mine + j * {items}] = held[j];"):  # fmt: skip
+            yield "  #pragma unroll"
+            yield f"  for (uint j = 0; j < {times}; j++)"
+            yield f"    if (mine + j * {items} < nbytes / {word})"
+            yield f"      {text}"
+        yield from self._rest(memory, "from", word)
+        yield "}"
+
+    def stores(self, memory: str, word: int, items: int, span: int) -> Iterator[str]:
+        """The statements by which a group stores it from ``memory``."""
+        kind, most = LOADED_WORDS[word], self.nbytes * span // self.block
+        yield "{"
+        yield f"  global uchar *to = d + {self.base};"
+        yield f"  const uint nbytes = count / {self.block} * {self.nbytes};"
+        yield "  #pragma unroll"
+        yield f"  for (uint j = 0; j < {-(-most // (word * items))}; j++)"
+        yield f"    if (mine + j * {items} < nbytes / {word})"
+        at = f"[mine + j * {items}]"
+        yield f"      ((global {kind} *)to){at} = ((local {kind} *){memory}){at};"
+        yield from self._rest("to", memory, word)
+        yield "}"
+
+    @property
+    def is_full(self) -> bool:
+        """Whether every bit is one of a plane."""
+        bits = 0
+        for plane in self.planes:
+            along = [d for d in plane.digits if d.dim == 2]
+            bits += plane.bits * prod(self.block // d.step if d.is_open else d.size for d in along)
+        return bits == 8 * self.nbytes
+
+    def declared(self, memory: str, span: int) -> str:
+        """The declaration of its local memory."""
+        nbytes = self.nbytes * span // self.block
+        return f"local uchar {memory}[{nbytes}] __attribute__((aligned({VECTOR_BYTES})));"
+
+    def _rest(self, to: str, source: str, word: int) -> Iterator[str]:
+        """The statements that copy what fills no word at the end."""
+        if word > 1:
+            at = f"nbytes / {word} * {word} + mine"
+            yield f"  if (mine < nbytes % {word})"
+            yield f"    {to}[{at}] = {source}[{at}];"
+
 
 def decoding_in_groups(src: QuantisedDesc, dst: MemoryDesc, traits: Traits) -> Kernel:
     """The kernel from records to rows of f32 or f16. Raises `NotInTilesError` for others."""
@@ -70,7 +123,7 @@ class _GroupDecoder:
         self.width = max(VECTOR_BYTES // dst.dtype.nbytes, widest)
         self.span = self.items * self.width * VECTORS_STORED
         moving = [p for p in self.planes.values() if any(d.dim == 2 for d in p.digits)]
-        self.runs = list(_runs(moving, src.extents[2], self.span))
+        self.runs = list(runs_of(moving, src.extents[2], self.span))
         numbers = [
             *self.symbols.values.values(),
             *(r.nbytes * self.span // r.block for r in self.runs),
@@ -97,7 +150,8 @@ class _GroupDecoder:
         e, n, k = self.src.extents
         given = {**self.symbols.values, "columns": k}
         names = "".join(f", const ulong {name}" for name in given)
-        loads = [line for number in range(len(self.runs)) for line in self._loads(number)]
+        sizes = self.word, self.items, self.span
+        loads = [line for j, run in enumerate(self.runs) for line in run.loads(f"in{j}", *sizes)]
         lines = [
             *([STORED_HALVES] if self.dst.dtype.name == "f16" else []),
             f"kernel __attribute__((reqd_work_group_size({self.items}, 1, 1)))",
@@ -126,30 +180,6 @@ class _GroupDecoder:
         group = self.items, 1, 1
         return Kernel(text, "decode", size, arguments, what, group, VECTOR_BYTES)
 
-    def _loads(self, number: int) -> Iterator[str]:
-        """The statements by which the group loads a run."""
-        run = self.runs[number]
-        kind, most = LOADED_WORDS[self.word], run.nbytes * self.span // run.block
-        times = -(-most // (self.word * self.items))
-        yield f"local {kind} in{number}[{most // self.word}];"
-        yield "{"
-        yield f"  global const uchar *from = w + {run.base};"
-        yield f"  const uint nbytes = count / {run.block} * {run.nbytes};"
-        yield f"  {kind} held[{times}];"
-        yield "  #pragma unroll"
-        yield f"  for (uint j = 0; j < {times}; j++)"
-        yield f"    if (mine + j * {self.items} < nbytes / {self.word})"
-        yield f"      held[j] = ((global const {kind} *)from)[mine + j * {self.items}];"
-        yield "  #pragma unroll"
-        yield f"  for (uint j = 0; j < {times}; j++)"
-        yield f"    if (mine + j * {self.items} < nbytes / {self.word})"
-        yield f"      in{number}[mine + j * {self.items}] = held[j];"
-        if self.word > 1:
-            yield f"  if (mine < nbytes % {self.word})"
-            yield (f"    ((local uchar *)in{number})[nbytes / {self.word} * {self.word} + mine] = "
-                   f"from[nbytes / {self.word} * {self.word} + mine];")  # fmt: skip
-        yield "}"
-
     def _decoded(self) -> Iterator[str]:
         """The statements that decode and store a vector: as for global memory, on local memory."""
         tile, width = Tile(1, self.width), self.width
@@ -165,8 +195,7 @@ class _GroupDecoder:
         for number, run in enumerate(self.runs):
             for plane in run.planes:
                 near = replace(plane, start=At(plane.start.bits))
-                memory = f"(local const uchar *)in{number}"
-                for line in near.pointers(tile, memory):
+                for line in near.pointers(tile, f"in{number}"):
                     yield line.replace("global const", "local const")
         named: dict[str, Formula] = {}
         for f in self.fields:
@@ -184,13 +213,14 @@ class _GroupDecoder:
             yield f"out[{j // each}] = {stored};"
 
 
-def _runs(planes: Sequence[Placed], columns: int, span: int) -> Iterator[ByteRun]:
+def runs_of(planes: Sequence[Placed], columns: int, span: int) -> Iterator[ByteRun]:
     """The runs of bytes in which the planes of a row lie. Raises `NotInTilesError`."""
     block, strides = 1, []
     for plane in planes:
         along = [d for d in plane.digits if d.dim == 2]
         last = [d for d in along if d.is_open]
-        apart = [d for d in plane.digits if d.dim < 2 and d.size > 1 and not d.is_open]
+        apart = [d for d in plane.digits
+                 if d.dim < 2 and d.size > 1 and not (d.is_open and d.symbol)]  # fmt: skip
         if apart or any(d.symbol for d in along) or len(last) != 1:
             raise NotInTilesError
         block = lcm(block, *(d.step if d.is_open else d.step * d.size for d in along))
@@ -213,17 +243,20 @@ def _runs(planes: Sequence[Placed], columns: int, span: int) -> Iterator[ByteRun
 
 def _long_rows(src: QuantisedDesc, dst: MemoryDesc) -> tuple[QuantisedDesc, MemoryDesc]:
     """Both as one row, where rows follow each other without a gap; else as they are."""
-    count = prod(src.extents)
-    try:
-        row = QuantisedDesc((1, count), src.dtype, src.text)
-    except Error:
-        return src, dst
-    is_dense = dst == MemoryDesc(dst.dims, dst.dtype)
-    names = src.dtype.formula.names
-    pairs = [(p, row.planes[p.name]) for name in names for p in src.fields[name].planes]
-    if is_dense and all(_goes_on(*pair) for pair in pairs):
-        return row, MemoryDesc((1, count), dst.dtype)
+    row = long_row(src, src.dtype.formula.names)
+    if row and dst == MemoryDesc(dst.dims, dst.dtype):
+        return row, MemoryDesc(row.dims, dst.dtype)
     return src, dst
+
+
+def long_row(src: QuantisedDesc, names: Sequence[str] = ()) -> QuantisedDesc | None:
+    """The tensor as one row, if its rows follow each other without a gap: some fields, or all."""
+    try:
+        row = QuantisedDesc((1, prod(src.extents)), src.dtype, src.text)
+    except Error:
+        return None
+    planes = (p for name in names or src.fields for p in src.fields[name].planes)
+    return row if all(_goes_on(p, row.planes[p.name]) for p in planes) else None
 
 
 def _goes_on(plane: Plane, row: Plane) -> bool:

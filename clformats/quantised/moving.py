@@ -73,7 +73,7 @@ def _best(
         if n % rows or k % columns:
             continue
         try:
-            mover = _Mover(src, dst, Tile(rows, columns), planes)
+            mover = BitMover(src, dst, Tile(rows, columns), planes)
             made = mover.kernel()
         except NotInTilesError:
             continue
@@ -85,7 +85,9 @@ def _best(
     return best
 
 
-class _Mover(Writer):
+class BitMover(Writer):
+    """Some planes of a destination, from the same fields of a source. Raises `NotInTilesError`."""
+
     def __init__(
         self, src: QuantisedDesc, dst: QuantisedDesc, tile: Tile, planes: Sequence[str]
     ) -> None:
@@ -110,6 +112,7 @@ class _Mover(Writer):
         return [*self.src.fields[own.name].planes, *own.planes]
 
     def kernel(self) -> Kernel:
+        """The kernel of a tile for each work-item."""
         e, n, k = self.src.extents
         tile = self.tile
         lines = [line for p in self.read.values() for line in p.pointers(tile, "w")]

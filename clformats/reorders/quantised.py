@@ -20,12 +20,14 @@ from ..errors import InvalidArgument, InvalidDescriptor, Unsupported, expect
 from ..host.packing import pack, pack_into, unpack
 from ..kernels.decoding import decoding
 from ..kernels.quantising import quantising
+from ..kernels.repacking import repacking
 from ..opencl import OnDevice, opencl
 from ..problems.thresholds import LINE_BYTES
 from ..quantised import QuantisedDesc
 from ..quantised.apart import PlaneMove
 from ..quantised.host import moved
 from ..quantised.kernel import Kernel
+from ..quantised.lanes import NotInTilesError
 from ..quantised.moving import moving
 from ..quantised.rules import check_rule
 from ..runtime import Engine, Event, Memory, Stream
@@ -243,6 +245,10 @@ def _built(kernels: Sequence[Kernel], engine: Engine) -> tuple[tuple[Kernel, pyo
 
 
 def _moving(src: QuantisedDesc, dst: QuantisedDesc, engine: Engine, traits: Traits) -> _Work:
+    if not traits.is_cpu:
+        with suppress(NotInTilesError):
+            kernel = repacking(src, dst, traits)
+            return _Work(QuantisedPlan("moves", (kernel.what,)), _built([kernel], engine))
     try:
         moves = _kept((src, dst), partial(moving, src, dst))
     except Unsupported as error:

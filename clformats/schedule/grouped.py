@@ -114,10 +114,19 @@ class GroupTile:
         order, reached = self.order("src"), 1
         apart = []
         for k in order:
-            if k in self.traded and reached >= width:
+            if k in self.traded and width % (2 * reached):
                 apart.append(k)
             reached *= self.sizes[k]
         return (*(k for k in order if k not in apart), *apart)
+
+    def trades_in(self, width: int) -> bool:
+        """Whether such vectors trade elements: with each other, or halves, quarters, .. of one."""
+        reached = 1
+        for k in self.reads(width):
+            if k in self.traded and width % (2 * reached) and reached % width:
+                return False
+            reached *= self.sizes[k]
+        return True
 
     @property
     def below(self) -> tuple[int, ...]:

@@ -232,7 +232,7 @@ def _made(
     group = traits.group_size
     if p.exchanges:  # as many work-items as have words that trade elements
         units = prod(tile.sizes) // widths[0] >> len(p.exchanges)
-        group = min(group, max(IN_STEP, power_of_two(units)))
+        group = min(group, power_of_two(max(IN_STEP, units)))
     found = Schedule(tile.tile(*widths), nest, Prefetch(), store, group)
     if store.local:
         lies = lay_out_group(p, found)
@@ -301,8 +301,10 @@ def _rows_by_rules(p: Problem, traits: Traits) -> GroupPlan:
 def _widths(tile: GroupTile, most: Sequence[int]) -> tuple[int, int]:
     """The widest vectors of both sides, of ``most`` elements."""
     loaded, stored = max(1, most[0]), not tile.p.computation
-    while (found := tile.width("src", tile.reads(loaded), loaded)) < loaded:
-        loaded = found
+    found = tile.width("src", tile.reads(loaded), loaded)
+    while found < loaded or not tile.trades_in(loaded):
+        loaded = found if found < loaded else loaded // 2
+        found = tile.width("src", tile.reads(loaded), loaded)
     return loaded, tile.width("dst", tile.order("dst"), most[1], stored=stored)
 
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 import clformats as cf
 from clformats.doctor.drivers import PORTABLE
 from clformats.kernels.decoding import decoding
+from clformats.kernels.repacking import repacking
 from clformats.programs import compiler
 from clformats.quantised import QuantisedDesc
 from clformats.quantised.host import moved
@@ -161,6 +162,36 @@ def check_moves(stream: cf.Stream, src: QuantisedDesc, dst: QuantisedDesc) -> st
 def test_bits_are_moved(stream: cf.Stream, name: str, one: str, other: str) -> None:
     src = described((128, 256), name, one)
     assert check_moves(stream, src, src.with_layout(other)) == "moves"
+
+
+@pytest.mark.sampled(6)
+@pytest.mark.parametrize("dims", [(24, 1280), (3, 256), (2, 4, 512)], ids=str)
+@pytest.mark.parametrize("name", ["q4_0", "q4_1", "q5_0", "q8_0", "q6_K", "mxfp4", "q1_0"])
+def test_whole_records_are_moved_by_groups(
+    as_gpu: cf.Stream, name: str, dims: tuple[int, ...]
+) -> None:
+    records = described(dims, name, "gguf")
+    for other in ("flat", "plain"):
+        planes = records.with_layout(other)
+        for one, two in ((records, planes), (planes, records)):
+            assert "local memory" in repacking(one, two, as_gpu.engine.traits).what
+            assert check_moves(as_gpu, one, two) == "moves"
+
+
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("openvino_osv16", "compressed"), ("openvino_osv64", "gptq_v2"), ("awq_gemm", "plain")],
+)  # fmt: skip
+def test_words_of_short_loops_trade_elements(as_gpu: cf.Stream, one: str, other: str) -> None:
+    """Loops of 3 and 5 steps, which vectors do not divide, lie before those that trade."""
+    for dims in ((24, 1280), (40, 384), (64, 512)):
+        try:
+            src = described(dims, "u4g128", one)
+            dst = src.with_layout(other)
+        except cf.InvalidDescriptor:
+            continue
+        assert check_moves(as_gpu, src, dst) == "moves"
 
 
 @pytest.mark.slow

@@ -16,6 +16,7 @@ import pytest
 
 import clformats as cf
 from clformats.kernels.decoding import decoding
+from clformats.kernels.repacking import repacking
 from clformats.problems.computation import from_attr
 from tests.gpu_compilers_support import (
     H100,
@@ -96,6 +97,8 @@ SCALED = ["u4:ab f16:BA16b16a", "s4:ab f16:ba", "u4:ab f16:ab"]
 """Those with a scale and a zero point for 128 of them."""
 TIMES = 1.5
 """By how much they may have more instructions for an element."""
+MOVED = 6.2
+"""Instructions for an element of a record that becomes planes, or the reverse."""
 ABOVE = {"u3:ab u3:ba": 1.75, "u4:ab f16:ab": 1.6}
 """Where that is not met: eight elements of 3 bits are taken out of three bytes and put into three;
 NVIDIA converts bytes of a word, but no nibbles, in one instruction."""
@@ -209,6 +212,22 @@ def test_records_go_through_local_memory(name: str, tmp_path: Path) -> None:
     accesses = [i for i in found if i.startswith(("LDG", "STG"))]
     assert [i for i in accesses if ".128" not in i] in ([], ["LDG.E.U8"])
     assert len(found) / kernel.elements <= RECORDS[name], len(found) / kernel.elements
+
+
+@needs("clang", "libclc", "ptxas", "nvdisasm")
+@pytest.mark.parametrize("pair", ["gguf flat", "flat gguf"])
+@pytest.mark.parametrize("name", ["q4_0", "q8_0", "q6_K"])
+def test_records_become_planes_by_words(name: str, pair: str, tmp_path: Path) -> None:
+    src, dst = (described((4096, 4096), name, layout) for layout in pair.split())
+    made = repacking(src, dst, H100)
+    kernel = assembled(made.source, src.nelems / made.global_size[0], tmp_path)
+    assert {*re.findall(r"(\d+) bytes spill", kernel.said)} == {"0"}, kernel.said
+    found = [i for i in SASS.findall(kernel.text) if i != "NOP"]
+    accesses = [i for i in found if i.startswith(("LDG", "STG"))]
+    ends = [i for i in accesses if ".128" not in i]
+    assert {*ends} <= {"LDG.E.U8", "STG.E.U8"}
+    assert len(ends) <= 3 + 3, "one byte of each buffer's end"
+    assert len(found) / kernel.elements <= MOVED, len(found) / kernel.elements
 
 
 @needs("clang", "libclc")
