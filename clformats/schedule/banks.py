@@ -118,10 +118,13 @@ def dense(sizes: tuple[int, ...], first: Pass) -> BankLayout:
 
 
 @lru_cache(maxsize=512)
-def layout(sizes: tuple[int, ...], first: Pass, second: Pass, item: int) -> BankLayout:
+def layout(
+    sizes: tuple[int, ...], first: Pass, second: Pass, item: int, spare: int = 8
+) -> BankLayout:
     """The layout in which elements of ``item`` bytes are stored and read in the fewest cycles.
 
-    Neighbours of the ``first`` pass are neighbours there. Its vectors stay whole.
+    Neighbours of the ``first`` pass are neighbours there. Its vectors stay whole. Gaps take one of
+    ``spare`` parts of the tile more at the most.
     """
     unit = max(first.width, second.tall)
     tried = [dense(sizes, first)]
@@ -136,7 +139,7 @@ def layout(sizes: tuple[int, ...], first: Pass, second: Pass, item: int) -> Bank
             BankLayout(sizes, _pitches(sizes, first.order, near, 0, more), near, every, gap * unit)
             for gap in GAPS for more in [gap * unit * (sizes[near] // every)]
         ]  # fmt: skip
-    most = prod(sizes) * 9 // 8
+    most = prod(sizes) * (spare + 1) // spare
     small = [one for one in tried if one.extent <= most] or tried[:1]
     return min(small, key=lambda one: sum(bank_cycles(one, p, item) for p in (first, second)))
 

@@ -213,7 +213,8 @@ def lay_out_group(p: Problem, schedule: Schedule) -> GroupLayout:
     banks = None
     if store.local:
         item = moving_bytes(p)
-        banks = dense(sizes, read) if store.dense else layout(sizes, read, write, item)
+        spare = 4 if p.exchanges else 8  # words that were neighbours in the source lie apart
+        banks = dense(sizes, read) if store.dense else layout(sizes, read, write, item, spare)
     return GroupLayout(marked, sizes, frozenset(tile.whole), read, write, banks)
 
 

@@ -94,7 +94,7 @@ def test_work_items_move_words_at_least_where_they_are_aligned(case: Case) -> No
 PACKED = {
     "u4:ab u4:ba": "tile a16 b c d e32 of 4 | a* e* of 128 | ahead 0 | local 1",
     "u4:Ab8a u4:Ab8a": "tile a2048 of 4 | a* of 256 | ahead 0 | ordinary",
-    "u4:Ab8a u4:aB8b": "tile b c d e512 of 4 | a* e* of 128 | ahead 0 | local 1 dense",
+    "u4:Ab8a u4:aB8b": "tile b c d e512 of 4 | a* e* of 128 | ahead 0 | local 1",
     "u4:ab f16:ba": "tile a128 b128 of 16 8 | a* b* of 256 | ahead 0 | local 4",
     "u3:ab f32:ab": "tile a2048 of 4 | a* of 256 | ahead 0 | ordinary",
     "f16:ab s4:ba": "tile a128 b128 of 8 16 | a* b* of 256 | ahead 0 | local 4",
@@ -108,7 +108,7 @@ def test_elements_of_less_than_a_byte(pair: str) -> None:
     plan = cf.make_plan(src, dst, GPU)
     assert str(plan.body) == PACKED[pair], plan
     assert isinstance(plan.body, GroupPlan)
-    assert plan.body.layout.local_elements * moving_bytes(plan.body.problem) <= 18 << 10
+    assert plan.body.layout.local_elements * moving_bytes(plan.body.problem) <= 20 << 10
     assert fitted(plan.body.problem, plan.body.schedule, GPU) == plan.body
 
 

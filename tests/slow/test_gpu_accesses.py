@@ -39,9 +39,14 @@ ODD = 0.7
 rest."""
 EVEN = 0.85
 """Sectors that are used where sizes are even. A row of a tile may begin inside one."""
-IN_PARTS = {"im3_byxf_fsv16_u8_f16", "cv_bfyx_bfyx_f32_f16"}
-"""Three bytes of each pixel, one by one, and 32 bytes of each work-item as two vectors: what one
-request leaves of a sector, the next one of the same work-item uses."""
+IN_PARTS = {
+    *("im3_byxf_fsv16_u8_f16", "cv_bfyx_bfyx_f32_f16", "q_gptq_awq_u4"),
+    *("q_ab_ab_f16_u4", "q_ab_ab_f32_u4", "q_ab_BA16b16a_u4_f16"),
+    *(f"q_groups_{dst}_{t}_f16" for dst in ("ba", "BA16b16a") for t in ("u4", "s4")),
+}
+"""Three bytes of each pixel, one by one, and 32 or 64 bytes of each work-item as two or four
+vectors: what one request leaves of a sector, the next one of the same work-item uses. Words of 8
+bytes from which nibbles are taken are two of 4 here, and one in the makers' machine code."""
 
 
 @dataclass(frozen=True)

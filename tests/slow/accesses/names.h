@@ -11,11 +11,11 @@ void host_barrier(uint flags);
     static inline float##n host_load##n(const half *p) { float##n x; for (int i = 0; i < n; ++i) x[i] = __builtin_load_halff(p + i); return x; } \
     static inline void host_store##n(float##n x, half *p) { for (int i = 0; i < n; ++i) __builtin_store_halff(x[i], p + i); }
 HALVES(2) HALVES(4) HALVES(8) HALVES(16)
-#define vload_half(o, p) __builtin_load_halff((const half *)(p) + (o))
-#define vload_half2(o, p) host_load2((const half *)(p) + 2 * (o))
-#define vload_half4(o, p) host_load4((const half *)(p) + 4 * (o))
-#define vload_half8(o, p) host_load8((const half *)(p) + 8 * (o))
-#define vload_half16(o, p) host_load16((const half *)(p) + 16 * (o))
+#define vload_half(o, p) __builtin_load_halff((const half *)(uintptr_t)(p) + (o))
+#define vload_half2(o, p) host_load2((const half *)(uintptr_t)(p) + 2 * (o))
+#define vload_half4(o, p) host_load4((const half *)(uintptr_t)(p) + 4 * (o))
+#define vload_half8(o, p) host_load8((const half *)(uintptr_t)(p) + 8 * (o))
+#define vload_half16(o, p) host_load16((const half *)(uintptr_t)(p) + 16 * (o))
 #define vstore_half_rte(x, o, p) __builtin_store_halff(x, (half *)(p) + (o))
 #define vstore_half2_rte(x, o, p) host_store2(x, (half *)(p) + 2 * (o))
 #define vstore_half4_rte(x, o, p) host_store4(x, (half *)(p) + 4 * (o))
