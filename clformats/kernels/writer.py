@@ -189,6 +189,7 @@ class _KernelWriter:
                 if not (self.types.word and self.layout.rolled):
                     yield from self._stores(lines, edge)
         if lines:
+            lines.sort()  # What waited is stored in the order of places: runs of lines are faster.
             stores = [*self._stores(lines, edge)]
             if isinstance(self.types, Computed):
                 yield from self.operands.before

@@ -14,6 +14,11 @@ typedef ushort${n} any_bits${n} __attribute__((aligned(2)));
 static inline float${n} load_half${n}(__global const half *from)
 {
     const ushort${n} bits = *(__global const any_bits${n} *)from;
+% if n == 16:
+#ifdef HALVES16
+    return __builtin_convertvector(__builtin_astype(bits, halves16), float16);
+#endif
+% endif
     return vload_half${n}(0, (const half *)&bits);
 }
 #undef vload_half${n}
@@ -42,6 +47,11 @@ ${encode(dtype, width)}\
 // Round to nearest even; half values exist in memory alone.
 static inline ushort${n} to_f16_${width}(${loaded}${n} x)
 {
+% if n == "16" and loaded == "float":
+#ifdef HALVES16
+    return __builtin_astype(__builtin_convertvector(x, halves16), ushort16);
+#endif
+% endif
     ushort${n or 2} bits;
     vstore_half${n}_rte(x, 0, (half *)&bits);
 % if n:
@@ -81,6 +91,13 @@ functions = types.functions(computed)
 #pragma OPENCL FP_CONTRACT OFF
 % endif
 typedef ${"long" if wide else "int"} idx;
+% if 16 in {*widths, *computed} and not aligned and (types.reads_halves or (types.rounds and types.rounds.name, types.rounded_from) == ("f16", "float")):
+// pocl converts 16 half values by two instructions and a third that joins them, where one does it.
+#if defined(POCL_DEVICE_ADDRESS_BITS) && defined(__F16C__) && !defined(CLFORMATS_PORTABLE)
+#define HALVES16
+typedef _Float16 halves16 __attribute__((ext_vector_type(16)));
+#endif
+% endif
 ${halves({8, 16} & {*widths}) if types.reads_halves else ""}\
 % for dtype in sorted(types.widens | reads.widens, key=str):
 % for width in sorted({*widths, *computed}):
