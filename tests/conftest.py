@@ -136,6 +136,14 @@ def as_gpu(engine: cf.Engine) -> cf.Stream:
     return cf.Stream(other)
 
 
+@pytest.fixture(scope="session")
+def streaming(engine: cf.Engine) -> cf.Stream:
+    """A stream of the same device, for which kernels are planned as if all tensors were large."""
+    other = cf.Engine(device=engine.device)
+    other.__dict__["traits"] = replace(engine.traits, streamed_bytes=0)
+    return cf.Stream(other)
+
+
 @pytest.fixture(scope="session", params=["itself", "gpu"])
 def every_stream(request: pytest.FixtureRequest, stream: cf.Stream, as_gpu: cf.Stream) -> cf.Stream:
     """One that plans for the device as it is, and one that plans as if for a GPU."""

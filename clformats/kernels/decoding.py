@@ -9,9 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
+from itertools import takewhile
+from operator import eq
 
 from ..errors import Unsupported
-from ..problems.thresholds import LINE_BYTES
+from ..problems.thresholds import LINE_BYTES, LONG_RUN_BYTES
 from ..problems.traits import DEFAULT, Traits
 from ..quantised import QuantisedDesc
 from ..quantised.kernel import Grid, Kernel, TileCode
@@ -151,14 +154,17 @@ class _Decoder:
         once = [f for f in self.fields if f.dtype.width == 1 and _is_fixed(f.group[1], span)]
         along = self.vectors[0][0][1] == self.vectors[0][1][1]
         grid = Grid(tile, (e, n // tile.rows, k // tile.columns),
-                    (1, 2, 0) if along else (2, 1, 0), turns)  # fmt: skip
+                    (1, 2, 0) if along else (2, 1, 0), turns, self._blocks())  # fmt: skip
         streams = self._streams()
         known: dict[tuple[str, Lanes], str] = {}
         before = list(self._parameters(once, known))
-        what = (f"a work-item decodes {tile.rows} x {span} elements, {LANES} along "
+        values = [line.strip().removeprefix("const ").split(" =")[0] for line in before
+                  if line.startswith("  const float")]  # fmt: skip
+        what = (f"a work-item decodes {tile.rows * grid.blocks} x {span} elements, {LANES} along "
                 f"the {'rows' if along else 'columns'} at a time")  # fmt: skip
-        program = TileCode(list(self._lines(once, known, streams=streams)), before, self.tables,
-                          self.traits.is_cpu, LINE_BYTES if streams else 1)  # fmt: skip
+        body = list(self._lines(once, known, streams=streams))
+        program = TileCode(body, before, values, self.tables, self.traits.is_cpu,
+                           LINE_BYTES if streams else 1)  # fmt: skip
         return grid.kernel("decode", program, self.symbols, what)
 
     def _parameters(
@@ -190,6 +196,31 @@ class _Decoder:
         )
         begins = self.traits.begin_bytes >= LINE_BYTES
         return whole and aligned and begins and self.traits.streams(nbytes)
+
+    def _blocks(self) -> int:
+        """How many tiles along the rows a work-item decodes in turn: runs that stream are long."""
+        tile, bits = self.tile, LANES * self.target.bits
+        if tile.rows == 1 or not self._streams():
+            return 1
+        places = [self.target.place(tile, *lanes[0]) for lanes in self.vectors]
+        expected = (At(places[0].bits + j * bits, places[0].symbols) for j in range(len(places)))
+        run = len([*takewhile(bool, map(eq, places, expected))])
+        blocks = LONG_RUN_BYTES // (run * bits // 8)
+        while blocks > 1 and not self._goes_on(blocks, run * bits):
+            blocks //= 2
+        return max(1, blocks)
+
+    def _goes_on(self, blocks: int, run: int) -> bool:
+        """Whether runs of so many bits go on in the tiles that follow along the rows."""
+        tall = replace(self.tile, rows=self.tile.rows * blocks)
+        if self.src.extents[1] % tall.rows:
+            return False
+        try:
+            first, *others = (self.target.place(tall, row, 0)
+                              for row in range(0, tall.rows, self.tile.rows))  # fmt: skip
+        except NotInTilesError:
+            return False
+        return others == [At(first.bits + j * run, first.symbols) for j in range(1, blocks)]
 
     def _target_strides(self) -> Iterator[int]:
         """The bytes by which tiles and lines of the destination are apart."""

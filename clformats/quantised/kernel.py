@@ -36,11 +36,13 @@ class Kernel:
 class TileCode:
     """The lines of a kernel, in which e, n and k are where a tile begins, and what they use.
 
-    ``before`` are those that run once for all turns of a work-item.
+    ``before`` are those that run once for all turns of a work-item; ``values`` declare those of
+    their variables that the body reads.
     """
 
     body: Sequence[str]
     before: Sequence[str] = ()
+    values: Sequence[str] = ()
     tables: Tables = field(default_factory=Tables)
     fp16_lanes: bool = False
     alignment: int = 1
@@ -52,34 +54,52 @@ class Grid:
     """Work-items over a tensor, a tile each: how many there are along experts, rows and columns.
 
     ``order`` are the dimensions of the work-items, that of neighbours first; ``turns``: so many
-    tiles along the columns one after the other.
+    tiles along the columns one after the other; ``blocks``: in each turn so many along the rows.
     """
 
     tile: Tile
     counts: tuple[int, int, int]
     order: tuple[int, int, int] = (2, 1, 0)
     turns: int = 1
+    blocks: int = 1
 
     def kernel(self, name: str, program: TileCode, symbols: Symbols, what: str) -> Kernel:
         """The kernel of such code."""
-        steps = (1, self.tile.rows, self.tile.columns * self.turns)
+        columns, step = self.tile.columns, self.tile.columns * self.turns
         places = [f"get_global_id({self.order.index(dim)})" for dim in range(3)]
-        starts = [f"  const size_t {NAMES[dim]} = {places[dim]} * {steps[dim]};" for dim in (0, 1)]
-        columns, first = self.tile.columns, f"{places[2]} * {steps[2]}"
-        if self.turns == 1:
-            starts, end = [*starts, f"  const size_t k = {first};", *program.before], ["}"]
+        starts = [f"  const size_t {NAMES[0]} = {places[0]} * 1;"]
+        body, before, first = program.body, program.before, f"{places[2]} * {step}"
+        rows = f"{places[1]} * {self.tile.rows * self.blocks}"
+        if self.blocks == 1:
+            starts.append(f"  const size_t {NAMES[1]} = {rows};")
         else:
-            loop = f"  for (size_t k = first; k < first + {steps[2]}; k += {columns}) {{"
-            starts += [f"  const size_t first = {first}, k = first;", *program.before, loop]
+            starts.append(f"  const size_t rows = {rows};")
+            before, body = self._in_blocks(program)
+        if self.turns == 1:
+            starts, end = [*starts, f"  const size_t k = {first};", *before], ["}"]
+        else:
+            loop = f"  for (size_t k = first; k < first + {step}; k += {columns}) {{"
+            starts += [f"  const size_t first = {first}, k = first;", *before, loop]
             end = ["  }", "}"]
         names = "".join(f", const ulong {s}" for s in symbols.values)
         head = [f"kernel void {name}(global const uchar *w, global uchar *d{names})", "{"]
-        text = source("\n".join([*head, *starts, *program.body, *end]), program.tables,
+        text = source("\n".join([*head, *starts, *body, *end]), program.tables,
                       fp16_lanes=program.fp16_lanes, more=program.rules)  # fmt: skip
-        counts = (*self.counts[:2], self.counts[2] // self.turns)
+        counts = self.counts[0], self.counts[1] // self.blocks, self.counts[2] // self.turns
         arguments = tuple(map(np.uint64, symbols.values.values()))
         size = tuple(counts[dim] for dim in self.order)
         return Kernel(text, name, size, arguments, what, self.group(size), program.alignment)
+
+    def _in_blocks(self, program: TileCode) -> tuple[Sequence[str], Sequence[str]]:
+        """The lines before all turns, and those of one: values of each block are kept between."""
+        loop = (f"  for (uint block = 0; block < {self.blocks}; block++) {{",
+                f"  const size_t n = rows + block * {self.tile.rows};")  # fmt: skip
+        kept = [(value, f"kept_{value.split()[1]}") for value in program.values]
+        arrays = [f"  {value.split()[0]} {name}[{self.blocks}];" for value, name in kept]
+        keeps = [f"  {name}[block] = {value.split()[1]};" for value, name in kept]
+        takes = [f"  const {value} = {name}[block];" for value, name in kept]
+        before = [*arrays, *loop, *program.before, *keeps, "  }"] if kept else []
+        return before, [*loop, *takes, *program.body, "  }"]
 
     def group(self, size: tuple[int, ...]) -> tuple[int, ...]:
         """The work-items of a group: neighbours in memory, part of a line of tiles or whole lines.

@@ -119,6 +119,21 @@ def test_values_of_every_layout(
     check_decodes(stream, src, dst, family)
 
 
+@pytest.mark.parametrize(("dtype", "fmt", "rows"), [("f16", "ba", 128), ("f16", "BA16b16a", 32),
+                                                    ("f32", "ba", 64)])  # fmt: skip
+@pytest.mark.parametrize(("name", "layout"), [("u4g128", "plain"), ("s4g128", "plain"),
+                                              ("q8_0", "gguf")])  # fmt: skip
+def test_values_of_large_tensors(
+    streaming: cf.Stream, name: str, layout: str, dtype: str, fmt: str, rows: int
+) -> None:
+    """As for large ones: lines pass the caches, in runs of 256 bytes or as the layout has them."""
+    src, engine = described((256, 512), name, layout), streaming.engine
+    dst = cf.MemoryDesc(src.dims, dtype, fmt)
+    check_decodes(streaming, src, dst, "decodes")
+    found = decoding(src, dst, engine.traits)
+    assert found.what.startswith(f"a work-item decodes {rows} x"), found.what
+
+
 @pytest.mark.parametrize(
     ("dims", "fmt", "dtype", "family"),
     [
