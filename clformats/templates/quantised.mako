@@ -68,11 +68,11 @@ static inline float16 halves_of(ushort16 bits) { return vload_half16(0, (const h
 #define STORE_HALF16(x, p) vstore_half16_rte(x, 0, (global half *)(p))
 #define STREAM_HALF32(x, y, p) (STORE_HALF16(x, p), STORE_HALF16(y, (p) + 32))
 #endif
-// twice e2m1: its magnitudes are convex in the code
+// twice e2m1: its magnitudes are convex in the code, and grow by 1, from 4 on by 2, from 6 on by 4
 static inline char16 doubled16(uchar16 q) {
-  char16 m = as_char16(q & (uchar)7), f = max(max(m, m + m - (char)4), m * (char)4 - (char)16);
-  char16 s = as_char16(q << (uchar)4) >> (char)7;
-  return (f ^ s) - s;
+  const uchar16 m = q & (uchar)7, over = sub_sat(m, (uchar16)6);
+  const char16 f = as_char16(m + sub_sat(m, (uchar16)4) + over + over);
+  return q > (uchar)7 ? -f : f;
 }
 static inline int doubled(uint q) {
   int m = q & 7, f = max(max(m, m + m - 4), m * 4 - 16);
