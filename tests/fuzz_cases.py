@@ -228,7 +228,7 @@ def _dims(rng: random.Random, ndims: int) -> tuple[int, ...]:
     dims = [rng.choice((rng.choice(DIMS), rng.randint(1, 300))) for _ in range(ndims)]
     if rng.random() < 0.01:
         dims[rng.randrange(ndims)] = 0
-    while prod(dims) > MOST_ELEMENTS:
+    while prod(n or 1 for n in dims) > MOST_ELEMENTS:  # an attribute has values for the others
         d = rng.choice([d for d, n in enumerate(dims) if n > 3])
         dims[d] = rng.choice([n for n in DIMS if n < dims[d]])
     return tuple(dims)

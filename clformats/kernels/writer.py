@@ -27,7 +27,7 @@ from .words import PackedConversion, taken, turn, turns
 LEAST_JOINED = 32
 """Bytes of vectors that are joined to a line: of shorter ones compilers make slow byte shuffles."""
 CLEARED_LANES = 16
-"""Lanes of the vectors of one or two bytes whose lanes are made zero as `scheduled.mako` says."""
+"""At most so many lanes of one or two bytes are made zero as `scheduled.mako` says."""
 KEPT_SOURCES = 256
 """How many sources are kept, by their keys."""
 
@@ -110,7 +110,7 @@ class _KernelWriter:
         self.lanes = layout.lanes
         self.n = str(self.lanes) if self.lanes > 1 else ""
         self.narrow = mask_type(self.types.work)
-        self.clears = self.lanes == CLEARED_LANES and self.narrow in ("char", "short")
+        self.clears = self.lanes <= CLEARED_LANES and self.narrow in ("char", "short")
         self.program: ShuffleProgram = layout.program(self.types.moved.nbytes, self.nbytes)
         self.steps = [*self.program.steps()]
         self.loaded, self.stored = map(

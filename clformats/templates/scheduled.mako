@@ -29,8 +29,8 @@ ${prelude(types, wide, widths, streams, (lanes,) if operands or types.parameters
 
 % if cleared:
 // Some lanes of a vector made zero. Intel's compiler for CPUs makes one instruction of shuffles of two
-// vectors and a mask, if there are 16 lanes of one or two bytes, which it may fail to emit: it ends the
-// process. It does not look through the smaller value.
+// vectors and a mask, if there are 16 lanes of one or two bytes, to which it joins shorter ones. It may fail
+// to emit that, and ends the process. It does not look through the smaller value.
 #ifdef cl_intel_vec_len_hint
 #define CLEARED(v, mask) as_${vector}(min(as_u${narrow}${n}(v), as_u${narrow}${n}(mask)))
 #else

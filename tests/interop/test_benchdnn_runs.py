@@ -157,12 +157,12 @@ def test_an_engine_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_times_are_measured(bench: Bench) -> None:
-    template = "%idx%,%impl%,%prb%,%-time%,%0time%,%+time%,%ibytes%,%obytes%"
+    template = "%idx%;%impl%;%prb%;%-time%;%0time%;%+time%;%ibytes%;%obytes%"
     ran = bench(
         "--mode=P", "--max-ms-per-prb=10", f"--perf-template={template}", "--dtag=ba", "64x48"
     )
-    line = next(s for s in ran.text.splitlines() if s.startswith("0,"))
-    _, impl, prb, least, mean, most, *sizes = line.split(",")
+    line = next(s for s in ran.text.splitlines() if s.startswith("0;"))
+    _, impl, prb, least, mean, most, *sizes = line.split(";")
     assert impl.startswith("ocl:")
     assert prb.startswith("--mode=P --max-ms-per-prb=10 --reorder")
     assert 0 < float(least) <= float(mean) <= float(most)

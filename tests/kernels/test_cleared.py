@@ -1,4 +1,4 @@
-"""Lanes that are made zero in vectors of 16 bytes or shorts, over which Intel's compiler may die.
+"""Lanes made zero in vectors of up to 16 bytes or shorts, over which Intel's compiler may die.
 
 A shuffle of two such vectors whose result a constant mask clears in part becomes one instruction,
 which the compiler fails to emit: it ends the process. So zeros come by `CLEARED` alone.
@@ -22,8 +22,9 @@ CASES = [
     ("u8", "u8", "ab", "Ab5a", (2, 16)),
     ("u8", "u8", "cdba", "fs_b_yx_fsv32", (8, 3, 14, 14)),
     ("f16", "f16", "ab", "Ab5a", (2, 16)),
+    ("u8", "f8_e5m2", "Abcde32a", "Abcde10a", (4, 1, 5, 268, 1)),
 ]
-ZEROS = re.compile(r"& \((?:char|short)16\)\(|\(u?(?:char|short)16\)\(0\)\);")
+ZEROS = re.compile(r"& \((?:char|short)(?:8|16)\)\(|\(u?(?:char|short)(?:8|16)\)\(0\)\);")
 """A constant mask, and a vector of zeros as the second one of a shuffle."""
 OTHER_COMPILER = "-Dcl_intel_vec_len_hint"
 
