@@ -19,7 +19,7 @@ from ..quantised.types import WHOLE
 from ..quantised.writing import Cell, Writer
 from ..tensors.desc import MemoryDesc
 from .plain import numbers_in_tiles
-from .rules import BLOCK_RULES, log2_begins, most_of
+from .rules import BLOCK_RULES, block_rule, log2_begins, most_of
 from .vectors import LANES
 
 SHAPES = ((1, 1), (1, 2), (1, 4), (1, 8), (2, 1), (8, 1), (8, 2), (4, 1))
@@ -51,7 +51,7 @@ def quantising(src: MemoryDesc, dst: QuantisedDesc, traits: Traits) -> Kernel:
 class _Quantiser(Writer):
     def __init__(self, src: MemoryDesc, dst: QuantisedDesc, tile: Tile, block: int) -> None:
         symbols = Symbols("s")
-        self.src, self.block, self.rule = src, block, BLOCK_RULES[dst.dtype.rule]
+        self.src, self.block, self.rule = src, block, block_rule(dst.dtype, src.dtype)
         self.read = numbers_in_tiles(src, symbols)
         super().__init__(dst, tile, list(dst.planes), symbols)
         self.blocks = [(r, c) for r in range(tile.rows) for c in range(0, tile.columns, block)]
@@ -69,10 +69,9 @@ class _Quantiser(Writer):
     def _parameters(self) -> Iterator[str]:
         """The statements that make the parameters of all blocks, a block in each lane."""
         kind, columns, count = self.dst.dtype, self.tile.columns, len(self.blocks)
-        half = self.src.dtype.name == "f16"
         loop = (f"for (size_t k = first, at = 0; k < first + {self.turns * columns}; "
                 f"k += {columns}, at += {count})")  # fmt: skip
-        for keys in self.rule.keys(half, self.block):
+        for keys in self.rule.keys(self.block):
             yield from (f"  {key.kind}16 keys_{key.name}[{LANES}];" for key in keys)
             yield f"  {loop} {{" if self.turns > 1 else "  { const size_t at = 0;"
             yield f"    global const uchar *in = w + {self.read.base(self.tile)};"
@@ -87,7 +86,7 @@ class _Quantiser(Writer):
                 yield f"  FILL(keys_{key.name}, {self.turns * count})"
                 yield f"  const {key.kind}16 all_{key.name} = most_{key.kind}(keys_{key.name});"
                 yield f"  const lanes_{key.kind} of_{key.name} = {{all_{key.name}}};"
-        yield from (f"  {line}" for line in self.rule.parameters(kind, half))
+        yield from (f"  {line}" for line in self.rule.parameters(kind))
 
     def _codes(self) -> Iterator[str]:
         """The statements that make the codes of a tile."""

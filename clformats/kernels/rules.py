@@ -14,6 +14,7 @@ from functools import cache
 import numpy as np
 
 from ..quantised.types import QuantisedType
+from ..tensors.dtypes import DType
 from .vectors import LANES
 
 Of = Callable[[str], str]
@@ -39,13 +40,13 @@ Passes = Sequence[Sequence[BlockKey]]
 class Rule:
     """How blocks become codes.
 
-    ``keys``: for values that were f16, or not, and a block's length, keys in passes over the
-    values. ``parameters`` are statements over vectors ``all_<key>``, a block in each lane, that
-    keep fields and whatever ``code`` asks for; ``code`` is C of the codes of a vector of values.
+    ``keys``: for a block's length, keys in passes over the values. ``parameters`` are statements
+    over vectors ``all_<key>``, a block in each lane, that keep fields and whatever ``code`` asks
+    for; ``code`` is C of the codes of a vector of values.
     """
 
-    keys: Callable[[bool, int], Passes]
-    parameters: Callable[[QuantisedType, bool], Iterator[str]]
+    keys: Callable[[int], Passes]
+    parameters: Callable[[QuantisedType], Iterator[str]]
     code: Callable[[QuantisedType, str, Of], str]
 
 
@@ -57,18 +58,21 @@ def most_of(texts: Sequence[str]) -> str:
     return first
 
 
-def _magnitude(half: bool, block: int) -> Passes:  # noqa: FBT001  # see `Rule`
+def _magnitude(block: int) -> Passes:
     """The largest magnitude, as bits: those of NaN are the largest."""
-    del half, block
+    del block
     return [[BlockKey("a", "uint", lambda x, *_: f"as_uint16(magnitude({x}))")]]
 
 
-def _first(half: bool, block: int) -> Passes:  # noqa: FBT001  # see `Rule`
+def _first(block: int) -> Passes:
     """The same, and as the lowest bit the sign of the first value that has it."""
-    if half:  # its bits leave 13 of an f32's free
-        return [[BlockKey("key", "uint", lambda x, first, _: f"(as_uint16(magnitude({x})) "
-                     f"| {_place(first, block)} | as_uint16({x}) >> 31)")]]  # fmt: skip
-    return [*_magnitude(half, block), [_sign("key", lambda of: of("a"), block)]]
+    return [*_magnitude(block), [_sign("key", lambda of: of("a"), block)]]
+
+
+def _first_half(block: int) -> Passes:
+    """The same of values that were f16, whose bits leave 13 of an f32's free."""
+    return [[BlockKey("key", "uint", lambda x, first, _: f"(as_uint16(magnitude({x})) "
+                 f"| {_place(first, block)} | as_uint16({x}) >> 31)")]]  # fmt: skip
 
 
 def _place(first: int, block: int) -> str:
@@ -82,16 +86,16 @@ def _sign(name: str, magnitude: Callable[[Of], str], block: int) -> BlockKey:
                f"first_of({x}, {magnitude(of)}, {_place(first, block)})")  # fmt: skip
 
 
-def _extremes(half: bool, block: int) -> Passes:  # noqa: FBT001  # see `Rule`
+def _extremes(block: int) -> Passes:
     """Least and most, as integers in the order of the values."""
-    del half, block
+    del block
     low = BlockKey("low", "int", lambda x, *_: f"~ordered({x})")
     return [[low, BlockKey("high", "int", lambda x, *_: f"ordered({x})")]]
 
 
-def _with_zeros(half: bool, block: int) -> Passes:  # noqa: FBT001  # see `Rule`
+def _with_zeros(block: int) -> Passes:
     """The same, and the sign of the first zero."""
-    return [[*_extremes(half, block)[0], _sign("zero", lambda _: "0u", block)]]
+    return [[*_extremes(block)[0], _sign("zero", lambda _: "0u", block)]]
 
 
 EXTREME_VALUES = ("const float16 least = limit(~all_low, all_low, all_high), "
@@ -128,17 +132,15 @@ def _top(kind: QuantisedType) -> str:
     return f"{(1 << _bits(kind)) - 1}.0f"
 
 
-def _signed(kind: QuantisedType, half: bool) -> Iterator[str]:  # noqa: FBT001  # see `Rule`
-    found = "(all_key & 0xffffe000u)" if half else "all_a"
-    return _scaled(f"as_float16({found} | all_key << 31) / -{1 << _bits(kind) - 1}.0f")
+def _signed(kind: QuantisedType, magnitude: str = "all_a") -> Iterator[str]:
+    return _scaled(f"as_float16({magnitude} | all_key << 31) / -{1 << _bits(kind) - 1}.0f")
 
 
 def _code_signed(kind: QuantisedType, x: str, of: Of) -> str:
     return f"cut({x} * {of('id')} + {1 << _bits(kind) - 1}.5f, {_top(kind)})"
 
 
-def _range(kind: QuantisedType, half: bool) -> Iterator[str]:  # noqa: FBT001  # see `Rule`
-    del half
+def _range(kind: QuantisedType) -> Iterator[str]:
     yield EXTREME_VALUES
     yield from _scaled(f"(most - least + 0.0f) / {_top(kind)}")
     zero = "convert_ushort16(all_zero << 15)"
@@ -150,8 +152,8 @@ def _code_range(kind: QuantisedType, x: str, of: Of) -> str:
     return f"cut(({x} - {of('least')}) * {of('id')} + 0.5f, {_top(kind)})"
 
 
-def _mxfp4(kind: QuantisedType, half: bool) -> Iterator[str]:  # noqa: FBT001  # see `Rule`
-    del kind, half
+def _mxfp4(kind: QuantisedType) -> Iterator[str]:
+    del kind
     yield "const int16 none = all_a == 0 | all_a >= 0x7f800000u;"
     yield "const uint16 all_e = none ? (uint16)0 : as_uint16(log2_of(all_a) + 125) & 255;"
     yield _kept("e", "uchar", "convert_uchar16(all_e)")
@@ -160,25 +162,14 @@ def _mxfp4(kind: QuantisedType, half: bool) -> Iterator[str]:  # noqa: FBT001  #
     yield _kept("id", "float", "as_float16((all_e < 2 ? 253 - all_e : 255 - all_e) << 23)")
 
 
-def _code_mxfp4(kind: QuantisedType, x: str, of: Of) -> str:
+def _nvfp4(kind: QuantisedType) -> Iterator[str]:
     del kind
-    return f"doubled_codes({x}, magnitude({x}) * {of('up')} * {of('id')})"
-
-
-def _nvfp4(kind: QuantisedType, half: bool) -> Iterator[str]:  # noqa: FBT001  # see `Rule`
-    del kind, half
     yield "const uint16 all_d = ue4m3_bits(as_float16(all_a) / 6.0f);"
     yield _kept("d", "uchar", "convert_uchar16(all_d)")
     yield _kept("t", "float", "all_d == 0 ? (float16)INFINITY : ue4m3_halves(all_d)")
 
 
-def _code_nvfp4(kind: QuantisedType, x: str, of: Of) -> str:
-    del kind
-    return f"doubled_codes({x}, magnitude({x}) / {of('t')})"
-
-
-def _mx(kind: QuantisedType, half: bool) -> Iterator[str]:  # noqa: FBT001  # see `Rule`
-    del half
+def _mx(kind: QuantisedType) -> Iterator[str]:
     highest = kind.fields["q"].dtype.floating.highest
     yield f"const int16 all_e = MOST((int16)0, as_int16(all_a >> 23) - {highest});"
     yield _kept("e", "uchar", "convert_uchar16(all_a > 0x7f800000u ? (int16)255 : all_e)")
@@ -191,8 +182,7 @@ def _code_mx(kind: QuantisedType, x: str, of: Of) -> str:
     return f"narrowed({x} * {of('ip')}, {numbers})"
 
 
-def _zero_point(kind: QuantisedType, half: bool) -> Iterator[str]:  # noqa: FBT001  # see `Rule`
-    del half
+def _zero_point(kind: QuantisedType) -> Iterator[str]:
     yield EXTREME_VALUES
     yield from _spread(kind, "most - least", _top(kind))
     yield f"const float16 zero = within(-near(least / all_t), 0.0f, {_top(kind)});"
@@ -204,8 +194,7 @@ def _code_zero_point(kind: QuantisedType, x: str, of: Of) -> str:
     return f"cut(near({x} / {of('t')}) + {of('zero')}, {_top(kind)})"
 
 
-def _absolute(kind: QuantisedType, half: bool) -> Iterator[str]:  # noqa: FBT001  # see `Rule`
-    del half
+def _absolute(kind: QuantisedType) -> Iterator[str]:
     return _spread(kind, "as_float16(all_a)", f"{(1 << _bits(kind) - 1) - 1}.0f")
 
 
@@ -229,12 +218,28 @@ BLOCK_RULES: Mapping[str, Rule] = {
         lambda *_: _scaled("as_float16(all_a)"),
         lambda _, x, of: f"cut(convert_float16(away({x} * {of('id')}, -1)) + 1.0f, 3.0f)",
     ),
-    "mxfp4": Rule(_magnitude, _mxfp4, _code_mxfp4),
-    "nvfp4": Rule(_magnitude, _nvfp4, _code_nvfp4),
+    "mxfp4": Rule(
+        _magnitude, _mxfp4,
+        lambda _, x, of: f"doubled_codes({x}, magnitude({x}) * {of('up')} * {of('id')})",
+    ),
+    "nvfp4": Rule(
+        _magnitude, _nvfp4, lambda _, x, of: f"doubled_codes({x}, magnitude({x}) / {of('t')})"
+    ),
     "mx": Rule(_magnitude, _mx, _code_mx),
     "zero_point": Rule(_extremes, _zero_point, _code_zero_point),
     "absolute": Rule(_magnitude, _absolute, _code_absolute),
+}  # fmt: skip
+OF_HALVES: Mapping[str, Rule] = {
+    "signed": Rule(
+        _first_half, lambda kind: _signed(kind, "(all_key & 0xffffe000u)"), _code_signed
+    ),
 }
+"""The rules that are others where the values were f16."""
+
+
+def block_rule(kind: QuantisedType, source: DType) -> Rule:
+    """The rule of a type for values of another type."""
+    return (source.name == "f16" and OF_HALVES.get(kind.rule)) or BLOCK_RULES[kind.rule]
 
 
 @cache

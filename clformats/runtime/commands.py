@@ -185,11 +185,7 @@ def fill(stream: Queue, memory: Tracked, value: int) -> Event:
         _check(memory, stream, writes=True)
         if where.start == where.stop:
             return Event(cl.enqueue_marker(stream.tracked_queue))
-        waits = events_before([], memory.usage, order)
-        flush(waits)
-        waits += external_commands(
-            [memory.usage], stream.context, stream.tracked_queue, in_order=stream.in_order
-        )
+        waits = _waits(stream, order, [memory.usage], [])
         event = cl.enqueue_fill_buffer(
             stream.tracked_queue, memory.tracked_buffer, np.uint8(value), where.start,
             where.stop - where.start, wait_for=waits or None,

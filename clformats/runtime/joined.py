@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import ExitStack
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -115,12 +114,7 @@ class JoinedMapping:
                 for part, flat in self._places(whole):
                     flat[:] = part
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.release()
 
     def __repr__(self) -> str:

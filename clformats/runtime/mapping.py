@@ -6,7 +6,6 @@ import sys
 import threading
 from contextlib import suppress
 from functools import partial
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 from weakref import ref
 
@@ -208,12 +207,7 @@ class Mapping(OnDevice):
         except DeviceError:
             self._end()  # this process was forked, and has no driver
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.release()
 
     def __str__(self) -> str:
