@@ -31,6 +31,8 @@ DECODING_ITEMS = 128
 """Work-items of a group."""
 VECTORS_STORED = 4
 """Vectors that each of them stores."""
+LEAST_ITEMS = VECTOR_BYTES
+"""Each copies at most one of the bytes at the end of a run that fill no word."""
 LOADED_WORDS = {16: "uint4", 8: "uint2", 4: "uint", 2: "ushort", 1: "uchar"}
 STORED_HALVES = """static inline uint4 halves8(float8 x) {
   ushort8 bits;
@@ -124,6 +126,9 @@ class _GroupDecoder:
         self.span = self.items * self.width * VECTORS_STORED
         moving = [p for p in self.planes.values() if any(d.dim == 2 for d in p.digits)]
         self.runs = list(runs_of(moving, src.extents[2], self.span))
+        local = sum(r.nbytes * self.span // r.block for r in self.runs)
+        if self.items < LEAST_ITEMS or local > traits.local_bytes or src.extents[2] % self.width:
+            raise NotInTilesError
         numbers = [
             *self.symbols.values.values(),
             *(r.nbytes * self.span // r.block for r in self.runs),

@@ -20,7 +20,7 @@ from ..quantised.kernel import Kernel
 from ..quantised.lanes import At, NotInTilesError, Placed, Tile
 from ..quantised.moving import BitMover
 from ..quantised.values import Tables, source
-from .records import DECODING_ITEMS, ByteRun, long_row, runs_of
+from .records import DECODING_ITEMS, LEAST_ITEMS, ByteRun, long_row, runs_of
 
 LOCALLY = """#define LOCAL_PUT(v, kind, width, p) vstore##width(v, 0, (local kind *)(p))
 static inline void local_ushort(ushort x, local uchar *p) { p[0] = x; p[1] = x >> 8; }
@@ -47,11 +47,12 @@ def repacking(src: QuantisedDesc, dst: QuantisedDesc, traits: Traits) -> Kernel:
     src, dst = (rows[0] or src, rows[1] or dst) if all(rows) else (src, dst)
     block = max((d.step * max(1, f.group[1]) for f in src.fields.values() for p in f.planes
                  for d in p.digits if d.dim == 2), default=1)  # fmt: skip
-    mover = BitMover(src, dst, Tile(1, block), list(dst.planes))
-    record = 8 * max(src.nbytes, dst.nbytes) * block // src.nelems // 8
+    record = max(src.nbytes, dst.nbytes) * block // src.nelems
     items = min(DECODING_ITEMS, traits.group_size, SPAN_BYTES // max(1, record))
-    items = 1 << max(1, items).bit_length() - 1
-    return _kernel(mover, block, items)
+    if items < LEAST_ITEMS:
+        raise NotInTilesError
+    mover = BitMover(src, dst, Tile(1, block), list(dst.planes))
+    return _kernel(mover, block, 1 << items.bit_length() - 1)
 
 
 def _kernel(mover: BitMover, block: int, items: int) -> Kernel:

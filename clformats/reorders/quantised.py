@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from ..errors import InvalidArgument, InvalidDescriptor, Unsupported, expect
-from ..host.packing import pack, pack_into, unpack
+from ..host.packing import pack, unpack
 from ..kernels.decoding import decoding
 from ..kernels.quantising import quantising
 from ..kernels.repacking import repacking
@@ -32,6 +32,7 @@ from ..quantised.moving import moving
 from ..quantised.rules import check_rule
 from ..runtime import Engine, Event, Memory, Stream
 from ..runtime.engine import default_engine
+from ..runtime.interop import from_numpy
 from ..schedule import Request, Traits
 from ..tensors.desc import MemoryDesc
 from ..tensors.given import as_any_desc
@@ -156,18 +157,17 @@ class QuantisedReorder(OnDevice):
         return work.run(stream, src, dst)
 
     def _on_host(self, stream: Stream, src: Memory, dst: Memory) -> Event:
+        to_numbers = isinstance(self.dst, MemoryDesc)
         with src.map("r", stream=stream) as read:
-            if isinstance(self.src, QuantisedDesc) and isinstance(self.dst, QuantisedDesc) and (
-                self.src.dtype == self.dst.dtype
-            ):  # fmt: skip
-                found = moved(read, self.src, self.dst)
+            if not to_numbers and self.src.dtype == self.dst.dtype:
+                found = moved(read, self.src, self.dst)  # type: ignore[arg-type]  # both are
             else:
-                values = unpack(read, self.src)
-                if isinstance(self.dst, MemoryDesc):
-                    with dst.map("rw", stream=stream) as written:
-                        pack_into(written, values, self.dst)
-                    return self._done(stream)
-                found = pack(values, self.dst)
+                found = unpack(read, self.src)
+                found = found if to_numbers else pack(found, self.dst)
+        if to_numbers:  # into what may be a region: nothing is written but elements and padding
+            rows = from_numpy(found, self.engine, stream=stream)
+            event: Event = self._maker(rows.desc, self.dst, self.engine)(stream, rows, dst)
+            return event
         with dst.map("w", stream=stream) as written:
             written[: found.size] = found
         return self._done(stream)

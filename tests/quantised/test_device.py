@@ -16,11 +16,12 @@ from clformats.kernels.decoding import decoding
 from clformats.kernels.repacking import repacking
 from clformats.programs import compiler
 from clformats.quantised import QuantisedDesc
-from clformats.quantised.host import moved
+from clformats.quantised.host import from_codes, moved
 from clformats.quantised.kernel import GROUP, Grid
 from clformats.quantised.lanes import Tile
 from clformats.quantised.moving import moving
-from tests.quantised.test_table import ALL, described, random_bytes, same
+from tests.device_support import check_bytes, guarded, holding
+from tests.quantised.test_table import ALL, described, random_bytes, random_codes, same
 
 FEW = ["q4_0", "q5_1", "q4_K", "q6_K", "mxfp4", "u4g128", "s4g128", "mx_f8_e4m3", "iq4_nl"]
 STRADDLING = ["iq2_xxs", "iq3_xxs", "iq1_s", "iq1_m"]
@@ -55,6 +56,48 @@ def check_decodes(stream: cf.Stream, src: QuantisedDesc, dst: cf.MemoryDesc, fam
     values = found.view(dst.dtype.numpy).astype(np.float32)
     with np.errstate(all="ignore"):
         assert same(values, expected.astype(np.float32))
+
+
+PER_TENSOR = cf.QuantisedType("per_tensor", {"q": ("u8", (1, 1)), "d": ("f32", (0, 0))}, "d * q")
+FAT = cf.QuantisedType(
+    "fat", dict.fromkeys("qrs", ("f32", (1, 1))) | {"d": ("f32", (1, 8))}, "d * q + r + s"
+)
+
+
+@pytest.mark.parametrize(
+    ("src", "dst"),
+    [
+        # No vector ends where a row of these ends, of all rows together.
+        (described((6, 3), PER_TENSOR, "plain"), cf.MemoryDesc((6, 3), "f16")),
+        (described((1, 5), PER_TENSOR, "plain"), cf.MemoryDesc((1, 5), "f32")),
+        # On the host, into a part of a larger tensor.
+        (described((5, 103), "q4_K", "plain"),
+         cf.MemoryDesc((9, 120), "f32").submemory((5, 103), (2, 7))),
+        (described((5, 103), "q4_K", "plain"),
+         cf.MemoryDesc((9, 120), "u4", "ba").submemory((5, 103), (2, 6))),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_neighbours_of_what_is_decoded_stay(
+    as_gpu: cf.Stream, src: QuantisedDesc, dst: cf.MemoryDesc
+) -> None:
+    codes = random_codes(src, 4)
+    for name in codes.keys() - {"q"}:
+        codes[name] = np.ones(src.fields[name].extents, src.fields[name].dtype.numpy).view(
+            codes[name].dtype
+        )
+    raw = from_codes(codes, src)
+    memory, out = cf.Memory(src, as_gpu.engine), guarded(dst, as_gpu.engine)
+    with memory.map("w") as flat:
+        flat[:] = raw
+    cf.Reorder(src, dst, as_gpu.engine)(as_gpu, memory, out).wait()
+    check_bytes(out, holding(cf.unpack(raw, src), dst))
+
+
+def test_what_exceeds_local_memory_does_not_go_through_it(as_gpu: cf.Stream) -> None:
+    traits = replace(as_gpu.engine.traits, local_bytes=16 << 10)
+    found = decoding(described((4, 4096), FAT, "plain"), cf.MemoryDesc((4, 4096), "f16"), traits)
+    assert "local memory" not in found.what
 
 
 @pytest.mark.parametrize("name", FEW)
@@ -191,6 +234,18 @@ def test_whole_records_are_moved_by_groups(
         for one, two in ((records, planes), (planes, records)):
             assert "local memory" in repacking(one, two, as_gpu.engine.traits).what
             assert check_moves(as_gpu, one, two) == "moves"
+
+
+@pytest.mark.parametrize("group", [512, 1024])
+def test_records_longer_than_groups_are_wide(as_gpu: cf.Stream, group: int) -> None:
+    """Bytes at the end of a run that fill no word: as many as work-items at most, or others go."""
+    records = f"{{n k/{group} * {group + 4}; d=@0; q=@32 k%{group}:8}}"
+    fields = {"q": ("u8", (1, 1)), "d": ("f32", (1, group))}
+    kind = cf.QuantisedType(f"long{group}", fields, "d * q", layouts={"records": records})
+    one = described((1, 3 * group), kind, "records")
+    other = one.with_layout("plain")
+    for src, dst in ((one, other), (other, one)):
+        assert check_moves(as_gpu, src, dst) == "moves"
 
 
 @pytest.mark.sampled(3)
