@@ -91,8 +91,10 @@ def cache(*, clear: bool, as_json: bool) -> int:
             print(f"{folder} cannot be cleared: {error}")
             return 1
     nbytes = sum(count for _, count in kept)
+    plans = sum(file.suffix == programs.PLAN for file, _ in kept)
+    built = len(kept) - plans
     if as_json:
-        found = {"folder": str(folder or ""), "programs": len(kept), "bytes": nbytes,
+        found = {"folder": str(folder or ""), "programs": built, "plans": plans, "bytes": nbytes,
                  "killers": list(map(str, killers))}  # fmt: skip
         print(json.dumps({**found, "cleared": clear, "drivers": others}, indent=2))
         return 0
@@ -100,7 +102,7 @@ def cache(*, clear: bool, as_json: bool) -> int:
         print("built programs are not kept: PYOPENCL_NO_CACHE is set, or there is no cache folder")
     else:
         done = "cleared: there were " if clear else ""
-        print(f"{folder}: {done}{len(kept)} built programs, {size(nbytes)}")
+        print(f"{folder}: {done}{built} built programs and {plans} plans, {size(nbytes)}")
     for outcome in killers:
         print(f"{outcome}")
     for name, path in others.items():

@@ -69,13 +69,13 @@ def cache_folder() -> Path | None:
 
 
 def entries(folder: Path) -> Iterator[tuple[Path, int]]:
-    """The programs of a cache and their bytes."""
+    """The programs and the plans (of suffix `PLAN`) of a cache, and their bytes."""
     try:
         files = sorted(folder.iterdir())
     except OSError:
         return
     for file in files:
-        if file.suffix in (SUFFIX, PLAN):
+        if file.suffix == SUFFIX or file.name[0] == ".":  # an outcome, or just being written
             continue
         try:
             yield file, file.stat().st_size

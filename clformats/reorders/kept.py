@@ -91,7 +91,7 @@ def written(traits: Traits) -> list[Request]:
 
 def _parts(asked: Asked) -> tuple[object, ...]:
     """What need not be kept, since who asks has it: a request prints all that it is."""
-    return (asked, asked.src, asked.dst) if isinstance(asked, Request) else ()
+    return (asked, *_descs(asked)) if isinstance(asked, Request) else ()
 
 
 def _file(asked: Asked) -> Path | None:
@@ -105,15 +105,18 @@ def _file(asked: Asked) -> Path | None:
 
 def _types(asked: Asked) -> list[tuple[object, ...]]:
     """All that the element types say: users make types of their own, by any name."""
-    if isinstance(asked, Request):
-        operands = asked.computation.operands if asked.computation else ()
-        descs = (asked.src, asked.dst, *(o.desc for o in operands))
-    else:
-        descs = tuple(d for d in asked if isinstance(d, MemoryDesc))
     return [
         (t.name, t.bits, t.kind, t.numpy.str, t.floating, t.values, sorted(t.names.items()))
-        for t in (d.dtype for d in descs)
+        for t in (d.dtype for d in _descs(asked))
     ]
+
+
+def _descs(asked: Asked) -> list[MemoryDesc]:
+    """The tensors of numbers."""
+    if not isinstance(asked, Request):
+        return [d for d in asked if isinstance(d, MemoryDesc)]
+    operands = asked.computation.operands if asked.computation else ()
+    return [asked.src, asked.dst, *(o.desc for o in operands)]
 
 
 @cache

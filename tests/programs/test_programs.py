@@ -48,7 +48,7 @@ class Cache:
 
     @property
     def files(self) -> list[Path]:
-        return [file for file, _ in programs.entries(self.folder)]
+        return [file for file, _ in programs.entries(self.folder) if file.suffix != programs.PLAN]
 
     def works(self, engine: cf.Engine) -> int:
         """How many builds from source it took a new engine to run the kernel."""
@@ -331,13 +331,17 @@ def test_the_doctor_shows_and_clears_it(cache: Cache, engine: cf.Engine) -> None
         return done.stdout
 
     cache.works(engine)
-    assert f"{cache.folder}: 1 built programs" in doctor("--cache")
+    (program,) = cache.files
+    plan, unfinished = program.with_name(f"1{programs.PLAN}"), program.with_name(".new-1")
+    for file in (plan, unfinished):
+        file.write_text("kept")
+    assert f"{cache.folder}: 1 built programs and 1 plans" in doctor("--cache")
     found = json.loads(doctor("--cache", "--json"))
-    assert found["programs"] == 1
-    assert found["bytes"] == cache.files[0].stat().st_size
-    assert "cleared: there were 1 built programs" in doctor("--cache", "clear")
+    assert (found["programs"], found["plans"]) == (1, 1)
+    assert found["bytes"] == program.stat().st_size + 4
+    assert "cleared: there were 1 built programs and 1 plans" in doctor("--cache", "clear")
     assert not cache.files
-    assert f"{cache.folder}: 0 built programs" in doctor("--cache")
+    assert f"{cache.folder}: 0 built programs and 0 plans" in doctor("--cache")
     assert cache.works(engine) == 1
 
 

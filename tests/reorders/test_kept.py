@@ -16,13 +16,14 @@ import pytest
 import clformats as cf
 from clformats.kernels import render
 from clformats.kernels.decoding import decoding
-from clformats.problems.computation import from_attr
+from clformats.problems.computation import from_attr, over_tensors
 from clformats.problems.traits import Traits
 from clformats.programs import cache
 from clformats.quantised.moving import moving
 from clformats.reorders import kept, planning, quantised
 from clformats.schedule import Request, plan_for
 from clformats.tensors.rows import DType
+from clformats.values.formula import parse
 from tests.workload import reorders
 
 CPU, GPU = Traits(), Traits(is_cpu=False)
@@ -145,6 +146,17 @@ def test_types_of_one_name_have_entries_of_their_own() -> None:
     )
     assert repr(one) == repr(other)
     assert kept._file(one) != kept._file(other)
+
+
+def test_other_tensors_may_be_of_the_users_types() -> None:
+    """A name of theirs says nothing in another process."""
+    t = DType("mine", 4, "float", np.dtype(np.float32), values=tuple(map(float, range(16))))
+    dst, formula = cf.MemoryDesc((8, 8), "f32", "ba"), parse("x + y", ("x", "y"))
+    own = [(name, cf.MemoryDesc((8, 8), t, fmt)) for name, fmt in (("x", "ab"), ("y", "ba"))]
+    moved, computation = over_tensors(formula, own, dst)
+    asked = Request(moved, dst, CPU, computation)
+    made = planning._by_rules(asked)
+    assert kept.find(asked) == made
 
 
 def test_what_was_planned_is_planned_again_when_more_is_known(folder: Path) -> None:
