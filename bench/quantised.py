@@ -159,6 +159,8 @@ def main(arguments: list[str]) -> int:
     told = facts(engine)
     names = ("device", "processor", "load")
     print("\n".join(f"{name:<10} {told[name]}" for name in names))
+    if lacking := ggml.missing():
+        print(lacking)
     print(f"\n{'case':<36} {'size':<11}{'MB':>7}{'GB/s':>7}{'copy':>6}  family, times as fast as")
     count = 0
     for case, dims in chosen(options):

@@ -30,6 +30,13 @@ def _library() -> ctypes.CDLL | None:
         return None
 
 
+def missing() -> str:
+    """What must be installed for all of them to take part; empty where nothing is missing."""
+    wanted = {"libggml-python": _library() is not None, "gguf": find_spec("gguf") is not None}
+    names = " ".join(name for name, there in wanted.items() if not there)
+    return f"peers are missing: pip install {names}" if names else ""
+
+
 def calls(src: Any, dst: Any, raw: Array) -> dict[str, Call]:
     """What of them does the same: between GGUF's records and rows of f32, for f16 as well."""
     records, rows = (src, dst) if str(src.format) == "gguf" else (dst, src)
