@@ -26,6 +26,7 @@ from ..kernels import render
 from ..kernels.nest import IDLE_BYTES, idle
 from ..kernels.source import Launch
 from ..opencl import named_errors, opencl
+from ..problems.problem import Problem
 from ..programs.background import background
 from ..programs.guard import FirstLaunch
 from ..programs.outcomes import CompilerDied
@@ -121,13 +122,13 @@ class BuiltPlan:
     def _serve(self, plan: Plan, launched: Launch, *, idle: bool = False) -> None:
         """From now on, calls run this kernel; it is built first, and ``idle`` runs it once."""
         is_new = not self.engine.has_built(launched.source)  # no other reorder has built it
-        shared = self._built(launched, trial(plan, launched) if is_new else None)
+        shared = self._built(launched, trial(plan.problem, launched) if is_new else None)
         if idle and is_new and plan.body and plan.body.has_nest:
             run_idle(launched, self.engine)
         second = None
         if then := launched.then:  # it has the destination on both sides
             problem = replace(plan.problem, src=plan.problem.dst, computation=None)
-            following = self._built(then, trial(replace(plan, problem=problem), then))
+            following = self._built(then, trial(problem, then))
             second = following, then.global_size, then.local_size
         with LOCK:
             self._shared, self._then = shared, second
@@ -259,17 +260,17 @@ def instead(plan: Plan, family: str, deaths: list[CompilerDied]) -> Plan:
     return replace(plan, rejected=(*plan.rejected, *why))
 
 
-def trial(plan: Plan, made: Launch) -> FirstLaunch | None:
+def trial(problem: Problem, made: Launch) -> FirstLaunch | None:
     """One work-group of a kernel: it stays inside memory of the sizes that it is made for.
 
     None where it would take too much of it, and of images.
     """
-    src, dst = plan.problem.src, plan.problem.dst
+    src, dst = problem.src, problem.dst
     if src.format.image or dst.format.image:
         return None
     index, buffers = np.int64 if made.wide else np.int32, [_nbytes(src), _nbytes(dst)]
     arguments = [a if isinstance(a, bytes) else index(a).tobytes() for a in made.arguments]
-    computation, others = plan.problem.computation, list[int | bytes]()
+    computation, others = problem.computation, list[int | bytes]()
     if computation is not None:
         others += [_nbytes(o.desc) for o in computation.operands if o.name != OLD]
         others += [bytes(computation.real.nbytes)] * len(computation.scalars)
