@@ -63,6 +63,8 @@ def test_every_type_with_sums(src_type: str, stream: cf.Stream) -> None:
 @pytest.mark.parametrize("name", WEIGHTS)
 def test_infinities_nan_and_zeros(name: str, stream: cf.Stream) -> None:
     """Where a matrix has a zero, infinity times it is NaN or not there at all; -0 may stay."""
+    if "rusticl" in stream.engine.device.platform.name and name in WEIGHTS[3:]:
+        pytest.skip("Mesa's compiler takes 0 * x for 0, whatever x is")
     src = weights((3, 5))
     special = np.array([np.inf, -np.inf, np.nan, -0.0, 0.0, 3e38, -1e-45, 1.5], np.float32)
     array = np.random.default_rng(3).choice(special, src.dims)
