@@ -5,43 +5,56 @@ read in. Three exact forms keep the tables small:
 
 * one reader: a table of distances;
 * two readers: the tree has one fork, a variable of its own with three tables of distances;
-* more: a variable for the set of formats that are read, of as many as there are readers at most.
+* more: a variable for the set of formats that exist, while there are few formats (`SET_FORMATS`),
+  else a `Bundle`, which elimination treats as a whole.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from math import comb
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .problem import ANY, AssignmentProblem, FormatSlot, ReorderedValue
-from .trees import Array, set_costs
+from .trees import Array, trees
+
+SET_FORMATS = 8
+"""Up to this many formats a value with many readers gets a variable for the set of them."""
 
 Scope = tuple[int, ...]
 Formats = NDArray[np.intp]
 
 
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """A value with many readers: trees from the source's format to those of all leaves."""
+
+    distance: Array
+    source: FormatSlot
+    leaves: tuple[FormatSlot, ...]
+
+    @property
+    def readers(self) -> tuple[int, ...]:
+        """The variables of the leaves."""
+        return tuple(leaf.variable for leaf in self.leaves)
+
+
 @dataclass(slots=True)
 class GraphicalModel:
-    """Sizes of variables, and tables over them. The first variables are the problem's.
+    """Sizes of variables, tables over them, and bundles. The first variables are the problem's."""
 
-    ``fits``: no table of it would have more than ``limit`` entries; else it lacks some.
-    """
-
-    limit: int
     sizes: list[int] = field(default_factory=list)
     tables: list[tuple[Scope, Array]] = field(default_factory=list)
-    fits: bool = True
+    bundles: list[Bundle] = field(default_factory=list)
     _slots: dict[tuple[int, bytes], int] = field(default_factory=dict)
-    _sets: dict[tuple[int, bytes], tuple[NDArray[np.bool_], Array]] = field(default_factory=dict)
+    _sets: dict[bytes, Array] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, problem: AssignmentProblem, limit: int) -> GraphicalModel:
+    def of(cls, problem: AssignmentProblem) -> GraphicalModel:
         """The model of a problem."""
-        model = cls(limit, [len(costs) for costs in problem.costs])
+        model = cls([len(costs) for costs in problem.costs])
         model.tables = [((v,), costs) for v, costs in enumerate(problem.costs)]
         model.tables += [((a, b), table) for a, b, table in problem.pairs]
         for tensor in problem.tensors:
@@ -70,8 +83,11 @@ class GraphicalModel:
             self._link(distance, source, fork)
             for leaf in leaves:
                 self._link(distance, fork, leaf)
-        else:
+        elif len(distance) <= SET_FORMATS:
             self._add_set(distance, source, leaves)
+        else:
+            apart = tuple(self._apart(leaf) for leaf in leaves)
+            self.bundles.append(Bundle(distance, source, apart))
 
     def _slot(self, slot: FormatSlot, *, unshared: bool) -> FormatSlot:
         """The slot on a variable that has one value for each format, where that is smaller."""
@@ -93,19 +109,47 @@ class GraphicalModel:
         self.tables.append(((source.variable, reader.variable), table))
 
     def _add_set(self, distance: Array, source: FormatSlot, leaves: Sequence[FormatSlot]) -> None:
-        formats, most = len(distance), min(len(leaves), len(distance))
-        if formats * sum(comb(formats, size) for size in range(most + 1)) > self.limit:
-            self.fits = False
-            return
-        key = most, distance.tobytes()
+        key = distance.tobytes()
         if key not in self._sets:
-            self._sets[key] = set_costs(distance, most)
-        has, table = self._sets[key]
-        members = self.variable(len(has))
-        self.tables.append(((members, source.variable), table[:, source.formats]))
+            self._sets[key] = set_costs(distance)
+        members = self.variable(1 << len(distance))
+        table = self._sets[key][:, source.formats]
+        self.tables.append(((members, source.variable), table))
+        has = np.arange(1 << len(distance))[:, None] >> np.arange(len(distance)) & 1
         costs = np.where(has, 0.0, np.inf)
         for leaf in leaves:
             self.tables.append(((members, leaf.variable), _read_costs(costs, leaf.formats)))
+
+    def _apart(self, leaf: FormatSlot) -> FormatSlot:
+        """The slot on a variable of its own, so that bundles do not wait for each other."""
+        size = self.sizes[leaf.variable]
+        made = self.variable(size)
+        self.tables.append(((leaf.variable, made), identity(size)))
+        return FormatSlot(made, leaf.formats)
+
+
+def identity(size: int) -> Array:
+    """The table of two variables that have one value."""
+    return np.where(np.eye(size) > 0, 0.0, np.inf)
+
+
+def set_costs(distance: Array) -> Array:
+    """For each set of formats, given as bits, and each root the cost of the cheapest tree."""
+    return np.stack(trees(distance, [*identity(len(distance))])[0])
+
+
+def leaf_costs(bundle: Bundle, leaf: FormatSlot, costs: Array) -> Array:
+    """``costs[value of the leaf's variable, ...]`` as ``[format, ...]``: the least for each format.
+
+    What is read as it is, is read in every format.
+    """
+    result = np.full((len(bundle.distance), *costs.shape[1:]), np.inf)
+    for value, fmt in enumerate(leaf.formats):
+        if fmt == ANY:
+            result = np.minimum(result, costs[value])
+        else:
+            result[fmt] = np.minimum(result[fmt], costs[value])
+    return result
 
 
 def _read_costs(table: Array, formats: Formats) -> Array:

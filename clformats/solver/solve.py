@@ -25,7 +25,7 @@ def solve(problem: AssignmentProblem, *, limit: int = LIMIT) -> Solution | None:
 
     Raises `Error` where tables grow beyond ``limit`` and HiGHS is missing, or finds none in time.
     """
-    run = Elimination(GraphicalModel.of(problem, limit))
+    run = Elimination(GraphicalModel.of(problem), limit)
     if not run.run():
         return highs.solve(problem)
     if not np.isfinite(run.value):
@@ -42,7 +42,7 @@ def marginals(
     Where HiGHS did not prove an optimum in time, these are lower bounds.
     """
     count = len(problem.costs[variable])
-    run = Elimination(GraphicalModel.of(problem, limit), kept=variable)
+    run = Elimination(GraphicalModel.of(problem), limit, kept=variable)
     if run.run():
         return run.value + joined([*run.tables.values()], (variable,)), True
     totals, exact = np.full(count, np.inf), True

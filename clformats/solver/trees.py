@@ -8,7 +8,6 @@ cheapest one is a Steiner tree, here by Dreyfus and Wagner's recursion over subs
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,13 +44,16 @@ def chain(last: NDArray[np.intp], src: int, dst: int) -> Edges:
 
 
 def min_plus(a: Array, b: Array) -> Array:
-    """``out[i, j] = min over k of a[i, k] + b[k, j]``."""
-    out = a[:, 0, None] + b[None, 0]
+    """``out[i, j] = min over k of a[i, k] + b[k, j]``, where b may have more dimensions, or one."""
+    if b.ndim == 1:
+        return (a + b).min(axis=1)  # type: ignore[no-any-return]
+    flat = b.reshape(len(b), -1)
+    out = a[:, 0, None] + flat[None, 0]
     through = np.empty_like(out)
-    for k in range(1, len(b)):  # element by element, so that it is vectorised
-        np.add(a[:, k, None], b[k], out=through)
+    for k in range(1, len(flat)):  # element by element, so that it is vectorised
+        np.add(a[:, k, None], flat[k], out=through)
         np.minimum(out, through, out=out)
-    return out
+    return out.reshape(len(a), *b.shape[1:])
 
 
 def splits(members: int) -> list[tuple[int, int]]:
@@ -68,8 +70,9 @@ def splits(members: int) -> list[tuple[int, int]]:
 def trees(distance: Array, leaves: Sequence[Array]) -> tuple[list[Array], list[Array]]:
     """For each set of leaves, given as bits, the least cost of a tree to them, and of the leaves.
 
-    ``leaves[i][d]`` is what it costs that leaf i is read in format d. The first list has the costs
-    by the format at the root, the second one by that in which the tree forks.
+    ``leaves[i][d, ...]`` is what it costs that leaf i is read in format d; further dimensions, the
+    same for all leaves or of length 1, are carried along. The first list has the costs by the
+    format at the root, ``[root, ...]``, the second one by that in which the tree forks.
     """
     nothing = np.zeros(len(distance))
     tables, forks = [nothing], [nothing]
@@ -77,48 +80,31 @@ def trees(distance: Array, leaves: Sequence[Array]) -> tuple[list[Array], list[A
         if members & (members - 1) == 0:
             joined = leaves[members.bit_length() - 1]
         else:
-            joined = np.min([tables[a] + tables[b] for a, b in splits(members)], axis=0)
+            joined = _least([tables[a] + tables[b] for a, b in splits(members)])
         forks.append(joined)
-        tables.append((distance + joined).min(axis=1))
+        tables.append(min_plus(distance, joined))
     return tables, forks
 
 
-def set_costs(distance: Array, most: int) -> tuple[NDArray[np.bool_], Array]:
-    """For the sets of up to ``most`` formats: which has which format, and what trees to all cost.
-
-    The costs are by the format at the root, ``[set, root]``: the recursion of `trees`, for all sets
-    of one size at once.
-    """
-    formats = np.arange(len(distance))
-    sets, costs = np.zeros(1, np.int64), np.zeros((1, len(distance)))
-    for size in range(1, most + 1):
-        chosen = np.array([*combinations(formats, size)])
-        bits = np.int64(1) << chosen
-        joined: Array = np.full((len(chosen), len(formats)), np.inf)
-        if size == 1:
-            joined[chosen == formats] = 0.0
-        order = np.argsort(sets)
-        for part in range(1, 1 << (size - 1)):
-            inside = part >> np.arange(size) & 1 == 1
-            one, other = (
-                costs[order[np.searchsorted(sets, bits[:, here].sum(axis=1), sorter=order)]]
-                for here in (inside, ~inside)
-            )
-            joined = np.minimum(joined, one + other)
-        sets = np.concatenate([sets, bits.sum(axis=1)])
-        costs = np.concatenate([costs, min_plus(distance, joined.T).T])
-    return sets[:, None] >> formats & 1 == 1, costs
+def tree_table(distance: Array, leaves: Sequence[Array]) -> Array:
+    """The costs of trees to all leaves, by the format at the root: see `trees`."""
+    return trees(distance, leaves)[0][-1]
 
 
-def tree(distance: Array, root: int, leaves: Sequence[Array]) -> tuple[float, Edges]:
-    """The cost and the steps of a cheapest tree, as `trees` prices it.
+def _least(arrays: Sequence[Array]) -> Array:
+    result = arrays[0]
+    for other in arrays[1:]:
+        result = np.minimum(result, other)
+    return result
+
+
+def tree(distance: Array, root: int, leaves: Sequence[Array]) -> tuple[list[int], Edges]:
+    """The formats of the leaves, and the steps of a cheapest tree, as `trees` prices it.
 
     The steps are pairs of formats, each once; a step may be a chain, see `chain`.
     """
     tables, forks = trees(distance, leaves)
-    cost = float(tables[-1][root])
-    if not np.isfinite(cost):
-        return cost, []
+    chosen = [0] * len(leaves)
     edges: Edges = []
     stack = [((1 << len(leaves)) - 1, root)] if leaves else []
     while stack:
@@ -126,10 +112,12 @@ def tree(distance: Array, root: int, leaves: Sequence[Array]) -> tuple[float, Ed
         to = int(np.argmin(distance[at] + forks[members]))
         if to != at and (at, to) not in edges:
             edges.append((at, to))
-        if members & (members - 1):
-            a, b = min(splits(members), key=lambda ab: tables[ab[0]][to] + tables[ab[1]][to])
-            stack += [(a, to), (b, to)]
-    return cost, edges
+        if members & (members - 1) == 0:
+            chosen[members.bit_length() - 1] = to
+            continue
+        a, b = min(splits(members), key=lambda ab: tables[ab[0]][to] + tables[ab[1]][to])
+        stack += [(a, to), (b, to)]
+    return chosen, edges
 
 
 class Distances:
@@ -151,6 +139,10 @@ class Distances:
             return float(self.table[root, targets[0]]), [(root, targets[0])]
         key = (root, *targets)
         if key not in self._trees:
-            leaves = [np.where(np.arange(len(self)) == d, 0.0, np.inf) for d in targets]
-            self._trees[key] = tree(self.table, root, leaves)
+            self._trees[key] = self._tree(root, targets)
         return self._trees[key]
+
+    def _tree(self, root: int, targets: Sequence[int]) -> tuple[float, Edges]:
+        leaves = [np.where(np.arange(len(self)) == d, 0.0, np.inf) for d in targets]
+        cost = float(tree_table(self.table, leaves)[root])
+        return cost, tree(self.table, root, leaves)[1] if np.isfinite(cost) else []

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import itertools
 import sys
-from math import comb, inf, isclose
+from math import inf, isclose
 
 import numpy as np
 import pytest
 
 import clformats as cf
-from clformats.solver import highs, solve
+from clformats.solver import highs, model, solve
 from clformats.solver.problem import AssignmentProblem, FormatSlot, ReorderedValue
-from clformats.solver.trees import Distances, set_costs
+from clformats.solver.trees import Distances
 from tests.networks_support import cheapest, random_network
 
 
@@ -98,22 +98,11 @@ def best_of(problem: AssignmentProblem) -> float:
     return min(problem.total(a) for a in itertools.product(*(range(len(c)) for c in problem.costs)))
 
 
-@pytest.mark.parametrize(("formats", "most"), [(1, 1), (5, 5), (7, 3), (40, 2)])
-def test_a_set_of_formats_costs_the_cheapest_tree_to_all_of_them(formats: int, most: int) -> None:
-    costs = np.random.default_rng(formats).random((formats, formats))
-    costs[costs < 0.2] = inf
-    distances = Distances(costs)
-    sets, found = set_costs(distances.table, most)
-    assert len(sets) == sum(comb(formats, size) for size in range(most + 1))
-    for has, row in zip(sets, found, strict=True):
-        wanted = np.flatnonzero(has)
-        assert len(wanted) <= most
-        for root in range(formats):
-            best = distances.served(root, [int(d) for d in wanted])[0]
-            assert best == row[root] or isclose(best, row[root], abs_tol=1e-9)
-
-
-def test_values_with_many_readers_are_exact() -> None:
+@pytest.mark.parametrize("set_formats", [0, 8])
+def test_values_with_many_readers_are_exact_in_both_forms(
+    set_formats: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(model, "SET_FORMATS", set_formats)
     for seed in range(150):
         problem = random_problem(seed)
         best, found = best_of(problem), solve.solve(problem)
