@@ -8,6 +8,7 @@ and every step of them is timed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import permutations
 from typing import TYPE_CHECKING, Any
@@ -16,11 +17,10 @@ from ..errors import InvalidNetwork
 from ..tensors.desc import MemoryDesc
 from ..timing import CLOCK, Clock, repeated, timed, turns
 from .baselines import is_uniform, written_formats
-from .build import build
+from .build import FunctionPricing, build
 from .choice import Choice
-from .cost import Cost
 from .decision import PlannedReorder
-from .graph import Network, Node, Value
+from .graph import Network, Node
 from .named import FormatName
 from .plan import FormatPlan, propagate
 from .prices import Prices, shape_text
@@ -34,18 +34,6 @@ Steps = Sequence[Callable[[], object]]
 """A function for each of ``plan.memory.steps``, which returns when the step is done."""
 AGAIN = 3
 """How often the plan of the costs so far is run too, as long as it is a new one."""
-
-
-class _Nothing:
-    """Prices nothing: only the formats are wanted."""
-
-    def reorder(self, value: Value, src: str, dst: str) -> Cost:
-        del value, src, dst
-        return Cost(0.0)
-
-    def choice(self, node: Node, choice: Choice) -> Cost:
-        del node, choice
-        return Cost(0.0)
 
 
 class Costs(Prices):
@@ -68,7 +56,8 @@ class Costs(Prices):
         from ..runtime import Memory, Stream
 
         stream, count = Stream(engine), 0
-        for name, formats in build(network, _Nothing()).formats.items():
+        free = build(held(network, 0), FunctionPricing(lambda *_: 0.0))
+        for name, formats in free.formats.items():
             value, names = network.values[name], [n for n in formats if n.means is not None]
             for src, dst in permutations(names, 2):
                 if self.reorder(value, src, dst).source == "measured":
@@ -208,13 +197,8 @@ def _in_format(node: Node, name: FormatName) -> Choice:
 
 def _asking(network: Network, wanted: Callable[[Node], Choice]) -> Network:
     """What is asked for costs nothing, all else a second: it is had where views exclude it."""
-    return network.with_choices(
-        {
-            node.name: [
-                Choice(c.ins, c.outs, float(c is not asked), c.kernel, c.workspace, c.views)
-                for c in node.choices
-            ]
-            for node in network.nodes.values()
-            for asked in [wanted(node)]
-        }
-    )
+    asked = {node.name: wanted(node) for node in network.nodes.values()}
+    return network.with_checked({
+        name: tuple(replace(c, cost=float(c is not choice)) for c in network.nodes[name].choices)
+        for name, choice in asked.items()
+    })  # fmt: skip

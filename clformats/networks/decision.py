@@ -122,15 +122,12 @@ class Decision:
     def cost(self, part: str | PlannedReorder) -> Cost:
         """What a node (by name) or a reorder of the plan costs."""
         if isinstance(part, PlannedReorder):
-            return self._reorder_cost(part)
+            value = self.network.values[part.value]
+            return self.built.pricing.reorder(value, part.src, part.dst)
         if part not in self.choices:
             raise InvalidNetwork(f"the plan has no node {part!r}")
         v = self.built.variable[part]
         return self.built.costs[v][self.assignment[v]]
-
-    def _reorder_cost(self, reorder: PlannedReorder) -> Cost:
-        value = self.network.values[reorder.value]
-        return self.built.pricing.reorder(value, reorder.src, reorder.dst)
 
     @cached_property
     def reorder_seconds(self) -> float:
@@ -154,11 +151,7 @@ class Decision:
 def _reorders(
     built: BuiltProblem, tensor: ReorderedValue, assignment: Sequence[int]
 ) -> list[PlannedReorder]:
-    _, steps = tensor.tree(assignment)
-    if not steps:
-        return []
-    root = int(tensor.source.formats[assignment[tensor.source.variable]])
-    wanted = tensor.wanted(assignment)
+    _, wanted = tensor.formats(assignment)
     formats, reading = built.formats[tensor.name], built.reading[tensor.name]
     return [
         PlannedReorder(
@@ -167,21 +160,8 @@ def _reorders(
             formats[dst],
             tuple(dict.fromkeys(n for (n, _), d in zip(reading, wanted, strict=True) if d == dst)),
         )
-        for src, dst in _in_order(steps, root)
+        for src, dst in tensor.reorders(assignment)
     ]
-
-
-def _in_order(steps: Sequence[tuple[int, int]], root: int) -> list[tuple[int, int]]:
-    """The steps of a tree from its root on, each format made once."""
-    ready, left = {root}, list(steps)
-    found: list[tuple[int, int]] = []
-    while True:
-        step = next((s for s in left if s[0] in ready and s[1] not in ready), None)
-        if step is None:
-            return found
-        left.remove(step)
-        ready.add(step[1])
-        found.append(step)
 
 
 def _packed(network: Network, choices: Mapping[str, Choice]) -> list[Packed]:

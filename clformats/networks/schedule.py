@@ -15,7 +15,7 @@ from .choice import Choice
 from .decision import Decision, PlannedReorder
 from .graph import Node, Value
 from .memory import MemoryPlan, Place
-from .named import FormatName, named, plain
+from .named import FormatName, Key, named, plain
 from .views import kind_of
 
 if TYPE_CHECKING:
@@ -58,11 +58,11 @@ class PreparedPlan:
         nbytes = max(memory.nbytes, 64)
         self.arena = pyopencl.Buffer(engine.context, flags, nbytes)
         self._whole = Memory(MemoryDesc((nbytes,), "u8", "a"), engine, buffer=self.arena)
-        self.memories: dict[Place, Memory] = {}
+        self.memories: dict[tuple[str, Key], Memory] = {}
         self.constants: dict[Place, Memory] = {}
-        for place in memory.offsets:
-            if place[0] in plan.network.values:
-                self.memories[place] = self._memory(place)
+        for name, fmt in memory.offsets:
+            if isinstance(fmt, FormatName):  # else it is a node's workspace
+                self.memories[name, fmt.key] = self._memory((name, fmt))
         for value in plan.network.values.values():
             if value.is_constant:
                 self._pack(value, (constants or {}).get(value.name, value.constant))
@@ -128,17 +128,15 @@ class PreparedPlan:
 
     def _outputs(self) -> dict[str, Memory]:
         """The outputs in the arena."""
-        fixed = self.plan.network.fixed
-        return {
-            v.name: self.memories[v.name, self._spelled(v, fixed.get(v.name))]
-            for v in self.plan.delivered
-        }
+        formats = {**self.plan.formats, **self.plan.network.fixed}
+        return {v.name: self._at(v.name, formats[v.name]) for v in self.plan.delivered}
 
     def _padded(self) -> dict[int, list[Memory]]:
         """For each step the buffers with padding that it is the first to write."""
         found: dict[int, list[Memory]] = {}
         for buffer in self.memory.buffers:
-            descs = [self.memories[p].desc for p in buffer.holds if p in self.memories]
+            places = [(name, named(fmt).key) for name, fmt in buffer.holds]
+            descs = [self.memories[p].desc for p in places if p in self.memories]
             if any(d.padded_dims != d.dims for d in descs):
                 piece = self._whole.submemory((buffer.nbytes,), (buffer.offset,))
                 found.setdefault(buffer.first, []).append(piece)
@@ -158,15 +156,7 @@ class PreparedPlan:
         return Memory(moved, self.engine, buffer=self.arena)
 
     def _at(self, value: str, fmt: FormatName) -> Memory:
-        return self.memories[value, self._spelled(self.plan.network.values[value], fmt)]
-
-    def _spelled(self, value: Value, fmt: FormatName | None) -> str:
-        """The name under which the arena knows a format of a value."""
-        wanted = (fmt or self.plan.formats[value.name]).key
-        for name, known in self.memories:
-            if name == value.name and named(known).key == wanted:
-                return known
-        raise InvalidNetwork(f"the plan has no {value.name!r} in {fmt}")
+        return self.memories[value, fmt.key]
 
     def _input(self, value: Value, fmt: FormatName | None) -> Memory:
         if value.is_constant:

@@ -38,25 +38,25 @@ class ReorderedValue:
     source: FormatSlot
     readers: tuple[FormatSlot, ...]
 
-    def wanted(self, assignment: Sequence[int]) -> list[int]:
-        """The formats that the readers read it in, reader by reader."""
+    def formats(self, assignment: Sequence[int]) -> tuple[int, list[int]]:
+        """The format it is written in, and those that its readers read, reader by reader."""
         root = int(self.source.formats[assignment[self.source.variable]])
         found = [int(s.formats[assignment[s.variable]]) for s in self.readers]
-        return [root if d == ANY else d for d in found]
+        return root, [root if d == ANY else d for d in found]
 
     def cost(self, assignment: Sequence[int]) -> float:
         """What the reorders cost under an assignment."""
-        root = int(self.source.formats[assignment[self.source.variable]])
-        return self.distances.served(root, self.wanted(assignment))[0]
+        return self.distances.served(*self.formats(assignment))[0]
 
-    def tree(self, assignment: Sequence[int]) -> tuple[float, Edges]:
-        """The cheapest tree of reorders under an assignment: its cost and its single steps."""
-        root = int(self.source.formats[assignment[self.source.variable]])
-        cost, edges = self.distances.served(root, self.wanted(assignment))
-        steps: Edges = []
-        for edge in edges:
-            steps += [s for s in chain(self.distances.last, *edge) if s not in steps]
-        return cost, steps
+    def reorders(self, assignment: Sequence[int]) -> Edges:
+        """The reorders of the cheapest tree, each after the one that makes what it reads."""
+        root, wanted = self.formats(assignment)
+        made: dict[int, int] = {}  # from which format each one is made
+        for edge in self.distances.served(root, wanted)[1]:
+            for src, dst in chain(self.distances.last, *edge):
+                if dst != root:
+                    made.setdefault(dst, src)
+        return [(src, dst) for dst, src in made.items()]
 
 
 @dataclass(slots=True)

@@ -55,6 +55,21 @@ def test_padding_in_the_arena_is_zero(stream: cf.Stream) -> None:
         )
 
 
+def test_a_workspace_of_a_node_that_is_named_as_what_it_writes(stream: cf.Stream) -> None:
+    net = cf.Network()
+    x, y = net.value("x", (2, 3)), net.value("y", (2, 3))
+    net.node("y", [x], [y], "Add", [cf.Choice(("ab",), ("ab",), 1.0, workspace=64)])
+
+    def launch(at: cf.Stream, _: cf.Node, __: cf.Choice, src: cf.Memory, dst: cf.Memory) -> Any:
+        return cf.Reorder(src.desc, dst.desc, at.engine)(at, src, dst)
+
+    given = np.random.default_rng(0).standard_normal((2, 3), np.float32)
+    plan = cf.propagate(net)
+    assert ("y", "(workspace)") in plan.memory.offsets
+    memory = plan.schedule(stream.engine, launch)(stream, x=given)["y"]
+    assert np.array_equal(memory.numpy(), given)
+
+
 def test_bad_inputs_are_refused(stream: cf.Stream) -> None:
     net = example.small()
     plan = cf.propagate(held(example.kernels.apply(net), 0))
