@@ -295,16 +295,12 @@ def _way(op: Operation) -> tuple[object, ...]:
     return (op.op, dims) if op.op != op.op.split(" ", maxsplit=1)[0] else (op.name, dims)
 
 
-def _rank_of(name: FormatName) -> int:
-    """The rank of a format; 0 for an opaque one, which any tensor may have."""
-    return 0 if name.means is None else name.means.ndims
-
-
 def _sizes(tensor: TracedTensor) -> tuple[int, ...]:
     """The dims, or ones for as many as the format has where the log does not tell them."""
     if tensor.dims and all(n > 0 for n in tensor.dims):
         return tensor.dims
-    return (1,) * max(len(tensor.dims), _rank_of(tensor.fmt), 1)
+    fmt = tensor.fmt.means
+    return (1,) * max(len(tensor.dims), 0 if fmt is None else fmt.ndims, 1)
 
 
 def _name(tensor: TracedTensor) -> FormatName:

@@ -30,11 +30,7 @@ LEAST_BYTES = 1 << 20
 
 
 def provide_cache_folder() -> str:
-    """Set `VARIABLE` to a new folder where the user's own cannot be used.
-
-    Returns:
-        What is wrong with the user's, for people; "" where nothing is.
-    """
+    """Set `VARIABLE` to a new folder where the user's own cannot be used; says what is wrong."""
     if os.environ.get(_OF_POCL) == "":
         del os.environ[_OF_POCL]  # PoCL 3.1 aborts the process over a name without letters
     if not sys.platform.startswith("linux"):

@@ -16,14 +16,10 @@ PORTABLE = "-DCLFORMATS_PORTABLE"
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """One that was tried.
+    """One that was tried: the name of its OpenCL ``platform``, and the ``kind`` of its devices.
 
-    Attributes:
-        name: what people call it.
-        platform: the name of its OpenCL platform.
-        kind: of its devices: "CPU" or "GPU"; "" for any.
-        options: what its compiler is told beside the options of the device.
-        why: the reason for these, "" where there are none.
+    The kind is "CPU" or "GPU", "" for any. The compiler gets ``options`` beside those of the
+    device; ``why`` is the reason.
     """
 
     name: str
@@ -50,15 +46,9 @@ RUNTIMES = (
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What was run on a version of a runtime.
+    """What was run on a version of a runtime of `RUNTIMES`, and what fails there.
 
-    Attributes:
-        runtime: the name of its row in `RUNTIMES`.
-        version: how its driver's version begins.
-        system: where it was had from.
-        ran: what was run.
-        fails: what fails, "nothing" where nothing does.
-        date: the day.
+    ``version`` is how the driver's version begins, ``system`` where the driver comes from.
     """
 
     runtime: str

@@ -42,13 +42,7 @@ _LOAD = "import ctypes, sys; ctypes.CDLL(sys.argv[1])"
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing seen on this machine.
-
-    Attributes:
-        level: "ok", "note" (good to know) or "problem".
-        text: what was seen.
-        remedy: the command or step that fixes it, "" if nothing is wrong.
-    """
+    """One thing seen on this machine, and the command or step that fixes it, if it is wrong."""
 
     level: Level
     text: str
@@ -149,13 +143,7 @@ def load_error(library: str) -> str:
 
 
 def vendor_finding(file: Path, target: str, error: str) -> Finding:
-    """A vendor file and whether what it names can be loaded.
-
-    Args:
-        file: the `.icd` file.
-        target: the library that it names.
-        error: what `load_error` said of the library.
-    """
+    """An `.icd` file, and whether the library ``target`` that it names can be loaded."""
     if not error:
         return Finding("ok", f"platform file {file} names {target}, which loads")
     text = f"platform file {file} names {target or 'nothing'}: {error}"

@@ -43,11 +43,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, MutableMapping
 
 SYSTEM_VENDORS = Path("/etc/OpenCL/vendors")
-#: The variables that replace the loader's vendors folder, the strongest first.
 VENDOR_VARIABLES = ("OCL_ICD_VENDORS", "OPENCL_VENDOR_PATH")
+"""The variables that replace the loader's vendors folder, the strongest first."""
 SWITCH = "CLFORMATS_BUNDLED_RUNTIMES"
-#: Distribution on PyPI -> the library in it that is an OpenCL platform.
 BUNDLED = {"intel-opencl-rt": "libintelocl.so"}
+"""By distribution on PyPI the library in it that is an OpenCL platform."""
 _FOLDER_PREFIX = "clformats-vendors-"
 
 State = Literal["exposed", "late", "already visible", "overruled", "failed"]
@@ -55,15 +55,11 @@ State = Literal["exposed", "late", "already visible", "overruled", "failed"]
 
 @dataclass(frozen=True)
 class Exposed:
-    """What became of one pip-installed OpenCL runtime.
+    """What became of one pip-installed OpenCL runtime: ``name`` is its distribution on PyPI.
 
-    Attributes:
-        name: the distribution on PyPI.
-        library: the platform's library.
-        state: "exposed" (the loader will see it), "late" (pyopencl was imported before: seen only
-            if nothing has asked for platforms yet), "already visible" (the system's vendor files
-            name it), "overruled" (the user's settings rule) or "failed".
-        reason: one sentence for people.
+    ``state`` is "exposed" (the loader will see it), "late" (pyopencl was imported before: seen only
+    if nothing has asked for platforms yet), "already visible" (the system's vendor files name it),
+    "overruled" (the user's settings rule) or "failed". ``reason`` is one sentence for people.
     """
 
     name: str
@@ -114,8 +110,7 @@ def bundled_library(distribution: str) -> Path | None:
 def default_vendors(prefix: Path | None = None) -> list[Path]:
     """The folders that a loader reads when no variable says otherwise.
 
-    Args:
-        prefix: the Python installation; conda's loader reads the folder of its own environment.
+    Conda's loader reads the folder of its own environment: ``prefix``, the Python installation.
     """
     prefix = Path(sys.prefix) if prefix is None else prefix
     own = [prefix / "etc" / "OpenCL" / "vendors"] if (prefix / "conda-meta").is_dir() else []
@@ -186,9 +181,7 @@ def fill_folder(folder: Path, entries: Mapping[str, Path]) -> None:
 def cache_root() -> Path:
     """Where vendors folders are kept between runs: the user's cache folder.
 
-    Raises:
-        OSError: if the user has none.
-        ImportError: if platformdirs is missing; the doctor runs this file where packages are.
+    Raises OSError if there is none, and ImportError without platformdirs, as the doctor may run.
     """
     from platformdirs import user_cache_dir
 
@@ -205,9 +198,7 @@ def make_folder(entries: Mapping[str, Path], root: Path) -> Path:
     """The vendors folder with these entries under `root`, made if it is not there yet.
 
     It appears under its name only when it is complete: other processes may be doing the same.
-
-    Raises:
-        OSError: if `root` cannot be written.
+    Raises OSError if `root` cannot be written.
     """
     final = root / folder_name(entries)
     if final.is_dir():
@@ -237,14 +228,9 @@ def make_temporary_folder(entries: Mapping[str, Path]) -> Path:
 def expose_bundled_runtimes(environ: MutableMapping[str, str] | None = None) -> list[Exposed]:
     """Let the OpenCL loader see the runtimes that pip installed; call it before using pyopencl.
 
-    Sets `OCL_ICD_VENDORS` in `environ` when there is something to show and nothing against it.
-    Idempotent; never raises for what it finds on a machine.
-
-    Args:
-        environ: the variables to read and change, by default those of this process.
-
-    Returns:
-        One entry for each pip-installed runtime; empty where none is installed.
+    Sets `OCL_ICD_VENDORS` in `environ`, by default of this process, when there is something to show
+    and nothing against it. Idempotent; never raises for what it finds on a machine. Gives an entry
+    for each pip-installed runtime.
     """
     environ = os.environ if environ is None else environ
     _drop_stale_folder(environ)
@@ -265,8 +251,8 @@ _LATE: _Verdict = (
     "late",
     "pyopencl was imported before: seen only if it has listed no platforms yet",
 )
-#: Folders that were set after pyopencl had been imported, so that a second call says so again.
 _set_late: set[str] = set()
+"""Folders that were set after pyopencl had been imported, so that a second call says so again."""
 
 
 def _drop_stale_folder(environ: MutableMapping[str, str]) -> None:

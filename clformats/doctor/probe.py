@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-#: Seconds for one device; the first build of a cold compiler takes about two.
 TIMEOUT = 120
+"""Seconds for one device; the first build of a cold compiler takes about two."""
 _SOURCE = """
 __kernel void clformats_probe(__global int *out, int step) {
     int i = (int)get_global_id(0);
@@ -53,8 +53,8 @@ __kernel void clformats_probe(__global int *out, int step) {
     *to = v;
 }
 """
-#: Bits of CL_DEVICE_TYPE. pyopencl's to_string writes "ALL | CPU" and the like.
 _TYPES = {2: "CPU", 4: "GPU", 8: "accelerator", 16: "custom"}
+"""Bits of CL_DEVICE_TYPE. pyopencl's to_string writes "ALL | CPU" and the like."""
 _MARK = "clformats-probe:"
 
 Report = dict[str, Any]
@@ -107,19 +107,10 @@ def describe(platform: Any, device: Any) -> Report:  # pyopencl's, imported late
 
 
 def run_kernel(platform_index: int, device_index: int, *, builtins: bool = False) -> float:
-    """Build and run the probe kernel and check what it wrote.
+    """Build and run the probe kernel and check what it wrote; the seconds it took.
 
-    Args:
-        platform_index: of the device's platform.
-        device_index: of the device in it.
-        builtins: take the kernel that uses what some compilers cannot translate.
-
-    Returns:
-        The seconds it took.
-
-    Raises:
-        RuntimeError: if the device computed something else.
-        pyopencl.Error: if it could not build or run.
+    With ``builtins`` the kernel that uses what some compilers cannot translate. Raises RuntimeError
+    if the device computed something else, and pyopencl's errors.
     """
     import numpy as np
     import pyopencl as cl
@@ -179,11 +170,7 @@ def _how_it_ended(status: int, stderr: str) -> str:
 
 
 def probe_devices() -> tuple[list[Report], str]:
-    """Every device with "seconds" (it works) or "error" (it does not), and why there is none.
-
-    Returns:
-        The reports, and "" or the reason why no device could even be listed.
-    """
+    """Every device with "seconds" (it works) or "error"; and why none could be listed, or ""."""
     listed = _ask("--list")
     if "error" in listed:
         return [], str(listed["error"])

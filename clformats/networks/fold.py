@@ -86,10 +86,7 @@ class _Folder:
         before = self.made.get(name)
         if before is None or len(before.outputs) != 1 or name in self.outputs:
             return None
-        return before if self._reads(name) == 1 else None
-
-    def _reads(self, name: str) -> int:
-        return self.count.get(name, 0)
+        return before if self.count.get(name) == 1 else None
 
     def _join(self, before: RawOperation, step: RawOperation) -> None:
         """The step's output is now what the one before writes."""

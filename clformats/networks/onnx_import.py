@@ -129,9 +129,9 @@ class _Reader:
     def _value(self, name: str) -> dict[str, Any]:
         if name in self.constants:
             constant = self.constants[name]
-            dtype = self._np_type(constant.dtype)
+            code = self.onnx.helper.np_dtype_to_tensor_dtype(np.dtype(constant.dtype))
             dims = constant.shape or (1,)
-            return {"name": name, "dims": dims, "dtype": dtype, "constant": constant}
+            return {"name": name, "dims": dims, "dtype": self._type(code), "constant": constant}
         known, code = self.shapes.get(name, (None, 0))
         if known is None:
             raise InvalidNetwork(
@@ -149,9 +149,6 @@ class _Reader:
         except (KeyError, TypeError):
             return "f32"
         return _WIDTHS.get(width, "f32")
-
-    def _np_type(self, dtype: Any) -> str:
-        return self._type(self.onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
 
     # --- nodes ------------------------------------------------------------------------------------
 
@@ -209,7 +206,8 @@ class _Reader:
         return make.make_model(graph, opset_imports=self.model.opset_import)
 
     def _operation(self, node: Any, name: str, given: Mapping[str, Any]) -> RawOperation:
-        attributes = {k: _readable(v) for k, v in given.items()}
+        attributes = {k: v.decode(errors="replace") if isinstance(v, bytes) else v
+                      for k, v in given.items()}  # fmt: skip
         inputs: list[str] = []
         for k, source in enumerate(node.input):
             constant = self.constants.get(source)
@@ -239,10 +237,6 @@ class _Reader:
             return str(schema.inputs[min(k, len(schema.inputs) - 1)].name)
         except self.onnx.defs.SchemaError:
             return f"input{k}"
-
-
-def _readable(value: Any) -> Any:
-    return value.decode(errors="replace") if isinstance(value, bytes) else value
 
 
 def _full_starts(attributes: dict[str, Any], dims: Sequence[int] | None) -> None:

@@ -8,14 +8,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from html import escape
 
+from ..pictures.elements import INK, SANS, SOFT, document, rect_at, text_at
 from .decision import Decision
 from .graph import Value
 from .named import FormatName, Key
 
-_SANS = "DejaVu Sans, Helvetica, Arial, sans-serif"
-_INK, _SOFT, _RED, _EDGE = "#1f2933", "#6b7785", "#c92a2a", "#9aa5b1"
+_RED, _EDGE = "#c92a2a", "#9aa5b1"
 _FILLS = ("#7aa7f0", "#93d67b", "#f6dc63", "#67cfd3", "#f6a15e", "#b78ceb", "#ee7f9d", "#c9d3dd")
 _OTHER = "#e4e9ef"
 _WIDTH, _HEIGHT, _STEP, _GAP, _MARGIN, _HEAD = 148, 34, 72, 14, 28, 128
@@ -42,19 +41,9 @@ def svg(plan: Decision) -> str:
     colours = _colours(plan)
     width = max([720.0, *(b.x + _WIDTH + _MARGIN for b in boxes.values())])
     height = max(b.y for b in boxes.values()) + _HEIGHT + 2 * _MARGIN
-    head = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" '
-        f'width="{width:.0f}" height="{height:.0f}" font-family="{_SANS}" font-size="11">'
-    )
-    parts = [
-        head,
-        '<rect width="100%" height="100%" fill="#ffffff"/>',
-        *_header(plan, colours),
-        *_edges(plan, boxes),
-        *(part for box in boxes.values() for part in _box(plan, box, colours)),
-        "</svg>",
-    ]
-    return "\n".join(parts) + "\n"
+    cards = (part for box in boxes.values() for part in _box(plan, box, colours))
+    parts = (*_header(plan, colours), *_edges(plan, boxes), *cards)
+    return document(width, height, SANS, 11, *parts)
 
 
 # --- where things are -----------------------------------------------------------------------------
@@ -141,45 +130,31 @@ def _fill(box: _Card, colours: Mapping[Key, tuple[str, str, int]]) -> str:
     return colours[box.fmt.key][1] if box.fmt.key in colours else _OTHER
 
 
-def _text(x: float, y: float, text: str, **style: object) -> str:
-    attributes = "".join(f' {k.replace("_", "-")}="{v}"' for k, v in style.items())
-    return f'<text x="{x:.1f}" y="{y:.1f}"{attributes}>{escape(text)}</text>'
-
-
 def _header(plan: Decision, colours: Mapping[Key, tuple[str, str, int]]) -> Iterator[str]:
     proof = "the least there is" if plan.exact else f"at most {100 * plan.gap:.2g} % above it"
     count = len(plan.reorders)
-    yield _text(
-        _MARGIN,
-        32,
-        f"{len(plan.choices)} nodes, {plan.seconds * 1e3:.4g} ms: {proof}",
-        font_size=17,
-        font_weight="bold",
-        fill=_INK,
-    )
+    title = f"{len(plan.choices)} nodes, {plan.seconds * 1e3:.4g} ms: {proof}"
+    yield text_at(_MARGIN, 32, title, font_size=17, font_weight="bold", fill=INK)
     x = float(_MARGIN)
     for name, fill, nodes in colours.values():
-        yield f'<rect x="{x:.1f}" y="46" width="16" height="16" rx="3" fill="{fill}"/>'
+        yield rect_at(x, 46, 16, 16, fill, rx=3)
         label = f"{name} ({nodes})"
-        yield _text(x + 22, 58, label, fill=_INK)
+        yield text_at(x + 22, 58, label, fill=INK)
         x += 36 + 7.0 * len(label)
     label = f"{count} reorder{'s' * (count != 1)}, {plan.reorder_seconds * 1e3:.3g} ms"
-    yield f'<rect x="{_MARGIN}" y="70" width="16" height="16" rx="8" fill="{_RED}"/>'
-    yield _text(_MARGIN + 22, 82, f"{label}; dashed: in place, no work", fill=_INK)
+    yield rect_at(_MARGIN, 70, 16, 16, _RED, rx=8)
+    yield text_at(_MARGIN + 22, 82, f"{label}; dashed: in place, no work", fill=INK)
 
 
 def _box(plan: Decision, box: _Card, colours: Mapping[Key, tuple[str, str, int]]) -> Iterator[str]:
-    fill = _fill(box, colours)
-    dashed = ' stroke-dasharray="4 3"' * box.view
-    yield (
-        f'<rect x="{box.x:.1f}" y="{box.y:.1f}" width="{_WIDTH}" height="{_HEIGHT}" rx="6" '
-        f'fill="{fill}" stroke="{_INK}" stroke-width="{1.2 if box.view else 0.6}"{dashed}/>'
-    )
+    style: dict[str, object] = {"stroke_width": 1.2 if box.view else 0.6}
+    style |= {"stroke_dasharray": "4 3"} if box.view else {}
+    yield rect_at(box.x, box.y, _WIDTH, _HEIGHT, _fill(box, colours), rx=6, stroke=INK, **style)
     middle = box.x + _WIDTH / 2
-    yield _text(middle, box.y + 14, _cut(box.name), text_anchor="middle", fill=_INK,
+    yield text_at(middle, box.y + 14, _cut(box.name), text_anchor="middle", fill=INK,
                 font_weight="bold")  # fmt: skip
     seconds = "" if box.op == "input" else f", {_time(plan.cost(box.name).seconds)}"
-    yield _text(middle, box.y + 27, _cut(f"{box.op}{seconds}"), text_anchor="middle", fill=_INK,
+    yield text_at(middle, box.y + 27, _cut(f"{box.op}{seconds}"), text_anchor="middle", fill=INK,
                 font_size=10)  # fmt: skip
 
 
@@ -221,9 +196,9 @@ def _curve(a: _Card, b: _Card, k: int, j: int, *, moved: bool) -> str:
     if a.column != b.column:
         # Two short ends with names: a line right across the picture tells less.
         line = f'<path d="M{x1:.1f},{y1:.1f} v10 M{x2:.1f},{y2 - 10:.1f} v10" stroke="{colour}"/>'
-        out = _text(x1, y1 + 21 + 11 * k, f"to {_cut(b.name)}", text_anchor="middle", fill=_SOFT)
+        out = text_at(x1, y1 + 21 + 11 * k, f"to {_cut(b.name)}", text_anchor="middle", fill=SOFT)
         above = y2 - 27 - 11 * j
-        into = _text(x2, above, f"from {_cut(a.name)}", text_anchor="middle", fill=_SOFT)
+        into = text_at(x2, above, f"from {_cut(a.name)}", text_anchor="middle", fill=SOFT)
         return line + out + into
     sway = 0.0 if b.y - a.y <= _STEP or abs(x1 - x2) > _WIDTH / 2 else _WIDTH * 0.62
     path = (
@@ -238,8 +213,8 @@ def _pill(box: _Card, text: str, k: int, *, below: bool = False) -> list[str]:
     x = box.x + _WIDTH / 2 - width / 2
     y = box.y + _HEIGHT + 5 if below else box.y - 22 - 17 * k
     return [
-        f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="16" rx="8" fill="{_RED}"/>',
-        _text(x + width / 2, y + 12, text, text_anchor="middle", fill="#ffffff", font_size=10),
+        rect_at(x, y, width, 16, _RED, rx=8),
+        text_at(x + width / 2, y + 12, text, text_anchor="middle", fill="#ffffff", font_size=10),
     ]
 
 

@@ -12,6 +12,7 @@ from ..formats.expr import Var
 from ..quantised import QuantisedDesc
 from ..quantised.owners import value_at
 from ..quantised.planes import Buffer, Field, Plane, PlaneDigit
+from .elements import MONO, SOFT, document, rect_at, text_at
 from .svg import Svg
 from .words import columns
 
@@ -170,7 +171,7 @@ class QuantisedDrawing(Svg):
     @property
     def svg(self) -> str:
         """The picture as the text of an SVG file."""
-        return "\n".join(_svg(self.desc, self._boxes)) + "\n"
+        return _svg(self.desc, self._boxes)
 
 
 def _title(desc: QuantisedDesc, buffer: Buffer) -> str:
@@ -231,29 +232,25 @@ def _label(plane: Plane | None, index: tuple[int, ...] | None, rows: int, room: 
     return text if len(text) <= room else number
 
 
-def _svg(desc: QuantisedDesc, boxes: list[tuple[Buffer, list[Any]]]) -> Iterator[str]:
+def _svg(desc: QuantisedDesc, boxes: list[tuple[Buffer, list[Any]]]) -> str:
     lines = sum(len(own) + 2 for _, own in boxes)
     width, height = 120 + 8 * BYTES_IN_A_LINE * _CELL * 2, 70 + _HIGH * lines
-    yield (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
-        f'height="{height}" font-family="DejaVu Sans Mono, Menlo, Consolas, monospace" '
-        f'font-size="12">'
-    )
-    yield '<rect width="100%" height="100%" fill="#ffffff"/>'
-    yield f'<text x="20" y="32" font-size="18" font-weight="bold">{escape(str(desc))}</text>'
+    return document(width, height, MONO, 12, *_parts(desc, boxes))
+
+
+def _parts(desc: QuantisedDesc, boxes: list[tuple[Buffer, list[Any]]]) -> Iterator[str]:
+    yield text_at(20, 32, str(desc), font_size=18, font_weight="bold")
     colours = {n: _COLOURS[k % len(_COLOURS)] for k, n in enumerate(desc.planes)}
     y = 60
     for buffer, own in boxes:
-        yield f'<text x="20" y="{y + 16}">{escape(_title(desc, buffer))}</text>'
+        yield text_at(20, y + 16, _title(desc, buffer))
         y += _HIGH
         for at, runs in own:
-            yield f'<text x="20" y="{y + 16}" fill="#6b7785">{f"@{at}" if runs else "..."}</text>'
+            yield text_at(20, y + 16, f"@{at}" if runs else "...", fill=SOFT)
             for r in runs:
                 x, wide = 90 + 2 * _CELL * r.bit, 2 * _CELL * r.size
                 fill = colours[r.plane.name] if r.plane else "#edf0f3"
-                yield (f'<rect x="{x}" y="{y}" width="{wide - 2}" height="{_HIGH - 3}" rx="3" '
-                       f'fill="{fill}"/><text x="{x + wide / 2}" y="{y + 15}" '
-                       f'text-anchor="middle">{escape(r.label)}</text>')  # fmt: skip
+                yield rect_at(x, y, wide - 2, _HIGH - 3, fill, rx=3)
+                yield text_at(x + wide / 2, y + 15, r.label, text_anchor="middle")
             y += _HIGH
         y += _HIGH
-    yield "</svg>"

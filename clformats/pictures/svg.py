@@ -1,29 +1,29 @@
-"""A `Picture` as SVG: cells in the order of memory, coloured by the index of the blocked dimension.
-
-Written by hand, without a library: a picture is rectangles and text.
-"""
+"""A `Picture` as SVG: cells in the order of memory, coloured by the blocked dimension's index."""
 
 from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from html import escape
 from pathlib import Path
 
 from ..errors import Error
 from ..formats.digits import Placed
 from .drawing import Box, Cell, Picture, Row
+from .elements import INK, MONO, SANS, SOFT, document, rect_at, text_at
 from .words import formula
 
-_MONO = "DejaVu Sans Mono, Menlo, Consolas, monospace"
-_SANS = "DejaVu Sans, Helvetica, Arial, sans-serif"
-_INK, _SOFT, _LINE = "#1f2933", "#6b7785", "#ffffff"
+_LINE = "#ffffff"
 # Light enough for dark text, and told apart in grey as well as in colour.
 _STOPS = ("#7aa7f0", "#67cfd3", "#93d67b", "#f6dc63", "#f6a15e", "#ee7f9d", "#b78ceb")
 _GROUPS = (("boxes", "#e4e9ef"), ("rows", "#cfd9e6"), ("columns", "#b5c5da"))
 _CELL, _GAP, _MARGIN, _HEAD = 26, 28, 32, 172
 _WIDTH = 1400
+_PATTERN = (
+    '<defs><pattern id="padding" width="6" height="6" patternUnits="userSpaceOnUse" '
+    'patternTransform="rotate(45)"><rect width="6" height="6" fill="#edf0f3"/>'
+    '<rect width="2" height="6" fill="#cdd4db"/></pattern></defs>'
+)
 
 
 class Svg(ABC):
@@ -54,40 +54,16 @@ def svg(drawn: Picture) -> str:
     line = max(_digits_width(drawn) + 80, 8 * len(_subtitle(drawn)))
     width = max(width, 720, line + 2 * _MARGIN)
     height += 52
-    head = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" '
-        f'width="{width:.0f}" height="{height:.0f}" font-family="{_MONO}" font-size="12">'
-    )
-    pattern = (
-        '<defs><pattern id="padding" width="6" height="6" patternUnits="userSpaceOnUse" '
-        'patternTransform="rotate(45)"><rect width="6" height="6" fill="#edf0f3"/>'
-        '<rect width="2" height="6" fill="#cdd4db"/></pattern></defs>'
-    )
-    paper = '<rect width="100%" height="100%" fill="#ffffff"/>'
-    return "\n".join([head, pattern, paper, *top, *body, *legend, "</svg>"]) + "\n"
-
-
-def _text(x: float, y: float, text: str, **style: object) -> str:
-    """A text element; style names are written with ``_`` for ``-``."""
-    attributes = "".join(f' {k.replace("_", "-")}="{v}"' for k, v in style.items())
-    return f'<text x="{x:.1f}" y="{y:.1f}"{attributes}>{escape(text)}</text>'
-
-
-def _rect(x: float, y: float, width: float, height: float, fill: str, **style: object) -> str:
-    attributes = "".join(f' {k.replace("_", "-")}="{v}"' for k, v in style.items())
-    return (
-        f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" '
-        f'fill="{fill}"{attributes}/>'
-    )
+    return document(width, height, MONO, 12, _PATTERN, *top, *body, *legend)
 
 
 # --- title and digits -----------------------------------------------------------------------------
 
 
 def _header(drawn: Picture) -> Iterator[str]:
-    style = {"font_family": _SANS, "fill": _INK}
-    yield _text(_MARGIN, 44, str(drawn.desc.format), **style, font_size=24, font_weight="bold")
-    yield _text(_MARGIN, 68, _subtitle(drawn), font_size=13, fill=_SOFT)
+    style = {"font_family": SANS, "fill": INK}
+    yield text_at(_MARGIN, 44, str(drawn.desc.format), **style, font_size=24, font_weight="bold")
+    yield text_at(_MARGIN, 68, _subtitle(drawn), font_size=13, fill=SOFT)
 
 
 def _subtitle(drawn: Picture) -> str:
@@ -115,14 +91,14 @@ def _digits(drawn: Picture) -> Iterator[str]:
     x, last = float(_MARGIN), ""
     for group, colour, p, text, width in _pills(drawn):
         if group != last:
-            yield _text(x, 97, group, font_size=11, font_family=_SANS, fill=_SOFT)
+            yield text_at(x, 97, group, font_size=11, font_family=SANS, fill=SOFT)
         last = group
-        yield _rect(x, 104, width, 26, colour, rx=6)
-        yield _text(x + width / 2, 121, text, text_anchor="middle", fill=_INK)
-        yield _text(x + width / 2, 144, _size(p), text_anchor="middle", font_size=10, fill=_SOFT)
+        yield rect_at(x, 104, width, 26, colour, rx=6)
+        yield text_at(x + width / 2, 121, text, text_anchor="middle", fill=INK)
+        yield text_at(x + width / 2, 144, _size(p), text_anchor="middle", font_size=10, fill=SOFT)
         x += width + 6
     if last:
-        yield _text(x + 6, 144, "size by stride", font_size=10, font_family=_SANS, fill=_SOFT)
+        yield text_at(x + 6, 144, "size by stride", font_size=10, font_family=SANS, fill=SOFT)
 
 
 # --- boxes ----------------------------------------------------------------------------------------
@@ -137,7 +113,7 @@ def _place_boxes(drawn: Picture, body: list[str]) -> tuple[float, float]:
         if x > _MARGIN and x + width > _WIDTH - _MARGIN:
             x, y, tallest = float(_MARGIN), y + tallest + _GAP, 0.0
         if isinstance(box, int):
-            body.append(_text(x, y + 39, _left_out(box), font_family=_SANS, fill=_SOFT))
+            body.append(text_at(x, y + 39, _left_out(box), font_family=SANS, fill=SOFT))
         else:
             body += _box(drawn, box, x + labels, y, cell)
         x += width + _GAP
@@ -176,14 +152,14 @@ def _left_out(count: int) -> str:
 
 def _box(drawn: Picture, box: Box, x: float, y: float, cell: float) -> list[str]:
     """A box whose first cell starts at ``x``; the labels of its rows stand left of that."""
-    parts = [_text(x, y + 13, box.title or "all of it", font_weight="bold", fill=_INK)]
+    parts = [text_at(x, y + 13, box.title or "all of it", font_weight="bold", fill=INK)]
     for k, row in enumerate(box.rows):
         top = y + 22 + _CELL * k
         if row is None:
-            parts.append(_text(x + 8, top + 17, "⋮", fill=_SOFT))
+            parts.append(text_at(x + 8, top + 17, "⋮", fill=SOFT))
             continue
-        style = {"text_anchor": "end", "font_size": 11, "fill": _SOFT}
-        parts.append(_text(x - 8, top + 17, _row_label(row), **style))
+        style = {"text_anchor": "end", "font_size": 11, "fill": SOFT}
+        parts.append(text_at(x - 8, top + 17, _row_label(row), **style))
         parts += _row(drawn, row, x, top, cell)
     return parts
 
@@ -192,12 +168,12 @@ def _row(drawn: Picture, row: Row, x: float, y: float, width: float) -> Iterator
     for k, cell in enumerate(row.cells):
         left = x + k * width
         if cell is None:
-            yield _text(left + width / 2, y + 17, "…", text_anchor="middle", fill=_SOFT)
+            yield text_at(left + width / 2, y + 17, "…", text_anchor="middle", fill=SOFT)
             continue
         fill = "url(#padding)" if cell.index is None else colour(drawn, cell)
-        yield _rect(left, y, width, _CELL, fill, stroke=_LINE, stroke_width=1.5, rx=3)
+        yield rect_at(left, y, width, _CELL, fill, stroke=_LINE, stroke_width=1.5, rx=3)
         if cell.index is not None:
-            yield _text(left + width / 2, y + 17, cell.text, text_anchor="middle", fill=_INK)
+            yield text_at(left + width / 2, y + 17, cell.text, text_anchor="middle", fill=INK)
 
 
 # --- colour ---------------------------------------------------------------------------------------
@@ -250,18 +226,18 @@ def _legend(drawn: Picture, y: float) -> Iterator[str]:
         return
     first, second = coloured_dims(drawn)
     letters, dims = drawn.desc.format.dims, drawn.desc.dims
-    style = {"font_family": _SANS, "fill": _SOFT}
+    style = {"font_family": SANS, "fill": SOFT}
     steps = min(dims[first], 17)
     for k in range(steps):
-        yield _rect(_MARGIN + 12 * k, y, 12.5, 16, _hex(_gradient(k / max(steps - 1, 1))))
+        yield rect_at(_MARGIN + 12 * k, y, 12.5, 16, _hex(_gradient(k / max(steps - 1, 1))))
     text = f"{letters[first]} = 0" + f" … {dims[first] - 1}" * (dims[first] > 1)
     if second is not None:
         text += f", lighter with growing {letters[second]}"
     x = _MARGIN + 12.0 * steps + 10
-    yield _text(x, y + 13, text, **style)
+    yield text_at(x, y + 13, text, **style)
     x += 7.3 * len(text) + 24
     if drawn.has_padding:
-        yield _rect(x, y, 26, 16, "url(#padding)")
-        yield _text(x + 34, y + 13, "padding, always zero", **style)
+        yield rect_at(x, y, 26, 16, "url(#padding)")
+        yield text_at(x + 34, y + 13, "padding, always zero", **style)
         x += 190
-    yield _text(x, y + 13, "@ offset in elements", **style)
+    yield text_at(x, y + 13, "@ offset in elements", **style)

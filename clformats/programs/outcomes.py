@@ -36,17 +36,10 @@ STAGES = {
 class BuildOutcome:
     """How a build in a process of its own ended.
 
-    Attributes:
-        outcome: "built", "died", "hung", "failed" (an error of OpenCL) or "unknown" (not tried).
-        how: what ended the process, in words: "signal SIGABRT while it was built".
-        said: the last lines of what the compiler printed.
-        device: the name of the device.
-        driver: its platform and the versions.
-        source: the OpenCL C; empty where the build did no harm.
-        options: of the compiler.
-        key: the hash that names the program.
-        when: the day, as ISO 8601.
-        binary: the program, if it was asked for; not remembered.
+    ``outcome`` is "built", "died", "hung", "failed" (an error of OpenCL) or "unknown" (not tried).
+    ``how`` is what ended the process, ``said`` the last lines of what the compiler printed.
+    ``source`` is empty where the build did no harm. ``key`` is the hash that names the program,
+    ``when`` the time, as ISO 8601; ``binary``, if it was asked for, is not remembered.
     """
 
     outcome: str

@@ -196,7 +196,8 @@ def fill(stream: Queue, memory: Tracked, value: int) -> Event:
 
 def check_fill(memory: object, value: object) -> slice:
     """The bytes of a buffer that `Stream.fill` writes. Raises as it does."""
-    memory = expect_memory(memory, "memory")
+    if not isinstance(memory, Tracked):
+        raise InvalidArgument(f"memory: got {shown(memory)}, expected Memory")
     if not 0 <= expect_int(value, "value") <= 255:
         raise InvalidArgument(f"value: got {value}, expected a byte, 0 to 255")
     desc = memory.desc
@@ -210,13 +211,6 @@ def check_fill(memory: object, value: object) -> slice:
             f"reorder zeros into the region"
         )
     return memory.mapped_bytes
-
-
-def expect_memory(value: object, what: str) -> Tracked:
-    """The memory object. Raises `InvalidArgument`."""
-    if not isinstance(value, Tracked):
-        raise InvalidArgument(f"{what}: got {shown(value)}, expected Memory")
-    return value
 
 
 def _distinct(usages: Any) -> list[Usage]:

@@ -188,7 +188,11 @@ def to_array(
     if memory.tracked_buffer is None:
         raise DeviceError(f"{memory!r} has no buffer: give it one by set_buffer()")
     queue, item = stream.queue if stream else memory.engine.queue, desc.dtype.nbytes
-    first, shape, steps = _places(desc) if physical else _elements(desc)
+    if physical:
+        first, shape = desc.offset0, tuple(p.size for p in desc.placed)
+        steps = tuple(p.stride for p in desc.placed)
+    else:
+        first, shape, steps = desc.offset(*[0] * desc.ndims), desc.dims, desc.strides
     array = Array(
         queue,
         shape,
@@ -197,21 +201,6 @@ def to_array(
         offset=first * item,
         strides=tuple(step * item for step in steps),
     )
-    if memory.usage.writer is not None:
-        array.add_event(memory.usage.writer)
-    for event in memory.usage.readers.values():
+    for event in filter(None, (memory.usage.writer, *memory.usage.readers.values())):
         array.add_event(event)
     return array
-
-
-_Where = tuple[int, tuple[int, ...], tuple[int, ...]]
-"""Where an array begins, its shape and its strides, in elements."""
-
-
-def _elements(desc: MemoryDesc) -> _Where:
-    return desc.offset(*[0] * desc.ndims), desc.dims, desc.strides
-
-
-def _places(desc: MemoryDesc) -> _Where:
-    sizes, strides = [p.size for p in desc.placed], [p.stride for p in desc.placed]
-    return desc.offset0, tuple(sizes), tuple(strides)

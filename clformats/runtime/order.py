@@ -112,14 +112,10 @@ class Usage:
         """Drop the commands that failed: waiting for them would make every later one fail."""
         if self.writer is not None and self.writer.command_execution_status < 0:
             self.writer = None
-        self._keep_readers(0)
+        self.keep_readers(0)
 
-    def prune(self) -> None:
-        """Drop reading commands that are done."""
-        self._keep_readers(1)
-
-    def _keep_readers(self, least: int) -> None:
-        # The status is 0 of a complete command, negative of a failed one.
+    def keep_readers(self, least: int) -> None:
+        """Drop reading commands below a status: 0 is one that is done, negative a failed one."""
         self.readers = {
             o: e for o, e in self.readers.items() if e.command_execution_status >= least
         }
@@ -224,7 +220,7 @@ def enqueued(reads: Sequence[Usage], write: Usage, order: object, event: pyopenc
         if usage.only_order is not order:
             usage.only_order = order if usage.only_order is _NONE else _SEVERAL
         if len(usage.readers) > PRUNE_AT:
-            usage.prune()
+            usage.keep_readers(1)
     write.only_order = write.order = order
     write.writer = event
     if write.readers:

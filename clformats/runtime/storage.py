@@ -47,17 +47,13 @@ class HostPart:
     front: int
 
 
-_HOST_PART = "_clformats_host_part"
-
-
-def keep_host_part(buffer: Any, part: HostPart) -> None:
-    """Let the buffer keep its array alive."""
-    setattr(buffer, _HOST_PART, part)
+HOST_PART = "_clformats_host_part"
+"""Of a buffer over host memory: its `HostPart`, which keeps the array alive."""
 
 
 def host_part(storage: object) -> HostPart | None:
     """The user's part of a buffer that this library made over host memory; None for others."""
-    return getattr(storage, _HOST_PART, None)
+    return getattr(storage, HOST_PART, None)
 
 
 def is_read_only(storage: Any) -> bool:

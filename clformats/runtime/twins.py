@@ -60,7 +60,9 @@ class Twins:
             m.under if d else m.tracked_buffer for m, d in zip(memories, self._images, strict=True)
         )
         into, out = a is None, b is None
-        alone = self._copied and (into or out) and not any(map(_is_svm, memories))
+        # Shared virtual memory is not copied to images.
+        svm = any(storage.is_svm(m.tracked_buffer) for m in memories)
+        alone = self._copied and (into or out) and not svm
         if alone:
             a = b = a or b or self._taken(0, used)
         a, b = a or self._taken(0, used), b or self._taken(1, used)
@@ -93,8 +95,3 @@ class Twins:
         buffer = self._scratch[side]
         used.append(usage_of(buffer))
         return buffer
-
-
-def _is_svm(memory: Memory) -> bool:
-    """Whether it is shared virtual memory, which is not copied to images."""
-    return storage.is_svm(memory.tracked_buffer)

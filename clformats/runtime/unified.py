@@ -20,7 +20,7 @@ from ..opencl import named_errors, opencl
 from ..problems.thresholds import LINE_BYTES
 from .engine import Engine
 from .order import usage_of
-from .storage import HostPart, keep_host_part
+from .storage import HOST_PART, HostPart
 
 if TYPE_CHECKING:
     import pyopencl
@@ -60,7 +60,7 @@ def wrapped(engine: Engine, array: NDArray[Any], front: int, *, writing: bool) -
         buffer: pyopencl.Buffer = cl.Buffer(
             engine.context, access | cl.mem_flags.USE_HOST_PTR, hostbuf=host
         )
-    keep_host_part(buffer, HostPart(array, front))
+    setattr(buffer, HOST_PART, HostPart(array, front))
     usage_of(buffer)  # no user has it
     return buffer
 

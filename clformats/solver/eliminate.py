@@ -231,7 +231,7 @@ class Elimination:
             own.append(self._sliced(leaf.variable, mine, found))
             costs.append(leaf_costs(bundle, leaf, own[-1]))
         root = int(bundle.source.formats[found[bundle.source.variable]])
-        chosen, _ = tree(bundle.distance, root, costs)
+        _, chosen, _ = tree(bundle.distance, root, costs)
         for leaf, fmt, values in zip(bundle.leaves, chosen, own, strict=True):
             fits = (leaf.formats == fmt) | (leaf.formats == -1)
             found[leaf.variable] = int(np.argmin(np.where(fits, values, np.inf)))

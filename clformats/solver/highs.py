@@ -136,7 +136,7 @@ class FlowProgram:
                 row: Terms = {}
                 for (a, b), column in flow.items():
                     row[column] = float(b == f) - float(a == f)
-                self._balanced(row, written[f], terms)
+                self.program.row(_added(_added(row, written[f], 1.0), terms, -1.0), 0.0, 0.0)
             read.append(wanted)
             moved.append(flow)
         return Flows(written, read, moved)
@@ -147,14 +147,11 @@ class FlowProgram:
         any_ = self._sum(slot, [ANY])
         if any_:
             columns = [self.program.column() for _ in found]
-            self.program.row({**dict.fromkeys(columns, 1.0), **_times(any_, -1.0)}, 0.0, 0.0)
+            self.program.row(_added(dict.fromkeys(columns, 1.0), any_, -1.0), 0.0, 0.0)
             for terms, column, source in zip(found, columns, written, strict=True):
                 self.program.row(_added({column: 1.0}, source, -1.0), high=0.0)
                 terms[column] = 1.0
         return found
-
-    def _balanced(self, row: Terms, written: Terms, wanted: Terms) -> None:
-        self.program.row(_added(_added(row, written, 1.0), wanted, -1.0), 0.0, 0.0)
 
     def _sum(self, slot: FormatSlot, formats: Iterable[int]) -> Terms:
         columns = zip(self.chosen[slot.variable], slot.formats, strict=True)
@@ -166,10 +163,6 @@ class FlowProgram:
             if np.isfinite(table[i, j]):
                 terms[self.program.column(float(table[i, j]))] = -1.0
             self.program.row(terms, high=1.0)
-
-
-def _times(terms: Terms, factor: float) -> Terms:
-    return {k: factor * v for k, v in terms.items()}
 
 
 def _added(terms: Terms, more: Terms, factor: float) -> Terms:

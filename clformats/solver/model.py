@@ -50,6 +50,7 @@ class GraphicalModel:
     bundles: list[Bundle] = field(default_factory=list)
     _slots: dict[tuple[int, bytes], int] = field(default_factory=dict)
     _sets: dict[bytes, Array] = field(default_factory=dict)
+    """By distances, for each set of formats, given as bits, and each root the cheapest tree."""
 
     @classmethod
     def of(cls, problem: AssignmentProblem) -> GraphicalModel:
@@ -111,7 +112,7 @@ class GraphicalModel:
     def _add_set(self, distance: Array, source: FormatSlot, leaves: Sequence[FormatSlot]) -> None:
         key = distance.tobytes()
         if key not in self._sets:
-            self._sets[key] = set_costs(distance)
+            self._sets[key] = np.stack(trees(distance, [*identity(len(distance))])[0])
         members = self.variable(1 << len(distance))
         table = self._sets[key][:, source.formats]
         self.tables.append(((members, source.variable), table))
@@ -131,11 +132,6 @@ class GraphicalModel:
 def identity(size: int) -> Array:
     """The table of two variables that have one value."""
     return np.where(np.eye(size) > 0, 0.0, np.inf)
-
-
-def set_costs(distance: Array) -> Array:
-    """For each set of formats, given as bits, and each root the cost of the cheapest tree."""
-    return np.stack(trees(distance, [*identity(len(distance))])[0])
 
 
 def leaf_costs(bundle: Bundle, leaf: FormatSlot, costs: Array) -> Array:

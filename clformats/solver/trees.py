@@ -8,6 +8,7 @@ cheapest one is a Steiner tree, here by Dreyfus and Wagner's recursion over subs
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import reduce
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,7 +81,7 @@ def trees(distance: Array, leaves: Sequence[Array]) -> tuple[list[Array], list[A
         if members & (members - 1) == 0:
             joined = leaves[members.bit_length() - 1]
         else:
-            joined = _least([tables[a] + tables[b] for a, b in splits(members)])
+            joined = reduce(np.minimum, [tables[a] + tables[b] for a, b in splits(members)])
         forks.append(joined)
         tables.append(min_plus(distance, joined))
     return tables, forks
@@ -91,15 +92,8 @@ def tree_table(distance: Array, leaves: Sequence[Array]) -> Array:
     return trees(distance, leaves)[0][-1]
 
 
-def _least(arrays: Sequence[Array]) -> Array:
-    result = arrays[0]
-    for other in arrays[1:]:
-        result = np.minimum(result, other)
-    return result
-
-
-def tree(distance: Array, root: int, leaves: Sequence[Array]) -> tuple[list[int], Edges]:
-    """The formats of the leaves, and the steps of a cheapest tree, as `trees` prices it.
+def tree(distance: Array, root: int, leaves: Sequence[Array]) -> tuple[float, list[int], Edges]:
+    """The cost of a cheapest tree, as `trees` prices it, the formats of its leaves, its steps.
 
     The steps are pairs of formats, each once; a step may be a chain, see `chain`.
     """
@@ -117,7 +111,7 @@ def tree(distance: Array, root: int, leaves: Sequence[Array]) -> tuple[list[int]
             continue
         a, b = min(splits(members), key=lambda ab: tables[ab[0]][to] + tables[ab[1]][to])
         stack += [(a, to), (b, to)]
-    return chosen, edges
+    return float(tables[-1][root]), chosen, edges
 
 
 class Distances:
@@ -139,10 +133,7 @@ class Distances:
             return float(self.table[root, targets[0]]), [(root, targets[0])]
         key = (root, *targets)
         if key not in self._trees:
-            self._trees[key] = self._tree(root, targets)
+            leaves = [np.where(np.arange(len(self)) == d, 0.0, np.inf) for d in targets]
+            cost, _, steps = tree(self.table, root, leaves)
+            self._trees[key] = cost, steps if np.isfinite(cost) else []
         return self._trees[key]
-
-    def _tree(self, root: int, targets: Sequence[int]) -> tuple[float, Edges]:
-        leaves = [np.where(np.arange(len(self)) == d, 0.0, np.inf) for d in targets]
-        cost = float(tree_table(self.table, leaves)[root])
-        return cost, tree(self.table, root, leaves)[1] if np.isfinite(cost) else []
