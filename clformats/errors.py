@@ -108,7 +108,7 @@ class DeviceError(Error):
 
 
 class CacheWarning(RuntimeWarning):
-    """Built programs are not kept: the cache folder cannot be written, or is not the user's alone.
+    """Built programs are not kept: the cache folder cannot be written, or others can write to it.
 
     Everything works, and each process builds its own. To be silent about it::
 

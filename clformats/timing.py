@@ -9,7 +9,7 @@ the quartiles as the spread.
 * `turns`: a few runs of equal worth, each once in every round.
 * `Race`: the ratio of two contestants' times, and between what it surely lies.
 
-This module alone reads the clock of measurements, `CLOCK`; deadlines are by ``time.monotonic``.
+Only this module reads the clock of measurements, `CLOCK`; deadlines are by ``time.monotonic``.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""Whether somebody else could have written a file, and files that nobody else can read or change.
+"""Whether another user could have written a file, and files that no other user can read or change.
 
 Programs, profiles, records and lists of drivers decide what runs in the user's process. So they are
-read only where nobody but the user and root can change what their path names: every folder and
+read only where no one but the user and root can change what their path names: every folder and
 every link on the way, and the file itself, belongs to one of the two, and none is writable for
 others. A folder in which everybody may write but remove only what is theirs (mode 1777, as
 ``/tmp``) may stand on the way, not at the end. A group of the user's own, which has the user's name
 and no other members, is the user.
 
-Files are made with mode 0600, in folders with mode 0700, under names that nobody can foretell, and
+Files are made with mode 0600, in folders with mode 0700, under names that cannot be foretold, and
 moved to their places. Where users have no numbers (Windows) every path is trusted. Needs neither
 OpenCL nor numpy.
 """
@@ -25,9 +25,9 @@ _MOST_LINKS = 40
 
 
 def foreign(path: Path) -> str:
-    """Why somebody else could change what ``path`` names, for people; "" if nobody could.
+    """Why another user could change what ``path`` names, for people; "" if none could.
 
-    What is not there yet is nobody's. Raises OSError where a folder on the way cannot be examined.
+    What is not there yet belongs to no one. Raises OSError where a folder cannot be examined.
     """
     if not hasattr(os, "geteuid"):
         return ""
@@ -46,7 +46,7 @@ def foreign(path: Path) -> str:
 
 
 def is_trusted(path: Path) -> bool:
-    """Whether ``path`` is there, is no link, and nobody else could have changed it."""
+    """Whether ``path`` is there, is no link, and no other user could have changed it."""
     try:
         return not stat.S_ISLNK(os.lstat(path).st_mode) and not foreign(path)
     except OSError:
@@ -54,9 +54,9 @@ def is_trusted(path: Path) -> bool:
 
 
 def read(path: Path) -> bytes:
-    """The bytes of a regular file that nobody else could have written.
+    """The bytes of a regular file that no other user could have written.
 
-    Raises OSError: PermissionError where somebody could, FileNotFoundError where there is none.
+    Raises OSError: PermissionError where one could, FileNotFoundError where there is none.
     """
     if reason := foreign(path.parent):
         raise PermissionError(errno.EPERM, reason, str(path))
@@ -72,7 +72,7 @@ def open_file(path: Path, flags: int, mode: int = 0o600) -> int:
 
     Raises OSError.
     """
-    # Whoever opens a pipe waits for its other end.
+    # To open a pipe is to wait for its other end.
     number = os.open(path, flags | _NO_LINK | _NO_WAIT | _NO_HEIRS, mode)
     if not stat.S_ISREG(os.fstat(number).st_mode):
         os.close(number)
@@ -107,7 +107,7 @@ def make_folder(path: Path) -> None:
 
 
 def make_own_folder(path: Path) -> None:
-    """The same. Raises PermissionError where somebody else could change what is in it."""
+    """The same. Raises PermissionError where another user could change what is in it."""
     make_folder(path)
     if reason := foreign(path):
         raise PermissionError(errno.EPERM, reason, str(path))
@@ -135,7 +135,7 @@ def _is_foreign(found: os.stat_result) -> bool:
 
 
 def _others_write(found: os.stat_result) -> bool:
-    """Whether others than the owner may write; anybody may make a link's mode what it is."""
+    """Whether others than the owner may write; the mode of a link says nothing."""
     if stat.S_ISLNK(found.st_mode):
         return False
     if found.st_mode & stat.S_IWOTH:
@@ -144,7 +144,7 @@ def _others_write(found: os.stat_result) -> bool:
 
 
 def _is_own_group(number: int) -> bool:
-    """Whether the group is the user's alone: of the user's name, without other members."""
+    """Whether the group is only the user's: of the user's name, without other members."""
     import grp
     import pwd
 

@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
     """Run all problems; 1 if one failed, 2 for an unknown option."""
     if not args.words or {"-h", "--help"} & set(args.words):
         print(help_text())
-        sys.exit(0)  # as argparse does behind its help
+        sys.exit(0)  # as argparse does after its help
     try:
         words = expanded(args.words)
         count = sum(1 for _ in tasks(words))  # all words are read before the first problem runs

@@ -1,4 +1,4 @@
-"""`clformats infer`: the digits of somebody's packing, from files that it packed."""
+"""`clformats infer`: the digits of another program's packing, from files that it packed."""
 
 from __future__ import annotations
 

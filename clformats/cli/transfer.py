@@ -72,7 +72,7 @@ def refuse_for_quantised(args: argparse.Namespace, *names: str) -> None:
 class ProgressLine(Watch):
     """One line for each tensor, as soon as it is done; on a terminal a bar too, if tqdm is there.
 
-    The lines are progress enough for a log, and for whoever has no tqdm.
+    The lines are progress enough for a log, and where tqdm is not installed.
     """
 
     def __init__(self, verb: str, *, quiet: bool = False) -> None:

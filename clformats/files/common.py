@@ -20,7 +20,7 @@ from ..tensors.desc import MemoryDesc
 from ..tensors.dtypes import DType
 
 KEY = "clformats"
-"""The key of a record, alone or in front of a tensor's name."""
+"""The key of a record, by itself or before a tensor's name."""
 _JOINT = " from "
 _LONGEST = 400
 """The most characters of a name that a message shows."""

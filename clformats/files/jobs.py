@@ -174,7 +174,7 @@ def _unfit(file: Container, tensor: Tensor, plain: Format) -> str | None:
 
 
 def _raw_types(tensor: Tensor) -> str:
-    """Which types elements may be of whose size alone is known."""
+    """The types that elements may have where only their size is known."""
     size = np.dtype(tensor.type_name).itemsize
     known = [d for d in map(as_dtype, DTYPES) if d.numpy.isbuiltin != 1]
     fitting = [f"--as {d}" for d in known if d.numpy.itemsize == size]

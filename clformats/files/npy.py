@@ -1,7 +1,7 @@
-"""One array in numpy's ``.npy`` file; of a packed one, its record behind it in the same file.
+"""One array in numpy's ``.npy`` file; of a packed one, its record after it in the same file.
 
 The header of a ``.npy`` has room for nothing but type, order and shape. But numpy defines that
-several arrays may stand one behind the other in one file, each read by its own ``np.load(file)``:
+several arrays may follow each other in one file, each read by its own ``np.load(file)``:
 the first here is the 1-D array of physical elements, the second a text, ``clformats:`` and the
 record. ``np.load("file.npy")`` reads the first and stops there, and nothing can be lost on the way.
 
@@ -98,7 +98,7 @@ class NpyFile(Container):
         return as_bytes(self.read(name))
 
     def write(self, path: Path, changes: Mapping[str, Change]) -> None:
-        """Write the changed array, and its record behind it."""
+        """Write the changed array, and its record after it."""
         change = changes[NAME]
         dtype = change.dtype.numpy
         descr = dtype.str if dtype.isbuiltin == 1 else f"<V{dtype.itemsize}"  # as numpy writes it
@@ -138,7 +138,7 @@ class _Array(NamedTuple):
 def mapped(path: Path) -> NDArray[Any]:
     """The first array in a ``.npy`` file, mapped, with the element type that numpy stores.
 
-    What stands behind it is not read. Raises `Error` for a file that is damaged, or is none.
+    What follows it is not read. Raises `Error` for a file that is damaged, or is none.
     """
     with reading(path, NpyFile.what, TokenError):
         with path.open("rb") as file:
@@ -178,7 +178,7 @@ def _header(file: BinaryIO) -> _Array:
 
 
 def _record_text(path: Path, file: BinaryIO) -> str:
-    """The record behind the array. Raises `Error` where something else stands there."""
+    """The record after the array. Raises `Error` where something else stands there."""
     try:
         found = npy.read_array(file, allow_pickle=False)
         text = found.tobytes().decode("ascii") if found.dtype.kind == "S" else ""

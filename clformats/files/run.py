@@ -23,7 +23,7 @@ class Mismatch(Error):
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What a job did: how the tensors lie that it moved, and why it left the others alone."""
+    """What a job did: how the tensors lie that it moved, and why it did not move the others."""
 
     done: Mapping[str, MemoryDesc]
     untouched: Mapping[str, str]

@@ -1,9 +1,9 @@
 """Names that frameworks use: ``NCHW``, ``NHWC``, ``NCHW16c``, ``HWIO``, ``channels_last``.
 
-Capitals alone are read as in TVM, TensorFlow and ONNX: one letter for each dimension, outermost
-first, then blocks. In oneDNN's notation capitals mean blocked dimensions, so such a name is never a
-tag of oneDNN's, or the same one (``OI16i16o``). PyTorch's names are in the table. `canonical` gives
-oneDNN's name for them.
+Where a name has capitals only, it is read as in TVM, TensorFlow and ONNX: one letter for each
+dimension, outermost first, then blocks. In oneDNN's notation capitals mean blocked dimensions, so
+such a name is never a tag of oneDNN's, or the same one (``OI16i16o``). PyTorch's names are in the
+table. `canonical` gives oneDNN's name for them.
 """
 
 from __future__ import annotations

@@ -174,7 +174,7 @@ class Layout:
 class Placed:
     """A digit in memory: ``size`` values, ``stride`` elements apart.
 
-    ``fixed_size`` and ``fixed_stride``: the number follows from the format alone, so that kernels
+    ``fixed_size`` and ``fixed_stride``: the number follows from the format only, so that kernels
     may have it as a constant and still serve every shape.
     """
 

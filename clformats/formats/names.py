@@ -4,7 +4,7 @@ clDNN: ``OUTER_..._INNER_...``, as in ``b_fs_yx_fsv16`` or ``os_is_yx_isa8_osv8_
     Outer tokens are letters, outermost first; ``fs`` marks a sliced dimension. Inner tokens are
     ``fsv16`` (a block of 16), or ``isa8 ... isv4`` for two blocks of one dimension. Data has the
     letters ``b f v u w z y x``, weights ``g o i z y x``. ``yxs ... yxsv2`` slices the fused index
-    y*X + x; a number behind a plain letter (``x8``) and a suffix ``__ai8`` round a dimension up;
+    y*X + x; a number after a plain letter (``x8``) and a suffix ``__ai8`` round a dimension up;
     ``_swizzled_by_4`` deals the block of o like cards; ``_rotate_180`` turns y and x around.
 
 The first block of a dimension from the left is its most significant one.
@@ -50,7 +50,7 @@ class Parsed:
 
     ``image`` is None where the memory is a buffer, else the number of digits, from the outermost,
     of each of its axes: pixels and components; rows, columns and components; or layers, rows,
-    columns and components. ``sums``: what lies behind elements of type s8.
+    columns and components. ``sums``: what follows elements of type s8.
 
     Raises `GrammarError` where a pixel cannot have these components.
     """

@@ -1,4 +1,4 @@
-"""The named formats: every name that is listed, and what a name alone cannot say.
+"""The named formats: every name that is listed, and what a name by itself cannot say.
 
 A name is looked up here first and read by the grammars of `names` otherwise, so a name needs no
 row here to work; the tables below exist for listing, and for the few names that mislead.
@@ -78,7 +78,7 @@ DIGITS = {
     "bf8_xy16": "b f/8 (y x)/16 f%8 (y x)%16",
     "brfyx": "b r f y x dims brfyx",
     # With elements of 4 bits the kernels mean another order by the same name. clDNN has no spelling
-    # for the difference; here it is ":i4", and `for_bits` puts it behind the name.
+    # for the difference; here it is ":i4", and `for_bits` puts it after the name.
     "os_iyx_osv16:i4": "o/16 i/2 y x o%16 i%2",
     "os_iyx_osv32:i4": "o/32 i y x o%16 o/16%2",
     "os_iyx_osv64:i4": "o/64 i y x o/32%2 o%16 o/16%2",

@@ -46,7 +46,7 @@ def parse_onednn(name: str) -> Parsed:
 def parse_short(name: str, letters: str | None = None) -> Parsed:
     """Read a tag with blocks anywhere, explicit steps and bars. Raises `GrammarError`.
 
-    ``letters``: the logical dimensions in order, where the letters alone do not say it.
+    ``letters``: the logical dimensions in order, where the letters do not say it.
     """
     return _parsed([_tokens(part.strip()) for part in name.split("|")], letters)
 

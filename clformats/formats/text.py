@@ -8,7 +8,7 @@
 Digits stand in the order of memory, outermost first; one without a size is open. ``~`` counts an
 index from the far end. Bars cut the axes of an image: ``n h | c/4 w | c%4`` has rows, columns and
 components. ``align f%32`` rounds f up to a multiple of 32 without splitting it. ``tail x%2 ...``:
-behind the last whole slice of two x the digits are those that follow. ``dims kn`` gives letters of
+after the last whole slice of two x the digits are those that follow. ``dims kn`` gives letters of
 one's own their logical order; those that `names.order_of` knows need none.
 """
 

@@ -1,4 +1,4 @@
-"""The transforms behind the Winograd formats, as data: matrices, and along which axes they act.
+"""The transforms of the Winograd formats, as data: matrices, and along which axes they act.
 
 A convolution of r filter taps is cheaper on transformed values: y = A' [(G g) * (B' d)], where g
 is the filter, d a window of the data, * the product of each pair of values and y the m outputs of

@@ -105,7 +105,7 @@ def places(flat: NDArray[Any], desc: MemoryDesc) -> NDArray[Any]:
 
 
 def behind(flat: NDArray[Any], desc: MemoryDesc) -> NDArray[np.uint8]:
-    """A view of the bytes of the sums behind the elements; of none for most descriptors."""
+    """A view of the bytes of the sums after the elements; of none for most descriptors."""
     return flat.view(np.uint8)[desc.sums_at : desc.sums_at + desc.sums_nbytes]
 
 

@@ -59,7 +59,7 @@ def taken(memory: NDArray[np.uint8], offsets: NDArray[np.int64], bits: int) -> N
 
 
 def _sums(values: NDArray[Any], desc: MemoryDesc) -> bytes:
-    """The bytes of all sums behind ``values``: see `MemoryDesc.sums`."""
+    """The bytes of all sums that follow ``values``: see `MemoryDesc.sums`."""
     result = b""
     for sums in desc.sums:
         total = np.zeros(sums.shape(desc.dims, desc.padded_dims), np.int64)
@@ -76,7 +76,7 @@ def _sums(values: NDArray[Any], desc: MemoryDesc) -> bytes:
 def padding_offsets(desc: MemoryDesc) -> NDArray[np.int64]:
     """The offsets of the elements that fill up blocks or lie around the tensor, in elements."""
     if any(len(p.digit.dims) > 1 for p in desc.placed):
-        # Dense: what lies behind the end of a fused index is padding too.
+        # Dense: what lies after the end of a fused index is padding too.
         last = desc.offset0 + sum((p.size - 1) * p.stride for p in desc.placed)
         every = np.arange(desc.offset0, last + 1)
     else:

@@ -38,7 +38,7 @@ def pack(
     Of element types of less than a byte (``s4``, ``u1``, ``f6_e2m3`` ...) it is an array of the
     bytes that they share, uint8.
 
-    ``desc`` may be its text, or a format alone: ``pack(x, "nChw16c")`` takes shape and element type
+    ``desc`` may be its text, or only a format: ``pack(x, "nChw16c")`` takes shape and element type
     of the array. ``axes`` are those of the array, as of `clformats.from_numpy`.
 
     ``array`` has the shape ``desc.dims``, its elements are converted to ``desc.dtype`` by the rules
@@ -142,7 +142,7 @@ def _check_shape(array: NDArray[Any], desc: MemoryDesc) -> None:
 
 
 def _is_whole(desc: MemoryDesc) -> bool:
-    """Whether elements fill all of the memory: no padding, no gaps, nothing before or behind."""
+    """Whether elements fill all of the memory: no padding, no gaps, nothing before or after."""
     spread = all(p.stride for p in desc.placed if p.size > 1)
     return spread and desc.nelems == flat_size(desc)
 
@@ -174,13 +174,13 @@ def _write(
 
 
 def all_sums(values: NDArray[Any], desc: MemoryDesc) -> NDArray[Any]:
-    """The bytes of all sums behind ``values``, as elements; none for most descriptors."""
+    """The bytes of all sums that follow ``values``, as elements; none for most descriptors."""
     bytes_ = [sums_of(values, desc, sums).tobytes() for sums in desc.sums]
     return np.frombuffer(b"".join(bytes_), desc.dtype.numpy)
 
 
 def sums_of(values: NDArray[Any], desc: MemoryDesc, sums: Sums) -> NDArray[Any]:
-    """One of the arrays of sums behind ``values`` of shape ``desc.dims``: see `MemoryDesc.sums`."""
+    """One array of the sums after ``values`` of shape ``desc.dims``: see `MemoryDesc.sums`."""
     rest = [d for d in range(desc.ndims) if d not in sums.over]
     total = values.sum(sums.over, dtype=np.int64) * sums.factor
     if sums.none_at:
@@ -238,7 +238,7 @@ def flat_size(desc: MemoryDesc) -> int:
 
 
 def places(desc: MemoryDesc) -> int:
-    """As `flat_size`, but without what lies behind the elements and their padding."""
+    """As `flat_size`, but without what follows the elements and their padding."""
     behind = desc.span_nbytes - desc.sums_at if desc.sums else 0
     return flat_size(desc) - behind * 8 // desc.dtype.bits
 
@@ -262,7 +262,7 @@ def zero_padding(flat: NDArray[Any], desc: MemoryDesc) -> None:
         for view in padding(flat.view(desc.dtype.raw), desc):
             view[...] = 0
         return
-    bits = desc.dtype.bits  # whole words of codes, so that no bit behind the last one is lost
+    bits = desc.dtype.bits  # whole words of codes, so that no bit after the last one is lost
     taken = apart(np.resize(flat, -(-flat.size // bits) * bits), bits)
     for view in padding(taken, desc):
         view[...] = 0

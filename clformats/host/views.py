@@ -131,7 +131,7 @@ class _ViewOrder:
     def whole(self, index: Index) -> _Span:
         """All values, those of padding too."""
         dims, _ = index
-        if len(dims) > 1:  # what lies behind the end of a fused index is padding too
+        if len(dims) > 1:  # what lies after the end of a fused index is padding too
             return _Span(0, prod(p.size for p in self.chains[index]))
         limit = self._limit.get(dims[0], slice(None))
         return _Span(*limit.indices(self.desc.padded_dims[dims[0]])[:2])

@@ -88,7 +88,7 @@ def _shape_info(*, dynamic: bool) -> Iterator[str]:
 class _Constants:
     """The macros of one tensor; ``at`` is where its sizes are in ``shape_info``.
 
-    ``padded``: the letters of dimensions whose padding is there too, behind the sizes.
+    ``padded``: the letters of dimensions whose padding is there too, after the sizes.
     """
 
     def __init__(self, name: str, desc: MemoryDesc, at: int, padded: str) -> None:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 WIDTH = 100
-# Where a line may end, and the next one begins with what follows: behind commas, before operators.
+# Where a line may end, and the next one begins with what follows: after commas, before operators.
 _BREAKS = re.compile(r"(?<=,) | (?=\+ |&& |\? |: )")
 
 

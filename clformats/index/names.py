@@ -55,7 +55,7 @@ def layout_of(fmt: Format) -> str:
     if fmt.name in IN_KERNELS:
         name = IN_KERNELS[fmt.name]
     elif fmt.cldnn is None and name not in listed:
-        return identifier(name)  # oneDNN's tags differ in capitals alone
+        return identifier(name)  # oneDNN has tags that differ only in capitals
     return re.sub("(?<=[0-9])X(?=[0-9])", "x", identifier(name).upper())
 
 

@@ -28,7 +28,7 @@ class Pixel:
     """The axes of an image with the number of each as an expression, and how pixels are read.
 
     ``load`` and ``store`` have %s for the pixel that is read and the value that is written;
-    ``function`` is what stands behind read_image and write_image.
+    ``function`` is what follows read_image and write_image in a name.
     """
 
     axes: tuple[tuple[str, Expr], ...]

@@ -103,7 +103,7 @@ class _Writer:
     # --- the source ---------------------------------------------------------------------------
 
     def lines(self) -> Iterator[str]:
-        """All of the source behind the helpers."""
+        """All of the source after the helpers."""
         yield f"// {self.given}"
         yield from self._sizes()
         for name, number in self.symbols.values.items():

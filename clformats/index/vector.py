@@ -65,7 +65,7 @@ def vector(t: IndexedTensor, asked: str | None) -> Vector | None:
     """The vectors of a tensor: those that ``"f16"`` or ``"o4i4"`` names, or of the innermost block.
 
     None if ``asked`` is empty, and by default if there is no such block or no element type. With
-    ``"half"`` after it, or alone, lanes of f16 elements are half instead of float.
+    ``"half"`` after it, or by itself, lanes of f16 elements are half instead of float.
     Raises `InvalidArgument`.
     """
     words = asked.split() if asked is not None else []
@@ -119,7 +119,7 @@ def _vector(t: IndexedTensor, dtype: DType, block: list[tuple[int, int]], lanes:
     sizes = [known.dims[dim] for dim, _ in block]
     mine = _is_innermost(t, block)
     whole = mine and all(_is_whole(t, dim, width) for dim, width in block)
-    # A single run of an open digit has its elements side by side, but nothing behind the last.
+    # A single run of an open digit has its elements side by side, but nothing after the last.
     dense = mine and len(block) == 1 and t.format.digits[-1].size is None
     memory = dtype.opencl
     value = lanes if memory == "half" else memory

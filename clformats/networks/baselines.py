@@ -7,7 +7,7 @@
 *uniform FORMAT*
     One format wherever a node has a choice in it, and the fastest choice where not.
 *fastest per layer*
-    Each node's fastest choice, whatever it reads and writes: what tuning every layer alone gives.
+    Each node's fastest choice, whatever it reads and writes, as tuning each layer by itself gives.
 *rules*
     In the manner of OpenVINO's GPU plugin: a format preferred by each node that computes, spread to
     neighbours that have no preference, so that first the number of reorders and then their elements

@@ -119,7 +119,7 @@ def build(
 
 
 def _against(built: BuiltProblem, value: Value, name: FormatName | None) -> str:
-    """Why a device has no memory for a value in a format; empty where it has, or nobody knows."""
+    """Why a device has no memory for a value in a format; empty where it has, or may have."""
     if built.misfit is None or name is None or name.means is None:
         return ""
     reason = built.misfit(value.desc(name))

@@ -33,7 +33,7 @@ LATENCY = 5e-6
 COMPUTE = ("Conv", "ConvTranspose", "Gemm", "MatMul", "MatMulInteger", "ConvInteger", "LSTM", "GRU")
 """Operations whose time bytes do not tell."""
 _SPREAD = 0.3
-"""How far off a figure may be that nobody measured, for its low and high end."""
+"""How far off a figure may be that was not measured, for its low and high end."""
 
 ReorderKey = tuple[str, str, str]
 """Dims and type as ``"f32:1x64x56x56"``, and two formats."""

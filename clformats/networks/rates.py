@@ -1,4 +1,4 @@
-"""What a reorder takes that nobody measured: the time of the library's own plan by its cost model.
+"""The time of a reorder that was not measured: that of the library's own plan by its cost model.
 
 The seconds a byte hardly depend on the shape: by the model, those of 216 of 248 pairs of formats
 and shapes, from ``1x32x112x112`` to ``1x1024x7x7``, are within 20 % of a typical tensor's, and the

@@ -13,7 +13,7 @@ Three kinds, told by the operation:
     region at ``starts``.
 *overwrite*
     Everything else, ``Relu`` or ``Add`` say: the output replaces the input, in the same format and
-    of the same dims and type. Legal where nobody else reads the memory, whatever is chosen
+    of the same dims and type. Legal where no other node reads the memory, whatever is chosen
     elsewhere: the value, and all that may share its memory, have one reader each.
 """
 

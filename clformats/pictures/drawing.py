@@ -242,7 +242,7 @@ def _side_by_side(blocks: list[list[str]]) -> Iterator[str]:
 
 
 def _filled(block: list[str], height: int) -> list[str]:
-    """A block with empty lines behind it; what is one line, the count of boxes, in the middle."""
+    """A block with empty lines after it; what is one line, the count of boxes, in the middle."""
     empty = [" " * len(block[0])]
     above = (height - 1) // 2 if len(block) == 1 else 0
     return empty * above + block + empty * (height - above - len(block))

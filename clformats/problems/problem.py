@@ -188,7 +188,7 @@ class Problem:
         return _rolled(self)
 
     def held(self, side: str) -> int:
-        """The elements of a word, on the side that alone has words."""
+        """The elements of a word, on the side that has words where the other has none."""
         return _held(self, side)
 
     @property

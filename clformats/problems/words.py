@@ -15,7 +15,7 @@ the source and by a's in the destination. For 4-bit elements in words of 32 bits
 them. Digits of a word that lie in another order afterwards are *swapped* inside it. Elements of
 whole bytes, which shuffles move, become words only where nothing trades places.
 
-Where values change, or the other side has bytes, one side alone has words: they are taken apart
+Where values change, or the other side has bytes, only one side has words: they are taken apart
 after shuffles have moved them, or put together before. Then the digits of a word are loops in which
 this side stays where it is, and the shuffles of one turn serve all of them.
 """

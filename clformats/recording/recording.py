@@ -286,7 +286,7 @@ class Recording(Stream):
     # --- what becomes of it -----------------------------------------------------------------------
 
     def replay(self) -> Replay:
-        """All commands behind one call, with kernels, arguments and temporaries of its own.
+        """All commands in one call, with kernels, arguments and temporaries of its own.
 
         Builds the programs. Raises `InvalidArgument` where a temporary is read before anything is
         written to it, and `DeviceError`.

@@ -1,4 +1,4 @@
-"""`Replay`: a recorded program on an engine, behind one call."""
+"""`Replay`: a recorded program on an engine, run by one call."""
 
 from __future__ import annotations
 

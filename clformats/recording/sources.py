@@ -21,7 +21,7 @@ _ROUNDED = "-cl-fp32-correctly-rounded-divide-sqrt"
 def source_of(kernel: pyopencl.Kernel, engine: Engine) -> Source:
     """The source and options that a kernel was built of.
 
-    Raises `Unsupported` (code RECORDING) where nobody knows the source, or it includes files.
+    Raises `Unsupported` (code RECORDING) where the source is not known, or includes files.
     """
     known = getattr(kernel, SOURCE, None)
     if known is not None:

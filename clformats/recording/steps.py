@@ -129,7 +129,7 @@ def _kernels(launched: Launch | None, move: Move, *, portable: bool) -> list[Com
         arguments = (OfBuffer(src), OfBuffer(move.dst), *own, *others)
         work, local = (launched.global_size,), (launched.local_size,)
         found.append(Kernel(source, Launch.KERNEL, arguments, work, local, exact))
-        # The sums that follow int8 weights are of what was written, by integers alone.
+        # The sums that follow int8 weights are of what was written, and are integers.
         launched, src, others, exact = launched.then, move.dst, (), ANYWHERE
     return found
 

@@ -5,7 +5,7 @@ line is written in one call and synchronised to disk; if that fails, on a full d
 file is truncated to its old length. The next writer ends the part of a line that a killed writer
 left, so that only that line is lost. A reader reads at most the last `MOST_BYTES`.
 
-The files in the user's own folder are read only if nobody else could have written them (see
+The files in the user's own folder are read only if no other user could have written them (see
 `trust`). Who names another folder by `FOLDER` trusts what is there, and decides by the folder's
 mode who may read and write: new files grant no more, and never let everybody write.
 """
@@ -145,7 +145,7 @@ def read_lines(path: Path, parse: Callable[[str], R]) -> tuple[list[R], list[Rej
 def _tail(path: Path) -> tuple[str, int]:
     """The end of a file, and the number of its first line; 0 where only the end was read."""
     check_trusted(path)
-    # Whoever opens a pipe waits for its other end.
+    # To open a pipe is to wait for its other end.
     with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
         found = os.fstat(file.fileno())
         if not stat.S_ISREG(found.st_mode):

@@ -145,7 +145,7 @@ class BuiltPlan:
         try:
             self._settle(launched, idle=True)
         except BaseException as error:
-            with suppress(RuntimeWarning):  # where warnings are errors: nobody would catch it here
+            with suppress(RuntimeWarning):  # where warnings are errors: no caller catches it
                 if not background.ends:
                     tell_once(self.engine, error)
             raise

@@ -84,7 +84,7 @@ class Ready(BuiltPlan):
     def _for(self, kind: int, planned: Callable[[], Plan]) -> Ready:
         """The same for memory of another kind, by a plan that is made once.
 
-        Of memory that begins at multiples of so many bytes alone, or `_AS_TWINS`.
+        Of memory that begins only at multiples of so many bytes, or `_AS_TWINS`.
         """
         found = self._elsewhere.get(kind)
         if found is None:
@@ -172,7 +172,7 @@ class Ready(BuiltPlan):
         """Check the memory objects, and enqueue the kernel after the commands it must wait for.
 
         The last of ``uses`` is written, the first is the tensor that is moved; ``values`` apply to
-        this call alone. Raises `InvalidDescriptor`, `MappedError` and `DeviceError`.
+        this call only. Raises `InvalidDescriptor`, `MappedError` and `DeviceError`.
         """
         src, dst, context = uses[0][1], uses[-1][1], self._context
         if self._takes_pixels and (src.is_reached_as_twin or dst.is_reached_as_twin):

@@ -128,7 +128,7 @@ class Reorder(OnDevice):
         self._transform, self._tuned = transform, tuned is True
         choices = tuned if isinstance(tuned, Choices) else RULES
         self._choices = replace(choices, family=family) if family else choices
-        # Whoever names kernels compares them.
+        # Users who name kernels compare them, and want no other one timed.
         self._waits = wait or family is not None or isinstance(tuned, Choices)
         self._lock = threading.Lock()
         self._shapes: OrderedDict[tuple[MemoryDesc, MemoryDesc], Ready] = OrderedDict()
@@ -165,7 +165,7 @@ class Reorder(OnDevice):
             measure_later(self.engine, plan.problem.nbytes)
         real = compute_type(src.dtype, dst.dtype)
         values = self.attr.resolve(dst.dims, None, real)
-        # Whoever names kernels gets these, or an error.
+        # Users who name kernels get these, or an error.
         may_change = self._choices == RULES
         return Ready(plan, launched, self.engine, values, wait=self._waits, may_change=may_change)
 
@@ -201,7 +201,7 @@ class Reorder(OnDevice):
         expect(timeout, float | int | None, "timeout")
         builds = self._known().builds
         if builds:
-            opencl()  # refuses in a forked process, where nobody builds
+            opencl()  # refuses in a forked process, where no thread builds
         latest = inf if timeout is None else monotonic() + timeout
         try:
             for build in builds:
@@ -323,7 +323,7 @@ class Reorder(OnDevice):
     def _ready_for(self, src: MemoryDesc, dst: MemoryDesc) -> Ready:
         if not self._has_runtime:
             return self._known()
-        opencl()  # in a forked process nobody may be left to give the lock back: refused before
+        opencl()  # refuses in a forked process, where the lock may never be released
         with self._lock:
             found = self._shapes.get((src, dst))
             if found is None:

@@ -71,7 +71,7 @@ def owned_bits(desc: MemoryDesc) -> Bytes:
     """As `element_bits`, with padding and sums; not the bytes before the tensor, nor gaps."""
     whole = prod(desc.padded_dims) == places(desc) - desc.offset0
     if whole or any(len(p.digit.dims) > 1 for p in desc.placed):
-        # What lies behind the end of a fused index is padding too.
+        # What lies after the end of a fused index is padding too.
         bits = _all_bits(desc)
     else:
         unpadded = tuple((0, 0) for _ in desc.dims)
@@ -184,7 +184,7 @@ class Case:
 
 
 def with_canary(contents: Bytes) -> Bytes:
-    """Bytes with poison after them, which nobody may touch."""
+    """Bytes with poison after them, which no kernel may touch."""
     return np.concatenate([contents, np.full(BEHIND, POISON, np.uint8)])
 
 

@@ -87,7 +87,7 @@ def _remove_from(modules: Path) -> None:
 
 
 def _tidy(text: str) -> str:
-    """No trailing blanks, no runs of empty lines: what templates leave behind."""
+    """Remove trailing blanks and runs of empty lines, which templates leave."""
     lines: list[str] = []
     for line in text.splitlines():
         stripped = line.rstrip()

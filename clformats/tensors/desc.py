@@ -207,7 +207,7 @@ class MemoryDesc(described.Made, Shaped, Pixels):
 
     @property
     def sums_at(self) -> int:
-        """The byte offset of the `sums`: behind all elements and their padding."""
+        """The byte offset of the `sums`: after all elements and their padding."""
         last = self.offset0 + sum((p.size - 1) * p.stride for p in self.placed)
         end = _bytes(last + 1, self.dtype)
         return round_up(end, Extra.ALIGNMENT) if self.extra and self.sums else end

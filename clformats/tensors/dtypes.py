@@ -99,7 +99,7 @@ def _meant(value: object) -> str:
     for name in (re.sub(r"^i(?=\d)", "s", word), re.sub(r"^fp(?=\d)", "f", word), word):
         with suppress(InvalidDescriptor):
             found = as_dtype(name) if name != value else None
-            # numpy counts bytes: its f8 is f64, and nobody means that by fp8.
+            # numpy counts bytes: its f8 is f64, which is not what fp8 means.
             if found and not re.fullmatch(rf"[a-z]+(?!{found.bits})\d+", name):
                 return f". Did you mean {found}?"
     return ""

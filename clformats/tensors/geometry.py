@@ -276,7 +276,7 @@ def int_tuple(what: str, values: Iterable[int]) -> tuple[int, ...]:
 def check_size(g: Geometry, bits: int) -> None:
     """Raise `InvalidDescriptor` where offsets of bytes, or the number of elements, pass 63 bits.
 
-    For whoever needs memory: descriptors count with Python's ints. A size of 0 counts as 1, as
+    For callers that need memory: descriptors count with Python's ints. A size of 0 counts as 1, as
     numpy has it for the shapes of arrays.
     """
     if RUNTIME in g.dims or any(RUNTIME in (p.size, p.stride) for p in g.placed):

@@ -85,6 +85,6 @@ def canonical(desc: MemoryDesc) -> MemoryDesc:
     """One object for all descriptors that are equal, so that calls compare them by identity.
 
     It may spell its format otherwise. One that has not been met for long may come back as another
-    object: whoever compares must look closer then.
+    object: a comparison must look closer then.
     """
     return desc

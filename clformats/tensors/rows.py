@@ -1,6 +1,6 @@
 """The table of element types: one row says all there is to know about a type.
 
-Whoever adds a row has added a type: conversion, packing, kernels, files and tests ask the row. A
+A new row is a new type: conversion, packing, kernels, files and tests ask the row. A
 *code* is the bits of an element as an unsigned number. A value has a code by one of three rules:
 
 * integers: two's complement, or unsigned;

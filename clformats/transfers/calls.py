@@ -78,7 +78,7 @@ def from_numpy(  # noqa: PLR0913  # each says another thing of the result
     desc, host = interop.desc_of(array, format, dtype), _host_memory(array)
     expect(stream, Stream | None, "stream")
     engine = default_engine() if engine is None else engine
-    # What a kernel leaves alone would not be zero.
+    # What a kernel does not write would not be zero.
     fits = host is not None and is_gapless(desc) and _suits(desc, engine)
     if host is not None and fits and _comes_often(engine, host.desc, desc):
         memory = Memory.unfilled(desc, engine, allocator)
@@ -142,7 +142,7 @@ def _comes_often(engine: Engine, src: MemoryDesc, dst: MemoryDesc) -> bool:
 
     Each engine has counts of its own, since a kernel is built for one engine.
     """
-    opencl()  # in a forked process nobody may be left to give the lock back: refused before
+    opencl()  # refuses in a forked process, where the lock may never be released
     with _lock:
         counts = _moved.setdefault(engine, {})
         if len(counts) >= KEPT:

@@ -22,7 +22,7 @@ from ..values.attr import Attr
 from ..values.groups import Grouped
 
 Span = tuple[int, int]
-"""From the first element along a dimension to the one behind the last."""
+"""From the first element along a dimension to the one after the last."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,7 +92,7 @@ class Task:
     common: Common
 
     def __str__(self) -> str:
-        """The repro line: all words that make this task alone."""
+        """The repro line: all words that make only this task."""
         shown = [
             (knob, getattr(self.common, knob.field))
             for knob in COMMON

@@ -75,7 +75,7 @@ class BenchProblem:
 
     @property
     def attributes(self) -> str:
-        """The options of attributes alone."""
+        """The options of attributes only."""
         attributes = (k for k in PRINTED if k.name.startswith("attr-"))
         return " ".join(
             k.text(getattr(self, k.field))

@@ -139,7 +139,7 @@ class RunReport:
 
 
 def _why(outcome: CaseOutcome) -> str:
-    """The reason behind a status, and how many elements are wrong."""
+    """The reason for a status, and how many elements are wrong."""
     reason = f" ({outcome.reason})" if outcome.reason else ""
     if outcome.errors:
         reason += f" (errors:{outcome.errors} total:{outcome.total})"

@@ -55,7 +55,7 @@ def counted(text: str) -> int:
 
 
 def real(text: str) -> float:
-    """A real number; the asterisk behind it, which older versions of benchdnn wanted, is left."""
+    """A real number, without the asterisk that older versions of benchdnn wanted after it."""
     if not re.fullmatch(
         r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[-+]?[0-9]+)?f?\*?", text, re.IGNORECASE
     ):
@@ -119,7 +119,7 @@ def dims_text(sizes: tuple[int, ...]) -> str:
 
 
 def named_dims(text: str) -> tuple[tuple[int, ...], str]:
-    """A problem: sizes, and behind ``_n`` or ``n`` its name, kept as it is written."""
+    """A problem: sizes, and after ``_n`` or ``n`` its name, kept as it is written."""
     match = re.fullmatch(r"([0-9x]+)(?:_?n(\S*))?", text)
     if not match or not re.match("[0-9]", text):
         raise BadValue(f"expected a problem such as 2x64x3x3, got {text!r}")

@@ -36,7 +36,7 @@ LOOKS = r"(?=.*[A-Z])(?:[A-Z]|\d+[a-z]|[\[\]])+"
 """What a text of TVM looks like, right or wrong."""
 
 CUT = r"\s+(axis_separators|scope)=(.*)$"
-"""What stands behind the layout of a texture."""
+"""What follows the layout of a texture."""
 _SCOPES = {"global.texture": -2, "global.texture-weight": 1, "global.texture-nhwc": 2}
 """Where a scope cuts the axes, from the left, or from the right where negative."""
 _AS_DATA = {2: "nc", 3: "ncw", 4: "nchw", 5: "ncdhw"}

@@ -10,12 +10,12 @@ minor dimensions of the shape and replaces them by 2k: first the counts of tiles
 then the entries ``t``, both in the order they had. The next tile does it with the new shape.
 
 An entry 1 leaves a dimension whole, so a tile with one larger entry splits one dimension and puts
-the block behind everything else. One such tile for each block, from the outermost in, says every
+the block after everything else. One such tile for each block, from the outermost in, says every
 layout whose open digits all stand before its blocks, whatever the order of the blocks: each
 oneDNN tag, swizzled blocks, and with ``*`` blocks of fused indices. Printed are as few tiles as
 possible: neighbouring blocks share one where their order is that of the shape.
 
-It cannot say: a block before an open digit (tiling always puts it behind), flipped indices, and
+It cannot say: a block before an open digit (tiling always puts it after), flipped indices, and
 rounding up without splitting. Where the rounded dimension is the innermost one, the tag with a
 block there has the same bytes: ``byxf__af32`` lies as ``acdB32b`` does, ``{1,3,2,0:T(32)}``; the
 text is read as the tag. Tiles that do not divide those before them leave padding inside a block,
