@@ -90,13 +90,12 @@ class BuiltProblem:
 
 
 def build(
-    network: Network, pricing: Pricing, via: Iterable[FormatName] = (), *, legal: bool = False,
+    network: Network, pricing: Pricing, via: Iterable[FormatName] = (),
     misfit: Misfit | None = None,
 ) -> BuiltProblem:  # fmt: skip
     """The problem of a network.
 
-    ``via`` are formats through which chains of reorders may go; ``legal`` says that choices which
-    share memory are known to be legal, as those of `Kernels.apply` are. Choices with tensors that
+    ``via`` are formats through which chains of reorders may go. Choices with tensors that
     ``misfit`` has a reason against are left out. Raises `InvalidNetwork` for a node without a
     choice, for costs that are none, and for a fixed format that is no fit.
     """
@@ -105,7 +104,7 @@ def build(
         raise InvalidNetwork("the network has no nodes: there is nothing to plan")
     around = surroundings(network)
     for node in built.order:
-        _add_node(built, node, around, legal=legal)
+        _add_node(built, node, around)
     readers = network.readers()
     for value in network.values.values():
         if reason := _against(built, value, network.fixed.get(value.name)):
@@ -134,14 +133,13 @@ def _no_memory(built: BuiltProblem, node: Node, choice: Choice) -> str:
     return why
 
 
-def _add_node(built: BuiltProblem, node: Node, around: Surroundings, *, legal: bool) -> None:
+def _add_node(built: BuiltProblem, node: Node, around: Surroundings) -> None:
     """The variable of a node: its choices that are legal, and what they cost."""
     if not node.choices:
         raise InvalidNetwork(f"{node} has no choice: give it one, or a rule in cf.Kernels")
     kept, refused = [], []
     for choice in node.choices:
-        unknown = choice.views and not legal
-        reason = refusal(built.network, node, choice, around) if unknown else ""
+        reason = refusal(built.network, node, choice, around)
         reason = reason or _breaks_fix(built.network, node, choice, around)
         reason = reason or _no_memory(built, node, choice)
         if reason:

@@ -97,13 +97,13 @@ class Decision:
     @classmethod
     def cheapest(
         cls, network: Network, pricing: Pricing, via: Iterable[FormatName] = (),
-        limit: int = LIMIT, *, legal: bool = False, misfit: Misfit | None = None,
+        limit: int = LIMIT, misfit: Misfit | None = None,
     ) -> Self:  # fmt: skip
-        """The decision of least cost; ``via``, ``legal`` and ``misfit`` are as of `build`.
+        """The decision of least cost; ``via`` and ``misfit`` are as of `build`.
 
         Raises `InvalidNetwork` where none has a finite cost.
         """
-        built = build(network, pricing, via, legal=legal, misfit=misfit)
+        built = build(network, pricing, via, misfit)
         solution = solve(built.problem, limit=limit)
         if solution is None:
             raise InvalidNetwork(_impossible(built))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from math import prod
 from operator import is_
 from pathlib import Path
@@ -38,9 +39,6 @@ class Value:
     dims: Dims
     dtype: DType
     constant: Any = field(default=None, compare=False, repr=False)
-    _descs: dict[str, tuple[MemoryDesc, int]] = field(
-        default_factory=dict, init=False, compare=False, repr=False
-    )
 
     @property
     def rank(self) -> int:
@@ -60,21 +58,21 @@ class Value:
                 f"value {self.name!r} is in the format {str(name)!r}, of which clformats knows "
                 f"the name only: {name.why_opaque()}"
             )
-        return self._described(name)[0]
+        return _described(self.dims, self.dtype, name)[0]
 
     def nbytes(self, format: str | Format | None = None) -> int:
         """Bytes in a format; for an opaque one, and for None, those of the dense tensor."""
         name = None if format is None else named(format).of_rank(self.rank)
         if name is not None and name.means is not None:
-            return self._described(name)[1]
+            return _described(self.dims, self.dtype, name)[1]
         return -(-prod(self.dims) * self.dtype.bits // 8)
 
-    def _described(self, name: FormatName) -> tuple[MemoryDesc, int]:
-        found = self._descs.get(name)
-        if found is None:
-            desc = MemoryDesc(self.dims, self.dtype, name.means)
-            found = self._descs[name] = desc, desc.span_nbytes
-        return found
+
+@lru_cache(maxsize=1 << 14)
+def _described(dims: Dims, dtype: DType, name: FormatName) -> tuple[MemoryDesc, int]:
+    """The descriptor of a tensor in a format of this library's, and its bytes."""
+    desc = MemoryDesc(dims, dtype, name.means)
+    return desc, desc.span_nbytes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -116,7 +114,6 @@ class Network:
         self.notes: tuple[str, ...] = ()
         self._marked: list[str] = []
         self._producer: dict[str, str] = {}
-        self._descs: dict[tuple[Dims, DType], dict[str, tuple[MemoryDesc, int]]] = {}
 
     @classmethod
     def from_onnx(cls, model: str | Path | Any, *, batch: int | None = None) -> Network:
@@ -138,8 +135,6 @@ class Network:
         """Add a tensor: name, dims in logical order, element type."""
         _check_name("value", name, self.values)
         made = Value(name, _checked_dims(name, dims), _checked_dtype(name, dtype), constant)
-        # Values of one shape have the same descriptors, each made once.
-        object.__setattr__(made, "_descs", self._descs.setdefault((made.dims, made.dtype), {}))
         self.values[name] = made
         return made
 

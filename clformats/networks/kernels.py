@@ -136,15 +136,10 @@ class Kernels:
         every = {n.name: tuple(self.choices(n)) for n in network.nodes.values()}
         result = network.with_checked(every)
         around = surroundings(result)
-        kept = {
-            node.name: tuple(
-                c for c in node.choices if not (c.views and refusal(result, node, c, around))
-            )
-            for node in result.nodes.values()
-        }
+        kept: dict[str, tuple[Choice, ...]] = {}
         for node in result.nodes.values():
-            if not kept[node.name] and self.plain:
-                kept[node.name] = (plain_choice(node),)
+            legal = tuple(c for c in node.choices if not refusal(result, node, c, around))
+            kept[node.name] = legal or (plain_choice(node),) * self.plain
             if not kept[node.name]:
                 raise InvalidNetwork(
                     f"{node} has no choice: no rule of these kernels is for {node.op!r} with its "

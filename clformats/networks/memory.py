@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ..errors import Error
 from ..recording.arena import Piece, lower_bound, placed
 from ..tensors.desc import MemoryDesc
 from .decision import Decision, PlannedReorder
 from .graph import Node
 from .named import FormatName, Key, named
-from .views import kind_of, owner_desc, part_offsets, region_offsets
+from .views import inside, kind_of
 
 Place = tuple[str, str]
 """A value and one name of a format of it."""
@@ -173,19 +172,10 @@ class _Arena:
     def _desc(self, place: tuple[str, Key]) -> MemoryDesc | None:
         """The descriptor of a place inside its owner's buffer."""
         step = self.owner.get(place)
+        if isinstance(place[1], str):  # opaque
+            return None
         if step is None:
-            return None if isinstance(place[1], str) else self.plan.network.values[
-                place[0]].desc(self.names[place])  # fmt: skip
+            return self.plan.network.values[place[0]].desc(self.names[place])
         whole, node, i, o = step
         outer = self._desc(whole)
-        if outer is None or kind_of(node.op) == "overwrite":
-            return outer
-        source, target = node.inputs[i], node.outputs[o]
-        try:
-            if kind_of(node.op) == "part":
-                return outer.submemory(source.dims, part_offsets(node, i))
-            if node.op in ("Split", "Slice"):
-                return outer.submemory(target.dims, region_offsets(node, o))
-        except Error:
-            return None
-        return owner_desc(node, self.plan.choices[node.name], i, o)
+        return None if outer is None else inside(node, outer, i, o)

@@ -144,9 +144,7 @@ def propagate(  # each is one question
     names = [named(name, "via") for name in listed(via, "via")]
     most = _positive(limit, "limit")
     ready, pricing = _with_choices(network, kernels), as_pricing(reorder_cost)
-    plan = FormatPlan.cheapest(
-        ready, pricing, names, most, legal=kernels is not None, misfit=_misfit(engine)
-    )
+    plan = FormatPlan.cheapest(ready, pricing, names, most, _misfit(engine))
     return plan if memory_limit is None else fitted(plan, _positive(memory_limit, "memory_limit"))
 
 

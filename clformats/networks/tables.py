@@ -26,8 +26,9 @@ from typing import Any
 
 from ..errors import InvalidNetwork
 from .choice import Choice
-from .cost import Cost, as_cost
+from .cost import Cost
 from .graph import Network, Node, checked_choice
+from .named import ANY
 
 FIELDS = ("node", "op", "ins", "outs", "seconds", "low", "high", "kernel", "workspace")
 
@@ -80,7 +81,12 @@ def rows(file: Path) -> list[TableRow]:
     except (OSError, UnicodeDecodeError) as error:
         raise _unreadable(file, error) from error
     given = _json_rows(file, text) if file.suffix == ".json" else _csv_rows(file, text)
-    found = [_row(where, row) for where, row in given]
+    found = []
+    for where, row in given:
+        try:
+            found.append(_row(where, row))
+        except InvalidNetwork as error:
+            raise InvalidNetwork(f"{where}: {error}") from None
     if not found:
         raise InvalidNetwork(f"{file} has no row: expected the columns {', '.join(FIELDS)}")
     return found
@@ -137,47 +143,39 @@ def _check_fields(where: str, names: Any) -> None:
 def _row(where: str, row: Mapping[str, Any]) -> TableRow:
     node, op = row.get("node") or "", row.get("op") or ""
     if not node and not op:
-        raise InvalidNetwork(f"{where}: says neither node nor op")
-    return TableRow(where, node, "" if node else op, _choice(where, row))
+        raise InvalidNetwork("says neither node nor op")
+    return TableRow(where, node, "" if node else op, _choice(row))
 
 
-def _choice(where: str, row: Mapping[str, Any]) -> Choice:
-    seconds = _number(where, row, "seconds")
+def _choice(row: Mapping[str, Any]) -> Choice:
+    seconds, low, high = (_number(row, name) for name in ("seconds", "low", "high"))
     cost = None
     if seconds is not None:
-        low, high = _number(where, row, "low"), _number(where, row, "high")
-        try:
-            ends = [-1.0 if x is None else x for x in (low, high)]
-            cost = Cost(seconds, ends[0], ends[1], "measured")
-        except InvalidNetwork as error:
-            raise InvalidNetwork(f"{where}: {error}") from None
-        as_cost(cost, where)
-    ins, outs = (_formats(where, row[side]) for side in ("ins", "outs"))
-    workspace = _number(where, row, "workspace") or 0
-    try:
-        texts = [str(f) for f in outs if f is not None]
-        if len(texts) < len(outs):
-            raise InvalidNetwork("an output is in a concrete format, got *")  # noqa: TRY301
-        return Choice(ins, texts, cost, row.get("kernel") or None, int(workspace))
-    except InvalidNetwork as error:
-        raise InvalidNetwork(f"{where}: {error}") from None
+        ends = [-1.0 if x is None else x for x in (low, high)]
+        cost = Cost(seconds, ends[0], ends[1], "measured")
+    ins, outs = (_formats(row[side]) for side in ("ins", "outs"))
+    texts = [f for f in outs if f is not None]
+    if len(texts) < len(outs):
+        raise InvalidNetwork("an output is in a concrete format, got *")
+    workspace = int(_number(row, "workspace") or 0)
+    return Choice(ins, texts, cost, row.get("kernel") or None, workspace)
 
 
-def _formats(where: str, given: Any) -> list[str | None]:
+def _formats(given: Any) -> list[str | None]:
     try:
         names = shlex.split(given) if isinstance(given, str) else given
     except ValueError as error:
-        raise InvalidNetwork(f"{where}: got the formats {given!r}: {error}") from None
+        raise InvalidNetwork(f"got the formats {given!r}: {error}") from None
     if not isinstance(names, list):
-        raise InvalidNetwork(f"{where}: got the formats {given!r}, expected names")
-    return [None if n in ("*", None, "any") else n for n in names]
+        raise InvalidNetwork(f"got the formats {given!r}, expected names")
+    return [None if n in ("*", *ANY) else n for n in names]
 
 
-def _number(where: str, row: Mapping[str, Any], name: str) -> float | None:
+def _number(row: Mapping[str, Any], name: str) -> float | None:
     text = row.get(name)
     if text in (None, ""):
         return None
     try:
         return float(text)
     except (TypeError, ValueError):
-        raise InvalidNetwork(f"{where}: {name}: got {text!r}, expected a number") from None
+        raise InvalidNetwork(f"{name}: got {text!r}, expected a number") from None

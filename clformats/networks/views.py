@@ -40,47 +40,43 @@ def kind_of(op: str) -> str:
     return "alias" if op in (*RESHAPES, *REGIONS, "Transpose") else "overwrite"
 
 
-def owner_desc(node: Node, choice: Choice, i: int, o: int) -> MemoryDesc | None:
-    """The descriptor of what is shared: the input in the output's memory, or the other way round.
+def inside(node: Node, whole: MemoryDesc, i: int, o: int) -> MemoryDesc:
+    """How what shares memory lies in ``whole``, its owner: the input, or the output, as seen there.
 
-    Raises `Error` where the formats do not allow it, with the reason of the operation that refuses.
-    None where a format is opaque: then only equal names and dims can share.
+    Raises `Error` where it cannot be described so.
+    """
+    if kind_of(node.op) == "part":
+        return whole.submemory(node.inputs[i].dims, part_offsets(node, i))
+    if node.op in REGIONS:
+        return whole.submemory(node.outputs[o].dims, region_offsets(node, o))
+    if node.op == "Transpose":
+        perm = _perm(node, whole.ndims)
+        return whole.permute_axes([perm.index(d) for d in range(whole.ndims)])
+    return whole.reshape(node.outputs[o].dims) if node.op in RESHAPES else whole
+
+
+def _check_shared(node: Node, choice: Choice, i: int, o: int) -> None:
+    """Raise `Error` where the formats of a choice do not let an input and an output share memory.
+
+    Where one of them is opaque, only equal names and dims can.
     """
     source, target = node.inputs[i], node.outputs[o]
     name_in, name_out = choice.ins[i], choice.outs[o]
     if name_in is None:
         raise InvalidNetwork(f"views need a format of {source.name!r}, not any")
     if name_in.means is None or name_out.means is None:
-        _check_opaque(node, i, o, name_in.key == name_out.key)
-        return None
-    inner, outer = source.desc(name_in), target.desc(name_out)
-    kind = kind_of(node.op)
-    if kind == "part":
-        _check_same(node, inner.format, outer.format, "its part of the output")
-        return outer.submemory(inner.dims, part_offsets(node, i))
-    if kind == "overwrite":
-        _check_same(node, inner, outer, "the output")
-        return outer
-    return _alias(node, inner, outer, o)
-
-
-def _alias(node: Node, inner: MemoryDesc, outer: MemoryDesc, o: int) -> MemoryDesc:
-    if node.op in REGIONS:
-        _check_same(node, inner.format, outer.format, "its region of the input")
-        return inner.submemory(outer.dims, region_offsets(node, o))
-    if node.op == "Transpose":
-        perm = _perm(node, inner.ndims)
-        seen = inner.permute_axes([perm.index(d) for d in range(inner.ndims)])
+        if name_in.key != name_out.key or source.dims != target.dims or kind_of(node.op) == "part":
+            raise InvalidNetwork("clformats does not know the format: it cannot tell its parts")
+        return
+    read, written = source.desc(name_in), target.desc(name_out)
+    if kind_of(node.op) == "part":
+        _check_same(node, read.format, written.format, "its part of the output")
+        inside(node, written, i, o)
+    elif node.op in REGIONS:
+        _check_same(node, read.format, written.format, "its region of the input")
+        inside(node, read, i, o)
     else:
-        seen = inner.reshape(outer.dims)
-    _check_same(node, seen, outer, "what the output says")
-    return seen
-
-
-def _check_opaque(node: Node, i: int, o: int, same: bool) -> None:  # noqa: FBT001  # a fact
-    dims = node.inputs[i].dims, node.outputs[o].dims
-    if not same or dims[0] != dims[1] or kind_of(node.op) == "part":
-        raise InvalidNetwork("clformats does not know the format: it cannot tell its parts")
+        _check_same(node, inside(node, read, i, o), written, "what the output says")
 
 
 def _check_same(node: Node, found: object, wanted: object, what: str) -> None:
@@ -133,7 +129,7 @@ def refusal(network: Network, node: Node, choice: Choice, around: Surroundings) 
         return "an output can replace one input"
     for i, o in choice.shared:
         try:
-            owner_desc(node, choice, i, o)
+            _check_shared(node, choice, i, o)
         except Error as error:
             return str(error)
         reason = _taken(network, node, node.inputs[i], around)
@@ -151,6 +147,8 @@ def _taken(network: Network, node: Node, source: Value, around: Surroundings) ->
         return f"{source.name!r}, or what may share its memory, has other readers"
     if kind == "part" and source.name in around.outputs:
         return f"{source.name!r} is delivered: it is a tensor of its own"
+    if node.op in RESHAPES and source.name in around.strided:
+        return f"{source.name!r} may be a transposition of a region, or of a part"
     if kind == "part" and [v.name for v in node.inputs].count(source.name) > 1:
         return f"{source.name!r} would lie at two places"
     return ""
@@ -158,10 +156,14 @@ def _taken(network: Network, node: Node, source: Value, around: Surroundings) ->
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What decides on views beside the formats: readers, and outputs of the network."""
+    """What decides on views beside the formats: readers, and outputs of the network.
+
+    ``strided`` are transpositions of what may be a region or a part of another tensor.
+    """
 
     lonely: Mapping[str, bool]
     outputs: frozenset[str]
+    strided: frozenset[str]
 
 
 def surroundings(network: Network) -> Surroundings:
@@ -173,15 +175,22 @@ def surroundings(network: Network) -> Surroundings:
     readers = network.readers()
     outputs = {v.name for v in network.outputs}
     lonely: dict[str, bool] = {}
+    regions = {name for name, nodes in readers.items()
+               if any(kind_of(n.op) == "part" and _views(n, i) for n, i in nodes)}  # fmt: skip
+    strided: set[str] = set()
     for node in network.order():
         shared = {pair for choice in node.choices for pair in choice.shared}
+        if shared and node.op in REGIONS:
+            regions |= {v.name for v in node.outputs}
+        if shared and node.op == "Transpose" and node.inputs[0].name in regions | strided:
+            strided.add(node.outputs[0].name)
         for o, value in enumerate(node.outputs):
             sources = [node.inputs[i] for i, other in shared if other == o]
             lone = len(readers[value.name]) == 1 and value.name not in outputs
             if sources and kind_of(node.op) == "alias":
                 lone = False
             lonely[value.name] = lone and all(lonely.get(v.name, False) for v in sources)
-    return Surroundings(lonely, frozenset(outputs))
+    return Surroundings(lonely, frozenset(outputs), frozenset(strided))
 
 
 Conflict = tuple[str, str, str]
@@ -191,20 +200,22 @@ Conflict = tuple[str, str, str]
 def conflicts(network: Network) -> Iterator[Conflict]:
     """For each value the pairs of nodes that must not both view it.
 
-    Memory is part of one concatenation only. A part has the strides of the whole: what is a part
-    cannot at the same time be the result of a reshape, nor be seen in another shape.
+    Memory is part of one concatenation only. A part, and a region, has the strides of the whole: it
+    is not seen in another shape, and a part is no view at the same time.
     """
     readers = network.readers()
     for name, nodes in readers.items():
         viewing = {n.name: n for n, i in nodes if _views(n, i)}.values()
         parts = [n for n in viewing if kind_of(n.op) == "part"]
         shaped = [n for n in viewing if n.op in (*RESHAPES, *REGIONS)]
+        maker = network.producer(name)
         for k, node in enumerate(parts):
             yield from ((name, node.name, other.name) for other in parts[k + 1 :])
             yield from ((name, node.name, other.name) for other in shaped)
-            maker = network.producer(name)
             if maker is not None and kind_of(maker.op) == "alias":
                 yield name, node.name, maker.name
+        if maker is not None and maker.op in REGIONS:
+            yield from ((name, n.name, maker.name) for n in shaped if n.op in RESHAPES)
 
 
 def _views(node: Node, i: int) -> bool:

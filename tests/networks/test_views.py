@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -102,6 +104,18 @@ def test_memory_is_part_of_one_concatenation_only() -> None:
 # --- the arena ------------------------------------------------------------------------------------
 
 
+SEEN: dict[str, Callable[[np.ndarray, cf.Node], np.ndarray]] = {
+    "Identity": lambda x, node: x.reshape(node.outputs[0].dims),
+    "Reshape": lambda x, node: x.reshape(node.outputs[0].dims),
+    "Transpose": lambda x, node: x.transpose(node.attributes["perm"]),
+    "Slice": lambda x, node: x[
+        tuple(slice(at, at + n) for at, n in
+              zip(node.attributes["starts"], node.outputs[0].dims, strict=True))
+    ],
+}  # fmt: skip
+"""What a view shows of its input."""
+
+
 class Poisoned:
     """Runs a plan on numbers: each node writes its own mark, and every reader must find it.
 
@@ -148,8 +162,8 @@ class Poisoned:
             if shared and node.op == "Concat":
                 parts = [self.marks[v.name] for v in node.inputs]
                 self.marks[value.name] = np.concatenate(parts, 1)
-            elif shared and node.op == "Identity":
-                self.marks[value.name] = self.marks[node.inputs[0].name].reshape(value.dims)
+            elif shared and node.op in SEEN:
+                self.marks[value.name] = SEEN[node.op](self.marks[node.inputs[0].name], node)
             else:
                 self.marks[value.name] = self.rng.integers(0, 2**40, value.dims)
                 self.write(value.name, choice.outs[o])
@@ -174,6 +188,54 @@ def test_no_two_live_tensors_overlap() -> None:
         shared += any(c.views for c in plan.choices.values())
     assert ran > 50
     assert shared > 15
+
+
+@pytest.mark.parametrize("batch", [1, 2])
+@pytest.mark.parametrize("part", [False, True], ids=["", "part"])
+@pytest.mark.parametrize(
+    "ops",
+    ["Slice Reshape", "Slice Transpose", "Slice Transpose Reshape", "Slice Slice", "Transpose",
+     "Transpose Reshape", "Reshape", "Transpose Transpose Slice",
+     "Slice Transpose Transpose Reshape"],
+)  # fmt: skip
+def test_views_of_views_lie_where_their_input_lies(ops: str, batch: int, *, part: bool) -> None:
+    """Of a region, or of a part of a concatenation, too: each view is of what is there."""
+    net = cf.Network()
+    before = net.value("relu", (batch, 8, 3, 5))
+    plain = [cf.Choice(("abcd",), ("abcd",), 1.0)]
+    net.node("relu", [net.value("x", before.dims)], [before], "Relu", plain)
+    if part:
+        net.node("conv", ["x"], [net.value("other", before.dims)], "Conv", plain)
+        parts = [cf.Choice(("abcd",) * 2, ("abcd",), 0.0, views={0: 0, 1: 0})]
+        whole = net.value("whole", (batch, 16, 3, 5))
+        net.node("concat", ["other", before], [whole], "Concat", parts, axis=1)
+    for k, op in enumerate(ops.split()):
+        before = seen(net, f"v{k}", op, before)
+    last = "abcd"[: before.rank]
+    net.node("last", [before], [net.value("y", before.dims)], "Conv",
+             [cf.Choice((last,), (last,), 1.0)])  # fmt: skip
+    Poisoned(cf.propagate(net, reorder_cost=lambda *_: 0.5)).run()
+
+
+def seen(net: cf.Network, name: str, op: str, before: cf.Value) -> cf.Value:
+    """A value that may be a view of another one: its second half, turned, or in another shape."""
+    sizes, given = list(before.dims), {}
+    if op == "Slice":
+        sizes[1] //= 2
+        given = {"starts": [0, sizes[1], *[0] * (before.rank - 2)]}
+    elif op == "Transpose":
+        given = {"perm": [1, 0, *range(2, before.rank)]}
+        sizes[:2] = sizes[1::-1]
+    else:
+        sizes = [sizes[0], sizes[1] * 3, 5]
+    ways = [("abcd"[: before.rank], "abcd"[: len(sizes)])]
+    if op == "Transpose":
+        turned = "ba" + ways[0][0][2:]
+        ways = [(ways[0][0], turned), (turned, ways[0][0])]
+    choices = [cf.Choice((a,), (b,), 2.0 * (not v), views=v) for a, b in ways for v in ({}, {0: 0})]
+    after = net.value(name, sizes)
+    net.node(f"to {name}", [before], [after], op, choices, **given)
+    return after
 
 
 def test_refusals_say_why() -> None:
