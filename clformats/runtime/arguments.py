@@ -22,7 +22,8 @@ _NUMBERS = {"float": "f32", "double": "f64", "int": "s32", "uint": "u32", "long"
 
 FITTING = "_clformats_fitting"
 """Of a kernel: the types of the arguments that were last found to fit its source, and where its
-numbers and its other arguments stand; no places where `pyopencl.Kernel.set_args` must."""
+numbers and its other arguments stand; no places where `pyopencl.Kernel.set_args` must.
+"""
 DECLARED = "_clformats_declared"
 """Of a kernel: what `_declared` found, so that its source is read once."""
 
@@ -36,13 +37,14 @@ _AT_ONCE = "_set_arg_buf_multi"
 def set_arguments(kernel: pyopencl.Kernel, given: Sequence[Any], args: Sequence[Any]) -> None:
     """Give a kernel its arguments, `order.LOCK` held: ``given``, made of the caller's ``args``.
 
-    Raises `InvalidArgument` for another number of arguments, or an image for a pointer, and
-    `DeviceError`, which names the wrong one.
+    Raises `InvalidArgument` for another number of arguments, an image for a pointer, or an integer
+    for a float, and `DeviceError`, which names the wrong one.
     """
     cl, types = opencl(), [*map(type, given)]
     fitting = getattr(kernel, FITTING, None)
     if fitting is None or fitting[0] != types:
         _check_images(kernel, given)
+        _check_numbers(kernel, given)
         fitting = types, _places(kernel, given)
         setattr(kernel, FITTING, fitting)
     try:
@@ -75,6 +77,27 @@ def _check_images(kernel: pyopencl.Kernel, given: Sequence[Any]) -> None:
             )
 
 
+def _check_numbers(kernel: pyopencl.Kernel, given: Sequence[Any]) -> None:
+    """Refuse an integer for a float and the reverse: drivers take the bits where sizes agree."""
+    for k, value in enumerate(given):
+        kind = value.dtype.kind if isinstance(value, _PLAIN) else ""
+        if kind in ("i", "u", "f") and (found := _number_type(kernel, k + 1)):
+            wanted, declared = found
+            if (kind == "f") is not issubclass(wanted, np.floating):
+                raise InvalidArgument(
+                    f"argument {k + 1} of {kernel.function_name}: the kernel has {declared!r}, got "
+                    f"{value.dtype}: give np.{wanted.__name__}({value!s})"
+                )
+
+
+def _number_type(kernel: pyopencl.Kernel, number: int) -> tuple[type[np.number[Any]], str] | None:
+    """The type of an argument that is declared as a number, and how; None where it is not clear."""
+    declared = declaration(getattr(kernel, SOURCE, ""), kernel.function_name, number)
+    found = re.fullmatch(r"(?:const )?(\w+) \w+", declared)
+    name = found and _NUMBERS.get(found[1])
+    return (TYPES[name], declared) if name else None
+
+
 def _declared(kernel: pyopencl.Kernel) -> list[tuple[int, bool, str]]:
     """The place of each argument that is clearly an image, or a pointer, and how it is declared."""
     source: str | None = getattr(kernel, SOURCE, None)
@@ -91,11 +114,15 @@ def _declared(kernel: pyopencl.Kernel) -> list[tuple[int, bool, str]]:
 
 
 def _places(kernel: pyopencl.Kernel, given: Sequence[Any]) -> tuple[list[int], list[int]] | None:
-    """Where numpy's numbers stand, and all others; None where pyopencl must see what there is."""
+    """Where numpy's numbers stand, and all others; None where pyopencl must see what there is.
+
+    So it must of kernels that `Engine.kernel` did not make: it may have been told their types.
+    """
     numbers = [k for k, value in enumerate(given) if isinstance(value, _PLAIN)]
     others = [k for k in range(len(given)) if k not in numbers]
     plain = any(isinstance(given[k], int | float | complex) for k in others)
-    if plain or not hasattr(kernel, _AT_ONCE) or kernel.num_args != len(given):
+    known = hasattr(kernel, SOURCE) and hasattr(kernel, _AT_ONCE)
+    if plain or not known or kernel.num_args != len(given):
         return None
     return numbers, others
 
@@ -137,12 +164,12 @@ def _advice(kernel: pyopencl.Kernel, text: str, args: Sequence[Any]) -> str:
         return f"; argument {k} is an array of numpy's: put it on the device by cf.from_numpy"
     kind = str(given.dtype) if isinstance(given, np.generic) else type(given).__name__
     told = f"; argument {k} is of type {kind}"
-    declared = declaration(getattr(kernel, SOURCE, ""), kernel.function_name, k)
     if not isinstance(given, int | float | np.number):
         return f"{told}: give buffers as Memory or pyopencl's"
-    number = re.fullmatch(r"(?:const )?(\w+) \w+", declared)
-    wanted = TYPES["f32" if number is None else _NUMBERS.get(number[1], "f32")].__name__
-    return f"{told}{f', the kernel has {declared!r}' * bool(declared)}: give np.{wanted}({given!s})"
+    declared = declaration(getattr(kernel, SOURCE, ""), kernel.function_name, k)
+    wanted, _ = _number_type(kernel, k) or (np.float32, "")
+    told += f", the kernel has {declared!r}" * bool(declared)
+    return f"{told}: give np.{wanted.__name__}({given!s})"
 
 
 def declaration(source: str, name: str, number: int) -> str:

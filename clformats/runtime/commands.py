@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -96,11 +96,11 @@ def run(
 
 def _check_reads(args: Sequence[Any], reads: Sequence[Any]) -> None:
     """Raise `InvalidArgument` unless what is read is memory among the arguments."""
-    if isinstance(reads, Tracked):
-        raise InvalidArgument(f"reads: got {reads!r}, expected a list of memory: [memory]")
+    if not isinstance(reads, _SEQUENCES) and (
+        isinstance(reads, Tracked) or not isinstance(reads, Collection)
+    ):
+        raise InvalidArgument(f"reads: got {shown(reads)}, expected a list of memory: [memory]")
     for memory in reads:
-        if not isinstance(memory, Tracked):
-            expect(memory, Tracked | opencl().MemoryObject, "reads")
         for a in args:
             if memory is a:
                 break

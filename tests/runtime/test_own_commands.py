@@ -292,6 +292,39 @@ def test_wrong_arguments_are_named(engine: cf.Engine) -> None:
         stream.run(add, (SIZE,), None, a, b, 3)
     with pytest.raises(cf.DeviceError, match="argument 2 is of type str: give buffers as Memory"):
         stream.run(add, (SIZE,), None, a, "b", np.float32(1))
+    for reads in (None, 3, [3], ["b"]):
+        with pytest.raises(cf.InvalidArgument, match="reads: "):
+            stream.run(add, (SIZE,), None, a, b, np.float32(1), reads=reads)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("declared", "given", "wanted"),
+    [
+        ("float by", np.int32(3), r"np.float32\(3\)"),
+        ("float by", np.array(3, np.uint32), "np.float32"),
+        ("const int n", np.float32(3), r"np.int32\(3.0\)"),
+        ("ulong n", np.float64(2.5), r"np.uint64\(2.5\)"),
+    ],
+)
+def test_bits_of_integers_are_not_taken_for_floats(
+    engine: cf.Engine, declared: str, given: Any, wanted: str
+) -> None:
+    stream, a = cf.Stream(engine), ones(engine)
+    kernel = engine.kernel(f"kernel void f(global float *p, {declared}) {{}}", "f")
+    for runs in (stream, cf.Recording(engine, inputs={}, outputs={"a": a})):
+        with pytest.raises(cf.InvalidArgument, match=f"argument 2 of f: .*'{declared}'.*{wanted}"):
+            runs.run(kernel, (1,), None, a, given)
+
+
+def test_pyopencl_converts_where_it_was_told_types(engine: cf.Engine) -> None:
+    import pyopencl as cl
+
+    stream, a = cf.Stream(engine), ones(engine)
+    program = cl.Program(engine.context, "kernel void f(global float *p, float by) { *p = by; }")
+    kernel = program.build().f
+    kernel.set_scalar_arg_dtypes([None, np.float32])
+    stream.run(kernel, (1,), None, a, np.int32(3))
+    assert cf.to_numpy(a).flat[0] == 3
 
 
 def test_images_and_buffers_are_not_taken_for_each_other(engine: cf.Engine) -> None:
