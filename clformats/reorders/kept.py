@@ -123,16 +123,19 @@ def _descs(asked: Asked) -> list[MemoryDesc]:
 def state() -> str:
     """What tells the library's files from those of other versions; empty if it is not known."""
     facts, newest = [sys.implementation.cache_tag], 0
-    for path, found in _files(str(_LIBRARY)):
-        facts.append(f"{path} {found.st_size} {found.st_mtime_ns} {found.st_ctime_ns}")
-        newest = max(newest, found.st_mtime_ns, found.st_ctime_ns)
+    try:
+        for path, found in _files(str(_LIBRARY)):
+            facts.append(f"{path} {found.st_size} {found.st_mtime_ns} {found.st_ctime_ns}")
+            newest = max(newest, found.st_mtime_ns, found.st_ctime_ns)
+    except OSError:  # an archive is no folder, an editor's lock is a link to nowhere
+        return ""
     known = 0 < newest < LOADED_NS - SETTLED_NS
     return hashlib.sha256("\n".join(map(str, facts)).encode()).hexdigest() if known else ""
 
 
 def _files(folder: str) -> Iterator[tuple[str, os.stat_result]]:
-    """The library's files, but those that Python makes of them."""
-    with suppress(OSError), os.scandir(folder) as found:
+    """The library's files, but those that Python makes of them. Raises OSError."""
+    with os.scandir(folder) as found:
         for entry in sorted(found, key=lambda e: e.name):
             if entry.is_dir():
                 if entry.name != "__pycache__":
