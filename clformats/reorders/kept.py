@@ -69,14 +69,14 @@ def find(asked: Asked) -> Any:
 
 
 def keep(asked: Asked, found: object) -> None:
-    """Add an entry; that a folder cannot be written is told where programs are kept."""
+    """Add an entry, if it can be; that a folder cannot be written is told where programs are."""
     file = _file(asked) if len(_written) < MOST_WRITTEN else None
     if file is None:
         return
     data, parts = BytesIO(), {id(part): k for k, part in enumerate(_parts(asked))}
     writer = pickle.Pickler(data, protocol=5)
     writer.persistent_id = lambda part: parts.get(id(part))  # type: ignore[method-assign]
-    with suppress(OSError):
+    with suppress(Exception):  # whatever is wrong, the caller has what was made
         if not _written:
             _remove_oldest(file.parent)
         _written.append(asked)

@@ -16,6 +16,7 @@ from ..kernels import render, sums
 from ..kernels.source import Launch
 from ..problems.refine import problem
 from ..problems.twins import by_buffers
+from ..programs.background import background
 from ..records import DeviceNames, Lookup, TuningRecord, lookup
 from ..runtime import Engine
 from ..schedule import Plan, Request, Traits, plan_for
@@ -57,8 +58,13 @@ def _anew(request: Request) -> Made:
 
 
 def plan_again(before: Traits, now: Traits) -> None:
-    """Plan for later processes what this one has planned before more was known of the device."""
+    """Plan for later processes what this one has planned before more was known of the device.
+
+    As far as it gets: a process that ends waits for the task under way.
+    """
     for request in kept.written(before):
+        if background.ends:
+            return
         _by_rules(replace(request, traits=now))
 
 

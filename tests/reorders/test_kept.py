@@ -19,6 +19,7 @@ from clformats.kernels.decoding import decoding
 from clformats.problems.computation import from_attr, over_tensors
 from clformats.problems.traits import Traits
 from clformats.programs import cache
+from clformats.programs.background import background
 from clformats.quantised.moving import moving
 from clformats.reorders import kept, planning, quantised
 from clformats.schedule import Request, plan_for
@@ -122,6 +123,11 @@ def test_decodes_of_the_users_types_are_not_kept(folder: Path) -> None:
     assert not entries(folder)
 
 
+def test_what_cannot_be_pickled_is_not_kept(folder: Path) -> None:
+    kept.keep(REQUESTS[0], lambda: None)
+    assert not entries(folder)
+
+
 def test_each_request_has_an_entry_of_its_own() -> None:
     """Descriptors that are equal print their formats by other names, and so do plans."""
     one = request("f32:bfyx:2x17x5x4", "f32:byxf:2x17x5x4")
@@ -163,7 +169,12 @@ def test_what_was_planned_is_planned_again_when_more_is_known(folder: Path) -> N
     asked, other = REQUESTS[0], replace(REQUESTS[2], traits=Traits(compute_units=3))
     for one in (asked, other):
         planning._by_rules(one)
-    planning.plan_again(CPU, now := Traits(streamed_bytes=4 << 20))
+    now = Traits(streamed_bytes=4 << 20)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(background, "ends", True)
+        planning.plan_again(CPU, now)  # a process that ends has no time for it
+    assert len(entries(folder)) == 2
+    planning.plan_again(CPU, now)
     assert kept.find(replace(asked, traits=now))
     assert len(entries(folder)) == 3
 
