@@ -29,14 +29,14 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser(
         "calibrate",
         help="measure the processor, for the choice of schedules",
-        description="Measure, in about half a second, the numbers of a CPU device by which "
-        "schedules are chosen, and keep them beside the tuner's records: in the folder that "
+        description="Measure, in about half a second, from how many bytes on streaming stores gain "
+        "on a CPU device, and keep that beside the tuner's records: in the folder that "
         "CLFORMATS_TUNED names, else in the user's data folder; =off keeps and uses none. "
-        "Reorders made from then on use them. On a busy machine nothing is kept: exit status 1.",
+        "Reorders made from then on use it. On a busy machine nothing is kept: exit status 1.",
         epilog="example:  clformats calibrate --device pocl --show",
     )
     parser.add_argument("--device", metavar="NAME", help="part of a device's or platform's name")
-    parser.add_argument("--show", action="store_true", help="only show what is kept, or default")
+    parser.add_argument("--show", action="store_true", help="only show the profile as it is")
     add_json(parser)
     parser.set_defaults(run=run)
 

@@ -47,7 +47,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         nargs="?",
         choices=("show", "clear"),
         const="show",
-        help="only show the cache of built programs, or clear it",
+        help="only show the cache of built programs and plans, or clear it",
     )
     parser.add_argument(
         "--killed",
