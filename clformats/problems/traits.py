@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..errors import InvalidArgument
 from .thresholds import CACHE_FLOOR, LINE_BYTES, STREAMED_MOST, STREAMED_SHARE
 
 
@@ -18,6 +19,8 @@ class Traits:
     ``streamed_bytes``: what was measured for `stream_bytes`; None: it is a share of the cache.
     ``begin_bytes``: the alignment of memory, a power of two. Memory that OpenCL allocates is
     aligned to cache lines at least, a user's host memory may begin anywhere.
+
+    Raises `InvalidArgument` for numbers that no device has.
     """
 
     is_cpu: bool = True
@@ -30,6 +33,16 @@ class Traits:
     local_bytes: int = 32 << 10
     streamed_bytes: int | None = None
     begin_bytes: int = LINE_BYTES
+
+    def __post_init__(self) -> None:
+        """Raise `InvalidArgument` for numbers that no device has."""
+        begin = self.begin_bytes
+        least = min(self.compute_units, self.group_size, self.vector_bytes, begin)
+        if least < 1 or begin & (begin - 1):
+            raise InvalidArgument(
+                f"got {self}, expected compute_units, group_size and vector_bytes of 1 at least, "
+                f"and a power of two for begin_bytes"
+            )
 
     @property
     def registers(self) -> int:

@@ -8,6 +8,8 @@ from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
+import pytest
+
 import clformats as cf
 from clformats.problems import thresholds
 from clformats.problems.traits import Traits
@@ -29,6 +31,16 @@ ELSEWHERE = {
     "SMALL",
 }
 """Names of the rooms that stand for a notation or a mark: none decides between kernels."""
+
+
+@pytest.mark.parametrize(
+    ("name", "number"),
+    [("compute_units", 0), ("group_size", -1), ("vector_bytes", 0), ("begin_bytes", 0),
+     ("begin_bytes", 24)],
+)  # fmt: skip
+def test_numbers_that_no_device_has_are_refused(name: str, number: int) -> None:
+    with pytest.raises(cf.InvalidArgument, match=f"{name}={number}"):
+        Traits(**{name: number})  # type: ignore[arg-type]
 
 
 def test_every_number_of_the_table_tells_its_source() -> None:
