@@ -31,12 +31,14 @@ def quantising(src: MemoryDesc, dst: QuantisedDesc, traits: Traits) -> Kernel:
     """The kernel from rows of f32 or f16 to a quantised tensor, by its type's rule.
 
     Raises `Unsupported` (code QUANTISED) where there is none: for rules that look at whole rows,
-    layouts that tiles do not reach, and on GPUs, whose divisions need not be exactly rounded.
+    layouts that tiles do not reach, padding, which no tile has, and on GPUs, whose divisions need
+    not be exactly rounded.
     """
     kind = dst.dtype
     block = max(f.group[1] for f in kind.fields.values())
     whole = any(WHOLE in f.group for f in kind.fields.values())
     known = kind.rule in BLOCK_RULES and traits.is_cpu and src.dtype.name in QUANTISED_FROM
+    known = known and not dst.has_padding
     _, n, k = dst.extents
     for rows, blocks in SHAPES if known and not whole and block % LANES == 0 else ():
         if n % rows or k % (blocks * block):

@@ -166,11 +166,13 @@ class Words:
         vector = f"{self.name}{self.vectors.index(tuple(word for word, _ in places))}"
         shifts = [shift for _, shift in places]
         kind, most = KINDS[self.bits], max(shifts)
+        wide, by = kind, str(most)
         if distinct(shifts):
-            vector = f"({vector} >> ({kind}{LANES})({', '.join(map(str, shifts))}))"
-        elif most or self.phase:
-            by = f"{most} + b_{self.plane.name}" if self.phase else str(most)
-            vector = f"({vector} >> ({kind})({by}))"
+            wide, by = f"{kind}{LANES}", ", ".join(map(str, shifts))
+        if self.phase:
+            vector = f"({vector} >> (({wide})({by}) + ({kind})b_{self.plane.name}))"
+        elif most:
+            vector = f"({vector} >> ({wide})({by}))"
         if self.plane.bits == self.bits or (not distinct(shifts) and not self.phase
                                             and most + self.plane.bits == self.bits):  # fmt: skip
             return vector

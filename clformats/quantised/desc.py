@@ -109,6 +109,15 @@ class QuantisedDesc(Shaped, Described):
         return self.buffers[-1].start + self.buffers[-1].nbytes
 
     @property
+    def has_padding(self) -> bool:
+        """Whether buffers have bits that belong to no value."""
+        values = [0] * len(self.buffers)
+        for field in self.fields.values():
+            for plane in field.planes:
+                values[plane.buffer] += prod(field.extents) * plane.bits
+        return any(n != 8 * b.nbytes for n, b in zip(values, self.buffers, strict=True))
+
+    @property
     def span_nbytes(self) -> int:
         """The same as `nbytes`."""
         return self.nbytes

@@ -295,9 +295,8 @@ def _quantising(
     if not dst.nelems:
         return _Work(QuantisedPlan("host", ("nothing to do: no elements",)))
     rows = MemoryDesc(dst.dims, "f16" if src.dtype.name == "f16" else "f32")
-    for layout in dict.fromkeys((dst.text, *map(dst.dtype.layouts.get, ("gguf", "plain")))):
+    for made in _layouts(dst):
         with suppress(Unsupported):
-            made = dst.with_layout(layout)
             kernel = _kept((rows, made, traits), partial(quantising, rows, made, traits))
             before = maker(src, rows, engine) if src != rows else None
             after = maker(made, dst, engine) if made != dst else None
@@ -306,6 +305,14 @@ def _quantising(
             plan = QuantisedPlan("quantises", tuple(steps))
             return _Work(plan, _built([kernel], engine), after, before)
     return _Work(QuantisedPlan("host", (f"{decodes}quantises on the host",)))
+
+
+def _layouts(dst: QuantisedDesc) -> Iterator[QuantisedDesc]:
+    """The tensor as it is, and in layouts of its type that kernels write, if it fills records."""
+    yield dst
+    for layout in map(dst.dtype.layouts.get, ("gguf", "plain")):
+        with suppress(InvalidDescriptor):
+            yield dst.with_layout(layout)
 
 
 def _kernels(move: Kernel | PlaneMove, traits: Traits) -> list[Kernel]:

@@ -129,6 +129,16 @@ def test_records_go_through_local_memory(
     check_decodes(as_gpu, src, dst, family)
 
 
+def test_codes_of_rows_and_columns_that_share_a_byte(stream: cf.Stream) -> None:
+    """Codes lie at other bits in each column, and in each row a bit further on."""
+    fields = {"q": ("u1", (1, 1)), "d": ("f16", (1, 4))}
+    kind = cf.QuantisedType("two_rows_in_bytes", fields, "d * q")
+    layout = "{k/4 n/2 * 6; q=@0 n%2:1 k%4:2; d=@16 n%2:16}"
+    for dims in ((6, 32), (10, 64)):
+        numbers = cf.MemoryDesc(dims, "f32")
+        check_decodes(stream, described(dims, kind, layout), numbers, "decodes")
+
+
 def test_memory_that_begins_anywhere_has_no_words(as_gpu: cf.Stream) -> None:
     src = described((8, 256), "q4_0", "gguf")
     for begin, wanted in ((64, True), (16, True), (8, False), (1, False)):
@@ -338,6 +348,34 @@ def test_what_no_kernel_quantises_goes_by_the_host(stream: cf.Stream) -> None:
     with pytest.raises(cf.Unsupported) as error:
         cf.Reorder(cf.MemoryDesc(x.shape, "f32"), "iq4_nl:gguf:8x64", stream.engine)
     assert error.value.code == "QUANTISE"
+
+
+GAPS = "{k/32 n * 20; e=@0; q=@16 k%32:4}"
+
+
+@pytest.mark.parametrize(
+    ("name", "layout", "dims"),
+    [
+        ("mx_f4_e2m1", GAPS, (3, 64)),  # a byte in each record, and two behind it
+        ("u4g128", "awq_gemv", (24, 1280)),  # rows of scales and zero points are longer
+        ("u4gk", "plain", (3, 256)),  # half a byte behind the last zero point
+    ],
+)
+def test_padding_of_what_is_quantised_is_zero(
+    stream: cf.Stream, name: str, layout: str, dims: tuple[int, int]
+) -> None:
+    """Law 4."""
+    x = np.random.default_rng(1).standard_normal(dims).astype(np.float32)
+    check_quantises(stream, x, described(dims, name, layout))
+
+
+@pytest.mark.parametrize(("name", "layout"), [("q8_0", "flat"), ("tq2_0", "plain")])
+def test_columns_that_fill_no_records_are_quantised(
+    stream: cf.Stream, name: str, layout: str
+) -> None:
+    """Planes may have any; the table's records, in which a kernel would write them, have not."""
+    x = np.random.default_rng(1).standard_normal((5, 77)).astype(np.float32)
+    assert check_quantises(stream, x, described(x.shape, name, layout)) == "host"
 
 
 def test_memory_of_a_quantised_tensor(engine: cf.Engine) -> None:
