@@ -7,8 +7,9 @@ template all entries are misses. Where a file has changed since the process load
 runs is not what lies there: then nothing is read or kept.
 
 Entries lie beside the built programs, see `clformats.programs.cache`, and are trusted as these
-are: each is a pickle, which says what runs as much as a program does. What cannot be read, or was
-made for something else, is a miss. The oldest go where there are too many.
+are: each is a pickle, which says what runs as much as a program does. It holds its name, so that
+what lies under another one is a miss, as is what cannot be read. The oldest go where there are too
+many.
 """
 
 from __future__ import annotations
@@ -56,16 +57,15 @@ def find(asked: Asked) -> Any:
     """What an earlier process made; None for a miss of any kind."""
     file = _file(asked)
     data = read_entry(file) if file else None
-    if not data:
+    if not file or not data:
         return None
     reader = pickle.Unpickler(BytesIO(data))  # noqa: S301  # the user's own, as programs are
     reader.persistent_load = _parts(asked).__getitem__  # type: ignore[method-assign]
     try:
-        which, found = reader.load()
-        is_right = which == asked
+        name, found = reader.load()
     except Exception:  # noqa: BLE001  # whatever is wrong with it, it is made anew
         return None
-    return found if is_right else None
+    return found if name == file.name else None
 
 
 def keep(asked: Asked, found: object) -> None:
@@ -80,7 +80,7 @@ def keep(asked: Asked, found: object) -> None:
         if not _written:
             _remove_oldest(file.parent)
         _written.append(asked)
-        writer.dump((asked, found))
+        writer.dump((file.name, found))
         write_entry(file, data.getvalue())
 
 

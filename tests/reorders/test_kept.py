@@ -143,6 +143,19 @@ def test_each_request_has_an_entry_of_its_own() -> None:
     assert len({kept._file(asked) for asked in every}) == len(every)
 
 
+def test_what_was_made_for_something_else_is_a_miss() -> None:
+    """A copy of another entry, whole and readable."""
+    one, other = REQUESTS[:2]
+    made = planning._by_rules(one)
+    files = [kept._file(asked) for asked in (one, other)]
+    assert files[0]
+    assert files[1]
+    files[1].write_bytes(files[0].read_bytes())
+    files[1].chmod(0o600)
+    assert kept.find(one) == made
+    assert kept.find(other) is None
+
+
 def test_types_of_one_name_have_entries_of_their_own() -> None:
     values = [tuple(k * float(c) for c in range(16)) for k in (1, 2)]
     types = [DType("mine", 4, "float", np.dtype(np.float32), values=v) for v in values]
