@@ -131,7 +131,8 @@ class _Arena:
                 whole = self._place(node.outputs[o].name, choice.outs[o])
                 if kind_of(node.op) != "part":
                     inside, whole = whole, inside
-                self.owner[inside] = (whole, node, i, o)
+                # What a part was written over lies in the whole with it.
+                self.owner[self._root(inside)] = (whole, node, i, o)
 
     def _root(self, place: tuple[str, Key]) -> tuple[str, Key]:
         while (found := self.owner.get(place)) is not None:

@@ -92,6 +92,20 @@ def test_an_overwritten_value_has_no_other_reader() -> None:
     assert plan(second=True).choices["relu"].views == {}
 
 
+def test_what_a_part_is_written_over_is_part_too() -> None:
+    net = cf.Network()
+    x, y, z, other = (net.value(n, (1, 8, 5, 7)) for n in ("x", "y", "z", "other"))
+    whole = net.value("whole", (1, 16, 5, 7))
+    net.node("conv", [x], [y], "Conv", [cf.Choice(("nchw",), ("nchw",), 1.0)])
+    net.node("conv2", [x], [other], "Conv", [cf.Choice(("nchw",), ("nchw",), 1.0)])
+    net.node("relu", [y], [z], "Relu", [cf.Choice(("nchw",), ("nchw",), 1.0, views={0: 0})])
+    parts = cf.Choice(("nchw", "nchw"), ("nchw",), 0.0, views={0: 0, 1: 0})
+    net.node("concat", [other, z], [whole], "Concat", [parts], axis=1)
+    memory = cf.propagate(net).memory
+    assert memory.views["y", "nchw"] == memory.views["z", "nchw"] != z.desc("nchw")
+    assert memory.offsets["y", "nchw"] == memory.offsets["whole", "nchw"]
+
+
 def test_memory_is_part_of_one_concatenation_only() -> None:
     net = concat((16, 16), "nchw")
     out = net.value("out2", (1, 32, 5, 7))
