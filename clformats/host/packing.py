@@ -1,6 +1,6 @@
 """Pack and unpack in numpy, without a device.
 
-The same by the offset of each element, which this is tested against, is `clformats.oracle`.
+The same by the offset of each element, which this is tested against, is `clformats.host.oracle`.
 """
 
 from __future__ import annotations

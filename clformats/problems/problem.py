@@ -233,7 +233,7 @@ def needs_64_bits(places: int) -> bool:
 def remembered(
     function: Callable[Concatenate[Problem, P], T],
 ) -> Callable[Concatenate[Problem, P], T]:
-    """A function whose results are kept with the problem, by its name and its other arguments.
+    """A function whose results are kept with the problem, by itself and its other arguments.
 
     For arguments that can be hashed and have few values. Callers share what it returns, and must
     not change it.
@@ -241,7 +241,7 @@ def remembered(
 
     @wraps(function)
     def call(p: Problem, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        key = (function.__name__, *args, *kwargs.items())
+        key = (call, *args, *kwargs.items())
         if key not in p.known:
             p.known[key] = function(p, *args, **kwargs)
         found: T = p.known[key]

@@ -37,7 +37,7 @@ from ..errors import CacheWarning, warn
 from ..opencl import opencl
 from ..version import __version__
 from .background import background
-from .guard import Build, FirstLaunch, is_guarded, tried
+from .guard import Build, is_guarded, tried
 from .outcomes import BINARY, BUILT, SUFFIX, BuildOutcome, CompilerDied, recall, remember, today
 from .processor import instructions
 
@@ -89,19 +89,19 @@ def clear(folder: Path) -> None:
         shutil.rmtree(folder)
 
 
-def key(device: pyopencl.Device, options: list[str], source: str) -> str:
+def key(wanted: Build) -> str:
     """The name of an entry."""
     from pyopencl.version import VERSION_TEXT
 
-    names, is_cpu = _facts(device)
+    names, is_cpu = _facts(wanted.device)
     facts = (
         __version__,
         VERSION_TEXT,
         *names,
         instructions() if is_cpu else "",
-        *_all_options(options),
+        *wanted.all_options,
     )
-    return hashlib.sha256(f"{facts!r}{source}".encode()).hexdigest()
+    return hashlib.sha256(f"{facts!r}{wanted.source}".encode()).hexdigest()
 
 
 @lru_cache(maxsize=64)
@@ -112,32 +112,24 @@ def _facts(device: pyopencl.Device) -> tuple[tuple[str, ...], bool]:
     return (p.vendor, p.name, p.version, *driver), bool(device.type & opencl().device_type.CPU)
 
 
-def build(
-    context: pyopencl.Context,
-    device: pyopencl.Device,
-    options: list[str],
-    source: str,
-    trial: FirstLaunch | None = None,
-) -> pyopencl.Program:
-    """A built program, from the cache where it is there; ``trial`` is its first launch.
+def build(context: pyopencl.Context, wanted: Build) -> pyopencl.Program:
+    """A built program, from the cache where it is there.
 
     Raises pyopencl's errors, and `CompilerDied` for a source that no process survives.
     """
-    kept = loaded(context, device, options, source)
+    kept = loaded(context, wanted)
     if kept is not None:
         return kept
-    file = _file(device, options, source)
-    wanted = Build(device, _all_options(options), source, trial)
-    guarded = is_guarded(device)
+    file, guarded = _file(wanted), is_guarded(wanted.device)
     if guarded:
-        binary = _proven(wanted, options)
+        binary = _proven(wanted)
         if binary and file:
             _write(file, binary)
-        kept = _from_binary(context, device, options, binary)
+        kept = _from_binary(context, wanted, binary)
         if kept is not None:
             return kept
-    built = _from_source(context, device, options, source)
-    slowly = _gives_slowly(device)
+    built = _from_source(context, wanted)
+    slowly = _gives_slowly(wanted.device)
     if file and guarded and slowly:
         background.later(partial(_keep_by_child, wanted, file))
     elif file and not guarded and not slowly:
@@ -145,16 +137,14 @@ def build(
     return built
 
 
-def loaded(
-    context: pyopencl.Context, device: pyopencl.Device, options: list[str], source: str
-) -> pyopencl.Program | None:
+def loaded(context: pyopencl.Context, wanted: Build) -> pyopencl.Program | None:
     """A program from the cache, which takes milliseconds; None where it is not there."""
-    file = _file(device, options, source)
-    return _from_binary(context, device, options, read_entry(file) if file else None)
+    file = _file(wanted)
+    return _from_binary(context, wanted, read_entry(file) if file else None)
 
 
 def _from_binary(
-    context: pyopencl.Context, device: pyopencl.Device, options: list[str], binary: bytes | None
+    context: pyopencl.Context, wanted: Build, binary: bytes | None
 ) -> pyopencl.Program | None:
     """The program; None where a driver does not take back what it gave: it is built again then."""
     import pyopencl as cl
@@ -162,23 +152,22 @@ def _from_binary(
     if not binary:
         return None
     try:
-        kept: pyopencl.Program = cl.Program(context, [device], [binary])
-        kept.build(options, devices=[device])
+        kept: pyopencl.Program = cl.Program(context, [wanted.device], [binary])
+        kept.build([*wanted.options], devices=[wanted.device])
     except cl.Error:
         return None
     return kept
 
 
-def _proven(wanted: Build, options: list[str]) -> bytes:
+def _proven(wanted: Build) -> bytes:
     """The binary of a program that a child has built, or empty bytes: it is safe to build here.
 
     Raises `CompilerDied`.
     """
-    device, folder = wanted.device, cache_folder()
-    name = key(device, options, wanted.source)
+    folder, name = cache_folder(), key(wanted)
     known = recall(name, folder)
     if known is None:
-        asks = not _gives_slowly(device) and _may_be_asked(device, folder)
+        asks = not _gives_slowly(wanted.device) and _may_be_asked(wanted.device, folder)
         known = _described(tried(wanted, binary=asks), wanted, name)
         if known.kills and known.stage == BINARY:
             _ask_no_more(known, wanted, folder)
@@ -198,18 +187,18 @@ def _described(found: BuildOutcome, wanted: Build, name: str) -> BuildOutcome:
     driver = f"{p.name.strip()} {device.driver_version.strip()}, {p.version.strip()}"
     return replace(
         found, key=name, device=device.name.strip(), driver=driver, source=wanted.source,
-        options=wanted.options, when=today(),
+        options=wanted.all_options, when=today(),
     )  # fmt: skip
 
 
 def _may_be_asked(device: pyopencl.Device, folder: Path | None) -> bool:
     """Whether no worker has died of asking the driver for a binary."""
-    return recall(key(device, [], BINARY), folder) is None
+    return recall(key(Build(device, (), BINARY)), folder) is None
 
 
 def _ask_no_more(death: BuildOutcome, wanted: Build, folder: Path | None) -> None:
     """Remember that a worker has died of it."""
-    remember(_described(death, wanted, key(wanted.device, [], BINARY)), folder)
+    remember(_described(death, wanted, key(Build(wanted.device, (), BINARY))), folder)
 
 
 def _keep(program: pyopencl.Program, file: Path) -> None:
@@ -228,11 +217,6 @@ def _keep_by_child(wanted: Build, file: Path) -> None:
         _ask_no_more(found, wanted, file.parent)
     elif found.binary and _HOLLOW not in found.binary:
         _write(file, found.binary)
-
-
-def _all_options(options: list[str]) -> tuple[str, ...]:
-    """The options with those that pyopencl adds for the user."""
-    return (*options, *os.environ.get("PYOPENCL_BUILD_OPTIONS", "").split())
 
 
 class _Silence:
@@ -270,10 +254,10 @@ class _Silence:
 compilers_silent = _Silence()
 
 
-def _file(device: pyopencl.Device, options: list[str], source: str) -> Path | None:
+def _file(wanted: Build) -> Path | None:
     """The entry of a program; None where there is no cache."""
-    folder = None if _driver_caches(device) else cache_folder()
-    return folder / key(device, options, source) if folder else None
+    folder = None if _driver_caches(wanted.device) else cache_folder()
+    return folder / key(wanted) if folder else None
 
 
 def _binary(program: pyopencl.Program) -> bytes | None:
@@ -292,9 +276,7 @@ def _binary(program: pyopencl.Program) -> bytes | None:
     return found[0] if len(found) == 1 and _HOLLOW not in found[0] else None
 
 
-def _from_source(
-    context: pyopencl.Context, device: pyopencl.Device, options: list[str], source: str
-) -> pyopencl.Program:
+def _from_source(context: pyopencl.Context, wanted: Build) -> pyopencl.Program:
     """Built anew; tried again if the build failed without an error in the source.
 
     PoCL 3.1 fails so now and then when several processes fill its cache at once.
@@ -303,23 +285,21 @@ def _from_source(
 
     for seconds in RETRIES:
         try:
-            return _built(context, device, options, source)
+            return _built(context, wanted)
         except cl.Error as error:
             failed = error.code == cl.status_code.BUILD_PROGRAM_FAILURE
             if not failed or "error:" in str(error):
                 raise
             time.sleep(seconds)
-    return _built(context, device, options, source)
+    return _built(context, wanted)
 
 
-def _built(
-    context: pyopencl.Context, device: pyopencl.Device, options: list[str], source: str
-) -> pyopencl.Program:
+def _built(context: pyopencl.Context, wanted: Build) -> pyopencl.Program:
     """Without pyopencl's own cache, which waits for the lock of a killed process."""
     import pyopencl as cl
 
-    program: pyopencl.Program = cl.Program(context, source)
-    program.build(options, devices=[device], cache_dir=False)  # type: ignore[arg-type]
+    program: pyopencl.Program = cl.Program(context, wanted.source)
+    program.build([*wanted.options], devices=[wanted.device], cache_dir=False)  # type: ignore[arg-type]
     return program
 
 

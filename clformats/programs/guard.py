@@ -75,12 +75,17 @@ class FirstLaunch:
 
 @dataclass(frozen=True)
 class Build:
-    """What is to be tried: a source with its options on a device, and its first launch."""
+    """What is to be built: a source with its options on a device; ``trial`` is its first launch."""
 
     device: pyopencl.Device
     options: tuple[str, ...]
     source: str
     trial: FirstLaunch | None = None
+
+    @property
+    def all_options(self) -> tuple[str, ...]:
+        """The options with those that pyopencl adds for the user."""
+        return (*self.options, *os.environ.get("PYOPENCL_BUILD_OPTIONS", "").split())
 
 
 def is_guarded(device: pyopencl.Device) -> bool:
@@ -104,7 +109,7 @@ def tried(build: Build, *, binary: bool) -> BuildOutcome:
         return BuildOutcome(UNKNOWN)
     request = {
         "place": (*place, build.device.name),
-        "options": build.options,
+        "options": build.all_options,
         "source": build.source,
         "trial": build.trial.as_json() if build.trial else None,
         "binary": binary,

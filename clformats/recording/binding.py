@@ -8,6 +8,7 @@ import numpy as np
 
 from ..opencl import named_errors, opencl
 from ..programs.cache import build
+from ..programs.guard import Build
 from ..runtime import Engine
 from .program import (
     CONSTANT,
@@ -119,7 +120,8 @@ def _made(engine: Engine, source: Source, name: str) -> pyopencl.Kernel:
         return engine.kernel(source.text, name)
     cl = opencl()
     with named_errors(f"building {name}"):
-        program = build(engine.context, engine.device, source.options.split(), source.text)
+        wanted = Build(engine.device, (*source.options.split(),), source.text)
+        program = build(engine.context, wanted)
         return cl.Kernel(program, name)  # type: ignore[no-any-return]
 
 

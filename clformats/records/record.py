@@ -58,7 +58,7 @@ class TuningRecord:
 
     ``default`` and ``tuned`` are all times that were measured, in seconds of one run, interleaved
     with each other. ``src`` and ``dst`` are the descriptors that were measured, ``kernels`` is a
-    hash of the kernel by ``choices``, see `clformats.reorders.recorded`.
+    hash of the kernel by ``choices``, see `clformats.reorders.planning`.
     """
 
     device: DeviceNames

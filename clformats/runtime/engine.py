@@ -19,7 +19,7 @@ from ..programs import compiler
 from ..programs.background import background
 from ..programs.buildlog import told
 from ..programs.cache import build, compilers_silent, loaded
-from ..programs.guard import FirstLaunch
+from ..programs.guard import Build, FirstLaunch
 from ..programs.processor import HELD_BY
 from .external import handed_out
 
@@ -252,18 +252,20 @@ class Engine(OnDevice):
         if known.lock.acquire(blocking=False):  # else it is built just now
             try:
                 if known.built is None:
-                    options = list(self._options)
                     with compilers_silent:
-                        known.built = loaded(self.context, self.device, options, source)
+                        known.built = loaded(self.context, self._wanted(source))
             finally:
                 known.lock.release()
         return known.built is not None
+
+    def _wanted(self, source: str, trial: FirstLaunch | None = None) -> Build:
+        return Build(self.device, self._options, source, trial)
 
     def _build(self, source: str, trial: FirstLaunch | None = None) -> pyopencl.Program:
         cl = opencl()
         try:
             with background.awaited(), compilers_silent:
-                return build(self.context, self.device, list(self._options), source, trial)
+                return build(self.context, self._wanted(source, trial))
         except cl.Error as error:
             name = error_name(error)
             text = f"building a kernel for {self.device.name} failed: {name}"
@@ -375,7 +377,7 @@ def _taken_apart(given: Any, device: Any, context: Any) -> tuple[None, Any, Any]
 
 def _can_build(device: pyopencl.Device) -> bool:
     try:
-        build(_context(device), device, [], _PROBE)
+        build(_context(device), Build(device, (), _PROBE))
     except (opencl().Error, DeviceError):
         return False
     return True

@@ -9,15 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from ..errors import InvalidArgument, shown
 from .schedule import EXAMPLE, Schedule
 
 if TYPE_CHECKING:
     from typing import Any
-
-T = TypeVar("T")
 
 LIMITS = {"local_size": (1, 1 << 16)}
 """The least and the largest value of each number."""
@@ -79,11 +77,6 @@ class Choices:
 
 RULES = Choices()
 """All decisions are left to the rules."""
-
-
-def either(chosen: T | None, rule: T) -> T:
-    """The choice, or the value of the rule where there is none."""
-    return rule if chosen is None else chosen
 
 
 def _check(name: str, value: object) -> None:

@@ -23,7 +23,7 @@ from ..problems.thresholds import GENERIC_GROUPS, GENERIC_RUN, GROUP_ITEMS, ITEM
 from ..problems.traits import Traits
 from ..tensors.desc import MemoryDesc
 from .body import Body
-from .choices import Choices, either
+from .choices import Choices
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ def refusal(p: Problem) -> str:
 
 def plan(p: Problem, traits: Traits, choices: Choices) -> GenericPlan:
     """The plan; stores of single elements are never non-temporal."""
-    group = either(choices.local_size, 1 if traits.is_cpu else GROUP_ITEMS)
+    group = choices.local_size or (1 if traits.is_cpu else GROUP_ITEMS)
     unit = p.dst.dtype.unit
     count = places(p.dst) if unit == 1 else len(units(p.dst))
     if not traits.is_cpu:

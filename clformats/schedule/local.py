@@ -20,7 +20,7 @@ never chosen.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, product
 from math import prod
@@ -54,7 +54,7 @@ from ..problems.traits import Traits
 from ..problems.words import on_groups, refusal_of_loops
 from .banks import dense
 from .body import ScheduleBody
-from .choices import Choices, either
+from .choices import Choices
 from .grouped import (
     GroupLayout,
     GroupTile,
@@ -67,7 +67,6 @@ from .schedule import VECTORS, Loop, Prefetch, Schedule, Store, Tile
 
 LONGEST_VECTORS = VECTOR_BYTES, VECTOR_BYTES
 """As many elements of both sides as there can be in a vector."""
-Rules = Callable[[Problem, Traits], "GroupPlan"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,20 +140,12 @@ def refusal(p: Problem) -> str:
     return ""
 
 
-def needs(p: Problem, traits: Traits) -> str:
-    """What the device lacks; empty if nothing."""
-    if traits.local_bytes < 2 * TILE_BYTES:
+def needs(p: Problem, traits: Traits, *, through: bool = True) -> str:
+    """What the device lacks for tiles ``through`` local memory, or without it; empty if nothing."""
+    if through and traits.local_bytes < 2 * TILE_BYTES:
         return "local memory of the device lies in main memory, or is very small"
-    return _shared_bytes(on_groups(p, traits.begin_bytes, local=True), traits, _by_rules)
-
-
-def rows_needs(p: Problem, traits: Traits) -> str:
-    """The same for rows."""
-    return _shared_bytes(on_groups(p, traits.begin_bytes, local=False), traits, _rows_by_rules)
-
-
-def _shared_bytes(p: Problem, traits: Traits, rules: Rules) -> str:
-    """Why vectors of the destination are no whole units of elements that share bytes."""
+    p = on_groups(p, traits.begin_bytes, local=through)
+    rules = _by_rules if through else _rows_by_rules
     if not p.dtypes[1].is_packed or _stores_units(rules(p, _grouped(traits, None))):
         return ""
     return "a byte of the destination holds elements of rows that no tile covers together"
@@ -165,24 +156,17 @@ def _stores_units(plan: GroupPlan) -> bool:
     return plan.schedule.tile.widths[1] % plan.problem.dtypes[1].unit == 0
 
 
-def plan(p: Problem, traits: Traits, choices: Choices) -> GroupPlan:
-    """The plan for a problem that `refusal` accepts.
+def plan(p: Problem, traits: Traits, choices: Choices, *, through: bool = True) -> GroupPlan:
+    """The plan ``through`` local memory, or without it in the order of the destination.
 
     By the schedule that is chosen, as near as the problem can have it, else by the rules.
     """
-    return _planned(on_groups(p, traits.begin_bytes, local=True), traits, choices, _by_rules)
-
-
-def rows_plan(p: Problem, traits: Traits, choices: Choices) -> GroupPlan:
-    """The plan that needs no local memory, in the order of the destination."""
-    return _planned(on_groups(p, traits.begin_bytes, local=False), traits, choices, _rows_by_rules)
-
-
-def _planned(p: Problem, traits: Traits, choices: Choices, rules: Rules) -> GroupPlan:
+    p = on_groups(p, traits.begin_bytes, local=through)
+    rules = _by_rules if through else _rows_by_rules
     found = rules(p, _grouped(traits, choices.local_size))
     if choices.schedule is None:
         return found
-    wish, through = Schedule.parse(choices.schedule), found.schedule.store.local > 0
+    wish = Schedule.parse(choices.schedule)
     if (wish.store.local > 0) == through and (nearest := fitted(p, wish, traits)):
         return nearest
     why = f"the schedule {wish} does not fit: expected one such as {found}"
@@ -191,7 +175,7 @@ def _planned(p: Problem, traits: Traits, choices: Choices, rules: Rules) -> Grou
 
 def _grouped(traits: Traits, wanted: int | None) -> Traits:
     """The traits with a work-group of another size: a power of two that the device has."""
-    size = min(either(wanted, traits.group_size), traits.group_size)
+    size = min(wanted or traits.group_size, traits.group_size)
     return replace(traits, group_size=power_of_two(size))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -59,10 +60,13 @@ FAMILIES = (
 are buffers to them."""
 GPU_FAMILIES = (
     Family("local", local.refusal, local.plan, SCHEDULE_OF_GROUPS, local.needs),
-    Family("rows", words.refusal_of_loops, local.rows_plan, SCHEDULE_OF_GROUPS, local.rows_needs),
+    Family(
+        "rows", words.refusal_of_loops, partial(local.plan, through=False), SCHEDULE_OF_GROUPS,
+        partial(local.needs, through=False),
+    ),
     *_EVERYWHERE,
     Family("image", image.refusal, image.plan),
-)
+)  # fmt: skip
 """The families on GPUs: consecutive work-items move neighbours, see `clformats.schedule.local`."""
 LAST_RESORT = Family("universal", universal.refusal, universal.plan, (), universal.needs)
 """What the rules never take, on any device: see `clformats.schedule.universal`."""

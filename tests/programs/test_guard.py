@@ -100,7 +100,7 @@ def test_a_reorder_goes_on_by_another_plan(own: cf.Engine, compiler: Compiler, f
     assert reorder.source != victim.source
     assert is_right(reorder, own)
     why = {"abort": "signal SIGABRT", "exit": "exit status 8"}[fault[: fault.index(" ")]]
-    assert f"not scheduled kernel {programs.key(own.device, [*own._options], victim.source)[:12]}" \
+    assert f"not scheduled kernel {programs.key(own._wanted(victim.source))[:12]}" \
         in str(reorder.plan)  # fmt: skip
     assert f"ended the compiler of {own.device.name}" in str(reorder.plan)
     assert why in str(reorder.plan)

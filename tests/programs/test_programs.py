@@ -221,33 +221,33 @@ def test_the_key_has_all_that_matters(engine: cf.Engine, monkeypatch: pytest.Mon
 
     facts: Any = Device
     pairs: Any = ((["-a"], "source"), (["-b"], "source"), (["-a"], "source "), ([], "-a source"))
-    keys = [programs.key(facts(), options, source) for options, source in pairs]
+    keys = [programs.key(guard.Build(facts(), (*options,), source)) for options, source in pairs]
     for name in ("vendor", "name", "version", "driver_version"):
         device = facts()
         setattr(device, name, "other")
-        keys.append(programs.key(device, ["-a"], "source"))
+        keys.append(programs.key(guard.Build(device, ("-a",), "source")))
     for name in ("vendor", "name", "version"):
         device = facts()
         setattr(device.platform, name, "other")
-        keys.append(programs.key(device, ["-a"], "source"))
+        keys.append(programs.key(guard.Build(device, ("-a",), "source")))
     with monkeypatch.context() as patch:
         patch.setattr(programs, "__version__", "other")
-        keys.append(programs.key(facts(), ["-a"], "source"))
+        keys.append(programs.key(guard.Build(facts(), ("-a",), "source")))
     with monkeypatch.context() as patch:
         patch.setattr(pyopencl.version, "VERSION_TEXT", "other")
-        keys.append(programs.key(facts(), ["-a"], "source"))
+        keys.append(programs.key(guard.Build(facts(), ("-a",), "source")))
     with monkeypatch.context() as patch:
         patch.setenv("CL_CONFIG_CPU_TARGET_ARCH", "core-avx2")
-        keys.append(programs.key(facts(), ["-a"], "source"))
+        keys.append(programs.key(guard.Build(facts(), ("-a",), "source")))
     with monkeypatch.context() as patch:
         patch.setattr(programs, "instructions", lambda: "of another processor")
-        keys.append(programs.key(facts(), ["-a"], "source"))
+        keys.append(programs.key(guard.Build(facts(), ("-a",), "source")))
         gpu = facts()
         gpu.type = 4
-        keys.append(own := programs.key(gpu, ["-a"], "source"))
-    assert programs.key(gpu, ["-a"], "source") == own
+        keys.append(own := programs.key(guard.Build(gpu, ("-a",), "source")))
+    assert programs.key(guard.Build(gpu, ("-a",), "source")) == own
     assert len(set(keys)) == len(keys)
-    assert programs.key(facts(), ["-a"], "source") == keys[0]
+    assert programs.key(guard.Build(facts(), ("-a",), "source")) == keys[0]
 
 
 def test_a_folder_that_cannot_be_written_is_told_once(cache: Cache, engine: cf.Engine) -> None:
