@@ -260,7 +260,7 @@ class _Decoder:
             if f.dtype.width > 1:
                 text = value(f, self.planes, self.tile, lanes, self.tables)
             elif asked:
-                text = of_codes(f.dtype, self._codes(f, asked[0]), LANES, self.tables)
+                text = self._values(f, asked[0])
             else:
                 text = value(f, self.planes, self.tile, key[1], self.tables)
             made = [f"const float{LANES if asked else ''} {name} = {text};"]
@@ -268,6 +268,14 @@ class _Decoder:
             at = self._groups(f).index(self._group(f, lanes[0])) % LANES
             return f"{name}.s{at:x}", made
         return name, made
+
+    def _values(self, f: Field, lanes: Lanes) -> str:
+        """C of values in 16 lanes. Signed codes of one plane stay in words."""
+        if f.dtype.kind == "signed" and len(f.planes) == 1 and not f.bias:
+            signed = self.words[f.planes[0].name].signed(lanes)
+            if signed:
+                return f"convert_float{LANES}(convert_int{LANES}({signed}))"
+        return of_codes(f.dtype, self._codes(f, lanes), LANES, self.tables)
 
     def _codes(self, f: Field, lanes: Lanes) -> str:
         """C of codes in 16 lanes, as vectors of the shortest type that holds them.

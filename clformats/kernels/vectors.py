@@ -160,11 +160,28 @@ class Words:
             return f"GET({kind}, {len(run)}, {at})"
         return f"*({at})" if self.bits == 8 else f"LOAD_{kind.upper()}({at})"
 
-    def codes(self, lanes: Lanes) -> str:
-        """C of the codes of one of the wanted vectors, in lanes of ``bits``."""
+    def _shifted(self, lanes: Lanes) -> tuple[str, list[int]]:
+        """The vector that holds the codes of one of the wanted ones, and at which bits."""
         places = self.places[self.wanted.index(lanes)]
         vector = f"{self.name}{self.vectors.index(tuple(word for word, _ in places))}"
-        shifts = [shift for _, shift in places]
+        return vector, [shift for _, shift in places]
+
+    def signed(self, lanes: Lanes) -> str | None:
+        """C of the codes as two's complement, in signed lanes of ``bits``; None across lanes.
+
+        Shifts to the top and back take no more than those that leave an unsigned code.
+        """
+        vector, shifts = self._shifted(lanes)
+        if distinct(shifts) or self.phase:
+            return None
+        kind, unused = KINDS[self.bits], self.bits - self.plane.bits
+        up = unused - shifts[0]
+        top = f"as_{kind[1:]}{LANES}({f'{vector} << ({kind}){up}' if up else vector})"
+        return f"({top} >> ({kind[1:]}){unused})" if unused else top
+
+    def codes(self, lanes: Lanes) -> str:
+        """C of the codes of one of the wanted vectors, in lanes of ``bits``."""
+        vector, shifts = self._shifted(lanes)
         kind, most = KINDS[self.bits], max(shifts)
         wide, by = kind, str(most)
         if distinct(shifts):
