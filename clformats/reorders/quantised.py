@@ -18,18 +18,18 @@ import numpy as np
 
 from ..errors import InvalidArgument, InvalidDescriptor, Unsupported, expect
 from ..host.packing import pack, unpack
-from ..kernels.decoding import decoding
-from ..kernels.quantising import quantising
-from ..kernels.repacking import repacking
 from ..opencl import OnDevice, opencl
 from ..problems.thresholds import LINE_BYTES
 from ..quantised import QuantisedDesc
-from ..quantised.apart import PlaneMove
 from ..quantised.host import moved
-from ..quantised.kernel import Kernel
 from ..quantised.lanes import NotInTilesError
-from ..quantised.moving import moving
 from ..quantised.rules import check_rule
+from ..recoding.apart import PlaneMove
+from ..recoding.decoding import decoding
+from ..recoding.kernel import Kernel
+from ..recoding.moving import moving
+from ..recoding.quantising import quantising
+from ..recoding.repacking import repacking
 from ..runtime import Engine, Event, Memory, Stream
 from ..runtime.engine import default_engine
 from ..runtime.interop import from_numpy

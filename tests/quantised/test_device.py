@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 import clformats as cf
 from clformats.doctor.drivers import PORTABLE
-from clformats.kernels.decoding import decoding
-from clformats.kernels.repacking import repacking
 from clformats.programs import compiler
 from clformats.quantised import QuantisedDesc
 from clformats.quantised.host import from_codes, moved
-from clformats.quantised.kernel import GROUP, Grid
 from clformats.quantised.lanes import Tile
-from clformats.quantised.moving import moving
+from clformats.recoding.decoding import decoding
+from clformats.recoding.kernel import GROUP, Grid
+from clformats.recoding.moving import moving
+from clformats.recoding.repacking import repacking
 from tests.device_support import check_bytes, guarded, holding
 from tests.quantised.test_table import ALL, described, random_bytes, random_codes, same
 

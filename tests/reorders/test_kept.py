@@ -15,12 +15,12 @@ import pytest
 
 import clformats as cf
 from clformats.kernels import render
-from clformats.kernels.decoding import decoding
 from clformats.problems.computation import from_attr, over_tensors
 from clformats.problems.traits import Traits
 from clformats.programs import cache
 from clformats.programs.background import background
-from clformats.quantised.moving import moving
+from clformats.recoding.decoding import decoding
+from clformats.recoding.moving import moving
 from clformats.reorders import kept, planning, quantised
 from clformats.schedule import Request, plan_for
 from clformats.tensors.rows import DType

@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 import clformats as cf
-from clformats.kernels.decoding import decoding
-from clformats.kernels.repacking import repacking
 from clformats.problems.computation import from_attr
+from clformats.recoding.decoding import decoding
+from clformats.recoding.repacking import repacking
 from tests.gpu_compilers_support import (
     H100,
     INTEL,

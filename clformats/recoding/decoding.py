@@ -1,7 +1,7 @@
 """The kernel that decodes a quantised tensor into numbers: a work-item decodes tiles.
 
 A tile's elements are written in vectors of 16 that are contiguous in the destination. For each the
-fields of the formula are codes in 16 lanes (see `clformats.kernels.vectors`), or one number where
+fields of the formula are codes in 16 lanes (see `clformats.recoding.vectors`), or one number where
 all lanes share it; parameters are read once for a tile.
 """
 
@@ -17,7 +17,6 @@ from ..errors import Unsupported
 from ..problems.thresholds import LINE_BYTES, LONG_RUN_BYTES
 from ..problems.traits import DEFAULT, Traits
 from ..quantised import QuantisedDesc
-from ..quantised.kernel import Grid, Kernel, TileCode
 from ..quantised.lanes import (
     At,
     NotInTilesError,
@@ -30,6 +29,7 @@ from ..quantised.types import WHOLE
 from ..quantised.values import Tables, of_codes, value
 from ..tensors.desc import MemoryDesc
 from ..values.formula import Formula
+from .kernel import Grid, Kernel, TileCode
 from .plain import numbers_in_tiles
 from .records import decoding_in_groups
 from .vectors import LANES, Cell, Lanes, Words, words_of

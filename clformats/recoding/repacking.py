@@ -1,6 +1,6 @@
 """The kernels that move records to other records or planes on GPUs, through local memory.
 
-As for decoding (see `clformats.kernels.records`) a work-group loads whole records of a span of
+As for decoding (see `clformats.recoding.records`) a work-group loads whole records of a span of
 columns. Each work-item moves the bits of one block from local memory to local memory, where the
 result lies as in the destination; the group stores it in words, neighbours by neighbours.
 """
@@ -16,10 +16,10 @@ import numpy as np
 from ..problems.thresholds import TILE_BYTES, VECTOR_BYTES
 from ..problems.traits import Traits
 from ..quantised import QuantisedDesc
-from ..quantised.kernel import Kernel
 from ..quantised.lanes import At, NotInTilesError, Placed, Tile
-from ..quantised.moving import BitMover
 from ..quantised.values import Tables, source
+from .kernel import Kernel
+from .moving import BitMover
 from .records import DECODING_ITEMS, LEAST_ITEMS, ByteRun, long_row, runs_of
 
 LOCALLY = """#define LOCAL_PUT(v, kind, width, p) vstore##width(v, 0, (local kind *)(p))

@@ -15,11 +15,11 @@ from itertools import groupby
 from ..errors import Error
 from ..formats.digits import Digit, Layout, Placed
 from ..formats.format import Format
+from ..quantised.desc import QuantisedDesc
+from ..quantised.planes import Field, Plane, PlaneDigit
 from ..tensors import nibbles
 from ..tensors.desc import MemoryDesc
 from ..tensors.geometry import Geometry
-from .desc import QuantisedDesc
-from .planes import Field, Plane, PlaneDigit
 
 TYPES = {**{b: f"u{b}" for b in (1, 2, 3, 4, 5, 6, 8)}, 16: "f16", 32: "f32"}
 """The element types whose bits are moved for planes of so many bits."""

@@ -19,12 +19,12 @@ from ..errors import Error
 from ..problems.thresholds import TILE_BYTES, VECTOR_BYTES
 from ..problems.traits import Traits
 from ..quantised import QuantisedDesc
-from ..quantised.kernel import Kernel
 from ..quantised.lanes import At, NotInTilesError, Placed, Symbols, Tile, placed_planes
 from ..quantised.planes import Plane
 from ..quantised.values import Tables, distinct, source, value
 from ..tensors.desc import MemoryDesc
 from ..values.formula import Formula
+from .kernel import Kernel
 from .plain import numbers_in_tiles
 
 DECODING_ITEMS = 128

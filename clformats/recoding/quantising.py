@@ -1,8 +1,8 @@
 """The kernel that quantises rows of numbers: a work-item makes the codes of up to 16 blocks.
 
 It goes over its blocks twice. First each block leaves its greatest value, or what else its rule of
-`clformats.kernels.rules` asks for, in a lane of a vector; the parameters of all are then made
-at once. Then codes are made, and `clformats.quantised.writing` puts them in their places.
+`clformats.recoding.rules` asks for, in a lane of a vector; the parameters of all are then made
+at once. Then codes are made, and `clformats.recoding.writing` puts them in their places.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from math import gcd
 from ..errors import Unsupported
 from ..problems.traits import Traits
 from ..quantised import QuantisedDesc
-from ..quantised.kernel import Grid, Kernel, TileCode
 from ..quantised.lanes import HEX, At, NotInTilesError, Symbols, Tile
 from ..quantised.types import WHOLE
-from ..quantised.writing import Cell, Writer
 from ..tensors.desc import MemoryDesc
+from .kernel import Grid, Kernel, TileCode
 from .plain import numbers_in_tiles
 from .rules import BLOCK_RULES, block_rule, log2_begins, most_of
 from .vectors import LANES
+from .writing import Cell, Writer
 
 SHAPES = ((1, 1), (1, 2), (1, 4), (1, 8), (2, 1), (8, 1), (8, 2), (4, 1))
 """Rows, and blocks along a row, that are tried: the first whose bytes are whole."""

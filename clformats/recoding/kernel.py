@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from .lanes import NAMES, Symbols, Tile
-from .values import Tables, source
+from ..quantised.lanes import NAMES, Symbols, Tile
+from ..quantised.values import Tables, source
 
 GROUP = 64
 """Work-items of a group, at most, that decode or move one tile of one row."""

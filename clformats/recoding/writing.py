@@ -10,9 +10,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from .desc import QuantisedDesc
-from .lanes import WIDTHS, At, NotInTilesError, Placed, Symbols, Tile, placed_planes
-from .planes import Field
+from ..quantised.desc import QuantisedDesc
+from ..quantised.lanes import WIDTHS, At, NotInTilesError, Placed, Symbols, Tile, placed_planes
+from ..quantised.planes import Field
 
 Cell = tuple[int, int]
 

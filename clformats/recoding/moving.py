@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from math import prod
 
 from ..errors import Unsupported
+from ..quantised.desc import QuantisedDesc
+from ..quantised.lanes import NotInTilesError, Symbols, Tile, loaded, placed_planes
+from ..quantised.planes import Field, Plane
+from ..quantised.values import codes
 from .apart import PlaneMove, moves_apart
-from .desc import QuantisedDesc
 from .kernel import Grid, Kernel, TileCode
-from .lanes import NotInTilesError, Symbols, Tile, loaded, placed_planes
-from .planes import Field, Plane
-from .values import codes
 from .writing import Cell, Part, Writer
 
 TILES = ((1, 32), (8, 32), (16, 32), (32, 16), (1, 64), (1, 128), (1, 256), (4, 32), (32, 8),
