@@ -8,7 +8,7 @@ and a word that several vectors need is brought to its lane once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby
@@ -22,7 +22,7 @@ KINDS = {8: "uchar", 16: "ushort", 32: "uint"}
 Cell = tuple[int, int]
 Lanes = tuple[Cell, ...]
 Word = tuple[tuple[tuple[str, int], ...], int]
-"""The symbols of a place, and the number of the word."""
+"""The symbols of a place, and the first byte of the word."""
 
 
 def distinct(items: Sequence[object]) -> bool:
@@ -34,7 +34,9 @@ def distinct(items: Sequence[object]) -> bool:
 class Words:
     """A plane in words of ``bits``, for the vectors of codes that a tile needs.
 
-    Raises `NotInTilesError` where a code lies in two words.
+    A word begins at the first byte with codes that no word before it has. The last ones may be
+    shorter: what is after the codes may be no memory. Raises `NotInTilesError` where a code lies in
+    two words.
     """
 
     plane: Placed
@@ -47,14 +49,34 @@ class Words:
         self.phase = self.plane.phase(self.tile)
         if self.phase and self.bits != 8:
             raise NotInTilesError
-        self.places = [[self._place(c) for c in lanes] for lanes in self.wanted]
+        at = {cell: self.plane.place(self.tile, *cell) for lanes in self.wanted for cell in lanes}
+        words = self._words(at.values())
+        placed = {cell: self._place(place, words) for cell, place in at.items()}
+        self.places = [[placed[cell] for cell in lanes] for lanes in self.wanted]
 
-    def _place(self, cell: Cell) -> tuple[Word, int]:
-        at = self.plane.place(self.tile, *cell)
-        number, shift = divmod(at.bits, self.bits)
+    def _words(self, places: Iterable[At]) -> dict[Word, Word]:
+        """The word that each byte with codes lies in. Keeps how many bytes short words have."""
+        nbytes, found = self.bits // 8, {}
+        self.short: dict[Word, int] = {}
+        held = {(at.symbols, byte) for at in places
+                for byte in range(at.bits // 8, (at.bits + self.plane.bits + 7) // 8)}  # fmt: skip
+        last = dict(sorted(held))
+        word: Word | None = None
+        for at in sorted(held):
+            if word is None or word[0] != at[0] or at[1] >= word[1] + nbytes:
+                word = at
+                if last[at[0]] < at[1] + nbytes - 1:
+                    self.short[word] = last[at[0]] - at[1] + 1
+            found[at] = word
+        return found
+
+    def _place(self, at: At, words: Mapping[Word, Word]) -> tuple[Word, int]:
+        """The word of a place, and the bit in it."""
+        word = words[at.symbols, at.bits // 8]
+        shift = at.bits - 8 * word[1]
         if shift + self.plane.bits > self.bits:
             raise NotInTilesError
-        return (at.symbols, number), shift
+        return word, shift
 
     @cached_property
     def vectors(self) -> list[tuple[Word, ...]]:
@@ -64,9 +86,10 @@ class Words:
     @cached_property
     def runs(self) -> list[tuple[Word, ...]]:
         """Words that follow each other in memory, in runs of up to 16."""
-        words = sorted({word for lanes in self.vectors for word in lanes})
-        runs: list[tuple[Word, ...]] = []
-        for _, run in groupby(enumerate(words), lambda x: (x[1][0], x[1][1] - x[0])):
+        words = {word for lanes in self.vectors for word in lanes}
+        runs = [(word,) for word in sorted(words & self.short.keys())]
+        words, step = words - self.short.keys(), self.bits // 8
+        for _, run in groupby(enumerate(sorted(words)), lambda x: (x[1][0], x[1][1] - step * x[0])):
             own = [word for _, word in run]
             while own:
                 width = 1 << min(4, len(own).bit_length() - 1)
@@ -153,11 +176,16 @@ class Words:
 
     def _load(self, run: Sequence[Word], pointer: str) -> str:
         """C of words that follow each other."""
-        symbols, number = run[0]
-        at = f"{pointer} + {At(number * self.bits, symbols).byte}"
+        symbols, first = run[0]
+        at = f"{pointer} + {At(8 * first, symbols).byte}"
         kind = KINDS[self.bits]
         if len(run) > 1:
             return f"GET({kind}, {len(run)}, {at})"
+        if run[0] in self.short:
+            shifts = (f" << {8 * k}" if k else "" for k in range(self.short[run[0]]))
+            parts = (f"({kind}){pointer}[{At(8 * (first + k), symbols).byte}]{shift}"
+                     for k, shift in enumerate(shifts))  # fmt: skip
+            return f"({kind})({' | '.join(parts)})"
         return f"*({at})" if self.bits == 8 else f"LOAD_{kind.upper()}({at})"
 
     def _shifted(self, lanes: Lanes) -> tuple[str, list[int]]:
