@@ -17,7 +17,7 @@ GROUP = 64
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """A generated kernel: its source and name, the work-items, and the arguments behind memory.
+    """A generated kernel: its source and name, the work-items, and the arguments after memory.
 
     ``what`` says in words what a work-item does. Source and destination must begin at multiples of
     ``alignment`` bytes. Where ``local_size`` is None, the device chooses.

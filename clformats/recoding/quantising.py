@@ -8,6 +8,7 @@ at once. Then codes are made, and `clformats.recoding.writing` puts them in thei
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
 from math import gcd
 
 from ..errors import Unsupported
@@ -20,11 +21,14 @@ from .kernel import Grid, Kernel, TileCode
 from .plain import numbers_in_tiles
 from .rules import BLOCK_RULES, block_rule, log2_begins, most_of
 from .vectors import LANES
-from .writing import Cell, Writer
+from .writing import Byte, Cell, Writer
 
 SHAPES = ((1, 1), (1, 2), (1, 4), (1, 8), (2, 1), (8, 1), (8, 2), (4, 1))
 """Rows, and blocks along a row, that are tried: the first whose bytes are whole."""
 QUANTISED_FROM = ("f32", "f16")
+PARTS = {"": range(LANES), ".lo": range(8), ".hi": range(8, LANES), ".even": range(0, LANES, 2),
+         ".odd": range(1, LANES, 2)}  # fmt: skip
+"""Parts of vectors that have a name, and their lanes."""
 
 
 def quantising(src: MemoryDesc, dst: QuantisedDesc, traits: Traits) -> Kernel:
@@ -58,51 +62,66 @@ class _Quantiser(Writer):
         super().__init__(dst, tile, list(dst.planes), symbols)
         self.blocks = [(r, c) for r in range(tile.rows) for c in range(0, tile.columns, block)]
         self.turns = gcd(LANES // len(self.blocks), dst.extents[2] // tile.columns)
+        self.plain = False
 
     def kernel(self) -> Kernel:
         """The kernel."""
         tile, (e, n, k) = self.tile, self.dst.extents
         what = f"a work-item quantises {tile.rows} x {self.turns * tile.columns} values"
         grid = Grid(tile, (e, n // tile.rows, k // tile.columns), turns=self.turns)
-        program = TileCode([*self._codes(), *self.stores()], list(self._parameters()),
+        program = TileCode(list(self._body()), list(self._parameters()),
                            fp16_lanes=True, rules={"log2_begins": log2_begins()})  # fmt: skip
         return grid.kernel("quantise", program, self.symbols, what)
 
     def _parameters(self) -> Iterator[str]:
         """The statements that make the parameters of all blocks, a block in each lane."""
         kind, columns, count = self.dst.dtype, self.tile.columns, len(self.blocks)
-        loop = (f"for (size_t k = first, at = 0; k < first + {self.turns * columns}; "
-                f"k += {columns}, at += {count})")  # fmt: skip
         for keys in self.rule.keys(self.block):
             yield from (f"  {key.kind}16 keys_{key.name}[{LANES}];" for key in keys)
-            yield f"  {loop} {{" if self.turns > 1 else "  { const size_t at = 0;"
-            yield f"    global const uchar *in = w + {self.read.base(self.tile)};"
-            for j, block in enumerate(self.blocks):
-                yield from (f"    {line}" for line in self._loads(*block))
-                for key in keys:
-                    texts = [key.text(x, LANES * m, self._of(j))
-                             for m, x in enumerate(self._vectors(*block))]  # fmt: skip
-                    yield f"    keys_{key.name}[at + {j}] = {most_of(texts)};"
-            yield "  }"
+            for turn in range(self.turns):
+                yield f"  {{ const size_t k = first + {turn * columns};" if turn else "  {"
+                yield f"    global const uchar *in = w + {self.read.base(self.tile)};"
+                for j, block in enumerate(self.blocks):
+                    yield from (f"    {line}" for line in self._loads(*block))
+                    for key in keys:
+                        texts = [key.text(x, LANES * m, self._of(turn * count + j))
+                                 for m, x in enumerate(self._vectors(*block))]  # fmt: skip
+                        yield f"    keys_{key.name}[{turn * count + j}] = {most_of(texts)};"
+                yield "  }"
             for key in keys:
                 yield f"  FILL(keys_{key.name}, {self.turns * count})"
                 yield f"  const {key.kind}16 all_{key.name} = most_{key.kind}(keys_{key.name});"
                 yield f"  const lanes_{key.kind} of_{key.name} = {{all_{key.name}}};"
         yield from (f"  {line}" for line in self.rule.parameters(kind))
+        if self.rule.plain:
+            yield f"  const int plain = every({self.rule.plain.condition});"
+
+    def _body(self) -> Iterator[str]:
+        """The statements that make the codes of a tile, and write them."""
+        turn = f"(k - first) / {self.tile.columns} * {len(self.blocks)}" if self.turns > 1 else "0"
+        yield f"  const size_t at = {turn};"
+        if self.rule.plain:
+            self.plain = True
+            yield from ("  if (plain) {", *self._codes(), *self.stores(), "  } else {")
+            self.plain = False
+        yield from (*self._codes(), *self.stores())
+        if self.rule.plain:
+            yield "  }"
 
     def _codes(self) -> Iterator[str]:
         """The statements that make the codes of a tile."""
         yield f"  global const uchar *in = w + {self.read.base(self.tile)};"
-        turn = f"(k - first) / {self.tile.columns} * {len(self.blocks)}" if self.turns > 1 else "0"
-        yield f"  const size_t at = {turn};"
+        plain = self.rule.plain if self.plain else None
+        kind, code = ("int", plain.code) if plain else ("uchar", self.rule.code)
         for j, block in enumerate(self.blocks):
             yield from (f"  {line}" for line in self._loads(*block))
             for x in self._vectors(*block):
-                yield f"  const uchar16 q{x} = {self.rule.code(self.dst.dtype, x, self._of(j))};"
+                text = code(self.dst.dtype, x, self._of(f"at + {j}"))
+                yield f"  const {kind}{LANES} q{x} = {text};"
 
-    def _of(self, block: int) -> Callable[[str], str]:
-        """What a parameter of a block of the tile is in C."""
-        return lambda name: f"of_{name}.s[at + {block}]"
+    def _of(self, block: int | str) -> Callable[[str], str]:
+        """What a parameter of a block is in C."""
+        return lambda name: f"of_{name}.s[{block}]"
 
     def _vectors(self, row: int, column: int) -> list[str]:
         """The names of the vectors of a block's values."""
@@ -118,20 +137,40 @@ class _Quantiser(Writer):
                    for j, p in enumerate(others, 1)):  # fmt: skip
                 raise NotInTilesError
             at = f"in + {first.byte}"
-            words, floats = ("ushort", "halves_of") if half else ("uint", "as_float16")
-            yield f"const float16 {x} = {floats}(GET({words}, 16, {at}));"
+            if half:
+                yield f"const ushort16 h{x} = GET(ushort, 16, {at});"
+                yield f"const float16 {x} = halves_of(h{x});"
+            else:
+                yield f"const float16 {x} = as_float16(GET(uint, 16, {at}));"
 
     def codes(self, field: str, cells: Sequence[Cell]) -> str:
         """Codes of values by vectors and lanes, those of parameters by blocks."""
         if field != "q":
-            texts = [self._of(self.blocks.index((r, c // self.block * self.block)))(field)
-                     for r, c in cells]  # fmt: skip
+            own = (self.blocks.index((r, c // self.block * self.block)) for r, c in cells)
+            texts = [self._of(f"at + {j}")(field) for j in own]
             wide = self.dst.fields[field].dtype.nbytes
             kind = {1: "uchar", 2: "ushort", 4: "uint"}[wide]
             return texts[0] if len(texts) == 1 else f"({kind}{len(texts)})({', '.join(texts)})"
+        if not self.plain:
+            return self._lanes("uchar", cells)
+        text = self._lanes("int", cells)
+        return f"(uchar){text}" if len(cells) == 1 else f"convert_uchar{len(cells)}({text} & 255)"
+
+    def _lanes(self, kind: str, cells: Sequence[Cell]) -> str:
+        """C of the codes of values, as vectors of a type: parts of vectors side by side."""
         at = [(f"qx{r}_{c // LANES * LANES}", c % LANES) for r, c in cells]
-        name = at[0][0]
-        if at == [(name, j) for j in range(LANES)]:
-            return name
-        texts = [f"{v}.s{HEX[lane]}" for v, lane in at]
-        return texts[0] if len(texts) == 1 else f"(uchar{len(texts)})({', '.join(texts)})"
+        parts = []
+        for name, own in groupby(at, key=lambda x: x[0]):
+            lanes = [lane for _, lane in own]
+            part = next((p for p, wanted in PARTS.items() if lanes == [*wanted]), None)
+            parts += [f"{name}{part}"] if part is not None else [f"{name}.s{HEX[j]}" for j in lanes]
+        return parts[0] if len(parts) == 1 else f"({kind}{len(cells)})({', '.join(parts)})"
+
+    def _joined(self, own: Sequence[Byte]) -> str:
+        """C of bytes that have the same parts; codes that fill them are put together as `int`."""
+        shape, bits = own[0].shape, self.dst.fields["q"].bits
+        if not self.plain or len(own) == 1 or {(p.field, p.bits) for p in shape} != {("q", bits)}:
+            return super()._joined(own)
+        texts = [f"{self._lanes('int', [b.cells[i] for b in own])} << {part.shift}"
+                 for i, part in enumerate(shape)]  # fmt: skip
+        return f"convert_uchar{len(own)}(({' | '.join(texts)}) & 255)"

@@ -8,7 +8,7 @@ the bytes are equal.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
@@ -34,6 +34,19 @@ class BlockKey:
 
 
 Passes = Sequence[Sequence[BlockKey]]
+Code = Callable[[QuantisedType, str, Of], str]
+"""C of the codes of a vector of values."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plain:
+    """What serves blocks of finite values, which need no limits: almost all blocks.
+
+    ``condition`` is C over vectors ``all_<name>``, and ``code`` that of `int16`.
+    """
+
+    condition: str
+    code: Code
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +55,13 @@ class Rule:
 
     ``keys``: for a block's length, keys in passes over the values. ``parameters`` are statements
     over vectors ``all_<key>``, a block in each lane, that keep fields and whatever ``code`` asks
-    for; ``code`` is C of the codes of a vector of values.
+    for; ``plain``: how blocks are done where that is possible for all of a work-item's.
     """
 
     keys: Callable[[int], Passes]
     parameters: Callable[[QuantisedType], Iterator[str]]
-    code: Callable[[QuantisedType, str, Of], str]
+    code: Code
+    plain: Plain | None = None
 
 
 def most_of(texts: Sequence[str]) -> str:
@@ -112,7 +126,14 @@ def _scaled(text: str) -> Iterator[str]:
     """A scale d as f16, and its inverse."""
     yield f"const float16 all_d = {text};"
     yield _kept("d", "ushort", "half_bits(all_d)")
-    yield _kept("id", "float", "all_d == 0.0f ? (float16)0 : 1.0f / all_d")
+    yield "const float16 all_id = all_d == 0.0f ? (float16)0 : 1.0f / all_d;"
+    yield _kept("id", "float", "all_id")
+
+
+SCALED = "magnitude(all_d) < INFINITY & magnitude(all_id) < INFINITY"
+"""Of `_scaled`: whether the product with the inverse of the largest value is finite."""
+HALVES = "all_a < 0x7f800000u"
+"""Whether a block has no infinity and no NaN."""
 
 
 def _spread(kind: QuantisedType, text: str, levels: str) -> Iterator[str]:
@@ -140,6 +161,11 @@ def _code_signed(kind: QuantisedType, x: str, of: Of) -> str:
     return f"cut({x} * {of('id')} + {1 << _bits(kind) - 1}.5f, {_top(kind)})"
 
 
+def _plain_signed(kind: QuantisedType, x: str, of: Of) -> str:
+    top = f"{(1 << _bits(kind)) - 1}.0f"
+    return f"convert_int16(LEAST({x} * {of('id')} + {1 << _bits(kind) - 1}.5f, (float16){top}))"
+
+
 def _range(kind: QuantisedType) -> Iterator[str]:
     yield EXTREME_VALUES
     yield from _scaled(f"(most - least + 0.0f) / {_top(kind)}")
@@ -150,6 +176,11 @@ def _range(kind: QuantisedType) -> Iterator[str]:
 
 def _code_range(kind: QuantisedType, x: str, of: Of) -> str:
     return f"cut(({x} - {of('least')}) * {of('id')} + 0.5f, {_top(kind)})"
+
+
+def _plain_range(kind: QuantisedType, x: str, of: Of) -> str:
+    del kind
+    return f"convert_int16(({x} - {of('least')}) * {of('id')} + 0.5f)"
 
 
 def _mxfp4(kind: QuantisedType) -> Iterator[str]:
@@ -166,7 +197,9 @@ def _nvfp4(kind: QuantisedType) -> Iterator[str]:
     del kind
     yield "const uint16 all_d = ue4m3_bits(as_float16(all_a) / 6.0f);"
     yield _kept("d", "uchar", "convert_uchar16(all_d)")
-    yield _kept("t", "float", "all_d == 0 ? (float16)INFINITY : ue4m3_halves(all_d)")
+    yield "const float16 all_t = all_d == 0 ? (float16)INFINITY : ue4m3_halves(all_d);"
+    yield _kept("t", "float", "all_t")
+    yield _kept("it", "float", "1.0f / all_t")
 
 
 def _mx(kind: QuantisedType) -> Iterator[str]:
@@ -206,17 +239,19 @@ def _code_absolute(kind: QuantisedType, x: str, of: Of) -> str:
 
 
 BLOCK_RULES: Mapping[str, Rule] = {
-    "signed": Rule(_first, _signed, _code_signed),
-    "range": Rule(_with_zeros, _range, _code_range),
+    "signed": Rule(_first, _signed, _code_signed, Plain(SCALED, _plain_signed)),
+    "range": Rule(_with_zeros, _range, _code_range, Plain(SCALED, _plain_range)),
     "symmetric": Rule(
         _magnitude,
         lambda *_: _scaled("as_float16(all_a) / 127.0f"),
         lambda _, x, of: f"as_uchar16(away({x} * {of('id')}, -128))",
+        Plain(SCALED, lambda _, x, of: f"convert_int16(moved_away({x} * {of('id')}))"),
     ),
     "amax": Rule(
         _magnitude,
         lambda *_: _scaled("as_float16(all_a)"),
         lambda _, x, of: f"cut(convert_float16(away({x} * {of('id')}, -1)) + 1.0f, 3.0f)",
+        Plain(SCALED, lambda _, x, of: f"convert_int16(moved_away({x} * {of('id')})) + 1"),
     ),
     "mxfp4": Rule(
         _magnitude, _mxfp4,
@@ -229,11 +264,33 @@ BLOCK_RULES: Mapping[str, Rule] = {
     "zero_point": Rule(_extremes, _zero_point, _code_zero_point),
     "absolute": Rule(_magnitude, _absolute, _code_absolute),
 }  # fmt: skip
+
+
+def _of_halves(rule: Rule, plain: Plain | None = None) -> Rule:
+    """A rule that asks for magnitudes, of values that were f16: of their bits, 16 in 32 bytes."""
+    key = BlockKey("h", "ushort", lambda x, *_: f"(h{x} & (ushort)0x7fff)")
+
+    def parameters(kind: QuantisedType) -> Iterator[str]:
+        yield "const uint16 all_a = as_uint16(halves_of(all_h));"
+        yield from rule.parameters(kind)
+
+    return replace(rule, keys=lambda _: [[key]], parameters=parameters, plain=plain or rule.plain)
+
+
 OF_HALVES: Mapping[str, Rule] = {
     "signed": Rule(
-        _first_half, lambda kind: _signed(kind, "(all_key & 0xffffe000u)"), _code_signed
+        _first_half, lambda kind: _signed(kind, "(all_key & 0xffffe000u)"), _code_signed,
+        Plain(SCALED, _plain_signed),
     ),
-}
+    **{name: _of_halves(rule) for name, rule in BLOCK_RULES.items() if rule.keys is _magnitude},
+    "mxfp4": _of_halves(BLOCK_RULES["mxfp4"], Plain(
+        f"(all_e >= 2 & {HALVES}) | all_a == 0",
+        lambda _, x, of: f"doubled_halves({x}, magnitude({x}) * {of('id')})",
+    )),
+    "nvfp4": _of_halves(BLOCK_RULES["nvfp4"], Plain(
+        HALVES, lambda _, x, of: f"doubled_halves({x}, magnitude({x}) * {of('it')})",
+    )),
+}  # fmt: skip
 """The rules that are others where the values were f16."""
 
 

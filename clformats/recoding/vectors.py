@@ -87,7 +87,7 @@ class Words:
     def runs(self) -> list[tuple[Word, ...]]:
         """Words that follow each other in memory, in runs of up to 16."""
         words = {word for lanes in self.vectors for word in lanes}
-        runs = [(word,) for word in sorted(words & self.short.keys())]
+        runs: list[tuple[Word, ...]] = [(w,) for w in sorted(words & self.short.keys())]
         words, step = words - self.short.keys(), self.bits // 8
         for _, run in groupby(enumerate(sorted(words)), lambda x: (x[1][0], x[1][1] - step * x[0])):
             own = [word for _, word in run]

@@ -23,6 +23,10 @@ typedef ${kind}${width} any_${kind}${width} __attribute__((aligned(1)));
 #define GET(kind, width, p) (*(global const any_##kind##width *)(p))
 #define SHUFFLE(kind, chosen, a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
 #define STREAM(v, p) __builtin_nontemporal_store(v, (global uint16 *)(p))
+typedef ushort any_ushort __attribute__((aligned(1)));
+typedef uint any_uint __attribute__((aligned(1)));
+#define STORE_USHORT(x, p) (*(global any_ushort *)(p) = (x))
+#define STORE_UINT(x, p) (*(global any_uint *)(p) = (x))
 #else
 #define PUT(v, kind, width, p) vstore##width(v, 0, (global kind *)(p))
 #define GET(kind, width, p) get_##kind##width(p)
@@ -39,14 +43,14 @@ parts = ", ".join(f"as_{own}(vload{part}({k}, p))" for k in range(count))
 static inline ${kind}${width} get_${kind}${width}(global const uchar *p) { return (${kind}${width})(${parts}); }
 % endfor
 % endfor
-#endif
-// words that may begin at any byte
-#define LOAD_USHORT(p) ((ushort)((p)[0] | (p)[1] << 8))
-#define LOAD_UINT(p) ((uint)(p)[0] | (uint)(p)[1] << 8 | (uint)(p)[2] << 16 | (uint)(p)[3] << 24)
 static inline void store_ushort(ushort x, global uchar *p) { p[0] = x; p[1] = x >> 8; }
 static inline void store_uint(uint x, global uchar *p) { store_ushort(x, p); store_ushort(x >> 16, p + 2); }
 #define STORE_USHORT(x, p) store_ushort(x, p)
 #define STORE_UINT(x, p) store_uint(x, p)
+#endif
+// words that may begin at any byte
+#define LOAD_USHORT(p) ((ushort)((p)[0] | (p)[1] << 8))
+#define LOAD_UINT(p) ((uint)(p)[0] | (uint)(p)[1] << 8 | (uint)(p)[2] << 16 | (uint)(p)[3] << 24)
 % for width in (2, 4, 8, 16):
 <%
 half = width // 2
@@ -102,13 +106,19 @@ static inline uint code_at(global const uchar *w, ulong at, uint bits) {
 // were f16 lane by lane as such.
 #define LEAST(a, b) ((b) < (a) ? (b) : (a))
 #define MOST(a, b) ((b) > (a) ? (b) : (a))
+// Whether all lanes are true; some compilers ask each for all().
+static inline int every(int16 x) {
+  const int8 a = x.lo & x.hi;
+  const int4 b = a.lo & a.hi;
+  return b.x & b.y & b.z & b.w;
+}
 static inline float16 magnitude(float16 x) { return as_float16(as_uint16(x) & 0x7fffffffu); }
 // One number of each of 16 blocks.
 % for kind in ("uchar", "ushort", "uint", "int", "float"):
 typedef union { ${kind}16 v; ${kind} s[16]; } lanes_${kind};
 % endfor
 #define FILL(v, n) for (uint i = n; i < 16; i++) v[i] = v[i - (n)];
-% for kind in ("uint", "int"):
+% for kind in ("ushort", "uint", "int"):
 // The greatest lane of each of 16 vectors, in the lane of the vector's number.
 static inline ${kind}16 most_${kind}(const ${kind}16 *v) {
 <% names = [f"v[{n}]" for n in range(16)] %>\
@@ -167,9 +177,13 @@ static inline uchar16 cut(float16 x, float most) { return convert_uchar16(conver
 static inline float16 near(float16 x) { return (x + 12582912.0f) - 12582912.0f; }
 // The same, cut off at low and high; NaN is low.
 static inline char16 whole(float16 x, float low, float high) { return convert_char16(convert_int16(within(near(x), low, high))); }
+// What is to be cut off to be x to nearest, halves away from zero.
+static inline float16 moved_away(float16 x) {
+  return x + as_float16((as_uint16(x) & 0x80000000u) | 0x3effffffu);
+}
 // To nearest, halves away from zero; where that is no number, ``other``.
 static inline char16 away(float16 x, int other) {
-  const float16 moved = x + as_float16((as_uint16(x) & 0x80000000u) | 0x3effffffu);
+  const float16 moved = moved_away(x);
   const int16 sound = (as_int16(x) & 0x7f800000) != 0x7f800000;
   const int16 found = sound ? convert_int16(sound ? moved : (float16)0) : (int16)other;
   return convert_char16(MOST(LEAST(found, (int16)127), (int16)-128));
@@ -181,6 +195,13 @@ static inline uchar16 doubled_codes(float16 x, float16 a) {
   const int16 low = -((a > 0.5f) + (a > 1.5f)), high = as_int16((as_uint16(a) + 0x1fffffu) >> 22) - 254;
   const int16 code = LEAST(MOST(low, high), (int16)7);
   return convert_uchar16(code | (as_int16(x) >> 28 & 8 & (code > 0)));
+}
+// The same for finite values that were f16. A concave function of them grows by 1 from code to code, and no sum in
+// it is rounded. They are no nearer to a tie than 2**-12 of it, so a sum with a little less than a half decides.
+static inline int16 doubled_halves(float16 x, float16 a) {
+  const float16 near = LEAST(LEAST(a, a * 0.5f + 2.0f), a * 0.25f + 4.0f) + 0.49993896484375f;
+  const int16 code = convert_int16(LEAST(near, (float16)7));
+  return code | (as_int16(x) >> 28 & 8 & (code > 0));
 }
 static inline uint16 ue4m3_bits(float16 x) {
   x = within(x, 0.0f, 448.0f);
@@ -215,7 +236,7 @@ static inline int log2_begun(uint bits) {
   return e + (bits >= log2_begins[e + 150]);
 }
 static inline int16 log2_of(uint16 a) {
-  if (any(as_int16((a & 0x7fffffu) >= 0x7fff00u) | as_int16(a < 0x800000u)))
+  if (!every((a & 0x7fffffu) < 0x7fff00u & a >= 0x800000u))
     return (int16)(${", ".join(f"log2_begun(a.s{n:x})" for n in range(16))});
   return as_int16(a >> 23) - 127;
 }

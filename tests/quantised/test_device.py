@@ -328,6 +328,16 @@ def test_numbers_are_quantised_as_on_the_host(stream: cf.Stream, name: str, dtyp
         assert check_quantises(stream, x, described(x.shape, name, layout)) == "quantises"
 
 
+@pytest.mark.parametrize("name", ["mxfp4", "nvfp4", "q4_0", "q8_0", "q4_1"])
+def test_halves_near_and_at_ties_are_quantised_as_on_the_host(stream: cf.Stream, name: str) -> None:
+    """All mantissas of f16 under maxima of many kinds, in blocks that are finite."""
+    rng = np.random.default_rng(5)
+    powers = np.exp2(rng.integers(-6, 1, (64, 2048)) + rng.integers(-3, 4, (64, 1)))
+    x = (rng.integers(-2048, 2049, (64, 2048)) / 1024 * powers).astype(np.float16)
+    x[:, ::64] = np.float16(1.5) * powers[:, :1]
+    assert check_quantises(stream, x, described(x.shape, name, "gguf")) == "quantises"
+
+
 def test_numbers_are_quantised_by_opencl_c_alone(
     engine: cf.Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
