@@ -92,8 +92,9 @@ functions = types.functions(computed)
 % endif
 typedef ${"long" if wide else "int"} idx;
 % if 16 in {*widths, *computed} and not aligned and (types.reads_halves or (types.rounds and types.rounds.name, types.rounded_from) == ("f16", "float")):
-// pocl converts 16 half values by two instructions and a third that joins them, where one does it.
-#if defined(POCL_DEVICE_ADDRESS_BITS) && defined(__F16C__) && !defined(CLFORMATS_PORTABLE)
+// pocl converts 16 half values by two instructions and a third that joins them, where one does it. Clang has
+// the type there from version 15 on.
+#if defined(POCL_DEVICE_ADDRESS_BITS) && defined(__F16C__) && !defined(CLFORMATS_PORTABLE) && __clang_major__ >= 15
 #define HALVES16
 typedef _Float16 halves16 __attribute__((ext_vector_type(16)));
 #endif

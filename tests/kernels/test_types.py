@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import clformats as cf
+from clformats.kernels import render
 from clformats.kernels.types import conversion
 from clformats.tensors.nibbles import refusal
 from tests.device_support import check_bytes, check_reorder, expected, guarded, memory_of, moved
@@ -86,6 +87,18 @@ def same_on_host_and_device(values: Any, src: str, dst: str, stream: cf.Stream) 
     for dims in ((values.size,), (values.size, 1)):
         desc = D(dims, src) if len(dims) == 1 else D(dims, src, strides=(2, 1))
         check_reorder(desc, D(dims, dst), stream, array=values.view(a.numpy).reshape(dims))
+
+
+@pytest.mark.parametrize("pair", [("f32", "f16"), ("f16", "f32")])
+def test_older_compilers_do_not_meet_their_unknown_type(
+    pair: tuple[str, str], engine: cf.Engine
+) -> None:
+    """Clang has `_Float16` for x86 from version 15 on; PoCL 1.8 of Ubuntu 22.04 has version 13."""
+    src, dst = (D((4096,), dtype) for dtype in pair)
+    made = render(cf.make_plan(src, dst, engine.traits))
+    assert made
+    older = "#undef __clang_major__\n#define __clang_major__ 14\n#define _Float16 unknown\n"
+    assert engine.kernel(older + made.source, made.KERNEL)
 
 
 @pytest.mark.parametrize("dst", ALL_TYPES)
