@@ -22,7 +22,7 @@ from .trace import Operation, Trace, TracedTensor
 
 
 def read(path: str | Path) -> Trace:
-    """The trace of a file, whose kind is told by its content. Raises `InvalidNetwork`."""
+    """The trace of a file, whose content says its kind. Raises `InvalidNetwork`."""
     file = path_of(path)
     try:
         text = file.read_text(encoding="utf-8", errors="replace")

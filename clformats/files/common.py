@@ -145,7 +145,7 @@ class Watch:
         """A tensor was packed or unpacked: how it lay before, and how it does now."""
 
     def saturated(self, tensor: Tensor, count: int, dtype: DType) -> None:
-        """So many of its elements lie beyond the type that they become."""
+        """How many of its elements lie beyond the type that they become."""
 
     def checked(self, tensor: Tensor) -> None:
         """It was read back, and is right."""

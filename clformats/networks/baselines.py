@@ -13,7 +13,7 @@
     neighbours that have no preference, so that first the number of reorders and then their elements
     are few. Times are not looked at any more.
 
-They differ from the plan in the assignment only. Problem, costs and reorders are the same, and so
+They differ from the plan only in the assignment. Problem, costs and reorders are the same, and so
 is the sharing of reorders, which flatters all of them.
 """
 

@@ -196,7 +196,7 @@ def _in_format(node: Node, name: FormatName) -> Choice:
 
 
 def _asking(network: Network, wanted: Callable[[Node], Choice]) -> Network:
-    """What is asked for costs nothing, all else a second: it is had where views exclude it."""
+    """Wanted choices cost nothing, others a second: taken only where views exclude the wanted."""
     asked = {node.name: wanted(node) for node in network.nodes.values()}
     return network.with_checked({
         name: tuple(replace(c, cost=float(c is not choice)) for c in network.nodes[name].choices)

@@ -3,8 +3,8 @@
 To the program of `clformats.solver.highs` come columns that say whether a value's buffer in a
 format is alive while a node runs, and rows: what is alive while a node or a reorder runs, fits.
 Gaps between buffers are not in these rows, nor that several reorders may run before one node. So
-they are a relaxation: what they do not allow does not exist, and what they allow is looked at.
-Where its arena is too large, another one is asked for, at last a smaller one.
+they are a relaxation: what they forbid does not exist, and what they allow is checked.
+Where its arena is too large, another plan is asked for, at last with a smaller limit.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ BANDWIDTH = 1e9 / BYTE_NS
 LATENCY = 5e-6
 """Seconds to launch a kernel."""
 COMPUTE = ("Conv", "ConvTranspose", "Gemm", "MatMul", "MatMulInteger", "ConvInteger", "LSTM", "GRU")
-"""Operations whose time bytes do not tell."""
+"""Operations whose time does not follow from their bytes."""
 _SPREAD = 0.3
 """How far off a figure may be that was not measured, for its low and high end."""
 
@@ -97,7 +97,7 @@ class Prices:
     def choice(self, node: Node, choice: Choice) -> Cost:
         """The cost of a choice: a record, nothing for a view, else bytes over bandwidth.
 
-        Raises `InvalidNetwork` for operations whose time bytes do not tell.
+        Raises `InvalidNetwork` for operations whose time does not follow from their bytes.
         """
         found = self.choices.get((node.name, str(choice)))
         if found is not None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..runtime import Stream
 
 CONTENDERS = 3
-"""So many baselines are raced where none are named."""
+"""How many baselines are raced where none are named."""
 Run = Callable[[], object]
 """Runs a plan once and returns when it is done."""
 

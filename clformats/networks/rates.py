@@ -20,7 +20,7 @@ from ..tensors.dtypes import DType
 PROCESSOR = Traits(vector_bytes=32, streamed_bytes=18 << 20)
 """What the prices of reorders that were not measured are for."""
 SLOW = 10.0
-"""How much longer than a copy a plan takes for which there is no model: at least three times."""
+"""How many times as long as a copy plans without a model are taken to be: three at the least."""
 CACHED_ELEMENTS, MANY_ELEMENTS = 200_000, 13_000_000
 
 

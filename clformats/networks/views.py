@@ -1,6 +1,6 @@
 """Views: when an input and an output of a node may share memory, and which choices exclude others.
 
-Three kinds, told by the operation:
+Three kinds, which depend on the operation:
 
 *part*
     ``Concat`` along ``axis``: input i is the region of the output where its elements go. Legal
@@ -10,7 +10,7 @@ Three kinds, told by the operation:
     The output is the input under another description and is only read: ``Reshape`` and its kin
     where `MemoryDesc.reshape` gives the output's own descriptor, ``Transpose`` by ``perm`` where
     `MemoryDesc.permute_axes` does, ``Split`` and ``Slice`` where `MemoryDesc.submemory` allows the
-    region at ``starts``.
+    region at ``starts``. A part, or a region, is not seen in another shape: its rows may be apart.
 *overwrite*
     Everything else, ``Relu`` or ``Add`` say: the output replaces the input, in the same format and
     of the same dims and type. Legal where no other node reads the memory, whatever is chosen

@@ -1,4 +1,4 @@
-"""What a failed build is told by: the compiler's log, and the lines of source that it names."""
+"""The message of a failed build: the compiler's log, and the lines of source that it names."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ AROUND, MOST = 3, 40
 def told(source: str, error: str) -> str:
     """The log in an error of pyopencl's, and the lines around those that it names.
 
-    Where it names none, the source from its begin.
+    Where it names none, the source from its first line.
     """
     log = re.sub(r"\A(clBuildProgram failed: \w+( - )?)+\s*", "", error).strip()
     named = {int(n) for n in re.findall(r":(\d+):\d+:", log)}

@@ -1,4 +1,4 @@
-"""What the compiler of a device's driver is told so that it takes our kernels.
+"""The options with which the compiler of a device's driver takes our kernels.
 
 The table of `doctor.drivers` decides. A runtime in no row of it is asked in a process of its
 own, once for each version: the answer is kept in the user's cache folder.

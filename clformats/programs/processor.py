@@ -1,4 +1,4 @@
-"""The processor of this machine, as the system tells of it."""
+"""The processor of this machine, as the system describes it."""
 
 from __future__ import annotations
 

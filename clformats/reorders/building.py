@@ -1,4 +1,4 @@
-"""`BuiltPlan`: a plan whose kernel is built, and what serves where that one is not there.
+"""`BuiltPlan`: a plan with its kernel, and the kernels that serve while that one is not built.
 
 While a kernel is built in the background, the universal program serves, element by element: it
 serves all moves, so that it is mostly built already. Where a kernel ends its compiler, other plans
@@ -40,7 +40,7 @@ from ..tensors.desc import MemoryDesc
 from ..values.attr import OLD
 
 OTHER_TILES = 4
-"""So many other tiles are tried: each that fails as well takes some seconds."""
+"""How many other tiles are tried: each that also fails takes some seconds."""
 UNIVERSAL = Choices(family="universal")
 LAST: tuple[tuple[Choices, dict[str, Any]], ...] = (
     (Choices(family="generic"), {}),

@@ -38,7 +38,7 @@ REPEATED_BYTES = 16 * MB
 SPREAD = 0.3
 """How far apart the quartiles of a size's rounds may be, as a share of their median."""
 LEAST_STEADY = 5
-"""So many sizes must have been measured well; on a busy machine fewer are."""
+"""How many sizes must be measured well; on a busy machine fewer are."""
 GAIN = 1.05
 """What streaming stores must gain where the next kernel reads the result."""
 COPIED_TILE = Tile((64,), 16)

@@ -1,4 +1,4 @@
-"""What calls are given: wrapped if it is pyopencl's own, checked; and what is to be made."""
+"""Arguments of calls: wrapped if they are pyopencl's own, and checked; memory for results."""
 
 from __future__ import annotations
 

@@ -136,10 +136,10 @@ def kernel_digest(request: Request) -> str:
 
 
 PROGRAMS = 4
-"""So many are built for the shapes that come first. Of random activations of 12 pairs of formats,
+"""How many programs are built for the first shapes. Of random activations of 12 pairs of formats,
 60 shapes each, which would have 6 to 27 programs, 82 of 100 then have a fast one."""
 SUMS = 8
-"""So many add up the sums of the shapes that come first: all that blocks or ``hwio`` need."""
+"""How many programs of sums are built: all that blocks or ``hwio`` need."""
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""What a device is like, with what was measured and kept of it.
+"""The traits of a device, with what was measured of it and kept.
 
 Planning never measures. `calibrate` does, where the user asks for it, and the background thread,
 once on a machine, when a large tensor is moved first.

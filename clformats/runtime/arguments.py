@@ -1,4 +1,4 @@
-"""The arguments of kernels of users' own, and what to say of wrong ones."""
+"""The arguments of users' kernels, and advice where they are wrong."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _NUMBERS = {"float": "f32", "double": "f64", "int": "s32", "uint": "u32", "long"
 """The types of OpenCL C that numbers are declared as, most often."""
 
 FITTING = "_clformats_fitting"
-"""Of a kernel: the types of the arguments that were last found to fit its source, and where its
-numbers and its other arguments stand; no places where `pyopencl.Kernel.set_args` must.
+"""The attribute of a kernel with the types of the arguments that last fitted its source, and the
+positions of its numbers and of the others; None where `pyopencl.Kernel.set_args` must set them.
 """
 DECLARED = "_clformats_declared"
-"""Of a kernel: what `_declared` found, so that its source is read once."""
+"""The attribute of a kernel with what `_declared` found, so that its source is read once."""
 
 _PLAIN = (np.generic, np.ndarray)
 _ARGUMENTS = r"\b{}\s*\(([^()]*)\)\s*\{{"

@@ -287,8 +287,8 @@ class Engine(OnDevice):
 
 
 HELD = {"core-avx2": 32, "corei7-avx": 16, "corei7": 16}
-"""Bytes of vectors of integers of the processors that Intel's CPU runtime compiles for where
-`HELD_BY` says so: the device tells of its own all the same."""
+"""The widest vectors of integers, in bytes, of the older processors that `HELD_BY` makes Intel's
+CPU runtime compile for; what the device itself reports stays the same."""
 
 
 def vector_bytes_of(device: pyopencl.Device) -> int:

@@ -1,4 +1,4 @@
-"""Tensors whose bytes lie in several buffers: which there must be, and mapping them as one."""
+"""Tensors whose bytes lie in several buffers: checking these, and mapping them as one."""
 
 from __future__ import annotations
 

@@ -163,8 +163,8 @@ def _has_ended(usage: Usage, writer: pyopencl.Event) -> bool:
     usage.writer = None
     if error:
         raise DeviceError(
-            f"a command that wrote what is read here has failed ({error}): nobody knows what the "
-            f"memory object holds. This is told once; write it anew",
+            f"a command that wrote what is read here has failed ({error}): the contents of the "
+            f"memory object are undefined. This is told once; write it anew",
             name=FAILED,
         )
     return True

@@ -67,7 +67,7 @@ class Tracked(OnDevice):
     def buffer(self) -> Any:
         """The pyopencl buffer or image, for commands of your own; None where there is none.
 
-        Give the memory object itself to `Stream.run`, or tell of your commands by `written_by` and
+        Give the memory object itself to `Stream.run`, or report your commands by `written_by` and
         `read_by`. Else later commands on it wait for all that is on the queues of the library's
         (``stream.queue``, ``engine.queue``, those that streams were made of) in its context.
 

@@ -33,7 +33,7 @@ from .ends import Wrapped
 LEAST = 8 << 20
 """The bytes of a tensor from which on its calls are counted."""
 WORTH = 512 << 20
-"""So many bytes, read and written, numpy moves from one descriptor to another before a kernel is
+"""How many bytes, read and written, numpy moves from one descriptor to another before a kernel is
 built for the two."""
 KEPT = 256
 """For how many pairs of descriptors an engine remembers how much was moved."""

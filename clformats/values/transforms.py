@@ -126,7 +126,7 @@ def between(src: MemoryDesc, dst: MemoryDesc, *, wanted: bool | None = None) -> 
 
 
 def _transform(src: MemoryDesc, dst: Format) -> Transform:
-    """The transform from the one format to the other; its direction is told by which is Winograd's.
+    """The transform between the two formats, to or from the one of Winograd's.
 
     Raises `InvalidDescriptor` and `Unsupported`.
     """
