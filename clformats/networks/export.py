@@ -11,6 +11,7 @@ from ..files.onnx import CODES
 from .decision import Decision
 from .graph import Node, Value
 from .memory import steps_of
+from .named import Key
 
 
 def to_onnx(plan: Decision, path: str | Path) -> None:
@@ -22,25 +23,26 @@ def to_onnx(plan: Decision, path: str | Path) -> None:
     onnx = library("onnx", "ONNX models")
     make = onnx.helper
     nodes = []
-    names: dict[tuple[str, str], str] = {}
+    names: dict[tuple[str, Key], str] = {}
     for step in steps_of(plan):
         if isinstance(step, Node):
             nodes.append(_onnx_node(make, plan, step, names))
             continue
         result = f"{step.value}@{step.dst}"
-        source = names.get((step.value, step.src), step.value)
-        names[step.value, step.dst] = result
+        source = names.get((step.value, step.src.key), step.value)
+        names[step.value, step.dst.key] = result
         nodes.append(make.make_node("Reorder", [source], [result], f"reorder {result}",
                                     domain="clformats", src=step.src, dst=step.dst))  # fmt: skip
     used = [v for n in plan.network.nodes.values() for v in n.inputs]
     inputs = [v for v in dict.fromkeys(used) if plan.network.producer(v) is None]
+    formats = {**plan.formats, **plan.network.fixed}
+    outputs = [(v, names.get((v.name, formats[v.name].key), v.name)) for v in plan.delivered]
     graph = make.make_graph(
         nodes,
         "planned",
         [_info(onnx, v, v.name) for v in inputs],
-        [_info(onnx, v, names.get((v.name, plan.network.fixed.get(v.name, "")), v.name))
-         for v in plan.network.outputs],
-    )  # fmt: skip
+        [_info(onnx, v, name) for v, name in outputs],
+    )
     opsets = [make.make_opsetid("", 17), make.make_opsetid("clformats", 1)]
     try:
         onnx.save(make.make_model(graph, opset_imports=opsets), str(path))
@@ -48,10 +50,11 @@ def to_onnx(plan: Decision, path: str | Path) -> None:
         raise Error(f"cannot write {path}: {error.strerror}") from error
 
 
-def _onnx_node(make: Any, plan: Decision, node: Node, names: dict[tuple[str, str], str]) -> Any:
+def _onnx_node(make: Any, plan: Decision, node: Node, names: dict[tuple[str, Key], str]) -> Any:
     choice = plan.choices[node.name]
     inputs = [
-        names.get((v.name, f or ""), v.name) for v, f in zip(node.inputs, choice.ins, strict=True)
+        names.get((v.name, f.key if f else ""), v.name)
+        for v, f in zip(node.inputs, choice.ins, strict=True)
     ]
     attributes = {k: v for k, v in node.attributes.items() if _is_plain(v)}
     outputs = [v.name for v in node.outputs]

@@ -59,7 +59,7 @@ class PreparedPlan:
         self.arena = pyopencl.Buffer(engine.context, flags, nbytes)
         self._whole = Memory(MemoryDesc((nbytes,), "u8", "a"), engine, buffer=self.arena)
         self.memories: dict[tuple[str, Key], Memory] = {}
-        self.constants: dict[Place, Memory] = {}
+        self.constants: dict[tuple[str, Key], Memory] = {}
         for name, fmt in memory.offsets:
             if isinstance(fmt, FormatName):  # else it is a node's workspace
                 self.memories[name, fmt.key] = self._memory((name, fmt))
@@ -160,7 +160,7 @@ class PreparedPlan:
 
     def _input(self, value: Value, fmt: FormatName | None) -> Memory:
         if value.is_constant:
-            return self.constants[value.name, fmt or plain(value.rank)]
+            return self.constants[value.name, (fmt or plain(value.rank)).key]
         return self._at(value.name, fmt or self.plan.formats[value.name])
 
     def _pack(self, value: Value, content: Any) -> None:
@@ -175,7 +175,7 @@ class PreparedPlan:
                 f"give its elements, schedule(constants={{{value.name!r}: array}})"
             )
         for fmt in sorted(wanted):
-            self.constants[value.name, fmt] = from_numpy(array, self.engine, format=fmt)
+            self.constants[value.name, fmt.key] = from_numpy(array, self.engine, format=fmt)
 
     def _reorder(self, reorder: PlannedReorder) -> Reorder:
         from ..reorders.reorder import Reorder

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -68,6 +69,30 @@ def test_a_workspace_of_a_node_that_is_named_as_what_it_writes(stream: cf.Stream
     assert ("y", "(workspace)") in plan.memory.offsets
     memory = plan.schedule(stream.engine, launch)(stream, x=given)["y"]
     assert np.array_equal(memory.numpy(), given)
+
+
+def test_formats_are_found_by_what_they_mean(stream: cf.Stream, tmp_path: Path) -> None:
+    """Two nodes name one format differently: a reorder, and a constant, serve both."""
+    net = cf.Network()
+    dims = (1, 8, 5, 7)
+    x, y, z = (net.value(n, dims) for n in "xyz")
+    array = np.arange(280, dtype=np.float32).reshape(dims)
+    w = net.value("w", dims, constant=array)
+    for name, result, ins in (("a", y, ("nchw", "nhwc")), ("b", z, ("bfyx", "byxf"))):
+        net.node(name, [x, w], [result], "Add", [cf.Choice(ins, ("nchw",), 1.0)])
+    net.fix(x, "nhwc")
+    plan = cf.propagate(net)
+    assert len(plan.reorders) == len(plan.pack) == 1
+
+    def launch(at: cf.Stream, _: cf.Node, __: cf.Choice, *memories: cf.Memory) -> Any:
+        return cf.Reorder(memories[1].desc, memories[2].desc, at.engine)(at, *memories[1:])
+
+    found = plan.schedule(stream.engine, launch)(stream, x=array)
+    assert all(np.array_equal(found[name].numpy(), array) for name in "yz")
+    onnx = pytest.importorskip("onnx", reason="pip install 'clformats[onnx]'")
+    plan.to_onnx(tmp_path / "planned.onnx")
+    nodes = {n.op_type + n.name: n for n in onnx.load(str(tmp_path / "planned.onnx")).graph.node}
+    assert nodes["Adda"].input[:] == nodes["Addb"].input[:] == ["x@nchw", "w"]
 
 
 def test_bad_inputs_are_refused(stream: cf.Stream) -> None:
