@@ -134,14 +134,14 @@ def is_own_folder(value: str) -> bool:
     return Path(value).name.startswith(_FOLDER_PREFIX)
 
 
-def seen_files(environ: Mapping[str, str], prefix: Path | None = None) -> list[Path]:
+def seen_files(environ: Mapping[str, str]) -> list[Path]:
     """The `.icd` files that the loader reads under these variables, our own folder resolved."""
     for name in VENDOR_VARIABLES:
         value = environ.get(name, "")
         if value:
             path = Path(value)
             return icd_files(path) if path.is_dir() else [path]
-    return [file for folder in default_vendors(prefix) for file in icd_files(folder)]
+    return [file for folder in default_vendors() for file in icd_files(folder)]
 
 
 # ---- making the folder -------------------------------------------------------------------------

@@ -199,10 +199,9 @@ def _answer(arguments: argparse.Namespace) -> Report:
         return {"error": f"{type(error).__name__}: {_first_lines(str(error))}"}
 
 
-def _first_lines(text: str, count: int = 6) -> str:
+def _first_lines(text: str) -> str:
     """The start of a long build log, blank lines dropped."""
-    lines = [line.rstrip() for line in text.splitlines() if line.strip()]
-    return "\n".join(lines[:count])
+    return "\n".join([line.rstrip() for line in text.splitlines() if line.strip()][:6])
 
 
 def main(argv: Sequence[str] | None = None) -> int:

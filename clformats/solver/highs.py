@@ -21,6 +21,7 @@ from .problem import ANY, AssignmentProblem, FormatSlot, ReorderedValue, Solutio
 SCALE = 1e6
 """HiGHS' absolute gap is 1e-6, and seconds are small: it is given microseconds."""
 TIME_LIMIT = 120.0
+"""Seconds that HiGHS may take."""
 GAP = 1e-9
 _FOUND, _TIMED_OUT, _INFEASIBLE = 0, 1, 2
 Terms = dict[int, float]
@@ -47,7 +48,7 @@ class IntegerProgram:
         """Add a row."""
         self.rows.append((terms, low, high))
 
-    def solve(self, time_limit: float = TIME_LIMIT) -> tuple[list[float] | None, float]:
+    def solve(self) -> tuple[list[float] | None, float]:
         """Values of the columns (None where there are none), and a proven lower bound."""
         optimize, sparse = _scipy("scipy.optimize"), _scipy("scipy.sparse")
         entries = [(v, r, k) for r, (row, _, _) in enumerate(self.rows) for k, v in row.items()]
@@ -60,7 +61,7 @@ class IntegerProgram:
         done: Any = optimize.milp(
             self.costs, constraints=limits, integrality=self.whole,
             bounds=optimize.Bounds(0, self.most),
-            options={"mip_rel_gap": GAP, "time_limit": time_limit},
+            options={"mip_rel_gap": GAP, "time_limit": TIME_LIMIT},
         )  # fmt: skip
         if done.status == _INFEASIBLE:
             return None, np.inf
@@ -107,9 +108,9 @@ class FlowProgram:
         for a, b, table in problem.pairs:
             self._pair(self.chosen[a], self.chosen[b], table)
 
-    def solve(self, time_limit: float = TIME_LIMIT) -> tuple[Solution | None, float]:
+    def solve(self) -> tuple[Solution | None, float]:
         """The assignment with its bound, and the bound, infinite where no assignment exists."""
-        values, bound = self.program.solve(time_limit)
+        values, bound = self.program.solve()
         if values is None:
             return None, bound
         found = tuple(int(np.argmax([values[k] for k in columns])) for columns in self.chosen)
@@ -172,12 +173,12 @@ def _added(terms: Terms, more: Terms, factor: float) -> Terms:
     return terms
 
 
-def solve(problem: AssignmentProblem, *, time_limit: float = TIME_LIMIT) -> Solution | None:
+def solve(problem: AssignmentProblem) -> Solution | None:
     """The cheapest assignment, with its bound; None where none has a finite cost.
 
     Raises `Error` where HiGHS finds none in time, and where scipy is missing.
     """
-    found, bound = FlowProgram(problem).solve(time_limit)
+    found, bound = FlowProgram(problem).solve()
     if found is None and np.isfinite(bound):
-        raise Error(f"HiGHS found no assignment within {time_limit:.0f} s")
+        raise Error(f"HiGHS found no assignment within {TIME_LIMIT:.0f} s")
     return found

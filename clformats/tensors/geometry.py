@@ -337,8 +337,9 @@ def _check_padding(padding: Iterable[tuple[int, int]] | None, fmt: Format, ndims
     return tuple((p[0], p[1]) for p in pads)
 
 
-def check_overlap(dims: Sequence[int], strides: Sequence[int], least: int = 1) -> None:
+def check_overlap(dims: Sequence[int], strides: Sequence[int]) -> None:
     """Raise if elements overlap: each stride must exceed the span of the next smaller one."""
+    least = 1
     for stride, d in sorted(zip(strides, range(len(dims)), strict=True)):
         if stride == 0 or dims[d] == 1:
             continue
