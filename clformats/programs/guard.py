@@ -64,7 +64,7 @@ class FirstLaunch:
     """
 
     kernel: str
-    local: int
+    local: tuple[int, ...]
     arguments: tuple[int | bytes, ...]
 
     def as_json(self) -> dict[str, Any]:

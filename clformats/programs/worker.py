@@ -122,7 +122,9 @@ def _built(place: tuple[int, int, str], options: tuple[str, ...], source: str) -
     return program.build(list(options), cache_dir=False)  # type: ignore[arg-type]
 
 
-def _run(context: Any, program: Any, kernel: str, local: int, arguments: list[int | str]) -> None:
+def _run(
+    context: Any, program: Any, kernel: str, local: list[int], arguments: list[int | str]
+) -> None:
     """Run one work-group: some drivers generate code at the first launch.
 
     Arguments are bytes in hexadecimal digits, or the size of a buffer.
@@ -137,7 +139,7 @@ def _run(context: Any, program: Any, kernel: str, local: int, arguments: list[in
             made.set_arg(k, kept[-1])
         else:
             made.set_arg(k, bytes.fromhex(value))
-    cl.enqueue_nd_range_kernel(cl.CommandQueue(context), made, (local,), (local,)).wait()
+    cl.enqueue_nd_range_kernel(cl.CommandQueue(context), made, local, local).wait()
 
 
 def _binary(program: Any) -> str:

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import DeviceError, Unsupported, warn
-from ..host.packing import storage_size
+from ..host.packing import whole_nbytes
 from ..kernels import render
 from ..kernels.nest import IDLE_BYTES, idle
 from ..kernels.source import Launch
@@ -274,10 +274,17 @@ def trial(problem: Problem, made: Launch) -> FirstLaunch | None:
     if computation is not None:
         others += [_nbytes(o.desc) for o in computation.operands if o.name != OLD]
         others += [bytes(computation.real.nbytes)] * len(computation.scalars)
-    if max(size for size in (*buffers, *others) if isinstance(size, int)) > LARGEST_TRIAL:
+    return launch_within(Launch.KERNEL, (made.local_size,), (*buffers, *arguments, *others))
+
+
+def launch_within(
+    kernel: str, local: tuple[int, ...], arguments: tuple[int | bytes, ...]
+) -> FirstLaunch | None:
+    """A first launch; None where it would take too much memory."""
+    if max(size for size in arguments if isinstance(size, int)) > LARGEST_TRIAL:
         return None
-    return FirstLaunch(Launch.KERNEL, made.local_size, (*buffers, *arguments, *others))
+    return FirstLaunch(kernel, local, arguments)
 
 
 def _nbytes(desc: MemoryDesc) -> int:
-    return max(64, storage_size(desc) * desc.dtype.storage.itemsize)
+    return max(64, whole_nbytes(desc))

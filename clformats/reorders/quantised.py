@@ -17,9 +17,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from ..errors import InvalidArgument, InvalidDescriptor, Unsupported, expect
-from ..host.packing import pack, unpack
+from ..host.packing import pack, unpack, whole_nbytes
 from ..opencl import OnDevice, opencl
 from ..problems.thresholds import LINE_BYTES
+from ..programs.guard import FirstLaunch
+from ..programs.outcomes import CompilerDied
 from ..quantised import QuantisedDesc
 from ..quantised.host import moved
 from ..quantised.lanes import NotInTilesError
@@ -37,6 +39,7 @@ from ..schedule import Request, Traits
 from ..tensors.desc import MemoryDesc
 from ..tensors.given import as_any_desc
 from . import kept
+from .building import launch_within
 from .planning import planned
 from .profiles import traits_of
 
@@ -227,7 +230,17 @@ class _Work:
 
 
 def _work(maker: Maker, src: AnyDesc, dst: AnyDesc, engine: Engine, traits: Traits) -> _Work:
-    """What brings one into the other. Raises `Unsupported`."""
+    """What brings one into the other; the host, where its kernels end the compiler.
+
+    Raises `Unsupported`.
+    """
+    try:
+        return _by_kernels(maker, src, dst, engine, traits)
+    except CompilerDied as death:
+        return _Work(QuantisedPlan("host", (f"works on the host: {death.outcome}",)))
+
+
+def _by_kernels(maker: Maker, src: AnyDesc, dst: AnyDesc, engine: Engine, traits: Traits) -> _Work:
     if isinstance(dst, QuantisedDesc) and (
         not isinstance(src, QuantisedDesc) or src.dtype != dst.dtype
     ):
@@ -240,37 +253,56 @@ def _work(maker: Maker, src: AnyDesc, dst: AnyDesc, engine: Engine, traits: Trai
     return _decoding(maker, src, dst, engine, traits)
 
 
-def _built(kernels: Sequence[Kernel], engine: Engine) -> tuple[tuple[Kernel, pyopencl.Kernel], ...]:
-    return tuple((k, engine.kernel(k.source, k.name)) for k in kernels)
+def _built(
+    kernels: Sequence[Kernel], src: AnyDesc, dst: AnyDesc, engine: Engine
+) -> tuple[tuple[Kernel, pyopencl.Kernel], ...]:
+    """Raises `CompilerDied`."""
+    return tuple((k, engine.kernel(k.source, k.name, _trial(k, src, dst))) for k in kernels)
+
+
+def _trial(kernel: Kernel, src: AnyDesc, dst: AnyDesc) -> FirstLaunch | None:
+    """One work-group of a kernel, with memory as large as that which it will have."""
+    sizes = [max(64, d.nbytes if isinstance(d, QuantisedDesc) else whole_nbytes(d))
+             for d in (src, dst)]  # fmt: skip
+    given = [a if isinstance(a, bytes) else a.tobytes() for a in kernel.arguments]
+    local = kernel.local_size or (1,) * len(kernel.global_size)
+    return launch_within(kernel.name, local, (*sizes, *given))
 
 
 def _moving(src: QuantisedDesc, dst: QuantisedDesc, engine: Engine, traits: Traits) -> _Work:
     if not traits.is_cpu:
         with suppress(NotInTilesError):
             kernel = repacking(src, dst, traits)
-            return _Work(QuantisedPlan("moves", (kernel.what,)), _built([kernel], engine))
+            return _Work(QuantisedPlan("moves", (kernel.what,)), _built([kernel], src, dst, engine))
     try:
         moves = _kept((src, dst), partial(moving, src, dst))
     except Unsupported as error:
         return _Work(QuantisedPlan("host", (f"moves bits on the host: {error}",)))
     made = [k for move in moves for k in _kernels(move, traits)]
-    return _Work(QuantisedPlan("moves", tuple(k.what for k in made)), _built(made, engine))
+    return _Work(
+        QuantisedPlan("moves", tuple(k.what for k in made)), _built(made, src, dst, engine)
+    )
 
 
 def _decoding(
     maker: Maker, src: QuantisedDesc, dst: MemoryDesc, engine: Engine, traits: Traits
 ) -> _Work:
-    with suppress(Unsupported):
+    why: tuple[str, ...] = ()
+    try:
         kernel = _decoded(src, dst, traits)
-        return _Work(QuantisedPlan("decodes", (kernel.what,)), _built([kernel], engine))
+        return _Work(QuantisedPlan("decodes", (kernel.what,)), _built([kernel], src, dst, engine))
+    except Unsupported:
+        pass
+    except CompilerDied as death:
+        why = (f"not by one kernel: {death.outcome}",)
     rows = MemoryDesc(dst.dims, "f32")
     try:
         kernel = _decoded(src, rows, traits)
     except Unsupported as error:
         return _Work(QuantisedPlan("host", (f"unpacks on the host: {error}",)))
-    steps = (kernel.what, f"then a reorder {rows} -> {dst}")
+    steps = (*why, kernel.what, f"then a reorder {rows} -> {dst}")
     after = maker(rows, dst, engine)
-    return _Work(QuantisedPlan("decodes twice", steps), _built([kernel], engine), after)
+    return _Work(QuantisedPlan("decodes twice", steps), _built([kernel], src, rows, engine), after)
 
 
 def _decoded(src: QuantisedDesc, dst: MemoryDesc, traits: Traits) -> Kernel:
@@ -303,7 +335,7 @@ def _quantising(
             steps = [f"{decodes}reorders to {rows}"] * bool(before) + [kernel.what]
             steps += [f"then to {dst}"] * bool(after)
             plan = QuantisedPlan("quantises", tuple(steps))
-            return _Work(plan, _built([kernel], engine), after, before)
+            return _Work(plan, _built([kernel], rows, made, engine), after, before)
     return _Work(QuantisedPlan("host", (f"{decodes}quantises on the host",)))
 
 

@@ -111,6 +111,40 @@ def test_a_reorder_goes_on_by_another_plan(own: cf.Engine, compiler: Compiler, f
     assert compiler.count(victim.source) == 2, "remembered"
 
 
+QUANTISED = {
+    "decodes": (D((64, 96), "q8_0", "gguf"), D((64, 96), "f16", "ba"), "decodes twice"),
+    "moves": (D((64, 96), "q4_0", "gguf"), D((64, 96), "q4_0", "transposed"), "host"),
+    "quantises": (D((64, 96), "f32", "ab"), D((64, 96), "q8_0", "gguf"), "host"),
+}
+
+
+@pytest.mark.parametrize("family", tiered([*QUANTISED], ["decodes"]))
+def test_a_reorder_of_quantised_tensors_goes_on_too(
+    own: cf.Engine, compiler: Compiler, monkeypatch: pytest.MonkeyPatch, family: str
+) -> None:
+    """Drivers may generate code at the first launch, so that it takes place in the worker."""
+    src, dst, then = QUANTISED[family]
+    with monkeypatch.context() as unguarded:
+        unguarded.setenv(guard.SWITCH, "0")
+        unguarded.setenv("PYOPENCL_NO_CACHE", "1")
+        best = cf.Reorder(src, dst, own)
+    assert best.plan.family == family
+    compiler.fails("abort at launch", *(k.source for k, _ in best._work.kernels))
+    reorder = cf.Reorder(src, dst, cf.Engine(context=own.context, device=own.device))
+    assert reorder.plan.family == then
+    assert f"ended the compiler of {own.device.name}" in str(reorder.plan)
+    array = np.random.default_rng(0).standard_normal(src.dims).astype(np.float32)
+    results = []
+    for made in (best, reorder):
+        memory, target = cf.Memory(src, made.engine), cf.Memory(dst, made.engine)
+        with memory.map("w") as flat:
+            flat[:] = cf.pack(array, src)
+        made(cf.Stream(made.engine), memory, target).wait()
+        with target.map("r") as flat:
+            results.append(flat.tobytes())
+    assert results[0] == results[1]
+
+
 def test_in_the_background_too(
     own: cf.Engine, compiler: Compiler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -134,7 +168,8 @@ def test_a_compiler_that_hangs_is_ended(
 ) -> None:
     (victim,) = made_for(own)
     compiler.fails("hang at build", victim.source)
-    limits = iter((60.0, 2.0))  # for the worker's start, and for the victim
+    own.kernel(PUTS[0], "put")  # a worker is there, and has a context
+    limits = iter((2.0,))  # for the victim
     monkeypatch.setattr(guard, "limit", lambda: next(limits, 60.0))
     reorder = cf.Reorder(SRC, DST, own)
     assert is_right(reorder, own)
