@@ -139,7 +139,8 @@ def _run(
             made.set_arg(k, kept[-1])
         else:
             made.set_arg(k, bytes.fromhex(value))
-    cl.enqueue_nd_range_kernel(cl.CommandQueue(context), made, local, local).wait()
+    size = tuple(local)
+    cl.enqueue_nd_range_kernel(cl.CommandQueue(context), made, size, size).wait()
 
 
 def _binary(program: Any) -> str:

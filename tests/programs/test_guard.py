@@ -127,7 +127,7 @@ def test_a_reorder_of_quantised_tensors_goes_on_too(
     with monkeypatch.context() as unguarded:
         unguarded.setenv(guard.SWITCH, "0")
         unguarded.setenv("PYOPENCL_NO_CACHE", "1")
-        best = cf.Reorder(src, dst, own)
+        best: Any = cf.Reorder(src, dst, own)
     assert best.plan.family == family
     compiler.fails("abort at launch", *(k.source for k, _ in best._work.kernels))
     reorder = cf.Reorder(src, dst, cf.Engine(context=own.context, device=own.device))

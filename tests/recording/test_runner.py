@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 import clformats as cf
+from clformats.doctor.drivers import RUNTIMES
 from clformats.recording.load import read_program
 from clformats.recording.manifest import MANIFEST, sealed
 from tests.recording.test_export import GOLDEN, golden
@@ -62,6 +64,12 @@ def test_the_runner_gives_the_bytes_of_the_calls(exported: Exported, tmp_path: P
         done = exported.run("-c", str(tmp_path), "-t", "3", "-o")
         assert done.returncode == 0, done.stdout + done.stderr
     assert exported.run("-c", "/nowhere", "-r").returncode == 0
+
+
+def test_it_knows_whose_compilers_take_clangs_functions() -> None:
+    text = (RUNNER / "clformats.c").read_text()
+    (names,) = re.findall(r"clf_takes_builtins\[\] = \{(.*?)\}", text)
+    assert set(re.findall(r'"(.*?)"', names)) == {r.platform for r in RUNTIMES if not r.options}
 
 
 def test_variants_and_files(exported: Exported) -> None:

@@ -794,11 +794,22 @@ static int clf_has_kernels(clf_program *p, cl_program program, size_t index)
     return 1;
 }
 
+/* The platforms whose compilers translate clang's built-in functions; others may die of one, such as rusticl. */
+static const char *const clf_takes_builtins[] = {"Portable Computing Language", "Intel(R) OpenCL", "NVIDIA CUDA"};
+
+static int clf_is_portable(const clf_program *p)
+{
+    size_t k;
+    for (k = 0; k < sizeof clf_takes_builtins / sizeof *clf_takes_builtins; k++)
+        if (!strcmp(p->names[1], clf_takes_builtins[k])) return 0;
+    return 1;
+}
+
 static clf_status clf_build(clf_program *p, const clf_node *entry, size_t index)
 {
     const clf_node *rounds = clf_get(p, entry, "rounds", CLF_J_FLAG);
     const char *name = clf_text(p, entry, "file"), *given = clf_text(p, entry, "options");
-    static const char rounded[] = " -cl-fp32-correctly-rounded-divide-sqrt";
+    static const char rounded[] = " -cl-fp32-correctly-rounded-divide-sqrt", portable[] = " -DCLFORMATS_PORTABLE";
     unsigned char *source = NULL;
     char *options, *cached;
     size_t bytes = 0;
@@ -806,13 +817,14 @@ static clf_status clf_build(clf_program *p, const clf_node *entry, size_t index)
     if (!rounds || !name || !given) return clf_damaged(p, "programs");
     status = clf_load_checked(p, name, &source, &bytes);
     if (status != CLF_OK) return status;
-    options = (char *)malloc(strlen(given) + sizeof rounded);
+    options = (char *)malloc(strlen(given) + sizeof rounded + sizeof portable);
     if (!options) {
         free(source);
         return clf_no_memory(p);
     }
     strcpy(options, given);
     if (rounds->number && p->can_round) strcat(options, rounded);
+    if (clf_is_portable(p)) strcat(options, portable);
     cached = clf_cache_path(p, (const char *)source, options);
     if (cached) p->programs[index] = clf_from_cache(p, cached, options);
     if (p->programs[index] && !clf_has_kernels(p, p->programs[index], index)) {
