@@ -39,7 +39,7 @@ def small_networks(seeds: range) -> list[tuple[cf.Network, Prices, cf.FormatPlan
     return found
 
 
-@pytest.mark.parametrize("seeds", tiered([range(40), range(40, 130)], [range(40)]))
+@pytest.mark.parametrize("seeds", tiered([range(40), range(40, 170)], [range(40)]))
 def test_the_best_of_all_plans_that_fit(seeds: range) -> None:
     limited = answered = exact = missed = 0
     for net, price, plan in small_networks(seeds):
