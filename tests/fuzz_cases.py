@@ -34,6 +34,8 @@ NIBBLES = ("s4", "u4", *(row.name for row in ROWS if row.is_packed))
 """Every row of the table of types; what stands here more than once is drawn as often."""
 NARROW = float(os.environ.get("CLFORMATS_FUZZ_NARROW", "0.06"))
 """The share of structures with elements that share bytes."""
+NETWORKS = float(os.environ.get("CLFORMATS_FUZZ_NETWORKS", "0.2"))
+"""The share of structures with formats and sizes of networks."""
 BLOCKS = (2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 15, 16, 16, 17, 18, 20, 24, 28, 31, 32, 32, 33, 36,
           40, 44, 48, 56, 64, 72, 96, 100)  # fmt: skip
 DIMS = (1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 13, 15, 16, 17, 19, 23, 31, 32, 33, 47, 48, 49, 63, 64, 65,
@@ -89,7 +91,7 @@ def cases(seed: int, structure: int, most: int) -> Iterator[Case]:
     if rng.random() < 0.05:
         yield from _computing(rng, most)
         return
-    is_image = rng.random() < 0.2
+    is_image = rng.random() < NETWORKS
     ndims = 4 if is_image else rng.choice((1, 1, 2, 2, 2, 3, 3, 4, 4, 5))
     types = _types(rng)
     names = [*rng.sample(IMAGES, 2), "abcd"] if is_image else _tags(rng, ndims)

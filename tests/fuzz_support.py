@@ -2,9 +2,9 @@
 
 ``python -m tests.fuzz_support SEED STRUCTURE CASES [SECONDS]`` tells each case before it runs it,
 so that the last line of a process that dies is the case that it died of; ``SEED STRUCTURE 0`` runs
-one structure again. The device is that of ``CLFORMATS_TEST_DEVICE``. With ``CLFORMATS_GUARD=0`` a
-compiler that crashes ends the process; otherwise it ends a child, which takes twice the time, and
-another kernel serves.
+one structure again. So do `tests.groups_fuzz` and `tests.quantised_fuzz`. The device is that of
+``CLFORMATS_TEST_DEVICE``. With ``CLFORMATS_GUARD=0`` a compiler that crashes ends the process;
+otherwise it ends a child, which takes twice the time, and another kernel serves.
 """
 
 from __future__ import annotations
@@ -15,10 +15,12 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from hashlib import sha256
 from itertools import pairwise
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -31,12 +33,14 @@ from tests.support import dirty_pack, put_values, random_values
 PAGE = mmap.PAGESIZE
 FORBIDDEN = 0
 ROOM = 4 << 20
-OF_STRUCTURE = 40
-"""Cases of a structure at the most."""
+OF_STRUCTURE = int(os.environ.get("CLFORMATS_FUZZ_SIZES", "20"))
+"""Cases of a structure at the most; a few are as many programs, whose compiling takes longest."""
+DRAWN = 3
+"""So many are drawn for each of them, of which some need one more program than there may be."""
 OF_PROCESS = 1000
 """Cases of a process: what is built stays in memory."""
 PROGRAMS = 2
-"""So many new programs end a structure: compiling takes far longer than running."""
+"""Programs of a structure at the most: compiling takes far longer than running."""
 POISON = 0xA5
 
 
@@ -84,13 +88,22 @@ class Room:
             )
 
 
+class NoMoreProgramsError(Exception):
+    """A case needs one more program than its structure may have."""
+
+
 @dataclass
 class Bench:
-    """A device as it is, and as other devices would see it; and memory that is used in turn."""
+    """A device as it is, and as other devices would see it; and memory that is used in turn.
+
+    ``left`` programs may be built; ``kernels`` are the hashes of those that were.
+    """
 
     engine: cf.Engine
     rooms: list[Room] = field(default_factory=lambda: [Room() for _ in range(3)])
     streams: dict[str, cf.Stream] = field(default_factory=dict)
+    left: int = 1 << 30
+    kernels: set[str] = field(default_factory=set)
 
     def stream(self, plan: str) -> cf.Stream:
         """A stream of an engine that plans so."""
@@ -103,13 +116,18 @@ class Bench:
                 group = 64 if plan == "gpu" else traits.group_size
                 traits = replace(traits, is_cpu=False, group_size=group)
             other.traits = traits
+            other.kernel = partial(self._kernel, other, other.kernel)  # type: ignore[method-assign]
             self.streams[plan] = cf.Stream(other)
         return self.streams[plan]
 
-    @property
-    def programs(self) -> int:
-        """How many programs were built."""
-        return sum(s.engine.programs_built for s in self.streams.values())
+    def _kernel(self, engine: cf.Engine, make: Any, source: str, *others: Any) -> Any:
+        """What the engine makes, if it need not build what it may not."""
+        if not engine.has_built(source):
+            if not self.left:
+                raise NoMoreProgramsError
+            self.left -= 1
+            self.kernels.add(sha256(source.encode()).hexdigest()[:12])
+        return make(source, *others)
 
 
 def run(case: Case, bench: Bench) -> bool:
@@ -238,38 +256,68 @@ def _mapped(x: Any, y: Any, case: Case) -> Any:
     )
 
 
-def of_structure(seed: int, structure: int, most: int, bench: Bench) -> tuple[int, int]:
+class Structure(Protocol):
+    """Everything but the sizes: its cases share programs. It prints in one line."""
+
+    def cases(self, most: int) -> Iterator[Any]:
+        """So many cases, or fewer."""
+
+    def run(self, case: Any, bench: Bench) -> bool:
+        """Run a case, and compare every byte; False where there is none, or no kernel takes it."""
+
+
+@dataclass(frozen=True)
+class Reorders:
+    """A structure of `tests.fuzz_cases`."""
+
+    seed: int
+    number: int
+
+    def cases(self, most: int) -> Iterator[Case]:
+        """Its cases."""
+        return cases(self.seed, self.number, most)
+
+    def run(self, case: Case, bench: Bench) -> bool:
+        """Run one."""
+        return run(case, bench)
+
+
+def of_structure(found: Structure, name: str, most: int, bench: Bench) -> tuple[int, int]:
     """Run cases of a structure; how many ran and how many failed, each of which is told."""
     ran = failed = 0
-    before = bench.programs
-    for case in cases(seed, structure, OF_STRUCTURE):
-        if ran == most or bench.programs - before >= PROGRAMS:
+    bench.left = PROGRAMS
+    sys.stdout.write(f"{name}: {found}\n")
+    for case in found.cases(DRAWN * OF_STRUCTURE):
+        if ran == min(most, OF_STRUCTURE):
             break
-        result = told(f"{seed} {structure}", case, bench)
+        result = told(name, case, found.run, bench)
         ran, failed = ran + (result is not None), failed + (result is False)
     return ran, failed
 
 
-def told(name: str, case: Case, bench: Bench) -> bool | None:
+def told(name: str, case: Any, run: Callable[[Any, Bench], bool], bench: Bench) -> bool | None:
     """Whether a case is as it should be; None where no kernel takes it."""
     sys.stdout.write(f"{name}: {case}\n")
     sys.stdout.flush()
     try:
         return run(case, bench) or None
+    except NoMoreProgramsError:
+        return None
     except Exception as error:  # noqa: BLE001  # whatever it is, the next case is to run
         if _is_refusal(error, case):
             return None
-        sys.stdout.write(f"FAILED {type(error).__name__}: {str(error).splitlines()[0]}\n")
+        text = (str(error) or "?").splitlines()[0]
+        sys.stdout.write(f"FAILED {type(error).__name__}: {text}\n")
     return False
 
 
-def _is_refusal(error: Exception, case: Case) -> bool:
+def _is_refusal(error: Exception, case: Any) -> bool:
     """Whether a device has no double precision, or its compiler died of a schedule that was chosen.
 
     For a schedule that somebody chose there is no fallback: another one would be measured for it.
     """
     if isinstance(error, cf.CompilerDied):
-        return case.choices is not None
+        return isinstance(case, Case) and case.choices is not None
     return isinstance(error, cf.Unsupported) and error.code == "FP64"
 
 
@@ -277,7 +325,7 @@ ALONE = {"CLFORMATS_WAIT": "1", "CLFORMATS_TUNED": "off", "PYOPENCL_NO_CACHE": "
 """Each case runs the kernel of its plan, newly built: not one that serves meanwhile."""
 
 
-def main() -> None:
+def main(make: Callable[[int, int], Structure] = Reorders) -> None:
     """Structure after structure, until there are so many cases or no time is left."""
     for name, value in ALONE.items():
         os.environ.setdefault(name, value)
@@ -288,72 +336,87 @@ def main() -> None:
     if sys.argv[1] == "odd":
         first = int(sys.argv[2])
         every = list(enumerate(fuzz_cases.odd_blocks(tuple(sys.argv[3:]))))[first:]
-        results = [told(f"odd {k}", case, bench) for k, case in every]
+        results = [told(f"odd {k}", case, run, bench) for k, case in every]
         done(first + len(results), len(results), results.count(False), bench)
         return
     seed, structure, wanted, seconds = map(int, [*sys.argv[1:], str(1 << 30)][:4])
     ends = time.monotonic() + seconds
-    ran, failed = of_structure(seed, structure, wanted or OF_STRUCTURE, bench)
-    while ran < wanted and time.monotonic() < ends:
-        done(structure, ran, failed, bench)
-        structure += 1
-        now = of_structure(seed, structure, wanted - ran, bench)
+    ran = failed = 0
+    while True:
+        left = wanted - ran if wanted else OF_STRUCTURE
+        now = of_structure(make(seed, structure), f"{seed} {structure}", left, bench)
         ran, failed = ran + now[0], failed + now[1]
-    done(structure, ran, failed, bench)
+        done(structure, ran, failed, bench)
+        if ran >= wanted or time.monotonic() > ends:
+            return
+        structure += 1
 
 
 def done(structure: int, ran: int, failed: int, bench: Bench) -> None:
-    """Tell how far it has come."""
-    sys.stdout.write(f"DONE {structure} {ran} {failed} {bench.programs}\n")
+    """Tell how far it has come, and what was built since it told last."""
+    sys.stdout.write(f"DONE {structure} {ran} {failed} {' '.join(sorted(bench.kernels))}\n")
     sys.stdout.flush()
+    bench.kernels.clear()
 
 
 @dataclass
 class Report:
-    """How many cases ran, of how many programs, and which failed."""
+    """How many cases ran, by which kernels, and which failed."""
 
     ran: int = 0
-    programs: int = 0
+    kernels: set[str] = field(default_factory=set)
     failures: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
         told = "\n".join(self.failures[:20])
-        return f"{self.ran} cases, {self.programs} programs, {len(self.failures)} failures\n{told}"
+        counts = f"{self.ran} cases, {len(self.kernels)} kernels, {len(self.failures)} failures"
+        return f"{counts}\n{told}"
 
 
-def fuzz(seed: int, wanted: int, device: str, seconds: int = 1 << 20) -> Report:
-    """So many cases in processes of their own: one that dies has failed, and the next goes on."""
+def fuzz(
+    seed: int,
+    wanted: int,
+    device: str,
+    seconds: int = 1 << 20,
+    module: str = "tests.fuzz_support",
+    environment: Mapping[str, str] | None = None,
+) -> Report:
+    """So many cases in processes of their own: one that dies has failed, and the next goes on.
+
+    ``module`` is one whose ``main`` runs structures, ``environment`` what it finds there.
+    """
     report, structure = Report(), 0
+    given = {**(environment or {}), "CLFORMATS_TEST_DEVICE": device}
     ends = time.monotonic() + seconds
     while report.ran < wanted and time.monotonic() < ends:
         left = max(1, int(ends - time.monotonic()))
         count = min(OF_PROCESS, wanted - report.ran)
-        structure = _process([seed, structure, count, left], device, report) + 1
+        structure = _process([module, seed, structure, count, left], report, given) + 1
     return report
 
 
 def odd_blocks(types: tuple[str, ...], device: str) -> Report:
     """Those of `tests.fuzz_cases.odd_blocks`, of which each process that dies leaves one out."""
-    report, first = Report(), 0
+    report, first, module = Report(), 0, "tests.fuzz_support"
     count = sum(1 for _ in fuzz_cases.odd_blocks(types))
     while first < count:
-        first = _process(["odd", first, *types], device, report) + 1
+        environment = {"CLFORMATS_TEST_DEVICE": device}
+        first = _process([module, "odd", first, *types], report, environment) + 1
     return report
 
 
-def _process(arguments: list[Any], device: str, report: Report) -> int:
+def _process(arguments: list[Any], report: Report, environment: Mapping[str, str]) -> int:
     """Run one, and add what it tells to the report; the last structure or case that it came to."""
     ended = subprocess.run(
-        [sys.executable, "-m", "tests.fuzz_support", *map(str, arguments)],
-        check=False, capture_output=True, text=True,
-        env={**os.environ, "CLFORMATS_TEST_DEVICE": device},
+        [sys.executable, "-m", *map(str, arguments)],
+        check=False, capture_output=True, text=True, env={**os.environ, **environment},
     )  # fmt: skip
     lines = ended.stdout.splitlines()
     numbers = [line.split() for line in lines if line.startswith("DONE")]
     starts = [line for line in lines if line[:4] not in ("DONE", "FAIL")]
     if numbers:
         report.ran += int(numbers[-1][2])
-        report.programs += int(numbers[-1][4])
+        report.kernels.update(*(line[4:] for line in numbers))
     for case, line in pairwise(lines):
         if line.startswith("FAILED"):
             report.failures.append(f"{case}\n    {line}")

@@ -17,8 +17,19 @@ SEED = 16
 @pytest.mark.optimised
 @pytest.mark.timeout(900)
 def test_random_reorders(engine: cf.Engine) -> None:
-    report = fuzz(SEED, CASES, engine.device.platform.name)
+    name = engine.device.platform.name
+    few_sizes = {"CLFORMATS_FUZZ_SIZES": "4"}  # and so more kernels
+    report = fuzz(SEED, CASES, name, environment=few_sizes)
     assert report.ran == CASES
+    assert not report.failures, str(report)
+
+
+@pytest.mark.parametrize("module", ["tests.groups_fuzz", "tests.quantised_fuzz"])
+def test_random_groups_and_quantised_tensors(engine: cf.Engine, module: str) -> None:
+    """A few: the slow tier has thousands."""
+    name = engine.device.platform.name
+    report = fuzz(SEED, 12, name, module=module, environment={"CLFORMATS_FUZZ_SIZES": "3"})
+    assert report.ran == 12
     assert not report.failures, str(report)
 
 

@@ -69,14 +69,6 @@ def test_random_groups(structure: int, stream: cf.Stream) -> None:
 
 
 @pytest.mark.device
-@pytest.mark.slow
-@pytest.mark.parametrize("structure", range(205))
-def test_many_random_groups(structure: int, stream: cf.Stream) -> None:
-    for number in range(25):
-        check_case(structure, number, stream)
-
-
-@pytest.mark.device
 @pytest.mark.parametrize(
     ("dims", "group", "formats"),
     [

@@ -19,6 +19,21 @@ CASES = int(os.environ.get("CLFORMATS_FUZZ_CASES", "20000"))
 FRESH = int(os.environ.get("CLFORMATS_TEST_SEED") or secrets.randbits(32))
 TYPES = ("f32", "f64", "f16", "u8", "s32")
 PART = 5000
+KINDS: dict[str, tuple[int, str, dict[str, str]]] = {
+    "narrow": (CASES, "tests.fuzz_support", {"CLFORMATS_FUZZ_NARROW": "0.7"}),
+    "networks": (
+        CASES // 10,
+        "tests.fuzz_support",
+        {
+            "CLFORMATS_FUZZ_NARROW": "0",
+            "CLFORMATS_FUZZ_NETWORKS": "1",
+            "CLFORMATS_FUZZ_TYPES": "f32 f16 bf16 s8 u8 s32",
+        },
+    ),
+    "groups": (CASES // 4, "tests.groups_fuzz", {}),
+    "quantised": (CASES // 4, "tests.quantised_fuzz", {"CLFORMATS_FUZZ_SIZES": "6"}),
+}
+"""How many cases of a kind, what runs them, and with which shares."""
 SECONDS = 4 * 3600
 
 
@@ -41,6 +56,17 @@ def test_random_reorders(name: str, part: int) -> None:
     seed = FRESH if fresh else 1000 + part
     report = fuzz(seed, min(PART, CASES - part * PART), device)
     print(f"CLFORMATS_TEST_SEED={seed}: {device}: {report}")  # noqa: T201  # the figures
+    assert not report.failures, str(report)
+
+
+@pytest.mark.timeout(SECONDS)
+@pytest.mark.parametrize("kind", ["narrow", "networks", "groups", "quantised"])
+@pytest.mark.parametrize("name", ["Portable", "Intel"])
+def test_random_cases_of_a_kind(name: str, kind: str) -> None:
+    """Elements that share bytes; what networks have; values for groups; quantised tensors."""
+    count, module, environment = KINDS[kind]
+    report = fuzz(FRESH, count, _device(name), module=module, environment=environment)
+    print(f"CLFORMATS_TEST_SEED={FRESH}: {name}, {kind}: {report}")  # noqa: T201  # the figures
     assert not report.failures, str(report)
 
 
