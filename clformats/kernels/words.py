@@ -110,5 +110,6 @@ class PackedConversion(KernelConversion):
     def put(self, value: str, at: str, n: str) -> str:
         """Words of ``n`` elements that lie at bit ``at``, the others 0."""
         mask = (1 << self.lanes.dst_type.bits) - 1
-        code = f"as_uchar{n}({value}) & (uchar){mask}"
+        as_code = f"as_uchar{n}" if n else "(uchar)"  # one that a guard chooses is an int
+        code = f"{as_code}({value}) & (uchar){mask}"
         return f"convert_{self.work}{n}({code}) << ({self.work})({at})"

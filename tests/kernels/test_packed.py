@@ -84,6 +84,16 @@ def test_bit_by_bit(row: DType, stream: cf.Stream) -> None:
         check_reorder(shifted, D((3, 19), "f16"), stream, family="generic")
 
 
+@pytest.mark.parametrize("dtype", ["f4_e2m1", "s4"])
+def test_single_lanes_with_guards(dtype: str, stream: cf.Stream) -> None:
+    """Of a code and 0 that a condition chooses between, C makes an int."""
+    schedule = "tile b3 c4 d2 e2 of 1 | a* b* d:10 d:4 d | ahead 50 | ordinary"
+    dims = (70, 4, 1, 1, 7)
+    pair = D(dims, "u8", "abcde"), D(dims, dtype, "Acdeb64a")
+    reorder = check_reorder(*pair, stream, choices=cf.Choices(schedule=schedule))
+    assert reorder.plan.family == "scheduled"
+
+
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("family", ["generic", None])
 @pytest.mark.parametrize("dst", ["f32", "f16", "s32"])
