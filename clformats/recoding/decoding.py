@@ -7,6 +7,7 @@ all lanes share it; parameters are read once for a tile.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -39,6 +40,8 @@ TARGETS = ("f32", "f16")
 ALONG_COLUMNS = ((1, 256), (1, 32), (1, 16), (16, 32), (16, 16))
 ALONG_ROWS = ((32, 32), (32, 8), (16, 32), (16, 8), (16, 4), (16, 1))
 """Rows and columns that are tried where the destination's runs go along columns, or rows."""
+LONG_ROWS = ((16, 64),)
+"""What is tried too where such a tile writes whole lines along rows: it reads more of a row."""
 LINE_COST = 8
 """A line of 64 bytes that a tile touches costs as much as so many instructions."""
 LINE_COLUMNS = 128
@@ -57,12 +60,15 @@ def decoding(src: QuantisedDesc, dst: MemoryDesc, traits: Traits = DEFAULT) -> K
             return decoding_in_groups(src, dst, traits)
     _, n, k = src.extents
     best: tuple[float, _Decoder] | None = None
-    for rows, columns in (*ALONG_COLUMNS, *ALONG_ROWS) if dst.dtype.name in TARGETS else ():
+    every = (*ALONG_COLUMNS, *ALONG_ROWS, *LONG_ROWS) if dst.dtype.name in TARGETS else ()
+    for rows, columns in every:
         if n % rows or k % columns:
             continue
         try:
             found = _Decoder(src, dst, Tile(rows, columns), traits)
         except NotInTilesError:
+            continue
+        if (rows, columns) in LONG_ROWS and not found.writes_lines_along_rows:
             continue
         if best is None or found.cost < best[0]:
             best = found.cost, found
@@ -131,6 +137,15 @@ class _Decoder:
         own = groups[at : at + LANES]
         many = len(own) >= ENOUGH_GROUPS
         return [(*own, *[own[-1]] * (LANES - len(own)))] if many else []
+
+    @property
+    def writes_lines_along_rows(self) -> bool:
+        """Whether vectors go along rows and make whole lines."""
+        places = [self.target.place(self.tile, *lanes[0]) for lanes in self.vectors]
+        size, line = LANES * self.target.bits, 8 * LINE_BYTES
+        written = Counter((at.symbols, at.bits // line) for at in places)
+        along = self.vectors[0][0][1] == self.vectors[0][1][1]
+        return along and all(count * size >= line for count in written.values())
 
     @property
     def cost(self) -> float:

@@ -23,10 +23,15 @@ typedef ${kind}${width} any_${kind}${width} __attribute__((aligned(1)));
 #define GET(kind, width, p) (*(global const any_##kind##width *)(p))
 #define SHUFFLE(kind, chosen, a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
 #define STREAM(v, p) __builtin_nontemporal_store(v, (global uint16 *)(p))
+// words that may begin at any byte
 typedef ushort any_ushort __attribute__((aligned(1)));
 typedef uint any_uint __attribute__((aligned(1)));
 #define STORE_USHORT(x, p) (*(global any_ushort *)(p) = (x))
 #define STORE_UINT(x, p) (*(global any_uint *)(p) = (x))
+% if fp16_lanes:
+#define LOAD_USHORT(p) (*(global const any_ushort *)(p))
+#define LOAD_UINT(p) (*(global const any_uint *)(p))
+% endif
 #else
 #define PUT(v, kind, width, p) vstore##width(v, 0, (global kind *)(p))
 #define GET(kind, width, p) get_##kind##width(p)
@@ -48,9 +53,10 @@ static inline void store_uint(uint x, global uchar *p) { store_ushort(x, p); sto
 #define STORE_USHORT(x, p) store_ushort(x, p)
 #define STORE_UINT(x, p) store_uint(x, p)
 #endif
-// words that may begin at any byte
+#ifndef LOAD_USHORT
 #define LOAD_USHORT(p) ((ushort)((p)[0] | (p)[1] << 8))
 #define LOAD_UINT(p) ((uint)(p)[0] | (uint)(p)[1] << 8 | (uint)(p)[2] << 16 | (uint)(p)[3] << 24)
+#endif
 % for width in (2, 4, 8, 16):
 <%
 half = width // 2
