@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from ..quantised.lanes import NAMES, Symbols, Tile
+from ..problems.thresholds import LINE_BYTES
+from ..quantised.lanes import NAMES, At, Placed, Symbols, Tile
 from ..quantised.values import Tables, source
 
 GROUP = 64
@@ -114,3 +115,20 @@ class Grid:
 def _divisor(size: int, most: int) -> int:
     """The greatest divisor of a size up to a bound."""
     return next(d for d in range(min(size, most), 0, -1) if size % d == 0)
+
+
+def asked(
+    sources: Iterable[tuple[Placed, Sequence[tuple[int, int]]]], tile: Tile, along: str, far: int
+) -> Iterator[str]:
+    """The statements that ask for the lines of a tile ``far`` rows, n, or columns, k, after this.
+
+    ``sources``: planes, and their elements in a tile. What is after the tensor does no harm.
+    """
+    lines = dict.fromkeys((plane.base(tile), at.symbols, at.bits // (8 * LINE_BYTES))
+                          for plane, cells in sources
+                          for at in (plane.place(tile, *cell) for cell in cells))  # fmt: skip
+    yield f"  {{ const size_t later = {along} + {far}; {{ const size_t {along} = later;"
+    for base, symbols, line in lines:
+        place = At(line * 8 * LINE_BYTES, symbols).byte
+        yield f"  PREFETCH(w + {base} + {place});"
+    yield "  } }"

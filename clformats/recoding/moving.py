@@ -7,15 +7,18 @@ have the same parts are one vector.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from math import prod
 
 from ..errors import Unsupported
+from ..problems.traits import DEFAULT, Traits
 from ..quantised.desc import QuantisedDesc
 from ..quantised.lanes import NotInTilesError, Symbols, Tile, loaded, placed_planes
 from ..quantised.planes import Field, Plane
 from ..quantised.values import codes
 from .apart import PlaneMove, moves_apart
 from .kernel import Grid, Kernel, TileCode
+from .rearranging import rearranging
 from .writing import Cell, Part, Writer
 
 TILES = ((1, 32), (8, 32), (16, 32), (32, 16), (1, 64), (1, 128), (1, 256), (4, 32), (32, 8),
@@ -31,10 +34,13 @@ LINE = 16
 """A line of 64 bytes that a tile touches costs as much as so many instructions."""
 
 
-def moving(src: QuantisedDesc, dst: QuantisedDesc) -> list[Kernel | PlaneMove]:
+def moving(
+    src: QuantisedDesc, dst: QuantisedDesc, traits: Traits = DEFAULT
+) -> list[Kernel | PlaneMove]:
     """What moves a tensor between two layouts of its type.
 
-    One kernel where bytes stay what they are, so that each line is read and written once. Else each
+    One kernel where bytes stay what they are, so that each line is read and written once, and on
+    CPUs where words of records are taken apart or put together. Else each
     buffer of the destination by itself: its planes by plain reorders, or in tiles, bit by bit.
     Raises `Unsupported` (code QUANTISED) where bytes hold elements that no tile has together.
     """
@@ -47,6 +53,9 @@ def moving(src: QuantisedDesc, dst: QuantisedDesc) -> list[Kernel | PlaneMove]:
     whole = _best(src, dst, list(dst.planes), ROWS)
     if whole and whole[0] <= TOGETHER:
         return [whole[1]]
+    if traits.is_cpu:
+        with suppress(NotInTilesError):
+            return [rearranging(src, dst, traits)]
     found: list[Kernel | PlaneMove] = []
     for b, names in enumerate(buffers):
         found += moves_apart(src, dst, b) or [_in_tiles(src, dst, names)]

@@ -188,7 +188,7 @@ class Words:
             return f"({kind})({' | '.join(parts)})"
         return f"*({at})" if self.bits == 8 else f"LOAD_{kind.upper()}({at})"
 
-    def _shifted(self, lanes: Lanes) -> tuple[str, list[int]]:
+    def held(self, lanes: Lanes) -> tuple[str, list[int]]:
         """The vector that holds the codes of one of the wanted ones, and at which bits."""
         places = self.places[self.wanted.index(lanes)]
         vector = f"{self.name}{self.vectors.index(tuple(word for word, _ in places))}"
@@ -199,7 +199,7 @@ class Words:
 
         Shifts to the top and back take no more than those that leave an unsigned code.
         """
-        vector, shifts = self._shifted(lanes)
+        vector, shifts = self.held(lanes)
         if distinct(shifts) or self.phase:
             return None
         kind, unused = KINDS[self.bits], self.bits - self.plane.bits
@@ -209,7 +209,7 @@ class Words:
 
     def codes(self, lanes: Lanes) -> str:
         """C of the codes of one of the wanted vectors, in lanes of ``bits``."""
-        vector, shifts = self._shifted(lanes)
+        vector, shifts = self.held(lanes)
         kind, most = KINDS[self.bits], max(shifts)
         wide, by = kind, str(most)
         if distinct(shifts):

@@ -275,7 +275,7 @@ def _moving(src: QuantisedDesc, dst: QuantisedDesc, engine: Engine, traits: Trai
             kernel = repacking(src, dst, traits)
             return _Work(QuantisedPlan("moves", (kernel.what,)), _built([kernel], src, dst, engine))
     try:
-        moves = _kept((src, dst), partial(moving, src, dst))
+        moves = _kept((src, dst, traits), partial(moving, src, dst, traits))
     except Unsupported as error:
         return _Work(QuantisedPlan("host", (f"moves bits on the host: {error}",)))
     made = [k for move in moves for k in _kernels(move, traits)]

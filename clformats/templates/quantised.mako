@@ -23,6 +23,9 @@ typedef ${kind}${width} any_${kind}${width} __attribute__((aligned(1)));
 #define GET(kind, width, p) (*(global const any_##kind##width *)(p))
 #define SHUFFLE(kind, chosen, a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
 #define STREAM(v, p) __builtin_nontemporal_store(v, (global uint16 *)(p))
+#if __has_builtin(__builtin_prefetch) && !defined(CLFORMATS_NO_PREFETCH)
+#define PREFETCH(p) __builtin_prefetch((const void *)(uintptr_t)(p), 0, 2)
+#endif
 // words that may begin at any byte
 typedef ushort any_ushort __attribute__((aligned(1)));
 typedef uint any_uint __attribute__((aligned(1)));
@@ -52,6 +55,9 @@ static inline void store_ushort(ushort x, global uchar *p) { p[0] = x; p[1] = x 
 static inline void store_uint(uint x, global uchar *p) { store_ushort(x, p); store_ushort(x >> 16, p + 2); }
 #define STORE_USHORT(x, p) store_ushort(x, p)
 #define STORE_UINT(x, p) store_uint(x, p)
+#endif
+#ifndef PREFETCH
+#define PREFETCH(p)
 #endif
 #ifndef LOAD_USHORT
 #define LOAD_USHORT(p) ((ushort)((p)[0] | (p)[1] << 8))

@@ -17,7 +17,7 @@ from clformats.quantised import QuantisedDesc
 from clformats.quantised.host import from_codes, moved
 from clformats.quantised.lanes import Tile
 from clformats.recoding.decoding import decoding
-from clformats.recoding.kernel import GROUP, Grid
+from clformats.recoding.kernel import GROUP, Grid, Kernel
 from clformats.recoding.moving import moving
 from clformats.recoding.repacking import repacking
 from tests.device_support import check_bytes, guarded, holding
@@ -232,6 +232,26 @@ def check_moves(stream: cf.Stream, src: QuantisedDesc, dst: QuantisedDesc) -> st
 def test_bits_are_moved(stream: cf.Stream, name: str, one: str, other: str) -> None:
     src = described((128, 256), name, one)
     assert check_moves(stream, src, src.with_layout(other)) == "moves"
+
+
+@pytest.mark.parametrize("dims", [(128, 256), (96, 352)], ids=str)
+@pytest.mark.parametrize("layouts", [("gguf", "transposed"), ("gguf", "trans4")], ids=str)
+@pytest.mark.parametrize("name", ["q4_0", "q8_0", "q5_1", "mxfp4"])
+@pytest.mark.sampled(3)
+def test_records_are_moved_in_words(
+    streaming: cf.Stream, name: str, layouts: tuple[str, str], dims: tuple[int, int]
+) -> None:
+    """By one kernel where that is fast, whose lines pass the caches; else plane by plane."""
+    if not {*layouts} <= {*cf.layouts(name)}:
+        pytest.skip("the type has no such layout")
+    one, other = (described(dims, name, layout) for layout in layouts)
+    assert check_moves(streaming, one, other) == "moves"
+    assert check_moves(streaming, other, one) == "moves"
+    if name == "q4_0":
+        for src, dst in ((one, other), (other, one)):
+            (kernel,) = moving(src, dst, streaming.engine.traits)
+            assert isinstance(kernel, Kernel)
+            assert kernel.what.endswith("in words")
 
 
 @pytest.mark.sampled(6)
