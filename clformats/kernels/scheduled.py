@@ -13,16 +13,17 @@ from collections.abc import Sequence
 from ..problems.problem import Problem
 from ..problems.thresholds import MOST_LOOPS
 from ..schedule.layout import TileLayout, lay_out
-from ..schedule.nest import Nest, counted
+from ..schedule.nest import Nest, counted, going_on
 from ..schedule.plan import Plan
 from ..schedule.runs import steady
 from ..schedule.schedule import Schedule
 from ..schedule.scheduled import ScheduledPlan
 from ..schedule.stores import staged_tiles
+from .key import keyed
 from .masks import Guarded, guarded
 from .nest import packed
 from .source import MOST_ARGUMENT_BYTES, Launch
-from .writer import keyed, source
+from .writer import source
 
 
 def render(plan: Plan, body: ScheduledPlan) -> Launch:
@@ -38,8 +39,8 @@ def render_schedule(p: Problem, schedule: Schedule, *, baked: bool = False) -> L
     nest = counted(p, schedule)
     layout = lay_out(p, schedule.tile)
     guards = guarded(p, schedule.tile, layout)
-    numbers = _numbers(p, schedule, layout, guards, nest)
     key = keyed(p, schedule.tile, layout, schedule.store, [g.edge for g in guards])
+    numbers = _numbers(p, schedule, layout, guards, nest, shares_lines=key.lines_shared > 1)
     others = 8 * (2 + len(key.types.parameters))
     # Numbers of 4 bytes where those of 8 are too long; where that does not do, none.
     fits = [n for n in (8, 4) if others + n * len(numbers) <= MOST_ARGUMENT_BYTES]
@@ -54,8 +55,9 @@ def render_schedule(p: Problem, schedule: Schedule, *, baked: bool = False) -> L
 
 
 def _numbers(
-    p: Problem, schedule: Schedule, layout: TileLayout, guards: Sequence[Guarded], nest: Nest
-) -> list[int]:
+    p: Problem, schedule: Schedule, layout: TileLayout, guards: Sequence[Guarded], nest: Nest, *,
+    shares_lines: bool,
+) -> list[int]:  # fmt: skip
     """The fields of the kernel's structure ``Nest``, in their order."""
     nodes, loops = p.nodes or (), nest.loops
     along = [nodes[c.axis] for c in loops]
@@ -83,6 +85,8 @@ def _numbers(
         rows += [table.first, *(jump for _, jump in table.jumps)]
     if schedule.store.staged:
         rows += staged_tiles(p, schedule.tile, schedule.nest, schedule.store.staged)
+    if shares_lines:
+        rows.append(int(bool(loops) and loops[-1].axis in going_on(p, schedule.tile, "src")))
     return rows
 
 

@@ -1,73 +1,33 @@
-"""The source of a schedule's kernel, and its specialisation key: all that the source depends on.
-
-Reorders of other shapes, and other schedules of the same tile, have one key: their kernels differ
-only in the numbers of their argument. So each key is rendered once.
-"""
+"""The source of a schedule's kernel: each key (`clformats.kernels.key`) is rendered once."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 
-from ..problems.problem import Problem
 from ..problems.thresholds import LINE_BYTES, MOST_LOOPS, STAGE_BYTES
-from ..schedule.layout import TileLayout, TileVector, exchanged, loads_units
-from ..schedule.schedule import Store, Tile
+from ..schedule.layout import TileVector
+from ..shuffles.pairs import PairedProgram, paired
 from ..shuffles.program import ZERO, Shuffle, ShuffleProgram
 from ..templates import filled
 from . import exchange, tables
-from .computation import Computed, types_of
-from .masks import Edge, Masks
+from .computation import Computed
+from .key import KernelKey
+from .masks import Masks
 from .operands import Operands
 from .source import moved
 from .types import KernelConversion, lane_part, mask_type, powers
 from .words import PackedConversion, taken, turn, turns
 
+PAIRED = (8, 16)
+"""Bytes of vectors that are shuffled in pairs: AVX2 has no registers for longer ones."""
 LEAST_JOINED = 32
 """Bytes of vectors that are joined to a line: of shorter ones compilers make slow byte shuffles."""
 CLEARED_LANES = 16
 """At most so many lanes of one or two bytes are made zero as `scheduled.mako` says."""
 KEPT_SOURCES = 256
 """How many sources are kept, by their keys."""
-
-
-@dataclass(frozen=True, slots=True)
-class KernelKey:
-    """What the source of a kernel depends on.
-
-    ``operands[j]`` are the strides of operand ``j`` along the tile's loops, one for each of
-    ``layout.axes``. ``exchanges`` are those of these along which words exchange elements as vectors
-    are loaded, and as they are stored; ``inside`` are those over the elements of a word; ``swaps``:
-    see `Problem`.
-    """
-
-    types: KernelConversion
-    layout: TileLayout
-    store: Store
-    edges: tuple[Edge, ...]
-    exchanges: tuple[exchange.Exchanges, exchange.Exchanges]
-    inside: exchange.Exchanges
-    swaps: exchange.Exchanges
-    operands: tuple[tuple[int, ...], ...]
-    tables: tuple[tables.TableKey, ...]
-
-
-def keyed(p: Problem, tile: Tile, layout: TileLayout, store: Store, edges: list[Edge]) -> KernelKey:
-    """The key of the kernel for a tile of a problem."""
-    nodes, axes = p.nodes or (), layout.axes
-    early, late, inside = (tuple((axes.index(k), distance) for k, distance in some)
-                           for some in (*exchanged(p), p.inside))  # fmt: skip
-    operands = tuple(
-        tuple(nodes[k].operands[j].value for k in axes) for j in range(len(p.operands0))
-    )
-    # How many tiles are staged is one of the argument's numbers.
-    store = replace(store, staged=min(store.staged, 1))
-    types = types_of(p)
-    if types.source or types.target:
-        types = types.in_units(loads=loads_units(p, tile, layout), stores=True)
-    return KernelKey(types, layout, store, tuple(edges), (early, late), inside, p.swaps, operands,
-                     tables.keyed(p, axes))  # fmt: skip
 
 
 @lru_cache(maxsize=KEPT_SOURCES)
@@ -106,13 +66,16 @@ class _KernelWriter:
         self.turned = "s" if isinstance(self.types, PackedConversion) else "d"
         self.streams, self.lines, self.staged = store.streams, store.lines, store.staged > 0
         self.nbytes = key.types.dst_type.nbytes
+        self.shared = key.lines_shared
         self.rows = {row: k for k, row in enumerate(dict.fromkeys(v.row for v in layout.stores))}
         self.lanes = layout.lanes
         self.n = str(self.lanes) if self.lanes > 1 else ""
         self.narrow = mask_type(self.types.work)
         self.clears = self.lanes <= CLEARED_LANES and self.narrow in ("char", "short")
         self.program: ShuffleProgram = layout.program(self.types.moved.nbytes, self.nbytes)
-        self.steps = [*self.program.steps()]
+        self.pairs = self._paired()
+        self.shuffled = self.pairs.program if self.pairs else self.program
+        self.steps = [*(self.pairs or self.program).steps()]
         self.loaded, self.stored = map(
             exchange.groups, (layout.loads, layout.stores), key.exchanges)  # fmt: skip
         if isinstance(self.types, Computed):
@@ -120,7 +83,15 @@ class _KernelWriter:
         # What statements call is noted while they are written: the template defines it.
         self.patterns: dict[tuple[int, ...], str] = {}
         self.widths = {1, self.lanes, self.types.target.elements if self.types.target else 1}
-        self.shuffles = [self._op(op) for op in self.program.ops]
+        self.shuffles = [self._op(op) for op in self.shuffled.ops]
+
+    def _paired(self) -> PairedProgram | None:
+        """The program in pairs of vectors, where they are short and only moved."""
+        key, types = self.key, self.types
+        trades = key.inside or key.swaps or any(key.exchanges)
+        plain = not (types.word or trades or self.layout.rolled)
+        nbytes = self.lanes * types.moved.nbytes
+        return paired(self.program) if plain and nbytes in PAIRED else None
 
     def source(self, constants: Sequence[int], fields: int) -> str:
         """The OpenCL C, see `source`."""
@@ -130,11 +101,13 @@ class _KernelWriter:
             "scheduled", wide=True, types=self.types, lanes=self.lanes, n=self.n,
             vector=f"{self.types.work}{self.n}", stored=f"{self.types.stored}{self.n}",
             patterns=[(name, pattern) for pattern, name in self.patterns.items()],
+            pairs=bool(self.pairs),
             whole=whole, edge=edge, masks=self.masks, widths=self.widths,
             streams=bool(self.streams or self.lines or self.staged), held=self._buffer(),
             staged=self.staged, stage=STAGE_BYTES // self.nbytes,
             line=LINE_BYTES // self.nbytes,
-            prefetched=self._prefetched(), loops=MOST_LOOPS + 1,
+            prefetched=self._prefetched(), shared=self.shared,
+            read_run=self.layout.read_run, loops=MOST_LOOPS + 1,
             axes=range(len(self.layout.axes)), guards=range(len(self.key.edges)),
             operands=self._operands(), constants=constants, fields=fields,
             exchanges=exchange.distances(self.key.exchanges, 8 * self.nbytes),
@@ -158,8 +131,11 @@ class _KernelWriter:
         terms += [*looked_up, *([str(vector.shift)] if vector.shift else [])]
         return " + ".join(terms) or "0"
 
-    def _prefetched(self) -> list[str]:
-        """Where the lines that a tile reads begin; not looked up for a prefetch in tables."""
+    def _prefetched(self) -> list[list[str]]:
+        """Where the lines that a tile reads begin; not looked up for a prefetch in tables.
+
+        In as many groups as tiles share a line: each of them asks for one.
+        """
         bits = self.types.read_bits
         if self.key.tables:
             return []
@@ -167,7 +143,11 @@ class _KernelWriter:
         for v in self.layout.loads:
             at = self.types.address(moved("ahead", self._at(v, "s")))
             found.setdefault((v.row, v.shift * bits // (8 * LINE_BYTES)), f"PREFETCH({at});")
-        return [*(turns(self.layout, found.values()) if self.turned == "s" else found.values())]
+        texts = [*found.values()]
+        if self.layout.rolled:
+            return [[*(turns(self.layout, texts) if self.turned == "s" else texts)]]
+        each = -(-len(texts) // self.shared)
+        return [texts[k : k + each] for k in range(0, len(texts), each)]
 
     def _statements(self, *, edge: bool) -> Iterator[str]:
         """What is done with a tile, in order: all of it elements, or some of it not."""
@@ -181,9 +161,8 @@ class _KernelWriter:
                 if what == "load" and number not in ready:
                     ready.update(self.loaded[number])
                     yield from self._loads(self.loaded[number], edge)
-                elif what == "op":
-                    shuffled = self.shuffles[number - self.program.loads]
-                    yield f"const {self.types.work}{self.n} v{number} = {shuffled};"
+                elif what in ("pair", "op"):
+                    yield self._made(what, number)
             if what == "store":
                 lines.append(numbers)
                 if not (self.types.word and self.layout.rolled):
@@ -195,6 +174,14 @@ class _KernelWriter:
                 yield from self.operands.before
                 self.operands.before.clear()
             yield from turns(self.layout, stores)
+
+    def _made(self, what: str, number: int) -> str:
+        """The statement that makes a value: a pair of two vectors, or what is shuffled."""
+        if what == "pair" and self.pairs:
+            a, b = self.pairs.loads[number]
+            return f"const pair pair{number} = PAIR(v{a}, v{b});"
+        declared = "pair pair" if self.pairs else f"{self.types.work}{self.n} v"
+        return f"const {declared}{number} = {self.shuffles[number - self.shuffled.loads]};"
 
     def _packed(self, types: PackedConversion, edge: bool) -> Iterator[str]:  # noqa: FBT001
         """All words: each is put together of elements that are loaded one after the other."""
@@ -230,8 +217,17 @@ class _KernelWriter:
                 vector = f"{self.types.work}{self.n}"
                 yield from exchange.exchanged(vector, late, values, names)
         joined = self.streams == LINE_BYTES and self.lanes * self.nbytes >= LEAST_JOINED
+        converts = isinstance(self.types, Computed) or not (
+            self.types.early or self.types.moves_bits
+        )
+        stores_as_is = self.streams == LINE_BYTES and not converts
         for numbers in lines:
-            if joined and not edge and len(numbers) > 1:
+            pairs = self.pairs.whole(numbers) if self.pairs and stores_as_is and not edge else []
+            if pairs:
+                to = moved("to", self._at(self.layout.stores[numbers[0]], "d"))
+                words = ", ".join(f"WORDS(pair{value})" for value in pairs)
+                yield f"STORE_STREAM((uint16)({words}), (__global uint16 *)({to}));"
+            elif joined and not edge and len(numbers) > 1:
                 yield from self._line(numbers)
             else:
                 for number in numbers:
@@ -240,6 +236,9 @@ class _KernelWriter:
 
     def _output(self, number: int) -> str:
         """The value of a store, before elements are exchanged as it is stored."""
+        if self.pairs:
+            value, half = self.pairs.output(number)
+            return f"{('LOW', 'HIGH')[half]}(pair{value})"
         value = self.program.outputs[number]
         return f"({self.types.work}{self.n})(0)" if value == ZERO else f"v{value}"
 
@@ -269,7 +268,8 @@ class _KernelWriter:
     def _op(self, op: Shuffle) -> str:
         if op.b == ZERO:
             return self._with_zeros(op)
-        return f"{self._pattern(op.pattern)}(v{op.a}, v{op.b})"
+        name = "pair" if self.pairs else "v"
+        return f"{self._pattern(op.pattern)}({name}{op.a}, {name}{op.b})"
 
     def _with_zeros(self, op: Shuffle) -> str:
         """A value with some lanes zero: by a mask if the others stay, or kernels clear lanes."""

@@ -64,6 +64,16 @@ class TileLayout:
         return any(None in v.elements[: v.width] for v in self.loads)
 
     @property
+    def read_run(self) -> int:
+        """The elements of each row that is loaded; 0 where rows are of several lengths."""
+        ends: dict[tuple[int, ...], int] = {}
+        for v in self.loads:
+            end = v.shift + sum(n is not None for n in v.elements)
+            ends[v.row] = max(end, ends.get(v.row, 0))
+        lengths = {*ends.values()}
+        return lengths.pop() if len(lengths) == 1 else 0
+
+    @property
     def widens_first(self) -> bool:
         """Whether values become wider as they are loaded: few loads then make many stores."""
         return 2 * len(self.loads) <= len(self.stores)

@@ -10,7 +10,7 @@ from ..errors import InvalidArgument
 from ..problems.problem import Problem
 from ..problems.thresholds import MOST_LOOPS
 from .layout import stores_units
-from .runs import is_inner, is_shifted
+from .runs import chain, is_inner, is_shifted
 from .schedule import ALL, LETTERS, VECTORS, Loop, Schedule, Tile
 
 
@@ -47,6 +47,12 @@ class Nest:
 def positions(p: Problem, tile: Tile) -> list[int]:
     """How many tiles there are along each loop of a problem."""
     return [-(-n.size.value // tile.steps(k)) for k, n in enumerate(p.nodes or ())]
+
+
+def going_on(p: Problem, tile: Tile, side: str) -> list[int]:
+    """The loop along which a tile's runs go on, on a side."""
+    counts = positions(p, tile)
+    return [axis for axis, _, _ in chain(p, side) if counts[axis] > 1][:1]
 
 
 def counted(p: Problem, schedule: Schedule) -> Nest:

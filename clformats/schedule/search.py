@@ -24,8 +24,8 @@ from ..problems.thresholds import (
 from ..problems.traits import Traits
 from .cost import CostModel
 from .extents import tiles
-from .nest import ordered, positions
-from .runs import chain, common, moved, strides
+from .nest import going_on, ordered, positions
+from .runs import common, moved, strides
 from .schedule import Loop, Prefetch, Schedule, Store, Tile
 from .stores import legal
 
@@ -105,7 +105,7 @@ def prefetch(p: Problem, tile: Tile, nest: Sequence[Loop], traits: Traits) -> Pr
     """
     if p.nbytes < traits.stream_bytes or p.tables:
         return Prefetch()
-    if nest and nest[-1].axis not in _going_on(p, tile, "src"):
+    if nest and nest[-1].axis not in going_on(p, tile, "src"):
         return Prefetch(MOST_AHEAD)
     ahead = 8 * AHEAD_BYTES // (moved(p, tile, "src") * p.dtypes[0].bits)
     return Prefetch(max(4, min(MOST_AHEAD, ahead)))
@@ -116,7 +116,7 @@ def nests(p: Problem, tile: Tile, wanted: int) -> Iterator[tuple[Loop, ...]]:
     nodes = p.nodes or ()
     orders = {tuple(sorted(range(len(nodes)), key=lambda k: -along[k]))
               for along in (strides(nodes, "src"), strides(nodes, "dst"))}  # fmt: skip
-    inner = [axis for side in ("src", "dst") for axis in _going_on(p, tile, side)]
+    inner = [axis for side in ("src", "dst") for axis in going_on(p, tile, side)]
     orders |= {(*(k for k in order if k != axis), axis) for order in orders for axis in inner}
     found: set[tuple[Loop, ...]] = set()
     for order in orders:
@@ -135,9 +135,3 @@ def in_blocks(
     counts = positions(p, tile)
     limit = min([x.tiles for x in rest if x.axis == outer.axis] or [counts[outer.axis]])
     return [(*rest, Loop(outer.axis, n), last, outer) for n in blocks if n < limit]
-
-
-def _going_on(p: Problem, tile: Tile, side: str) -> list[int]:
-    """The loop along which a tile's runs go on, on a side."""
-    counts = positions(p, tile)
-    return [axis for axis, _, _ in chain(p, side) if counts[axis] > 1][:1]

@@ -7,6 +7,14 @@ See clformats/kernels/scheduled.py.
 <%
 from textwrap import indent
 from clformats.kernels.types import mask_type
+from clformats.shuffles.pairs import doubled
+
+def swizzled(a, b, pattern):
+    taken = (f"{a}.s{k:x}" if k < lanes else f"{b}.s{k - lanes:x}" for k in pattern)
+    return f"({vector})({', '.join(taken)})"
+
+half = lanes * types.moved.nbytes // 4
+words = 2 * half
 mask_widths = sorted({lanes, *(w for w in widths if w > 1)} - {1})
 %>\
 ${prelude(types, wide, widths, streams, (lanes,) if operands or types.parameters or types.functions((1,)) else ())}\
@@ -16,15 +24,48 @@ ${prelude(types, wide, widths, streams, (lanes,) if operands or types.parameters
 #define HAS_SHUFFLE
 #endif
 #endif
+% if pairs:
+
+// Two vectors side by side: the shuffles of both are the same.
+#ifdef HAS_SHUFFLE
+typedef ${vector.removesuffix(n)} pair __attribute__((ext_vector_type(${2 * lanes})));
+<% both = [*range(2 * lanes)] %>\
+#define PAIR(a, b) __builtin_shufflevector(a, b, ${", ".join(map(str, both))})
+% for name, taken in (("LOW", both[:lanes]), ("HIGH", both[lanes:])):
+#define ${name}(v) as_${vector}(__builtin_shufflevector(v, v, ${", ".join(map(str, taken))}))
+% endfor
+#define WORDS(v) __builtin_astype(v, uint${words})
+% for name, pattern in patterns:
+#define ${name}(a, b) __builtin_shufflevector(a, b, ${", ".join(map(str, doubled(pattern, lanes)))})
+% endfor
+#else
+typedef struct { ${vector} low, high; } pair;
+static inline pair PAIR(${vector} low, ${vector} high)
+{
+    pair both = {low, high};
+    return both;
+}
+#define LOW(v) (v).low
+#define HIGH(v) (v).high
+#define WORDS(v) (uint${words})(as_uint${half if half > 1 else ""}((v).low), as_uint${half if half > 1 else ""}((v).high))
+% for name, pattern in patterns:
+static inline pair ${name}(pair a, pair b)
+{
+    return PAIR(${swizzled("a.low", "b.low", pattern)}, ${swizzled("a.high", "b.high", pattern)});
+}
+% endfor
+#endif
+% else:
 #ifdef HAS_SHUFFLE
 % for name, pattern in patterns:
 #define ${name}(a, b) __builtin_shufflevector(a, b, ${", ".join(map(str, pattern))})
 % endfor
 #else
 % for name, pattern in patterns:
-#define ${name}(a, b) (${vector})(${", ".join(f"(a).s{k:x}" if k < lanes else f"(b).s{k - lanes:x}" for k in pattern)})
+#define ${name}(a, b) ${swizzled("(a)", "(b)", pattern)}
 % endfor
 #endif
+% endif
 % endif
 
 % if cleared:
@@ -81,6 +122,9 @@ typedef struct {
 % endfor
 % if staged:
     idx tiles, run;
+% endif
+% if shared > 1:
+    idx follows;  // whether the innermost loop goes on in the source's lines
 % endif
 } Nest;
 % if fields:
@@ -424,9 +468,19 @@ ${nought()}\
 % endif
         if (asks) {
             ${types.begin("ahead", "src", "next.src")}
-% for text in prefetched:
+% if shared > 1:
+            // Tiles share lines. Each asks for those of other rows, if they follow each other; else the first one.
+            const idx turn = next.src / ${read_run} % ${shared};
+% for k, texts in enumerate(prefetched):
+            if (turn == ${k} * nest.follows) {
+${indent("\n".join(texts), "                ")}
+            }
+% endfor
+% else:
+% for text in (text for texts in prefetched for text in texts):
             ${text}
 % endfor
+% endif
             asks = next_tile(&nest, &step, &q, &next);
         }
 % if edge:

@@ -83,6 +83,30 @@ def test_a_program_serves_other_shapes_orders_and_splits() -> None:
     assert len(sources) == 1
 
 
+@pytest.mark.parametrize(
+    ("dtype", "groups"),
+    [("u8", [16] * 4), ("f16", [32] * 2), ("f32", [64])],
+)
+def test_a_line_is_asked_for_once(dtype: str, groups: list[int]) -> None:
+    src, dst = (cf.MemoryDesc((2, 64, 56, 56), dtype, name) for name in ("bfyx", "byxf"))
+    p = problem(src, dst)
+    schedule = Schedule.parse("tile b16 c64 of 16 | a* b | ahead 16 | stream 64")
+    asks = render_schedule(p, schedule).source.partition("if (asks)")[2].partition("next_tile")[0]
+    assert [part.count("PREFETCH(") for part in re.split("if .turn", asks)] == (
+        [0, *groups] if groups[1:] else groups
+    )
+
+
+def test_parts_of_pairs_are_stored(engine: cf.Engine) -> None:
+    """Rows of three elements: two lanes and one of a vector that is half a pair."""
+    dims = (5, 3, 7, 16)
+    p = problem(cf.MemoryDesc(dims, "u8", "abcd"), cf.MemoryDesc(dims, "u8", "adcb"))
+    schedule = Schedule.parse("tile a2 b8 d3 of 8 | a* b c | ahead 0 | ordinary")
+    assert "PAIR(" in render_schedule(p, schedule).source
+    source, expected = before_and_after(p, 0)
+    assert np.array_equal(written(engine, p, schedule, source), expected)
+
+
 def test_the_universal_program_only_moves_and_converts() -> None:
     src, dst = (cf.MemoryDesc((2, 32), t, f) for t, f in (("f32", "ab"), ("s8", "ba")))
     assert serves(problem(src, dst))

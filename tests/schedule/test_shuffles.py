@@ -7,6 +7,7 @@ import random
 import pytest
 
 import clformats as cf
+from clformats.shuffles.pairs import paired
 from clformats.shuffles.program import ZERO, ShuffleProgram, parsed
 from clformats.shuffles.synthesis import Lanes, synthesise
 
@@ -95,6 +96,37 @@ def test_copies_and_zeros_take_no_shuffle() -> None:
 def test_what_no_load_has_is_refused() -> None:
     with pytest.raises(cf.InvalidArgument, match=r"elements \[9\]"):
         synthesise([(0, 1)], [(0, 9)], nbytes=4)
+
+
+@pytest.mark.parametrize("together", [1, 4])
+@pytest.mark.parametrize("parts", [2, 3, 4])
+def test_parts_that_are_alike_are_pairs(parts: int, together: int) -> None:
+    rows, columns = transposition(16, 16)
+    loads = [tuple(e + 256 * p for e in row if e is not None) for p in range(parts) for row in rows]
+    tall = [tuple(e + 256 * p for e in c if e is not None) for p in range(parts) for c in columns]
+    lines = [tall[16 * p + k] for k in range(16) for p in range(parts)]  # of all parts
+    for stores, line in ((tall, together), (lines, parts)):
+        program = synthesise(loads, stores, nbytes=1, together=line)
+        found = paired(program)
+        if parts % 2:
+            assert found is None
+            continue
+        assert found is not None
+        assert len(found.program.ops) == len(program.ops) // 2
+        halves = [found.program.run([loads[both[k]] for both in found.loads]) for k in (0, 1)]
+        for pair, both in enumerate(found.stores):
+            assert [tuple(halves[k][pair]) for k in (0, 1)] == [stores[n] for n in both]
+        steps = [numbers for what, numbers in found.steps() if what == "store"]
+        assert sorted(steps) == [tuple(range(k, k + line)) for k in range(0, len(stores), line)]
+
+
+def test_parts_that_differ_are_no_pairs() -> None:
+    loads, stores = transposition(4, 4)
+    turned = [tuple(e + 16 for e in s[::-1] if e is not None) for s in stores]
+    more = [tuple(e + 16 for e in row if e is not None) for row in loads]
+    assert paired(synthesise([*loads, *more], [*stores, *turned], nbytes=1)) is None
+    zeros: list[Lanes] = [(0, None, 2, 3)]
+    assert paired(synthesise(loads, zeros, nbytes=1)) is None
 
 
 @pytest.mark.parametrize("text", ["", "4x2 1: 0&1:a > 2", "0&1:0.2 > 2"])

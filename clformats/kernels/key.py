@@ -1,0 +1,62 @@
+"""The specialisation key of a schedule's kernel: all that its source depends on.
+
+Reorders of other shapes, and other schedules of the same tile, have one key: their kernels differ
+only in the numbers of their argument.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ..problems.problem import Problem
+from ..problems.thresholds import LINE_BYTES
+from ..schedule.layout import TileLayout, exchanged, loads_units
+from ..schedule.schedule import Store, Tile
+from . import exchange, tables
+from .computation import types_of
+from .masks import Edge
+from .types import KernelConversion
+
+
+@dataclass(frozen=True, slots=True)
+class KernelKey:
+    """What the source of a kernel depends on.
+
+    ``operands[j]`` are the strides of operand ``j`` along the tile's loops, one for each of
+    ``layout.axes``. ``exchanges`` are those of these along which words exchange elements as vectors
+    are loaded, and as they are stored; ``inside`` are those over the elements of a word; ``swaps``:
+    see `Problem`.
+    """
+
+    types: KernelConversion
+    layout: TileLayout
+    store: Store
+    edges: tuple[Edge, ...]
+    exchanges: tuple[exchange.Exchanges, exchange.Exchanges]
+    inside: exchange.Exchanges
+    swaps: exchange.Exchanges
+    operands: tuple[tuple[int, ...], ...]
+    tables: tuple[tables.TableKey, ...]
+
+    @property
+    def lines_shared(self) -> int:
+        """How many tiles one after the other along the source read one line of each row."""
+        line, bits = 8 * LINE_BYTES, self.layout.read_run * self.types.read_bits
+        return line // bits if bits and line % bits == 0 and not self.layout.rolled else 1
+
+
+def keyed(p: Problem, tile: Tile, layout: TileLayout, store: Store, edges: list[Edge]) -> KernelKey:
+    """The key of the kernel for a tile of a problem."""
+    nodes, axes = p.nodes or (), layout.axes
+    early, late, inside = (tuple((axes.index(k), distance) for k, distance in some)
+                           for some in (*exchanged(p), p.inside))  # fmt: skip
+    operands = tuple(
+        tuple(nodes[k].operands[j].value for k in axes) for j in range(len(p.operands0))
+    )
+    # How many tiles are staged is one of the argument's numbers.
+    store = replace(store, staged=min(store.staged, 1))
+    types = types_of(p)
+    if types.source or types.target:
+        types = types.in_units(loads=loads_units(p, tile, layout), stores=True)
+    return KernelKey(types, layout, store, tuple(edges), (early, late), inside, p.swaps, operands,
+                     tables.keyed(p, axes))  # fmt: skip
