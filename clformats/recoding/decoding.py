@@ -267,14 +267,13 @@ class _Decoder:
         self, f: Field, lanes: Lanes, known: dict[tuple[str, Lanes], str]
     ) -> tuple[str, Sequence[str]]:
         """The variable of a field's value in some lanes, and the statements that it takes."""
-        asked = self._asked(f, lanes)
+        from_book = f.dtype.width > 1  # columns of a group have values of their own
+        asked = [lanes] if from_book else self._asked(f, lanes)
         key: tuple[str, Lanes] = (f.name, asked[0] if asked else (self._group(f, lanes[0]),))
         name, made = known.get(key), []
         if name is None:
             name = known[key] = f"v_{f.name}{len(known)}"
-            if f.dtype.width > 1:
-                text = value(f, self.planes, self.tile, lanes, self.tables)
-            elif asked:
+            if asked and not from_book:
                 text = self._values(f, asked[0])
             else:
                 text = value(f, self.planes, self.tile, key[1], self.tables)

@@ -156,6 +156,15 @@ def test_a_new_size_of_records_compiles_nothing(as_gpu: cf.Stream) -> None:
     assert len({k.source for k in made}) == 1
 
 
+@pytest.mark.parametrize(("name", "fmt"), [("iq2_s", "ba"), ("iq3_xxs", "BA16b16a")])
+def test_columns_of_a_codebooks_entry_have_values_of_their_own(
+    stream: cf.Stream, name: str, fmt: str
+) -> None:
+    """Along rows each vector has another column of eight, or four, that share a code."""
+    src = described((32, 256), name, "gguf")
+    check_decodes(stream, src, cf.MemoryDesc(src.dims, "f16", fmt), "decodes")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "layout"), ALL)
 @pytest.mark.parametrize(("dtype", "fmt"), [("f32", "ab"), ("f16", "ba"), ("f16", "BA16b16a")])
