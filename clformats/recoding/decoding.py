@@ -30,7 +30,7 @@ from ..quantised.types import WHOLE
 from ..quantised.values import Tables, of_codes, value
 from ..tensors.desc import MemoryDesc
 from ..values.formula import Formula
-from .kernel import Grid, Kernel, TileCode
+from .kernel import Grid, Kernel, TileCode, asked
 from .plain import numbers_in_tiles
 from .records import decoding_in_groups
 from .vectors import LANES, Cell, Lanes, Words, words_of
@@ -46,6 +46,8 @@ LINE_COST = 8
 """A line of 64 bytes that a tile touches costs as much as so many instructions."""
 LINE_COLUMNS = 128
 """Columns that a work-item decodes where its tiles have several rows: about a line of each."""
+ITEMS_AHEAD = 2
+"""How many work-items before they are loaded lines are asked for, where rows are far apart."""
 ENOUGH_GROUPS = 4
 """So many groups of a tile are worth a vector of parameters."""
 
@@ -93,6 +95,7 @@ class _Decoder:
             {f.name: Formula("name", f"v_{f.name}") for f in self.fields}
         )
         self.words: dict[str, Words] = {}
+        self.turns = 1
         for f in self.fields:
             wanted = list(dict.fromkeys(x for lanes in self.vectors for x in self._asked(f, lanes)))
             if wanted and f.dtype.width == 1:
@@ -164,7 +167,7 @@ class _Decoder:
         """The kernel."""
         tile, (e, n, k) = self.tile, self.src.extents
         turns = max(1, LINE_COLUMNS // tile.columns) if tile.rows > 1 else 1
-        turns = turns if k % (turns * tile.columns) == 0 else 1
+        turns = self.turns = turns if k % (turns * tile.columns) == 0 else 1
         span = turns * tile.columns
         once = [f for f in self.fields if f.dtype.width == 1 and _is_fixed(f.group[1], span)]
         along = self.vectors[0][0][1] == self.vectors[0][1][1]
@@ -249,6 +252,8 @@ class _Decoder:
         self, once: Sequence[Field], known: dict[tuple[str, Lanes], str], *, streams: bool
     ) -> Iterator[str]:
         """The statements of a tile, without those for the fields that are read once."""
+        if streams and self.tile.rows > 1:
+            yield from self._asks([p.name for f in self.fields if f not in once for p in f.planes])
         yield from self._read([f for f in self.fields if f not in once])
         yield f"  global uchar *out = d + {self.target.base(self.tile)};"
         for number, lanes in enumerate(self.vectors):
@@ -262,6 +267,15 @@ class _Decoder:
             )
             yield f"  const float{LANES} r{number} = {formula.source('float', LANES)};"
             yield from self._stores(number, streams=streams)
+
+    def _asks(self, planes: Sequence[str]) -> Iterator[str]:
+        """The statements of the first turn that ask for lines: the rows after are decoded next."""
+        span = replace(self.tile, columns=self.tile.columns * self.turns)
+        cells = [(r, c) for r in range(span.rows) for c in range(0, span.columns, LANES)]
+        far = ITEMS_AHEAD * self.tile.rows * self._blocks()
+        yield "  if (k == first) {" if self.turns > 1 else "  {"
+        yield from asked([(self.planes[name], cells) for name in planes], span, "n", far)
+        yield "  }"
 
     def _value(
         self, f: Field, lanes: Lanes, known: dict[tuple[str, Lanes], str]
