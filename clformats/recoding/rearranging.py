@@ -28,6 +28,8 @@ WORD_TILES = ((32, 32), (16, 32), (64, 32), (16, 64))
 """Rows and columns that are tried: the cheapest is taken."""
 LONG_COLUMNS = 1024
 """Columns that a work-item moves at most, one tile after the other."""
+ROWS_OF_PARTS = 16
+"""Rows of a tile that writes parts of lines: a core follows about so many."""
 TILES_AHEAD = 16
 """By how many tiles lines of the source are asked for before they are loaded."""
 MOST_COST = 1.25
@@ -49,6 +51,8 @@ def rearranging(src: QuantisedDesc, dst: QuantisedDesc, traits: Traits) -> Kerne
         try:
             found = _Rearranger(src, dst, Tile(rows, columns), traits)
         except NotInTilesError:
+            continue
+        if rows > ROWS_OF_PARTS and not found.writes_lines:
             continue
         if found.cost < (best.cost if best else MOST_COST):
             best = found
@@ -197,6 +201,28 @@ class _Rearranger:
         work = sum(p.cost for p in self.planes) / (self.tile.rows * self.tile.columns)
         return work + LINE_COST * self._lines_touched()
 
+    @property
+    def writes_lines(self) -> bool:
+        """Whether runs of the destination are lines and more."""
+        plane = self._largest
+        return len(plane.vectors[0][0]) * plane.bits >= 8 * LINE_BYTES
+
+    @property
+    def _largest(self) -> _Plane:
+        """The plane with most bits."""
+        return max(self.planes, key=lambda p: len(p.vectors))
+
+    @property
+    def _reads_on(self) -> bool:
+        """Whether the tiles that follow along a row read the rest of lines."""
+        plane, counts = self._largest.read.plane, []
+        for tile in (self.tile, self.span):
+            cells = ((r, c) for r in range(tile.rows) for c in range(0, tile.columns, 2))
+            places = (plane.place(tile, *cell) for cell in cells)
+            counts.append(len({(at.symbols, at.bits // (8 * LINE_BYTES)) for at in places}))
+        turns = self.span.columns // self.tile.columns
+        return 4 * counts[1] <= 3 * turns * counts[0]
+
     def _lines_touched(self) -> float:
         """The lines that a work-item touches for each element; in part counts twice."""
         span, line = self.span, 8 * LINE_BYTES
@@ -229,7 +255,7 @@ class _Rearranger:
 
     def _blocks(self) -> int:
         """How many tiles along the rows a work-item moves in turn, so that runs are long."""
-        plane = max(self.planes, key=lambda p: len(p.vectors))
+        plane = self._largest
         run = len(plane.vectors[0][0]) * plane.bits
         blocks = LONG_RUN_BYTES * 8 // run if run >= 8 * LINE_BYTES else 1
         while blocks > 1 and not self._goes_on(plane, blocks, run):
@@ -251,7 +277,7 @@ class _Rearranger:
 
     def _lines(self) -> Iterator[str]:
         """The statements of a tile."""
-        if self._streams():
+        if self._streams() and self._reads_on:
             sources = [(p.read.plane, p.cells) for p in self.planes]
             yield from asked(sources, self.tile, "k", TILES_AHEAD * self.tile.columns)
         for number, plane in enumerate(self.planes):
