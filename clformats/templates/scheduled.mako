@@ -15,6 +15,8 @@ def swizzled(a, b, pattern):
 
 half = lanes * types.moved.nbytes // 4
 words = 2 * half
+buffers = held or staged
+waiting = 32
 mask_widths = sorted({lanes, *(w for w in widths if w > 1)} - {1})
 %>\
 ${prelude(types, wide, widths, streams, (lanes,) if operands or types.parameters or types.functions((1,)) else ())}\
@@ -440,8 +442,15 @@ ${nought()}\
     for (idx n = 0; asks && n < nest.lead; ++n) {
         asks = next_tile(&nest, &step, &q, &next);
     }
-% if edge:
+% if edge and buffers:
     bool has_edges = false;
+% elif edge:
+    // Tiles at the edges wait for a loop of their own: a compiler that sees both merges their stores. To find
+    // them again would take as long as many tiles.
+    Tile waiting[${waiting}];
+    int count = 0;
+    bool more = true;
+    do {
 % endif
 % if held:
     Buffer buffer = {.at = {${", ".join(held.rows)}}};
@@ -485,7 +494,7 @@ ${indent("\n".join(texts), "                ")}
         }
 % if edge:
         if (!(${masks.inside})) {
-            has_edges = true;
+            ${"has_edges = true" if buffers else "waiting[count++] = now"};
             continue;
         }
 % endif
@@ -509,7 +518,7 @@ ${indent("\n".join(whole), "        ")}
 % if staged:
         waits = true;
 % endif
-    } while (next_tile(&nest, &step, &p, &now));
+    } while (${"(more = next_tile(&nest, &step, &p, &now)) && count < " + str(waiting) if edge and not buffers else "next_tile(&nest, &step, &p, &now)"});
 % if held:
     if (follows >= 0) {
         end_rows(&buffer, dst, follows);
@@ -520,9 +529,9 @@ ${indent("\n".join(whole), "        ")}
         send_run(stage, dst, start, nest.run);
     }
 % endif
-% if edge:
+% if edge and buffers:
 
-    // The tiles at the edges, in a loop of their own: a compiler that sees both merges their stores.
+    // The tiles at the edges, in a loop of their own, when all that waits is sent.
     if (has_edges) {
         do {
 % for text in tables.statements:
@@ -531,10 +540,24 @@ ${indent("\n".join(whole), "        ")}
             if (${masks.inside}) {
                 continue;
             }
+${at_edge()}\
+        } while (next_tile(&nest, &step, &p, &now));
+    }
+% elif edge:
+    const Tile after = now;
+    while (count > 0) {
+        now = waiting[--count];
+% for text in tables.statements:
+        ${text}
+% endfor
+${at_edge()}\
+    }
+    now = after;
+    } while (more);
+% endif
+}
+<%def name="at_edge()">\
             ${types.begin("from", "src", "now.src")}
             ${types.begin("to", "dst", "now.dst")}
 ${indent("\n".join(edge), "            ")}
-        } while (next_tile(&nest, &step, &p, &now));
-    }
-% endif
-}
+</%def>\

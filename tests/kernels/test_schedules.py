@@ -97,6 +97,16 @@ def test_a_line_is_asked_for_once(dtype: str, groups: list[int]) -> None:
     )
 
 
+@pytest.mark.parametrize("nest", ["a b c", "a* b c", "c b a", "c:4 a b c"])
+def test_many_tiles_at_edges_wait(engine: cf.Engine, nest: str) -> None:
+    """More of one work-item than a kernel keeps: 57 with four channels of a block of 16."""
+    dims = (3, 20, 9, 33)
+    p = problem(cf.MemoryDesc(dims, "f32", "bfyx"), cf.MemoryDesc(dims, "f32", "b_fs_yx_fsv16"))
+    schedule = Schedule.parse(f"tile c16 d16 of 16 | {nest} | ahead 3 | ordinary")
+    source, expected = before_and_after(p, 0)
+    assert np.array_equal(written(engine, p, schedule, source), expected)
+
+
 def test_parts_of_pairs_are_stored(engine: cf.Engine) -> None:
     """Rows of three elements: two lanes and one of a vector that is half a pair."""
     dims = (5, 3, 7, 16)
