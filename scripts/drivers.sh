@@ -1,7 +1,7 @@
 #!/bin/sh
 # Other OpenCL drivers than this machine's, in a Debian 13 root of their own: PoCL 6.0 and Mesa's rusticl.
 #
-#   sh scripts/drivers.sh make            the root, in build/drivers (1.6 GB, two minutes)
+#   sh scripts/drivers.sh make            the root, in build/drivers (2.1 GB, two minutes)
 #   sh scripts/drivers.sh run COMMAND...  in the root, in this folder; `run bash` to look around
 #   sh scripts/drivers.sh test [PYTEST ARGUMENTS]
 #                                         the fast tests of devices, random reorders and the fuzz, on
@@ -19,7 +19,7 @@ HERE=$(pwd)
 FOLDER=$HERE/build/drivers
 ROOT=$FOLDER/debian13
 SUITE=trixie
-PACKAGES=python3,python3-venv,ca-certificates,ocl-icd-libopencl1,pocl-opencl-icd,mesa-opencl-icd
+PACKAGES=python3,python3-venv,ca-certificates,g++,opencl-c-headers,ocl-icd-libopencl1,pocl-opencl-icd,mesa-opencl-icd
 
 say() { printf 'drivers: %s\n' "$*"; }
 die() {
