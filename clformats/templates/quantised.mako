@@ -5,7 +5,8 @@ Kernels and functions over quantised tensors: what their generated lines use, th
 #define CLF_QUANTISED
 #pragma OPENCL FP_CONTRACT OFF
 % if fp16_lanes:
-#if defined(__clang__) && defined(__has_builtin) && !defined(CLFORMATS_PORTABLE)
+// Clang has the type for x86 from version 15 on.
+#if defined(__clang__) && defined(__has_builtin) && !defined(CLFORMATS_PORTABLE) && __clang_major__ >= 15
 #if __has_builtin(__builtin_convertvector)
 #define HAS_F16 1
 typedef _Float16 clf_h16 __attribute__((ext_vector_type(16)));

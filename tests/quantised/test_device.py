@@ -19,6 +19,7 @@ from clformats.quantised.lanes import Tile
 from clformats.recoding.decoding import decoding
 from clformats.recoding.kernel import GROUP, Grid, Kernel
 from clformats.recoding.moving import moving
+from clformats.recoding.quantising import quantising
 from clformats.recoding.repacking import repacking
 from tests.device_support import check_bytes, guarded, holding
 from tests.quantised.test_table import ALL, described, random_bytes, random_codes, same
@@ -520,3 +521,12 @@ def test_transfers_of_quantised_tensors_take_no_attributes(engine: cf.Engine) ->
         cf.transfer(src, dst, piece_nbytes=99)
     with pytest.raises(cf.InvalidDescriptor, match="equal dims"):
         cf.transfer(src, cf.Memory("f32:ab:8x32", engine))
+
+
+@pytest.mark.parametrize("is_decoded", [True, False], ids=["decodes", "quantises"])
+def test_older_compilers_do_not_meet_halves_in_vectors(is_decoded: bool, engine: cf.Engine) -> None:
+    """Clang has `_Float16` for x86 from version 15 on."""
+    records, numbers = described((32, 256), "q4_0"), cf.MemoryDesc((32, 256), "f16")
+    made = decoding(records, numbers) if is_decoded else quantising(numbers, records, engine.traits)
+    older = "#undef __clang_major__\n#define __clang_major__ 14\n#define _Float16 unknown\n"
+    assert engine.kernel(older + made.source, made.name).function_name == made.name
