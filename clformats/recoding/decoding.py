@@ -286,7 +286,7 @@ class _Decoder:
         key: tuple[str, Lanes] = (f.name, asked[0] if asked else (self._group(f, lanes[0]),))
         name, made = known.get(key), []
         if name is None:
-            name = known[key] = f"v_{f.name}{len(known)}"
+            name = known[key] = f"v_{f.name}_{len(known)}"
             if asked and not from_book:
                 text = self._values(f, asked[0])
             else:

@@ -168,8 +168,9 @@ class _Quantiser(Writer):
 
     def _joined(self, own: Sequence[Byte]) -> str:
         """C of bytes that have the same parts; codes that fill them are put together as `int`."""
-        shape, bits = own[0].shape, self.dst.fields["q"].bits
-        if not self.plain or len(own) == 1 or {(p.field, p.bits) for p in shape} != {("q", bits)}:
+        shape, q = own[0].shape, self.dst.fields["q"]
+        whole = {(p.field, p.bits) for p in shape} == {("q", q.bits)}
+        if not self.plain or len(own) == 1 or not whole or q.bias:
             return super()._joined(own)
         texts = [f"{self._lanes('int', [b.cells[i] for b in own])} << {part.shift}"
                  for i, part in enumerate(shape)]  # fmt: skip

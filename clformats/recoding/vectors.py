@@ -136,7 +136,7 @@ class Words:
     @property
     def name(self) -> str:
         """What its variables begin with."""
-        return f"w_{self.plane.name}"
+        return f"w_{self.plane.name}_"
 
     def lines(self) -> Iterator[str]:
         """The statements that load and shuffle."""

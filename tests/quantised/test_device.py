@@ -140,6 +140,15 @@ def test_codes_of_rows_and_columns_that_share_a_byte(stream: cf.Stream) -> None:
         check_decodes(stream, described(dims, kind, layout), numbers, "decodes")
 
 
+def test_planes_of_one_field_have_names_of_their_own(streaming: cf.Stream) -> None:
+    """Word 20 of the plane q is not word 0 of the plane q2."""
+    fields = {"q": ("u3", (1, 1)), "d": ("f16", (1, 16))}
+    kind = cf.QuantisedType("three_planes", fields, "d * q")
+    layout = "{k/16 n * 8; q=1@0 k/2%8:1 k%2:8 + 1@16 k%16:1 + 1@32 k%16:1; d=@48}"
+    src = described((16, 32), kind, layout)
+    check_decodes(streaming, src, cf.MemoryDesc((16, 32), "f32"), "decodes")
+
+
 def test_memory_that_begins_anywhere_has_no_words(as_gpu: cf.Stream) -> None:
     src = described((8, 256), "q4_0", "gguf")
     for begin, wanted in ((64, True), (16, True), (8, False), (1, False)):
@@ -390,6 +399,16 @@ def test_what_no_kernel_quantises_goes_by_the_host(stream: cf.Stream) -> None:
     with pytest.raises(cf.Unsupported) as error:
         cf.Reorder(cf.MemoryDesc(x.shape, "f32"), "iq4_nl:gguf:8x64", stream.engine)
     assert error.value.code == "QUANTISE"
+
+
+def test_codes_are_stored_with_what_a_layout_adds(stream: cf.Stream) -> None:
+    x = np.random.default_rng(1).standard_normal((8, 64)).astype(np.float32)
+    for name, layout in (
+        ("q4_0", "repack_4x4"),
+        ("q4_0", "repack_8x8"),
+        ("q8_0", "q+7=n k; d=n g"),
+    ):
+        assert check_quantises(stream, x, described(x.shape, name, layout)) == "quantises"
 
 
 GAPS = "{k/32 n * 20; e=@0; q=@16 k%32:4}"
