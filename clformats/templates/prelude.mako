@@ -48,8 +48,9 @@ ${encode(dtype, width)}\
 static inline ushort${n} to_f16_${width}(${loaded}${n} x)
 {
 % if n == "16" and loaded == "float":
-#ifdef HALVES16
-    return __builtin_astype(__builtin_convertvector(x, halves16), ushort16);
+#if defined(HALVES16) && defined(__AVX512F__)
+    // As an instruction: LLVM would join a conversion with that of small integers to floats, element by element.
+    return __builtin_astype(__builtin_ia32_vcvtps2ph512_mask(x, 0, (short16)0, (ushort)0xffff), ushort16);
 #endif
 % endif
     ushort${n or 2} bits;

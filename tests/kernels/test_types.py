@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -12,6 +13,7 @@ import clformats as cf
 from clformats.kernels import render
 from clformats.kernels.types import conversion
 from clformats.tensors.nibbles import refusal
+from clformats.timing import timed
 from tests.device_support import check_bytes, check_reorder, expected, guarded, memory_of, moved
 from tests.support import DTYPES, dirty_pack, random_values
 
@@ -99,6 +101,23 @@ def test_older_compilers_do_not_meet_their_unknown_type(
     assert made
     older = "#undef __clang_major__\n#define __clang_major__ 14\n#define _Float16 unknown\n"
     assert engine.kernel(older + made.source, made.KERNEL).function_name == made.KERNEL
+
+
+def _waited(reorder: cf.Reorder, stream: cf.Stream, src: cf.Memory, dst: cf.Memory) -> None:
+    reorder(stream, src, dst).wait()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("src", ["s8", "u4"])
+def test_small_integers_become_halves_in_vectors(src: str, stream: cf.Stream) -> None:
+    """LLVM joined two conversions into one that it does element by element, ten times as slow."""
+    memory = cf.Memory(D((2048, 2048), src), stream.engine)
+    best = {}
+    for dst in ("f16", "f32"):
+        to = cf.Memory(D((2048, 2048), dst), stream.engine)
+        reorder = cf.Reorder(memory.desc, to.desc, stream.engine, wait=True)
+        best[dst] = min(timed(partial(_waited, reorder, stream, memory, to)) for _ in range(20))
+    assert best["f16"] < 2 * best["f32"]
 
 
 @pytest.mark.parametrize("dst", ALL_TYPES)
