@@ -30,7 +30,7 @@ from ..quantised.types import WHOLE
 from ..quantised.values import Tables, of_codes, value
 from ..tensors.desc import MemoryDesc
 from ..values.formula import Formula
-from .kernel import Grid, Kernel, TileCode, asked
+from .kernel import Grid, Kernel, TileCode, asked, goes_on, outer_strides
 from .plain import numbers_in_tiles
 from .records import decoding_in_groups
 from .vectors import LANES, Cell, Lanes, Words, words_of
@@ -210,7 +210,8 @@ class _Decoder:
         whole = size == 8 * LINE_BYTES or (len(lines) % 2 == 0 and pairs)
         starts = lines[:: 8 * LINE_BYTES // size]
         aligned = not any(at % (8 * LINE_BYTES) for at in starts) and all(
-            number % LINE_BYTES == 0 for number in self._target_strides()
+            number % LINE_BYTES == 0
+            for number in outer_strides(self.target, self.tile, self.symbols)
         )
         begins = self.traits.begin_bytes >= LINE_BYTES
         return whole and aligned and begins and self.traits.streams(nbytes)
@@ -224,29 +225,10 @@ class _Decoder:
         expected = (At(places[0].bits + j * bits, places[0].symbols) for j in range(len(places)))
         run = len([*takewhile(bool, map(eq, places, expected))])
         blocks = LONG_RUN_BYTES // (run * bits // 8)
-        while blocks > 1 and not self._goes_on(blocks, run * bits):
+        rows = self.src.extents[1]
+        while blocks > 1 and not goes_on(self.target, tile, rows, blocks, run * bits):
             blocks //= 2
         return max(1, blocks)
-
-    def _goes_on(self, blocks: int, run: int) -> bool:
-        """Whether runs of so many bits go on in the tiles that follow along the rows."""
-        tall = replace(self.tile, rows=self.tile.rows * blocks)
-        if self.src.extents[1] % tall.rows:
-            return False
-        try:
-            first, *others = (self.target.place(tall, row, 0)
-                              for row in range(0, tall.rows, self.tile.rows))  # fmt: skip
-        except NotInTilesError:
-            return False
-        return others == [At(first.bits + j * run, first.symbols) for j in range(1, blocks)]
-
-    def _target_strides(self) -> Iterator[int]:
-        """The bytes by which tiles and lines of the destination are apart."""
-        used = {d.symbol for d in self.target.digits} | {s for s, _ in self.target.start.symbols}
-        yield from (self.symbols.values[s] for s in used if s)
-        yield from (d.stride // 8 for d in self.target.digits
-                    if d.stride and d.step * d.size > self.tile.size(d.dim)
-                    and d.step >= self.tile.size(d.dim))  # fmt: skip
 
     def _lines(
         self, once: Sequence[Field], known: dict[tuple[str, Lanes], str], *, streams: bool

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from ..problems.thresholds import LINE_BYTES
-from ..quantised.lanes import NAMES, At, Placed, Symbols, Tile
+from ..quantised.lanes import NAMES, At, NotInTilesError, Placed, Symbols, Tile
 from ..quantised.values import Tables, source
 
 GROUP = 64
@@ -132,3 +132,26 @@ def asked(
         place = At(line * 8 * LINE_BYTES, symbols).byte
         yield f"  PREFETCH(w + {base} + {place});"
     yield "  } }"
+
+
+def goes_on(plane: Placed, tile: Tile, rows: int, blocks: int, run: int) -> bool:
+    """Whether runs of ``run`` bits go on in the next tiles along the rows, ``blocks`` in all.
+
+    ``rows`` is how many the tensor has; they must be whole blocks.
+    """
+    tall = replace(tile, rows=tile.rows * blocks)
+    if rows % tall.rows:
+        return False
+    try:
+        first, *others = (plane.place(tall, row, 0) for row in range(0, tall.rows, tile.rows))
+    except NotInTilesError:
+        return False
+    return others == [At(first.bits + j * run, first.symbols) for j in range(1, blocks)]
+
+
+def outer_strides(plane: Placed, tile: Tile, symbols: Symbols) -> Iterator[int]:
+    """The bytes by which tiles, and lines of a tile, are apart."""
+    used = {d.symbol for d in plane.digits} | {s for s, _ in plane.start.symbols}
+    yield from (symbols.values[s] for s in used if s)
+    yield from (d.stride // 8 for d in plane.digits
+                if d.step * d.size > tile.size(d.dim) and d.step >= tile.size(d.dim))  # fmt: skip

@@ -21,7 +21,7 @@ from ..quantised.lanes import HEX, At, NotInTilesError, Placed, Symbols, Tile, p
 from ..quantised.planes import Field
 from ..quantised.types import WHOLE
 from .decoding import LINE_COLUMNS, LINE_COST
-from .kernel import Grid, Kernel, TileCode, asked
+from .kernel import Grid, Kernel, TileCode, asked, goes_on, outer_strides
 from .vectors import KINDS, LANES, Cell, Words, distinct
 
 WORD_TILES = ((32, 32), (16, 32), (64, 32), (16, 64))
@@ -258,17 +258,10 @@ class _Rearranger:
         plane = self._largest
         run = len(plane.vectors[0][0]) * plane.bits
         blocks = LONG_RUN_BYTES * 8 // run if run >= 8 * LINE_BYTES else 1
-        while blocks > 1 and not self._goes_on(plane, blocks, run):
+        rows = self.src.extents[1]
+        while blocks > 1 and not goes_on(plane.write, self.tile, rows, blocks, run):
             blocks //= 2
         return blocks
-
-    def _goes_on(self, plane: _Plane, blocks: int, run: int) -> bool:
-        """Whether runs of so many bits go on in the tiles that follow along the rows."""
-        tall = replace(self.tile, rows=self.tile.rows * blocks)
-        if self.src.extents[1] % tall.rows:
-            return False
-        places = [plane.write.place(tall, row, 0) for row in range(0, tall.rows, self.tile.rows)]
-        return places == [At(places[0].bits + j * run, places[0].symbols) for j in range(blocks)]
 
     def _streams(self) -> bool:
         """Whether whole lines of a large tensor go past the caches."""
@@ -303,10 +296,6 @@ class _Rearranger:
 
     def _is_line(self, plane: _Plane, at: At) -> bool:
         """Whether a place is that of a whole line in every tile, and lines are streamed."""
-        digits, size = plane.write.digits, self.tile.size
-        used = {d.symbol for d in digits} | {s for s, _ in plane.write.start.symbols}
-        strides = [self.symbols.values[s] for s in used if s]
-        strides += [d.stride // 8 for d in digits
-                    if d.step * d.size > size(d.dim) and d.step >= size(d.dim)]  # fmt: skip
+        strides = outer_strides(plane.write, self.tile, self.symbols)
         whole = not any(stride % LINE_BYTES for stride in strides)
         return self._streams() and whole and at.bits % (8 * LINE_BYTES) == 0
