@@ -11,6 +11,7 @@ from ..errors import InvalidArgument, InvalidDescriptor, expect
 from ..formats.digits import place
 from ..index.source import index_source
 from ..opencl import OnDevice, named_errors, opencl
+from ..programs.guard import FirstLaunch
 from ..runtime import Engine, Stream
 from ..runtime.engine import default_engine
 from ..templates import filled
@@ -128,7 +129,7 @@ class IndexKernels(OnDevice):
             arrays = [out] if given is None else [given, out]
             if given is not None and given.offset:
                 raise InvalidArgument(f"{name}: got a view into an array, expected a whole array")
-            kernel = self.engine.kernel(self.source, name)
+            kernel = self.engine.kernel(self.source, name, self._first_launch(name, len(arrays)))
             arguments = [*(a.base_data for a in arrays), np.uint64(count), *self._sizes]
             waits = [] if given is None else given.events
             threads = -(-count // LOCAL) * LOCAL
@@ -136,6 +137,12 @@ class IndexKernels(OnDevice):
             event = cl.enqueue_nd_range_kernel(queue, kernel, (threads,), (LOCAL,), wait_for=waits)
         out.add_event(event)
         return out
+
+    def _first_launch(self, name: str, arrays: int) -> FirstLaunch:
+        """One work-group: the first elements, or those at offset 0."""
+        nbytes = LOCAL * self.desc.ndims * self.dtype.itemsize
+        sizes = (size.tobytes() for size in (np.uint64(LOCAL), *self._sizes))
+        return FirstLaunch(name, (LOCAL,), (*[nbytes] * arrays, *sizes))
 
 
 def _program(desc: MemoryDesc, *, wide: bool) -> tuple[str, list[Any]]:

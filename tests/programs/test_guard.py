@@ -145,6 +145,13 @@ def test_a_reorder_of_quantised_tensors_goes_on_too(
     assert results[0] == results[1]
 
 
+def test_index_kernels_run_in_the_worker_first(own: cf.Engine, compiler: Compiler) -> None:
+    kernels = cf.IndexKernels(SRC, own)
+    compiler.fails("abort at launch", kernels.source)
+    with pytest.raises(cf.CompilerDied, match="ended the compiler"):
+        kernels.offset_map()
+
+
 def test_in_the_background_too(
     own: cf.Engine, compiler: Compiler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
