@@ -266,6 +266,8 @@ class Workers:
                     self._busy.remove(worker)
                     if worker.is_there:
                         self._idle.append(worker)
+                    else:  # it may also end right after an answer
+                        worker.forget()
                 self._changed.notify()
 
     def _taken(self) -> Worker | None:

@@ -297,6 +297,8 @@ def test_a_worker_that_went_is_replaced(own: cf.Engine) -> None:
     with guard.workers.one() as worker:
         assert worker
         worker._process.kill()
+        worker._process.wait()
+    assert worker._errors.closed
     own.kernel(PUTS[1], "put")
     with guard.workers.one() as another:
         assert another not in (None, worker)
