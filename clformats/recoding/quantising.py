@@ -19,7 +19,7 @@ from ..quantised.types import WHOLE
 from ..tensors.desc import MemoryDesc
 from .kernel import Grid, Kernel, TileCode
 from .plain import numbers_in_tiles
-from .rules import BLOCK_RULES, block_rule, log2_begins, most_of
+from .rules import BLOCK_RULES, Plain, block_rule, log2_begins, most_of
 from .vectors import LANES
 from .writing import Byte, Cell, Writer
 
@@ -62,7 +62,7 @@ class _Quantiser(Writer):
         super().__init__(dst, tile, list(dst.planes), symbols)
         self.blocks = [(r, c) for r in range(tile.rows) for c in range(0, tile.columns, block)]
         self.turns = gcd(LANES // len(self.blocks), dst.extents[2] // tile.columns)
-        self.plain = False
+        self.plain: Plain | None = None
 
     def kernel(self) -> Kernel:
         """The kernel."""
@@ -101,9 +101,9 @@ class _Quantiser(Writer):
         turn = f"(k - first) / {self.tile.columns} * {len(self.blocks)}" if self.turns > 1 else "0"
         yield f"  const size_t at = {turn};"
         if self.rule.plain:
-            self.plain = True
+            self.plain = self.rule.plain
             yield from ("  if (plain) {", *self._codes(), *self.stores(), "  } else {")
-            self.plain = False
+            self.plain = None
         yield from (*self._codes(), *self.stores())
         if self.rule.plain:
             yield "  }"
@@ -111,8 +111,8 @@ class _Quantiser(Writer):
     def _codes(self) -> Iterator[str]:
         """The statements that make the codes of a tile."""
         yield f"  global const uchar *in = w + {self.read.base(self.tile)};"
-        plain = self.rule.plain if self.plain else None
-        kind, code = ("int", plain.code) if plain else ("uchar", self.rule.code)
+        plain = self.plain
+        kind, code = (plain.kind, plain.code) if plain else ("uchar", self.rule.code)
         for j, block in enumerate(self.blocks):
             yield from (f"  {line}" for line in self._loads(*block))
             for x in self._vectors(*block):
@@ -153,8 +153,9 @@ class _Quantiser(Writer):
             return texts[0] if len(texts) == 1 else f"({kind}{len(texts)})({', '.join(texts)})"
         if not self.plain:
             return self._lanes("uchar", cells)
-        text = self._lanes("int", cells)
-        return f"(uchar){text}" if len(cells) == 1 else f"convert_uchar{len(cells)}({text} & 255)"
+        text, kind = self._lanes(self.plain.kind, cells), self.plain.kind
+        lanes = len(cells)
+        return f"(uchar){text}" if lanes == 1 else f"convert_uchar{lanes}({text} & ({kind})255)"
 
     def _lanes(self, kind: str, cells: Sequence[Cell]) -> str:
         """C of the codes of values, as vectors of a type: parts of vectors side by side."""
@@ -167,11 +168,12 @@ class _Quantiser(Writer):
         return parts[0] if len(parts) == 1 else f"({kind}{len(cells)})({', '.join(parts)})"
 
     def _joined(self, own: Sequence[Byte]) -> str:
-        """C of bytes that have the same parts; codes that fill them are put together as `int`."""
+        """C of bytes that have the same parts; codes that fill them are joined as they are."""
         shape, q = own[0].shape, self.dst.fields["q"]
         whole = {(p.field, p.bits) for p in shape} == {("q", q.bits)}
         if not self.plain or len(own) == 1 or not whole or q.bias:
             return super()._joined(own)
-        texts = [f"{self._lanes('int', [b.cells[i] for b in own])} << {part.shift}"
+        kind = self.plain.kind
+        texts = [f"{self._lanes(kind, [b.cells[i] for b in own])} << ({kind}){part.shift}"
                  for i, part in enumerate(shape)]  # fmt: skip
-        return f"convert_uchar{len(own)}(({' | '.join(texts)}) & 255)"
+        return f"convert_uchar{len(own)}(({' | '.join(texts)}) & ({kind})255)"

@@ -42,11 +42,12 @@ Code = Callable[[QuantisedType, str, Of], str]
 class Plain:
     """What serves blocks of finite values, which need no limits: almost all blocks.
 
-    ``condition`` is C over vectors ``all_<name>``, and ``code`` that of `int16`.
+    ``condition`` is C over vectors ``all_<name>``, and ``code`` that of codes as ``kind``.
     """
 
     condition: str
     code: Code
+    kind: str = "int"
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +194,11 @@ def _mxfp4(kind: QuantisedType) -> Iterator[str]:
     yield _kept("id", "float", "as_float16((all_e < 2 ? 253 - all_e : 255 - all_e) << 23)")
 
 
+def _mxfp4_halves(kind: QuantisedType) -> Iterator[str]:
+    yield from _mxfp4(kind)
+    yield _kept("zero", "ushort", "(all_h & (ushort)0x7c00) - (ushort)0x1000")
+
+
 def _nvfp4(kind: QuantisedType) -> Iterator[str]:
     del kind
     yield "const uint16 all_d = ue4m3_bits(as_float16(all_a) / 6.0f);"
@@ -283,9 +289,9 @@ OF_HALVES: Mapping[str, Rule] = {
         Plain(SCALED, _plain_signed),
     ),
     **{name: _of_halves(rule) for name, rule in BLOCK_RULES.items() if rule.keys is _magnitude},
-    "mxfp4": _of_halves(BLOCK_RULES["mxfp4"], Plain(
-        f"(all_e >= 2 & {HALVES}) | all_a == 0",
-        lambda _, x, of: f"doubled_halves({x}, magnitude({x}) * {of('id')})",
+    "mxfp4": _of_halves(replace(BLOCK_RULES["mxfp4"], parameters=_mxfp4_halves), Plain(
+        "convert_int16(all_h >= (ushort)0x1400 & all_h < (ushort)0x7c00 | all_h == (ushort)0)",
+        lambda _, x, of: f"e2m1_halves(h{x}, {of('zero')})", "ushort",
     )),
     "nvfp4": _of_halves(BLOCK_RULES["nvfp4"], Plain(
         HALVES, lambda _, x, of: f"doubled_halves({x}, magnitude({x}) * {of('it')})",

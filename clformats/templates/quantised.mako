@@ -209,6 +209,15 @@ static inline uchar16 doubled_codes(float16 x, float16 a) {
   const int16 code = LEAST(MOST(low, high), (int16)7);
   return convert_uchar16(code | (as_int16(x) >> 28 & 8 & (code > 0)));
 }
+// The codes of e2m1 that are nearest to magnitudes of f16, ties to the smaller, never -0; zero is what a quarter is
+// by their scale, a power of two. From there on the bits of f16 grow by 512 from code to code, but for those of
+// 0, 1 and 2. What exceeds the largest code saturates.
+static inline ushort16 e2m1_halves(ushort16 h, ushort zero) {
+  const short16 over = as_short16(sub_sat(h & (ushort)0x7fff, (ushort16)zero));
+  const short16 low = over > (short)0x600 ? (short16)0x7400 : (short16)0x7200, high = add_sat(over, (short16)0x6cff);
+  const ushort16 code = as_ushort16(MOST(low, high)) >> (ushort)9 & (ushort)7;
+  return over > (short)0 ? code | (h >> (ushort)12 & (ushort)8) : (ushort16)0;
+}
 // The same for finite values that were f16. A concave function of them grows by 1 from code to code, and no sum in
 // it is rounded. They are no nearer to a tie than 2**-12 of it, so a sum with a little less than a half decides.
 static inline int16 doubled_halves(float16 x, float16 a) {

@@ -379,6 +379,18 @@ def test_halves_near_and_at_ties_are_quantised_as_on_the_host(stream: cf.Stream,
     assert check_quantises(stream, x, described(x.shape, name, "gguf")) == "quantises"
 
 
+@pytest.mark.parametrize("name", ["mxfp4", "nvfp4"])
+def test_every_half_is_quantised_under_every_exponent(stream: cf.Stream, name: str) -> None:
+    """A row for each exponent of a block's maximum: it, and all halves down to a 256th."""
+    rows = []
+    for exponent in range(31):
+        own = np.arange(max(0, exponent - 8) << 10, (exponent + 1) << 10)
+        signed = np.resize([own, own | 0x8000], 19840)
+        rows.append(np.insert(signed.reshape(-1, 31), 0, (exponent << 10) + 1023, axis=1).ravel())
+    x = np.array(rows, np.uint16).view(np.float16)
+    assert check_quantises(stream, x, described(x.shape, name, "gguf")) == "quantises"
+
+
 def test_numbers_are_quantised_by_opencl_c_alone(
     engine: cf.Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
