@@ -17,6 +17,7 @@ class Traits:
     ``vector_bytes``: the widest vector that an instruction takes.
     ``local_bytes``: local memory of a work-group; 0 where it is main memory under another name.
     ``streamed_bytes``: what was measured for `stream_bytes`; None: it is a share of the cache.
+    ``has_ieee_f32``: f32 divisions are correctly rounded, and small numbers are not zero.
     ``begin_bytes``: the alignment of memory, a power of two. Memory that OpenCL allocates is
     aligned to cache lines at least, a user's host memory may begin anywhere.
 
@@ -33,6 +34,7 @@ class Traits:
     local_bytes: int = 32 << 10
     streamed_bytes: int | None = None
     begin_bytes: int = LINE_BYTES
+    has_ieee_f32: bool = True
 
     def __post_init__(self) -> None:
         """Raise `InvalidArgument` for numbers that no device has."""

@@ -8,17 +8,22 @@ at once. Then codes are made, and `clformats.recoding.writing` puts them in thei
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from itertools import groupby
 from math import gcd
 
 from ..errors import Unsupported
+from ..problems.thresholds import TILE_BYTES, VECTOR_BYTES
 from ..problems.traits import Traits
 from ..quantised import QuantisedDesc
 from ..quantised.lanes import HEX, At, NotInTilesError, Symbols, Tile
 from ..quantised.types import WHOLE
 from ..tensors.desc import MemoryDesc
-from .kernel import Grid, Kernel, TileCode
+from .grouped import WritingGroup
+from .kernel import GROUP, Grid, Kernel, TileCode, outer_strides
 from .plain import numbers_in_tiles
+from .records import LEAST_ITEMS, as_long_rows, columns_of_records, runs_of
 from .rules import BLOCK_RULES, Plain, block_rule, log2_begins, most_of
 from .vectors import LANES
 from .writing import Byte, Cell, Writer
@@ -29,39 +34,48 @@ QUANTISED_FROM = ("f32", "f16")
 PARTS = {"": range(LANES), ".lo": range(8), ".hi": range(8, LANES), ".even": range(0, LANES, 2),
          ".odd": range(1, LANES, 2)}  # fmt: skip
 """Parts of vectors that have a name, and their lanes."""
+RULES = {"log2_begins": log2_begins()}
+"""What the template needs for rules."""
 
 
 def quantising(src: MemoryDesc, dst: QuantisedDesc, traits: Traits) -> Kernel:
     """The kernel from rows of f32 or f16 to a quantised tensor, by its type's rule.
 
     Raises `Unsupported` (code QUANTISED) where there is none: for rules that look at whole rows,
-    layouts that tiles do not reach, padding, which no tile has, and on GPUs, whose divisions need
-    not be exactly rounded.
+    layouts that tiles do not reach, padding, which no tile has, and on devices that do not compute
+    in f32 as the host does.
     """
     kind = dst.dtype
     block = max(f.group[1] for f in kind.fields.values())
     whole = any(WHOLE in f.group for f in kind.fields.values())
-    known = kind.rule in BLOCK_RULES and traits.is_cpu and src.dtype.name in QUANTISED_FROM
-    known = known and not dst.has_padding
+    known = kind.rule in BLOCK_RULES and traits.has_ieee_f32 and src.dtype.name in QUANTISED_FROM
+    known = known and not dst.has_padding and not whole and block % LANES == 0
     _, n, k = dst.extents
-    for rows, blocks in SHAPES if known and not whole and block % LANES == 0 else ():
+    if known and not traits.is_cpu:
+        with suppress(NotInTilesError):
+            row, numbers = as_long_rows(dst, src)
+            return _GroupQuantiser(numbers, row, block, traits).kernel()
+    for rows, blocks in SHAPES if known else ():
         if n % rows or k % (blocks * block):
             continue
-        try:
-            return _Quantiser(src, dst, Tile(rows, blocks * block), block).kernel()
-        except NotInTilesError:
-            continue
+        with suppress(NotInTilesError):
+            return _Quantiser(src, dst, Tile(rows, blocks * block), block, traits).kernel()
     raise Unsupported("QUANTISED", f"no kernel quantises {src} to {dst}")
 
 
 class _Quantiser(Writer):
-    def __init__(self, src: MemoryDesc, dst: QuantisedDesc, tile: Tile, block: int) -> None:
+    def __init__(
+        self, src: MemoryDesc, dst: QuantisedDesc, tile: Tile, block: int, traits: Traits
+    ) -> None:
         symbols = Symbols("s")
-        self.src, self.block, self.rule = src, block, block_rule(dst.dtype, src.dtype)
+        self.src, self.block, self.is_cpu = src, block, traits.is_cpu
+        rule = block_rule(dst.dtype, src.dtype)
+        self.rule = rule if self.is_cpu else replace(rule, plain=None)  # that is for vectors
         self.read = numbers_in_tiles(src, symbols)
         super().__init__(dst, tile, list(dst.planes), symbols)
         self.blocks = [(r, c) for r in range(tile.rows) for c in range(0, tile.columns, block)]
-        self.turns = gcd(LANES // len(self.blocks), dst.extents[2] // tile.columns)
+        most = LANES // len(self.blocks) if self.is_cpu else 1  # others keep few in registers
+        self.turns = gcd(most, dst.extents[2] // tile.columns)
         self.plain: Plain | None = None
 
     def kernel(self) -> Kernel:
@@ -70,7 +84,7 @@ class _Quantiser(Writer):
         what = f"a work-item quantises {tile.rows} x {self.turns * tile.columns} values"
         grid = Grid(tile, (e, n // tile.rows, k // tile.columns), turns=self.turns)
         program = TileCode(list(self._body()), list(self._parameters()),
-                           fp16_lanes=True, rules={"log2_begins": log2_begins()})  # fmt: skip
+                           fp16_lanes=self.is_cpu, rules=RULES)  # fmt: skip
         return grid.kernel("quantise", program, self.symbols, what)
 
     def _parameters(self) -> Iterator[str]:
@@ -102,9 +116,9 @@ class _Quantiser(Writer):
         yield f"  const size_t at = {turn};"
         if self.rule.plain:
             self.plain = self.rule.plain
-            yield from ("  if (plain) {", *self._codes(), *self.stores(), "  } else {")
+            yield from ("  if (plain) {", *self._codes(), *self.stored(), "  } else {")
             self.plain = None
-        yield from (*self._codes(), *self.stores())
+        yield from (*self._codes(), *self.stored())
         if self.rule.plain:
             yield "  }"
 
@@ -136,12 +150,21 @@ class _Quantiser(Writer):
             if any(p != At(first.bits + bits * j, first.symbols)
                    for j, p in enumerate(others, 1)):  # fmt: skip
                 raise NotInTilesError
-            at = f"in + {first.byte}"
+            kind = "ushort" if half else "uint"
+            loaded = self.loaded(kind, f"in + {first.byte}")
             if half:
-                yield f"const ushort16 h{x} = GET(ushort, 16, {at});"
+                yield f"const ushort16 h{x} = {loaded};"
                 yield f"const float16 {x} = halves_of(h{x});"
             else:
-                yield f"const float16 {x} = as_float16(GET(uint, 16, {at}));"
+                yield f"const float16 {x} = as_float16({loaded});"
+
+    def loaded(self, kind: str, at: str) -> str:
+        """C of 16 numbers in memory."""
+        return f"GET({kind}, 16, {at})"
+
+    def stored(self) -> Iterator[str]:
+        """The statements that write the codes of a tile."""
+        return self.stores()
 
     def codes(self, field: str, cells: Sequence[Cell]) -> str:
         """Codes of values by vectors and lanes, those of parameters by blocks."""
@@ -177,3 +200,45 @@ class _Quantiser(Writer):
         texts = [f"{self._lanes(kind, [b.cells[i] for b in own])} << ({kind}){part.shift}"
                  for i, part in enumerate(shape)]  # fmt: skip
         return f"convert_uchar{len(own)}(({' | '.join(texts)}) & ({kind})255)"
+
+
+class _GroupQuantiser(_Quantiser):
+    """A work-item makes the codes of one record. Raises `NotInTilesError` for other layouts."""
+
+    def __init__(self, src: MemoryDesc, dst: QuantisedDesc, block: int, traits: Traits) -> None:
+        if traits.local_bytes < TILE_BYTES or traits.begin_bytes < VECTOR_BYTES:
+            raise NotInTilesError
+        record, k = columns_of_records(dst), dst.extents[2]
+        nbytes = dst.nbytes * record // dst.nelems
+        items = min(GROUP, traits.group_size, TILE_BYTES // max(1, nbytes))
+        if record % block or record > block * LANES or items < LEAST_ITEMS:
+            raise NotInTilesError
+        items = 1 << items.bit_length() - 1
+        super().__init__(src, dst, Tile(1, record), block, traits)
+        if any(n % VECTOR_BYTES for n in outer_strides(self.read, self.tile, self.symbols)):
+            raise NotInTilesError
+        runs = runs_of([*self.write.values()], k, record * items)
+        self.group = WritingGroup(self, items, record, list(runs))
+
+    def kernel(self) -> Kernel:
+        """The kernel."""
+        group = self.group
+        what = (f"a work-group of {group.items} quantises {group.span} values of a row, records "
+                f"through local memory, stored by {group.word} bytes")  # fmt: skip
+        return group.kernel("quantise", self._lines(), what, RULES)
+
+    def _lines(self) -> Iterator[str]:
+        """The statements of a work-item."""
+        yield f"    const size_t first = k + mine * {self.tile.columns};"
+        yield "    { const size_t k = first;"
+        yield from (*self._parameters(), *self._body(), "    }")
+
+    def stored(self) -> Iterator[str]:
+        """To local memory."""
+        return self.group.stores()
+
+    def loaded(self, kind: str, at: str) -> str:
+        """By whole words of the device."""
+        parts = [f"((global const uint4 *)({at}))[{j}]" for j in range(4 if kind == "uint" else 2)]
+        wide = 4 * len(parts)
+        return f"as_{kind}16((uint{wide})({', '.join(parts)}))"

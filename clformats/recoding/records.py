@@ -111,7 +111,7 @@ def decoding_in_groups(src: QuantisedDesc, dst: MemoryDesc, traits: Traits) -> K
     """The kernel from records to rows of f32 or f16. Raises `NotInTilesError` for others."""
     if traits.local_bytes < TILE_BYTES or traits.begin_bytes < VECTOR_BYTES:
         raise NotInTilesError
-    return _GroupDecoder(*_long_rows(src, dst), traits).kernel()
+    return _GroupDecoder(*as_long_rows(src, dst, src.dtype.formula.names), traits).kernel()
 
 
 class _GroupDecoder:
@@ -218,6 +218,12 @@ class _GroupDecoder:
             yield f"out[{j // each}] = {stored};"
 
 
+def columns_of_records(desc: QuantisedDesc) -> int:
+    """After how many columns the places of all fields go on alike, if they are runs of bytes."""
+    return max((d.step * max(1, f.group[1]) for f in desc.fields.values() for p in f.planes
+                for d in p.digits if d.dim == 2), default=1)  # fmt: skip
+
+
 def runs_of(planes: Sequence[Placed], columns: int, span: int) -> Iterator[ByteRun]:
     """The runs of bytes in which the planes of a row lie. Raises `NotInTilesError`."""
     block, strides = 1, []
@@ -246,12 +252,14 @@ def runs_of(planes: Sequence[Placed], columns: int, span: int) -> Iterator[ByteR
         yield ByteRun(base, tuple(plane for plane, _ in own), own[0][1], block)
 
 
-def _long_rows(src: QuantisedDesc, dst: MemoryDesc) -> tuple[QuantisedDesc, MemoryDesc]:
+def as_long_rows(
+    records: QuantisedDesc, numbers: MemoryDesc, fields: Sequence[str] = ()
+) -> tuple[QuantisedDesc, MemoryDesc]:
     """Both as one row, where rows follow each other without a gap; else as they are."""
-    row = long_row(src, src.dtype.formula.names)
-    if row and dst == MemoryDesc(dst.dims, dst.dtype):
-        return row, MemoryDesc(row.dims, dst.dtype)
-    return src, dst
+    row = long_row(records, fields)
+    if row and numbers == MemoryDesc(numbers.dims, numbers.dtype):
+        return row, MemoryDesc(row.dims, numbers.dtype)
+    return records, numbers
 
 
 def long_row(src: QuantisedDesc, names: Sequence[str] = ()) -> QuantisedDesc | None:

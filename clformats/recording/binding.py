@@ -32,12 +32,6 @@ def device_of(engine: Engine) -> Device:
     return Device(*engine.names)
 
 
-def rounds(engine: Engine) -> bool:
-    """Whether a device rounds divisions and roots of f32 correctly where it is asked to."""
-    wanted = opencl().device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT
-    return bool(engine.device.single_fp_config & wanted)
-
-
 def is_tuned(variant: Variant, engine: Engine) -> bool:
     """Whether a variant was planned for the device of an engine, and its driver."""
     return variant.tuned_for == device_of(engine)

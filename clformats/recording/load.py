@@ -10,7 +10,7 @@ from ..errors import InvalidArgument, InvalidRecording, Unsupported, expect
 from ..kernels.source import MOST_ARGUMENT_BYTES
 from ..runtime import Engine
 from ..runtime.engine import default_engine
-from .binding import device_of, rounds
+from .binding import device_of
 from .manifest import Reader, read, requirements
 from .program import Program, Variant
 from .replay import Replay
@@ -122,7 +122,7 @@ def lacks(program: Program, variant: Variant, engine: Engine, *, inexact: bool =
         and f"a buffer of {needs.largest_buffer} bytes",
         needs.parameter_bytes > most and not is_own
         and f"{needs.parameter_bytes} bytes of arguments for a kernel",
-        needs.rounded_division and not (inexact or rounds(engine))
+        needs.rounded_division and not (inexact or engine.rounds_divisions)
         and "correctly rounded divisions (inexact lets it run without)",
     ]  # fmt: skip
     return next((f"needs {lack}" for lack in found if lack), "")

@@ -18,7 +18,7 @@ from ..runtime.interop import from_numpy
 from ..runtime.order import LOCK, QueueOrder
 from ..runtime.scalar import TYPES, Scalar
 from ..tensors.desc import MemoryDesc
-from .binding import device_of, rounds
+from .binding import device_of
 from .export import Named, name_of, targets_of, write
 from .nothing import NO_QUEUE, NoOrder, Recorded
 from .program import (
@@ -136,7 +136,7 @@ class Recording(Stream):
         self._steps.append(
             Move(
                 ready.plan, ready.launch, source.number, target.number, arguments,
-                rounds(self.engine),
+                self.engine.rounds_divisions,
             )
         )  # fmt: skip
         return Recorded()

@@ -14,7 +14,7 @@ from ..runtime.external import external_commands
 from ..runtime.order import LOCK, QueueOrder, end_of, enqueued, events_before, flush, read
 from ..runtime.scalar import Scalar
 from ..tensors.desc import MemoryDesc
-from .binding import Bound, is_tuned, rounds
+from .binding import Bound, is_tuned
 from .program import ANYWHERE, INPUT, OUTPUT, ROUNDED, Program, Variant
 from .slots import check_storage
 
@@ -89,7 +89,7 @@ class Replay(OnDevice):
         They are not promised where a formula calls functions such as ``exp``, or a kernel is the
         user's, on another device than that of the recording.
         """
-        rounded = self.variant.exact == ROUNDED and rounds(self.engine)
+        rounded = self.variant.exact == ROUNDED and self.engine.rounds_divisions
         return self.variant.exact == ANYWHERE or self.is_tuned or rounded
 
     def __call__(self, stream: AnyStream, **given: Any) -> Event:

@@ -141,8 +141,10 @@ class Engine(OnDevice):
     def traits(self) -> Traits:
         """The properties of the device that plans depend on."""
         d = self.device
+        is_cpu = bool(d.type & opencl().device_type.CPU)
+        keeps_small = bool(d.single_fp_config & opencl().device_fp_config.DENORM)
         return Traits(
-            is_cpu=bool(d.type & opencl().device_type.CPU),
+            is_cpu=is_cpu,
             compute_units=d.max_compute_units,
             cache_bytes=d.global_mem_cache_size,
             has_fp64="cl_khr_fp64" in d.extensions,
@@ -150,7 +152,14 @@ class Engine(OnDevice):
             group_size=min(DEFAULT.group_size, d.max_work_group_size),
             vector_bytes=vector_bytes_of(d),
             local_bytes=_local_bytes(d),
+            has_ieee_f32=is_cpu or (self.rounds_divisions and keeps_small),
         )
+
+    @cached_property
+    def rounds_divisions(self) -> bool:
+        """Whether the device rounds divisions and roots of f32 correctly where it is asked to."""
+        wanted = opencl().device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT
+        return bool(self.device.single_fp_config & wanted)
 
     def kernel(self, source: str, name: str, trial: FirstLaunch | None = None) -> pyopencl.Kernel:
         """A new kernel object of the program with this source; the program is built once.
@@ -231,9 +240,7 @@ class Engine(OnDevice):
     @cached_property
     def _options(self) -> tuple[str, ...]:
         """Compiler options: correctly rounded divisions, if the device has them; its driver's."""
-        wanted = opencl().device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT
-        rounded = bool(self.device.single_fp_config & wanted)
-        exact = ("-cl-fp32-correctly-rounded-divide-sqrt",) if rounded else ()
+        exact = ("-cl-fp32-correctly-rounded-divide-sqrt",) if self.rounds_divisions else ()
         return (*exact, *compiler.options(self.device))
 
     @property

@@ -364,9 +364,39 @@ QUANTISED = ["q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q2_0", "tq2_0", "mxfp4", "
 @pytest.mark.sampled(6)
 def test_numbers_are_quantised_as_on_the_host(stream: cf.Stream, name: str, dtype: str) -> None:
     x = hard((16, 512), dtype)
-    names = list(cf.layouts(name))
-    for layout in {"gguf" if "gguf" in names else "plain", names[-1]}:
+    for layout in two_layouts(name):
         assert check_quantises(stream, x, described(x.shape, name, layout)) == "quantises"
+
+
+def two_layouts(name: str) -> set[str]:
+    """Records, where the type has them, and the layout that is last in its table."""
+    names = list(cf.layouts(name))
+    return {"gguf" if "gguf" in names else "plain", names[-1]}
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f16"])
+@pytest.mark.parametrize("name", QUANTISED)
+@pytest.mark.sampled(6)
+def test_groups_quantise_as_the_host(as_gpu: cf.Stream, name: str, dtype: str) -> None:
+    """As for GPUs: the last group has less than others, also where rows are apart."""
+    for layout in two_layouts(name):
+        for x in (hard((17, 1280), dtype), hard((8, 256), dtype).reshape(2, 4, 256)):
+            try:
+                dst = described(x.shape, name, layout)
+            except cf.InvalidDescriptor:
+                continue
+            assert check_quantises(as_gpu, x, dst) == "quantises"
+
+
+@pytest.mark.parametrize(("layout", "through"), [("gguf", True), ("flat", True), ("trans4", False)])
+def test_groups_store_records_and_planes_by_words(
+    as_gpu: cf.Stream, layout: str, through: bool
+) -> None:
+    dims, traits = (8, 256), as_gpu.engine.traits
+    src, dst = cf.MemoryDesc(dims, "f16"), described(dims, "q4_0", layout)
+    assert ("local memory" in quantising(src, dst, traits).what) == through
+    with pytest.raises(cf.Unsupported):
+        quantising(src, dst, replace(traits, has_ieee_f32=False))
 
 
 @pytest.mark.parametrize("name", ["mxfp4", "nvfp4", "q4_0", "q8_0", "q4_1"])

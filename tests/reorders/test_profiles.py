@@ -306,7 +306,8 @@ from clformats.reorders.profiles import attempt, traits_of
 calibration.busy = lambda: ""
 calibration.SPREAD, calibration.REPEATED_BYTES, calibration.ROUNDS = 1e9, 1 << 20, 2
 engine = cf.Engine(sys.argv[1])
-assert not attempt(engine, again=False)
+reason = attempt(engine, again=False)
+assert not reason, reason
 print(traits_of(engine).stream_bytes)
 """
 

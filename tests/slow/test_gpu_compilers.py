@@ -17,6 +17,7 @@ import pytest
 import clformats as cf
 from clformats.problems.computation import from_attr
 from clformats.recoding.decoding import decoding
+from clformats.recoding.quantising import quantising
 from clformats.recoding.repacking import repacking
 from tests.gpu_compilers_support import (
     H100,
@@ -212,6 +213,23 @@ def test_records_go_through_local_memory(name: str, tmp_path: Path) -> None:
     accesses = [i for i in found if i.startswith(("LDG", "STG"))]
     assert [i for i in accesses if ".128" not in i] in ([], ["LDG.E.U8"])
     assert len(found) / kernel.elements <= RECORDS[name], len(found) / kernel.elements
+
+
+MADE = {"q4_0": 17.2, "q8_0": 28.1, "q4_1": 29.3, "q5_0": 19.9, "mxfp4": 29.4, "nvfp4": 47.7}
+"""The same for f16 that becomes records."""
+
+
+@needs("clang", "libclc", "ptxas", "nvdisasm")
+@pytest.mark.parametrize("name", MADE)
+def test_records_are_made_in_local_memory(name: str, tmp_path: Path) -> None:
+    src, dst = cf.MemoryDesc((4096, 4096), "f16"), described((4096, 4096), name, "gguf")
+    made = quantising(src, dst, H100)
+    kernel = assembled(made.source, dst.nelems / made.global_size[0], tmp_path)
+    assert {*re.findall(r"(\d+) bytes spill", kernel.said)} == {"0"}, kernel.said
+    found = [i for i in SASS.findall(kernel.text) if i != "NOP"]
+    accesses = [i for i in found if i.startswith(("LDG", "STG"))]
+    assert [i for i in accesses if ".128" not in i] in ([], ["STG.E.U8"])
+    assert len(found) / kernel.elements <= MADE[name], len(found) / kernel.elements
 
 
 @needs("clang", "libclc", "ptxas", "nvdisasm")
