@@ -102,9 +102,13 @@ def named_errors(doing: str, about: object = "") -> Iterator[None]:
     try:
         yield
     except cl.Error as error:
-        name = error_name(error)
-        what = f"{doing} {about}".rstrip()
-        raise DeviceError(f"{what} failed: {name} ({error})", name=name) from error
+        raise failure(f"{doing} {about}".rstrip(), error) from error
+
+
+def failure(doing: str, error: Exception, advice: str = "") -> DeviceError:
+    """The exception for an error of OpenCL's."""
+    name = error_name(error)
+    return DeviceError(f"{doing} failed: {name} ({error}){advice}", name=name)
 
 
 class OnDevice:

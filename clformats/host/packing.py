@@ -119,11 +119,12 @@ def as_codes(array: NDArray[Any], dtype: DType) -> NDArray[Any]:
     return array.astype(dtype.raw, copy=False)
 
 
-def pack_into(flat: NDArray[Any], array: NDArray[Any], desc: MemoryDesc) -> None:
+def pack_into(flat: NDArray[Any], array: Any, desc: MemoryDesc) -> None:
     """As `pack`, into an array of `storage_size` elements, whatever it holds."""
     if desc.dtype.is_packed:
         flat[:] = pack(array, desc)
         return
+    array = as_array(array)
     _check_shape(array, desc)
     raw = flat.view(desc.dtype.raw)
     if not _is_whole(desc):

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..errors import InvalidNetwork
 from ..host.packing import pack_into
+from ..opencl import opencl
+from ..recording.recording import Recording
+from ..reorders.reorder import Reorder
+from ..runtime import Engine, Memory, Stream
+from ..runtime.interop import from_numpy
 from ..tensors.desc import MemoryDesc
-from ..tensors.geometry import moved_by
+from ..tensors.given import moved_by
 from .choice import Choice
 from .decision import Decision, PlannedReorder
 from .graph import Node, Value
 from .memory import MemoryPlan, Place
 from .named import FormatName, Key, named, plain
 from .views import kind_of
-
-if TYPE_CHECKING:
-    from ..recording.recording import Recording
-    from ..reorders.reorder import Reorder
-    from ..runtime import Engine, Memory, Stream
 
 Launch = Callable[..., Any]
 """``launch(stream, node, choice, *memories)``: the inputs' memories, then the outputs'."""
@@ -49,14 +50,10 @@ class PreparedPlan:
         constants: Mapping[str, Any] | None = None,
         clear_padding: bool = True,
     ) -> None:
-        import pyopencl
-
-        from ..runtime import Memory
-
+        cl = opencl()
         self.plan, self.memory, self.engine, self.launch = plan, memory, engine, launch
-        flags = pyopencl.mem_flags.READ_WRITE
         nbytes = max(memory.nbytes, 64)
-        self.arena = pyopencl.Buffer(engine.context, flags, nbytes)
+        self.arena = cl.Buffer(engine.context, cl.mem_flags.READ_WRITE, nbytes)
         self._whole = Memory(MemoryDesc((nbytes,), "u8", "a"), engine, buffer=self.arena)
         self.memories: dict[tuple[str, Key], Memory] = {}
         self.constants: dict[tuple[str, Key], Memory] = {}
@@ -103,8 +100,6 @@ class PreparedPlan:
         recording for the stream: it must enqueue by ``stream.run``. Raises `InvalidNetwork` where
         a name is missing or unknown, and what `clformats.Recording` refuses.
         """
-        from ..reorders.reorder import Reorder
-
         inputs = [v.name for v in self.plan.network.inputs]
         outputs = self._outputs()
         known = {**recording.inputs, **recording.outputs, **memories}
@@ -145,15 +140,12 @@ class PreparedPlan:
     # --- memory -----------------------------------------------------------------------------------
 
     def _memory(self, place: Place) -> Memory:
-        from ..runtime import Memory
-
         value = self.plan.network.values[place[0]]
         desc = self.memory.views.get(place) or value.desc(place[1])
         at, rest = divmod(self.memory.offsets[place] * 8, desc.dtype.bits)
         if rest:
             raise InvalidNetwork(f"{place[0]!r} lies at no whole element of {desc.dtype}")
-        moved = MemoryDesc.of(moved_by(desc.geometry, at), desc.dtype)
-        return Memory(moved, self.engine, buffer=self.arena)
+        return Memory(moved_by(desc, at), self.engine, buffer=self.arena)
 
     def _at(self, value: str, fmt: FormatName) -> Memory:
         return self.memories[value, fmt.key]
@@ -165,29 +157,18 @@ class PreparedPlan:
 
     def _pack(self, value: Value, content: Any) -> None:
         """Constants in every format that they are read in; plain where any will do."""
-        from ..runtime.interop import from_numpy
-
         wanted = {p.dst for p in self.plan.pack if p.value == value.name} | {plain(value.rank)}
-        array = np.ascontiguousarray(np.asarray(content, value.dtype.numpy))
-        if array.shape != value.dims:
-            raise InvalidNetwork(
-                f"the constant {value.name!r} has the shape {array.shape}, expected {value.dims}: "
-                f"give its elements, schedule(constants={{{value.name!r}: array}})"
-            )
+        advice = f": give its elements, schedule(constants={{{value.name!r}: array}})"
+        array = _array(value, content, advice)
         for fmt in sorted(wanted):
             self.constants[value.name, fmt.key] = from_numpy(array, self.engine, format=fmt)
 
     def _reorder(self, reorder: PlannedReorder) -> Reorder:
-        from ..reorders.reorder import Reorder
-
         sides = [self._at(reorder.value, f).desc for f in (reorder.src, reorder.dst)]
         return Reorder(sides[0], sides[1], self.engine, wait=True)
 
     def _taken(self, value: Value) -> tuple[Memory, Reorder]:
         """Memory for an input as it is given, and what moves it into the arena."""
-        from ..reorders.reorder import Reorder
-        from ..runtime import Memory
-
         given = Memory.unfilled(value.desc(plain(value.rank)), self.engine)
         target = self._at(value.name, self.plan.formats[value.name])
         return given, Reorder(given.desc, target.desc, self.engine)
@@ -199,15 +180,22 @@ class PreparedPlan:
                 f"got the inputs {', '.join(inputs)}, expected {', '.join(sorted(names))}"
             )
         for value in self.plan.network.inputs:
-            array = np.ascontiguousarray(np.asarray(inputs[value.name], value.dtype.numpy))
-            if array.shape != value.dims:
-                raise InvalidNetwork(
-                    f"input {value.name!r}: got the shape {array.shape}, expected {value.dims}"
-                )
+            array = _array(value, inputs[value.name])
             given, reorder = self._given[value.name]
             with given.map("w", stream=stream) as flat:
                 pack_into(flat, array, given.desc)
             reorder(stream, given, self._at(value.name, self.plan.formats[value.name]))
+
+
+def _array(value: Value, content: Any, advice: str = "") -> NDArray[Any]:
+    """The elements of a value. Raises `InvalidNetwork` for other dims."""
+    array = np.ascontiguousarray(np.asarray(content, value.dtype.numpy))
+    if array.shape != value.dims:
+        what = "constant" if value.is_constant else "input"
+        raise InvalidNetwork(
+            f"{what} {value.name!r}: got the shape {array.shape}, expected {value.dims}{advice}"
+        )
+    return array
 
 
 def is_free(node: Node, choice: Choice) -> bool:

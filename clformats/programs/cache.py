@@ -132,8 +132,8 @@ def build(context: pyopencl.Context, wanted: Build) -> pyopencl.Program:
     slowly = _gives_slowly(wanted.device)
     if file and guarded and slowly:
         background.later(partial(_keep_by_child, wanted, file))
-    elif file and not guarded and not slowly:
-        _keep(built, file)
+    elif file and not guarded and not slowly and (given := _binary(built)):
+        _write(file, given)
     return built
 
 
@@ -147,10 +147,9 @@ def _from_binary(
     context: pyopencl.Context, wanted: Build, binary: bytes | None
 ) -> pyopencl.Program | None:
     """The program; None where a driver does not take back what it gave: it is built again then."""
-    import pyopencl as cl
-
     if not binary:
         return None
+    cl = opencl()
     try:
         kept: pyopencl.Program = cl.Program(context, [wanted.device], [binary])
         kept.build([*wanted.options], devices=[wanted.device])
@@ -201,13 +200,6 @@ def _ask_no_more(death: BuildOutcome, wanted: Build, folder: Path | None) -> Non
     remember(_described(death, wanted, key(Build(wanted.device, (), BINARY))), folder)
 
 
-def _keep(program: pyopencl.Program, file: Path) -> None:
-    """Add a program to the cache."""
-    binary = _binary(program)
-    if binary:
-        _write(file, binary)
-
-
 def _keep_by_child(wanted: Build, file: Path) -> None:
     """Add a program to the cache that a worker has built, unless asking for binaries is no good."""
     if not _may_be_asked(wanted.device, file.parent):
@@ -246,9 +238,7 @@ class _Silence:
 
     @property
     def _filter(self) -> Any:
-        import pyopencl as cl
-
-        return ("ignore", None, cl.CompilerWarning, None, 0)
+        return ("ignore", None, opencl().CompilerWarning, None, 0)
 
 
 compilers_silent = _Silence()
@@ -266,8 +256,7 @@ def _binary(program: pyopencl.Program) -> bytes | None:
     Nor is a hollow one given. pyopencl leaves out the empty binaries of some drivers, so which is
     whose is not certain.
     """
-    import pyopencl as cl
-
+    cl = opencl()
     try:
         binaries: Any = program.get_info(cl.program_info.BINARIES)
     except cl.Error:
@@ -281,8 +270,7 @@ def _from_source(context: pyopencl.Context, wanted: Build) -> pyopencl.Program:
 
     PoCL 3.1 fails so now and then when several processes fill its cache at once.
     """
-    import pyopencl as cl
-
+    cl = opencl()
     for seconds in RETRIES:
         try:
             return _built(context, wanted)
@@ -296,9 +284,7 @@ def _from_source(context: pyopencl.Context, wanted: Build) -> pyopencl.Program:
 
 def _built(context: pyopencl.Context, wanted: Build) -> pyopencl.Program:
     """Without pyopencl's own cache, which waits for the lock of a killed process."""
-    import pyopencl as cl
-
-    program: pyopencl.Program = cl.Program(context, wanted.source)
+    program: pyopencl.Program = opencl().Program(context, wanted.source)
     program.build([*wanted.options], devices=[wanted.device], cache_dir=False)  # type: ignore[arg-type]
     return program
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from ..errors import DeviceError, InvalidArgument, Unsupported, expect, shown
+from ..errors import InvalidArgument, Unsupported, expect, shown
 from ..opencl import opencl
 from ..reorders.ready import Ready
 from ..runtime import Engine, Event, Memory, Stream
@@ -100,10 +100,7 @@ class Recording(Stream):
 
     def _name(self, name: str, memory: Memory, role: str) -> None:
         self._take(check_name(name, f"the {role}"))
-        if memory.context != self.context:
-            raise DeviceError(f"{memory!r} belongs to another OpenCL context than the recording")
-        if memory.tracked_buffer is None and memory.nbytes:
-            raise DeviceError(f"{memory!r} has no buffer: give it one by set_buffer()")
+        memory.check_place(self.context, "the recording")
         self._slots.name(memory, name, role)
 
     def _take(self, name: str) -> None:
@@ -170,7 +167,7 @@ class Recording(Stream):
         with LOCK:
             for a in args:
                 if isinstance(a, Memory):
-                    self._check(a, "run a kernel on it")
+                    a.check_use("run a kernel on it", self.context, "the recording")
             arguments = tuple(self._argument(k, a) for k, a in enumerate(args, 1))
             set_arguments(kernel, [_given(a) for a in args], args)  # what it refuses is refused now
             for a in args:
@@ -210,7 +207,7 @@ class Recording(Stream):
     def filled(self, memory: Memory, value: int, where: slice) -> Event:
         """Take the filling of these bytes of a memory object's buffer; see `Stream.fill`."""
         with LOCK:
-            self._check(memory, "fill it")
+            memory.check_use("fill it", self.context, "the recording")
             if where.start == where.stop:
                 return Recorded()
             slot = self._slots.of(memory)
@@ -219,13 +216,6 @@ class Recording(Stream):
             nbytes = where.stop - where.start
             self._steps.append(Run(Fill(slot.number, int(value), where.start, nbytes)))
         return Recorded()
-
-    def _check(self, memory: Memory, wish: str) -> None:
-        memory.check_unmapped(wish)
-        if memory.context != self.context:
-            raise DeviceError(f"{memory!r} belongs to another OpenCL context than the recording")
-        if memory.tracked_buffer is None and memory.nbytes:
-            raise DeviceError(f"{memory!r} has no buffer: give it one by set_buffer()")
 
     # --- what is shipped with it, or given at each run --------------------------------------------
 
@@ -245,7 +235,7 @@ class Recording(Stream):
         if not isinstance(content, Memory):
             made = from_numpy(content, self.engine, format=format, dtype=dtype)
         memory: Memory = made
-        self._check(memory, "record what it holds")
+        memory.check_use("record what it holds", self.context, "the recording")
         check_storage(memory)
         held = _bytes_of(memory) if memory.tracked_buffer is not None else b""
         with LOCK:
@@ -260,7 +250,7 @@ class Recording(Stream):
         """
         for memory in memories:
             expect(memory, Memory, "memory")
-            self._check(memory, "record it")
+            memory.check_use("record it", self.context, "the recording")
             self._slots.of(memory).scratch = True
 
     def scalar(self, name: str, dtype: str = "f32") -> Scalar:

@@ -7,7 +7,7 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 from ..errors import DeviceError, InvalidArgument, InvalidDescriptor
-from ..opencl import OnDevice, error_name, opencl
+from ..opencl import OnDevice, failure, opencl
 from ..reorders.given import as_memory, as_stream, let_arrays_wait
 from ..runtime import Engine, Event, Memory
 from ..runtime.external import external_commands
@@ -97,8 +97,7 @@ class Replay(OnDevice):
         own = as_stream(stream, self.engine)
         if own.recorder is not None:
             raise InvalidArgument(f"{self!r} cannot be recorded again: record its commands")
-        if own.context != self.engine.context:
-            raise DeviceError("the stream belongs to another OpenCL context than the replay")
+        own.check_context(self.engine.context, "the replay")
         order = own.order or QueueOrder(own.tracked_queue)
         with self._lock, LOCK:
             if given:
@@ -192,8 +191,7 @@ class Replay(OnDevice):
         except cl.Error as error:
             for usage, _ in usages:
                 usage.forget_failed()
-            name = error_name(error)
-            raise DeviceError(f"enqueueing {self!r} failed: {name} ({error})", name=name) from error
+            raise failure(f"enqueueing {self!r}", error) from error
         finally:
             if event is None:  # some commands may have been enqueued
                 event = end_of(queue, *(usage for usage, _ in usages))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 from ..errors import Error, warn
@@ -27,7 +27,7 @@ class Lookup:
         try:
             records, rejected = read(path)
         except Error as error:
-            _warn(f"{error}; the rules decide")
+            warn(f"{error}; the rules decide", TunedWarning)
             return
         for record in records:
             reason = record.device.staleness(device)
@@ -70,33 +70,24 @@ class Lookup:
             self._warn_of(f"1 or more of other kernels ({record.src} -> {record.dst})")
 
     def _warn_of(self, words: str) -> None:
-        _warn(
+        warn(
             f"records of the tuner in {self.path} are not used: {words}; the rules decide. "
-            f"`clformats tune show` lists them, `clformats tune revalidate` measures them anew"
+            f"`clformats tune show` lists them, `clformats tune revalidate` measures them anew",
+            TunedWarning,
         )
-
-
-_known: dict[tuple[Path, DeviceNames], Lookup | None] = {}
-_lock = threading.Lock()
 
 
 def lookup(device: DeviceNames) -> Lookup | None:
     """The usable records of a device; None if there are none, or they are switched off."""
     where = folder()
-    if where is None:
-        return None
-    key = where, device
-    with _lock:
-        if key not in _known:
-            _known[key] = Lookup(path_of(device, where), device) or None
-        return _known[key]
+    return _lookup(device, where) if where else None
+
+
+@cache
+def _lookup(device: DeviceNames, where: Path) -> Lookup | None:
+    return Lookup(path_of(device, where), device) or None
 
 
 def forget() -> None:
     """Read the files again at the next lookup, because tuning has changed them."""
-    with _lock:
-        _known.clear()
-
-
-def _warn(text: str) -> None:
-    warn(text, TunedWarning)
+    _lookup.cache_clear()

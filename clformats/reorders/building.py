@@ -59,6 +59,8 @@ ELEMENT_NS = 3.0
 """What an element takes a core in the universal program: 0.5 to 3.2 ns on an AMD EPYC (Zen 3)."""
 WAIT_VARIABLE = "CLFORMATS_WAIT"
 """Where it is 1 every reorder waits for the compiler, as with ``wait=True``."""
+Sizes = tuple[tuple[int], tuple[int]]
+"""How many work-items run, and how many of them are a group."""
 _told: set[str] = set()
 
 
@@ -75,7 +77,7 @@ class BuiltPlan:
     ) -> None:
         self.plan, self.launch, self.engine = plan, launched, engine
         self._shared: SharedKernel | None = None
-        self._then: tuple[SharedKernel, int, int] | None = None
+        self._then: tuple[SharedKernel, Sizes] | None = None
         self._wait, self._may_change = wait, may_change
         self.building: Future[None] | None = None
         if launched is None:
@@ -115,7 +117,8 @@ class BuiltPlan:
                 deaths.append(death)
             else:
                 if deaths:
-                    self.plan, self.launch = instead(plan, self.plan.family, deaths), made
+                    why = ((self.plan.family, str(death.outcome)) for death in deaths)
+                    self.plan, self.launch = replace(plan, rejected=(*plan.rejected, *why)), made
                 return
         raise deaths[0]
 
@@ -129,10 +132,10 @@ class BuiltPlan:
         if then := launched.then:  # it has the destination on both sides
             problem = replace(plan.problem, src=plan.problem.dst, computation=None)
             following = self._built(then, trial(problem, then))
-            second = following, then.global_size, then.local_size
+            second = following, ((then.global_size,), (then.local_size,))
         with LOCK:
             self._shared, self._then = shared, second
-            self._global, self._local = (launched.global_size,), (launched.local_size,)
+            self._sizes = (launched.global_size,), (launched.local_size,)
 
     def _built(self, launched: Launch, tried: FirstLaunch | None) -> SharedKernel:
         index = np.int64 if launched.wide else np.int32
@@ -252,12 +255,6 @@ def _by(plan: Plan, choices: Choices, **traits: Any) -> tuple[Plan, Launch] | No
         if (made := render(found)) is not None:
             return replace(found, rejected=plan.rejected, choices=RULES), made
     return None
-
-
-def instead(plan: Plan, family: str, deaths: list[CompilerDied]) -> Plan:
-    """The plan that is carried out, with what ended the compiler before among its reasons."""
-    why = tuple((family, str(death.outcome)) for death in deaths)
-    return replace(plan, rejected=(*plan.rejected, *why))
 
 
 def trial(problem: Problem, made: Launch) -> FirstLaunch | None:

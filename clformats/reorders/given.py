@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ..errors import DeviceError, InvalidArgument, InvalidAttr, InvalidDescriptor, shown
+from ..errors import InvalidArgument, InvalidAttr, InvalidDescriptor, shown
 from ..host.packing import is_gapless
 from ..opencl import opencl
 from ..problems.compare import overlap
 from ..runtime import Engine, Event, Memory, Stream
 from ..runtime.scalar import Scalar
+from ..runtime.storage import is_array, is_plain
 from ..schedule.anysize import fits
 from ..tensors.desc import MemoryDesc
 from ..tensors.described import Described, is_described
@@ -48,20 +48,13 @@ def as_memory(value: Any, desc: MemoryDesc, engine: Engine, name: str) -> Memory
     """
     if isinstance(value, Memory):
         return value
-    cl = opencl()
-    is_storage = isinstance(value, cl.MemoryObjectHolder | cl.SVMPointer) or is_array(value)
+    is_storage = is_plain(value) or is_array(value)
     if not is_storage or desc.has_runtime:
         why = f" ({desc} has open sizes, which only a Memory tells)" if is_storage else ""
         raise InvalidArgument(
             f"{name}: got {shown(value)}, expected Memory, or pyopencl's Buffer or Array{why}"
         )
     return Memory(desc, engine, buffer=value)
-
-
-def is_array(value: object) -> bool:
-    """Whether it is a ``pyopencl.array.Array``."""
-    arrays = sys.modules.get("pyopencl.array")
-    return arrays is not None and isinstance(value, arrays.Array)
 
 
 def let_arrays_wait(values: Iterable[Any], event: Event) -> None:
@@ -101,38 +94,11 @@ Use = tuple[str, Memory, MemoryDesc]
 """A memory object of a command: its name in messages, itself, and the descriptor it must have."""
 
 
-def check_use(use: Use, context: object, *, writes: bool) -> None:
-    """Raise where a memory object cannot take its part: another tensor, mapped, elsewhere."""
-    name, memory, _ = use
-    check_desc(use)
-    if memory.usage.mapping is not None:
-        memory.check_unmapped("reorder it")
-    if memory.tracked_buffer is None:
-        if memory.nbytes:
-            raise DeviceError(f"the {name} {memory!r} has no buffer: give it one by set_buffer()")
-    elif memory.context != context:
-        raise DeviceError(
-            f"{memory!r} belongs to another OpenCL context than the reorder: make both from one "
-            f"engine"
-        )
-    if writes:
-        memory.check_writable()
-
-
-def check_desc(use: Use) -> None:
+def check_desc(use: tuple[str, Memory, Any]) -> None:
     """Raise `InvalidDescriptor` where a memory object is not of the descriptor it must have."""
     name, memory, desc = use
     if memory.desc is not desc and not fits(memory.desc, desc):
         raise InvalidDescriptor(f"the {name} is {memory.desc}, the reorder was made for {desc}")
-
-
-def check_stream(stream: Stream, context: object) -> None:
-    """Raise `DeviceError` where a stream belongs to another context."""
-    if stream.context != context:
-        raise DeviceError(
-            "the stream belongs to another OpenCL context than the reorder: make both from one "
-            "engine"
-        )
 
 
 def check_apart(uses: Sequence[Use]) -> None:

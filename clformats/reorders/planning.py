@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 
 from ..errors import Error, Unsupported
 from ..kernels import render, sums
@@ -49,12 +49,12 @@ def _planned(request: Request, records: Lookup | None, names: tuple[str, str]) -
 
 def _by_rules(request: Request) -> Made:
     """The same by what is chosen and the rules; kept on disk for later processes."""
-    return kept.made(request, partial(_anew, request))
 
+    def make() -> Made:
+        plan = plan_for(request)
+        return plan, render(plan)
 
-def _anew(request: Request) -> Made:
-    plan = plan_for(request)
-    return plan, render(plan)
+    return kept.made(request, make)
 
 
 def plan_again(before: Traits, now: Traits) -> None:

@@ -6,9 +6,8 @@ once on a machine, when a large tensor is moved first.
 
 from __future__ import annotations
 
-import threading
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 from ..errors import DeviceError, Error, expect
@@ -28,9 +27,8 @@ from .planning import plan_again
 NO_CPU = "it is no CPU"
 NOTHING_KEPT = "CLFORMATS_TUNED=off keeps nothing"
 
-_kept: dict[tuple[Path, DeviceNames], ProcessorRecord | None] = {}
-_tried: set[tuple[Path, DeviceNames] | None] = set()
-_lock = threading.Lock()
+_tried: set[tuple[DeviceNames, Path] | None] = set()
+_kept = cache(find_processor)
 
 
 def traits_of(engine: Engine) -> Traits:
@@ -42,12 +40,7 @@ def traits_of(engine: Engine) -> Traits:
 def kept_of(engine: Engine) -> ProcessorRecord | None:
     """What was measured of a device and kept; a process reads each file once."""
     key = _key(engine)
-    if key is None:
-        return None
-    with _lock:
-        if key not in _kept:
-            _kept[key] = find_processor(key[1], key[0])
-        return _kept[key]
+    return _kept(*key) if key else None
 
 
 def wants_measuring(engine: Engine) -> bool:
@@ -104,29 +97,26 @@ def attempt(engine: Engine, *, again: bool = True) -> str:
     key = _key(engine)
     if key is None:
         return NO_CPU if not engine.traits.is_cpu else NOTHING_KEPT
-    where, device = key
-    before, trouble = find_processor(device, where), ""
+    before, trouble = find_processor(*key), ""
     _tried.add(key)
     try:
-        with appending(processors_file(device, where)) as append:
-            kept = find_processor(device, where)
+        with appending(processors_file(*key)) as append:
+            kept = find_processor(*key)
             if not kept or (again and kept == before):
                 found = calibration.measured(engine)
                 if isinstance(found, str):
                     trouble = found
                 else:
-                    kept = ProcessorRecord(device, processor(), found, now())
-                    append(kept)
+                    append(ProcessorRecord(key[0], processor(), found, now()))
     except DeviceError:
         raise
     except Error as error:
         return str(error)
-    with _lock:
-        _kept[key] = kept
+    _kept.cache_clear()
     return trouble
 
 
-def _key(engine: Engine) -> tuple[Path, DeviceNames] | None:
-    """Where a device's records are; None for devices without, and where they are off."""
+def _key(engine: Engine) -> tuple[DeviceNames, Path] | None:
+    """A device and where its records are; None for one without, and where they are off."""
     where = folder()
-    return (where, DeviceNames(*engine.names)) if where and engine.traits.is_cpu else None
+    return (DeviceNames(*engine.names), where) if where and engine.traits.is_cpu else None

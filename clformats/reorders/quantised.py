@@ -40,6 +40,7 @@ from ..tensors.desc import MemoryDesc
 from ..tensors.given import as_any_desc
 from . import kept
 from .building import launch_within
+from .given import check_desc
 from .planning import planned
 from .profiles import traits_of
 
@@ -99,10 +100,17 @@ class QuantisedReorder(OnDevice):
         self.plan = self._work.plan
 
     def _beginning_at(self, nbytes: int) -> _Work:
-        """What runs for memory that begins at multiples of so many bytes."""
+        """What runs for memory that begins at multiples of so many bytes.
+
+        The host does, where its kernels end the compiler. Raises `Unsupported`.
+        """
         if nbytes not in self._works:
             traits = replace(traits_of(self.engine), begin_bytes=nbytes)
-            self._works[nbytes] = _work(self._maker, self.src, self.dst, self.engine, traits)
+            try:
+                made = _by_kernels(self._maker, self.src, self.dst, self.engine, traits)
+            except CompilerDied as death:
+                made = _Work(QuantisedPlan("host", (f"works on the host: {death.outcome}",)))
+            self._works[nbytes] = made
         return self._works[nbytes]
 
     @property
@@ -132,10 +140,7 @@ class QuantisedReorder(OnDevice):
         expect(stream, Stream, "stream")
         for memory, desc, what in ((src, self.src, "src"), (dst, self.dst, "dst")):
             expect(memory, Memory, what)
-            if memory.desc != desc:
-                raise InvalidDescriptor(
-                    f"the {what} is {memory.desc}, the reorder was made for {desc}"
-                )
+            check_desc((what, memory, desc))
         if not self.dst.nelems:
             return self._done(stream)
         if src.parts:
@@ -229,18 +234,8 @@ class _Work:
         return event
 
 
-def _work(maker: Maker, src: AnyDesc, dst: AnyDesc, engine: Engine, traits: Traits) -> _Work:
-    """What brings one into the other; the host, where its kernels end the compiler.
-
-    Raises `Unsupported`.
-    """
-    try:
-        return _by_kernels(maker, src, dst, engine, traits)
-    except CompilerDied as death:
-        return _Work(QuantisedPlan("host", (f"works on the host: {death.outcome}",)))
-
-
 def _by_kernels(maker: Maker, src: AnyDesc, dst: AnyDesc, engine: Engine, traits: Traits) -> _Work:
+    """What brings one into the other. Raises `CompilerDied` and `Unsupported`."""
     if isinstance(dst, QuantisedDesc) and (
         not isinstance(src, QuantisedDesc) or src.dtype != dst.dtype
     ):
@@ -275,7 +270,7 @@ def _moving(src: QuantisedDesc, dst: QuantisedDesc, engine: Engine, traits: Trai
             kernel = repacking(src, dst, traits)
             return _Work(QuantisedPlan("moves", (kernel.what,)), _built([kernel], src, dst, engine))
     try:
-        moves = _kept((src, dst, traits), partial(moving, src, dst, traits))
+        moves = _kept(moving, src, dst, traits)
     except Unsupported as error:
         return _Work(QuantisedPlan("host", (f"moves bits on the host: {error}",)))
     made = [k for move in moves for k in _kernels(move, traits)]
@@ -289,7 +284,7 @@ def _decoding(
 ) -> _Work:
     why: tuple[str, ...] = ()
     try:
-        kernel = _decoded(src, dst, traits)
+        kernel = _kept(decoding, src, dst, traits)
         return _Work(QuantisedPlan("decodes", (kernel.what,)), _built([kernel], src, dst, engine))
     except Unsupported:
         pass
@@ -297,7 +292,7 @@ def _decoding(
         why = (f"not by one kernel: {death.outcome}",)
     rows = MemoryDesc(dst.dims, "f32")
     try:
-        kernel = _decoded(src, rows, traits)
+        kernel = _kept(decoding, src, rows, traits)
     except Unsupported as error:
         return _Work(QuantisedPlan("host", (f"unpacks on the host: {error}",)))
     steps = (*why, kernel.what, f"then a reorder {rows} -> {dst}")
@@ -305,14 +300,12 @@ def _decoding(
     return _Work(QuantisedPlan("decodes twice", steps), _built([kernel], src, rows, engine), after)
 
 
-def _decoded(src: QuantisedDesc, dst: MemoryDesc, traits: Traits) -> Kernel:
-    return _kept((src, dst, traits), partial(decoding, src, dst, traits))
-
-
-def _kept(asked: tuple[QuantisedDesc | MemoryDesc | Traits, ...], make: Callable[[], T]) -> T:
+def _kept(make: Callable[..., T], *asked: AnyDesc | Traits) -> T:
     """What takes 50 ms and more, as an earlier process has made it of a type of the library's."""
     types = [one.dtype for one in asked if isinstance(one, QuantisedDesc)]
-    return kept.made(asked, make) if all(t.is_built_in for t in types) else make()
+    if all(t.is_built_in for t in types):
+        return kept.made(asked, partial(make, *asked))
+    return make(*asked)
 
 
 def _quantising(
@@ -329,7 +322,7 @@ def _quantising(
     rows = MemoryDesc(dst.dims, "f16" if src.dtype.name == "f16" else "f32")
     for made in _layouts(dst):
         with suppress(Unsupported):
-            kernel = _kept((rows, made, traits), partial(quantising, rows, made, traits))
+            kernel = _kept(quantising, rows, made, traits)
             before = maker(src, rows, engine) if src != rows else None
             after = maker(made, dst, engine) if made != dst else None
             steps = [f"{decodes}reorders to {rows}"] * bool(before) + [kernel.what]

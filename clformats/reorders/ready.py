@@ -13,19 +13,19 @@ from numpy.typing import NDArray
 from ..errors import DeviceError, InvalidArgument
 from ..kernels import render
 from ..kernels.source import Launch
-from ..opencl import error_name, named_errors, opencl
+from ..opencl import failure, named_errors, opencl
 from ..problems.computation import Operand
 from ..runtime import Engine, Event, Memory, Stream
 from ..runtime.engine import SharedKernel
-from ..runtime.external import external_commands
-from ..runtime.order import LOCK, QueueOrder, Usage, end_of, enqueued, events_before, flush
+from ..runtime.external import commands_before
+from ..runtime.order import LOCK, QueueOrder, Usage, end_of, enqueued
 from ..runtime.scalar import Scalar
 from ..runtime.twins import Twins
 from ..schedule import Plan
 from ..tensors.desc import MemoryDesc
 from ..values.attr import OLD
-from .building import BuiltPlan
-from .given import Use, check_apart, check_stream, check_use
+from .building import BuiltPlan, Sizes
+from .given import Use, check_apart, check_desc
 
 if TYPE_CHECKING:
     import pyopencl
@@ -147,7 +147,7 @@ class Ready(BuiltPlan):
                 if shared.mark is not self._mark and self._others:
                     self._set_others(shared, None)
                 event = cl.enqueue_nd_range_kernel(
-                    stream.tracked_queue, kernel, self._global, self._local, None, None
+                    stream.tracked_queue, kernel, *self._sizes, None, None
                 )
                 source.readers[order] = target.writer = event
                 target.order = order
@@ -183,14 +183,15 @@ class Ready(BuiltPlan):
             plan = partial(self.plan.beginning_at, least)
             return self._for(least, plan).call(stream, uses, values, about)
         if stream.context is not context:
-            check_stream(stream, context)
+            stream.check_context(context, "the reorder")
         reading: list[Usage] = []
         with LOCK:
             for use in uses:
                 _, memory, desc = use
                 usage = memory.usage
                 if memory.sound is not desc or usage.mapping or memory.context is not context:
-                    check_use(use, context, writes=use is uses[-1])
+                    check_desc(use)
+                    memory.check_use("reorder it", context, "the reorder", writes=use is uses[-1])
                 reading.append(usage)
             target = reading.pop()
             if target in reading:
@@ -205,19 +206,14 @@ class Ready(BuiltPlan):
         if stream.recorder is not None:
             return stream.recorder.moved(self, src, dst, values)
         cl, shared, order = opencl(), self._shared, stream.order or QueueOrder(stream.tracked_queue)
-        waits = events_before(reading, target, order)
-        unknown = external_commands(
-            (*reading, target), self._context, stream.tracked_queue, in_order=stream.in_order
-        )
+        queue, context = stream.tracked_queue, self._context
+        waits = commands_before(reading, [target], order, queue, context, in_order=stream.in_order)
         first: pyopencl.Event | None = None
         try:
-            if waits:
-                flush(waits)
-            waits += unknown
             if shared is None:
-                event = cl.enqueue_marker(stream.tracked_queue, wait_for=waits or None)
+                event = cl.enqueue_marker(queue, wait_for=waits or None)
             else:
-                kernel = partial(shared.fitting, self._enqueued, stream, values)
+                kernel = partial(shared.fitting, self._enqueued, self._sizes, stream, values)
                 if self._twins:
                     first, event = self._twins.enqueue(stream, order, (src, dst), waits, kernel)
                 else:
@@ -226,7 +222,9 @@ class Ready(BuiltPlan):
                     # Should the second be refused, later commands still wait for this one.
                     enqueued(reading, target, order, event)
                     first = first or event
-                    event = then[0].fitting(self._followed, then[1:], stream, dst, event)
+                    # It reads what lies in the destination: the source may be an image.
+                    sides = dst.tracked_buffer, dst.tracked_buffer
+                    event = then[0].fitting(self._enqueued, then[1], stream, None, sides, [event])
             enqueued(reading, target, order, event)
         except cl.Error as error:
             raise _refused([*reading, target], error, about) from error
@@ -236,30 +234,17 @@ class Ready(BuiltPlan):
         return Event(event, first)
 
     def _enqueued(
-        self, shared: SharedKernel, stream: Stream, values: Mapping[str, Value] | None,
-        sides: tuple[Any, Any], waits: list[pyopencl.Event],
+        self, shared: SharedKernel, sizes: Sizes, stream: Stream,
+        values: Mapping[str, Value] | None, sides: tuple[Any, Any], waits: list[pyopencl.Event],
     ) -> pyopencl.Event:  # fmt: skip
         kernel = shared.kernel
         kernel.set_arg(0, sides[0])
         kernel.set_arg(1, sides[1])
-        # A kernel does not keep its arguments alive before it is enqueued.
-        _kept = self._set_others(shared, values) if self._others else None
+        # A kernel does not keep them alive before it is enqueued; one that follows has none.
+        reads_others = self._others and shared is self._shared
+        _kept = self._set_others(shared, values) if reads_others else None
         return opencl().enqueue_nd_range_kernel(  # type: ignore[no-any-return]
-            stream.tracked_queue, kernel, self._global, self._local, None, waits or None
-        )
-
-    def _followed(
-        self, shared: SharedKernel, size: tuple[int, int], stream: Stream, dst: Memory,
-        first: pyopencl.Event,
-    ) -> pyopencl.Event:  # fmt: skip
-        """Enqueue the kernel that runs when the first has ended.
-
-        It reads what lies in the destination, and gets no source: that may be an image.
-        """
-        for k in (0, 1):
-            shared.kernel.set_arg(k, dst.tracked_buffer)
-        return opencl().enqueue_nd_range_kernel(  # type: ignore[no-any-return]
-            stream.tracked_queue, shared.kernel, size[:1], size[1:], None, [first]
+            stream.tracked_queue, kernel, *sizes, None, waits or None
         )
 
     def _set_others(self, shared: SharedKernel, values: Mapping[str, Value] | None) -> object:
@@ -286,5 +271,4 @@ def _refused(usages: Sequence[Usage], error: Exception, about: object) -> Device
     """The exception for an OpenCL error; later commands do not wait for failed ones."""
     for usage in usages:
         usage.forget_failed()
-    name = error_name(error)
-    return DeviceError(f"enqueueing {about} failed: {name} ({error})", name=name)
+    return failure(f"enqueueing {about}", error)

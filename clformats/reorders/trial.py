@@ -22,6 +22,7 @@ from ..opencl import named_errors, opencl
 from ..runtime import Engine, Memory
 from ..tensors.desc import MemoryDesc
 from ..tensors.dtypes import DType, as_dtype, convert
+from ..tensors.given import moved_by
 from ..values.attr import Attr
 
 POISON = 0xA5
@@ -99,9 +100,7 @@ def blend(ours: Bytes, others: Bytes, bits: Bytes) -> Bytes:
 
 def moved(desc: MemoryDesc) -> MemoryDesc:
     """The descriptor `FRONT` elements further on in its buffer; an image begins where it begins."""
-    if desc.format.image:
-        return desc
-    return MemoryDesc.of(replace(desc.geometry, offset0=desc.offset0 + FRONT), desc.dtype)
+    return desc if desc.format.image else moved_by(desc, FRONT)
 
 
 # --- tensors --------------------------------------------------------------------------------------

@@ -100,10 +100,12 @@ class Variants:
 
     def kernel_tuner(self, seed: int = 0, *, parts: bool = False) -> dict[str, Any]:
         """The arguments of ``kernel_tuner.tune_kernel``: see `Reorder.as_kernel_tuner`."""
+        from pyopencl import cltypes
+
         s = self.space
         case = Case(s.src, s.dst, Attr(), seed)
         default = self._launch(s.values[0])
-        src, dst = map(_array_type, default.buffers)
+        src, dst = (np.dtype(getattr(cltypes, name)) for name in default.buffers)
         before = with_canary(case.before)
         platform, device = place_of(self.engine)
         asked: dict[str, list[Any]] = {LOCAL: [default.local_size], s.parameter: [*s.values]}
@@ -136,13 +138,6 @@ class Variants:
             "platform": platform,
             "device": device,
         }  # fmt: skip
-
-
-def _array_type(name: str) -> np.dtype[Any]:
-    """The numpy type of OpenCL C's."""
-    sizes = {"char": 1, "short": 2, "half": 2, "int": 4, "float": 4, "long": 8, "double": 8}
-    kind = "f" if name in ("half", "float", "double") else "u" if name.startswith("u") else "i"
-    return np.dtype(f"{kind}{sizes[name.removeprefix('u')]}")
 
 
 def _whole(data: NDArray[np.uint8], dtype: np.dtype[Any]) -> NDArray[np.uint8]:

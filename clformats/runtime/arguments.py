@@ -11,13 +11,11 @@ import numpy as np
 from ..errors import DeviceError, InvalidArgument
 from ..opencl import error_name, opencl
 from .engine import SOURCE
-from .scalar import TYPES
 
 if TYPE_CHECKING:
     import pyopencl
 
-_NUMBERS = {"float": "f32", "double": "f64", "int": "s32", "uint": "u32", "long": "s64",
-            "ulong": "u64"}  # fmt: skip
+_NUMBERS = ("float", "double", "int", "uint", "long", "ulong")
 """The types of OpenCL C that numbers are declared as, most often."""
 
 FITTING = "_clformats_fitting"
@@ -25,11 +23,9 @@ FITTING = "_clformats_fitting"
 positions of its numbers and of the others; None where `pyopencl.Kernel.set_args` must set them.
 """
 DECLARED = "_clformats_declared"
-"""The attribute of a kernel with what `_declared` found, so that its source is read once."""
+"""The attribute of a kernel with its `declarations`, so that its source is read once."""
 
 _PLAIN = (np.generic, np.ndarray)
-_ARGUMENTS = r"\b{}\s*\(([^()]*)\)\s*\{{"
-"""A kernel of a name with its arguments, as a regular expression."""
 _AT_ONCE = "_set_arg_buf_multi"
 """What pyopencl itself sets numbers by where it was told their types: 0.1 us."""
 
@@ -43,8 +39,7 @@ def set_arguments(kernel: pyopencl.Kernel, given: Sequence[Any], args: Sequence[
     cl, types = opencl(), [*map(type, given)]
     fitting = getattr(kernel, FITTING, None)
     if fitting is None or fitting[0] != types:
-        _check_images(kernel, given)
-        _check_numbers(kernel, given)
+        _check_declared(kernel, given)
         fitting = types, _places(kernel, given)
         setattr(kernel, FITTING, fitting)
     try:
@@ -61,56 +56,56 @@ def set_arguments(kernel: pyopencl.Kernel, given: Sequence[Any], args: Sequence[
         ) from error
 
 
-def _check_images(kernel: pyopencl.Kernel, given: Sequence[Any]) -> None:
-    """Refuse a buffer for an image and the reverse: some drivers take both, and crash."""
-    kind, found = opencl().Image, getattr(kernel, DECLARED, None)
-    if found is None:
-        found = _declared(kernel)
-        setattr(kernel, DECLARED, found)
-    for k, is_image, declared in found:
-        if k < len(given) and isinstance(given[k], kind) is not is_image:
+def _check_declared(kernel: pyopencl.Kernel, given: Sequence[Any]) -> None:
+    """Refuse what drivers take, and should not.
+
+    A buffer for an image and the reverse: some crash. An integer for a float and the reverse: they
+    take the bits where sizes agree.
+    """
+    for k, (text, value) in enumerate(zip(_declared(kernel), given, strict=False), 1):
+        where = f"argument {k} of {kernel.function_name}: the kernel has {text!r}"
+        is_image = re.search(r"\bimage\w*_t\b", text) is not None
+        if is_image != ("*" in text) and isinstance(value, opencl().Image) is not is_image:
             wanted, format_ = ("an image", "nh|Cw|4c") if is_image else ("a buffer", "nhCw4c")
             raise InvalidArgument(
-                f"argument {k + 1} of {kernel.function_name}: the kernel has {declared!r}, "
-                f"expected {wanted}, got {type(given[k]).__name__}: give memory of a format such "
-                f"as {format_}"
+                f"{where}, expected {wanted}, got {type(value).__name__}: give memory of a format "
+                f"such as {format_}"
+            )
+        kind = value.dtype.kind if isinstance(value, _PLAIN) else ""
+        number = _number_type(text) if kind in ("i", "u", "f") else None
+        if number and (kind == "f") is not issubclass(number, np.floating):
+            raise InvalidArgument(
+                f"{where}, got {value.dtype}: give np.{number.__name__}({value!s})"
             )
 
 
-def _check_numbers(kernel: pyopencl.Kernel, given: Sequence[Any]) -> None:
-    """Refuse an integer for a float and the reverse: drivers take the bits where sizes agree."""
-    for k, value in enumerate(given):
-        kind = value.dtype.kind if isinstance(value, _PLAIN) else ""
-        if kind in ("i", "u", "f") and (found := _number_type(kernel, k + 1)):
-            wanted, declared = found
-            if (kind == "f") is not issubclass(wanted, np.floating):
-                raise InvalidArgument(
-                    f"argument {k + 1} of {kernel.function_name}: the kernel has {declared!r}, got "
-                    f"{value.dtype}: give np.{wanted.__name__}({value!s})"
-                )
+def _number_type(declared: str) -> type[np.number[Any]] | None:
+    """The type of an argument that is declared as a number; None where it is not clear."""
+    from pyopencl import cltypes
 
-
-def _number_type(kernel: pyopencl.Kernel, number: int) -> tuple[type[np.number[Any]], str] | None:
-    """The type of an argument that is declared as a number, and how; None where it is not clear."""
-    declared = declaration(getattr(kernel, SOURCE, ""), kernel.function_name, number)
     found = re.fullmatch(r"(?:const )?(\w+) \w+", declared)
-    name = found and _NUMBERS.get(found[1])
-    return (TYPES[name], declared) if name else None
+    return getattr(cltypes, found[1]) if found and found[1] in _NUMBERS else None
 
 
-def _declared(kernel: pyopencl.Kernel) -> list[tuple[int, bool, str]]:
-    """The place of each argument that is clearly an image, or a pointer, and how it is declared."""
-    source: str | None = getattr(kernel, SOURCE, None)
-    if source is None:
-        return []
-    name = kernel.function_name
-    if len(re.findall(_ARGUMENTS.format(re.escape(name)), source)) != 1:
-        return []  # two under conditions, say
-    texts = [declaration(source, name, k + 1) for k in range(kernel.num_args)]
-    if not all(texts) or declaration(source, name, len(texts) + 1):
-        return []  # some come from a macro
-    images = [re.search(r"\bimage\w*_t\b", text) is not None for text in texts]
-    return [(k, images[k], text) for k, text in enumerate(texts) if images[k] != ("*" in text)]
+def _declared(kernel: pyopencl.Kernel) -> list[str]:
+    """How each argument is declared; empty where that is not clear, as where a macro has some."""
+    found: list[str] | None = getattr(kernel, DECLARED, None)
+    if found is None:
+        found = declarations(getattr(kernel, SOURCE, ""), kernel.function_name)
+        if found and (not all(found) or len(found) != kernel.num_args):
+            found = []
+        setattr(kernel, DECLARED, found)
+    return found
+
+
+def declarations(source: str, name: str) -> list[str]:
+    """The arguments of a kernel as its source declares them; empty where it has two, or none.
+
+    >>> declarations("kernel void f(global int *p, const  float by) {}", "f")
+    ['global int *p', 'const float by']
+    """
+    found = re.findall(rf"\b{re.escape(name)}\s*\(([^()]*)\)\s*\{{", source)
+    return [" ".join(part.split()) for part in found[0].split(",")] if len(found) == 1 else []
 
 
 def _places(kernel: pyopencl.Kernel, given: Sequence[Any]) -> tuple[list[int], list[int]] | None:
@@ -166,18 +161,7 @@ def _advice(kernel: pyopencl.Kernel, text: str, args: Sequence[Any]) -> str:
     told = f"; argument {k} is of type {kind}"
     if not isinstance(given, int | float | np.number):
         return f"{told}: give buffers as Memory or pyopencl's"
-    declared = declaration(getattr(kernel, SOURCE, ""), kernel.function_name, k)
-    wanted, _ = _number_type(kernel, k) or (np.float32, "")
+    declared = dict(enumerate(_declared(kernel), 1)).get(k, "")
+    wanted = _number_type(declared) or np.float32
     told += f", the kernel has {declared!r}" * bool(declared)
     return f"{told}: give np.{wanted.__name__}({given!s})"
-
-
-def declaration(source: str, name: str, number: int) -> str:
-    """Argument ``number``, counted from 1, of a kernel as its source declares it; empty if unclear.
-
-    >>> declaration("kernel void f(global int *p, const float by) {}", "f", 2)
-    'const float by'
-    """
-    found = re.search(_ARGUMENTS.format(re.escape(name)), source)
-    parts = found[1].split(",") if found else []
-    return " ".join(parts[number - 1].split()) if number <= len(parts) else ""

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from ..errors import (
-    DeviceError,
     InvalidArgument,
     InvalidDescriptor,
     Unsupported,
@@ -17,12 +16,12 @@ from ..errors import (
     expect_int,
     shown,
 )
-from ..opencl import error_name, named_errors, opencl
+from ..opencl import error_name, failure, named_errors, opencl
 from . import storage
 from .arguments import check_no_pointer, set_arguments
 from .event import Event
-from .external import external_commands
-from .order import LOCK, QueueOrder, Usage, enqueued, events_before, flush, read, usage_of
+from .external import commands_before
+from .order import LOCK, QueueOrder, Usage, enqueued, read, usage_of
 from .tracked import Tracked
 
 if TYPE_CHECKING:
@@ -75,7 +74,8 @@ def run(
     order = stream.order or QueueOrder(stream.tracked_queue)
     with LOCK:
         given, writing, reading, alone = _uses(stream, order, args, reads)
-        waits = None if alone else _waits(stream, order, writing, reading)
+        reading = [usage for usage in reading if usage not in writing]
+        waits = None if alone else _waits(stream, order, reading, writing)
         set_arguments(kernel, given, args)
         enqueue = partial(_enqueue, stream, kernel, global_size, local_size)
         event = (
@@ -84,7 +84,7 @@ def run(
         for usage in reading:
             if alone:
                 usage.readers[order] = event
-            elif usage not in writing:
+            else:
                 read(usage, order, event)
         for usage in writing:
             usage.only_order = usage.order = order
@@ -133,7 +133,8 @@ def _uses(
             continue
         usage = a.usage
         if usage.mapping is not None or a.context is not stream.context or a.sound is None:
-            _check(a, stream, writes=not is_read)
+            wish = "run a kernel on it"
+            a.check_use(wish, stream.context, "the stream", writes=not is_read)
             if a.lent is not None:  # one kernel at a time has the image
                 writing.append(usage)
                 given.append(a.lent.image)
@@ -162,17 +163,11 @@ def _with_images(
 
 
 def _waits(
-    stream: Queue, order: object, writing: Sequence[Usage], reading: Sequence[Usage]
+    stream: Queue, order: object, reading: Sequence[Usage], writing: Sequence[Usage]
 ) -> list[pyopencl.Event]:
-    """The events that a kernel waits for, sent to their devices."""
-    reading = [u for u in _distinct(reading) if u not in writing]
-    waits = [e for usage in _distinct(writing) for e in events_before([], usage, order)]
-    waits += events_before(reading, None, order)
-    with named_errors("waiting for other commands"):
-        flush(waits)
-    return waits + external_commands(
-        [*writing, *reading], stream.context, stream.tracked_queue, in_order=stream.in_order
-    )
+    once = [*dict.fromkeys(reading)], [*dict.fromkeys(writing)]
+    queue, context = stream.tracked_queue, stream.context
+    return commands_before(*once, order, queue, context, in_order=stream.in_order)
 
 
 def fill(stream: Queue, memory: Tracked, value: int) -> Event:
@@ -182,10 +177,10 @@ def fill(stream: Queue, memory: Tracked, value: int) -> Event:
         return stream.recorder.filled(memory, value, where)
     order = stream.order or QueueOrder(stream.tracked_queue)
     with LOCK, named_errors("filling", memory):
-        _check(memory, stream, writes=True)
+        memory.check_use("fill it", stream.context, "the stream", writes=True)
         if where.start == where.stop:
             return Event(cl.enqueue_marker(stream.tracked_queue))
-        waits = _waits(stream, order, [memory.usage], [])
+        waits = _waits(stream, order, [], [memory.usage])
         event = cl.enqueue_fill_buffer(
             stream.tracked_queue, memory.tracked_buffer, np.uint8(value), where.start,
             where.stop - where.start, wait_for=waits or None,
@@ -213,10 +208,6 @@ def check_fill(memory: object, value: object) -> slice:
     return memory.mapped_bytes
 
 
-def _distinct(usages: Any) -> list[Usage]:
-    return list({id(usage): usage for usage in usages}.values())
-
-
 def _enqueue(
     stream: Queue,
     kernel: Any,
@@ -236,19 +227,7 @@ def _enqueue(
         if "WORK_GROUP_SIZE" in name or "WORK_ITEM_SIZE" in name:
             advice = f"; global_size is {tuple(global_size)}, local_size {local_size}"
             advice += ": None leaves the choice to the device" * (local_size is not None)
-        text = f"enqueueing {kernel.function_name} failed: {name} ({error}){advice}"
-        raise DeviceError(text, name=name) from error
-
-
-def _check(memory: Tracked, stream: Queue, *, writes: bool) -> None:
-    memory.check_unmapped("run a kernel on it")
-    if memory.context != stream.context:
-        raise DeviceError(f"{memory!r} belongs to another OpenCL context than the stream")
-    if memory.tracked_buffer is None and memory.nbytes:
-        where = "give it one by set_buffer(), or those of its parts, where it has several"
-        raise DeviceError(f"{memory!r} has no buffer: {where}")
-    if writes:
-        memory.check_writable()
+        raise failure(f"enqueueing {kernel.function_name}", error, advice) from error
 
 
 _SEQUENCES = (tuple, list)

@@ -9,12 +9,12 @@ that stay inside the library pay nothing for this.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 from ..opencl import named_errors, opencl
-from .order import LOCK, Usage, error_of
+from .order import LOCK, Usage, error_of, events_before, flush
 
 if TYPE_CHECKING:
     import pyopencl
@@ -90,6 +90,24 @@ def _finish(dropped: list[_HandedOut]) -> None:
             entry.queue.finish()
         except cl.Error:  # its commands failed: they are over too
             continue
+
+
+def commands_before(
+    reading: Sequence[Usage], writing: Sequence[Usage], order: object, queue: pyopencl.CommandQueue,
+    context: object, *, in_order: bool,
+) -> list[pyopencl.Event]:  # fmt: skip
+    """All that a command must wait for which reads and writes these buffers, with `LOCK` held.
+
+    The commands that are known, which are sent to their devices, and the `external_commands`.
+    Raises `DeviceError`.
+    """
+    waits = events_before(reading, None, order)
+    for usage in writing:
+        waits += events_before([], usage, order)
+    if waits:
+        with named_errors("waiting for other commands"):
+            flush(waits)
+    return waits + external_commands((*reading, *writing), context, queue, in_order=in_order)
 
 
 def external_commands(

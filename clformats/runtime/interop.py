@@ -14,7 +14,7 @@ from ..host.packing import pack_into
 from ..tensors.desc import MemoryDesc
 from ..tensors.dlpack import array_of
 from ..tensors.dtypes import as_array, as_dtype
-from ..tensors.geometry import moved_by
+from ..tensors.given import moved_by
 from . import unified
 from .engine import Engine, default_engine
 from .external import handed_out
@@ -37,7 +37,14 @@ def from_numpy(
 ) -> Memory:
     """As `clformats.from_numpy`, always by numpy."""
     array = as_array(array)
-    desc = desc_of(array, format, dtype)
+    return packed(array, desc_of(array, format, dtype), engine, stream, allocator)
+
+
+def packed(
+    array: Any, desc: MemoryDesc, engine: Engine | None, stream: Stream | None,
+    allocator: Allocator | None,
+) -> Memory:  # fmt: skip
+    """A memory object of a descriptor, also of a quantised tensor, packed on the host."""
     memory = Memory.unfilled(desc, engine, allocator)
     with memory.map("w", stream=stream) as flat:
         pack_into(flat, array, desc)
@@ -97,10 +104,9 @@ def from_host(array: Any, engine: Engine | None = None) -> Memory:
             f"no whole number of elements of {host.desc.dtype}: copy them, by cf.from_numpy or "
             f"cf.transfer"
         )
-    desc = MemoryDesc.of(moved_by(host.desc.geometry, elements), host.desc.dtype)
     writing = bool(host.array.flags.writeable)
     buffer = unified.wrapped(engine, host.array, front, writing=writing)
-    return Memory(desc, engine, buffer=buffer)
+    return Memory(moved_by(host.desc, elements), engine, buffer=buffer)
 
 
 def from_array(
@@ -142,7 +148,7 @@ def _array_in(array: pyopencl.array.Array, format: Any) -> MemoryDesc:  # the fi
             f"got an array of shape {array.shape} and strides {array.strides}, expected the "
             f"{desc.nbytes} bytes of {desc} without gaps; for others cf.Memory(desc, buffer=array)"
         )
-    return MemoryDesc.of(moved_by(desc.geometry, first), desc.dtype)
+    return moved_by(desc, first)
 
 
 def _array_desc(array: pyopencl.array.Array) -> MemoryDesc:
@@ -156,7 +162,7 @@ def _array_desc(array: pyopencl.array.Array) -> MemoryDesc:
     desc = MemoryDesc(
         array.shape, as_dtype(array.dtype), strides=[step // item for step in array.strides]
     )
-    return MemoryDesc.of(moved_by(desc.geometry, array.offset // item), desc.dtype)
+    return moved_by(desc, array.offset // item)
 
 
 def to_array(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,12 +12,10 @@ from numpy.typing import NDArray
 from ..errors import InvalidArgument, InvalidDescriptor, MappedError, expect
 from ..tensors.desc import MemoryDesc
 from ..tensors.described import is_described
+from .event import Event
+from .mapping import Mode
+from .stream import Stream
 from .tracked import Tracked
-
-if TYPE_CHECKING:
-    from .event import Event
-    from .mapping import Mode
-    from .stream import Stream
 
 Given = dict[str, tuple[int, Any]]
 

@@ -16,8 +16,8 @@ from ..errors import DeviceError, MappedError, caller
 from ..opencl import OnDevice, named_errors, opencl
 from . import image
 from .event import Event
-from .external import external_commands
-from .order import LOCK, Claim, Usage, end_of, enqueued, events_before, flush, interrupt_later
+from .external import commands_before
+from .order import LOCK, Claim, Usage, end_of, enqueued, interrupt_later
 from .storage import Mapped
 from .tracked import Tracked
 
@@ -128,13 +128,11 @@ class Mapping(OnDevice):
         if memory.tracked_buffer is None:
             raise DeviceError(f"{memory!r} cannot be mapped: give it a buffer by set_buffer()")
         with LOCK:
-            writes = self._usage if "w" in self.mode else None
+            writes = [self._usage] if "w" in self.mode else []
             reads = [] if self.mode == "w" and memory.is_dense else [self._usage]
-            waits = events_before(reads, writes, object())
-            unknown = external_commands([self._usage], memory.context, self._queue, in_order=True)
-        with named_errors("mapping", memory):
-            flush(waits)
-        waits += unknown
+            waits = commands_before(
+                reads, writes, object(), self._queue, memory.context, in_order=True
+            )
         if memory.under is None:
             with named_errors("reading", memory):
                 self._pixels = image.read(self._queue, memory.tracked_buffer, memory.desc, waits)

@@ -36,7 +36,7 @@ from ..tensors.given import as_any_desc, canonical
 from . import image, joined, storage, views
 from .engine import Engine, default_engine
 from .mapping import Mapping, Mode
-from .order import LOCK, Usage, events_before, interrupt_later, is_known, usage_of
+from .order import LOCK, Usage, interrupt_later, is_known, usage_of
 from .stream import Stream
 from .tracked import Tracked
 
@@ -184,8 +184,7 @@ class Memory(ArrayLike, Tracked):
         """The commands on memory that no driver keeps for them."""
         if self.tracked_buffer is None or storage.is_kept_by_driver(self.tracked_buffer):
             return []
-        with LOCK:
-            return events_before([], self.usage, object())
+        return self.events
 
     def _settle(self, events: list[pyopencl.Event]) -> None:
         """Wait for all of them, though one failed or Control-C came; that is raised at the end."""
@@ -277,8 +276,8 @@ class Memory(ArrayLike, Tracked):
         self.check_unmapped("map it")
         if "w" in mode:
             self.check_writable()
-        if stream is not None and stream.context != self.context:
-            raise DeviceError(f"the stream belongs to another OpenCL context than {self!r}")
+        if stream is not None:
+            stream.check_context(self.context, "the memory object")
         return Mapping(self, mode, stream.tracked_queue if stream else self.engine.tracked_queue)
 
     # --- copies on the host -----------------------------------------------------------------------

@@ -29,6 +29,17 @@ Allocator = Callable[[int], Any]
 """Makes storage of a number of bytes: pyopencl's ``MemoryPool``, ``ImmediateAllocator``, ..."""
 
 
+def is_array(value: object) -> bool:
+    """Whether it is a ``pyopencl.array.Array``."""
+    arrays = sys.modules.get("pyopencl.array")
+    return arrays is not None and isinstance(value, arrays.Array)
+
+
+def is_plain(value: object) -> bool:
+    """Whether it is pyopencl's storage itself, or an image."""
+    return isinstance(value, opencl().MemoryObjectHolder | opencl().SVMPointer)
+
+
 def is_svm(storage: object) -> bool:
     """Whether it is shared virtual memory."""
     return isinstance(storage, opencl().SVMPointer)
@@ -83,9 +94,7 @@ def begins_at(storage: Any) -> int:
 
 def expect_storage(storage: object) -> None:
     """Raise `InvalidArgument` unless it is storage for a buffer."""
-    cl = opencl()
-    known = isinstance(storage, cl.MemoryObjectHolder | cl.SVMPointer)
-    if not known or isinstance(storage, cl.Image):
+    if not is_plain(storage) or isinstance(storage, opencl().Image):
         raise InvalidArgument(
             f"buffer: got {shown(storage)}, expected a pyopencl Buffer, a buffer of a MemoryPool, "
             f"an SVMAllocation or a pyopencl.array.Array"
@@ -129,8 +138,7 @@ def unwrapped(buffer: Any) -> Any:
 
     Waits for the array's commands. Raises `DeviceError` if it begins inside its buffer.
     """
-    arrays = sys.modules.get("pyopencl.array")
-    if arrays is None or not isinstance(buffer, arrays.Array):
+    if not is_array(buffer):
         return buffer
     if buffer.offset:
         raise DeviceError(

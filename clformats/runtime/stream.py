@@ -145,6 +145,14 @@ class Stream(OnDevice):
             with named_errors("ordering a stream"):
                 cl.enqueue_barrier(self.tracked_queue, wait_for=found)
 
+    def check_context(self, context: object, whose: str) -> None:
+        """Raise `DeviceError` where its context is another one than that of ``whose``."""
+        if self.context != context:
+            raise DeviceError(
+                f"the stream belongs to another OpenCL context than {whose}: make both from one "
+                f"engine"
+            )
+
     def __repr__(self) -> str:
         return f"Stream({self.engine!r}, out_of_order={not self.in_order})"
 

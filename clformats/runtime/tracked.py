@@ -13,12 +13,12 @@ from ..errors import DeviceError, MappedError, expect
 from ..host.packing import whole_nbytes
 from ..opencl import OnDevice, named_errors, opencl
 from ..tensors.desc import MemoryDesc
-from ..tensors.geometry import moved_by
+from ..tensors.given import moved_by
 from ..tensors.images import STACK
 from . import storage
 from .engine import Engine
 from .event import Event
-from .external import external_commands, handed_out
+from .external import commands_before, handed_out
 from .image import is_volume
 from .order import (
     FAILED,
@@ -83,8 +83,7 @@ class Tracked(OnDevice):
         queue = self.engine.tracked_queue
         self.check_unmapped("copy it to an image")
         with LOCK, named_errors("copying to an image", self):
-            waits = events_before([], self.usage, object())
-            waits += external_commands([self.usage], self.context, queue, in_order=True)
+            waits = commands_before([], [self.usage], object(), queue, self.context, in_order=True)
             event = lent.fill(queue, waits)[0]
             enqueued([], self.usage, object(), event)
         event.wait()
@@ -158,10 +157,7 @@ class Tracked(OnDevice):
         It equals ``desc``, except for a view of `submemory` and for memory of `from_host`: there
         the array begins at the first element of the region, or of your array.
         """
-        first = self.mapped_bytes.start * 8 // self.desc.dtype.bits
-        return MemoryDesc.of(moved_by(self.desc.geometry, -first), self.desc.dtype) if first else (
-            self.desc
-        )  # fmt: skip
+        return moved_by(self.desc, -(self.mapped_bytes.start * 8 // self.desc.dtype.bits))
 
     @property
     def mapped_bytes(self) -> slice:
@@ -191,6 +187,27 @@ class Tracked(OnDevice):
             raise MappedError(
                 f"{self.usage.mapping}, cannot {wish}: leave its `with memory.map(...)` block first"
             )
+
+    def check_place(self, context: object, whose: str) -> None:
+        """Raise `DeviceError` where it has no buffer, or one of another context than ``whose``."""
+        if self.tracked_buffer is None:
+            if self.nbytes:
+                raise DeviceError(
+                    f"{self!r} has no buffer: give it one by set_buffer(), or those of its parts, "
+                    f"where it has several"
+                )
+        elif self.context != context:
+            raise DeviceError(
+                f"{self!r} belongs to another OpenCL context than {whose}: make both from one "
+                f"engine"
+            )
+
+    def check_use(self, wish: str, context: object, whose: str, *, writes: bool = False) -> None:
+        """Raise where no command of ``whose`` can take it; ``wish`` says what it would do."""
+        self.check_unmapped(wish)
+        self.check_place(context, whose)
+        if writes:
+            self.check_writable()
 
     def check_writable(self) -> None:
         """Raise `DeviceError` if the buffer, or the array that it is over, is read-only."""

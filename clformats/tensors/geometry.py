@@ -249,11 +249,6 @@ def as_buffer(g: Geometry) -> Geometry:
     return replace(g, format=Format.of(parsed))
 
 
-def moved_by(g: Geometry, elements: int) -> Geometry:
-    """The same geometry, ``elements`` further on in its buffer."""
-    return replace(g, offset0=g.offset0 + elements)
-
-
 def _per_digit(layout: Layout, strides: Sequence[int]) -> list[int | None]:
     """One stride for each digit, outermost first; None for blocks that are dense."""
     if not layout.is_tag or len(strides) != layout.ndims:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -78,6 +79,14 @@ def default_dtype(fmt: Format) -> str:
     if without_bits(fmt.name) != fmt.name:
         return "u4"
     return "u8" if fmt.name in images.PICTURES else "f32"
+
+
+def moved_by(desc: MemoryDesc, elements: int) -> MemoryDesc:
+    """The same tensor, ``elements`` further on in its buffer."""
+    if not elements:
+        return desc
+    moved = replace(desc.geometry, offset0=desc.offset0 + elements)
+    return MemoryDesc.of(moved, desc.dtype)
 
 
 @lru_cache(maxsize=4096)

@@ -18,7 +18,7 @@ from ..errors import InvalidArgument, InvalidDescriptor, Unsupported, expect, sh
 from ..formats import Format
 from ..host.axes import in_order
 from ..host.memory import HostMemory
-from ..host.packing import is_gapless, pack
+from ..host.packing import is_gapless
 from ..opencl import opencl
 from ..reorders.reorder import Reorder
 from ..runtime import Engine, Memory, Stream, interop, unified
@@ -69,10 +69,10 @@ def from_numpy(  # noqa: PLR0913  # each says another thing of the result
     if desc is not None:
         if not (format is axes is dtype is None):
             raise InvalidArgument(f"desc={desc} says all: leave format, axes and dtype out")
-        return _packed(array, as_any_desc(desc, "desc"), engine, stream, allocator)
+        return interop.packed(array, as_any_desc(desc, "desc"), engine, stream, allocator)
     if element_type(dtype) is not None and axes is None:
         made: Any = MemoryDesc(as_array(array).shape, dtype, format)
-        return _packed(array, made, engine, stream, allocator)
+        return interop.packed(array, made, engine, stream, allocator)
     _check_engine(engine)
     array = in_order(as_array(array), axes, format)
     desc, host = interop.desc_of(array, format, dtype), _host_memory(array)
@@ -84,24 +84,7 @@ def from_numpy(  # noqa: PLR0913  # each says another thing of the result
         memory = Memory.unfilled(desc, engine, allocator)
         if _reordered(host, memory, stream, writing=False):
             return memory
-    return interop.from_numpy(
-        array, engine, format=format, dtype=dtype, stream=stream, allocator=allocator
-    )
-
-
-def _packed(
-    array: Any,
-    desc: Any,
-    engine: Engine | None,
-    stream: Stream | None,
-    allocator: Allocator | None,
-) -> Memory:
-    """A memory object of a descriptor, packed on the host."""
-    memory = Memory.unfilled(desc, engine, allocator)
-    found = pack(array, desc)
-    with memory.map("w", stream=stream) as flat:
-        flat[:] = found
-    return memory
+    return interop.packed(array, desc, engine, stream, allocator)
 
 
 def _check_engine(engine: object) -> None:

@@ -17,9 +17,10 @@ from ..host.memory import HostMemory, behind, places
 from ..runtime import Engine, Memory, Stream, unified
 from ..runtime.staging import Staging
 from ..tensors.desc import MemoryDesc
-from ..tensors.geometry import moved_by
+from ..tensors.given import moved_by
 from .pieces import dense, nbytes_of
 
+Side = HostMemory | Memory
 Streams = tuple[Stream, Stream]
 
 
@@ -56,19 +57,12 @@ class Wrapped(There):
 
     def __init__(self, host: HostMemory, stream: Stream, front: int, *, writing: bool) -> None:
         self._buffer = unified.wrapped(stream.engine, host.array, front, writing=writing)
-        self._host, self._queue, self._writing, self._front = (
-            host,
-            stream.tracked_queue,
-            writing,
-            front,
-        )
+        self._queue, self._writing, self._front = stream.tracked_queue, writing, front
         super().__init__(Memory(self._moved(host.desc), stream.engine, buffer=self._buffer))
 
     def _moved(self, desc: MemoryDesc) -> MemoryDesc:
         """The same place, counted from where the buffer begins."""
-        return MemoryDesc.of(
-            moved_by(desc.geometry, self._front * 8 // desc.dtype.bits), desc.dtype
-        )
+        return moved_by(desc, self._front * 8 // desc.dtype.bits)
 
     def source(self, desc: MemoryDesc, slot: int) -> Memory:
         """The piece where it lies."""
@@ -137,7 +131,7 @@ class Staged:
 End = There | Staged
 
 
-def end_of(memory: HostMemory | Memory, streams: Streams, nbytes: int, *, writing: bool) -> End:
+def end_of(memory: Side, streams: Streams, nbytes: int, *, writing: bool) -> End:
     """The kind that suits the device; ``nbytes`` is what the largest piece has on this side."""
     if isinstance(memory, Memory):
         return There(memory)
@@ -147,7 +141,7 @@ def end_of(memory: HostMemory | Memory, streams: Streams, nbytes: int, *, writin
     return Wrapped(memory, streams[0], front, writing=writing)
 
 
-def is_copied(memory: HostMemory | Memory, engine: Engine) -> bool:
+def is_copied(memory: Side, engine: Engine) -> bool:
     """Whether pieces of this side travel through memory of their own."""
     return isinstance(memory, HostMemory) and _bytes_in_front(memory, engine) is None
 

@@ -11,18 +11,13 @@ from ..reorders.reorder import Reorder
 from ..runtime import Engine, Memory, Stream
 from ..runtime.engine import default_engine
 from ..values.attr import Attr
-
-Side = HostMemory | Memory
+from .ends import Side
 
 
 def transfer_quantised(  # those of `transfer`
-    src: Side,
-    dst: Side,
-    attr: Attr,
-    engine: Engine | None,
-    piece_nbytes: int | None,
+    src: Side, dst: Side, attr: Attr, engine: Engine | None, piece_nbytes: int | None,
     progress: Callable[[int, int], object] | None,
-) -> None:
+) -> None:  # fmt: skip
     """As `transfer`, where a side is quantised. Bytes that lie alike are copied.
 
     Raises `InvalidAttr` for attributes, and `InvalidArgument` for a size of pieces.
@@ -36,12 +31,11 @@ def transfer_quantised(  # those of `transfer`
     if src.desc.dims != dst.desc.dims:
         raise InvalidDescriptor(f"got {src.desc} and {dst.desc}, expected equal dims")
     total = src.desc.nbytes + dst.desc.nbytes
-    if progress is not None:
-        progress(0, total)
+    report = progress or (lambda _done, _total: None)
+    report(0, total)
     if total:
         _moved(src, dst, engine)
-    if progress is not None:
-        progress(total, total)
+    report(total, total)
 
 
 def _moved(src: Side, dst: Side, engine: Engine | None) -> None:

@@ -25,7 +25,7 @@ from ..runtime.engine import default_engine
 from ..tensors.desc import MemoryDesc
 from ..tensors.described import is_described
 from ..values.attr import Attr
-from .ends import end_of, is_copied
+from .ends import Side, end_of, is_copied
 from .hop import Hop, Job
 from .pieces import TensorPiece, dense, nbytes_of, pieces
 from .quantised import transfer_quantised
@@ -38,8 +38,8 @@ Progress = Callable[[int, int], object]
 
 
 def transfer(
-    src: HostMemory | Memory | Any,
-    dst: HostMemory | Memory | Any,
+    src: Side | Any,
+    dst: Side | Any,
     *,
     attr: Attr | None = None,
     engine: Engine | None = None,
@@ -81,18 +81,14 @@ def transfer(
 
 
 def _transfer(
-    src: HostMemory | Memory,
-    dst: HostMemory | Memory,
-    attr: Attr,
-    engine: Engine | None,
-    piece_nbytes: int | None,
+    src: Side, dst: Side, attr: Attr, engine: Engine | None, piece_nbytes: int | None,
     progress: Progress | None,
-) -> None:
+) -> None:  # fmt: skip
     """As `transfer`, of sides that were looked at."""
     if not src.desc.nelems:
         return
     with ExitStack() as stack:
-        if isinstance(src, Memory) and isinstance(dst, Memory) and not _together(src, dst):
+        if isinstance(src, Memory) and isinstance(dst, Memory) and src.context != dst.context:
             src, dst = _mapped(src, dst, stack)
         _Route(src, dst, engine, attr).run(piece_nbytes, progress, stack)
 
@@ -106,11 +102,11 @@ def _check_types(attr: Any, engine: Any, piece_nbytes: Any, progress: Any) -> No
         raise InvalidArgument(f"progress: got {progress!r}, expected a function of two numbers")
 
 
-def _side(value: Any, name: str) -> HostMemory | Memory:
-    if isinstance(value, HostMemory | Memory):
+def _side(value: Any, name: str) -> Side:
+    if isinstance(value, Side):
         return value
     if not isinstance(value, np.ndarray) and not hasattr(value, "__dlpack__"):
-        expect(value, HostMemory | Memory, name)
+        expect(value, Side, name)
     return HostMemory.of(value)
 
 
@@ -126,7 +122,7 @@ def _check_attr(attr: Attr, src: MemoryDesc, dst: MemoryDesc) -> None:
     problem(src, dst, from_attr(attr, src, dst))
 
 
-def _check(src: HostMemory | Memory, dst: HostMemory | Memory, engine: Engine | None) -> None:
+def _check(src: Side, dst: Side, engine: Engine | None) -> None:
     hosts = [side for side in (src, dst) if isinstance(side, HostMemory)]
     if engine is not None and len(hosts) < 2:
         raise DeviceError(
@@ -141,11 +137,7 @@ def _check(src: HostMemory | Memory, dst: HostMemory | Memory, engine: Engine | 
         )
 
 
-def _together(src: Memory, dst: Memory) -> bool:
-    return bool(src.engine.context == dst.engine.context)
-
-
-def _mapped(src: Memory, dst: Memory, stack: ExitStack) -> tuple[HostMemory | Memory, ...]:
+def _mapped(src: Memory, dst: Memory, stack: ExitStack) -> tuple[Side, ...]:
     """Two devices: the one that shares memory with the host is mapped for as long as it takes."""
     if unified.shares_host_memory(src.engine.device) and not src.desc.format.image:
         return HostMemory(src.mapped, stack.enter_context(src.map("r"))), dst
@@ -157,18 +149,11 @@ def _mapped(src: Memory, dst: Memory, stack: ExitStack) -> tuple[HostMemory | Me
 class _Route:
     """The engines on the way, and the hops between them."""
 
-    def __init__(
-        self,
-        src: HostMemory | Memory,
-        dst: HostMemory | Memory,
-        engine: Engine | None,
-        attr: Attr,
-    ) -> None:
+    def __init__(self, src: Side, dst: Side, engine: Engine | None, attr: Attr) -> None:
         self.src, self.dst, self.attr = src, dst, attr
-        on_devices = [m.engine for m in (src, dst) if isinstance(m, Memory)]
-        if len(on_devices) == 2 and on_devices[0].context == on_devices[1].context:
-            del on_devices[0]
-        self.engines = on_devices or [engine or default_engine()]
+        # By context, so that one device is there once: the engine of the destination.
+        engines = {m.engine.context: m.engine for m in (src, dst) if isinstance(m, Memory)}
+        self.engines = [*engines.values()] or [engine or default_engine()]
 
     def run(self, most: int | None, progress: Progress | None, stack: ExitStack) -> None:
         """Move all pieces."""
@@ -209,7 +194,7 @@ class _Route:
         """One engine does it."""
         dims = self.dst.desc.dims
         jobs = [Job(piece.src, piece.dst, piece.attr(self.attr, dims)) for piece in todo]
-        return _leg(self.engines[0], self.src, self.dst, jobs, stack)
+        return _hop(self.engines[0], self.src, self.dst, jobs, stack)
 
     def _two(self, todo: Sequence[TensorPiece], stack: ExitStack) -> list[Hop]:
         """From one device to the host, in the shorter of the two forms, and on to the other."""
@@ -222,8 +207,8 @@ class _Route:
             for piece, desc in zip(todo, between, strict=True)
         ]
         return [
-            _leg(self.engines[0], self.src, scratch, there, stack),
-            _leg(self.engines[1], scratch, self.dst, onward, stack),
+            _hop(self.engines[0], self.src, scratch, there, stack),
+            _hop(self.engines[1], scratch, self.dst, onward, stack),
         ]
 
     def _between(self, piece: TensorPiece) -> MemoryDesc:
@@ -235,13 +220,7 @@ class _Route:
         return MemoryDesc(piece.src.dims, src.dtype) if src.format.image else dense(piece.src)
 
 
-def _leg(
-    engine: Engine,
-    src: HostMemory | Memory,
-    dst: HostMemory | Memory,
-    jobs: Sequence[Job],
-    stack: ExitStack,
-) -> Hop:
+def _hop(engine: Engine, src: Side, dst: Side, jobs: Sequence[Job], stack: ExitStack) -> Hop:
     """A hop whose ends are released with the stack, also where the second cannot be made."""
     streams = Stream(engine), Stream(engine)
     read = max(nbytes_of(job.src) for job in jobs)

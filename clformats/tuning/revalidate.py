@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 from ..errors import Error
-from ..problems.refine import problem
 from ..records import (
     DeviceNames,
     TuningRecord,
@@ -18,14 +16,14 @@ from ..records import (
     rewrite,
     wanted_folder,
 )
-from ..records.record import Key, keys_of, now
-from ..reorders.planning import kernel_digest, staleness
+from ..records.record import Key
+from ..reorders.planning import staleness
 from ..reorders.profiles import traits_of
 from ..runtime import Engine
 from ..schedule import Request, Traits, plan_for
 from ..tensors.desc import MemoryDesc
 from .contest import AGAIN, DEFAULT, LEAST_GAIN, Contest, is_faster, noise
-from .run import CONTEST
+from .run import CONTEST, record_of
 
 
 def revalidate(
@@ -78,20 +76,14 @@ def measured(record: TuningRecord, engine: Engine) -> TuningRecord | None:
     """The record measured again; None if its choices are not faster than the rules any more."""
     try:
         src, dst = MemoryDesc.parse(record.src), MemoryDesc.parse(record.dst)
-        request = Request(src, dst, traits_of(engine), choices=record.choices)
-        body = plan_for(request).body
+        body = plan_for(Request(src, dst, traits_of(engine), choices=record.choices)).body
         if body is None or not body.follows(record.choices):
             return None
-        times = Contest(src, dst, engine).times({"best": record.choices}, CONTEST)
-        exact, shape = keys_of(problem(src, dst))
-        digest = kernel_digest(request)
+        run = Contest(src, dst, engine)
+        times = run.times({"best": record.choices}, CONTEST)
     except Error:
         return None  # the format has gone, the family refuses, or the result is wrong
     rules = [*times[DEFAULT], *times[AGAIN]]
     if not is_faster(rules, times["best"], LEAST_GAIN, noise(times)):
         return None
-    return replace(
-        record, device=DeviceNames(*engine.names), kernels=digest, date=now(),
-        key=exact if record.choices.baked else shape,
-        default=tuple(rules), tuned=tuple(times["best"]),
-    )  # fmt: skip
+    return record_of(run, record.choices, rules, times["best"])

@@ -14,7 +14,7 @@ from typing import Any
 from ..errors import Error, InvalidArgument, expect
 from ..problems.refine import problem
 from ..records import DeviceNames, TuningRecord, add, forget, path_of, wanted_folder
-from ..records.record import Key, keys_of, now
+from ..records.record import keys_of, now
 from ..reorders.planning import kernel_digest
 from ..reorders.profiles import traits_of
 from ..reorders.warm import Pair, pairs_of
@@ -72,7 +72,7 @@ def tune(
     jobs = _jobs(src, dst)
     where = wanted_folder()
     found: dict[int, Outcome] = {}
-    for number, outcome in _outcomes(jobs, engine, time_limit, watch or _nobody, client):
+    for number, outcome in _outcomes(jobs, engine, time_limit, watch or (lambda _: None), client):
         store(outcome, where)
         found[number] = outcome
         if watch:
@@ -215,17 +215,16 @@ def _winners(
     """The records of the second measurement, and why the other choices have none."""
     noisy = noise(times)
     rules = [*times[DEFAULT], *times[AGAIN]]
-    exact, shape = keys_of(problem(*run.pair))
     records, base = [], rules
     reasons = {c: _missed(times, name, noisy) for name, c in again.items() if name in times}
     if "best" in times and is_faster(rules, times["best"], LEAST_GAIN, noisy):
-        records.append(_record(run, shape, again["best"], rules, times["best"]))
+        records.append(record_of(run, again["best"], rules, times["best"]))
         base = times["best"]
     constant = times.get("baked", base)
     if is_faster(base, constant, BAKED_GAIN, noisy) and is_faster(
         rules, constant, LEAST_GAIN, noisy
     ):
-        records.append(_record(run, exact, again["baked"], rules, constant))
+        records.append(record_of(run, again["baked"], rules, constant))
     else:
         reasons[again["baked"]] = f"constant sizes do not gain {BAKED_GAIN - 1:.0%}"
     return records, reasons
@@ -240,20 +239,14 @@ def _missed(times: Mapping[str, list[float]], name: str, noisy: float = 1.0) -> 
     )
 
 
-def _record(
-    run: Contest,
-    key: Key,
-    choices: Choices,
-    rules: Sequence[float],
-    times: Sequence[float],
+def record_of(
+    run: Contest, choices: Choices, rules: Sequence[float], times: Sequence[float]
 ) -> TuningRecord:
+    """The record of choices and their times; where sizes are constants it is of these only."""
     src, dst = run.pair
+    exact, shape = keys_of(problem(src, dst))
     digest = kernel_digest(Request(src, dst, traits_of(run.engine), choices=choices))
     return TuningRecord(
-        DeviceNames(*run.engine.names), digest, key, str(src), str(dst), choices,
-        tuple(rules), tuple(times), now(),
+        DeviceNames(*run.engine.names), digest, exact if choices.baked else shape, str(src),
+        str(dst), choices, tuple(rules), tuple(times), now(),
     )  # fmt: skip
-
-
-def _nobody(_: object) -> None:
-    """Watch nothing."""

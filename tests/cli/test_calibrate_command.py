@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from clformats.doctor import probe
 from clformats.problems.traits import Traits
 from clformats.programs.processor import processor
 from clformats.records import DeviceNames, add
-from clformats.records.processors import ProcessorRecord, processors_file
+from clformats.records.processors import ProcessorRecord, find_processor, processors_file
 from clformats.records.record import now
 from clformats.reorders import calibration, profiles
 from tests.tuned_support import DEVICE
@@ -26,7 +27,7 @@ MB = 1 << 20
 @pytest.fixture
 def where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("CLFORMATS_TUNED", str(tmp_path))
-    monkeypatch.setattr(profiles, "_kept", {})
+    monkeypatch.setattr(profiles, "_kept", cache(find_processor))
     monkeypatch.setattr(profiles, "_tried", set())
     return tmp_path
 

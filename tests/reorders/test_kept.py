@@ -6,7 +6,6 @@ import os
 import pickle
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -94,12 +93,11 @@ def rows(name: str, layout: str | None = None) -> cf.QuantisedDesc:
 
 
 @pytest.mark.parametrize("name", ["q4_0", "q4_K"])
-def test_decodes_are_kept_too(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_decodes_are_kept_too(name: str, folder: Path) -> None:
     src, dst = rows(name), cf.MemoryDesc((64, 512), "f16", "ba")
-    made = quantised._decoded(src, dst, CPU)
+    made = quantised._kept(decoding, src, dst, CPU)
     assert made == decoding(src, dst, CPU)
-    monkeypatch.setattr(quantised, "decoding", never)
-    assert quantised._decoded(rows(name), dst, CPU) == made
+    assert quantised._kept(never, rows(name), dst, CPU) == made
     (file,) = entries(folder)
     asked = rows(name, "plain"), dst, CPU
     other = kept._file(asked)
@@ -110,16 +108,16 @@ def test_decodes_are_kept_too(name: str, folder: Path, monkeypatch: pytest.Monke
 
 def test_moves_of_planes_are_kept_too(folder: Path) -> None:
     asked = rows("q4_0"), rows("q4_0", "transposed")
-    made = quantised._kept(asked, partial(moving, *asked))
+    made = quantised._kept(moving, *asked)
     assert made == moving(*asked)
-    assert quantised._kept(asked, never) == made
+    assert quantised._kept(never, *asked) == made
     assert len(entries(folder)) == 1
 
 
 def test_decodes_of_the_users_types_are_not_kept(folder: Path) -> None:
     cf.QuantisedType("mine_kept", {"q": ("u4", (1, 1)), "d": ("f16", (1, 32))}, "d * (q - 8)")
     src = rows("mine_kept")
-    assert quantised._decoded(src, cf.MemoryDesc((64, 512), "f16", "ab"), CPU).source
+    assert quantised._kept(decoding, src, cf.MemoryDesc((64, 512), "f16", "ab"), CPU).source
     assert not entries(folder)
 
 

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -63,7 +64,7 @@ PAIRS = (
 def where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder where nothing is kept, for a process that has not looked yet."""
     monkeypatch.setenv("CLFORMATS_TUNED", str(tmp_path / "tuned"))
-    monkeypatch.setattr(profiles, "_kept", {})
+    monkeypatch.setattr(profiles, "_kept", cache(find_processor))
     monkeypatch.setattr(profiles, "_tried", set())
     return tmp_path / "tuned"
 
@@ -160,7 +161,7 @@ def test_what_is_kept_reaches_reorders(
 ) -> None:
     desc = cf.MemoryDesc((3, MB), "f32", "ab")
     first = str(cf.Reorder(desc, desc, engine).plan.body)
-    profiles._kept.clear()
+    profiles._kept.cache_clear()
     other = 30 * MB if "stream" in first else 5 * MB
     keep(engine, where, other)
     assert traits_of(engine).stream_bytes == other
@@ -201,7 +202,7 @@ def test_what_is_measured_later_is_planned_by_in_the_next_process(
     def measured(engine: cf.Engine, *, again: bool) -> str:
         del again
         keep(engine, where, 5 * MB)
-        profiles._kept.clear()
+        profiles._kept.cache_clear()
         return ""
 
     planned: list[tuple[Traits, ...]] = []

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import clformats as cf
-from clformats.runtime.arguments import declaration
+from clformats.runtime.arguments import declarations
 
 # Slow enough that who does not wait for it reads what was there before.
 SOURCE = """
@@ -84,13 +84,10 @@ def run_on_another_stream(memory: cf.Memory) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("room", "read"),
-    [("runtime.mapping", cf.to_numpy), ("reorders.ready", read_by_reorder),
-     ("runtime.commands", run_on_another_stream)],
-    ids=["map", "reorder", "run"],
-)  # fmt: skip
+    "read", [cf.to_numpy, read_by_reorder, run_on_another_stream], ids=["map", "reorder", "run"]
+)
 def test_no_event_is_asked_for_a_queue_that_is_released(
-    room: str, read: Callable[[cf.Memory], Any], engine: cf.Engine, monkeypatch: Any
+    read: Callable[[cf.Memory], Any], engine: cf.Engine, monkeypatch: Any
 ) -> None:
     """A driver's event need not keep its queue: under Oclgrind it does not."""
     asked: list[int] = []
@@ -98,7 +95,7 @@ def test_no_event_is_asked_for_a_queue_that_is_released(
     def flush(waits: list[Any]) -> None:
         asked.extend(event.command_queue.int_ptr for event in waits)
 
-    monkeypatch.setattr(f"clformats.{room}.flush", flush)
+    monkeypatch.setattr("clformats.runtime.external.flush", flush)
     memory = ones(engine)
     queue = cf.Stream(engine).queue
     engine.kernel(SOURCE, "twos")(queue, (SIZE,), None, memory.buffer)
@@ -360,9 +357,9 @@ def test_sizes_are_tuples_of_integers(engine: cf.Engine, size: Any) -> None:
 
 def test_declarations_of_arguments() -> None:
     source = "kernel void f(global int *p,\n  const  uint by) {} kernel void ff(int a) {}"
-    assert declaration(source, "f", 2) == "const uint by"
-    assert declaration(source, "ff", 1) == "int a"
-    assert [declaration(source, "f", 3), declaration(source, "g", 1)] == ["", ""]
+    assert declarations(source, "f") == ["global int *p", "const uint by"]
+    assert declarations(source, "ff") == ["int a"]
+    assert declarations(source, "g") == declarations(source + source, "f") == []
 
 
 def test_a_stream_is_a_context_manager(engine: cf.Engine) -> None:
