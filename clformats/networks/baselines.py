@@ -21,19 +21,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic
 
 import numpy as np
 
 from ..errors import InvalidNetwork
 from .build import BuiltProblem
 from .choice import Choice
-from .decision import Decision
+from .decision import Plan
 from .graph import Node
 from .named import FormatName, Key, plain
 from .prices import COMPUTE
-
-Plan = TypeVar("Plan", bound=Decision)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +130,7 @@ class _Walk:
 
     def _border(self, name: str, v: int) -> None:
         """An input that no one fixed is given as the plain format, or the first that is asked."""
-        keys = [c.key for c in self.built.choices[v] if isinstance(c, FormatName)]
+        keys = [fmt.key for fmt in self.built.given[name]]
         wanted = plain(self.built.network.values[name].rank).key
         self.assignment[v] = keys.index(wanted) if wanted in keys else 0
         self.made[name] = keys[self.assignment[v]]
@@ -149,7 +147,7 @@ class _Walk:
 
     def uniform(self, name: FormatName) -> list[int]:
         for node in self.built.order:
-            choices = self.built.choices_of(node)
+            choices = self.built.choices[node.name]
             fits = [k for k, c in enumerate(choices) if is_uniform(node, c, name)]
             self._take(node, self._least(node, among=fits, reading=True))
         return self.assignment
@@ -157,7 +155,7 @@ class _Walk:
     def rules(self) -> list[int]:
         preferred = self._preferences()
         for node in self.built.order:
-            choices = self.built.choices_of(node)
+            choices = self.built.choices[node.name]
             legal = [k for k, c in enumerate(choices) if self._legal(node, c)]
             fits = [k for k in legal if choices[k].outs[0] == preferred.get(node.name)]
             pool = fits or legal
@@ -171,7 +169,7 @@ class _Walk:
         order = self.built.order
         for node in order:
             if node.op in COMPUTE:
-                found[node.name] = self.built.choices_of(node)[self._least(node)].outs[0]
+                found[node.name] = self.built.choices[node.name][self._least(node)].outs[0]
         for nodes in (order, order[::-1]):
             for node in nodes:
                 near = self._neighbours(node, forward=nodes is order)
@@ -188,7 +186,7 @@ class _Walk:
 
     def _changes(self, node: Node, k: int) -> tuple[int, int]:
         """How many inputs a choice has reordered, and how many elements they have."""
-        choice = self.built.choices_of(node)[k]
+        choice = self.built.choices[node.name][k]
         moved = [
             v for v, n in zip(node.inputs, choice.ins, strict=True)
             if not v.is_constant and n is not None and n.key != self.made.get(v.name)
@@ -200,7 +198,7 @@ class _Walk:
     ) -> int:
         """The fastest choice; where ``reading``, of those with the fewest inputs to reorder."""
         costs = self.built.problem.costs[self.built.variable[node.name]]
-        choices = self.built.choices_of(node)
+        choices = self.built.choices[node.name]
         pool = list(among or range(len(choices)))
         legal = [k for k in pool if self._legal(node, choices[k]) and np.isfinite(costs[k])]
 
@@ -217,7 +215,7 @@ class _Walk:
         return all(not self.taken.get(name, set()) - {node.name} for name in seen)
 
     def _take(self, node: Node, k: int) -> None:
-        choice = self.built.choices_of(node)[k]
+        choice = self.built.choices[node.name][k]
         self.assignment[self.built.variable[node.name]] = k
         for value, name in zip(node.outputs, choice.outs, strict=True):
             self.made[value.name] = name.key

@@ -63,10 +63,11 @@ class FunctionPricing:
 class BuiltProblem:
     """A problem, with what its numbers stand for.
 
-    ``choices[v]`` are the choices of variable v, a node's, or the formats of an input or border;
-    ``costs[v]`` what they cost. ``formats`` are those of a value, by the problem's numbers, and
-    ``reading`` who reads it: nodes, with the number of the input. ``refused`` says why choices were
-    left out, ``misfits`` of those that a device has no memory for, as ``misfit`` tells.
+    ``choices`` are those of a node that are left, with ``costs``, ``given`` the formats that an
+    input may be given in; ``variable`` and ``border`` are their numbers. ``formats`` are those of a
+    value, by the problem's numbers, and ``reading`` who reads it: nodes, with the number of the
+    input. ``refused`` says why choices were left out, ``misfits`` of those that a device has no
+    memory for, as ``misfit`` tells.
     """
 
     network: Network
@@ -76,17 +77,14 @@ class BuiltProblem:
     problem: AssignmentProblem = field(default_factory=AssignmentProblem)
     variable: dict[str, int] = field(default_factory=dict)
     border: dict[str, int] = field(default_factory=dict)
-    choices: list[tuple[Choice | FormatName, ...]] = field(default_factory=list)
-    costs: list[tuple[Cost, ...]] = field(default_factory=list)
+    choices: dict[str, list[Choice]] = field(default_factory=dict)
+    costs: dict[str, list[Cost]] = field(default_factory=dict)
+    given: dict[str, list[FormatName]] = field(default_factory=dict)
     refused: dict[str, list[tuple[Choice, str]]] = field(default_factory=dict)
     misfits: list[str] = field(default_factory=list)
     formats: dict[str, list[FormatName]] = field(default_factory=dict)
     reading: dict[str, list[tuple[str, int]]] = field(default_factory=dict)
     shared: dict[object, Distances] = field(default_factory=dict)
-
-    def choices_of(self, node: Node) -> list[Choice]:
-        """The choices of a node that are left."""
-        return [c for c in self.choices[self.variable[node.name]] if isinstance(c, Choice)]
 
 
 def build(
@@ -150,22 +148,15 @@ def _add_node(built: BuiltProblem, node: Node, around: Surroundings) -> None:
     if not kept:
         choice, reason = refused[0]
         raise InvalidNetwork(f"{node}: no choice of {len(refused)} is legal; {choice}: {reason}")
-    costs = tuple(_cost(built, node, k, c) for k, c in enumerate(kept))
-    built.variable[node.name] = _variable(built, node.name, kept, costs)
+    costs = [_cost(built, node, k, c) for k, c in enumerate(kept)]
+    built.choices[node.name], built.costs[node.name] = kept, costs
+    built.variable[node.name] = built.problem.add(node.name, [c.seconds for c in costs])
 
 
 def _cost(built: BuiltProblem, node: Node, number: int, choice: Choice) -> Cost:
     if choice.cost is None:
         return built.pricing.choice(node, choice)
     return as_cost(choice.cost, f"{node}, choice {number}")
-
-
-def _variable(
-    built: BuiltProblem, name: str, choices: Sequence[Choice | FormatName], costs: Sequence[Cost]
-) -> int:
-    built.choices.append(tuple(choices))
-    built.costs.append(tuple(costs))
-    return built.problem.add(name, np.array([c.seconds for c in costs], float))
 
 
 def _breaks_fix(network: Network, node: Node, choice: Choice, around: Surroundings) -> str:
@@ -186,25 +177,24 @@ def _add_value(
     network, names = built.network, _Names()
     fixed = network.fixed.get(value.name)
     maker = network.producer(value)
-    read = [(n.name, i, [c.ins[i] for c in built.choices_of(n)]) for n, i in readers]
+    read = [(n.name, i, [c.ins[i] for c in built.choices[n.name]]) for n, i in readers]
     if maker is None and not read:
         return
     if maker is not None:
         o = [v.name for v in maker.outputs].index(value.name)
-        written = [c.outs[o] for c in built.choices_of(maker)]
+        written = [c.outs[o] for c in built.choices[maker.name]]
         source = FormatSlot(built.variable[maker.name], names.numbers(written))
     else:
         asked = names.numbers([n for _, _, formats in read for n in formats])
         given = [fixed] if fixed else [names.list[k] for k in dict.fromkeys(asked) if k != ANY]
         given = given or [plain(value.rank)]
-        free = [Cost(0.0, source="given from outside")] * len(given)
-        v = _variable(built, value.name, given, free)
-        built.border[value.name] = v
+        v = built.problem.add(value.name, [0.0] * len(given))
+        built.border[value.name], built.given[value.name] = v, given
         source = FormatSlot(v, names.numbers(given))
     slots = [FormatSlot(built.variable[n], names.numbers(formats)) for n, _, formats in read]
     built.reading[value.name] = [(n, i) for n, i, _ in read]
     if fixed and maker is not None:
-        v = _variable(built, f"{value.name} {OUTPUT}", [fixed], [Cost(0.0)])
+        v = built.problem.add(f"{value.name} {OUTPUT}", [0.0])
         slots.append(FormatSlot(v, names.numbers([fixed])))
         built.reading[value.name].append((OUTPUT, 0))
     names.numbers([name.of_rank(value.rank) for name in via if name.fits(value.rank)])
@@ -257,7 +247,7 @@ def _exclude(built: BuiltProblem, value: Value, one: str, other: str) -> None:
     keys = []
     for node in nodes:
         made = any(v.name == value.name for v in node.outputs)
-        names = [viewed_format(node, c, value, as_maker=made) for c in built.choices_of(node)]
+        names = [viewed_format(node, c, value, as_maker=made) for c in built.choices[node.name]]
         keys.append([None if n is None else n.key for n in names])
     table = np.array([[np.inf if a is not None and a == b else 0.0 for b in keys[1]]
                       for a in keys[0]])  # fmt: skip

@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import permutations
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..errors import InvalidNetwork
-from ..tensors.desc import MemoryDesc
+from ..reorders.reorder import Reorder
+from ..runtime import Engine, Memory, Stream
 from ..timing import CLOCK, Clock, repeated, timed, turns
 from .baselines import is_uniform, written_formats
 from .build import FunctionPricing, build
@@ -25,10 +26,6 @@ from .named import FormatName
 from .plan import FormatPlan, propagate
 from .prices import Prices, shape_text
 from .schedule import Launch
-
-if TYPE_CHECKING:
-    from ..reorders.reorder import Reorder
-    from ..runtime import Engine, Memory, Stream
 
 Steps = Sequence[Callable[[], object]]
 """A function for each of ``plan.memory.steps``, which returns when the step is done."""
@@ -52,9 +49,6 @@ class Costs(Prices):
 
         Wall time from the call to its end, `repeats` times after one that does not count.
         """
-        from ..reorders.reorder import Reorder
-        from ..runtime import Memory, Stream
-
         stream, count = Stream(engine), 0
         free = build(held(network, 0), FunctionPricing(lambda *_: 0.0))
         for name, formats in free.formats.items():
@@ -62,9 +56,8 @@ class Costs(Prices):
             for src, dst in permutations(names, 2):
                 if self.reorder(value, src, dst).source == "measured":
                     continue
-                sides = [MemoryDesc(value.dims, value.dtype, n) for n in (src, dst)]
-                source, target = (Memory(d, engine) for d in sides)
-                move = Reorder(sides[0], sides[1], engine, wait=True)
+                source, target = (Memory(value.desc(n), engine) for n in (src, dst))
+                move = Reorder(source.desc, target.desc, engine, wait=True)
                 run = partial(_waited, move, stream, source, target)
                 samples = repeated(partial(timed, run), repeats + 1)[1:]
                 self.record_reorder(shape_text(value), src, dst, samples)
@@ -105,7 +98,7 @@ class Costs(Prices):
         runs ``rounds`` times after once to warm up.
         """
         ready = [propagate(net, reorder_cost=lambda *_: 0.0) for net in ways(network)]
-        tally = _Tally(self, network, prepare, rounds, clock)
+        tally = _Tally(self, prepare, rounds, clock)
         for plan in ready:
             tally.run(plan)
         for count in range(AGAIN):
@@ -126,15 +119,9 @@ class _Tally:
     """Samples of steps, from as many plans as are run."""
 
     def __init__(
-        self,
-        costs: Prices,
-        network: Network,
-        prepare: Callable[[FormatPlan], Steps],
-        rounds: int,
-        clock: Clock,
+        self, costs: Prices, prepare: Callable[[FormatPlan], Steps], rounds: int, clock: Clock
     ) -> None:
-        self.costs, self.network, self.prepare = costs, network, prepare
-        self.rounds, self.clock = rounds, clock
+        self.costs, self.prepare, self.rounds, self.clock = costs, prepare, rounds, clock
         self.nodes: dict[tuple[str, str], list[float]] = {}
         self.reorders: dict[tuple[str, str, str], list[float]] = {}
         self.seen: set[str] = set()
@@ -165,7 +152,7 @@ class _Tally:
     def _samples(self, plan: FormatPlan, step: Node | PlannedReorder) -> list[float]:
         if isinstance(step, Node):
             return self.nodes.setdefault((step.name, str(plan.choices[step.name])), [])
-        shape = shape_text(self.network.values[step.value])
+        shape = shape_text(plan.network.values[step.value])
         return self.reorders.setdefault((shape, step.src, step.dst), [])
 
     def _name(self, plan: FormatPlan) -> str:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
 from ..errors import InvalidNetwork
-from ..solver.problem import ReorderedValue
+from ..solver.problem import ReorderedValue, Solution
 from ..solver.solve import LIMIT, marginals, solve
 from .build import BuiltProblem, Misfit, Pricing, build
 from .choice import Choice
@@ -20,6 +20,9 @@ from .named import FormatName, Key
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+
+Plan = TypeVar("Plan", bound="Decision")
 
 
 class PlannedReorder(NamedTuple):
@@ -71,28 +74,20 @@ class Decision:
     def decided(cls, built: BuiltProblem, assignment: Sequence[int], bound: float) -> Self:
         """What an assignment of a network's variables decides."""
         network = built.network
-        choices: dict[str, Choice] = {}
-        for name, v in built.variable.items():
-            choice = built.choices[v][assignment[v]]
-            if isinstance(choice, Choice):
-                choices[name] = choice
+        choices = {name: built.choices[name][assignment[v]] for name, v in built.variable.items()}
         formats = {
             value.name: text
             for node in built.order
             for value, text in zip(node.outputs, choices[node.name].outs, strict=True)
         }
-        for name, v in built.border.items():
-            given = built.choices[v][assignment[v]]
-            if isinstance(given, FormatName):
-                formats[name] = given
+        formats |= {name: built.given[name][assignment[v]] for name, v in built.border.items()}
         reorders = [r for t in built.problem.tensors for r in _reorders(built, t, assignment)]
         pack = _packed(network, choices)
         formats |= {p.value: p.dst for p in reversed(pack)}
-        seconds = built.problem.total(assignment)
-        exact = bool(seconds <= bound * (1 + 1e-9) + 1e-30)
-        bound = seconds if exact else bound
-        return cls(network, formats, choices, reorders, pack, seconds, bound, exact, built,
-                   tuple(assignment))  # fmt: skip
+        found = Solution(tuple(assignment), built.problem.total(assignment), bound)
+        bound = found.cost if found.exact else bound
+        return cls(network, formats, choices, reorders, pack, found.cost, bound, found.exact,
+                   built, found.assignment)  # fmt: skip
 
     @classmethod
     def cheapest(
@@ -124,10 +119,13 @@ class Decision:
         if isinstance(part, PlannedReorder):
             value = self.network.values[part.value]
             return self.built.pricing.reorder(value, part.src, part.dst)
-        if part not in self.choices:
-            raise InvalidNetwork(f"the plan has no node {part!r}")
-        v = self.built.variable[part]
-        return self.built.costs[v][self.assignment[v]]
+        chosen = self.assignment[self._variable(part)]
+        return self.built.costs[part][chosen]
+
+    def _variable(self, node: str) -> int:
+        if node not in self.choices:
+            raise InvalidNetwork(f"the plan has no node {node!r}")
+        return self.built.variable[node]
 
     @cached_property
     def reorder_seconds(self) -> float:
@@ -136,15 +134,10 @@ class Decision:
 
     def why(self, node: str) -> list[Alternative]:
         """What each choice of a node would cost, everything else optimal for it; cheapest first."""
-        if node not in self.choices:
-            raise InvalidNetwork(f"the plan has no node {node!r}")
-        v = self.built.variable[node]
-        totals, exact = marginals(self.built.problem, v)
-        found = [
-            Alternative(c, self.built.costs[v][k].seconds, float(totals[k]) - self.seconds, exact)
-            for k, c in enumerate(self.built.choices[v])
-            if isinstance(c, Choice)
-        ]
+        totals, exact = marginals(self.built.problem, self._variable(node))
+        more = (float(total) - self.seconds for total in totals)
+        every = zip(self.built.choices[node], self.built.costs[node], more, strict=True)
+        found = [Alternative(choice, cost.seconds, by, exact) for choice, cost, by in every]
         return sorted(found, key=lambda a: a.more)
 
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from graphlib import CycleError, TopologicalSorter
+from heapq import heappop, heappush
 from math import prod
 from operator import is_
 from pathlib import Path
@@ -220,43 +222,41 @@ class Network:
     @property
     def inputs(self) -> list[Value]:
         """The values that the network is given, in the order in which they were added."""
-        read = {v.name for node in self.nodes.values() for v in node.inputs}
         return [
-            v
-            for name, v in self.values.items()
-            if name not in self._producer and not v.is_constant and name in read
+            self.values[name]
+            for name, readers in self.readers().items()
+            if readers and name not in self._producer and not self.values[name].is_constant
         ]
 
     @property
     def outputs(self) -> list[Value]:
         """The values that are marked as outputs, or written and never read."""
-        read = {v.name for node in self.nodes.values() for v in node.inputs}
         return [
-            v
-            for name, v in self.values.items()
-            if name in self._marked or (name in self._producer and name not in read)
+            self.values[name]
+            for name, readers in self.readers().items()
+            if name in self._marked or (name in self._producer and not readers)
         ]
 
     def order(self) -> list[Node]:
         """The nodes in an order in which they can run. Raises `InvalidNetwork` for a cycle."""
-        done: set[str] = set()
-        order: list[Node] = []
-        state: dict[str, int] = {}
-        for root in self.nodes.values():
-            stack = [root]
-            while stack:
-                node = stack[-1]
-                before = [p for v in node.inputs if (p := self.producer(v)) and p.name not in done]
-                if node.name in done:
-                    stack.pop()
-                elif not before:
-                    done.add(node.name)
-                    order.append(stack.pop())
-                elif state.get(node.name):
-                    raise InvalidNetwork(_cycle(stack))
-                else:
-                    state[node.name] = 1
-                    stack += before[::-1]
+        nodes = list(self.nodes.values())
+        number = {node.name: k for k, node in enumerate(nodes)}
+        before = {
+            k: [number[p.name] for v in node.inputs if (p := self.producer(v))]
+            for k, node in enumerate(nodes)
+        }
+        sorter = TopologicalSorter(before)
+        try:
+            sorter.prepare()
+        except CycleError as error:
+            raise InvalidNetwork(_cycle(nodes[error.args[1][0]])) from None
+        order, ready = [], list[int]()
+        while sorter.is_active():
+            for k in sorter.get_ready():
+                heappush(ready, k)
+            first = heappop(ready)
+            order.append(nodes[first])
+            sorter.done(first)
         return order
 
     def __repr__(self) -> str:
@@ -365,10 +365,9 @@ def _checked_dtype(name: str, dtype: object) -> DType:
         raise InvalidNetwork(f"value {name!r}: {error}") from None
 
 
-def _cycle(stack: list[Node]) -> str:
+def _cycle(node: Node) -> str:
     """The message for a node that needs itself."""
-    last = stack[-1].name
     return (
-        f"{stack[-1]} is part of a cycle: what it reads depends on what it writes, "
-        f"{', '.join(v.name for v in stack[-1].outputs)}; {last!r} can never run"
+        f"{node} is part of a cycle: what it reads depends on what it writes, "
+        f"{', '.join(v.name for v in node.outputs)}; {node.name!r} can never run"
     )

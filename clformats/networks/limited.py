@@ -9,21 +9,18 @@ Where its arena is too large, another plan is asked for, at last with a smaller 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Iterator, Sequence
 
 from ..errors import InvalidNetwork
 from ..recording.arena import ALIGNMENT, rounded
-from ..solver.highs import FlowProgram, Terms
+from ..solver.highs import FlowProgram, Terms, times
 from .build import OUTPUT, BuiltProblem
-from .choice import Choice
-from .decision import Decision
-from .graph import Node
+from .decision import Plan
+from .graph import Value
 from .memory import plan_memory
-from .named import named
+from .named import FormatName, named
 from .views import kind_of
 
-Plan = TypeVar("Plan", bound=Decision)
 ATTEMPTS = 10
 Place = tuple[int, int]
 """The number of a tensor of the problem, and of one of its formats."""
@@ -68,8 +65,8 @@ class _Limited(FlowProgram):
     def __init__(self, built: BuiltProblem, limit: int, refused: Sequence[Sequence[int]]) -> None:
         super().__init__(built.problem, whole_flows=True)
         for assignment in refused:
-            taken = {own[k]: 1.0 for own, k in zip(self.chosen, assignment, strict=True)}
-            self.program.row(taken, high=len(taken) - 1.0)
+            taken = [own[k] for own, k in zip(self.chosen, assignment, strict=True)]
+            self.program.row(times(1.0, taken), high=len(taken) - 1.0)
         self.built = built
         self.step = {node.name: t for t, node in enumerate(built.order)}
         self.end = len(built.order)
@@ -86,8 +83,7 @@ class _Limited(FlowProgram):
             self._lives(k)
         for column, inner, outer in self.inside:
             for t in range(self.ranges[inner[0]][0], self.ranges[inner[0]][1] + 1):
-                terms = {self.alive[outer, t]: 1.0, self.alive[inner, t]: -1.0, column: -1.0}
-                self.program.row(terms, low=-1.0)
+                self._least(outer, t, times(1.0, [self.alive[inner, t]]), times(1.0, [column]))
         self._limit(limit)
 
     # --- when ------------------------------------------------------------------------------------
@@ -109,18 +105,16 @@ class _Limited(FlowProgram):
     def _views(self) -> Iterator[tuple[int, Place, Place]]:
         """The column of each choice that shares memory, what lies inside, and in what."""
         for node in self.built.order:
-            v = self.built.variable[node.name]
-            for k, choice in enumerate(self.built.choices[v]):
-                if not isinstance(choice, Choice):
-                    continue
+            columns = self.chosen[self.built.variable[node.name]]
+            for column, choice in zip(columns, self.built.choices[node.name], strict=True):
                 for i, o in choice.shared:
-                    pair = (self._place(node, choice, i, None), self._place(node, choice, None, o))
+                    pair = (self._place(node.inputs[i], choice.ins[i]),
+                            self._place(node.outputs[o], choice.outs[o]))  # fmt: skip
                     inner, outer = pair if kind_of(node.op) == "part" else pair[::-1]
-                    yield self.chosen[v][k], inner, outer
+                    yield column, inner, outer
 
-    def _place(self, node: Node, choice: Choice, i: int | None, o: int | None) -> Place:
-        value = node.outputs[o] if o is not None else node.inputs[i or 0]
-        name = named(choice.outs[o] if o is not None else choice.ins[i or 0])
+    def _place(self, value: Value, fmt: FormatName | None) -> Place:
+        name = named(fmt)
         keys = [f.key for f in self.built.formats[value.name]]
         return self.number[value.name], keys.index(name.key)
 
@@ -146,58 +140,48 @@ class _Limited(FlowProgram):
     def _lives(self, k: int) -> None:
         flows, steps = self.flows[k], self._read(k)
         made = self.built.network.producer(self.built.problem.tensors[k].name) is not None
-        for f, written in enumerate(flows.written):
+        for f, columns in enumerate(flows.written):
+            place, written = (k, f), times(1.0, columns)
             if made:
-                self._least(k, f, self._born(k), written)
+                self._least(place, self._born(k), written)
             for t in range(self._born(k), self.end + 1) if self._is_kept(k) else ():
-                self._least(k, f, t, written)
+                self._least(place, t, written)
             for r, last in enumerate(steps):
-                wanted = flows.read[r][f]
-                self._least(k, f, last, wanted)
+                wanted = times(1.0, flows.read[r][f])
+                self._least(place, last, wanted)
                 for t in range(self._born(k), last):
-                    self._least(k, f, t, wanted, written)
+                    self._least(place, t, wanted, written)
                     for other, before in enumerate(steps):
                         if before <= t:
-                            self._least(k, f, t, wanted, self._moved(k, other, into=f))
-                    self._sources(k, f, r, t)
+                            moved = [c for (_, b), c in flows.moved[other].items() if b == f]
+                            self._least(place, t, wanted, times(1.0, moved))
+                    # What a later reader has reordered for it first, is alive until then.
+                    for a, b in flows.moved[r]:
+                        if a == f:
+                            self._least(place, t, written, self._first(k, r, (a, b)))
 
-    def _sources(self, k: int, f: int, r: int, t: int) -> None:
-        """What a later reader has reordered for it first, is alive until then."""
-        for a, b in self.flows[k].moved[r]:
-            if a == f:
-                self._least(k, f, t, self.flows[k].written[f], self._first(k, r, a, b))
-
-    def _first(self, k: int, r: int, a: int, b: int) -> Terms:
+    def _first(self, k: int, r: int, step: tuple[int, int]) -> Terms:
         """Whether a reorder runs for this reader, and for none before it."""
         moved, steps = self.flows[k].moved, self._read(k)
-        terms: Terms = {moved[r][a, b]: 1.0}
-        for other, before in enumerate(steps):
-            if (before, other) < (steps[r], r):
-                terms[moved[other][a, b]] = -1.0
-        return terms
+        before = [moved[other][step] for other, t in enumerate(steps) if (t, other) < (steps[r], r)]
+        return [(moved[r][step], 1.0), *times(-1.0, before)]
 
-    def _moved(self, k: int, r: int, into: int) -> Terms:
-        return {c: 1.0 for (_, b), c in self.flows[k].moved[r].items() if b == into}
-
-    def _least(self, k: int, f: int, t: int, one: Terms, other: Terms | None = None) -> None:
-        """A buffer is alive where one thing is so, or where two are."""
-        terms = {self.alive[(k, f), t]: 1.0}
-        for given in (one, other or {}):
-            for column, factor in given.items():
-                terms[column] = terms.get(column, 0.0) - factor
-        self.program.row(terms, low=0.0 if other is None else -1.0)
+    def _least(self, place: Place, t: int, *things: Terms) -> None:
+        """A buffer is alive where one thing is so, or where all of several are."""
+        terms = [(column, -factor) for thing in things for column, factor in thing]
+        self.program.row([(self.alive[place, t], 1.0), *terms], low=1.0 - len(things))
 
     # --- bytes ------------------------------------------------------------------------------------
 
     def _limit(self, limit: int) -> None:
-        rows: list[Terms] = [{} for _ in range(self.end + 1)]
+        rows: list[Terms] = [[] for _ in range(self.end + 1)]
         for (place, t), column in self.alive.items():
-            rows[t][self._own(place, {column: 1.0})] = self._share(place, limit)
+            rows[t].append((self._own(place, [column]), self._share(place, limit)))
         for node in self.built.order:
             v = self.built.variable[node.name]
-            for column, choice in zip(self.chosen[v], self.built.choices[v], strict=True):
-                if isinstance(choice, Choice) and choice.workspace:
-                    rows[self.step[node.name]][column] = rounded(choice.workspace) / limit
+            for column, choice in zip(self.chosen[v], self.built.choices[node.name], strict=True):
+                if choice.workspace:
+                    rows[self.step[node.name]].append((column, rounded(choice.workspace) / limit))
         for row in rows:
             if row:
                 self.program.row(row, high=1.0)
@@ -205,33 +189,33 @@ class _Limited(FlowProgram):
 
     def _limit_reorders(self, limit: int) -> None:
         """What is alive before a node as well as while it runs, and both sides of a reorder."""
-        staying = {(p, t): self._own(p, terms, less) for p, t, terms, less in self._staying()}
+        staying = {(place, t): self._own(place, alive) for place, t, alive in self._staying()}
+        totals = {t: self.program.column() for t in range(self.end + 1)}
         sums: dict[int, Terms] = {}
         for (place, t), column in staying.items():
-            sums.setdefault(t, {})[column] = self._share(place, limit)
-        totals = {t: self.program.column() for t in range(self.end + 1)}
-        for t, terms in sums.items():
-            self.program.row({**terms, totals[t]: -1.0}, high=0.0)
+            total = sums.setdefault(t, [(totals[t], -1.0)])
+            total.append((column, self._share(place, limit)))
+        for terms in sums.values():
+            self.program.row(terms, high=0.0)
         for k, flows in enumerate(self.flows):
             for r, t in enumerate(self._read(k)):
                 for step in flows.moved[r]:
-                    row: Terms = {totals[t]: 1.0}
+                    row = [(totals[t], 1.0)]
                     for place in ((k, f) for f in step):
-                        terms = self._first(k, r, *step)
-                        for column in (*self._viewed(place), *_known(staying, place, t)):
-                            terms[column] = terms.get(column, 0.0) - 1.0
-                        for column, factor in terms.items():
-                            share = factor * self._share(place, limit)
-                            row[column] = row.get(column, 0.0) + share
+                        counted = self._viewed(place)
+                        counted += [staying[place, t]] if (place, t) in staying else []
+                        share = self._share(place, limit)
+                        for column, factor in self._first(k, r, step) + times(-1.0, counted):
+                            row.append((column, factor * share))
                     self.program.row(row, high=1.0)
 
-    def _staying(self) -> Iterator[tuple[Place, int, Terms, float]]:
+    def _staying(self) -> Iterator[tuple[Place, int, list[int]]]:
         """Buffers that are alive at a step and at the one before; inputs are so from the start."""
         for (place, t), column in self.alive.items():
             if (place, t - 1) in self.alive:
-                yield place, t, {column: 1.0, self.alive[place, t - 1]: 1.0}, 1.0
+                yield place, t, [column, self.alive[place, t - 1]]
             elif self.built.network.producer(self.built.problem.tensors[place[0]].name) is None:
-                yield place, t, {column: 1.0}, 0.0
+                yield place, t, [column]
 
     def _share(self, place: Place, limit: int) -> float:
         """The bytes of a buffer, as a share of the limit."""
@@ -239,18 +223,14 @@ class _Limited(FlowProgram):
         return rounded(value.nbytes(self.built.formats[value.name][place[1]])) / limit
 
     def _viewed(self, place: Place) -> list[int]:
-        return [c for c, inner, _ in self.inside if inner == place]
+        return list({column for column, inner, _ in self.inside if inner == place})
 
-    def _own(self, place: Place, alive: Terms, less: float = 0.0) -> int:
-        """The column of a buffer that is alive (columns, less a number) and in no other."""
+    def _own(self, place: Place, alive: list[int]) -> int:
+        """The column of a buffer that is alive, by all of these columns, and in no other."""
         views = self._viewed(place)
         if not views and len(alive) == 1:
-            return next(iter(alive))
+            return alive[0]
         own = self.program.column()
-        terms = {own: 1.0, **dict.fromkeys(alive, -1.0), **dict.fromkeys(views, 1.0)}
-        self.program.row(terms, low=-less)
+        row = times(1.0, [own, *views]) + times(-1.0, alive)
+        self.program.row(row, low=1.0 - len(alive))
         return own
-
-
-def _known(staying: Mapping[tuple[Place, int], int], place: Place, t: int) -> list[int]:
-    return [staying[place, t]] if (place, t) in staying else []

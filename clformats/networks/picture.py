@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from statistics import fmean
 
 from ..pictures.elements import INK, SANS, SOFT, document, rect_at, text_at
 from .decision import Decision
@@ -58,7 +59,7 @@ def _placed(plan: Decision) -> dict[str, _Card]:
     parents = _parents(plan)
     places: dict[str, float] = {}
     for layer in sorted(rows):
-        rows[layer].sort(key=lambda n: _mean([places[p] for p in parents.get(n, [])]))
+        rows[layer].sort(key=lambda n: fmean([places[p] for p in parents.get(n, [])] or [0.0]))
         count = len(rows[layer])
         for k, name in enumerate(rows[layer]):
             places[name] = k - (count - 1) / 2
@@ -108,10 +109,6 @@ def _layers(plan: Decision) -> dict[str, int]:
     for node in plan.built.order:
         layers[node.name] = 1 + max((layers[p] for p in parents.get(node.name, [])), default=-1)
     return layers
-
-
-def _mean(numbers: list[float]) -> float:
-    return sum(numbers) / len(numbers) if numbers else 0.0
 
 
 # --- what is drawn --------------------------------------------------------------------------------

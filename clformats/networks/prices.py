@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import astuple
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -152,8 +153,8 @@ class Prices:
         content = {
             "bandwidth": self.bandwidth,
             "latency": self.latency,
-            "reorders": [[*k, *_plain(c)] for k, c in self.reorders.items()],
-            "choices": [[*k, *_plain(c)] for k, c in self.choices.items()],
+            "reorders": [[*k, *astuple(c)] for k, c in self.reorders.items()],
+            "choices": [[*k, *astuple(c)] for k, c in self.choices.items()],
         }
         Path(path).write_text(json.dumps(content, indent=1), encoding="utf-8")
 
@@ -194,10 +195,6 @@ def _sampled(seconds: Cost | float | Iterable[float], what: str, source: str) ->
         raise InvalidNetwork(f"{what}: got {list(samples)}, expected seconds, 0 or more")
     low, middle, high = np.quantile(samples, [0.1, 0.5, 0.9])
     return Cost(float(middle), float(low), float(high), source)
-
-
-def _plain(cost: Cost) -> list[float | str]:
-    return [cost.seconds, cost.low, cost.high, cost.source]
 
 
 def _line(points: Sequence[tuple[int, float]]) -> tuple[float, float, float] | None:

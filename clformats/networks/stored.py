@@ -10,18 +10,17 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from dataclasses import asdict
+from typing import Any
 
 from ..errors import Error, InvalidNetwork, expect, shown
 from .build import FunctionPricing
 from .choice import Choice, Views
 from .cost import Cost
-from .decision import Decision
+from .decision import Decision, Plan
 from .graph import Network, Node
 from .memory import steps_of
 from .named import Key, named
-
-Plan = TypeVar("Plan", bound=Decision)
 
 VERSION = 2
 """1 had no network, so that nothing could be read back."""
@@ -49,7 +48,7 @@ def to_json(plan: Decision) -> str:
                 "src": r.src,
                 "dst": r.dst,
                 "readers": list(r.readers),
-                **_cost(plan.cost(r)),
+                **asdict(plan.cost(r)),
             }
             for r in plan.reorders
         ],
@@ -74,12 +73,8 @@ def _node(plan: Decision, node: Node) -> dict[str, Any]:
         "kernel": choice.kernel,
         "workspace": choice.workspace,
         "in_place": {str(i): o for i, o in choice.views.items()},
-        **_cost(plan.cost(node.name)),
+        **asdict(plan.cost(node.name)),
     }
-
-
-def _cost(cost: Cost) -> dict[str, Any]:
-    return {name: getattr(cost, name) for name in ("seconds", "low", "high", "source")}
 
 
 def _plain(value: object) -> object:
@@ -96,7 +91,8 @@ def from_json(
 ) -> Plan:
     """The plan of a text that `to_json` wrote, see `FormatPlan.from_json`."""
     expect(text, str, "text")
-    handles, arrays = _named(kernels, "kernels"), _named(constants, "constants")
+    expect(kernels, Mapping | None, "kernels")
+    expect(constants, Mapping | None, "constants")
     try:
         content = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -108,7 +104,7 @@ def from_json(
             f"with FormatPlan.to_json"
         )
     try:
-        network = _network(content, handles, arrays)
+        network = _network(content, kernels or {}, constants or {})
         prices = _prices(content, network)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         if isinstance(error, Error):
@@ -127,11 +123,6 @@ def from_json(
             f"{shown(dict(plan.formats))}, it says {shown(content.get('formats'))}"
         )
     return plan
-
-
-def _named(given: Mapping[str, Any] | None, what: str) -> Mapping[str, Any]:
-    expect(given, Mapping | None, what)
-    return given or {}
 
 
 def _network(
@@ -159,9 +150,12 @@ def _network(
 
 def _choice(n: Mapping[str, Any], name: str, handles: Mapping[str, Any]) -> Choice:
     views: Views = {int(i): o if isinstance(o, int) else tuple(o) for i, o in n["in_place"].items()}
-    cost = Cost(n["seconds"], n["low"], n["high"], n["source"])
     kernel = handles.get(name, n["kernel"])
-    return Choice(n["ins"], n["outs"], cost, kernel, n["workspace"], views)
+    return Choice(n["ins"], n["outs"], _cost(n), kernel, n["workspace"], views)
+
+
+def _cost(n: Mapping[str, Any]) -> Cost:
+    return Cost(n["seconds"], n["low"], n["high"], n["source"])
 
 
 def _prices(content: Mapping[str, Any], network: Network) -> dict[tuple[str, Key, Key], Cost]:
@@ -170,5 +164,5 @@ def _prices(content: Mapping[str, Any], network: Network) -> dict[tuple[str, Key
     for r in content["reorders"]:
         rank = network.values[r["value"]].rank
         key = r["value"], *(named(r[k]).of_rank(rank).key for k in ("src", "dst"))
-        found[key] = Cost(r["seconds"], r["low"], r["high"], r["source"])
+        found[key] = _cost(r)
     return found

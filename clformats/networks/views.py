@@ -46,7 +46,7 @@ def inside(node: Node, whole: MemoryDesc, i: int, o: int) -> MemoryDesc:
     Raises `Error` where it cannot be described so.
     """
     if kind_of(node.op) == "part":
-        return whole.submemory(node.inputs[i].dims, part_offsets(node, i))
+        return whole.submemory(node.inputs[i].dims, _after(node, node.inputs[:i]))
     if node.op in REGIONS:
         return whole.submemory(node.outputs[o].dims, region_offsets(node, o))
     if node.op == "Transpose":
@@ -84,14 +84,6 @@ def _check_same(node: Node, found: object, wanted: object, what: str) -> None:
         raise InvalidNetwork(f"{node.op}: {found} is not {what}, {wanted}")
 
 
-def part_offsets(node: Node, i: int) -> list[int]:
-    """Where input i of a concatenation begins in its output."""
-    axis = axis_of(node)
-    offsets = [0] * node.outputs[0].rank
-    offsets[axis] = sum(v.dims[axis] for v in node.inputs[:i])
-    return offsets
-
-
 def region_offsets(node: Node, o: int) -> list[int]:
     """Where output o of a ``Split`` or ``Slice`` begins in its input."""
     if node.op == "Slice":
@@ -99,9 +91,14 @@ def region_offsets(node: Node, o: int) -> list[int]:
         if starts is None or len(starts) != node.inputs[0].rank:
             raise InvalidNetwork(f"{node}: a view needs starts=..., one number for each dimension")
         return [int(n) for n in starts]
+    return _after(node, node.outputs[:o])
+
+
+def _after(node: Node, values: Sequence[Value]) -> list[int]:
+    """Where a part begins that comes after these, along the axis of a ``Concat`` or ``Split``."""
     axis = axis_of(node)
     offsets = [0] * node.inputs[0].rank
-    offsets[axis] = sum(v.dims[axis] for v in node.outputs[:o])
+    offsets[axis] = sum(v.dims[axis] for v in values)
     return offsets
 
 

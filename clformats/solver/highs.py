@@ -24,8 +24,8 @@ TIME_LIMIT = 120.0
 """Seconds that HiGHS may take."""
 GAP = 1e-9
 _FOUND, _TIMED_OUT, _INFEASIBLE = 0, 1, 2
-Terms = dict[int, float]
-"""Coefficients by column."""
+Terms = list[tuple[int, float]]
+"""Columns with their coefficients; those of a column that occurs again add up."""
 
 
 @dataclass(slots=True)
@@ -51,7 +51,7 @@ class IntegerProgram:
     def solve(self) -> tuple[list[float] | None, float]:
         """Values of the columns (None where there are none), and a proven lower bound."""
         optimize, sparse = _scipy("scipy.optimize"), _scipy("scipy.sparse")
-        entries = [(v, r, k) for r, (row, _, _) in enumerate(self.rows) for k, v in row.items()]
+        entries = [(v, r, k) for r, (row, _, _) in enumerate(self.rows) for k, v in row]
         values, at, columns = (np.array(x) for x in zip(*entries, strict=True))
         shape = len(self.rows), len(self.costs)
         limits = optimize.LinearConstraint(
@@ -83,11 +83,11 @@ def _scipy(name: str) -> Any:
 class Flows:
     """The columns of a value: is it written in a format, does a reader read it, and the reorders.
 
-    ``written[f]`` and ``read[r][f]`` are sums of columns; ``moved[r][a, b]`` is a column.
+    ``written[f]`` and ``read[r][f]`` are columns to be added; ``moved[r][a, b]`` is a column.
     """
 
-    written: Sequence[Terms]
-    read: Sequence[Sequence[Terms]]
+    written: Sequence[Sequence[int]]
+    read: Sequence[Sequence[Sequence[int]]]
     moved: Sequence[Mapping[tuple[int, int], int]]
 
 
@@ -103,7 +103,7 @@ class FlowProgram:
             [self.program.column(float(c), whole=True) for c in costs] for costs in problem.costs
         ]
         for columns in self.chosen:
-            self.program.row(dict.fromkeys(columns, 1.0), 1.0, 1.0)
+            self.program.row(times(1.0, columns), 1.0, 1.0)
         self.flows = [self._flows(t) for t in problem.tensors]
         for a, b, table in problem.pairs:
             self._pair(self.chosen[a], self.chosen[b], table)
@@ -126,51 +126,49 @@ class FlowProgram:
             for a in range(len(table)) for b in range(len(table))
             if a != b and np.isfinite(table[a, b]) and last[a, b] == a
         }  # fmt: skip
-        written = [self._sum(tensor.source, [f]) for f in range(len(table))]
+        written = [self._columns(tensor.source, f) for f in range(len(table))]
         read, moved = [], []
         for slot in tensor.readers:
             flow = {step: self.program.column(whole=self.whole_flows) for step in steps}
             for step, column in flow.items():
-                self.program.row({column: 1.0, steps[step]: -1.0}, high=0.0)
+                self.program.row([(column, 1.0), (steps[step], -1.0)], high=0.0)
             wanted = self._wanted(slot, written)
-            for f, terms in enumerate(wanted):
-                row: Terms = {}
-                for (a, b), column in flow.items():
-                    row[column] = float(b == f) - float(a == f)
-                self.program.row(_added(_added(row, written[f], 1.0), terms, -1.0), 0.0, 0.0)
+            for f, columns in enumerate(wanted):
+                row = [(column, float(b == f) - float(a == f)) for (a, b), column in flow.items()]
+                row += times(1.0, written[f]) + times(-1.0, columns)
+                self.program.row(row, 0.0, 0.0)
             read.append(wanted)
             moved.append(flow)
         return Flows(written, read, moved)
 
-    def _wanted(self, slot: FormatSlot, written: Sequence[Terms]) -> list[Terms]:
+    def _wanted(self, slot: FormatSlot, written: Sequence[Sequence[int]]) -> list[list[int]]:
         """What a reader reads in each format; as it is written where it takes any."""
-        found = [self._sum(slot, [f]) for f in range(len(written))]
-        any_ = self._sum(slot, [ANY])
+        found = [self._columns(slot, f) for f in range(len(written))]
+        any_ = self._columns(slot, ANY)
         if any_:
-            columns = [self.program.column() for _ in found]
-            self.program.row(_added(dict.fromkeys(columns, 1.0), any_, -1.0), 0.0, 0.0)
-            for terms, column, source in zip(found, columns, written, strict=True):
-                self.program.row(_added({column: 1.0}, source, -1.0), high=0.0)
-                terms[column] = 1.0
+            as_written = [self.program.column() for _ in found]
+            self.program.row(times(1.0, as_written) + times(-1.0, any_), 0.0, 0.0)
+            for columns, column, source in zip(found, as_written, written, strict=True):
+                self.program.row([(column, 1.0), *times(-1.0, source)], high=0.0)
+                columns.append(column)
         return found
 
-    def _sum(self, slot: FormatSlot, formats: Iterable[int]) -> Terms:
+    def _columns(self, slot: FormatSlot, fmt: int) -> list[int]:
+        """Those of the choices that write or read a format."""
         columns = zip(self.chosen[slot.variable], slot.formats, strict=True)
-        return {column: 1.0 for column, f in columns if f in formats}
+        return [column for column, f in columns if f == fmt]
 
     def _pair(self, one: Sequence[int], other: Sequence[int], table: Any) -> None:
         for i, j in np.argwhere(table != 0):
-            terms = {one[i]: 1.0, other[j]: 1.0}
+            terms = [(one[i], 1.0), (other[j], 1.0)]
             if np.isfinite(table[i, j]):
-                terms[self.program.column(float(table[i, j]))] = -1.0
+                terms.append((self.program.column(float(table[i, j])), -1.0))
             self.program.row(terms, high=1.0)
 
 
-def _added(terms: Terms, more: Terms, factor: float) -> Terms:
-    """The sum, where a column may be on both sides."""
-    for k, v in more.items():
-        terms[k] = terms.get(k, 0.0) + factor * v
-    return terms
+def times(factor: float, columns: Iterable[int]) -> Terms:
+    """The sum of columns, times a factor."""
+    return [(column, factor) for column in columns]
 
 
 def solve(problem: AssignmentProblem) -> Solution | None:

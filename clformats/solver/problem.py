@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from .trees import Array, Distances, Edges, chain
 
@@ -68,10 +68,10 @@ class AssignmentProblem:
     tensors: list[ReorderedValue] = field(default_factory=list)
     pairs: list[tuple[int, int, Array]] = field(default_factory=list)
 
-    def add(self, name: str, costs: Array) -> int:
+    def add(self, name: str, costs: ArrayLike) -> int:
         """Add a variable; its number."""
         self.names.append(name)
-        self.costs.append(costs)
+        self.costs.append(np.array(costs, float))
         return len(self.names) - 1
 
     def total(self, assignment: Sequence[int]) -> float:
