@@ -178,6 +178,11 @@ class Network:
     def output(self, value: Value | str, format: str | Format | None = None) -> None:
         """Make a value that nodes read an output too; one that none reads is an output anyway."""
         known = self._known("output", value)
+        if known.is_constant:
+            raise InvalidNetwork(
+                f"output: {known.name!r} is a constant: it is known before the network runs, "
+                f"leave it out"
+            )
         if known.name not in self._marked:
             self._marked.append(known.name)
         if format is not None:

@@ -106,6 +106,13 @@ def test_a_fixed_value_inside_is_written_so() -> None:
             reorder_cost=one)  # fmt: skip
 
 
+def test_a_constant_is_no_output() -> None:
+    net = cf.Network()
+    net.value("w", (16, 16, 3, 3), constant=True)
+    with pytest.raises(cf.InvalidNetwork, match="'w' is a constant"):
+        net.output("w")
+
+
 def test_constants_are_packed_once_and_cost_nothing() -> None:
     net = cf.Network()
     x, y = net.value("x", DIMS), net.value("y", DIMS)
