@@ -5,19 +5,24 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable, Sequence
 from functools import cache
+from math import prod
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..errors import InvalidDescriptor
 from ..formats import registry
 from ..formats.digits import round_up
 from ..formats.format import Format
 from ..tensors.desc import MemoryDesc
+from ..tensors.described import Described
 from ..tensors.geometry import by_blocking, check_dims, int_tuple
 from ..tensors.given import as_desc
 from .refine import refine
 
 _SMALL = 1 << 24
+_MOST_COMPARED = 1 << 22
+"""Of larger tensors in one buffer is taken that they share bytes where their spans overlap."""
 
 
 def identify(
@@ -108,15 +113,33 @@ def _tags_of_rank(ndims: int) -> tuple[Format, ...]:
     return tuple(f for f in tags if f.ndims == ndims and f.onednn == f.name)
 
 
-def overlap(a: MemoryDesc, b: MemoryDesc) -> bool:
-    """Whether two tensors in one buffer may share bytes: their spans overlap.
+def overlap(read: MemoryDesc | Described, written: MemoryDesc | Described) -> bool:
+    """Whether of two tensors in one buffer the one that is read may share bytes with the other.
 
-    Regions of one tensor may interleave; for equal element types the elements are compared, unless
-    sums follow them.
+    Their spans overlap. Regions of one tensor may interleave: for equal element types the elements
+    are compared with all that is written, padding too, unless sums follow them.
     """
-    spans = [(d.offset0 * d.dtype.bits // 8, d.span_nbytes) for d in (a, b)]
+    spans = [_span(d) for d in (read, written)]
     if not (spans[0][0] < spans[1][1] and spans[1][0] < spans[0][1]):
         return False
-    if a.dtype != b.dtype or a.sums or b.sums or max(a.nelems, b.nelems) > 1 << 22:
+    if isinstance(read, Described) or isinstance(written, Described):
         return True
-    return bool(np.intersect1d(a.offsets(), b.offsets()).size)
+    places = prod(p.size for p in written.placed)
+    if read.dtype != written.dtype or read.sums or written.sums or places > _MOST_COMPARED:
+        return True
+    return bool(np.intersect1d(read.offsets(), _places(written)).size)
+
+
+def _span(desc: MemoryDesc | Described) -> tuple[int, int]:
+    """The first byte of a tensor, and the end of the last one."""
+    if isinstance(desc, Described):
+        return 0, desc.nbytes
+    return desc.offset0 * desc.dtype.bits // 8, desc.span_nbytes
+
+
+def _places(desc: MemoryDesc) -> NDArray[np.int64]:
+    """The offset of every element and of every padding element."""
+    found = np.array([desc.offset0], np.int64)
+    for p in desc.placed:
+        found = (found[:, None] + p.stride * np.arange(p.size)).reshape(-1)
+    return found

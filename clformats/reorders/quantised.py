@@ -40,7 +40,7 @@ from ..tensors.desc import MemoryDesc
 from ..tensors.given import as_any_desc
 from . import kept
 from .building import launch_within
-from .given import check_desc
+from .given import check_apart, check_desc
 from .planning import planned
 from .profiles import traits_of
 
@@ -143,6 +143,9 @@ class QuantisedReorder(OnDevice):
             check_desc((what, memory, desc))
         if not self.dst.nelems:
             return self._done(stream)
+        for written in _pieces(dst):
+            read = [("source", piece, piece.desc) for piece in _pieces(src)]
+            check_apart([*read, ("destination", written, written.desc)])
         if src.parts:
             given, src = src, Memory.unfilled(src.desc, src.engine)
             for part, region in _regions(given, src):
@@ -186,6 +189,11 @@ class QuantisedReorder(OnDevice):
 
     def __repr__(self) -> str:
         return f"Reorder({self.src} -> {self.dst})"
+
+
+def _pieces(memory: Memory) -> list[Memory]:
+    """The memory of each buffer of a tensor, or that of the one which holds it."""
+    return [*memory.parts.values()] or [memory]
 
 
 def _regions(memory: Memory, whole: Memory) -> Iterator[tuple[Memory, Memory]]:

@@ -536,6 +536,20 @@ def test_memory_that_begins_anywhere(stream: cf.Stream) -> None:
     assert same(out.numpy().astype(np.float32), expected.astype(np.float32))
 
 
+@pytest.mark.parametrize("to", ["f16:ab:8x64", "q4_0:flat:8x64", "q4_0:gguf:8x64"])
+def test_reorders_in_place_are_refused(to: str, stream: cf.Stream) -> None:
+    """The source in the destination's buffer, as a whole and in buffers of its own."""
+    dst, src = cf.Memory(to, stream.engine), described((8, 64), "q4_0", "gguf")
+    records = cf.Memory(src, stream.engine, buffer=dst.buffer)
+    with pytest.raises(cf.InvalidDescriptor, match="cannot work in place"):
+        cf.Reorder(src, dst.desc, stream.engine)(stream, records, dst)
+    src = described((8, 64), "q4_0", "flat")
+    scales = cf.Memory("u8:a:32", stream.engine)
+    planes = cf.Memory(src, stream.engine, buffers={"d": scales, "q": dst.buffer})
+    with pytest.raises(cf.InvalidDescriptor, match="cannot work in place"):
+        cf.Reorder(src, dst.desc, stream.engine)(stream, planes, dst)
+
+
 def test_short_calls_with_quantised_tensors(engine: cf.Engine) -> None:
     values = np.random.default_rng(0).standard_normal((8, 64)).astype(np.float32)
     records = cf.from_numpy(values, engine, desc=described((8, 64), "q4_0"))

@@ -353,3 +353,11 @@ def test_in_place_and_foreign_memories_are_refused(engine: cf.Engine, stream: cf
     left, right = a.submemory((4, 2), (0, 0)), a.submemory((4, 2), (0, 3))
     views = [cf.Memory(d, engine, buffer=memory.buffer) for d in (left, right)]
     cf.Reorder(left, right, engine)(stream, *views).wait()
+
+
+def test_padding_over_the_source_is_in_place_too(engine: cf.Engine, stream: cf.Stream) -> None:
+    dst = D((1, 1, 1, 6), "f32", "nChw8c")
+    src = D((1, 8, 1, 6), "f32", "nhwc").submemory(dst.dims, (0, 3, 0, 0))
+    memory = cf.Memory(dst, engine)
+    with pytest.raises(cf.InvalidDescriptor, match="in place"):
+        cf.Reorder(src, dst, engine)(stream, cf.Memory(src, engine, buffer=memory.buffer), memory)
