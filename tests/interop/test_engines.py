@@ -73,6 +73,12 @@ def test_wrong_lists_of_qnn(said: str) -> None:
         parse(said)
 
 
+@pytest.mark.parametrize("digits", ["a%4 a/4", "b%16 a b/16", "a/4%4 b a/16 a%4", "a/16 a%4 a/4%4"])
+def test_what_does_not_nest_is_no_list_of_qnn(digits: str) -> None:
+    with pytest.raises(cf.Unsupported, match="not in their order"):
+        render(cf.Format(digits), "qnn")
+
+
 @pytest.mark.parametrize(
     ("said", "digits"),
     [

@@ -56,7 +56,7 @@ def _features(fmt: Format) -> Iterator[tuple[str, str]]:
 
 
 def _in_order(layout: Layout, outer: Digit) -> bool:
-    steps = [d.step for d in layout.inner if d.index == outer.index]
+    steps = [d.step for d in layout.digits if d.index == outer.index]
     return steps == sorted(steps, reverse=True)
 
 
