@@ -72,6 +72,7 @@ def tiles(p: Problem) -> Iterator[Tile]:
     found: set[Tile] = set()
     most = MOST_VECTORS // (1 + bool(p.guards))
     most = 2 * most if p.inside else most // (1 + bool(p.operand_descs))
+    first = 0
     for lanes in (16, 8):
         runs = [steps * reached for _, steps, reached in chain(p, "src")]
         if p.tables and lanes > max([8, *runs]):
@@ -82,8 +83,11 @@ def tiles(p: Problem) -> Iterator[Tile]:
             if tile in found or moved(p, tile) > MOST_ELEMENTS:
                 continue
             loads = vectors(p, tile, "src") // (4 if p.tables else 1)  # single elements
-            few = not found or loads + vectors(p, tile, "dst") <= most
-            if few and stores_units(p, tile):
+            both = loads + vectors(p, tile, "dst")
+            # Words that trade elements may need runs of two lines: see `SAME_BANK`.
+            limit = max(most, 2 * first) if p.exchanges and source_run == lanes else most
+            if (not found or both <= limit) and stores_units(p, tile):
+                first = first or both
                 found.add(tile)
                 yield tile
 

@@ -204,3 +204,12 @@ def test_a_tensor_smaller_than_a_tile_has_whole_vectors(dims: tuple[int, int]) -
     p = problem(src, dst, from_attr(attr, src, dst))
     layout = lay_out(p, next(tiles(p)))
     assert len(layout.loads) + len(layout.stores) <= 2 * layout.lanes
+
+
+@pytest.mark.parametrize(("columns", "words"), [(4096, 32), (4608, 16)])
+def test_runs_of_two_lines_are_written_to_rows_that_share_banks(columns: int, words: int) -> None:
+    """A line of 16 words of AWQ's order in each of 128 rows took half again as long."""
+    src, dst = (cf.MemoryDesc((columns, columns), "u4", f) for f in ("a b/8 b%2 b/2%4", "ba"))
+    plan = cf.make_plan(src, dst, Traits())
+    assert plan.body is not None
+    assert str(plan.body).startswith(f"tile a16 b2 c2 d2 e{words} of 16"), plan.body
