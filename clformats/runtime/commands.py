@@ -74,8 +74,10 @@ def run(
     order = stream.order or QueueOrder(stream.tracked_queue)
     with LOCK:
         given, writing, reading, alone = _uses(stream, order, args, reads)
-        reading = [usage for usage in reading if usage not in writing]
-        waits = None if alone else _waits(stream, order, reading, writing)
+        waits = None
+        if not alone:
+            reading = [usage for usage in reading if usage not in writing]
+            waits = _waits(stream, order, reading, writing)
         set_arguments(kernel, given, args)
         enqueue = partial(_enqueue, stream, kernel, global_size, local_size)
         event = (
