@@ -190,9 +190,7 @@ def to_array(
             f"{desc} has no strides for an array: reorder it to a plain format with elements "
             f"first, or give physical=True, for one axis of each digit"
         )
-    memory.check_unmapped("make an array of it")
-    if memory.tracked_buffer is None:
-        raise DeviceError(f"{memory!r} has no buffer: give it one by set_buffer()")
+    memory.check_use("make an array of it", memory.context, "its engine")
     queue, item = stream.queue if stream else memory.engine.queue, desc.dtype.nbytes
     if physical:
         first, shape = desc.offset0, tuple(p.size for p in desc.placed)
