@@ -73,8 +73,9 @@ def plan(dst: MemoryDesc, traits: Traits) -> SumsPlan | None:
     """The plan for the sums of a destination; None if it has none."""
     if not dst.sums:
         return None
-    loops = _fused(_loop(p, dst) for p in dst.placed if p.size != 1)
-    return _in_groups(_with_lanes(SumsPlan(dst, (), loops, None, GROUP_ITEMS)), traits)
+    loops = sorted((_loop(p, dst) for p in dst.placed if p.size != 1),
+                   key=lambda loop: loop.stride.value)  # fmt: skip
+    return _in_groups(_with_lanes(SumsPlan(dst, (), (*loops,), None, GROUP_ITEMS)), traits)
 
 
 def plan_for_all(dst: MemoryDesc, traits: Traits) -> SumsPlan:
@@ -102,9 +103,9 @@ def _loop(p: Placed, dst: MemoryDesc) -> SumLoop:
 
 
 def _fused(loops: Iterable[SumLoop]) -> tuple[SumLoop, ...]:
-    """By rising stride; neighbours that are summed over, and continue each other, as one."""
+    """Neighbours that are summed over, and continue each other, as one."""
     found: list[SumLoop] = []
-    for loop in sorted(loops, key=lambda loop: loop.stride.value):
+    for loop in loops:
         before = found[-1] if found else loop
         continues = loop.stride.value == before.size.value * before.stride.value
         if found and continues and loop.dim is None and before.dim is None:
@@ -131,6 +132,7 @@ def _with_blocks(p: SumsPlan) -> SumsPlan:
 def _with_lanes(p: SumsPlan) -> SumsPlan:
     """Make lanes of the innermost blocks; where there are none, cut vectors of the first loop."""
     found = _with_blocks(p)
+    found = replace(found, loops=_fused(found.loops))
     left = found.loops
     if found.lanes or not left or left[0].stride.value != 1:
         return found
