@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from ..problems.computation import Operand
 from ..schedule.layout import TileLayout, TileVector
+from ..schedule.schedule import VECTORS
 from .computation import Computed
 
 
@@ -13,12 +15,17 @@ class Operands:
 
     ``along[j]`` are the strides of operand j along the tile's loops, one for each of
     ``layout.axes``. ``before`` are declarations that are the same in all turns of a loop.
+    To ``widths`` are added those of the vectors that are loaded.
     """
 
     def __init__(
-        self, types: Computed, layout: TileLayout, along: Sequence[tuple[int, ...]]
+        self,
+        types: Computed,
+        layout: TileLayout,
+        along: Sequence[tuple[int, ...]],
+        widths: set[int],
     ) -> None:
-        self.types, self.layout, self.along = types, layout, along
+        self.types, self.layout, self.along, self.widths = types, layout, along, widths
         self._names: dict[tuple[str, bool], str] = {}
         self.before: list[str] = []
 
@@ -51,7 +58,7 @@ class Operands:
         far = [None if s is None else sum(a * b for a, b in zip(s, along, strict=True))
                for s in steps]  # fmt: skip
         given = [None if s is None else self._place(j, s) for s in steps]
-        known = [(f, g) for f, g in zip(far, given, strict=True) if f is not None]
+        known = [(f, g) for f, g in zip(far, given, strict=True) if f is not None and g is not None]
         last = f"nest.last{j}"
         if not known:
             return f"({types.real}{lanes if lanes > 1 else ''})(0)"
@@ -59,14 +66,29 @@ class Operands:
         if all(f == first for f, _ in known):
             at = f"clamp({at}, (idx)0, {last})" if edge else at
             return types.spread(types.load_operand(operand, str(at), 1), lanes)
-        if not edge and [*far] == [*range(first, first + lanes)]:
-            return types.load_operand(operand, str(at), lanes)
+        if not edge and None not in far and (text := self._near(operand, known, lanes)):
+            return text
         texts = [
             "0" if g is None else types.load_operand(
                 operand, f"clamp({g}, (idx)0, {last})" if edge else g, 1)
             for g in given
         ]  # fmt: skip
         return f"({types.real}{lanes})({', '.join(texts)})"
+
+    def _near(self, operand: Operand, known: Sequence[tuple[int, str]], lanes: int) -> str:
+        """One load of the values of all lanes, which are neighbours; empty if they are not.
+
+        Lanes may share a value: of 4 inputs of 4 outputs 4 have the scale of one output.
+        """
+        first, at = min(known, key=lambda place: place[0])
+        lane = [far - first for far, _ in known]
+        width = max(lane) + 1
+        if len({*lane}) < width or width not in VECTORS:
+            return ""
+        self.widths.add(width)
+        text = self.types.load_operand(operand, at, width)
+        taken = "".join(f"{n:x}" for n in lane)
+        return text if lane == [*range(lanes)] else f"({text}).s{taken}"
 
     def _place(self, j: int, steps: Sequence[int]) -> str:
         """The place of an element of an operand, by the steps of the tile's loops."""

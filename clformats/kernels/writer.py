@@ -78,11 +78,11 @@ class _KernelWriter:
         self.steps = [*(self.pairs or self.program).steps()]
         self.loaded, self.stored = map(
             exchange.groups, (layout.loads, layout.stores), key.exchanges)  # fmt: skip
+        self.widths = {1, self.lanes, self.types.target.elements if self.types.target else 1}
         if isinstance(self.types, Computed):
-            self.operands = Operands(self.types, layout, key.operands)
+            self.operands = Operands(self.types, layout, key.operands, self.widths)
         # What statements call is noted while they are written: the template defines it.
         self.patterns: dict[tuple[int, ...], str] = {}
-        self.widths = {1, self.lanes, self.types.target.elements if self.types.target else 1}
         self.shuffles = [self._op(op) for op in self.shuffled.ops]
 
     def _paired(self) -> PairedProgram | None:

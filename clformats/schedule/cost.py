@@ -17,7 +17,7 @@ from ..problems.problem import Problem, remembered
 from ..problems.thresholds import LINE_BYTES
 from ..problems.traits import Traits
 from .nest import positions
-from .runs import chain, common, is_settled, moved, run_of, steady, turns, vectors
+from .runs import chain, common, footprint, is_settled, moved, run_of, steady, turns, vectors
 from .schedule import Loop, Schedule, Tile
 from .stores import staged_tiles
 
@@ -200,14 +200,19 @@ def _at_edges(p: Problem, tile: Tile, counts: tuple[int, ...]) -> float:
 
 def _operand_loads(p: Problem, tile: Tile) -> float:
     """The loads of operands: one for many lanes that are neighbours, or share a value."""
-    nodes, loads, run = p.nodes or (), 0.0, chain(p, "dst")
-    inside = {axis for axis, _, reached in run if reached < tile.lanes and tile.steps(axis) > 1}
+    nodes, loads = p.nodes or (), 0.0
+    inside = [(axis, min(tile.steps(axis), tile.lanes // reached))
+              for axis, _, reached in chain(p, "dst") if reached < tile.lanes]  # fmt: skip
     for j in range(len(p.operands0)):
         along = [n.operands[j].value for n in nodes]
         values = prod(tile.steps(k) for k, stride in enumerate(along) if stride)
-        near = [along[axis] for axis in inside] == [1]
-        varies = any(along[axis] for axis in inside)
-        loads += values / tile.lanes if near else values * (weights.INSERTED if varies else 1)
+        levels = footprint((steps, along[axis]) for axis, steps in inside)
+        if not levels:
+            loads += values
+        elif len(levels) == 1 and levels[0][1] == 1:
+            loads += values / levels[0][0]
+        else:
+            loads += values * weights.INSERTED
     return loads
 
 
