@@ -70,9 +70,7 @@ def run_of_whole_loops(
 def tiles(p: Problem) -> Iterator[Tile]:
     """The tiles that are worth a thought, each once."""
     found: set[Tile] = set()
-    most = MOST_VECTORS // (1 + bool(p.guards))
-    most = 2 * most if p.inside else most // (1 + bool(p.operand_descs))
-    first = 0
+    most, first = 2 * MOST_VECTORS if p.inside else MOST_VECTORS, 0
     for lanes in (16, 8):
         runs = [steps * reached for _, steps, reached in chain(p, "src")]
         if p.tables and lanes > max([8, *runs]):
