@@ -8,6 +8,7 @@ quantised tensors brought along.
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -15,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InvalidDescriptor, Unsupported, expect
+from ..errors import Error, InvalidDescriptor, Unsupported, expect
 from ..tensors.codes import values_of_codes
 from ..tensors.dtypes import as_array, as_dtype, codes, from_codes
 from ..tensors.rows import Float
@@ -102,6 +103,9 @@ class Codes:
         array = as_array(values)
         if self.kind == "float" and array.dtype.kind not in "iub":
             return self._of_floats(array, what)
+        if array.dtype.kind == "V":  # ml_dtypes' integers of less than a byte
+            with suppress(Error):
+                array = array if as_dtype(array.dtype).is_float else array.astype(np.int8)
         if array.dtype.kind not in "iub":
             raise InvalidDescriptor(f"{what}: got an array of {array.dtype}, expected codes: "
                                     f"integers of {self.bits} bits ({self.name})")  # fmt: skip

@@ -221,7 +221,8 @@ def _whole(numbers: NDArray[Any], dst: DType) -> NDArray[Any]:
     """Real numbers rounded to whole ones and clipped to the range of ``dst``; NaN becomes 0."""
     # The limits of small integers are exact in f32.
     real = np.float32 if numbers.dtype.itemsize <= 4 and dst.bits <= 8 else np.float64
-    whole = np.asarray(np.rint(numbers.astype(real, copy=False)))
+    with np.errstate(invalid="ignore"):  # numpy warns of signalling NaN
+        whole = np.asarray(np.rint(numbers.astype(real, copy=False)))
     if whole.size and np.isnan(whole.min()):
         np.copyto(whole, 0, where=np.isnan(whole))
     if dst.bits < 64:

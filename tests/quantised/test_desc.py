@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -50,6 +52,17 @@ def test_padding_and_other_planes_bits_have_no_element() -> None:
     assert np.array_equal(
         desc.offsets("d")[1, 2, :, 40], desc.offset(1, 2, np.arange(8), 40, plane="d")
     )
+
+
+@pytest.mark.parametrize("name", ["s4", "u4", "s2", "u2"])
+def test_codes_are_taken_as_integers_of_ml_dtypes(name: str) -> None:
+    kind = cf.QuantisedType("own", {"q": (name, (1, 1)), "d": ("f16", (1, 16))}, "d * q")
+    desc: Any = cf.MemoryDesc((2, 16), kind)
+    own = cf.tensors.dtypes.as_dtype(name).numpy
+    few = np.arange(-2 if name[0] == "s" else 0, 2)
+    fields = {"q": np.resize(few, (2, 16)), "d": np.ones((2, 1), np.float16)}
+    narrow = {**fields, "q": fields["q"].astype(own)}
+    assert (cf.pack(narrow, desc) == cf.pack(fields, desc)).all()
 
 
 def test_descriptors_that_add_other_numbers_are_not_equal() -> None:

@@ -113,6 +113,14 @@ def test_numbers_to_codes(name: str, values: list[float], wanted: list[int]) -> 
         assert codes(np.array(values, kind), as_dtype(name)).tolist() == wanted
 
 
+@pytest.mark.parametrize("name", ["s8", "u4", "s32", "s64"])
+def test_signalling_nan_becomes_0_without_a_warning(name: str) -> None:
+    wide = np.array([0x7F800001, 0xFF800123], np.uint32).view(np.float32)
+    half = np.array([0x7C01, 0xFC23], np.uint16).view(np.float16)
+    assert not codes(wide, as_dtype(name)).any()
+    assert not codes(half, as_dtype(name)).any()
+
+
 def test_a_table_takes_the_nearest_value() -> None:
     nf4, odd = OWN[2], OWN[3]
     assert codes(np.array(NF4, np.float32), nf4).tolist() == list(range(16))
