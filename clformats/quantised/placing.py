@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -58,6 +58,7 @@ def placed(kind: QuantisedType, buffers: Sequence[TextBuffer], dims: tuple[int, 
             size = _size(described, found, extents, at) if all(extents) else 0
             made.append(Buffer(names, at, size))
             for name, parts in found.items():
+                _check_names(name, parts, planes)
                 planes |= {p.name: p for p in parts}
                 before = fields[name].planes if name in fields else ()
                 fields[name] = _field(kind, dims, extents, group, name, (*before, *parts))
@@ -111,9 +112,7 @@ def _placed_in(
     outer = _outer(described, extents)
     for field in group:
         own = kind.fields[field.name]
-        whole = next(f for f in described.fields if f.name == field.name)
         for plane in field.planes:
-            k = whole.planes.index(plane)
             bits = plane.bits or own.dtype.bits
             sizes = grouped(extents, own.group)
             digits = [*_grouped_digits(outer, own), *_inner(plane, own, extents, sizes, bits)]
@@ -121,10 +120,20 @@ def _placed_in(
                 digits = _with_experts(plane, digits, sizes, bits)
             padded = _checked(field.name, digits, sizes)
             first = 8 * at + _number(plane.first, extents)
-            named = _plane_name(field.name, k)
+            named = _plane_name(field.name, plane.number)
             made = Plane(named, bits, tuple(digits), first, number, padded)
             result.setdefault(field.name, []).append(made)
     return result
+
+
+def _check_names(field: str, parts: Sequence[Plane], others: Mapping[str, Plane]) -> None:
+    """Refuse a field with the name of another one's plane."""
+    for plane in parts:
+        if plane.name in others:
+            raise InvalidFormat(
+                f"field {field}: a plane of another field is called {plane.name}, too: give the "
+                f"field another name"
+            )
 
 
 def _plane_name(field: str, k: int) -> str:

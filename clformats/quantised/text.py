@@ -46,11 +46,12 @@ class TextDigit:
 
 @dataclass(frozen=True, slots=True)
 class TextPlane:
-    """A plane as written: ``bits`` None for all of the field's."""
+    """A plane as written: ``bits`` None for all of the field's, whose plane ``number`` it is."""
 
     bits: int | None
     first: str
     digits: tuple[TextDigit, ...]
+    number: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +102,12 @@ def _field(part: str, text: str) -> TextField:
     found = _PART.fullmatch(part)
     if found is None:
         raise _refused(part, text)
-    planes = tuple(_plane(p, text) for p in re.split(r"\s\+\s", found["planes"]))
+    parts = re.split(r"\s\+\s", found["planes"])
+    planes = tuple(_plane(p, number, text) for number, p in enumerate(parts))
     return TextField(found["name"], int(found["bias"] or 0), planes)
 
 
-def _plane(plane: str, text: str) -> TextPlane:
+def _plane(plane: str, number: int, text: str) -> TextPlane:
     found = _PLANE.fullmatch(plane)
     if found is None:
         raise _refused(plane, text)
@@ -114,7 +116,8 @@ def _plane(plane: str, text: str) -> TextPlane:
         raise InvalidFormat(
             f"{plane.strip()!r} in {text!r}: give a stride to all digits or to none"
         )
-    return TextPlane(int(found["bits"]) if found["bits"] else None, found["first"] or "0", digits)
+    bits = int(found["bits"]) if found["bits"] else None
+    return TextPlane(bits, found["first"] or "0", digits, number)
 
 
 def _digit(word: str, text: str) -> TextDigit:

@@ -21,6 +21,15 @@ from .codes import Codes, codes_named
 FOLDER = Path(__file__).parent
 WHOLE = 0
 """A group of all rows, or of all columns."""
+_KEYWORDS = """
+auto bool break case char complex const constant continue default do double else enum event_t
+extern false float for generic global goto half if imaginary image1d_array_t image1d_buffer_t
+image1d_t image2d_array_depth_t image2d_array_t image2d_depth_t image2d_t image3d_t inline int
+kernel local long pipe private quad queue_t read_only read_write register restrict return
+sampler_t short signed size_t sizeof static struct switch true typedef uchar uint ulong uniform
+union unsigned ushort void volatile while write_only
+"""
+"""What cannot name a member of a structure in OpenCL C."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,10 +109,13 @@ class QuantisedType(ElementType):
         self.formula: Formula = parse(formula, tuple(fields))
         self.formula_text = formula.strip()
         self.layouts = {"plain": _plain(fields), **layouts}
-        unknown = [n for n in fields if not re.fullmatch(r"[a-z][a-z0-9_]*", n)]
+        unknown = [
+            n for n in fields if not re.fullmatch(r"[a-z][a-z0-9_]*", n) or n in _KEYWORDS.split()
+        ]
         if unknown or not fields:
             raise InvalidDescriptor(
-                f"got the fields {list(fields)}: expected names of small letters"
+                f"got the fields {list(fields)}: expected names of small letters that are no "
+                f"keywords of OpenCL C"
             )
         for axis in (0, 1):
             _check_groups(

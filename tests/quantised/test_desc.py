@@ -60,7 +60,7 @@ def test_codes_are_taken_as_integers_of_ml_dtypes(name: str) -> None:
     desc: Any = cf.MemoryDesc((2, 16), kind)
     own = cf.tensors.dtypes.as_dtype(name).numpy
     few = np.arange(-2 if name[0] == "s" else 0, 2)
-    fields = {"q": np.resize(few, (2, 16)), "d": np.ones((2, 1), np.float16)}
+    fields: dict[str, Any] = {"q": np.resize(few, (2, 16)), "d": np.ones((2, 1), np.float16)}
     narrow = {**fields, "q": fields["q"].astype(own)}
     assert (cf.pack(narrow, desc) == cf.pack(fields, desc)).all()
 

@@ -148,6 +148,8 @@ def test_planes_of_one_field_have_names_of_their_own(streaming: cf.Stream) -> No
     layout = "{k/16 n * 8; q=1@0 k/2%8:1 k%2:8 + 1@16 k%16:1 + 1@32 k%16:1; d=@48}"
     src = described((16, 32), kind, layout)
     check_decodes(streaming, src, cf.MemoryDesc((16, 32), "f32"), "decodes")
+    alike = described((16, 32), kind, "q=1 n k + 1 n k + 1 n k; d=n g")
+    check_decodes(streaming, alike, cf.MemoryDesc((16, 32), "f32"), "decodes")
 
 
 def test_memory_that_begins_anywhere_has_no_words(as_gpu: cf.Stream) -> None:

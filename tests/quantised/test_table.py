@@ -286,6 +286,28 @@ def test_a_type_and_a_layout_of_ones_own() -> None:
     assert np.array_equal(cf.unpack(raw, desc, field="q"), q)
 
 
+@pytest.mark.parametrize("text", ["q=2 n k + 2 n k; d=n g", "q=2 k/4 n k%4 + 1 n k + 1 n k; d=g n"])
+def test_planes_with_the_same_digits_have_names_and_buffers_of_their_own(text: str) -> None:
+    desc = described((5, 64), "q4_0", text)
+    names = [f"q{end}" for end in ("", "h", "2")[: text.count("+") + 1]]
+    assert [b.first for b in desc.buffers] == [*names, "d"] == list(desc.planes)
+    raw = random_bytes(desc, 1)
+    assert (desc.join(desc.split(raw)) == raw).all()
+
+
+@pytest.mark.parametrize("name", ["float", "half", "static", "image2d_t", "q-1", "Q"])
+def test_fields_have_names_that_kernels_take(name: str) -> None:
+    with pytest.raises(cf.InvalidDescriptor, match="no keywords of OpenCL C"):
+        cf.QuantisedType("mine", {"q": ("u4", (1, 1)), name: ("f16", (1, 32))}, "q")
+
+
+def test_a_field_has_not_the_name_of_another_ones_plane() -> None:
+    fields = {"q": ("u6", (1, 1)), "qh": ("u2", (1, 32))}
+    mine = cf.QuantisedType("mine", fields, "q + qh")
+    with pytest.raises(cf.InvalidFormat, match="called qh, too"):
+        described((5, 64), mine, "q=4 n k + 2 n k; qh=n g")
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [
