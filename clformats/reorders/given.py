@@ -41,7 +41,7 @@ def as_stream(stream: Any, engine: Engine) -> Stream:
     return Stream(engine if engine.context == stream.context else None, queue=stream)
 
 
-def as_memory(value: Any, desc: MemoryDesc, engine: Engine, name: str) -> Memory:
+def as_memory(value: Any, desc: MemoryDesc | Described, engine: Engine, name: str) -> Memory:
     """The memory object, or one over pyopencl's storage as ``desc``.
 
     Raises `InvalidArgument`, and `DeviceError` where the storage does not fit.

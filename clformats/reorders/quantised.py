@@ -40,12 +40,14 @@ from ..tensors.desc import MemoryDesc
 from ..tensors.given import as_any_desc
 from . import kept
 from .building import launch_within
-from .given import check_apart, check_desc
+from .given import as_memory, as_stream, check_apart, check_desc, let_arrays_wait
 from .planning import planned
 from .profiles import traits_of
 
 if TYPE_CHECKING:
     import pyopencl
+
+    from .given import AnyMemory, AnyStream
 
 T = TypeVar("T")
 
@@ -94,6 +96,8 @@ class QuantisedReorder(OnDevice):
         self.engine = engine or default_engine()
         if self.src.dims != self.dst.dims:
             raise InvalidDescriptor(f"got {self.src} and {self.dst}, expected equal dims")
+        self.src.require_layout()
+        self.dst.require_layout()
         self._maker = maker
         self._works: dict[int, _Work] = {}
         self._work = self._beginning_at(LINE_BYTES)
@@ -132,15 +136,21 @@ class QuantisedReorder(OnDevice):
     def wait(self, timeout: float | None = None) -> None:
         """Return at once: there is nothing to wait for."""
 
-    def __call__(self, stream: Stream, src: Memory, dst: Memory) -> Event:
+    def __call__(self, stream: AnyStream, src: AnyMemory, dst: AnyMemory) -> Event:
         """Enqueue the reorder; work of the host is done when this returns.
 
+        As in `Reorder`, pyopencl's queues, buffers and arrays are taken too.
         Raises `InvalidArgument`, `InvalidDescriptor`, `MappedError` and `DeviceError`.
         """
-        expect(stream, Stream, "stream")
-        for memory, desc, what in ((src, self.src, "src"), (dst, self.dst, "dst")):
-            expect(memory, Memory, what)
-            check_desc((what, memory, desc))
+        source = as_memory(src, self.src, self.engine, "src")
+        target = as_memory(dst, self.dst, self.engine, "dst")
+        event = self._enqueued(as_stream(stream, self.engine), source, target)
+        let_arrays_wait((src, dst), event)
+        return event
+
+    def _enqueued(self, stream: Stream, src: Memory, dst: Memory) -> Event:
+        check_desc(("src", src, self.src))
+        check_desc(("dst", dst, self.dst))
         if not self.dst.nelems:
             return self._done(stream)
         for written in _pieces(dst):

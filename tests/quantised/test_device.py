@@ -553,6 +553,21 @@ def test_memory_that_begins_anywhere(stream: cf.Stream) -> None:
     assert same(out.numpy().astype(np.float32), expected.astype(np.float32))
 
 
+def test_pyopencls_objects_are_taken_as_by_other_reorders(stream: cf.Stream) -> None:
+    import pyopencl.array
+
+    src = described((8, 64), "q4_0")
+    memory = cf.from_numpy(np.arange(512, dtype=np.float32).reshape(8, 64), stream.engine, desc=src)
+    out = pyopencl.array.zeros(stream.queue, (8, 64), np.float32)
+    cf.Reorder(src, "f32:ab:8x64", stream.engine)(stream.queue, memory.buffer, out)
+    assert (out.get() == memory.numpy()).all()
+
+
+def test_a_layout_to_be_chosen_is_refused(engine: cf.Engine) -> None:
+    with pytest.raises(cf.InvalidDescriptor, match="f32:any:8x64"):
+        cf.Reorder("q4_0:gguf:8x64", cf.MemoryDesc((8, 64), "f32", "any"), engine)
+
+
 @pytest.mark.parametrize("to", ["f16:ab:8x64", "q4_0:flat:8x64", "q4_0:gguf:8x64"])
 def test_reorders_in_place_are_refused(to: str, stream: cf.Stream) -> None:
     """The source in the destination's buffer, as a whole and in buffers of its own."""
