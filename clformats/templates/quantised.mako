@@ -76,7 +76,12 @@ static inline uchar${width} zip${width}(${kind} a, ${kind} b) { return (uchar${w
 #ifdef HAS_F16
 static inline float half_of(ushort bits) { return (float)__builtin_astype(bits, _Float16); }
 static inline float16 halves_of(ushort16 bits) { return __builtin_convertvector(__builtin_astype(bits, clf_h16), float16); }
+#ifdef __AVX512F__
+// As an instruction: LLVM would join a conversion with that of small integers to floats, element by element.
+#define HALVES(x) __builtin_astype(__builtin_ia32_vcvtps2ph512_mask(x, 0, (short16)0, (ushort)0xffff), ushort16)
+#else
 #define HALVES(x) __builtin_astype(__builtin_convertvector(x, clf_h16), ushort16)
+#endif
 #define STORE_HALF16(x, p) PUT(HALVES(x), ushort, 16, p)
 #define STREAM_HALF32(x, y, p) STREAM(((uint16)(as_uint8(HALVES(x)), as_uint8(HALVES(y)))), p)
 #else

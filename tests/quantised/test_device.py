@@ -22,6 +22,7 @@ from clformats.recoding.kernel import GROUP, Grid, Kernel
 from clformats.recoding.moving import moving
 from clformats.recoding.quantising import quantising
 from clformats.recoding.repacking import repacking
+from clformats.timing import timed
 from tests.device_support import check_bytes, guarded, holding
 from tests.quantised.test_table import ALL, described, random_bytes, random_codes, same
 
@@ -355,6 +356,20 @@ def check_quantises(stream: cf.Stream, x: NDArray[Any], dst: QuantisedDesc) -> s
         part = slice(b.start, b.start + b.nbytes)
         assert np.array_equal(found[part], expected[part]), (reorder.plan, b)
     return str(reorder.plan.family)
+
+
+@pytest.mark.slow
+def test_codes_alone_become_halves_in_vectors(stream: cf.Stream) -> None:
+    """LLVM joined two conversions into one that it does element by element, 20 times as slow."""
+    kind = cf.QuantisedType("bare", {"q": ("s8", (1, 1))}, "q")
+    memory = cf.Memory(cf.MemoryDesc((2048, 2048), kind, "plain"), stream.engine)
+
+    def seconds(dtype: str) -> float:
+        to = cf.Memory(cf.MemoryDesc((2048, 2048), dtype), stream.engine)
+        reorder = cf.Reorder(memory.desc, to.desc, stream.engine)
+        return min(timed(lambda: reorder(stream, memory, to).wait()) for _ in range(20))
+
+    assert seconds("f16") < 2 * seconds("f32")
 
 
 QUANTISED = ["q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q2_0", "tq2_0", "mxfp4", "nvfp4", "u4g128",
