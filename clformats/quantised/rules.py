@@ -107,13 +107,10 @@ def _magnitude(x: Array) -> Array:
 
 
 def _signed(kind: QuantisedType, x: Array) -> Fields:
-    """d: the first value of largest magnitude, with its sign, is the lowest code.
-
-    Of zeros alone it is -0, as in ggml's C, which begins with 0; gguf's numpy takes the first.
-    """
+    """d: the first value of largest magnitude, with its sign, is the lowest code."""
     half = 1 << kind.fields["q"].dtype.bits - 1
     at = np.abs(x).argmax(-1)[..., None]
-    d = (np.take_along_axis(x, at, -1)[..., 0] + F32(0)) / F32(-half)
+    d = np.take_along_axis(x, at, -1)[..., 0] / F32(-half)
     q = _code(x * _inverse(d)[..., None] + F32(half + 0.5), 2 * half - 1)
     return {"q": q, "d": _half(d)}
 

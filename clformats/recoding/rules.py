@@ -155,8 +155,7 @@ def _top(kind: QuantisedType) -> str:
 
 
 def _signed(kind: QuantisedType, magnitude: str = "all_a") -> Iterator[str]:
-    most = f"as_float16({magnitude} | all_key << 31)"
-    return _scaled(f"({most} + 0.0f) / -{1 << _bits(kind) - 1}.0f")
+    return _scaled(f"as_float16({magnitude} | all_key << 31) / -{1 << _bits(kind) - 1}.0f")
 
 
 def _code_signed(kind: QuantisedType, x: str, of: Of) -> str:

@@ -499,20 +499,6 @@ def test_columns_that_fill_no_records_are_quantised(
     assert check_quantises(stream, x, described(x.shape, name, layout)) == "host"
 
 
-@pytest.mark.parametrize("name", ["q4_0", "q5_0"])
-@pytest.mark.parametrize("dtype", ["f32", "f16"])
-def test_zeros_alone_have_the_scale_of_ggmls_c(
-    every_stream: cf.Stream, name: str, dtype: str
-) -> None:
-    """-0, whichever zero is the first."""
-    src, dst = cf.MemoryDesc((2, 32), dtype), described((2, 32), name)
-    x = np.zeros(src.dims, src.dtype.numpy)
-    x[0, 0] = x[1, 5] = -0.0
-    raw = cf.pack(x, dst)
-    assert np.signbit(cf.unpack(raw, dst, field="d")).all()
-    assert (run(every_stream, src, dst, cf.pack(x, src))[1] == raw).all()
-
-
 def test_memory_of_a_quantised_tensor(engine: cf.Engine) -> None:
     desc = described((4, 64), "q4_0", "gguf")
     x = np.random.default_rng(0).standard_normal(desc.dims).astype(np.float32)
