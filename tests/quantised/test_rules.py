@@ -38,6 +38,15 @@ def test_bytes_are_those_of_gguf(name: str, scale: float) -> None:
     assert np.array_equal(cf.pack(x, cf.MemoryDesc(x.shape, name, "gguf")), expected)
 
 
+@pytest.mark.parametrize("name", ["q4_0", "q5_0"])
+def test_blocks_of_zeros_are_those_of_gguf(name: str) -> None:
+    """The sign of d follows from the first zero; in ggml's C it is -0 always."""
+    x = np.zeros((4, 32), np.float32)
+    x[1], x[2, 0], x[3, 1:] = -0.0, -0.0, -0.0
+    expected = gguf.quants.quantize(x, gguf.GGMLQuantizationType[name.upper()]).ravel()
+    assert np.array_equal(cf.pack(x, cf.MemoryDesc(x.shape, name, "gguf")), expected)
+
+
 @pytest.mark.parametrize("name", ["q4_1", "q5_1"])
 def test_the_first_of_both_zeros_is_the_least(name: str) -> None:
     """As in ggml's loop, ``if (v < min) min = v``, and in Python's ``min``."""
