@@ -14,7 +14,7 @@ from ..runtime.scalar import Scalar
 from ..runtime.storage import is_array, is_plain
 from ..schedule.anysize import fits
 from ..tensors.desc import MemoryDesc
-from ..tensors.described import Described, is_described
+from ..tensors.described import Described, element_type, is_described
 from ..tensors.given import as_any_desc, is_desc_text
 from ..values.transforms import joins_winograd, winograd
 
@@ -78,7 +78,8 @@ def made_for(
         if dtype is not None:
             raise InvalidArgument(f"got dtype={dtype!r}, but {dst} says it: leave dtype out")
         return Memory(dst, memory.engine), transform
-    given = src.format if format is None else format
+    stays = dtype is None or is_described(src) == (element_type(dtype) is not None)
+    given = src.format if format is None and stays else format
     wanted = joins_winograd(src.format, given) if transform is None else transform
     if wanted:
         dst = winograd(src, given, dtype)

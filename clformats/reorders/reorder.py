@@ -353,6 +353,7 @@ def reorder(
     """A new memory object with the elements of ``memory`` in another format and element type.
 
     A format or element type that is not given stays the same; a descriptor as ``format`` says both.
+    Where one of the types is quantised and the other is not, it is the usual format of the result.
     Else the result is dense, without clDNN's padding. A Winograd format on one side transforms the
     values, to the dims that `clformats.winograd` gives; ``transform=False`` moves them instead.
 

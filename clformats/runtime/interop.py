@@ -12,6 +12,7 @@ from ..host.axes import in_order
 from ..host.memory import HostMemory
 from ..host.packing import pack_into
 from ..tensors.desc import MemoryDesc
+from ..tensors.described import is_described
 from ..tensors.dlpack import array_of
 from ..tensors.dtypes import as_array, as_dtype
 from ..tensors.given import moved_by
@@ -96,6 +97,12 @@ def from_host(array: Any, engine: Engine | None = None) -> Memory:
         raise DeviceError(
             f"{engine.device.name} cannot use {host.array.nbytes} bytes at address "
             f"{host.array.ctypes.data:#x} in place: copy them, by cf.from_numpy or cf.transfer"
+        )
+    if front and is_described(host.desc):
+        raise DeviceError(
+            f"{engine.device.name} shares memory from {front} bytes before the array on, and "
+            f"{host.desc} must begin where its buffer does: copy it, by cf.transfer, or begin it "
+            f"at a multiple of {engine.device.mem_base_addr_align // 8} bytes"
         )
     elements, rest = divmod(front * 8, host.desc.dtype.bits)
     if rest:

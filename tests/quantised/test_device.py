@@ -564,6 +564,30 @@ def test_pyopencls_objects_are_taken_as_by_other_reorders(stream: cf.Stream) -> 
     assert (out.get() == memory.numpy()).all()
 
 
+def test_a_type_alone_has_its_usual_layout(engine: cf.Engine) -> None:
+    memory = cf.from_numpy(np.ones((8, 64), np.float32), engine, format="ba")
+    records = cf.reorder(memory, dtype="q4_0")
+    assert str(records.desc) == "q4_0:gguf:8x64"
+    assert str(cf.reorder(records, dtype="f16").desc) == "f16:ab:8x64"
+    assert str(cf.reorder(cf.reorder(records, "plain"), dtype="q8_0").desc) == "q8_0:plain:8x64"
+
+
+@pytest.mark.parametrize("begin", [0, 3])
+def test_host_memory_is_used_in_place_or_refused(begin: int, engine: cf.Engine) -> None:
+    align = engine.device.mem_base_addr_align // 8
+    room = np.zeros(2 * align + 288, np.uint8)
+    at = -room.ctypes.data % align + begin
+    host = cf.HostMemory("q4_0:gguf:8x64", room[at : at + 288])
+    try:
+        memory = cf.from_host(host, engine)
+    except cf.DeviceError as error:
+        if begin:
+            assert "must begin where its buffer does" in str(error)  # noqa: PT017  # not everywhere
+            return
+        pytest.skip(str(error))
+    assert (memory.numpy() == 0).all()
+
+
 def test_a_layout_to_be_chosen_is_refused(engine: cf.Engine) -> None:
     with pytest.raises(cf.InvalidDescriptor, match="f32:any:8x64"):
         cf.Reorder("q4_0:gguf:8x64", cf.MemoryDesc((8, 64), "f32", "any"), engine)
