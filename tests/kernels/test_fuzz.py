@@ -15,7 +15,7 @@ SEED = 16
 
 
 @pytest.mark.optimised
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(max(900, 6 * CASES))
 def test_random_reorders(engine: cf.Engine) -> None:
     name = engine.device.platform.name
     few_sizes = {"CLFORMATS_FUZZ_SIZES": "4"}  # and so more kernels

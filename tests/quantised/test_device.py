@@ -170,11 +170,17 @@ def test_a_new_size_of_records_compiles_nothing(as_gpu: cf.Stream) -> None:
     assert len({k.source for k in made}) == 1
 
 
+def skip_where_compilers_take_minutes(stream: cf.Stream) -> None:
+    if "rusticl" in stream.engine.device.platform.name:
+        pytest.skip("llvmpipe compiles kernels that decode hundreds of values for minutes each")
+
+
 @pytest.mark.parametrize(("name", "fmt"), [("iq2_s", "ba"), ("iq3_xxs", "BA16b16a")])
 def test_columns_of_a_codebooks_entry_have_values_of_their_own(
     stream: cf.Stream, name: str, fmt: str
 ) -> None:
     """Along rows each vector has another column of eight, or four, that share a code."""
+    skip_where_compilers_take_minutes(stream)
     src = described((32, 256), name, "gguf")
     check_decodes(stream, src, cf.MemoryDesc(src.dims, "f16", fmt), "decodes")
 
@@ -203,8 +209,7 @@ def test_values_of_large_tensors(
     streaming: cf.Stream, name: str, layout: str, dtype: str, fmt: str, rows: int
 ) -> None:
     """As for large ones: lines pass the caches, in runs of 256 bytes or as the layout has them."""
-    if "rusticl" in streaming.engine.device.platform.name:
-        pytest.skip("llvmpipe compiles kernels that decode hundreds of values for a minute each")
+    skip_where_compilers_take_minutes(streaming)
     src, engine = described((256, 512), name, layout), streaming.engine
     dst = cf.MemoryDesc(src.dims, dtype, fmt)
     check_decodes(streaming, src, dst, "decodes")
