@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from ..errors import Error, InvalidArgument, expect
+from ..errors import Error, InvalidArgument, Unsupported, expect
 from ..problems.refine import problem
 from ..records import DeviceNames, TuningRecord, add, forget, path_of, wanted_folder
 from ..records.record import keys_of, now
@@ -24,6 +24,7 @@ from ..schedule import Request
 from ..schedule.choices import RULES, Choices
 from ..schedule.space import spaces
 from ..tensors.desc import MemoryDesc
+from ..tensors.described import Described
 from ..timing import Settings
 from .contest import AGAIN, BAKED_GAIN, DEFAULT, LEAST_GAIN, Contest, is_faster, noise
 from .outcome import Outcome, Tried, Verdict
@@ -38,8 +39,8 @@ CONTEST = Settings(rounds=8, warm=0.01, runs=5, timed=0.03, seconds=2.0)
 
 
 def tune(
-    src: MemoryDesc | Iterable[Pair],
-    dst: MemoryDesc | None = None,
+    src: MemoryDesc | str | Iterable[Pair],
+    dst: MemoryDesc | str | None = None,
     engine: Engine | str | None = None,
     *,
     time_limit: float = TIME_LIMIT,
@@ -62,8 +63,8 @@ def tune(
     that ``engine`` names there, or their default one; the records are stored here as they arrive.
     Give each device one worker with one thread: other work at the same time falsifies the times.
 
-    Raises `Error` if the records cannot be written or are switched off; `InvalidArgument` and
-    `DeviceError`.
+    Raises `Error` if the records cannot be written or are switched off; `InvalidArgument`,
+    `DeviceError`, and `Unsupported` (code TUNING) for quantised tensors.
     """
     expect(engine, Engine | str | None, "engine")
     expect(time_limit, int | float, "time_limit")
@@ -114,14 +115,18 @@ def on_worker(pair: Pair, engine: str | None, seconds: float) -> Outcome:
     return tuned(pair, Engine(engine) if engine else default_engine(), seconds)
 
 
-def _jobs(src: MemoryDesc | Iterable[Pair], dst: MemoryDesc | None) -> list[Pair]:
-    """The reorders to tune. Raises `InvalidArgument`."""
-    if isinstance(src, MemoryDesc):
-        expect(dst, MemoryDesc, "dst")
-        return pairs_of([(src, dst)])
-    if dst is not None:
+def _jobs(src: MemoryDesc | str | Iterable[Pair], dst: MemoryDesc | str | None) -> list[Pair]:
+    """The reorders to tune. Raises `InvalidArgument`, and `Unsupported` for quantised tensors."""
+    pairs: Any = [(src, dst)] if isinstance(src, MemoryDesc | Described | str) else src
+    if dst is not None and pairs is src:
         raise InvalidArgument(f"dst: got {dst!r:.60} beside a list of pairs: leave it out")
-    return pairs_of(src)
+    jobs = list[Pair]()
+    for one, other in pairs_of(pairs):
+        if not (isinstance(one, MemoryDesc) and isinstance(other, MemoryDesc)):
+            raise Unsupported("TUNING", f"{one} to {other} has no search space: the kernels of "
+                              f"quantised tensors follow from their layouts")  # fmt: skip
+        jobs.append((one, other))
+    return jobs
 
 
 def store(outcome: Outcome, where: Path) -> None:

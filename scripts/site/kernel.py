@@ -16,9 +16,9 @@ from shapes import SHADES, box, svg
 import clformats as cf
 from bench.picture import line, text
 from clformats.kernels.scheduled import render_schedule
+from clformats.problems.refine import problem
 from clformats.schedule.layout import lay_out
 from clformats.schedule.nest import counted
-from clformats.problems.refine import problem
 from clformats.schedule.runs import strides
 from clformats.schedule.schedule import LETTERS, Schedule
 

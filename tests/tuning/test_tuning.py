@@ -807,6 +807,24 @@ def test_warm_up_builds_what_a_reorder_then_finds(device_name: str) -> None:
     assert engine.programs_built == built
 
 
+def test_warm_up_takes_quantised_tensors_and_texts(device_name: str) -> None:
+    engine, (src, dst) = cf.Engine(device_name), ("q8_0:gguf:8x64", "f16:ba:8x64")
+    assert len(cf.warm_up([(src, dst)], engine)) == 1
+    built = engine.programs_built
+    assert built
+    cf.Reorder(cf.MemoryDesc((8, 64), "q8_0", "gguf"), D((8, 64), "f16", "ba"), engine)
+    assert engine.programs_built == built
+
+
+def test_quantised_tensors_have_nothing_to_tune(engine: cf.Engine) -> None:
+    src, dst = "q8_0:gguf:8x64", "f16:ba:8x64"
+    asked: Any
+    for asked in ((src, dst), ([(src, dst)], None)):
+        with pytest.raises(cf.Unsupported, match="no search space") as error:
+            cf.tune(asked[0], asked[1], engine)
+        assert error.value.code == "TUNING"
+
+
 def test_warm_up_says_which_pair_is_none(engine: cf.Engine) -> None:
     wild = D((cf.RUNTIME_DIM, 17), "f32", "ab")
     for pairs in ([SRC], [(SRC, 3)], 3, [(wild, wild)]):
