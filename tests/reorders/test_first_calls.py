@@ -340,6 +340,7 @@ import atexit
 atexit.register(lambda: move('byxf').wait())
 """,
     "interrupt": """
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
 build = cf.Engine._build
 move('byxf').wait()
 cf.Engine._build = lambda *a: (time.sleep(1), build(*a))[1]
