@@ -28,6 +28,7 @@ ELSEWHERE = {
     "VECTORS",
     "WORDS",
     "LOOPS",
+    "MOST_COMPARED",
     "SMALL",
 }
 """Names of the rooms that stand for a notation or a mark: none decides between kernels."""
