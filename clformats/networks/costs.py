@@ -11,11 +11,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import permutations
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import InvalidNetwork
-from ..reorders.reorder import Reorder
-from ..runtime import Engine, Memory, Stream
 from ..timing import CLOCK, Clock, repeated, timed, turns
 from .baselines import is_uniform, written_formats
 from .build import FunctionPricing, build
@@ -25,7 +23,11 @@ from .graph import Network, Node
 from .named import FormatName
 from .plan import FormatPlan, propagate
 from .prices import Prices, shape_text
-from .schedule import Launch
+
+if TYPE_CHECKING:
+    from ..reorders.reorder import Reorder
+    from ..runtime import Engine, Memory, Stream
+    from .schedule import Launch
 
 Steps = Sequence[Callable[[], object]]
 """A function for each of ``plan.memory.steps``, which returns when the step is done."""
@@ -49,6 +51,9 @@ class Costs(Prices):
 
         Wall time from the call to its end, `repeats` times after one that does not count.
         """
+        from ..reorders.reorder import Reorder
+        from ..runtime import Memory, Stream
+
         stream, count = Stream(engine), 0
         free = build(held(network, 0), FunctionPricing(lambda *_: 0.0))
         for name, formats in free.formats.items():

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import InvalidNetwork, expect, expect_int, shown
-from ..runtime import Engine
-from ..runtime.image import misfit
 from ..solver.solve import LIMIT
 from .baselines import Comparison, compare
-from .build import FunctionPricing, Pricing, ReorderCost
+from .build import FunctionPricing, Misfit, Pricing, ReorderCost
 from .decision import Decision
 from .export import to_onnx
 from .graph import Network
@@ -23,9 +21,12 @@ from .named import listed, named
 from .picture import dot, svg
 from .prices import Prices
 from .racing import Run, Settled, settle
-from .schedule import Launch, PreparedPlan
 from .stored import from_json, to_json
 from .summary import summary
+
+if TYPE_CHECKING:
+    from ..runtime import Engine
+    from .schedule import Launch, PreparedPlan
 
 
 class FormatPlan(Decision):
@@ -68,6 +69,8 @@ class FormatPlan(Decision):
 
     def schedule(self, engine: Engine, launch: Launch, **options: Any) -> PreparedPlan:
         """The plan on a device, with your function that launches kernels: see `PreparedPlan`."""
+        from .schedule import PreparedPlan
+
         return PreparedPlan(self, self.memory, engine, launch, **options)
 
     def to_json(self) -> str:
@@ -143,10 +146,19 @@ def propagate(  # each is one question
     names = [named(name, "via") for name in listed(via, "via")]
     most = _positive(limit, "limit")
     ready, pricing = _with_choices(network, kernels), as_pricing(reorder_cost)
-    expect(engine, Engine | None, "engine")
-    fits = partial(misfit, engine) if engine else None
-    plan = FormatPlan.cheapest(ready, pricing, names, most, fits)
+    plan = FormatPlan.cheapest(ready, pricing, names, most, _misfit(engine))
     return plan if memory_limit is None else fitted(plan, _positive(memory_limit, "memory_limit"))
+
+
+def _misfit(engine: Engine | None) -> Misfit | None:
+    """What tells why a device cannot have an image. Planning for none loads no runtime."""
+    if engine is None:
+        return None
+    from ..runtime import Engine
+    from ..runtime.image import misfit
+
+    expect(engine, Engine, "engine")
+    return partial(misfit, engine)
 
 
 def _with_choices(network: Network, kernels: Kernels | None) -> Network:

@@ -10,14 +10,16 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from statistics import median
-from typing import Any, Generic
+from typing import TYPE_CHECKING, Any, Generic
 
 from ..errors import InvalidNetwork, expect_int
-from ..runtime import Stream
 from ..timing import CLOCK, Clock, Race, timed, turns
 from .baselines import compare
 from .decision import Plan
-from .schedule import PreparedPlan
+
+if TYPE_CHECKING:
+    from ..runtime import Stream
+    from .schedule import PreparedPlan
 
 CONTENDERS = 3
 """How many baselines are raced where none are named."""
