@@ -30,7 +30,7 @@ from ..quantised.types import WHOLE
 from ..quantised.values import Tables, of_codes, value
 from ..tensors.desc import MemoryDesc
 from ..values.formula import Formula
-from .kernel import Grid, Kernel, TileCode, asked, goes_on, outer_strides
+from .kernel import Grid, Kernel, TileCode, asked, fitting, goes_on, outer_strides
 from .plain import numbers_in_tiles
 from .records import decoding_in_groups
 from .vectors import LANES, Cell, Lanes, Words, words_of
@@ -60,23 +60,13 @@ def decoding(src: QuantisedDesc, dst: MemoryDesc, traits: Traits = DEFAULT) -> K
     if not traits.is_cpu and dst.dtype.name in TARGETS:
         with suppress(NotInTilesError):
             return decoding_in_groups(src, dst, traits)
-    _, n, k = src.extents
-    best: tuple[float, _Decoder] | None = None
-    every = (*ALONG_COLUMNS, *ALONG_ROWS, *LONG_ROWS) if dst.dtype.name in TARGETS else ()
-    for rows, columns in every:
-        if n % rows or k % columns:
-            continue
-        try:
-            found = _Decoder(src, dst, Tile(rows, columns), traits)
-        except NotInTilesError:
-            continue
-        if (rows, columns) in LONG_ROWS and not found.writes_lines_along_rows:
-            continue
-        if best is None or found.cost < best[0]:
-            best = found.cost, found
+    shapes = (*ALONG_COLUMNS, *ALONG_ROWS, *LONG_ROWS) if dst.dtype.name in TARGETS else ()
+    every = fitting(src.extents, shapes, lambda tile: _Decoder(src, dst, tile, traits))
+    found = (d for d in every if not d.is_long or d.writes_lines_along_rows)
+    best = min(found, key=lambda d: d.cost, default=None)
     if best is None:
         raise Unsupported("QUANTISED", f"no kernel decodes {src} into {dst}: unpack it on the host")
-    return best[1].kernel()
+    return best.kernel()
 
 
 class _Decoder:
@@ -101,6 +91,11 @@ class _Decoder:
             if wanted and f.dtype.width == 1:
                 own = {p.name: words_of(self.planes[p.name], tile, wanted) for p in f.planes}
                 self.words |= own
+
+    @property
+    def is_long(self) -> bool:
+        """Whether the tile is one of `LONG_ROWS`."""
+        return (self.tile.rows, self.tile.columns) in LONG_ROWS
 
     def _vectors(self) -> Iterator[Lanes]:
         """The elements of each vector, in the order of the destination. Raises."""

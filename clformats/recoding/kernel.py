@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from ..problems.thresholds import LINE_BYTES
 from ..quantised.lanes import NAMES, At, NotInTilesError, Placed, Symbols, Tile
 from ..quantised.values import Tables, source
+
+T = TypeVar("T")
 
 GROUP = 64
 """Work-items of a group, at most, that decode or move one tile of one row."""
@@ -110,6 +112,24 @@ class Grid:
         most = GROUP if self.tile.rows == self.turns == 1 else GROUP // 16
         first = _divisor(size[0], most)
         return first, _divisor(size[1], most // first) if first == size[0] else 1, 1
+
+
+def fitting(
+    extents: tuple[int, int, int], shapes: Iterable[tuple[int, int]], make: Callable[[Tile], T]
+) -> Iterator[T]:
+    """What ``make`` makes of each tile of whole rows and columns that it does not refuse.
+
+    It refuses one by `NotInTilesError`.
+    """
+    _, n, k = extents
+    for rows, columns in shapes:
+        if n % rows or k % columns:
+            continue
+        try:
+            made = make(Tile(rows, columns))
+        except NotInTilesError:
+            continue
+        yield made
 
 
 def _divisor(size: int, most: int) -> int:

@@ -17,7 +17,7 @@ from ..quantised.lanes import NotInTilesError, Symbols, Tile, loaded, placed_pla
 from ..quantised.planes import Field, Plane
 from ..quantised.values import codes
 from .apart import PlaneMove, moves_apart
-from .kernel import Grid, Kernel, TileCode
+from .kernel import Grid, Kernel, TileCode, fitting
 from .rearranging import rearranging
 from .writing import Cell, Part, Writer
 
@@ -76,22 +76,15 @@ def _best(
     src: QuantisedDesc, dst: QuantisedDesc, planes: list[str], tiles: Sequence[tuple[int, int]]
 ) -> tuple[float, Kernel] | None:
     """What a kernel costs for each element, and the kernel: in the tiles where that is least."""
-    _, n, k = src.extents
-    best: tuple[float, Kernel] | None = None
-    for rows, columns in tiles:
-        if n % rows or k % columns:
-            continue
-        try:
-            mover = BitMover(src, dst, Tile(rows, columns), planes)
-            made = mover.kernel()
-        except NotInTilesError:
-            continue
+
+    def priced(tile: Tile) -> tuple[float, Kernel]:
+        mover = BitMover(src, dst, tile, planes)
+        made = mover.kernel()
         body = made.source[made.source.index("kernel void") :]
         cost: float = sum(body.count(w) for w in ("[", "vload", "PUT", "STORE", "LOAD_"))
-        cost = (cost + LINE * mover.lines()) / (rows * columns)
-        if best is None or cost < best[0]:
-            best = cost, made
-    return best
+        return (cost + LINE * mover.lines()) / (tile.rows * tile.columns), made
+
+    return min(fitting(src.extents, tiles, priced), key=lambda found: found[0], default=None)
 
 
 class BitMover(Writer):

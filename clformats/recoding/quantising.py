@@ -21,10 +21,10 @@ from ..quantised.lanes import HEX, At, NotInTilesError, Symbols, Tile
 from ..quantised.types import WHOLE
 from ..tensors.desc import MemoryDesc
 from .grouped import WritingGroup
-from .kernel import GROUP, Grid, Kernel, TileCode, outer_strides
+from .kernel import GROUP, Grid, Kernel, TileCode, fitting, outer_strides
 from .plain import numbers_in_tiles
 from .records import LEAST_ITEMS, as_long_rows, columns_of_records, runs_of
-from .rules import BLOCK_RULES, Plain, block_rule, log2_begins, most_of
+from .rules import BLOCK_RULES, Plain, block_rule, for_template, most_of
 from .vectors import LANES
 from .writing import Byte, Cell, Writer
 
@@ -34,8 +34,6 @@ QUANTISED_FROM = ("f32", "f16")
 PARTS = {"": range(LANES), ".lo": range(8), ".hi": range(8, LANES), ".even": range(0, LANES, 2),
          ".odd": range(1, LANES, 2)}  # fmt: skip
 """Parts of vectors that have a name, and their lanes."""
-RULES = {"log2_begins": log2_begins()}
-"""What the template needs for rules."""
 
 
 def quantising(src: MemoryDesc, dst: QuantisedDesc, traits: Traits) -> Kernel:
@@ -50,17 +48,16 @@ def quantising(src: MemoryDesc, dst: QuantisedDesc, traits: Traits) -> Kernel:
     whole = any(WHOLE in f.group for f in kind.fields.values())
     known = kind.rule in BLOCK_RULES and traits.has_ieee_f32 and src.dtype.name in QUANTISED_FROM
     known = known and not dst.has_padding and not whole and block % LANES == 0
-    _, n, k = dst.extents
     if known and not traits.is_cpu:
         with suppress(NotInTilesError):
             row, numbers = as_long_rows(dst, src)
             return _GroupQuantiser(numbers, row, block, traits).kernel()
-    for rows, blocks in SHAPES if known else ():
-        if n % rows or k % (blocks * block):
-            continue
-        with suppress(NotInTilesError):
-            return _Quantiser(src, dst, Tile(rows, blocks * block), block, traits).kernel()
-    raise Unsupported("QUANTISED", f"no kernel quantises {src} to {dst}")
+    shapes = [(rows, blocks * block) for rows, blocks in SHAPES] if known else []
+    every = fitting(dst.extents, shapes, lambda t: _Quantiser(src, dst, t, block, traits).kernel())
+    made = next(every, None)
+    if made is None:
+        raise Unsupported("QUANTISED", f"no kernel quantises {src} to {dst}")
+    return made
 
 
 class _Quantiser(Writer):
@@ -84,7 +81,7 @@ class _Quantiser(Writer):
         what = f"a work-item quantises {tile.rows} x {self.turns * tile.columns} values"
         grid = Grid(tile, (e, n // tile.rows, k // tile.columns), turns=self.turns)
         program = TileCode(list(self._body()), list(self._parameters()),
-                           fp16_lanes=self.is_cpu, rules=RULES)  # fmt: skip
+                           fp16_lanes=self.is_cpu, rules=for_template())  # fmt: skip
         return grid.kernel("quantise", program, self.symbols, what)
 
     def _parameters(self) -> Iterator[str]:
@@ -225,7 +222,7 @@ class _GroupQuantiser(_Quantiser):
         group = self.group
         what = (f"a work-group of {group.items} quantises {group.span} values of a row, records "
                 f"through local memory, stored by {group.word} bytes")  # fmt: skip
-        return group.kernel("quantise", self._lines(), what, RULES)
+        return group.kernel("quantise", self._lines(), what, for_template())
 
     def _lines(self) -> Iterator[str]:
         """The statements of a work-item."""

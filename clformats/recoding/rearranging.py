@@ -21,7 +21,7 @@ from ..quantised.lanes import HEX, At, NotInTilesError, Placed, Symbols, Tile, p
 from ..quantised.planes import Field
 from ..quantised.types import WHOLE
 from .decoding import LINE_COLUMNS, LINE_COST
-from .kernel import Grid, Kernel, TileCode, asked, goes_on, outer_strides
+from .kernel import Grid, Kernel, TileCode, asked, fitting, goes_on, outer_strides
 from .vectors import KINDS, LANES, Cell, Words, distinct
 
 WORD_TILES = ((32, 32), (16, 32), (64, 32), (16, 64))
@@ -43,20 +43,10 @@ def rearranging(src: QuantisedDesc, dst: QuantisedDesc, traits: Traits) -> Kerne
     """
     if all(len(d.buffers) == len(d.planes) for d in (src, dst)):
         raise NotInTilesError
-    _, n, k = src.extents
-    best: _Rearranger | None = None
-    for rows, columns in WORD_TILES:
-        if n % rows or k % columns:
-            continue
-        try:
-            found = _Rearranger(src, dst, Tile(rows, columns), traits)
-        except NotInTilesError:
-            continue
-        if rows > ROWS_OF_PARTS and not found.writes_lines:
-            continue
-        if found.cost < (best.cost if best else MOST_COST):
-            best = found
-    if best is None:
+    every = fitting(src.extents, WORD_TILES, lambda tile: _Rearranger(src, dst, tile, traits))
+    found = (r for r in every if r.tile.rows <= ROWS_OF_PARTS or r.writes_lines)
+    best = min(found, key=lambda r: r.cost, default=None)
+    if best is None or best.cost >= MOST_COST:
         raise NotInTilesError
     return best.kernel()
 

@@ -305,6 +305,11 @@ def block_rule(kind: QuantisedType, source: DType) -> Rule:
     return (source.name == "f16" and OF_HALVES.get(kind.rule)) or BLOCK_RULES[kind.rule]
 
 
+def for_template() -> Mapping[str, object]:
+    """What the template needs for rules."""
+    return {"log2_begins": log2_begins()}
+
+
 @cache
 def log2_begins() -> list[str]:
     """From which bits on numpy's log2 in f32 gives -149, -148, .. 128, as lines of C.
