@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import json
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,6 +24,8 @@ Array = NDArray[Any]
 SIZES = ((512, 512), (4096, 4096), (4224, 4608), (4096, 14336))
 """Rows and columns: small; powers of two; no stride a power of two; a large one."""
 SETTINGS = Settings(rounds=5, warm=0.025, runs=5, seconds=20.0)
+LARGE = 17_000_000
+"""Bytes read and written from which on a tensor counts for the means."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +145,79 @@ def size(words: str) -> tuple[int, int]:
     return int(found[1]), int(found[2])
 
 
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A case of one size: the bytes read and written, and the median seconds of each run."""
+
+    case: str
+    size: str
+    moved: int
+    family: str
+    seconds: dict[str, list[float]] = field(default_factory=dict)
+
+    def times(self, name: str) -> float:
+        """How many times as long as ours another takes: the median of the runs."""
+        return float(np.median(np.divide(self.seconds[name], self.seconds["ours"])))
+
+    def __str__(self) -> str:
+        others = [f"{n} {self.times(n):.1f}" for n in self.seconds if n not in ("ours", "copy")]
+        speed = self.moved / float(np.median(self.seconds["ours"])) / 1e9
+        return (
+            f"{self.case:<42} {self.size:<11}{self.moved / MB:7.1f}{speed:7.1f}"
+            f"{self.times('copy'):6.2f}  {', '.join([self.family, *others])}"
+        )
+
+
+HEAD = f"{'case':<42} {'size':<11}{'MB':>7}{'GB/s':>7}{'copy':>6}  family, times as fast as"
+
+
+def means(rows: Sequence[Row]) -> Iterator[str]:
+    """A line for each case: geometric means over the large sizes, and the lowest of them."""
+    large: dict[str, list[Row]] = {}
+    for row in rows:
+        if row.moved >= LARGE:
+            large.setdefault(row.case, []).append(row)
+    if large:
+        yield f"{'case, of 17 MB and more':<42}{'copy':>6}{'lowest':>8}  times as fast as"
+    for case, found in large.items():
+        others = [
+            f"{n} {_mean(found, n):.1f}" for n in found[0].seconds if n not in ("ours", "copy")
+        ]
+        least = min(row.times("copy") for row in found)
+        yield f"{case:<42}{_mean(found, 'copy'):6.2f}{least:8.2f}  {', '.join(others)}".rstrip()
+
+
+def _mean(rows: Sequence[Row], name: str) -> float:
+    return float(np.exp(np.mean(np.log([row.times(name) for row in rows]))))
+
+
+def save(path: Path, told: Mapping[str, str], rows: Sequence[Row]) -> None:
+    """Write the machine and all rows."""
+    text = json.dumps({"machine": dict(told), "rows": [asdict(row) for row in rows]}, indent=1)
+    path.write_text(text + "\n", encoding="utf-8")
+
+
+def load(path: Path) -> tuple[dict[str, str], list[Row]]:
+    """What `save` wrote."""
+    found = json.loads(path.read_text(encoding="utf-8"))
+    return found["machine"], [Row(**row) for row in found["rows"]]
+
+
+def measure(options: argparse.Namespace, engine: cf.Engine) -> Iterator[Row]:
+    """Run after run of all cases that were asked for; a row comes with each time that it grows."""
+    how = QUICK if options.quick else SETTINGS
+    how = replace(how, rounds=options.rounds or how.rounds)
+    rows: dict[tuple[Case, tuple[int, int]], Row] = {}
+    for _ in range(options.runs):
+        for case, dims in chosen(options):
+            family, moved, times = raced(case, dims, engine, how)
+            at = f"{dims[0]}x{dims[1]}"
+            row = rows.setdefault((case, dims), Row(str(case), at, moved, family))
+            for name, measured in times.items():
+                row.seconds.setdefault(name, []).append(measured.median)
+            yield row
+
+
 def main(arguments: list[str]) -> int:
     """Run ``python -m bench quantised``; 1 where no case matches."""
     parser = argparse.ArgumentParser(prog="python -m bench quantised", description=__doc__)
@@ -149,28 +226,24 @@ def main(arguments: list[str]) -> int:
     add("--cases", metavar="REGEX", type=re.compile, help="only cases that have this in their name")
     add("--size", metavar="NxK", type=size, action="append", help="rows x columns, may be repeated")
     add("--rounds", metavar="N", type=int, help="rounds per case")
+    add("--runs", metavar="N", type=int, default=1, help="the whole so often; medians count")
     add(
         "--quick", action="store_true", help="few short rounds, small tensors: to see that it works"
     )
+    add("--json", metavar="FILE", type=Path, help="write the results")
+    add("--load", metavar="FILE", type=Path, help="print a file's results, measure nothing")
     options = parser.parse_args(arguments)
-    engine = cf.Engine(options.device)
-    how = QUICK if options.quick else SETTINGS
-    how = replace(how, rounds=options.rounds or how.rounds)
-    told = facts(engine)
-    names = ("device", "processor", "load")
-    print("\n".join(f"{name:<10} {told[name]}" for name in names))
+    engine = None if options.load else cf.Engine(options.device)
+    told, rows = load(options.load) if engine is None else (facts(engine), [])
+    print("\n".join(f"{name:<10} {told[name]}" for name in ("device", "processor", "load")))
     if lacking := ggml.missing():
         print(lacking)
-    print(f"\n{'case':<36} {'size':<11}{'MB':>7}{'GB/s':>7}{'copy':>6}  family, times as fast as")
-    count = 0
-    for case, dims in chosen(options):
-        family, moved, times = raced(case, dims, engine, how)
-        ours = times["ours"].median
-        others = [f"{name} {t.median / ours:.1f}" for name, t in times.items()
-                  if name not in ("ours", "copy")]  # fmt: skip
-        place, speed = f"{dims[0]}x{dims[1]}", moved / ours / 1e9
-        share = times["copy"].median / ours
-        print(f"{case!s:<36} {place:<11}{moved / MB:7.1f}{speed:7.1f}{share:6.2f}  "
-              f"{', '.join([family, *others])}", flush=True)  # fmt: skip
-        count += 1
-    return int(not count)
+    print(f"\n{HEAD}")
+    for row in rows if engine is None else measure(options, engine):
+        print(row, flush=True)
+        if row not in rows:
+            rows.append(row)
+    print("\n".join(["", *means(rows)]))
+    if options.json:
+        save(options.json, told, rows)
+    return int(not rows)

@@ -13,12 +13,12 @@ from xml.etree import ElementTree as ET
 import pytest
 
 import clformats as cf
-from bench import gpu, rotation
+from bench import gpu, quantised, rotation
 from bench.__main__ import main
 from bench.arena import Arena, NotComparableError, WrongResultError
 from bench.cases import CASES, GROUPS, LAUNCH, SMALL, Case
 from bench.contest import contest
-from bench.peers import numpy_, onednn
+from bench.peers import ggml, numpy_, onednn
 from bench.peers.views import views
 from bench.picture import picture
 from bench.report import (
@@ -87,6 +87,43 @@ def test_quantised_tensors_are_raced(engine: cf.Engine, capsys: pytest.CaptureFi
     printed = capsys.readouterr().out
     assert "decodes" in printed
     assert "moves" in printed
+
+
+def test_runs_of_quantised_tensors_are_summarised_by_their_medians(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    def row(size: str, moved: int, ours: list[float]) -> quantised.Row:
+        times = {"ours": ours, "copy": [1.0, 1.0, 1.0], "ggml C": [4.0, 4.0, 4.0]}
+        return quantised.Row("q4_0:gguf -> f16:ab", size, moved, "decodes", times)
+
+    small, *large = (
+        row("512x512", 1 << 20, [8.0, 8.0, 8.0]),
+        row("4096x4096", 1 << 25, [1.0, 2.0, 9.0]),
+        row("4224x4608", 1 << 26, [0.5, 0.5, 0.5]),
+    )
+    file = tmp_path / "quantised.json"
+    quantised.save(file, dict.fromkeys(("device", "processor", "load"), "?"), [small, *large])
+    assert quantised.load(file)[1] == [small, *large]
+    assert main(["quantised", "--load", str(file)]) == 0
+    *rows, _, _, mean = capsys.readouterr().out.splitlines()
+    assert [line.split()[6] for line in rows[-3:]] == ["0.12", "0.50", "2.00"]
+    assert mean.split()[3:] == ["1.00", "0.50", "ggml", "C", "4.0"]
+
+
+CONVERSIONS = [c for c in quantised.CASES if ":gguf" in f"{c}" and ":ab" in f"{c}"]
+
+
+@pytest.mark.parametrize("case", CONVERSIONS, ids=str)
+def test_ggml_writes_the_same_bytes(case: quantised.Case) -> None:
+    src, dst = (quantised.described(side, (3, 512)) for side in (case.src, case.dst))
+    raw = quantised.filled(src)
+    convert = ggml.calls(src, dst, raw).get("ggml C")
+    if convert is None:
+        pytest.skip("ggml has nothing for it, or is not installed")
+    values = cf.unpack(raw, src)
+    if isinstance(dst, cf.MemoryDesc):
+        values = values.astype(dst.dtype.numpy)
+    assert convert().tobytes() == cf.pack(values, dst).tobytes()
 
 
 def test_host_calls_are_raced_with_numpy(
