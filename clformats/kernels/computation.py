@@ -16,7 +16,7 @@ from ..tensors.dtypes import DType
 from ..values.attr import OLD
 from .codecs import Codec, codec, needed
 from .source import moved
-from .types import KernelConversion, conversion, mask_type, storage_type
+from .types import Helpers, KernelConversion, conversion, mask_type, storage_type
 from .words import in_words
 
 
@@ -37,31 +37,15 @@ class Computed(KernelConversion):
         return False
 
     @property
-    def needs_fp64(self) -> bool:
-        """Whether the kernel computes in double precision."""
-        return self.real == "double"
-
-    @property
-    def rounds(self) -> DType | None:
-        """The type, if any, that the kernel needs a function for to round floats to."""
-        return self._result.rounds
-
-    @property
-    def reads_halves(self) -> bool:
-        """Whether half values are loaded as floats: those that are computed with, too."""
+    def helpers(self) -> Helpers:
+        """What converts the value that is moved, the operands, and the result."""
         loaded = (self.src_type, *(o.desc.dtype for o in self.computation.operands))
-        return any(t.name == "f16" for t in loaded)
-
-    @property
-    def widens(self) -> frozenset[DType]:
-        """The types that the kernel needs functions for to make floats of."""
-        loaded = (self.src_type, *(o.desc.dtype for o in self.computation.operands))
-        return frozenset(t for t in loaded if t.is_coded)
-
-    @property
-    def rounded_from(self) -> str:
-        """The type that this function takes."""
-        return self._result.rounded_from
+        return replace(
+            self._result.helpers,
+            reads_halves=any(t.name == "f16" for t in loaded),
+            fp64=self.real == "double",
+            widens=frozenset(t for t in loaded if t.is_coded),
+        )
 
     @property
     def _result(self) -> KernelConversion:

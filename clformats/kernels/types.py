@@ -24,6 +24,22 @@ RAW = {8: "uchar", 16: "ushort", 32: "uint", 64: "ulong"}
 
 
 @dataclass(frozen=True, slots=True)
+class Helpers:
+    """What a kernel defines before it can convert.
+
+    ``reads_halves``: half values are loaded as floats; ``fp64``: it computes in double precision;
+    ``widens``: floats are made of these types; ``rounds``: values of the C type ``rounded_from``
+    are rounded to this one.
+    """
+
+    reads_halves: bool = False
+    fp64: bool = False
+    widens: frozenset[DType] = frozenset()
+    rounds: DType | None = None
+    rounded_from: str = "float"
+
+
+@dataclass(frozen=True, slots=True)
 class KernelConversion:
     """The C types of a pair of element types, and the text of its loads and stores.
 
@@ -105,19 +121,9 @@ class KernelConversion:
         return f"__global {const}{declared} *{name} = {side} + {place};"
 
     @property
-    def reads_halves(self) -> bool:
-        """Whether half values are loaded as floats."""
-        return not self.moves_bits and self.src_type.name == "f16"
-
-    @property
     def moves_bits(self) -> bool:
         """Whether values are moved unchanged."""
         return self.src_type == self.dst_type
-
-    @property
-    def needs_fp64(self) -> bool:
-        """Whether the kernel computes in double precision."""
-        return not self.moves_bits and "double" in (self.src, self.dst)
 
     @property
     def stored(self) -> str:
@@ -140,20 +146,18 @@ class KernelConversion:
         return ""
 
     @property
-    def rounds(self) -> DType | None:
-        """The type, if any, that the kernel needs a function for to round floats to."""
-        needed = _is_narrow(self.dst_type) or self._rounds_to_bytes
-        return self.dst_type if needed and not self.moves_bits else None
-
-    @property
-    def widens(self) -> frozenset[DType]:
-        """The types that the kernel needs functions for to make floats of."""
-        return frozenset({self.src_type} if self.src_type.is_coded and not self.moves_bits else ())
-
-    @property
-    def rounded_from(self) -> str:
-        """The type that this function takes."""
-        return "double" if self.dst_type.name == "f16" and self.src == "double" else "float"
+    def helpers(self) -> Helpers:
+        """The functions that its loads and stores call."""
+        src, dst = self.src_type, self.dst_type
+        if self.moves_bits:
+            return Helpers()
+        return Helpers(
+            reads_halves=src.name == "f16",
+            fp64="double" in (self.src, self.dst),
+            widens=frozenset({src} if src.is_coded else ()),
+            rounds=dst if _is_narrow(dst) or self._rounds_to_bytes else None,
+            rounded_from="double" if dst.name == "f16" and self.src == "double" else "float",
+        )
 
     @property
     def _rounds_to_bytes(self) -> bool:
@@ -265,10 +269,11 @@ class KernelConversion:
         if self.src_type.is_coded:
             value = f"from_{self.src_type}_{n or 1}({value})"
         if self.dst_type.is_float:
-            wanted = self.rounded_from if self.rounds else self.dst
+            found = self.helpers
+            wanted = found.rounded_from if found.rounds else self.dst
             if loaded != wanted:
                 value = f"convert_{wanted}{n}({value})"
-            return f"to_{self.rounds}_{n or 1}({value})" if self.rounds else value
+            return f"to_{found.rounds}_{n or 1}({value})" if found.rounds else value
         if self._rounds_to_bytes:
             return f"to_{self.dst_type.name}_{n or 1}({value})"
         if loaded != self.dst:

@@ -11,9 +11,8 @@ from dataclasses import dataclass, replace
 
 from ..problems.problem import Problem
 from ..schedule.layout import TileLayout, TileVector
-from ..tensors.dtypes import DType
 from .exchange import Exchanges
-from .types import RAW, KernelConversion
+from .types import RAW, Helpers, KernelConversion
 
 
 def in_words(lanes: KernelConversion, p: Problem) -> KernelConversion:
@@ -79,29 +78,9 @@ class PackedConversion(KernelConversion):
         return self.lanes.read_bits
 
     @property
-    def reads_halves(self) -> bool:
-        """Whether half values are loaded as floats."""
-        return self.lanes.reads_halves
-
-    @property
-    def needs_fp64(self) -> bool:
-        """Whether the kernel computes in double precision."""
-        return self.lanes.needs_fp64
-
-    @property
-    def rounds(self) -> DType | None:
-        """The type, if any, that the kernel needs a function for to round floats to."""
-        return self.lanes.rounds
-
-    @property
-    def widens(self) -> frozenset[DType]:
-        """The types that the kernel needs functions for to make floats of."""
-        return self.lanes.widens
-
-    @property
-    def rounded_from(self) -> str:
-        """The type that this function takes."""
-        return self.lanes.rounded_from
+    def helpers(self) -> Helpers:
+        """What converts the elements."""
+        return self.lanes.helpers
 
     def load(self, pointer: str, width: int, *, aligned: bool = False) -> str:
         """An expression: ``width`` elements from ``pointer``."""

@@ -84,15 +84,16 @@ loads = {f"LOAD_{name}": name for name in sorted(types.operand_types)}
 loads |= {"LOAD": types.declared} if types.declared != "half" and not types.source else {}
 plain = set(loads.values()) | ({types.dst} if not types.target else set())
 functions = types.functions(computed)
+h = types.helpers
 %>\
-% if types.needs_fp64 or reads.needs_fp64:
+% if h.fp64 or reads.helpers.fp64:
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 % endif
 % if functions:
 #pragma OPENCL FP_CONTRACT OFF
 % endif
 typedef ${"long" if wide else "int"} idx;
-% if 16 in {*widths, *computed} and not aligned and (types.reads_halves or (types.rounds and types.rounds.name, types.rounded_from) == ("f16", "float")):
+% if 16 in {*widths, *computed} and not aligned and (h.reads_halves or (h.rounds and h.rounds.name, h.rounded_from) == ("f16", "float")):
 // pocl converts 16 half values by two instructions and a third that joins them, where one does it. Clang has
 // the type there from version 15 on.
 #if defined(POCL_DEVICE_ADDRESS_BITS) && defined(__F16C__) && !defined(CLFORMATS_PORTABLE) && __clang_major__ >= 15
@@ -100,21 +101,21 @@ typedef ${"long" if wide else "int"} idx;
 typedef _Float16 halves16 __attribute__((ext_vector_type(16)));
 #endif
 % endif
-${halves({8, 16} & {*widths}) if types.reads_halves else ""}\
-% for dtype in sorted(types.widens | reads.widens, key=str):
+${halves({8, 16} & {*widths}) if h.reads_halves else ""}\
+% for dtype in sorted(h.widens | reads.helpers.widens, key=str):
 % for width in sorted({*widths, *computed}):
 ${decode(dtype, width)}\
 % endfor
 % endfor
-% if types.rounds:
+% if h.rounds:
 % for width in sorted(set(widths)):
-${rounding(types.rounds, types.rounded_from, width)}\
+${rounding(h.rounds, h.rounded_from, width)}\
 % endfor
 % endif
 % if vectors and aligned:
 
 // Whole vectors at multiples of their size: one access each, where vload promises less.
-% if types.reads_halves:
+% if h.reads_halves:
 #ifndef POCL_DEVICE_ADDRESS_BITS
 // NVIDIA's compiler takes vloada_half apart into halves.
 % for width in vectors:
