@@ -17,6 +17,11 @@ half = lanes * types.moved.nbytes // 4
 words = 2 * half
 buffers = held or staged
 waiting = 32
+# What tiles count beside their places in memory: by name, where each of them begins.
+counters = {"operand": [f"nest->operand{o.number}_0" for o in operands], "guard": ["0" for _ in guards],
+            "table": [f"nest->first{k}" for k, _ in enumerate(tables.keys)]}
+counters = {name: begins for name, begins in counters.items() if begins}
+counted = {f"{name}[{k}]": begin for name, begins in counters.items() for k, begin in enumerate(begins)}
 mask_widths = sorted({lanes, *(w for w in widths if w > 1)} - {1})
 %>\
 ${prelude(types, wide, widths, streams, (lanes,) if operands or types.parameters or types.functions((1,)) else ())}\
@@ -100,15 +105,9 @@ typedef struct {
     idx src0, dst0${"".join(f", operand{o.number}_0" for o in operands)};
     idx step[${loops}], size[${loops}], extent[${loops}], outer[${loops}], count[${loops}];
     idx src[${loops}], dst[${loops}];
-% if operands:
-    idx operand[${len(operands)}][${loops}];
-% endif
-% if guards:
-    idx guard[${len(guards)}][${loops}];
-% endif
-% if tables.keys:
-    idx table[${len(tables.keys)}][${loops}];
-% endif
+% for name, begins in counters.items():
+    idx ${name}[${len(begins)}][${loops}];
+% endfor
 % for k in axes:
     idx s${k}, d${k}${"".join(f", o{o.number}_{k}" for o in operands)};
 % endfor
@@ -140,15 +139,9 @@ typedef struct {
 // Where a tile's first element lies, and how many steps the innermost loop still goes on.
 typedef struct {
     idx src, dst, left;
-% if operands:
-    idx operand[${len(operands)}];
-% endif
-% if guards:
-    idx guard[${len(guards)}];
-% endif
-% if tables.keys:
-    idx table[${len(tables.keys)}];
-% endif
+% for name, begins in counters.items():
+    idx ${name}[${len(begins)}];
+% endfor
 } Tile;
 
 // How far each loop is and may go; the tile is where the innermost loop begins.
@@ -161,14 +154,8 @@ INLINE void shift(const Nest *nest, Tile *tile, idx k, idx steps)
 {
     tile->src += steps * nest->src[k];
     tile->dst += steps * nest->dst[k];
-% for o in operands:
-    tile->operand[${o.number}] += steps * nest->operand[${o.number}][k];
-% endfor
-% for g in guards:
-    tile->guard[${g}] += steps * nest->guard[${g}][k];
-% endfor
-% for t in range(len(tables.keys)):
-    tile->table[${t}] += steps * nest->table[${t}][k];
+% for one in counted:
+    tile->${one} += steps * nest->${one}[k];
 % endfor
 }
 % for t, key in enumerate(tables.keys):
@@ -208,14 +195,8 @@ static __attribute__((noinline)) Position begin(const Nest *nest, idx item)
     Position p;
     p.tile.src = nest->src0;
     p.tile.dst = nest->dst0;
-% for o in operands:
-    p.tile.operand[${o.number}] = nest->operand${o.number}_0;
-% endfor
-% for g in guards:
-    p.tile.guard[${g}] = 0;
-% endfor
-% for t in range(len(tables.keys)):
-    p.tile.table[${t}] = nest->first${t};
+% for one, start in counted.items():
+    p.tile.${one} = ${start};
 % endfor
     enter(nest, &p, 0);
     for (idx k = nest->loops - 1; k >= nest->spread; --k) {
@@ -261,14 +242,8 @@ INLINE bool next_tile(const Nest *nest, const Tile *step, Position *p, Tile *til
         tile->left -= step->left;
         tile->src += step->src;
         tile->dst += step->dst;
-% for o in operands:
-        tile->operand[${o.number}] += step->operand[${o.number}];
-% endfor
-% for g in guards:
-        tile->guard[${g}] += step->guard[${g}];
-% endfor
-% for t in range(len(tables.keys)):
-        tile->table[${t}] += step->table[${t}];
+% for one in counted:
+        tile->${one} += step->${one};
 % endfor
         return true;
     }
