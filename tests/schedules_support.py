@@ -20,7 +20,7 @@ from clformats.schedule.extents import tiles
 from clformats.schedule.layout import lay_out
 from clformats.schedule.nest import is_legal_extent, ordered, positions
 from clformats.schedule.plan import FAMILIES
-from clformats.schedule.schedule import Loop, Prefetch, Schedule, Store, Tile
+from clformats.schedule.schedule import Loop, Schedule, Store, Tile
 from clformats.schedule.scheduled import as_scheduled
 from clformats.schedule.stores import legal
 from clformats.tensors.dtypes import convert
@@ -95,7 +95,7 @@ def random_around(r: random.Random, p: Problem, tile: Tile) -> Schedule:
     most = max(store.streams for store in stores)
     stores += [Store(n) for n in (0, 16, 32) if n < most]
     lead = r.choice([0, 0, 1, 3, 50])
-    return Schedule(tile, tuple(nest), Prefetch(lead), r.choice(stores))
+    return Schedule(tile, tuple(nest), lead, r.choice(stores))
 
 
 def _tile_of_some_vectors(r: random.Random, p: Problem) -> Tile:

@@ -70,7 +70,7 @@ def _numbers(
         *([n.unit if n.guard == g.number else 0 for n in along] for g in guards),
         *([n.steps_of(t) for n in along] for t in range(len(p.tables))),
     ]  # fmt: skip
-    rows = [len(loops) + once, len(nest.counts), schedule.prefetch.lead]
+    rows = [len(loops) + once, len(nest.counts), schedule.ahead]
     rows += [p.src0, p.dst0, *p.operands0]
     for column in columns:
         rows += [*column, *[0] * (MOST_LOOPS + 1 - len(column))]

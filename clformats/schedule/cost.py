@@ -85,7 +85,7 @@ class CostModel:
                 traffic(p, schedule, "dst", counts),
             )
         tiles = prod(counts)
-        ahead = weights.TILE_NS / 2 if schedule.prefetch.lead else 0.0
+        ahead = weights.TILE_NS / 2 if schedule.ahead else 0.0
         each += _at_edges(p, tile, tuple(counts)) * prod(tile.extents) * weights.EDGE_NS
         items = prod(-(-counts[loop.axis] // loop.tiles) for loop in schedule.nest if loop.spread)
         units = min(traits.compute_units, items)
@@ -100,10 +100,8 @@ class CostModel:
         store = schedule.store
         src, dst = self.bits
         read, written = sides
-        jump = weights.ASKED_BYTES if schedule.prefetch.lead else weights.JUMP_BYTES
-        crowded = (
-            read.follows and read.rows > weights.PREFETCHED_PLACES and not schedule.prefetch.lead
-        )
+        jump = weights.ASKED_BYTES if schedule.ahead else weights.JUMP_BYTES
+        crowded = read.follows and read.rows > weights.PREFETCHED_PLACES and not schedule.ahead
         sparse = max((stride / run for stride, _, run in _by_stride(self.p, "src")), default=1.0)
         lost = max(sparse, LINE_BYTES / read.run)
         each = src * lost + dst * self._moved(written, schedule)

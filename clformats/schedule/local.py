@@ -63,7 +63,7 @@ from .grouped import (
     order_of,
 )
 from .runs import alignment, common, power_of_two
-from .schedule import VECTORS, Loop, Prefetch, Schedule, Store, Tile
+from .schedule import VECTORS, Loop, Schedule, Store, Tile
 
 LONGEST_VECTORS = VECTOR_BYTES, VECTOR_BYTES
 """As many elements of both sides as there can be in a vector."""
@@ -217,7 +217,7 @@ def _made(
     if p.exchanges:  # as many work-items as have words that trade elements
         units = prod(tile.sizes) // widths[0] >> len(p.exchanges)
         group = min(group, power_of_two(max(IN_STEP, units)))
-    found = Schedule(tile.tile(*widths), nest, Prefetch(), store, group)
+    found = Schedule(tile.tile(*widths), nest, 0, store, group)
     if store.local:
         lies = lay_out_group(p, found)
         is_dense = lies.banks == dense(lies.sizes, lies.read)

@@ -42,7 +42,7 @@ from ..problems.traits import Traits
 from .body import Body
 from .local import GroupPlan, fitted
 from .nest import is_legal_extent, ordered
-from .schedule import ALL, LETTERS, VECTORS, Loop, Prefetch, Schedule, Store, Tile
+from .schedule import ALL, LETTERS, VECTORS, Loop, Schedule, Store, Tile
 from .scheduled import ScheduledPlan, why_illegal
 from .search import in_blocks, wanted_items
 from .stores import legal
@@ -121,13 +121,13 @@ class ScheduleParts:
             if not found:
                 raise InvalidArgument(f"no blocks of {config['block']} tiles fit into {nest}")
             nest = found[0]
-        plain = Schedule(tile, nest, Prefetch(config["ahead"]))
+        plain = Schedule(tile, nest, config["ahead"])
         if why := why_illegal(p, plain):
             raise InvalidArgument(why)
         stores = {_kind(s): s for s in legal(p, tile, nest, self.traits.begin_bytes)}
         if config["store"] not in stores:
             raise InvalidArgument(f"got store {config['store']!r}, expected {', '.join(stores)}")
-        return str(Schedule(tile, nest, plain.prefetch, stores[config["store"]]))
+        return str(Schedule(tile, nest, plain.ahead, stores[config["store"]]))
 
 
 def _kind(store: Store) -> str:

@@ -89,16 +89,6 @@ class Loop:
 
 
 @dataclass(frozen=True, slots=True)
-class Prefetch:
-    """How many tiles ahead what is read is asked for; 0: not at all."""
-
-    lead: int = 0
-
-    def __str__(self) -> str:
-        return f"ahead {self.lead}"
-
-
-@dataclass(frozen=True, slots=True)
 class Store:
     """One of five kinds; without arguments ordinary stores, through the cache.
 
@@ -149,7 +139,8 @@ class Store:
 class Schedule:
     """The four answers that make a kernel of a problem.
 
-    ``group`` work-items move a tile together.
+    What is read is asked for ``ahead`` tiles before; 0: not at all. ``group`` work-items move a
+    tile together.
 
     >>> str(Schedule.parse("tile b16 c16 of 16 | a* c*98 b c | ahead 12 | stream 64"))
     'tile b16 c16 of 16 | a* c*98 b c | ahead 12 | stream 64'
@@ -157,14 +148,14 @@ class Schedule:
 
     tile: Tile
     nest: tuple[Loop, ...]
-    prefetch: Prefetch = Prefetch()
+    ahead: int = 0
     store: Store = Store()
     group: int = 1
 
     def __str__(self) -> str:
         nest = " ".join(map(str, self.nest)) or "once"
         nest += f" of {self.group}" * (self.group > 1)
-        return f"{self.tile} | {nest} | {self.prefetch} | {self.store}"
+        return f"{self.tile} | {nest} | ahead {self.ahead} | {self.store}"
 
     def __lt__(self, other: Schedule) -> bool:
         """By their texts."""
@@ -178,8 +169,8 @@ class Schedule:
             _refuse(text, "four parts between bars")
         tile, nest, prefetch, store = parts
         loops, group = _nest(text, nest)
-        lead = _number(text, prefetch, "ahead")
-        return cls(_tile(text, tile), loops, Prefetch(lead), _store(text, store), group)
+        ahead = _number(text, prefetch, "ahead")
+        return cls(_tile(text, tile), loops, ahead, _store(text, store), group)
 
 
 def _tile(text: str, words: list[str]) -> Tile:

@@ -26,7 +26,7 @@ from .cost import CostModel
 from .extents import tiles
 from .nest import going_on, ordered, positions
 from .runs import common, moved, strides
-from .schedule import Loop, Prefetch, Schedule, Store, Tile
+from .schedule import Loop, Schedule, Store, Tile
 from .stores import legal
 
 
@@ -63,7 +63,7 @@ def spread(found: list[Schedule]) -> list[Schedule]:
 
 def neighbours(p: Problem, traits: Traits, schedule: Schedule) -> Iterator[Schedule]:
     """Other schedules of the same program, the one with the least estimated cost first."""
-    found = {replace(schedule, prefetch=Prefetch(lead)) for lead in LEADS}
+    found = {replace(schedule, ahead=ahead) for ahead in LEADS}
     for wanted in (traits.compute_units, 4 * traits.compute_units, ITEMS * traits.compute_units):
         found |= {replace(schedule, nest=nest) for nest in nests(p, schedule.tile, wanted)}
     model = CostModel(p, traits)
@@ -96,7 +96,7 @@ def wanted_items(p: Problem, traits: Traits) -> int:
     return max(1, min(ITEMS * traits.compute_units, p.nbytes // ITEM_BYTES))
 
 
-def prefetch(p: Problem, tile: Tile, nest: Sequence[Loop], traits: Traits) -> Prefetch:
+def prefetch(p: Problem, tile: Tile, nest: Sequence[Loop], traits: Traits) -> int:
     """How many tiles ahead lines are asked for: none where caches hold what is moved.
 
     None either where each tile would look up more places in tables: kernels of these have none.
@@ -104,11 +104,11 @@ def prefetch(p: Problem, tile: Tile, nest: Sequence[Loop], traits: Traits) -> Pr
     Processors follow rows themselves; where each tile is in other rows, it has to be early.
     """
     if p.nbytes < traits.stream_bytes or p.tables:
-        return Prefetch()
+        return 0
     if nest and nest[-1].axis not in going_on(p, tile, "src"):
-        return Prefetch(MOST_AHEAD)
+        return MOST_AHEAD
     ahead = 8 * AHEAD_BYTES // (moved(p, tile, "src") * p.dtypes[0].bits)
-    return Prefetch(max(4, min(MOST_AHEAD, ahead)))
+    return max(4, min(MOST_AHEAD, ahead))
 
 
 def nests(p: Problem, tile: Tile, wanted: int) -> Iterator[tuple[Loop, ...]]:

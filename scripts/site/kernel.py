@@ -83,7 +83,7 @@ def _memory(side: str, role: str, vectors: Sequence[Sequence[int | None]]) -> It
     for vector, place in zip(vectors, _places(side), strict=True):
         yield from _vector(vector, *place)
     for k, begin in enumerate(_begins(side)):
-        (x, y), ahead = _cell(side, begin), side == "src" and k == SHOWN + SCHEDULE.prefetch.lead
+        (x, y), ahead = _cell(side, begin), side == "src" and k == SHOWN + SCHEDULE.ahead
         edge = box(x, y, WIDE, WIDE, "none", INK if ahead or k == SHOWN else WIRE)
         yield edge.replace("/>", ' stroke-dasharray="5 3"/>') if ahead else edge
         words = [f"work-item {k // ROUNDS}", f"round {k % ROUNDS}", *["prefetched"] * ahead]
@@ -202,7 +202,7 @@ def _loops(x: float, y: float) -> Iterator[str]:
         what = f"{_along('src', ALONG['src'][loop.axis])}s, in "
         what += "work-items" if loop.spread else "rounds of a work-item"
         lines.append(("b", f"for {LETTERS[loop.axis]} in {', '.join(map(str, steps))}:", what))
-    lines += [("c", f"prefetch the tile {SCHEDULE.prefetch.lead} ahead", ""),
+    lines += [("c", f"prefetch the tile {SCHEDULE.ahead} ahead", ""),
               ("a", "{loads} loads, {shuffles} shuffles".format(**COUNTS), ""),
               ("d", f"{COUNTS['stores']} stores, {SCHEDULE.store}", "")]  # fmt: skip
     for k, (letter, words, what) in enumerate(lines):
