@@ -135,6 +135,28 @@ class Table:
         return sum(steps * jump // every for every, jump in self.jumps)
 
 
+def remembered(
+    function: Callable[Concatenate[Problem, P], T],
+) -> Callable[Concatenate[Problem, P], T]:
+    """A function whose results are kept with the problem, by itself and its other arguments.
+
+    For arguments that can be hashed and have few values. Callers share what it returns, and must
+    not change it.
+    """
+
+    name = f"{function.__module__}.{function.__qualname__}"  # a problem can be pickled
+
+    @wraps(function)
+    def call(p: Problem, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        key = (name, *args, *kwargs.items())
+        if key not in p.known:
+            p.known[key] = function(p, *args, **kwargs)
+        found: T = p.known[key]
+        return found
+
+    return call
+
+
 @dataclass(frozen=True, slots=True)
 class Problem:
     """A reorder, ready to be planned.
@@ -180,16 +202,21 @@ class Problem:
         return None if self.inside else self.words[0]
 
     @property
+    @remembered
     def rolled(self) -> tuple[int, ...]:
         """The loops over a word's elements that a kernel has around all vectors of a tile.
 
         Not those of elements that one line of the destination gets.
         """
-        return _rolled(self)
+        nodes, line = self.nodes or (), 0 if self.words[1] else 8 * LINE_BYTES
+        bits = self.dst.dtype.bits
+        return tuple(k for k, _ in self.inside if nodes[k].dst.value * bits >= line)
 
+    @remembered
     def held(self, side: str) -> int:
         """The elements of a word, on the side that has words where the other has none."""
-        return _held(self, side)
+        inside = self.inside if self.words[side == "dst"] else ()
+        return prod((self.nodes or ())[k].size.value for k, _ in inside)
 
     @property
     def has_image(self) -> bool:
@@ -197,9 +224,10 @@ class Problem:
         return self.src.format.image is not None or self.dst.format.image is not None
 
     @property
+    @remembered
     def nbytes(self) -> int:
         """Bytes read and written, padding counted."""
-        return _nbytes(self)
+        return sum(d.nbytes for d in (self.src, self.dst, *self.operand_descs))
 
     @property
     def operand_descs(self) -> tuple[MemoryDesc, ...]:
@@ -228,41 +256,3 @@ class Problem:
 def needs_64_bits(places: int) -> bool:
     """Whether offsets of these places do; 32 bits leave room to exceed a tensor by one block."""
     return places >= 2**31 - 2**16
-
-
-def remembered(
-    function: Callable[Concatenate[Problem, P], T],
-) -> Callable[Concatenate[Problem, P], T]:
-    """A function whose results are kept with the problem, by itself and its other arguments.
-
-    For arguments that can be hashed and have few values. Callers share what it returns, and must
-    not change it.
-    """
-
-    @wraps(function)
-    def call(p: Problem, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        key = (call, *args, *kwargs.items())
-        if key not in p.known:
-            p.known[key] = function(p, *args, **kwargs)
-        found: T = p.known[key]
-        return found
-
-    return call
-
-
-@remembered
-def _nbytes(p: Problem) -> int:
-    return sum(d.nbytes for d in (p.src, p.dst, *p.operand_descs))
-
-
-@remembered
-def _rolled(p: Problem) -> tuple[int, ...]:
-    nodes = p.nodes or ()
-    line = 0 if p.words[1] else 8 * LINE_BYTES
-    return tuple(k for k, _ in p.inside if nodes[k].dst.value * p.dst.dtype.bits >= line)
-
-
-@remembered
-def _held(p: Problem, side: str) -> int:
-    inside = p.inside if p.words[side == "dst"] else ()
-    return prod((p.nodes or ())[k].size.value for k, _ in inside)

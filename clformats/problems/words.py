@@ -90,7 +90,7 @@ def _in_words(p: Problem, nbytes: int, count: int, *, trades: bool) -> Problem |
     if (pairs or swaps) and not trades:
         return None
     added = {
-        at: Node(fixed(2), _times(nodes[b].src, 1 << tb), _times(nodes[a].dst, 1 << ta))
+        at: Node(fixed(2), nodes[b].src * fixed(1 << tb), nodes[a].dst * fixed(1 << ta))
         for at, ((a, ta), (b, tb)) in pairs.items()
     }
     rest = _rest(nodes, taken)
@@ -241,7 +241,7 @@ def _without(n: Node, digits: Sequence[int]) -> list[Node]:
 
 def _from(n: Node, digit: int) -> Node:
     """A loop in steps of 2**digit of its own."""
-    src, dst, *others = (_times(stride, 1 << digit) for stride in (n.src, n.dst, *n.operands))
+    src, dst, *others = (stride * fixed(1 << digit) for stride in (n.src, n.dst, *n.operands))
     return replace(n, src=src, dst=dst, operands=tuple(others), unit=n.unit << digit)
 
 
@@ -276,7 +276,3 @@ def _in_steps(n: Node, count: int) -> Node:
 def part(n: Number, count: int) -> Number:
     """A size, stride or limit in groups of ``count`` elements."""
     return Number(n.value // count, n.fixed)
-
-
-def _times(n: Number, count: int) -> Number:
-    return Number(n.value * count, n.fixed)

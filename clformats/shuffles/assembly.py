@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from .program import ZERO
 from .route import Merge, Router
+from .sets import mask_of
 
 ANY_LANE = -1
 NOUGHT = -2
@@ -28,11 +29,6 @@ def routed(loads: Sequence[Vector], stores: Sequence[Vector]) -> tuple[list[Mix]
     assembly = _Assembly(loads, router)
     outputs = [assembly.store(store, router.used[t]) for t, store in enumerate(stores)]
     return assembly.mixes, outputs
-
-
-def mask_of(vector: Sequence[int]) -> int:
-    """The elements of a vector as bits."""
-    return sum(1 << e for e in {*vector} if e >= 0)
 
 
 class _Assembly:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from .program import ZERO, Shuffle, ShuffleProgram
+from .sets import union
 
 
 def in_order(program: ShuffleProgram) -> ShuffleProgram:
@@ -42,7 +43,7 @@ class _EmissionOrder:
 
     def all(self) -> list[int]:
         """The operations, by number from 0."""
-        masks = {n: _union(self.closures[v] for v in line) for n, line in self.left.items()}
+        masks = {n: union(self.closures[v] for v in line) for n, line in self.left.items()}
         while masks:
             n = min(masks, key=lambda n: ((masks[n] & ~self.done).bit_count(), n))
             del masks[n]
@@ -93,10 +94,3 @@ def renumbered(program: ShuffleProgram, order: Sequence[int]) -> ShuffleProgram:
     ops = tuple(Shuffle(number[op.a], number[op.b], op.pattern) for op in taken)
     outputs = tuple(number[v] for v in program.outputs)
     return replace(program, ops=ops, outputs=outputs)
-
-
-def _union(masks: Iterable[int]) -> int:
-    result = 0
-    for mask in masks:
-        result |= mask
-    return result

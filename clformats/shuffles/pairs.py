@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from .program import ZERO, Shuffle, ShuffleProgram
+from .sets import connected, mask_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,24 +137,13 @@ class _AlikePart:
 
 def _parts(program: ShuffleProgram) -> list[_AlikePart]:
     """The parts, by their first loads."""
-    root = [*range(program.loads + len(program.ops))]
-
-    def find(value: int) -> int:
-        while root[value] != value:
-            root[value] = value = root[root[value]]
-        return value
-
-    for value, op in enumerate(program.ops, program.loads):
-        for v in op.operands:
-            a, b = sorted((find(v), find(value)))
-            root[b] = a
-    found: dict[int, _AlikePart] = {}
-    for value in range(len(root)):
-        part = found.setdefault(find(value), _AlikePart([], [], []))
-        if value < program.loads:
-            part.loads.append(value)
-        else:
-            part.ops.append(value - program.loads)
-    for k, value in enumerate(program.outputs):
-        found[find(value)].stores.append(k)
-    return [*found.values()]
+    first = program.loads
+    sets = [1 << value for value in range(first)]
+    sets += (mask_of((value, *op.operands)) for value, op in enumerate(program.ops, first))
+    found = []
+    for values in sorted(map(sorted, connected(sets))):
+        inside = {*values}
+        stores = [k for k, v in enumerate(program.outputs) if v in inside]
+        loads = [v for v in values if v < first]
+        found.append(_AlikePart(loads, [v - first for v in values[len(loads) :]], stores))
+    return found

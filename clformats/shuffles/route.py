@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from .sets import connected, mask_of, union
+
 Split = tuple[tuple[int, ...], ...]
 
 
@@ -35,10 +37,10 @@ class Router:
         """Find the values whose union each target of a part is."""
         need = self._needed(part)
         values = [v for v in values if self.values[v].mask & need]
-        groups = self._connected(part, values)
-        if len(groups) > 1:
+        sources = (self._fed(self.targets[t], values) for t in part)
+        if len(groups := connected(sources)) > 1:
             for group in groups:
-                self.route(group, values)
+                self.route(tuple(part[k] for k in group), values)
             return
         best, chosen = self._direct_cost(part, values), None
         for split in self._splits(part, values):
@@ -54,26 +56,11 @@ class Router:
             self.route(one, self._packed(one, values))
 
     def _needed(self, part: Sequence[int]) -> int:
-        need = 0
-        for t in part:
-            need |= self.targets[t]
-        return need
+        return union(self.targets[t] for t in part)
 
-    def _connected(self, part: Sequence[int], values: Sequence[int]) -> list[tuple[int, ...]]:
-        """The groups of targets that share no value."""
-        groups: list[tuple[int, list[int]]] = []
-        for t in part:
-            mask = 0
-            for v in values:
-                if self.values[v].mask & self.targets[t]:
-                    mask |= 1 << v
-            mine = [t]
-            for group in [g for g in groups if g[0] & mask]:
-                groups.remove(group)
-                mask |= group[0]
-                mine = group[1] + mine
-            groups.append((mask, mine))
-        return [tuple(mine) for _, mine in groups]
+    def _fed(self, target: int, values: Sequence[int]) -> int:
+        """The values that have elements of a target, as bits."""
+        return mask_of(v for v in values if self.values[v].mask & target)
 
     def _direct_cost(self, part: Sequence[int], values: Sequence[int]) -> int:
         """Shuffles where nothing is shared."""

@@ -15,6 +15,7 @@ from .assembly import ANY_LANE, NOUGHT, Mix, Vector, routed
 from .butterfly import transposed
 from .emission import in_order
 from .program import ZERO, Shuffle, ShuffleProgram
+from .sets import connected, mask_of
 
 Lanes = tuple[int | None, ...]
 LEFT = -2
@@ -110,17 +111,9 @@ def _parts(
     stores: Sequence[Vector], outputs: Sequence[int], homes: dict[int, int]
 ) -> list[list[int]]:
     """The stores that are to be made, in parts that share no load."""
-    groups: list[tuple[set[int], list[int]]] = []
-    for k, store in enumerate(stores):
-        if outputs[k] != LEFT:
-            continue
-        mine, need = [k], {homes[e] for e in store if e >= 0}
-        for group in [g for g in groups if g[0] & need]:
-            groups.remove(group)
-            need |= group[0]
-            mine = group[1] + mine
-        groups.append((need, mine))
-    return [sorted(mine) for _, mine in groups]
+    left = [k for k, value in enumerate(outputs) if value == LEFT]
+    loads = (mask_of(homes[e] for e in stores[k] if e >= 0) for k in left)
+    return [sorted(left[n] for n in group) for group in connected(loads)]
 
 
 def _add(
