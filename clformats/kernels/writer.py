@@ -37,15 +37,6 @@ def source(key: KernelKey, constants: tuple[int, ...] = (), fields: int = 0) -> 
 
 
 @dataclass(frozen=True, slots=True)
-class OperandText:
-    """An operand of a computation: its name, and where a tile's first value lies."""
-
-    number: int
-    name: str
-    pointer: str
-
-
-@dataclass(frozen=True, slots=True)
 class LineBuffer:
     """Where the rows of a tile begin, and how many elements each has."""
 
@@ -109,18 +100,12 @@ class _KernelWriter:
             prefetched=self._prefetched(), shared=self.shared,
             read_run=self.layout.read_run, loops=MOST_LOOPS + 1,
             axes=range(len(self.layout.axes)), guards=range(len(self.key.edges)),
-            operands=self._operands(), constants=constants, fields=fields,
+            operands=range(len(self.key.operands)), constants=constants, fields=fields,
             exchanges=exchange.distances(self.key.exchanges, 8 * self.nbytes),
             swaps=exchange.swaps(self.key.swaps, 8 * self.nbytes),
             cleared=any(text.startswith("CLEARED") for text in self.shuffles),
             narrow=self.narrow, tables=self.tables,
         )  # fmt: skip
-
-    def _operands(self) -> list[OperandText]:
-        if not isinstance(self.types, Computed):
-            return []
-        return [OperandText(j, o.name, self.types.pointer(o))
-                for j, o in enumerate(self.types.computation.operands)]  # fmt: skip
 
     def _at(self, vector: TileVector, side: str) -> str:
         """How far a vector's first element is from the tile's."""

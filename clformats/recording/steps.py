@@ -93,10 +93,8 @@ class Move:
         return plan, made
 
     def _argument_bytes(self, launched: Launch) -> int:
-        """The bytes of all arguments: two pointers, integers, the nest, and what else is read."""
-        size = 8 if launched.wide else 4
-        own = sum(len(a) if isinstance(a, bytes) else size for a in launched.arguments)
-        return 16 + own + sum(map(argument_bytes, self.others))
+        """The bytes of all arguments: those of every launch, and what else is read."""
+        return launched.argument_bytes + sum(map(argument_bytes, self.others))
 
 
 @dataclass(frozen=True)

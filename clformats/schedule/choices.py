@@ -17,8 +17,14 @@ from .schedule import EXAMPLE, Schedule
 if TYPE_CHECKING:
     from typing import Any
 
-LIMITS = {"local_size": (1, 1 << 16)}
-"""The least and the largest value of each number."""
+LOCAL_SIZES = range(1, (1 << 16) + 1)
+"""The work-items that a work-group may have."""
+_EXPECTED = {
+    "family": (str, "a name"),
+    "schedule": (str, f"a line such as {EXAMPLE!r}"),
+    "local_size": (int, f"a number of 1 to {LOCAL_SIZES[-1]}"),
+    "baked": (bool, "True or False"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,21 +85,10 @@ RULES = Choices()
 """All decisions are left to the rules."""
 
 
-def _check(name: str, value: object) -> None:
-    if name in ("family", "schedule"):
-        if not isinstance(value, str):
-            kind = f"a line such as {EXAMPLE!r}" if name == "schedule" else "a name"
-            raise InvalidArgument(f"choice {name}: got {shown(value)}, expected {kind}")
-        if name == "schedule":
-            Schedule.parse(value)
-        return
-    if name not in LIMITS:
-        if isinstance(value, bool):
-            return
-        raise InvalidArgument(f"choice {name}: got {shown(value)}, expected True or False")
-    least, most = LIMITS[name]
-    whole = isinstance(value, int) and not isinstance(value, bool)
-    if not whole or not least <= value <= most:  # type: ignore[operator]
-        raise InvalidArgument(
-            f"choice {name}: got {shown(value)}, expected a number of {least} to {most}"
-        )
+def _check(name: str, value: Any) -> None:
+    kind, expected = _EXPECTED[name]
+    fits = isinstance(value, kind) and isinstance(value, bool) == (kind is bool)
+    if not fits or (kind is int and value not in LOCAL_SIZES):
+        raise InvalidArgument(f"choice {name}: got {shown(value)}, expected {expected}")
+    if name == "schedule":
+        Schedule.parse(value)

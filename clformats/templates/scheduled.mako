@@ -18,7 +18,7 @@ words = 2 * half
 buffers = held or staged
 waiting = 32
 # What tiles count beside their places in memory: by name, where each of them begins.
-counters = {"operand": [f"nest->operand{o.number}_0" for o in operands], "guard": ["0" for _ in guards],
+counters = {"operand": [f"nest->operand{o}_0" for o in operands], "guard": ["0" for _ in guards],
             "table": [f"nest->first{k}" for k, _ in enumerate(tables.keys)]}
 counters = {name: begins for name, begins in counters.items() if begins}
 counted = {f"{name}[{k}]": begin for name, begins in counters.items() for k, begin in enumerate(begins)}
@@ -102,21 +102,21 @@ ${trades(types, vector, exchanges, swaps)}\
 // step[k]; where that is a block of the axis, outer is around the loop that goes on inside.
 typedef struct {
     idx loops, spread, lead;
-    idx src0, dst0${"".join(f", operand{o.number}_0" for o in operands)};
+    idx src0, dst0${"".join(f", operand{o}_0" for o in operands)};
     idx step[${loops}], size[${loops}], extent[${loops}], outer[${loops}], count[${loops}];
     idx src[${loops}], dst[${loops}];
 % for name, begins in counters.items():
     idx ${name}[${len(begins)}][${loops}];
 % endfor
 % for k in axes:
-    idx s${k}, d${k}${"".join(f", o{o.number}_{k}" for o in operands)};
+    idx s${k}, d${k}${"".join(f", o{o}_{k}" for o in operands)};
 % endfor
 % for g in guards:
     idx lo${g}, hi${g}, end${g}, top${g};
 % endfor
     idx src_end, src_top;
 % for o in operands:
-    idx last${o.number};
+    idx last${o};
 % endfor
 % for t, key in enumerate(tables.keys):
     idx first${t}${"".join(f", jump{t}_{k}" for k in range(len(key.every)))};
@@ -408,7 +408,7 @@ __kernel void reorder(
 ${nought()}\
 % endif
 % for k in axes:
-    const idx s${k} = nest.s${k}, d${k} = nest.d${k}${"".join(f", o{o.number}_{k} = nest.o{o.number}_{k}" for o in operands)};
+    const idx s${k} = nest.s${k}, d${k} = nest.d${k}${"".join(f", o{o}_{k} = nest.o{o}_{k}" for o in operands)};
 % endfor
     Position p = begin(&nest, get_global_id(0)), q = p;
     Tile now = p.tile, next = now;
