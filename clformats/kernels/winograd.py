@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -52,6 +52,12 @@ def _rows(matrix: Matrix, taps: list[str]) -> list[str]:
     return [matrix.apply(k, values, _literal).text for k in range(len(matrix.rows))]
 
 
+def _chosen(texts: Sequence[str], number: str) -> str:
+    """The one of some expressions that has a number."""
+    tests = [f"{number} == {k} ? {text} : " for k, text in enumerate(texts[:-1])]
+    return "".join(tests) + texts[-1]
+
+
 @dataclass(frozen=True, slots=True)
 class Places:
     """Where in the source the taps of windows lie, as text.
@@ -83,43 +89,6 @@ class Places:
         return (across, along) if t.src_axis == "x" else (along, across)
 
 
-@dataclass(frozen=True, slots=True)
-class StepText:
-    """A transform for one value, as templates/winograd_places.mako wants it."""
-
-    inner: list[str]
-    outer: list[str]
-    taps: int
-    outer_taps: int
-    row: str
-    across: str
-    y: str
-    x: str
-    reach: str
-    scale: str
-
-
-def step_text(p: Problem, step: Step, arguments: Arguments) -> StepText:
-    """The transform of a problem, for the value at ``y``, ``x``."""
-    t = step.transform
-    to, other = ("x", "y") if t.dst_axis == "x" else ("y", "x")
-    rows = len(t.inner.rows)
-    where = Places.of(p, step, arguments)
-    y, x = where.at(step, f"{to} / {rows}", "tap", "across")
-    return StepText(
-        inner=_rows(t.inner, [f"v[{k}]" for k in range(t.inner.taps)]),
-        outer=_rows(t.outer, [f"v[{k}]" for k in range(t.outer.taps)]) if t.outer else [],
-        taps=t.inner.taps,
-        outer_taps=t.outer.taps if t.outer else 0,
-        row=f"{to} % {rows}" if t.step else to,
-        across=other,
-        y=y,
-        x=x,
-        reach=where.reach,
-        scale=_scale(step),
-    )
-
-
 def _scale(step: Step) -> str:
     return "" if step.scale == 1 else f" * {_literal(step.scale).text}"
 
@@ -135,41 +104,41 @@ def render(plan: Plan, body: WinogradPlan) -> Launch:
     """The kernel and its arguments."""
     p = plan.problem
     arguments = Arguments()
-    arguments.values["places" if body.windows is None else "items"] = body.items
-    parts = common_parts(replace(p, dst=body.windows or p.dst), arguments)
+    arguments.values["items"] = body.items
+    parts = common_parts(replace(p, dst=body.windows), arguments)
     parts["reads"], parts["writes"] = conversions(p)
-    parts["dst_offset"] = dst_offset(body.windows or p.dst, arguments)
-    if body.windows is None:
-        template = "winograd_places"
-        parts["step"] = step_text(p, body.step, arguments)
-    else:
-        template = "winograd"
-        parts |= _window_parts(p, body.step, arguments) | {"run": body.run}
-        arguments.values["runs"] = -(-body.windows.placed[-1].size // body.run)
-    source = filled(template, **parts, declarations=arguments.declarations)
+    parts["dst_offset"] = dst_offset(body.windows, arguments)
+    parts |= _window_parts(body, arguments)
+    arguments.values["runs"] = -(-body.windows.placed[-1].size // body.run)
+    source = filled("winograd", **parts, run=body.run, declarations=arguments.declarations)
     rounded = -(-body.items // GROUP_ITEMS) * GROUP_ITEMS
     return Launch(source, tuple(arguments.values.values()), p.is_wide, rounded, GROUP_ITEMS)
 
 
-def _window_parts(p: Problem, step: Step, arguments: Arguments) -> dict[str, Any]:
+def _window_parts(body: WinogradPlan, arguments: Arguments) -> dict[str, Any]:
     """The taps, the steps from them to the results, and where the results lie."""
-    t = step.transform
+    p, step, t = body.problem, body.step, body.step.transform
     to, other = ("x", "y") if t.dst_axis == "x" else ("y", "x")
-    where = Places.of(p, step, arguments)
+    where, window, row = Places.of(p, step, arguments), to, to
+    if body.by_places and t.step:
+        window, row = (f"{to} {sign} {len(t.inner.rows)}" for sign in "/%")
     lines = range(t.outer.taps) if t.outer else [other]
     taps, middle, ends = [], [], []
     for m, line in enumerate(lines):
         names = [f"tap{m}_{k}" for k in range(t.inner.taps)]
-        taps += [(n, *where.at(step, to, str(k), str(line))) for k, n in enumerate(names)]
-        ends.append(_rows(t.inner, names))
+        taps += [(n, *where.at(step, window, str(k), str(line))) for k, n in enumerate(names)]
+        found = _rows(t.inner, names)
+        ends.append([_chosen(found, row)] if body.by_places else found)
     if t.outer:
         middle = [
             (f"line{m}_{k}", text) for m, row in enumerate(ends) for k, text in enumerate(row)
         ]
         columns = [
             _rows(t.outer, [f"line{m}_{k}" for m in range(t.outer.taps)])
-            for k in range(len(t.inner.rows))
+            for k in range(len(ends[0]))
         ]
+        if body.by_places:
+            columns = [[_chosen(found, other)] for found in columns]
         ends = [list(row) for row in zip(*columns, strict=True)]
     shape = p.dst.image_shape
     if shape:
@@ -182,7 +151,7 @@ def _window_parts(p: Problem, step: Step, arguments: Arguments) -> dict[str, Any
             for u, row in enumerate(ends)
             for k, text in enumerate(row)
         ],
-        "places": list(_result_places(p.dst, step, arguments)),
+        "places": [("", "")] if body.by_places else [*_result_places(p.dst, step, arguments)],
         "reach": where.reach,
         "is_image": bool(shape),
     }

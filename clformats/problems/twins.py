@@ -14,7 +14,9 @@ pixels, and memory is what they wait for: there, kernels read and write such ima
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
+from ..formats.winograd import method
 from ..tensors.desc import MemoryDesc
 from ..tensors.images import is_over_buffer
 from .problem import Problem
@@ -29,13 +31,17 @@ def in_buffers(src: MemoryDesc, dst: MemoryDesc, traits: Traits) -> tuple[Memory
 
 
 def by_buffers(p: Problem, traits: Traits | None = None) -> Problem:
-    """The problem of a kernel, with twins in place of images; a transform stays as it is.
+    """The problem of a kernel, with twins in place of images.
 
-    Without the traits of a device all images have twins.
+    Without the traits of a device all images have twins. A transform writes pixels of the images of
+    Winograd formats, which have one for each value.
     """
+    if p.step is not None:
+        by_pixels = not p.dst.format.image or method(p.dst.format.name)
+        return p if by_pixels else replace(p, dst=p.dst.buffer_twin)
     twins = p.src.buffer_twin, p.dst.buffer_twin
     reached = in_buffers(p.src, p.dst, traits) if traits else twins
-    if p.step is not None or reached == (p.src, p.dst):
+    if reached == (p.src, p.dst):
         return p
     return problem(*reached, p.computation, transform=False)
 

@@ -3,8 +3,8 @@
 A work-item takes a run of windows along the innermost digit of the destination, or a single one if
 there are enough cores. It reads the 3 to 16 values of a window and stores its 2 to 36 results. This
 needs a destination whose transformed axes are neither split, fused nor padded, as in every Winograd
-format. Some formats of convolution outputs are otherwise: for these there is one work-item for each
-element of the destination, which reads a whole window.
+format. Some formats of convolution outputs are otherwise: for these each place of the destination
+is a window of its own, of which one result is stored.
 """
 
 from __future__ import annotations
@@ -23,23 +23,26 @@ from .generic import places
 
 @dataclass(frozen=True, slots=True)
 class WinogradPlan(Body):
-    """``items`` work-items, each for ``run`` windows, or for one element.
+    """``items`` work-items, each for ``run`` windows.
 
-    ``windows`` is the destination reduced to the first value of each window; None if work-items are
-    for single elements.
+    ``windows`` is the destination reduced to the first value of each window; the destination itself
+    where each place is a window.
     """
 
     problem: Problem
     step: Step
-    windows: MemoryDesc | None
+    windows: MemoryDesc
     items: int
-    run: int = 1
+    run: int
+
+    @property
+    def by_places(self) -> bool:
+        """Whether each place of the destination is a window."""
+        return self.windows is self.problem.dst
 
     def __str__(self) -> str:
-        if self.windows is None:
-            places = f"{self.items} places, as y or x is split, fused or padded"
-            return f"{self.step}: one work-item for each of {places}"
-        return f"{self.step}: {self.items} work-items of {self.run} windows each"
+        why = ", one for each place, as y or x is split, fused or padded" * self.by_places
+        return f"{self.step}: {self.items} work-items of {self.run} windows each{why}"
 
 
 def refusal(p: Problem) -> str:
@@ -52,9 +55,7 @@ def plan(p: Problem, traits: Traits, choices: Choices) -> WinogradPlan:
     del choices
     if p.step is None:
         raise TypeError("not a transform")
-    windows = _windows(p.dst, p.step)
-    if windows is None:
-        return WinogradPlan(p, p.step, None, places(p.dst))
+    windows = _windows(p.dst, p.step) or p.dst
     run, along = (WINDOWS if traits.is_cpu else 1), windows.placed[-1].size
     return WinogradPlan(p, p.step, windows, places(windows) // along * -(-along // run), run)
 

@@ -21,7 +21,9 @@ __kernel void reorder(
     const idx ${variable} = rest % ${size};
     rest /= ${size};
 % endfor
+% if digits[1:]:
     const idx ${digits[-1][0]} = rest;
+% endif
     for (idx ${digits[0][0]} = run; ${digits[0][0]} < min(run + ${run}, (idx)${digits[0][1]}); ++${digits[0][0]}) {
 % for name, index in indices:
         const idx ${name} = ${index};

@@ -134,12 +134,27 @@ def test_weights_into_images(name: str, dtype: str, stream: cf.Stream) -> None:
             if dtype != "f16":
                 raise
             pytest.skip(str(error))
-        array = random_values(rng, src.dims, "f32")
-        source = memory_of(dirty_pack(rng, array, src), src, stream.engine)
-        target = memory_of(garbage(rng, dst), dst, stream.engine)
-        reorder(stream, source, target).wait()
-        with target.map("r") as flat:
-            assert same_bytes(flat, cf.pack(cf.transform(array, src, dst), dst)), dst
+        check_image(reorder, rng, stream)
+
+
+@pytest.mark.parametrize("name", ["c1_b_fyx", "c4_fyx_b"])
+def test_outputs_into_images_go_by_a_buffer(name: str, stream: cf.Stream) -> None:
+    """A pixel has four values, or y and x are one index: no work-item has one of its own."""
+    src, dst = D((2, 19, 5, 16), "f32", DATA), D((2, 19, 5, 7), "f32", f"image_2d_weights_{name}")
+    reorder = cf.Reorder(src, dst, stream.engine)
+    assert reorder.plan.has_twin
+    check_image(reorder, np.random.default_rng(8), stream)
+
+
+def check_image(reorder: cf.Reorder, rng: np.random.Generator, stream: cf.Stream) -> None:
+    """The bytes of an image that values are transformed to are those of the host."""
+    src, dst = reorder.src, reorder.dst
+    array = random_values(rng, src.dims, "f32")
+    source = memory_of(dirty_pack(rng, array, src), src, stream.engine)
+    target = memory_of(garbage(rng, dst), dst, stream.engine)
+    reorder(stream, source, target).wait()
+    with target.map("r") as flat:
+        assert same_bytes(flat, cf.pack(cf.transform(array, src, dst), dst)), dst
 
 
 # --- sums -----------------------------------------------------------------------------------------
