@@ -38,11 +38,11 @@ def render(plan: Plan, body: GenericPlan) -> Launch:
         str(parts["src_offset"]) if types.source else f"src + ({parts['src_offset']})", 1
     )
     parts["stored"] = computed_text(types, arguments, parts["dst_offset"])
-    declarations = arguments.declarations + types.parameters
-    constants = arguments.constants
     source = filled(
-        "generic", **parts, types=types, declarations=declarations, constants=constants,
-        counts=body.counts,
+        "generic", **parts, types=types, declarations=arguments.declarations + types.parameters,
+        constants=arguments.constants, counts=body.counts, before=(), pixels=None,
+        source=f"__global const {types.buffers[0]} *restrict src",
+        target=f"__global {types.dst} *restrict dst",
     )  # fmt: skip
     local = body.group
     items = -(-body.items // local) * local

@@ -10,7 +10,7 @@ from ..schedule.image import ImagePlan
 from ..schedule.plan import Plan
 from ..templates import filled
 from ..tensors.desc import MemoryDesc
-from ..tensors.images import PLANE
+from ..tensors.images import PLANE, STACK
 from .computation import types_of
 from .generic import common_parts, computed_text, dst_offset
 from .source import Arguments, Launch
@@ -48,6 +48,7 @@ PIXELS = {
     ),
 }  # fmt: skip
 """The element types of images."""
+KINDS = {PLANE: "image2d_t", STACK: "image2d_array_t"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +98,7 @@ class PixelAccess:
         return f"get_image_channel_data_type({image}) == {whole}"
 
 
-def _pixels(side: str, desc: MemoryDesc, types: str, arguments: Arguments) -> PixelAccess | None:
+def pixels(side: str, desc: MemoryDesc, types: str, arguments: Arguments) -> PixelAccess | None:
     """The pixels of a side, whose extents become arguments; None of a buffer."""
     shape = desc.image_shape
     if shape is None:
@@ -116,19 +117,27 @@ def render(plan: Plan, body: ImagePlan) -> Launch:
     arguments.values["items"] = body.items
     parts = common_parts(p, arguments)
     types = types_of(p)
-    src_pixels = _pixels("src", p.src, types.src, arguments)
-    dst_pixels = _pixels("dst", p.dst, types.dst, arguments)
-    where = Const(0) if dst_pixels else dst_offset(p.dst, arguments)
-    stored = computed_text(types, arguments, where)
-    source = filled(
-        "image",
-        **parts,
-        types=types,
-        src_pixels=src_pixels,
-        dst_pixels=dst_pixels,
-        dst_offset=where,
-        stored=stored,
-        declarations=arguments.declarations + types.parameters,
+    reads = pixels("src", p.src, types.src, arguments)
+    writes = pixels("dst", p.dst, types.dst, arguments)
+    where = Const(0) if writes else dst_offset(p.dst, arguments)
+    pointer = f"src + ({parts['src_offset']})"
+    source, target = (
+        f"__global const {types.src} *restrict src",
+        f"__global {types.dst} *restrict dst",
     )
+    before: list[str] = []
+    if reads:
+        source = f"__read_only {KINDS[reads.axes]} src"
+        before = [f"const idx at = {parts['src_offset']};", f"{reads.c_type} texel[4];",
+                  reads.load("src", f"(at / {reads.channels})", "texel")]  # fmt: skip
+        pointer = f"(const {types.src} *)texel + at % {reads.channels}"
+    if writes:
+        target = f"__write_only {KINDS[writes.axes]} dst"
+    text = filled(
+        "generic", **parts, types=types, declarations=arguments.declarations + types.parameters,
+        constants=(), counts=False, before=before, pixels=writes, source=source, target=target,
+        loaded=types.load(pointer, 1), stored=computed_text(types, arguments, where),
+        dst_offset=where,
+    )  # fmt: skip
     rounded = -(-body.items // GROUP_ITEMS) * GROUP_ITEMS
-    return Launch(source, tuple(arguments.values.values()), p.is_wide, rounded, GROUP_ITEMS)
+    return Launch(text, tuple(arguments.values.values()), p.is_wide, rounded, GROUP_ITEMS)

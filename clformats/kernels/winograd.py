@@ -18,6 +18,7 @@ from ..tensors.desc import MemoryDesc
 from ..tensors.dtypes import as_dtype
 from ..values.transforms import Step
 from .generic import common_parts, dst_offset
+from .image import pixels
 from .source import Arguments, Launch
 from .types import KernelConversion, conversion
 
@@ -140,9 +141,6 @@ def _window_parts(body: WinogradPlan, arguments: Arguments) -> dict[str, Any]:
         if body.by_places:
             columns = [[_chosen(found, other)] for found in columns]
         ends = [list(row) for row in zip(*columns, strict=True)]
-    shape = p.dst.image_shape
-    if shape:
-        arguments.values["dst_width"] = shape[1]
     return {
         "taps": taps,
         "middle": middle,
@@ -153,7 +151,7 @@ def _window_parts(body: WinogradPlan, arguments: Arguments) -> dict[str, Any]:
         ],
         "places": [("", "")] if body.by_places else [*_result_places(p.dst, step, arguments)],
         "reach": where.reach,
-        "is_image": bool(shape),
+        "pixels": pixels("dst", p.dst, p.dst.dtype.opencl, arguments),
     }
 
 

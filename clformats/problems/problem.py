@@ -143,7 +143,6 @@ def remembered(
     For arguments that can be hashed and have few values. Callers share what it returns, and must
     not change it.
     """
-
     name = f"{function.__module__}.{function.__qualname__}"  # a problem can be pickled
 
     @wraps(function)

@@ -6,7 +6,7 @@ ${prelude(writes, wide, reads=reads)}
 
 __kernel void reorder(
     __global const ${reads.src} *restrict src,
-    ${"__write_only image2d_t dst" if is_image else f"__global {writes.dst} *restrict dst"},
+    ${"__write_only image2d_t dst" if pixels else f"__global {writes.dst} *restrict dst"},
     ${",\n    ".join(declarations)})
 {
     idx rest = (idx)get_global_id(0);
@@ -28,7 +28,7 @@ __kernel void reorder(
 % for name, index in indices:
         const idx ${name} = ${index};
 % endfor
-% if not is_image:
+% if not pixels:
         if (${" || ".join(f"{p} >= {end}" for p, lo, hi, end in bounds if end)}) {
             continue;
         }
@@ -61,16 +61,10 @@ __kernel void reorder(
         }
         const idx to = ${dst_offset};
 % for (name, _), (offset, condition) in zip(results, places):
-% if is_image:
+% if pixels:
         {
-            const idx at = to${offset};
-% if writes.dst == "ushort":
-            const ushort texel[4] = {${name}, 0, 0, 0};
-            const float4 pixel = vload_half4(0, (const half *)texel);
-% else:
-            const float4 pixel = (float4)(${name}, 0.0f, 0.0f, 0.0f);
-% endif
-            write_imagef(dst, (int2)((int)(at % dst_width), (int)(at / dst_width)), pixel);
+            const ${writes.dst} made[4] = {${name}, 0, 0, 0};
+            ${pixels.store("dst", f"(to{offset})", "made")}
         }
 % elif condition:
         if (${condition}) {
