@@ -59,35 +59,18 @@ def _chosen(texts: Sequence[str], number: str) -> str:
     return "".join(tests) + texts[-1]
 
 
-@dataclass(frozen=True, slots=True)
-class Places:
-    """Where in the source the taps of windows lie, as text.
+def _borders(p: Problem, step: Step, arguments: Arguments) -> tuple[str, str, str]:
+    """What is taken from the source's y and x, and whether there is data at ``i2``, ``i3``.
 
-    ``along`` and ``across`` are what is added to and taken from the indices of the result;
-    ``reach``: whether there is data at ``i2``, ``i3``, empty where there always is.
+    Texts, empty where windows do not overlap: there is data everywhere.
     """
-
-    low_x: str
-    low_y: str
-    reach: str
-
-    @classmethod
-    def of(cls, p: Problem, step: Step, arguments: Arguments) -> Places:
-        """For a problem; its numbers become arguments of the kernel."""
-        if not step.transform.overlaps:
-            return cls("", "", "")
-        numbers = zip(("lower_y", "lower_x", "src_y", "src_x"), (*step.lower, *p.src.dims[2:]),
-                      strict=True)  # fmt: skip
-        low_y, low_x, size_y, size_x = (arguments.text(name, n) for name, n in numbers)
-        reach = f"i2 >= 0 && i2 < {size_y} && i3 >= 0 && i3 < {size_x}"
-        return cls(f" - {low_x}", f" - {low_y}", reach)
-
-    def at(self, step: Step, window: str, tap: str, across: str) -> tuple[str, str]:
-        """The source's y and x of a tap of a window, of a line across the windows."""
-        t = step.transform
-        begin = f"{window} * {t.step} + {tap}" if t.step else tap
-        along, across = f"{begin}{self.low_x}", f"{across}{self.low_y}"
-        return (across, along) if t.src_axis == "x" else (along, across)
+    if not step.transform.overlaps:
+        return "", "", ""
+    numbers = zip(("lower_y", "lower_x", "src_y", "src_x"), (*step.lower, *p.src.dims[2:]),
+                  strict=True)  # fmt: skip
+    low_y, low_x, size_y, size_x = (arguments.text(name, n) for name, n in numbers)
+    reach = f"i2 >= 0 && i2 < {size_y} && i3 >= 0 && i3 < {size_x}"
+    return f" - {low_y}", f" - {low_x}", reach
 
 
 def _scale(step: Step) -> str:
@@ -120,14 +103,18 @@ def _window_parts(body: WinogradPlan, arguments: Arguments) -> dict[str, Any]:
     """The taps, the steps from them to the results, and where the results lie."""
     p, step, t = body.problem, body.step, body.step.transform
     to, other = ("x", "y") if t.dst_axis == "x" else ("y", "x")
-    where, window, row = Places.of(p, step, arguments), to, to
+    low_y, low_x, reach = _borders(p, step, arguments)
+    window = row = to
     if body.by_places and t.step:
         window, row = (f"{to} {sign} {len(t.inner.rows)}" for sign in "/%")
     lines = range(t.outer.taps) if t.outer else [other]
     taps, middle, ends = [], [], []
     for m, line in enumerate(lines):
         names = [f"tap{m}_{k}" for k in range(t.inner.taps)]
-        taps += [(n, *where.at(step, window, str(k), str(line))) for k, n in enumerate(names)]
+        for k, name in enumerate(names):
+            y, x = str(line), f"{window} * {t.step} + {k}" if t.step else str(k)
+            y, x = (y, x) if t.src_axis == "x" else (x, y)
+            taps.append((name, f"{y}{low_y}", f"{x}{low_x}"))
         found = _rows(t.inner, names)
         ends.append([_chosen(found, row)] if body.by_places else found)
     if t.outer:
@@ -150,7 +137,7 @@ def _window_parts(body: WinogradPlan, arguments: Arguments) -> dict[str, Any]:
             for k, text in enumerate(row)
         ],
         "places": [("", "")] if body.by_places else [*_result_places(p.dst, step, arguments)],
-        "reach": where.reach,
+        "reach": reach,
         "pixels": pixels("dst", p.dst, p.dst.dtype.opencl, arguments),
     }
 

@@ -11,19 +11,7 @@ schedule is a parameter of its own; `line` puts the answers together, or says wh
 >>> parts = ScheduleParts(plan.body.problem, Traits())
 >>> [*parts.parameters]
 ['tile_a', 'tile_b', 'tile_c', 'lanes', 'order', 'block', 'items', 'ahead', 'store']
->>> parts.line(
-...     dict(
-...         tile_a=1,
-...         tile_b=16,
-...         tile_c=16,
-...         lanes=16,
-...         order="a b c",
-...         block=0,
-...         items=8,
-...         ahead=4,
-...         store="ordinary",
-...     )
-... )
+>>> parts.line(dict(zip(parts.parameters, (1, 16, 16, 16, "a b c", 0, 8, 4, "ordinary"))))
 'tile b16 c16 of 16 | a* b c | ahead 4 | ordinary'
 """
 
@@ -33,7 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import permutations
-from typing import Any, Protocol
+from typing import Any
 
 from ..errors import InvalidArgument
 from ..problems.problem import Problem
@@ -62,19 +50,6 @@ FREE = 4
 """Loops of which all orders are tried; of more the orders of both sides."""
 STAGED = "staged"
 LOCAL_SIZE = "local_size"
-
-
-class Parts(Protocol):
-    """Parameters with their values, and the line that a value of each makes."""
-
-    @property
-    def parameters(self) -> dict[str, list[Any]]:
-        """The parameters by their names, each with its values."""
-        ...
-
-    def line(self, config: Config) -> str:
-        """The text of the choice. Raises `InvalidArgument` where the values do not fit together."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -195,6 +170,9 @@ class GroupParts:
         if found is None or found.schedule != wish:
             raise InvalidArgument(f"got the schedule {wish}, the nearest legal one is {found}")
         return str(wish)
+
+
+Parts = ScheduleParts | GroupParts
 
 
 def parts_of(body: Body, traits: Traits) -> Parts | None:

@@ -48,7 +48,7 @@ def ranked(p: Problem, traits: Traits) -> list[Schedule]:
     """All candidates, the one with the least estimated cost first."""
     model, usual = CostModel(p, traits), next(tiles(p))
     return sorted(
-        candidates(p, traits),
+        (s for tile in tiles(p) for s in _schedules(p, tile, traits)),
         key=lambda s: (model.seconds(s) * _factor(p, s.tile, usual), s),
     )
 
@@ -78,13 +78,8 @@ def _factor(p: Problem, tile: Tile, usual: Tile) -> float:
     return 1 if tile == usual or common(p, tile) >= tile.lanes or p.tables else UNUSUAL
 
 
-def candidates(p: Problem, traits: Traits) -> Iterator[Schedule]:
-    """Tiles, orders of loops, prefetch and stores in all combinations that are legal, each once."""
-    for tile in tiles(p):
-        yield from _schedules(p, tile, traits)
-
-
 def _schedules(p: Problem, tile: Tile, traits: Traits) -> Iterator[Schedule]:
+    """Orders of loops, prefetch and stores in all combinations that are legal for a tile."""
     for nest in nests(p, tile, wanted_items(p, traits)):
         lead = prefetch(p, tile, nest, traits)
         for store in legal(p, tile, nest, traits.begin_bytes):

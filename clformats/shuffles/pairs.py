@@ -60,13 +60,8 @@ class PairedProgram:
 def paired(program: ShuffleProgram) -> PairedProgram | None:
     """The program with all its parts in pairs; None where some part is alike to no other.
 
-    >>> ops = (
-    ...     Shuffle(0, 1, (0, 2)),
-    ...     Shuffle(2, 3, (0, 2)),
-    ...     Shuffle(0, 1, (1, 3)),
-    ...     Shuffle(2, 3, (1, 3)),
-    ... )
-    >>> found = paired(ShuffleProgram(2, 4, tuple(ops), (4, 5, 6, 7), 2))
+    >>> from clformats.shuffles.program import parsed
+    >>> found = paired(parsed("2x4 2: 0&1:0.2 2&3:0.2 0&1:1.3 2&3:1.3 > 4 5 6 7"))
     >>> str(found.program), found.loads, found.stores
     ('2x2 1: 0&1:0.2 0&1:1.3 > 2 3', ((0, 2), (1, 3)), ((0, 1), (2, 3)))
     """

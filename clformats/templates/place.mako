@@ -7,11 +7,6 @@ rest /= ${size};
 % endfor
 ${kind} ${digits[-1][0]} = rest;
 </%def>\
-<%def name="indices(digits, values)">\
-${numbers(digits)}\
-
-${physical(values)}\
-</%def>\
 <%def name="physical(values)">\
 // The physical index along each dimension, and whether an element lies there.
 % for name, value in values:

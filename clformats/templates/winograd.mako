@@ -1,4 +1,8 @@
-<%namespace file="prelude.mako" import="prelude"/>
+<%namespace file="prelude.mako" import="prelude"/>\
+<%namespace name="place" file="place.mako"/>\
+<%!
+from textwrap import indent
+%>\
 // ${src} -> ${dst}: one work-item for each window of the source, and of the padding.
 ${prelude(writes, wide, reads=reads)}
 // Each step is rounded, in this order: what the host computes, to the bit.
@@ -29,9 +33,7 @@ __kernel void reorder(
         const idx ${name} = ${index};
 % endfor
 % if not pixels:
-        if (${" || ".join(f"{p} >= {end}" for p, lo, hi, end in bounds if end)}) {
-            continue;
-        }
+${indent(capture(place.skip, bounds, "continue"), "        ")}\
 % endif
         ${writes.dst} ${", ".join(f"{name} = 0" for name, _ in results)};
         if (${" && ".join(f"{p} >= {lo} && {p} < {hi}" if lo != "0" else f"{p} < {hi}" for p, lo, hi, end in bounds)}) {
