@@ -21,7 +21,7 @@ from ..quantised.lanes import HEX, At, NotInTilesError, Symbols, Tile
 from ..quantised.types import WHOLE
 from ..tensors.desc import MemoryDesc
 from .grouped import WritingGroup
-from .kernel import GROUP, Grid, Kernel, TileCode, fitting, outer_strides
+from .kernel import GROUP, Grid, Kernel, TileCode, asked, fitting, outer_strides
 from .plain import numbers_in_tiles
 from .records import LEAST_ITEMS, as_long_rows, columns_of_records, runs_of
 from .rules import BLOCK_RULES, Plain, block_rule, for_template, most_of
@@ -31,6 +31,8 @@ from .writing import Byte, Cell, Writer
 SHAPES = ((1, 1), (1, 2), (1, 4), (1, 8), (2, 1), (8, 1), (8, 2), (4, 1))
 """Rows, and blocks along a row, that are tried: the first whose bytes are whole."""
 QUANTISED_FROM = ("f32", "f16")
+COLUMNS_AHEAD = 2048
+"""By how many columns lines of the source are asked for before they are loaded."""
 PARTS = {"": range(LANES), ".lo": range(8), ".hi": range(8, LANES), ".even": range(0, LANES, 2),
          ".odd": range(1, LANES, 2)}  # fmt: skip
 """Parts of vectors that have a name, and their lanes."""
@@ -111,6 +113,11 @@ class _Quantiser(Writer):
         """The statements that make the codes of a tile, and write them."""
         turn = f"(k - first) / {self.tile.columns} * {len(self.blocks)}" if self.turns > 1 else "0"
         yield f"  const size_t at = {turn};"
+        if self.is_cpu:
+            cells = [
+                (r, c) for r in range(self.tile.rows) for c in range(0, self.tile.columns, LANES)
+            ]
+            yield from asked([(self.read, cells)], self.tile, "k", COLUMNS_AHEAD)
         if self.rule.plain:
             self.plain = self.rule.plain
             yield from ("  if (plain) {", *self._codes(), *self.stored(), "  } else {")
