@@ -64,12 +64,7 @@ class Router:
 
     def _direct_cost(self, part: Sequence[int], values: Sequence[int]) -> int:
         """Shuffles where nothing is shared."""
-        masks = [self.values[v].mask for v in values]
-        cost = 0
-        for t in part:
-            target = self.targets[t]
-            cost += max(1, sum(mask & target > 0 for mask in masks) - 1)
-        return cost
+        return sum(max(1, self._fed(self.targets[t], values).bit_count() - 1) for t in part)
 
     def _splits(self, part: tuple[int, ...], values: Sequence[int]) -> Iterator[Split]:
         """The ways to split a part, each once.
