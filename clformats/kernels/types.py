@@ -5,7 +5,7 @@ same type, else the narrower of the two, because a shuffle of bytes costs a quar
 floats. So values become narrower when they are loaded, or wider when they are stored. fp16
 arithmetic is never needed: half values are loaded by ``vload_half`` as floats, and made by
 ``vstore_half_rte`` as bits; bf16 is the upper half of a float; floats of a byte and less are taken
-apart and put together bit by bit (`clformats.kernels.coded`). Padding is all bits zero in every
+apart and put together bit by bit (``templates/coded.mako``). Padding is all bits zero in every
 moving type. An element of less than a byte has one of its own on its way, by value where it is an
 integer, else by its code: see `clformats.kernels.codecs`.
 """

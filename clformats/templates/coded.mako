@@ -1,19 +1,25 @@
 <%doc>
-Numbers from the codes of coded types, and back, by operations on integers: nothing here depends on
-how a device treats f32 subnormals. The numbers come from the row of the type, `t`, see
-clformats/tensors/rows.py; the functions are described in clformats/kernels/coded.py.
+Numbers from the codes of a coded type (f8, f6, f4, tables), and back, by operations on integers: nothing
+here depends on how a device treats f32 subnormals. A code lies in the low bits of a byte of its own; the
+bits above it are 0. The numbers come from the row of the type, `t`, see clformats/tensors/rows.py; codes
+are rounded to by the rules of clformats/tensors/codes.py, to the bit.
 </%doc>\
 <%!
-from clformats.kernels.coded import literal
 from clformats.tensors.codes import F32_BIAS, F32_MANTISSA, f32_bits, rounding_table, values_of_codes
+
+def literal(value):
+    """A finite f32 as a constant of OpenCL C."""
+    return f"{float(value)!r}f"
+
+def facts(dtype, width):
+    """What the texts of a type's functions for vectors of a width need."""
+    t = dtype.floating
+    shift, rebias, sign = (F32_MANTISSA - t.mantissa, F32_BIAS - t.bias << F32_MANTISSA, 1 << dtype.bits - 1) if t else (0, 0, 0)
+    return str(width) if width > 1 else "", dtype.name, t, shift, rebias, sign, [f"x.s{k:x}" for k in range(width)]
 %>\
-<%
-n = str(width) if width > 1 else ""
-name, t = dtype.name, dtype.floating
-shift, rebias, sign = (F32_MANTISSA - t.mantissa, F32_BIAS - t.bias << F32_MANTISSA, 1 << dtype.bits - 1) if t else (0, 0, 0)
-lanes = [f"x.s{k:x}" for k in range(width)]
-%>\
-% if what == "decode" and t is None:
+<%def name="decode(dtype, width)">\
+<% n, name, t, shift, rebias, sign, lanes = facts(dtype, width) %>\
+% if t is None:
 #ifndef VALUES_OF_${name}
 #define VALUES_OF_${name}
 __constant float values_of_${name}[${1 << dtype.bits}] = {${", ".join(map(literal, values_of_codes(dtype)))}};
@@ -26,7 +32,7 @@ static inline float${n} from_${name}_${width}(uchar${n} x)
     return values_of_${name}[x];
 % endif
 }
-% elif what == "decode" and not t.signed:
+% elif not t.signed:
 // Powers of two; the smallest is a subnormal number of f32.
 static inline float${n} from_${name}_${width}(uchar${n} x)
 {
@@ -35,7 +41,7 @@ static inline float${n} from_${name}_${width}(uchar${n} x)
     bits = select(bits, (uint${n})(0x7fc00000u), bits == 0x7f800000u);
     return as_float${n}(bits);
 }
-% elif what == "decode":
+% else:
 // Exact; NaN keeps its sign and becomes quiet.
 static inline float${n} from_${name}_${width}(uchar${n} x)
 {
@@ -53,7 +59,11 @@ static inline float${n} from_${name}_${width}(uchar${n} x)
 % endif
     return as_float${n}(bits | (convert_uint${n}(x) & ${hex(sign)}u) << ${32 - dtype.bits}u);
 }
-% elif t is None:
+% endif
+</%def>\
+<%def name="encode(dtype, width)">\
+<% n, name, t, shift, rebias, sign, lanes = facts(dtype, width) %>\
+% if t is None:
 <% bounds, codes = rounding_table(dtype) %>\
 // The nearest value of a table: how many of the bounds between values are below x. NaN counts as 0.
 #ifndef BOUNDS_OF_${name}
@@ -107,3 +117,4 @@ static inline uchar${n} to_${name}_${width}(float${n} x)
     return convert_uchar${n}(code | (as_uint${n}(x) >> ${32 - dtype.bits}u & ${hex(sign)}u));
 }
 % endif
+</%def>\

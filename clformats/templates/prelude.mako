@@ -1,9 +1,9 @@
 <%doc>What every kernel starts with: the index type, and the conversions that OpenCL C lacks.</%doc>\
 <%!
-from clformats.kernels.coded import decode, encode
 from clformats.kernels.types import as_bits, packed
 %>\
 <%namespace name="codec" file="codec.mako"/>\
+<%namespace name="coded" file="coded.mako"/>\
 <%def name="halves(widths)">\
 % if widths:
 #ifdef POCL_DEVICE_ADDRESS_BITS
@@ -42,7 +42,7 @@ static inline ushort${n} to_bf16_${width}(float${n} x)
 % endif
 }
 % elif dtype.is_coded:
-${encode(dtype, width)}\
+${coded.encode(dtype, width)}\
 % elif name == "f16":
 // Round to nearest even; half values exist in memory alone.
 static inline ushort${n} to_f16_${width}(${loaded}${n} x)
@@ -104,7 +104,7 @@ typedef _Float16 halves16 __attribute__((ext_vector_type(16)));
 ${halves({8, 16} & {*widths}) if h.reads_halves else ""}\
 % for dtype in sorted(h.widens | reads.helpers.widens, key=str):
 % for width in sorted({*widths, *computed}):
-${decode(dtype, width)}\
+${coded.decode(dtype, width)}\
 % endfor
 % endfor
 % if h.rounds:
