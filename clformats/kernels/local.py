@@ -259,13 +259,9 @@ class _GroupWriter:
             lanes.append(Lane(str(at), " && ".join(test), " && ".join(inside), part))
         begins = "" if self.types.source else "src + "
         pointers = [f"{begins}at{j}" for j in range(len(lanes))]
-        loaded = (
-            self.types.load_pieces(pointers, p.width)
-            if len(lanes) > 1
-            else self.types.load(pointers[0], p.width, aligned=True)
-        )
         text: dict[str, object] = {
-            "lanes": lanes, "loaded": loaded, "kept": [], "counted": "".join(counted),
+            "lanes": lanes, "loaded": self.types.load_pieces(pointers, p.width), "kept": [],
+            "counted": "".join(counted),
         }  # fmt: skip
         if layout.banks:
             text["kept"] = self._kept(digits, layout.banks, p)

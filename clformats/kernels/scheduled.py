@@ -21,8 +21,7 @@ from ..schedule.scheduled import ScheduledPlan
 from ..schedule.stores import staged_tiles
 from .key import keyed
 from .masks import Guarded, guarded
-from .nest import packed
-from .source import MOST_ARGUMENT_BYTES, Launch
+from .source import MOST_ARGUMENT_BYTES, Launch, packed
 from .writer import source
 
 

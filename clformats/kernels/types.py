@@ -195,7 +195,7 @@ class KernelConversion:
         Single elements are converted together: one by one f32 to f16 is 0.04 of a copy, not 0.15.
         """
         if len(pointers) == 1:
-            return self.load(pointers[0], width)
+            return self.load(pointers[0], width, aligned=True)
         lanes = str(width * len(pointers))
         if width > 1 or not self.early:
             values = [self.load(p, width) for p in pointers]

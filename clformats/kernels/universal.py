@@ -16,8 +16,7 @@ from ..schedule.plan import Plan
 from ..schedule.universal import CONVERTED, GUARDS, LOOPS, MOVED, UniversalPlan
 from ..templates import filled
 from ..tensors.dtypes import DType, as_dtype
-from .nest import packed
-from .source import Launch
+from .source import Launch, packed
 from .types import conversion
 
 _ROUNDED = ("bf16", "f16", "s8", "u8")

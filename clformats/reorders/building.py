@@ -23,8 +23,7 @@ import numpy as np
 from ..errors import DeviceError, Unsupported, warn
 from ..host.packing import whole_nbytes
 from ..kernels import render
-from ..kernels.nest import IDLE_BYTES, idle
-from ..kernels.source import Launch
+from ..kernels.source import IDLE_BYTES, Launch, idle
 from ..opencl import named_errors, opencl
 from ..problems.problem import Problem
 from ..programs.background import background

@@ -10,8 +10,7 @@ import pytest
 
 import clformats as cf
 from clformats.kernels import render
-from clformats.kernels.nest import SHORT_NEST
-from clformats.kernels.source import MOST_ARGUMENT_BYTES, Launch
+from clformats.kernels.source import MOST_ARGUMENT_BYTES, SHORT_NEST, Launch
 from clformats.schedule import Traits
 from tests.device_support import check_reorder
 from tests.replay_problems import problems

@@ -11,8 +11,8 @@ import pytest
 
 import clformats as cf
 from clformats.kernels import universal
-from clformats.kernels.nest import IDLE_BYTES, idle
 from clformats.kernels.scheduled import render_schedule
+from clformats.kernels.source import IDLE_BYTES, idle
 from clformats.problems.computation import from_attr
 from clformats.problems.refine import problem, separate
 from clformats.problems.words import in_words
