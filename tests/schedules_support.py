@@ -59,7 +59,7 @@ def random_problem(r: random.Random) -> Problem:
         src, dst = (cf.MemoryDesc(dims, t, f, padding=p)
                     for t, f, p in zip(types, formats, pads, strict=True))  # fmt: skip
         found = separate(problem(src, dst))
-        if found.nodes is not None:
+        if not found.why:
             return found
 
 
@@ -83,7 +83,7 @@ def random_schedules(r: random.Random, p: Problem, count: int = 5) -> list[Sched
 
 def random_around(r: random.Random, p: Problem, tile: Tile) -> Schedule:
     """A legal schedule of a tile."""
-    loops = range(len(p.nodes or ()))
+    loops = range(len(p.nodes))
     # In the destination's order, tiles may be one run.
     order = r.choice([loops, r.sample(loops, len(loops))])
     nest = [*ordered(p, tile, order, r.choice([1, 2, 8, 40]))]
@@ -121,7 +121,7 @@ def _random_tile(r: random.Random, p: Problem) -> Tile:
     if r.random() < 0.7:
         return r.choice([*tiles(p)])
     while True:
-        sizes = [r.choice([1, 1, 2, 3, 4, 5, 8, 16]) for _ in p.nodes or ()]
+        sizes = [r.choice([1, 1, 2, 3, 4, 5, 8, 16]) for _ in p.nodes]
         if prod(sizes) <= 512 and all(is_legal_extent(p, k, n) for k, n in enumerate(sizes)):
             return Tile.of(sizes, r.choice([1, 2, 4, 8, 16]))
 

@@ -47,7 +47,7 @@ class KernelKey:
 
 def keyed(p: Problem, tile: Tile, layout: TileLayout, store: Store, edges: list[Edge]) -> KernelKey:
     """The key of the kernel for a tile of a problem."""
-    nodes, axes = p.nodes or (), layout.axes
+    nodes, axes = p.nodes, layout.axes
     early, late, inside = (tuple((axes.index(k), distance) for k, distance in some)
                            for some in (*exchanged(p), p.inside))  # fmt: skip
     operands = tuple(

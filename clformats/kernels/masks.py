@@ -49,8 +49,7 @@ class Guarded:
 
 def guarded(p: Problem, tile: Tile, layout: TileLayout) -> list[Guarded]:
     """The guards that a tile asks for at an edge."""
-    nodes = p.nodes or ()
-    extents = [tile.steps(k) for k in range(len(nodes))]
+    extents = [tile.steps(k) for k in range(len(p.nodes))]
     numbers = [g for g in range(len(p.guards))
                if not is_settled(p, g, extents) and asks_anything(p, g, extents)]  # fmt: skip
     found: list[Guarded] = []
@@ -58,7 +57,7 @@ def guarded(p: Problem, tile: Tile, layout: TileLayout) -> list[Guarded]:
         guard = p.guards[number]
         inside, last = guard_range(p, number, extents)
         lo, hi, end = guard.lo.value, guard.hi.value, guard.end.value
-        units = tuple(nodes[k].unit if nodes[k].guard == number else 0 for k in layout.axes)
+        units = tuple(p.nodes[k].unit if p.nodes[k].guard == number else 0 for k in layout.axes)
         edge = Edge(index, units, lo > 0, last >= end)
         found.append(Guarded(edge, number, lo, hi, end, hi - 1 - inside))
     return found

@@ -58,7 +58,7 @@ def _numbers(
     shares_lines: bool,
 ) -> list[int]:  # fmt: skip
     """The fields of the kernel's structure ``Nest``, in their order."""
-    nodes, loops = p.nodes or (), nest.loops
+    nodes, loops = p.nodes, nest.loops
     along = [nodes[c.axis] for c in loops]
     once = len(loops) == len(nest.counts)  # no loop is left inside a work-item: one that runs once
     columns = [
@@ -92,5 +92,5 @@ def _numbers(
 def _source_reach(p: Problem, layout: TileLayout) -> int:
     """How far beyond its first element a tile reads."""
     places = zip(layout.places(p, "src"), layout.loads, strict=True)
-    turns = sum((n - 1) * (p.nodes or ())[layout.axes[k]].src.value for k, n in layout.rolled)
+    turns = sum((n - 1) * p.nodes[layout.axes[k]].src.value for k, n in layout.rolled)
     return turns + max((at + v.width for at, v in places), default=0)

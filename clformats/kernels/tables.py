@@ -28,8 +28,7 @@ class TableKey:
 
 def keyed(p: Problem, axes: Sequence[int]) -> tuple[TableKey, ...]:
     """The tables of a problem, for a tile of these loops."""
-    nodes = p.nodes or ()
-    steps = (tuple(nodes[k].steps_of(t) for k in axes) for t in range(len(p.tables)))
+    steps = (tuple(p.nodes[k].steps_of(t) for k in axes) for t in range(len(p.tables)))
     return tuple(TableKey(tuple(every for every, _ in table.jumps), each)
                  for table, each in zip(p.tables, steps, strict=True))  # fmt: skip
 

@@ -34,7 +34,7 @@ def render(plan: Plan, body: UniversalPlan) -> Launch:
 
 def render_problem(p: Problem, items: int) -> Launch:
     """The kernel with its arguments, over about ``items`` work-items; `serves` must hold."""
-    nodes = list(p.nodes or ())
+    nodes = list(p.nodes)
     long = [k for k, n in enumerate(nodes) if n.size.value >= LONG_LOOP] or range(len(nodes))
     if nodes:
         nodes.append(nodes.pop(min(long, key=lambda k: abs(nodes[k].dst.value))))

@@ -160,21 +160,20 @@ def remembered(
 class Problem:
     """A reorder, ready to be planned.
 
-    ``nodes`` are the fused loops by falling destination stride; None if a dimension has no digits
-    of its own on some side or a side is an image, with the reason in ``why``. ``src0``, ``dst0``
-    and ``operands0`` are the offsets of the first element; what ``tables`` say is added to the
-    source's. ``step`` is the transform of the values, if there is one. ``words`` are
-    types that stand for several elements of a side; its strides then count words. Where both sides
-    have them loops do, too; where one has, ``inside`` are the loops over the elements of a word,
-    with their distance in bits.
-    ``exchanges`` are loops of two words that exchange elements, with their distance in bits,
-    ``swaps`` the distances of elements that trade places inside a word at the end: see
-    `clformats.problems.words`.
+    ``nodes`` are the fused loops by falling destination stride. There are none if a dimension has
+    no digits of its own on some side or a side is an image: ``why`` has the reason. ``src0``,
+    ``dst0`` and ``operands0`` are the offsets of the first element; what ``tables`` say is added to
+    the source's. ``step`` is the transform of the values, if there is one. ``words`` are types that
+    stand for several elements of a side; its strides then count words. Where both sides have them
+    loops do, too; where one has, ``inside`` are the loops over the elements of a word, with their
+    distance in bits. ``exchanges`` are loops of two words that exchange elements, with their
+    distance in bits, ``swaps`` the distances of elements that trade places inside a word at the
+    end: see `clformats.problems.words`.
     """
 
     src: MemoryDesc
     dst: MemoryDesc
-    nodes: tuple[Node, ...] | None
+    nodes: tuple[Node, ...]
     guards: tuple[Guard, ...]
     src0: int
     dst0: int
@@ -207,7 +206,7 @@ class Problem:
 
         Not those of elements that one line of the destination gets.
         """
-        nodes, line = self.nodes or (), 0 if self.words[1] else 8 * LINE_BYTES
+        nodes, line = self.nodes, 0 if self.words[1] else 8 * LINE_BYTES
         bits = self.dst.dtype.bits
         return tuple(k for k, _ in self.inside if nodes[k].dst.value * bits >= line)
 
@@ -215,7 +214,7 @@ class Problem:
     def held(self, side: str) -> int:
         """The elements of a word, on the side that has words where the other has none."""
         inside = self.inside if self.words[side == "dst"] else ()
-        return prod((self.nodes or ())[k].size.value for k, _ in inside)
+        return prod(self.nodes[k].size.value for k, _ in inside)
 
     @property
     def has_image(self) -> bool:
@@ -247,7 +246,7 @@ class Problem:
         return needs_64_bits(most)
 
     def __str__(self) -> str:
-        nodes = " ".join(map(str, self.nodes or ())) or (self.why or "one element")
+        nodes = " ".join(map(str, self.nodes)) or (self.why or "one element")
         guards = "; ".join(map(str, self.guards))
         return nodes + (f"  guards {guards}" if guards else "")
 

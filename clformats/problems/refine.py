@@ -48,7 +48,7 @@ def problem(
                 f"no kernel computes {computation} where {why}: {src} -> {dst}; do it in a "
                 f"separate reorder before it",
             )
-        return Problem(src, dst, None, (), src.offset0, dst.offset0, why, computation, step=step)
+        return Problem(src, dst, (), (), src.offset0, dst.offset0, why, computation, step=step)
     return fuse(normalise(refine(src, dst, computation)))
 
 
@@ -98,7 +98,7 @@ def refine(src: MemoryDesc, dst: MemoryDesc, computation: Computation | None = N
     others = tuple(o.desc for o in computation.operands) if computation else ()
     sides = (src, dst, *others)
     starts = [d.offset0 for d in sides]
-    whole = Problem(src, dst, None, (), src.offset0, dst.offset0, "a side is an image",
+    whole = Problem(src, dst, (), (), src.offset0, dst.offset0, "a side is an image",
                     computation, tuple(starts[2:]))  # fmt: skip
     if whole.has_image:
         return whole
@@ -251,8 +251,6 @@ def _guard(sides: Sequence[MemoryDesc], dim: int, block: int) -> Guard:
 
 def normalise(p: Problem) -> Problem:
     """Drop loops of one step; order the rest by falling destination stride."""
-    if p.nodes is None:
-        return p
     nodes = [n for n in p.nodes if n.size.value != 1]
     nodes.sort(key=lambda n: (-n.dst.value, -n.src.value))
     return replace(p, nodes=tuple(nodes))
@@ -260,8 +258,6 @@ def normalise(p: Problem) -> Problem:
 
 def fuse(p: Problem) -> Problem:
     """Fuse each loop with the next inner one if it continues that one on both sides."""
-    if p.nodes is None:
-        return p
     nodes: list[Node] = []
     for node in p.nodes:
         if nodes and (joined := join(nodes[-1], node)):
@@ -292,7 +288,7 @@ def separate(p: Problem) -> Problem:
     In other problems the last tile along a loop may overlap the one before. Here an element must
     not be written before it is read for the last time.
     """
-    if p.nodes is None or p.computation is None or not p.computation.reads_old:
+    if p.computation is None or not p.computation.reads_old:
         return p
     guards, nodes = list(p.guards), []
     for k, node in enumerate(p.nodes):

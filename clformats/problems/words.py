@@ -50,7 +50,7 @@ def in_words(p: Problem, begin_bytes: int, *, trades: bool = True) -> Problem:
     whether elements may change places in them.
     """
     src, dst = p.dtypes
-    loops = p.nodes is not None and not p.tables
+    loops = not (p.why or p.tables)
     if src != dst or p.computation or not loops or (8 % src.bits and src.is_packed):
         return p
     counts = ((n, 8 * n // src.bits) for n in WORDS if n <= begin_bytes)
@@ -60,9 +60,8 @@ def in_words(p: Problem, begin_bytes: int, *, trades: bool = True) -> Problem:
 
 def is_run(p: Problem) -> bool:
     """Whether one run of bytes is moved as it is, and nothing else."""
-    nodes = p.nodes or ()
-    moves = p.nodes is not None and p.src.dtype == p.dst.dtype and not (p.computation or p.tables)
-    alike = len(nodes) <= 1 and all(n.src.value == n.dst.value == 1 for n in nodes)
+    moves = p.src.dtype == p.dst.dtype and not (p.why or p.computation or p.tables)
+    alike = len(p.nodes) <= 1 and all(n.src.value == n.dst.value == 1 for n in p.nodes)
     return moves and alike and not p.guards
 
 
@@ -74,14 +73,14 @@ def on_groups(p: Problem, begin_bytes: int = WORDS[0], *, local: bool) -> Proble
 
 def refusal_of_loops(p: Problem) -> str:
     """Why no family of GPUs takes the loops of a problem; empty if one does."""
-    if p.nodes is None or p.tables:
+    if p.why or p.tables:
         return p.why or p.tables[0].why
     return nibbles.refusal(p.dst) if p.dst.dtype.is_packed else ""
 
 
 def _in_words(p: Problem, nbytes: int, count: int, *, trades: bool) -> Problem | None:
     """The problem in words of ``nbytes``, which have ``count`` elements; None where that is not."""
-    nodes, depth, bits = p.nodes or (), count.bit_length() - 1, p.src.dtype.bits
+    nodes, depth, bits = p.nodes, count.bit_length() - 1, p.src.dtype.bits
     before, after = (_digits(nodes, side, depth) for side in ("src", "dst"))
     taken = {*before, *after}
     if len(before) < depth or len(after) < depth or not _keeps_guards(p, taken):
@@ -114,7 +113,7 @@ def in_words_of_a_side(p: Problem, begin_bytes: int) -> Problem:
     No lane of a vector has another element of its word than the others.
     """
     src, dst = p.dtypes
-    loops = p.nodes is not None and not p.tables
+    loops = not (p.why or p.tables)
     side, bits = ("src", src.bits) if src.is_packed else ("dst", dst.bits)
     if not loops or src.is_packed == dst.is_packed or 8 % bits:
         return p
@@ -128,7 +127,7 @@ def in_words_of_a_side(p: Problem, begin_bytes: int) -> Problem:
 
 def _of_a_side(p: Problem, side: str, nbytes: int, count: int) -> Problem | None:
     """The problem with words of ``nbytes``, of ``count`` elements, on a side; None if none."""
-    nodes, word = p.nodes or (), words_of(nbytes)
+    nodes, word = p.nodes, words_of(nbytes)
     digits = _digits(nodes, side, count.bit_length() - 1)
     if 1 << len(digits) < count or not _keeps_guards(p, {*digits}):
         return None
@@ -161,9 +160,9 @@ def _with(
     words: Problem, added: Sequence[tuple[int, Node]]
 ) -> tuple[Problem, tuple[tuple[int, int], ...]]:
     """The problem with more loops, and their places with the distances that stand before them."""
-    words = normalise(replace(words, nodes=(*(words.nodes or ()), *(n for _, n in added))))
+    words = normalise(replace(words, nodes=(*words.nodes, *(n for _, n in added))))
     return words, tuple(
-        (next(k for k, n in enumerate(words.nodes or ()) if n is node), distance)
+        (next(k for k, n in enumerate(words.nodes) if n is node), distance)
         for distance, node in added
     )
 
@@ -206,9 +205,8 @@ def _trades(
 
 def _keeps_guards(p: Problem, taken: set[Digit]) -> bool:
     """Whether all elements of a word, and all words that trade some, are elements or none is."""
-    nodes = p.nodes or ()
     for number, guard in enumerate(p.guards):
-        mine = [(k, n) for k, n in enumerate(nodes) if n.guard == number]
+        mine = [(k, n) for k, n in enumerate(p.nodes) if n.guard == number]
         inside = [n.unit << t for k, n in mine for j, t in taken if j == k]
         if not inside:
             continue

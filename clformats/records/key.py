@@ -23,7 +23,7 @@ def structure_of(p: Problem) -> str:
     ``?`` marks a guarded loop.
     """
     types = f"{p.src.dtype} -> {p.dst.dtype}"
-    if p.nodes is None or p.tables:
+    if p.why or p.tables:
         return f"{types} {p.src.format} -> {p.dst.format}"
     loops = " ".join(_loop(n) for n in p.nodes) or "one element"
     return f"{types} {loops}"
@@ -47,7 +47,7 @@ def shape_class_of(p: Problem) -> str:
 
     ``64|4``: all rows of the source start at multiples of 64 bytes, the destination's of 4.
     """
-    sizes = p.dst.dims if p.nodes is None else [n.size.value for n in p.nodes]
+    sizes = p.dst.dims if p.why else [n.size.value for n in p.nodes]
     text = "x".join(map(rounded, sizes)) or "1"
     return f"{text} {_start(p, p.src, 'src')}|{_start(p, p.dst, 'dst')}"
 
@@ -59,7 +59,7 @@ def rounded(size: int) -> str:
 
 def _start(p: Problem, desc: MemoryDesc, side: str) -> int:
     """The largest power of two, up to a cache line, that divides where rows start, in bytes."""
-    strides = [getattr(n, side).value for n in p.nodes or () if n.size.value > 1]
+    strides = [getattr(n, side).value for n in p.nodes if n.size.value > 1]
     starts = [getattr(p, f"{side}0"), *(s for s in strides if s > 1)]
     return gcd(LINE_BYTES, *(s * desc.dtype.bits // 8 for s in starts))
 

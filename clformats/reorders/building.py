@@ -185,7 +185,7 @@ def fallback_kernel(plan: Plan, launched: Launch, engine: Engine) -> Launch | No
     found = _by(plan, UNIVERSAL, begin_bytes=min(plan.alignment))
     if found is None:
         return None
-    elements = prod(n.size.value for n in body.problem.nodes or ())
+    elements = prod(n.size.value for n in body.problem.nodes)
     seconds = elements * ELEMENT_NS * 1e-9 / min(units, found[1].global_size)
     return replace(found[1], then=launched.then) if seconds <= PATIENCE else None
 

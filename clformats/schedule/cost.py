@@ -50,7 +50,7 @@ class CostModel:
         self.p, self.traits = p, traits
         self.is_large = p.nbytes >= traits.stream_bytes
         # Tiles that overlap find in the caches what they move again.
-        self.elements = prod(n.size.value for n in p.nodes or ())
+        self.elements = prod(n.size.value for n in p.nodes)
         src, dst = p.dtypes
         self.bits = src.bits / p.held("src"), dst.bits / p.held("dst")
         self._core: dict[Tile, tuple[list[int], float]] = {}
@@ -155,7 +155,7 @@ def _core(p: Problem, tile: Tile, traits: Traits) -> float:
     # Each step of a transposition shuffles every vector once; short loads are put together.
     stages = log2(max(1, min(tile.lanes, run_of(p, tile, "dst")) / common(p, tile)))
     mixes = sent / p.held("src") * stages
-    looked = [prod(tile.steps(k) for k, n in enumerate(p.nodes or ()) if n.steps_of(t))
+    looked = [prod(tile.steps(k) for k, n in enumerate(p.nodes) if n.steps_of(t))
               for t in range(len(p.tables))]  # fmt: skip
     mixes = max(mixes, loads - stores) if looked else mixes
     live = tile.lanes * parts  # as many as a transposition mixes before the first is done
@@ -164,7 +164,7 @@ def _core(p: Problem, tile: Tile, traits: Traits) -> float:
     accesses += sent * max(1, tile.lanes * dst.bits // 8 // traits.vector_bytes)
     runs = [run_of(p, tile, side) for side in ("src", "dst")]
     if looked:
-        steps = [tile.steps(k) for k in range(len(p.nodes or ()))]
+        steps = [tile.steps(k) for k in range(len(p.nodes))]
         rows, *_ = _rows(_digits(p, "src", steps), _by_stride(p, "src"), src.bits)
         runs[0] = -(-prod(tile.extents) // rows)
     touched = sum(
@@ -183,7 +183,7 @@ def _at_edges(p: Problem, tile: Tile, counts: tuple[int, ...]) -> float:
     That is where a run of the source goes beyond the elements of a dimension, or one of the
     destination beyond its places; elsewhere vectors are loaded and stored as a whole, or not.
     """
-    nodes, inside = p.nodes or (), 1.0
+    nodes, inside = p.nodes, 1.0
     steps = [tile.steps(k) for k in range(len(counts))]
     for number, guard in enumerate(p.guards):
         unit, outer = max((n.unit, k) for k, n in enumerate(nodes) if n.guard == number)
@@ -198,7 +198,7 @@ def _at_edges(p: Problem, tile: Tile, counts: tuple[int, ...]) -> float:
 
 def _operand_loads(p: Problem, tile: Tile) -> float:
     """The loads of operands: one for many lanes that are neighbours, or share a value."""
-    nodes, loads = p.nodes or (), 0.0
+    nodes, loads = p.nodes, 0.0
     inside = [(axis, min(tile.steps(axis), tile.lanes // reached))
               for axis, _, reached in chain(p, "dst") if reached < tile.lanes]  # fmt: skip
     for j in range(len(p.operands0)):
@@ -250,7 +250,7 @@ def _around(
 
     Fewer rounds of a loop with a table, if these are held: after some it is in another block.
     """
-    tabled = side == "src" and (p.nodes or ())[axis].table
+    tabled = side == "src" and p.nodes[axis].table
     before, bits = steps[axis], p.dtypes[side == "dst"].bits
     while True:
         steps[axis] = before * rounds
@@ -269,7 +269,7 @@ def _by_stride(p: Problem, side: str) -> list[tuple[int, int, int]]:
     After a run of so many elements the loop goes on in the row: their stride, or less where the
     source has others between them, within a line, as in records.
     """
-    nodes, tables = p.nodes or (), p.tables if side == "src" else ()
+    nodes, tables = p.nodes, p.tables if side == "src" else ()
     digits = (table.place(every) for table in tables for every, _ in table.jumps)
     along = sorted((stride, axis) for axis, stride in enumerate((*steady(nodes, side), *digits))
                    if stride)  # fmt: skip
@@ -290,7 +290,7 @@ def _digits(p: Problem, side: str, steps: list[int]) -> list[int]:
         return steps
     found = [*steps]
     for t, table in enumerate(p.tables):
-        moved = (n.steps_of(t) * (k - 1) for n, k in zip(p.nodes or (), steps, strict=True))
+        moved = (n.steps_of(t) * (k - 1) for n, k in zip(p.nodes, steps, strict=True))
         left, every = 1 + sum(m for m in moved if m > 0), [every for every, _ in table.jumps]
         for small, large in zip(every, [*every[1:], left * every[-1]], strict=True):
             whole = large // small

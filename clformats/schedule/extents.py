@@ -21,7 +21,7 @@ from .schedule import ALL, Tile
 def extents(p: Problem, source_run: int, stored_run: int) -> tuple[int, ...]:
     """The steps of each loop that have such runs, or the longest that there are."""
     whole = {axis for axis, _ in (*p.exchanges, *p.inside)}
-    taken = [n.size.value if axis in whole else 1 for axis, n in enumerate(p.nodes or ())]
+    taken = [n.size.value if axis in whole else 1 for axis, n in enumerate(p.nodes)]
     for side, wanted in (("src", source_run), ("dst", stored_run)):
         _take(p, taken, side, wanted)
     return tuple(taken)
@@ -30,15 +30,14 @@ def extents(p: Problem, source_run: int, stored_run: int) -> tuple[int, ...]:
 def _take(p: Problem, taken: list[int], side: str, wanted: int) -> None:
     run = chain(p, side)
     reached = prod(steps for _, steps, _ in run)
-    rest = {k for k, n in enumerate(p.nodes or ()) if not n.table} - {axis for axis, _, _ in run}
+    rest = {k for k, n in enumerate(p.nodes) if not n.table} - {axis for axis, _, _ in run}
     if side == "src" and p.tables and reached < wanted and rest:
         # What is looked up in a table serves all steps of the next loop.
-        nodes = p.nodes or ()
-        axis = min(rest, key=lambda k: nodes[k].src.value)
-        run = [*run, (axis, nodes[axis].size.value, reached)]
+        axis = min(rest, key=lambda k: p.nodes[k].src.value)
+        run = [*run, (axis, p.nodes[axis].size.value, reached)]
     for axis, steps, most in run_of_whole_loops(p, run, wanted, SHORT):
         if most == ALL:
-            part = (p.nodes or ())[axis].size.value
+            part = p.nodes[axis].size.value
         else:
             part = power_of_two(min(most, steps))
             while part > 1 and not is_legal_extent(p, axis, part):
@@ -54,14 +53,13 @@ def run_of_whole_loops(
     `ALL` stands for blocks, and for loops of ``short`` steps at most after which the run goes on;
     of the last loop as many steps are left as fill the run.
     """
-    nodes = p.nodes or ()
     for k, (axis, steps, reached) in enumerate(run):
         if reached >= wanted:
             return
         # The next row goes on within a byte of the destination: a tile covers rows together.
         cut = steps * reached % p.dtypes[1].unit > 0
         goes_on = k + 1 < len(run) and (steps <= short or cut)
-        if steps * reached > wanted or not (nodes[axis].size.fixed or goes_on):
+        if steps * reached > wanted or not (p.nodes[axis].size.fixed or goes_on):
             yield axis, steps, wanted // reached
             return
         yield axis, steps, ALL

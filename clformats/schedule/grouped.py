@@ -39,7 +39,7 @@ class GroupTile:
     """
 
     def __init__(self, p: Problem, tile: Tile | None = None) -> None:
-        self.p, self.nodes = p, p.nodes or ()
+        self.p, self.nodes = p, p.nodes
         steps = [tile.steps(k) if tile else 1 for k in range(len(self.nodes))]
         self.traded = tuple(k for k, _ in p.exchanges)
         self.whole = {*self.traded, *(k for k, n in enumerate(steps) if n == ALL)}
@@ -237,5 +237,5 @@ def _limits(p: Problem, node: Node, *, stored: bool) -> list[int]:
         return []
     guard = p.guards[node.guard]
     limits = [n.value for n in ((guard.end,) if stored else (guard.lo, guard.hi, guard.end))]
-    limits += [n.unit for n in p.nodes or () if n.guard == node.guard and n is not node]
+    limits += [n.unit for n in p.nodes if n.guard == node.guard and n is not node]
     return [1 if n % node.unit else n // node.unit for n in limits]

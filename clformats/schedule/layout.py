@@ -83,7 +83,7 @@ class TileLayout:
 
         Without what tables add to the source's.
         """
-        along = steady(p.nodes or (), side)
+        along = steady(p.nodes, side)
         along = [along[k] for k in self.axes]
         vectors = self.loads if side == "src" else self.stores
         return [_offset(v.row, along) + v.shift for v in vectors]
@@ -106,7 +106,7 @@ class TileLayout:
 @lru_cache(maxsize=512)
 def lay_out(p: Problem, tile: Tile) -> TileLayout:
     """The vectors of a tile of a problem."""
-    nodes = p.nodes or ()
+    nodes = p.nodes
     axes = tuple(sorted((k for k in range(len(nodes)) if tile.steps(k) > 1),
                         key=lambda k: (nodes[k].src.value, nodes[k].dst.value)))  # fmt: skip
     extents = [1 if k in p.rolled else tile.steps(k) for k in range(len(nodes))]
@@ -149,7 +149,7 @@ def stores_units(p: Problem, tile: Tile) -> bool:
     unit = p.dtypes[1].unit
     if unit == 1 or tile.lanes % unit:
         return unit == 1
-    layout, extents = lay_out(p, tile), [tile.steps(k) for k in range(len(p.nodes or ()))]
+    layout, extents = lay_out(p, tile), [tile.steps(k) for k in range(len(p.nodes))]
     numbers = [
         *layout.places(p, "dst"),
         *moves(p, "dst", extents),
@@ -160,7 +160,7 @@ def stores_units(p: Problem, tile: Tile) -> bool:
 
 def loads_units(p: Problem, tile: Tile, layout: TileLayout) -> bool:
     """Whether whatever is loaded begins with a whole unit of elements that share bytes."""
-    extents = [tile.steps(k) for k in range(len(p.nodes or ()))]
+    extents = [tile.steps(k) for k in range(len(p.nodes))]
     places = [*layout.places(p, "src"), *moves(p, "src", extents)]
     return not any(n % p.dtypes[0].unit for n in places)
 
@@ -202,18 +202,17 @@ def _overlapping(
 
 def _places(p: Problem, extents: Sequence[int], axes: Sequence[int]) -> tuple[list[int], list[int]]:
     """The numbers of the elements that are read, and of those that have a place to be written."""
-    nodes = p.nodes or ()
     covered = [extents[k] for k in axes]
     written = [*range(prod(covered))]
     for j, k in enumerate(axes):
-        size = nodes[k].size.value
+        size = p.nodes[k].size.value
         if size < extents[k]:
             at = _offsets(covered, [int(j == i) for i in range(len(axes))])
             written = [n for n in written if at[n] < size]
     read = written
     for number, g in enumerate(p.guards):
         if is_settled(p, number, extents):
-            units = [nodes[k].unit if nodes[k].guard == number else 0 for k in axes]
+            units = [p.nodes[k].unit if p.nodes[k].guard == number else 0 for k in axes]
             at, lo, hi, end = _offsets(covered, units), g.lo.value, g.hi.value, g.end.value
             written = [n for n in written if at[n] < end]
             read = [n for n in read if lo <= at[n] < hi and at[n] < end]

@@ -128,7 +128,7 @@ def refusal(p: Problem) -> str:
     if reason := refusal_of_loops(p):
         return reason
     p = on_groups(p, local=True)
-    nodes = p.nodes or ()
+    nodes = p.nodes
     if p.exchanges:
         return ""
     if order_of(nodes, "src") == order_of(nodes, "dst"):
@@ -181,7 +181,7 @@ def _grouped(traits: Traits, wanted: int | None) -> Traits:
 
 def fitted(p: Problem, wish: Schedule, traits: Traits) -> GroupPlan | None:
     """The plan that is nearest to a schedule; None where the problem or GPUs have none like it."""
-    nodes, traits = p.nodes or (), _grouped(traits, wish.group)
+    nodes, traits = p.nodes, _grouped(traits, wish.group)
     order = [loop.axis for loop in wish.nest]
     local = wish.store.local > 0
     if max(len(wish.tile.extents) - 1, *order, 0) >= len(nodes):
@@ -269,7 +269,7 @@ def _taken(p: Problem, runs: Sequence[int], goal: int) -> GroupTile:
 
 
 def _rows_by_rules(p: Problem, traits: Traits) -> GroupPlan:
-    nodes, longest = p.nodes or (), min(VECTOR_BYTES, traits.begin_bytes)
+    nodes, longest = p.nodes, min(VECTOR_BYTES, traits.begin_bytes)
     vector = max(1, min(LONGEST_VECTORS[0], *(longest * 8 // t.bits for t in p.dtypes)))
     total, each = prod(n.size.value for n in nodes), VECTORS_EACH
     enough = traits.compute_units * GROUPS_PER_UNIT * traits.group_size * vector
@@ -333,7 +333,7 @@ def _unusual(values: tuple[int, ...]) -> int:
 def _changes(p: Problem, one: Schedule, traits: Traits) -> list[Schedule]:
     """The schedules with the same tile, those that differ in one thing first."""
     loops = {loop.axis: loop for loop in one.nest}
-    by_source = [loops[k] for k in reversed(order_of(p.nodes or (), "src")) if k in loops]
+    by_source = [loops[k] for k in reversed(order_of(p.nodes, "src")) if k in loops]
     nests = dict.fromkeys((one.nest, tuple(loops[k] for k in sorted(loops)), tuple(by_source)))
     lanes, stored = ([VECTOR_BYTES // t.nbytes >> n for n in range(3)] for t in p.dtypes)
     groups = [n for n in GROUP_SIZES if n <= traits.group_size]

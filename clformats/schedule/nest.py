@@ -46,7 +46,7 @@ class Nest:
 
 def positions(p: Problem, tile: Tile) -> list[int]:
     """How many tiles there are along each loop of a problem."""
-    return [-(-n.size.value // tile.steps(k)) for k, n in enumerate(p.nodes or ())]
+    return [-(-n.size.value // tile.steps(k)) for k, n in enumerate(p.nodes)]
 
 
 def going_on(p: Problem, tile: Tile, side: str) -> list[int]:
@@ -57,14 +57,13 @@ def going_on(p: Problem, tile: Tile, side: str) -> list[int]:
 
 def counted(p: Problem, schedule: Schedule) -> Nest:
     """The loops of a schedule with their numbers. Raises `InvalidArgument` where it is none."""
-    nodes = p.nodes or ()
     _check(p, schedule)
     loops: list[Counted] = []
     last = {loop.axis: k for k, loop in enumerate(schedule.nest)}
     found: dict[int, int] = {}
     for k, loop in enumerate(schedule.nest):
         steps = schedule.tile.steps(loop.axis)
-        node = nodes[loop.axis]
+        node = p.nodes[loop.axis]
         size = node.size.value
         if not is_shifted(p, node):
             size = -(-size // steps) * steps
@@ -77,7 +76,7 @@ def counted(p: Problem, schedule: Schedule) -> Nest:
 
 def _check(p: Problem, schedule: Schedule) -> None:
     """That every tile is visited, once or more often where that does no harm."""
-    nodes, tile, nest = p.nodes or (), schedule.tile, schedule.nest
+    nodes, tile, nest = p.nodes, schedule.tile, schedule.nest
     if len(tile.extents) > len(nodes) or any(loop.axis >= len(nodes) for loop in nest):
         _refuse(schedule, f"loops up to {LETTERS[max(0, len(nodes) - 1)]}, which the problem has")
     if why := _refusal_of_vectors(schedule):
@@ -109,8 +108,7 @@ def _refusal_of_vectors(schedule: Schedule) -> str:
 
 def _refusal_of_extent(p: Problem, axis: int, steps: int) -> str:
     """Why a tile may not cover ``steps`` steps of a loop; empty if it may."""
-    nodes = p.nodes or ()
-    node, name = nodes[axis], LETTERS[axis]
+    node, name = p.nodes[axis], LETTERS[axis]
     if steps < node.size.value and any(axis == k for k, _ in (*p.exchanges, *p.inside)):
         return f"{node.size} steps of {name}, which move elements in words"
     if node.size.value % steps == 0:

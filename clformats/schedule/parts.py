@@ -68,7 +68,7 @@ class ScheduleParts:
     @cached_property
     def parameters(self) -> dict[str, list[Any]]:
         """The parameters, each with its values."""
-        p, nodes = self.problem, self.problem.nodes or ()
+        p, nodes = self.problem, self.problem.nodes
         units = self.traits.compute_units
         steps = {
             f"tile_{LETTERS[k]}": _steps(n.size.value, partial(is_legal_extent, p, k))
@@ -87,7 +87,7 @@ class ScheduleParts:
     def line(self, config: Config) -> str:
         """The schedule as text. Raises `InvalidArgument`."""
         p = self.problem
-        nodes = p.nodes or ()
+        nodes = p.nodes
         tile = Tile.of([config[f"tile_{LETTERS[k]}"] for k in range(len(nodes))], config["lanes"])
         order = [LETTERS.index(letter) for letter in config["order"].split()]
         nest = ordered(p, tile, order, config["items"])
@@ -112,7 +112,7 @@ def _kind(store: Store) -> str:
 
 def _orders(p: Problem, axes: Sequence[int]) -> list[str]:
     """Orders of some of a problem's loops, the destination's first."""
-    by_source = sorted(axes, key=lambda k: -(p.nodes or ())[k].src.value)
+    by_source = sorted(axes, key=lambda k: -p.nodes[k].src.value)
     found = permutations(axes) if len(axes) <= FREE else (axes, by_source)
     return [*dict.fromkeys(" ".join(LETTERS[k] for k in order) for order in found)]
 
@@ -145,7 +145,7 @@ class GroupParts:
             f"tile_{LETTERS[k]}": list(dict.fromkeys(
                 [one.tile.steps(k), ALL, *_steps(n.size.value, bool)]
             ))
-            for k, n in enumerate(p.nodes or ())
+            for k, n in enumerate(p.nodes)
         }  # fmt: skip
         return {
             **steps,
@@ -160,7 +160,7 @@ class GroupParts:
     def line(self, config: Config) -> str:
         """The schedule as text. Raises `InvalidArgument`."""
         p = self.plan.problem
-        steps = [config[f"tile_{LETTERS[k]}"] for k in range(len(p.nodes or ()))]
+        steps = [config[f"tile_{LETTERS[k]}"] for k in range(len(p.nodes))]
         nest = (Loop(LETTERS.index(letter), spread=True) for letter in config["order"].split())
         wish = Schedule(
             Tile.of(steps, config["lanes"], config["stored"]), tuple(nest),

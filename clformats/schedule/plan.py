@@ -133,7 +133,7 @@ class Plan:
         p = self.problem
         if not twins.copies(self.twinned) or not words.is_run(p):
             return False
-        nbytes = p.dst.dtype.nbytes * prod(n.size.value for n in p.nodes or ())
+        nbytes = p.dst.dtype.nbytes * prod(n.size.value for n in p.nodes)
         return p.src.nbytes == p.dst.nbytes == nbytes and p.src0 == p.dst0 == 0
 
     @property

@@ -27,9 +27,8 @@ def steady(nodes: Sequence[Node], side: str) -> list[int]:
 
 def stored_steps(p: Problem, axis: int) -> int:
     """Steps of a loop that have a place in the destination: 3 of a block of 16, where 3 are all."""
-    nodes = p.nodes or ()
-    node = nodes[axis]
-    if node.guard is None or sum(n.guard == node.guard for n in nodes) > 1:
+    node = p.nodes[axis]
+    if node.guard is None or sum(n.guard == node.guard for n in p.nodes) > 1:
         return node.size.value
     return min(node.size.value, -(-p.guards[node.guard].end.value // node.unit))
 
@@ -41,15 +40,14 @@ def chain(p: Problem, side: str, *, counted: bool = True) -> list[tuple[int, int
     Each continues where the one before it ends; the last need not be taken as a whole. Unless they
     are ``counted``, steps without a place in the destination are taken for some that have one.
     """
-    nodes = p.nodes or ()
-    all_strides = steady(nodes, side)
+    all_strides = steady(p.nodes, side)
     found: list[tuple[int, int, int]] = []
     reached = 1
     while reached in all_strides:
         axis = all_strides.index(reached)
         if any(axis == a for a, _, _ in found) or axis in p.rolled:
             break
-        steps = nodes[axis].size.value
+        steps = p.nodes[axis].size.value
         if side == "dst" and counted:
             steps = stored_steps(p, axis)
         found.append((axis, steps, reached))
@@ -71,7 +69,7 @@ def is_shifted(p: Problem, node: Node) -> bool:
 def is_inner(p: Problem, node: Node) -> bool:
     """Whether other loops of its guard are around a loop."""
     guard = node.guard
-    return guard is not None and any(n.guard == guard and n.unit > node.unit for n in p.nodes or ())
+    return guard is not None and any(n.guard == guard and n.unit > node.unit for n in p.nodes)
 
 
 def moves(p: Problem, side: str, extents: Sequence[int]) -> list[int]:
@@ -79,8 +77,7 @@ def moves(p: Problem, side: str, extents: Sequence[int]) -> list[int]:
     found = [p.src0 if side == "src" else p.dst0]
     if side == "src":
         found += [jump for table in p.tables for _, jump in table.jumps]
-    nodes = p.nodes or ()
-    for node, stride, extent in zip(nodes, steady(nodes, side), extents, strict=True):
+    for node, stride, extent in zip(p.nodes, steady(p.nodes, side), extents, strict=True):
         if node.size.value > extent:
             found.append(extent * stride)
             if is_shifted(p, node):
@@ -125,7 +122,7 @@ def joined(levels: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 def guard_range(p: Problem, number: int, extents: Sequence[int]) -> tuple[int, int]:
     """How far the index of a guard gets in a tile, and over all tiles: (inside one, the last)."""
     inside = last = 0
-    for node, extent in zip(p.nodes or (), extents, strict=True):
+    for node, extent in zip(p.nodes, extents, strict=True):
         if node.guard == number:
             inside += node.unit * (extent - 1)
             last += node.unit * (-(-node.size.value // extent) * extent - 1)
@@ -134,7 +131,7 @@ def guard_range(p: Problem, number: int, extents: Sequence[int]) -> tuple[int, i
 
 def is_settled(p: Problem, number: int, extents: Sequence[int]) -> bool:
     """Whether a tile covers all of a guard's loops: then it is known which steps are elements."""
-    pairs = zip(p.nodes or (), extents, strict=True)
+    pairs = zip(p.nodes, extents, strict=True)
     return all(extent >= n.size.value for n, extent in pairs if n.guard == number)
 
 
@@ -167,8 +164,7 @@ def moved(p: Problem, tile: Tile, *sides: str) -> int:
 
 def turns(p: Problem, side: str) -> int:
     """How often vectors of a side are loaded or stored for one turn of shuffles."""
-    nodes = p.nodes or ()
-    return 1 if p.held(side) > 1 else prod(nodes[k].size.value for k in p.rolled)
+    return 1 if p.held(side) > 1 else prod(p.nodes[k].size.value for k in p.rolled)
 
 
 def common(p: Problem, tile: Tile) -> int:

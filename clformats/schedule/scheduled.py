@@ -75,7 +75,7 @@ class ScheduledPlan(ScheduleBody):
 
 def refusal(p: Problem) -> str:
     """Why the family does not take a problem; empty if it does."""
-    if p.nodes is None:
+    if p.why:
         return p.why
     if p.dst.dtype.is_packed and (why := nibbles.refusal(p.dst)):
         return why

@@ -108,9 +108,8 @@ def prefetch(p: Problem, tile: Tile, nest: Sequence[Loop], traits: Traits) -> in
 
 def nests(p: Problem, tile: Tile, wanted: int) -> Iterator[tuple[Loop, ...]]:
     """Orders of the loops: of either side, with a run's loop innermost, in blocks."""
-    nodes = p.nodes or ()
-    orders = {tuple(sorted(range(len(nodes)), key=lambda k: -along[k]))
-              for along in (strides(nodes, "src"), strides(nodes, "dst"))}  # fmt: skip
+    orders = {tuple(sorted(range(len(p.nodes)), key=lambda k: -along[k]))
+              for along in (strides(p.nodes, "src"), strides(p.nodes, "dst"))}  # fmt: skip
     inner = [axis for side in ("src", "dst") for axis in going_on(p, tile, side)]
     orders |= {(*(k for k in order if k != axis), axis) for order in orders for axis in inner}
     found: set[tuple[Loop, ...]] = set()

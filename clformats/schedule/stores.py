@@ -54,8 +54,7 @@ def streaming(p: Problem, tile: Tile, begin_bytes: int) -> int:
     worse than ordinary stores. One long run may begin anywhere in a line.
     """
     bits = p.dtypes[1].bits
-    nodes = p.nodes or ()
-    extents = [tile.steps(k) for k in range(len(nodes))]
+    extents = [tile.steps(k) for k in range(len(p.nodes))]
     run = run_of(p, tile, "dst")
     whole = run * bits % (8 * LINE_BYTES) == 0 and run % tile.lanes == 0 and tile.lanes > 1
     if p.dtypes[1].is_packed and (8 % bits or tile.lanes * bits < LEAST_WORD):
@@ -64,9 +63,9 @@ def streaming(p: Problem, tile: Tile, begin_bytes: int) -> int:
     cut = bool(p.exchanges) or _ends_inside(p, extents)
     if not whole or (cut and not _has_whole_lines(p, tile)):
         return 0
-    inside = zip(nodes, extents, strict=True)
+    inside = zip(p.nodes, extents, strict=True)
     rows = [n.dst.value for n, extent in inside if extent > 1 and n.dst.value >= run]
-    every = [*moves(p, "dst", extents), *rows, *(nodes[k].dst.value for k in p.rolled)]
+    every = [*moves(p, "dst", extents), *rows, *(p.nodes[k].dst.value for k in p.rolled)]
     least = alignment(every, bits, min(LINE_BYTES, begin_bytes))
     one_run = prod(extents) == run and run * bits >= 8 * LONG_RUN_BYTES
     return least if least >= (LEAST_STREAM if one_run else LINE_BYTES) else 0
@@ -79,7 +78,7 @@ def _ends_inside(p: Problem, extents: Sequence[int]) -> bool:
     """
     return any(
         is_settled(p, g, extents)
-        and sum(n.guard == g for n in p.nodes or ()) > 1
+        and sum(n.guard == g for n in p.nodes) > 1
         and guard_range(p, g, extents)[0] >= guard.end.value
         for g, guard in enumerate(p.guards)
     )
@@ -108,22 +107,21 @@ def can_buffer_lines(p: Problem, tile: Tile) -> bool:
 
 def _is_cut(p: Problem, tile: Tile) -> bool:
     """Whether a tile covers a whole padded dimension: then it stores no whole vectors."""
-    extents = [tile.steps(k) for k in range(len(p.nodes or ()))]
+    extents = [tile.steps(k) for k in range(len(p.nodes))]
     return any(is_settled(p, g, extents) for g in range(len(p.guards)))
 
 
 def _stages(p: Problem, tile: Tile, nest: Sequence[Loop]) -> list[int]:
     """The numbers of innermost loops whose tiles are one run together: the most that fit."""
-    nodes = p.nodes or ()
-    along = strides(nodes, "dst")
-    steps = [tile.steps(k) for k in range(len(nodes))]
+    along = strides(p.nodes, "dst")
+    steps = [tile.steps(k) for k in range(len(p.nodes))]
     best = 0
     for number, loop in enumerate(reversed(nest), 1):
-        guard = nodes[loop.axis].guard
+        guard = p.nodes[loop.axis].guard
         shared = sum(x.axis == loop.axis for x in nest) > 1
         if loop.spread or shared or (guard is not None and asks_anything(p, guard, steps)):
             break
-        steps[loop.axis] = nodes[loop.axis].size.value
+        steps[loop.axis] = p.nodes[loop.axis].size.value
         run = footprint(zip(steps, along, strict=True))
         nbytes = prod(steps) * p.dtypes[1].nbytes
         if nbytes > STAGE_BYTES:
@@ -137,6 +135,6 @@ def staged_tiles(p: Problem, tile: Tile, nest: Sequence[Loop], staged: int) -> t
     """The tiles that innermost loops collect, and how many elements they are together."""
     counts = positions(p, tile)
     axes = [loop.axis for loop in nest[len(nest) - staged :]]
-    nodes = p.nodes or ()
+    nodes = p.nodes
     inside = prod(nodes[k].size.value if k in axes else tile.steps(k) for k in range(len(nodes)))
     return prod(counts[k] for k in axes), inside

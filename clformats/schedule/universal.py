@@ -47,7 +47,7 @@ def serves(p: Problem) -> bool:
     return (
         not (p.exchanges or p.swaps)
         and (moves or {src.name, dst.name} <= set(CONVERTED))
-        and (p.nodes is not None and len(p.nodes) <= LOOPS and len(p.guards) <= GUARDS)
+        and (not p.why and len(p.nodes) <= LOOPS and len(p.guards) <= GUARDS)
         and (p.step is None and p.computation is None and not p.tables)
     )
 

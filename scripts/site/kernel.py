@@ -25,7 +25,7 @@ from clformats.schedule.schedule import LETTERS, Schedule
 SIDES = {"src": cf.MemoryDesc((1, 8, 1, 12), "f32", "bfyx"),
          "dst": cf.MemoryDesc((1, 8, 1, 12), "f32", "byxf")}  # fmt: skip
 PROBLEM = problem(*SIDES.values())
-ALONG = {side: strides(PROBLEM.nodes or (), side) for side in SIDES}
+ALONG = {side: strides(PROBLEM.nodes, side) for side in SIDES}
 SCHEDULE = Schedule.parse("tile a4 b4 of 4 | a* b | ahead 1 | ordinary")
 NEST = counted(PROBLEM, SCHEDULE)
 STEPS = [range(0, c.size, c.step) for c in NEST.loops]

@@ -18,7 +18,7 @@ COUNT = int(os.environ.get("CLFORMATS_TILES", "16"))
 
 def random_schedule(rng: random.Random, plan: GroupPlan) -> Schedule:
     """Any schedule of a problem's loops, possible or not."""
-    loops = range(len(plan.problem.nodes or ()))
+    loops = range(len(plan.problem.nodes))
     steps = [rng.choice((ALL, 1, 1, 2, 3, 8, 32, 128)) for _ in loops]
     tile = Tile.of(steps, rng.choice(VECTORS), rng.choice(VECTORS))
     nest = tuple(Loop(k, spread=True) for k in rng.sample(loops, rng.randrange(len(loops) + 1)))

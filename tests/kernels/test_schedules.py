@@ -179,7 +179,7 @@ def test_padding_reads_no_operand(before: int, after: int) -> None:
     p = separate(problem(src, dst, computation))
     schedule = Schedule.parse("tile b2 c8 d8 of 8 | a c | ahead 0 | ordinary")
     axes = lay_out(p, schedule.tile).axes
-    names = {f"o0_{k}": (p.nodes or ())[axis].operands[0].value for k, axis in enumerate(axes)}
+    names = {f"o0_{k}": p.nodes[axis].operands[0].value for k, axis in enumerate(axes)}
     names["tile"] = p.operands0[0]
     source = render_schedule(p, schedule).source.replace("now.operand[0]", "tile")
     read = {eval(at, names.copy()) for at in re.findall(r"src_scale_values\[(.*?)\]", source)}  # noqa: S307  # sums

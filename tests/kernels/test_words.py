@@ -77,7 +77,7 @@ def test_words_of_a_side_are_taken_apart_or_put_together() -> None:
     ):
         p = in_words_of_a_side(problem(src, D((64, 64), dtype, fmt)), 64)
         assert [str(t) for t in p.dtypes] == ["f32", dtype]
-        assert [(p.nodes or ())[k].size.value for k in p.rolled] == rolled
+        assert [p.nodes[k].size.value for k in p.rolled] == rolled
         assert p.held("src") == 8
     for dst in (D((64, 64), "f16", "ab"), D((64, 64), "s4", "ba")):  # lanes of one word; no bytes
         assert not in_words_of_a_side(problem(src, dst), 64).inside

@@ -23,7 +23,7 @@ def visited(p: Problem) -> Any:
     """The places on both sides and the guarded indices of every step of the loops, in order."""
     steps = np.zeros((1, 2 + len(p.guards)), np.int64)
     steps[0, :2] = p.src0, p.dst0
-    for node in p.nodes or ():
+    for node in p.nodes:
         units = [node.unit if node.guard == g else 0 for g in range(len(p.guards))]
         along = np.array([node.src.value, node.dst.value, *units])
         more = np.arange(node.size.value)[:, None] * along

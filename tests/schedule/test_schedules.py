@@ -99,7 +99,7 @@ def test_the_loads_of_a_tile_are_neighbours_and_have_all_elements(seed: int) -> 
     p = random_problem(r)
     for tile in tiles(p):
         layout = lay_out(p, tile)
-        nodes = [(p.nodes or ())[k] for k in layout.axes]
+        nodes = [p.nodes[k] for k in layout.axes]
         for side, vectors in (("src", layout.loads), ("dst", layout.stores)):
             along = [getattr(n, side).value for n in nodes]
             for v in vectors:
@@ -135,7 +135,7 @@ def test_streaming_stores_are_aligned_wherever_rows_begin(dtype: str, gap: int) 
     dims, row = (3, CHANNELS, 8, 16), CHANNELS + gap
     src = cf.MemoryDesc(dims, dtype, "b_fs_yx_fsv16")
     p = problem(src, cf.MemoryDesc(dims, dtype, strides=(128 * row, 1, 16 * row, row)))
-    nbytes, nodes = src.dtype.nbytes, p.nodes or ()
+    nbytes, nodes = src.dtype.nbytes, p.nodes
     for tile in (Tile.of(e, 16) for e in product((1, 2, 4, 32), (1, 2, 8), (1, 2), (1, 16))):
         if not all(is_legal_extent(p, k, tile.steps(k)) for k in range(len(nodes))):
             continue
@@ -191,7 +191,7 @@ def test_a_row_goes_on_from_record_to_record() -> None:
         problem(src, cf.MemoryDesc(src.dims, "f16", "ba")),
         Traits(compute_units=2, vector_bytes=64),
     )
-    strides = [n.src.value for n in p.nodes or ()]
+    strides = [n.src.value for n in p.nodes]
     assert strides[best(p, traits).nest[-1].axis] == 9
 
 

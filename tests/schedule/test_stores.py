@@ -52,7 +52,7 @@ def begins(p: Problem, steps: Sequence[int], axes: Sequence[int]) -> Iterator[in
     """Where tiles begin along loops, from the first one: the last of a loop may overlap others."""
     along = []
     for k in axes:
-        node = (p.nodes or ())[k]
+        node = p.nodes[k]
         last = node.size.value - steps[k] if node.guard is None else node.size.value
         firsts = {min(n, last) for n in range(0, node.size.value, steps[k])}
         along.append([n * node.dst.value for n in firsts])
@@ -80,7 +80,7 @@ def test_what_is_staged_is_one_run_that_fits() -> None:
                 steps = [tile.steps(k) for k in range(len(counts))]
                 inside = [0]
                 for k, n in enumerate(steps):
-                    inside = [at + i * (p.nodes or ())[k].dst.value for at in inside
+                    inside = [at + i * p.nodes[k].dst.value for at in inside
                               for i in range(n)]  # fmt: skip
                 every = {at + i for at in begins(p, steps, axes) for i in inside}
                 assert every == {*range(run)}
@@ -89,7 +89,7 @@ def test_what_is_staged_is_one_run_that_fits() -> None:
 
 def nests(p: Problem, tile: Tile) -> list[tuple[Loop, ...]]:
     """Loops in the destination's order, alone and with each of them blocked."""
-    plain = ordered(p, tile, range(len(p.nodes or ())), 2)
+    plain = ordered(p, tile, range(len(p.nodes)), 2)
     blocked = [
         (*plain[:k], Loop(loop.axis, 2), *plain[k:])
         for k, loop in enumerate(plain)
@@ -112,8 +112,8 @@ def test_streamed_vectors_begin_at_multiples_of_the_store(begin: int) -> None:
             assert stored <= begin
             assert prod(tile.extents) * nbytes % LINE_BYTES == 0
             layout = lay_out(p, tile)
-            steps = [tile.steps(k) for k in range(len(p.nodes or ()))]
-            strides = [(p.nodes or ())[k].dst.value for k in layout.axes]
+            steps = [tile.steps(k) for k in range(len(p.nodes))]
+            strides = [p.nodes[k].dst.value for k in layout.axes]
             rows = {sum(a * b for a, b in zip(v.row, strides, strict=True))
                     for v in layout.stores}  # fmt: skip
             assert stored == LINE_BYTES or (
