@@ -276,10 +276,9 @@ class _Decoder:
 
     def _values(self, f: Field, lanes: Lanes) -> str:
         """C of values in 16 lanes. Signed codes of one plane stay in words."""
-        if f.dtype.kind == "signed" and len(f.planes) == 1 and not f.bias:
-            signed = self.words[f.planes[0].name].signed(lanes)
-            if signed:
-                return f"convert_float{LANES}(convert_int{LANES}({signed}))"
+        in_words = f.dtype.kind == "signed" and len(f.planes) == 1 and not f.bias
+        if in_words and (text := self.words[f.planes[0].name].signed(lanes)):
+            return text
         return of_codes(f.dtype, self._codes(f, lanes), LANES, self.tables)
 
     def _codes(self, f: Field, lanes: Lanes) -> str:

@@ -9,10 +9,11 @@ and scales are moved with the codes that lie beside them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 
 from ..problems.thresholds import LINE_BYTES, LONG_RUN_BYTES
 from ..problems.traits import Traits
@@ -30,6 +31,8 @@ LONG_COLUMNS = 1024
 """Columns that a work-item moves at most, one tile after the other."""
 ROWS_OF_PARTS = 16
 """Rows of a tile that writes parts of lines: a core follows about so many."""
+SETS_BYTES = 4096
+"""Lines so far apart, or a multiple of it, are in the same set of a core's first cache."""
 TILES_AHEAD = 16
 """By how many tiles lines of the source are asked for before they are loaded."""
 MOST_COST = 1.25
@@ -44,7 +47,7 @@ def rearranging(src: QuantisedDesc, dst: QuantisedDesc, traits: Traits) -> Kerne
     if all(len(d.buffers) == len(d.planes) for d in (src, dst)):
         raise NotInTilesError
     every = fitting(src.extents, WORD_TILES, lambda tile: _Rearranger(src, dst, tile, traits))
-    found = (r for r in every if r.tile.rows <= ROWS_OF_PARTS or r.writes_lines)
+    found = (r for r in every if r.writes_lines or r.tile.rows <= r.most_rows)
     best = min(found, key=lambda r: r.cost, default=None)
     if best is None or best.cost >= MOST_COST:
         raise NotInTilesError
@@ -196,6 +199,27 @@ class _Rearranger:
         """Whether runs of the destination are lines and more."""
         plane = self._largest
         return len(plane.vectors[0][0]) * plane.bits >= 8 * LINE_BYTES
+
+    @property
+    def most_rows(self) -> int:
+        """How many rows the tile may have where it writes parts of lines: a core follows few.
+
+        Whole lines of the source where those of other columns are in the same sets of a cache,
+        which then keep none until the next rows are moved.
+        """
+        rows = self._lines_at((r, 0) for r in range(self.tile.rows))
+        columns = self._lines_at((0, c) for c in range(self.tile.columns))
+        apart = {b - a for a, b in pairwise(columns)} - {0}
+        same_sets = apart and not any(n * LINE_BYTES % SETS_BYTES for n in apart)
+        return max(ROWS_OF_PARTS, rows.count(rows[0]) if same_sets else 0)
+
+    def _lines_at(self, cells: Iterable[Cell]) -> list[int]:
+        """The lines of the source in which elements of the largest plane begin."""
+        plane, found = self._largest.read.plane, []
+        for at in (plane.place(self.tile, *cell) for cell in cells):
+            outer = sum(n * self.symbols.values[symbol] for symbol, n in at.symbols)
+            found.append((at.bits // 8 + outer) // LINE_BYTES)
+        return found
 
     @property
     def _largest(self) -> _Plane:

@@ -195,17 +195,24 @@ class Words:
         return vector, [shift for _, shift in places]
 
     def signed(self, lanes: Lanes) -> str | None:
-        """C of the codes as two's complement, in signed lanes of ``bits``; None across lanes.
+        """C of codes in two's complement as floats; None across lanes.
 
+        Of words of 32 bits a short code is put under the exponent of 2**23, its sign bit turned: where
+        compilers know how short it is, they make its product with an f16 in f16, by conversions.
         Shifts to the top and back take no more than those that leave an unsigned code.
         """
         vector, shifts = self.held(lanes)
         if distinct(shifts) or self.phase:
             return None
-        kind, unused = KINDS[self.bits], self.bits - self.plane.bits
+        kind, code, unused = KINDS[self.bits], self.plane.bits, self.bits - self.plane.bits
+        if self.bits == 32 and code < 8:
+            signs = sum(1 << at for at in range(shifts[0] % code + code - 1, 32, code))
+            turned = f"(({vector} ^ {signs:#x}u) >> {shifts[0]}u & {(1 << code) - 1}u)"
+            return f"(as_float{LANES}({turned} | 0x4b000000u) - {(1 << 23) + (1 << code - 1)}.0f)"
         up = unused - shifts[0]
         top = f"as_{kind[1:]}{LANES}({f'{vector} << ({kind}){up}' if up else vector})"
-        return f"({top} >> ({kind[1:]}){unused})" if unused else top
+        found = f"({top} >> ({kind[1:]}){unused})" if unused else top
+        return f"convert_float{LANES}(convert_int{LANES}({found}))"
 
     def codes(self, lanes: Lanes) -> str:
         """C of the codes of one of the wanted vectors, in lanes of ``bits``."""
