@@ -197,8 +197,8 @@ class Words:
     def signed(self, lanes: Lanes) -> str | None:
         """C of codes in two's complement as floats; None across lanes.
 
-        Of words of 32 bits a short code is put under the exponent of 2**23, its sign bit turned: where
-        compilers know how short it is, they make its product with an f16 in f16, by conversions.
+        In words of 32 bits short codes are put under the exponent of 2**23, sign bits turned: where
+        compilers know how short one is, they make its product with an f16 in f16, by conversions.
         Shifts to the top and back take no more than those that leave an unsigned code.
         """
         vector, shifts = self.held(lanes)
