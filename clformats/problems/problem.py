@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..tensors.desc import MemoryDesc
 from ..tensors.dtypes import DType
+from ..values.attr import OLD
 from ..values.transforms import Step
 from .computation import Computation
 from .thresholds import LINE_BYTES
@@ -224,8 +225,15 @@ class Problem:
     @property
     @remembered
     def nbytes(self) -> int:
-        """Bytes read and written, padding counted."""
-        return sum(d.nbytes for d in (self.src, self.dst, *self.operand_descs))
+        """Bytes of all memory that is read or written, padding counted."""
+        operands = self.computation.operands if self.computation else ()
+        others = (o.desc for o in operands if o.name != OLD)
+        return sum(d.nbytes for d in (self.src, self.dst, *others))
+
+    @property
+    def reads_old(self) -> bool:
+        """Whether the kernel reads the destination before it writes it."""
+        return self.computation is not None and self.computation.reads_old
 
     @property
     def operand_descs(self) -> tuple[MemoryDesc, ...]:

@@ -288,7 +288,7 @@ def separate(p: Problem) -> Problem:
     In other problems the last tile along a loop may overlap the one before. Here an element must
     not be written before it is read for the last time.
     """
-    if p.computation is None or not p.computation.reads_old:
+    if not p.reads_old:
         return p
     guards, nodes = list(p.guards), []
     for k, node in enumerate(p.nodes):

@@ -126,8 +126,7 @@ class Recording(Stream):
         for _, memory in others:
             if memory is not None:
                 self._slots.of(memory).read(memory, memory.nbytes, 1, about)
-        old = problem.computation is not None and problem.computation.reads_old
-        whole = covers(dst, reads_old=old)
+        whole = covers(dst, reads_old=problem.reads_old)
         target.write(dst, dst.nbytes, ready.alignment[1], about, covers=whole)
         arguments = tuple(argument for argument, _ in others)
         self._steps.append(

@@ -118,7 +118,7 @@ def _refusal_of_extent(p: Problem, axis: int, steps: int) -> str:
         return f"at most {node.size} steps of {name}"
     if not shifted and is_inner(p, node):
         return f"a number of steps of {name} that divides {node.size}"
-    if shifted and p.computation is not None and p.computation.reads_old:
+    if shifted and p.reads_old:
         return f"a number of steps of {name} that divides {node.size}, where the old value is read"
     return ""
 

@@ -33,12 +33,15 @@ def legal(p: Problem, tile: Tile, nest: Sequence[Loop], begin_bytes: int) -> lis
     """Ordinary stores, and the other kinds that a tile and the loops around it allow.
 
     Memory begins at multiples of ``begin_bytes``. Where whole lines may be streamed, only ordinary
-    stores are worth a try beside.
+    stores are worth a try beside; where old values are read, nothing else: their lines are in the
+    cache then. Measured, 1 to 64 MB on a Zen 5: others take 1.0 to 2.9 times as long.
     """
     found = [Store()]
+    if p.reads_old:
+        return found
     if streams := streaming(p, tile, begin_bytes):
         return [*found, Store(streams)]
-    waits = begin_bytes >= LINE_BYTES and not (p.operand_descs or p.inside) and tile.lanes > 1
+    waits = begin_bytes >= LINE_BYTES and not p.inside and tile.lanes > 1
     if not waits or p.dtypes[1].is_packed or _is_cut(p, tile):
         return found
     if can_buffer_lines(p, tile):

@@ -7,9 +7,11 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 from math import prod
 
+import numpy as np
 import pytest
 
 import clformats as cf
+from clformats.problems.computation import from_attr
 from clformats.problems.problem import Problem
 from clformats.problems.refine import problem
 from clformats.problems.thresholds import LINE_BYTES, LONG_RUN_BYTES, STAGE_BYTES
@@ -17,7 +19,7 @@ from clformats.problems.words import in_words
 from clformats.schedule.extents import tiles
 from clformats.schedule.layout import lay_out
 from clformats.schedule.nest import ordered, positions
-from clformats.schedule.schedule import Loop, Tile
+from clformats.schedule.schedule import Loop, Store, Tile
 from clformats.schedule.stores import _ends_inside, legal, staged_tiles, streaming
 from tests.schedules_support import random_problem
 
@@ -132,3 +134,27 @@ def test_whether_the_destination_ends_inside_a_tile(channels: int, ends: bool) -
     dims = (2, channels, 4, 8)
     p = problem(cf.MemoryDesc(dims, "f32", "b_fs_yx_fsv16"), cf.MemoryDesc(dims, "f32", "byxf"))
     assert _ends_inside(p, (1, 1, 2, 16)) == ends
+
+
+def test_old_values_are_written_over_in_the_cache() -> None:
+    """Reading them has brought their lines there; and the destination is not counted twice."""
+    src, dst = (cf.MemoryDesc((48, 64, 3, 3), "s8", f) for f in ("oiyx", "OIhw4i16o4i"))
+    plain = problem(src, dst)
+    p = problem(src, dst, from_attr(cf.Attr(src_scale=0.5, beta=1.0), src, dst))
+    assert any(streaming(plain, tile, 64) for tile in tiles(plain))
+    for tile in tiles(p):
+        assert all(legal(p, tile, nest, 64) == [Store()] for nest in nests(p, tile))
+    assert p.reads_old
+    assert p.nbytes == plain.nbytes
+
+
+def test_computed_values_wait_as_others_do() -> None:
+    """Of a map over two tensors and with a scale for each channel, as without."""
+    src, dst = (cf.MemoryDesc((2, 37, 7, 9), "f32", f) for f in ("bfyx", "byxf"))
+    scale = np.ones((1, 37, 1, 1), np.float32)
+    kinds = []
+    for attr in (cf.Attr(), cf.Attr(src_scale=scale)):
+        p = problem(src, dst, from_attr(attr, src, dst))
+        every = ((tile, nest) for tile in tiles(p) for nest in nests(p, tile))
+        kinds.append({s.staged for tile, nest in every for s in legal(p, tile, nest, 64)})
+    assert kinds[0] == kinds[1] > {0}
