@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 from ..problems.thresholds import LINE_BYTES, MOST_LOOPS, STAGE_BYTES
@@ -36,14 +35,6 @@ def source(key: KernelKey, constants: tuple[int, ...] = (), fields: int = 0) -> 
     return _KernelWriter(key).source(constants, fields)
 
 
-@dataclass(frozen=True, slots=True)
-class LineBuffer:
-    """Where the rows of a tile begin, and how many elements each has."""
-
-    rows: tuple[str, ...]
-    width: int
-
-
 class _KernelWriter:
     """The texts that the template arranges."""
 
@@ -72,6 +63,7 @@ class _KernelWriter:
         self.widths = {1, self.lanes, self.types.target.elements if self.types.target else 1}
         if isinstance(self.types, Computed):
             self.operands = Operands(self.types, layout, key.operands, self.widths)
+        self.edge = False  # whether some of the tile may be no elements
         # What statements call is noted while they are written: the template defines it.
         self.patterns: dict[tuple[int, ...], str] = {}
         self.shuffles = [self._op(op) for op in self.shuffled.ops]
@@ -86,15 +78,17 @@ class _KernelWriter:
 
     def source(self, constants: Sequence[int], fields: int) -> str:
         """The OpenCL C, see `source`."""
-        whole = [*self._statements(edge=False)]
-        edge = [*self._statements(edge=True)] if self.masks.asks else []
+        whole = [*self._statements()]
+        self.edge = True
+        edge = [*self._statements()] if self.masks.asks else []
         return filled(
             "scheduled", wide=True, types=self.types, lanes=self.lanes, n=self.n,
             vector=f"{self.types.work}{self.n}", stored=f"{self.types.stored}{self.n}",
             patterns=[(name, pattern) for pattern, name in self.patterns.items()],
             pairs=bool(self.pairs),
             whole=whole, edge=edge, masks=self.masks, widths=self.widths,
-            streams=bool(self.streams or self.lines or self.staged), held=self._buffer(),
+            streams=bool(self.streams or self.lines or self.staged), held=self._buffered(),
+            width=sum(v.width for v in self.layout.stores) // max(1, len(self.rows)),
             staged=self.staged, stage=STAGE_BYTES // self.nbytes,
             line=LINE_BYTES // self.nbytes,
             prefetched=self._prefetched(), shared=self.shared,
@@ -134,27 +128,27 @@ class _KernelWriter:
         each = -(-len(texts) // self.shared)
         return [texts[k : k + each] for k in range(0, len(texts), each)]
 
-    def _statements(self, *, edge: bool) -> Iterator[str]:
-        """What is done with a tile, in order: all of it elements, or some of it not."""
+    def _statements(self) -> Iterator[str]:
+        """What is done with a tile, in order."""
         ready: set[int] = set()
         lines: list[tuple[int, ...]] = []
         if isinstance(self.types, PackedConversion):
-            yield from self._packed(self.types, edge)
+            yield from self._packed(self.types)
             ready.update(range(self.program.loads))
         for what, numbers in self.steps:
             for number in numbers:
                 if what == "load" and number not in ready:
                     ready.update(self.loaded[number])
-                    yield from self._loads(self.loaded[number], edge)
+                    yield from self._loads(self.loaded[number])
                 elif what in ("pair", "op"):
                     yield self._made(what, number)
             if what == "store":
                 lines.append(numbers)
                 if not (self.types.word and self.layout.rolled):
-                    yield from self._stores(lines, edge)
+                    yield from self._stores(lines)
         if lines:
             lines.sort()  # What waited is stored in the order of places: runs of lines are faster.
-            stores = [*self._stores(lines, edge)]
+            stores = [*self._stores(lines)]
             if isinstance(self.types, Computed):
                 yield from self.operands.before
                 self.operands.before.clear()
@@ -168,26 +162,26 @@ class _KernelWriter:
         declared = "pair pair" if self.pairs else f"{self.types.work}{self.n} v"
         return f"const {declared}{number} = {self.shuffles[number - self.shuffled.loads]};"
 
-    def _packed(self, types: PackedConversion, edge: bool) -> Iterator[str]:  # noqa: FBT001
+    def _packed(self, types: PackedConversion) -> Iterator[str]:
         """All words: each is put together of elements that are loaded one after the other."""
         vector, at = f"{types.work}{self.n}", turn(self.layout, self.key.inside)
         yield from (f"{vector} v{k} = ({vector})(0);" for k in range(self.program.loads))
         yield from turns(
             self.layout,
-            (f"v{k} |= {types.put(self._load(k, edge), at, self.n)};"
+            (f"v{k} |= {types.put(self._load(k), at, self.n)};"
              for k in range(self.program.loads)),
         )  # fmt: skip
 
-    def _loads(self, group: Sequence[int], edge: bool) -> Iterator[str]:  # noqa: FBT001
+    def _loads(self, group: Sequence[int]) -> Iterator[str]:
         """The statements that load vectors, which exchange elements where they are several."""
         names, early = [f"v{n}" for n in group], self.key.exchanges[0]
         vector = f"{self.types.work}{self.n}"
         loaded = [f"{name}_loaded" for name in names] if early else names
         for number, name in zip(group, loaded, strict=True):
-            yield f"const {vector} {name} = {self._load(number, edge)};"
+            yield f"const {vector} {name} = {self._load(number)};"
         yield from exchange.exchanged(vector, early, loaded, names)
 
-    def _stores(self, lines: list[tuple[int, ...]], edge: bool) -> Iterator[str]:  # noqa: FBT001
+    def _stores(self, lines: list[tuple[int, ...]]) -> Iterator[str]:
         """The statements that store lines: all of which wait, where elements are exchanged.
 
         Takes from the list what it stores.
@@ -205,18 +199,18 @@ class _KernelWriter:
         converts = isinstance(self.types, Computed) or not (
             self.types.early or self.types.moves_bits
         )
-        stores_as_is = self.streams == LINE_BYTES and not converts
+        as_is = self.streams == LINE_BYTES and not (converts or self.edge)
         for numbers in lines:
-            pairs = self.pairs.whole(numbers) if self.pairs and stores_as_is and not edge else []
+            pairs = self.pairs.whole(numbers) if self.pairs and as_is else []
             if pairs:
                 to = moved("to", self._at(self.layout.stores[numbers[0]], "d"))
                 words = ", ".join(f"WORDS(pair{value})" for value in pairs)
                 yield f"STORE_STREAM((uint16)({words}), (__global uint16 *)({to}));"
-            elif joined and not edge and len(numbers) > 1:
+            elif joined and not self.edge and len(numbers) > 1:
                 yield from self._line(numbers)
             else:
                 for number in numbers:
-                    yield from self._store(number, edge)
+                    yield from self._store(number)
         lines.clear()
 
     def _output(self, number: int) -> str:
@@ -227,10 +221,10 @@ class _KernelWriter:
         value = self.program.outputs[number]
         return f"({self.types.work}{self.n})(0)" if value == ZERO else f"v{value}"
 
-    def _load(self, number: int, edge: bool) -> str:  # noqa: FBT001
+    def _load(self, number: int) -> str:
         vector = self.layout.loads[number]
         self.widths.add(vector.width)
-        condition, mask = self.masks.of_load(vector) if edge else ("", "")
+        condition, mask = self.masks.of_load(vector) if self.edge else ("", "")
         whole = self._widened(self._loaded(vector, mask), vector.width)
         return f"{condition} ? {whole} : ({self.types.loaded}{self.n})(0)" if condition else whole
 
@@ -275,19 +269,19 @@ class _KernelWriter:
         lanes = tuple(k if n is None else n for k, n in enumerate(pattern))
         return self.patterns.setdefault(lanes, f"PATTERN{len(self.patterns)}")
 
-    def _store(self, number: int, edge: bool) -> Iterator[str]:  # noqa: FBT001
+    def _store(self, number: int) -> Iterator[str]:
         """The statements that store a vector."""
         vector = self.layout.stores[number]
         at = self._at(vector, "d")
-        declared, text = self._stored(number, edge=edge)
+        declared, text = self._stored(number)
         yield from declared
-        if self.lines and not edge:
+        if self.lines and not self.edge:
             yield self._kept(vector, text)
             return
-        if self.staged and not edge:
+        if self.staged and not self.edge:
             yield from self._collected(vector, text, at)
             return
-        condition, mask = self.masks.of_store(vector) if edge else ("", "")
+        condition, mask = self.masks.of_store(vector) if self.edge else ("", "")
         if mask:
             there = "dst, " if self.types.target else ""
             yield f"store_edge({text}, {mask}, {there}{moved('to', at)});"
@@ -298,7 +292,7 @@ class _KernelWriter:
         else:
             yield from stores
 
-    def _stored(self, number: int, *, edge: bool) -> tuple[list[str], str]:
+    def _stored(self, number: int) -> tuple[list[str], str]:
         """The statements that make the value of a store, and its name."""
         text = f"e{number}" if self.key.exchanges[1] else self._output(number)
         for k in range(len(self.key.swaps)):
@@ -309,17 +303,15 @@ class _KernelWriter:
         if not isinstance(self.types, Computed):
             given = f"const {self.types.stored}{self.n} w{number} = {text};"
             return ([given], f"w{number}") if self.types.word else ([], text)
-        declared, operands = self.operands.of(vector, edge=edge)
-        result = self._computed(
-            self.types, vector, self.types.call(text, operands, self.lanes), edge
-        )
+        declared, operands = self.operands.of(vector, edge=self.edge)
+        result = self._computed(self.types, vector, self.types.call(text, operands, self.lanes))
         return [*declared, f"const {self.types.dst}{self.n} w{number} = {result};"], f"w{number}"
 
     def _line(self, numbers: Sequence[int]) -> Iterator[str]:
         """The statements that store vectors which are a cache line: at once, past the cache."""
         parts = []
         for number in numbers:
-            declared, value = self._stored(number, edge=False)
+            declared, value = self._stored(number)
             yield from declared
             words = self.lanes * self.nbytes // 4
             value = self.types.value_to_store(value, self.lanes)
@@ -327,12 +319,9 @@ class _KernelWriter:
         to = moved("to", self._at(self.layout.stores[numbers[0]], "d"))
         yield f"STORE_STREAM((uint16)({', '.join(parts)}), (__global uint16 *)({to}));"
 
-    def _buffer(self) -> LineBuffer | None:
-        if not self.lines:
-            return None
-        shown = [self._at(TileVector(row, 0, 1, ()), "d") for row in self.rows]
-        width = sum(v.width for v in self.layout.stores if v.row == next(iter(self.rows)))
-        return LineBuffer(tuple(shown), width)
+    def _buffered(self) -> list[str]:
+        """Where the rows begin that wait in a buffer."""
+        return [self._at(TileVector(row, 0, 1, ()), "d") for row in self.rows if self.lines]
 
     def _kept(self, vector: TileVector, value: str) -> str:
         """The statement that appends a vector to what waits of its row."""
@@ -369,9 +358,8 @@ class _KernelWriter:
         types: Computed,
         vector: TileVector,
         result: str,
-        edge: bool,  # noqa: FBT001
     ) -> str:
         """What is stored of a result, zero where there is no element."""
         constant = [n is not None and self.layout.loaded[n] is not None for n in vector.elements]
-        mask = self.masks.of_values(vector, constant, types.stored_mask, edge=edge)
+        mask = self.masks.of_values(vector, constant, types.stored_mask, edge=self.edge)
         return f"KEEP_STORED({result}, {mask})" if mask else result

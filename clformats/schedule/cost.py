@@ -140,11 +140,6 @@ def _together(core: float, memory: float) -> float:
     return max(core, memory) + min(core, memory) / 4
 
 
-def seconds(p: Problem, schedule: Schedule, traits: Traits) -> float:
-    """The estimated time of a schedule."""
-    return CostModel(p, traits).seconds(schedule)
-
-
 def _core(p: Problem, tile: Tile, traits: Traits) -> float:
     """The time of a tile whose memory is in the nearest cache."""
     src, dst = p.dtypes

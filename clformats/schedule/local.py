@@ -144,9 +144,7 @@ def needs(p: Problem, traits: Traits, *, through: bool = True) -> str:
     """What the device lacks for tiles ``through`` local memory, or without it; empty if nothing."""
     if through and traits.local_bytes < 2 * TILE_BYTES:
         return "local memory of the device lies in main memory, or is very small"
-    p = on_groups(p, traits.begin_bytes, local=through)
-    rules = _by_rules if through else _rows_by_rules
-    if not p.dtypes[1].is_packed or _stores_units(rules(p, _grouped(traits, None))):
+    if not p.dst.dtype.is_packed or _stores_units(_ruled(p, traits, None, through=through)):
         return ""
     return "a byte of the destination holds elements of rows that no tile covers together"
 
@@ -161,16 +159,20 @@ def plan(p: Problem, traits: Traits, choices: Choices, *, through: bool = True) 
 
     By the schedule that is chosen, as near as the problem can have it, else by the rules.
     """
-    p = on_groups(p, traits.begin_bytes, local=through)
-    rules = _by_rules if through else _rows_by_rules
-    found = rules(p, _grouped(traits, choices.local_size))
+    found = _ruled(p, traits, choices.local_size, through=through)
     if choices.schedule is None:
         return found
     wish = Schedule.parse(choices.schedule)
-    if (wish.store.local > 0) == through and (nearest := fitted(p, wish, traits)):
+    if (wish.store.local > 0) == through and (nearest := fitted(found.problem, wish, traits)):
         return nearest
     why = f"the schedule {wish} does not fit: expected one such as {found}"
     return replace(found, instead=why)
+
+
+def _ruled(p: Problem, traits: Traits, size: int | None, *, through: bool) -> GroupPlan:
+    """The plan by the rules, for groups of a size."""
+    p = on_groups(p, traits.begin_bytes, local=through)
+    return (_by_rules if through else _rows_by_rules)(p, _grouped(traits, size))
 
 
 def _grouped(traits: Traits, wanted: int | None) -> Traits:

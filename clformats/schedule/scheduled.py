@@ -19,7 +19,7 @@ from ..problems.words import in_words, in_words_of_a_side
 from ..tensors import nibbles
 from .body import ScheduleBody
 from .choices import Choices
-from .cost import seconds
+from .cost import CostModel
 from .extents import tiles
 from .nest import counted
 from .runs import moved
@@ -48,7 +48,7 @@ class ScheduledPlan(ScheduleBody):
 
     def seconds(self, traits: Traits) -> float:
         """What a launch takes by the cost model."""
-        return seconds(self.problem, self.schedule, traits)
+        return CostModel(self.problem, traits).seconds(self.schedule)
 
     def others(self, traits: Traits) -> Iterator[ScheduledPlan]:
         """The bodies of all schedules, the best first."""

@@ -313,12 +313,12 @@ static inline void store_edge(${stored} v, int${lanes} inside, ${types.there})
 #define KEEP_STORED(v, mask) as_${types.dst}${n}(as_${getattr(types, "stored_mask", types.mask)}${n}(v) & (mask))
 % endif
 % if held:
-<% count = len(held.rows) %>\
+<% count = len(held) %>\
 
 // Rows that start anywhere in a line wait here until a line is full: what a tile adds to a row lies
 // behind the ${line - 1} elements, at the most, of a line that is not.
 #define LINE ${line}
-#define WIDTH ${held.width}
+#define WIDTH ${width}
 typedef struct {
     ${types.dst} row[${count}][WIDTH + LINE] __attribute__((aligned(64)));
     idx at[${count}];
@@ -428,7 +428,7 @@ ${nought()}\
     do {
 % endif
 % if held:
-    Buffer buffer = {.at = {${", ".join(held.rows)}}};
+    Buffer buffer = {.at = {${", ".join(held)}}};
     idx follows = -1;  // where the next tile starts, if rows go on
 % endif
 % if staged:
