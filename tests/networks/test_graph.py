@@ -13,7 +13,6 @@ import pytest
 import clformats as cf
 from clformats.networks import picture
 from clformats.networks.rates import PROCESSOR
-from clformats.schedule.cost import seconds
 from clformats.schedule.scheduled import ScheduledPlan
 
 DIMS = (1, 16, 6, 5)
@@ -212,7 +211,7 @@ def test_reorders_that_nobody_measured_cost_what_the_library_plans() -> None:
             rates[value.name, dst] = (cost.seconds - costs.latency) / nbytes[value.name]
             plan = cf.make_plan(value.desc(src), value.desc(dst))
             assert isinstance(plan.body, ScheduledPlan)
-            own = seconds(plan.body.problem, plan.body.schedule, PROCESSOR)
+            own = plan.body.seconds(PROCESSOR)
             assert cost.seconds == pytest.approx(costs.latency + own, rel=0.2)
     assert all(rates[name, "nhwc"] > 2 * rates[name, "nChw16c"] for name in "sf")
     assert costs.reorder(small, "nchw", "my own").source == "bytes over bandwidth"
