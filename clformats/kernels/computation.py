@@ -76,12 +76,8 @@ class Computed(KernelConversion):
     @property
     def codecs(self) -> list[Codec]:
         """How elements that share bytes are loaded."""
-        return needed(
-            [
-                self.source,
-                *(codec(o.desc.dtype, o.desc.dtype.opencl) for o in self.computation.operands),
-            ]
-        )
+        read = (o.desc.dtype for o in self.computation.operands)
+        return needed([self.source, *(codec(t, t.opencl) for t in read)])
 
     @property
     def parameters(self) -> list[str]:

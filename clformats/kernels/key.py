@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from ..problems.problem import Problem
 from ..problems.thresholds import LINE_BYTES
-from ..schedule.layout import TileLayout, exchanged, loads_units
+from ..schedule.layout import TileLayout, begins_units, exchanged
 from ..schedule.schedule import Store, Tile
 from . import exchange, tables
 from .computation import types_of
@@ -57,6 +57,6 @@ def keyed(p: Problem, tile: Tile, layout: TileLayout, store: Store, edges: list[
     store = replace(store, staged=min(store.staged, 1))
     types = types_of(p)
     if types.source or types.target:
-        types = types.in_units(loads=loads_units(p, tile, layout), stores=True)
+        types = types.in_units(loads=begins_units(p, tile, "src"), stores=True)
     return KernelKey(types, layout, store, tuple(edges), (early, late), inside, p.swaps, operands,
                      tables.keyed(p, axes))  # fmt: skip

@@ -298,9 +298,7 @@ def mask_type(name: str) -> str:
 
 def storage_type(dtype: DType) -> str:
     """The C type that memory is declared with, of elements that are computed with."""
-    if dtype.is_packed:
-        return "uchar"
-    return dtype.opencl
+    return "uchar" if dtype.is_packed else dtype.opencl
 
 
 def conversion(src: DType, dst: DType) -> KernelConversion:

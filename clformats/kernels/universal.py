@@ -57,13 +57,10 @@ def render_problem(p: Problem, items: int) -> Launch:
 def source() -> str:
     """The OpenCL C; the same for all problems."""
     names = [*((t, t) for t in MOVED.values()), *permutations(CONVERTED, 2)]
-    pairs = [(_number(src, dst), conversion(src, dst)) for src, dst in map(_types, names)]
+    types = (map(as_dtype, pair) for pair in names)
+    pairs = [(_number(src, dst), conversion(src, dst)) for src, dst in types]
     return filled("universal", pairs=pairs, moved=len(MOVED), loops=LOOPS, guards=GUARDS,
                   zero=_ZERO, rounded=list(map(as_dtype, _ROUNDED)))  # fmt: skip
-
-
-def _types(names: tuple[str, str]) -> tuple[DType, DType]:
-    return as_dtype(names[0]), as_dtype(names[1])
 
 
 def _number(src: DType, dst: DType) -> int:

@@ -149,20 +149,15 @@ def stores_units(p: Problem, tile: Tile) -> bool:
     unit = p.dtypes[1].unit
     if unit == 1 or tile.lanes % unit:
         return unit == 1
-    layout, extents = lay_out(p, tile), [tile.steps(k) for k in range(len(p.nodes))]
-    numbers = [
-        *layout.places(p, "dst"),
-        *moves(p, "dst", extents),
-        *(v.width for v in layout.stores),
-    ]
-    return not any(n % unit for n in numbers)
+    whole = not any(v.width % unit for v in lay_out(p, tile).stores)
+    return whole and begins_units(p, tile, "dst")
 
 
-def loads_units(p: Problem, tile: Tile, layout: TileLayout) -> bool:
-    """Whether whatever is loaded begins with a whole unit of elements that share bytes."""
+def begins_units(p: Problem, tile: Tile, side: str) -> bool:
+    """Whether each vector of a side begins with a whole unit of elements that share bytes."""
     extents = [tile.steps(k) for k in range(len(p.nodes))]
-    places = [*layout.places(p, "src"), *moves(p, "src", extents)]
-    return not any(n % p.dtypes[0].unit for n in places)
+    places = [*lay_out(p, tile).places(p, side), *moves(p, side, extents)]
+    return not any(n % p.dtypes[side == "dst"].unit for n in places)
 
 
 def _offset(at: Sequence[int], along: Sequence[int]) -> int:
