@@ -29,7 +29,7 @@ from .vectors import LANES
 from .writing import Byte, Cell, Writer
 
 SHAPES = ((1, 1), (1, 2), (1, 4), (1, 8), (2, 1), (8, 1), (8, 2), (4, 1))
-"""Rows, and blocks along a row, that are tried: the first whose bytes are whole."""
+"""Rows, and blocks along a row, that are tried after records: the first whose bytes are whole."""
 QUANTISED_FROM = ("f32", "f16")
 COLUMNS_AHEAD = 2048
 """By how many columns lines of the source are asked for before they are loaded."""
@@ -54,7 +54,9 @@ def quantising(src: MemoryDesc, dst: QuantisedDesc, traits: Traits) -> Kernel:
         with suppress(NotInTilesError):
             row, numbers = as_long_rows(dst, src)
             return _GroupQuantiser(numbers, row, block, traits).kernel()
-    shapes = [(rows, blocks * block) for rows, blocks in SHAPES] if known else []
+    record = columns_of_records(dst)
+    whole_records = [(1, record)] if record % block == 0 and record <= block * LANES else []
+    shapes = [*whole_records, *((r, n * block) for r, n in SHAPES)] if known else []
     every = fitting(dst.extents, shapes, lambda t: _Quantiser(src, dst, t, block, traits).kernel())
     made = next(every, None)
     if made is None:

@@ -34,6 +34,7 @@ class BlockKey:
 
 
 Passes = Sequence[Sequence[BlockKey]]
+Parameters = Callable[[QuantisedType], Iterator[str]]
 Code = Callable[[QuantisedType, str, Of], str]
 """C of the codes of a vector of values."""
 
@@ -60,7 +61,7 @@ class Rule:
     """
 
     keys: Callable[[int], Passes]
-    parameters: Callable[[QuantisedType], Iterator[str]]
+    parameters: Parameters
     code: Code
     plain: Plain | None = None
 
@@ -194,9 +195,14 @@ def _mxfp4(kind: QuantisedType) -> Iterator[str]:
     yield _kept("id", "float", "as_float16((all_e < 2 ? 253 - all_e : 255 - all_e) << 23)")
 
 
-def _mxfp4_halves(kind: QuantisedType) -> Iterator[str]:
-    yield from _mxfp4(kind)
-    yield _kept("zero", "ushort", "(all_h & (ushort)0x7c00) - (ushort)0x1000")
+def _with_zero(parameters: Parameters) -> Parameters:
+    """Also what a quarter is by the scale, of values that were f16."""
+
+    def made(kind: QuantisedType) -> Iterator[str]:
+        yield from parameters(kind)
+        yield _kept("zero", "ushort", "(all_h & (ushort)0x7c00) - (ushort)0x1000")
+
+    return made
 
 
 def _nvfp4(kind: QuantisedType) -> Iterator[str]:
@@ -283,16 +289,23 @@ def _of_halves(rule: Rule, plain: Plain | None = None) -> Rule:
     return replace(rule, keys=lambda _: [[key]], parameters=parameters, plain=plain or rule.plain)
 
 
+def _e2m1_of_halves(name: str, codes: str) -> Rule:
+    """A rule whose scale is a power of two: codes of values that were f16, by integers."""
+    rule = BLOCK_RULES[name]
+    return _of_halves(replace(rule, parameters=_with_zero(rule.parameters)), Plain(
+        "convert_int16(all_h >= (ushort)0x1400 & all_h < (ushort)0x7c00 | all_h == (ushort)0)",
+        lambda _, x, of: f"{codes}(h{x}, {of('zero')})", "ushort",
+    ))  # fmt: skip
+
+
 OF_HALVES: Mapping[str, Rule] = {
     "signed": Rule(
         _first_half, lambda kind: _signed(kind, "(all_key & 0xffffe000u)"), _code_signed,
         Plain(SCALED, _plain_signed),
     ),
     **{name: _of_halves(rule) for name, rule in BLOCK_RULES.items() if rule.keys is _magnitude},
-    "mxfp4": _of_halves(replace(BLOCK_RULES["mxfp4"], parameters=_mxfp4_halves), Plain(
-        "convert_int16(all_h >= (ushort)0x1400 & all_h < (ushort)0x7c00 | all_h == (ushort)0)",
-        lambda _, x, of: f"e2m1_halves(h{x}, {of('zero')})", "ushort",
-    )),
+    "mxfp4": _e2m1_of_halves("mxfp4", "e2m1_halves"),
+    "mx f4_e2m1": _e2m1_of_halves("mx", "e2m1_even"),
     "nvfp4": _of_halves(BLOCK_RULES["nvfp4"], Plain(
         HALVES, lambda _, x, of: f"doubled_halves({x}, magnitude({x}) * {of('it')})",
     )),
@@ -302,7 +315,9 @@ OF_HALVES: Mapping[str, Rule] = {
 
 def block_rule(kind: QuantisedType, source: DType) -> Rule:
     """The rule of a type for values of another type."""
-    return (source.name == "f16" and OF_HALVES.get(kind.rule)) or BLOCK_RULES[kind.rule]
+    names = f"{kind.rule} {kind.fields['q'].dtype.name}", kind.rule
+    found = (OF_HALVES[name] for name in names if name in OF_HALVES)
+    return next(found, BLOCK_RULES[kind.rule]) if source.name == "f16" else BLOCK_RULES[kind.rule]
 
 
 def for_template() -> Mapping[str, object]:

@@ -223,12 +223,20 @@ static inline ushort16 e2m1_halves(ushort16 h, ushort zero) {
   const ushort16 code = as_ushort16(MOST(low, high)) >> (ushort)9 & (ushort)7;
   return over > (short)0 ? code | (h >> (ushort)12 & (ushort)8) : (ushort16)0;
 }
-// The same for finite values that were f16. A concave function of them grows by 1 from code to code, and no sum in
-// it is rounded. They are no nearer to a tie than 2**-12 of it, so a sum with a little less than a half decides.
+// The codes of e2m1 that are nearest to such magnitudes, ties to the even one, with their signs.
+static inline ushort16 e2m1_even(ushort16 h, ushort zero) {
+  const short16 over = as_short16(sub_sat(h & (ushort)0x7fff, (ushort16)zero)), odd = over >> (short)9 & (short)1;
+  const short16 low = over >= (short)0x600 ? (short16)0x7400 : (short16)0x7200, high = add_sat(over + odd, (short16)0x6cff);
+  const ushort16 code = as_ushort16(MOST(low, high)) >> (ushort)9 & (ushort)7;
+  return (over > (short)0 ? code : (ushort16)0) | (h >> (ushort)12 & (ushort)8);
+}
+// Those of doubled e2m1 for finite values that were f16, ties to the smaller, never -0. As floats of one mantissa bit
+// they grow by 1 from code to code, from 2 on once doubled, below once they are brought there: 0 is 256. Those that
+// are no tie are no nearer to one than 2**-12 of it, so a sum with a little less than a half decides.
 static inline int16 doubled_halves(float16 x, float16 a) {
-  const float16 near = LEAST(LEAST(a, a * 0.5f + 2.0f), a * 0.25f + 4.0f) + 0.49993896484375f;
-  const int16 code = convert_int16(LEAST(near, (float16)7));
-  return code | (as_int16(x) >> 28 & 8 & (code > 0));
+  const float16 up = a + a, low = a + 2.0f;
+  const uint16 code = (as_uint16(LEAST(MOST(up, low), (float16)24.0f)) + 0x1fff00u) >> 22;
+  return as_int16(code | (as_uint16(x) >> 28 & 8u & (code + 7u)));
 }
 static inline uint16 ue4m3_bits(float16 x) {
   x = within(x, 0.0f, 448.0f);

@@ -392,9 +392,13 @@ def test_numbers_are_quantised_as_on_the_host(stream: cf.Stream, name: str, dtyp
 
 
 def two_layouts(name: str) -> set[str]:
-    """Records, where the type has them, and the layout that is last in its table."""
-    names = list(cf.layouts(name))
-    return {"gguf" if "gguf" in names else "plain", names[-1]}
+    """The usual one, and the layout that is last in its table."""
+    return {usual(name), list(cf.layouts(name))[-1]}
+
+
+def usual(name: str) -> str:
+    """Records, where the type has them."""
+    return "gguf" if "gguf" in cf.layouts(name) else "plain"
 
 
 @pytest.mark.parametrize("dtype", ["f32", "f16"])
@@ -422,17 +426,17 @@ def test_groups_store_records_and_planes_by_words(
         quantising(src, dst, replace(traits, has_ieee_f32=False))
 
 
-@pytest.mark.parametrize("name", ["mxfp4", "nvfp4", "q4_0", "q8_0", "q4_1"])
+@pytest.mark.parametrize("name", ["mxfp4", "nvfp4", "mx_f4_e2m1", "q4_0", "q8_0", "q4_1", "u4g128"])
 def test_halves_near_and_at_ties_are_quantised_as_on_the_host(stream: cf.Stream, name: str) -> None:
     """All mantissas of f16 under maxima of many kinds, in blocks that are finite."""
     rng = np.random.default_rng(5)
     powers = np.exp2(rng.integers(-6, 1, (64, 2048)) + rng.integers(-3, 4, (64, 1)))
     x = (rng.integers(-2048, 2049, (64, 2048)) / 1024 * powers).astype(np.float16)
     x[:, ::64] = np.float16(1.5) * powers[:, :1]
-    assert check_quantises(stream, x, described(x.shape, name, "gguf")) == "quantises"
+    assert check_quantises(stream, x, described(x.shape, name, usual(name))) == "quantises"
 
 
-@pytest.mark.parametrize("name", ["mxfp4", "nvfp4"])
+@pytest.mark.parametrize("name", ["mxfp4", "nvfp4", "mx_f4_e2m1", "u4g128"])
 def test_every_half_is_quantised_under_every_exponent(stream: cf.Stream, name: str) -> None:
     """A row for each exponent of a block's maximum: it, and all halves down to a 256th."""
     rows = []
@@ -441,7 +445,7 @@ def test_every_half_is_quantised_under_every_exponent(stream: cf.Stream, name: s
         signed = np.resize([own, own | 0x8000], 19840)
         rows.append(np.insert(signed.reshape(-1, 31), 0, (exponent << 10) + 1023, axis=1).ravel())
     x = np.array(rows, np.uint16).view(np.float16)
-    assert check_quantises(stream, x, described(x.shape, name, "gguf")) == "quantises"
+    assert check_quantises(stream, x, described(x.shape, name, usual(name))) == "quantises"
 
 
 def test_numbers_are_quantised_by_opencl_c_alone(
