@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 from math import prod
 
 from ..problems.problem import Problem
-from ..problems.thresholds import MOST_ELEMENTS, MOST_VECTORS, SHORT
+from ..problems.thresholds import LINE_BYTES, MOST_ELEMENTS, MOST_VECTORS, SAME_BANK, SHORT
 from .layout import stores_units
 from .nest import is_legal_extent
-from .runs import chain, moved, power_of_two, vectors
+from .runs import chain, moved, power_of_two, run_of, vectors
 from .schedule import ALL, Tile
 
 
@@ -82,10 +82,21 @@ def tiles(p: Problem) -> Iterator[Tile]:
             both = loads + vectors(p, tile, "dst")
             # Words that trade elements may need runs of two lines: see `SAME_BANK`.
             limit = max(most, 2 * first) if p.exchanges and source_run == lanes else most
+            if source_run == lanes and _has_two_lines_in_few_banks(p, tile):
+                limit = max(limit, 2 * MOST_VECTORS)
             if (not found or both <= limit) and stores_units(p, tile):
                 first = first or both
                 found.add(tile)
                 yield tile
+
+
+def _has_two_lines_in_few_banks(p: Problem, tile: Tile) -> bool:
+    """Whether neighbours of the source go to rows of two lines each in few banks of memory."""
+    axis = next((axis for axis, *_ in chain(p, "src")), None)
+    if axis is None or run_of(p, tile, "dst") * p.dtypes[1].bits != 16 * LINE_BYTES:
+        return False
+    apart = p.nodes[axis].dst.value * p.dtypes[1].bits
+    return tile.steps(axis) > 1 and apart > 0 and apart % (8 * SAME_BANK) == 0
 
 
 def _wanted(p: Problem, lanes: int) -> Iterator[tuple[int, int]]:

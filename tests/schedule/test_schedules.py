@@ -13,12 +13,13 @@ from clformats.errors import InvalidArgument
 from clformats.problems.computation import from_attr
 from clformats.problems.problem import Problem
 from clformats.problems.refine import problem
+from clformats.problems.thresholds import LINE_BYTES
 from clformats.problems.traits import Traits
 from clformats.schedule.cost import CostModel
 from clformats.schedule.extents import tiles
 from clformats.schedule.layout import lay_out
 from clformats.schedule.nest import counted, is_legal_extent
-from clformats.schedule.runs import alignment, footprint, moves
+from clformats.schedule.runs import alignment, footprint, moves, run_of
 from clformats.schedule.schedule import Schedule, Store, Tile
 from clformats.schedule.search import best, ranked
 from clformats.schedule.stores import streaming
@@ -213,3 +214,12 @@ def test_runs_of_two_lines_are_written_to_rows_that_share_banks(columns: int, wo
     plan = cf.make_plan(src, dst, Traits())
     assert plan.body is not None
     assert str(plan.body).startswith(f"tile a16 b2 c2 d2 e{words} of 16"), plan.body
+
+
+@pytest.mark.parametrize(("rows", "lines"), [(4096, 2), (4224, 1)])
+def test_transposed_bytes_are_written_by_two_lines_where_rows_share_banks(
+    rows: int, lines: int
+) -> None:
+    src, dst = (cf.MemoryDesc((rows, 4096), "u8", name) for name in ("ab", "ba"))
+    p = problem(src, dst)
+    assert run_of(p, best(p, Traits()).tile, "dst") == lines * LINE_BYTES
