@@ -233,6 +233,23 @@ def _zero_point(kind: QuantisedType) -> Iterator[str]:
     yield f"const float16 zero = within(-near(least / all_t), 0.0f, {_top(kind)});"
     yield _kept("zero", "float", "zero")
     yield _kept("z", "uchar", "convert_uchar16(convert_int16(zero))")
+    yield _kept("base", "int", "convert_int16(zero)")
+
+
+def _zero_point_halves(kind: QuantisedType) -> Iterator[str]:
+    yield "const int16 all_low = ~ordered_of(~all_least), all_high = ordered_of(all_most);"
+    yield from _zero_point(kind)
+
+
+def _extreme_halves(block: int) -> Passes:
+    """Least and most of values that were f16, as integers in their order."""
+    del block
+    low = BlockKey("least", "ushort", lambda x, *_: f"(ushort16)~ordered_half(h{x})")
+    return [[low, BlockKey("most", "ushort", lambda x, *_: f"ordered_half(h{x})")]]
+
+
+def _plain_zero_point(kind: QuantisedType, x: str, of: Of) -> str:
+    return f"nearest({x} / {of('t')}, {of('base')}, 0, {(1 << _bits(kind)) - 1})"
 
 
 def _code_zero_point(kind: QuantisedType, x: str, of: Of) -> str:
@@ -248,6 +265,15 @@ def _code_absolute(kind: QuantisedType, x: str, of: Of) -> str:
     most = (1 << bits - 1) - 1
     q = f"as_uchar16(whole({x} / {of('t')}, {-most - 1}.0f, {most}.0f))"
     return f"{q} & (uchar){(1 << bits) - 1}"
+
+
+def _plain_absolute(kind: QuantisedType, x: str, of: Of) -> str:
+    most = (1 << _bits(kind) - 1) - 1
+    return f"nearest({x} / {of('t')}, 0, {-most - 1}, {most}) & {2 * most + 1}"
+
+
+SMALL_QUOTIENTS = " & ".join(f"magnitude({x} / all_t) < 4194304.0f" for x in ("least", "most"))
+"""Of `_zero_point`: whether `nearest` serves all quotients."""
 
 
 BLOCK_RULES: Mapping[str, Rule] = {
@@ -273,8 +299,10 @@ BLOCK_RULES: Mapping[str, Rule] = {
         _magnitude, _nvfp4, lambda _, x, of: f"doubled_codes({x}, magnitude({x}) / {of('t')})"
     ),
     "mx": Rule(_magnitude, _mx, _code_mx),
-    "zero_point": Rule(_extremes, _zero_point, _code_zero_point),
-    "absolute": Rule(_magnitude, _absolute, _code_absolute),
+    "zero_point": Rule(
+        _extremes, _zero_point, _code_zero_point, Plain(SMALL_QUOTIENTS, _plain_zero_point)
+    ),
+    "absolute": Rule(_magnitude, _absolute, _code_absolute, Plain(HALVES, _plain_absolute)),
 }  # fmt: skip
 
 
@@ -304,6 +332,9 @@ OF_HALVES: Mapping[str, Rule] = {
         Plain(SCALED, _plain_signed),
     ),
     **{name: _of_halves(rule) for name, rule in BLOCK_RULES.items() if rule.keys is _magnitude},
+    "zero_point": replace(
+        BLOCK_RULES["zero_point"], keys=_extreme_halves, parameters=_zero_point_halves
+    ),
     "mxfp4": _e2m1_of_halves("mxfp4", "e2m1_halves"),
     "mx f4_e2m1": _e2m1_of_halves("mx", "e2m1_even"),
     "nvfp4": _of_halves(BLOCK_RULES["nvfp4"], Plain(

@@ -179,6 +179,11 @@ static inline uint16 first_of(float16 x, uint most, uint16 place) {
 }
 // Integers in the order of the values: NaN is before and after all. Values of them, where none of both is NaN.
 static inline int16 ordered(float16 x) { return as_int16(x) ^ (as_int16(x) >> 31 & 0x7fffffff); }
+// The same of the bits of halves, from 0 on, and such integers as those of their values.
+static inline ushort16 ordered_half(ushort16 h) { return h ^ as_ushort16(as_short16(h) >> (short)15 | (short)-0x8000); }
+static inline int16 ordered_of(ushort16 o) {
+  return ordered(halves_of(o ^ as_ushort16(~(as_short16(o) >> (short)15) | (short)-0x8000)));
+}
 static inline float16 limit(int16 x, int16 low, int16 high) {
   low = low >= 0 ? low : (int16)0;  // the magnitude of what is negative
   high = high >= 0 ? high : (int16)0;
@@ -195,6 +200,11 @@ static inline uchar16 cut(float16 x, float most) { return convert_uchar16(conver
 static inline float16 near(float16 x) { return (x + 12582912.0f) - 12582912.0f; }
 // The same, cut off at low and high; NaN is low.
 static inline char16 whole(float16 x, float low, float high) { return convert_char16(convert_int16(within(near(x), low, high))); }
+// The same as integers plus ``base``, less what a float of 0 has there; magnitudes of x are below 2**22.
+static inline int16 nearest(float16 x, int base, int low, int high) {
+  const int16 found = as_int16(x + 12582912.0f) + (base - 0x4b400000), most = LEAST(found, (int16)high);
+  return MOST(most, (int16)low);
+}
 // What is to be cut off to be x to nearest, halves away from zero.
 static inline float16 moved_away(float16 x) {
   return x + as_float16((as_uint16(x) & 0x80000000u) | 0x3effffffu);
