@@ -14,7 +14,7 @@ from ..problems.problem import Problem
 from ..problems.thresholds import LINE_BYTES, MOST_ELEMENTS, MOST_VECTORS, SAME_BANK, SHORT
 from .layout import stores_units
 from .nest import is_legal_extent
-from .runs import chain, moved, power_of_two, run_of, vectors
+from .runs import chain, moved, power_of_two, run_of, strides, vectors
 from .schedule import ALL, Tile
 
 
@@ -35,6 +35,7 @@ def _take(p: Problem, taken: list[int], side: str, wanted: int) -> None:
         # What is looked up in a table serves all steps of the next loop.
         axis = min(rest, key=lambda k: p.nodes[k].src.value)
         run = [*run, (axis, p.nodes[axis].size.value, reached)]
+    run = [*run, *_rows_after(p, run, side)]
     for axis, steps, most in run_of_whole_loops(p, run, wanted, SHORT):
         if most == ALL:
             part = p.nodes[axis].size.value
@@ -43,6 +44,26 @@ def _take(p: Problem, taken: list[int], side: str, wanted: int) -> None:
             while part > 1 and not is_legal_extent(p, axis, part):
                 part //= 2
         taken[axis] = max(taken[axis], part)
+
+
+def _rows_after(
+    p: Problem, run: Sequence[tuple[int, int, int]], side: str
+) -> list[tuple[int, int, int]]:
+    """The loop along which a run goes on where a dimension ends: 17 of 5 x 4 channels, and again.
+
+    A tile that covers the dimension knows which of its steps are elements; others ask at an edge.
+    """
+    if not run:
+        return []
+    axis, steps, reached = run[-1]
+    node = p.nodes[axis]
+    if node.guard is None or node.unit != reached:
+        return []
+    guard, along = p.guards[node.guard], strides(p.nodes, side)
+    row = guard.hi.value - guard.lo.value if side == "src" else guard.end.value
+    if row >= steps * reached or row not in along:
+        return []
+    return [(along.index(row), p.nodes[along.index(row)].size.value, row)]
 
 
 def run_of_whole_loops(

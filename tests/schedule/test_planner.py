@@ -285,6 +285,20 @@ def test_tiles_at_an_edge_pass_by_the_cache_too(dims: tuple[int, ...], src: str,
 
 
 @pytest.mark.parametrize(
+    ("src", "dst", "blocks"),
+    [
+        ("u8:byxf", "u8:b_fs_yx_fsv4", "b5"),
+        ("u8:b_fs_yx_fsv4", "u8:byxf", "c5"),
+        ("f32:b_fs_yx_fsv8", "f32:byxf", "c3"),
+    ],
+)
+def test_a_tile_has_all_channels_where_pixels_follow_them(src: str, dst: str, blocks: str) -> None:
+    """17 of them are no power of two of blocks; a part of them would end at an edge."""
+    plan = cf.make_plan(D.parse(f"{src}:32x17x113x113"), D.parse(f"{dst}:32x17x113x113"))
+    assert f" {blocks} " in str(plan.body)
+
+
+@pytest.mark.parametrize(
     ("src", "dst", "attr"),
     [
         ("s8:oiyx", "s8:os_is_yx_osv8_isv4", cf.Attr()),
