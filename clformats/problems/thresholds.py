@@ -48,6 +48,10 @@ BANK_MISS_BYTES = 280
 """The same where all such places are in few banks of memory, or sets of a cache. Fitted."""
 HOP_BYTES = 8
 """The same within the caches. Fitted."""
+BESIDE_MISSES = 1 / 16
+"""The share of all other traffic that such stores to few banks do not hide. Fitted: at 0, orders of
+loops that read parts of lines cost no more than those that read lines; at 1/8, u4 with groups to
+`ba` had worse tiles."""
 BYTE_NS = 0.1
 """Nanoseconds for a byte from or to memory. Fitted."""
 CACHED = 0.2

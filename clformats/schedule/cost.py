@@ -114,7 +114,8 @@ class CostModel:
         elif not store.staged and (written.rows > 1 or not written.follows):
             moved += tiles * written.rows * weights.SENT_BYTES
             if written.apart >= weights.SAME_BANK and not written.follows:
-                moved = _together(moved, tiles * written.rows * weights.BANK_MISS_BYTES)
+                missed = tiles * written.rows * weights.BANK_MISS_BYTES
+                moved = max(moved, missed) + min(moved, missed) * weights.BESIDE_MISSES
         return moved * self._byte_ns
 
     def _moved(self, written: Traffic, schedule: Schedule) -> float:
