@@ -7,6 +7,7 @@ import re
 import tracemalloc
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from statistics import geometric_mean
 from typing import Any
 
 import numpy as np
@@ -167,7 +168,7 @@ def main(arguments: list[str]) -> int:
     ratios = [ratio for case in chosen for ratio in raced(case, engine, settings)]
     if ratios:
         slower = sum(ratio > 1 for ratio in ratios)
-        mean = float(np.exp(np.mean(np.log(ratios))))
+        mean = geometric_mean(ratios)
         print(f"\n{len(ratios)} calls: {mean:.2f} of numpy's time, {slower} of them slower")
     return int(not ratios)
 

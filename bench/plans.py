@@ -15,9 +15,8 @@ import sys
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from math import exp, log
 from pathlib import Path
-from statistics import mean, median
+from statistics import geometric_mean, median
 from typing import Any
 
 import numpy as np
@@ -164,11 +163,6 @@ def _others(found: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in found.items() if name not in (PLAN, CAUTIOUS)}
 
 
-def geometric(numbers: list[float]) -> float:
-    """The geometric mean."""
-    return exp(mean(log(n) for n in numbers))
-
-
 def line(r: Result) -> str:
     """A row of the table."""
     error = "-" if r.error is None else f"{r.error:.0e}"
@@ -202,7 +196,7 @@ def main(arguments: list[str]) -> int:
         results.append(contested(name, network, wanted, options.rounds))
         print(line(results[-1]), flush=True)
     for what in (GREEDY, FASTEST):
-        every = geometric([r.ratios[what] for r in results])
+        every = geometric_mean([r.ratios[what] for r in results])
         print(f"geometric mean of kept / {what}: {every:.3f}")
     if options.json:
         options.json.write_text(json.dumps([asdict(r) for r in results], indent=1), "utf-8")

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from statistics import geometric_mean
 from typing import Any
 
 import numpy as np
@@ -159,8 +160,13 @@ class Row:
         """How many times as long as ours another takes: the median of the runs."""
         return float(np.median(np.divide(self.seconds[name], self.seconds["ours"])))
 
+    @property
+    def peers(self) -> list[str]:
+        """Who else took part, besides the copy."""
+        return [name for name in self.seconds if name not in ("ours", "copy")]
+
     def __str__(self) -> str:
-        others = [f"{n} {self.times(n):.1f}" for n in self.seconds if n not in ("ours", "copy")]
+        others = [f"{name} {self.times(name):.1f}" for name in self.peers]
         speed = self.moved / float(np.median(self.seconds["ours"])) / 1e9
         return (
             f"{self.case:<42} {self.size:<11}{self.moved / MB:7.1f}{speed:7.1f}"
@@ -180,15 +186,13 @@ def means(rows: Sequence[Row]) -> Iterator[str]:
     if large:
         yield f"{'case, of 17 MB and more':<42}{'copy':>6}{'lowest':>8}  times as fast as"
     for case, found in large.items():
-        others = [
-            f"{n} {_mean(found, n):.1f}" for n in found[0].seconds if n not in ("ours", "copy")
-        ]
+        others = [f"{name} {_mean(found, name):.1f}" for name in found[0].peers]
         least = min(row.times("copy") for row in found)
         yield f"{case:<42}{_mean(found, 'copy'):6.2f}{least:8.2f}  {', '.join(others)}".rstrip()
 
 
 def _mean(rows: Sequence[Row], name: str) -> float:
-    return float(np.exp(np.mean(np.log([row.times(name) for row in rows]))))
+    return geometric_mean(row.times(name) for row in rows)
 
 
 def save(path: Path, told: Mapping[str, str], rows: Sequence[Row]) -> None:
@@ -203,8 +207,8 @@ def load(path: Path) -> tuple[dict[str, str], list[Row]]:
     return found["machine"], [Row(**row) for row in found["rows"]]
 
 
-def measure(options: argparse.Namespace, engine: cf.Engine) -> Iterator[Row]:
-    """Run after run of all cases that were asked for; a row comes with each time that it grows."""
+def measure(options: argparse.Namespace, engine: cf.Engine) -> list[Row]:
+    """Run after run of all cases that were asked for; a row is printed each time that it grows."""
     how = QUICK if options.quick else SETTINGS
     how = replace(how, rounds=options.rounds or how.rounds)
     rows: dict[tuple[Case, tuple[int, int]], Row] = {}
@@ -215,7 +219,8 @@ def measure(options: argparse.Namespace, engine: cf.Engine) -> Iterator[Row]:
             row = rows.setdefault((case, dims), Row(str(case), at, moved, family))
             for name, measured in times.items():
                 row.seconds.setdefault(name, []).append(measured.median)
-            yield row
+            print(row, flush=True)
+    return [*rows.values()]
 
 
 def main(arguments: list[str]) -> int:
@@ -234,15 +239,14 @@ def main(arguments: list[str]) -> int:
     add("--load", metavar="FILE", type=Path, help="print a file's results, measure nothing")
     options = parser.parse_args(arguments)
     engine = None if options.load else cf.Engine(options.device)
-    told, rows = load(options.load) if engine is None else (facts(engine), [])
+    told, rows = (facts(engine), []) if engine else load(options.load)
     print("\n".join(f"{name:<10} {told[name]}" for name in ("device", "processor", "load")))
     if lacking := ggml.missing():
         print(lacking)
     print(f"\n{HEAD}")
-    for row in rows if engine is None else measure(options, engine):
-        print(row, flush=True)
-        if row not in rows:
-            rows.append(row)
+    for row in rows:
+        print(row)
+    rows = measure(options, engine) if engine else rows
     print("\n".join(["", *means(rows)]))
     if options.json:
         save(options.json, told, rows)

@@ -63,10 +63,9 @@ def calls(src: Any, dst: Any, raw: Array) -> dict[str, Call]:
     is_rows = str(rows.dtype) in ("f16", "f32") and str(rows.format) == "ab"
     if str(records.format) != "gguf" or not is_rows:
         return {}
-    data: Array = (raw if decodes else np.zeros(records.nbytes, np.uint8)).reshape(rows.dims[0], -1)
-    numbers: Array = np.zeros(rows.dims, rows.dtype.numpy)
-    if not decodes:
-        numbers = raw.view(numbers.dtype).reshape(rows.dims)
+    made = np.zeros(dst.nbytes, np.uint8)
+    data, flat = (raw, made) if decodes else (made, raw)
+    data, numbers = data.reshape(rows.dims[0], -1), flat.view(rows.dtype.numpy).reshape(rows.dims)
     read, written = (data, numbers) if decodes else (numbers, data)
     found: dict[str, Call] = {}
     convert = _converter(str(records.dtype), numbers, decodes=decodes)
@@ -75,6 +74,10 @@ def calls(src: Any, dst: Any, raw: Array) -> dict[str, Call]:
     if find_spec("gguf"):
         found |= _numpy(str(records.dtype), data, numbers, decodes=decodes)
     return found
+
+
+_CASTS = {True: "fp32_to_fp16", False: "fp16_to_fp32"}
+"""ggml's vector code between f32 and f16, by whether it decodes."""
 
 
 def _converter(name: str, numbers: Array, *, decodes: bool) -> Rows | None:
@@ -88,9 +91,6 @@ def _converter(name: str, numbers: Array, *, decodes: bool) -> Rows | None:
         return rows
     cast = _rows(getattr(libraries[1], f"ggml_cpu_{_CASTS[decodes]}"), numbers.shape[1])
     return _in_pieces(*((rows, cast) if decodes else (cast, rows)), numbers.shape[1])
-
-
-_CASTS = {True: "fp32_to_fp16", False: "fp16_to_fp32"}
 
 
 def _rows(function: Any, k: int) -> Rows:

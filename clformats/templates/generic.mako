@@ -44,7 +44,7 @@ ${text}\
 </%def>\
 // ${src} -> ${dst}: one element after the other.
 ${prelude(types, wide, computed=(1,))}
-% if "exact" in "".join(before):
+% if before:
 __constant sampler_t exact = CLK_NORMALIZED_COORDS_FALSE | CLK_ADDRESS_NONE | CLK_FILTER_NEAREST;
 % endif
 % if counts:
