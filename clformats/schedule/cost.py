@@ -113,8 +113,9 @@ class CostModel:
             moved += tiles * written.jumps * (weights.ASKED_BYTES + crowds)
         elif not store.staged and (written.rows > 1 or not written.follows):
             moved += tiles * written.rows * weights.SENT_BYTES
-            if written.apart >= weights.SAME_BANK and not written.follows:
+            if written.apart >= weights.SAME_BANK:
                 missed = tiles * written.rows * weights.BANK_MISS_BYTES
+                missed *= weights.FOLLOWED_MISSES if written.follows else 1
                 moved = max(moved, missed) + min(moved, missed) * weights.BESIDE_MISSES
         return moved * self._byte_ns
 
@@ -226,10 +227,10 @@ def traffic(p: Problem, schedule: Schedule, side: str, counts: Sequence[int]) ->
         all_rounds = rounds
         rounds, (after, longer, far), held = _around(p, side, steps, loop.axis, rounds)
         tiles *= rounds
-        if number == 0:
-            apart = far
         if number == 0 and longer > run:
             follows, goes_on, jumps = True, longer, rows / rounds
+        elif number == 0:
+            apart = far
         if not held and not (number == 0 and follows):
             break
         jumps = min(jumps, after / tiles)
