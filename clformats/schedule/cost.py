@@ -42,6 +42,17 @@ class Traffic:
     goes_on: int
     apart: int
 
+    def missed(self, *, cached: bool) -> float:
+        """How many of a tile's rows miss the few places of a cache, or banks, that they share.
+
+        ``cached``: as they are stored to the caches, which hold lines of some of them.
+        """
+        if self.apart < weights.SAME_BANK:
+            return 0.0
+        if cached and self.rows * self.apart <= weights.FAR_BYTES:
+            return self.jumps
+        return self.rows * (weights.FOLLOWED_MISSES if self.follows else 1.0)
+
 
 class CostModel:
     """The cost of schedules of one problem; what they have in common is computed once."""
@@ -108,15 +119,12 @@ class CostModel:
         moved = self.elements * each / 8
         moved += tiles * read.jumps * jump * (2 if crowded else 1)
         moved += tiles * (0 if read.follows else read.rows) * weights.HOP_BYTES
+        missed = tiles * written.missed(cached=store.is_ordinary) * weights.BANK_MISS_BYTES
         if store.is_ordinary:
-            crowds = weights.BANK_MISS_BYTES if written.apart >= weights.SAME_BANK else 0
-            moved += tiles * written.jumps * (weights.ASKED_BYTES + crowds)
+            moved += tiles * written.jumps * weights.ASKED_BYTES + missed
         elif not store.staged and (written.rows > 1 or not written.follows):
             moved += tiles * written.rows * weights.SENT_BYTES
-            if written.apart >= weights.SAME_BANK:
-                missed = tiles * written.rows * weights.BANK_MISS_BYTES
-                missed *= weights.FOLLOWED_MISSES if written.follows else 1
-                moved = max(moved, missed) + min(moved, missed) * weights.BESIDE_MISSES
+            moved = max(moved, missed) + min(moved, missed) * weights.BESIDE_MISSES
         return moved * self._byte_ns
 
     def _moved(self, written: Traffic, schedule: Schedule) -> float:
