@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..quantised.lanes import At, NotInTilesError, Placed, SymbolicDigit, Symbols
+from ..quantised.lanes import At, NotInTilesError, Placed, Symbols, symbolic
 from ..quantised.planes import PlaneDigit
 from ..tensors.desc import MemoryDesc
 
@@ -14,20 +14,15 @@ def numbers_in_tiles(dst: MemoryDesc, symbols: Symbols) -> Placed:
     if not (whole and simple) or dst.tail or dst.ndims > 3 or dst.format.image or dst.sums:
         raise NotInTilesError
     bits = dst.dtype.bits
-    digits: list[SymbolicDigit] = []
+    digits = []
     for p in dst.placed:
-        dim = p.digit.dims[0] + 3 - dst.ndims
-        varies = not p.fixed_stride and p.stride != 1
         if p.stride == 0 and p.size > 1:
             raise NotInTilesError
-        is_open = p.digit.size is None
-        one = PlaneDigit(dim, p.digit.step, p.size, p.stride * bits)
-        if varies and p.size > 1:
-            symbol = symbols.of(p.stride * bits // 8)
-            digits.append(SymbolicDigit(dim, one.step, one.size, 0, symbol, is_open))
-        else:
-            stride = one.stride if p.size > 1 else 0  # one program serves every size
-            digits.append(SymbolicDigit(dim, one.step, one.size, stride, "", is_open))
+        dim, step = p.digit.dims[0] + 3 - dst.ndims, p.digit.step
+        stride = p.stride * bits if p.size > 1 else 0  # one program serves every size
+        varies, is_open = not p.fixed_stride and p.stride != 1, p.digit.size is None
+        own = PlaneDigit(dim, step, p.size, stride)
+        digits.append(symbolic(own, step, varies, is_open, symbols))
     at = At(0)
     if dst.offset0:
         at = At(0, ((symbols.of(dst.offset0 * bits // 8), 1),))

@@ -103,6 +103,15 @@ def test_what_exceeds_local_memory_does_not_go_through_it(as_gpu: cf.Stream) -> 
     assert "local memory" not in found.what
 
 
+@pytest.mark.parametrize(("apart", "through"), [(66, False), (68, True)])
+def test_vectors_are_stored_where_rows_begin_at_multiples_of_them(
+    as_gpu: cf.Stream, apart: int, through: bool
+) -> None:
+    dst = cf.MemoryDesc((4, 64), "f32", strides=(apart, 1))
+    found = decoding(described((4, 64), "q4_0", "gguf"), dst, as_gpu.engine.traits)
+    assert ("local memory" in found.what) == through
+
+
 @pytest.mark.parametrize("name", FEW)
 @pytest.mark.sampled(3)
 def test_values_are_the_hosts(stream: cf.Stream, name: str) -> None:
