@@ -241,11 +241,10 @@ class _Writer:
 
     def _code(self, field: Field) -> str:
         """The code of one element, by the address of its bits."""
-        shift, parts = 0, []
-        for plane in field.planes:
+        parts = []
+        for low, plane in field.parts:
             own = f"code_at({self._begin(plane)}, {self._bit(field, plane)}, {plane.bits})"
-            parts.append(f"{own} << {shift}" if shift else own)
-            shift += plane.bits
+            parts.append(f"{own} << {low}" if low else own)
         text = " | ".join(parts) if len(parts) == 1 else f"({' | '.join(f'({p})' for p in parts)})"
         if field.bias:
             mask = (1 << field.bits) - 1

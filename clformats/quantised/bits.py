@@ -46,12 +46,10 @@ def read_field(raw: NDArray[np.uint8] | Apart, field: Field) -> Array:
     """The unsigned codes of a field, of shape `Field.extents`."""
     kind = np.dtype(f"u{field.dtype.nbytes}")
     result: Array | None = None
-    shift = 0
-    for plane in field.planes:
+    for low, plane in field.parts:
         at, data = raw[plane.buffer] if isinstance(raw, tuple) else (0, raw)
         own = _read(data, replace(plane, first_bit=plane.first_bit - 8 * at), field.extents, kind)
-        result = own if result is None else result | own << np.array(shift, kind)
-        shift += plane.bits
+        result = own if result is None else result | own << np.array(low, kind)
     assert result is not None  # noqa: S101  # a field has planes
     if field.bias:
         mask = np.array((1 << field.bits) - 1, kind)
@@ -70,13 +68,11 @@ def write_field(
     values = codes.astype(kind, copy=False).reshape(field.extents)
     if field.bias:
         values = (values + np.array(field.bias, kind)) & np.array((1 << field.bits) - 1, kind)
-    shift = 0
-    for plane in field.planes:
+    for low, plane in field.parts:
         if buffer is None or buffer[0] == plane.buffer:
             mask = np.array((1 << plane.bits) - 1, kind)
             first = plane.first_bit - (8 * buffer[1] if buffer else 0)
-            _write(raw, replace(plane, first_bit=first), values >> np.array(shift, kind) & mask)
-        shift += plane.bits
+            _write(raw, replace(plane, first_bit=first), values >> np.array(low, kind) & mask)
 
 
 def _read(

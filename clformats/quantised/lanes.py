@@ -1,4 +1,4 @@
-"""Reading codes of planes as vectors in OpenCL C: which bytes hold them, and how they are shifted.
+"""Where the codes of planes lie in tiles, as constants of OpenCL C.
 
 A *tile* is some rows and columns, whose first row and column are multiples of the tile's size. In
 it the place of an element, counted from the place of the first, is a constant, or a multiple of a
@@ -8,10 +8,11 @@ program serves all sizes of a layout.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import groupby, pairwise
+from itertools import pairwise
+from operator import attrgetter
 
 from .desc import QuantisedDesc
 from .planes import Plane, PlaneDigit
@@ -21,6 +22,13 @@ NAMES = ("e", "n", "k")
 """The C variables of the tile's first expert, row and column."""
 HEX = "0123456789abcdef"
 WIDTHS = (16, 8, 4, 2)
+KINDS = {8: "uchar", 16: "ushort", 32: "uint"}
+"""The unsigned types of so many bits."""
+
+
+def kind_of(bits: int) -> str:
+    """The shortest unsigned type that holds so many bits."""
+    return next(kind for most, kind in KINDS.items() if bits <= most)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +43,16 @@ class Tile:
         return (1, self.rows, self.columns)[dim]
 
 
+Multiples = tuple[tuple[str, int], ...]
+"""Symbols, and how often each is added."""
+
+
 @dataclass(frozen=True, slots=True)
 class At:
     """A place: bits, and multiples of symbols, which count bytes."""
 
     bits: int
-    symbols: tuple[tuple[str, int], ...] = ()
+    symbols: Multiples = ()
 
     @property
     def byte(self) -> str:
@@ -53,6 +65,24 @@ class At:
     def shift(self) -> int:
         """The bit in that byte."""
         return self.bits % 8
+
+    def after(self, bits: int) -> At:
+        """The place so many bits after it."""
+        return At(self.bits + bits, self.symbols)
+
+    def line(self, nbytes: int) -> tuple[Multiples, int]:
+        """The line of so many bytes that it is in: the symbols, and a number."""
+        return self.symbols, self.bits // (8 * nbytes)
+
+
+BY_PLACE = attrgetter("symbols", "bits")
+"""What places are put in order by."""
+
+
+def follow(places: Sequence[At], bits: int) -> bool:
+    """Whether each place is so many bits after the one before it."""
+    steps = pairwise(places)
+    return all(b.bits - a.bits == bits and b.symbols == a.symbols for a, b in steps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +114,8 @@ class Symbols:
 
     def of(self, value: int) -> str:
         """The symbol of a number of bytes."""
-        for name, known in self.values.items():
-            if known == value:
-                return name
-        name = f"{self.prefix}{len(self.values)}"
+        new = f"{self.prefix}{len(self.values)}"
+        name = next((name for name, known in self.values.items() if known == value), new)
         self.values[name] = value
         return name
 
@@ -128,6 +156,12 @@ class Placed:
             else:
                 bits += value * d.stride
         return At(self.start.bits + bits, tuple(symbols.items()))
+
+    def in_order(
+        self, tile: Tile, cells: Iterable[tuple[int, int]]
+    ) -> list[tuple[At, tuple[int, int]]]:
+        """Elements of a tile, rows and columns, in the order of their places."""
+        return sorted(((self.place(tile, *c), c) for c in cells), key=lambda x: BY_PLACE(x[0]))
 
     def base(self, tile: Tile) -> str:
         """The byte from which `place` counts, as C over `NAMES`: that of the tile."""
@@ -270,115 +304,3 @@ def symbolic(
             d.dim, step, d.size, 0, symbols.of(d.stride // 8), is_open, d.stride // 8
         )
     return SymbolicDigit(d.dim, step, d.size, 0 if varies else d.stride, "", is_open)
-
-
-def loaded(pointer: str, plane: Placed, tile: Tile, lanes: Sequence[tuple[int, int]]) -> str:
-    """C of the codes of some elements in one plane: ``uchar``, ``ushort`` or ``uint``, or vectors.
-
-    ``lanes`` are rows and columns in the tile: one, or 2, 4, 8 or 16.
-    """
-    places = [plane.place(tile, *lane) for lane in lanes]
-    if plane.bits == 16 and all(p.shift == 0 for p in places):
-        return _wide(pointer, places, "ushort", aligned=plane.aligned_to(16))
-    if plane.bits == 32 and all(p.shift == 0 for p in places):
-        return _wide(pointer, places, "uint", aligned=plane.aligned_to(32))
-    if any(p.shift + plane.bits > 8 for p in places):
-        scalars = [straddling(pointer, p, plane.bits) for p in places]
-        kind = "uchar" if plane.bits <= 8 else "ushort" if plane.bits <= 16 else "uint"
-        return scalars[0] if len(places) == 1 else vector(kind, scalars)
-    phase = f"b_{plane.name}" if plane.phase(tile) else ""
-    if len(places) == 1:
-        return _one(pointer, places[0], plane.bits, phase)
-    parts = [[i for i, p in enumerate(places) if p.shift == s]
-             for s in sorted({p.shift for p in places})]  # fmt: skip
-    texts = []
-    for at in parts:
-        first = places[at[0]]
-        if len(at) == 1:
-            texts.append(_one(pointer, first, plane.bits, phase))
-        else:
-            found = _bytes(pointer, [places[i] for i in at])
-            texts.append(vector_masked(found, first.shift, plane.bits, phase))
-    return texts[0] if len(parts) == 1 else merged(texts, parts, len(places))
-
-
-def _one(pointer: str, at: At, bits: int, phase: str) -> str:
-    """One code that lies in one byte."""
-    return f"(uchar)({masked(f'{pointer}[{at.byte}]', at.shift, bits, phase)})"
-
-
-def merged(texts: Sequence[str], lanes: Sequence[list[int]], width: int) -> str:
-    """Vectors of some lanes as one: a call of a helper where it is even and odd or low and high."""
-    if list(lanes) == [list(range(0, width, 2)), list(range(1, width, 2))]:
-        return f"ZIP{width}({texts[0]}, {texts[1]})"
-    if [i for at in lanes for i in at] == list(range(width)):
-        return f"(uchar{width})({', '.join(texts)})"
-    named = {
-        i: f"({text}){'' if len(at) == 1 else '.s' + HEX[j]}"
-        for text, at in zip(texts, lanes, strict=True)
-        for j, i in enumerate(at)
-    }
-    return vector("uchar", [named[i] for i in range(width)])
-
-
-def _bytes(pointer: str, places: Sequence[At]) -> str:
-    """The bytes of places: one load where they follow each other."""
-    if len(places) == 1:
-        return f"{pointer}[{places[0].byte}]"
-    runs = list(_runs(places))
-    if len(runs) == 1 and len(places) in WIDTHS:
-        return f"vload{len(places)}(0, {pointer} + {places[0].byte})"
-    lengths = {len(r) for r in runs}
-    if len(lengths) == 1 and lengths <= set(WIDTHS):
-        size = lengths.pop()
-        loads = [f"vload{size}(0, {pointer} + {r[0].byte})" for r in runs]
-        return f"(uchar{len(places)})({', '.join(loads)})"
-    return vector("uchar", [f"{pointer}[{p.byte}]" for p in places])
-
-
-def _runs(places: Sequence[At]) -> list[list[At]]:
-    """Places in runs of neighbouring bytes."""
-    keyed = groupby(enumerate(places), lambda x: (x[1].bits // 8 - x[0], x[1].symbols))
-    return [[p for _, p in run] for _, run in keyed]
-
-
-def _wide(pointer: str, places: Sequence[At], kind: str, *, aligned: bool) -> str:
-    """Words at places; as a vector where each begins at a multiple of its size."""
-    size = 2 if kind == "ushort" else 4
-    if len(places) == 1:
-        return f"LOAD_{kind.upper()}({pointer} + {places[0].byte})"
-    follow = aligned and all(
-        q.symbols == p.symbols and q.bits - p.bits == 8 * size for p, q in pairwise(places)
-    )
-    if follow:
-        return f"vload{len(places)}(0, (global const {kind} *)({pointer} + {places[0].byte}))"
-    return vector(kind, [f"LOAD_{kind.upper()}({pointer} + {p.byte})" for p in places])
-
-
-def straddling(pointer: str, at: At, bits: int) -> str:
-    """A code that lies in more than one byte."""
-    count = -(-(at.shift + bits) // 8)
-    parts = [f"(uint){pointer}[{At(at.bits + 8 * b, at.symbols).byte}] << {8 * b}"
-             for b in range(count)]  # fmt: skip
-    return f"(({' | '.join(parts)}) >> {at.shift} & {(1 << bits) - 1}u)"
-
-
-def masked(text: str, shift: int, bits: int, phase: str) -> str:
-    """One byte shifted, by a phase too, and masked."""
-    if phase:
-        return f"{text} >> ({shift} + {phase}) & {(1 << bits) - 1}"
-    shown = f"{text} >> {shift}" if shift else text
-    return shown if shift + bits == 8 else f"{shown} & {(1 << bits) - 1}"
-
-
-def vector_masked(text: str, shift: int, bits: int, phase: str) -> str:
-    """A vector of bytes shifted, by a phase too, and masked."""
-    if phase:
-        return f"(({text} >> (uchar)({shift} + {phase})) & (uchar){(1 << bits) - 1})"
-    shown = f"({text} >> (uchar){shift})" if shift else text
-    return shown if shift + bits == 8 else f"({shown} & (uchar){(1 << bits) - 1})"
-
-
-def vector(kind: str, scalars: Sequence[str]) -> str:
-    """A vector of scalars."""
-    return f"({kind}{len(scalars)})({', '.join(scalars)})"

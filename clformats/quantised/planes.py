@@ -7,8 +7,9 @@ a first bit. A *field* is one logical array, put together from planes, the lowes
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from ..formats.expr import Expr, total
 from .codes import Codes
@@ -97,6 +98,11 @@ class Field:
     def bits(self) -> int:
         """The bits of a value."""
         return self.dtype.bits
+
+    @property
+    def parts(self) -> Iterator[tuple[int, Plane]]:
+        """The planes, each with the lowest of the bits of a value that it has."""
+        return zip(accumulate((p.bits for p in self.planes), initial=0), self.planes, strict=False)
 
 
 @dataclass(frozen=True, slots=True)

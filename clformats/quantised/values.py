@@ -8,7 +8,8 @@ import numpy as np
 
 from ..templates import filled
 from .codes import Codes
-from .lanes import HEX, Placed, Tile, loaded, vector
+from .lanes import HEX, Placed, Tile, kind_of
+from .loads import loaded, vector
 from .planes import Field
 
 Lanes = Sequence[tuple[int, int]]
@@ -65,15 +66,13 @@ def source(
 
 def codes(field: Field, planes: Mapping[str, Placed], tile: Tile, lanes: Lanes) -> str:
     """C of unsigned codes of elements, put together from planes; pointers are named p_<plane>."""
-    shift = 0
     parts = []
-    wide = "uchar" if field.bits <= 8 else "ushort" if field.bits <= 16 else "uint"
-    for plane in field.planes:
+    wide = kind_of(field.bits)
+    for low, plane in field.parts:
         own = loaded(f"p_{plane.name}", planes[plane.name], tile, lanes)
         if len(field.planes) > 1:
             own = f"convert_{wide}{len(lanes)}({own})" if len(lanes) > 1 else f"({wide})({own})"
-        parts.append(f"({own}) << ({wide}){shift}" if shift else own)
-        shift += plane.bits
+        parts.append(f"({own}) << ({wide}){low}" if low else own)
     text = parts[0] if len(parts) == 1 else f"({' | '.join(f'({p})' for p in parts)})"
     if field.bias:
         mask = (1 << field.bits) - 1

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from math import prod
 
 from ..errors import Error
 from ..formats.digits import Digit, Layout, Placed
@@ -101,25 +102,21 @@ def _tensor(side: _Side, extents: Sequence[int]) -> MemoryDesc | None:
     if plane.first_bit % bits or any(d.stride % bits for d in plane.digits if d.size > 1):
         return None
     last = {dim: max((d.step for d in plane.digits if d.dim == dim), default=0) for dim in range(3)}
-    placed = [_placed(d, bits, is_open=d.step == last[d.dim], fixed=fixed)
-              for d, fixed in side.digits]  # fmt: skip
-    placed = [*(_one(dim) for dim, step in last.items() if not step), *placed]
+    placed = [
+        Placed(Digit(d.dim, None if d.step == last[d.dim] else d.size, d.step), d.size,
+               d.stride // bits, fixed_stride=fixed)
+        for d, fixed in side.digits
+    ]  # fmt: skip
     return _described(extents, placed, plane.padded, plane.first_bit // bits, TYPES[bits])
-
-
-def _placed(d: PlaneDigit, bits: int, *, is_open: bool, fixed: bool) -> Placed:
-    digit = Digit(d.dim, None if is_open else d.size, d.step)
-    return Placed(digit, d.size, d.stride // bits, fixed_stride=fixed)
-
-
-def _one(dim: int) -> Placed:
-    """A dimension of size 1 without a digit."""
-    return Placed(Digit(dim, None), 1, 1, fixed_stride=True)
 
 
 def _described(
     extents: Sequence[int], placed: Sequence[Placed], padded: Sequence[int], first: int, dtype: str
 ) -> MemoryDesc | None:
+    """A tensor of such digits; dimensions without one are of size 1."""
+    without = {*range(len(extents))} - {p.digit.dim for p in placed}
+    ones = (Placed(Digit(dim, None), 1, 1, fixed_stride=True) for dim in sorted(without))
+    placed = [*ones, *placed]
     try:
         layout = Layout(len(extents), tuple(p.digit for p in placed))
     except Error:
@@ -136,8 +133,8 @@ def _run(
     shared = [_common(s[k] for s in sides) for k in (0, 1)]
     inner = [[_inside(s[k], shared[k]) for s in sides] for k in (0, 1)]
     starts = [min(s[k].plane.first_bit for s in sides) for k in (0, 1)]
-    bits = sum(s.plane.bits * _count(inside) for (_, s), inside in zip(sides, inner[1],
-                                                                       strict=True))  # fmt: skip
+    bits = sum(s.plane.bits * prod(d[2] for d in inside)
+               for (_, s), inside in zip(sides, inner[1], strict=True))  # fmt: skip
     places = [[s[k].plane.first_bit - starts[k] for s in sides] for k in (0, 1)]
     ends = max(p + s.plane.bits + sum((d[2] - 1) * d[3] for d in inside)
                for (_, s), p, inside in zip(sides, places[1], inner[1], strict=True))  # fmt: skip
@@ -175,13 +172,6 @@ def _inside(side: _Side, shared: Sequence[_Own]) -> list[_Own]:
     return sorted(d for d in _own(side) if d not in shared and d[2] > 1)
 
 
-def _count(digits: Iterable[_Own]) -> int:
-    result = 1
-    for d in digits:
-        result *= d[2]
-    return result
-
-
 def _bytes(
     shared: Sequence[_Own], desc: QuantisedDesc, start: int, nbytes: int, side: _Side
 ) -> MemoryDesc | None:
@@ -199,6 +189,5 @@ def _bytes(
         for dim, step, size, stride in sorted(shared, key=lambda d: -d[3])
     ]  # fmt: skip
     extents = [desc.extents[dim] // least[dim] if least[dim] else 1 for dim in range(3)]
-    placed = [*(_one(dim) for dim, step in least.items() if not step), *placed]
     placed.append(Placed(Digit(3, None), nbytes, 1, fixed_stride=True))
     return _described((*extents, nbytes), placed, (*extents, nbytes), start, "u8")

@@ -11,18 +11,19 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from itertools import takewhile
-from operator import eq
+from itertools import product, takewhile
 
 from ..errors import Unsupported
 from ..problems.thresholds import LINE_BYTES, LONG_RUN_BYTES
 from ..problems.traits import DEFAULT, Traits
 from ..quantised import QuantisedDesc
 from ..quantised.lanes import (
-    At,
+    KINDS,
     NotInTilesError,
     Symbols,
     Tile,
+    follow,
+    kind_of,
     placed_planes,
 )
 from ..quantised.planes import Field
@@ -101,13 +102,10 @@ class _Decoder:
         """The elements of each vector, in the order of the destination. Raises."""
         tile, bits = self.tile, self.target.bits
         cells = [(r, c) for r in range(tile.rows) for c in range(tile.columns)]
-        placed = sorted((_key(self.target.place(tile, *cell)), cell) for cell in cells)
+        placed = self.target.in_order(tile, cells)
         for k in range(0, len(placed), LANES):
             run = placed[k : k + LANES]
-            (symbols, first), _ = run[0]
-            if len(run) < LANES or any(
-                at != (symbols, first + bits * j) for j, (at, _) in enumerate(run)
-            ):
+            if len(run) < LANES or not follow([at for at, _ in run], bits):
                 raise NotInTilesError
             yield tuple(cell for _, cell in run)
 
@@ -118,9 +116,9 @@ class _Decoder:
 
     def _groups(self, f: Field) -> Sequence[Cell]:
         """The groups of the tile, by their first elements."""
-        rows, columns = ([*range(0, size, group or size)] for size, group in zip(
-            (self.tile.rows, self.tile.columns), f.group, strict=True))  # fmt: skip
-        return [(r, c) for r in rows for c in columns]
+        tile, (rows, columns) = self.tile, f.group
+        return [*product(range(0, tile.rows, rows or tile.rows),
+                         range(0, tile.columns, columns or tile.columns))]  # fmt: skip
 
     def _is_shared(self, f: Field, lanes: Lanes) -> bool:
         """Whether the lanes have one value of a field."""
@@ -139,11 +137,16 @@ class _Decoder:
     @property
     def writes_lines_along_rows(self) -> bool:
         """Whether vectors go along rows and make whole lines."""
-        places = [self.target.place(self.tile, *lanes[0]) for lanes in self.vectors]
-        size, line = LANES * self.target.bits, 8 * LINE_BYTES
-        written = Counter((at.symbols, at.bits // line) for at in places)
-        along = self.vectors[0][0][1] == self.vectors[0][1][1]
-        return along and all(count * size >= line for count in written.values())
+        places = (self.target.place(self.tile, *lanes[0]) for lanes in self.vectors)
+        written = Counter(at.line(LINE_BYTES) for at in places)
+        least = 8 * LINE_BYTES // (LANES * self.target.bits)
+        return self.goes_along_rows and min(written.values()) >= least
+
+    @property
+    def goes_along_rows(self) -> bool:
+        """Whether the elements of a vector are of one column."""
+        first, second, *_ = self.vectors[0]
+        return first[1] == second[1]
 
     @property
     def cost(self) -> float:
@@ -152,7 +155,7 @@ class _Decoder:
         scalars = {(f.name, self._group(f, lanes[0])) for f in self.fields for lanes in self.vectors
                    if not self._asked(f, lanes)}  # fmt: skip
         books = sum(4 * LANES * len(self.vectors) for f in self.fields if f.dtype.width > 1)
-        lines = {(id(p), _key(p.place(self.tile, r, c))[0], p.place(self.tile, r, c).bits // 512)
+        lines = {(id(p), p.place(self.tile, r, c).line(LINE_BYTES))
                  for p in (*self.planes.values(), self.target)
                  for r in range(self.tile.rows) for c in (0, self.tile.columns - 1)}  # fmt: skip
         cost += 4 * len(scalars) + books + LINE_COST * len(lines) + 16
@@ -165,7 +168,7 @@ class _Decoder:
         turns = self.turns = turns if k % (turns * tile.columns) == 0 else 1
         span = turns * tile.columns
         once = [f for f in self.fields if f.dtype.width == 1 and _is_fixed(f.group[1], span)]
-        along = self.vectors[0][0][1] == self.vectors[0][1][1]
+        along = self.goes_along_rows
         grid = Grid(tile, (e, n // tile.rows, k // tile.columns),
                     (1, 2, 0) if along else (2, 1, 0), turns, self._blocks())  # fmt: skip
         streams = self._streams()
@@ -217,8 +220,8 @@ class _Decoder:
         if tile.rows == 1 or not self._streams():
             return 1
         places = [self.target.place(tile, *lanes[0]) for lanes in self.vectors]
-        expected = (At(places[0].bits + j * bits, places[0].symbols) for j in range(len(places)))
-        run = len([*takewhile(bool, map(eq, places, expected))])
+        run = len([*takewhile(bool, (at == places[0].after(j * bits)
+                                     for j, at in enumerate(places)))])  # fmt: skip
         blocks = LONG_RUN_BYTES // (run * bits // 8)
         rows = self.src.extents[1]
         while blocks > 1 and not goes_on(self.target, tile, rows, blocks, run * bits):
@@ -286,17 +289,14 @@ class _Decoder:
 
         Unsigned integers may stay in words.
         """
-        wide = next(b for b in (8, 16, 32) if f.bits <= b)
-        if f.dtype.kind == "unsigned":
-            wide = max(wide, *(self.words[p.name].bits for p in f.planes))
-        kind = {8: "uchar", 16: "ushort", 32: "uint"}[wide]
-        parts, shift = [], 0
-        for plane in f.planes:
+        least = (self.words[p.name].bits for p in f.planes if f.dtype.kind == "unsigned")
+        kind = kind_of(max(f.bits, *least, 0))
+        parts = []
+        for low, plane in f.parts:
             words = self.words[plane.name]
             text = words.codes(lanes)
-            text = text if words.bits == wide else f"convert_{kind}{LANES}({text})"
-            parts.append(f"({text} << ({kind}){shift})" if shift else text)
-            shift += plane.bits
+            text = text if KINDS[words.bits] == kind else f"convert_{kind}{LANES}({text})"
+            parts.append(f"({text} << ({kind}){low})" if low else text)
         found = parts[0] if len(parts) == 1 else f"({' | '.join(parts)})"
         if f.bias:
             mask = (1 << f.bits) - 1
@@ -322,7 +322,3 @@ class _Decoder:
 def _is_fixed(group: int, span: int) -> bool:
     """Whether so many columns, from a multiple of them on, lie in one group."""
     return group == WHOLE or group % span == 0
-
-
-def _key(at: At) -> tuple[tuple[tuple[str, int], ...], int]:
-    return at.symbols, at.bits

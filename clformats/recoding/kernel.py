@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ..problems.thresholds import LINE_BYTES
-from ..quantised.lanes import NAMES, At, NotInTilesError, Placed, Symbols, Tile
+from ..quantised.lanes import NAMES, At, NotInTilesError, Placed, Symbols, Tile, follow
 from ..quantised.values import Tables, source
 
 T = TypeVar("T")
@@ -144,13 +144,11 @@ def asked(
 
     ``sources``: planes, and their elements in a tile. What is after the tensor does no harm.
     """
-    lines = dict.fromkeys((plane.base(tile), at.symbols, at.bits // (8 * LINE_BYTES))
-                          for plane, cells in sources
-                          for at in (plane.place(tile, *cell) for cell in cells))  # fmt: skip
+    lines = dict.fromkeys((plane.base(tile), plane.place(tile, *cell).line(LINE_BYTES))
+                          for plane, cells in sources for cell in cells)  # fmt: skip
     yield f"  {{ const size_t later = {along} + {far}; {{ const size_t {along} = later;"
-    for base, symbols, line in lines:
-        place = At(line * 8 * LINE_BYTES, symbols).byte
-        yield f"  PREFETCH(w + {base} + {place});"
+    for base, (symbols, number) in lines:
+        yield f"  PREFETCH(w + {base} + {At(number * 8 * LINE_BYTES, symbols).byte});"
     yield "  } }"
 
 
@@ -163,10 +161,10 @@ def goes_on(plane: Placed, tile: Tile, rows: int, blocks: int, run: int) -> bool
     if rows % tall.rows:
         return False
     try:
-        first, *others = (plane.place(tall, row, 0) for row in range(0, tall.rows, tile.rows))
+        places = [plane.place(tall, row, 0) for row in range(0, tall.rows, tile.rows)]
     except NotInTilesError:
         return False
-    return others == [At(first.bits + j * run, first.symbols) for j in range(1, blocks)]
+    return follow(places, run)
 
 
 def outer_strides(plane: Placed, tile: Tile, symbols: Symbols) -> Iterator[int]:

@@ -11,10 +11,11 @@ from contextlib import suppress
 from math import prod
 
 from ..errors import Unsupported
+from ..problems.thresholds import LINE_BYTES
 from ..problems.traits import DEFAULT, Traits
 from ..quantised.desc import QuantisedDesc
-from ..quantised.lanes import NotInTilesError, Symbols, Tile, loaded, placed_planes
-from ..quantised.planes import Field, Plane
+from ..quantised.lanes import NotInTilesError, Symbols, Tile, placed_planes
+from ..quantised.loads import loaded
 from ..quantised.values import codes
 from .apart import PlaneMove, moves_apart
 from .kernel import Grid, Kernel, TileCode, fitting
@@ -101,17 +102,15 @@ class BitMover(Writer):
     def lines(self) -> int:
         """The lines of 64 bytes that a tile touches."""
         found = set()
-        for of in (self.read, self.write):
-            for name, plane in of.items():
-                own = next(f for f in self.fields if name in {p.name for p in self._planes(f)})
-                for cell in self.cells(own):
-                    at = plane.place(self.tile, *cell)
-                    found.add((id(of), plane.base(self.tile), at.symbols, at.bits // 512))
+        for own in self.fields:
+            sides = (self.read, self.src.fields[own.name]), (self.write, own)
+            planes = [(k, placed[p.name]) for k, (placed, f) in enumerate(sides)
+                      for p in f.planes if p.name in placed]  # fmt: skip
+            for cell in self.cells(own):
+                for side, plane in planes:
+                    line = plane.place(self.tile, *cell).line(LINE_BYTES)
+                    found.add((side, plane.base(self.tile), line))
         return len(found)
-
-    def _planes(self, own: Field) -> list[Plane]:
-        """The planes of a field on both sides."""
-        return [*self.src.fields[own.name].planes, *own.planes]
 
     def kernel(self) -> Kernel:
         """The kernel of a tile for each work-item."""
@@ -131,11 +130,9 @@ class BitMover(Writer):
         """C of some bits of codes of the source, as bytes."""
         read, write = self.src.fields[part.field], self.dst.fields[part.field]
         if read.bias == write.bias:
-            low = 0
-            for plane in read.planes:
+            for low, plane in read.parts:
                 if (low, plane.bits) == (part.low, part.bits):
                     return loaded(f"p_{plane.name}", self.read[plane.name], self.tile, cells)
-                low += plane.bits
         return super().part(part, cells)
 
     def codes(self, field: str, cells: Sequence[Cell]) -> str:

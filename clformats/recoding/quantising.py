@@ -17,7 +17,7 @@ from ..errors import Unsupported
 from ..problems.thresholds import TILE_BYTES, VECTOR_BYTES
 from ..problems.traits import Traits
 from ..quantised import QuantisedDesc
-from ..quantised.lanes import HEX, At, NotInTilesError, Symbols, Tile
+from ..quantised.lanes import HEX, NotInTilesError, Symbols, Tile, follow, kind_of
 from ..quantised.types import WHOLE
 from ..tensors.desc import MemoryDesc
 from .grouped import WritingGroup
@@ -152,12 +152,11 @@ class _Quantiser(Writer):
         half, bits = self.src.dtype.name == "f16", self.read.bits
         for x, c in zip(self._vectors(row, column),
                         range(column, column + self.block, LANES), strict=True):  # fmt: skip
-            first, *others = (self.read.place(self.tile, row, c + j) for j in range(LANES))
-            if any(p != At(first.bits + bits * j, first.symbols)
-                   for j, p in enumerate(others, 1)):  # fmt: skip
+            places = [self.read.place(self.tile, row, c + j) for j in range(LANES)]
+            if not follow(places, bits):
                 raise NotInTilesError
             kind = "ushort" if half else "uint"
-            loaded = self.loaded(kind, f"in + {first.byte}")
+            loaded = self.loaded(kind, f"in + {places[0].byte}")
             if half:
                 yield f"const ushort16 h{x} = {loaded};"
                 yield f"const float16 {x} = halves_of(h{x});"
@@ -177,8 +176,7 @@ class _Quantiser(Writer):
         if field != "q":
             own = (self.blocks.index((r, c // self.block * self.block)) for r, c in cells)
             texts = [self._of(f"at + {j}")(field) for j in own]
-            wide = self.dst.fields[field].dtype.nbytes
-            kind = {1: "uchar", 2: "ushort", 4: "uint"}[wide]
+            kind = kind_of(8 * self.dst.fields[field].dtype.nbytes)
             return texts[0] if len(texts) == 1 else f"({kind}{len(texts)})({', '.join(texts)})"
         if not self.plain:
             return self._lanes("uchar", cells)

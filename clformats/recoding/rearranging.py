@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -18,12 +17,22 @@ from itertools import pairwise
 from ..problems.thresholds import LINE_BYTES, LONG_RUN_BYTES
 from ..problems.traits import Traits
 from ..quantised import QuantisedDesc
-from ..quantised.lanes import HEX, At, NotInTilesError, Placed, Symbols, Tile, placed_planes
+from ..quantised.lanes import (
+    HEX,
+    KINDS,
+    At,
+    NotInTilesError,
+    Placed,
+    Symbols,
+    Tile,
+    follow,
+    placed_planes,
+)
 from ..quantised.planes import Field
 from ..quantised.types import WHOLE
 from .decoding import LINE_COLUMNS, LINE_COST
 from .kernel import Grid, Kernel, TileCode, asked, fitting, goes_on, outer_strides
-from .vectors import KINDS, LANES, Cell, Words, distinct
+from .vectors import LANES, Cell, words_of
 
 WORD_TILES = ((32, 32), (16, 32), (64, 32), (16, 64))
 """Rows and columns that are tried: the cheapest is taken."""
@@ -83,41 +92,25 @@ class _Plane:
         places = range(self.bits // write.bits)
         self.wanted = [[tuple(w.cells[j] for piece in pieces for w in piece) for j in places]
                        for pieces in self.vectors]  # fmt: skip
-        self.read = self._source(read)
-
-    def _source(self, read: Placed) -> Words:
-        """The words of the source that take the fewest instructions, where lanes shift alike."""
-        wanted = list(dict.fromkeys(lanes for v in self.wanted for lanes in v))
-        found: list[Words] = []
-        for bits in (b for b in KINDS if b >= read.bits):
-            with suppress(NotInTilesError):
-                words = Words(read, self.tile, bits, wanted)
-                if not words.phase and not any(distinct(words.held(x)[1]) for x in wanted):
-                    found.append(words)
-        if not found:
-            raise NotInTilesError
-        return min(found, key=lambda w: w.cost)
+        every = dict.fromkeys(lanes for v in self.wanted for lanes in v)
+        self.read = words_of(read, tile, every, alike=True)
 
     def _words(self, cells: Sequence[Cell]) -> list[_Word] | None:
         """The words in the order of the destination; None where a run is no multiple of them."""
-        bits, placed = self.write.bits, [(self.write.place(self.tile, *c), c) for c in cells]
-        placed.sort(key=lambda x: (x[0].symbols, x[0].bits))
-        count, found = self.bits // bits, []
+        placed = self.write.in_order(self.tile, cells)
+        count, found = self.bits // self.write.bits, []
         for k in range(0, len(placed), count):
-            own = placed[k : k + count]
-            at = own[0][0]
-            expected = [At(at.bits + j * bits, at.symbols) for j in range(count)]
-            if [p for p, _ in own] != expected or at.bits % 8:
+            places, own = zip(*placed[k : k + count], strict=True)
+            if len(own) < count or not follow(places, self.write.bits) or places[0].shift:
                 return None
-            found.append(_Word(at, tuple(c for _, c in own)))
+            found.append(_Word(places[0], own))
         return found
 
     def _vectors(self, words: Sequence[_Word]) -> Iterator[_Pieces]:
         """Vectors of pieces: each of as many neighbours as all pieces have."""
         lengths, start = [], 0
         for k in range(1, len(words) + 1):
-            before = words[k - 1].at
-            if k == len(words) or words[k].at != At(before.bits + self.bits, before.symbols):
+            if k == len(words) or words[k].at != words[k - 1].at.after(self.bits):
                 lengths.append(k - start)
                 start = k
         width = next((w for w in (16, 8, 4, 2) if all(n % w == 0 for n in lengths)), 1)
@@ -232,23 +225,22 @@ class _Rearranger:
         plane, counts = self._largest.read.plane, []
         for tile in (self.tile, self.span):
             cells = ((r, c) for r in range(tile.rows) for c in range(0, tile.columns, 2))
-            places = (plane.place(tile, *cell) for cell in cells)
-            counts.append(len({(at.symbols, at.bits // (8 * LINE_BYTES)) for at in places}))
+            counts.append(len({plane.place(tile, *cell).line(LINE_BYTES) for cell in cells}))
         turns = self.span.columns // self.tile.columns
         return 4 * counts[1] <= 3 * turns * counts[0]
 
     def _lines_touched(self) -> float:
         """The lines that a work-item touches for each element; in part counts twice."""
-        span, line = self.span, 8 * LINE_BYTES
+        span = self.span
         touched: Counter[object] = Counter()
         for f in self.dst.fields.values():
             cells = _cells(f, span)
             for own, placed in ((self.src.fields[f.name], self.read), (f, self.write)):
                 for plane in (placed[p.name] for p in own.planes):
                     base = placed is self.read, plane.base(span)
-                    for at in (plane.place(span, *cell) for cell in cells):
-                        touched[base, at.symbols, at.bits // line] += plane.bits
-        lines = len(touched) + sum(bits < line for bits in touched.values())
+                    for cell in cells:
+                        touched[base, plane.place(span, *cell).line(LINE_BYTES)] += plane.bits
+        lines = len(touched) + sum(bits < 8 * LINE_BYTES for bits in touched.values())
         return lines / (span.rows * span.columns)
 
     def _turns(self, columns: int) -> int:

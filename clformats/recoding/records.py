@@ -19,7 +19,15 @@ from ..errors import Error
 from ..problems.thresholds import TILE_BYTES, VECTOR_BYTES
 from ..problems.traits import Traits
 from ..quantised import QuantisedDesc
-from ..quantised.lanes import At, NotInTilesError, Placed, Symbols, Tile, placed_planes
+from ..quantised.lanes import (
+    At,
+    NotInTilesError,
+    Placed,
+    Symbols,
+    Tile,
+    follow,
+    placed_planes,
+)
 from ..quantised.planes import Plane
 from ..quantised.values import Tables, distinct, source, value
 from ..tensors.desc import MemoryDesc
@@ -140,9 +148,7 @@ class _GroupDecoder:
     def check_stores(self) -> None:
         """Raise `NotInTilesError` where vectors of the result are apart or begin anywhere."""
         tile, bits = Tile(1, self.width), self.dst.dtype.bits
-        first = self.target.place(tile, 0, 0)
-        places = [self.target.place(tile, 0, c) for c in range(self.width)]
-        if places != [At(first.bits + bits * c, first.symbols) for c in range(self.width)]:
+        if not follow([self.target.place(tile, 0, c) for c in range(self.width)], bits):
             raise NotInTilesError
         outside = [d for d in self.target.digits if d.step * d.size > tile.size(d.dim)]
         strides = [d.bytes_ * 8 or d.stride * max(1, tile.size(d.dim) // d.step) for d in outside]

@@ -9,19 +9,19 @@ and a word that several vectors need is brought to its lane once.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby
 
-from ..quantised.lanes import At, NotInTilesError, Placed, Tile
+from ..quantised.lanes import KINDS, At, Multiples, NotInTilesError, Placed, Tile
 from ..shuffles.program import ShuffleProgram
 from ..shuffles.synthesis import synthesise
 
 LANES = 16
-KINDS = {8: "uchar", 16: "ushort", 32: "uint"}
 Cell = tuple[int, int]
 Lanes = tuple[Cell, ...]
-Word = tuple[tuple[tuple[str, int], ...], int]
+Word = tuple[Multiples, int]
 """The symbols of a place, and the first byte of the word."""
 
 
@@ -101,14 +101,12 @@ class Words:
     def loads(self) -> list[list[tuple[Word, ...]]]:
         """Vectors of 16 words as loaded, each of as many runs as it takes."""
         found: list[list[tuple[Word, ...]]] = []
-        by_width = sorted(self.runs, key=lambda r: -len(r))
-        for _, same in groupby(by_width, len):
-            for run in same:
-                last = found[-1] if found else None
-                if last and len(last[0]) == len(run) and sum(map(len, last)) < LANES:
-                    last.append(run)
-                else:
-                    found.append([run])
+        for run in sorted(self.runs, key=lambda r: -len(r)):
+            last = found[-1] if found else None
+            if last and len(last[0]) == len(run) and sum(map(len, last)) < LANES:
+                last.append(run)
+            else:
+                found.append([run])
         return found
 
     @property
@@ -152,27 +150,18 @@ class Words:
         values = []
         for k, runs in enumerate(self.loads):
             parts = [self._load(run, pointer) for run in runs]
-            missing = LANES - sum(map(len, runs))
-            text = parts[0] if len(parts) == 1 and not missing else self._joined(parts, missing)
+            parts += ["0"] * (LANES - sum(map(len, runs)))
+            text = parts[0] if len(parts) == 1 else f"({kind}{LANES})({', '.join(parts)})"
             values.append(f"l_{self.name}{k}")
             yield f"const {kind}{LANES} {values[-1]} = {text};"
         for k, op in enumerate(self.program.ops):
+            a, b, pattern = values[op.a], values[op.b], [n or 0 for n in op.pattern]
+            chosen = [f"{a}.s{n:x}" if n < LANES else f"{b}.s{n - LANES:x}" for n in pattern]
+            given = f"({', '.join(chosen)}), {a}, {b}, {', '.join(map(str, pattern))}"
             values.append(f"x_{self.name}{k}")
-            pattern = ", ".join(str(n if n is not None else 0) for n in op.pattern)
-            a, b = values[op.a], values[op.b]
-            chosen = ", ".join(
-                f"{a}.s{n or 0:x}" if (n or 0) < LANES else f"{b}.s{(n or 0) - LANES:x}"
-                for n in op.pattern
-            )
-            yield (f"const {kind}{LANES} {values[-1]} = "
-                   f"SHUFFLE({kind}{LANES}, ({chosen}), {a}, {b}, {pattern});")  # fmt: skip
+            yield f"const {kind}{LANES} {values[-1]} = SHUFFLE({kind}{LANES}, {given});"
         for k, output in enumerate(self.program.outputs):
             yield f"const {kind}{LANES} {self.name}{k} = {values[output]};"
-
-    def _joined(self, parts: Sequence[str], missing: int) -> str:
-        """Runs side by side; what is missing is zero."""
-        zeros = ["0"] * missing
-        return f"({KINDS[self.bits]}{LANES})({', '.join([*parts, *zeros])})"
 
     def _load(self, run: Sequence[Word], pointer: str) -> str:
         """C of words that follow each other."""
@@ -193,6 +182,11 @@ class Words:
         places = self.places[self.wanted.index(lanes)]
         vector = f"{self.name}{self.vectors.index(tuple(word for word, _ in places))}"
         return vector, [shift for _, shift in places]
+
+    @property
+    def shift_alike(self) -> bool:
+        """Whether the codes of a vector are at the same bits of their words, in every tile."""
+        return not self.phase and not any(distinct(self.held(x)[1]) for x in self.wanted)
 
     def signed(self, lanes: Lanes) -> str | None:
         """C of codes in two's complement as floats; None across lanes.
@@ -231,19 +225,17 @@ class Words:
         return f"({vector} & ({kind}){(1 << self.plane.bits) - 1})"
 
 
-def words_of(plane: Placed, tile: Tile, wanted: Sequence[Lanes]) -> Words:
-    """The plane in the words that take the fewest instructions. Raises `NotInTilesError`."""
-    best: tuple[float, Words] | None = None
-    for bits in KINDS:
-        if bits < plane.bits:
-            continue
-        try:
-            found = Words(plane, tile, bits, list(wanted))
-        except NotInTilesError:
-            continue
-        cost = found.cost
-        if best is None or cost < best[0]:
-            best = cost, found
-    if best is None:
+def words_of(plane: Placed, tile: Tile, wanted: Iterable[Lanes], *, alike: bool = False) -> Words:
+    """The plane in the words that take the fewest instructions, if need be with `shift_alike`.
+
+    Raises `NotInTilesError`.
+    """
+    found = []
+    for bits in (b for b in KINDS if b >= plane.bits):
+        with suppress(NotInTilesError):
+            words = Words(plane, tile, bits, list(wanted))
+            if not alike or words.shift_alike:
+                found.append(words)
+    if not found:
         raise NotInTilesError
-    return best[1]
+    return min(found, key=lambda words: words.cost)

@@ -7,14 +7,29 @@ have the same parts are one vector.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import product
+from typing import TypeVar
 
 from ..quantised.desc import QuantisedDesc
-from ..quantised.lanes import WIDTHS, At, NotInTilesError, Placed, Symbols, Tile, placed_planes
+from ..quantised.lanes import (
+    BY_PLACE,
+    WIDTHS,
+    At,
+    NotInTilesError,
+    Placed,
+    Symbols,
+    Tile,
+    follow,
+    kind_of,
+    placed_planes,
+)
 from ..quantised.planes import Field
 
 Cell = tuple[int, int]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,21 +42,16 @@ class Part:
     shift: int
 
 
-@dataclass
+@dataclass(frozen=True, slots=True)
 class Byte:
-    """A byte of the destination: its parts, and the cell of each."""
+    """A byte of the destination: where it is, its parts, and the cell of each.
 
-    parts: list[tuple[Part, Cell]] = field(default_factory=list)
+    All bytes of one vector have the same parts, lowest first.
+    """
 
-    @property
-    def shape(self) -> tuple[Part, ...]:
-        """The parts without cells, as all bytes of one vector have them."""
-        return tuple(p for p, _ in sorted(self.parts, key=lambda x: x[0].shift))
-
-    @property
-    def cells(self) -> tuple[Cell, ...]:
-        """The cell of each part, in the same order."""
-        return tuple(c for _, c in sorted(self.parts, key=lambda x: x[0].shift))
+    at: At
+    shape: tuple[Part, ...]
+    cells: tuple[Cell, ...]
 
 
 class Writer(ABC):
@@ -52,6 +62,7 @@ class Writer(ABC):
     ) -> None:
         self.dst, self.tile, self.symbols = dst, tile, symbols
         self.fields = [f for f in dst.fields.values() if any(p.name in planes for p in f.planes)]
+        self.lows = {p.name: (f, low) for f in self.fields for low, p in f.parts}
         written = placed_planes(dst, symbols, {f.name for f in self.fields})
         self.write = {name: p for name, p in written.items() if name in planes}
         if any(p.padded != f.extents for f in self.fields for p in f.planes if p.name in planes):
@@ -65,7 +76,7 @@ class Writer(ABC):
         """C of some bits of codes, as bytes."""
         own = self.dst.fields[part.field]
         text = self.codes(part.field, cells)
-        wide = "uchar" if own.bits <= 8 else "ushort" if own.bits <= 16 else "uint"
+        wide = kind_of(own.bits)
         if own.bias:
             text = f"(({text}) + ({wide}){own.bias} & ({wide}){(1 << own.bits) - 1})"
         if part.low or part.bits < own.bits:
@@ -87,16 +98,12 @@ class Writer(ABC):
     def cells(self, own: Field) -> Iterator[Cell]:
         """One element of each group in the tile. Raises `NotInTilesError` for parts of groups."""
         spans = []
-        for dim in (0, 1):
-            group, size = own.group[dim], (self.tile.rows, self.tile.columns)[dim]
-            if not group and any(f.group[dim] for f in self.fields):
-                raise NotInTilesError
-            if group and size % group:
+        for dim, size in enumerate((self.tile.rows, self.tile.columns)):
+            group = own.group[dim]
+            if size % group if group else any(f.group[dim] for f in self.fields):
                 raise NotInTilesError
             spans.append(range(0, size, group or size))
-        for r in spans[0]:
-            for c in spans[1]:
-                yield r, c
+        return product(spans[0], spans[1])
 
     def _words(self, names: Sequence[str], pointer: str) -> Iterator[str]:
         """Planes of whole bytes and more than one."""
@@ -104,12 +111,12 @@ class Writer(ABC):
             plane = self.write[name]
             if plane.bits not in (16, 32):
                 continue
-            own = next(f for f in self.dst.fields.values() if any(p.name == name for p in f.planes))
-            kind = "ushort" if plane.bits == 16 else "uint"
-            placed = [(plane.place(self.tile, *c), c) for c in self.cells(own)]
+            own, _ = self.lows[name]
+            kind = kind_of(plane.bits)
+            placed = plane.in_order(self.tile, self.cells(own))
             if any(at.shift for at, _ in placed) or len(own.planes) > 1 or own.bias:
                 raise NotInTilesError
-            for run in _runs(sorted(placed, key=_key), plane.bits):
+            for run in _runs(placed, partial(_are_neighbours, plane.bits)):
                 found = self.codes(own.name, [c for _, c in run])
                 at = f"{pointer} + {run[0][0].byte}"
                 if len(run) > 1 and plane.aligned_to(plane.bits):
@@ -121,67 +128,31 @@ class Writer(ABC):
 
     def _bytes(self, names: Sequence[str], pointer: str) -> Iterator[str]:
         """Planes of up to eight bits."""
-        found: dict[tuple[tuple[tuple[str, int], ...], int], Byte] = {}
+        found: dict[At, list[tuple[Part, Cell]]] = {}
         for name in names:
             if self.write[name].bits not in (16, 32):
-                self._collect(name, self.write[name], found)
-        for byte in found.values():
-            if sum(p.bits for p in byte.shape) != 8:
+                self._collect(self.write[name], found)
+        every = []
+        for at in sorted(found, key=BY_PLACE):
+            parts = sorted(found[at], key=lambda x: x[0].shift)
+            if sum(p.bits for p, _ in parts) != 8:
                 raise NotInTilesError
-        keys = sorted(found)
-        at = 0
-        while at < len(keys):
-            width = self._width(keys, found, at)
-            own = [found[key] for key in keys[at : at + width]]
-            symbols, first = keys[at]
-            place = f"{pointer} + {At(8 * first, symbols).byte}"
-            text = self._joined(own)
-            yield (
-                f"  PUT(({text}), uchar, {width}, {place});"
-                if width > 1
-                else f"  *({place}) = {text};"
-            )
-            at += width
+            every.append(Byte(at, tuple(p for p, _ in parts), tuple(c for _, c in parts)))
+        for own in _runs(every, _are_alike):
+            text, place = self._joined(own), f"{pointer} + {own[0].at.byte}"
+            put = f"  PUT(({text}), uchar, {len(own)}, {place});"
+            yield put if len(own) > 1 else f"  *({place}) = {text};"
 
-    def _collect(
-        self,
-        name: str,
-        plane: Placed,
-        found: dict[tuple[tuple[tuple[str, int], ...], int], Byte],
-    ) -> None:
-        own = next(f for f in self.dst.fields.values() if any(p.name == name for p in f.planes))
-        low = 0
-        for p in own.planes:
-            if p.name == name:
-                break
-            low += p.bits
+    def _collect(self, plane: Placed, found: dict[At, list[tuple[Part, Cell]]]) -> None:
+        own, low = self.lows[plane.name]
         for cell in self.cells(own):
-            at = plane.place(self.tile, *cell)
-            done = 0
+            at, done = plane.place(self.tile, *cell), 0
             while done < plane.bits:  # a code may lie in two bytes
                 bit = at.bits + done
                 count = min(8 - bit % 8, plane.bits - done)
                 part = Part(own.name, low + done, count, bit % 8)
-                found.setdefault((at.symbols, bit // 8), Byte()).parts.append((part, cell))
+                found.setdefault(At(bit // 8 * 8, at.symbols), []).append((part, cell))
                 done += count
-
-    def _width(
-        self,
-        keys: Sequence[tuple[tuple[tuple[str, int], ...], int]],
-        found: dict[tuple[tuple[tuple[str, int], ...], int], Byte],
-        at: int,
-    ) -> int:
-        """How many bytes from one on follow each other and have the same parts."""
-        symbols, first = keys[at]
-        shape = found[keys[at]].shape
-        for width in WIDTHS:
-            run = keys[at : at + width]
-            if len(run) == width and all(
-                key == (symbols, first + j) and found[key].shape == shape
-                for j, key in enumerate(run)
-            ):
-                return width
-        return 1
 
     def _joined(self, own: Sequence[Byte]) -> str:
         """C of bytes that have the same parts."""
@@ -196,20 +167,20 @@ class Writer(ABC):
         return joined if width > 1 else f"({kind})({joined})"
 
 
-def _key(placed: tuple[At, Cell]) -> tuple[tuple[tuple[str, int], ...], int]:
-    return placed[0].symbols, placed[0].bits
+def _are_neighbours(bits: int, run: Sequence[tuple[At, Cell]]) -> bool:
+    return follow([at for at, _ in run], bits)
 
 
-def _runs(placed: Sequence[tuple[At, Cell]], bits: int) -> Iterator[Sequence[tuple[At, Cell]]]:
-    """Words that follow each other, up to 16."""
+def _are_alike(run: Sequence[Byte]) -> bool:
+    """Whether bytes follow each other and have the same parts."""
+    return all(b.shape == run[0].shape for b in run) and follow([b.at for b in run], 8)
+
+
+def _runs(items: Sequence[T], fits: Callable[[Sequence[T]], bool]) -> Iterator[Sequence[T]]:
+    """The items in runs of up to 16, each as long as it fits a vector."""
     at = 0
-    while at < len(placed):
-        first = placed[at][0]
-        for width in (*WIDTHS, 1):
-            run = placed[at : at + width]
-            if len(run) == width and all(
-                p == At(first.bits + j * bits, first.symbols) for j, (p, _) in enumerate(run)
-            ):
-                yield run
-                at += width
-                break
+    while at < len(items):
+        runs = (items[at : at + width] for width in (*WIDTHS, 1) if at + width <= len(items))
+        run = next(run for run in runs if fits(run))
+        yield run
+        at += len(run)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import clformats as cf
-from clformats.quantised.lanes import NotInTilesError, Symbols, Tile, placed_planes
-from clformats.recoding.vectors import KINDS, Words
+from clformats.quantised.lanes import KINDS, NotInTilesError, Symbols, Tile, placed_planes
+from clformats.recoding.vectors import Words
 from tests.quantised.test_table import described
 
 TILES = (Tile(1, 32), Tile(16, 4), Tile(16, 32))
