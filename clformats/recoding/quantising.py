@@ -24,7 +24,7 @@ from .grouped import WritingGroup
 from .kernel import GROUP, Grid, Kernel, TileCode, asked, fitting, outer_strides
 from .plain import numbers_in_tiles
 from .records import LEAST_ITEMS, as_long_rows, columns_of_records, runs_of
-from .rules import BLOCK_RULES, Plain, block_rule, for_template, most_of
+from .rules import BLOCK_RULES, Plain, block_rule, filled_in, for_template, most_of, places
 from .vectors import LANES
 from .writing import Byte, Cell, Writer
 
@@ -91,7 +91,7 @@ class _Quantiser(Writer):
     def _parameters(self) -> Iterator[str]:
         """The statements that make the parameters of all blocks, a block in each lane."""
         kind, columns, count = self.dst.dtype, self.tile.columns, len(self.blocks)
-        for keys in self.rule.keys(self.block):
+        for keys in self.rule.keys:
             yield from (f"  {key.kind}16 keys_{key.name}[{LANES}];" for key in keys)
             for turn in range(self.turns):
                 yield f"  {{ const size_t k = first + {turn * columns};" if turn else "  {"
@@ -99,7 +99,8 @@ class _Quantiser(Writer):
                 for j, block in enumerate(self.blocks):
                     yield from (f"    {line}" for line in self._loads(*block))
                     for key in keys:
-                        texts = [key.text(x, LANES * m, self._of(turn * count + j))
+                        texts = [filled_in(key.text, kind, self._of(turn * count + j), x=x,
+                                           place=places(LANES * m, self.block))
                                  for m, x in enumerate(self._vectors(*block))]  # fmt: skip
                         yield f"    keys_{key.name}[{turn * count + j}] = {most_of(texts)};"
                 yield "  }"
@@ -136,7 +137,7 @@ class _Quantiser(Writer):
         for j, block in enumerate(self.blocks):
             yield from (f"  {line}" for line in self._loads(*block))
             for x in self._vectors(*block):
-                text = code(self.dst.dtype, x, self._of(f"at + {j}"))
+                text = filled_in(code, self.dst.dtype, self._of(f"at + {j}"), x=x)
                 yield f"  const {kind}{LANES} q{x} = {text};"
 
     def _of(self, block: int | str) -> Callable[[str], str]:

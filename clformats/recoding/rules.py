@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from string import Formatter
 
 import numpy as np
 
@@ -25,18 +26,17 @@ Of = Callable[[str], str]
 class BlockKey:
     """A number of each block, ``name``: the greatest that ``text`` makes of its vectors' lanes.
 
-    ``text`` is C of a vector, of the place of its first lane, and of earlier keys of the block.
+    ``text`` is C as of `filled_in`, over earlier keys of the block; ``{place}`` is twice the number
+    of places after each lane.
     """
 
     name: str
     kind: str
-    text: Callable[[str, int, Of], str]
+    text: str
 
 
 Passes = Sequence[Sequence[BlockKey]]
 Parameters = Callable[[QuantisedType], Iterator[str]]
-Code = Callable[[QuantisedType, str, Of], str]
-"""C of the codes of a vector of values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Plain:
     """
 
     condition: str
-    code: Code
+    code: str
     kind: str = "int"
 
 
@@ -55,15 +55,29 @@ class Plain:
 class Rule:
     """How blocks become codes.
 
-    ``keys``: for a block's length, keys in passes over the values. ``parameters`` are statements
-    over vectors ``all_<key>``, a block in each lane, that keep fields and whatever ``code`` asks
-    for; ``plain``: how blocks are done where that is possible for all of a work-item's.
+    ``keys`` are made in passes over the values. ``parameters`` are statements over vectors
+    ``all_<key>``, a block in each lane, that keep fields and whatever ``code`` asks for: C of the
+    codes of a vector, as of `filled_in`. ``plain``: how blocks are done where that is possible for
+    all of a work-item's.
     """
 
-    keys: Callable[[int], Passes]
+    keys: Passes
     parameters: Parameters
-    code: Code
+    code: str
     plain: Plain | None = None
+
+
+def filled_in(text: str, kind: QuantisedType, of: Of, **known: object) -> str:
+    """C of a vector: names in braces are ``known``, numbers of the type's codes, or of the block.
+
+    ``q`` is what the codes are. Unsigned ones go from 0 to ``top``, signed ones from ``-half`` to
+    ``most``.
+    """
+    q = kind.fields["q"].dtype
+    half = 1 << q.bits - 1
+    known |= {"q": q, "top": 2 * half - 1, "half": half, "most": half - 1}
+    names = {name.split(".")[0] for _, name, _, _ in Formatter().parse(text) if name}
+    return text.format(**known, **{name: of(name) for name in names - {*known}})
 
 
 def most_of(texts: Sequence[str]) -> str:
@@ -74,46 +88,32 @@ def most_of(texts: Sequence[str]) -> str:
     return first
 
 
-def _magnitude(block: int) -> Passes:
-    """The largest magnitude, as bits: those of NaN are the largest."""
-    del block
-    return [[BlockKey("a", "uint", lambda x, *_: f"as_uint16(magnitude({x}))")]]
-
-
-def _first(block: int) -> Passes:
-    """The same, and as the lowest bit the sign of the first value that has it."""
-    return [*_magnitude(block), [_sign("key", lambda of: of("a"), block)]]
-
-
-def _first_half(block: int) -> Passes:
-    """The same of values that were f16, whose bits leave 13 of an f32's free."""
-    return [[BlockKey("key", "uint", lambda x, first, _: f"(as_uint16(magnitude({x})) "
-                 f"| {_place(first, block)} | as_uint16({x}) >> 31)")]]  # fmt: skip
-
-
-def _place(first: int, block: int) -> str:
-    """Twice the number of places after each lane."""
+def places(first: int, block: int) -> str:
+    """Twice the number of places in a block after each lane of a vector."""
     return f"(uint16)({', '.join(str(2 * (block - 1 - first - j)) for j in range(LANES))})"
 
 
-def _sign(name: str, magnitude: Callable[[Of], str], block: int) -> BlockKey:
-    """As its lowest bit the sign of the first value that has some magnitude."""
-    return BlockKey(name, "uint", lambda x, first, of:
-               f"first_of({x}, {magnitude(of)}, {_place(first, block)})")  # fmt: skip
-
-
-def _extremes(block: int) -> Passes:
-    """Least and most, as integers in the order of the values."""
-    del block
-    low = BlockKey("low", "int", lambda x, *_: f"~ordered({x})")
-    return [[low, BlockKey("high", "int", lambda x, *_: f"ordered({x})")]]
-
-
-def _with_zeros(block: int) -> Passes:
-    """The same, and the sign of the first zero."""
-    return [[*_extremes(block)[0], _sign("zero", lambda _: "0u", block)]]
-
-
+MAGNITUDE: Passes = [[BlockKey("a", "uint", "as_uint16(magnitude({x}))")]]
+"""The largest magnitude, as bits: those of NaN are the largest."""
+FIRST: Passes = [*MAGNITUDE, [BlockKey("key", "uint", "first_of({x}, {a}, {place})")]]
+"""The same, and as the lowest bit the sign of the first value that has it."""
+FIRST_HALF: Passes = [
+    [BlockKey("key", "uint", "(as_uint16(magnitude({x})) | {place} | as_uint16({x}) >> 31)")],
+]
+"""The same of values that were f16, whose bits leave 13 of an f32's free."""
+EXTREMES: Passes = [
+    [BlockKey("low", "int", "~ordered({x})"), BlockKey("high", "int", "ordered({x})")],
+]
+"""Least and most, as integers in the order of the values."""
+WITH_ZEROS: Passes = [[*EXTREMES[0], BlockKey("zero", "uint", "first_of({x}, 0u, {place})")]]
+"""The same, and the sign of the first zero."""
+EXTREME_HALVES: Passes = [[
+    BlockKey("least", "ushort", "(ushort16)~ordered_half(h{x})"),
+    BlockKey("most", "ushort", "ordered_half(h{x})"),
+]]  # fmt: skip
+"""Least and most of values that were f16, as integers in their order."""
+HALF: Passes = [[BlockKey("h", "ushort", "(h{x} & (ushort)0x7fff)")]]
+"""The largest magnitude of values that were f16, by their bits: 16 in 32 bytes."""
 EXTREME_VALUES = ("const float16 least = limit(~all_low, all_low, all_high), "
           "most = limit(all_high, all_low, all_high);")  # fmt: skip
 """The extremes as values: NaN where one is."""
@@ -159,15 +159,6 @@ def _signed(kind: QuantisedType, magnitude: str = "all_a") -> Iterator[str]:
     return _scaled(f"as_float16({magnitude} | all_key << 31) / -{1 << _bits(kind) - 1}.0f")
 
 
-def _code_signed(kind: QuantisedType, x: str, of: Of) -> str:
-    return f"cut({x} * {of('id')} + {1 << _bits(kind) - 1}.5f, {_top(kind)})"
-
-
-def _plain_signed(kind: QuantisedType, x: str, of: Of) -> str:
-    top = f"{(1 << _bits(kind)) - 1}.0f"
-    return f"convert_int16(LEAST({x} * {of('id')} + {1 << _bits(kind) - 1}.5f, (float16){top}))"
-
-
 def _range(kind: QuantisedType) -> Iterator[str]:
     yield EXTREME_VALUES
     yield from _scaled(f"(most - least + 0.0f) / {_top(kind)}")
@@ -176,17 +167,7 @@ def _range(kind: QuantisedType) -> Iterator[str]:
     yield _kept("least", "float", "least")
 
 
-def _code_range(kind: QuantisedType, x: str, of: Of) -> str:
-    return f"cut(({x} - {of('least')}) * {of('id')} + 0.5f, {_top(kind)})"
-
-
-def _plain_range(kind: QuantisedType, x: str, of: Of) -> str:
-    del kind
-    return f"convert_int16(({x} - {of('least')}) * {of('id')} + 0.5f)"
-
-
-def _mxfp4(kind: QuantisedType) -> Iterator[str]:
-    del kind
+def _mxfp4(_: QuantisedType) -> Iterator[str]:
     yield "const int16 none = all_a == 0 | all_a >= 0x7f800000u;"
     yield "const uint16 all_e = none ? (uint16)0 : as_uint16(log2_of(all_a) + 125) & 255;"
     yield _kept("e", "uchar", "convert_uchar16(all_e)")
@@ -205,8 +186,7 @@ def _with_zero(parameters: Parameters) -> Parameters:
     return made
 
 
-def _nvfp4(kind: QuantisedType) -> Iterator[str]:
-    del kind
+def _nvfp4(_: QuantisedType) -> Iterator[str]:
     yield "const uint16 all_d = ue4m3_bits(as_float16(all_a) / 6.0f);"
     yield _kept("d", "uchar", "convert_uchar16(all_d)")
     yield "const float16 all_t = all_d == 0 ? (float16)INFINITY : ue4m3_halves(all_d);"
@@ -219,12 +199,6 @@ def _mx(kind: QuantisedType) -> Iterator[str]:
     yield f"const int16 all_e = MOST((int16)0, as_int16(all_a >> 23) - {highest});"
     yield _kept("e", "uchar", "convert_uchar16(all_a > 0x7f800000u ? (int16)255 : all_e)")
     yield _kept("ip", "float", "as_float16((254 - MOST((int16)1, all_e)) << 23)")
-
-
-def _code_mx(kind: QuantisedType, x: str, of: Of) -> str:
-    row = kind.fields["q"].dtype.floating
-    numbers = f"{row.largest!r}f, {row.mantissa}, {row.bias}, {row.bits}"
-    return f"narrowed({x} * {of('ip')}, {numbers})"
 
 
 def _zero_point(kind: QuantisedType) -> Iterator[str]:
@@ -241,35 +215,8 @@ def _zero_point_halves(kind: QuantisedType) -> Iterator[str]:
     yield from _zero_point(kind)
 
 
-def _extreme_halves(block: int) -> Passes:
-    """Least and most of values that were f16, as integers in their order."""
-    del block
-    low = BlockKey("least", "ushort", lambda x, *_: f"(ushort16)~ordered_half(h{x})")
-    return [[low, BlockKey("most", "ushort", lambda x, *_: f"ordered_half(h{x})")]]
-
-
-def _plain_zero_point(kind: QuantisedType, x: str, of: Of) -> str:
-    return f"nearest({x} / {of('t')}, {of('base')}, 0, {(1 << _bits(kind)) - 1})"
-
-
-def _code_zero_point(kind: QuantisedType, x: str, of: Of) -> str:
-    return f"cut(near({x} / {of('t')}) + {of('zero')}, {_top(kind)})"
-
-
 def _absolute(kind: QuantisedType) -> Iterator[str]:
     return _spread(kind, "as_float16(all_a)", f"{(1 << _bits(kind) - 1) - 1}.0f")
-
-
-def _code_absolute(kind: QuantisedType, x: str, of: Of) -> str:
-    bits = _bits(kind)
-    most = (1 << bits - 1) - 1
-    q = f"as_uchar16(whole({x} / {of('t')}, {-most - 1}.0f, {most}.0f))"
-    return f"{q} & (uchar){(1 << bits) - 1}"
-
-
-def _plain_absolute(kind: QuantisedType, x: str, of: Of) -> str:
-    most = (1 << _bits(kind) - 1) - 1
-    return f"nearest({x} / {of('t')}, 0, {-most - 1}, {most}) & {2 * most + 1}"
 
 
 SMALL_QUOTIENTS = " & ".join(f"magnitude({x} / all_t) < 4194304.0f" for x in ("least", "most"))
@@ -277,44 +224,50 @@ SMALL_QUOTIENTS = " & ".join(f"magnitude({x} / all_t) < 4194304.0f" for x in ("l
 
 
 BLOCK_RULES: Mapping[str, Rule] = {
-    "signed": Rule(_first, _signed, _code_signed, Plain(SCALED, _plain_signed)),
-    "range": Rule(_with_zeros, _range, _code_range, Plain(SCALED, _plain_range)),
+    "signed": Rule(
+        FIRST, _signed, "cut({x} * {id} + {half}.5f, {top}.0f)",
+        Plain(SCALED, "convert_int16(LEAST({x} * {id} + {half}.5f, (float16){top}.0f))"),
+    ),
+    "range": Rule(
+        WITH_ZEROS, _range, "cut(({x} - {least}) * {id} + 0.5f, {top}.0f)",
+        Plain(SCALED, "convert_int16(({x} - {least}) * {id} + 0.5f)"),
+    ),
     "symmetric": Rule(
-        _magnitude,
-        lambda *_: _scaled("as_float16(all_a) / 127.0f"),
-        lambda _, x, of: f"as_uchar16(away({x} * {of('id')}, -128))",
-        Plain(SCALED, lambda _, x, of: f"convert_int16(moved_away({x} * {of('id')}))"),
+        MAGNITUDE, lambda _: _scaled("as_float16(all_a) / 127.0f"),
+        "as_uchar16(away({x} * {id}, -128))",
+        Plain(SCALED, "convert_int16(moved_away({x} * {id}))"),
     ),
     "amax": Rule(
-        _magnitude,
-        lambda *_: _scaled("as_float16(all_a)"),
-        lambda _, x, of: f"cut(convert_float16(away({x} * {of('id')}, -1)) + 1.0f, 3.0f)",
-        Plain(SCALED, lambda _, x, of: f"convert_int16(moved_away({x} * {of('id')})) + 1"),
+        MAGNITUDE, lambda _: _scaled("as_float16(all_a)"),
+        "cut(convert_float16(away({x} * {id}, -1)) + 1.0f, 3.0f)",
+        Plain(SCALED, "convert_int16(moved_away({x} * {id})) + 1"),
     ),
-    "mxfp4": Rule(
-        _magnitude, _mxfp4,
-        lambda _, x, of: f"doubled_codes({x}, magnitude({x}) * {of('up')} * {of('id')})",
+    "mxfp4": Rule(MAGNITUDE, _mxfp4, "doubled_codes({x}, magnitude({x}) * {up} * {id})"),
+    "nvfp4": Rule(MAGNITUDE, _nvfp4, "doubled_codes({x}, magnitude({x}) / {t})"),
+    "mx": Rule(
+        MAGNITUDE, _mx, "narrowed({x} * {ip}, {q.floating.largest!r}f, {q.floating.mantissa}, "
+        "{q.floating.bias}, {q.floating.bits})",
     ),
-    "nvfp4": Rule(
-        _magnitude, _nvfp4, lambda _, x, of: f"doubled_codes({x}, magnitude({x}) / {of('t')})"
-    ),
-    "mx": Rule(_magnitude, _mx, _code_mx),
     "zero_point": Rule(
-        _extremes, _zero_point, _code_zero_point, Plain(SMALL_QUOTIENTS, _plain_zero_point)
+        EXTREMES, _zero_point, "cut(near({x} / {t}) + {zero}, {top}.0f)",
+        Plain(SMALL_QUOTIENTS, "nearest({x} / {t}, {base}, 0, {top})"),
     ),
-    "absolute": Rule(_magnitude, _absolute, _code_absolute, Plain(HALVES, _plain_absolute)),
+    "absolute": Rule(
+        MAGNITUDE, _absolute,
+        "as_uchar16(whole({x} / {t}, -{half}.0f, {most}.0f)) & (uchar){top}",
+        Plain(HALVES, "nearest({x} / {t}, 0, -{half}, {most}) & {top}"),
+    ),
 }  # fmt: skip
 
 
 def _of_halves(rule: Rule, plain: Plain | None = None) -> Rule:
-    """A rule that asks for magnitudes, of values that were f16: of their bits, 16 in 32 bytes."""
-    key = BlockKey("h", "ushort", lambda x, *_: f"(h{x} & (ushort)0x7fff)")
+    """A rule that asks for magnitudes, of values that were f16."""
 
     def parameters(kind: QuantisedType) -> Iterator[str]:
         yield "const uint16 all_a = as_uint16(halves_of(all_h));"
         yield from rule.parameters(kind)
 
-    return replace(rule, keys=lambda _: [[key]], parameters=parameters, plain=plain or rule.plain)
+    return replace(rule, keys=HALF, parameters=parameters, plain=plain or rule.plain)
 
 
 def _e2m1_of_halves(name: str, codes: str) -> Rule:
@@ -322,24 +275,24 @@ def _e2m1_of_halves(name: str, codes: str) -> Rule:
     rule = BLOCK_RULES[name]
     return _of_halves(replace(rule, parameters=_with_zero(rule.parameters)), Plain(
         "convert_int16(all_h >= (ushort)0x1400 & all_h < (ushort)0x7c00 | all_h == (ushort)0)",
-        lambda _, x, of: f"{codes}(h{x}, {of('zero')})", "ushort",
+        codes, "ushort",
     ))  # fmt: skip
 
 
 OF_HALVES: Mapping[str, Rule] = {
-    "signed": Rule(
-        _first_half, lambda kind: _signed(kind, "(all_key & 0xffffe000u)"), _code_signed,
-        Plain(SCALED, _plain_signed),
+    "signed": replace(
+        BLOCK_RULES["signed"], keys=FIRST_HALF,
+        parameters=lambda kind: _signed(kind, "(all_key & 0xffffe000u)"),
     ),
-    **{name: _of_halves(rule) for name, rule in BLOCK_RULES.items() if rule.keys is _magnitude},
+    **{name: _of_halves(rule) for name, rule in BLOCK_RULES.items() if rule.keys is MAGNITUDE},
     "zero_point": replace(
-        BLOCK_RULES["zero_point"], keys=_extreme_halves, parameters=_zero_point_halves
+        BLOCK_RULES["zero_point"], keys=EXTREME_HALVES, parameters=_zero_point_halves
     ),
-    "mxfp4": _e2m1_of_halves("mxfp4", "e2m1_halves"),
-    "mx f4_e2m1": _e2m1_of_halves("mx", "e2m1_even"),
-    "nvfp4": _of_halves(BLOCK_RULES["nvfp4"], Plain(
-        HALVES, lambda _, x, of: f"doubled_halves({x}, magnitude({x}) * {of('it')})",
-    )),
+    "mxfp4": _e2m1_of_halves("mxfp4", "e2m1_halves(h{x}, {zero})"),
+    "mx f4_e2m1": _e2m1_of_halves("mx", "e2m1_even(h{x}, {zero})"),
+    "nvfp4": _of_halves(
+        BLOCK_RULES["nvfp4"], Plain(HALVES, "doubled_halves({x}, magnitude({x}) * {it})")
+    ),
 }  # fmt: skip
 """The rules that are others where the values were f16."""
 
@@ -351,16 +304,11 @@ def block_rule(kind: QuantisedType, source: DType) -> Rule:
     return next(found, BLOCK_RULES[kind.rule]) if source.name == "f16" else BLOCK_RULES[kind.rule]
 
 
-def for_template() -> Mapping[str, object]:
-    """What the template needs for rules."""
-    return {"log2_begins": log2_begins()}
-
-
 @cache
-def log2_begins() -> list[str]:
-    """From which bits on numpy's log2 in f32 gives -149, -148, .. 128, as lines of C.
+def for_template() -> Mapping[str, object]:
+    """What the template needs for rules: from which bits on numpy's log2 gives -149, .. 128.
 
-    It rounds to an integer what lies just below a power of two.
+    In f32 it rounds to an integer what lies just below a power of two.
     """
     powers = np.arange(-149, 128)
     at = np.where(powers < -126, 1 << np.maximum(powers + 149, 0), (powers + 127) << 23)
@@ -370,4 +318,5 @@ def log2_begins() -> list[str]:
     inside = (np.floor(found) == powers[:, None]) & (tried > 0)
     begins = at - (inside.cumprod(1).sum(1) - 1)
     numbers = [f"{n:#x}u" for n in [*begins, 0xFFFFFFFF]]
-    return [", ".join(numbers[k : k + 8]) for k in range(0, len(numbers), 8)]
+    lines = [", ".join(numbers[k : k + 8]) for k in range(0, len(numbers), 8)]
+    return {"log2_begins": lines}
