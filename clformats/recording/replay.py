@@ -11,7 +11,7 @@ from ..opencl import OnDevice, failure, opencl
 from ..reorders.given import as_memory, as_stream, let_arrays_wait
 from ..runtime import Engine, Event, Memory
 from ..runtime.external import external_commands
-from ..runtime.order import LOCK, QueueOrder, end_of, enqueued, events_before, flush, read
+from ..runtime.order import LOCK, QueueOrder, Usage, end_of, enqueued, events_before, flush
 from ..runtime.scalar import Scalar
 from ..tensors.desc import MemoryDesc
 from .binding import Bound, is_tuned
@@ -166,7 +166,7 @@ class Replay(OnDevice):
     def _enqueue(self, queue: pyopencl.CommandQueue, order: object, *, in_order: bool) -> Event:
         """Enqueue the commands after those that the memory objects wait for, locks held."""
         cl = opencl()
-        usages = []
+        reads, writes = list[Usage](), list[Usage]()
         waits: list[pyopencl.Event] = []
         for name, memory in self._memories.items():
             usage = memory.usage
@@ -176,30 +176,24 @@ class Replay(OnDevice):
                 self._check(name, memory)
                 _check_apart(self._memories, self._writes)
                 self._rebind(name, memory)
-            usages.append((usage, self._writes[name]))
-            if usage.only_order is not order:
-                writes = self._writes[name]
-                waits += events_before([] if writes else [usage], usage if writes else None, order)
+            (writes if self._writes[name] else reads).append(usage)
+        usages = (*reads, *writes)
+        if any(usage.only_order is not order for usage in usages):
+            waits += events_before(reads, writes, order)
         waits += self._before(order)
         flush(waits)
-        waits += external_commands(
-            (u for u, _ in usages), self.engine.context, queue, in_order=in_order
-        )
+        waits += external_commands(usages, self.engine.context, queue, in_order=in_order)
         event = None
         try:
             event = self._bound.enqueue(queue, waits, in_order=in_order)
         except cl.Error as error:
-            for usage, _ in usages:
+            for usage in usages:
                 usage.forget_failed()
             raise failure(f"enqueueing {self!r}", error) from error
         finally:
             if event is None:  # some commands may have been enqueued
-                event = end_of(queue, *(usage for usage, _ in usages))
-            for usage, writes in usages:
-                if writes:
-                    enqueued([], usage, order, event)
-                else:
-                    read(usage, order, event)
+                event = end_of(queue, *usages)
+            enqueued(reads, writes, order, event)
             self._last = order, event
         return Event(event)
 

@@ -220,12 +220,12 @@ class Ready(BuiltPlan):
                     event = kernel((src.tracked_buffer, dst.tracked_buffer), waits)
                 if then := self._then:
                     # Should the second be refused, later commands still wait for this one.
-                    enqueued(reading, target, order, event)
+                    enqueued(reading, [target], order, event)
                     first = first or event
                     # It reads what lies in the destination: the source may be an image.
                     sides = dst.tracked_buffer, dst.tracked_buffer
                     event = then[0].fitting(self._enqueued, then[1], stream, None, sides, [event])
-            enqueued(reading, target, order, event)
+            enqueued(reading, [target], order, event)
         except cl.Error as error:
             raise _refused([*reading, target], error, about) from error
         except BaseException:
@@ -264,7 +264,7 @@ def _may_be_under_way(
 ) -> None:
     """After Control-C: the command may have been enqueued, so that later ones must wait for it."""
     with suppress(opencl().Error):
-        enqueued(reading, target, order, end_of(stream.tracked_queue, *reading, target))
+        enqueued(reading, [target], order, end_of(stream.tracked_queue, *reading, target))
 
 
 def _refused(usages: Sequence[Usage], error: Exception, about: object) -> DeviceError:

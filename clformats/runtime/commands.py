@@ -21,7 +21,7 @@ from . import storage
 from .arguments import check_no_pointer, set_arguments
 from .event import Event
 from .external import commands_before
-from .order import LOCK, QueueOrder, Usage, enqueued, read, usage_of
+from .order import LOCK, QueueOrder, Usage, enqueued, usage_of
 from .tracked import Tracked
 
 if TYPE_CHECKING:
@@ -83,16 +83,7 @@ def run(
         event = (
             enqueue(waits) if waits is None else _with_images(stream, args, reads, waits, enqueue)
         )
-        for usage in reading:
-            if alone:
-                usage.readers[order] = event
-            else:
-                read(usage, order, event)
-        for usage in writing:
-            usage.only_order = usage.order = order
-            usage.writer = event
-            if usage.readers:
-                usage.readers = {}
+        enqueued(reading, writing, order, event)
     return Event(event)
 
 
@@ -187,7 +178,7 @@ def fill(stream: Queue, memory: Tracked, value: int) -> Event:
             stream.tracked_queue, memory.tracked_buffer, np.uint8(value), where.start,
             where.stop - where.start, wait_for=waits or None,
         )  # fmt: skip
-        enqueued([], memory.usage, order, event)
+        enqueued([], [memory.usage], order, event)
     return Event(event)
 
 

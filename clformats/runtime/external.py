@@ -101,9 +101,7 @@ def commands_before(
     The commands that are known, which are sent to their devices, and the `external_commands`.
     Raises `DeviceError`.
     """
-    waits = events_before(reading, None, order)
-    for usage in writing:
-        waits += events_before([], usage, order)
+    waits = events_before(reading, writing, order)
     if waits:
         with named_errors("waiting for other commands"):
             flush(waits)

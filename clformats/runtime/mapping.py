@@ -180,7 +180,7 @@ class Mapping(OnDevice):
                 with suppress(cl.Error, AssertionError):  # it has ended already
                     mapped.unmap(self._queue)
                 with suppress(cl.Error):
-                    enqueued([], self._usage, object(), end_of(self._queue, self._usage))
+                    enqueued([], [self._usage], object(), end_of(self._queue, self._usage))
             self._end()
 
     def _end(self) -> None:

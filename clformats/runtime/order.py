@@ -10,7 +10,7 @@ from __future__ import annotations
 import _thread
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary, ref
@@ -104,7 +104,7 @@ class Usage:
         claim = self.mapping
         if claim is not None and claim.owner() is None:
             with LOCK:
-                enqueued([], self, object(), end_of(claim.queue, self))
+                enqueued([], [self], object(), end_of(claim.queue, self))
                 self.mapping = None
         return self.mapping is None
 
@@ -127,7 +127,7 @@ class Usage:
 
 
 def events_before(
-    reads: Sequence[Usage], write: Usage | None, order: object
+    reads: Iterable[Usage], writes: Iterable[Usage], order: object
 ) -> list[pyopencl.Event]:
     """The events that a command on ``order`` must wait for if it uses these buffers.
 
@@ -139,17 +139,17 @@ def events_before(
         writer = usage.writer
         if usage.order is not order and writer is not None and not _has_ended(usage, writer):
             waits.append(writer)
-    if write is not None:
-        writer = write.writer
-        if write.order is not order and writer is not None:
+    for usage in writes:
+        writer = usage.writer
+        if usage.order is not order and writer is not None:
             if error_of(writer) is None:
                 waits.append(writer)
             else:
-                write.writer = None  # it has ended, well or not: what it wrote is overwritten
-        if write.readers:
+                usage.writer = None  # it has ended, well or not: what it wrote is overwritten
+        if usage.readers:
             waits += [
                 event
-                for other, event in write.readers.items()
+                for other, event in usage.readers.items()
                 if other is not order and error_of(event) is None
             ]
     return waits
@@ -213,18 +213,21 @@ def queue_of(event: pyopencl.Event) -> pyopencl.CommandQueue | None:
         return None
 
 
-def enqueued(reads: Sequence[Usage], write: Usage, order: object, event: pyopencl.Event) -> None:
-    """Remember a command on ``order``."""
+def enqueued(
+    reads: Iterable[Usage], writes: Iterable[Usage], order: object, event: pyopencl.Event
+) -> None:
+    """Remember a command on ``order``, `LOCK` held."""
     for usage in reads:
         usage.readers[order] = event
         if usage.only_order is not order:
             usage.only_order = order if usage.only_order is _NONE else _SEVERAL
         if len(usage.readers) > PRUNE_AT:
             usage.keep_readers(1)
-    write.only_order = write.order = order
-    write.writer = event
-    if write.readers:
-        write.readers = {}
+    for usage in writes:
+        usage.only_order = usage.order = order
+        usage.writer = event
+        if usage.readers:
+            usage.readers = {}
 
 
 def end_of(queue: pyopencl.CommandQueue, *usages: Usage) -> pyopencl.Event:
@@ -234,18 +237,13 @@ def end_of(queue: pyopencl.CommandQueue, *usages: Usage) -> pyopencl.Event:
     Raises pyopencl's errors.
     """
     cl = opencl()
-    before = [event for usage in usages for event in events_before([], usage, object())]
+    before = events_before([], usages, object())
     flush(before)
     event: pyopencl.Event = cl.enqueue_marker(queue)
     if before:
         event = cl.enqueue_marker(queue, wait_for=[event, *before])
     queue.flush()  # rusticl keeps what is not sent, and the queue with it
     return event
-
-
-def read(usage: Usage, order: object, event: pyopencl.Event) -> None:
-    """Remember a command that reads, `LOCK` held."""
-    enqueued([usage], Usage(), order, event)
 
 
 _usages: WeakValueDictionary[int, Usage] = WeakValueDictionary()

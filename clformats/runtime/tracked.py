@@ -30,7 +30,6 @@ from .order import (
     is_in_order,
     order_of,
     queue_of,
-    read,
 )
 from .views import Lent
 
@@ -85,7 +84,7 @@ class Tracked(OnDevice):
         with LOCK, named_errors("copying to an image", self):
             waits = commands_before([], [self.usage], object(), queue, self.context, in_order=True)
             event = lent.fill(queue, waits)[0]
-            enqueued([], self.usage, object(), event)
+            enqueued([], [self.usage], object(), event)
         event.wait()
         return lent.image
 
@@ -109,7 +108,7 @@ class Tracked(OnDevice):
     def events(self) -> list[pyopencl.Event]:
         """What a command of yours that writes must wait for: ``wait_for=memory.events``."""
         with LOCK:
-            return events_before([], self.usage, object())
+            return events_before([], [self.usage], object())
 
     def written_by(self, event: Event | pyopencl.Event) -> None:
         """Let later commands on this memory wait for one of yours that writes it.
@@ -141,13 +140,13 @@ class Tracked(OnDevice):
                 order = order_of(queue)
             order = order or object()
             if not writes:
-                read(usage, order, found)
+                enqueued([usage], [], order, found)
             else:
-                before = events_before([], usage, order)
+                before = events_before([], [usage], order)
                 if before:  # the command may have waited for none of them
                     target = self.engine.tracked_queue if queue is None else queue
                     found, order = cl.enqueue_marker(target, wait_for=[found, *before]), object()
-                enqueued([], usage, order, found)
+                enqueued([], [usage], order, found)
             usage.exposed = False
 
     @property

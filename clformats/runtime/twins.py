@@ -66,7 +66,7 @@ class Twins:
         if alone:
             a = b = a or b or self._taken(0, used)
         a, b = a or self._taken(0, used), b or self._taken(1, used)
-        others = [event for usage in used for event in events_before([], usage, order)]
+        others = events_before([], used, order)
         flush(others)
         events: list[pyopencl.Event] = []
         waits = waits + others if others else waits
@@ -86,8 +86,8 @@ class Twins:
                     image.copied(queue, self._regions[1], dst.tracked_buffer, b, behind())
                 )
         finally:  # should one be refused, later commands still wait for those before it
-            for usage in used if events else ():
-                enqueued([], usage, order, events[-1])
+            if events:
+                enqueued([], used, order, events[-1])
         return events[0], events[-1]
 
     def _taken(self, side: int, used: list[Usage]) -> Any:
