@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -135,15 +135,15 @@ def error_name(error: object) -> str:
 
 def devices() -> list[pyopencl.Device]:
     """Every OpenCL device of every platform; empty where there is none."""
+    return [*places()]
+
+
+def places() -> dict[pyopencl.Device, tuple[int, int]]:
+    """By device the numbers of its platform and of the device in it; parts of devices have none."""
     cl = opencl()
-    found: list[pyopencl.Device] = []
-    try:
-        platforms = cl.get_platforms()
-    except cl.Error:
-        return []
-    for platform in platforms:
-        try:
-            found += platform.get_devices()
-        except cl.Error:
-            continue  # a platform without devices says so by an error
+    found: dict[pyopencl.Device, tuple[int, int]] = {}
+    with suppress(cl.Error):
+        for i, platform in enumerate(cl.get_platforms()):
+            with suppress(cl.Error):  # a platform without devices says so by an error
+                found |= {device: (i, j) for j, device in enumerate(platform.get_devices())}
     return found

@@ -15,7 +15,7 @@ from .. import trust
 from ..doctor.drivers import PORTABLE, runtime_of
 from ..doctor.icd import cache_root
 from ..doctor.probe import builtins_work
-from ..opencl import opencl
+from ..opencl import opencl, places
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -60,13 +60,7 @@ def _takes_builtins(device: pyopencl.Device) -> bool:
 
 def place_of(device: pyopencl.Device) -> tuple[int, int] | None:
     """The numbers of a device's platform and of the device in it; None of a part of a device."""
-    cl = opencl()
-    for i, platform in enumerate(cl.get_platforms()):
-        with suppress(cl.Error):  # a platform without devices
-            for j, other in enumerate(platform.get_devices()):
-                if other == device:
-                    return i, j
-    return None
+    return places().get(device)
 
 
 def _file(device: pyopencl.Device) -> Path | None:

@@ -107,7 +107,10 @@ class Variants:
         default = self._launch(s.values[0])
         src, dst = (np.dtype(getattr(cltypes, name)) for name in default.buffers)
         before = with_canary(case.before)
-        platform, device = place_of(self.engine)
+        place = compiler.place_of(self.engine.device)
+        if place is None:
+            text = f"{self.engine} is a part of a device, which kernel_tuner cannot find"
+            raise Unsupported("TUNING", text)
         asked: dict[str, list[Any]] = {LOCAL: [default.local_size], s.parameter: [*s.values]}
         limits: dict[str, Any] = {}
 
@@ -135,8 +138,8 @@ class Variants:
             "defines": {},
             "compiler_options": [*compiler.options(self.engine.device)],
             "lang": "OpenCL",
-            "platform": platform,
-            "device": device,
+            "platform": place[0],
+            "device": place[1],
         }  # fmt: skip
 
 
@@ -152,13 +155,3 @@ def same_bytes(answer: list[Any], result: list[Any], atol: object = None) -> boo
         want is None or np.array_equal(want.view(np.uint8), got.view(np.uint8))
         for want, got in zip(answer, result, strict=True)
     )
-
-
-def place_of(engine: Engine) -> tuple[int, int]:
-    """kernel_tuner's numbers of a device: of its platform, and within the platform."""
-    found = compiler.place_of(engine.device)
-    if found is None:
-        raise Unsupported(
-            "TUNING", f"{engine} is a part of a device, which kernel_tuner cannot find"
-        )
-    return found
