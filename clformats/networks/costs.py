@@ -109,7 +109,7 @@ class Costs(Prices):
         for count in range(AGAIN):
             tally.record()
             plan = propagate(network, reorder_cost=self)
-            if tally.knows(plan):
+            if tally.key(plan) in tally.seen:
                 return len(ready) + count
             tally.run(plan)
         tally.record()
@@ -129,14 +129,14 @@ class _Tally:
         self.costs, self.prepare, self.rounds, self.clock = costs, prepare, rounds, clock
         self.nodes: dict[tuple[str, str], list[float]] = {}
         self.reorders: dict[tuple[str, str, str], list[float]] = {}
-        self.seen: set[str] = set()
+        self.seen: set[tuple[object, ...]] = set()
 
-    def knows(self, plan: FormatPlan) -> bool:
-        """Whether the plan ran already."""
-        return self._name(plan) in self.seen
+    def key(self, plan: FormatPlan) -> tuple[object, ...]:
+        """What makes two plans one run."""
+        return plan.assignment, *plan.reorders
 
     def run(self, plan: FormatPlan) -> None:
-        self.seen.add(self._name(plan))
+        self.seen.add(self.key(plan))
         lists = [self._samples(plan, step) for step in plan.memory.steps]
         steps = self.prepare(plan)
         if len(steps) != len(lists):
@@ -159,9 +159,6 @@ class _Tally:
             return self.nodes.setdefault((step.name, str(plan.choices[step.name])), [])
         shape = shape_text(plan.network.values[step.value])
         return self.reorders.setdefault((shape, step.src, step.dst), [])
-
-    def _name(self, plan: FormatPlan) -> str:
-        return repr([(n, str(c)) for n, c in plan.choices.items()] + [*plan.reorders])
 
 
 def ways(network: Network) -> Iterator[Network]:

@@ -30,7 +30,6 @@ from .named import FormatName
 
 RESHAPES = ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Dropout")
 REGIONS = ("Split", "Slice")
-KINDS = ("part", "alias", "overwrite")
 
 
 def kind_of(op: str) -> str:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from math import log, prod, sqrt
+from math import exp, log, prod, sqrt
 from statistics import median, quantiles
 
 import numpy as np
@@ -139,6 +139,5 @@ def crossing(sizes: Sequence[float], gains: Sequence[float]) -> float:
         return float("inf")
     if last < 0:
         return sizes[0]
-    below, above = (log(gain / GAIN) for gain in gains[last : last + 2])
-    share = below / (below - above)
-    return float(sizes[last] * (sizes[last + 1] / sizes[last]) ** share)
+    around = slice(last, last + 2)
+    return exp(np.interp(log(GAIN), np.log(gains[around]), np.log(sizes[around])))

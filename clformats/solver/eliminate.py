@@ -15,7 +15,7 @@ from math import prod
 import numpy as np
 
 from .model import Bundle, GraphicalModel, Scope, identity, leaf_costs
-from .trees import Array, min_plus, tree, tree_table
+from .trees import Array, min_plus, tree, trees
 
 Table = tuple[Scope, Array]
 Step = tuple[str, int]
@@ -170,7 +170,7 @@ class Elimination:
         for leaf, tables in zip(bundle.leaves, taken, strict=True):
             table = joined(tables, (leaf.variable, *scope), self.sizes)
             costs.append(leaf_costs(bundle, leaf, table))
-        result = tree_table(bundle.distance, costs)[bundle.source.formats]
+        result = trees(bundle.distance, costs)[0][-1][bundle.source.formats]
         result = np.broadcast_to(result, (len(result), *(self.sizes[v] for v in scope)))
         if root in scope:
             axis = scope.index(root) + 1
@@ -188,7 +188,7 @@ class Elimination:
             shape = [1] * (len(bundle.leaves) + 1)
             shape[0], shape[k + 1] = free.shape
             costs.append(free.reshape(shape))
-        table = tree_table(bundle.distance, costs)[bundle.source.formats]
+        table = trees(bundle.distance, costs)[0][-1][bundle.source.formats]
         scope = (bundle.source.variable, *bundle.readers)
         self._add((scope, table))
         self._update(sorted(scope))

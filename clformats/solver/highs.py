@@ -23,7 +23,7 @@ SCALE = 1e6
 TIME_LIMIT = 120.0
 """Seconds that HiGHS may take."""
 GAP = 1e-9
-_FOUND, _TIMED_OUT, _INFEASIBLE = 0, 1, 2
+_INFEASIBLE = 2
 Terms = list[tuple[int, float]]
 """Columns with their coefficients; those of a column that occurs again add up."""
 

@@ -87,11 +87,6 @@ def trees(distance: Array, leaves: Sequence[Array]) -> tuple[list[Array], list[A
     return tables, forks
 
 
-def tree_table(distance: Array, leaves: Sequence[Array]) -> Array:
-    """The costs of trees to all leaves, by the format at the root: see `trees`."""
-    return trees(distance, leaves)[0][-1]
-
-
 def tree(distance: Array, root: int, leaves: Sequence[Array]) -> tuple[float, list[int], Edges]:
     """The cost of a cheapest tree, as `trees` prices it, the formats of its leaves, its steps.
 
