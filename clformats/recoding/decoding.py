@@ -14,7 +14,7 @@ from dataclasses import replace
 from itertools import product, takewhile
 
 from ..errors import Unsupported
-from ..problems.thresholds import LINE_BYTES, LONG_RUN_BYTES
+from ..problems.thresholds import LINE_BYTES
 from ..problems.traits import DEFAULT, Traits
 from ..quantised import QuantisedDesc
 from ..quantised.lanes import (
@@ -31,7 +31,7 @@ from ..quantised.types import WHOLE
 from ..quantised.values import Tables, of_codes, value
 from ..tensors.desc import MemoryDesc
 from ..values.formula import Formula
-from .kernel import Grid, Kernel, TileCode, asked, fitting, goes_on, outer_strides
+from .kernel import Grid, Kernel, TileCode, asked, blocks_of, fitting, outer_strides
 from .plain import numbers_in_tiles
 from .records import decoding_in_groups
 from .vectors import LANES, Cell, Lanes, Words, words_of
@@ -215,18 +215,14 @@ class _Decoder:
         return whole and aligned and begins and self.traits.streams(nbytes)
 
     def _blocks(self) -> int:
-        """How many tiles along the rows a work-item decodes in turn: runs that stream are long."""
+        """As `blocks_of`, where lines are streamed."""
         tile, bits = self.tile, LANES * self.target.bits
         if tile.rows == 1 or not self._streams():
             return 1
         places = [self.target.place(tile, *lanes[0]) for lanes in self.vectors]
         run = len([*takewhile(bool, (at == places[0].after(j * bits)
                                      for j, at in enumerate(places)))])  # fmt: skip
-        blocks = LONG_RUN_BYTES // (run * bits // 8)
-        rows = self.src.extents[1]
-        while blocks > 1 and not goes_on(self.target, tile, rows, blocks, run * bits):
-            blocks //= 2
-        return max(1, blocks)
+        return blocks_of(self.target, tile, self.src.extents[1], run * bits)
 
     def _lines(
         self, once: Sequence[Field], known: dict[tuple[str, Lanes], str], *, streams: bool

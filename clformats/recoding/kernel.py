@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import numpy as np
 
-from ..problems.thresholds import LINE_BYTES
+from ..problems.thresholds import LINE_BYTES, LONG_RUN_BYTES
 from ..quantised.lanes import NAMES, At, NotInTilesError, Placed, Symbols, Tile, follow
 from ..quantised.values import Tables, source
 
@@ -152,19 +153,20 @@ def asked(
     yield "  } }"
 
 
-def goes_on(plane: Placed, tile: Tile, rows: int, blocks: int, run: int) -> bool:
-    """Whether runs of ``run`` bits go on in the next tiles along the rows, ``blocks`` in all.
+def blocks_of(plane: Placed, tile: Tile, rows: int, run: int) -> int:
+    """How many tiles along the rows, of which a tensor has so many, a work-item does in turn.
 
-    ``rows`` is how many the tensor has; they must be whole blocks.
+    So that runs of ``run`` bits, which go on in the next tiles, are long.
     """
-    tall = replace(tile, rows=tile.rows * blocks)
-    if rows % tall.rows:
-        return False
-    try:
-        places = [plane.place(tall, row, 0) for row in range(0, tall.rows, tile.rows)]
-    except NotInTilesError:
-        return False
-    return follow(places, run)
+    blocks = 8 * LONG_RUN_BYTES // run
+    while blocks > 1:
+        tall = replace(tile, rows=tile.rows * blocks)
+        with suppress(NotInTilesError):
+            places = [plane.place(tall, row, 0) for row in range(0, tall.rows, tile.rows)]
+            if rows % tall.rows == 0 and follow(places, run):
+                break
+        blocks //= 2
+    return max(1, blocks)
 
 
 def outer_strides(plane: Placed, tile: Tile, symbols: Symbols) -> Iterator[int]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 
-from ..problems.thresholds import LINE_BYTES, LONG_RUN_BYTES
+from ..problems.thresholds import LINE_BYTES
 from ..problems.traits import Traits
 from ..quantised import QuantisedDesc
 from ..quantised.lanes import (
@@ -31,7 +31,7 @@ from ..quantised.lanes import (
 from ..quantised.planes import Field
 from ..quantised.types import WHOLE
 from .decoding import LINE_COLUMNS, LINE_COST
-from .kernel import Grid, Kernel, TileCode, asked, fitting, goes_on, outer_strides
+from .kernel import Grid, Kernel, TileCode, asked, blocks_of, fitting, outer_strides
 from .vectors import LANES, Cell, words_of
 
 WORD_TILES = ((32, 32), (16, 32), (64, 32), (16, 64))
@@ -260,14 +260,11 @@ class _Rearranger:
         return grid.kernel("move", program, self.symbols, what)
 
     def _blocks(self) -> int:
-        """How many tiles along the rows a work-item moves in turn, so that runs are long."""
+        """As `blocks_of`, where runs are lines."""
         plane = self._largest
         run = len(plane.vectors[0][0]) * plane.bits
-        blocks = LONG_RUN_BYTES * 8 // run if run >= 8 * LINE_BYTES else 1
         rows = self.src.extents[1]
-        while blocks > 1 and not goes_on(plane.write, self.tile, rows, blocks, run):
-            blocks //= 2
-        return blocks
+        return blocks_of(plane.write, self.tile, rows, run) if self.writes_lines else 1
 
     def _streams(self) -> bool:
         """Whether whole lines of a large tensor go past the caches."""

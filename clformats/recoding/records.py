@@ -63,8 +63,7 @@ class ByteRun:
 
     def loads(self, memory: str, word: int, items: int, span: int) -> Iterator[str]:
         """The statements by which a group loads it, words together, and declares ``memory``."""
-        kind, most = LOADED_WORDS[word], self.nbytes * span // self.block
-        times = -(-most // (word * items))
+        kind, times = LOADED_WORDS[word], -(-self.size(span) // (word * items))
         yield self.declared(memory, span)
         yield "{"
         yield f"  global const uchar *from = w + {self.base};"
@@ -81,17 +80,21 @@ class ByteRun:
 
     def stores(self, memory: str, word: int, items: int, span: int) -> Iterator[str]:
         """The statements by which a group stores it from ``memory``."""
-        kind, most = LOADED_WORDS[word], self.nbytes * span // self.block
+        kind, times = LOADED_WORDS[word], -(-self.size(span) // (word * items))
         yield "{"
         yield f"  global uchar *to = d + {self.base};"
         yield f"  const uint nbytes = count / {self.block} * {self.nbytes};"
         yield "  #pragma unroll"
-        yield f"  for (uint j = 0; j < {-(-most // (word * items))}; j++)"
+        yield f"  for (uint j = 0; j < {times}; j++)"
         yield f"    if (mine + j * {items} < nbytes / {word})"
         at = f"[mine + j * {items}]"
         yield f"      ((global {kind} *)to){at} = ((local {kind} *){memory}){at};"
         yield from self._rest("to", memory, word)
         yield "}"
+
+    def size(self, span: int) -> int:
+        """The bytes for so many columns."""
+        return self.nbytes * span // self.block
 
     @property
     def is_full(self) -> bool:
@@ -104,8 +107,7 @@ class ByteRun:
 
     def declared(self, memory: str, span: int) -> str:
         """The declaration of its local memory."""
-        nbytes = self.nbytes * span // self.block
-        return f"local uchar {memory}[{nbytes}] __attribute__((aligned({VECTOR_BYTES})));"
+        return f"local uchar {memory}[{self.size(span)}] __attribute__((aligned({VECTOR_BYTES})));"
 
     def _rest(self, to: str, source: str, word: int) -> Iterator[str]:
         """The statements that copy what fills no word at the end."""
@@ -134,14 +136,11 @@ class _GroupDecoder:
         self.span = self.items * self.width * VECTORS_STORED
         moving = [p for p in self.planes.values() if any(d.dim == 2 for d in p.digits)]
         self.runs = list(runs_of(moving, src.extents[2], self.span))
-        local = sum(r.nbytes * self.span // r.block for r in self.runs)
-        if self.items < LEAST_ITEMS or local > traits.local_bytes or src.extents[2] % self.width:
+        sizes = [run.size(self.span) for run in self.runs]
+        fits = sum(sizes) <= traits.local_bytes and src.extents[2] % self.width == 0
+        if self.items < LEAST_ITEMS or not fits:
             raise NotInTilesError
-        numbers = [
-            *self.symbols.values.values(),
-            *(r.nbytes * self.span // r.block for r in self.runs),
-        ]
-        self.word = gcd(VECTOR_BYTES, *numbers)
+        self.word = gcd(VECTOR_BYTES, *self.symbols.values.values(), *sizes)
         self.target = numbers_in_tiles(dst, self.symbols)
         self.check_stores()
 
