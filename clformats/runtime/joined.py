@@ -69,14 +69,12 @@ class JoinedMapping:
     ) -> None:
         self.desc, self.parts, self.mode = desc, parts, mode
         self._stream, self._stack = stream, ExitStack()
-        self._flats: dict[str, NDArray[Any]] | None = None
-        self._whole: NDArray[np.uint8] | None = None
+        self._flats: dict[str, NDArray[Any]] = {}
 
     def start(self) -> JoinedMapping:
         """Map the buffers. Raises as `Mapping` does."""
-        if self._flats is not None:
+        if self._flats:
             raise MappedError("a mapping is made once: call memory.map() again")
-        self._flats = {}
         with ExitStack() as stack:
             for name, part in self.parts.items():
                 own = part.map(self.mode, stream=self._stream)
@@ -90,27 +88,24 @@ class JoinedMapping:
         return None
 
     def __enter__(self) -> NDArray[Any]:
-        if self._flats is None:
+        if not self._flats:
             self.start()
         whole = np.zeros(self.desc.nbytes, np.uint8)
-        for part, flat in self._places(whole):
-            part[:] = flat if "r" in self.mode else 0
+        if "r" in self.mode:
+            for name, part in self.desc.split(whole).items():
+                part[:] = self._flats[name]
+        if "w" in self.mode:
+            self._stack.callback(self._write_back, whole)
         whole.flags.writeable = "w" in self.mode
-        self._whole = whole
         return whole
 
-    def _places(self, whole: NDArray[np.uint8]) -> list[tuple[NDArray[np.uint8], NDArray[Any]]]:
-        """Each buffer's part of the tensor's bytes, and the mapped buffer."""
-        found = self.desc.split(whole)
-        return [(found[name], flat) for name, flat in (self._flats or {}).items()]
+    def _write_back(self, whole: NDArray[np.uint8]) -> None:
+        for name, part in self.desc.split(whole).items():
+            self._flats[name][:] = part
 
     def release(self) -> None:
         """Write the copy back, where it may be written, and unmap. Raises `DeviceError`."""
-        whole, self._whole = self._whole, None
-        with self._stack:
-            if "w" in self.mode and whole is not None:
-                for part, flat in self._places(whole):
-                    flat[:] = part
+        self._stack.close()
 
     def __exit__(self, *_: object) -> None:
         self.release()
