@@ -277,8 +277,8 @@ class _GroupWriter:
         if at_once > 1:
             bits = as_bits(self.types.work, p.width)
             return [(f"*(__local {bits} *)({moved('kept', str(at))})", f"as_{bits}(value)")]
-        lanes = ["value"] if p.width == 1 else [f"value.s{j:x}" for j in range(p.width)]
-        return [(f"kept[{at + o}]", lane) for o, lane in zip(offsets, lanes, strict=True)]
+        lanes = zip(offsets, _lanes(p.width), strict=True)
+        return [(f"kept[{at + o}]", lane) for o, lane in lanes]
 
     def _place(self, digits: _Digits, banks: BankLayout, p: Pass, lane: int = 0) -> Expr:
         """Where a unit's first element lies in local memory, or the one ``lane`` further."""

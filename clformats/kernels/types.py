@@ -16,11 +16,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from ..tensors.dtypes import DType
-from .codecs import Codec, needed
+from .codecs import WORDS, Codec, needed
 
-_WORDS = {8: "ulong", 16: "uint4", 32: "uint8"}
+_STORED_WORDS = {8: "ulong", 16: "uint4", 32: "uint8"}
 """Types by their bytes, which LLVM truncates to while it stores: see templates/prelude.mako."""
-RAW = {8: "uchar", 16: "ushort", 32: "uint", 64: "ulong"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +253,7 @@ class KernelConversion:
 
     def _streamed(self, value: str, pointer: str, width: int, hides: bool) -> str:  # noqa: FBT001
         """A store of a whole vector past the cache; ``hides``: where its lanes come from."""
-        word = _WORDS.get(width * self.dst_type.nbytes)
+        word = _STORED_WORDS.get(width * self.dst_type.nbytes)
         if word is None or not hides:
             return f"STORE_STREAM({value}, (__global {self.dst}{width} *)({pointer}))"
         return f"STORE_STREAM(HIDDEN(as_{word}({value})), (__global {word} *)({pointer}))"
@@ -307,7 +306,7 @@ def conversion(src: DType, dst: DType) -> KernelConversion:
     Elements of less than a byte are in a byte of their own: integers by value, others by code.
     """
     if src == dst:
-        raw = RAW[8 * src.nbytes]
+        raw = WORDS[src.nbytes]
         return KernelConversion(src, dst, raw, raw, raw, early=False)
     source, target = src.opencl, dst.opencl
     if dst.name == "f16":

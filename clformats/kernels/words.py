@@ -11,18 +11,19 @@ from dataclasses import dataclass, replace
 
 from ..problems.problem import Problem
 from ..schedule.layout import TileLayout, TileVector
+from .codecs import WORDS
 from .exchange import Exchanges
-from .types import RAW, Helpers, KernelConversion
+from .types import Helpers, KernelConversion
 
 
 def in_words(lanes: KernelConversion, p: Problem) -> KernelConversion:
     """The types of a kernel whose problem has words on a side, by those of single elements."""
     read, written = p.words
     if read:
-        return replace(lanes, word=read, work=RAW[read.bits], early=False)
+        return replace(lanes, word=read, work=WORDS[read.nbytes], early=False)
     if not written:
         return lanes
-    raw = RAW[written.bits]
+    raw = WORDS[written.nbytes]
     return PackedConversion(written, written, lanes.src, raw, raw, early=False, lanes=lanes)
 
 
