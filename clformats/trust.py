@@ -19,6 +19,8 @@ import os
 import stat
 import tempfile
 from collections.abc import Iterator
+from functools import partial
+from itertools import accumulate
 from pathlib import Path
 
 _MOST_LINKS = 40
@@ -32,16 +34,16 @@ def foreign(path: Path) -> str:
     if not hasattr(os, "geteuid"):
         return ""
     path = path.absolute()
-    for step in _steps(path, _MOST_LINKS):
-        try:
-            found = os.lstat(step)
-        except FileNotFoundError:
-            return ""
-        if found.st_uid not in (os.geteuid(), 0):
-            return f"{step} belongs to user {found.st_uid}"
-        is_shared = bool(found.st_mode & stat.S_ISVTX) and step != path
-        if not is_shared and _others_write(found):
-            return f"{step} can be written by others (mode {stat.S_IMODE(found.st_mode):04o})"
+    owners, last = (os.geteuid(), 0), str(path)
+    try:
+        for step, found in _steps(path, _MOST_LINKS):
+            if found.st_uid not in owners:
+                return f"{step} belongs to user {found.st_uid}"
+            is_shared = bool(found.st_mode & stat.S_ISVTX) and step != last
+            if not is_shared and _others_write(found):
+                return f"{step} can be written by others (mode {stat.S_IMODE(found.st_mode):04o})"
+    except FileNotFoundError:
+        pass
     return ""
 
 
@@ -60,11 +62,15 @@ def read(path: Path) -> bytes:
     """
     if reason := foreign(path.parent):
         raise PermissionError(errno.EPERM, reason, str(path))
-    with os.fdopen(open_file(path, os.O_RDONLY), "rb") as file:
-        found = os.fstat(file.fileno())
+    number = open_file(path, os.O_RDONLY)
+    try:
+        found = os.fstat(number)
         if _is_foreign(found):
             raise PermissionError(errno.EPERM, f"user {found.st_uid} could have written it", path)
-        return file.read()
+        parts = iter(partial(os.read, number, found.st_size + 1), b"")
+        return b"".join(parts)
+    finally:
+        os.close(number)
 
 
 def open_file(path: Path, flags: int, mode: int = 0o600) -> int:
@@ -118,14 +124,19 @@ _NO_WAIT = getattr(os, "O_NONBLOCK", 0)
 _NO_HEIRS = getattr(os, "O_CLOEXEC", 0)
 
 
-def _steps(path: Path, links: int) -> Iterator[Path]:
-    """Every folder and link on the way to an absolute path, and itself. Raises OSError."""
+def _steps(path: Path, links: int) -> Iterator[tuple[str, os.stat_result]]:
+    """Every folder and link on the way to an absolute path, and itself. Raises OSError.
+
+    As texts: each program and each plan that is read takes this way.
+    """
     if links < 0:
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
-    for step in (*reversed(path.parents), path):
-        yield step
-        if step.is_symlink():
-            yield from _steps(step.parent / step.readlink(), links - 1)
+    for step in accumulate(path.parts, os.path.join):
+        found = os.lstat(step)
+        yield step, found
+        if stat.S_ISLNK(found.st_mode):
+            link = Path(step)
+            yield from _steps(link.parent / link.readlink(), links - 1)
 
 
 def _is_foreign(found: os.stat_result) -> bool:
