@@ -62,6 +62,12 @@ def cache_folder() -> Path | None:
     """Where built programs are kept; None where there is no place or the user wants none."""
     if os.environ.get("PYOPENCL_NO_CACHE"):
         return None
+    return _folder(*map(os.environ.get, ("XDG_CACHE_HOME", "HOME")))
+
+
+@lru_cache(maxsize=8)
+def _folder(*_: str | None) -> Path | None:
+    """The same by the variables that say where caches are: platformdirs takes its time."""
     try:
         return cache_root() / "programs"
     except (ImportError, OSError):
@@ -297,6 +303,7 @@ def _gives_slowly(device: pyopencl.Device) -> bool:
     return bool(device.platform.name == "Portable Computing Language")
 
 
+@lru_cache(maxsize=64)
 def _driver_caches(device: pyopencl.Device) -> bool:
     """Whether the driver finds a program by its source as fast as by its binary: NVIDIA's."""
     from pyopencl.characterize import nv_compute_capability

@@ -1,10 +1,10 @@
 """Plans and their kernels, kept on disk: a second process neither plans nor renders what it finds.
 
 Both follow from the request and from the library's own files, whatever the device is. An entry is
-named by a hash of the two: of the request as it prints and of its element types, which print as
-names, and of the names, sizes and times of the files, so that with any change of a module or a
-template all entries are misses. Where a file has changed since the process loaded the library, what
-runs is not what lies there: then nothing is read or kept.
+named by a hash of the two: of all that the request and its element types are, and of the names,
+sizes and times of the files, so that with any change of a module or a template all entries are
+misses. Where a file has changed since the process loaded the library, what runs is not what lies
+there: then nothing is read or kept.
 
 Entries lie beside the built programs, see `clformats.programs.cache`, and are trusted as these
 are: each is a pickle, which says what runs as much as a program does. It holds its name, so that
@@ -20,28 +20,33 @@ import pickle
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import fields, is_dataclass
 from functools import cache
 from io import BytesIO
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from ..problems.traits import Traits
 from ..programs.cache import PLAN, cache_folder, read_entry, write_entry
-from ..quantised import QuantisedDesc
 from ..schedule import Request
 from ..tensors.desc import MemoryDesc
 from ..version import LOADED_NS
 
+if TYPE_CHECKING:
+    from ..quantised import QuantisedDesc
+
 T = TypeVar("T")
-Asked = Request | tuple[QuantisedDesc | MemoryDesc | Traits, ...]
+Asked: TypeAlias = "Request | tuple[QuantisedDesc | MemoryDesc | Traits, ...]"
 """What is asked of a plan, or of a kernel of quantised tensors."""
 MOST_KEPT = 2048
-"""Entries of the folder, of about 18 KB each; a process that finds more removes the older half."""
+"""Entries of the folder, of about 17 KB each; a process that finds more removes the older half."""
 MOST_WRITTEN = 512
 """Entries that a process writes: each shape of a program without fixed sizes would be one."""
 SETTLED_NS = 10 * 10**9
 """Files that changed so shortly before the library was loaded may have changed while it was."""
 _LIBRARY = Path(__file__).parents[1]
+_OTHERS = tuple(f.name for f in fields(Request) if f.name not in ("src", "dst"))
+"""What a request has beside its two descriptors."""
 _written: list[Asked] = []
 
 
@@ -74,7 +79,7 @@ def keep(asked: Asked, found: object) -> None:
     if file is None:
         return
     data, parts = BytesIO(), {id(part): k for k, part in enumerate(_parts(asked))}
-    writer = pickle.Pickler(data, protocol=5)
+    writer = _PlanWriter(data, protocol=5)
     writer.persistent_id = lambda part: parts.get(id(part))  # type: ignore[method-assign]
     with suppress(Exception):  # whatever is wrong, the caller has what was made
         if not _written:
@@ -89,9 +94,26 @@ def written(traits: Traits) -> list[Request]:
     return [one for one in _written if isinstance(one, Request) and one.traits == traits]
 
 
+class _PlanWriter(pickle.Pickler):
+    """Keeps dataclasses as calls of their classes, which takes half as long to read.
+
+    What a problem remembers is not kept.
+    """
+
+    def reducer_override(self, given: Any) -> Any:
+        """The call that makes ``given`` anew, where it takes all fields that are compared."""
+        cls = type(given)
+        if not is_dataclass(cls) or hasattr(cls, "__post_init__"):
+            return NotImplemented
+        known = [f for f in fields(cls) if f.init or f.compare]
+        if any(f.kw_only or not f.init for f in known):
+            return NotImplemented
+        return cls, tuple(getattr(given, f.name) for f in known)
+
+
 def _parts(asked: Asked) -> tuple[object, ...]:
     """What need not be kept, since who asks has it: a request prints all that it is."""
-    return (asked, *_descs(asked)) if isinstance(asked, Request) else ()
+    return (asked, asked.choices, *_descs(asked)) if isinstance(asked, Request) else ()
 
 
 def _file(asked: Asked) -> Path | None:
@@ -99,16 +121,20 @@ def _file(asked: Asked) -> Path | None:
     folder, library = cache_folder(), state()
     if folder is None or not library:
         return None
-    name = hashlib.sha256(f"{library} {_types(asked)} {asked!r}".encode()).hexdigest()
-    return folder / (name + PLAN)
+    others = [getattr(asked, name) for name in _OTHERS] if isinstance(asked, Request) else asked
+    text = f"{library} {[*map(_facts, _descs(asked))]} {others!r}"
+    return folder / (hashlib.sha256(text.encode()).hexdigest() + PLAN)
 
 
-def _types(asked: Asked) -> list[tuple[object, ...]]:
-    """All that the element types say: users make types of their own, by any name."""
-    return [
-        (t.name, t.bits, t.kind, t.numpy.str, t.floating, t.values, sorted(t.names.items()))
-        for t in (d.dtype for d in _descs(asked))
-    ]
+def _facts(d: MemoryDesc) -> tuple[object, ...]:
+    """All that a descriptor and its type are: users make types of their own, by any name.
+
+    A text would say less of the type, and takes longer.
+    """
+    t, placed = d.dtype, [(p.size, p.stride) for p in d.placed]
+    kind = t.name, t.bits, t.kind, t.numpy.str, t.floating, t.values, sorted(t.names.items())
+    extra = d.geometry.extra
+    return (*kind, d.format.name, d.dims, d.padded_dims, d.padding, placed, d.offset0, extra)
 
 
 def _descs(asked: Asked) -> list[MemoryDesc]:

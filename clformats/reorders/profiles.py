@@ -7,7 +7,7 @@ once on a machine, when a large tensor is moved first.
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from pathlib import Path
 
 from ..errors import DeviceError, Error, expect
@@ -34,7 +34,12 @@ _kept = cache(find_processor)
 def traits_of(engine: Engine) -> Traits:
     """What plans depend on: the device's own traits, with what was measured of it."""
     kept = kept_of(engine)
-    return replace(engine.traits, streamed_bytes=kept.stream_bytes) if kept else engine.traits
+    return _streaming_from(engine.traits, kept.stream_bytes) if kept else engine.traits
+
+
+@lru_cache(maxsize=64)
+def _streaming_from(traits: Traits, nbytes: int) -> Traits:
+    return replace(traits, streamed_bytes=nbytes)
 
 
 def kept_of(engine: Engine) -> ProcessorRecord | None:

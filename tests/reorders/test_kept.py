@@ -82,6 +82,16 @@ def test_what_is_found_is_what_would_be_made(
     assert len(entries(folder)) == 1
 
 
+def test_what_a_problem_remembers_is_not_kept() -> None:
+    """It is half of what there was to read, and nothing that a kernel's call needs."""
+    asked = REQUESTS[0]
+    plan, _ = planning._by_rules(asked)
+    assert plan.problem.known
+    found, _ = kept.find(asked)
+    assert found == plan
+    assert not found.problem.known
+
+
 def never(*_: object) -> Any:
     pytest.fail("it was made before")
 
