@@ -27,11 +27,11 @@ from .formats import Digit, Format, Layout, formats
 from .formats.sums import Extra
 from .host.memory import HostMemory
 from .host.packing import pack, unpack
-from .quantised import QuantisedDesc, QuantisedType, infer, layouts
 from .schedule import Plan, make_plan
 from .schedule.choices import Choices
 from .tensors.desc import RUNTIME_DIM, MemoryDesc
-from .tensors.dtypes import DTYPES, DType
+from .tensors.described import register
+from .tensors.dtypes import BY_NAME, DTYPES, DType
 from .values.attr import Attr, at_execution
 from .values.groups import Grouped
 from .values.transforms import transform, winograd
@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from .pictures.calls import draw
     from .pictures.explaining import explain
     from .problems.compare import identify, same_bytes
+    from .quantised import QuantisedDesc, QuantisedType, infer, layouts
     from .recording.load import load
     from .recording.recording import Recording
     from .recording.replay import Replay
@@ -195,6 +196,7 @@ _ON_FIRST_USE = {
     **dict.fromkeys(("RnnPackedDesc", "WinogradDesc"), "clformats.interop.dnnl"),
     **dict.fromkeys(("format_header", "index_source", "jit_constants"), "clformats.index"),
     **dict.fromkeys(("identify", "same_bytes"), "clformats.problems.compare"),
+    **dict.fromkeys(("QuantisedDesc", "QuantisedType", "infer", "layouts"), "clformats.quantised"),
     "IndexKernels": "clformats.reorders.index_kernels",
     "Map": "clformats.reorders.map",
     "Recording": "clformats.recording.recording",
@@ -231,7 +233,17 @@ def __getattr__(name: str) -> Any:
     """Import what needs OpenCL, and what few programs need, when it is first used."""
     if name not in _ON_FIRST_USE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_ON_FIRST_USE[name]), name)
+    found = globals()[name] = getattr(import_module(_ON_FIRST_USE[name]), name)
+    return found
+
+
+def _load_quantised_types(name: str) -> None:
+    """Import the room that finds quantised types, for a name that no other element type has."""
+    if name not in BY_NAME:
+        import_module("clformats.quantised")
+
+
+register(_load_quantised_types)  # the room registers what finds them after it
 
 
 def __dir__() -> list[str]:

@@ -34,5 +34,5 @@ each_type = pytest.mark.parametrize("row", EVERY, ids=str)
 def known(row: DType) -> Iterator[None]:
     """While this lasts the row is one of the table's."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(dtypes._BY_NAME, row.name, row)
+        patch.setitem(dtypes.BY_NAME, row.name, row)
         yield

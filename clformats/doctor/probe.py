@@ -8,10 +8,8 @@ clformats only the file `icd.py`: the doctor uses it where the rest cannot be im
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
-import runpy
 import subprocess
 import sys
 import time
@@ -19,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Sequence
 
 TIMEOUT = 120
@@ -206,6 +205,9 @@ def _first_lines(text: str) -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Print one line per device; exit status 0 if at least one works."""
+    import argparse  # for the command only: every process that has an engine imports this module
+    import runpy
+
     parser = argparse.ArgumentParser(prog="python -m clformats.doctor.probe", description=__doc__)
     parser.add_argument("--list", action="store_true", help="answer with the devices, as JSON")
     parser.add_argument("--run", metavar="P:D", help="answer for device D of platform P, as JSON")

@@ -45,7 +45,8 @@ __all__ = [
 ]
 
 DTYPES = tuple(row.name for row in ROWS)
-_BY_NAME = {name: row for row in ROWS for name in (row.name, *row.names.get("aliases", "").split())}
+BY_NAME = {name: row for row in ROWS for name in (row.name, *row.names.get("aliases", "").split())}
+"""The element types by their names and aliases."""
 _BY_NUMPY = {row.numpy: row for row in reversed(ROWS)}  # of several the first: uint8 is u8
 
 
@@ -65,8 +66,8 @@ def as_dtype(value: object) -> DType:
     """
     if isinstance(value, DType):
         return value
-    if isinstance(value, str) and value in _BY_NAME:
-        return _BY_NAME[value]
+    if isinstance(value, str) and value in BY_NAME:
+        return BY_NAME[value]
     if type(value).__module__ == "torch" and (known := str(value).partition(".")[2]) in _BY_TORCH:
         return _BY_TORCH[known]
     found = None
