@@ -13,7 +13,8 @@ and a distance of one element::
 So both loops lose this digit, and a loop over the two words is added, which moves by b's stride in
 the source and by a's in the destination. For 4-bit elements in words of 32 bits there are three of
 them. Digits of a word that lie in another order afterwards are *swapped* inside it. Elements of
-whole bytes, which shuffles move, become words only where nothing trades places.
+whole bytes, which shuffles move, become words where nothing trades places, and where schedules ask
+for it: vectors of OpenCL have 16 elements, which are 16 bytes, or words of 64 bytes.
 
 Where values change, or the other side has bytes, only one side has words: they are taken apart
 after shuffles have moved them, or put together before. Then the digits of a word are loops in which

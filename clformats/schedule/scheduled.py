@@ -13,7 +13,7 @@ from typing import ClassVar
 from ..errors import InvalidArgument
 from ..problems.problem import Problem
 from ..problems.refine import separate
-from ..problems.thresholds import LINE_BYTES, MOST_ELEMENTS
+from ..problems.thresholds import LINE_BYTES, MOST_ELEMENTS, ONE_SET
 from ..problems.traits import Traits
 from ..problems.words import in_words, in_words_of_a_side
 from ..tensors import nibbles
@@ -95,10 +95,18 @@ def plan(p: Problem, traits: Traits, choices: Choices) -> ScheduledPlan:
 def as_scheduled(p: Problem, begin_bytes: int) -> Problem:
     """The problem whose loops schedules name: in words where elements are moved together.
 
-    Words are no longer than ``begin_bytes``, at multiples of which memory begins.
+    Words are no longer than ``begin_bytes``, at multiples of which memory begins. They trade
+    elements that share bytes, and those of rows whose lines push each other out of the cache: a
+    tile of words reads whole lines.
     """
-    words = in_words(p, begin_bytes, trades=p.src.dtype.is_packed)
-    return separate(in_words_of_a_side(words, begin_bytes))
+    trades = p.src.dtype.is_packed or _reads_one_set(p)
+    return separate(in_words_of_a_side(in_words(p, begin_bytes, trades=trades), begin_bytes))
+
+
+def _reads_one_set(p: Problem) -> bool:
+    """Whether neighbours of the destination lie in one set of the nearest cache in the source."""
+    apart = p.nodes[-1].src.value * p.src.dtype.bits if p.nodes else 0
+    return apart > 0 and apart % (8 * ONE_SET) == 0
 
 
 def why_illegal(p: Problem, schedule: Schedule) -> str:

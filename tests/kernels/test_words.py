@@ -67,6 +67,33 @@ def test_random_words(seed: int, stream: cf.Stream) -> None:
             continue
 
 
+@pytest.mark.parametrize(("dtype", "columns", "together"), [
+    ("u8", 4096, 4), ("u8", 12288, 4), ("u8", 4160, 1), ("u8", 2048, 1), ("u8", 6144, 1),
+    ("f16", 2048, 2), ("bf16", 4096, 2), ("f16", 3072, 1), ("f32", 4096, 1),
+])  # fmt: skip
+def test_bytes_of_rows_in_one_set_of_the_cache_go_as_words(
+    dtype: str, columns: int, together: int
+) -> None:
+    a, b = (D((256, columns), dtype, fmt) for fmt in ("ab", "ba"))
+    p = as_scheduled(problem(a, b), 64)
+    assert (p.word.nbytes // a.dtype.nbytes if p.word else 1) == together
+    assert len(p.exchanges) == together.bit_length() - 1
+
+
+@pytest.mark.sampled(8)
+@pytest.mark.parametrize("seed", range(COUNT))
+def test_random_bytes_of_rows_in_one_set_of_the_cache(seed: int, stream: cf.Stream) -> None:
+    """Rows and planes of whole pages, into blocks that they fill and into others."""
+    r = random.Random(seed)  # noqa: S311  # formats, not secrets
+    dtype = r.choice(["s8", "u8", "f8_e4m3", "f16", "bf16"])
+    a, b = r.choice([1, 2, 3, 8, 17, 20, 64, 100, 132]), 4096 * r.choice([1, 1, 2])
+    formats = ["ba", "Ba4b", "AB16b16a", "BA16a16b", "BA32b4a", "BA4b32a", "BA16b64a", "Ab32a"]
+    padding = [(0, r.choice([0, 4, 16])), (0, 0)]
+    src = D((a, b), dtype, r.choice(["ab", "ab", "Ab4a"]))
+    dst = D((a, b), dtype, r.choice(formats), padding=padding)
+    check_reorder(src, dst, stream, seed=seed, front=r.choice([0, 0, 1, 2, 4, 64]))
+
+
 def test_words_of_a_side_are_taken_apart_or_put_together() -> None:
     """Eight of b in each: in the kernel's loop, but those that are in one line of 64 bytes."""
     src = D((64, 64), "u4", "ab")
