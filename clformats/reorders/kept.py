@@ -20,7 +20,7 @@ import pickle
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import fields, is_dataclass
+from dataclasses import fields
 from functools import cache
 from io import BytesIO
 from pathlib import Path
@@ -102,8 +102,9 @@ class _PlanWriter(pickle.Pickler):
 
     def reducer_override(self, given: Any) -> Any:
         """The call that makes ``given`` anew, where it takes all fields that are compared."""
-        cls = type(given)
-        if not is_dataclass(cls) or hasattr(cls, "__post_init__"):
+        cls: Any = type(given)
+        plain = "__dataclass_fields__" in vars(cls) and cls.__reduce__ is object.__reduce__
+        if not plain or hasattr(cls, "__post_init__"):
             return NotImplemented
         known = [f for f in fields(cls) if f.init or f.compare]
         if any(f.kw_only or not f.init for f in known):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +90,28 @@ def test_what_a_problem_remembers_is_not_kept() -> None:
     found, _ = kept.find(asked)
     assert found == plan
     assert not found.problem.known
+
+
+@dataclass(frozen=True)
+class _Told:
+    text: str
+
+
+class _Heard(_Told):
+    def __init__(self) -> None:
+        super().__init__("heard")
+
+
+@dataclass(frozen=True)
+class _Counted(_Told):
+    def __reduce__(self) -> tuple[object, ...]:
+        return _Counted, (self.text + "!",)
+
+
+def test_classes_that_say_how_they_are_made_are_kept_so() -> None:
+    asked = REQUESTS[0]
+    kept.keep(asked, (_Told("a"), _Heard(), _Counted("b")))
+    assert kept.find(asked) == (_Told("a"), _Heard(), _Counted("b!"))
 
 
 def never(*_: object) -> Any:
