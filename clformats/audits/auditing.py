@@ -121,8 +121,9 @@ class _Story:
                 self.moves.setdefault(name, []).append(op)
                 self.delivered[name] = op.writes[0].fmt
                 continue
+            if not (op.writes or op.is_reorder):
+                op.writes.append(TracedTensor(f"end of {op.name}", plain(1), (1,)))
             for tensor in op.writes:
-                self._value(tensor)
                 weights[self._value(tensor)] = False
         self.packed = {name for name, only in weights.items() if only}
 
@@ -179,10 +180,6 @@ class _Story:
                 if name not in net.values:
                     net.value(name, _sizes(self.first[name]), tensor.dtype,
                               constant=True if name in self.packed else None)  # fmt: skip
-            if not op.writes:
-                op.writes.append(TracedTensor(f"end of {op.name}", plain(1), (1,)))
-                net.value(op.writes[0].name, (1,))
-                self.value_of[op.writes[0].name] = op.writes[0].name
             reads = [self.value_of[t.name] for t in op.reads]
             writes = [self.value_of[t.name] for t in op.writes]
             net.node(self._name(net, op), reads, writes, op.op, ways[_way(op)])
@@ -208,10 +205,7 @@ class _Story:
         times: dict[tuple[object, ...], dict[tuple[tuple[str, ...], ...], list[float]]] = {}
         for op in self.trace.operations:
             if not op.is_reorder:
-                formats = (
-                    tuple(_name(t) for t in op.reads),
-                    tuple(_name(t) for t in op.writes or [TracedTensor("", plain(1), (1,))]),
-                )
+                formats = tuple(map(_name, op.reads)), tuple(map(_name, op.writes))
                 times.setdefault(_way(op), {}).setdefault(formats, []).append(op.seconds)
         return {
             way: [Choice(ins, outs, _spread(s)) for (ins, outs), s in seen.items()]

@@ -79,7 +79,7 @@ def _onednn_line(
     writes: list[TracedTensor] = []
     weights: set[int] = set()
     for argument, log in _descriptors(where, fields[4]):
-        dims = _dims(kind, argument, problem)
+        dims = _dims(argument, problem)
         tensor = (named(log.tag or log.kind), dims, log.dtype or "f32")
         if argument == "dst":
             writes.append(TracedTensor(f"{argument}@{number}", tensor[0], dims, tensor[2]))
@@ -108,7 +108,7 @@ def _descriptors(where: str, text: str) -> Iterator[tuple[str, verbose.LogText]]
             yield match["name"], log
 
 
-def _dims(kind: str, argument: str, problem: str) -> tuple[int, ...]:
+def _dims(argument: str, problem: str) -> tuple[int, ...]:
     """The dims of an argument, as far as the problem's text tells them."""
     first = re.match(r"\d+(?:x\d+)*", problem)
     if first and first.end() == len(problem.split(":", maxsplit=1)[0]):
@@ -121,7 +121,6 @@ def _dims(kind: str, argument: str, problem: str) -> tuple[int, ...]:
     if not channels:
         return ()
     space = [sizes.get(f"{side}{c}", sizes.get(f"i{c}")) for c in "dhw"]
-    del kind
     return sizes["mb"], channels, *(n for n in space if n)
 
 
@@ -152,7 +151,8 @@ def _openvino(file: Path, text: str) -> Trace:
 
 
 def _facts(layer: ET.Element) -> dict[str, str]:
-    found = dict(layer.find("data").attrib) if layer.find("data") is not None else {}  # type: ignore[union-attr]
+    data = layer.find("data")
+    found = {} if data is None else dict(data.attrib)
     for attribute in layer.iter("attribute"):
         found[str(attribute.get("name"))] = str(attribute.get("value"))
     return found

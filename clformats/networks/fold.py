@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -54,10 +55,7 @@ class _Folder:
         self.outputs = set(outputs)
         self.renamed: dict[str, str] = {}
         self.made: dict[str, RawOperation] = {}
-        self.count: dict[str, int] = {}
-        for step in steps:
-            for name in step.inputs:
-                self.count[name] = self.count.get(name, 0) + 1
+        self.count = Counter(name for step in steps for name in step.inputs)
 
     def run(self) -> list[RawOperation]:
         kept: dict[str, RawOperation] = {}
@@ -65,7 +63,7 @@ class _Folder:
             step.inputs = [self._final(n) for n in step.inputs]
             step.outputs = [
                 n for k, n in enumerate(step.outputs)
-                if not k or n in self.outputs or self.count.get(n)
+                if not k or n in self.outputs or self.count[n]
             ]  # fmt: skip
             if step.op == "Sum" and len(step.inputs) == 2:
                 step.op = "Add"
@@ -86,7 +84,7 @@ class _Folder:
         before = self.made.get(name)
         if before is None or len(before.outputs) != 1 or name in self.outputs:
             return None
-        return before if self.count.get(name) == 1 else None
+        return before if self.count[name] == 1 else None
 
     def _join(self, before: RawOperation, step: RawOperation) -> None:
         """The step's output is now what the one before writes."""
@@ -100,7 +98,7 @@ class _Folder:
             return False
         source = step.inputs[0]
         self.renamed[step.outputs[0]] = source
-        self.count[source] = self.count.get(source, 0) - 1 + self.count.get(step.outputs[0], 0)
+        self.count[source] += self.count[step.outputs[0]] - 1
         return True
 
     def _activates(self, step: RawOperation) -> bool:
