@@ -95,7 +95,7 @@ class Memory(ArrayLike, Tracked):
         allocator: storage.Allocator | None = None,
         buffers: abc.Mapping[str, Any] | None = None,
     ) -> None:
-        self.tracked_buffer, self.parts = None, dict[str, Memory]()
+        self.parts = dict[str, Memory]()
         self.desc = as_any_desc(desc, "desc")
         expect(engine, Engine | None, "engine")
         _check_desc(self.desc)
@@ -106,11 +106,6 @@ class Memory(ArrayLike, Tracked):
         self.engine = engine or storage.engine_of(first) or default_engine()
         self.context = self.engine.context
         self.usage = Usage()
-        self.sound = None
-        self.begins_at = LINE_BYTES
-        self.is_read_only = False
-        self._is_view = False
-        self.under = None
         if not given:
             self.set_buffer(self._allocated(allocator) if buffer is ALLOCATE else buffer)
         self.parts = {name: Memory(MemoryDesc((n,), "u8"), self.engine, buffer=own)
@@ -204,7 +199,7 @@ class Memory(ArrayLike, Tracked):
             raise raised
 
     def __del__(self) -> None:
-        if getattr(self, "tracked_buffer", None) is None:
+        if self.tracked_buffer is None:
             return
         try:
             self._settle(self._pending())

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import DeviceError, MappedError, expect
 from ..host.packing import whole_nbytes
 from ..opencl import OnDevice, named_errors, opencl
+from ..problems.thresholds import LINE_BYTES
 from ..tensors.desc import MemoryDesc
 from ..tensors.given import moved_by
 from ..tensors.images import STACK
@@ -48,14 +49,14 @@ class Tracked(OnDevice):
     desc: MemoryDesc
     engine: Engine
     context: pyopencl.Context
-    tracked_buffer: Any
-    under: Any
+    tracked_buffer: Any = None
+    under: Any = None
     usage: Usage
-    sound: MemoryDesc | None
-    begins_at: int
-    is_read_only: bool
+    sound: MemoryDesc | None = None
+    begins_at: int = LINE_BYTES
+    is_read_only: bool = False
     lent: Lent | None = None
-    _is_view: bool
+    _is_view: bool = False
 
     @property
     def nbytes(self) -> int:
