@@ -40,12 +40,19 @@ class Launch:
     local_size: int
     buffers: tuple[str, str] = ("", "")
     then: Launch | None = None
+    given: tuple[bytes, ...] = field(init=False, repr=False, compare=False)
+    """Each of ``arguments`` as the kernel takes it."""
+
+    def __post_init__(self) -> None:
+        width = 8 if self.wide else 4
+        given = (a if isinstance(a, bytes) else a.to_bytes(width, "little", signed=True)
+                 for a in self.arguments)  # fmt: skip
+        object.__setattr__(self, "given", tuple(given))
 
     @property
     def argument_bytes(self) -> int:
         """The bytes of source, destination and ``arguments``."""
-        size = 8 if self.wide else 4
-        return 16 + sum(len(a) if isinstance(a, bytes) else size for a in self.arguments)
+        return 16 + sum(map(len, self.given))
 
     @property
     def groups(self) -> int:

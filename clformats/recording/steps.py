@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from ..kernels import render
 from ..kernels.source import MOST_ARGUMENT_BYTES, Launch
 from ..problems.computation import Computation
@@ -121,10 +119,8 @@ def _kernels(launched: Launch | None, move: Move, *, portable: bool) -> list[Com
     if exact == ROUNDED and not move.rounds:
         exact = SAME
     while launched is not None:
-        integer = np.int64 if launched.wide else np.int32
-        own = [a if isinstance(a, bytes) else integer(a).tobytes() for a in launched.arguments]
         source = Source((PORTABLE if portable else "") + launched.source)
-        arguments = (OfBuffer(src), OfBuffer(move.dst), *own, *others)
+        arguments = (OfBuffer(src), OfBuffer(move.dst), *launched.given, *others)
         work, local = (launched.global_size,), (launched.local_size,)
         found.append(Kernel(source, Launch.KERNEL, arguments, work, local, exact))
         # The sums that follow int8 weights are of what was written, and are integers.

@@ -18,8 +18,6 @@ from itertools import chain
 from math import prod
 from typing import Any
 
-import numpy as np
-
 from ..errors import DeviceError, Unsupported, warn
 from ..host.packing import whole_nbytes
 from ..kernels import render
@@ -137,10 +135,7 @@ class BuiltPlan:
             self._sizes = (launched.global_size,), (launched.local_size,)
 
     def _built(self, launched: Launch, tried: FirstLaunch | None) -> SharedKernel:
-        index = np.int64 if launched.wide else np.int32
-        return self.engine.shared_kernel(
-            launched.source, Launch.KERNEL, launched.arguments, index, tried
-        )
+        return self.engine.shared_kernel(launched.source, Launch.KERNEL, launched.given, tried)
 
     def _improve(self, launched: Launch) -> None:
         """In the background: build the plan's own kernel, and take it for all later calls."""
@@ -264,13 +259,12 @@ def trial(problem: Problem, made: Launch) -> FirstLaunch | None:
     src, dst = problem.src, problem.dst
     if src.format.image or dst.format.image:
         return None
-    index, buffers = np.int64 if made.wide else np.int32, [_nbytes(src), _nbytes(dst)]
-    arguments = [a if isinstance(a, bytes) else index(a).tobytes() for a in made.arguments]
+    buffers = _nbytes(src), _nbytes(dst)
     computation, others = problem.computation, list[int | bytes]()
     if computation is not None:
         others += [_nbytes(o.desc) for o in computation.operands if o.name != OLD]
         others += [bytes(computation.real.nbytes)] * len(computation.scalars)
-    return launch_within(Launch.KERNEL, (made.local_size,), (*buffers, *arguments, *others))
+    return launch_within(Launch.KERNEL, (made.local_size,), (*buffers, *made.given, *others))
 
 
 def launch_within(

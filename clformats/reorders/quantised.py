@@ -14,8 +14,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import numpy as np
-
 from ..errors import InvalidArgument, InvalidDescriptor, Unsupported, expect
 from ..host.packing import pack, unpack, whole_nbytes
 from ..opencl import OnDevice, opencl
@@ -365,8 +363,6 @@ def _kernels(move: Kernel | PlaneMove, traits: Traits) -> list[Kernel]:
     plan, made = planned(Request(move.src, move.dst, traits))
     if made is None:
         return []
-    index = np.int64 if made.wide else np.int32
-    arguments = tuple(a if isinstance(a, bytes) else index(a) for a in made.arguments)
     what = f"{', '.join(move.names)}: {plan.family}, {plan.body}"
-    return [Kernel(made.source, made.KERNEL, (made.global_size,), arguments, what,
+    return [Kernel(made.source, made.KERNEL, (made.global_size,), made.given, what,
                    (made.local_size,), max(plan.alignment))]  # fmt: skip

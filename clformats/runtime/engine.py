@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ..errors import DeviceError, InvalidArgument, expect, shown
 from ..opencl import OnDevice, devices, error_name, hint, kernel_of, named_errors, opencl
 from ..problems.traits import DEFAULT, Traits
@@ -198,18 +196,16 @@ class Engine(OnDevice):
         self,
         source: str,
         name: str,
-        integers: tuple[int | bytes, ...],
-        kind: type[np.integer[Any]],
+        given: tuple[bytes, ...],
         trial: FirstLaunch | None = None,
     ) -> SharedKernel:
-        """A kernel of the program with this source, with ``integers`` set from argument 2 on.
+        """A kernel of the program with this source, with ``given`` set from argument 2 on.
 
-        Bytes among them are a structure, passed as it is.
         Equal arguments give the same object: making a kernel and setting its integers takes
         pyopencl longer than everything else that preparing a reorder again needs.
         """
         opencl()  # refuses in a forked process, where the lock may never be released
-        key = (source, name, integers, kind)
+        key = (source, name, given)
         with self._lock:
             found = self._kernels.get(key)
             if found is not None:
@@ -217,8 +213,7 @@ class Engine(OnDevice):
                 return found
 
         def make() -> pyopencl.Kernel:
-            width = np.dtype(kind).itemsize
-            needed = 16 + sum(len(v) if isinstance(v, bytes) else width for v in integers)
+            needed = 16 + sum(map(len, given))
             if needed > (most := self.device.max_parameter_size):
                 raise DeviceError(
                     f"{name} takes {needed} bytes of arguments, {self.device.name.strip()} at most "
@@ -226,8 +221,8 @@ class Engine(OnDevice):
                 )
             kernel = self.kernel(source, name, trial)
             with named_errors(f"setting the arguments of {name}"):
-                for k, value in enumerate(integers, 2):
-                    kernel.set_arg(k, value if isinstance(value, bytes) else kind(value))
+                for k, value in enumerate(given, 2):
+                    kernel.set_arg(k, value)
             return kernel
 
         made = SharedKernel(make(), make)
