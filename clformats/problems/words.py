@@ -54,8 +54,8 @@ def in_words(p: Problem, begin_bytes: int, *, trades: bool = True) -> Problem:
     loops = not (p.why or p.tables)
     if src != dst or p.computation or not loops or (8 % src.bits and src.is_packed):
         return p
-    counts = ((n, 8 * n // src.bits) for n in WORDS if n <= begin_bytes)
-    found = (_in_words(p, n, count, trades=trades) for n, count in counts if count > 1)
+    counts = _counts(src.bits, begin_bytes)
+    found = (_in_words(p, n, count, trades=trades) for n, count in counts)
     return next((words for words in found if words), p)
 
 
@@ -108,22 +108,31 @@ def _in_words(p: Problem, nbytes: int, count: int, *, trades: bool) -> Problem |
     return replace(words, exchanges=places, swaps=swapped)
 
 
-def in_words_of_a_side(p: Problem, begin_bytes: int) -> Problem:
+def in_words_of_a_side(p: Problem, begin_bytes: int, *, of_bytes: bool = False) -> Problem:
     """The problem whose source, or destination, is words; else itself.
 
-    No lane of a vector has another element of its word than the others.
+    No lane of a vector has another element of its word than the others. ``of_bytes``: of a source
+    of bytes, too, whose elements get two.
     """
     src, dst = p.dtypes
     loops = not (p.why or p.tables)
-    side, bits = ("src", src.bits) if src.is_packed else ("dst", dst.bits)
-    if not loops or src.is_packed == dst.is_packed or 8 % bits:
+    packed = src.is_packed or (of_bytes and (src.bits, dst.bits) == (8, 16))
+    side, bits = ("src", src.bits) if packed else ("dst", dst.bits)
+    if not loops or packed == dst.is_packed or 8 % bits:
         return p
     if side == "dst" and p.computation:
         return p
     if side == "src" and not (p.computation or (src.starts_at_zero and dst.starts_at_zero)):
         return p  # Words of padding are zero.
-    found = (_of_a_side(p, side, n, 8 * n // bits) for n in WORDS if n <= begin_bytes)
+    counts = _counts(bits, begin_bytes)
+    found = (_of_a_side(p, side, n, count) for n, count in counts)
     return next((words for words in found if words), p)
+
+
+def _counts(bits: int, begin_bytes: int) -> list[tuple[int, int]]:
+    """(bytes of words, their elements), of words that may begin where memory begins."""
+    counts = [(n, 8 * n // bits) for n in WORDS if n <= begin_bytes]
+    return [(n, count) for n, count in counts if count > 1]
 
 
 def _of_a_side(p: Problem, side: str, nbytes: int, count: int) -> Problem | None:

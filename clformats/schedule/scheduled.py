@@ -99,8 +99,9 @@ def as_scheduled(p: Problem, begin_bytes: int) -> Problem:
     elements that share bytes, and those of rows whose lines push each other out of the cache: a
     tile of words reads whole lines.
     """
-    trades = p.src.dtype.is_packed or _reads_one_set(p)
-    return separate(in_words_of_a_side(in_words(p, begin_bytes, trades=trades), begin_bytes))
+    crowded = _reads_one_set(p)
+    words = in_words(p, begin_bytes, trades=p.src.dtype.is_packed or crowded)
+    return separate(in_words_of_a_side(words, begin_bytes, of_bytes=crowded))
 
 
 def _reads_one_set(p: Problem) -> bool:

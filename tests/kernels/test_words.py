@@ -80,6 +80,16 @@ def test_bytes_of_rows_in_one_set_of_the_cache_go_as_words(
     assert len(p.exchanges) == together.bit_length() - 1
 
 
+@pytest.mark.parametrize(("dtype", "columns", "held"), [
+    ("f16", 4096, 4), ("bf16", 8192, 4), ("f16", 4160, 1), ("f32", 4096, 1), ("s8", 4096, 1),
+])  # fmt: skip
+def test_bytes_of_such_rows_are_words_of_the_source_where_each_gets_two(
+    dtype: str, columns: int, held: int
+) -> None:
+    p = as_scheduled(problem(D((256, columns), "u8", "ab"), D((256, columns), dtype, "ba")), 64)
+    assert (p.held("src"), p.held("dst")) == (held, 1)
+
+
 @pytest.mark.sampled(8)
 @pytest.mark.parametrize("seed", range(COUNT))
 def test_random_bytes_of_rows_in_one_set_of_the_cache(seed: int, stream: cf.Stream) -> None:
@@ -90,8 +100,11 @@ def test_random_bytes_of_rows_in_one_set_of_the_cache(seed: int, stream: cf.Stre
     formats = ["ba", "Ba4b", "AB16b16a", "BA16a16b", "BA32b4a", "BA4b32a", "BA16b64a", "Ab32a"]
     padding = [(0, r.choice([0, 4, 16])), (0, 0)]
     src = D((a, b), dtype, r.choice(["ab", "ab", "Ab4a"]))
-    dst = D((a, b), dtype, r.choice(formats), padding=padding)
-    check_reorder(src, dst, stream, seed=seed, front=r.choice([0, 0, 1, 2, 4, 64]))
+    stored = r.choice([dtype, "f16", "bf16"]) if src.dtype.bits == 8 else dtype
+    dst = D((a, b), stored, r.choice(formats), padding=padding)
+    scales = np.array([r.choice([0.5, 1.0, 2.0]) for _ in range(a)], np.float32)
+    attr = r.choice([None, cf.Attr(src_scale=(scales, 1))]) if stored != dtype else None
+    check_reorder(src, dst, stream, seed=seed, attr=attr, front=r.choice([0, 0, 1, 2, 4, 64]))
 
 
 def test_words_of_a_side_are_taken_apart_or_put_together() -> None:
