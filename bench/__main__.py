@@ -11,7 +11,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 import clformats as cf
-from clformats.timing import QUICK, Settings
+from clformats.timing import QUICK, Settings, pin_threads
 
 from . import gpu, host, launches, network, plans, quantised, table
 from .cases import CASES, MB, Case
@@ -43,6 +43,7 @@ def main(arguments: list[str] | None = None) -> int:
     if words[:1] == ["first"]:
         return network.main(words[1:])
     os.environ["CLFORMATS_WAIT"] = "1"  # what is timed are the kernels that plans say
+    pin_threads()
     parts = {"host": host.main, "launches": launches.main, "plans": plans.main,
              "quantised": quantised.main}  # fmt: skip
     for name, part in parts.items():

@@ -93,8 +93,11 @@ def _add_search(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Do what the first word says."""
+    from ..timing import pin_threads
+
     action = args.words[0] if args.words else ""
     _check_options(args, action)
+    pin_threads()
     if action in ACTIONS:
         if action != "merge" and len(args.words) > 1:
             raise Error(f"tune {action} takes no further words, got {' '.join(args.words[1:])}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 
@@ -31,6 +32,15 @@ def test_turns_give_every_run_every_place() -> None:
     ran.clear()
     turns({name: run(name) for name in "abc"}, 2, in_order=True)
     assert ran == [*"abcabcabc"]
+
+
+@pytest.mark.parametrize(("before", "after"), [(None, "1"), ("0", "0")])
+def test_pinned_threads_leave_the_last_word_to_the_environment(
+    before: str | None, after: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "environ", {} if before is None else {"POCL_AFFINITY": before})
+    timing.pin_threads()
+    assert os.environ["POCL_AFFINITY"] == after
 
 
 def test_a_run_is_repeated_until_time_or_number_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
