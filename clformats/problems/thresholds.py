@@ -52,6 +52,9 @@ to f32 `ba` took twice the time.
 """
 HOP_BYTES = 8
 """The same within the caches. Fitted."""
+LEFT_BYTES = 400
+"""The same for leaving the innermost loop and entering it again; a prefetch does so on its own.
+Fitted: where that loop has two tiles, as along 25 elements, longer ones are three times as fast."""
 BESIDE_MISSES = 1 / 16
 """The share of all other traffic that such stores to few banks do not hide. Fitted: at 0, orders of
 loops that read parts of lines cost no more than those that read lines; at 1/8, u4 with groups to

@@ -100,7 +100,9 @@ class CostModel:
         each += _at_edges(p, tile, tuple(counts)) * prod(tile.extents) * weights.EDGE_NS
         items = prod(-(-counts[loop.axis] // loop.tiles) for loop in schedule.nest if loop.spread)
         units = min(traits.compute_units, items)
-        core = tiles * (each + weights.TILE_NS + ahead) / units
+        left = sum(tiles / _rounds(schedule, inner, counts) for inner in schedule.nest[-1:])
+        left *= weights.LEFT_BYTES * self._byte_ns * (2 if schedule.ahead else 1)
+        core = (tiles * (each + weights.TILE_NS + ahead) + left) / units
         memory = self._memory(schedule, tiles, self._traffic[key])
         # Some cores wait for the last one.
         waits = -(-items // units) * units / items
@@ -230,10 +232,8 @@ def traffic(p: Problem, schedule: Schedule, side: str, counts: Sequence[int]) ->
     jumps = float(rows)
     serial = [loop for loop in schedule.nest if not loop.spread]
     for number, loop in enumerate(reversed(serial)):
-        outer = [x.tiles for x in schedule.nest if x.axis == loop.axis and x.tiles > loop.tiles]
-        rounds = max(1, min([*outer, counts[loop.axis]]) // loop.tiles)
-        all_rounds = rounds
-        rounds, (after, longer, far), held = _around(p, side, steps, loop.axis, rounds)
+        all_rounds = _rounds(schedule, loop, counts)
+        rounds, (after, longer, far), held = _around(p, side, steps, loop.axis, all_rounds)
         tiles *= rounds
         if number == 0 and longer > run:
             follows, goes_on, jumps = True, longer, rows / rounds
@@ -246,6 +246,12 @@ def traffic(p: Problem, schedule: Schedule, side: str, counts: Sequence[int]) ->
         if rounds < all_rounds:
             break
     return Traffic(run, jumps, first, follows, goes_on, apart)
+
+
+def _rounds(schedule: Schedule, loop: Loop, counts: Sequence[int]) -> int:
+    """How many steps a loop has each time it is entered, within a block of its axis."""
+    outer = [x.tiles for x in schedule.nest if x.axis == loop.axis and x.tiles > loop.tiles]
+    return max(1, min([*outer, counts[loop.axis]]) // loop.tiles)
 
 
 def _around(
