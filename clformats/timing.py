@@ -39,9 +39,9 @@ Name = TypeVar("Name")
 def pin_threads() -> None:
     """Have PoCL keep its threads on a core each, unless the environment says otherwise.
 
-    Before OpenCL is first asked for devices. Else two threads share a core in some launches, for
-    as long as a process runs: medians of 1.8 to 2.9 ms, where pinned ones take 1.8 (2 cores of an
-    AMD EPYC, Zen 5, PoCL 3.1).
+    To be called before OpenCL is first asked for devices. Else two threads share a core in some
+    launches, and in some processes in most: medians of 2.0 to 2.9 ms, where pinned threads take 1.8
+    (2 cores of an AMD EPYC, Zen 5, PoCL 3.1).
     """
     os.environ.setdefault("POCL_AFFINITY", "1")
 

@@ -46,17 +46,16 @@ SENT_BYTES = 8
 """The same where stores that pass the cache go to another place. Fitted."""
 BANK_MISS_BYTES = 280
 """The same where all such places are in few banks of memory, or sets of a cache. Fitted."""
-FOLLOWED_MISSES = 1 / 4
-"""The share of it where the next tile goes on in the same rows. Fitted; without it, 4-bit elements
-to f32 `ba` took twice the time.
-"""
 HOP_BYTES = 8
 """The same within the caches. Fitted."""
 LEFT_BYTES = 400
 """The same for leaving the innermost loop and entering it again; a prefetch does so on its own.
 Fitted: where that loop has two tiles, as along 25 elements, longer ones are three times as fast."""
+FOLLOWED_MISSES = 1 / 4
+"""The share of `BANK_MISS_BYTES` where the next tile goes on in the same rows. Fitted: at 0, 4-bit
+elements to f32 `ba` took twice the time."""
 BESIDE_MISSES = 1 / 16
-"""The share of all other traffic that such stores to few banks do not hide. Fitted: at 0, orders of
+"""The share of all other traffic that stores to few banks do not hide. Fitted: at 0, orders of
 loops that read parts of lines cost no more than those that read lines; at 1/8, u4 with groups to
 `ba` had worse tiles."""
 BYTE_NS = 0.1
