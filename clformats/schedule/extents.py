@@ -14,7 +14,7 @@ from ..problems.problem import Problem
 from ..problems.thresholds import LINE_BYTES, MOST_ELEMENTS, MOST_VECTORS, SAME_BANK, SHORT
 from .layout import stores_units
 from .nest import is_legal_extent
-from .runs import chain, moved, power_of_two, run_of, strides, vectors
+from .runs import alignment, chain, moved, power_of_two, run_of, strides, vectors
 from .schedule import ALL, Tile
 
 
@@ -116,8 +116,8 @@ def _has_two_lines_in_few_banks(p: Problem, tile: Tile) -> bool:
     axis = next((axis for axis, *_ in chain(p, "src")), None)
     if axis is None or run_of(p, tile, "dst") * p.dtypes[1].bits != 16 * LINE_BYTES:
         return False
-    apart = p.nodes[axis].dst.value * p.dtypes[1].bits
-    return tile.steps(axis) > 1 and apart > 0 and apart % (8 * SAME_BANK) == 0
+    apart = p.nodes[axis].dst.value if tile.steps(axis) > 1 else 0
+    return apart > 0 and alignment([apart], p.dtypes[1].bits, SAME_BANK) == SAME_BANK
 
 
 def _wanted(p: Problem, lanes: int) -> Iterator[tuple[int, int]]:

@@ -22,7 +22,7 @@ from .choices import Choices
 from .cost import CostModel
 from .extents import tiles
 from .nest import counted
-from .runs import moved
+from .runs import alignment, moved
 from .schedule import Schedule, Store, Tile
 from .search import best, neighbours, ranked, spread
 from .stores import legal
@@ -106,8 +106,8 @@ def as_scheduled(p: Problem, begin_bytes: int) -> Problem:
 
 def _reads_one_set(p: Problem) -> bool:
     """Whether neighbours of the destination lie in one set of the nearest cache in the source."""
-    apart = p.nodes[-1].src.value * p.src.dtype.bits if p.nodes else 0
-    return apart > 0 and apart % (8 * ONE_SET) == 0
+    apart = p.nodes[-1].src.value if p.nodes else 0
+    return apart > 0 and alignment([apart], p.src.dtype.bits, ONE_SET) == ONE_SET
 
 
 def why_illegal(p: Problem, schedule: Schedule) -> str:
