@@ -1,28 +1,26 @@
 """The options with which the compiler of a device's driver takes our kernels.
 
 The table of `doctor.drivers` decides. A runtime in no row of it is asked in a process of its
-own, once for each version: the answer is kept in the user's cache folder.
+own, once for each version: the answer is kept beside the outcomes of builds.
 """
 
 from __future__ import annotations
 
-import hashlib
-from contextlib import suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from .. import trust
 from ..doctor.drivers import PORTABLE, runtime_of
-from ..doctor.icd import cache_root
 from ..doctor.probe import builtins_work
 from ..opencl import opencl, places
+from .cache import cache_folder, key
+from .guard import Build
+from .outcomes import BUILT, FAILED, BuildOutcome, recall, remember
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import pyopencl
 
-_BUILTINS, _NO_BUILTINS = "built-in functions", "portable"
+_BUILTINS = "built-in functions"
+"""In place of a source, in the name of the answer."""
 
 
 def options(device: pyopencl.Device) -> tuple[str, ...]:
@@ -41,34 +39,12 @@ def _takes_builtins(device: pyopencl.Device) -> bool:
 
     Asking takes a process about a second; where the answer cannot be kept, each process asks.
     """
-    place, file = place_of(device), _file(device)
+    place, folder = places().get(device), cache_folder()
     if place is None:
         return False
-    try:
-        kept = trust.read(file).decode() if file else ""
-    except (OSError, ValueError):
-        kept = ""
-    if kept in (_BUILTINS, _NO_BUILTINS):
-        return kept == _BUILTINS
-    works = builtins_work(*place)
-    with suppress(OSError):
-        if file:
-            trust.make_own_folder(file.parent)
-            trust.write(file, (_BUILTINS if works else _NO_BUILTINS).encode())
-    return works
-
-
-def place_of(device: pyopencl.Device) -> tuple[int, int] | None:
-    """The numbers of a device's platform and of the device in it; None of a part of a device."""
-    return places().get(device)
-
-
-def _file(device: pyopencl.Device) -> Path | None:
-    """Where the answer of a driver is kept; None where there is no cache folder."""
-    p = device.platform
-    facts = (p.name, p.version, device.name, device.version, device.driver_version)
-    try:
-        folder = cache_root() / "drivers"
-    except (ImportError, OSError):
-        return None
-    return folder / hashlib.sha256(repr(facts).encode()).hexdigest()[:32]
+    name = key(Build(device, (), _BUILTINS))
+    known = recall(name, folder)
+    if known is None:
+        known = BuildOutcome(BUILT if builtins_work(*place) else FAILED, key=name)
+        remember(known, folder)
+    return known.outcome == BUILT

@@ -28,9 +28,8 @@ from time import monotonic
 from typing import IO, TYPE_CHECKING, Any
 
 from ..errors import DeviceError
-from ..opencl import opencl
+from ..opencl import opencl, places
 from .background import background
-from .compiler import place_of
 from .outcomes import DIED, HUNG, UNKNOWN, BuildOutcome
 
 if TYPE_CHECKING:
@@ -104,7 +103,7 @@ def tried(build: Build, *, binary: bool) -> BuildOutcome:
 
     "unknown" where there can be no worker, or where it does not see the device.
     """
-    place = place_of(build.device)
+    place = places().get(build.device)
     if place is None:
         return BuildOutcome(UNKNOWN)
     request = {

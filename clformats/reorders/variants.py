@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ..errors import InvalidArgument, Unsupported
 from ..kernels import render
 from ..kernels.source import Launch
+from ..opencl import places
 from ..programs import compiler
 from ..runtime import Engine
 from ..schedule.choices import Choices
@@ -107,7 +108,7 @@ class Variants:
         default = self._launch(s.values[0])
         src, dst = (np.dtype(getattr(cltypes, name)) for name in default.buffers)
         before = with_canary(case.before)
-        place = compiler.place_of(self.engine.device)
+        place = places().get(self.engine.device)
         if place is None:
             text = f"{self.engine} is a part of a device, which kernel_tuner cannot find"
             raise Unsupported("TUNING", text)

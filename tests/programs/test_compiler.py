@@ -10,18 +10,20 @@ import pytest
 
 import clformats as cf
 from clformats.doctor import drivers, probe
-from clformats.opencl import opencl
-from clformats.programs import compiler
+from clformats.opencl import opencl, places
+from clformats.programs import compiler, outcomes
 
 
 @pytest.fixture
 def stranger(engine: cf.Engine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     """A device of a platform that is in no row; its driver's answers are kept in ``tmp_path``."""
-    monkeypatch.setattr(compiler, "cache_root", lambda: tmp_path)
-    monkeypatch.setattr(compiler, "place_of", lambda _: (5, 7))
+    monkeypatch.setattr(compiler, "cache_folder", lambda: tmp_path)
+    monkeypatch.setattr(compiler, "places", lambda: SimpleNamespace(get=lambda _: (5, 7)))
+    monkeypatch.setattr(outcomes, "_known", {})
     return lambda: SimpleNamespace(
-        platform=SimpleNamespace(name="clvk", version="1"), type=opencl().device_type.GPU,
-        name="a GPU", version="OpenCL 3.0", driver_version="7",
+        platform=SimpleNamespace(vendor="Google", name="clvk", version="1"),
+        type=opencl().device_type.GPU, vendor="a maker", name="a GPU", version="OpenCL 3.0",
+        driver_version="7",
     )  # fmt: skip
 
 
@@ -42,7 +44,10 @@ def test_a_runtime_that_nobody_tried_is_asked_once(
 ) -> None:
     asked = Asked(works)
     monkeypatch.setattr(compiler, "builtins_work", asked)
-    told = [compiler.options(_as_device(stranger())) for _ in range(3)]  # as if by three processes
+    told = []
+    for _ in range(3):  # as if by three processes
+        outcomes._known.clear()
+        told.append(compiler.options(_as_device(stranger())))
     assert told == [() if works else (drivers.PORTABLE,)] * 3
     assert asked.places == [(5, 7)]
 
@@ -58,8 +63,9 @@ def test_an_answer_that_was_damaged_is_asked_for_again(
     asked = Asked(answer=True)
     monkeypatch.setattr(compiler, "builtins_work", asked)
     compiler.options(_as_device(stranger()))
-    (file,) = (tmp_path / "drivers").iterdir()
+    (file,) = tmp_path.iterdir()
     file.write_bytes(b"\xff\x00")
+    outcomes._known.clear()
     assert compiler.options(_as_device(stranger())) == ()
     assert len(asked.places) == 2
 
@@ -68,7 +74,7 @@ def test_nothing_is_asked_where_no_number_finds_the_device(
     stranger: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A part of a device, which another process cannot name: portable kernels run everywhere."""
-    monkeypatch.setattr(compiler, "place_of", lambda _: None)
+    monkeypatch.setattr(compiler, "places", dict)
     monkeypatch.setattr(compiler, "builtins_work", None)
     assert compiler.options(_as_device(stranger())) == (drivers.PORTABLE,)
 
@@ -78,14 +84,14 @@ def test_a_process_of_its_own_finds_what_the_table_says() -> None:
     for device in cf.devices():
         kind = "CPU" if device.type & opencl().device_type.CPU else "GPU"
         row = drivers.runtime_of(device.platform.name, kind)
-        place = compiler.place_of(device)
+        place = places().get(device)
         if row is None or row.name == "Oclgrind" or place is None:
             continue
         assert probe.builtins_work(*place) == (drivers.PORTABLE not in row.options), row.name
 
 
 def test_a_device_is_found_by_the_numbers_of_its_platform_and_its_own(engine: cf.Engine) -> None:
-    place = compiler.place_of(engine.device)
+    place = places().get(engine.device)
     assert place
     assert opencl().get_platforms()[place[0]].get_devices()[place[1]] == engine.device
 
