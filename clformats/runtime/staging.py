@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from ..host.packing import storage_size
@@ -17,6 +16,7 @@ from ..opencl import named_errors, opencl
 from ..tensors.desc import MemoryDesc
 from .engine import Engine
 from .order import usage_of
+from .storage import map_bytes
 from .stream import Stream
 
 if TYPE_CHECKING:
@@ -41,14 +41,8 @@ class Staging:
             self._pinned: pyopencl.Buffer = cl.Buffer(
                 self.engine.context, flags.READ_WRITE | flags.ALLOC_HOST_PTR, nbytes
             )
-            self._host, _ = cl.enqueue_map_buffer(
-                self._queue,
-                self._pinned,
-                cl.map_flags.READ | cl.map_flags.WRITE,
-                0,
-                (nbytes,),
-                np.dtype(np.uint8),
-            )
+            access = cl.map_flags.READ | cl.map_flags.WRITE
+            self._host, _ = map_bytes(self._queue, self._pinned, access, slice(0, nbytes))
 
     def host(self, desc: MemoryDesc) -> NDArray[Any]:
         """The host's side as unsigned integers of the width of elements, to hold ``desc``."""

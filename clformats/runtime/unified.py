@@ -49,7 +49,7 @@ def wrapped(engine: Engine, array: NDArray[Any], front: int, *, writing: bool) -
     """A buffer over a 1-D array and ``front`` bytes before it. Raises `DeviceError`.
 
     It keeps the array alive (see `storage.host_part`). The results of kernels are in the array
-    after `settle`.
+    after the next mapping.
     """
     cl = opencl()
     size = front + array.nbytes
@@ -63,14 +63,3 @@ def wrapped(engine: Engine, array: NDArray[Any], front: int, *, writing: bool) -
     setattr(buffer, HOST_PART, HostPart(array, front))
     usage_of(buffer)  # no user has it
     return buffer
-
-
-def settle(queue: pyopencl.CommandQueue, buffer: pyopencl.Buffer, front: int) -> None:
-    """Make the results of kernels visible in the array, by mapping as OpenCL requires."""
-    cl = opencl()
-    size = buffer.size - front
-    with named_errors("mapping host memory"):
-        array, _ = cl.enqueue_map_buffer(
-            queue, buffer, cl.map_flags.READ, front, (size,), np.dtype(np.uint8)
-        )
-        array.base.release(queue).wait()

@@ -57,7 +57,7 @@ class Wrapped(There):
 
     def __init__(self, host: HostMemory, stream: Stream, front: int, *, writing: bool) -> None:
         self._buffer = unified.wrapped(stream.engine, host.array, front, writing=writing)
-        self._queue, self._writing, self._front = stream.tracked_queue, writing, front
+        self._stream, self._writing, self._front = stream, writing, front
         super().__init__(Memory(self._moved(host.desc), stream.engine, buffer=self._buffer))
 
     def _moved(self, desc: MemoryDesc) -> MemoryDesc:
@@ -71,7 +71,7 @@ class Wrapped(There):
     def close(self) -> None:
         """Make what was written visible, and let go of the array."""
         if self._writing:
-            unified.settle(self._queue, self._buffer, self._front)
+            self._memory.map("r", stream=self._stream).start().release()
         self._buffer.release()
 
 

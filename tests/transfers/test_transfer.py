@@ -19,6 +19,7 @@ import pytest
 import clformats as cf
 from clformats.runtime import unified
 from clformats.runtime.staging import Staging
+from clformats.transfers.ends import Wrapped
 from clformats.transfers.hop import Hop
 from clformats.transfers.route import _Route
 from tests.device_support import (
@@ -564,7 +565,7 @@ def test_an_exception_half_way(
 
     more: dict[str, Any] = {"engine": engine} if engines == [None, None] else {}
     piece = (src.nbytes + dst.nbytes) // 7
-    log = log_calls(monkeypatch, (Hop, "settle"), (Staging, "close"), (unified, "settle"))
+    log = log_calls(monkeypatch, (Hop, "settle"), (Staging, "close"), (Wrapped, "close"))
     with pytest.raises(_StopError):
         cf.transfer(source.memory, target.memory, piece_nbytes=piece, progress=stop, **more)
     assert log[0] == "Hop.settle", "first wait for what is running, then take its memory away"
