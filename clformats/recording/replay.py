@@ -187,8 +187,6 @@ class Replay(OnDevice):
         try:
             event = self._bound.enqueue(queue, waits, in_order=in_order)
         except cl.Error as error:
-            for usage in usages:
-                usage.forget_failed()
             raise failure(f"enqueueing {self!r}", error) from error
         finally:
             if event is None:  # some commands may have been enqueued

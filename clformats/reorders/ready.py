@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from ..errors import DeviceError, InvalidArgument
+from ..errors import InvalidArgument
 from ..kernels import render
 from ..kernels.source import Launch
 from ..opencl import failure, named_errors, opencl
@@ -156,7 +156,7 @@ class Ready(BuiltPlan):
             except cl.Error as error:
                 if error.code == cl.status_code.INVALID_KERNEL_ARGS:
                     return None
-                raise _refused([source, target], error, about) from error
+                raise failure(f"enqueueing {about}", error) from error
             except BaseException:
                 _may_be_under_way(stream, [source], target, order)
                 raise
@@ -227,7 +227,7 @@ class Ready(BuiltPlan):
                     event = then[0].fitting(self._enqueued, then[1], stream, None, sides, [event])
             enqueued(reading, [target], order, event)
         except cl.Error as error:
-            raise _refused([*reading, target], error, about) from error
+            raise failure(f"enqueueing {about}", error) from error
         except BaseException:
             _may_be_under_way(stream, reading, target, order)
             raise
@@ -265,10 +265,3 @@ def _may_be_under_way(
     """After Control-C: the command may have been enqueued, so that later ones must wait for it."""
     with suppress(opencl().Error):
         enqueued(reading, [target], order, end_of(stream.tracked_queue, *reading, target))
-
-
-def _refused(usages: Sequence[Usage], error: Exception, about: object) -> DeviceError:
-    """The exception for an OpenCL error; later commands do not wait for failed ones."""
-    for usage in usages:
-        usage.forget_failed()
-    return failure(f"enqueueing {about}", error)

@@ -108,23 +108,6 @@ class Usage:
                 self.mapping = None
         return self.mapping is None
 
-    def forget_failed(self) -> None:
-        """Drop the commands that failed: waiting for them would make every later one fail."""
-        if self.writer is not None and self.writer.command_execution_status < 0:
-            self.writer = None
-        self.keep_readers(0)
-
-    def keep_readers(self, least: int) -> None:
-        """Drop reading commands below a status: 0 is one that is done, negative a failed one."""
-        self.readers = {
-            o: e for o, e in self.readers.items() if e.command_execution_status >= least
-        }
-
-    @property
-    def remembered(self) -> int:
-        """The number of events kept."""
-        return (self.writer is not None) + len(self.readers)
-
 
 def events_before(
     reads: Iterable[Usage], writes: Iterable[Usage], order: object
@@ -222,7 +205,8 @@ def enqueued(
         if usage.only_order is not order:
             usage.only_order = order if usage.only_order is _NONE else _SEVERAL
         if len(usage.readers) > PRUNE_AT:
-            usage.keep_readers(1)
+            running = {o: e for o, e in usage.readers.items() if e.command_execution_status > 0}
+            usage.readers = running
     for usage in writes:
         usage.only_order = usage.order = order
         usage.writer = event
