@@ -85,24 +85,6 @@ def made(
     )
 
 
-def limits(engine: Engine, desc: MemoryDesc) -> tuple[int, ...]:
-    """The largest width, height and number of layers that a device has for such an image."""
-    device = engine.device
-    if axes_of(desc) == LINE:
-        return device.image_max_buffer_size, 1, 1
-    plane = device.image2d_max_width, device.image2d_max_height
-    return *plane, device.image_max_array_size if axes_of(desc) == STACK else 1
-
-
-def size_refusal(engine: Engine, desc: MemoryDesc) -> str:
-    """Why an image is too large for a device; empty where it fits."""
-    most = limits(engine, desc)
-    if all(n <= limit for n, limit in zip(region_of(desc), most, strict=True)):
-        return ""
-    text = " x ".join(map(str, most[: axes_of(desc) - 1]))
-    return f"{engine.device.name.strip()} has images of {text} pixels at most"
-
-
 def misfit(engine: Engine, desc: MemoryDesc) -> str:
     """Why a device has no such image; empty where it has, and for buffers."""
     if not desc.format.image or not desc.nelems:
@@ -110,49 +92,44 @@ def misfit(engine: Engine, desc: MemoryDesc) -> str:
     if reason := images.refusal(desc):
         return reason
     try:
-        check_support(engine, desc)
+        check_fits(engine, desc)
     except DeviceError as error:
         return str(error)
-    return size_refusal(engine, desc)
+    return ""
 
 
 def check_fits(engine: Engine, desc: MemoryDesc) -> None:
-    """Raise `DeviceError` where a device has no such image, or none so large.
+    """Raise `DeviceError` where a device has no images, none with such pixels, or none so large.
 
     Before the driver is asked: NVIDIA's makes an image that is too large, then breaks.
     """
-    check_support(engine, desc)
-    if reason := size_refusal(engine, desc):
+    cl, device, axes = opencl(), engine.device, axes_of(desc)
+    if not engine.traits.has_images:
+        raise DeviceError(f"{device.name} has no image support: reorder to a format in a buffer")
+    access, kind = cl.mem_flags.READ_WRITE, getattr(cl.mem_object_type, _KINDS[axes])
+    if _pixel(desc) not in cl.get_supported_image_formats(engine.context, access, kind):
         raise DeviceError(
-            f"allocating {_shape_text(desc)} for {desc} failed: {reason}: take a format in a "
-            f"buffer instead, such as {desc.buffer_twin.format}",
+            f"{device.name} has no images with pixels of {_pixel(desc)}, which {desc} needs: take "
+            f"a format in a buffer instead",
+            name="IMAGE_FORMAT_NOT_SUPPORTED",
+        )
+    plane = device.image2d_max_width, device.image2d_max_height, device.image_max_array_size
+    most = (device.image_max_buffer_size,) if axes == LINE else plane[: axes - 1]
+    if any(n > limit for n, limit in zip(region_of(desc), most, strict=False)):
+        raise DeviceError(
+            f"{device.name.strip()} does not have {_shape_text(desc)}, which {desc} needs, but of "
+            f"{' x '.join(map(str, most))} pixels at most: take a format in a buffer instead, such "
+            f"as {desc.buffer_twin.format}",
             name="INVALID_IMAGE_SIZE",
         )
 
 
-def check_support(engine: Engine, desc: MemoryDesc) -> None:
-    """Raise `DeviceError` where a device has no images, or none with pixels of this kind."""
-    if not engine.traits.has_images:
-        raise DeviceError(
-            f"{engine.device.name} has no image support: reorder to a format in a buffer instead"
-        )
-    cl = opencl()
-    kind = getattr(cl.mem_object_type, _KINDS[axes_of(desc)])
-    kinds = cl.get_supported_image_formats(engine.context, cl.mem_flags.READ_WRITE, kind)
-    if _pixel(desc) not in kinds:
-        raise DeviceError(
-            f"{engine.device.name} has no images with pixels of {_pixel(desc)}, which {desc} "
-            f"needs: take a format in a buffer instead",
-            name="IMAGE_FORMAT_NOT_SUPPORTED",
-        )
-
-
 def check_pixels(engine: Engine, desc: MemoryDesc) -> None:
-    """Raise where kernels read or write other pixels than the host: `DeviceError`, `Unsupported`.
+    """Raise `Unsupported` where kernels read or write other pixels than the host.
 
     PoCL 3.1 lists images of one HALF_FLOAT channel, but its image functions access wrong pixels.
+    Raises `DeviceError`, too.
     """
-    check_support(engine, desc)
     with named_errors("trying out pixels of", desc):
         right = _pixels_agree(engine, desc)
     if not right:

@@ -35,7 +35,7 @@ def picture(name: str, dims: tuple[int, ...], engine: cf.Engine) -> D:
     """The descriptor; skips where the device has no such pixels: PoCL 3.1, two channels."""
     desc = D(dims, "u8", name)
     try:
-        image.check_support(engine, desc)
+        image.check_fits(engine, desc)
     except cf.DeviceError as error:
         if error.name != "IMAGE_FORMAT_NOT_SUPPORTED" or (desc.image_shape or (0, 0, 0))[2] != 2:
             raise
