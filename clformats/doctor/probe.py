@@ -14,11 +14,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Sequence
+from typing import Any
 
 TIMEOUT = 120
 """Seconds for one device; the first build of a cold compiler takes about two."""
@@ -135,13 +131,13 @@ def run_kernel(platform_index: int, device_index: int, *, builtins: bool = False
 # ---- outside: one process per question ---------------------------------------------------------
 
 
-def _ask(*arguments: str) -> Report:
+def _ask(*question: object) -> Report:
     """Run this file in a process of its own and return its answer, or {"error": why}.
 
     By path and not by module name: it must work where the package cannot be imported.
     """
     start = "import runpy, sys; runpy.run_path(sys.argv.pop(1), run_name='__main__')"
-    command = [sys.executable, "-c", start, str(Path(__file__).resolve()), *arguments]
+    command = [sys.executable, "-c", start, str(Path(__file__).resolve()), *map(str, question)]
     try:
         done = subprocess.run(
             command,
@@ -170,51 +166,44 @@ def _how_it_ended(status: int, stderr: str) -> str:
 
 def probe_devices() -> tuple[list[Report], str]:
     """Every device with "seconds" (it works) or "error"; and why none could be listed, or ""."""
-    listed = _ask("--list")
+    listed = _ask("list")
     if "error" in listed:
         return [], str(listed["error"])
     devices: list[Report] = listed["devices"]
     for device in devices:
-        device.update(_ask("--run", f"{device['platform_index']}:{device['device_index']}"))
+        device.update(_ask("run", device["platform_index"], device["device_index"]))
     return devices, ""
 
 
 def builtins_work(platform_index: int, device_index: int) -> bool:
     """Whether kernels with clang's built-in functions are built, and right, on a device."""
-    return "seconds" in _ask("--builtins", f"{platform_index}:{device_index}")
+    return "seconds" in _ask("builtins", platform_index, device_index)
 
 
 # ---- the program -------------------------------------------------------------------------------
 
 
-def _answer(arguments: argparse.Namespace) -> Report:
+def _answer(question: str, *place: str) -> Report:
     """The answer of a probing process; every exception becomes an error in words."""
     try:
-        if arguments.list:
+        if question == "list":
             return {"devices": list_devices()}
-        platform, device = map(int, (arguments.run or arguments.builtins).split(":"))
-        return {"seconds": run_kernel(platform, device, builtins=bool(arguments.builtins))}
+        return {"seconds": run_kernel(*map(int, place), builtins=question == "builtins")}
     except Exception as error:  # noqa: BLE001  # whatever a driver throws is the answer
-        return {"error": f"{type(error).__name__}: {_first_lines(str(error))}"}
+        # The start of a long build log, blank lines dropped.
+        told = [line.rstrip() for line in str(error).splitlines() if line.strip()][:6]
+        return {"error": f"{type(error).__name__}: " + "\n".join(told)}
 
 
-def _first_lines(text: str) -> str:
-    """The start of a long build log, blank lines dropped."""
-    return "\n".join([line.rstrip() for line in text.splitlines() if line.strip()][:6])
+def main() -> int:
+    """Print one line per device; exit status 0 if at least one works.
 
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Print one line per device; exit status 0 if at least one works."""
-    import argparse  # for the command only: every process that has an engine imports this module
+    With the arguments of `_answer`: its answer as JSON.
+    """
     import runpy
 
-    parser = argparse.ArgumentParser(prog="python -m clformats.doctor.probe", description=__doc__)
-    parser.add_argument("--list", action="store_true", help="answer with the devices, as JSON")
-    parser.add_argument("--run", metavar="P:D", help="answer for device D of platform P, as JSON")
-    parser.add_argument("--builtins", metavar="P:D", help="the same, with built-in functions")
-    arguments = parser.parse_args(argv)
-    if arguments.list or arguments.run or arguments.builtins:
-        print(_MARK + json.dumps(_answer(arguments)))
+    if questions := sys.argv[1:]:
+        print(_MARK + json.dumps(_answer(*questions)))
         return 0
     # By path: this must answer even while the package around it is being edited.
     runpy.run_path(str(Path(__file__).with_name("icd.py")))["expose_bundled_runtimes"]()

@@ -75,7 +75,7 @@ def test_what_is_kept_is_shown_everywhere(
     assert cli.main(["calibrate", "--show", "--device", engine.device.name.strip()]) == 0
     row = next(x for x in capsys.readouterr().out.splitlines() if "stream_bytes" in x)
     assert row.split()[1:4] == ["33", "MiB", "measured"]
-    devices = [d for d in probe._ask("--list")["devices"] if d["device"] == engine.names[0]]
+    devices = [d for d in probe._ask("list")["devices"] if d["device"] == engine.names[0]]
     told = [*doctor.profile_lines({**devices[0], "seconds": 0.1}, verbose=True)]
     assert row in told
     assert told[0].startswith("profile: measured on 20")
@@ -85,7 +85,7 @@ def test_what_is_kept_is_shown_everywhere(
 def test_the_doctor_says_how_to_measure(
     engine: cf.Engine, where: Path, plans_for_cpus: None
 ) -> None:
-    device = probe._ask("--list")["devices"][0]
+    device = probe._ask("list")["devices"][0]
     for verbose in (False, True):
         told = [*doctor.profile_lines({**device, "type": "CPU", "seconds": 0.1}, verbose=verbose)]
         assert told[0] == "profile: not measured yet"
