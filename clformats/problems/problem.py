@@ -95,16 +95,13 @@ class Node:
 class Guard:
     """The bounds predicate of ``what``, a dimension or a loop: elements have ``lo <= p < hi``.
 
-    Padding ends before ``end``. The source has memory for ``source[0] <= p < source[1]``.
-    ``block`` is the largest block of the destination along ``what``.
+    Padding ends before ``end``.
     """
 
     what: str
     lo: Number
     hi: Number
     end: Number
-    source: tuple[int, int]
-    block: int
 
     def __str__(self) -> str:
         return f"{self.what}: [{self.lo}, {self.hi}) of {self.end}"

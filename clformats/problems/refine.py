@@ -153,7 +153,7 @@ def _refine_dim(
                  for n, step in zip(nodes, steps, strict=True)]  # fmt: skip
     guard = None
     if lower or lower + dst.dims[dim] != extent or cover != extent:
-        guard = _guard(sides, dim, steps[-1])
+        guard = _guard(dst, dim, steps[-1])
         nodes = [replace(n, guard=guard_id, unit=u) for n, u in zip(nodes, steps, strict=True)]
     return nodes, guard, table, shifts
 
@@ -234,18 +234,14 @@ def _stride_at(chain: Sequence[Placed], step: int) -> Number:
     return Number(holder.stride * (step // holder.digit.step), holder.fixed_stride)
 
 
-def _guard(sides: Sequence[MemoryDesc], dim: int, block: int) -> Guard:
-    src, dst = sides[:2]
+def _guard(dst: MemoryDesc, dim: int, block: int) -> Guard:
     lo, end = dst.padded_offsets[dim], dst.padded_dims[dim]
     small = end <= min(block, FEW_ELEMENTS)
-    moved = src.padded_offsets[dim] - lo
     return Guard(
         f"dim {dim}",
         Number(lo, small or lo == 0),
         Number(lo + dst.dims[dim], small),
         Number(end, small),
-        (-moved, src.padded_dims[dim] - moved),
-        max(p.digit.step for p in dst.placed if dim in p.digit.dims),
     )
 
 
@@ -294,7 +290,7 @@ def separate(p: Problem) -> Problem:
     for k, node in enumerate(p.nodes):
         size = node.size
         if node.guard is None and not size.fixed and size.value % LONGEST_SPLIT:
-            guards.append(Guard(f"loop {k}", fixed(0), size, size, (0, size.value), 1))
+            guards.append(Guard(f"loop {k}", fixed(0), size, size))
             nodes.append(replace(node, guard=len(guards) - 1, unit=1))
         else:
             nodes.append(node)

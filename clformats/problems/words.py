@@ -259,10 +259,7 @@ def _in_units(p: Problem, nodes: Sequence[Node], count: int) -> Problem:
     for number, g in enumerate(p.guards):
         units = [n.unit for n in nodes if n.guard == number]
         step = gcd(count, *units, g.lo.value, g.hi.value, g.end.value)
-        found.append(replace(
-            g, lo=part(g.lo, step), hi=part(g.hi, step), end=part(g.end, step),
-            source=(g.source[0] // step, g.source[1] // step), block=max(1, g.block // step),
-        ))  # fmt: skip
+        found.append(replace(g, lo=part(g.lo, step), hi=part(g.hi, step), end=part(g.end, step)))
         nodes = [replace(n, unit=n.unit // step) if n.guard == number else n for n in nodes]
     return replace(p, nodes=tuple(nodes), guards=tuple(found))
 
