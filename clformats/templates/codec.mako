@@ -23,16 +23,18 @@ static inline ${c.lane} load_${c.name}_1(__global const uchar *bytes, idx place)
     return as_${c.lane}((uchar)(${"(x ^ {0}) - {0}".format(1 << (c.bits - 1)) if c.is_signed else "x"}));
 }
 </%def>\
+<%def name="load_each(c, width)">\
+
+static inline ${c.lane}${width} load_${c.name}_${width}(__global const uchar *bytes, idx place)
+{
+    return (${c.lane}${width})(${", ".join(f"load_{c.name}_1(bytes, place + {k})" for k in range(width))});
+}
+</%def>\
 <%def name="load(c, width)">\
 <% n, count, of_bytes = str(width), width // c.elements, c.bytes_of(width) %>\
 
 static inline ${c.lane}${n} load_${c.name}_${n}(__global const uchar *bytes, idx place)
 {
-% if not count:
-    return (${c.lane}${n})(${", ".join(f"load_{c.name}_1(bytes, place + {k})" for k in range(width))});
-}
-<% return "" %>\
-% endif
 <%
 m = str(count) if count > 1 else ""
 wide = c.word + m
@@ -115,17 +117,12 @@ size, count = c.pieces(width)
 word, mask = WORDS[size], f"{(1 << each * c.bits) - 1:#x}u"
 vector = f"{word}{count}" if count in (2, 4) and size == 4 else ""
 names = [f"w{k}" for k in range(count)]
-texts = parts(width // each, each * c.bits, names, 8 * size) if width >= c.elements else []
+texts = parts(width // each, each * c.bits, names, 8 * size)
 sign = 1 << c.bits - 1
 %>\
 
 static inline ${c.lane}${width} load_${c.name}_${width}(__global const uchar *bytes, idx place)
 {
-% if width < c.elements:
-    return (${c.lane}${width})(${", ".join(f"load_{c.name}_1(bytes, place + {k})" for k in range(width))});
-}
-<% return "" %>\
-% endif
     __global const ${vector or word} *from = (__global const ${vector or word} *)(bytes + (place >> ${c.elements.bit_length() - 1})${f" * {c.nbytes}" if c.nbytes > 1 else ""});
 % if vector:
     const ${vector} w = *from;
@@ -181,32 +178,10 @@ static inline void store_${c.name}_${width}(${c.lane}${width} lanes, __global uc
 % endif
 }
 </%def>\
-<%def name="in_words(types, widths, kept)">\
-% for c in types.codecs:
-${element(c)}\
-% for width in sorted({w for w in widths if w > 1 and c.whole}):
-${load_words(c, width, kept)}\
-% endfor
-% endfor
-% for width in sorted({1, *widths} if types.source else ()):
-#define LOAD${width}(place) load_${types.source.name}_${width}(src, place)
-% endfor
-% for width in sorted(widths if types.target else ()):
-% if width % types.target.elements == 0:
-${store_words(types.target, width)}\
-#define STORE${width}(v, place) store_${types.target.name}_${width}(v, dst, place)
-% endif
-% endfor
-</%def>\
 <%def name="all(types, widths, streams, aligned, kept)">\
-% if aligned:
-${in_words(types, widths, kept)}\
-<% return "" %>\
-% endif
 <%
-sources, target = types.codecs, types.target
-wide = sorted({*widths} - {1})
-counts = {w * c.bits // 8 for c in (*sources, *([target] if target else [])) for w in wide if c.nbytes == 1 and w >= c.elements}
+target, wide = types.target, sorted({*widths} - {1})
+counts = {w * c.bits // 8 for c in {*types.codecs, target} - {None} for w in wide if c.nbytes == 1 and w >= c.elements and not aligned}
 %>\
 % if counts:
 
@@ -226,21 +201,18 @@ typedef uchar${count} bytes${count} __attribute__((aligned(1)));
 #define PUT_BYTES${count}(v, p) vstore${count}(v, 0, p)
 #endif
 % endfor
-% for c in sources:
+% for c in types.codecs:
 ${element(c)}\
-% for width in wide:
-${load(c, width)}\
+% for width in wide if c.whole or not aligned else ():
+${load_each(c, width) if width < c.elements else load_words(c, width, kept) if aligned else load(c, width)}\
 % endfor
 % endfor
-% if types.source:
-% for width in sorted({1, *widths}):
+% for width in sorted({1, *widths} if types.source else ()):
 #define LOAD${width}(place) load_${types.source.name}_${width}(src, place)
 % endfor
-% endif
-% if target:
-% for width in wide:
+% for width in wide if target else ():
 % if width >= target.elements:
-${store(target, width)}\
+${store_words(target, width) if aligned else store(target, width)}\
 #define STORE${width}(v, place) store_${target.name}_${width}(v, dst, place)
 <% word = {8: "ulong", 16: "uint4"}.get(width * target.bits // 8) %>\
 % if streams and word:
@@ -248,5 +220,4 @@ ${store(target, width)}\
 % endif
 % endif
 % endfor
-% endif
 </%def>\
