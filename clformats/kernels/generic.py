@@ -1,4 +1,4 @@
-"""Kernels of the generic family: one element after the other, in the destination's order.
+"""Kernels of the generic and the image family: one element after the other, as they are stored.
 
 Elements of the destination that share bytes are written unit by unit: ``templates/units.mako``.
 """
@@ -18,41 +18,47 @@ from ..templates import filled
 from ..tensors.desc import MemoryDesc
 from ..values.attr import OLD
 from .computation import Computed, types_of
+from .image import pixels
 from .source import Arguments, Launch
 from .types import KernelConversion
 
 
 def render(plan: Plan, body: GenericPlan) -> Launch:
     """The kernel and its arguments."""
-    p = plan.problem
-    if p.dst.dtype.is_packed:
-        return _of_units(plan, body)
-    arguments = Arguments(plan.choices.baked)
+    p, types, arguments = body.problem, types_of(body.problem), Arguments(plan.choices.baked)
+    source = (_of_units if p.dst.dtype.is_packed else _of_places)(body, types, arguments)
+    items = -(-body.items // body.group) * body.group
+    return Launch(source, arguments.given, p.is_wide, items, body.group, types.buffers)
+
+
+def _of_places(body: GenericPlan, types: KernelConversion, arguments: Arguments) -> str:
+    """The source where each place is stored by itself: an element, or a pixel of an image."""
+    p = body.problem
     arguments.values["items"] = body.items
     if body.counts:
         arguments.values |= {"run": body.run, "places": body.places}
     parts = common_parts(p, arguments)
-    parts["dst_offset"] = dst_offset(p.dst, arguments)
-    types = types_of(p)
-    parts["loaded"] = types.load(
-        str(parts["src_offset"]) if types.source else f"src + ({parts['src_offset']})", 1
-    )
-    parts["stored"] = computed_text(types, arguments, parts["dst_offset"])
-    source = filled(
+    reads = pixels("src", p.src, types.src, arguments)
+    writes = pixels("dst", p.dst, types.dst, arguments)
+    at, to = parts["src_offset"], Const(0) if writes else dst_offset(p.dst, arguments)
+    pointer, before = str(at) if types.source else f"src + ({at})", list[str]()
+    if reads:
+        pointer = f"(const {types.src} *)texel + at % {reads.channels}"
+        before = [f"const idx at = {at};", f"{reads.c_type} texel[4];",
+                  reads.load("src", f"(at / {reads.channels})", "texel")]  # fmt: skip
+    stored = computed_text(types, arguments, to)
+    return filled(
         "generic", **parts, types=types, declarations=arguments.declarations + types.parameters,
-        constants=arguments.constants, counts=body.counts, before=(), pixels=None,
-        source=f"__global const {types.buffers[0]} *restrict src",
-        target=f"__global {types.dst} *restrict dst",
+        constants=arguments.constants, counts=body.counts, before=before, pixels=writes,
+        source=reads.declared if reads else f"__global const {types.buffers[0]} *restrict src",
+        target=writes.declared if writes else f"__global {types.dst} *restrict dst",
+        loaded=types.load(pointer, 1), stored=stored, dst_offset=to,
     )  # fmt: skip
-    local = body.group
-    items = -(-body.items // local) * local
-    return Launch(source, arguments.given, p.is_wide, items, local, types.buffers)
 
 
-def _of_units(plan: Plan, body: GenericPlan) -> Launch:
-    """The same where elements of the destination share bytes."""
-    p, types = plan.problem, types_of(plan.problem)
-    arguments = Arguments(plan.choices.baked)
+def _of_units(body: GenericPlan, types: KernelConversion, arguments: Arguments) -> str:
+    """The source where elements of the destination share bytes."""
+    p = body.problem
     arguments.values |= {
         "first": units(p.dst).start, "places": body.places, "run": body.run, "dst0": p.dst.offset0,
     }  # fmt: skip
@@ -70,15 +76,12 @@ def _of_units(plan: Plan, body: GenericPlan) -> Launch:
     src_offset = _offset_of("src", p.src, arguments)
     stored = computed_text(types, arguments, Var("place") + Var("dst0"))
     declarations = arguments.declarations + types.parameters
-    local = body.group
-    source = filled(
+    return filled(
         "units", wide=p.is_wide, dst=str(p.dst.format), src=str(p.src.format), types=types,
         orders=orders, begins=begins, bounds=bounds, stored=stored, declarations=declarations,
         value=types.load(str(src_offset) if types.source else f"src + ({src_offset})", 1),
         constants=arguments.constants,
     )  # fmt: skip
-    items = -(-body.items // local) * local
-    return Launch(source, arguments.given, p.is_wide, items, local, types.buffers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,11 +165,10 @@ def _bounds(dst: MemoryDesc, arguments: Arguments) -> list[tuple[str, str, str, 
 
 
 def _strides(side: str, placed: Sequence[Placed], arguments: Arguments) -> list[Expr]:
-    result: list[Expr] = []
-    for k, p in enumerate(placed):
-        text = arguments.text(f"{side}_stride{k}", Number(p.stride, p.fixed_stride))
-        result.append(Const(p.stride) if p.fixed_stride else Var(text))
-    return result
+    return [
+        arguments.expression(f"{side}_stride{k}", Number(p.stride, p.fixed_stride))
+        for k, p in enumerate(placed)
+    ]
 
 
 def _offset_of(side: str, desc: MemoryDesc, arguments: Arguments) -> Expr:
@@ -182,19 +184,9 @@ def computed_text(types: KernelConversion, arguments: Arguments, dst_offset: Exp
     """What is stored of ``value`` where an element lies; empty where it is the value itself."""
     if not isinstance(types, Computed):
         return ""
-    return types.call("value", operand_texts(types, arguments, dst_offset), 1)
-
-
-def operand_texts(types: Computed, arguments: Arguments, dst_offset: Expr) -> list[str]:
-    """The operands of a computation for the element at ``i0``.., as texts."""
-    return [
-        types.load_operand(
-            operand,
-            str(dst_offset if operand.name == OLD
-                else _offset_of(operand.name, operand.desc, arguments)), 1,
-        )
-        for operand in types.computation.operands
-    ]  # fmt: skip
+    offsets = ((o, dst_offset if o.name == OLD else _offset_of(o.name, o.desc, arguments))
+               for o in types.computation.operands)  # fmt: skip
+    return types.call("value", [types.load_operand(o, str(at), 1) for o, at in offsets], 1)
 
 
 def _formula(side: str, desc: MemoryDesc, indices: list[Expr], arguments: Arguments) -> Expr:
@@ -212,16 +204,11 @@ def _formula(side: str, desc: MemoryDesc, indices: list[Expr], arguments: Argume
     return offset_expr(desc.placed, indices, extents, strides, Var(f"{side}0"), tail)
 
 
-def place_offset(dst: MemoryDesc, arguments: Arguments) -> Expr:
-    """The offset of a place in the destination, from its indices ``p0``.. instead of its digits."""
-    return _formula("dst", dst, [Var(f"p{d}") for d in range(dst.ndims)], arguments)
-
-
 def dst_offset(dst: MemoryDesc, arguments: Arguments) -> Expr:
     """The offset of a place in the destination."""
     if dst.tail:
         # The digits number the places in one order; in the tail they lie in another.
-        return place_offset(dst, arguments)
+        return _formula("dst", dst, [Var(f"p{d}") for d in range(dst.ndims)], arguments)
     strides = _strides("dst", dst.placed, arguments)
     arguments.values["dst0"] = dst.offset0
     terms = [Var(f"v{k}") * stride for k, stride in enumerate(strides)]

@@ -1,19 +1,12 @@
-"""Kernels of the image family: pixels read or written through OpenCL's image functions."""
+"""Pixels in kernels: read and written through OpenCL's image functions."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..formats.expr import Const
-from ..problems.thresholds import GROUP_ITEMS
-from ..schedule.image import ImagePlan
-from ..schedule.plan import Plan
-from ..templates import filled
 from ..tensors.desc import MemoryDesc
 from ..tensors.images import PLANE, STACK
-from .computation import types_of
-from .generic import common_parts, computed_text, dst_offset
-from .source import Arguments, Launch
+from .source import Arguments
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +41,8 @@ PIXELS = {
     ),
 }  # fmt: skip
 """The element types of images."""
-KINDS = {PLANE: "image2d_t", STACK: "image2d_array_t"}
+_KINDS = {PLANE: "image2d_t", STACK: "image2d_array_t"}
+_ACCESS = {"src": "__read_only", "dst": "__write_only"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +58,11 @@ class PixelAccess:
     c_type: str
     axes: int
     channels: int
+
+    @property
+    def declared(self) -> str:
+        """The parameter of the kernel."""
+        return f"{_ACCESS[self.side]} {_KINDS[self.axes]} {self.side}"
 
     def at(self, pixel: str) -> str:
         """The coordinates of a pixel, from its number."""
@@ -108,36 +107,3 @@ def pixels(side: str, desc: MemoryDesc, types: str, arguments: Arguments) -> Pix
         arguments.values[f"{side}_height"] = shape[-3]
     c_type = "ushort" if desc.dtype.name == "f16" else types
     return PixelAccess(side, desc.dtype.name, c_type, len(shape), shape[-1])
-
-
-def render(plan: Plan, body: ImagePlan) -> Launch:
-    """The kernel and its arguments."""
-    p = plan.problem
-    arguments = Arguments()
-    arguments.values["items"] = body.items
-    parts = common_parts(p, arguments)
-    types = types_of(p)
-    reads = pixels("src", p.src, types.src, arguments)
-    writes = pixels("dst", p.dst, types.dst, arguments)
-    where = Const(0) if writes else dst_offset(p.dst, arguments)
-    pointer = f"src + ({parts['src_offset']})"
-    source, target = (
-        f"__global const {types.src} *restrict src",
-        f"__global {types.dst} *restrict dst",
-    )
-    before: list[str] = []
-    if reads:
-        source = f"__read_only {KINDS[reads.axes]} src"
-        before = [f"const idx at = {parts['src_offset']};", f"{reads.c_type} texel[4];",
-                  reads.load("src", f"(at / {reads.channels})", "texel")]  # fmt: skip
-        pointer = f"(const {types.src} *)texel + at % {reads.channels}"
-    if writes:
-        target = f"__write_only {KINDS[writes.axes]} dst"
-    text = filled(
-        "generic", **parts, types=types, declarations=arguments.declarations + types.parameters,
-        constants=(), counts=False, before=before, pixels=writes, source=source, target=target,
-        loaded=types.load(pointer, 1), stored=computed_text(types, arguments, where),
-        dst_offset=where,
-    )  # fmt: skip
-    rounded = -(-body.items // GROUP_ITEMS) * GROUP_ITEMS
-    return Launch(text, tuple(arguments.values.values()), p.is_wide, rounded, GROUP_ITEMS)

@@ -32,7 +32,7 @@ class GenericPlan(Body):
 
     Whether work-items take runs at all (``counts``) is part of the structure, their length is not.
     There are ``group`` work-items in a work-group. Places are units where elements share bytes:
-    ``unit`` elements each.
+    ``unit`` elements each; in an image they are pixels.
     """
 
     parameter: ClassVar[str] = "local_size"
@@ -61,7 +61,8 @@ class GenericPlan(Body):
 
     def __str__(self) -> str:
         each = f"{self.run} of" if self.counts else "each of"
-        what = "places" if self.unit == 1 else f"units of {self.unit} elements, which share bytes"
+        what = "pixels" if self.problem.dst.format.image else "places"
+        what = what if self.unit == 1 else f"units of {self.unit} elements, which share bytes"
         return f"one work-item for {each} {self.places} {what}"
 
 

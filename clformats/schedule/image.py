@@ -12,26 +12,14 @@ allows an error of 0.6 of a step when it writes, and of far less when it reads.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 
 from ..problems.problem import Problem
+from ..problems.thresholds import GROUP_ITEMS
 from ..problems.traits import Traits
 from ..tensors.images import is_over_buffer
-from .body import Body
 from .choices import Choices
-
-
-@dataclass(frozen=True, slots=True)
-class ImagePlan(Body):
-    """``items`` work-items, one for each pixel, or each element of a buffer, of the destination."""
-
-    problem: Problem
-    items: int
-
-    def __str__(self) -> str:
-        unit = "pixels" if self.problem.dst.format.image else "places"
-        return f"one work-item for each of {self.items} {unit}"
+from .generic import GenericPlan, places
 
 
 def refusal(p: Problem) -> str:
@@ -43,8 +31,8 @@ def refusal(p: Problem) -> str:
     return "" if p.step is None else p.why
 
 
-def plan(p: Problem, traits: Traits, choices: Choices) -> ImagePlan:
+def plan(p: Problem, traits: Traits, choices: Choices) -> GenericPlan:
     """The plan for a problem that `refusal` accepts."""
     del traits, choices
     shape = p.dst.image_shape
-    return ImagePlan(p, prod(shape[:-1] if shape else (d.size for d in p.dst.placed)))
+    return GenericPlan(p, prod(shape[:-1]) if shape else places(p.dst), group=GROUP_ITEMS)

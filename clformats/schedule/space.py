@@ -76,13 +76,13 @@ def space(
 ) -> Space | None:
     """The search space of a reorder, in the family of the rules or in another one.
 
-    None if there is nothing to choose: nothing is moved, or the family has no parameter. The space
-    of an image that goes by its buffer twin is the twin's. Raises `InvalidDescriptor`, and
-    `Unsupported` if the family does not take the reorder.
+    None if there is nothing to choose: nothing or pixels are moved, or the family has no parameter.
+    The space of an image that goes by its buffer twin is the twin's. Raises `InvalidDescriptor`,
+    and `Unsupported` if the family does not take the reorder.
     """
     plan = make_plan(src, dst, traits, family)
     p, body = plan.problem, plan.body
-    if body is None or plan.sums or not body.parameter:
+    if body is None or plan.sums or p.has_image or not body.parameter:
         return None
     values = dict.fromkeys((body.value, *(b.value for b in body.candidates(traits))))
     return Space(p.src, p.dst, traits, plan.family, body.parameter, (*values,), p.nbytes)

@@ -10,6 +10,7 @@ import pytest
 import clformats as cf
 from clformats.kernels import render
 from clformats.kernels.source import MOST_ARGUMENT_BYTES, SHORT_NEST, Launch
+from clformats.problems.computation import from_attr
 from clformats.schedule import Traits
 from tests.device_support import check_reorder
 from tests.replay_problems import problems
@@ -45,6 +46,17 @@ def test_no_kernel_takes_more_than_devices_promise(device: str) -> None:
 
 def of_text(src: str, dst: str) -> tuple[cf.MemoryDesc, cf.MemoryDesc]:
     return cf.MemoryDesc.parse(src), cf.MemoryDesc.parse(dst)
+
+
+@pytest.mark.parametrize(("family", "to"), [("generic", "byxf"), ("image", "image_2d_rgba")])
+def test_kernels_declare_each_argument(family: str, to: str) -> None:
+    """The strides of what is read on the way, too."""
+    src, dst = of_text("f32:bfyx:2x3x15x17", f"f16:{to}:2x3x15x17")
+    scales = from_attr(cf.Attr(dst_scale=([1, 2, 4], 2)), src, dst)
+    launched = render(cf.make_plan(src, dst, Traits(is_cpu=False), family, scales))
+    assert launched
+    assert ",\n    const idx dst_scale_stride1" in launched.source
+    assert launched.source.count(",\n    const idx ") == len(launched.arguments)
 
 
 def test_long_nests_have_numbers_of_four_bytes_and_one_program() -> None:

@@ -144,21 +144,27 @@ def test_images_of_fractions_are_taken(
     assert np.array_equal(cf.to_numpy(back), array)
 
 
+@pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("name", KINDS)
-def test_values_are_computed_on_the_way(name: str, engine: cf.Engine, stream: cf.Stream) -> None:
+def test_values_are_computed_on_the_way(
+    name: str, family: str | None, engine: cf.Engine, stream: cf.Stream
+) -> None:
     """A photograph to what a network wants, in one pass; and a map that reads an image."""
     photo = cf.from_numpy(values_for((2, 3, 7, 5), "u8"), engine, format="nhwc")
     mean, scale = np.array([120, 110, 100], np.float32), np.array([0.5, 0.25, 2], np.float32)
     attr = cf.Attr(src_zero_point=(mean, 2), src_scale=(scale, 2))
     image = cf.Memory(D(photo.desc.dims, "f16", name), engine)
-    cf.Reorder(photo.desc, image.desc, engine, attr=attr, wait=True)(stream, photo, image).wait()
+    family = family_for(image.desc, family)
+    into = cf.Reorder(photo.desc, image.desc, engine, attr=attr, family=family, wait=True)
+    into(stream, photo, image).wait()
     want = (cf.to_numpy(photo) - mean[:, None, None]) * scale[:, None, None]
     assert np.array_equal(cf.to_numpy(image).astype(np.float32), want)
     with image.map("r") as flat:
         assert np.count_nonzero(flat) == np.count_nonzero(want)  # padding is zero
     plain = cf.Memory(D(photo.desc.dims, "f32"), engine)
     twice = cf.Attr(src_scale=2)
-    cf.Reorder(image.desc, plain.desc, engine, attr=twice, wait=True)(stream, image, plain).wait()
+    out = cf.Reorder(image.desc, plain.desc, engine, attr=twice, family=family, wait=True)
+    out(stream, image, plain).wait()
     assert np.array_equal(cf.to_numpy(plain), 2 * want)
     with pytest.raises(cf.Unsupported, match=r"never the one that it writes.*IMAGE"):
         cf.Reorder(photo.desc, image.desc, engine, attr=cf.Attr(beta=1))
