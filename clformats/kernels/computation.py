@@ -16,7 +16,7 @@ from ..tensors.dtypes import DType
 from ..values.attr import OLD
 from .codecs import Codec, codec, needed
 from .source import moved
-from .types import Helpers, KernelConversion, conversion, mask_type, storage_type
+from .types import Helpers, KernelConversion, conversion, storage_type
 from .words import in_words
 
 
@@ -60,11 +60,6 @@ class Computed(KernelConversion):
     def stored(self) -> str:
         """The type of what a store is given."""
         return self.dst
-
-    @property
-    def stored_mask(self) -> str:
-        """The integers as wide as an element of the destination."""
-        return mask_type(self.dst)
 
     @property
     def operand_types(self) -> frozenset[str]:
@@ -113,16 +108,12 @@ class Computed(KernelConversion):
         """One number in every lane."""
         return f"({self.real}{width})({value})" if width > 1 else value
 
-    def pointer(self, operand: Operand) -> str:
-        """Where an operand's elements start."""
-        if operand.name != OLD:
-            return f"{operand.name}_values"
-        return "(__global const half *)dst" if self.dst_type.name == "f16" else "dst"
-
     def load_operand(self, operand: Operand, at: str, width: int) -> str:
         """An expression: ``width`` elements of an operand from offset ``at``, in the real type."""
-        pointer = self.pointer(operand)
         dtype, n = operand.desc.dtype, str(width) if width > 1 else ""
+        pointer = f"{operand.name}_values"
+        if operand.name == OLD:
+            pointer = "(__global const half *)dst" if dtype.name == "f16" else "dst"
         if found := codec(dtype, dtype.opencl):
             value = f"load_{found.name}_{width}({pointer}, {at})"
         elif dtype.name == "f16":
@@ -142,16 +133,13 @@ def as_real(value: str, dtype: DType, real: DType, n: str) -> str:
 def types_of(p: Problem) -> KernelConversion:
     """The types of the kernel for a problem: those of a conversion, or of a computation."""
     src, dst = p.dtypes if p.word else (p.src.dtype, p.dst.dtype)
-    found = computed_of(src, dst, p.computation) if p.computation else conversion(src, dst)
+    found = conversion(src, dst)
+    if p.computation:
+        stored = "ushort" if dst.name == "f16" else dst.opencl
+        work = "float" if src.name == "f16" else src.opencl
+        found = Computed(src, dst, src.opencl, stored, work, early=False, computation=p.computation)
     if p.inside:
         return in_words(found, p)
     if not (src.is_packed or dst.is_packed):
         return found
     return replace(found, source=codec(src, found.src), target=codec(dst, found.dst))
-
-
-def computed_of(src: DType, dst: DType, computation: Computation) -> Computed:
-    """The types of a kernel that computes on the way from ``src`` to ``dst``."""
-    stored = "ushort" if dst.name == "f16" else dst.opencl
-    work = "float" if src.name == "f16" else src.opencl
-    return Computed(src, dst, src.opencl, stored, work, early=False, computation=computation)

@@ -165,11 +165,6 @@ class KernelConversion:
         return t.nbytes == 1 and not t.is_float and self._loaded == "float"
 
     @property
-    def mask(self) -> str:
-        """The integers as wide as a value on the move."""
-        return mask_type(self.work)
-
-    @property
     def _loaded(self) -> str:
         """The type in which the source's values can be computed with."""
         return "float" if _is_narrow(self.src_type) else self.src

@@ -73,10 +73,6 @@ def _borders(p: Problem, step: Step, arguments: Arguments) -> tuple[str, str, st
     return f" - {low_y}", f" - {low_x}", reach
 
 
-def _scale(step: Step) -> str:
-    return "" if step.scale == 1 else f" * {_literal(step.scale).text}"
-
-
 def conversions(p: Problem) -> tuple[KernelConversion, KernelConversion]:
     """How source values are read and results written: by way of f32."""
     src, dst = p.dtypes
@@ -96,7 +92,7 @@ def render(plan: Plan, body: WinogradPlan) -> Launch:
     arguments.values["runs"] = -(-body.windows.placed[-1].size // body.run)
     source = filled("winograd", **parts, run=body.run, declarations=arguments.declarations)
     rounded = -(-body.items // GROUP_ITEMS) * GROUP_ITEMS
-    return Launch(source, tuple(arguments.values.values()), p.is_wide, rounded, GROUP_ITEMS)
+    return Launch(source, arguments.given, p.is_wide, rounded, GROUP_ITEMS)
 
 
 def _window_parts(body: WinogradPlan, arguments: Arguments) -> dict[str, Any]:
@@ -104,6 +100,7 @@ def _window_parts(body: WinogradPlan, arguments: Arguments) -> dict[str, Any]:
     p, step, t = body.problem, body.step, body.step.transform
     to, other = ("x", "y") if t.dst_axis == "x" else ("y", "x")
     low_y, low_x, reach = _borders(p, step, arguments)
+    scale = _literal(step.scale).text
     window = row = to
     if body.by_places and t.step:
         window, row = (f"{to} {sign} {len(t.inner.rows)}" for sign in "/%")
@@ -132,7 +129,7 @@ def _window_parts(body: WinogradPlan, arguments: Arguments) -> dict[str, Any]:
         "taps": taps,
         "middle": middle,
         "results": [
-            (f"value{u}_{k}", f"({text}){_scale(step)}" if step.scale != 1 else text)
+            (f"value{u}_{k}", text if step.scale == 1 else f"({text}) * {scale}")
             for u, row in enumerate(ends)
             for k, text in enumerate(row)
         ],

@@ -13,7 +13,7 @@ from ..problems.problem import Problem
 from ..schedule.layout import TileLayout, TileVector
 from .codecs import WORDS
 from .exchange import Exchanges
-from .types import Helpers, KernelConversion
+from .types import Helpers, KernelConversion, mask_type
 
 
 def in_words(lanes: KernelConversion, p: Problem) -> KernelConversion:
@@ -57,8 +57,9 @@ def taken(
     else:
         by = f"({word})({after[0]} {sign} ({begin}))"
     if top:
-        signed = f"as_{types.mask}{n}(({word}{n})({value} << {by}))"
-        return f"convert_char{n}({signed} >> ({types.mask}){top})"
+        mask = mask_type(word)
+        signed = f"as_{mask}{n}(({word}{n})({value} << {by}))"
+        return f"convert_char{n}({signed} >> ({mask}){top})"
     return f"convert_uchar{n}({value} >> {by} & ({word}){(1 << bits) - 1})"
 
 

@@ -361,5 +361,5 @@ class _KernelWriter:
     ) -> str:
         """What is stored of a result, zero where there is no element."""
         constant = [n is not None and self.layout.loaded[n] is not None for n in vector.elements]
-        mask = self.masks.of_values(vector, constant, types.stored_mask, edge=self.edge)
+        mask = self.masks.of_values(vector, constant, mask_type(types.dst), edge=self.edge)
         return f"KEEP_STORED({result}, {mask})" if mask else result

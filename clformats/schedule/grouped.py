@@ -98,13 +98,9 @@ class GroupTile:
         """How many tiles there are."""
         return prod(-(-n.size.value // s) for n, s in zip(self.nodes, self.sizes, strict=True))
 
-    def inside(self, order: Sequence[int]) -> tuple[int, ...]:
-        """Those loops of ``order`` that the tile has more than one step of."""
-        return tuple(k for k in order if self.sizes[k] > 1)
-
     def order(self, side: str) -> tuple[int, ...]:
         """The loops that it has more than one step of, by their stride on a side."""
-        return self.inside(order_of(self.nodes, side))
+        return tuple(k for k in order_of(self.nodes, side) if self.sizes[k] > 1)
 
     def reads(self, width: int) -> tuple[int, ...]:
         """The loops in the order in which vectors of ``width`` elements are loaded.

@@ -236,11 +236,13 @@ def _vectors(
                 runs[-1].append(n)
             else:
                 runs.append([n])
-    return tuple(
-        TileVector(steps[run[0]], start, _power(len(part)) if overlap else len(part),
-               (*part, *[None] * (lanes - len(part))))
-        for run in runs for start, part in _cut(run, lanes, overlap=overlap)
-    )  # fmt: skip
+    found = []
+    for run in runs:
+        for start, part in _cut(run, lanes, overlap=overlap):
+            width = 1 << (len(part) - 1).bit_length() if overlap else len(part)
+            elements = (*part, *[None] * (lanes - len(part)))
+            found.append(TileVector(steps[run[0]], start, width, elements))
+    return tuple(found)
 
 
 def _cut(run: list[int], lanes: int, *, overlap: bool) -> list[tuple[int, list[int]]]:
@@ -249,8 +251,3 @@ def _cut(run: list[int], lanes: int, *, overlap: bool) -> list[tuple[int, list[i
     if overlap and len(run) > lanes:
         starts[-1] = len(run) - lanes
     return [(start, run[start : start + lanes]) for start in starts]
-
-
-def _power(n: int) -> int:
-    """The smallest power of two that is not below ``n``."""
-    return 1 << (n - 1).bit_length()

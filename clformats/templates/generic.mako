@@ -12,7 +12,7 @@ from textwrap import indent
 <%def name="element(leave, target)">\
 ${place.physical(indices)}\
 ${place.skip(bounds, leave)}\
-${place.inside(bounds)}\
+const bool inside = ${place.holds(bounds)};
 
 ${types.stored} written = 0;
 if (inside) {

@@ -18,9 +18,7 @@ if (${" || ".join(f"{p} >= {end}" for p, lo, hi, end in bounds if end)}) {
     ${leave};
 }
 </%def>\
-<%def name="inside(bounds)">\
-const bool inside = ${" && ".join(f"{p} >= {lo} && {p} < {hi}" if lo != "0" else f"{p} < {hi}" for p, lo, hi, end in bounds)};
-</%def>\
+<%def name="holds(bounds)">${" && ".join(f"{p} >= {lo} && {p} < {hi}" if lo != "0" else f"{p} < {hi}" for p, lo, hi, end in bounds)}</%def>\
 <%def name="logical(bounds)">\
 % for d, (p, lo, hi, end) in enumerate(bounds):
 const idx i${d} = ${p}${"" if lo == "0" else f" - {lo}"};

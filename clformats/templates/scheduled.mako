@@ -310,7 +310,7 @@ static inline void store_edge(${stored} v, int${lanes} inside, ${types.there})
 % endif
 % endif
 % if types.functions((1,)):
-#define KEEP_STORED(v, mask) as_${types.dst}${n}(as_${getattr(types, "stored_mask", types.mask)}${n}(v) & (mask))
+#define KEEP_STORED(v, mask) as_${types.dst}${n}(as_${mask_type(types.dst)}${n}(v) & (mask))
 % endif
 % if held:
 <% count = len(held) %>\

@@ -4,6 +4,7 @@ elements. What lies at each place of a unit follows from its offset. Bits that a
 nor padding of the destination stay.
 </%doc>\
 <%namespace file="prelude.mako" import="prelude, items_alone"/>\
+<%namespace name="place" file="place.mako"/>\
 <%!
 from textwrap import indent
 %>\
@@ -49,10 +50,8 @@ if (!mine${"".join(f" || {p} >= {end}" for p, lo, hi, end in bounds if end)}) {
 }
 const ${word} ones = (${word})${(1 << c.bits) - 1} << (k * ${c.bits});
 owned |= ones;
-if (${" && ".join(f"{p} >= {lo} && {p} < {hi}" if lo != "0" else f"{p} < {hi}" for p, lo, hi, end in bounds)}) {
-% for d, (p, lo, hi, end) in enumerate(bounds):
-    const idx i${d} = ${p}${"" if lo == "0" else f" - {lo}"};
-% endfor
+if (${place.holds(bounds)}) {
+${indent(capture(place.logical, bounds), "    ")}\
     const ${types.work} value = ${value};
     const ${types.dst} written = ${stored or types.value_to_store("value", 1)};
     bits |= (${word})as_uchar(written) << (k * ${c.bits}) & ones;

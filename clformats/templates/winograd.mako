@@ -10,7 +10,7 @@ ${prelude(writes, wide, reads=reads)}
 
 __kernel void reorder(
     __global const ${reads.src} *restrict src,
-    ${"__write_only image2d_t dst" if pixels else f"__global {writes.dst} *restrict dst"},
+    ${pixels.declared if pixels else f"__global {writes.dst} *restrict dst"},
     ${",\n    ".join(declarations)})
 {
     idx rest = (idx)get_global_id(0);
@@ -18,25 +18,17 @@ __kernel void reorder(
         return;
     }
 
-    // The digits of the destination, innermost first; of that one a run. A window counts as one.
+    // A run along the innermost digit, where a window counts as one.
     const idx run = rest % runs * ${run};
     rest /= runs;
-% for variable, size in digits[1:-1]:
-    const idx ${variable} = rest % ${size};
-    rest /= ${size};
-% endfor
-% if digits[1:]:
-    const idx ${digits[-1][0]} = rest;
-% endif
+${indent(capture(place.numbers, digits[1:]), "    ") if digits[1:] else ""}\
     for (idx ${digits[0][0]} = run; ${digits[0][0]} < min(run + ${run}, (idx)${digits[0][1]}); ++${digits[0][0]}) {
-% for name, index in indices:
-        const idx ${name} = ${index};
-% endfor
+${indent(capture(place.physical, indices), "        ")}\
 % if not pixels:
 ${indent(capture(place.skip, bounds, "continue"), "        ")}\
 % endif
         ${writes.dst} ${", ".join(f"{name} = 0" for name, _ in results)};
-        if (${" && ".join(f"{p} >= {lo} && {p} < {hi}" if lo != "0" else f"{p} < {hi}" for p, lo, hi, end in bounds)}) {
+        if (${place.holds(bounds)}) {
 % for d, (p, lo, hi, end) in enumerate(bounds):
             const idx ${f"i{d}" if d < 2 else "yx"[d - 2]} = ${p}${"" if lo == "0" else f" - {lo}"};
 % endfor
