@@ -101,18 +101,20 @@ class _KernelWriter:
             narrow=self.narrow, tables=self.tables,
         )  # fmt: skip
 
-    def _at(self, vector: TileVector, side: str) -> str:
-        """How far a vector's first element is from the tile's."""
+    def _at(self, vector: TileVector, side: str, lane: int = 0) -> str:
+        """How far the element of a vector's lane is from the tile's first."""
         row, looked_up = self.tables.apart(vector.row) if side == "s" else (vector.row, [])
         terms = [f"{steps} * {side}{k}" if steps > 1 else f"{side}{k}"
                  for k, steps in enumerate(row) if steps]  # fmt: skip
         terms += [f"f{k} * {side}{k}" for k, _ in self.layout.rolled if side == self.turned]
-        terms += [*looked_up, *([str(vector.shift)] if vector.shift else [])]
+        shift = vector.shift + lane
+        terms += [*looked_up, *([str(shift)] if shift else [])]
         return " + ".join(terms) or "0"
 
     def _prefetched(self) -> list[list[str]]:
-        """Where the lines that a tile reads begin; not looked up for a prefetch in tables.
+        """The last elements that a tile reads of lines; not looked up for a prefetch in tables.
 
+        Where rows do not begin with lines, the tile before has read the line that one begins in.
         In as many groups as tiles share a line: each of them asks for one.
         """
         bits = self.types.read_bits
@@ -120,8 +122,8 @@ class _KernelWriter:
             return []
         found: dict[tuple[tuple[int, ...], int], str] = {}
         for v in self.layout.loads:
-            at = self.types.address(moved("ahead", self._at(v, "s")))
-            found.setdefault((v.row, v.shift * bits // (8 * LINE_BYTES)), f"PREFETCH({at});")
+            at = self.types.address(moved("ahead", self._at(v, "s", v.width - 1)))
+            found[v.row, v.shift * bits // (8 * LINE_BYTES)] = f"PREFETCH({at});"
         texts = [*found.values()]
         if self.layout.rolled:
             return [[*(turns(self.layout, texts) if self.turned == "s" else texts)]]

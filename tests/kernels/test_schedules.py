@@ -97,6 +97,17 @@ def test_a_line_is_asked_for_once(dtype: str, groups: list[int]) -> None:
     )
 
 
+@pytest.mark.parametrize(("dtype", "last"), [("u8", {31}), ("f16", {31}), ("f32", {15, 31})])
+def test_lines_are_asked_for_by_the_last_element(dtype: str, last: set[int]) -> None:
+    """Rows of 3135 elements begin anywhere in a line, which the tile before has read."""
+    src, dst = (cf.MemoryDesc((2, 64, 55, 57), dtype, name) for name in ("bfyx", "byxf"))
+    schedule = Schedule.parse("tile b32 c16 of 16 | a* b c | ahead 16 | ordinary")
+    source = render_schedule(problem(src, dst), schedule).source
+    asked = re.findall(r"PREFETCH\(ahead(?: \+ (?:\d+ \* )?s1)?(?: \+ (\d+))?\);", source)
+    assert len(asked) == 16 * len(last)
+    assert {int(n or 0) for n in asked} == last
+
+
 @pytest.mark.parametrize("nest", ["a b c", "a* b c", "c b a", "c:4 a b c"])
 def test_many_tiles_at_edges_wait(engine: cf.Engine, nest: str) -> None:
     """More of one work-item than a kernel keeps: 57 with four channels of a block of 16."""
