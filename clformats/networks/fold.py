@@ -117,6 +117,8 @@ class _Folder:
         before = self._before(step)
         if affine is None or before is None or "activation" in before.attributes:
             return False
+        if any(name not in self.constants for name in before.inputs[1:]):
+            return False
         scale, shift = affine
         if before.op == "BatchNormalization" and step.op != "BatchNormalization":
             self._into_norm(before, scale, shift)
@@ -136,10 +138,8 @@ class _Folder:
             epsilon = float(step.attributes.get("epsilon", 1e-5))
             given = [self.constants[n] for n in names]
 
-            def scale() -> NDArray[Any]:
-                deviation: NDArray[Any] = np.sqrt(np.asarray(given[3]) + epsilon)
-                factor: NDArray[Any] = np.asarray(given[0]) / deviation
-                return factor
+            def scale() -> Any:
+                return np.asarray(given[0]) / np.sqrt(np.asarray(given[3]) + epsilon)
 
             return scale, lambda: np.asarray(given[1]) - np.asarray(given[2]) * scale()
         if step.op not in ("Mul", "Add") or len(step.inputs) != 2:
@@ -155,24 +155,15 @@ class _Folder:
         return lambda: np.ones_like(flat), lambda: flat
 
     def _into_conv(self, conv: RawOperation, scale: Any, shift: Any) -> None:
-        weights = self.constants.get(conv.inputs[1])
-        if weights is None:
-            return
-        shape = weights.shape
-        bias = self.constants[conv.inputs[2]] if len(conv.inputs) > 2 else np.zeros(shape[0])
-
-        def scaled() -> NDArray[Any]:
-            factor = scale().reshape(-1, *[1] * (len(shape) - 1))
-            result: NDArray[Any] = np.asarray(weights) * factor
-            return result
-
-        name = f"{conv.name}.weights"
-        self.constants[name] = Folded(shape, scaled)
-        summand = f"{conv.name}.bias"
-        self.constants[summand] = Folded(
-            (shape[0],), lambda: np.asarray(bias) * scale() + shift()
-        )  # fmt: skip
-        conv.inputs = [conv.inputs[0], name, summand]
+        weights, *biases = (self.constants[n] for n in conv.inputs[1:])
+        first, *others = weights.shape
+        bias = biases[0] if biases else np.zeros(first)
+        factor, summand = f"{conv.name}.weights", f"{conv.name}.bias"
+        self.constants[factor] = Folded(
+            weights.shape, lambda: np.asarray(weights) * scale().reshape(-1, *[1] * len(others))
+        )
+        self.constants[summand] = Folded((first,), lambda: np.asarray(bias) * scale() + shift())
+        conv.inputs = [conv.inputs[0], factor, summand]
 
     def _into_norm(self, norm: RawOperation, scale: Any, shift: Any) -> None:
         """(g * n + b) * scale + shift has the factor g * scale."""

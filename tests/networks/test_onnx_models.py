@@ -180,6 +180,19 @@ def test_a_value_that_others_read_is_not_folded_away() -> None:
     assert list(net.nodes) == ["conv", "relu", "add"]
 
 
+@pytest.mark.parametrize("given", ["w", "b"])
+def test_a_factor_after_weights_that_are_no_constants_stays_a_node(given: str) -> None:
+    nodes = [
+        make.make_node("Conv", ["x", "w", "b"], ["y"], "conv"),
+        make.make_node("Mul", ["y", "k"], ["z"], "mul"),
+    ]
+    ones = {"w": (5, 3, 1, 1), "b": (5,), "k": (5, 1, 1)}
+    weights = {n: np.ones(dims, np.float32) for n, dims in ones.items() if n != given}
+    inputs = [info("x", [1, 3, 6, 7]), info(given, list(ones[given]))]
+    net = cf.Network.from_onnx(model(nodes, inputs, [info("z", [1, 5, 6, 7])], weights))
+    assert list(net.nodes) == ["conv", "mul"]
+
+
 def test_an_unknown_operation_is_a_node_and_never_a_refusal() -> None:
     odd = make.make_node("Mystery", ["x"], ["y"], "odd", domain="my.own")
     built = model([odd], [info("x", [1, 4, 6, 7])], [info("y", [1, 4, 6, 7])], {})
