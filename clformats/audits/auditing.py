@@ -56,7 +56,27 @@ class Report:
         return tuple(f for f in self.findings if f.needless)
 
     def __str__(self) -> str:
-        return _text(self)
+        share = self.reorder_seconds / self.seconds if self.seconds else 0.0
+        gain = 1 - self.least / self.seconds if self.seconds else 0.0
+        basis = (
+            "by the log's own costs" if self.timed else "by bytes over bandwidth: it has no times"
+        )
+        lines = [
+            f"{self.kind}: {self.seconds * 1e3:.4g} ms, {basis}",
+            (
+                f"{len(self.findings)} reorders, {self.reorder_seconds * 1e3:.4g} ms "
+                f"({100 * share:.1f} %); {len(self.needless)} of them needless"
+            ),
+            f"the least possible: {self.least * 1e3:.4g} ms ({100 * gain:.1f} % less)",
+        ]
+        if self.findings:
+            lines += ["", f"{self.unit:>7}{'us':>11}  reorder"]
+        for f in self.findings:
+            verdict = f"needless: {f.why}" if f.needless else "needed"
+            lines.append(f"{f.line:>7}{f.seconds * 1e6:>11.4g}  {f.src} -> {f.dst}: {verdict}")
+        if self.changes:
+            lines += ["", f"first of {len(self.changes)} changes: {self.changes[0]}"]
+        return "\n".join(lines)
 
     def __repr__(self) -> str:
         return f"Report({len(self.findings)} reorders, {len(self.needless)} needless)"
@@ -70,11 +90,7 @@ def audit(path: str | Path) -> Report:
 
     Raises `InvalidNetwork` for what is no such log, naming the line.
     """
-    return audited(read(path))
-
-
-def audited(trace: Trace) -> Report:
-    """Audit a trace."""
+    trace = read(path)
     story = _Story(trace)
     network = story.network()
     plan = propagate(network, reorder_cost=story.price)
@@ -103,7 +119,6 @@ class _Story:
         self.delivered: dict[str, FormatName] = {}
         self.packed: set[str] = set()
         self.seen: dict[Dims, dict[tuple[object, object], Cost]] = {}
-        self.slowest: dict[Dims, float] = {}
         self._follow()
         self._price()
 
@@ -148,7 +163,7 @@ class _Story:
         if key in alike:
             return alike[key]
         nbytes = 2 * MemoryDesc(_sizes(self.first[name]), self.first[name].dtype).nbytes
-        slowest = self.slowest.get(dims, 0.0)
+        slowest = max((cost.high for cost in alike.values()), default=0.0)
         return Cost(max(LATENCY + nbytes / self.bandwidth, slowest), source="a guess")
 
     def _price(self) -> None:
@@ -165,7 +180,6 @@ class _Story:
         self.bandwidth = min(rates)
         for dims, alike in times.items():
             self.seen[dims] = {sides: _spread(seconds) for sides, seconds in alike.items()}
-            self.slowest[dims] = max(max(seconds) for seconds in alike.values())
 
     # --- the network ------------------------------------------------------------------------------
 
@@ -182,14 +196,12 @@ class _Story:
                               constant=True if name in self.packed else None)  # fmt: skip
             reads = [self.value_of[t.name] for t in op.reads]
             writes = [self.value_of[t.name] for t in op.writes]
-            net.node(self._name(net, op), reads, writes, op.op, ways[_way(op)])
+            unique = op.name if op.name not in net.nodes else f"{op.name} ({op.line})"
+            net.node(unique, reads, writes, op.op, ways[_way(op)])
         if not net.nodes:
             self._only_reorders(net)
         self._fix_borders(net)
         return net
-
-    def _name(self, net: Network, op: Operation) -> str:
-        return op.name if op.name not in net.nodes else f"{op.name} ({op.line})"
 
     def _only_reorders(self, net: Network) -> None:
         """A log of reorders only: the values themselves are delivered."""
@@ -227,34 +239,31 @@ class _Story:
     def judged(self, plan: FormatPlan) -> list[Finding]:
         """Each reorder of the log, in its order."""
         found = []
-        by_plan: dict[str, set[tuple[object, object]]] = {}
-        for r in plan.reorders:
-            by_plan.setdefault(r.value, set()).add((r.src.key, r.dst.key))
+        kept = {(r.value, r.src.key, r.dst.key) for r in plan.reorders}
         for name, moves in self.moves.items():
-            kept = by_plan.get(name, set())
             for op in moves:
                 src, dst = _name(op.reads[0]), _name(op.writes[0])
-                needed = (src.key, dst.key) in kept and name not in self.packed
-                kept.discard((src.key, dst.key))
+                reorder = name, src.key, dst.key
+                needed = reorder in kept and name not in self.packed
+                kept.discard(reorder)
                 why = "" if needed else self._why(name, op, moves)
                 found.append(Finding(op.line, name, src, dst, op.seconds, not needed, why))
         return sorted(found)
 
     def _why(self, name: str, op: Operation, moves: Sequence[Operation]) -> str:
-        src, dst = _name(op.reads[0]).key, _name(op.writes[0]).key
-        before = moves[: moves.index(op)]
-        unit = self.trace.unit
+        src, dst = _sides(op)
+        at, unit = moves.index(op), self.trace.unit
         if src == dst:
             return "both sides have the same format"
         if name in self.packed:
             return "weights: reorder them once, before the network runs"
-        for other in before:
+        for other in moves[:at]:
             if _sides(other) == (src, dst):
                 return f"the same reorder as {unit} {other.line}"
-            if _name(other.reads[0]).key == dst:
+            if _sides(other)[0] == dst:
                 return f"takes back what {unit} {other.line} did"
-        for other in moves[moves.index(op) + 1 :]:
-            if _name(other.writes[0]).key == src:
+        for other in moves[at + 1 :]:
+            if _sides(other)[1] == src:
                 return f"is taken back by {unit} {other.line}"
         return "another way is cheaper by the log's own costs"
 
@@ -301,25 +310,3 @@ def _name(tensor: TracedTensor) -> FormatName:
     """The format, opaque where its rank is not the tensor's."""
     fits = tensor.fmt.fits(len(_sizes(tensor)))
     return tensor.fmt if fits else named(f"as {tensor.fmt}")
-
-
-def _text(report: Report) -> str:
-    share = report.reorder_seconds / report.seconds if report.seconds else 0.0
-    gain = 1 - report.least / report.seconds if report.seconds else 0.0
-    basis = "by the log's own costs" if report.timed else "by bytes over bandwidth: it has no times"
-    lines = [
-        f"{report.kind}: {report.seconds * 1e3:.4g} ms, {basis}",
-        (
-            f"{len(report.findings)} reorders, {report.reorder_seconds * 1e3:.4g} ms "
-            f"({100 * share:.1f} %); {len(report.needless)} of them needless"
-        ),
-        f"the least possible: {report.least * 1e3:.4g} ms ({100 * gain:.1f} % less)",
-    ]
-    if report.findings:
-        lines += ["", f"{report.unit:>7}{'us':>11}  reorder"]
-    for f in report.findings:
-        verdict = f"needless: {f.why}" if f.needless else "needed"
-        lines.append(f"{f.line:>7}{f.seconds * 1e6:>11.4g}  {f.src} -> {f.dst}: {verdict}")
-    if report.changes:
-        lines += ["", f"first of {len(report.changes)} changes: {report.changes[0]}"]
-    return "\n".join(lines)

@@ -81,14 +81,12 @@ def _onednn_line(
     for argument, log in _descriptors(where, fields[4]):
         dims = _dims(argument, problem)
         tensor = (named(log.tag or log.kind), dims, log.dtype or "f32")
-        if argument == "dst":
-            writes.append(TracedTensor(f"{argument}@{number}", tensor[0], dims, tensor[2]))
-        elif argument in ("src", "data", "wei") or argument.startswith("src"):
-            if argument == "wei":
-                weights.add(len(reads))
+        if argument == "wei":
+            weights.add(len(reads))
+        if argument in ("data", "wei") or argument.startswith("src"):
             reads.append(TracedTensor(last.get(tensor, f"{argument}@{number}"), *tensor))
-            if argument == "data":  # versions 1 and 2: one descriptor for both sides
-                writes.append(TracedTensor(f"dst@{number}", *tensor))
+        if argument in ("dst", "data"):  # in versions 1 and 2 one descriptor for both sides
+            writes.append(TracedTensor(f"dst@{number}", *tensor))
     for t in writes:
         last[t.fmt, t.dims, t.dtype] = t.name
     is_reorder = kind == "reorder"
