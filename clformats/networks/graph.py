@@ -244,23 +244,24 @@ class Network:
 
     def order(self) -> list[Node]:
         """The nodes in an order in which they can run. Raises `InvalidNetwork` for a cycle."""
-        nodes = list(self.nodes.values())
-        number = {node.name: k for k, node in enumerate(nodes)}
-        before = {
-            k: [number[p.name] for v in node.inputs if (p := self.producer(v))]
-            for k, node in enumerate(nodes)
-        }
-        sorter = TopologicalSorter(before)
+        number = {node: k for k, node in enumerate(self.nodes.values())}
+        sorter = TopologicalSorter({
+            node: [p for v in node.inputs if (p := self.producer(v))] for node in number
+        })  # fmt: skip
         try:
             sorter.prepare()
         except CycleError as error:
-            raise InvalidNetwork(_cycle(nodes[error.args[1][0]])) from None
-        order, ready = [], list[int]()
+            node = error.args[1][0]
+            raise InvalidNetwork(
+                f"{node} is part of a cycle: what it reads depends on what it writes, "
+                f"{', '.join(v.name for v in node.outputs)}; {node.name!r} can never run"
+            ) from None
+        order, ready = [], list[tuple[int, Node]]()
         while sorter.is_active():
-            for k in sorter.get_ready():
-                heappush(ready, k)
-            first = heappop(ready)
-            order.append(nodes[first])
+            for node in sorter.get_ready():
+                heappush(ready, (number[node], node))
+            _, first = heappop(ready)
+            order.append(first)
             sorter.done(first)
         return order
 
@@ -368,11 +369,3 @@ def _checked_dtype(name: str, dtype: object) -> DType:
         return as_dtype(dtype)
     except Error as error:
         raise InvalidNetwork(f"value {name!r}: {error}") from None
-
-
-def _cycle(node: Node) -> str:
-    """The message for a node that needs itself."""
-    return (
-        f"{node} is part of a cycle: what it reads depends on what it writes, "
-        f"{', '.join(v.name for v in node.outputs)}; {node.name!r} can never run"
-    )
