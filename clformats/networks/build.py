@@ -66,8 +66,8 @@ class BuiltProblem:
     ``choices`` are those of a node that are left, with ``costs``, ``given`` the formats that an
     input may be given in; ``variable`` and ``border`` are their numbers. ``formats`` are those of a
     value, by the problem's numbers, and ``reading`` who reads it: nodes, with the number of the
-    input. ``refused`` says why choices were left out, ``misfits`` of those that a device has no
-    memory for, as ``misfit`` tells.
+    input. ``misfits`` says of choices that were left out why a device has no memory for them, as
+    ``misfit`` tells.
     """
 
     network: Network
@@ -80,7 +80,6 @@ class BuiltProblem:
     choices: dict[str, list[Choice]] = field(default_factory=dict)
     costs: dict[str, list[Cost]] = field(default_factory=dict)
     given: dict[str, list[FormatName]] = field(default_factory=dict)
-    refused: dict[str, list[tuple[Choice, str]]] = field(default_factory=dict)
     misfits: list[str] = field(default_factory=list)
     formats: dict[str, list[FormatName]] = field(default_factory=dict)
     reading: dict[str, list[tuple[str, int]]] = field(default_factory=dict)
@@ -135,28 +134,22 @@ def _add_node(built: BuiltProblem, node: Node, around: Surroundings) -> None:
     """The variable of a node: its choices that are legal, and what they cost."""
     if not node.choices:
         raise InvalidNetwork(f"{node} has no choice: give it one, or a rule in cf.Kernels")
-    kept, refused = [], []
-    for choice in node.choices:
-        reason = refusal(built.network, node, choice, around)
-        reason = reason or _breaks_fix(built.network, node, choice, around)
-        reason = reason or _no_memory(built, node, choice)
-        if reason:
-            refused.append((choice, reason))
-        else:
-            kept.append(choice)
-    built.refused[node.name] = refused
+    reasons = [
+        refusal(built.network, node, choice, around)
+        or _breaks_fix(built.network, node, choice, around)
+        or _no_memory(built, node, choice)
+        for choice in node.choices
+    ]
+    kept = [c for c, reason in zip(node.choices, reasons, strict=True) if not reason]
     if not kept:
-        choice, reason = refused[0]
-        raise InvalidNetwork(f"{node}: no choice of {len(refused)} is legal; {choice}: {reason}")
-    costs = [_cost(built, node, k, c) for k, c in enumerate(kept)]
+        why = f"{node.choices[0]}: {reasons[0]}"
+        raise InvalidNetwork(f"{node}: no choice of {len(reasons)} is legal; {why}")
+    costs = [
+        built.pricing.choice(node, c) if c.cost is None else as_cost(c.cost, f"{node}, choice {k}")
+        for k, c in enumerate(kept)
+    ]
     built.choices[node.name], built.costs[node.name] = kept, costs
     built.variable[node.name] = built.problem.add(node.name, [c.seconds for c in costs])
-
-
-def _cost(built: BuiltProblem, node: Node, number: int, choice: Choice) -> Cost:
-    if choice.cost is None:
-        return built.pricing.choice(node, choice)
-    return as_cost(choice.cost, f"{node}, choice {number}")
 
 
 def _breaks_fix(network: Network, node: Node, choice: Choice, around: Surroundings) -> str:
