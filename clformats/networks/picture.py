@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from ..pictures.elements import INK, SANS, SOFT, document, rect_at, text_at
-from .decision import Decision
-from .graph import Value
+from .decision import Decision, PlannedReorder
 from .named import FormatName, Key
 
 _RED, _EDGE = "#c92a2a", "#9aa5b1"
@@ -52,11 +51,15 @@ def svg(plan: Decision) -> str:
 
 def _placed(plan: Decision) -> dict[str, _Card]:
     """A box for each node and each input; inputs have the names of their values."""
-    layers = _layers(plan)
+    parents: dict[str, list[str]] = {}
+    for source, name, _ in _links(plan):
+        parents.setdefault(name, []).append(source)
+    layers = {_INPUT + v.name: 0 for v in plan.network.inputs}
+    for node in plan.built.order:
+        layers[node.name] = 1 + max((layers[p] for p in parents.get(node.name, [])), default=-1)
     rows: dict[int, list[str]] = {}
     for name, layer in layers.items():
         rows.setdefault(layer, []).append(name)
-    parents = _parents(plan)
     places: dict[str, float] = {}
     for layer in sorted(rows):
         rows[layer].sort(key=lambda n: fmean([places[p] for p in parents.get(n, [])] or [0.0]))
@@ -88,27 +91,14 @@ def _described(plan: Decision, name: str, x: float, y: float, column: int) -> _C
     return _Card(name, op, choice.outs[0], bool(choice.views), x, y, column)
 
 
-def _parents(plan: Decision) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+def _links(plan: Decision) -> Iterator[tuple[str, str, list[PlannedReorder]]]:
+    """The edges: from which box to which node, and the reorders of the value between them."""
     for node in plan.built.order:
-        for value in node.inputs:
-            if not value.is_constant:
-                found.setdefault(node.name, []).append(_source(plan, value))
-    return found
-
-
-def _source(plan: Decision, value: Value) -> str:
-    """The box that a value comes from."""
-    maker = plan.network.producer(value)
-    return _INPUT + value.name if maker is None else maker.name
-
-
-def _layers(plan: Decision) -> dict[str, int]:
-    layers = {_INPUT + v.name: 0 for v in plan.network.inputs}
-    parents = _parents(plan)
-    for node in plan.built.order:
-        layers[node.name] = 1 + max((layers[p] for p in parents.get(node.name, [])), default=-1)
-    return layers
+        for value in dict.fromkeys(v for v in node.inputs if not v.is_constant):
+            maker = plan.network.producer(value)
+            source = _INPUT + value.name if maker is None else maker.name
+            moves = [r for r in plan.reorders if r.value == value.name and node.name in r.readers]
+            yield source, node.name, moves
 
 
 # --- what is drawn --------------------------------------------------------------------------------
@@ -165,18 +155,15 @@ def _cut(text: str) -> str:
 
 def _edges(plan: Decision, boxes: Mapping[str, _Card]) -> Iterator[str]:
     pills: list[str] = []
-    left: Counter[str] = Counter()
-    for node in plan.built.order:
-        come = 0
-        for value in dict.fromkeys(v for v in node.inputs if not v.is_constant):
-            source = boxes[_source(plan, value)]
-            moves = [r for r in plan.reorders if r.value == value.name and node.name in r.readers]
-            yield _curve(source, boxes[node.name], left[source.name], come, moved=bool(moves))
-            away = source.column != boxes[node.name].column
-            left[source.name] += away
-            come += away
-            for k, move in enumerate(moves):
-                pills += _pill(boxes[node.name], f"{move.src} → {move.dst}", k)
+    left, come = Counter[str](), Counter[str]()
+    for source, name, moves in _links(plan):
+        a, b = boxes[source], boxes[name]
+        yield _curve(a, b, left[source], come[name], moved=bool(moves))
+        away = a.column != b.column
+        left[source] += away
+        come[name] += away
+        for k, move in enumerate(moves):
+            pills += _pill(b, f"{move.src} → {move.dst}", k)
     for reorder in plan.reorders:
         if "(output)" in reorder.readers:
             maker = plan.network.producer(reorder.value)
@@ -230,13 +217,10 @@ def dot(plan: Decision) -> str:
         label = f"{box.name}\\n{box.op}\\n{box.fmt}"
         style = ', style="rounded,filled,dashed"' * box.view
         lines.append(f'  {_quoted(name)} [label={_quoted(label)}, fillcolor="{fill}"{style}];')
-    for node in plan.built.order:
-        for value in dict.fromkeys(v for v in node.inputs if not v.is_constant):
-            source = _source(plan, value)
-            moves = [r for r in plan.reorders if r.value == value.name and node.name in r.readers]
-            label = ", ".join(f"{r.src} -> {r.dst}" for r in moves)
-            style = f' [label={_quoted(label)}, color="{_RED}", fontcolor="{_RED}"]' * bool(moves)
-            lines.append(f"  {_quoted(source)} -> {_quoted(node.name)}{style};")
+    for source, name, moves in _links(plan):
+        label = ", ".join(f"{r.src} -> {r.dst}" for r in moves)
+        style = f' [label={_quoted(label)}, color="{_RED}", fontcolor="{_RED}"]' * bool(moves)
+        lines.append(f"  {_quoted(source)} -> {_quoted(name)}{style};")
     return "\n".join([*lines, "}"]) + "\n"
 
 
