@@ -19,8 +19,9 @@ is the sharing of reorders, which flatters all of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Generic
 
 import numpy as np
@@ -86,11 +87,11 @@ def _row(name: str, plan: Plan) -> Compared[Plan]:
 
 
 def _baselines(built: BuiltProblem) -> Iterator[tuple[str, list[int]]]:
-    yield "greedy any", _Walk(built).greedy()
+    yield "greedy any", _Walk(built).by(_Walk.greedy)
     for name in written_formats(built.order):
-        yield f"uniform {name}", _Walk(built).uniform(name)
-    yield "fastest per layer", _Walk(built).fastest()
-    yield "rules", _Walk(built).rules()
+        yield f"uniform {name}", _Walk(built).by(partial(_Walk.uniform, name=name))
+    yield "fastest per layer", _Walk(built).by(_Walk.least)
+    yield "rules", _Walk(built).by(_Walk.rules)
 
 
 def written_formats(nodes: Iterable[Node]) -> list[FormatName]:
@@ -118,7 +119,10 @@ def is_uniform(node: Node, choice: Choice, name: FormatName) -> bool:
 
 
 class _Walk:
-    """Gives each node a choice, from the first to the last."""
+    """Gives each node a choice, from the first to the last.
+
+    An input that no one fixed is given as the plain format, or the first that is asked.
+    """
 
     def __init__(self, built: BuiltProblem) -> None:
         self.built = built
@@ -126,50 +130,40 @@ class _Walk:
         self.made: dict[str, Key | None] = {}
         self.taken: dict[str, set[str]] = {}
         for name, v in built.border.items():
-            self._border(name, v)
+            keys = [fmt.key for fmt in built.given[name]]
+            wanted = plain(built.network.values[name].rank).key
+            self.assignment[v] = keys.index(wanted) if wanted in keys else 0
+            self.made[name] = keys[self.assignment[v]]
 
-    def _border(self, name: str, v: int) -> None:
-        """An input that no one fixed is given as the plain format, or the first that is asked."""
-        keys = [fmt.key for fmt in self.built.given[name]]
-        wanted = plain(self.built.network.values[name].rank).key
-        self.assignment[v] = keys.index(wanted) if wanted in keys else 0
-        self.made[name] = keys[self.assignment[v]]
-
-    def greedy(self) -> list[int]:
+    def by(self, pick: Callable[[_Walk, Node], int]) -> list[int]:
+        """What ``pick`` takes for each node, which knows what the nodes before it have taken."""
         for node in self.built.order:
-            self._take(node, self._least(node, reading=node.op not in COMPUTE))
+            self._take(node, pick(self, node))
         return self.assignment
 
-    def fastest(self) -> list[int]:
-        for node in self.built.order:
-            self._take(node, self._least(node, reading=False))
-        return self.assignment
+    def greedy(self, node: Node) -> int:
+        return self.least(node, reading=node.op not in COMPUTE)
 
-    def uniform(self, name: FormatName) -> list[int]:
-        for node in self.built.order:
-            choices = self.built.choices[node.name]
-            fits = [k for k, c in enumerate(choices) if is_uniform(node, c, name)]
-            self._take(node, self._least(node, among=fits, reading=True))
-        return self.assignment
+    def uniform(self, node: Node, name: FormatName) -> int:
+        choices = self.built.choices[node.name]
+        fits = [k for k, c in enumerate(choices) if is_uniform(node, c, name)]
+        return self.least(node, among=fits, reading=True)
 
-    def rules(self) -> list[int]:
-        preferred = self._preferences()
-        for node in self.built.order:
-            choices = self.built.choices[node.name]
-            legal = [k for k, c in enumerate(choices) if self._legal(node, c)]
-            fits = [k for k in legal if choices[k].outs[0] == preferred.get(node.name)]
-            pool = fits or legal
-            ranked = sorted((*self._changes(node, k), k) for k in pool)
-            self._take(node, ranked[0][-1] if ranked else 0)
-        return self.assignment
+    def rules(self, node: Node) -> int:
+        choices = self.built.choices[node.name]
+        legal = [k for k, c in enumerate(choices) if self._legal(node, c)]
+        fits = [k for k in legal if choices[k].outs[0] == self._preferred.get(node.name)]
+        ranked = sorted((*self._changes(node, k), k) for k in fits or legal)
+        return ranked[0][-1] if ranked else 0
 
-    def _preferences(self) -> dict[str, str]:
+    @cached_property
+    def _preferred(self) -> dict[str, str]:
         """The format that each node prefers: its own fastest, else its neighbours'."""
         found: dict[str, str] = {}
         order = self.built.order
         for node in order:
             if node.op in COMPUTE:
-                found[node.name] = self.built.choices[node.name][self._least(node)].outs[0]
+                found[node.name] = self.built.choices[node.name][self.least(node)].outs[0]
         for nodes in (order, order[::-1]):
             for node in nodes:
                 near = self._neighbours(node, forward=nodes is order)
@@ -193,7 +187,7 @@ class _Walk:
         ]  # fmt: skip
         return len(moved), sum(int(np.prod(v.dims)) for v in moved)
 
-    def _least(
+    def least(
         self, node: Node, among: Sequence[int] | None = None, *, reading: bool = False
     ) -> int:
         """The fastest choice; where ``reading``, of those with the fewest inputs to reorder."""
