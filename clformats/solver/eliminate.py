@@ -168,7 +168,7 @@ class Elimination:
         scope = _union(everything, set(bundle.readers))
         costs = []
         for leaf, tables in zip(bundle.leaves, taken, strict=True):
-            table = joined(tables, (leaf.variable, *scope), self.sizes)
+            table = joined(tables, (leaf.variable, *scope))
             costs.append(leaf_costs(bundle, leaf, table))
         result = trees(bundle.distance, costs)[0][-1][bundle.source.formats]
         result = np.broadcast_to(result, (len(result), *(self.sizes[v] for v in scope)))
@@ -225,16 +225,14 @@ class Elimination:
 
     def _leaves(self, bundle: Bundle, tables: Sequence[Table], found: list[int]) -> None:
         """Give each leaf the value that attains the minimum."""
-        costs, own = [], []
+        costs = []
         for leaf in bundle.leaves:
             mine = [t for t in tables if leaf.variable in t[0]]
-            own.append(self._sliced(leaf.variable, mine, found))
-            costs.append(leaf_costs(bundle, leaf, own[-1]))
+            costs.append(leaf_costs(bundle, leaf, self._sliced(leaf.variable, mine, found)))
         root = int(bundle.source.formats[found[bundle.source.variable]])
         _, chosen, _ = tree(bundle.distance, root, costs)
-        for leaf, fmt, values in zip(bundle.leaves, chosen, own, strict=True):
-            fits = (leaf.formats == fmt) | (leaf.formats == -1)
-            found[leaf.variable] = int(np.argmin(np.where(fits, values, np.inf)))
+        for leaf, fmt in zip(bundle.leaves, chosen, strict=True):
+            found[leaf.variable] = [*leaf.formats].index(fmt)
 
     def _sliced(self, v: int, tables: Sequence[Table], found: Sequence[int]) -> Array:
         """The costs of a variable's values where all others have theirs."""
@@ -249,17 +247,13 @@ def _union(tables: Sequence[Table], without: set[int]) -> Scope:
     return tuple(v for v in seen if v not in without)
 
 
-def joined(tables: Sequence[Table], scope: Scope, sizes: Sequence[int] | None = None) -> Array:
+def joined(tables: Sequence[Table], scope: Scope) -> Array:
     """The sum of tables, with one axis for each variable of ``scope``; of length 1 where none."""
-    total: Array | None = None
+    total: Array = np.zeros([1] * len(scope))
     for own, table in sorted(tables, key=lambda t: t[1].size):
         axes = sorted(range(len(own)), key=lambda k: scope.index(own[k]))
         turned = table.transpose(axes)
         lengths = dict(zip((own[k] for k in axes), turned.shape, strict=True))
         spread = turned.reshape([lengths.get(v, 1) for v in scope])
-        total = spread if total is None else total + spread
-    if total is None:
-        total = np.zeros([1] * len(scope))
-    if sizes is not None and total.shape[0] != sizes[scope[0]]:
-        total = np.broadcast_to(total, (sizes[scope[0]], *total.shape[1:]))
+        total = total + spread
     return total

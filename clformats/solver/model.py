@@ -29,7 +29,10 @@ Formats = NDArray[np.intp]
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """A value with many readers: trees from the source's format to those of all leaves."""
+    """A value with many readers: trees from the source's format to those of all leaves.
+
+    Each value of a leaf's variable is another format; none reads the value as it is.
+    """
 
     distance: Array
     source: FormatSlot
@@ -71,11 +74,8 @@ class GraphicalModel:
     def _add_tensor(self, tensor: ReorderedValue) -> None:
         source = self._slot(tensor.source, unshared=True)
         names = [s.variable for s in tensor.readers]
-        leaves: list[FormatSlot] = []
-        for slot in tensor.readers:
-            leaf = self._slot(slot, unshared=names.count(slot.variable) == 1)
-            if not any(_same(leaf, other) for other in leaves):
-                leaves.append(leaf)
+        slots = [self._slot(s, unshared=names.count(s.variable) == 1) for s in tensor.readers]
+        leaves = [*{s.variable: s for s in slots}.values()]  # those on one variable are equal
         distance = tensor.distances.table
         if len(leaves) == 1:
             self._link(distance, source, leaves[0])
@@ -87,7 +87,7 @@ class GraphicalModel:
         elif len(distance) <= SET_FORMATS:
             self._add_set(distance, source, leaves)
         else:
-            apart = tuple(self._apart(leaf) for leaf in leaves)
+            apart = tuple(self._apart(leaf, len(distance)) for leaf in leaves)
             self.bundles.append(Bundle(distance, source, apart))
 
     def _slot(self, slot: FormatSlot, *, unshared: bool) -> FormatSlot:
@@ -121,12 +121,13 @@ class GraphicalModel:
         for leaf in leaves:
             self.tables.append(((members, leaf.variable), _read_costs(costs, leaf.formats)))
 
-    def _apart(self, leaf: FormatSlot) -> FormatSlot:
-        """The slot on a variable of its own, so that bundles do not wait for each other."""
-        size = self.sizes[leaf.variable]
-        made = self.variable(size)
-        self.tables.append(((leaf.variable, made), identity(size)))
-        return FormatSlot(made, leaf.formats)
+    def _apart(self, leaf: FormatSlot, count: int) -> FormatSlot:
+        """The formats as a variable of their own, so that bundles do not wait for each other."""
+        formats = np.arange(count) if ANY in leaf.formats else leaf.formats
+        made = self.variable(len(formats))
+        table = _read_costs(identity(count)[formats], leaf.formats)
+        self.tables.append(((made, leaf.variable), table))
+        return FormatSlot(made, formats)
 
 
 def identity(size: int) -> Array:
@@ -135,23 +136,12 @@ def identity(size: int) -> Array:
 
 
 def leaf_costs(bundle: Bundle, leaf: FormatSlot, costs: Array) -> Array:
-    """``costs[value of the leaf's variable, ...]`` as ``[format, ...]``: the least for each format.
-
-    What is read as it is, is read in every format.
-    """
+    """``costs[value of the leaf's variable, ...]`` as ``[format, ...]``."""
     result = np.full((len(bundle.distance), *costs.shape[1:]), np.inf)
-    for value, fmt in enumerate(leaf.formats):
-        if fmt == ANY:
-            result = np.minimum(result, costs[value])
-        else:
-            result[fmt] = np.minimum(result[fmt], costs[value])
+    result[leaf.formats] = costs
     return result
 
 
 def _read_costs(table: Array, formats: Formats) -> Array:
     """The columns of these formats; nothing for what is read as it is."""
     return np.where(formats == ANY, 0.0, table[:, formats])
-
-
-def _same(a: FormatSlot, b: FormatSlot) -> bool:
-    return a.variable == b.variable and bool(np.array_equal(a.formats, b.formats))
