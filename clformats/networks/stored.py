@@ -42,16 +42,7 @@ def to_json(plan: Decision) -> str:
         "fixed": dict(network.fixed),
         "outputs": [v.name for v in network.outputs],
         "nodes": {name: _node(plan, node) for name, node in network.nodes.items()},
-        "reorders": [
-            {
-                "value": r.value,
-                "src": r.src,
-                "dst": r.dst,
-                "readers": list(r.readers),
-                **asdict(plan.cost(r)),
-            }
-            for r in plan.reorders
-        ],
+        "reorders": [r._asdict() | asdict(plan.cost(r)) for r in plan.reorders],
         "pack": [p._asdict() for p in plan.pack],
         "order": [
             s.name if isinstance(s, Node) else f"reorder {s.value}: {s.src} -> {s.dst}"

@@ -148,11 +148,9 @@ def _row(where: str, row: Mapping[str, Any]) -> TableRow:
 
 
 def _choice(row: Mapping[str, Any]) -> Choice:
-    seconds, low, high = (_number(row, name) for name in ("seconds", "low", "high"))
-    cost = None
-    if seconds is not None:
-        ends = [-1.0 if x is None else x for x in (low, high)]
-        cost = Cost(seconds, ends[0], ends[1], "measured")
+    found = {name: _number(row, name) for name in ("seconds", "low", "high")}
+    known = {name: number for name, number in found.items() if number is not None}
+    cost = Cost(**known, source="measured") if "seconds" in known else None
     ins, outs = (_formats(row[side]) for side in ("ins", "outs"))
     texts = [f for f in outs if f is not None]
     if len(texts) < len(outs):

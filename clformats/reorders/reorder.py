@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 from collections.abc import Mapping
 from concurrent.futures import CancelledError
 from concurrent.futures import TimeoutError as NotYet
 from dataclasses import replace
+from functools import lru_cache
 from math import inf, prod
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -131,7 +131,7 @@ class Reorder(OnDevice):
         # Users who name kernels compare them, and want no other one timed.
         self._waits = wait or family is not None or isinstance(tuned, Choices)
         self._lock = threading.Lock()
-        self._shapes: OrderedDict[tuple[MemoryDesc, MemoryDesc], Ready] = OrderedDict()
+        self._prepared_for = lru_cache(KEPT_SHAPES)(self._prepared)
         self._traits = traits_of(self.engine)
         self._few = FewPrograms(src, dst, self._request)
         self._ready: Ready | None = None
@@ -325,13 +325,8 @@ class Reorder(OnDevice):
             return self._known()
         opencl()  # refuses in a forked process, where the lock may never be released
         with self._lock:
-            found = self._shapes.get((src, dst))
-            if found is None:
-                found = self._shapes[src, dst] = self._prepared(src, dst)
-                if len(self._shapes) > KEPT_SHAPES:
-                    self._shapes.popitem(last=False)
-            self._ready = found
-        return found
+            self._ready = self._prepared_for(src, dst)
+            return self._ready
 
     def __repr__(self) -> str:
         return f"Reorder({self.src} -> {self.dst})"

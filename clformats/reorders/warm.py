@@ -48,9 +48,9 @@ def pairs_of(pairs: Iterable[Any]) -> list[tuple[AnyDesc, AnyDesc]]:
     for pair in pairs:
         if not isinstance(pair, Sequence) or isinstance(pair, str) or len(pair) != 2:
             raise InvalidArgument(f"got {pair!r:.60}, expected a pair of MemoryDescs (src, dst)")
-        src, dst = (as_any_desc(v, name) for v, name in zip(pair, ("src", "dst"), strict=True))
+        src, dst = as_any_desc(pair[0], "src"), as_any_desc(pair[1], "dst")
         for name, desc in (("src", src), ("dst", dst)):
-            if isinstance(desc, MemoryDesc) and desc.has_runtime:
+            if desc.has_runtime:
                 raise InvalidArgument(
                     f"{name} is {desc}, of sizes known at execution only: give a pair for each "
                     f"shape, or make a Reorder, which has one kernel for all of them"
