@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 
 from ..errors import InvalidArgument
 from ..problems.problem import Problem
-from ..problems.thresholds import MOST_LOOPS
+from ..problems.thresholds import MOST_ELEMENTS, MOST_LOOPS
 from .layout import stores_units
-from .runs import chain, is_inner, is_shifted
+from .runs import chain, is_inner, is_shifted, moved
 from .schedule import ALL, LETTERS, VECTORS, Loop, Schedule, Tile
 
 
@@ -57,7 +57,8 @@ def going_on(p: Problem, tile: Tile, side: str) -> list[int]:
 
 def counted(p: Problem, schedule: Schedule) -> Nest:
     """The loops of a schedule with their numbers. Raises `InvalidArgument` where it is none."""
-    _check(p, schedule)
+    if why := why_illegal(p, schedule):
+        raise InvalidArgument(why)
     loops: list[Counted] = []
     last = {loop.axis: k for k, loop in enumerate(schedule.nest)}
     found: dict[int, int] = {}
@@ -74,36 +75,44 @@ def counted(p: Problem, schedule: Schedule) -> Nest:
     return Nest(tuple(loops), tuple(-(-c.size // c.step) for c in spread))
 
 
-def _check(p: Problem, schedule: Schedule) -> None:
-    """That every tile is visited, once or more often where that does no harm."""
+def why_illegal(p: Problem, schedule: Schedule) -> str:
+    """Why a schedule does not fit a problem; empty if it does."""
+    expected = next(_expected(p, schedule), "")
+    return f"the schedule {schedule} does not fit: expected {expected}" if expected else ""
+
+
+def _expected(p: Problem, schedule: Schedule) -> Iterator[str]:
+    """What a schedule lacks: every tile is to be visited, once or more often where it may be."""
     nodes, tile, nest = p.nodes, schedule.tile, schedule.nest
     if len(tile.extents) > len(nodes) or any(loop.axis >= len(nodes) for loop in nest):
-        _refuse(schedule, f"loops up to {LETTERS[max(0, len(nodes) - 1)]}, which the problem has")
-    if why := _refusal_of_vectors(schedule):
-        _refuse(schedule, why)
+        yield f"loops up to {LETTERS[max(0, len(nodes) - 1)]}, which the problem has"
+    if why := _refusal_of_vectors(p, schedule):
+        yield why
     if len(nest) > MOST_LOOPS:
-        _refuse(schedule, f"at most {MOST_LOOPS} loops in its nest")
+        yield f"at most {MOST_LOOPS} loops in its nest"
     spread = [loop.spread for loop in nest]
     if spread != sorted(spread, reverse=True):
-        _refuse(schedule, "the loops over work-items (*) before all others")
+        yield "the loops over work-items (*) before all others"
     if len({loop.axis for loop in nest if loop.spread}) < sum(spread):
-        _refuse(schedule, "one loop over work-items for each axis at the most")
+        yield "one loop over work-items for each axis at the most"
     for axis, count in enumerate(positions(p, tile)):
         if why := _refusal_of_extent(p, axis, tile.steps(axis)):
-            _refuse(schedule, why)
+            yield why
         blocks = [loop.tiles for loop in nest if loop.axis == axis]
         if blocks != sorted(set(blocks), reverse=True) or (count > 1 and blocks[-1:] != [1]):
-            _refuse(schedule, f"loops along {LETTERS[axis]} that become shorter, down to one tile")
+            yield f"loops along {LETTERS[axis]} that become shorter, down to one tile"
     if not stores_units(p, tile):
-        _refuse(schedule, f"tiles that store whole bytes of {p.dtypes[1]}")
+        yield f"tiles that store whole bytes of {p.dtypes[1]}"
 
 
-def _refusal_of_vectors(schedule: Schedule) -> str:
+def _refusal_of_vectors(p: Problem, schedule: Schedule) -> str:
     """What a work-item would have to have to move the tile; empty if it can."""
     tile = schedule.tile
     if schedule.group > 1 or schedule.store.local or tile.stored or ALL in tile.extents:
         return "a tile for one work-item, with a number of steps of each loop"
-    return "" if tile.lanes in VECTORS else "vectors of 1, 2, 4, 8 or 16 lanes"
+    if tile.lanes not in VECTORS:
+        return "vectors of 1, 2, 4, 8 or 16 lanes"
+    return f"{MOST_ELEMENTS} elements at most" if moved(p, tile) > MOST_ELEMENTS else ""
 
 
 def _refusal_of_extent(p: Problem, axis: int, steps: int) -> str:
@@ -147,7 +156,3 @@ def ordered(p: Problem, tile: Tile, order: Sequence[int], wanted: int) -> tuple[
         if each > 1:
             inner.append(Loop(axis))
     return (*loops, *inner)
-
-
-def _refuse(schedule: Schedule, expected: str) -> None:
-    raise InvalidArgument(f"the schedule {schedule} does not fit: expected {expected}")

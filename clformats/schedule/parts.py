@@ -29,9 +29,9 @@ from ..problems.thresholds import BLOCKS, GROUP_SIZES, ITEMS, SHORT, VECTOR_BYTE
 from ..problems.traits import Traits
 from .body import Body
 from .local import GroupPlan, fitted
-from .nest import is_legal_extent, ordered
+from .nest import is_legal_extent, ordered, why_illegal
 from .schedule import ALL, LETTERS, VECTORS, Loop, Schedule, Store, Tile
-from .scheduled import ScheduledPlan, why_illegal
+from .scheduled import ScheduledPlan
 from .search import in_blocks, wanted_items
 from .stores import legal
 

@@ -10,10 +10,9 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import ClassVar
 
-from ..errors import InvalidArgument
 from ..problems.problem import Problem
 from ..problems.refine import separate
-from ..problems.thresholds import LINE_BYTES, MOST_ELEMENTS, ONE_SET
+from ..problems.thresholds import LINE_BYTES, ONE_SET
 from ..problems.traits import Traits
 from ..problems.words import in_words, in_words_of_a_side
 from ..tensors import nibbles
@@ -21,8 +20,8 @@ from .body import ScheduleBody
 from .choices import Choices
 from .cost import CostModel
 from .extents import tiles
-from .nest import counted
-from .runs import alignment, moved
+from .nest import why_illegal
+from .runs import alignment
 from .schedule import Schedule, Store, Tile
 from .search import best, neighbours, ranked, spread
 from .stores import legal
@@ -108,17 +107,6 @@ def _reads_one_set(p: Problem) -> bool:
     """Whether neighbours of the destination lie in one set of the nearest cache in the source."""
     apart = p.nodes[-1].src.value if p.nodes else 0
     return apart > 0 and alignment([apart], p.src.dtype.bits, ONE_SET) == ONE_SET
-
-
-def why_illegal(p: Problem, schedule: Schedule) -> str:
-    """Why the tiles of a schedule do not cover a problem, or are too large; empty if they fit."""
-    try:
-        counted(p, schedule)
-    except InvalidArgument as error:
-        return str(error)
-    if moved(p, schedule.tile) > MOST_ELEMENTS:
-        return f"the schedule {schedule} does not fit: expected {MOST_ELEMENTS} elements at most"
-    return ""
 
 
 def _chosen(p: Problem, traits: Traits, schedule: Schedule) -> ScheduledPlan:

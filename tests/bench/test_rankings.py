@@ -10,7 +10,7 @@ import clformats as cf
 from bench.ordering import measured, order
 from bench.rankings import COLUMNS, DECISIONS, FILE, Ranking, rankings
 from clformats import RUNTIME_DIM as UNKNOWN
-from clformats.schedule.scheduled import why_illegal
+from clformats.schedule.nest import why_illegal
 
 ROWS = rankings()
 
