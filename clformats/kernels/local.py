@@ -36,12 +36,11 @@ class Lane:
 
 @dataclass(frozen=True, slots=True)
 class GroupMove:
-    """What a work-item stores at once: where to, under which condition, and of what.
+    """What a work-item stores at once: under which condition, what, and the statement.
 
     ``inside`` is the condition for elements where something is computed: padding is zero.
     """
 
-    to: str
     exists: str
     inside: str
     result: str
@@ -138,9 +137,7 @@ class _GroupWriter:
         """Everything that ``local.mako`` uses, beside the types."""
         layout, p = self.layout, self.p
         positions = [(k, layout.positions(k), layout.sizes[k]) for k in self.order]
-        starts = divided(positions, self.arguments)
-        read = self._read()
-        write = self._write()
+        starts, read, write = divided(positions, self.arguments), self._read(), self._write()
         chunks, at_once = self._loads()
         return {
             "title": f"{p.src.format} -> {p.dst.format}: {self.schedule}",
@@ -259,13 +256,11 @@ class _GroupWriter:
             lanes.append(Lane(str(at), " && ".join(test), " && ".join(inside), part))
         begins = "" if self.types.source else "src + "
         pointers = [f"{begins}at{j}" for j in range(len(lanes))]
-        text: dict[str, object] = {
-            "lanes": lanes, "loaded": self.types.load_pieces(pointers, p.width), "kept": [],
-            "counted": "".join(counted),
+        return {
+            "lanes": lanes, "loaded": self.types.load_pieces(pointers, p.width),
+            "kept": self._kept(digits, layout.banks, p) if layout.banks else [],
+            "counted": "".join(counted), "pass": PassText(unit.width, count, digits.texts),
         }  # fmt: skip
-        if layout.banks:
-            text["kept"] = self._kept(digits, layout.banks, p)
-        return {**text, "pass": PassText(unit.width, count, digits.texts)}
 
     def _kept(self, digits: _Digits, banks: BankLayout, p: Pass) -> list[tuple[str, str]]:
         """(where to, what) of the stores of a vector to local memory."""
@@ -306,7 +301,7 @@ class _GroupWriter:
             to = moved("dst_at" if self.types.target else "dst", str(at))
             result, stored = self._stored(digits, columns[j], to, further)
             zero = " && ".join(inside) if result else ""
-            moves.append(GroupMove(to, " && ".join(test), zero, result, stored))
+            moves.append(GroupMove(" && ".join(test), zero, result, stored))
         text = PassText(p.width, count, digits.texts)
         return {"pass": text, "fetched": fetched, "moves": moves, "counted": "".join(counted)}
 
@@ -354,9 +349,8 @@ class _GroupWriter:
         """(variable, value): where the tile starts in each operand but the destination."""
         result: list[tuple[str, str]] = []
         types = self.types
-        for j, operand in enumerate(
-            types.computation.operands if isinstance(types, Computed) else ()
-        ):
+        operands = types.computation.operands if isinstance(types, Computed) else ()
+        for j, operand in enumerate(operands):
             if operand.name != OLD:
                 name = operand.name
                 self.arguments.values[f"{name}0"] = self.p.operands0[j]

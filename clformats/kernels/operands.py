@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from ..problems.computation import Operand
 from ..schedule.layout import TileLayout, TileVector
@@ -92,11 +92,9 @@ class Operands:
 
     def _place(self, j: int, steps: Sequence[int]) -> str:
         """The place of an element of an operand, by the steps of the tile's loops."""
-        return " + ".join([f"now.operand[{j}]", *self._moved(j, steps)])
-
-    def _moved(self, j: int, steps: Sequence[int]) -> Iterator[str]:
-        rolled = dict(self.layout.rolled)
+        rolled, terms = dict(self.layout.rolled), [f"now.operand[{j}]"]
         for k, (n, stride) in enumerate(zip(steps, self.along[j], strict=True)):
             if stride and (n or k in rolled):
                 turn = f"f{k}" if k in rolled else str(n)
-                yield f"{turn} * o{j}_{k}" if n != 1 else f"o{j}_{k}"
+                terms.append(f"{turn} * o{j}_{k}" if n != 1 else f"o{j}_{k}")
+        return " + ".join(terms)

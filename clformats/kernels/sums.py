@@ -68,10 +68,12 @@ def _parts(plan: SumsPlan, arguments: Arguments) -> dict[str, Any]:
     terms: list[Expr] = [
         Var(f"v{k}") * arguments.expression(f"stride{k}", loop.stride) for k, loop in loops
     ]
+    # The index along a dimension: what the work-item's loops and those of its lanes say.
     indices: dict[int, list[Expr]] = {d: [] for d in plan.dst.sums[0].dims}
-    for k, loop in loops:
-        if loop.dim is not None:
-            indices[loop.dim].append(Var(f"v{k}") * loop.step)
+    for name, around in (("v", plan.loops), ("w", plan.lanes)):
+        for k, loop in enumerate(around):
+            if loop.dim is not None:
+                indices[loop.dim].append(Var(f"{name}{k}") * loop.step)
     first, tail = "", ""
     if plan.cut and plan.width > 1:
         whole = arguments.text("whole", plan.cut)
@@ -86,17 +88,11 @@ def _parts(plan: SumsPlan, arguments: Arguments) -> dict[str, Any]:
         "kept": [(f"v{k}", sizes[k]) for k, loop in loops if loop.dim is not None],
         "first": first,
         "over": [(f"v{k}", sizes[k]) for k, loop in reversed(loops) if loop.dim is None],
-        "indices": [(f"p{d}", _with_lanes(d, found, plan.lanes)) for d, found in indices.items()],
+        "indices": [(f"p{d}", total(found)) for d, found in indices.items()],
         **_lanes(plan.lanes),
         "at": total([*terms, Var(arguments.text("dst0", plan.dst.offset0))]),
         "tail": tail,
     }
-
-
-def _with_lanes(d: int, terms: list[Expr], lanes: tuple[SumLoop, ...]) -> Expr:
-    """The index along a dimension: what the work-item's loops and those of its lanes say."""
-    mine = [Var(f"w{k}") * lane.step for k, lane in enumerate(lanes) if lane.dim == d]
-    return total([*terms, *mine])
 
 
 def _lanes(lanes: tuple[SumLoop, ...]) -> dict[str, Any]:

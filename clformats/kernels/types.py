@@ -98,9 +98,9 @@ class KernelConversion:
         target = replace(self.target, whole=stores) if self.target else None
         return replace(self, source=source, target=target)
 
-    def place(self, side: str, at: str) -> str:
-        """A pointer to an element, or its number where elements share bytes."""
-        return at if (self.source if side == "src" else self.target) else f"({side} + {at})"
+    def place(self, at: str) -> str:
+        """A pointer to an element of the source, or its number where elements share bytes."""
+        return at if self.source else f"(src + {at})"
 
     def address(self, place: str) -> str:
         """A pointer to the first byte of an element of the source, by what `load` takes."""
@@ -226,18 +226,18 @@ class KernelConversion:
         return value if self.early else self.converted(value, str(width) if width > 1 else "")
 
     def store_nontemporal(
-        self, value: str, pointer: str, width: int, piece: int = 0, *, shuffled: bool = False
+        self, value: str, pointer: str, width: int, piece: int, *, shuffled: bool
     ) -> str:
         """As `store`, past the cache; only for plain vectors that complete aligned cache lines.
 
-        ``piece``: how many lanes at once, which are aligned; 0 for all. ``shuffled``: lanes have
-        moved since they were loaded.
+        ``piece``: how many lanes at once, which are aligned. ``shuffled``: lanes have moved since
+        they were loaded.
         """
         value = self.value_to_store(value, width)
         hides = shuffled or not self.moves_bits
         if self.target:
             return f"STREAM{width}({value}, {pointer})"
-        if not 0 < piece < width:
+        if piece == width:
             return self._streamed(value, pointer, width, hides)
         lanes = "0123456789abcdef"
         stores = [

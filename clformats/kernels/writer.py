@@ -78,7 +78,7 @@ class _KernelWriter:
 
     def source(self, constants: Sequence[int], fields: int) -> str:
         """The OpenCL C, see `source`."""
-        whole = [*self._statements()]
+        whole, held = [*self._statements()], self.rows if self.lines else ()
         self.edge = True
         edge = [*self._statements()] if self.masks.asks else []
         return filled(
@@ -87,7 +87,8 @@ class _KernelWriter:
             patterns=[(name, pattern) for pattern, name in self.patterns.items()],
             pairs=bool(self.pairs),
             whole=whole, edge=edge, masks=self.masks, widths=self.widths,
-            streams=bool(self.streams or self.lines or self.staged), held=self._buffered(),
+            streams=bool(self.streams or self.lines or self.staged),
+            held=[self._at(TileVector(row, 0, 1, ()), "d") for row in held],
             width=sum(v.width for v in self.layout.stores) // max(1, len(self.rows)),
             staged=self.staged, stage=STAGE_BYTES // self.nbytes,
             line=LINE_BYTES // self.nbytes,
@@ -198,9 +199,7 @@ class _KernelWriter:
                 vector = f"{self.types.work}{self.n}"
                 yield from exchange.exchanged(vector, late, values, names)
         joined = self.streams == LINE_BYTES and self.lanes * self.nbytes >= LEAST_JOINED
-        converts = isinstance(self.types, Computed) or not (
-            self.types.early or self.types.moves_bits
-        )
+        converts = not (self.types.early or self.types.moves_bits)
         as_is = self.streams == LINE_BYTES and not (converts or self.edge)
         for numbers in lines:
             pairs = self.pairs.whole(numbers) if self.pairs and as_is else []
@@ -227,14 +226,12 @@ class _KernelWriter:
         vector = self.layout.loads[number]
         self.widths.add(vector.width)
         condition, mask = self.masks.of_load(vector) if self.edge else ("", "")
-        whole = self._widened(self._loaded(vector, mask), vector.width)
-        return f"{condition} ? {whole} : ({self.types.loaded}{self.n})(0)" if condition else whole
-
-    def _loaded(self, vector: TileVector, mask: str) -> str:
-        at = self._at(vector, "s")
+        at, width = self._at(vector, "s"), vector.width
+        value = self.types.load(moved("from", at), width)
         if mask:
-            return f"load_edge_{vector.width}(src, {moved('now.src', at)}, {mask}, nest.src_end)"
-        return self.types.load(moved("from", at), vector.width)
+            value = f"load_edge_{width}(src, {moved('now.src', at)}, {mask}, nest.src_end)"
+        whole = self._widened(value, width)
+        return f"{condition} ? {whole} : ({self.types.loaded}{self.n})(0)" if condition else whole
 
     def _widened(self, value: str, width: int) -> str:
         """A short vector, widened by lanes that are never read."""
@@ -278,10 +275,13 @@ class _KernelWriter:
         declared, text = self._stored(number)
         yield from declared
         if self.lines and not self.edge:
-            yield self._kept(vector, text)
+            place = moved(f"PLACE({self.rows[vector.row]})", vector.shift)
+            yield f"KEEP({self.types.value_to_store(text, self.lanes)}, {place});"
             return
         if self.staged and not self.edge:
-            yield from self._collected(vector, text, at)
+            for part, to, width in self._parts(vector, text, at):
+                kept = self.types.value_to_store(part, width)
+                yield f"KEEP{width if width > 1 else ''}({kept}, {to});"
             return
         condition, mask = self.masks.of_store(vector) if self.edge else ("", "")
         if mask:
@@ -306,7 +306,11 @@ class _KernelWriter:
             given = f"const {self.types.stored}{self.n} w{number} = {text};"
             return ([given], f"w{number}") if self.types.word else ([], text)
         declared, operands = self.operands.of(vector, edge=self.edge)
-        result = self._computed(self.types, vector, self.types.call(text, operands, self.lanes))
+        result = self.types.call(text, operands, self.lanes)
+        constant = [n is not None and self.layout.loaded[n] is not None for n in vector.elements]
+        mask = mask_type(self.types.dst)
+        if zeros := self.masks.of_values(vector, constant, mask, edge=self.edge):
+            result = f"KEEP_STORED({result}, {zeros})"  # zero where there is no element
         return [*declared, f"const {self.types.dst}{self.n} w{number} = {result};"], f"w{number}"
 
     def _line(self, numbers: Sequence[int]) -> Iterator[str]:
@@ -320,21 +324,6 @@ class _KernelWriter:
             parts.append(f"as_uint{words if words > 1 else ''}({value})")
         to = moved("to", self._at(self.layout.stores[numbers[0]], "d"))
         yield f"STORE_STREAM((uint16)({', '.join(parts)}), (__global uint16 *)({to}));"
-
-    def _buffered(self) -> list[str]:
-        """Where the rows begin that wait in a buffer."""
-        return [self._at(TileVector(row, 0, 1, ()), "d") for row in self.rows if self.lines]
-
-    def _kept(self, vector: TileVector, value: str) -> str:
-        """The statement that appends a vector to what waits of its row."""
-        at = f"PLACE({self.rows[vector.row]})" + (f" + {vector.shift}" if vector.shift else "")
-        return f"KEEP({self.types.value_to_store(value, self.lanes)}, {at});"
-
-    def _collected(self, vector: TileVector, value: str, at: str) -> Iterator[str]:
-        """The statements that put a vector where the run is collected."""
-        for part, to, width in self._parts(vector, value, at):
-            kept = self.types.value_to_store(part, width)
-            yield f"KEEP{width if width > 1 else ''}({kept}, {to});"
 
     def _parts(self, vector: TileVector, value: str, at: str) -> Iterator[tuple[str, str, int]]:
         """A vector in powers of two: the lanes, where they go, and how many they are."""
@@ -354,14 +343,3 @@ class _KernelWriter:
                 yield store + ";"
             else:
                 yield self.types.store(part, to, width) + ";"
-
-    def _computed(
-        self,
-        types: Computed,
-        vector: TileVector,
-        result: str,
-    ) -> str:
-        """What is stored of a result, zero where there is no element."""
-        constant = [n is not None and self.layout.loaded[n] is not None for n in vector.elements]
-        mask = self.masks.of_values(vector, constant, mask_type(types.dst), edge=self.edge)
-        return f"KEEP_STORED({result}, {mask})" if mask else result

@@ -272,7 +272,7 @@ static inline int${w} between_${w}(idx at, int${w} lane, idx lo, idx hi)
 static inline ${types.loaded}${w} load_edge_${w}(__global const ${types.buffers[0]} *src, idx at, int${w} inside, idx end)
 {
     if (at >= 0 && at + ${w} <= end) {
-        const ${types.loaded}${w} v = ${types.load(types.place("src", "at"), w)};
+        const ${types.loaded}${w} v = ${types.load(types.place("at"), w)};
         return as_${types.loaded}${w}(as_${mask}${w}(v) & convert_${mask}${w}(inside));
     }
     int is_element[${w}];
@@ -281,7 +281,7 @@ static inline ${types.loaded}${w} load_edge_${w}(__global const ${types.buffers[
     for (int l = 0; l < ${w}; ++l) {
         lane[l] = 0;
         if (is_element[l]) {
-            lane[l] = ${types.load(types.place("src", "at + l"), 1)};
+            lane[l] = ${types.load(types.place("at + l"), 1)};
         }
     }
     return vload${w}(0, lane);
