@@ -37,7 +37,6 @@ class Traits:
     has_ieee_f32: bool = True
 
     def __post_init__(self) -> None:
-        """Raise `InvalidArgument` for numbers that no device has."""
         begin = self.begin_bytes
         least = min(self.compute_units, self.group_size, self.vector_bytes, begin)
         if least < 1 or begin & (begin - 1):

@@ -18,23 +18,19 @@ class Body:
     ``problem``: the loops as the kernel has them, which may count words. ``instead``: why the body
     is another one than the choices ask for, "" where it is not. ``has_nest``: the kernel takes its
     loops as an argument, so that a tile of nothing can be launched, and the universal program
-    executes the same loops.
+    executes the same loops. ``parameter``: the choice that a tuner searches, "" for none.
     """
 
     __slots__ = ()
     problem: Problem
     instead: str = ""
     has_nest: ClassVar[bool] = False
+    parameter: ClassVar[str] = ""
 
     @property
     def alignment(self) -> tuple[int, int]:
         """At multiples of how many bytes source and destination must begin; 1: at any element."""
         return 1, 1
-
-    @property
-    def parameter(self) -> str:
-        """The choice that a tuner searches; "" where there is none."""
-        return ""
 
     @property
     def value(self) -> object:

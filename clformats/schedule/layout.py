@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
 from math import prod
+from operator import mul
 
 from ..problems.problem import Problem
 from ..problems.thresholds import LINE_BYTES, MOST_LANES
@@ -86,7 +87,7 @@ class TileLayout:
         along = steady(p.nodes, side)
         along = [along[k] for k in self.axes]
         vectors = self.loads if side == "src" else self.stores
-        return [_offset(v.row, along) + v.shift for v in vectors]
+        return [v.shift + sum(map(mul, v.row, along)) for v in vectors]
 
     def program(self, nbytes: int, stored_nbytes: int) -> ShuffleProgram:
         """The shuffles between loads and stores.
@@ -160,10 +161,6 @@ def begins_units(p: Problem, tile: Tile, side: str) -> bool:
     return not any(n % p.dtypes[side == "dst"].unit for n in places)
 
 
-def _offset(at: Sequence[int], along: Sequence[int]) -> int:
-    return sum(a * b for a, b in zip(at, along, strict=True))
-
-
 def _offsets(extents: Sequence[int], along: Sequence[int]) -> list[int]:
     """How far each element of a tile is from the first one, by its steps; the first loop counts up.
 
@@ -224,7 +221,8 @@ def _vectors(
 ) -> tuple[TileVector, ...]:
     """The vectors of runs of elements; different steps of the loops ``apart_by`` are apart.
 
-    ``overlap``: they may have elements twice, and lanes after the end of a run.
+    ``overlap``: they may have elements twice, where the last of a run overlaps the one before, and
+    lanes after its end.
     """
     groups: dict[tuple[int, ...], list[int]] = {}
     for n in sorted(places, key=places.__getitem__):
@@ -238,16 +236,12 @@ def _vectors(
                 runs.append([n])
     found = []
     for run in runs:
-        for start, part in _cut(run, lanes, overlap=overlap):
+        starts = [*range(0, len(run), lanes)]
+        if overlap and len(run) > lanes:
+            starts[-1] = len(run) - lanes
+        for start in starts:
+            part = run[start : start + lanes]
             width = 1 << (len(part) - 1).bit_length() if overlap else len(part)
             elements = (*part, *[None] * (lanes - len(part)))
             found.append(TileVector(steps[run[0]], start, width, elements))
     return tuple(found)
-
-
-def _cut(run: list[int], lanes: int, *, overlap: bool) -> list[tuple[int, list[int]]]:
-    """A run in parts of a vector; the last one overlaps the one before, or is shorter."""
-    starts = [*range(0, len(run), lanes)]
-    if overlap and len(run) > lanes:
-        starts[-1] = len(run) - lanes
-    return [(start, run[start : start + lanes]) for start in starts]

@@ -339,20 +339,13 @@ def _changes(p: Problem, one: Schedule, traits: Traits) -> list[Schedule]:
     nests = dict.fromkeys((one.nest, tuple(loops[k] for k in sorted(loops)), tuple(by_source)))
     lanes, stored = ([VECTOR_BYTES // t.nbytes >> n for n in range(3)] for t in p.dtypes)
     groups = [n for n in GROUP_SIZES if n <= traits.group_size]
-    every = product(VECTORS, lanes, stored, (False, True), groups, nests)
-    found = [
+    mine = (one.store.local, *one.tile.widths, one.store.dense, one.group, one.nest)
+    every = sorted(
+        product(VECTORS, lanes, stored, (False, True), groups, nests),
+        key=lambda other: sum(a != b for a, b in zip(mine, other, strict=True)),
+    )
+    return [
         replace(one, tile=Tile.of(one.tile.extents, load, store), nest=nest, group=group,
                 store=Store(local=word, dense=dense))
         for word, load, store, dense, group, nest in every if load and store
     ]  # fmt: skip
-    return sorted(found, key=lambda other: _differences(one, other))
-
-
-def _differences(one: Schedule, other: Schedule) -> int:
-    """In how many things two schedules of one tile differ."""
-    pairs = zip(_things(one), _things(other), strict=True)
-    return sum(a != b for a, b in pairs)
-
-
-def _things(s: Schedule) -> tuple[object, ...]:
-    return *s.tile.widths, s.store.local, s.store.dense, s.group, s.nest

@@ -68,7 +68,7 @@ GPU_FAMILIES = (
     Family("image", image.refusal, image.plan),
 )  # fmt: skip
 """The families on GPUs: consecutive work-items move neighbours, see `clformats.schedule.local`."""
-LAST_RESORT = Family("universal", universal.refusal, universal.plan, (), universal.needs)
+LAST_RESORT = Family("universal", scheduled.refusal, universal.plan, (), universal.needs)
 """What the rules never take, on any device: see `clformats.schedule.universal`."""
 EVERY_FAMILY = (*FAMILIES, *GPU_FAMILIES, LAST_RESORT)
 

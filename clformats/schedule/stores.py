@@ -47,7 +47,8 @@ def legal(p: Problem, tile: Tile, nest: Sequence[Loop], begin_bytes: int) -> lis
         return found
     if can_buffer_lines(p, tile):
         found.append(Store(lines=True))
-    return found + [Store(staged=n) for n in _stages(p, tile, nest)]
+    staged = _most_staged(p, tile, nest)
+    return [*found, Store(staged=staged)] if staged else found
 
 
 @remembered
@@ -115,8 +116,8 @@ def _is_cut(p: Problem, tile: Tile) -> bool:
     return any(is_settled(p, g, extents) for g in range(len(p.guards)))
 
 
-def _stages(p: Problem, tile: Tile, nest: Sequence[Loop]) -> list[int]:
-    """The numbers of innermost loops whose tiles are one run together: the most that fit."""
+def _most_staged(p: Problem, tile: Tile, nest: Sequence[Loop]) -> int:
+    """Of how many innermost loops the tiles are one run together that fits; 0 for none."""
     along = strides(p.nodes, "dst")
     steps = [tile.steps(k) for k in range(len(p.nodes))]
     best = 0
@@ -132,7 +133,7 @@ def _stages(p: Problem, tile: Tile, nest: Sequence[Loop]) -> list[int]:
             break
         if len(run) == 1 and run[0][1] == 1:
             best = number
-    return [best] if best else []
+    return best
 
 
 def staged_tiles(p: Problem, tile: Tile, nest: Sequence[Loop], staged: int) -> tuple[int, int]:

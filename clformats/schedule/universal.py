@@ -12,7 +12,6 @@ from ..problems.problem import Problem
 from ..problems.thresholds import ITEMS
 from ..problems.traits import Traits
 from ..problems.words import in_words
-from . import scheduled
 from .body import Body
 from .choices import Choices
 
@@ -59,9 +58,6 @@ def needs(p: Problem, traits: Traits) -> str:
 
 
 def plan(p: Problem, traits: Traits, choices: Choices) -> UniversalPlan:
-    """The plan for a problem that `scheduled.refusal` and `needs` accept."""
+    """The plan for a problem that `needs` and the refusal of schedules accept."""
     del choices
     return UniversalPlan(in_words(p, traits.begin_bytes), ITEMS * traits.compute_units)
-
-
-refusal = scheduled.refusal

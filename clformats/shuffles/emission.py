@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from .program import ZERO, Shuffle, ShuffleProgram
@@ -11,7 +10,13 @@ from .sets import union
 
 def in_order(program: ShuffleProgram) -> ShuffleProgram:
     """The same program with its operations in the order of the lines that need fewest new ones."""
-    return renumbered(program, _EmissionOrder(program).all())
+    order, loads = _EmissionOrder(program).all(), program.loads
+    number = {ZERO: ZERO} | {k: k for k in range(loads)}
+    number |= {loads + k: loads + n for n, k in enumerate(order)}
+    taken = (program.ops[k] for k in order)
+    ops = tuple(Shuffle(number[op.a], number[op.b], op.pattern) for op in taken)
+    outputs = tuple(number[v] for v in program.outputs)
+    return replace(program, ops=ops, outputs=outputs)
 
 
 class _EmissionOrder:
@@ -83,14 +88,3 @@ class _EmissionOrder:
                 self._take(user)
                 for v in parts:
                     self._free(v)
-
-
-def renumbered(program: ShuffleProgram, order: Sequence[int]) -> ShuffleProgram:
-    """The operations ``order`` of a program, one after the other."""
-    loads = program.loads
-    number = {ZERO: ZERO} | {k: k for k in range(loads)}
-    number |= {loads + k: loads + n for n, k in enumerate(order)}
-    taken = (program.ops[k] for k in order)
-    ops = tuple(Shuffle(number[op.a], number[op.b], op.pattern) for op in taken)
-    outputs = tuple(number[v] for v in program.outputs)
-    return replace(program, ops=ops, outputs=outputs)

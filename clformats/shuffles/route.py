@@ -42,7 +42,8 @@ class Router:
             for group in groups:
                 self.route(tuple(part[k] for k in group), values)
             return
-        best, chosen = self._direct_cost(part, values), None
+        fed = (self._fed(self.targets[t], values).bit_count() for t in part)
+        best, chosen = sum(max(1, n - 1) for n in fed), None  # where nothing is shared
         for split in self._splits(part, values):
             cost = sum(self._cost_of(one, values) for one in split)
             if cost < best:
@@ -61,10 +62,6 @@ class Router:
     def _fed(self, target: int, values: Sequence[int]) -> int:
         """The values that have elements of a target, as bits."""
         return mask_of(v for v in values if self.values[v].mask & target)
-
-    def _direct_cost(self, part: Sequence[int], values: Sequence[int]) -> int:
-        """Shuffles where nothing is shared."""
-        return sum(max(1, self._fed(self.targets[t], values).bit_count() - 1) for t in part)
 
     def _splits(self, part: tuple[int, ...], values: Sequence[int]) -> Iterator[Split]:
         """The ways to split a part, each once.
