@@ -25,47 +25,18 @@ from dataclasses import dataclass, replace
 from itertools import islice, product
 from math import prod
 
+from ..problems import thresholds
 from ..problems.problem import Problem
-from ..problems.thresholds import (
-    BANK_BYTES,
-    CHANGES_TRIED,
-    GPU_LINE_BYTES,
-    GROUP_RUN_BYTES,
-    GROUP_SIZES,
-    GROUPS_PER_UNIT,
-    IN_STEP,
-    MOST_HELD,
-    MOST_STEPS,
-    MOST_TALL,
-    RUN_ELEMENTS,
-    RUNS,
-    SECTOR_BYTES,
-    SINGLE_TILE_BYTES,
-    SMALL_RUN_BYTES,
-    SMALL_RUN_ELEMENTS,
-    SMALL_TILE_BYTES,
-    TILE_BYTES,
-    TILE_SIZES,
-    TILES_TRIED,
-    VECTOR_BYTES,
-    VECTORS_EACH,
-)
 from ..problems.traits import Traits
 from ..problems.words import on_groups, refusal_of_loops
 from .banks import dense
 from .body import ScheduleBody
 from .choices import Choices
-from .grouped import (
-    GroupLayout,
-    GroupTile,
-    lay_out_group,
-    moving_bytes,
-    order_of,
-)
+from .grouped import GroupLayout, GroupTile, lay_out_group, moving_bytes, order_of
 from .runs import alignment, common, power_of_two
 from .schedule import VECTORS, Loop, Schedule, Store, Tile
 
-LONGEST_VECTORS = VECTOR_BYTES, VECTOR_BYTES
+LONGEST_VECTORS = thresholds.VECTOR_BYTES, thresholds.VECTOR_BYTES
 """As many elements of both sides as there can be in a vector."""
 
 
@@ -85,11 +56,13 @@ class GroupPlan(ScheduleBody):
         """
         yield self
         if self.schedule.store.local:
-            yield from islice(self._fitted(_other_tiles(self), traits), TILES_TRIED)
-            yield from islice(self.near(traits), CHANGES_TRIED)
+            yield from islice(self._fitted(_other_tiles(self), traits), thresholds.TILES_TRIED)
+            yield from islice(self.near(traits), thresholds.CHANGES_TRIED)
         else:
             p = self.problem
-            yield from (_rows_by_rules(p, _grouped(traits, n)) for n in (*GROUP_SIZES, 32))
+            yield from (
+                _rows_by_rules(p, _grouped(traits, n)) for n in (*thresholds.GROUP_SIZES, 32)
+            )
 
     def near(self, traits: Traits) -> Iterator[GroupPlan]:
         """The same tile by other vectors, words, gaps, groups or orders: first what differs least.
@@ -135,14 +108,14 @@ def refusal(p: Problem) -> str:
         return "source and destination have their loops in the same order"
     run = common(p, Tile(tuple(n.size.value for n in nodes), 1))
     nbytes = run * min(t.bits for t in p.dtypes) // 8
-    if nbytes >= SECTOR_BYTES:
+    if nbytes >= thresholds.SECTOR_BYTES:
         return f"both sides share runs of {nbytes} bytes, which need no local memory"
     return ""
 
 
 def needs(p: Problem, traits: Traits, *, through: bool = True) -> str:
     """What the device lacks for tiles ``through`` local memory, or without it; empty if nothing."""
-    if through and traits.local_bytes < 2 * TILE_BYTES:
+    if through and traits.local_bytes < 2 * thresholds.TILE_BYTES:
         return "local memory of the device lies in main memory, or is very small"
     if not p.dst.dtype.is_packed or _stores_units(_ruled(p, traits, None, through=through)):
         return ""
@@ -190,7 +163,7 @@ def fitted(p: Problem, wish: Schedule, traits: Traits) -> GroupPlan | None:
         return None
     if not (local or wish.store.is_ordinary):
         return None
-    tile, most = GroupTile(p, wish.tile), MOST_STEPS * traits.group_size
+    tile, most = GroupTile(p, wish.tile), thresholds.MOST_STEPS * traits.group_size
     if local:
         most = min(traits.local_bytes * 8 // 9 // moving_bytes(p), most)
     first = [order_of(nodes, side)[0] for side in ("src", "dst")] if local else []
@@ -205,9 +178,9 @@ def _made(
     order: Sequence[int] = (),
 ) -> GroupPlan:  # fmt: skip
     """A tile moved by vectors of ``wanted`` elements, or as many as there can be."""
-    p, nodes, longest = tile.p, tile.nodes, min(VECTOR_BYTES, traits.begin_bytes)
+    p, nodes, longest = tile.p, tile.nodes, min(thresholds.VECTOR_BYTES, traits.begin_bytes)
     most = [min(n, longest * 8 // t.bits) for n, t in zip(wanted, p.dtypes, strict=True)]
-    most[0] = min(most[0], max(1, MOST_HELD >> len(p.exchanges)))
+    most[0] = min(most[0], max(1, thresholds.MOST_HELD >> len(p.exchanges)))
     widths = (_widths if store.local else _row_widths)(tile, most)
     axes = dict.fromkeys((*order, *range(len(nodes))))
     nest = tuple(
@@ -218,7 +191,7 @@ def _made(
     group = traits.group_size
     if p.exchanges:  # as many work-items as have words that trade elements
         units = prod(tile.sizes) // widths[0] >> len(p.exchanges)
-        group = min(group, power_of_two(max(IN_STEP, units)))
+        group = min(group, power_of_two(max(thresholds.IN_STEP, units)))
     found = Schedule(tile.tile(*widths), nest, 0, store, group)
     if store.local:
         lies = lay_out_group(p, found)
@@ -228,33 +201,33 @@ def _made(
 
 
 def _by_rules(p: Problem, traits: Traits) -> GroupPlan:
-    moving, longest = moving_bytes(p), min(VECTOR_BYTES, traits.begin_bytes)
-    tile = _tile_by_rules(p, TILE_BYTES, traits)
+    moving, longest = moving_bytes(p), min(thresholds.VECTOR_BYTES, traits.begin_bytes)
+    tile = _tile_by_rules(p, thresholds.TILE_BYTES, traits)
     if _widths(tile, [longest * 8 // t.bits for t in p.dtypes])[0] == 1:
-        tile = _tile_by_rules(p, SINGLE_TILE_BYTES, traits)
+        tile = _tile_by_rules(p, thresholds.SINGLE_TILE_BYTES, traits)
     together = prod(tile.sizes[k] for k in tile.below) * p.dtypes[1].nbytes
-    word = max(1, BANK_BYTES // moving) if together >= GPU_LINE_BYTES else 1
+    word = max(1, thresholds.BANK_BYTES // moving) if together >= thresholds.GPU_LINE_BYTES else 1
     if p.computation and p.dtypes[0].is_packed:
         stored = _widths(tile, [longest * 8 // t.bits for t in p.dtypes])[1]
-        word = max(1, min(MOST_TALL, prod(tile.sizes) // (stored * traits.group_size)))
+        word = max(1, min(thresholds.MOST_TALL, prod(tile.sizes) // (stored * traits.group_size)))
     return _made(tile, LONGEST_VECTORS, Store(local=word), traits)
 
 
 def _tile_by_rules(p: Problem, most: int, traits: Traits) -> GroupTile:
     """As large as is good, ``most`` bytes, if there are enough for the device; else smaller."""
     moving = moving_bytes(p)
-    large = _tile_of_runs(p, GROUP_RUN_BYTES, RUN_ELEMENTS, most // moving)
-    enough = large.count() >= traits.compute_units * GROUPS_PER_UNIT
+    large = _tile_of_runs(p, thresholds.GROUP_RUN_BYTES, thresholds.RUN_ELEMENTS, most // moving)
+    enough = large.count() >= traits.compute_units * thresholds.GROUPS_PER_UNIT
     if prod(large.sizes) * moving <= most and enough:
         return large
-    least = (SMALL_TILE_BYTES << bool(p.exchanges)) // max(t.nbytes for t in p.dtypes)
-    return _tile_of_runs(p, SMALL_RUN_BYTES, SMALL_RUN_ELEMENTS, least)
+    least = (thresholds.SMALL_TILE_BYTES << bool(p.exchanges)) // max(t.nbytes for t in p.dtypes)
+    return _tile_of_runs(p, thresholds.SMALL_RUN_BYTES, thresholds.SMALL_RUN_ELEMENTS, least)
 
 
 def _tile_of_runs(p: Problem, run: int, limits: tuple[int, int], goal: int) -> GroupTile:
     least, most = limits
     runs = [min(most, max(least, run // t.nbytes)) for t in p.dtypes]
-    if run == GROUP_RUN_BYTES and runs[0] * runs[1] > goal:
+    if run == thresholds.GROUP_RUN_BYTES and runs[0] * runs[1] > goal:
         runs[0] = max(least, goal // runs[1])
     while p.exchanges and runs[0] * runs[1] << len(p.exchanges) > goal:
         runs[runs[0] < runs[1]] //= 2
@@ -271,10 +244,10 @@ def _taken(p: Problem, runs: Sequence[int], goal: int) -> GroupTile:
 
 
 def _rows_by_rules(p: Problem, traits: Traits) -> GroupPlan:
-    nodes, longest = p.nodes, min(VECTOR_BYTES, traits.begin_bytes)
+    nodes, longest = p.nodes, min(thresholds.VECTOR_BYTES, traits.begin_bytes)
     vector = max(1, min(LONGEST_VECTORS[0], *(longest * 8 // t.bits for t in p.dtypes)))
-    total, each = prod(n.size.value for n in nodes), VECTORS_EACH
-    enough = traits.compute_units * GROUPS_PER_UNIT * traits.group_size * vector
+    total, each = prod(n.size.value for n in nodes), thresholds.VECTORS_EACH
+    enough = traits.compute_units * thresholds.GROUPS_PER_UNIT * traits.group_size * vector
     while each > 1 and total < enough * each:
         each //= 2
     goal = traits.group_size * vector * each
@@ -309,7 +282,7 @@ def _row_widths(tile: GroupTile, most: Sequence[int]) -> tuple[int, int]:
 def _word(tile: GroupTile, stored: int, wanted: int) -> int:
     """How many steps of the source's nearest loop are taken of local memory as one word."""
     below = () if tile.traded else tile.below
-    word = power_of_two(max(1, min(wanted, VECTOR_BYTES // moving_bytes(tile.p))))
+    word = power_of_two(max(1, min(wanted, thresholds.VECTOR_BYTES // moving_bytes(tile.p))))
     if not below or prod(tile.sizes[k] for k in below) % stored:
         return 1
     while tile.sizes[tile.order("src")[0]] % word:
@@ -320,7 +293,9 @@ def _word(tile: GroupTile, stored: int, wanted: int) -> int:
 def _other_tiles(plan: GroupPlan) -> Iterator[Schedule]:
     """Schedules with other runs on both sides and of other sizes, the most usual first."""
     p, schedule = plan.problem, plan.schedule
-    for size, *runs in sorted(product(TILE_SIZES, RUNS, RUNS), key=_unusual):
+    for size, *runs in sorted(
+        product(thresholds.TILE_SIZES, thresholds.RUNS, thresholds.RUNS), key=_unusual
+    ):
         elements = [max(1, run // t.nbytes) for run, t in zip(runs, p.dtypes, strict=True)]
         tile = _taken(p, elements, size // min(t.nbytes for t in p.dtypes))
         yield replace(schedule, tile=tile.tile(*LONGEST_VECTORS))
@@ -329,7 +304,7 @@ def _other_tiles(plan: GroupPlan) -> Iterator[Schedule]:
 def _unusual(values: tuple[int, ...]) -> int:
     """How far a tile and its runs are from what is usual."""
     size, *runs = values
-    return TILE_SIZES.index(size) + sum(map(RUNS.index, runs))
+    return thresholds.TILE_SIZES.index(size) + sum(map(thresholds.RUNS.index, runs))
 
 
 def _changes(p: Problem, one: Schedule, traits: Traits) -> list[Schedule]:
@@ -337,8 +312,8 @@ def _changes(p: Problem, one: Schedule, traits: Traits) -> list[Schedule]:
     loops = {loop.axis: loop for loop in one.nest}
     by_source = [loops[k] for k in reversed(order_of(p.nodes, "src")) if k in loops]
     nests = dict.fromkeys((one.nest, tuple(loops[k] for k in sorted(loops)), tuple(by_source)))
-    lanes, stored = ([VECTOR_BYTES // t.nbytes >> n for n in range(3)] for t in p.dtypes)
-    groups = [n for n in GROUP_SIZES if n <= traits.group_size]
+    lanes, stored = ([thresholds.VECTOR_BYTES // t.nbytes >> n for n in range(3)] for t in p.dtypes)
+    groups = [n for n in thresholds.GROUP_SIZES if n <= traits.group_size]
     mine = (one.store.local, *one.tile.widths, one.store.dense, one.group, one.nest)
     every = sorted(
         product(VECTORS, lanes, stored, (False, True), groups, nests),
