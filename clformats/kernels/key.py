@@ -57,6 +57,6 @@ def keyed(p: Problem, tile: Tile, layout: TileLayout, store: Store, edges: list[
     store = replace(store, staged=min(store.staged, 1))
     types = types_of(p)
     if types.source or types.target:
-        types = types.in_units(loads=begins_units(p, tile, "src"), stores=True)
+        types = types.in_units(loads=begins_units(p, tile, "src"))
     return KernelKey(types, layout, store, tuple(edges), (early, late), inside, p.swaps, operands,
                      tables.keyed(p, axes))  # fmt: skip

@@ -104,7 +104,7 @@ class _Digits:
 
 def render(plan: Plan, body: GroupPlan) -> Launch:
     """The kernel and its arguments."""
-    types = types_of(body.problem).in_units(loads=True, stores=True)
+    types = types_of(body.problem).in_units(loads=True)
     writer = _GroupWriter(body, types, Arguments(plan.choices.baked))
     source = filled("local", **writer.values(), wide=body.problem.is_wide, types=types)
     given = writer.arguments.given

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import mul
 
 from ..problems.problem import Problem
 from ..schedule.layout import TileLayout, TileVector
@@ -104,17 +105,12 @@ class Masks:
         masks += [f"(int{len(vector.elements)})({c} ? -1 : 0)" for c in conditions]
         return "", " & ".join(masks)
 
-    def of_values(
-        self, vector: TileVector, elements: Sequence[bool], mask_type: str, *, edge: bool
-    ) -> str:
+    def of_values(self, vector: TileVector, mask_type: str, *, edge: bool) -> str:
         """The mask of the lanes of a computed vector that are elements."""
-        n = len(elements)
-        conditions, masks = (
-            self._tests(vector.elements, self.edges, "lo", "hi") if edge else ([], [])
-        )
-        zeros = [n for n, is_one in zip(vector.elements, elements, strict=True) if not is_one]
-        if any(n is not None for n in zeros):
-            masks.append(_constant(elements))
+        lanes, loaded, n = vector.elements, self.layout.loaded, len(vector.elements)
+        conditions, masks = self._tests(lanes, self.edges if edge else (), "lo", "hi")
+        if any(k is not None and loaded[k] is None for k in lanes):
+            masks.append(_constant([k is not None and loaded[k] is not None for k in lanes]))
         masks += [f"({_int(n)})({c} ? -1 : 0)" for c in conditions]
         together = " & ".join(masks)
         return f"convert_{mask_type}{n if n > 1 else ''}({together})" if together else ""
@@ -125,7 +121,8 @@ class Masks:
         """Conditions for all lanes and masks over them: index from ``lower`` to below ``upper``."""
         conditions, masks = [], []
         for g in edges:
-            shifts = self._shifts(lanes, g)
+            steps = (None if n is None else self.layout.steps[n] for n in lanes)
+            shifts = [None if s is None else sum(map(mul, g.units, s)) for s in steps]
             known = [s for s in shifts if s is not None]
             at = f"now.guard[{g.index}]"
             low = f"nest.{lower}{g.index}" if lower else "0"
@@ -138,14 +135,6 @@ class Masks:
             numbers = ", ".join(str(s or 0) for s in shifts)
             masks.append(f"between_{len(lanes)}({at}, (int{len(lanes)})({numbers}), {low}, {high})")
         return conditions, masks
-
-    def _shifts(self, lanes: Sequence[int | None], edge: Edge) -> list[int | None]:
-        """How far each lane moves the index of a guard."""
-        return [
-            None if n is None
-            else sum(u * s for u, s in zip(edge.units, self.layout.steps[n], strict=True))
-            for n in lanes
-        ]  # fmt: skip
 
 
 def _int(lanes: int) -> str:

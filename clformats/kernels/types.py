@@ -92,11 +92,10 @@ class KernelConversion:
         """How elements that share bytes are loaded."""
         return needed([self.source])
 
-    def in_units(self, *, loads: bool, stores: bool) -> KernelConversion:
-        """The same where vectors begin and end with whole units of elements that share bytes."""
-        source = replace(self.source, whole=loads) if self.source else None
-        target = replace(self.target, whole=stores) if self.target else None
-        return replace(self, source=source, target=target)
+    def in_units(self, *, loads: bool) -> KernelConversion:
+        """The same where vectors begin and end with whole units: stored ones, and loaded ones."""
+        source = self.source and replace(self.source, whole=loads)
+        return replace(self, source=source, target=self.target and replace(self.target, whole=True))
 
     def place(self, at: str) -> str:
         """A pointer to an element of the source, or its number where elements share bytes."""

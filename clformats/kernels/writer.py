@@ -307,10 +307,8 @@ class _KernelWriter:
             return ([given], f"w{number}") if self.types.word else ([], text)
         declared, operands = self.operands.of(vector, edge=self.edge)
         result = self.types.call(text, operands, self.lanes)
-        constant = [n is not None and self.layout.loaded[n] is not None for n in vector.elements]
-        mask = mask_type(self.types.dst)
-        if zeros := self.masks.of_values(vector, constant, mask, edge=self.edge):
-            result = f"KEEP_STORED({result}, {zeros})"  # zero where there is no element
+        mask = self.masks.of_values(vector, mask_type(self.types.dst), edge=self.edge)
+        result = f"KEEP_STORED({result}, {mask})" if mask else result  # 0 where no element is
         return [*declared, f"const {self.types.dst}{self.n} w{number} = {result};"], f"w{number}"
 
     def _line(self, numbers: Sequence[int]) -> Iterator[str]:
