@@ -13,8 +13,7 @@ from dataclasses import replace
 from ..formats.digits import RUNTIME, Placed
 from ..tensors.desc import MemoryDesc
 from .choices import RULES, Choices
-from .plan import Plan, families, plan_for
-from .request import Request
+from .plan import Plan, Request, families, plan_for
 
 WHY = "sizes known at execution only, and enough programs built: one for all other sizes"
 

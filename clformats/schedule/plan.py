@@ -20,13 +20,29 @@ from ..tensors.given import as_desc
 from . import generic, image, local, scheduled, sums, universal, winograd
 from .body import Body
 from .choices import RULES, Choices
-from .request import Request
 from .sums import SumsPlan
 
 SAME_BYTES = "the bytes are the same: OpenCL copies them, and no kernel runs"
 IN_GROUPS = ("local_size", "baked")
 SCHEDULE = ("schedule", "baked")
 SCHEDULE_OF_GROUPS = ("schedule", *IN_GROUPS)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is asked of a plan, as one value; `plan_for` needs nothing else.
+
+    Two tensors, the device, what is computed on the way, and what is not left to the rules.
+    ``transform`` says whether values are moved or transformed, where the dims leave both open: see
+    `clformats.values.transforms.between`.
+    """
+
+    src: MemoryDesc
+    dst: MemoryDesc
+    traits: Traits = DEFAULT
+    computation: Computation | None = None
+    transform: bool | None = None
+    choices: Choices = RULES
 
 
 @dataclass(frozen=True, slots=True)
