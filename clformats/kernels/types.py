@@ -18,6 +18,8 @@ from dataclasses import dataclass, field, replace
 from ..tensors.dtypes import DType
 from .codecs import WORDS, Codec, needed
 
+_NBYTES = {"char": 1, "uchar": 1, "short": 2, "ushort": 2, "long": 8, "ulong": 8, "double": 8}
+"""The bytes of C types that have not four."""
 _STORED_WORDS = {8: "ulong", 16: "uint4", 32: "uint8"}
 """Types by their bytes, which LLVM truncates to while it stores: see templates/prelude.mako."""
 
@@ -285,8 +287,7 @@ def _is_narrow(dtype: DType) -> bool:
 
 def mask_type(name: str) -> str:
     """The signed integers as wide as the C type ``name``."""
-    narrow = {"char": "char", "uchar": "char", "ushort": "short"}
-    return narrow.get(name, "long" if name in ("long", "ulong", "double") else "int")
+    return {1: "char", 2: "short", 8: "long"}.get(_NBYTES.get(name, 4), "int")
 
 
 def storage_type(dtype: DType) -> str:
@@ -314,16 +315,14 @@ def conversion(src: DType, dst: DType) -> KernelConversion:
 
 def as_bits(work: str, width: int) -> str:
     """The type of a vector's bits in as few words as it has: no compiler takes those apart."""
-    nbytes = width * {"char": 1, "uchar": 1, "short": 2, "ushort": 2, "long": 8, "ulong": 8,
-                      "double": 8}.get(work, 4)  # fmt: skip
-    return {4: "uint", 8: "uint2", 16: "uint4"}.get(nbytes, f"{work}{width}")
+    words = {4: "uint", 8: "uint2", 16: "uint4"}
+    return words.get(width * _NBYTES.get(work, 4), f"{work}{width}")
 
 
 def packed(name: str, width: int) -> tuple[str, str] | None:
     """(unsigned type, its words) of a vector ``v`` of elements of 8 or 16 bits; None of others."""
-    nbytes = {"char": 1, "uchar": 1, "short": 2, "ushort": 2}.get(name, 4)
-    words = as_bits(name, width)
-    if nbytes == 4 or words not in ("uint", "uint2", "uint4"):
+    nbytes, words = _NBYTES.get(name, 4), as_bits(name, width)
+    if nbytes > 2 or words not in ("uint", "uint2", "uint4"):
         return None
     each, lanes = 4 // nbytes, "0123456789abcdef"[:width]
     parts = [

@@ -65,9 +65,7 @@ def same_bytes(a: MemoryDesc | str, b: MemoryDesc | str) -> bool:
     if 0 in a.dims or not a.dims:
         return True
     problem = refine(a, b)
-    if problem.why or problem.tables:
-        return _same_offsets(a, b)
-    if problem.guards and any(g.lo.value for g in problem.guards):
+    if problem.why or problem.tables or any(g.lo.value for g in problem.guards):
         return _same_offsets(a, b)
     return problem.src0 == problem.dst0 and all(
         n.src.value == n.dst.value

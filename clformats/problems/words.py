@@ -56,7 +56,7 @@ def in_words(p: Problem, begin_bytes: int, *, trades: bool = True) -> Problem:
         return p
     counts = _counts(src.bits, begin_bytes)
     found = (_in_words(p, n, count, trades=trades) for n, count in counts)
-    return next((words for words in found if words), p)
+    return next(filter(None, found), p)
 
 
 def is_run(p: Problem) -> bool:
@@ -126,7 +126,7 @@ def in_words_of_a_side(p: Problem, begin_bytes: int, *, of_bytes: bool = False) 
         return p  # Words of padding are zero.
     counts = _counts(bits, begin_bytes)
     found = (_of_a_side(p, side, n, count) for n, count in counts)
-    return next((words for words in found if words), p)
+    return next(filter(None, found), p)
 
 
 def _counts(bits: int, begin_bytes: int) -> list[tuple[int, int]]:
