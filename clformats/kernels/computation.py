@@ -45,6 +45,7 @@ class Computed(KernelConversion):
             reads_halves=any(t.name == "f16" for t in loaded),
             fp64=self.real == "double",
             widens=frozenset(t for t in loaded if t.is_coded),
+            small=self.computation.small,
         )
 
     @property

@@ -30,7 +30,8 @@ class Helpers:
 
     ``reads_halves``: half values are loaded as floats; ``fp64``: it computes in double precision;
     ``widens``: floats are made of these types; ``rounds``: values of the C type ``rounded_from``
-    are rounded to this one.
+    are rounded to this one; ``small``: all of them are numbers, and near enough to zero for one
+    addition to round them.
     """
 
     reads_halves: bool = False
@@ -38,6 +39,7 @@ class Helpers:
     widens: frozenset[DType] = frozenset()
     rounds: DType | None = None
     rounded_from: str = "float"
+    small: bool = False
 
 
 @dataclass(frozen=True, slots=True)

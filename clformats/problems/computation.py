@@ -8,13 +8,14 @@ a tensor of the logical dims with a stride of 0 along the dimensions in which it
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..tensors import operations
 from ..tensors.desc import MemoryDesc
 from ..tensors.dtypes import DType
 from ..values.attr import OLD, VALUE, Attr, Values, compute_type
+from ..values.bounds import Range, is_small
 from ..values.formula import Formula
 from ..values.groups import Group
 
@@ -31,7 +32,8 @@ class Operand:
 class Computation:
     """``formula`` over ``value``, which is moved, and over operands and scalars.
 
-    Computed in the type ``real``, f32 or f64.
+    Computed in the type ``real``, f32 or f64. ``small``: whatever the elements are, the result is
+    `clformats.values.bounds.is_small`.
     """
 
     formula: Formula
@@ -39,6 +41,7 @@ class Computation:
     operands: tuple[Operand, ...]
     scalars: tuple[str, ...]
     real: DType
+    small: bool = False
 
     @property
     def reads_old(self) -> bool:
@@ -67,7 +70,19 @@ def from_attr(attr: Attr, src: MemoryDesc, dst: MemoryDesc) -> Computation | Non
     if "beta" in attr.terms:
         operands.append(Operand(OLD, dst))
     scalars = tuple(name for name, values in attr.terms.items() if not values.mask)
-    return Computation(formula, VALUE, tuple(operands), scalars, real)
+    small = is_small(formula, _ranges({VALUE: src.dtype, OLD: dst.dtype}, attr))
+    return Computation(formula, VALUE, tuple(operands), scalars, real, small)
+
+
+def _ranges(types: Mapping[str, DType], attr: Attr | None = None) -> dict[str, Range]:
+    """How far from zero elements of integer types are, and values of attributes that are known."""
+    ranges = {name: (0.0, float(max(map(abs, t.limits))))
+              for name, t in types.items() if not t.is_float}  # fmt: skip
+    for name, term in attr.terms.items() if attr else ():
+        if term.values is not None and term.values.size:
+            far = abs(term.values)
+            ranges[name] = float(far.min()), float(far.max())
+    return ranges
 
 
 def _of_values(values: Values, dims: Sequence[int], real: DType) -> MemoryDesc:
@@ -106,4 +121,7 @@ def over_tensors(
     old = [(OLD, dst)] if OLD in formula.names else []
     operands = tuple(Operand(name, desc) for name, desc in [*inputs, *old] if name != moved[0])
     real = compute_type(dst.dtype, *(desc.dtype for _, desc in inputs))
-    return moved[1], Computation(_adjusted(formula, dst), moved[0], operands, (), real)
+    types = {name: desc.dtype for name, desc in [*inputs, *old]}
+    formula = _adjusted(formula, dst)
+    small = is_small(formula, _ranges(types))
+    return moved[1], Computation(formula, moved[0], operands, (), real, small)

@@ -27,7 +27,7 @@ static inline float${n} load_half${n}(__global const half *from)
 #endif
 % endif
 </%def>\
-<%def name="rounding(dtype, loaded, width)">\
+<%def name="rounding(dtype, loaded, width, small=False)">\
 <% n, name = str(width) if width > 1 else "", dtype.name %>\
 % if name == "bf16":
 // Round to nearest even; NaN keeps its sign and becomes quiet.
@@ -63,6 +63,14 @@ static inline ushort${n} to_f16_${width}(${loaded}${n} x)
     const ${word} nan = as_${word}(x);
     return isnan(x) ? (ushort)(((nan >> ${sign}) & 0x8000u) | 0x7e00u | ((nan >> ${payload}) & 0x1ffu)) : bits.s0;
 % endif
+}
+% elif small:
+<% (lo, hi), to = dtype.limits, dtype.opencl %>\
+// Round to nearest even, saturate: the distance from zero is below 2**22. Adding 1.5 * 2**23 leaves the
+// rounded value in the low bits.
+static inline ${to}${n} to_${name}_${width}(float${n} x)
+{
+    return convert_${to}${n}(clamp(as_int${n}(x + 12582912.0f) - 0x4b400000, ${lo}, ${hi}));
 }
 % else:
 <% (lo, hi), to = dtype.limits, dtype.opencl %>\
@@ -109,7 +117,7 @@ ${coded.decode(dtype, width)}\
 % endfor
 % if h.rounds:
 % for width in sorted(set(widths)):
-${rounding(h.rounds, h.rounded_from, width)}\
+${rounding(h.rounds, h.rounded_from, width, h.small)}\
 % endfor
 % endif
 % if vectors and aligned:

@@ -44,6 +44,17 @@ def test_anything_to_anything(
     check_reorder(src, dst, stream, seed=seed, front=front, attr=attr)
 
 
+@pytest.mark.parametrize("scale", [1.0, 2.0**13 + 1, 2.0**14, 2.0**14 + 1, 1e6, 3e30])
+def test_scales_of_any_size(scale: float, stream: cf.Stream) -> None:
+    """What is near zero is rounded by fewer steps; -128 times 2**14 is the furthest of these."""
+    for target, values in (("s8", (-scale, 3)), ("u8", (scale, 0)), ("s4", (scale, -2))):
+        attr = cf.Attr(src_scale=([values[0], 0.5, 1.5], 2), dst_zero_point=values[1])
+        for fmt in ("byxf", "b_fs_yx_fsv16"):
+            check_reorder(
+                D((3, 3, 8, 33), "s8", "bfyx"), D((3, 3, 8, 33), target, fmt), stream, attr=attr
+            )
+
+
 def test_halves_begin_anywhere(stream: cf.Stream) -> None:
     """Also where of a vector a part alone is needed: pocl 3.1 reads that as if it were aligned."""
     dims = (3, 15, 33, 7)

@@ -1,0 +1,58 @@
+"""How far from zero a formula's value may be, whatever the elements are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import inf
+
+from .formula import Formula
+
+FARTHEST = 2.0**100
+"""What may be further from zero has no bound: a device may have an infinity there."""
+ROUNDED_BELOW = 2.0**21
+"""Half of the distance from zero up to which adding 1.5 * 2**23 to an f32 rounds it."""
+Range = tuple[float, float]
+"""The least and the largest distance from zero."""
+_UNKNOWN: Range = (0.0, inf)
+_WITHIN = {"?:", "min", "max", "fmin", "fmax", "clamp", "fabs", "trunc"}
+"""What is not further from zero than all of its parts."""
+
+
+def is_small(f: Formula, ranges: Mapping[str, Range]) -> bool:
+    """Whether ``f`` is a number within `ROUNDED_BELOW` of zero; ``ranges``: see `largest`."""
+    return largest(f, ranges) <= ROUNDED_BELOW
+
+
+def largest(f: Formula, ranges: Mapping[str, Range]) -> float:
+    """The largest distance from zero of ``f``; infinite where it may be infinite, or no number.
+
+    ``ranges`` are those of variables; of others nothing is known. Steps are taken to be exact:
+    rounding adds a millionth at the most with each.
+
+    >>> from .formula import parse
+    >>> largest(parse("x * 0.5f + 3.f", ("x",)), {"x": (0, 128)})
+    67.0
+    """
+    found = _of_parts(f, [largest(p, ranges) for p in f.parts], ranges)
+    return found if found <= FARTHEST else inf
+
+
+def _of_parts(f: Formula, parts: Sequence[float], ranges: Mapping[str, Range]) -> float:
+    if not parts:
+        return _range(f, ranges)[1]
+    if inf in parts:
+        return inf
+    if f.text in ("+", "-"):
+        return sum(parts)
+    if f.text == "*":
+        return parts[0] * parts[1]
+    if f.text == "/":
+        least = _range(f.parts[1], ranges)[0]
+        return parts[0] / least if least >= 1 / FARTHEST else inf  # smaller ones may count as zero
+    return max(parts) if f.text in _WITHIN else 1.0 if f.is_condition else inf
+
+
+def _range(f: Formula, ranges: Mapping[str, Range]) -> Range:
+    if f.kind == "number":
+        return abs(float(f.text)), abs(float(f.text))
+    return ranges.get(f.text, _UNKNOWN) if f.kind == "name" else _UNKNOWN

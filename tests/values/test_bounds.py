@@ -1,0 +1,82 @@
+"""Bounds of formulas hold for every value, and tell which results one addition rounds."""
+
+from __future__ import annotations
+
+from math import inf
+from typing import Any
+
+import numpy as np
+import pytest
+
+import clformats as cf
+from clformats.problems.computation import from_attr, over_tensors
+from clformats.values.bounds import ROUNDED_BELOW, largest
+from clformats.values.formula import parse
+
+RANGES = {"x": (0.0, 128.0), "y": (0.25, 3.0)}
+UNARY = ("-{}", "fabs({})", "trunc({})", "!{}", "floor({})", "sqrt({})")
+BINARY = ("{} + {}", "{} - {}", "{} * {}", "{} / {}", "max({}, {})", "min({}, {})", "{} < {}",
+          "{} && {}", "pow({}, {})")  # fmt: skip
+TERNARY = ("({} ? {} : {})", "clamp({}, {}, {})", "mix({}, {}, {})")
+FORMS = UNARY + 2 * BINARY + TERNARY
+
+
+def text(rng: np.random.Generator, depth: int) -> str:
+    if depth == 0 or rng.random() < 0.1:
+        return str(rng.choice(["x", "y", "z", "0", "0.5", "3", "1e30", "1e-30"]))
+    form = FORMS[rng.integers(len(FORMS))]
+    parts = [f"({text(rng, depth - 1)})" for _ in range(form.count("{}"))]
+    return form.format(*parts)
+
+
+def test_no_value_is_beyond_the_bound() -> None:
+    rng = np.random.default_rng(5)
+    values = {
+        "x": rng.choice(np.array([-128, -1, 0, 1, 127], np.float32), 200),
+        "y": rng.choice(np.array([-3, -0.25, 0.25, 3], np.float32), 200),
+        "z": rng.choice(np.array([np.nan, np.inf, -np.inf, 0, 3e38], np.float32), 200),
+    }
+    bounded = 0
+    for _ in range(3000):
+        formula = parse(text(rng, int(rng.integers(1, 5))), ("x", "y", "z"))
+        bound = largest(formula, RANGES)
+        if bound < inf:
+            bounded += 1
+            found = np.abs(formula.evaluate(values))
+            assert not np.isnan(found).any(), formula
+            assert found.max() <= bound * (1 + 1e-5), formula
+    assert bounded > 500
+
+
+@pytest.mark.parametrize(
+    ("src", "dst", "attr", "small"),
+    [
+        ("s8", "s8", {"src_scale": 0.5}, True),
+        ("u8", "s8", {"src_scale": ([0.5, 100.0], 1), "dst_zero_point": -7, "beta": 3}, True),
+        ("s8", "s8", {"dst_scale": ([0.001, 2.0], 1)}, True),
+        ("s8", "u8", {"expression": "max(x, 0.f)"}, True),
+        ("s8", "s8", {"src_scale": 2.0**14}, True),
+        ("s8", "s8", {"src_scale": 2.0**14 + 1}, False),
+        ("s8", "s8", {"src_scale": 0.5, "dst_scale": 1e-39}, False),
+        ("s8", "s8", {"src_scale": cf.at_execution()}, False),
+        ("s8", "s8", {"expression": "sqrt(x)"}, False),
+        ("f32", "s8", {"src_scale": 0.5}, False),
+        ("f32", "s8", {"expression": "clamp(x, -1.f, 1.f)"}, False),
+        ("s32", "s8", {"src_scale": 0.5}, False),
+        ("s32", "s8", {"src_scale": 2.0**-12}, True),
+    ],
+)
+def test_which_results_are_small(src: str, dst: str, attr: dict[str, Any], small: bool) -> None:
+    a, b = (cf.MemoryDesc((2, 3), t, "ab") for t in (src, dst))
+    computation = from_attr(cf.Attr(**attr), a, b)
+    assert computation is not None
+    assert computation.small is small
+
+
+def test_maps_of_integers_are_small() -> None:
+    a, b, dst = (cf.MemoryDesc((2, 3), t, f) for t, f in (("s8", "ab"), ("u8", "ba"), ("s8", "ab")))
+    formula = parse("a * 0.5f - b", ("a", "b"))
+    assert over_tensors(formula, [("a", a), ("b", b)], dst)[1].small
+    half = cf.MemoryDesc((2, 3), "f16", "ba")
+    assert not over_tensors(formula, [("a", a), ("b", half)], dst)[1].small
+    assert 1 < ROUNDED_BELOW < 2**22
