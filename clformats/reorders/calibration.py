@@ -20,6 +20,7 @@ from statistics import median, quantiles
 
 import numpy as np
 
+from ..errors import Error
 from ..kernels.scheduled import render_schedule
 from ..opencl import named_errors, opencl
 from ..problems.refine import problem
@@ -48,14 +49,17 @@ Run = Callable[[], float]
 """Moves some bytes to another buffer and back, and gives the seconds of one way."""
 
 
-def measured(engine: Engine) -> int | str:
-    """From how many moved bytes on streaming stores gain, or why that cannot be told."""
+def measured(engine: Engine) -> int:
+    """From how many moved bytes on streaming stores gain.
+
+    Raises `Error` where the machine is too busy to tell, and `DeviceError`.
+    """
     if trouble := busy():
-        return trouble
+        raise Error(trouble)
     with named_errors("measuring the processor"):
         gains = _gains(engine)
     if len(gains) < LEAST_STEADY:
-        return "the machine is busy: times differ from run to run"
+        raise Error("the machine is busy: times differ from run to run")
     copies = crossing([*gains], [*gains.values()])
     found = round(sqrt(min(copies, STREAMED_MOST) * engine.traits.stream_bytes))
     return min(max(found, STREAMED_LEAST), STREAMED_MOST)

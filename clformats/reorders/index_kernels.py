@@ -66,7 +66,8 @@ class IndexKernels(OnDevice):
                 f"coordinates: got an array of shape {given.shape}, expected (..., "
                 f"{self.desc.ndims}) for {', '.join(self.desc.format.dims)}"
             )
-        return self._run("offsets", given, given.shape[:-1], stream)
+        shape = given.shape[:-1]
+        return self._run("offsets", [given], shape, prod(shape), stream)
 
     def coordinates(self, offsets: Any, stream: Stream | None = None) -> pyopencl.array.Array:
         """The index of the element at each offset; the result has one more axis, of ndims.
@@ -75,7 +76,7 @@ class IndexKernels(OnDevice):
         """
         given = self._given(offsets, "offsets", stream)
         shape = given.shape
-        return self._run("coordinates", given, (*shape, self.desc.ndims), stream, prod(shape))
+        return self._run("coordinates", [given], (*shape, self.desc.ndims), prod(shape), stream)
 
     def offset_map(self, stream: Stream | None = None) -> pyopencl.array.Array:
         """The offset of every element, of shape ``desc.dims``: `MemoryDesc.offsets` on the device.
@@ -83,7 +84,7 @@ class IndexKernels(OnDevice):
         Raises `DeviceError`.
         """
         expect(stream, Stream | None, "stream")
-        return self._run("offset_map", None, self.desc.dims, stream)
+        return self._run("offset_map", [], self.desc.dims, self.desc.nelems, stream)
 
     def _given(self, values: Any, what: str, stream: Stream | None) -> Any:
         """An array on the device."""
@@ -110,28 +111,23 @@ class IndexKernels(OnDevice):
         return stream.queue if stream else self.engine.queue
 
     def _run(
-        self,
-        name: str,
-        given: Any,
-        shape: tuple[int, ...],
+        self, name: str, given: list[pyopencl.array.Array], shape: tuple[int, ...], count: int,
         stream: Stream | None,
-        count: int | None = None,
-    ) -> pyopencl.array.Array:
+    ) -> pyopencl.array.Array:  # fmt: skip
         cl = opencl()
         from pyopencl.array import empty
 
         queue = self._queue(stream)
-        count = prod(shape) if count is None else count
         with named_errors(f"enqueueing {name} of", self.desc):
             out: pyopencl.array.Array = empty(queue, shape, self.dtype)
             if count == 0:
                 return out
-            arrays = [out] if given is None else [given, out]
-            if given is not None and given.offset:
+            if any(array.offset for array in given):
                 raise InvalidArgument(f"{name}: got a view into an array, expected a whole array")
+            arrays = [*given, out]
             kernel = self.engine.kernel(self.source, name, self._first_launch(name, len(arrays)))
             arguments = [*(a.base_data for a in arrays), np.uint64(count), *self._sizes]
-            waits = [] if given is None else given.events
+            waits = [event for array in given for event in array.events]
             threads = -(-count // LOCAL) * LOCAL
             kernel.set_args(*arguments)
             event = cl.enqueue_nd_range_kernel(queue, kernel, (threads,), (LOCAL,), wait_for=waits)

@@ -102,23 +102,19 @@ def attempt(engine: Engine, *, again: bool = True) -> str:
     key = _key(engine)
     if key is None:
         return NO_CPU if not engine.traits.is_cpu else NOTHING_KEPT
-    before, trouble = find_processor(*key), ""
+    before = find_processor(*key)
     _tried.add(key)
     try:
         with appending(processors_file(*key)) as append:
             kept = find_processor(*key)
             if not kept or (again and kept == before):
-                found = calibration.measured(engine)
-                if isinstance(found, str):
-                    trouble = found
-                else:
-                    append(ProcessorRecord(key[0], processor(), found, now()))
+                append(ProcessorRecord(key[0], processor(), calibration.measured(engine), now()))
     except DeviceError:
         raise
     except Error as error:
         return str(error)
     _kept.cache_clear()
-    return trouble
+    return ""
 
 
 def _key(engine: Engine) -> tuple[DeviceNames, Path] | None:

@@ -52,8 +52,8 @@ class Ready(BuiltPlan):
     ) -> None:
         self._context = engine.context
         self.values = values
-        # (argument, name, operand or None for a scalar) of the values that are read.
-        self._others: list[tuple[int, str, Operand | None]] = []
+        # What the kernel reads after its own arguments: the name, and None for a scalar.
+        self.others: list[tuple[str, Operand | None]] = []
         self._known: dict[int, Any] = {}
         # Where memory must begin for the plan as it was made; one in its place asks for no more.
         self.alignment = plan.alignment
@@ -64,10 +64,9 @@ class Ready(BuiltPlan):
         super().__init__(plan, launched, engine, wait=wait, may_change=may_change)
         self._twins = Twins(engine, plan.twinned, copied=plan.is_copied) if plan.has_twin else None
         if self.launch is not None and (computation := plan.problem.computation) is not None:
-            operands = [(o.name, o) for o in computation.operands if o.name != OLD]
-            named = [*operands, *((name, None) for name in computation.scalars)]
-            first = 2 + len(self.launch.arguments)
-            self._others = [(k, name, operand) for k, (name, operand) in enumerate(named, first)]
+            self.others += [(o.name, o) for o in computation.operands if o.name != OLD]
+            self.others += [(name, None) for name in computation.scalars]
+            self._first_other = 2 + len(self.launch.arguments)
             self._known = self._as_arguments(values or {})
 
     @property
@@ -75,11 +74,6 @@ class Ready(BuiltPlan):
         """What was to be built in the background, also for memory that begins elsewhere."""
         known = (self, *self._elsewhere.copy().values())
         return [ready.building for ready in known if ready.building is not None]
-
-    @property
-    def others(self) -> list[tuple[str, Operand | None]]:
-        """What the kernel reads after its own arguments: the name, and None for a scalar."""
-        return [(name, operand) for _, name, operand in self._others]
 
     def _for(self, kind: int, planned: Callable[[], Plan]) -> Ready:
         """The same for memory of another kind, by a plan that is made once.
@@ -97,7 +91,7 @@ class Ready(BuiltPlan):
     def _as_arguments(self, values: Mapping[str, Value]) -> dict[int, Any]:
         """The given values, as the kernel takes them, by the number of the argument."""
         found: dict[int, Any] = {}
-        for k, name, operand in self._others:
+        for k, (name, operand) in enumerate(self.others, self._first_other):
             value = values.get(name)
             if isinstance(value, Memory):
                 found[k] = value.tracked_buffer
@@ -144,7 +138,7 @@ class Ready(BuiltPlan):
                 kernel = shared.kernel
                 kernel.set_arg(0, src.tracked_buffer)
                 kernel.set_arg(1, dst.tracked_buffer)
-                if shared.mark is not self._mark and self._others:
+                if shared.mark is not self._mark and self.others:
                     self._set_others(shared, None)
                 event = cl.enqueue_nd_range_kernel(
                     stream.tracked_queue, kernel, *self._sizes, None, None
@@ -241,7 +235,7 @@ class Ready(BuiltPlan):
         kernel.set_arg(0, sides[0])
         kernel.set_arg(1, sides[1])
         # A kernel does not keep them alive before it is enqueued; one that follows has none.
-        reads_others = self._others and shared is self._shared
+        reads_others = self.others and shared is self._shared
         _kept = self._set_others(shared, values) if reads_others else None
         return opencl().enqueue_nd_range_kernel(  # type: ignore[no-any-return]
             stream.tracked_queue, kernel, *sizes, None, waits or None
