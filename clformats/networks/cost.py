@@ -34,15 +34,13 @@ class Cost:
         for end in ("low", "high"):
             if getattr(self, end) == -1.0:
                 object.__setattr__(self, end, self.seconds)
+        why = "low <= seconds <= high does not hold" * (self.high < self.seconds)
         if isnan(self.seconds + self.low + self.high) or not 0 <= self.low <= self.seconds:
-            raise InvalidNetwork(f"{self.text}: a cost is a number of seconds, 0 or more")
-        if self.high < self.seconds:
-            raise InvalidNetwork(f"{self.text}: low <= seconds <= high does not hold")
-
-    @property
-    def text(self) -> str:
-        """The figures, for messages."""
-        return f"got seconds={self.seconds!r}, low={self.low!r}, high={self.high!r}"
+            why = "a cost is a number of seconds, 0 or more"
+        if why:
+            raise InvalidNetwork(
+                f"got seconds={self.seconds!r}, low={self.low!r}, high={self.high!r}: {why}"
+            )
 
 
 def as_cost(value: object, what: str) -> Cost:

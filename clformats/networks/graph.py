@@ -8,7 +8,7 @@ and what it costs.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from graphlib import CycleError, TopologicalSorter
 from heapq import heappop, heappush
@@ -160,7 +160,7 @@ class Network:
         for value in written:
             self._check_written(bare, value)
         fitting = checked_choices(bare, listed(choices, "choices"))
-        made = Node(name, bare.op, read, written, fitting, attributes)
+        made = replace(bare, choices=fitting, attributes=attributes)
         self._producer.update((value.name, name) for value in written)
         self.nodes[name] = made
         return made
@@ -203,10 +203,10 @@ class Network:
         result.values, result.fixed = dict(self.values), dict(self.fixed)
         result.notes = self.notes
         result._marked, result._producer = list(self._marked), dict(self._producer)
-        for name, node in self.nodes.items():
-            given = choices.get(name, node.choices)
-            made = Node(name, node.op, node.inputs, node.outputs, given, node.attributes)
-            result.nodes[name] = made
+        result.nodes = {
+            name: replace(node, choices=choices.get(name, node.choices))
+            for name, node in self.nodes.items()
+        }
         return result
 
     # --- what it says -----------------------------------------------------------------------------
@@ -296,40 +296,36 @@ def checked_choices(node: Node, choices: Iterable[Choice]) -> tuple[Choice, ...]
 
     Raises `InvalidNetwork` where one does not fit.
     """
-    return tuple(checked_choice(node, number, choice) for number, choice in enumerate(choices))
-
-
-def checked_choice(node: Node, number: int, choice: Choice) -> Choice:
-    """As `checked_choices`, for one of them."""
-    where = f"{node}, choice {number}"
-    if not isinstance(choice, Choice):
-        raise InvalidNetwork(f"{where}: got {choice!r}, expected a cf.Choice")
-    ins = _ranked(where, "ins", choice.ins, node.inputs)
-    outs = _ranked(where, "outs", choice.outs, node.outputs)
-    if choice.cost is not None:
-        as_cost(choice.cost, where)
-    for i, o in choice.shared:
-        if not (0 <= i < len(node.inputs) and 0 <= o < len(node.outputs)):
-            raise InvalidNetwork(f"{where}: views={choice.views!r} names no input and output")
-    if all(map(is_, (*ins, *outs), (*choice.ins, *choice.outs))):
-        return choice
-    outs_known = [name for name in outs if name is not None]
-    return Choice(ins, outs_known, choice.cost, choice.kernel, choice.workspace, choice.views)
+    found = []
+    for number, choice in enumerate(choices):
+        where = f"{node}, choice {number}"
+        if not isinstance(choice, Choice):
+            raise InvalidNetwork(f"{where}: got {choice!r}, expected a cf.Choice")
+        ins = _ranked(where, "ins", choice.ins, node.inputs)
+        outs = _ranked(where, "outs", choice.outs, node.outputs)
+        if choice.cost is not None:
+            as_cost(choice.cost, where)
+        for i, o in choice.shared:
+            if not (0 <= i < len(node.inputs) and 0 <= o < len(node.outputs)):
+                raise InvalidNetwork(f"{where}: views={choice.views!r} names no input and output")
+        same = all(map(is_, (*ins, *outs), (*choice.ins, *choice.outs)))
+        found.append(choice if same else replace(choice, ins=ins, outs=outs))  # type: ignore[arg-type]  # no None
+    return tuple(found)
 
 
 def _ranked(
     where: str, what: str, names: Sequence[FormatName | None], values: Sequence[Value]
-) -> list[FormatName | None]:
+) -> tuple[FormatName | None, ...]:
     """The formats as those of tensors of the values' ranks."""
     if len(names) != len(values):
         raise InvalidNetwork(
             f"{where}: {what} has {len(names)} formats, the node has {len(values)}: "
             f"{', '.join(v.name for v in values)}"
         )
-    return [
+    return tuple(
         None if name is None else _of_rank(f"{where}, value {value.name!r}", name, value.rank)
         for name, value in zip(names, values, strict=True)
-    ]
+    )
 
 
 def _of_rank(where: str, name: FormatName, rank: int) -> FormatName:

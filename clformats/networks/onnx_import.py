@@ -167,21 +167,17 @@ class _Reader:
     def _fold(self, node: Any, given: Mapping[str, Any]) -> bool:
         """Compute what depends only on constants."""
         inputs = [n for n in node.input if n]
-        if any(n not in self.constants for n in inputs) or any(
-            a.HasField("g") or a.graphs for a in node.attribute
-        ):
+        has_graph = any(a.HasField("g") or a.graphs for a in node.attribute)
+        is_random = node.op_type.startswith("Random")
+        if has_graph or is_random or any(n not in self.constants for n in inputs):
             return False
         if node.op_type == "Constant" and "value" in given:
             self.constants[node.output[0]] = self.onnx.numpy_helper.to_array(given["value"])
         elif node.op_type == "ConstantOfShape":
-            tensor = given.get("value")
-            fill = np.zeros(1, np.float32) if tensor is None else (
-                self.onnx.numpy_helper.to_array(tensor)
-            )  # fmt: skip
+            read = self.onnx.numpy_helper.to_array
+            fill = read(given["value"]).reshape(-1)[0] if "value" in given else np.float32(0)
             shape = tuple(int(n) for n in self.constants[inputs[0]])
-            self.constants[node.output[0]] = np.broadcast_to(fill.reshape(-1)[0], shape)
-        elif node.op_type.startswith("Random"):
-            return False
+            self.constants[node.output[0]] = np.broadcast_to(fill, shape)
         else:
             return self._evaluated(node)
         return True

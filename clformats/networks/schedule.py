@@ -64,7 +64,10 @@ class PreparedPlan:
             if value.is_constant:
                 self._pack(value, (constants or {}).get(value.name, value.constant))
         self._fills = self._padded() if clear_padding else {}
-        self._reorders: dict[PlannedReorder, Reorder] = {r: self._reorder(r) for r in plan.reorders}
+        self._reorders: dict[PlannedReorder, Reorder] = {}
+        for r in plan.reorders:
+            src, dst = (self._at(r.value, f).desc for f in (r.src, r.dst))
+            self._reorders[r] = Reorder(src, dst, engine, wait=True)
         self._given = {v.name: self._taken(v) for v in plan.network.inputs}
 
     def __call__(self, stream: Stream, **inputs: Any) -> dict[str, Memory]:
@@ -162,10 +165,6 @@ class PreparedPlan:
         array = _array(value, content, advice)
         for fmt in sorted(wanted):
             self.constants[value.name, fmt.key] = from_numpy(array, self.engine, format=fmt)
-
-    def _reorder(self, reorder: PlannedReorder) -> Reorder:
-        sides = [self._at(reorder.value, f).desc for f in (reorder.src, reorder.dst)]
-        return Reorder(sides[0], sides[1], self.engine, wait=True)
 
     def _taken(self, value: Value) -> tuple[Memory, Reorder]:
         """Memory for an input as it is given, and what moves it into the arena."""

@@ -88,8 +88,8 @@ def from_json(
         content = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise InvalidNetwork(f"the plan is no JSON: {error}") from None
-    if not isinstance(content, dict) or content.get("version") != VERSION:
-        version = content.get("version") if isinstance(content, dict) else None
+    version = content.get("version") if isinstance(content, dict) else None
+    if version != VERSION:
         raise InvalidNetwork(
             f"the plan is of version {shown(version)}, this library reads {VERSION}: write it anew "
             f"with FormatPlan.to_json"

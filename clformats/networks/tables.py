@@ -27,7 +27,7 @@ from typing import Any
 from ..errors import InvalidNetwork
 from .choice import Choice
 from .cost import Cost
-from .graph import Network, Node, checked_choice
+from .graph import Network, Node, checked_choices
 from .named import ANY
 
 FIELDS = ("node", "op", "ins", "outs", "seconds", "low", "high", "kernel", "workspace")
@@ -68,7 +68,7 @@ class TableRow:
     def _misfit(self, node: Node) -> str:
         """Why the choice does not fit a node, or the empty string."""
         try:
-            checked_choice(node, 0, self.choice)
+            checked_choices(node, [self.choice])
         except InvalidNetwork as error:
             return str(error).replace(", choice 0", "")
         return ""

@@ -205,11 +205,10 @@ def conflicts(network: Network) -> Iterator[Conflict]:
         parts = [n for n in viewing if kind_of(n.op) == "part"]
         shaped = [n for n in viewing if n.op in (*RESHAPES, *REGIONS)]
         maker = network.producer(name)
+        aliases = [maker] if maker is not None and kind_of(maker.op) == "alias" else []
         for k, node in enumerate(parts):
-            yield from ((name, node.name, other.name) for other in parts[k + 1 :])
-            yield from ((name, node.name, other.name) for other in shaped)
-            if maker is not None and kind_of(maker.op) == "alias":
-                yield name, node.name, maker.name
+            others = [*parts[k + 1 :], *shaped, *aliases]
+            yield from ((name, node.name, other.name) for other in others)
         if maker is not None and maker.op in REGIONS:
             yield from ((name, n.name, maker.name) for n in shaped if n.op in RESHAPES)
 
