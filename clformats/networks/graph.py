@@ -54,7 +54,7 @@ class Value:
 
     def desc(self, format: str | Format) -> MemoryDesc:
         """The descriptor in a format of this library's. Raises `InvalidNetwork` for opaque ones."""
-        name = named(format).of_rank(self.rank)
+        name = named(format).of_rank(self.rank, f"value {self.name!r}")
         if name.means is None:
             raise InvalidNetwork(
                 f"value {self.name!r} is in the format {str(name)!r}, of which clformats knows "
@@ -173,7 +173,7 @@ class Network:
         """
         known = self._known("fix", value)
         name = named(format, f"fix({known.name!r})")
-        self.fixed[known.name] = _of_rank(f"value {known.name!r}", name, known.rank)
+        self.fixed[known.name] = name.of_rank(known.rank, f"value {known.name!r}")
 
     def output(self, value: Value | str, format: str | Format | None = None) -> None:
         """Make a value that nodes read an output too; one that none reads is an output anyway."""
@@ -323,16 +323,9 @@ def _ranked(
             f"{', '.join(v.name for v in values)}"
         )
     return tuple(
-        None if name is None else _of_rank(f"{where}, value {value.name!r}", name, value.rank)
+        None if name is None else name.of_rank(value.rank, f"{where}, value {value.name!r}")
         for name, value in zip(names, values, strict=True)
     )
-
-
-def _of_rank(where: str, name: FormatName, rank: int) -> FormatName:
-    try:
-        return name.of_rank(rank)
-    except InvalidNetwork as error:
-        raise InvalidNetwork(f"{where}: {error}") from None
 
 
 def _name(value: Value | str) -> str:

@@ -55,16 +55,16 @@ class FormatName(str):
         """One text for all names of the format."""
         return str(self) if self.means is None else self.means.onednn or self.means.name
 
-    def of_rank(self, rank: int) -> FormatName:
+    def of_rank(self, rank: int, what: str = "a value") -> FormatName:
         """The format of a tensor of this rank, which meta tags (``aBx16b``) wait for.
 
-        Raises `InvalidNetwork` for a format of another rank.
+        Raises `InvalidNetwork`, beginning with ``what``, for a format of another rank.
         """
         if self.means is None:
             return _parsed(self, rank) if is_meta(self) else self
         if self.means.ndims != rank:
             raise InvalidNetwork(
-                f"the format {str(self)!r} has {self.means.ndims} dimensions "
+                f"{what}: the format {str(self)!r} has {self.means.ndims} dimensions "
                 f"({' '.join(self.means.dims)}), the tensor has {rank}"
             )
         return self

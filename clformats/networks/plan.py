@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,10 +11,11 @@ from ..errors import InvalidNetwork, expect, expect_int, shown
 from ..solver.solve import LIMIT
 from .baselines import Comparison, compare
 from .build import FunctionPricing, Misfit, Pricing, ReorderCost
+from .cost import Cost
 from .decision import Decision
 from .export import to_onnx
 from .graph import Network
-from .kernels import Kernels
+from .kernels import UNKNOWN, Kernels
 from .limited import fitted
 from .memory import MemoryPlan, plan_memory
 from .named import listed, named
@@ -22,11 +23,13 @@ from .picture import dot, svg
 from .prices import Prices
 from .racing import Run, Settled, settle
 from .stored import from_json, to_json
-from .summary import summary
 
 if TYPE_CHECKING:
     from ..runtime import Engine
     from .schedule import Launch, PreparedPlan
+
+SHOWN = 6
+"""A list in a printed plan shows this many things, and counts the others."""
 
 
 class FormatPlan(Decision):
@@ -107,7 +110,41 @@ class FormatPlan(Decision):
         Path(path).write_text(self.svg(), encoding="utf-8")
 
     def __str__(self) -> str:
-        return summary(self)
+        above = f"at most {100 * self.gap:.2g} % above the least"
+        proof = "the least there is" if self.exact else above
+        lines = [
+            f"{len(self.choices)} nodes, {self.seconds * 1e3:.4g} ms by these costs, {proof}",
+            f"{len(self.reorders)} reorders, {self.reorder_seconds * 1e3:.4g} ms",
+        ]
+        for r in self.reorders:
+            cost = self.cost(r)
+            lines.append(
+                f"  {r.value}: {r.src} -> {r.dst} for {', '.join(r.readers) or 'other reorders'}, "
+                f"{cost.seconds * 1e6:.4g} us ({cost.source})"
+            )
+        return "\n".join([*lines, *_doubts(self)])
+
+
+def _doubts(plan: Decision) -> list[str]:
+    """What may be a mistake: nodes without a kernel, names that are no known format, notes."""
+    nodes = [
+        f"{name} ({plan.network.nodes[name].op})"
+        for name, c in plan.choices.items()
+        if isinstance(c.cost, Cost) and c.cost.source == UNKNOWN
+    ]
+    own = {f for f in plan.formats.values() if f.means is None}
+    return [
+        *_some("no kernel, so plain and at no cost: ", nodes),
+        *_some("not known to clformats, so opaque: ", sorted(own)),
+        *_some("left out: ", plan.built.misfits, "\n"),
+        *_some("", plan.network.notes, "\n"),
+    ]
+
+
+def _some(what: str, found: Sequence[str], between: str = ", ") -> list[str]:
+    """One text of the first few; none of none."""
+    rest = [f"and {len(found) - SHOWN} more"] if len(found) > SHOWN else []
+    return [what + between.join([*found[:SHOWN], *rest])] if found else []
 
 
 def propagate(  # each is one question
