@@ -125,10 +125,10 @@ class _Story:
     def _follow(self) -> None:
         weights: dict[str, bool] = {}
         for op in self.trace.operations:
-            for k, tensor in enumerate(op.reads):
+            for tensor in op.reads:
                 name = self._value(tensor)
                 if not op.is_reorder:
-                    weights[name] = weights.get(name, True) and k in op.weights
+                    weights[name] = weights.get(name, True) and tensor.is_weight
                     self.delivered.pop(name, None)
             if op.is_reorder and op.reads and op.writes:
                 name = self._value(op.reads[0])

@@ -28,13 +28,8 @@ def read(path: str | Path) -> Trace:
         text = file.read_text(encoding="utf-8", errors="replace")
     except OSError as error:
         raise InvalidNetwork(f"cannot read {file}: {error.strerror}") from error
-    start = text.lstrip()[:1]
-    if start == "<":
-        trace = _openvino(file, text)
-    elif start in ("{", "["):
-        trace = _tensorrt(file, text)
-    else:
-        trace = _onednn(file, text)
+    readers = {"<": _openvino, "{": _tensorrt, "[": _tensorrt}
+    trace = readers.get(text.lstrip()[:1], _onednn)(file, text)
     if not trace.operations:
         raise InvalidNetwork(
             f"{file}: nothing that was executed is in it; expected oneDNN's verbose log "
@@ -77,23 +72,18 @@ def _onednn_line(
     kind, problem = fields[1], fields[-2]
     reads: list[TracedTensor] = []
     writes: list[TracedTensor] = []
-    weights: set[int] = set()
     for argument, log in _descriptors(where, fields[4]):
         dims = _dims(argument, problem)
         tensor = (named(log.tag or log.kind), dims, log.dtype or "f32")
-        if argument == "wei":
-            weights.add(len(reads))
         if argument in ("data", "wei") or argument.startswith("src"):
-            reads.append(TracedTensor(last.get(tensor, f"{argument}@{number}"), *tensor))
+            name = last.get(tensor, f"{argument}@{number}")
+            reads.append(TracedTensor(name, *tensor, is_weight=argument == "wei"))
         if argument in ("dst", "data"):  # in versions 1 and 2 one descriptor for both sides
             writes.append(TracedTensor(f"dst@{number}", *tensor))
     for t in writes:
         last[t.fmt, t.dims, t.dtype] = t.name
-    is_reorder = kind == "reorder"
-    name = f"{kind}@{number}"
-    return Operation(
-        number, name, f"{kind} {problem}", reads, writes, seconds, is_reorder, frozenset(weights)
-    )
+    name, op = f"{kind}@{number}", f"{kind} {problem}"
+    return Operation(number, name, op, reads, writes, seconds, is_reorder=kind == "reorder")
 
 
 def _descriptors(where: str, text: str) -> Iterator[tuple[str, verbose.LogText]]:
@@ -143,8 +133,7 @@ def _openvino(file: Path, text: str) -> Trace:
     }
     trace = Trace("OpenVINO runtime model", unit="layer")
     order = sorted(layers, key=lambda n: _whole(facts[n].get("execOrder", n)))
-    for number in order:
-        trace.operations.append(_layer(number, layers[number], facts, sources, layers))
+    trace.operations += [_layer(number, facts, sources, layers) for number in order]
     return trace
 
 
@@ -162,12 +151,11 @@ def _whole(text: str | None) -> int:
 
 def _layer(
     number: str,
-    layer: ET.Element,
     facts: Mapping[str, Mapping[str, str]],
     sources: Mapping[tuple[str, str], str],
     layers: Mapping[str, ET.Element],
 ) -> Operation:
-    own = facts[number]
+    layer, own = layers[number], facts[number]
     kind = own.get("layerType", str(layer.get("type")))
     reads = []
     for port in layer.findall("input/port"):

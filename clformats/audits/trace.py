@@ -11,7 +11,7 @@ Dims = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class TracedTensor:
-    """A tensor in memory at one moment: its name, format, dims and element type.
+    """A tensor in memory at one moment: its name, format, dims, element type, and if it is weights.
 
     Where a log names no tensors, a reader of logs makes names up: what is read has the name of the
     last one written with the same dims, type and format.
@@ -21,6 +21,7 @@ class TracedTensor:
     fmt: FormatName
     dims: Dims
     dtype: str = "f32"
+    is_weight: bool = False
 
 
 @dataclass(slots=True)
@@ -34,7 +35,6 @@ class Operation:
     writes: list[TracedTensor]
     seconds: float
     is_reorder: bool = False
-    weights: frozenset[int] = frozenset()
 
 
 @dataclass(slots=True)

@@ -55,8 +55,6 @@ class Elimination:
     def run(self) -> bool:
         """Eliminate all, which makes ``value`` the minimum; False where tables are too large."""
         self._update(sorted(self._left))
-        for b in self._bundles:
-            self._push(("bundle", b))
         while self._left or self._bundles:
             size, (kind, number) = self._next() or self._smallest_bundle()
             if size > self.limit:
