@@ -109,18 +109,13 @@ class Prices:
                 f"{node.op} takes: give its cost in seconds, or record what was measured"
             )
         viewed = {i for i, _ in choice.shared}
-        pairs = [
-            (v, f)
-            for k, (v, f) in enumerate(zip(node.inputs, choice.ins, strict=True))
-            if k not in viewed and not v.is_constant
-        ]
-        if viewed and not pairs:
+        inputs = enumerate(zip(node.inputs, choice.ins, strict=True))
+        read = [v.nbytes(f) for k, (v, f) in inputs if k not in viewed and not v.is_constant]
+        if viewed and not read:
             return Cost(0.0, source="a view")
-        read = sum(v.nbytes(f) for v, f in pairs)
-        written = read if viewed else sum(
-            v.nbytes(f) for v, f in zip(node.outputs, choice.outs, strict=True)
-        )  # fmt: skip
-        return self._by_bytes(read + written)
+        outputs = zip(node.outputs, choice.outs, strict=True)
+        written = read if viewed else [v.nbytes(f) for v, f in outputs]
+        return self._by_bytes(sum(read) + sum(written))
 
     def _unmeasured(self, value: Value, src: FormatName, dst: FormatName, nbytes: int) -> Cost:
         rate = None

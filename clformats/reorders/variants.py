@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -80,20 +81,6 @@ class Variants:
         """The choices that make the kernel of a configuration."""
         return Choices.of({self.space.parameter: self.value(config), "baked": True})
 
-    def fits(self, config: Config) -> bool:
-        """Whether a configuration is a kernel: its parts fit, or it has its schedule's group."""
-        if self.space.parameter in config:
-            return bool(config[LOCAL] == self.launch(config).local_size)
-        try:
-            self.parts.line(config)
-        except InvalidArgument:
-            return False
-        return True
-
-    def source(self, config: Config) -> str:
-        """The source of a configuration's kernel."""
-        return self.launch(config).source
-
     def _launched(self, value: object) -> Launch:
         made = render(self.space.plan(value, baked=True))
         assert made is not None  # noqa: S101  # a space has something to move
@@ -115,19 +102,25 @@ class Variants:
         asked: dict[str, list[Any]] = {LOCAL: [default.local_size], s.parameter: [*s.values]}
         limits: dict[str, Any] = {}
 
-        def fits(config: Config) -> bool:  # kernel_tuner copies a method, and with it the engine
-            return self.fits(config)
+        # Functions, since kernel_tuner copies a method, and with it the engine.
+        def parts_fit(config: Config) -> bool:
+            with suppress(InvalidArgument):
+                return bool(self.parts.line(config))
+            return False
+
+        def is_of_group(config: Config) -> bool:
+            return bool(config[LOCAL] == self.launch(config).local_size)
 
         if parts:
             asked = {LOCAL: [default.local_size], **self.parts.parameters}
-            limits["restrictions"] = fits
+            limits["restrictions"] = parts_fit
         elif s.parameter != LOCAL:  # a schedule says the size of its groups
             asked[LOCAL] = sorted({Schedule.parse(value).group for value in s.values})
             if len(asked[LOCAL]) > 1:
-                limits["restrictions"] = fits
+                limits["restrictions"] = is_of_group
         return {
             "kernel_name": Launch.KERNEL,
-            "kernel_source": self.source,
+            "kernel_source": lambda params: self.launch(params).source,
             "problem_size": lambda params: self.launch(params).groups,
             "arguments": [_whole(case.source, src).view(src), _whole(before, dst).view(dst)],
             "tune_params": {**asked, "baked": [True]},
