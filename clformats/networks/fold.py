@@ -14,6 +14,8 @@ PASSING = ("Identity", "Dropout")
 ACTIVATIONS = ("Relu", "Clip", "LeakyRelu", "Sigmoid", "Tanh", "Elu", "HardSigmoid", "HardSwish")
 TAKING = ("Conv", "ConvTranspose", "Gemm", "BatchNormalization", "Add")
 """Operations that take an activation."""
+INTO = ("Conv", "BatchNormalization")
+"""Operations that take a factor and a summand for each channel."""
 
 
 @dataclass(slots=True)
@@ -113,24 +115,26 @@ class _Folder:
     # --- one factor and one summand for each channel ----------------------------------------------
 
     def _scales(self, step: RawOperation) -> bool:
-        affine = self._affine(step)
+        if step.op in ("Mul", "Add") and step.inputs[0] in self.constants:
+            step.inputs = step.inputs[::-1]
         before = self._before(step)
-        if affine is None or before is None or "activation" in before.attributes:
+        if before is None or before.op not in INTO or "activation" in before.attributes:
             return False
         if any(name not in self.constants for name in before.inputs[1:]):
             return False
-        scale, shift = affine
-        if before.op == "BatchNormalization" and step.op != "BatchNormalization":
-            self._into_norm(before, scale, shift)
-        elif before.op == "Conv":
-            self._into_conv(before, scale, shift)
-        else:
+        affine = self._affine(step, self.constants[before.inputs[1]].shape)
+        if affine is None or (before.op == step.op == "BatchNormalization"):
             return False
+        into = self._into_conv if before.op == "Conv" else self._into_norm
+        into(before, *affine)
         self._join(before, step)
         return True
 
-    def _affine(self, step: RawOperation) -> tuple[Any, Any] | None:
-        """Functions for the factor and the summand of each channel, if that is all a step does."""
+    def _affine(self, step: RawOperation, shape: Sequence[int]) -> tuple[Any, Any] | None:
+        """Functions for the factor and the summand of each channel, if that is all a step does.
+
+        ``shape`` is that of the weights, or of the factors, that it would go into.
+        """
         if step.op == "BatchNormalization" and len(step.inputs) == 5:
             names = step.inputs[1:]
             if any(n not in self.constants for n in names):
@@ -144,10 +148,8 @@ class _Folder:
             return scale, lambda: np.asarray(given[1]) - np.asarray(given[2]) * scale()
         if step.op not in ("Mul", "Add") or len(step.inputs) != 2:
             return None
-        if step.inputs[1] not in self.constants:
-            step.inputs = step.inputs[::-1] if step.inputs[0] in self.constants else step.inputs
         constant = self.constants.get(step.inputs[1])
-        if constant is None or not _per_channel(constant.shape):
+        if constant is None or _channels(constant.shape) != shape[0] or len(shape) not in (1, 4):
             return None
         flat = np.asarray(constant).reshape(-1)
         if step.op == "Mul":
@@ -177,7 +179,7 @@ class _Folder:
             norm.inputs[k] = name
 
 
-def _per_channel(shape: Sequence[int]) -> bool:
-    """``(C, 1, 1)`` or ``(1, C, 1, 1)``: one number for each channel of 4 dimensions."""
+def _channels(shape: Sequence[int]) -> int:
+    """C of ``(C, 1, 1)`` or ``(1, C, 1, 1)``, a number for each channel of 4 dimensions; else 0."""
     core = tuple(shape)[1:] if len(shape) == 4 and shape[0] == 1 else tuple(shape)
-    return len(core) == 3 and core[0] > 1 and core[1:] == (1, 1)
+    return core[0] if len(core) == 3 and core[0] > 1 and core[1:] == (1, 1) else 0

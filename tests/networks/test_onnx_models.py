@@ -193,6 +193,24 @@ def test_a_factor_after_weights_that_are_no_constants_stays_a_node(given: str) -
     assert list(net.nodes) == ["conv", "mul"]
 
 
+@pytest.mark.parametrize(("window", "factor", "result"), [
+    ([1, 1], (5, 1, 1), [1, 5, 6, 7]),  # of a convolution with one channel
+    ([1], (4, 1, 1), [4, 1, 6]),  # of the batch, not of channels
+])  # fmt: skip
+def test_a_factor_for_other_than_the_channels_stays_a_node(
+    window: list[int], factor: tuple[int, ...], result: list[int]
+) -> None:
+    nodes = [
+        make.make_node("Conv", ["x", "w"], ["y"], "conv"),
+        make.make_node("Mul", ["y", "k"], ["z"], "mul"),
+    ]
+    dims = {"w": (1, 3, *window), "k": factor}
+    weights = {n: np.ones(size, np.float32) for n, size in dims.items()}
+    image = [1, 3, *result[2:]]
+    net = cf.Network.from_onnx(model(nodes, [info("x", image)], [info("z", result)], weights))
+    assert list(net.nodes) == ["conv", "mul"]
+
+
 def test_an_unknown_operation_is_a_node_and_never_a_refusal() -> None:
     odd = make.make_node("Mystery", ["x"], ["y"], "odd", domain="my.own")
     built = model([odd], [info("x", [1, 4, 6, 7])], [info("y", [1, 4, 6, 7])], {})
