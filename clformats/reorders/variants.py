@@ -86,6 +86,31 @@ class Variants:
         assert made is not None  # noqa: S101  # a space has something to move
         return made
 
+    def _asked(self, local_size: int, *, parts: bool) -> dict[str, Any]:
+        """The parameters, and which of them go together.
+
+        By functions that are no methods: kernel_tuner copies those, and with them the engine.
+        """
+
+        def parts_fit(config: Config) -> bool:
+            with suppress(InvalidArgument):
+                return bool(self.parts.line(config))
+            return False
+
+        def is_of_group(config: Config) -> bool:
+            return bool(config[LOCAL] == self.launch(config).local_size)
+
+        s = self.space
+        asked: dict[str, list[Any]] = {LOCAL: [local_size], "baked": [True]}
+        if parts:
+            return {"tune_params": asked | self.parts.parameters, "restrictions": parts_fit}
+        asked[s.parameter] = [*s.values]
+        if s.parameter != LOCAL:  # a schedule says the size of its groups
+            asked[LOCAL] = sorted({Schedule.parse(value).group for value in s.values})
+            if len(asked[LOCAL]) > 1:
+                return {"tune_params": asked, "restrictions": is_of_group}
+        return {"tune_params": asked}
+
     def kernel_tuner(self, seed: int = 0, *, parts: bool = False) -> dict[str, Any]:
         """The arguments of ``kernel_tuner.tune_kernel``: see `Reorder.as_kernel_tuner`."""
         from pyopencl import cltypes
@@ -99,32 +124,12 @@ class Variants:
         if place is None:
             text = f"{self.engine} is a part of a device, which kernel_tuner cannot find"
             raise Unsupported("TUNING", text)
-        asked: dict[str, list[Any]] = {LOCAL: [default.local_size], s.parameter: [*s.values]}
-        limits: dict[str, Any] = {}
-
-        # Functions, since kernel_tuner copies a method, and with it the engine.
-        def parts_fit(config: Config) -> bool:
-            with suppress(InvalidArgument):
-                return bool(self.parts.line(config))
-            return False
-
-        def is_of_group(config: Config) -> bool:
-            return bool(config[LOCAL] == self.launch(config).local_size)
-
-        if parts:
-            asked = {LOCAL: [default.local_size], **self.parts.parameters}
-            limits["restrictions"] = parts_fit
-        elif s.parameter != LOCAL:  # a schedule says the size of its groups
-            asked[LOCAL] = sorted({Schedule.parse(value).group for value in s.values})
-            if len(asked[LOCAL]) > 1:
-                limits["restrictions"] = is_of_group
         return {
             "kernel_name": Launch.KERNEL,
             "kernel_source": lambda params: self.launch(params).source,
             "problem_size": lambda params: self.launch(params).groups,
             "arguments": [_whole(case.source, src).view(src), _whole(before, dst).view(dst)],
-            "tune_params": {**asked, "baked": [True]},
-            **limits,
+            **self._asked(default.local_size, parts=parts),
             "grid_div_x": [],
             "block_size_names": [LOCAL],
             "answer": [None, _whole(case.answer, dst).view(dst)],
