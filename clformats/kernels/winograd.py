@@ -73,20 +73,16 @@ def _borders(p: Problem, step: Step, arguments: Arguments) -> tuple[str, str, st
     return f" - {low_y}", f" - {low_x}", reach
 
 
-def conversions(p: Problem) -> tuple[KernelConversion, KernelConversion]:
-    """How source values are read and results written: by way of f32."""
-    src, dst = p.dtypes
-    reads = _FLOATS if src == _F32 else conversion(src, _F32)
-    return reads, _FLOATS if dst == _F32 else conversion(_F32, dst)
-
-
 def render(plan: Plan, body: WinogradPlan) -> Launch:
     """The kernel and its arguments."""
     p = plan.problem
     arguments = Arguments()
     arguments.values["items"] = body.items
     parts = common_parts(replace(p, dst=body.windows), arguments)
-    parts["reads"], parts["writes"] = conversions(p)
+    # Values are read and results written by way of f32.
+    src, dst = p.dtypes
+    parts["reads"] = _FLOATS if src == _F32 else conversion(src, _F32)
+    parts["writes"] = _FLOATS if dst == _F32 else conversion(_F32, dst)
     parts["dst_offset"] = dst_offset(body.windows, arguments)
     parts |= _window_parts(body, arguments)
     arguments.values["runs"] = -(-body.windows.placed[-1].size // body.run)

@@ -52,6 +52,7 @@ class _KernelWriter:
         self.rows = {row: k for k, row in enumerate(dict.fromkeys(v.row for v in layout.stores))}
         self.lanes = layout.lanes
         self.n = str(self.lanes) if self.lanes > 1 else ""
+        self.vector = f"{self.types.work}{self.n}"
         self.narrow = mask_type(self.types.work)
         self.clears = self.lanes <= CLEARED_LANES and self.narrow in ("char", "short")
         self.program: ShuffleProgram = layout.program(self.types.moved.nbytes, self.nbytes)
@@ -83,7 +84,7 @@ class _KernelWriter:
         edge = [*self._statements()] if self.masks.asks else []
         return filled(
             "scheduled", wide=True, types=self.types, lanes=self.lanes, n=self.n,
-            vector=f"{self.types.work}{self.n}", stored=f"{self.types.stored}{self.n}",
+            vector=self.vector, stored=f"{self.types.stored}{self.n}",
             patterns=[(name, pattern) for pattern, name in self.patterns.items()],
             pairs=bool(self.pairs),
             whole=whole, edge=edge, masks=self.masks, widths=self.widths,
@@ -162,12 +163,12 @@ class _KernelWriter:
         if what == "pair" and self.pairs:
             a, b = self.pairs.loads[number]
             return f"const pair pair{number} = PAIR(v{a}, v{b});"
-        declared = "pair pair" if self.pairs else f"{self.types.work}{self.n} v"
+        declared = "pair pair" if self.pairs else f"{self.vector} v"
         return f"const {declared}{number} = {self.shuffles[number - self.shuffled.loads]};"
 
     def _packed(self, types: PackedConversion) -> Iterator[str]:
         """All words: each is put together of elements that are loaded one after the other."""
-        vector, at = f"{types.work}{self.n}", turn(self.layout, self.key.inside)
+        vector, at = self.vector, turn(self.layout, self.key.inside)
         yield from (f"{vector} v{k} = ({vector})(0);" for k in range(self.program.loads))
         yield from turns(
             self.layout,
@@ -178,11 +179,10 @@ class _KernelWriter:
     def _loads(self, group: Sequence[int]) -> Iterator[str]:
         """The statements that load vectors, which exchange elements where they are several."""
         names, early = [f"v{n}" for n in group], self.key.exchanges[0]
-        vector = f"{self.types.work}{self.n}"
         loaded = [f"{name}_loaded" for name in names] if early else names
         for number, name in zip(group, loaded, strict=True):
-            yield f"const {vector} {name} = {self._load(number)};"
-        yield from exchange.exchanged(vector, early, loaded, names)
+            yield f"const {self.vector} {name} = {self._load(number)};"
+        yield from exchange.exchanged(self.vector, early, loaded, names)
 
     def _stores(self, lines: list[tuple[int, ...]]) -> Iterator[str]:
         """The statements that store lines: all of which wait, where elements are exchanged.
@@ -196,8 +196,7 @@ class _KernelWriter:
             for group in dict.fromkeys(self.stored.values()):
                 values = [self._output(n) for n in group]
                 names = [f"e{n}" for n in group]
-                vector = f"{self.types.work}{self.n}"
-                yield from exchange.exchanged(vector, late, values, names)
+                yield from exchange.exchanged(self.vector, late, values, names)
         joined = self.streams == LINE_BYTES and self.lanes * self.nbytes >= LEAST_JOINED
         converts = not (self.types.early or self.types.moves_bits)
         as_is = self.streams == LINE_BYTES and not (converts or self.edge)
@@ -220,7 +219,7 @@ class _KernelWriter:
             value, half = self.pairs.output(number)
             return f"{('LOW', 'HIGH')[half]}(pair{value})"
         value = self.program.outputs[number]
-        return f"({self.types.work}{self.n})(0)" if value == ZERO else f"v{value}"
+        return f"({self.vector})(0)" if value == ZERO else f"v{value}"
 
     def _load(self, number: int) -> str:
         vector = self.layout.loads[number]
@@ -255,11 +254,11 @@ class _KernelWriter:
         moved = tuple(None if z else n for z, n in zip(zeros, op.pattern, strict=True))
         stays = all(n is None or n == k for k, n in enumerate(moved))
         if not stays and not self.clears:
-            return f"{self._pattern(op.pattern)}(v{op.a}, ({self.types.work}{self.n})(0))"
+            return f"{self._pattern(op.pattern)}(v{op.a}, ({self.vector})(0))"
         mask = f"{self.narrow}{self.n}"
         kept = f"({mask})({', '.join('0' if z else '-1' for z in zeros)})"
         if not self.clears:
-            return f"as_{self.types.work}{self.n}(as_{mask}(v{op.a}) & {kept})"
+            return f"as_{self.vector}(as_{mask}(v{op.a}) & {kept})"
         value = f"v{op.a}" if stays else f"{self._pattern(moved)}(v{op.a}, v{op.a})"
         return f"CLEARED({value}, {kept})"
 

@@ -26,7 +26,8 @@ from .traits import Traits
 
 def in_buffers(src: MemoryDesc, dst: MemoryDesc, traits: Traits) -> tuple[MemoryDesc, MemoryDesc]:
     """What kernels on a device read and write for two descriptors, of which some are images."""
-    a, b = (d.buffer_twin if _goes_by_twin(d, traits) else d for d in (src, dst))
+    a, b = (d.buffer_twin if d.format.image and (traits.is_cpu or is_over_buffer(d)) else d
+            for d in (src, dst))  # fmt: skip
     return a, b
 
 
@@ -44,10 +45,6 @@ def by_buffers(p: Problem, traits: Traits | None = None) -> Problem:
     if reached == (p.src, p.dst):
         return p
     return problem(*reached, p.computation, transform=False)
-
-
-def _goes_by_twin(desc: MemoryDesc, traits: Traits) -> bool:
-    return desc.format.image is not None and (traits.is_cpu or is_over_buffer(desc))
 
 
 def copies(images: Iterable[MemoryDesc | None]) -> bool:

@@ -43,8 +43,11 @@ def legal(p: Problem, tile: Tile, nest: Sequence[Loop], begin_bytes: int) -> lis
     if streams := streaming(p, tile, begin_bytes):
         return [*found, Store(streams)]
     waits = begin_bytes >= LINE_BYTES and not p.inside and tile.lanes > 1
-    if not waits or p.dtypes[1].is_packed or _is_cut(p, tile):
+    if not waits or p.dtypes[1].is_packed:
         return found
+    extents = [tile.steps(k) for k in range(len(p.nodes))]
+    if any(is_settled(p, g, extents) for g in range(len(p.guards))):
+        return found  # a tile that covers a whole padded dimension stores no whole vectors
     if can_buffer_lines(p, tile):
         found.append(Store(lines=True))
     staged = _most_staged(p, tile, nest)
@@ -108,12 +111,6 @@ def can_buffer_lines(p: Problem, tile: Tile) -> bool:
     return (
         run * p.dtypes[1].nbytes % LINE_BYTES == 0 and run % tile.lanes == 0 and rows <= MOST_ROWS
     )
-
-
-def _is_cut(p: Problem, tile: Tile) -> bool:
-    """Whether a tile covers a whole padded dimension: then it stores no whole vectors."""
-    extents = [tile.steps(k) for k in range(len(p.nodes))]
-    return any(is_settled(p, g, extents) for g in range(len(p.guards)))
 
 
 def _most_staged(p: Problem, tile: Tile, nest: Sequence[Loop]) -> int:

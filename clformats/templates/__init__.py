@@ -41,8 +41,9 @@ def filled(template: str, **values: Any) -> str:
         detail = exceptions.text_error_template().render()
         given = "\n".join(f"  {name} = {value!r}" for name, value in values.items())
         raise RenderError(f"template {name} failed: {error}\n{detail}\nwith\n{given}") from error
-    if modules:
-        _remove_from(modules)
+    for file in modules.glob("*.mako.*.py") if modules else ():
+        with suppress(OSError):  # all of them: which is spoilt is not known
+            file.unlink()
     return text
 
 
@@ -77,13 +78,6 @@ def _folder_of_modules() -> Path | None:
         return None
     folder = Path(cache_from_source(__file__)).parent
     return folder if os.access(folder, os.W_OK) else None
-
-
-def _remove_from(modules: Path) -> None:
-    """Remove all kept modules: which of them is spoilt is not known."""
-    for file in modules.glob("*.mako.*.py"):
-        with suppress(OSError):
-            file.unlink()
 
 
 def _tidy(text: str) -> str:
