@@ -6,7 +6,7 @@ from typing import Any
 
 from ..formats.expr import Expr, Var, total
 from ..problems.problem import needs_64_bits
-from ..schedule.sums import SumLoop, SumsPlan
+from ..schedule.sums import SumsPlan
 from ..templates import filled
 from ..tensors.desc import MemoryDesc
 from .source import Arguments, Launch
@@ -63,7 +63,7 @@ def _stores(dst: MemoryDesc, arguments: Arguments) -> list[tuple[int, str]]:
 
 def _parts(plan: SumsPlan, arguments: Arguments) -> dict[str, Any]:
     """The loops, the indices of the sums in the lanes, and where the elements lie."""
-    loops = list(enumerate(plan.loops))
+    loops, lanes = list(enumerate(plan.loops)), [(f"w{k}", x) for k, x in enumerate(plan.lanes)]
     sizes = {k: arguments.text(f"size{k}", loop.size) for k, loop in loops}
     terms: list[Expr] = [
         Var(f"v{k}") * arguments.expression(f"stride{k}", loop.stride) for k, loop in loops
@@ -89,17 +89,9 @@ def _parts(plan: SumsPlan, arguments: Arguments) -> dict[str, Any]:
         "first": first,
         "over": [(f"v{k}", sizes[k]) for k, loop in reversed(loops) if loop.dim is None],
         "indices": [(f"p{d}", total(found)) for d, found in indices.items()],
-        **_lanes(plan.lanes),
+        "kept_lanes": [(w, lane.size) for w, lane in lanes if lane.dim is not None],
+        "summed_lanes": [(w, lane.size) for w, lane in lanes if lane.dim is None],
+        "lane": total([Var(w) * lane.stride.value for w, lane in lanes]),
         "at": total([*terms, Var(arguments.text("dst0", plan.dst.offset0))]),
         "tail": tail,
-    }
-
-
-def _lanes(lanes: tuple[SumLoop, ...]) -> dict[str, Any]:
-    """The loops over the lanes, and the number of a lane from these."""
-    named = [(f"w{k}", lane) for k, lane in enumerate(lanes)]
-    return {
-        "kept_lanes": [(w, lane.size) for w, lane in named if lane.dim is not None],
-        "summed_lanes": [(w, lane.size) for w, lane in named if lane.dim is None],
-        "lane": total([Var(w) * lane.stride.value for w, lane in named]),
     }

@@ -202,13 +202,14 @@ def _made(
 
 def _by_rules(p: Problem, traits: Traits) -> GroupPlan:
     moving, longest = moving_bytes(p), min(thresholds.VECTOR_BYTES, traits.begin_bytes)
+    most = [longest * 8 // t.bits for t in p.dtypes]
     tile = _tile_by_rules(p, thresholds.TILE_BYTES, traits)
-    if _widths(tile, [longest * 8 // t.bits for t in p.dtypes])[0] == 1:
+    if _widths(tile, most)[0] == 1:
         tile = _tile_by_rules(p, thresholds.SINGLE_TILE_BYTES, traits)
     together = prod(tile.sizes[k] for k in tile.below) * p.dtypes[1].nbytes
     word = max(1, thresholds.BANK_BYTES // moving) if together >= thresholds.GPU_LINE_BYTES else 1
     if p.computation and p.dtypes[0].is_packed:
-        stored = _widths(tile, [longest * 8 // t.bits for t in p.dtypes])[1]
+        stored = _widths(tile, most)[1]
         word = max(1, min(thresholds.MOST_TALL, prod(tile.sizes) // (stored * traits.group_size)))
     return _made(tile, LONGEST_VECTORS, Store(local=word), traits)
 
