@@ -1,6 +1,6 @@
 """A fake pyopencl: commands run when a test lets them, and it is known what runs before what.
 
-It has what `clformats.runtime.order`, `commands` and `external` ask of pyopencl. A command becomes
+It has what `clformats.runtime.order`, `stream` and `external` ask of pyopencl. A command becomes
 ready when its queue was flushed and what it waits for is done; on an in-order queue it waits for
 the one before, too.
 """

@@ -152,7 +152,7 @@ class Recording(Stream):
             return bytes(numbers[:1].tobytes()), None
         return OfBuffer(self._slots.constant(numbers).number), None
 
-    def ran(
+    def _ran(
         self,
         kernel: pyopencl.Kernel,
         global_size: Sequence[int],
@@ -203,7 +203,7 @@ class Recording(Stream):
             f"numpy's such as np.float32(3), a scalar of the recording, or pyopencl's LocalMemory"
         )
 
-    def filled(self, memory: Memory, value: int, where: slice) -> Event:
+    def _filled(self, memory: Any, value: int, where: slice) -> Event:
         """Take the filling of these bytes of a memory object's buffer; see `Stream.fill`."""
         with LOCK:
             memory.check_use("fill it", self.context, "the recording")

@@ -198,7 +198,7 @@ class Ready(BuiltPlan):
     ) -> Event:  # fmt: skip
         """Enqueue the kernels, with `LOCK` held and all checked; later commands wait for them."""
         if stream.recorder is not None:
-            return stream.recorder.moved(self, src, dst, values)
+            return stream.recorder.moved(self, src, dst, values)  # type: ignore[no-any-return]
         cl, shared, order = opencl(), self._shared, stream.order or QueueOrder(stream.tracked_queue)
         queue, context = stream.tracked_queue, self._context
         waits = commands_before(reading, [target], order, queue, context, in_order=stream.in_order)

@@ -1,16 +1,17 @@
-"""The arguments of users' kernels, and advice where they are wrong."""
+"""The arguments of users' kernels and their sizes, and advice where they are wrong."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import DeviceError, InvalidArgument
+from ..errors import DeviceError, InvalidArgument, shown
 from ..opencl import error_name, opencl
 from .engine import SOURCE
+from .tracked import Tracked
 
 if TYPE_CHECKING:
     import pyopencl
@@ -26,6 +27,7 @@ DECLARED = "_clformats_declared"
 """The attribute of a kernel with its `declarations`, so that its source is read once."""
 
 _PLAIN = (np.generic, np.ndarray)
+_SEQUENCES = (tuple, list)
 _AT_ONCE = "_set_arg_buf_multi"
 """What pyopencl itself sets numbers by where it was told their types: 0.1 us."""
 
@@ -165,3 +167,33 @@ def _advice(kernel: pyopencl.Kernel, text: str, args: Sequence[Any]) -> str:
     wanted = _number_type(declared) or np.float32
     told += f", the kernel has {declared!r}" * bool(declared)
     return f"{told}: give np.{wanted.__name__}({given!s})"
+
+
+def check_reads(args: Sequence[Any], reads: Sequence[Any]) -> None:
+    """Raise `InvalidArgument` unless what is read is memory among the arguments."""
+    if not isinstance(reads, _SEQUENCES) and (
+        isinstance(reads, Tracked) or not isinstance(reads, Collection)
+    ):
+        raise InvalidArgument(f"reads: got {shown(reads)}, expected a list of memory: [memory]")
+    for memory in reads:
+        for a in args:
+            if memory is a:
+                break
+        else:
+            raise InvalidArgument(f"reads: {memory!r} is none of the kernel's arguments")
+
+
+def check_run_sizes(global_size: object, local_size: object) -> None:
+    """Raise `InvalidArgument` unless they are tuples of integers, or None for the second."""
+    for name, size in (("global_size", global_size), ("local_size", local_size)):
+        if name == "local_size" and size is None:
+            continue
+        if not isinstance(size, _SEQUENCES) or not size or not all(map(_counts, size)):
+            got = shown(size) if not isinstance(size, tuple) else size
+            raise InvalidArgument(
+                f"{name}: got {got}, expected a tuple of integers such as (1024,)"
+            )
+
+
+def _counts(size: object) -> bool:
+    return (type(size) is int or isinstance(size, np.integer)) and bool(size >= 0)

@@ -2,19 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from weakref import finalize
 
-from ..errors import DeviceError, InvalidArgument, expect, shown
-from ..opencl import OnDevice, named_errors, opencl
-from . import commands
-from .commands import Recorder
+import numpy as np
+
+from ..errors import (
+    DeviceError,
+    InvalidArgument,
+    InvalidDescriptor,
+    Unsupported,
+    expect,
+    expect_int,
+    shown,
+)
+from ..opencl import OnDevice, error_name, failure, named_errors, opencl
+from . import storage
+from .arguments import check_no_pointer, check_reads, check_run_sizes, set_arguments
 from .engine import Engine, default_engine
 from .event import Event
-from .external import handed_out
-from .order import FAILED, QueueOrder, error_of, is_in_order, order_of
+from .external import commands_before, handed_out
+from .order import (
+    FAILED,
+    LOCK,
+    QueueOrder,
+    Usage,
+    enqueued,
+    error_of,
+    is_in_order,
+    order_of,
+    usage_of,
+)
 from .tracked import Tracked
 
 if TYPE_CHECKING:
@@ -31,7 +52,8 @@ class Stream(OnDevice):
     """
 
     _travels_as = "make another by Stream(engine) there"
-    recorder: Recorder | None = None
+    recorder: Any = None
+    """What takes reorders instead of the queue, by ``moved``: a recording."""
 
     def __init__(
         self,
@@ -99,8 +121,10 @@ class Stream(OnDevice):
             stream.run(kernel, (memory.desc.nelems,), None, memory)
             memory.numpy()  # waits for it
         """
-        commands.check_run_sizes(global_size, local_size)
-        return commands.run(self, kernel, global_size, local_size, args, reads)
+        check_run_sizes(global_size, local_size)
+        expect(kernel, opencl().Kernel, "kernel")
+        check_reads(args, reads)
+        return self._ran(kernel, global_size, local_size, args, reads)
 
     def fill(self, memory: Tracked, value: int = 0) -> Event:
         """Enqueue the filling of a memory object, padding included, with a byte.
@@ -112,7 +136,7 @@ class Stream(OnDevice):
 
             stream.fill(memory)  # zeros
         """
-        return commands.fill(self, memory, value)
+        return self._filled(memory, value, _check_fill(memory, value))
 
     def __enter__(self) -> Stream:  # noqa: PYI034  # Self is of Python 3.11
         return self
@@ -156,6 +180,127 @@ class Stream(OnDevice):
     def __repr__(self) -> str:
         return f"Stream({self.engine!r}, out_of_order={not self.in_order})"
 
+    # --- kernels and fills ------------------------------------------------------------------------
+
+    def _ran(
+        self,
+        kernel: pyopencl.Kernel,
+        global_size: Sequence[int],
+        local_size: Sequence[int] | None,
+        args: Sequence[Any],
+        reads: Sequence[Any],
+    ) -> Event:
+        """See `run`."""
+        order = self.order or QueueOrder(self.tracked_queue)
+        with LOCK:
+            given, writing, reading, alone = self._uses(order, args, reads)
+            set_arguments(kernel, given, args)
+            enqueue = partial(self._enqueue, kernel, global_size, local_size)
+            if alone:
+                event = enqueue([])
+            else:
+                reading = [usage for usage in reading if usage not in writing]
+                waits = self._waits(order, reading, writing)
+                event = self._with_images(args, reads, waits, enqueue)
+            enqueued(reading, writing, order, event)
+        return Event(event)
+
+    def _uses(
+        self, order: object, args: Sequence[Any], reads: Sequence[Any]
+    ) -> tuple[list[Any], list[Usage], list[Usage], bool]:
+        """The arguments as OpenCL takes them, what is written and read, checked.
+
+        And whether all commands on these buffers are in this order: then there are none to wait
+        for.
+        """
+        given: list[Any] = []
+        writing: list[Usage] = []
+        reading: list[Usage] = []
+        alone = True
+        for k, a in enumerate(args, 1):
+            is_read = False
+            for memory in reads:
+                is_read = is_read or memory is a
+            if not isinstance(a, Tracked):
+                check_no_pointer(k, a)
+                given.append(a)
+                if isinstance(a, opencl().MemoryObject):  # users may use theirs elsewhere, too
+                    usage = usage_of(a)
+                    usage.exposed, alone = True, False
+                    (reading if is_read else writing).append(usage)
+                continue
+            usage = a.usage
+            if usage.mapping is not None or a.context is not self.context or a.sound is None:
+                wish = "run a kernel on it"
+                a.check_use(wish, self.context, "the stream", writes=not is_read)
+                if a.lent is not None:  # one kernel at a time has the image
+                    writing.append(usage)
+                    given.append(a.lent.image)
+                    alone = False
+                    continue
+            (reading if is_read else writing).append(usage)
+            alone = alone and usage.only_order is order and not usage.exposed
+            given.append(a.tracked_buffer)
+        return given, writing, reading, alone
+
+    def _with_images(
+        self, args: Sequence[Any], reads: Sequence[Any], waits: list[pyopencl.Event],
+        enqueue: Callable[[list[pyopencl.Event]], pyopencl.Event],
+    ) -> pyopencl.Event:  # fmt: skip
+        """Enqueue a kernel between the copies to the images that it is lent and those back."""
+        queue = self.tracked_queue
+        lent = [(a, a.lent) for a in args if isinstance(a, Tracked) and a.lent]
+        for _, image in lent:
+            waits = image.fill(queue, waits)
+        event = enqueue(waits)
+        for a, image in lent:
+            if not any(a is memory for memory in reads):
+                event = image.bring_back(queue, event)
+        return event
+
+    def _waits(
+        self, order: object, reading: Sequence[Usage], writing: Sequence[Usage]
+    ) -> list[pyopencl.Event]:
+        once = [*dict.fromkeys(reading)], [*dict.fromkeys(writing)]
+        queue, context = self.tracked_queue, self.context
+        return commands_before(*once, order, queue, context, in_order=self.in_order)
+
+    def _enqueue(
+        self,
+        kernel: Any,
+        global_size: Sequence[int],
+        local_size: Sequence[int] | None,
+        waits: list[pyopencl.Event] | None,
+    ) -> pyopencl.Event:
+        """Enqueue a kernel with the arguments that it has, after these events."""
+        cl = opencl()
+        try:
+            return cl.enqueue_nd_range_kernel(  # type: ignore[no-any-return]
+                self.tracked_queue, kernel, tuple(global_size),
+                None if local_size is None else tuple(local_size), None, waits or None,
+            )  # fmt: skip
+        except cl.Error as error:
+            name, advice = error_name(error), ""
+            if "WORK_GROUP_SIZE" in name or "WORK_ITEM_SIZE" in name:
+                advice = f"; global_size is {tuple(global_size)}, local_size {local_size}"
+                advice += ": None leaves the choice to the device" * (local_size is not None)
+            raise failure(f"enqueueing {kernel.function_name}", error, advice) from error
+
+    def _filled(self, memory: Tracked, value: int, where: slice) -> Event:
+        """See `fill`."""
+        cl, order = opencl(), self.order or QueueOrder(self.tracked_queue)
+        with LOCK, named_errors("filling", memory):
+            memory.check_use("fill it", self.context, "the stream", writes=True)
+            if where.start == where.stop:
+                return Event(cl.enqueue_marker(self.tracked_queue))
+            waits = self._waits(order, [], [memory.usage])
+            event = cl.enqueue_fill_buffer(
+                self.tracked_queue, memory.tracked_buffer, np.uint8(value), where.start,
+                where.stop - where.start, wait_for=waits or None,
+            )  # fmt: skip
+            enqueued([], [memory.usage], order, event)
+        return Event(event)
+
 
 def _finish(queue: pyopencl.CommandQueue) -> None:
     """Wait for the commands of a queue without order before it goes.
@@ -165,6 +310,25 @@ def _finish(queue: pyopencl.CommandQueue) -> None:
     cl = opencl()
     with suppress(cl.Error):
         queue.finish()
+
+
+def _check_fill(memory: object, value: object) -> slice:
+    """The bytes of a buffer that `Stream.fill` writes. Raises as it does."""
+    if not isinstance(memory, Tracked):
+        raise InvalidArgument(f"memory: got {shown(memory)}, expected Memory")
+    if not 0 <= expect_int(value, "value") <= 255:
+        raise InvalidArgument(f"value: got {value}, expected a byte, 0 to 255")
+    desc = memory.desc
+    if desc.format.image or (memory.tracked_buffer and storage.is_svm(memory.tracked_buffer)):
+        raise Unsupported(
+            "FILL", f"{memory!r} is no buffer of OpenCL's: map it, and fill the array"
+        )
+    if not memory.is_dense:
+        raise InvalidDescriptor(
+            f"{memory!r} is a region with bytes of others in between: fill the whole tensor, or "
+            f"reorder zeros into the region"
+        )
+    return memory.mapped_bytes
 
 
 def _check_queue(queue: pyopencl.CommandQueue, engine: Engine | None, *, asked: bool) -> None:

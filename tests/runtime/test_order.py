@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import clformats as cf
-from clformats.runtime import commands, external
+from clformats.runtime import external
 from clformats.runtime.order import PRUNE_AT, QueueOrder, Usage, order_of
 from clformats.runtime.tracked import Tracked
 from tests.fake_opencl_support import FAILED, OUT_OF_ORDER, Event, use
@@ -33,6 +33,14 @@ class Held(Tracked):
         self.is_read_only = self._is_view = False
 
 
+class Queue(cf.Stream):
+    """A stream on a queue of the fake."""
+
+    def __init__(self, queue: Any, *, in_order: bool) -> None:
+        self.tracked_queue, self.context, self.in_order = queue, queue.context, in_order
+        self.order = order_of(queue) if in_order else None
+
+
 class Machine:
     """Streams and memory objects of one context; ``did`` are the library's commands."""
 
@@ -43,27 +51,20 @@ class Machine:
         self.did: list[Event] = []
 
     def stream(self, kind: str) -> Any:
-        """A stream as commands know it; ``kind`` is "i" in order, "o" out of order."""
+        """A stream; ``kind`` is "i" in order, "o" out of order."""
         queue = self.fake.CommandQueue(self.context, OUT_OF_ORDER if kind == "o" else 0)
-        order = order_of(queue) if kind == "i" else None
-        return SimpleNamespace(
-            tracked_queue=queue,
-            context=self.context,
-            order=order,
-            in_order=kind == "i",
-            recorder=None,
-        )
+        return Queue(queue, in_order=kind == "i")
 
     def run(self, stream: Any, writes: list[Held], reads: list[Held]) -> Event:
         """A kernel by the library."""
         kernel = self.fake.Kernel([m.tracked_buffer for m in writes])
-        event: Any = commands.run(stream, kernel, (1,), None, [*writes, *reads], reads).event
+        event: Any = stream.run(kernel, (1,), None, *writes, *reads, reads=reads).event
         self.did.append(event)
         return event  # type: ignore[no-any-return]
 
     def fill(self, stream: Any, memory: Held) -> Event:
         """A fill by the library."""
-        event: Any = commands.fill(stream, memory, 0).event
+        event: Any = stream.fill(memory).event
         self.did.append(event)
         return event  # type: ignore[no-any-return]
 
