@@ -10,8 +10,8 @@ from ..errors import DeviceError, InvalidArgument, InvalidDescriptor
 from ..opencl import OnDevice, failure, opencl
 from ..reorders.given import as_memory, as_stream, let_arrays_wait
 from ..runtime import Engine, Event, Memory
-from ..runtime.external import external_commands
-from ..runtime.order import LOCK, QueueOrder, Usage, end_of, enqueued, events_before, flush
+from ..runtime.external import commands_before
+from ..runtime.order import LOCK, QueueOrder, Usage, end_of, enqueued, flush
 from ..runtime.scalar import Scalar
 from ..tensors.desc import MemoryDesc
 from .binding import Bound, is_tuned
@@ -167,7 +167,6 @@ class Replay(OnDevice):
         """Enqueue the commands after those that the memory objects wait for, locks held."""
         cl = opencl()
         reads, writes = list[Usage](), list[Usage]()
-        waits: list[pyopencl.Event] = []
         for name, memory in self._memories.items():
             usage = memory.usage
             if usage.mapping is not None:
@@ -177,12 +176,10 @@ class Replay(OnDevice):
                 _check_apart(self._memories, self._writes)
                 self._rebind(name, memory)
             (writes if self._writes[name] else reads).append(usage)
-        usages = (*reads, *writes)
-        if any(usage.only_order is not order for usage in usages):
-            waits += events_before(reads, writes, order)
-        waits += self._before(order)
+        waits = self._before(order)
         flush(waits)
-        waits += external_commands(usages, self.engine.context, queue, in_order=in_order)
+        context = self.engine.context
+        waits += commands_before(reads, writes, order, queue, context, in_order=in_order)
         event = None
         try:
             event = self._bound.enqueue(queue, waits, in_order=in_order)
@@ -190,7 +187,7 @@ class Replay(OnDevice):
             raise failure(f"enqueueing {self!r}", error) from error
         finally:
             if event is None:  # some commands may have been enqueued
-                event = end_of(queue, *usages)
+                event = end_of(queue, *reads, *writes)
             enqueued(reads, writes, order, event)
             self._last = order, event
         return Event(event)

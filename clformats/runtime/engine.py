@@ -323,13 +323,6 @@ def _context(device: pyopencl.Device) -> pyopencl.Context:
         return opencl().Context([device])  # type: ignore[no-any-return]
 
 
-def describe(device: pyopencl.Device) -> str:
-    """The texts that a device is found by."""
-    p = device.platform
-    texts = [device.name, device.vendor, device.version, p.name, p.vendor, p.version]
-    return " ".join(texts)
-
-
 def _choose(name: str | None) -> pyopencl.Device:
     found = devices()
     if not found:
@@ -354,12 +347,16 @@ def _choose(name: str | None) -> pyopencl.Device:
 
 
 def _matching(found: list[pyopencl.Device], name: str) -> list[pyopencl.Device]:
-    """The devices of a kind, or with a text in what describes them."""
-    kinds = {kind: getattr(opencl().device_type, kind.upper()) for kind in KINDS}
-    if name in kinds:
-        return [d for d in found if d.type & kinds[name]]
+    """The devices of a kind, of this very name, or with it in what describes them."""
+    if name in KINDS:
+        kind = getattr(opencl().device_type, name.upper())
+        return [d for d in found if d.type & kind]
     named = [d for d in found if d.name.strip().lower() == name.strip()]
-    return named or [d for d in found if name in describe(d).lower()]
+    return named or [
+        d
+        for d in found
+        if name in " ".join(f"{x.name} {x.vendor} {x.version}" for x in (d, d.platform)).lower()
+    ]
 
 
 def _taken_apart(given: Any, device: Any, context: Any) -> tuple[None, Any, Any]:

@@ -9,7 +9,7 @@ that stay inside the library pay nothing for this.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
@@ -96,36 +96,26 @@ def commands_before(
     reading: Sequence[Usage], writing: Sequence[Usage], order: object, queue: pyopencl.CommandQueue,
     context: object, *, in_order: bool,
 ) -> list[pyopencl.Event]:  # fmt: skip
-    """All that a command must wait for which reads and writes these buffers, with `LOCK` held.
+    """All that a command on ``queue`` must wait for which uses these buffers, with `LOCK` held.
 
-    The commands that are known, which are sent to their devices, and the `external_commands`.
-    Raises `DeviceError`.
+    The commands that are known, which are sent to their devices. And where one of the buffers was
+    handed out, an event for each other queue of the context that was: complete when all is done
+    that is on that queue now. These queues are flushed. One that its user has dropped is kept until
+    its commands are done: they may use any of the buffers that were handed out, and a driver's
+    event need not keep its queue. Raises `DeviceError`.
     """
     waits = events_before(reading, writing, order)
     if waits:
         with named_errors("waiting for other commands"):
             flush(waits)
-    return waits + external_commands((*reading, *writing), context, queue, in_order=in_order)
-
-
-def external_commands(
-    usages: Iterable[Usage], context: object, queue: pyopencl.CommandQueue, *, in_order: bool
-) -> list[pyopencl.Event]:
-    """What a command on ``queue`` must wait for, beside the known, that uses these buffers.
-
-    One event for each other queue of the context that was handed out, where one of the buffers
-    was; complete when all is done that is on that queue now. The queues are flushed. One that its
-    user has dropped is kept until its commands are done: they may use any of the buffers that were
-    handed out, and a driver's event need not keep its queue. Raises `DeviceError`.
-    """
-    if not _handed_out or not any(usage.exposed for usage in usages):
-        return []
+    if not _handed_out or not any(usage.exposed for usage in (*reading, *writing)):
+        return waits
     own = queue.int_ptr if in_order else None
-    with LOCK, named_errors("waiting for commands on a queue that was handed out"):
+    with named_errors("waiting for commands on a queue that was handed out"):
         _handed_out[:] = [entry for entry in _handed_out if not entry.is_over]
         found = {
             entry.queue.int_ptr: entry
             for entry in sorted(_handed_out, key=lambda e: not e.is_dropped)  # who has it counts
             if entry.queue.int_ptr != own and entry.context == context
         }
-        return [entry.event() for entry in found.values()]
+        return waits + [entry.event() for entry in found.values()]

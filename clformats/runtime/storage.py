@@ -113,27 +113,26 @@ def check(storage: Any, nbytes: int, engine: Engine, about: object) -> None:
 
 def check_context(storage: Any, engine: Engine) -> None:
     """Raise `DeviceError` for a buffer of another context; that of SVM is not known."""
-    if is_svm(storage):
-        return
-    cl = opencl()
-    try:
-        context = storage.get_info(cl.mem_info.CONTEXT)
-    except cl.Error:
-        context = None  # it was released before its buffer, and some drivers forget it then
-    if context != engine.context:
+    if not is_svm(storage) and _context_of(storage) != engine.context:
         raise DeviceError("the buffer belongs to another OpenCL context than the engine")
 
 
 def engine_of(buffer: Any) -> Engine | None:
     """An engine in the context of a buffer or array of pyopencl's; None where it tells none."""
-    cl, context = opencl(), getattr(buffer, "context", None)
-    if isinstance(buffer, cl.MemoryObjectHolder):
-        with suppress(cl.Error):  # as in `check_context`
-            context = buffer.get_info(cl.mem_info.CONTEXT)
-    if not isinstance(context, cl.Context):
+    context = _context_of(buffer)
+    if not isinstance(context, opencl().Context):
         return None
     usual = default_engine()
     return usual if usual.context == context else Engine(context=context)
+
+
+def _context_of(buffer: Any) -> Any:
+    """The context of a buffer or an array; None of one that was released before its buffer."""
+    cl = opencl()
+    with suppress(cl.Error):  # some drivers forget it then
+        if isinstance(buffer, cl.MemoryObjectHolder):
+            return buffer.get_info(cl.mem_info.CONTEXT)
+    return getattr(buffer, "context", None)
 
 
 def unwrapped(buffer: Any) -> Any:
