@@ -94,18 +94,14 @@ def runtime_of(platform: str, kind: str) -> Runtime | None:
     return next((r for r in named if r.kind in ("", kind)), None)
 
 
-def trial_of(runtime: Runtime, version: str) -> Trial | None:
-    """What was run on this version of a driver; None where it was not tried."""
-    of_it = (t for t in TRIALS if t.runtime == runtime.name)
-    return next((t for t in of_it if version.strip().startswith(t.version)), None)
-
-
 def known(platform: str, kind: str, version: str) -> str:
     """Whether a driver is in the table of docs/drivers.md, in words."""
     runtime = runtime_of(platform, kind)
     if runtime is None:
         return "this driver is in no row of docs/drivers.md: nobody has tried clformats on it"
-    trial, why = trial_of(runtime, version), f"; {runtime.why}" if runtime.why else ""
+    of_it = (t for t in TRIALS if t.runtime == runtime.name)
+    trial = next((t for t in of_it if version.strip().startswith(t.version)), None)
+    why = f"; {runtime.why}" if runtime.why else ""
     if trial is None:
         return f"{runtime.name}: no tests of this version are on record (docs/drivers.md){why}"
     return f"{runtime.name} {trial.version}: tried on {trial.date}, fails: {trial.fails}{why}"

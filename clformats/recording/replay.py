@@ -13,6 +13,7 @@ from ..runtime import Engine, Event, Memory
 from ..runtime.external import commands_before
 from ..runtime.order import LOCK, QueueOrder, Usage, end_of, enqueued, flush
 from ..runtime.scalar import Scalar
+from ..runtime.storage import check_same_context
 from ..tensors.desc import MemoryDesc
 from .binding import Bound, is_tuned
 from .program import ANYWHERE, INPUT, OUTPUT, ROUNDED, Program, Variant
@@ -97,7 +98,7 @@ class Replay(OnDevice):
         own = as_stream(stream, self.engine)
         if own.recorder is not None:
             raise InvalidArgument(f"{self!r} cannot be recorded again: record its commands")
-        own.check_context(self.engine.context, "the replay")
+        check_same_context("the stream", own.context, "the replay", self.engine.context)
         order = own.order or QueueOrder(own.tracked_queue)
         with self._lock, LOCK:
             if given:

@@ -20,6 +20,7 @@ from ..runtime.engine import SharedKernel
 from ..runtime.external import commands_before
 from ..runtime.order import LOCK, QueueOrder, Usage, end_of, enqueued
 from ..runtime.scalar import Scalar
+from ..runtime.storage import check_same_context
 from ..runtime.twins import Twins
 from ..schedule import Plan
 from ..tensors.desc import MemoryDesc
@@ -177,7 +178,7 @@ class Ready(BuiltPlan):
             plan = partial(self.plan.beginning_at, least)
             return self._for(least, plan).call(stream, uses, values, about)
         if stream.context is not context:
-            stream.check_context(context, "the reorder")
+            check_same_context("the stream", stream.context, "the reorder", context)
         reading: list[Usage] = []
         with LOCK:
             for use in uses:

@@ -272,7 +272,7 @@ class Memory(ArrayLike, Tracked):
         if "w" in mode:
             self.check_writable()
         if stream is not None:
-            stream.check_context(self.context, "the memory object")
+            storage.check_same_context("the stream", stream.context, self, self.context)
         return Mapping(self, mode, stream.tracked_queue if stream else self.engine.tracked_queue)
 
     # --- copies on the host -----------------------------------------------------------------------

@@ -113,8 +113,16 @@ def check(storage: Any, nbytes: int, engine: Engine, about: object) -> None:
 
 def check_context(storage: Any, engine: Engine) -> None:
     """Raise `DeviceError` for a buffer of another context; that of SVM is not known."""
-    if not is_svm(storage) and _context_of(storage) != engine.context:
-        raise DeviceError("the buffer belongs to another OpenCL context than the engine")
+    if not is_svm(storage):
+        check_same_context("the buffer", _context_of(storage), "the engine", engine.context)
+
+
+def check_same_context(what: object, context: object, whose: object, wanted: object) -> None:
+    """Raise `DeviceError` where something has another context than that with which it is used."""
+    if context != wanted:
+        raise DeviceError(
+            f"{what} belongs to another OpenCL context than {whose}: make both from one engine"
+        )
 
 
 def engine_of(buffer: Any) -> Engine | None:

@@ -169,14 +169,6 @@ class Stream(OnDevice):
             with named_errors("ordering a stream"):
                 cl.enqueue_barrier(self.tracked_queue, wait_for=found)
 
-    def check_context(self, context: object, whose: str) -> None:
-        """Raise `DeviceError` where its context is another one than that of ``whose``."""
-        if self.context != context:
-            raise DeviceError(
-                f"the stream belongs to another OpenCL context than {whose}: make both from one "
-                f"engine"
-            )
-
     def __repr__(self) -> str:
         return f"Stream({self.engine!r}, out_of_order={not self.in_order})"
 
@@ -337,5 +329,5 @@ def _check_queue(queue: pyopencl.CommandQueue, engine: Engine | None, *, asked: 
             "got a queue together with out_of_order or profiling: make the queue with these "
             "properties"
         )
-    if engine is not None and engine.context != queue.context:
-        raise DeviceError("the queue belongs to another OpenCL context than the engine")
+    if engine is not None:
+        storage.check_same_context("the queue", queue.context, "the engine", engine.context)

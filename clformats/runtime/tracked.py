@@ -130,8 +130,7 @@ class Tracked(OnDevice):
         context = None
         with suppress(cl.Error):  # Intel's runtime forgets a context that only an event keeps
             context = found.get_info(cl.event_info.CONTEXT)
-        if context != self.context:
-            raise DeviceError(f"the event belongs to another OpenCL context than {self!r}")
+        storage.check_same_context("the event", context, self, self.context)
         if error := error_of(found):
             raise DeviceError(f"the command on {self!r} has failed ({error})", name=FAILED)
         with LOCK, named_errors("remembering a command on", self):
@@ -196,11 +195,8 @@ class Tracked(OnDevice):
                     f"{self!r} has no buffer: give it one by set_buffer(), or those of its parts, "
                     f"where it has several"
                 )
-        elif self.context != context:
-            raise DeviceError(
-                f"{self!r} belongs to another OpenCL context than {whose}: make both from one "
-                f"engine"
-            )
+        else:
+            storage.check_same_context(self, self.context, whose, context)
 
     def check_use(self, wish: str, context: object, whose: str, *, writes: bool = False) -> None:
         """Raise where no command of ``whose`` can take it; ``wish`` says what it would do."""

@@ -8,6 +8,7 @@ turns at them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 Enqueue = Callable[["tuple[Any, Any]", "list[pyopencl.Event]"], "pyopencl.Event"]
 """Enqueues a kernel on the buffers of both sides, after some events."""
+Step = Callable[["list[pyopencl.Event]"], "pyopencl.Event"]
 
 
 _scratch: WeakKeyDictionary[Engine, list[pyopencl.Buffer | None]] = WeakKeyDictionary()
@@ -68,23 +70,19 @@ class Twins:
         a, b = a or self._taken(0, used), b or self._taken(1, used)
         others = events_before([], used, order)
         flush(others)
+        steps: list[Step] = []
+        if into:
+            steps.append(partial(image.copied, queue, self._regions[0], a, src.tracked_buffer))
+        if not alone:
+            steps.append(partial(kernel, (a, b)))
+        if out:
+            steps.append(partial(image.copied, queue, self._regions[1], dst.tracked_buffer, b))
         events: list[pyopencl.Event] = []
-        waits = waits + others if others else waits
-
-        def behind() -> list[pyopencl.Event]:
-            return [] if events and stream.in_order else events[-1:] or waits
-
+        waits = waits + others
         try:
-            if into:
-                events.append(
-                    image.copied(queue, self._regions[0], a, src.tracked_buffer, behind())
-                )
-            if not alone:
-                events.append(kernel((a, b), behind()))
-            if out:
-                events.append(
-                    image.copied(queue, self._regions[1], dst.tracked_buffer, b, behind())
-                )
+            for step in steps:
+                events.append(step(waits))
+                waits = [] if stream.in_order else events[-1:]
         finally:  # should one be refused, later commands still wait for those before it
             if events:
                 enqueued([], used, order, events[-1])
