@@ -135,9 +135,7 @@ def from_array(
     expect(engine, Engine | None, "engine")
     if not array.shape:
         raise InvalidDescriptor("got an array of a single value, expected one with dimensions")
-    if engine is None:
-        queue = array.queue
-        engine = Engine(context=array.context, device=queue.device if queue is not None else None)
+    engine = engine or Engine(array.queue or array.context)
     desc = _array_desc(array) if format is None else _array_in(array, format)
     wait_for_array(array)
     if array.queue is not None:

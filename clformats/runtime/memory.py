@@ -51,7 +51,8 @@ class _Allocate:
         return "allocate"
 
 
-ALLOCATE = _Allocate()
+ZEROS, UNFILLED = _Allocate(), _Allocate()
+"""A new buffer: with zeros, or with anything."""
 
 
 class Memory(ArrayLike, Tracked):
@@ -91,7 +92,7 @@ class Memory(ArrayLike, Tracked):
         desc: MemoryDesc | Described | str,
         engine: Engine | None = None,
         *,
-        buffer: Any = ALLOCATE,
+        buffer: Any = ZEROS,
         allocator: storage.Allocator | None = None,
         buffers: abc.Mapping[str, Any] | None = None,
     ) -> None:
@@ -100,14 +101,15 @@ class Memory(ArrayLike, Tracked):
         expect(engine, Engine | None, "engine")
         _check_desc(self.desc)
         _check_allocator(allocator, buffer)
-        alone = buffer is ALLOCATE and allocator is None
-        given = joined.checked(self.desc, buffers, alone=alone)
+        is_new = isinstance(buffer, _Allocate)
+        given = joined.checked(self.desc, buffers, alone=is_new and allocator is None)
         _, first = next(iter(given.values()), (0, buffer))
         self.engine = engine or storage.engine_of(first) or default_engine()
         self.context = self.engine.context
         self.usage = Usage()
         if not given:
-            self.set_buffer(self._allocated(allocator) if buffer is ALLOCATE else buffer)
+            fill = buffer is ZEROS
+            self.set_buffer(self._allocated(allocator, fill=fill) if is_new else buffer)
         self.parts = {name: Memory(MemoryDesc((n,), "u8"), self.engine, buffer=own)
                       for name, (n, own) in given.items()}  # fmt: skip
 
@@ -116,12 +118,9 @@ class Memory(ArrayLike, Tracked):
         cls, desc: MemoryDesc, engine: Engine | None, allocator: storage.Allocator | None = None
     ) -> Memory:
         """As ``Memory(desc, engine)`` where the caller writes every byte; nothing is filled."""
-        _check_allocator(allocator, ALLOCATE)
-        memory = cls(desc, engine, buffer=None)
-        memory.set_buffer(memory._allocated(allocator, fill=False))
-        return memory
+        return cls(desc, engine, buffer=UNFILLED, allocator=allocator)
 
-    def _allocated(self, allocator: storage.Allocator | None, *, fill: bool = True) -> Any:
+    def _allocated(self, allocator: storage.Allocator | None, *, fill: bool) -> Any:
         if not self.nbytes:
             return None
         if self.desc.format.image:
@@ -317,8 +316,9 @@ class Memory(ArrayLike, Tracked):
 
 
 def _check_allocator(allocator: object, buffer: object) -> None:
-    if allocator is not None and not (callable(allocator) and buffer is ALLOCATE):
-        also = "" if buffer is ALLOCATE else f" and buffer={shown(buffer)}"
+    is_new = isinstance(buffer, _Allocate)
+    if allocator is not None and not (callable(allocator) and is_new):
+        also = "" if is_new else f" and buffer={shown(buffer)}"
         raise InvalidArgument(
             f"allocator: got {shown(allocator)}{also}, expected a function of the number of bytes, "
             f"and no buffer"
