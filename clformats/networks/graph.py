@@ -24,7 +24,7 @@ from ..tensors.dtypes import DType, as_dtype
 from .choice import Choice
 from .cost import as_cost
 from .named import FormatName, listed, named
-from .onnx_import import read_onnx
+from .onnx_import import OnnxGraph
 
 Dims = tuple[int, ...]
 
@@ -120,7 +120,7 @@ class Network:
     @classmethod
     def from_onnx(cls, model: str | Path | Any, *, batch: int | None = None) -> Network:
         """The network of an ONNX model or file: see `clformats.networks.onnx_import`."""
-        found, result = read_onnx(model, batch), cls()
+        found, result = OnnxGraph(model, batch), cls()
         for value in found.values:
             result.value(**value)
         for op in found.operations:
@@ -158,7 +158,12 @@ class Network:
         if not written:
             raise InvalidNetwork(f"{bare} writes nothing: give it an output")
         for value in written:
-            self._check_written(bare, value)
+            other = self._producer.get(value.name)
+            if other is not None or written.count(value) > 1:
+                by = other or "it"
+                raise InvalidNetwork(f"{bare}: {value.name!r} is already written by {by!r}")
+            if value.is_constant:
+                raise InvalidNetwork(f"{bare} writes {value.name!r}, which is a constant")
         fitting = checked_choices(bare, listed(choices, "choices"))
         made = replace(bare, choices=fitting, attributes=attributes)
         self._producer.update((value.name, name) for value in written)
@@ -279,13 +284,6 @@ class Network:
                 f"{where!r}: there is no value {name!r}: add it first, net.value({name!r}, dims)"
             )
         return self.values[name]
-
-    def _check_written(self, node: Node, value: Value) -> None:
-        other = self._producer.get(value.name)
-        if other is not None or [v.name for v in node.outputs].count(value.name) > 1:
-            raise InvalidNetwork(f"{node}: {value.name!r} is already written by {other or 'it'!r}")
-        if value.is_constant:
-            raise InvalidNetwork(f"{node} writes {value.name!r}, which is a constant")
 
 
 # --- checks ---------------------------------------------------------------------------------------

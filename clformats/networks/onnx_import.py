@@ -13,7 +13,6 @@ the same width.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,24 +24,6 @@ from ..files.onnx import TYPES
 from .fold import RawOperation, folded
 
 _WIDTHS = {1: "u8", 2: "f16", 4: "s32", 8: "f64"}
-
-
-@dataclass(frozen=True, slots=True)
-class OnnxGraph:
-    """What a model says, folded: values as arguments of `Network.value`, operations, outputs."""
-
-    values: Sequence[Mapping[str, Any]]
-    operations: Sequence[RawOperation]
-    outputs: Sequence[str]
-
-
-def read_onnx(model: str | Path | Any, batch: int | None = None) -> OnnxGraph:
-    """The graph of a model or of a file.
-
-    ``batch`` replaces a first dimension of unknown size. Raises `InvalidNetwork`, which names the
-    input, value or node.
-    """
-    return _Reader(_loaded(model), batch).graph_read()
 
 
 def _loaded(model: str | Path | Any) -> Any:
@@ -63,13 +44,17 @@ def _loaded(model: str | Path | Any) -> Any:
     return loaded
 
 
-class _Reader:
-    """Reads one model."""
+class OnnxGraph:
+    """What a model or a file says: values as arguments of `Network.value`, operations, outputs.
 
-    def __init__(self, model: Any, batch: int | None) -> None:
+    ``batch`` replaces a first dimension of unknown size. Raises `InvalidNetwork`, which names the
+    input, value or node.
+    """
+
+    def __init__(self, model: str | Path | Any, batch: int | None = None) -> None:
         self.onnx = library("onnx", "ONNX models")
         copy = self.onnx.ModelProto()
-        copy.CopyFrom(model)
+        copy.CopyFrom(_loaded(model))
         copy.ir_version = max(copy.ir_version, 4)  # before, initializers had to be inputs too
         self.model = copy
         self.graph = copy.graph
@@ -79,17 +64,13 @@ class _Reader:
         self._set_batch(batch)
         self.shapes = self._inferred()
         self.opsets = {o.domain: o.version for o in copy.opset_import}
-
-    def graph_read(self) -> OnnxGraph:
-        """Everything folded."""
         outputs = [o.name for o in self.graph.output]
-        left = folded(list(self._operations()), self.constants, outputs)
-        given = [i.name for i in self.graph.input if i.name not in self.constants]
-        written = {name for op in left for name in op.outputs}
-        names = dict.fromkeys([*given, *(n for op in left for n in (*op.inputs, *op.outputs))])
-        return OnnxGraph(
-            [self._value(name) for name in names], left, [n for n in outputs if n in written]
-        )
+        self.operations = folded(list(self._operations()), self.constants, outputs)
+        written = {name for op in self.operations for name in op.outputs}
+        self.outputs = [name for name in outputs if name in written]
+        names = [i.name for i in self.graph.input if i.name not in self.constants]
+        names += [n for op in self.operations for n in (*op.inputs, *op.outputs)]
+        self.values = [self._value(name) for name in dict.fromkeys(names)]
 
     # --- shapes -----------------------------------------------------------------------------------
 
