@@ -189,12 +189,8 @@ def surroundings(network: Network) -> Surroundings:
     return Surroundings(lonely, frozenset(outputs), frozenset(strided))
 
 
-Conflict = tuple[str, str, str]
-"""A value, and two nodes of which not both may view it in one format."""
-
-
-def conflicts(network: Network) -> Iterator[Conflict]:
-    """For each value the pairs of nodes that must not both view it.
+def conflicts(network: Network) -> Iterator[tuple[str, str, str]]:
+    """Each value with the pairs of nodes that must not both view it in one format.
 
     Memory is part of one concatenation only. A part, and a region, has the strides of the whole: it
     is not seen in another shape, and a part is no view at the same time.
