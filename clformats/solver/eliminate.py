@@ -121,9 +121,7 @@ class Elimination:
         return size, size
 
     def _of_bundle(self, b: int) -> tuple[int, int] | None:
-        bundle = self._bundles.get(b)
-        if bundle is None:
-            return None
+        bundle = self._bundles[b]
         around: set[int] = set()
         for leaf in bundle.readers:
             near = self._around(leaf)

@@ -106,7 +106,8 @@ class FlowProgram:
             self.program.row(times(1.0, columns), 1.0, 1.0)
         self.flows = [self._flows(t) for t in problem.tensors]
         for a, b, table in problem.pairs:
-            self._pair(self.chosen[a], self.chosen[b], table)
+            for i, j in np.argwhere(table):
+                self.program.row(times(1.0, [self.chosen[a][i], self.chosen[b][j]]), high=1.0)
 
     def solve(self) -> tuple[Solution | None, float]:
         """The assignment with its bound, and the bound, infinite where no assignment exists."""
@@ -157,13 +158,6 @@ class FlowProgram:
         """Those of the choices that write or read a format."""
         columns = zip(self.chosen[slot.variable], slot.formats, strict=True)
         return [column for column, f in columns if f == fmt]
-
-    def _pair(self, one: Sequence[int], other: Sequence[int], table: Any) -> None:
-        for i, j in np.argwhere(table != 0):
-            terms = [(one[i], 1.0), (other[j], 1.0)]
-            if np.isfinite(table[i, j]):
-                terms.append((self.program.column(float(table[i, j])), -1.0))
-            self.program.row(terms, high=1.0)
 
 
 def times(factor: float, columns: Iterable[int]) -> Terms:

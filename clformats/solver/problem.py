@@ -61,7 +61,7 @@ class ReorderedValue:
 
 @dataclass(slots=True)
 class AssignmentProblem:
-    """Variables, tensors, and pairs of variables with a table of costs of their own."""
+    """Variables, tensors, and pairs of variables with a table: 0, or infinity for what excludes."""
 
     names: list[str] = field(default_factory=list)
     costs: list[Array] = field(default_factory=list)
