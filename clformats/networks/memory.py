@@ -114,8 +114,10 @@ class _Arena:
         buffers = list(self.buffers.values())
         nbytes = placed(buffers)
         offsets = {p: b.offset for b in buffers for p in b.holds}
-        least = lower_bound(buffers)
-        return MemoryPlan(nbytes, least, offsets, self._views(), buffers, self.steps)
+        views: dict[Place, MemoryDesc] = {
+            (p[0], self.names[p]): d for p in self.owner if (d := self._desc(p)) is not None
+        }
+        return MemoryPlan(nbytes, lower_bound(buffers), offsets, views, buffers, self.steps)
 
     def _place(self, value: str, fmt: FormatName) -> tuple[str, Key]:
         place = value, fmt.key
@@ -161,14 +163,6 @@ class _Arena:
         name = (value, self.names[place])
         if name not in buffer.holds:
             buffer.holds.append(name)
-
-    def _views(self) -> dict[Place, MemoryDesc]:
-        found: dict[Place, MemoryDesc] = {}
-        for place in self.owner:
-            desc = self._desc(place)
-            if desc is not None:
-                found[place[0], self.names[place]] = desc
-        return found
 
     def _desc(self, place: tuple[str, Key]) -> MemoryDesc | None:
         """The descriptor of a place inside its owner's buffer."""
