@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from ..formats.expr import Var
 from ..formats.winograd import Matrix
 from ..problems.problem import Problem
 from ..problems.thresholds import GROUP_ITEMS
@@ -26,31 +27,14 @@ _F32 = as_dtype("f32")
 _FLOATS = KernelConversion(_F32, _F32, "float", "float", "float", early=False)
 
 
-@dataclass(frozen=True, slots=True)
-class _WindowText:
-    """An expression of floats in OpenCL C; `Matrix.apply` computes with it as with numbers."""
-
-    text: str
-
-    def __add__(self, other: _WindowText) -> _WindowText:
-        return _WindowText(f"{self.text} + {other.text}")
-
-    def __sub__(self, other: _WindowText) -> _WindowText:
-        return _WindowText(f"{self.text} - {other.text}")
-
-    def __mul__(self, other: _WindowText) -> _WindowText:
-        inside = f"({self.text})" if " " in self.text else self.text
-        return _WindowText(f"{inside} * {other.text}")
-
-
-def _literal(number: float) -> _WindowText:
-    return _WindowText(f"{np.float32(number)!s}f")
+def _literal(number: float) -> Var:
+    return Var(f"{np.float32(number)!s}f")
 
 
 def _rows(matrix: Matrix, taps: list[str]) -> list[str]:
-    """Each row of the matrix times the variables ``taps``."""
-    values = [_WindowText(name) for name in taps]
-    return [matrix.apply(k, values, _literal).text for k in range(len(matrix.rows))]
+    """Each row of the matrix times the variables ``taps``, which are floats."""
+    values = [Var(name) for name in taps]
+    return [str(matrix.apply(k, values, _literal)) for k in range(len(matrix.rows))]
 
 
 def _chosen(texts: Sequence[str], number: str) -> str:
@@ -96,7 +80,7 @@ def _window_parts(body: WinogradPlan, arguments: Arguments) -> dict[str, Any]:
     p, step, t = body.problem, body.step, body.step.transform
     to, other = ("x", "y") if t.dst_axis == "x" else ("y", "x")
     low_y, low_x, reach = _borders(p, step, arguments)
-    scale = _literal(step.scale).text
+    scale = _literal(step.scale)
     window = row = to
     if body.by_places and t.step:
         window, row = (f"{to} {sign} {len(t.inner.rows)}" for sign in "/%")
