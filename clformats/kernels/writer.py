@@ -71,11 +71,9 @@ class _KernelWriter:
 
     def _paired(self) -> PairedProgram | None:
         """The program in pairs of vectors, where they are short and only moved."""
-        key, types = self.key, self.types
+        key, nbytes = self.key, self.lanes * self.types.moved.nbytes
         trades = key.inside or key.swaps or any(key.exchanges)
-        plain = not (types.word or trades or self.layout.rolled)
-        nbytes = self.lanes * types.moved.nbytes
-        return paired(self.program) if plain and nbytes in PAIRED else None
+        return paired(self.program) if not trades and nbytes in PAIRED else None
 
     def source(self, constants: Sequence[int], fields: int) -> str:
         """The OpenCL C, see `source`."""

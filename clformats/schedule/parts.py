@@ -30,7 +30,7 @@ from ..problems.traits import Traits
 from .body import Body
 from .local import GroupPlan, fitted
 from .nest import is_legal_extent, ordered, why_illegal
-from .schedule import ALL, LETTERS, VECTORS, Loop, Schedule, Store, Tile
+from .schedule import ALL, LETTERS, STREAMS, VECTORS, Loop, Schedule, Store, Tile
 from .scheduled import ScheduledPlan
 from .search import in_blocks, wanted_items
 from .stores import legal
@@ -38,8 +38,6 @@ from .stores import legal
 Config = Mapping[str, Any]
 """Names of parameters and their values."""
 LANES = (16, 8, 4)
-STREAMS = (64, 32, 16)
-"""Bytes of streaming stores."""
 STEPS = (1, 4, 8, 16, 64)
 """Steps of a loop in a tile, beside all steps of a short one. Strategies list the whole
 product of all parameters before they begin: these make 10^5 of it, more values minutes.

@@ -38,6 +38,8 @@ ALL = 0
 """Stands for all steps of a loop, whose number is then part of the kernel."""
 VECTORS = (1, 2, 4, 8, 16)
 """The elements that OpenCL's vectors have."""
+STREAMS = (64, 32, 16)
+"""The bytes of stores that pass the cache."""
 EXAMPLE = "tile b16 c16 of 16 | a* c*98 b c | ahead 12 | stream 64"
 GROUP_EXAMPLE = "tile c64 d of 4 8 | a* c* of 256 | ahead 0 | local 2"
 
@@ -108,7 +110,7 @@ class Store:
 
     def __post_init__(self) -> None:
         kinds = (self.streams != 0) + self.lines + (self.staged != 0) + (self.local != 0)
-        wrong = self.streams not in (0, 16, 32, 64) or self.staged < 0 or self.local < 0
+        wrong = self.streams not in (0, *STREAMS) or self.staged < 0 or self.local < 0
         if kinds > 1 or wrong or (self.dense and not self.local):
             raise InvalidArgument(
                 f"got {self!r}, expected one of them: streams of 16, 32 or 64, lines, staged above "
@@ -221,7 +223,7 @@ def _store(text: str, words: list[str]) -> Store:
             _refuse(text, "words of at least one element in local memory")
         return Store(local=local, dense=dense)
     streams = _number(text, words, "stream")
-    if streams not in (16, 32, 64):
+    if streams not in STREAMS:
         _refuse(text, "streaming stores of 16, 32 or 64 bytes")
     return Store(streams)
 
