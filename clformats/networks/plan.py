@@ -59,9 +59,10 @@ class FormatPlan(Decision):
     ) -> Settled[FormatPlan]:  # fmt: skip
         """Race this plan against baselines on the clock: which to keep, see `Settled`.
 
-        ``prepare`` makes a plan ready, and gives a function that runs it once and waits. The
-        fastest baseline stays unless this plan is surely faster. ``baselines`` are names of
-        `compare`, by default the three cheapest that differ.
+        ``prepare`` makes a plan ready, and gives a function that runs it once and waits, such as
+        ``lambda p: partial(p.schedule(engine, launch), stream, image=array)``. The fastest baseline
+        stays unless this plan is surely faster. ``baselines`` are names of `compare`, by default
+        the three cheapest that differ. Raises `InvalidNetwork` for other names.
         """
         return settle(self, prepare, baselines=baselines, rounds=rounds)
 

@@ -91,15 +91,7 @@ def settle(
     rounds: int = 20,
     clock: Clock = CLOCK,
 ) -> Settled[Plan]:
-    """Race a plan against its baselines; the fastest stays unless the plan surely beats it.
-
-    ``prepare`` makes a plan ready, and gives a function that runs it once and waits::
-
-        settle(plan, lambda p: partial(p.schedule(engine, launch), stream, image=array))
-
-    ``baselines`` are names of `FormatPlan.compare`, by default the three cheapest by the plan's
-    costs that differ from it; ``clock`` is in seconds. Raises `InvalidNetwork` for other names.
-    """
+    """Race a plan against its baselines, see `FormatPlan.settle`; ``clock`` is in seconds."""
     others = _contenders(plan, baselines)
     runs = {name: prepare(p) for name, p in {"this plan": plan, **others}.items()}
     times = turn_by_turn(runs, rounds, clock)
