@@ -41,7 +41,6 @@ VECTORS = (1, 2, 4, 8, 16)
 STREAMS = (64, 32, 16)
 """The bytes of stores that pass the cache."""
 EXAMPLE = "tile b16 c16 of 16 | a* c*98 b c | ahead 12 | stream 64"
-GROUP_EXAMPLE = "tile c64 d of 4 8 | a* c* of 256 | ahead 0 | local 2"
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,11 +48,6 @@ class Space:
             return RULES if value == self.values[0] else Choices.of({self.parameter: value})
         return Choices.of({"family": self.family, self.parameter: value})
 
-    def value(self, wanted: object) -> object:
-        """What the plan of a value has in its place, where it cannot have it."""
-        body = self.plan(wanted).body
-        return body and body.value
-
     def near(self, value: object) -> list[Any]:
         """Values like one, such as schedules of its program that differ in nest or prefetch."""
         found = dict.fromkeys(body.value for body in self._body(value).near(self.traits))

@@ -142,7 +142,9 @@ def test_a_value_is_what_the_plan_then_has() -> None:
                 assert plan.body.value == value
         rules = spaces(src, dst, DEFAULT)[0]
         assert rules.choices(rules.values[0]) == RULES
-        assert rules.value(rules.values[0]) == rules.values[0]
+        body = rules.plan(rules.values[0]).body
+        assert body
+        assert body.value == rules.values[0]
 
 
 def test_choices_in_another_family_name_it() -> None:

@@ -13,12 +13,13 @@ from clformats.problems.thresholds import NEAR
 from clformats.problems.traits import DEFAULT, Traits
 from clformats.schedule.choices import RULES, Choices
 from clformats.schedule.local import GroupPlan
-from clformats.schedule.schedule import ALL, EXAMPLE, GROUP_EXAMPLE, Loop, Schedule, Store, Tile
+from clformats.schedule.schedule import ALL, EXAMPLE, Loop, Schedule, Store, Tile
 from clformats.schedule.space import Space, space
 from tests.support import BUFFERS, random_pair
 
 D = cf.MemoryDesc
 GPU = Traits(is_cpu=False, compute_units=108, cache_bytes=40 << 20)
+GROUP_EXAMPLE = "tile c64 d of 4 8 | a* c* of 256 | ahead 0 | local 2"
 LARGE = D((32, 256, 56, 56), "f16", "bfyx"), D((32, 256, 56, 56), "f16", "byxf")
 
 
