@@ -17,7 +17,8 @@ from ..programs.processor import processor
 from .record import DeviceNames, InvalidRecord, object_of, texts_of
 from .store import path_of, read_lines
 
-SCHEMA = 1
+SCHEMA = 2
+"""Of the first one are numbers whose copies found other sizes' lines in the caches."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,12 +15,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pyopencl as cl
 import pytest
 
 import clformats as cf
 from clformats.problems import thresholds
 from clformats.problems.refine import problem, separate
-from clformats.problems.thresholds import STREAMED_LEAST, STREAMED_MOST
+from clformats.problems.thresholds import LINE_BYTES, STREAMED_LEAST, STREAMED_MOST
 from clformats.problems.traits import Traits
 from clformats.programs.background import background
 from clformats.programs.processor import processor
@@ -37,6 +38,7 @@ from clformats.reorders.profiles import (
     wants_measuring,
 )
 from clformats.runtime.engine import vector_bytes_of
+from clformats.schedule.schedule import Store
 from clformats.schedule.search import ranked
 from clformats.tensors.dtypes import convert
 from tests.schedules_support import random_problem, with_garbage, written
@@ -350,6 +352,33 @@ def test_the_number_is_between_where_copies_gain_and_the_default(
         monkeypatch.setattr(calibration, "busy", lambda: "")
         copies = calibration.SIZES[0] if gain > 1 else STREAMED_MOST
         assert calibration.measured(engine) == round((copies * default) ** 0.5)
+
+
+@pytest.mark.parametrize("size", [calibration.SIZES[0], calibration.SIZES[-1]])
+def test_a_timed_copy_finds_in_caches_what_they_hold(
+    engine: cf.Engine, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another size, or other stores, had the turn before: their lines are not what is measured."""
+    log: list[str] = []
+    copies = calibration.Copies(engine, size)
+    runs = [copies.run(size, store) for store in (Store(), Store(LINE_BYTES))]
+    enqueue = cl.enqueue_nd_range_kernel
+
+    def enqueued(*args: Any) -> Any:
+        log.append("copy")
+        return enqueue(*args)
+
+    def clock() -> float:
+        log.append("clock")
+        return 0.0
+
+    monkeypatch.setattr(cl, "enqueue_nd_range_kernel", enqueued)
+    monkeypatch.setattr(calibration, "CLOCK", clock)
+    for run in runs:
+        log.clear()
+        run()
+        repeats = max(1, calibration.REPEATED_BYTES // size)
+        assert log == ["copy", "clock", *["copy"] * (2 * repeats), "clock"]
 
 
 def test_steady_is_what_repeats() -> None:
