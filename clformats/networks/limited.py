@@ -59,7 +59,10 @@ def fitted(free: Plan, limit: int) -> Plan:
 class _Limited(FlowProgram):
     """The program of a network with a row for the memory of each step.
 
-    Steps are the nodes' numbers; the last one is the end, when outputs are delivered.
+    Steps are the nodes' numbers; the last one is the end, when outputs are delivered. Of each value
+    ``makers`` are the nodes that write it, ``born`` says at which step, ``reads`` at which each
+    reader reads it, and ``kept`` whether it is delivered as it is written. ``shares`` has the bytes
+    of each buffer, as a share of the limit.
     """
 
     def __init__(self, built: BuiltProblem, limit: int, refused: Sequence[Sequence[int]]) -> None:
@@ -71,6 +74,17 @@ class _Limited(FlowProgram):
         self.step = {node.name: t for t, node in enumerate(built.order)}
         self.end = len(built.order)
         self.number = {t.name: k for k, t in enumerate(built.problem.tensors)}
+        self.makers = [built.network.producer(name) for name in self.number]
+        self.born = [0 if maker is None else self.step[maker.name] for maker in self.makers]
+        at = self.step | {OUTPUT: self.end}
+        self.reads = [[at[n] for n, _ in built.reading.get(name, [])] for name in self.number]
+        delivered = {v.name for v in built.network.outputs} - {*built.network.fixed}
+        self.kept = [name in delivered for name in self.number]
+        self.shares = {
+            (k, f): rounded(built.network.values[name].nbytes(fmt)) / limit
+            for name, k in self.number.items()
+            for f, fmt in enumerate(built.formats[name])
+        }
         self.inside = list(self._views())
         self.ranges = self._ranges()
         self.alive: dict[tuple[Place, int], int] = {
@@ -87,20 +101,6 @@ class _Limited(FlowProgram):
         self._limit(limit)
 
     # --- when ------------------------------------------------------------------------------------
-
-    def _born(self, k: int) -> int:
-        maker = self.built.network.producer(self.built.problem.tensors[k].name)
-        return 0 if maker is None else self.step[maker.name]
-
-    def _read(self, k: int) -> list[int]:
-        """The step at which each reader reads a value."""
-        readers = self.built.reading.get(self.built.problem.tensors[k].name, [])
-        return [self.end if name == OUTPUT else self.step[name] for name, _ in readers]
-
-    def _is_kept(self, k: int) -> bool:
-        """Whether a value is delivered as it is written."""
-        name, network = self.built.problem.tensors[k].name, self.built.network
-        return name in {v.name for v in network.outputs} and name not in network.fixed
 
     def _views(self) -> Iterator[tuple[int, Place, Place]]:
         """The column of each choice that shares memory, what lies inside, and in what."""
@@ -120,11 +120,8 @@ class _Limited(FlowProgram):
 
     def _ranges(self) -> list[tuple[int, int]]:
         """The first and the last step at which each value, or what lies in it, may be alive."""
-        count = range(len(self.built.problem.tensors))
-        found = [
-            (self._born(k), max([self._born(k), *self._read(k), self.end * self._is_kept(k)]))
-            for k in count
-        ]
+        values = zip(self.born, self.reads, self.kept, strict=True)
+        found = [(born, max([born, *reads, self.end * kept])) for born, reads, kept in values]
         changed = True
         while changed:
             changed = False
@@ -138,18 +135,17 @@ class _Limited(FlowProgram):
     # --- what is alive ----------------------------------------------------------------------------
 
     def _lives(self, k: int) -> None:
-        flows, steps = self.flows[k], self._read(k)
-        made = self.built.network.producer(self.built.problem.tensors[k].name) is not None
+        flows, steps, born = self.flows[k], self.reads[k], self.born[k]
         for f, columns in enumerate(flows.written):
             place, written = (k, f), times(1.0, columns)
-            if made:
-                self._least(place, self._born(k), written)
-            for t in range(self._born(k), self.end + 1) if self._is_kept(k) else ():
+            if self.makers[k] is not None:
+                self._least(place, born, written)
+            for t in range(born, self.end + 1) if self.kept[k] else ():
                 self._least(place, t, written)
             for r, last in enumerate(steps):
                 wanted = times(1.0, flows.read[r][f])
                 self._least(place, last, wanted)
-                for t in range(self._born(k), last):
+                for t in range(born, last):
                     self._least(place, t, wanted, written)
                     for other, before in enumerate(steps):
                         if before <= t:
@@ -162,7 +158,7 @@ class _Limited(FlowProgram):
 
     def _first(self, k: int, r: int, step: tuple[int, int]) -> Terms:
         """Whether a reorder runs for this reader, and for none before it."""
-        moved, steps = self.flows[k].moved, self._read(k)
+        moved, steps = self.flows[k].moved, self.reads[k]
         before = [moved[other][step] for other, t in enumerate(steps) if (t, other) < (steps[r], r)]
         return [(moved[r][step], 1.0), *times(-1.0, before)]
 
@@ -176,7 +172,7 @@ class _Limited(FlowProgram):
     def _limit(self, limit: int) -> None:
         rows: list[Terms] = [[] for _ in range(self.end + 1)]
         for (place, t), column in self.alive.items():
-            rows[t].append((self._own(place, [column]), self._share(place, limit)))
+            rows[t].append((self._own(place, [column]), self.shares[place]))
         for node in self.built.order:
             v = self.built.variable[node.name]
             for column, choice in zip(self.chosen[v], self.built.choices[node.name], strict=True):
@@ -185,28 +181,26 @@ class _Limited(FlowProgram):
         for row in rows:
             if row:
                 self.program.row(row, high=1.0)
-        self._limit_reorders(limit)
+        self._limit_reorders()
 
-    def _limit_reorders(self, limit: int) -> None:
+    def _limit_reorders(self) -> None:
         """What is alive before a node as well as while it runs, and both sides of a reorder."""
         staying = {(place, t): self._own(place, alive) for place, t, alive in self._staying()}
-        totals = {t: self.program.column() for t in range(self.end + 1)}
-        sums: dict[int, Terms] = {}
+        totals = [self.program.column() for _ in range(self.end + 1)]
+        sums = [[(total, -1.0)] for total in totals]
         for (place, t), column in staying.items():
-            total = sums.setdefault(t, [(totals[t], -1.0)])
-            total.append((column, self._share(place, limit)))
-        for terms in sums.values():
+            sums[t].append((column, self.shares[place]))
+        for terms in sums:
             self.program.row(terms, high=0.0)
         for k, flows in enumerate(self.flows):
-            for r, t in enumerate(self._read(k)):
+            for r, t in enumerate(self.reads[k]):
                 for step in flows.moved[r]:
                     row = [(totals[t], 1.0)]
                     for place in ((k, f) for f in step):
                         counted = self._viewed(place)
                         counted += [staying[place, t]] if (place, t) in staying else []
-                        share = self._share(place, limit)
                         for column, factor in self._first(k, r, step) + times(-1.0, counted):
-                            row.append((column, factor * share))
+                            row.append((column, factor * self.shares[place]))
                     self.program.row(row, high=1.0)
 
     def _staying(self) -> Iterator[tuple[Place, int, list[int]]]:
@@ -214,13 +208,8 @@ class _Limited(FlowProgram):
         for (place, t), column in self.alive.items():
             if (place, t - 1) in self.alive:
                 yield place, t, [column, self.alive[place, t - 1]]
-            elif self.built.network.producer(self.built.problem.tensors[place[0]].name) is None:
+            elif self.makers[place[0]] is None:
                 yield place, t, [column]
-
-    def _share(self, place: Place, limit: int) -> float:
-        """The bytes of a buffer, as a share of the limit."""
-        value = self.built.network.values[self.built.problem.tensors[place[0]].name]
-        return rounded(value.nbytes(self.built.formats[value.name][place[1]])) / limit
 
     def _viewed(self, place: Place) -> list[int]:
         return list({column for column, inner, _ in self.inside if inner == place})
