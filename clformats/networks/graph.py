@@ -58,7 +58,7 @@ class Value:
         if name.means is None:
             raise InvalidNetwork(
                 f"value {self.name!r} is in the format {str(name)!r}, of which clformats knows "
-                f"the name only: {name.why_opaque()}"
+                f"the name only: {name.why}"
             )
         return _described(self.dims, self.dtype, name)[0]
 

@@ -26,24 +26,27 @@ ANY = (None, "any")
 
 
 class FormatName(str):
-    """A format of a network: its name, and what it ``means``, a `Format`; None: it is opaque.
+    """A format of a network: its name, and what it ``means``, a `Format`.
+
+    None: it is opaque, and ``why`` says why it is none of this library's, with names like it.
 
     It is parsed once, where it enters: see `named`. As texts, names are equal where they are
     written alike; their ``key`` is equal where they mean one format.
     """
 
-    __slots__ = ("means",)
+    __slots__ = ("means", "why")
 
     means: Format | None
+    why: str
 
-    def __new__(cls, text: str, means: Format | None) -> Self:
+    def __new__(cls, text: str, means: Format | None, why: str = "") -> Self:
         """The name with its meaning."""
         made = super().__new__(cls, text)
-        made.means = means
+        made.means, made.why = means, why
         return made
 
-    def __getnewargs__(self) -> tuple[str, Format | None]:  # type: ignore[override]  # of copies
-        return str(self), self.means
+    def __getnewargs__(self) -> tuple[str, Format | None, str]:  # type: ignore[override]  # of copies
+        return str(self), self.means, self.why
 
     @property
     def key(self) -> Key:
@@ -73,14 +76,6 @@ class FormatName(str):
         """Whether it can be the format of a tensor of this rank."""
         return self.means is None or self.means.ndims == rank
 
-    def why_opaque(self) -> str:
-        """Why the name is none of this library's formats, with names that are like it."""
-        try:
-            Format(self)
-        except InvalidFormat as error:
-            return str(error)
-        return "it is a concrete format"
-
 
 def named(name: object, what: str = "a value") -> FormatName:
     """The format that a text or a `Format` names. Raises `InvalidNetwork`, beginning with ``what``.
@@ -101,8 +96,8 @@ def named(name: object, what: str = "a value") -> FormatName:
 def _parsed(name: str, rank: int | None) -> FormatName:
     try:
         return FormatName(name, Format(name, ndims=rank))
-    except InvalidFormat:
-        return FormatName(name, None)
+    except InvalidFormat as error:
+        return FormatName(name, None, str(error))
 
 
 def plain(rank: int) -> FormatName:
