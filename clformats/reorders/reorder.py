@@ -12,8 +12,6 @@ from math import inf, prod
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ..errors import (
     DeviceError,
     InvalidArgument,
@@ -362,8 +360,10 @@ def reorder(
     expect(transform, bool | None, "transform")
     expect(out, Memory | None, "out")
     if not isinstance(memory, Memory):
+        if not hasattr(memory, "__array__"):
+            raise InvalidArgument(f"memory: got {shown(memory)}, expected Memory or an array")
         engine = out.engine if out else stream.engine if stream else None
-        memory = from_numpy(_as_numbers(memory), engine)
+        memory = from_numpy(memory, engine)
     if out is None:
         out, transform = made_for(memory, format, dtype, transform)
     elif format is not None or dtype is not None:
@@ -373,9 +373,3 @@ def reorder(
     if stream is None:
         event.wait()
     return out
-
-
-def _as_numbers(array: object) -> Any:
-    if not isinstance(array, np.ndarray) and not hasattr(array, "__array__"):
-        raise InvalidArgument(f"memory: got {shown(array)}, expected Memory or an array")
-    return array
