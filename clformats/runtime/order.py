@@ -257,14 +257,11 @@ def is_known(buffer: Any) -> bool:
     return hasattr(buffer, _ATTRIBUTE)
 
 
-def order_of(queue: pyopencl.CommandQueue) -> QueueOrder:
-    """The order of an in-order queue: one for all streams on it."""
-    with LOCK:
-        return _orders.setdefault(queue.int_ptr, QueueOrder(queue))
-
-
-def is_in_order(queue: pyopencl.CommandQueue) -> bool:
-    """Whether commands on a queue come one after the other."""
+def order_of(queue: pyopencl.CommandQueue) -> QueueOrder | None:
+    """The order of an in-order queue, one for all streams on it; None of other queues."""
     cl = opencl()
     flags = queue.get_info(cl.command_queue_info.PROPERTIES)
-    return not flags & cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
+    if flags & cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE:
+        return None
+    with LOCK:
+        return _orders.setdefault(queue.int_ptr, QueueOrder(queue))

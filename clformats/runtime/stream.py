@@ -32,7 +32,6 @@ from .order import (
     Usage,
     enqueued,
     error_of,
-    is_in_order,
     order_of,
     usage_of,
 )
@@ -85,9 +84,9 @@ class Stream(OnDevice):
                 finalize(self, _finish, queue).atexit = False
         self.tracked_queue: pyopencl.CommandQueue = queue
         self.engine = engine or Engine(context=queue.context, device=queue.device)
-        self.in_order = is_in_order(queue)
         self.context: pyopencl.Context = self.engine.context
-        self.order: QueueOrder | None = order_of(queue) if self.in_order else None
+        self.order: QueueOrder | None = order_of(queue)
+        self.in_order = self.order is not None
 
     @property
     def queue(self) -> pyopencl.CommandQueue:

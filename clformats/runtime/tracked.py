@@ -28,7 +28,6 @@ from .order import (
     enqueued,
     error_of,
     events_before,
-    is_in_order,
     order_of,
     queue_of,
 )
@@ -135,18 +134,13 @@ class Tracked(OnDevice):
             raise DeviceError(f"the command on {self!r} has failed ({error})", name=FAILED)
         with LOCK, named_errors("remembering a command on", self):
             queue = queue_of(found)
-            order: object = None
-            if queue is not None and is_in_order(handed_out(queue)):
-                order = order_of(queue)
-            order = order or object()
-            if not writes:
-                enqueued([usage], [], order, found)
-            else:
-                before = events_before([], [usage], order)
-                if before:  # the command may have waited for none of them
-                    target = self.engine.tracked_queue if queue is None else queue
-                    found, order = cl.enqueue_marker(target, wait_for=[found, *before]), object()
-                enqueued([], [usage], order, found)
+            order: object = (order_of(handed_out(queue)) if queue else None) or object()
+            reads, written = ([], [usage]) if writes else ([usage], [])
+            before = events_before([], written, order)
+            if before:  # the command may have waited for none of them
+                target = queue or self.engine.tracked_queue
+                found, order = cl.enqueue_marker(target, wait_for=[found, *before]), object()
+            enqueued(reads, written, order, found)
             usage.exposed = False
 
     @property

@@ -36,9 +36,9 @@ class Held(Tracked):
 class Queue(cf.Stream):
     """A stream on a queue of the fake."""
 
-    def __init__(self, queue: Any, *, in_order: bool) -> None:
-        self.tracked_queue, self.context, self.in_order = queue, queue.context, in_order
-        self.order = order_of(queue) if in_order else None
+    def __init__(self, queue: Any) -> None:
+        self.tracked_queue, self.context, self.order = queue, queue.context, order_of(queue)
+        self.in_order = self.order is not None
 
 
 class Machine:
@@ -53,7 +53,7 @@ class Machine:
     def stream(self, kind: str) -> Any:
         """A stream; ``kind`` is "i" in order, "o" out of order."""
         queue = self.fake.CommandQueue(self.context, OUT_OF_ORDER if kind == "o" else 0)
-        return Queue(queue, in_order=kind == "i")
+        return Queue(queue)
 
     def run(self, stream: Any, writes: list[Held], reads: list[Held]) -> Event:
         """A kernel by the library."""
