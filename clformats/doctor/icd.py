@@ -309,9 +309,7 @@ def _place(entries: Mapping[str, Path]) -> Path:
     So where the cache cannot be written, and where others could have put their drivers into it.
     """
     try:
-        root = cache_root()
-        root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        folder = make_folder(entries, root) if _is_users(root) else None
+        folder = make_folder(entries, cache_root())
     except (OSError, ImportError):
         folder = None
     return folder if folder and _is_users(folder) else make_temporary_folder(entries)

@@ -13,6 +13,7 @@ import os
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -62,26 +63,16 @@ def list_devices() -> list[Report]:
     """Describe every device of every platform: plain values only, sizes in bytes."""
     import pyopencl as cl
 
-    return [
-        {"platform_index": i, "device_index": j, **describe(platform, device)}
-        for i, platform in enumerate(cl.get_platforms())
-        for j, device in enumerate(_devices(platform))
-    ]
+    found: list[tuple[int, int, Any]] = []
+    for i, platform in enumerate(cl.get_platforms()):
+        with suppress(cl.Error):  # a platform without devices says so by an error
+            found += [(i, j, device) for j, device in enumerate(platform.get_devices())]
+    return [{"platform_index": i, "device_index": j, **describe(d)} for i, j, d in found]
 
 
-def _devices(platform: Any) -> list[Any]:  # pyopencl's, imported late
-    """The devices of a platform; a platform without any raises DEVICE_NOT_FOUND in OpenCL."""
-    import pyopencl as cl
-
-    try:
-        return list(platform.get_devices())
-    except cl.Error:
-        return []
-
-
-def describe(platform: Any, device: Any) -> Report:  # pyopencl's, imported late
+def describe(device: Any) -> Report:  # pyopencl's, imported late
     """What a reader of a bug report wants to know of a device."""
-    extensions = set(device.extensions.split())
+    platform, extensions = device.platform, set(device.extensions.split())
     return {
         "platform": platform.name.strip(),
         "platform_version": platform.version.strip(),

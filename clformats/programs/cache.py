@@ -76,17 +76,11 @@ def _folder(*_: str | None) -> Path | None:
 
 def entries(folder: Path) -> Iterator[tuple[Path, int]]:
     """The programs and the plans (of suffix `PLAN`) of a cache, and their bytes."""
-    try:
-        files = sorted(folder.iterdir())
-    except OSError:
-        return
-    for file in files:
-        if file.suffix == SUFFIX or file.name[0] == ".":  # an outcome, or just being written
-            continue
-        try:
-            yield file, file.stat().st_size
-        except OSError:
-            continue
+    with suppress(OSError):
+        for file in sorted(folder.iterdir()):
+            if file.suffix != SUFFIX and file.name[0] != ".":  # an outcome, or just being written
+                with suppress(OSError):
+                    yield file, file.stat().st_size
 
 
 def clear(folder: Path) -> None:

@@ -117,18 +117,16 @@ def events_before(
     None of them has ended. Raises `DeviceError` where what is read was written by a command that
     failed: once, since it is forgotten then.
     """
-    waits = []
+    waits: list[pyopencl.Event] = []
     for usage in reads:
-        writer = usage.writer
-        if usage.order is not order and writer is not None and not _has_ended(usage, writer):
-            waits.append(writer)
+        if error := _take_writer(usage, order, waits):
+            raise DeviceError(
+                f"a command that wrote what is read here has failed ({error}): the contents of the "
+                f"memory object are undefined. This is told once; write it anew",
+                name=FAILED,
+            )
     for usage in writes:
-        writer = usage.writer
-        if usage.order is not order and writer is not None:
-            if error_of(writer) is None:
-                waits.append(writer)
-            else:
-                usage.writer = None  # it has ended, well or not: what it wrote is overwritten
+        _take_writer(usage, order, waits)  # though it failed: what it wrote is overwritten
         if usage.readers:
             waits += [
                 event
@@ -138,19 +136,17 @@ def events_before(
     return waits
 
 
-def _has_ended(usage: Usage, writer: pyopencl.Event) -> bool:
-    """Whether the command that wrote a buffer has ended; forgets it, raises if it failed."""
+def _take_writer(usage: Usage, order: object, waits: list[pyopencl.Event]) -> str | None:
+    """Wait for the command that wrote a buffer; forget one that has ended, and give its error."""
+    writer = usage.writer
+    if usage.order is order or writer is None:
+        return None
     error = error_of(writer)
     if error is None:
-        return False
-    usage.writer = None
-    if error:
-        raise DeviceError(
-            f"a command that wrote what is read here has failed ({error}): the contents of the "
-            f"memory object are undefined. This is told once; write it anew",
-            name=FAILED,
-        )
-    return True
+        waits.append(writer)
+    else:
+        usage.writer = None
+    return error
 
 
 FAILED = "EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST"
