@@ -98,7 +98,7 @@ class Background:
             with suppress(Empty):
                 while True:
                     self._tasks.get_nowait()[1].cancel()
-            self._tasks.put((_nothing, Future(), 0.0))
+            self._tasks.put((lambda: None, Future(), 0.0))  # wakes the thread, which is to end
         for task in self._before_end:
             task()
         if self._thread is not None:
@@ -133,10 +133,6 @@ def _do(task: Task, future: Future[None]) -> None:
         future.set_exception(error)
     else:
         future.set_result(None)
-
-
-def _nothing() -> None:
-    """What wakes a thread that is to end."""
 
 
 background = Background()

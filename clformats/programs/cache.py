@@ -123,7 +123,7 @@ def build(context: pyopencl.Context, wanted: Build) -> pyopencl.Program:
     file, guarded = _file(wanted), is_guarded(wanted.device)
     if guarded:
         binary = _proven(wanted)
-        if binary and file:
+        if file:
             _write(file, binary)
         kept = _from_binary(context, wanted, binary)
         if kept is not None:
@@ -132,8 +132,8 @@ def build(context: pyopencl.Context, wanted: Build) -> pyopencl.Program:
     slowly = _gives_slowly(wanted.device)
     if file and guarded and slowly:
         background.later(partial(_keep_by_child, wanted, file))
-    elif file and not guarded and not slowly and (given := _binary(built)):
-        _write(file, given)
+    elif file and not guarded and not slowly:
+        _write(file, _binary(built))
     return built
 
 
@@ -147,7 +147,7 @@ def _from_binary(
     context: pyopencl.Context, wanted: Build, binary: bytes | None
 ) -> pyopencl.Program | None:
     """The program; None where a driver does not take back what it gave: it is built again then."""
-    if not binary:
+    if not binary or _HOLLOW in binary:
         return None
     cl = opencl()
     try:
@@ -159,7 +159,7 @@ def _from_binary(
 
 
 def _proven(wanted: Build) -> bytes:
-    """The binary of a program that a child has built, or empty bytes: it is safe to build here.
+    """The binary of a program that a child has built, or not all of it: it is safe to build here.
 
     Raises `CompilerDied`.
     """
@@ -175,7 +175,7 @@ def _proven(wanted: Build) -> bytes:
             remember(known, folder)
     if known.kills:
         raise CompilerDied(known)
-    return known.binary if _HOLLOW not in known.binary else b""
+    return known.binary
 
 
 def _described(found: BuildOutcome, wanted: Build, name: str) -> BuildOutcome:
@@ -207,7 +207,7 @@ def _keep_by_child(wanted: Build, file: Path) -> None:
     found = tried(replace(wanted, trial=None), binary=True)
     if found.kills:
         _ask_no_more(found, wanted, file.parent)
-    elif found.binary and _HOLLOW not in found.binary:
+    else:
         _write(file, found.binary)
 
 
@@ -250,19 +250,16 @@ def _file(wanted: Build) -> Path | None:
     return folder / key(wanted) if folder else None
 
 
-def _binary(program: pyopencl.Program) -> bytes | None:
-    """The binary for a single device; None if the driver gives none, or those of other devices too.
+def _binary(program: pyopencl.Program) -> bytes:
+    """The binary for a single device; empty if the driver gives none, or those of others too.
 
-    Nor is a hollow one given. pyopencl leaves out the empty binaries of some drivers, so which is
-    whose is not certain.
+    pyopencl leaves out the empty binaries of some drivers, so which is whose is not certain.
     """
-    cl = opencl()
-    try:
+    cl, found = opencl(), list[bytes]()
+    with suppress(cl.Error):
         binaries: Any = program.get_info(cl.program_info.BINARIES)
-    except cl.Error:
-        return None
-    found: list[bytes] = [binary for binary in binaries if binary]
-    return found[0] if len(found) == 1 and _HOLLOW not in found[0] else None
+        found = [binary for binary in binaries if binary]
+    return found[0] if len(found) == 1 else b""
 
 
 def _from_source(context: pyopencl.Context, wanted: Build) -> pyopencl.Program:
@@ -323,7 +320,9 @@ def write_entry(file: Path, held: bytes) -> None:
 
 
 def _write(file: Path, binary: bytes) -> None:
-    """Add an entry; warn once about a folder that cannot be written."""
+    """Add an entry, if there is a whole one; warn once about a folder that cannot be written."""
+    if not binary or _HOLLOW in binary:
+        return
     try:
         write_entry(file, binary)
     except OSError as error:

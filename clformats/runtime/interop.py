@@ -34,16 +34,15 @@ def from_numpy(
     format: Any = None,  # the field's word for it
     dtype: object = None,
     stream: Stream | None = None,
-    allocator: Allocator | None = None,
 ) -> Memory:
     """As `clformats.from_numpy`, always by numpy."""
     array = as_array(array)
-    return packed(array, desc_of(array, format, dtype), engine, stream, allocator)
+    return packed(array, desc_of(array, format, dtype), engine, stream)
 
 
 def packed(
     array: Any, desc: MemoryDesc, engine: Engine | None, stream: Stream | None,
-    allocator: Allocator | None,
+    allocator: Allocator | None = None,
 ) -> Memory:  # fmt: skip
     """A memory object of a descriptor, also of a quantised tensor, packed on the host."""
     memory = Memory.unfilled(desc, engine, allocator)
