@@ -338,12 +338,10 @@ def _choose(name: str | None) -> pyopencl.Device:
     found.sort(key=lambda d: not d.type & opencl().device_type.GPU)
     if len(found) == 1:
         return found[0]
-    broken = []
-    for device in found:
-        if _can_build(device):
-            return device
-        broken.append(device.name)
-    raise DeviceError(f"no device can build a kernel, tried {', '.join(broken)}; {hint()}")
+    if works := next(filter(_can_build, found), None):
+        return works
+    names = ", ".join(d.name for d in found)
+    raise DeviceError(f"no device can build a kernel, tried {names}; {hint()}")
 
 
 def _matching(found: list[pyopencl.Device], name: str) -> list[pyopencl.Device]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 from ..opencl import named_errors, opencl
-from .order import LOCK, Usage, error_of, events_before, flush
+from .order import LOCK, Usage, error_of, events_before, finish, flush
 
 if TYPE_CHECKING:
     import pyopencl
@@ -78,18 +78,10 @@ def handed_out(queue: Any) -> Any:
             _handed_out.append(_HandedOut(mark, own))
             dropped = [entry for entry in _handed_out if entry.is_dropped]
             if len(dropped) > MOST_DROPPED:
-                _finish(dropped)
+                for entry in dropped:
+                    _handed_out.remove(entry)
+                    finish(entry.queue)
     return queue
-
-
-def _finish(dropped: list[_HandedOut]) -> None:
-    cl = opencl()
-    for entry in dropped:
-        _handed_out.remove(entry)
-        try:
-            entry.queue.finish()
-        except cl.Error:  # its commands failed: they are over too
-            continue
 
 
 def commands_before(

@@ -11,6 +11,7 @@ import _thread
 import os
 import threading
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary, ref
@@ -179,6 +180,12 @@ def flush(waits: Sequence[pyopencl.Event]) -> None:
         queue = queue_of(event)
         if queue is not None:
             queue.flush()
+
+
+def finish(queue: pyopencl.CommandQueue) -> None:
+    """Wait for the commands of a queue; those that failed are over, too."""
+    with suppress(opencl().Error):
+        queue.finish()
 
 
 def queue_of(event: pyopencl.Event) -> pyopencl.CommandQueue | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from weakref import finalize
@@ -32,6 +31,7 @@ from .order import (
     Usage,
     enqueued,
     error_of,
+    finish,
     order_of,
     usage_of,
 )
@@ -81,7 +81,8 @@ class Stream(OnDevice):
             with named_errors("making a stream"):
                 queue = cl.CommandQueue(engine.context, engine.device, properties)
             if out_of_order:
-                finalize(self, _finish, queue).atexit = False
+                # Where it goes earlier, Intel's runtime now and then never ends other queues'.
+                finalize(self, finish, queue).atexit = False
         self.tracked_queue: pyopencl.CommandQueue = queue
         self.engine = engine or Engine(context=queue.context, device=queue.device)
         self.context: pyopencl.Context = self.engine.context
@@ -291,16 +292,6 @@ class Stream(OnDevice):
             )  # fmt: skip
             enqueued([], [memory.usage], order, event)
         return Event(event)
-
-
-def _finish(queue: pyopencl.CommandQueue) -> None:
-    """Wait for the commands of a queue without order before it goes.
-
-    Where one goes earlier, Intel's runtime now and then never ends those of other queues.
-    """
-    cl = opencl()
-    with suppress(cl.Error):
-        queue.finish()
 
 
 def _check_fill(memory: object, value: object) -> slice:

@@ -233,6 +233,13 @@ def watch(workers: list[Worker], seconds: float) -> list[int]:
     return samples
 
 
+def finish_dropped() -> None:
+    """End the pool's queue, which was handed out: it is kept, for commands that may be on it."""
+    for entry in [entry for entry in external._handed_out if entry.is_dropped]:
+        external._handed_out.remove(entry)
+        entry.queue.finish()
+
+
 def main(device: str, seconds: float, seed: int) -> int:
     import pyopencl as cl
 
@@ -251,8 +258,7 @@ def main(device: str, seconds: float, seed: int) -> int:
     context, built = engine.context, engine.programs_built
     del worker, workers, shared, engine
     gc.collect()
-    # The pool's queue was handed out: it is kept, for commands that may still be on it.
-    external._finish([entry for entry in external._handed_out if entry.is_dropped])
+    finish_dropped()
     third = max(len(samples) // 3, 1)
     figures = {
         "device": found.name,
