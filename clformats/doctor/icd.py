@@ -215,13 +215,6 @@ def make_folder(entries: Mapping[str, Path], root: Path) -> Path:
     return final
 
 
-def make_temporary_folder(entries: Mapping[str, Path]) -> Path:
-    """The same for users without a writable cache: private, removed when the process ends."""
-    root = Path(tempfile.mkdtemp(prefix="clformats-"))
-    atexit.register(shutil.rmtree, root, ignore_errors=True)
-    return make_folder(entries, root)
-
-
 # ---- the one action ----------------------------------------------------------------------------
 
 
@@ -304,7 +297,7 @@ def _point_loader_at(
 
 
 def _place(entries: Mapping[str, Path]) -> Path:
-    """The vendors folder in the user's cache; a temporary one where that is not to be had.
+    """The vendors folder in the user's cache; where that is not to be had one of this process.
 
     So where the cache cannot be written, and where others could have put their drivers into it.
     """
@@ -312,7 +305,11 @@ def _place(entries: Mapping[str, Path]) -> Path:
         folder = make_folder(entries, cache_root())
     except (OSError, ImportError):
         folder = None
-    return folder if folder and _is_users(folder) else make_temporary_folder(entries)
+    if folder and _is_users(folder):
+        return folder
+    private = Path(tempfile.mkdtemp(prefix="clformats-"))
+    atexit.register(shutil.rmtree, private, ignore_errors=True)
+    return make_folder(entries, private)
 
 
 def _is_users(folder: Path) -> bool:

@@ -146,13 +146,8 @@ def _ask(*question: object) -> Report:
         if line.startswith(_MARK):
             answer: Report = json.loads(line.removeprefix(_MARK))
             return answer
-    return {"error": _how_it_ended(done.returncode, done.stderr)}
-
-
-def _how_it_ended(status: int, stderr: str) -> str:
-    """One line about a process that gave no answer."""
-    last = (stderr.strip().splitlines() or ["no message"])[-1]
-    return f"the process crashed with signal {-status}: {last}" if status < 0 else last
+    crashed = f"the process crashed with signal {-done.returncode}: " if done.returncode < 0 else ""
+    return {"error": crashed + (done.stderr.strip().splitlines() or ["no message"])[-1]}
 
 
 def probe_devices() -> tuple[list[Report], str]:

@@ -38,7 +38,7 @@ from ..opencl import opencl
 from ..version import __version__
 from .background import background
 from .guard import Build, is_guarded, tried
-from .outcomes import BINARY, BUILT, SUFFIX, BuildOutcome, CompilerDied, recall, remember, today
+from .outcomes import BINARY, BUILT, SUFFIX, BuildOutcome, CompilerDied, recall, remember
 from .processor import instructions
 
 if TYPE_CHECKING:
@@ -186,7 +186,7 @@ def _described(found: BuildOutcome, wanted: Build, name: str) -> BuildOutcome:
     driver = f"{p.name.strip()} {device.driver_version.strip()}, {p.version.strip()}"
     return replace(
         found, key=name, device=device.name.strip(), driver=driver, source=wanted.source,
-        options=wanted.all_options, when=today(),
+        options=wanted.all_options, when=time.strftime("%Y-%m-%dT%H:%M:%S"),
     )  # fmt: skip
 
 

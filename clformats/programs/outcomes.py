@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import platform
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -133,11 +132,6 @@ def report(outcome: BuildOutcome) -> str:
         "", "What it printed last:", "", "```", outcome.said or "nothing", "```",
         "", "The OpenCL C:", "", "```c", outcome.source.rstrip(), "```",
     ])  # fmt: skip
-
-
-def today() -> str:
-    """The time, for `BuildOutcome.when`."""
-    return time.strftime("%Y-%m-%dT%H:%M:%S")
 
 
 def _read(file: Path) -> BuildOutcome | None:
