@@ -187,10 +187,10 @@ class Stream(OnDevice):
         with LOCK:
             given, writing, reading, alone = self._uses(order, args, reads)
             set_arguments(kernel, given, args)
-            enqueue = partial(self._enqueue, kernel, global_size, local_size)
             if alone:
-                event = enqueue([])
+                event = self._enqueue(kernel, global_size, local_size, None)
             else:
+                enqueue = partial(self._enqueue, kernel, global_size, local_size)
                 reading = [usage for usage in reading if usage not in writing]
                 waits = self._waits(order, reading, writing)
                 event = self._with_images(args, reads, waits, enqueue)
