@@ -137,10 +137,11 @@ def engine_of(buffer: Any) -> Engine | None:
 def _context_of(buffer: Any) -> Any:
     """The context of a buffer or an array; None of one that was released before its buffer."""
     cl = opencl()
+    if not isinstance(buffer, cl.MemoryObjectHolder):
+        return getattr(buffer, "context", None)
     with suppress(cl.Error):  # some drivers forget it then
-        if isinstance(buffer, cl.MemoryObjectHolder):
-            return buffer.get_info(cl.mem_info.CONTEXT)
-    return getattr(buffer, "context", None)
+        return buffer.get_info(cl.mem_info.CONTEXT)
+    return None
 
 
 def unwrapped(buffer: Any) -> Any:
