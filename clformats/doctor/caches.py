@@ -16,7 +16,6 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 from ..trust import foreign
@@ -37,8 +36,9 @@ def provide_cache_folder() -> str:
         return ""  # others do not read the variable
     try:
         root = cache_root()
-        for folder in (root, *_of_drivers(root.parent)):
-            _try_out(folder)
+        of_pocl = [] if os.environ.get(_OF_POCL) else ["pocl"]
+        for name in (root.name, *of_pocl, "pyopencl", "pytools"):  # all that `VARIABLE` moves
+            _try_out(root.parent / name)
     except ImportError:
         return ""  # the folder is not known: the doctor runs where packages are missing
     except OSError as error:
@@ -53,13 +53,6 @@ def provide_cache_folder() -> str:
     atexit.register(shutil.rmtree, temporary, ignore_errors=True)
     os.environ[VARIABLE] = temporary
     return f"{trouble}: each process builds its own programs"
-
-
-def _of_drivers(home: Path) -> Iterator[Path]:
-    """The folders of PoCL's and pyopencl's caches, as far as `VARIABLE` moves them."""
-    if not os.environ.get(_OF_POCL):
-        yield home / "pocl"
-    yield from (home / name for name in ("pyopencl", "pytools"))
 
 
 def _try_out(folder: Path) -> None:
