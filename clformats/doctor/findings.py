@@ -163,14 +163,13 @@ def _vendor_remedy(target: str, error: str) -> str:
 def exposed_finding(entry: Exposed) -> Finding:
     """What became of a runtime that pip installed."""
     text = f"{entry.name} (pip): {entry.state}: {entry.reason}"
-    if entry.state in ("exposed", "already visible"):
-        return Finding("ok", text)
-    remedy = {
+    remedies = {
         "late": "import clformats before pyopencl",
         "overruled": f"unset the variable, or add a file to its folder: echo {entry.library}",
         "failed": "set XDG_CACHE_HOME to a folder that you can write",
-    }[entry.state]
-    return Finding("note", text, remedy)
+    }
+    remedy = remedies.get(entry.state, "")
+    return Finding("note" if remedy else "ok", text, remedy)
 
 
 def pocl_wheel_findings() -> list[Finding]:

@@ -97,18 +97,13 @@ def from_host(array: Any, engine: Engine | None = None) -> Memory:
             f"{engine.device.name} cannot use {host.array.nbytes} bytes at address "
             f"{host.array.ctypes.data:#x} in place: copy them, by cf.from_numpy or cf.transfer"
         )
-    if front and is_described(host.desc):
+    elements, rest = divmod(front * 8, host.desc.dtype.bits)
+    if rest or (front and is_described(host.desc)):
+        where = "where its buffer does" if is_described(host.desc) else "at a whole element"
         raise DeviceError(
             f"{engine.device.name} shares memory from {front} bytes before the array on, and "
-            f"{host.desc} must begin where its buffer does: copy it, by cf.transfer, or begin it "
-            f"at a multiple of {engine.device.mem_base_addr_align // 8} bytes"
-        )
-    elements, rest = divmod(front * 8, host.desc.dtype.bits)
-    if rest:
-        raise DeviceError(
-            f"{engine.device.name} shares memory from {front} bytes before the array on, which is "
-            f"no whole number of elements of {host.desc.dtype}: copy them, by cf.from_numpy or "
-            f"cf.transfer"
+            f"{host.desc} must begin {where}: copy it, by cf.transfer, or begin it at a multiple "
+            f"of {engine.device.mem_base_addr_align // 8} bytes"
         )
     writing = bool(host.array.flags.writeable)
     buffer = unified.wrapped(engine, host.array, front, writing=writing)
