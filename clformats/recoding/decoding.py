@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from itertools import product, takewhile
+from itertools import takewhile
 
 from ..errors import Unsupported
 from ..problems.thresholds import LINE_BYTES
@@ -31,7 +31,7 @@ from ..quantised.types import WHOLE
 from ..quantised.values import Tables, of_codes, value
 from ..tensors.desc import MemoryDesc
 from ..values.formula import Formula
-from .kernel import Grid, Kernel, TileCode, asked, blocks_of, fitting, outer_strides
+from .kernel import Grid, Kernel, TileCode, asked, blocks_of, fitting, groups_of, outer_strides
 from .plain import numbers_in_tiles
 from .records import decoding_in_groups
 from .vectors import LANES, Cell, Lanes, Words, words_of
@@ -114,12 +114,6 @@ class _Decoder:
         rows, columns = f.group[0] or self.tile.rows, f.group[1] or self.tile.columns
         return cell[0] // rows * rows, cell[1] // columns * columns
 
-    def _groups(self, f: Field) -> Sequence[Cell]:
-        """The groups of the tile, by their first elements."""
-        tile, (rows, columns) = self.tile, f.group
-        return [*product(range(0, tile.rows, rows or tile.rows),
-                         range(0, tile.columns, columns or tile.columns))]  # fmt: skip
-
     def _is_shared(self, f: Field, lanes: Lanes) -> bool:
         """Whether the lanes have one value of a field."""
         return len({self._group(f, cell) for cell in lanes}) == 1 and f.dtype.width == 1
@@ -128,7 +122,7 @@ class _Decoder:
         """The vectors of codes that a vector of elements needs of a field, if any."""
         if not self._is_shared(f, lanes):
             return [tuple(self._group(f, cell) for cell in lanes)]
-        groups = self._groups(f)
+        groups = groups_of(f, self.tile)
         at = groups.index(self._group(f, lanes[0])) // LANES * LANES
         own = groups[at : at + LANES]
         many = len(own) >= ENOUGH_GROUPS
@@ -269,7 +263,7 @@ class _Decoder:
                 text = value(f, self.planes, self.tile, key[1], self.tables)
             made = [f"const float{LANES if asked else ''} {name} = {text};"]
         if asked and self._is_shared(f, lanes):
-            at = self._groups(f).index(self._group(f, lanes[0])) % LANES
+            at = groups_of(f, self.tile).index(self._group(f, lanes[0])) % LANES
             return f"{name}.s{at:x}", made
         return name, made
 

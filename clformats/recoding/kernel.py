@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import Any, TypeVar
 
 import numpy as np
 
 from ..problems.thresholds import LINE_BYTES, LONG_RUN_BYTES
 from ..quantised.lanes import NAMES, At, NotInTilesError, Placed, Symbols, Tile, follow
+from ..quantised.planes import Field
 from ..quantised.values import Tables, source
 
 T = TypeVar("T")
@@ -131,6 +133,13 @@ def fitting(
         except NotInTilesError:
             continue
         yield made
+
+
+def groups_of(own: Field, tile: Tile) -> list[tuple[int, int]]:
+    """The groups of a tile, or their parts, by their first elements."""
+    sizes = zip(own.group, (tile.rows, tile.columns), strict=True)
+    rows, columns = (range(0, size, group or size) for group, size in sizes)
+    return [*product(rows, columns)]
 
 
 def _divisor(size: int, most: int) -> int:

@@ -31,7 +31,7 @@ from ..quantised.lanes import (
 from ..quantised.planes import Field
 from ..quantised.types import WHOLE
 from .decoding import LINE_COLUMNS, LINE_COST
-from .kernel import Grid, Kernel, TileCode, asked, blocks_of, fitting, outer_strides
+from .kernel import Grid, Kernel, TileCode, asked, blocks_of, fitting, groups_of, outer_strides
 from .vectors import LANES, Cell, words_of
 
 WORD_TILES = ((32, 32), (16, 32), (64, 32), (16, 64))
@@ -153,12 +153,9 @@ class _Plane:
 
 def _cells(own: Field, tile: Tile) -> list[Cell]:
     """One element of each group in a tile. Raises `NotInTilesError` for parts of groups."""
-    spans = []
-    for group, size in zip(own.group, (tile.rows, tile.columns), strict=True):
-        if group == WHOLE or size % group:
-            raise NotInTilesError
-        spans.append(range(0, size, group))
-    return [(r, c) for r in spans[0] for c in spans[1]]
+    if WHOLE in own.group or tile.rows % own.group[0] or tile.columns % own.group[1]:
+        raise NotInTilesError
+    return groups_of(own, tile)
 
 
 class _Rearranger:

@@ -10,7 +10,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import product
 from typing import TypeVar
 
 from ..quantised.desc import QuantisedDesc
@@ -27,6 +26,7 @@ from ..quantised.lanes import (
     placed_planes,
 )
 from ..quantised.planes import Field
+from .kernel import groups_of
 
 Cell = tuple[int, int]
 T = TypeVar("T")
@@ -95,15 +95,13 @@ class Writer(ABC):
             yield from self._words(own, f"d{i}")
             yield from self._bytes(own, f"d{i}")
 
-    def cells(self, own: Field) -> Iterator[Cell]:
+    def cells(self, own: Field) -> list[Cell]:
         """One element of each group in the tile. Raises `NotInTilesError` for parts of groups."""
-        spans = []
         for dim, size in enumerate((self.tile.rows, self.tile.columns)):
             group = own.group[dim]
             if size % group if group else any(f.group[dim] for f in self.fields):
                 raise NotInTilesError
-            spans.append(range(0, size, group or size))
-        return product(spans[0], spans[1])
+        return groups_of(own, self.tile)
 
     def _words(self, names: Sequence[str], pointer: str) -> Iterator[str]:
         """Planes of whole bytes and more than one."""
