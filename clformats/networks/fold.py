@@ -125,8 +125,7 @@ class _Folder:
         affine = self._affine(step, self.constants[before.inputs[1]].shape)
         if affine is None or (before.op == step.op == "BatchNormalization"):
             return False
-        into = self._into_conv if before.op == "Conv" else self._into_norm
-        into(before, *affine)
+        self._take(before, *affine)
         self._join(before, step)
         return True
 
@@ -156,27 +155,18 @@ class _Folder:
             return lambda: flat, lambda: np.zeros_like(flat)
         return lambda: np.ones_like(flat), lambda: flat
 
-    def _into_conv(self, conv: RawOperation, scale: Any, shift: Any) -> None:
-        weights, *biases = (self.constants[n] for n in conv.inputs[1:])
+    def _take(self, step: RawOperation, scale: Any, shift: Any) -> None:
+        """(w * x + b) * scale + shift has the weights w * scale, and b * scale + shift."""
+        weights, *biases = (self.constants[n] for n in step.inputs[1:3])
         first, *others = weights.shape
         bias = biases[0] if biases else np.zeros(first)
-        factor, summand = f"{conv.name}.weights", f"{conv.name}.bias"
+        factor = f"{step.name}.{'weights' if step.op == 'Conv' else 'scale'}"
+        summand = f"{step.name}.bias"
         self.constants[factor] = Folded(
             weights.shape, lambda: np.asarray(weights) * scale().reshape(-1, *[1] * len(others))
         )
         self.constants[summand] = Folded((first,), lambda: np.asarray(bias) * scale() + shift())
-        conv.inputs = [conv.inputs[0], factor, summand]
-
-    def _into_norm(self, norm: RawOperation, scale: Any, shift: Any) -> None:
-        """(g * n + b) * scale + shift has the factor g * scale."""
-        factor, summand = (self.constants[n] for n in norm.inputs[1:3])
-        for k, compute in (
-            (1, lambda: np.asarray(factor) * scale()),
-            (2, lambda: np.asarray(summand) * scale() + shift()),
-        ):
-            name = f"{norm.name}.{('scale', 'bias')[k - 1]}"
-            self.constants[name] = Folded(factor.shape, compute)
-            norm.inputs[k] = name
+        step.inputs[1:3] = factor, summand
 
 
 def _channels(shape: Sequence[int]) -> int:
