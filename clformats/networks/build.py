@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import permutations
 from typing import Any, Protocol
 
 import numpy as np
@@ -109,8 +110,8 @@ def build(
         if not value.is_constant:
             passing = tuple(name for name in via if not _against(built, value, name))
             _add_value(built, value, readers[value.name], passing)
-    for value_name, one, other in conflicts(network):
-        _exclude(built, network.values[value_name], one, other)
+    for value, one, other in conflicts(network):
+        _exclude(built, value, one, other)
     return built
 
 
@@ -217,31 +218,21 @@ class _Names:
 
 
 def _priced(built: BuiltProblem, value: Value, names: Sequence[FormatName]) -> Distances:
-    """The distances between a value's formats. Values of one shape share them where they may."""
-    costs: Array = np.zeros((len(names), len(names)))
-    key = None
-    if not isinstance(built.pricing, FunctionPricing):
-        key = (value.dims, value.dtype.name, tuple(names))
-        if key in built.shared:
-            return built.shared[key]
-    for i, src in enumerate(names):
-        for j, dst in enumerate(names):
-            if i != j:
-                costs[i, j] = built.pricing.reorder(value, src, dst).seconds
-    made = Distances(costs)
-    if key is not None:
-        built.shared[key] = made
-    return made
+    """The distances between a value's formats; of values that are priced alike they are shared."""
+    by_name = isinstance(built.pricing, FunctionPricing)
+    key = value.name if by_name else (value.dims, value.dtype.name), tuple(names)
+    if key not in built.shared:
+        costs: Array = np.zeros((len(names), len(names)))
+        for (i, src), (j, dst) in permutations(enumerate(names), 2):
+            costs[i, j] = built.pricing.reorder(value, src, dst).seconds
+        built.shared[key] = Distances(costs)
+    return built.shared[key]
 
 
-def _exclude(built: BuiltProblem, value: Value, one: str, other: str) -> None:
+def _exclude(built: BuiltProblem, value: Value, *nodes: Node) -> None:
     """Two nodes that must not both view a value in one format."""
-    nodes = [built.network.nodes[name] for name in (one, other)]
-    keys = []
-    for node in nodes:
-        made = any(v.name == value.name for v in node.outputs)
-        names = [viewed_format(node, c, value, as_maker=made) for c in built.choices[node.name]]
-        keys.append([None if n is None else n.key for n in names])
+    keys = [[viewed_format(n, c, value) for c in built.choices[n.name]] for n in nodes]
     table = np.array([[np.inf if a is not None and a == b else 0.0 for b in keys[1]]
                       for a in keys[0]])  # fmt: skip
-    built.problem.pairs.append((built.variable[one], built.variable[other], table))
+    one, other = (built.variable[n.name] for n in nodes)
+    built.problem.pairs.append((one, other, table))

@@ -26,7 +26,7 @@ from ..errors import Error, InvalidNetwork
 from ..tensors.desc import MemoryDesc
 from .choice import Choice
 from .graph import Network, Node, Value
-from .named import FormatName
+from .named import Key
 
 RESHAPES = ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Dropout")
 REGIONS = ("Split", "Slice")
@@ -189,7 +189,7 @@ def surroundings(network: Network) -> Surroundings:
     return Surroundings(lonely, frozenset(outputs), frozenset(strided))
 
 
-def conflicts(network: Network) -> Iterator[tuple[str, str, str]]:
+def conflicts(network: Network) -> Iterator[tuple[Value, Node, Node]]:
     """Each value with the pairs of nodes that must not both view it in one format.
 
     Memory is part of one concatenation only. A part, and a region, has the strides of the whole: it
@@ -204,23 +204,23 @@ def conflicts(network: Network) -> Iterator[tuple[str, str, str]]:
         aliases = [maker] if maker is not None and kind_of(maker.op) == "alias" else []
         for k, node in enumerate(parts):
             others = [*parts[k + 1 :], *shaped, *aliases]
-            yield from ((name, node.name, other.name) for other in others)
+            yield from ((network.values[name], node, other) for other in others)
         if maker is not None and maker.op in REGIONS:
-            yield from ((name, n.name, maker.name) for n in shaped if n.op in RESHAPES)
+            yield from ((network.values[name], n, maker) for n in shaped if n.op in RESHAPES)
 
 
 def _views(node: Node, i: int) -> bool:
     return any(i == number for choice in node.choices for number, _ in choice.shared)
 
 
-def viewed_format(node: Node, choice: Choice, value: Value, *, as_maker: bool) -> FormatName | None:
-    """The format in which a choice views a value, as its reader or as its maker; None if it copies.
+def viewed_format(node: Node, choice: Choice, value: Value) -> Key | None:
+    """The format in which a choice of a value's reader or maker views it; None if it copies.
 
     A maker's format is the one that it writes the value in.
     """
     for i, o in choice.shared:
-        if as_maker and node.outputs[o].name == value.name:
-            return choice.outs[o]
-        if not as_maker and node.inputs[i].name == value.name:
-            return choice.ins[i]
+        ends = (node.inputs[i], choice.ins[i]), (node.outputs[o], choice.outs[o])
+        for end, name in ends:
+            if end.name == value.name and name is not None:
+                return name.key
     return None
