@@ -62,38 +62,27 @@ def plan_memory(plan: Decision) -> MemoryPlan:
 
 def steps_of(plan: Decision) -> list[Node | PlannedReorder]:
     """Nodes and reorders in the order in which they run: each reorder right before its reader."""
-    waiting: dict[str, list[PlannedReorder]] = {}
-    for reorder in plan.reorders:
-        waiting.setdefault(reorder.value, []).append(reorder)
+    nodes = plan.built.order
+    number, end = {node.name: k for k, node in enumerate(nodes)}, len(nodes)
+    first: dict[tuple[str, Key], int] = {}  # before which node a format of a value is reordered
+    before: list[list[PlannedReorder]] = [[] for _ in range(end + 1)]
+    for r in reversed(plan.reorders):  # what starts from a result of another comes after it
+        result, source = (r.value, r.dst.key), (r.value, r.src.key)
+        at = min([first.get(result, end), *(number.get(name, end) for name in r.readers)])
+        first[source] = min(at, first.get(source, end))
+        before[at].insert(0, r)
     found: list[Node | PlannedReorder] = []
-    for node in plan.built.order:
-        for value in node.inputs:
-            found += _needed(waiting, value.name, node.name)
-        found.append(node)
-    for name in list(waiting):
-        found += waiting.pop(name)
-    return found
-
-
-def _needed(
-    waiting: dict[str, list[PlannedReorder]], value: str, reader: str
-) -> list[PlannedReorder]:
-    """The reorders that make what a node reads, with those that they start from."""
-    left = waiting.get(value, [])
-    wanted = {r.dst.key for r in left if reader in r.readers}
-    for reorder in left[::-1]:
-        if reorder.dst.key in wanted:
-            wanted.add(reorder.src.key)
-    taken = [r for r in left if r.dst.key in wanted]
-    waiting[value] = [r for r in left if r not in taken]
-    return taken
+    for node, reorders in zip(nodes, before, strict=False):
+        names = [v.name for v in node.inputs]
+        found += [*sorted(reorders, key=lambda r: names.index(r.value)), node]
+    return found + before[end]
 
 
 class _Arena:
     def __init__(self, plan: Decision) -> None:
         self.plan = plan
         self.steps = steps_of(plan)
-        self.owner: dict[tuple[str, Key], tuple[tuple[str, Key], Node, int, int] | None] = {}
+        self.owner: dict[tuple[str, Key], tuple[tuple[str, Key], Node, int, int]] = {}
         self.names: dict[tuple[str, Key], FormatName] = {}
         self.buffers: dict[tuple[str, Key], ArenaBuffer] = {}
 
