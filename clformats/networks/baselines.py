@@ -128,7 +128,7 @@ class _Walk:
         self.built = built
         self.assignment = [0] * len(built.problem.costs)
         self.made: dict[str, Key | None] = {}
-        self.taken: dict[str, set[str]] = {}
+        self.taken: set[int] = set()
         for name, v in built.border.items():
             keys = [fmt.key for fmt in built.given[name]]
             wanted = plain(built.network.values[name].rank).key
@@ -151,7 +151,7 @@ class _Walk:
 
     def rules(self, node: Node) -> int:
         choices = self.built.choices[node.name]
-        legal = [k for k, c in enumerate(choices) if self._legal(node, c)]
+        legal = [k for k in range(len(choices)) if self._legal(node, k)]
         fits = [k for k in legal if choices[k].outs[0] == self._preferred.get(node.name)]
         ranked = sorted((*self._changes(node, k), k) for k in fits or legal)
         return ranked[0][-1] if ranked else 0
@@ -192,28 +192,24 @@ class _Walk:
     ) -> int:
         """The fastest choice; where ``reading``, of those with the fewest inputs to reorder."""
         costs = self.built.problem.costs[self.built.variable[node.name]]
-        choices = self.built.choices[node.name]
-        pool = list(among or range(len(choices)))
-        legal = [k for k in pool if self._legal(node, choices[k]) and np.isfinite(costs[k])]
+        every = range(len(costs))
+        legal = [k for k in among or every if self._legal(node, k) and np.isfinite(costs[k])]
 
         def key(k: int) -> tuple[float, ...]:
             return (*(self._changes(node, k) if reading else ()), float(costs[k]), k)
 
-        return min(legal or range(len(choices)), key=key)
+        return min(legal or every, key=key)
 
-    def _legal(self, node: Node, choice: Choice) -> bool:
-        """Whether no earlier node views what this choice views."""
-        if all(self.built.variable[node.name] not in pair[:2] for pair in self.built.problem.pairs):
-            return True
-        seen = [v.name for i, v in enumerate(node.inputs) if i in choice.views]
-        return all(not self.taken.get(name, set()) - {node.name} for name in seen)
+    def _legal(self, node: Node, k: int) -> bool:
+        """Whether what earlier nodes have taken does not exclude a choice."""
+        v = self.built.variable[node.name]
+        pairs = ((b, t[k]) if a == v else (a, t[:, k])
+                 for a, b, t in self.built.problem.pairs if v in (a, b))  # fmt: skip
+        return all(o not in self.taken or row[self.assignment[o]] == 0 for o, row in pairs)
 
     def _take(self, node: Node, k: int) -> None:
-        choice = self.built.choices[node.name][k]
-        self.assignment[self.built.variable[node.name]] = k
+        choice, v = self.built.choices[node.name][k], self.built.variable[node.name]
+        self.assignment[v] = k
+        self.taken.add(v)
         for value, name in zip(node.outputs, choice.outs, strict=True):
             self.made[value.name] = name.key
-        for i in choice.views:
-            self.taken.setdefault(node.inputs[i].name, set()).add(node.name)
-        for o in {o for _, o in choice.shared}:
-            self.taken.setdefault(node.outputs[o].name, set()).add(node.name)
