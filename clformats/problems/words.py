@@ -23,8 +23,9 @@ this side stays where it is, and the shuffles of one turn serve all of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from math import gcd
 
 from ..tensors import nibbles
@@ -54,9 +55,7 @@ def in_words(p: Problem, begin_bytes: int, *, trades: bool = True) -> Problem:
     loops = not (p.why or p.tables)
     if src != dst or p.computation or not loops or (8 % src.bits and src.is_packed):
         return p
-    counts = _counts(src.bits, begin_bytes)
-    found = (_in_words(p, n, count, trades=trades) for n, count in counts)
-    return next(filter(None, found), p)
+    return _widest(p, src.bits, begin_bytes, partial(_in_words, trades=trades))
 
 
 def is_run(p: Problem) -> bool:
@@ -74,9 +73,7 @@ def on_groups(p: Problem, begin_bytes: int = WORDS[0], *, local: bool) -> Proble
 
 def refusal_of_loops(p: Problem) -> str:
     """Why no family of GPUs takes the loops of a problem; empty if one does."""
-    if p.why or p.tables:
-        return p.why or p.tables[0].why
-    return nibbles.refusal(p.dst) if p.dst.dtype.is_packed else ""
+    return p.why or next((table.why for table in p.tables), "") or nibbles.refusal(p.dst)
 
 
 def _in_words(p: Problem, nbytes: int, count: int, *, trades: bool) -> Problem | None:
@@ -124,18 +121,19 @@ def in_words_of_a_side(p: Problem, begin_bytes: int, *, of_bytes: bool = False) 
         return p
     if side == "src" and not (p.computation or (src.starts_at_zero and dst.starts_at_zero)):
         return p  # Words of padding are zero.
-    counts = _counts(bits, begin_bytes)
-    found = (_of_a_side(p, side, n, count) for n, count in counts)
+    return _widest(p, bits, begin_bytes, partial(_of_a_side, side=side))
+
+
+def _widest(
+    p: Problem, bits: int, begin_bytes: int, in_words_of: Callable[..., Problem | None]
+) -> Problem:
+    """The problem by the widest words of elements of ``bits`` that it can be in; else itself."""
+    counts = ((n, 8 * n // bits) for n in WORDS if n <= begin_bytes)
+    found = (in_words_of(p, n, count) for n, count in counts if count > 1)
     return next(filter(None, found), p)
 
 
-def _counts(bits: int, begin_bytes: int) -> list[tuple[int, int]]:
-    """(bytes of words, their elements), of words that may begin where memory begins."""
-    counts = [(n, 8 * n // bits) for n in WORDS if n <= begin_bytes]
-    return [(n, count) for n, count in counts if count > 1]
-
-
-def _of_a_side(p: Problem, side: str, nbytes: int, count: int) -> Problem | None:
+def _of_a_side(p: Problem, nbytes: int, count: int, *, side: str) -> Problem | None:
     """The problem with words of ``nbytes``, of ``count`` elements, on a side; None if none."""
     nodes, word = p.nodes, words_of(nbytes)
     digits = _digits(nodes, side, count.bit_length() - 1)
@@ -216,12 +214,11 @@ def _trades(
 def _keeps_guards(p: Problem, taken: set[Digit]) -> bool:
     """Whether all elements of a word, and all words that trade some, are elements or none is."""
     for number, guard in enumerate(p.guards):
-        mine = [(k, n) for k, n in enumerate(p.nodes) if n.guard == number]
-        inside = [n.unit << t for k, n in mine for j, t in taken if j == k]
+        inside = [p.nodes[k].unit << t for k, t in taken if p.nodes[k].guard == number]
         if not inside:
             continue
         step = 2 * max(inside)
-        parts = [part for k, n in mine for part in _without(n, [t for j, t in taken if j == k])]
+        parts = [n for n in _rest(p.nodes, taken) if n.guard == number]
         small = sum(n.unit * (n.size.value - 1) for n in parts if n.unit % step)
         limits = (guard.lo.value, guard.hi.value, guard.end.value)
         if small + sum(inside) >= step or any(n % step for n in limits):

@@ -74,9 +74,7 @@ class ScheduledPlan(ScheduleBody):
 
 def refusal(p: Problem) -> str:
     """Why the family does not take a problem; empty if it does."""
-    if p.why:
-        return p.why
-    if p.dst.dtype.is_packed and (why := nibbles.refusal(p.dst)):
+    if why := p.why or nibbles.refusal(p.dst):
         return why
     if not p.dtypes[1].is_packed or next(tiles(as_scheduled(p, LINE_BYTES)), None):
         return ""

@@ -35,7 +35,7 @@ def refusal(desc: MemoryDesc) -> str:
     bytes.)
     """
     unit = desc.dtype.unit
-    if not desc.nelems:
+    if not desc.nelems or unit == 1:
         return ""
     if desc.offset0 % unit:
         return f"its first element is at offset {desc.offset0}, within a byte"
