@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..formats.digits import RUNTIME, Placed
+from ..formats.digits import RUNTIME
 from ..tensors.desc import MemoryDesc
 from .choices import RULES, Choices
 from .plan import Plan, Request, families, plan_for
@@ -45,14 +45,10 @@ def as_pattern(desc: MemoryDesc, pattern: MemoryDesc) -> MemoryDesc:
     """The same memory, with the digits in the pattern's order and its constant strides."""
     mine = {p.digit: p for p in desc.placed}
     placed = tuple(
-        Placed(
-            p.digit,
-            mine[p.digit].size,
-            mine[p.digit].stride if p.stride == RUNTIME else p.stride,
-            p.fixed_stride and p.stride != RUNTIME,
-        )
+        replace(mine[p.digit], fixed_stride=False) if p.stride == RUNTIME
+        else replace(p, size=mine[p.digit].size)
         for p in pattern.placed
-    )
+    )  # fmt: skip
     return MemoryDesc.of(replace(desc.geometry, format=pattern.format, placed=placed), desc.dtype)
 
 

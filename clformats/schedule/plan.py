@@ -263,12 +263,9 @@ def _planned(request: Request, p: Problem) -> Plan:
         if reason := family.refusal_on(p, traits):
             rejected.append((family.name, reason))
             continue
-        supported, following = (
-            _supported(request.choices, family, traits),
-            sums.plan(request.dst, traits),
-        )
-        body = family.plan(p, traits, supported)
-        return Plan(request, p, family.name, body, tuple(rejected), supported, sums=following)
+        chosen = _supported(request.choices, family, traits)
+        body, following = family.plan(p, traits, chosen), sums.plan(request.dst, traits)
+        return Plan(request, p, family.name, body, tuple(rejected), chosen, sums=following)
     names = ", ".join(dict.fromkeys(f.name for f in EVERY_FAMILY))
     why = "; ".join(f"{name}: {reason}" for name, reason in rejected) or f"expected one of {names}"
     asked = f"family {request.choices.family!r} does not take"

@@ -36,11 +36,11 @@ class _EmissionOrder:
                 self.users[v].append(value)
             closures.append(mask)
         self.closures = closures
-        lines = [[v for k in line if (v := program.outputs[k]) != ZERO] for line in program.lines]
-        self.left = dict(enumerate(lines))
+        self.lines = [[v for k in line if (v := program.outputs[k]) != ZERO]
+                      for line in program.lines]  # fmt: skip
         # Who still needs a value: operations, and lines.
         self.needs = [len(users) for users in self.users]
-        for line in lines:
+        for line in self.lines:
             for v in {*line}:
                 self.needs[v] += 1
         self.done = 0
@@ -48,14 +48,13 @@ class _EmissionOrder:
 
     def all(self) -> list[int]:
         """The operations, by number from 0."""
-        masks = {n: union(self.closures[v] for v in line) for n, line in self.left.items()}
+        masks = {n: union(self.closures[v] for v in line) for n, line in enumerate(self.lines)}
         while masks:
             n = min(masks, key=lambda n: ((masks[n] & ~self.done).bit_count(), n))
             del masks[n]
-            line = self.left.pop(n)
-            for value in line:
+            for value in self.lines[n]:
                 self._emit(value)
-            for v in {*line}:
+            for v in {*self.lines[n]}:
                 self.needs[v] -= 1
         return self.order
 
