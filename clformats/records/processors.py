@@ -18,7 +18,7 @@ from .record import DeviceNames, InvalidRecord, object_of, texts_of
 from .store import path_of, read_lines
 
 SCHEMA = 2
-"""Of the first one are numbers whose copies found other sizes' lines in the caches."""
+"""Numbers of the first one are of copies to and fro between two buffers."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,12 +4,14 @@ What is measured is what is planned: schedules of the library's own kernels. Two
 with ordinary stores and one with streaming stores; sizes are arguments. The runs that are compared
 take turns, and medians count; a size whose rounds differ too much is left out.
 
-Copies tell where the caches end. Rows that no line divides need line buffers to be streamed, and
-results that a kernel reads next are best left in a cache; so the number is halfway, by logarithms,
-between where copies gain and the default. On a 2-core guest with an AMD EPYC (Zen 5) and a cache of
-32 MB copies forth and back do not gain up to 44 MB: at 20 MB streaming stores take twice the time.
-Reorders forth and back take 0.24 to 0.87 of the time with ordinary stores up to 34 MB; of 30 others
-in one direction the mean is 0.85 to 0.95. Copies of what no cache holds gain a half from 9 MB on.
+Copies go round in a ring of buffers that no cache holds as a whole: as in a network, what is read
+was just written, and what is written was not used for long. On a 2-core guest with an AMD EPYC (Zen
+5) and 32 MB of cache, streaming stores gain there from 12 to 19 MB on: 0.9 at 9 MB, 1.2 at 30. Two
+buffers would tell of the benchmark only: to and fro within the cache streaming stores take twice
+the time up to 30 MB, and where it holds neither buffer they gain a half from 9 MB on.
+
+Rows that no line divides need line buffers to be streamed, so the number is halfway, by logarithms,
+between where copies gain and the default.
 """
 
 from __future__ import annotations
@@ -35,8 +37,8 @@ MB = 1 << 20
 SIZES = (4 * MB, 6 * MB, 9 * MB, 14 * MB, 20 * MB, 30 * MB, 44 * MB)
 """Bytes of source and destination together: from a part of a cache to more than a guest's share."""
 ROUNDS = 5
-REPEATED_BYTES = 16 * MB
-"""A shorter run is repeated before a wait, until it moves so much."""
+RING_BYTES = 96 * MB
+"""The buffers that copies go round in: more than a guest's share of a cache."""
 SPREAD = 0.3
 """How far apart the quartiles of a size's rounds may be, as a share of their median."""
 LEAST_STEADY = 5
@@ -47,7 +49,7 @@ COPIED_TILE = Tile((64,), 16)
 """Four vectors of a run: what takes the time is memory."""
 
 Run = Callable[[], float]
-"""Moves some bytes to another buffer and back, and gives the seconds of one way."""
+"""Moves some bytes round a ring of buffers, and gives the seconds of a copy."""
 
 
 def measured(engine: Engine) -> int:
@@ -77,9 +79,9 @@ def _gains(engine: Engine) -> dict[int, float]:
 
     Of a copy whose source was just written, as the next layer of a network finds it.
     """
-    copies = Copies(engine, SIZES[-1])
+    ring = Ring(engine)
     stores = Store(), Store(LINE_BYTES)
-    runs = {(size, store): copies.run(size, store) for size in SIZES for store in stores}
+    runs = {(size, store): ring.run(size, store) for size in SIZES for store in stores}
     samples = turns(runs, ROUNDS, in_order=True)
     found = {}
     for size in SIZES:
@@ -90,39 +92,40 @@ def _gains(engine: Engine) -> dict[int, float]:
     return found
 
 
-class Copies:
-    """Two buffers, and copies between them: each run reads what the one before has written."""
+class Ring:
+    """Parts of one buffer, of the size of a tensor: each copy reads what the last one wrote."""
 
-    def __init__(self, engine: Engine, nbytes: int) -> None:
+    def __init__(self, engine: Engine) -> None:
         cl = opencl()
         self.engine, self.queue = engine, cl.CommandQueue(engine.context, engine.device)
-        flags = cl.mem_flags.READ_WRITE
-        self.buffers = [cl.Buffer(engine.context, flags, nbytes // 2) for _ in range(2)]
-        for buffer in self.buffers:  # memory is there once it was written
-            cl.enqueue_fill_buffer(self.queue, buffer, np.uint32(0), 0, nbytes // 2)
-        self.queue.finish()
+        self.buffer = cl.Buffer(engine.context, cl.mem_flags.READ_WRITE, RING_BYTES)
+        # Memory is there once it was written.
+        cl.enqueue_fill_buffer(self.queue, self.buffer, np.uint32(0), 0, RING_BYTES).wait()
 
     def run(self, nbytes: int, store: Store) -> Run:
-        """A run that moves ``nbytes``, read and written, forth and back."""
+        """Copies of ``nbytes``, read and written, once round; one more before is not timed."""
         desc = MemoryDesc((nbytes // 8,), "f32", "a")
         tiles = desc.nelems // prod(COPIED_TILE.extents)
         each = -(-tiles // (ITEMS * self.engine.traits.compute_units))
         schedule = Schedule(COPIED_TILE, (Loop(0, each, spread=True), Loop(0)), store=store)
         made = render_schedule(problem(desc, desc), schedule)
-        kernels = [self.engine.kernel(made.source, made.KERNEL) for _ in range(2)]
-        for kernel, ends in zip(kernels, (self.buffers, self.buffers[::-1]), strict=True):
-            kernel.set_args(*ends, *made.arguments)
+        kernel = self.engine.kernel(made.source, made.KERNEL)
+        parts = [self.buffer.get_sub_region(start, desc.nbytes)
+                 for start in range(0, RING_BYTES - desc.nbytes + 1, desc.nbytes)]  # fmt: skip
         sizes = (made.global_size,), (made.local_size,)
-        repeats = max(1, REPEATED_BYTES // nbytes)
+
+        def copy(k: int) -> None:
+            kernel.set_args(parts[k - 1], parts[k], *made.arguments)
+            opencl().enqueue_nd_range_kernel(self.queue, kernel, *sizes)
 
         def run() -> float:
-            # What caches hold is there from the run before, and not another one's.
-            opencl().enqueue_nd_range_kernel(self.queue, kernels[1], *sizes).wait()
-            start = CLOCK()
-            for kernel in kernels * repeats:
-                opencl().enqueue_nd_range_kernel(self.queue, kernel, *sizes)
+            copy(0)
             self.queue.finish()
-            return (CLOCK() - start) / len(kernels) / repeats
+            start = CLOCK()
+            for k in [*range(1, len(parts)), 0]:
+                copy(k)
+            self.queue.finish()
+            return (CLOCK() - start) / len(parts)
 
         return run
 

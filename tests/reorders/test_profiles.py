@@ -21,7 +21,7 @@ import pytest
 import clformats as cf
 from clformats.problems import thresholds
 from clformats.problems.refine import problem, separate
-from clformats.problems.thresholds import LINE_BYTES, STREAMED_LEAST, STREAMED_MOST
+from clformats.problems.thresholds import STREAMED_LEAST, STREAMED_MOST
 from clformats.problems.traits import Traits
 from clformats.programs.background import background
 from clformats.programs.processor import processor
@@ -76,7 +76,7 @@ def idle(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine that is never busy, and quickly measured."""
     monkeypatch.setattr(calibration, "busy", lambda: "")
     monkeypatch.setattr(calibration, "SPREAD", 1e9)
-    monkeypatch.setattr(calibration, "REPEATED_BYTES", MB)
+    monkeypatch.setattr(calibration, "RING_BYTES", 64 * MB)
     monkeypatch.setattr(calibration, "ROUNDS", 2)
 
 
@@ -307,7 +307,7 @@ import clformats as cf
 from clformats.reorders import calibration
 from clformats.reorders.profiles import attempt, traits_of
 calibration.busy = lambda: ""
-calibration.SPREAD, calibration.REPEATED_BYTES, calibration.ROUNDS = 1e9, 1 << 20, 2
+calibration.SPREAD, calibration.RING_BYTES, calibration.ROUNDS = 1e9, 64 << 20, 2
 engine = cf.Engine(sys.argv[1])
 reason = attempt(engine, again=False)
 assert not reason, reason
@@ -354,31 +354,35 @@ def test_the_number_is_between_where_copies_gain_and_the_default(
         assert calibration.measured(engine) == round((copies * default) ** 0.5)
 
 
-@pytest.mark.parametrize("size", [calibration.SIZES[0], calibration.SIZES[-1]])
-def test_a_timed_copy_finds_in_caches_what_they_hold(
+@pytest.mark.parametrize("size", calibration.SIZES)
+def test_copies_go_round_in_memory_that_no_cache_holds(
     engine: cf.Engine, size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another size, or other stores, had the turn before: their lines are not what is measured."""
+    """Each reads what the one before has written, and writes what was read longest ago."""
     log: list[str] = []
-    copies = calibration.Copies(engine, size)
-    runs = [copies.run(size, store) for store in (Store(), Store(LINE_BYTES))]
+    ring = calibration.Ring(engine)
+    run = ring.run(size, Store())
     enqueue = cl.enqueue_nd_range_kernel
 
-    def enqueued(*args: Any) -> Any:
+    def enqueued(queue: cl.CommandQueue, kernel: cl.Kernel, *sizes: Any) -> Any:
         log.append("copy")
-        return enqueue(*args)
+        return enqueue(queue, kernel, *sizes)
 
     def clock() -> float:
         log.append("clock")
         return 0.0
 
+    parts, each = calibration.RING_BYTES // (size // 2), size // 2
+    last = np.random.default_rng(0).integers(0, 256, each, np.uint8)
+    cl.enqueue_copy(ring.queue, ring.buffer, last, dst_offset=(parts - 1) * each).wait()
     monkeypatch.setattr(cl, "enqueue_nd_range_kernel", enqueued)
     monkeypatch.setattr(calibration, "CLOCK", clock)
-    for run in runs:
-        log.clear()
-        run()
-        repeats = max(1, calibration.REPEATED_BYTES // size)
-        assert log == ["copy", "clock", *["copy"] * (2 * repeats), "clock"]
+    run()
+    assert parts >= 4
+    assert log == ["copy", "clock", *["copy"] * parts, "clock"]
+    found = np.empty((parts, each), np.uint8)
+    cl.enqueue_copy(ring.queue, found, ring.buffer).wait()
+    assert (found == last).all()
 
 
 def test_steady_is_what_repeats() -> None:
