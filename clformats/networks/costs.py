@@ -107,12 +107,10 @@ class Costs(Prices):
         for plan in ready:
             tally.run(plan)
         for count in range(AGAIN):
-            tally.record()
             plan = propagate(network, reorder_cost=self)
             if tally.key(plan) in tally.seen:
                 return len(ready) + count
             tally.run(plan)
-        tally.record()
         return len(ready) + AGAIN
 
 
@@ -127,8 +125,7 @@ class _Tally:
         self, costs: Prices, prepare: Callable[[FormatPlan], Steps], rounds: int, clock: Clock
     ) -> None:
         self.costs, self.prepare, self.rounds, self.clock = costs, prepare, rounds, clock
-        self.nodes: dict[tuple[str, str], list[float]] = {}
-        self.reorders: dict[tuple[str, str, str], list[float]] = {}
+        self.samples: dict[tuple[str, ...], list[float]] = {}
         self.seen: set[tuple[object, ...]] = set()
 
     def key(self, plan: FormatPlan) -> tuple[object, ...]:
@@ -136,29 +133,28 @@ class _Tally:
         return plan.assignment, *plan.reorders
 
     def run(self, plan: FormatPlan) -> None:
+        """Time the steps of a plan, and record what is known of each since the first plan."""
         self.seen.add(self.key(plan))
-        lists = [self._samples(plan, step) for step in plan.memory.steps]
-        steps = self.prepare(plan)
-        if len(steps) != len(lists):
+        steps, functions = plan.memory.steps, self.prepare(plan)
+        if len(functions) != len(steps):
             raise InvalidNetwork(
-                f"prepare: got {len(steps)} functions, expected {len(lists)}, one for each of "
+                f"prepare: got {len(functions)} functions, expected {len(steps)}, one for each of "
                 f"plan.memory.steps"
             )
-        runs = {k: partial(timed, step, self.clock) for k, step in enumerate(steps)}
-        for k, samples in turns(runs, self.rounds, in_order=True).items():
-            lists[k] += samples
+        runs = {k: partial(timed, function, self.clock) for k, function in enumerate(functions)}
+        for k, seconds in turns(runs, self.rounds, in_order=True).items():
+            self._record(plan, steps[k], seconds)
 
-    def record(self) -> None:
-        for (name, choice), samples in self.nodes.items():
-            self.costs.record_choice(name, choice, samples, "measured in place")
-        for key, samples in self.reorders.items():
-            self.costs.record_reorder(*key, samples, "measured in place")
-
-    def _samples(self, plan: FormatPlan, step: Node | PlannedReorder) -> list[float]:
+    def _record(self, plan: FormatPlan, step: Node | PlannedReorder, seconds: list[float]) -> None:
+        record: Callable[..., None] = self.costs.record_reorder
         if isinstance(step, Node):
-            return self.nodes.setdefault((step.name, str(plan.choices[step.name])), [])
-        shape = shape_text(plan.network.values[step.value])
-        return self.reorders.setdefault((shape, step.src, step.dst), [])
+            key: tuple[str, ...] = step.name, str(plan.choices[step.name])
+            record = self.costs.record_choice
+        else:
+            key = shape_text(plan.network.values[step.value]), step.src, step.dst
+        samples = self.samples.setdefault(key, [])
+        samples += seconds
+        record(*key, samples, "measured in place")
 
 
 def ways(network: Network) -> Iterator[Network]:

@@ -13,9 +13,7 @@ from as many rows out of local memory, and stores runs of the destination. Loops
 not divide have a condition at their end: what is not there is loaded from the tensor's first
 element instead, without a branch, so that the loads of a work-item need not wait for each other.
 
-The numbers below were measured on an H100 where that is said, else they are from what makers
-publish. On CPUs this way has 0.08 of the speed of tiles in registers (measured on pocl) and is
-never chosen.
+On CPUs this way has 0.08 of the speed of tiles in registers (measured on pocl) and is never chosen.
 """
 
 from __future__ import annotations
