@@ -118,7 +118,7 @@ class _Story:
         self.moves: dict[str, list[Operation]] = {}
         self.delivered: dict[str, FormatName] = {}
         self.packed: set[str] = set()
-        self.seen: dict[Dims, dict[tuple[object, object], Cost]] = {}
+        self.seen: dict[tuple[Dims, tuple[object, object]], Cost] = {}
         self._follow()
         self._price()
 
@@ -159,27 +159,24 @@ class _Story:
         if own and self.trace.timed:
             return Cost(min(own), min(own), max(own), "the log")
         dims = self.first[name].dims
-        alike = self.seen.get(dims, {}) if dims else {}
-        if key in alike:
-            return alike[key]
+        if (dims, key) in self.seen:
+            return self.seen[dims, key]
         nbytes = 2 * MemoryDesc(_sizes(self.first[name]), self.first[name].dtype).nbytes
-        slowest = max((cost.high for cost in alike.values()), default=0.0)
+        slowest = max((c.high for (own, _), c in self.seen.items() if own == dims), default=0.0)
         return Cost(max(LATENCY + nbytes / self.bandwidth, slowest), source="a guess")
 
     def _price(self) -> None:
         """The times of the log's reorders by dims and formats, and its lowest bandwidth."""
         rates = [BANDWIDTH]
-        times: dict[Dims, dict[tuple[object, object], list[float]]] = {}
+        times: dict[tuple[Dims, tuple[object, object]], list[float]] = {}
         timed = [op for moves in self.moves.values() for op in moves if self.trace.timed]
         for op in timed:
             if op.reads[0].dims:
-                alike = times.setdefault(op.reads[0].dims, {})
-                alike.setdefault(_sides(op), []).append(op.seconds)
+                times.setdefault((op.reads[0].dims, _sides(op)), []).append(op.seconds)
                 nbytes = MemoryDesc(_sizes(op.reads[0]), op.reads[0].dtype).nbytes
                 rates.append(2 * nbytes / max(op.seconds, 1e-9))
         self.bandwidth = min(rates)
-        for dims, alike in times.items():
-            self.seen[dims] = {sides: _spread(seconds) for sides, seconds in alike.items()}
+        self.seen |= {key: _spread(seconds) for key, seconds in times.items()}
 
     # --- the network ------------------------------------------------------------------------------
 

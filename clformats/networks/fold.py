@@ -62,7 +62,7 @@ class _Folder:
     def run(self) -> list[RawOperation]:
         kept: dict[str, RawOperation] = {}
         for step in self.steps:
-            step.inputs = [self._final(n) for n in step.inputs]
+            step.inputs = [self.renamed.get(n, n) for n in step.inputs]
             step.outputs = [
                 n for k, n in enumerate(step.outputs)
                 if not k or n in self.outputs or self.count[n]
@@ -74,11 +74,6 @@ class _Folder:
             kept[step.name] = step
             self.made.update((n, step) for n in step.outputs)
         return list(kept.values())
-
-    def _final(self, name: str) -> str:
-        while name in self.renamed:
-            name = self.renamed[name]
-        return name
 
     def _before(self, step: RawOperation) -> RawOperation | None:
         """The step whose only reader this one is."""

@@ -97,15 +97,12 @@ class ScheduleParts:
         plain = Schedule(tile, nest, config["ahead"])
         if why := why_illegal(p, plain):
             raise InvalidArgument(why)
-        stores = {_kind(s): s for s in legal(p, tile, nest, self.traits.begin_bytes)}
+        # Staged stores take the loops that they can.
+        possible = legal(p, tile, nest, self.traits.begin_bytes)
+        stores = {STAGED if s.staged else str(s): s for s in possible}
         if config["store"] not in stores:
             raise InvalidArgument(f"got store {config['store']!r}, expected {', '.join(stores)}")
         return str(Schedule(tile, nest, plain.ahead, stores[config["store"]]))
-
-
-def _kind(store: Store) -> str:
-    """A store's value of the parameter: staged ones take the loops that they can."""
-    return STAGED if store.staged else str(store)
 
 
 def _orders(p: Problem, axes: Sequence[int]) -> list[str]:
