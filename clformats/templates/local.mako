@@ -4,7 +4,7 @@ and write consecutive vectors of the destination. Between the two passes the til
 memory; without local memory both passes are one. What is not there is read from the tensor's start,
 so that no load waits for a test, and all loads of a work-item are on their way together.
 </%doc>\
-<%namespace file="prelude.mako" import="prelude, trades"/>\
+<%namespace file="prelude.mako" import="prelude, trades, when"/>\
 <%!
 from textwrap import indent
 %>\
@@ -47,17 +47,7 @@ value = SWAP${k}(value);
 <%def name="keep()">\
 ${unit(load, number)}\
 ${taken()}\
-% if read["counted"]:
-if (${read["counted"]}) {
-% for place, what in read["kept"]:
-    ${place} = ${what};
-% endfor
-}
-% else:
-% for place, what in read["kept"]:
-${place} = ${what};
-% endfor
-% endif
+${when(read["counted"], "".join(f"{place} = {what};\n" for place, what in read["kept"]))}\
 </%def>\
 <%def name="put(move)">\
 % if move.result and move.inside:
@@ -146,13 +136,7 @@ ${indent(capture(puts), "            ")}\
     #pragma unroll
     for (uint first = 0; first < ${store.count}; first += ${group}) {
 ${indent(capture(unit, store, "first"), "        ")}\
-% if write["counted"]:
-        if (${write["counted"]}) {
-${indent(capture(second), "            ")}\
-        }
-% else:
-${indent(capture(second), "        ")}\
-% endif
+${indent(capture(when, write["counted"], capture(second)), "        ")}\
     }
 % endif
 }

@@ -1,5 +1,6 @@
 <%doc>What every kernel starts with: the index type, and the conversions that OpenCL C lacks.</%doc>\
 <%!
+from textwrap import indent
 from clformats.kernels.types import as_bits, packed
 %>\
 <%namespace name="codec" file="codec.mako"/>\
@@ -233,6 +234,15 @@ static inline ${vector} SWAP${k}(${vector} x)
     return x ^ differs ^ (differs << (${types.work})${distance});
 }
 % endfor
+</%def>\
+<%def name="when(condition, statements)">\
+% if condition:
+if (${condition}) {
+${indent(statements, "    ")}\
+}
+% else:
+${statements}\
+% endif
 </%def>\
 <%def name="items_alone()">\
 #ifdef cl_intel_vec_len_hint

@@ -16,6 +16,7 @@ def swizzled(a, b, pattern):
 half = lanes * types.moved.nbytes // 4
 words = 2 * half
 buffers = held or staged
+looked_up = "".join(f"{text}\n" for text in tables.statements)
 waiting = 32
 # What tiles count beside their places in memory: by name, where each of them begins.
 counters = {"operand": [f"nest->operand{o}_0" for o in operands], "guard": ["0" for _ in guards],
@@ -437,9 +438,7 @@ ${nought()}\
     bool waits = false;  // whether a tile of the run is in the stage: those at edges come later
 % endif
     do {
-% for text in tables.statements:
-        ${text}
-% endfor
+${indent(looked_up, "        ")}\
 % if staged:
         if (!filled) {
             if (waits) {
@@ -509,9 +508,7 @@ ${indent("\n".join(whole), "        ")}
     // The tiles at the edges, in a loop of their own, when all that waits is sent.
     if (has_edges) {
         do {
-% for text in tables.statements:
-            ${text}
-% endfor
+${indent(looked_up, "            ")}\
             if (${masks.inside}) {
                 continue;
             }
@@ -522,9 +519,7 @@ ${at_edge()}\
     const Tile after = now;
     while (count > 0) {
         now = waiting[--count];
-% for text in tables.statements:
-        ${text}
-% endfor
+${indent(looked_up, "        ")}\
 ${at_edge()}\
     }
     now = after;

@@ -1,4 +1,4 @@
-<%namespace file="prelude.mako" import="prelude"/>\
+<%namespace file="prelude.mako" import="prelude, when"/>\
 <%namespace name="place" file="place.mako"/>\
 <%!
 from textwrap import indent
@@ -37,13 +37,7 @@ ${indent(capture(place.skip, bounds, "continue"), "        ")}\
             {
                 const idx i2 = ${y};
                 const idx i3 = ${x};
-% if reach:
-                if (${reach}) {
-                    ${name} = ${reads.read(f"src + ({src_offset})")};
-                }
-% else:
-                ${name} = ${reads.read(f"src + ({src_offset})")};
-% endif
+${indent(capture(when, reach, f"{name} = {reads.read(f'src + ({src_offset})')};\n"), " " * 16)}\
             }
 % endfor
 % for name, text in middle:
@@ -60,12 +54,8 @@ ${indent(capture(place.skip, bounds, "continue"), "        ")}\
             const ${writes.dst} made[4] = {${name}, 0, 0, 0};
             ${pixels.store("dst", f"(to{offset})", "made")}
         }
-% elif condition:
-        if (${condition}) {
-            dst[to${offset}] = ${name};
-        }
 % else:
-        dst[to${offset}] = ${name};
+${indent(capture(when, condition, f"dst[to{offset}] = {name};\n"), "        ")}\
 % endif
 % endfor
     }
