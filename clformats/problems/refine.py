@@ -52,6 +52,10 @@ def problem(
     return fuse(normalise(refine(src, dst, computation)))
 
 
+class _UnfitError(Exception):
+    """Why a dimension has no digits that all sides split alike, as said of it."""
+
+
 def _check_sides(src: MemoryDesc, dst: MemoryDesc) -> None:
     """Raise if a side has no layout, or is an image that no kernel supports."""
     for name, desc in (("source", src), ("destination", dst)):
@@ -106,11 +110,11 @@ def refine(src: MemoryDesc, dst: MemoryDesc, computation: Computation | None = N
     tables: list[Table] = []
     nodes: list[Node] = []
     for dim in range(src.ndims):
-        split = _refine_dim(sides, dim, len(guards), len(tables))
-        if isinstance(split, str):
-            return replace(whole, why=split)
-        new_nodes, guard, table, shifts = split
-        nodes += new_nodes
+        try:
+            split, guard, table, shifts = _refine_dim(sides, dim, len(guards), len(tables))
+        except _UnfitError as why:
+            return replace(whole, why=f"dimension {dim} {why}")
+        nodes += split
         guards += [guard] if guard else []
         tables += [table] if table else []
         starts = [start + shift for start, shift in zip(starts, shifts, strict=True)]
@@ -120,28 +124,20 @@ def refine(src: MemoryDesc, dst: MemoryDesc, computation: Computation | None = N
 
 def _refine_dim(
     sides: Sequence[MemoryDesc], dim: int, guard_id: int, table_id: int
-) -> tuple[list[Node], Guard | None, Table | None, list[int]] | str:
-    """The nodes of one dimension, its guard, its table and the shift of each side; or why not.
+) -> tuple[list[Node], Guard | None, Table | None, list[int]]:
+    """The nodes of one dimension, its guard, its table and the shift of each side.
 
-    The second of the ``sides`` is the destination.
+    The second of the ``sides`` is the destination. Raises `_UnfitError`.
     """
-    dst = sides[1]
-    chains = []
-    for side in sides:
-        chain = _chain(side, dim)
-        if chain is None:
-            return f"dimension {dim} is fused with another one, turned around or in two orders"
-        chains.append(chain)
+    dst, chains = sides[1], [_chain(side, dim) for side in sides]
     moves = [side.padded_offsets[dim] - dst.padded_offsets[dim] for side in sides]
-    cut, why = _cut(chains, moves[0], dim)
+    cut, why = _cut(chains, moves[0])
     steps = sorted({cut, *(p.digit.step for p in chains[0] if p.digit.step < cut),
                     *(p.digit.step for chain in chains[1:] for p in chain)})  # fmt: skip
     table = None
     if why:
-        table, moves[0] = _table(chains[0], cut, moves[0], why), 0
-    shifts = _shifts(chains, moves, steps, dim)
-    if isinstance(shifts, str):
-        return shifts
+        table, moves[0] = _table(chains[0], cut, moves[0], f"dimension {dim} {why}"), 0
+    shifts = _shifts(chains, moves, steps)
     lower, extent = dst.padded_offsets[dim], dst.padded_dims[dim]
     # A block that is larger than the extent needs no loop over its rest, and no guard.
     if len(steps) > 1 and steps[-1] > extent and not _is_near(chains, steps[-2]):
@@ -159,20 +155,20 @@ def _refine_dim(
 
 
 def _shifts(
-    chains: Sequence[list[Placed]], moves: Sequence[int], steps: Sequence[int], dim: int
-) -> list[int] | str:
-    """How many elements further on each side begins; or why the sides do not fit."""
+    chains: Sequence[list[Placed]], moves: Sequence[int], steps: Sequence[int]
+) -> list[int]:
+    """How many elements further on each side begins. Raises `_UnfitError`."""
     for small, large in pairwise(steps):
         if large % small:
-            return f"dimension {dim} is split at {small} on one side and at {large} on the other"
+            raise _UnfitError(f"is split at {small} on one side and at {large} on the other")
     for moved, chain in zip(moves, chains, strict=True):
         if moved % chain[-1].digit.step:
-            return f"the paddings of dimension {dim} shift it by {moved}, across its blocks"
+            raise _UnfitError(f"is shifted by its paddings by {moved}, across its blocks")
     return [moved // chain[-1].digit.step * chain[-1].stride
             for moved, chain in zip(moves, chains, strict=True)]  # fmt: skip
 
 
-def _cut(chains: Sequence[list[Placed]], moved: int, dim: int) -> tuple[int, str]:
+def _cut(chains: Sequence[list[Placed]], moved: int) -> tuple[int, str]:
     """The step up to which the source's digits fit those of the other sides; and why not further.
 
     The longest runs of indices that no side divides are this long, and begin at its multiples:
@@ -186,7 +182,7 @@ def _cut(chains: Sequence[list[Placed]], moved: int, dim: int) -> tuple[int, str
             why = f"is split at {p.digit.step} on one side and at {unfit} on the other"
             if step < p.digit.step:
                 why = f"is shifted by its paddings by {moved}, across blocks of {p.digit.step}"
-            return cut, f"dimension {dim} {why}"
+            return cut, why
     return chains[0][-1].digit.step, ""
 
 
@@ -200,11 +196,11 @@ def _table(chain: Sequence[Placed], cut: int, moved: int, why: str) -> Table:
     return Table(moved // cut, tuple(jumps), why)
 
 
-def _chain(desc: MemoryDesc, dim: int) -> list[Placed] | None:
-    """The digits of a dimension, finest first; None if it is fused, flipped or in two orders."""
+def _chain(desc: MemoryDesc, dim: int) -> list[Placed]:
+    """The digits of a dimension, finest first. Raises `_UnfitError`."""
     chain = [p for p in desc.placed if dim in p.digit.dims]
     if desc.tail or any(len(p.digit.dims) > 1 or p.digit.flip for p in chain):
-        return None
+        raise _UnfitError("is fused with another one, turned around or in two orders")
     return sorted(chain, key=lambda p: p.digit.step)
 
 
