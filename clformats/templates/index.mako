@@ -59,15 +59,9 @@ ${caller.body()}\
 // The coordinates of the element at an offset; false where there is none, but padding or a gap.
 <%self:function result="bool" name="COORDS" parameters="${kind} offset, ${pointers}">\
 ${steps(inverse, "    ")}\
-% for c, value in zip(letters, inverse.coordinates):
-    *${c} = ${value};
-% endfor
 % if behind:
     if (${tail}) {
 ${steps(behind, "        ")}\
-% for c, value in zip(letters, behind.coordinates):
-        *${c} = ${value};
-% endfor
     }
 % endif
     return ${" && ".join(inside)};
@@ -125,6 +119,9 @@ ${indent}rest %= ${step.stride};
 % else:
 ${indent}const ${kind} ${inverse.steps[0].name} = offset${f" - {t.offset0}" if str(t.offset0) != "0" else ""};
 % endif
+% for c, value in zip(t.letters, inverse.coordinates):
+${indent}*${c} = ${value};
+% endfor
 </%def>\
 % if vector:
 <%

@@ -19,8 +19,8 @@ if (${" || ".join(f"{p} >= {end}" for p, lo, hi, end in bounds if end)}) {
 }
 </%def>\
 <%def name="holds(bounds)">${" && ".join(f"{p} >= {lo} && {p} < {hi}" if lo != "0" else f"{p} < {hi}" for p, lo, hi, end in bounds)}</%def>\
-<%def name="logical(bounds)">\
+<%def name="logical(bounds, names=())">\
 % for d, (p, lo, hi, end) in enumerate(bounds):
-const idx i${d} = ${p}${"" if lo == "0" else f" - {lo}"};
+const idx ${names[d] if names else f"i{d}"} = ${p}${"" if lo == "0" else f" - {lo}"};
 % endfor
 </%def>\

@@ -29,9 +29,7 @@ ${indent(capture(place.skip, bounds, "continue"), "        ")}\
 % endif
         ${writes.dst} ${", ".join(f"{name} = 0" for name, _ in results)};
         if (${place.holds(bounds)}) {
-% for d, (p, lo, hi, end) in enumerate(bounds):
-            const idx ${f"i{d}" if d < 2 else "yx"[d - 2]} = ${p}${"" if lo == "0" else f" - {lo}"};
-% endfor
+${indent(capture(place.logical, bounds, ("i0", "i1", "y", "x")), "            ")}\
 % for name, y, x in taps:
             float ${name}${" = 0.0f" if reach else ""};
             {
