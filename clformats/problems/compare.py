@@ -66,21 +66,17 @@ def same_bytes(a: MemoryDesc | str, b: MemoryDesc | str) -> bool:
         return True
     problem = refine(a, b)
     if problem.why or problem.tables or any(g.lo.value for g in problem.guards):
-        return _same_offsets(a, b)
+        if a.nelems > _SMALL:
+            raise InvalidDescriptor(
+                f"{a} and {b} have no common digits, and {a.nelems} elements are too many to "
+                f"compare one by one: ask for smaller dims with the same remainders"
+            )
+        return bool((a.offsets() == b.offsets()).all())
     return problem.src0 == problem.dst0 and all(
         n.src.value == n.dst.value
         for n in problem.nodes
         if n.size.value > 1 and (n.guard is None or problem.guards[n.guard].hi.value > n.unit)
     )
-
-
-def _same_offsets(a: MemoryDesc, b: MemoryDesc) -> bool:
-    if a.nelems > _SMALL:
-        raise InvalidDescriptor(
-            f"{a} and {b} have no common digits, and {a.nelems} elements are too many to compare "
-            f"one by one: ask for smaller dims with the same remainders"
-        )
-    return bool((a.offsets() == b.offsets()).all())
 
 
 def _pairs(blocks: Iterable[Sequence[int]]) -> list[tuple[int, int]]:

@@ -99,11 +99,9 @@ def _check_pair(src: MemoryDesc, dst: MemoryDesc, step: Step | None) -> None:
 
 def refine(src: MemoryDesc, dst: MemoryDesc, computation: Computation | None = None) -> Problem:
     """Split each dimension at the splits of all sides."""
-    others = tuple(o.desc for o in computation.operands) if computation else ()
-    sides = (src, dst, *others)
+    whole = Problem(src, dst, (), (), src.offset0, dst.offset0, "a side is an image", computation)
+    sides = (src, dst, *whole.operand_descs)
     starts = [d.offset0 for d in sides]
-    whole = Problem(src, dst, (), (), src.offset0, dst.offset0, "a side is an image",
-                    computation, tuple(starts[2:]))  # fmt: skip
     if whole.has_image:
         return whole
     guards: list[Guard] = []
@@ -139,9 +137,11 @@ def _refine_dim(
         table, moves[0] = _table(chains[0], cut, moves[0], f"dimension {dim} {why}"), 0
     shifts = _shifts(chains, moves, steps)
     lower, extent = dst.padded_offsets[dim], dst.padded_dims[dim]
-    # A block that is larger than the extent needs no loop over its rest, and no guard.
-    if len(steps) > 1 and steps[-1] > extent and not _is_near(chains, steps[-2]):
-        steps = steps[:-1]
+    if len(steps) > 1 and steps[-1] > extent:
+        # A block that is larger than the extent needs no loop over its rest, and no guard. Where a
+        # side has its steps contiguous, masking lanes is faster than using fewer.
+        near = any(_stride_at(chain, steps[-2]).value == 1 for chain in chains)
+        steps = steps if near else steps[:-1]
     nodes, cover = _split(steps, extent, chains)
     if table:
         nodes = [n if step < cut else replace(n, src=Number(table.mean(step // cut)),
@@ -217,11 +217,6 @@ def _split(
         others = tuple(fixed(0) if n.value == 0 else n for n in operands)
         nodes.append(Node(size, src, dst, operands=others))
     return nodes, steps[-1] * sizes[-1].value
-
-
-def _is_near(chains: Sequence[list[Placed]], step: int) -> bool:
-    """Whether a side has these steps contiguous: masking lanes is faster than using fewer."""
-    return any(_stride_at(chain, step).value == 1 for chain in chains)
 
 
 def _stride_at(chain: Sequence[Placed], step: int) -> Number:
