@@ -113,6 +113,20 @@ def test_memory_is_part_of_one_concatenation_only() -> None:
     net.node("concat2", ["y1", "y0"], [out], "Concat", choices, axis=1)
     plan = cf.propagate(net, reorder_cost=lambda *_: 9.0)
     assert plan.seconds == 2 + 5
+    rows = {row.name: row.seconds for row in plan.compare().rows}
+    assert rows["greedy any"] == rows["fastest per layer"] == plan.seconds
+
+
+def test_baselines_view_a_reordered_value_too() -> None:
+    """Its memory is another one, which may be part of another concatenation."""
+    net = concat((16, 16), "nchw")
+    out = net.value("out2", (1, 32, 5, 7))
+    views = [(50.0, {}), (0.0, {0: 0, 1: 0})]
+    choices = [cf.Choice(("nhwc", "nhwc"), ("nhwc",), cost, views=v) for cost, v in views]
+    net.node("concat2", ["y0", "y1"], [out], "Concat", choices, axis=1)
+    plan = cf.propagate(net, reorder_cost=lambda *_: 1.0)
+    rows = {row.name: row.seconds for row in plan.compare().rows}
+    assert plan.seconds == rows["fastest per layer"] == 2 + 2
 
 
 # --- the arena ------------------------------------------------------------------------------------
