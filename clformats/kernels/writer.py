@@ -43,7 +43,8 @@ class _KernelWriter:
         self.key, self.layout, self.tables = key, layout, tables.Lookups(key.tables, layout)
         self.masks = Masks(key.edges, layout, self.tables.most)
         self.types: KernelConversion = key.types
-        if layout.widens_first and not (key.inside or isinstance(self.types, Computed)):
+        spread = 2 * len(layout.loads) <= len(layout.stores)  # values widen as they are loaded
+        if spread and not (key.inside or isinstance(self.types, Computed)):
             self.types = self.types.at_once
         self.turned = "s" if isinstance(self.types, PackedConversion) else "d"
         self.streams, self.lines, self.staged = store.streams, store.lines, store.staged > 0

@@ -74,11 +74,6 @@ class TileLayout:
         lengths = {*ends.values()}
         return lengths.pop() if len(lengths) == 1 else 0
 
-    @property
-    def widens_first(self) -> bool:
-        """Whether values become wider as they are loaded: few loads then make many stores."""
-        return 2 * len(self.loads) <= len(self.stores)
-
     def places(self, p: Problem, side: str) -> list[int]:
         """How far each vector's first element is from the tile's, on a side: loads or stores.
 
