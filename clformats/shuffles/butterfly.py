@@ -12,24 +12,9 @@ Bits are numbered by where loads have them: bits 0, 1, .. are those of the lane.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 Bits = tuple[int, ...]
 Pattern = tuple[int | None, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ButterflyStep:
-    """For each pair (a, b) of registers that differ in bit ``register``: a, b = low, high.
-
-    ``low`` and ``high`` say for each lane of the new a and b where its value comes from: the lane
-    number in a, or the number of lanes plus the lane number in b. ``register`` None: a permutation
-    inside each register, by ``low`` only.
-    """
-
-    register: int | None
-    low: Pattern
-    high: Pattern
 
 
 def bits_moved(places: Sequence[int]) -> Bits | None:
@@ -53,34 +38,51 @@ def bits_moved(places: Sequence[int]) -> Bits | None:
     return tuple(n.bit_length() - 1 for n in powers)
 
 
-def network(
-    lanes: Bits, registers: Bits, wanted: Bits, near: int
-) -> tuple[list[ButterflyStep], Bits]:
-    """The steps that bring the bits ``wanted`` into the lanes, and the register bits afterwards.
+class _Network:
+    """The ``values`` of the registers, the bits that the lanes and the registers stand for.
 
     ``near`` is how many of the low lane bits stay inside 128 bits. A step that puts its bit at lane
     bit 0 and moves the others up is the one instruction that interleaves two registers (punpckl,
     punpckh), where an arbitrary one takes up to five for bytes and shorts: 20 GB/s against 72.
     """
-    steps: list[ButterflyStep] = []
-    settled = _settled(lanes, wanted, near)
-    if settled != lanes and any(bit not in lanes for bit in wanted):
-        steps.append(ButterflyStep(None, _sources(lanes, settled), ()))
-        lanes = settled
-    missing = sorted((bit for bit in wanted if bit not in lanes), key=wanted.index, reverse=True)
-    rest = list(registers)
-    for count, bit in enumerate(missing, 1):
-        after, outward = _insert(bit, lanes, wanted, near)
-        register = rest.index(bit)
-        # The last step may bring all lanes in order: that costs nothing more.
-        after = wanted if count == len(missing) else after
-        low, high = (_sources(lanes, after, bit, {outward: side}) for side in (0, 1))
-        steps.append(ButterflyStep(register, low, high))
-        rest[register] = outward
-        lanes = after
-    if lanes != wanted:
-        steps.append(ButterflyStep(None, _sources(lanes, wanted), ()))
-    return steps, tuple(rest)
+
+    def __init__(self, values: Sequence[int], width: int, near: int) -> None:
+        self.values, self.loads, self.near = [*values], len(values), near
+        self.lanes: Bits = tuple(range(width))
+        self.registers = [*range(width, width + (self.loads - 1).bit_length())]
+        self.shuffles: list[tuple[int, int, Pattern]] = []
+
+    def bring(self, wanted: Bits) -> None:
+        """Bring these bits into the lanes."""
+        missing = sorted((b for b in wanted if b not in self.lanes), key=wanted.index, reverse=True)
+        if missing:
+            self._turn(_settled(self.lanes, wanted, self.near))
+        for count, bit in enumerate(missing, 1):
+            after, outward = _insert(bit, self.lanes, wanted, self.near)
+            # The last step may bring all lanes in order: that costs nothing more.
+            self._exchange(bit, outward, wanted if count == len(missing) else after)
+        self._turn(wanted)
+
+    def _turn(self, after: Bits) -> None:
+        """Permute the lanes inside each register."""
+        if after != self.lanes:
+            pattern = _sources(self.lanes, after)
+            self.values = [self._shuffle(v, v, pattern) for v in self.values]
+            self.lanes = after
+
+    def _exchange(self, bit: int, outward: int, after: Bits) -> None:
+        """Exchange a bit of registers with one of the lanes, for each pair that differs in it."""
+        register = self.registers.index(bit)
+        low, high = (_sources(self.lanes, after, bit, {outward: side}) for side in (0, 1))
+        for a in (k for k in range(len(self.values)) if not k >> register & 1):
+            b = a | 1 << register
+            pair = self.values[a], self.values[b]
+            self.values[a], self.values[b] = self._shuffle(*pair, low), self._shuffle(*pair, high)
+        self.registers[register], self.lanes = outward, after
+
+    def _shuffle(self, a: int, b: int, pattern: Pattern) -> int:
+        self.shuffles.append((a, b, pattern))
+        return self.loads + len(self.shuffles) - 1
 
 
 def _settled(lanes: Bits, wanted: Bits, near: int) -> Bits:
@@ -140,31 +142,11 @@ def transposed(
     bits = bits_moved(places)
     if bits is None:
         return None
-    return _run(bits, order, turn, lanes.bit_length() - 1, near)
-
-
-def _run(
-    bits: Bits, order: Sequence[int], turn: Sequence[int], width: int, near: int
-) -> tuple[list[tuple[int, int, Pattern]], list[int]]:
-    """The network's shuffles; ``order`` and ``turn`` number its registers before and after."""
-    registers = tuple(range(width, len(bits)))
-    steps, after = network(tuple(range(width)), registers, bits[:width], near)
-    values, shuffles = [*order], []
-
-    def shuffle(a: int, b: int, pattern: Pattern) -> int:
-        shuffles.append((a, b, pattern))
-        return len(order) + len(shuffles) - 1
-
-    for step in steps:
-        if step.register is None:
-            values = [shuffle(v, v, step.low) for v in values]
-            continue
-        bit = 1 << step.register
-        for a in (k for k in range(len(values)) if not k & bit):
-            pair = values[a], values[a | bit]
-            values[a], values[a | bit] = shuffle(*pair, step.low), shuffle(*pair, step.high)
+    width = lanes.bit_length() - 1
+    network = _Network(order, width, near)
+    network.bring(bits[:width])
     outputs = [0] * len(turn)
-    for k, value in enumerate(values):
-        to = sum((k >> j & 1) << bits.index(bit) for j, bit in enumerate(after)) >> width
+    for k, value in enumerate(network.values):
+        to = sum((k >> j & 1) << bits.index(b) for j, b in enumerate(network.registers)) >> width
         outputs[turn[to]] = value
-    return shuffles, outputs
+    return network.shuffles, outputs
