@@ -2,7 +2,7 @@
 
 A line is a problem on a machine: the bytes of its vectors, the microseconds of a plain copy, and
 those of some schedules, raced turn by turn, medians. Where the caches hold all that is moved only
-ordinary stores are compared: others would slow down whoever reads the result next.
+ordinary stores are compared: others would slow down what reads the result next.
 """
 
 from __future__ import annotations

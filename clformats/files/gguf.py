@@ -13,12 +13,12 @@ from ..errors import Error, InvalidDescriptor, expect
 from ..quantised import QuantisedDesc
 from ..quantised.types import find
 from ..tensors.desc import MemoryDesc
+from ..tensors.dtypes import named
 from .common import library, reading, shown, write_array
 from .safetensors import reserve
 from .stored import StoredTensor
 
-_PLAIN = {"F32": "f32", "F16": "f16", "BF16": "bf16", "F64": "f64", "I8": "s8", "I32": "s32",
-          "I64": "s64"}  # fmt: skip
+_PLAIN = named("gguf")
 """GGUF's types that are element types."""
 HEADER = "clformats.gguf"
 """Under this name a packed file has what stood in front of the tensors of a .gguf."""

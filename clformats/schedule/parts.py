@@ -30,7 +30,7 @@ from ..problems.traits import Traits
 from .body import Body
 from .local import GroupPlan, fitted
 from .nest import is_legal_extent, ordered, why_illegal
-from .schedule import ALL, LETTERS, STREAMS, VECTORS, Loop, Schedule, Store, Tile
+from .schedule import ALL, LETTERS, STAGED, STORES, VECTORS, Loop, Schedule, Store, Tile
 from .scheduled import ScheduledPlan
 from .search import in_blocks, wanted_items
 from .stores import legal
@@ -46,7 +46,6 @@ AHEADS = (0, 2, 8, 32)
 """Prefetch distances in tiles."""
 FREE = 4
 """Loops of which all orders are tried; of more the orders of both sides."""
-STAGED = "staged"
 LOCAL_SIZE = "local_size"
 
 
@@ -79,7 +78,7 @@ class ScheduleParts:
             "block": [0, BLOCKS[-1]],
             "items": sorted({units, ITEMS * units, wanted_items(p, self.traits)}),
             "ahead": [*AHEADS],
-            "store": ["ordinary", *(f"stream {n}" for n in STREAMS), "lines", STAGED],
+            "store": [*STORES],
         }
 
     def line(self, config: Config) -> str:
@@ -97,7 +96,6 @@ class ScheduleParts:
         plain = Schedule(tile, nest, config["ahead"])
         if why := why_illegal(p, plain):
             raise InvalidArgument(why)
-        # Staged stores take the loops that they can.
         possible = legal(p, tile, nest, self.traits.begin_bytes)
         stores = {STAGED if s.staged else str(s): s for s in possible}
         if config["store"] not in stores:

@@ -40,6 +40,9 @@ VECTORS = (1, 2, 4, 8, 16)
 """The elements that OpenCL's vectors have."""
 STREAMS = (64, 32, 16)
 """The bytes of stores that pass the cache."""
+STAGED = "staged"
+STORES = ("ordinary", *(f"stream {n}" for n in STREAMS), "lines", STAGED)
+"""The kinds of stores of CPUs by their texts; staged ones take the loops that they can."""
 EXAMPLE = "tile b16 c16 of 16 | a* c*98 b c | ahead 12 | stream 64"
 
 

@@ -335,7 +335,7 @@ def test_all_that_a_gpu_is_asked(
     monkeypatch.setattr(cf.Engine, "traits", as_gpu)
     monkeypatch.setattr(gpu, "RUNS", (16, 128))
     monkeypatch.setattr(gpu, "RUNS_MB", 1)
-    monkeypatch.setattr("clformats.schedule.local.TILES_TRIED", 1)
+    monkeypatch.setattr("clformats.problems.thresholds.TILES_TRIED", 1)
     monkeypatch.setattr(gpu, "SETTINGS", QUICK)
     monkeypatch.setattr(rotation, "TURN_BYTES", 100_000)
     files = [tmp_path / name for name in ("a.json", "a.svg", "a.zip")]
