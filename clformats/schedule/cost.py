@@ -97,7 +97,7 @@ class CostModel:
             )
         tiles = prod(counts)
         ahead = weights.TILE_NS / 2 if schedule.ahead else 0.0
-        each += _at_edges(p, tile, tuple(counts)) * prod(tile.extents) * weights.EDGE_NS
+        each += _at_edges(p, tile, tuple(counts)) * prod(tile.extents)
         items = prod(-(-counts[loop.axis] // loop.tiles) for loop in schedule.nest if loop.spread)
         units = min(traits.compute_units, items)
         left = sum(tiles / _rounds(schedule, inner, counts) for inner in schedule.nest[-1:])
@@ -185,22 +185,25 @@ def _core(p: Problem, tile: Tile, traits: Traits) -> float:
 
 @remembered
 def _at_edges(p: Problem, tile: Tile, counts: tuple[int, ...]) -> float:
-    """The share of tiles at an edge that go lane by lane.
+    """What an element takes longer for the tiles at an edge, as a mean of all tiles.
 
-    That is where a run of the source goes beyond the elements of a dimension, or one of the
-    destination beyond its places; elsewhere vectors are loaded and stored as a whole, or not.
+    Those are where a run of the source goes beyond the elements of a dimension: vectors are loaded
+    under masks. Or one of the destination beyond its places: lanes are stored one by one. Elsewhere
+    vectors are loaded and stored as a whole, or not.
     """
-    nodes, inside = p.nodes, 1.0
+    nodes, inside, price = p.nodes, 1.0, weights.EDGE_LOADED_NS
     steps = [tile.steps(k) for k in range(len(counts))]
     for number, guard in enumerate(p.guards):
         unit, outer = max((n.unit, k) for k, n in enumerate(nodes) if n.guard == number)
         span = unit * steps[outer]
-        sides = ("src", "dst") if guard.end.value < span * counts[outer] else ("src",)
-        runs = [nodes[k].guard for side in sides for k, _, _ in chain(p, side)[:1]]
-        if number in runs and not is_settled(p, number, steps):
+        ends = guard.end.value < span * counts[outer]
+        runs = {side: [nodes[k].guard for k, _, _ in chain(p, side)[:1]] for side in ("src", "dst")}
+        stored = ends and number in runs["dst"]
+        if (stored or number in runs["src"]) and not is_settled(p, number, steps):
             first, last = -(-guard.lo.value // span), guard.hi.value // span
             inside *= max(0, last - first) / counts[outer]
-    return 1 - min(1.0, inside)
+            price = weights.EDGE_NS if stored else price
+    return (1 - min(1.0, inside)) * price
 
 
 def _operand_loads(p: Problem, tile: Tile) -> float:
