@@ -72,8 +72,8 @@ EDGE_NS = 12.0
 """Nanoseconds for an element of a tile that reaches beyond the elements of a dimension, where lanes
 are stored one by one. Fitted."""
 EDGE_LOADED_NS = 2.0
-"""The same where vectors are only loaded under masks. Of what networks reorder, 16 take 0.90 of the
-time that they took with one price (PoCL), 24 take 0.92 (Intel's runtime held to AVX2)."""
+"""The same where vectors are only loaded under masks. Measured: of what networks reorder, 16 take
+0.90 of the time that they took with one price (PoCL), 24 take 0.92 (Intel's runtime, AVX2)."""
 TILE_NS = 6.0
 """Nanoseconds to go on to the next tile. Fitted."""
 ITEM_NS = 100.0
