@@ -119,6 +119,7 @@ class _Story:
         self.delivered: dict[str, FormatName] = {}
         self.packed: set[str] = set()
         self.seen: dict[tuple[Dims, tuple[object, object]], Cost] = {}
+        self.slowest: dict[Dims, float] = {}
         self._follow()
         self._price()
 
@@ -162,8 +163,8 @@ class _Story:
         if (dims, key) in self.seen:
             return self.seen[dims, key]
         nbytes = 2 * MemoryDesc(_sizes(self.first[name]), self.first[name].dtype).nbytes
-        slowest = max((c.high for (own, _), c in self.seen.items() if own == dims), default=0.0)
-        return Cost(max(LATENCY + nbytes / self.bandwidth, slowest), source="a guess")
+        guess = max(LATENCY + nbytes / self.bandwidth, self.slowest.get(dims, 0.0))
+        return Cost(guess, source="a guess")
 
     def _price(self) -> None:
         """The times of the log's reorders by dims and formats, and its lowest bandwidth."""
@@ -176,7 +177,9 @@ class _Story:
                 nbytes = MemoryDesc(_sizes(op.reads[0]), op.reads[0].dtype).nbytes
                 rates.append(2 * nbytes / max(op.seconds, 1e-9))
         self.bandwidth = min(rates)
-        self.seen |= {key: _spread(seconds) for key, seconds in times.items()}
+        for (dims, sides), seconds in times.items():
+            self.seen[dims, sides] = _spread(seconds)
+            self.slowest[dims] = max(*seconds, self.slowest.get(dims, 0.0))
 
     # --- the network ------------------------------------------------------------------------------
 
