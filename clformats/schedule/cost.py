@@ -193,13 +193,12 @@ def _at_edges(p: Problem, tile: Tile, counts: tuple[int, ...]) -> float:
     """
     nodes, inside, price = p.nodes, 1.0, weights.EDGE_LOADED_NS
     steps = [tile.steps(k) for k in range(len(counts))]
+    read, written = ([nodes[k].guard for k, *_ in chain(p, side)[:1]] for side in ("src", "dst"))
     for number, guard in enumerate(p.guards):
         unit, outer = max((n.unit, k) for k, n in enumerate(nodes) if n.guard == number)
         span = unit * steps[outer]
-        ends = guard.end.value < span * counts[outer]
-        runs = {side: [nodes[k].guard for k, _, _ in chain(p, side)[:1]] for side in ("src", "dst")}
-        stored = ends and number in runs["dst"]
-        if (stored or number in runs["src"]) and not is_settled(p, number, steps):
+        stored = number in written and guard.end.value < span * counts[outer]
+        if (stored or number in read) and not is_settled(p, number, steps):
             first, last = -(-guard.lo.value // span), guard.hi.value // span
             inside *= max(0, last - first) / counts[outer]
             price = weights.EDGE_NS if stored else price
