@@ -153,13 +153,20 @@ class KernelConversion:
         src, dst = self.src_type, self.dst_type
         if self.moves_bits:
             return Helpers()
+        rounds = (_is_narrow(dst) and not self._is_upper_half) or self._rounds_to_bytes
         return Helpers(
             reads_halves=src.name == "f16",
             fp64="double" in (self.src, self.dst),
             widens=frozenset({src} if src.is_coded else ()),
-            rounds=dst if _is_narrow(dst) or self._rounds_to_bytes else None,
+            rounds=dst if rounds else None,
             rounded_from="double" if dst.name == "f16" and self.src == "double" else "float",
         )
+
+    @property
+    def _is_upper_half(self) -> bool:
+        """Whether bf16 holds each integer of the source: the lower half of its float is 0."""
+        t = self.src_type
+        return self.dst_type.name == "bf16" and not t.is_float and t.nbytes == 1
 
     @property
     def _rounds_to_bytes(self) -> bool:
@@ -267,9 +274,11 @@ class KernelConversion:
             value = f"from_{self.src_type}_{n or 1}({value})"
         if self.dst_type.is_float:
             found = self.helpers
-            wanted = found.rounded_from if found.rounds else self.dst
+            wanted = found.rounded_from if _is_narrow(self.dst_type) else self.dst
             if loaded != wanted:
                 value = f"convert_{wanted}{n}({value})"
+            if self._is_upper_half:
+                return f"convert_ushort{n}(as_uint{n}({value}) >> 16)"
             return f"to_{found.rounds}_{n or 1}({value})" if found.rounds else value
         if self._rounds_to_bytes:
             return f"to_{self.dst_type.name}_{n or 1}({value})"

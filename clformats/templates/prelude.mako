@@ -65,28 +65,27 @@ static inline ushort${n} to_f16_${width}(${loaded}${n} x)
     return isnan(x) ? (ushort)(((nan >> ${sign}) & 0x8000u) | 0x7e00u | ((nan >> ${payload}) & 0x1ffu)) : bits.s0;
 % endif
 }
-% elif small:
+% else:
 <% (lo, hi), to = dtype.limits, dtype.opencl %>\
-// Round to nearest even, saturate: the distance from zero is below 2**22. Adding 1.5 * 2**23 leaves the
-// rounded value in the low bits.
+// Round to nearest even, saturate; NaN becomes 0. Adding 1.5 * 2**23 to what is above -2**22 leaves the rounded
+// value in the low bits; convert_${to}${n}_sat_rte does the same at half the speed on some compilers.
 static inline ${to}${n} to_${name}_${width}(float${n} x)
 {
+% if small:
 % if n == "16":
 #if defined(POCL_DEVICE_ADDRESS_BITS) && defined(__AVX512F__) && !defined(CLFORMATS_PORTABLE)
     // One instruction instead of two: OpenCL's function for it converts lane by lane.
     return convert_${to}16(clamp(__builtin_astype(__builtin_ia32_cvtps2dq512_mask(x, (int16)0, (ushort)0xffff, 4), int16), ${lo}, ${hi}));
 #endif
 % endif
-    return convert_${to}${n}(clamp(as_int${n}(x + 12582912.0f) - 0x4b400000, ${lo}, ${hi}));
-}
+    const float${n} above = x;  // it is: values and types say so
+% elif lo:
+    const float${n} number = select(x, (float${n})(0.0f), isnan(x)), above = max(number, -4194304.0f);
 % else:
-<% (lo, hi), to = dtype.limits, dtype.opencl %>\
-// Round to nearest even, saturate; NaN becomes 0. Adding 1.5 * 2**23 leaves the rounded value in the
-// low bits; convert_${to}${n}_sat_rte does the same at half the speed on some compilers.
-static inline ${to}${n} to_${name}_${width}(float${n} x)
-{
-    const float${n} inside = clamp(select(x, (float${n})(0.0f), isnan(x)), ${lo}.0f, ${hi}.0f);
-    return convert_${to}${n}(as_int${n}(inside + 12582912.0f) - 0x4b400000);
+    // NaN is not above -0.3 either, which becomes 0. No half is -0.3: LLVM would compare halves, one by one.
+    const float${n} least = -0.3f, above = x > least ? x : least;
+% endif
+    return convert_${to}${n}(clamp(as_int${n}(above + 12582912.0f) - 0x4b400000, ${lo}, ${hi}));
 }
 % endif
 </%def>\

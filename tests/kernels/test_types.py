@@ -127,9 +127,9 @@ def test_every_byte_to_every_type(src: str, dst: str, stream: cf.Stream) -> None
     same_on_host_and_device(np.arange(256, dtype=np.uint8), src, dst, stream)
 
 
-@pytest.mark.parametrize("dst", FLOAT8)
+@pytest.mark.parametrize("dst", [*FLOAT8, "s8", "u8"])
 @pytest.mark.parametrize("src", ["f16", "bf16"])
-def test_every_value_of_16_bits_to_eight_bit_floats(src: str, dst: str, stream: cf.Stream) -> None:
+def test_every_value_of_16_bits_to_bytes(src: str, dst: str, stream: cf.Stream) -> None:
     same_on_host_and_device(np.arange(1 << 16, dtype=np.uint16), src, dst, stream)
 
 
