@@ -2,7 +2,8 @@
 
 A tile takes a run of the source and a run of the destination, each as long as is wanted. A block is
 taken whole, and so is a short loop after which the run goes on, or one of whole vectors; others
-are cut to a power of two.
+are cut to a power of two. A short row that both sides have as it is, such as a window of weights or
+a head of attention, is taken whole however long runs are wanted.
 """
 
 from __future__ import annotations
@@ -11,7 +12,14 @@ from collections.abc import Iterator, Sequence
 from math import prod
 
 from ..problems.problem import Problem
-from ..problems.thresholds import LINE_BYTES, MOST_ELEMENTS, MOST_VECTORS, SAME_BANK, SHORT
+from ..problems.thresholds import (
+    LINE_BYTES,
+    LONGEST_ROW,
+    MOST_ELEMENTS,
+    MOST_VECTORS,
+    SAME_BANK,
+    SHORT,
+)
 from .layout import stores_units
 from .nest import is_legal_extent
 from .runs import alignment, chain, moved, power_of_two, run_of, strides, vectors
@@ -20,11 +28,20 @@ from .schedule import ALL, Tile
 
 def extents(p: Problem, source_run: int, stored_run: int) -> tuple[int, ...]:
     """The steps of each loop that have such runs, or the longest that there are."""
-    whole = {axis for axis, _ in (*p.exchanges, *p.inside)}
+    whole = {*(axis for axis, _ in (*p.exchanges, *p.inside)), *_shared_row(p)}
     taken = [n.size.value if axis in whole else 1 for axis, n in enumerate(p.nodes)]
     for side, wanted in (("src", source_run), ("dst", stored_run)):
         _take(p, taken, side, wanted)
     return tuple(taken)
+
+
+def _shared_row(p: Problem) -> list[int]:
+    """The loop along the rows that both sides have as they are, if they are short.
+
+    Loops of two or three tiles, the last of which begins earlier, cost more than the moves.
+    """
+    (src, row, _), (dst, *_) = ((*chain(p, side), (-1, 0, 0))[0] for side in ("src", "dst"))
+    return [src] if src == dst and row <= LONGEST_ROW and len(p.nodes) > 1 else []
 
 
 def _take(p: Problem, taken: list[int], side: str, wanted: int) -> None:
