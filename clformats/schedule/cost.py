@@ -138,13 +138,11 @@ class CostModel:
             )
         if store.staged:
             _, run = staged_tiles(self.p, tile, nest, store.staged)
-            moved = 1.1 + 4 * LINE_BYTES / (run * self.p.dtypes[1].nbytes)
-        elif store.lines:
+            return 1.1 + 4 * LINE_BYTES / (run * self.p.dtypes[1].nbytes)
+        if store.lines:
             # Rows begin and end with parts of lines.
-            moved = 1.6 + 24 * LINE_BYTES / max(written.goes_on, LINE_BYTES)
-        else:
-            moved = 1.0 if written.run % LINE_BYTES == 0 else 4.0
-        return moved if self.is_large else weights.PASSED_BYTES * moved
+            return 1.6 + 24 * LINE_BYTES / max(written.goes_on, LINE_BYTES)
+        return 1.0 if written.run % LINE_BYTES == 0 else 4.0
 
 
 def _together(core: float, memory: float) -> float:

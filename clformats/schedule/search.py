@@ -79,10 +79,14 @@ def _factor(p: Problem, tile: Tile, usual: Tile) -> float:
 
 
 def _schedules(p: Problem, tile: Tile, traits: Traits) -> Iterator[Schedule]:
-    """Orders of loops, prefetch and stores in all combinations that are legal for a tile."""
+    """Orders of loops, prefetch and stores in all combinations that are worth a thought for a tile.
+
+    Where caches hold what is moved, stores are ordinary ones: see `STREAMED_SHARE`.
+    """
+    streams = traits.streams(p.nbytes)
     for nest in nests(p, tile, wanted_items(p, traits)):
         lead = prefetch(p, tile, nest, traits)
-        for store in legal(p, tile, nest, traits.begin_bytes):
+        for store in legal(p, tile, nest, traits.begin_bytes) if streams else [Store()]:
             yield Schedule(tile, nest, lead, store)
 
 

@@ -171,6 +171,22 @@ def test_the_best_schedule_is_found_without_a_look_at_all_of_them(
             assert model.least(s.tile) <= model.seconds(s), s
 
 
+@pytest.mark.parametrize("nbytes", [1 << 12, 1 << 26])
+def test_stores_pass_the_caches_only_where_these_do_not_hold_what_is_moved(nbytes: int) -> None:
+    """Who reads a small result next finds it in a cache."""
+    p, traits = to_byxf(), Traits(streamed_bytes=nbytes)
+    passing = [s for s in ranked(p, traits) if not s.store.is_ordinary]
+    assert bool(passing) == traits.streams(p.nbytes)
+
+
+@pytest.mark.parametrize(("pixels", "step"), [(49, 49), (256, 256), (257, 8)])
+def test_short_rows_of_both_sides_are_taken_whole(pixels: int, step: int) -> None:
+    src, dst = (cf.MemoryDesc((640, 192, pixels), "f32", name) for name in ("abc", "bac"))
+    p = problem(src, dst)
+    row = next(k for k, n in enumerate(p.nodes) if n.src.value == n.dst.value == 1)
+    assert {tile.steps(row) % step for tile in tiles(p)} == {0}
+
+
 def test_not_all_schedules_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     p, traits = to_byxf(), Traits(compute_units=2, vector_bytes=64)
     looked: list[Schedule] = []
@@ -207,7 +223,7 @@ def test_a_tensor_smaller_than_a_tile_has_whole_vectors(dims: tuple[int, int]) -
     assert len(layout.loads) + len(layout.stores) <= 2 * layout.lanes
 
 
-@pytest.mark.parametrize(("columns", "words"), [(4096, 32), (4608, 16)])
+@pytest.mark.parametrize(("columns", "words"), [(8192, 32), (8704, 16)])
 def test_runs_of_two_lines_are_written_to_rows_that_share_banks(columns: int, words: int) -> None:
     """A line of 16 words of AWQ's order in each of 128 rows took half again as long."""
     src, dst = (cf.MemoryDesc((columns, columns), "u4", f) for f in ("a b/8 b%2 b/2%4", "ba"))
