@@ -29,6 +29,8 @@ class Computed(KernelConversion):
     @property
     def real(self) -> str:
         """The C type of the formula."""
+        if self.computation.whole:
+            return "short"
         return "double" if self.computation.real.name == "f64" else "float"
 
     @property
@@ -39,6 +41,8 @@ class Computed(KernelConversion):
     @property
     def helpers(self) -> Helpers:
         """What converts the value that is moved, the operands, and the result."""
+        if self.computation.whole:
+            return Helpers()
         loaded = (self.src_type, *(o.desc.dtype for o in self.computation.operands))
         return replace(
             self._result.helpers,
@@ -82,7 +86,8 @@ class Computed(KernelConversion):
             f"__global const {storage_type(o.desc.dtype)} *restrict {o.name}_values"
             for o in self.computation.operands if o.name != OLD
         ]  # fmt: skip
-        return pointers + [f"const {self.real} {name}" for name in self.computation.scalars]
+        c = self.computation
+        return pointers + [f"const {c.real.opencl} {name}" for name in c.scalars]
 
     def functions(self, widths: Sequence[int]) -> str:
         """The functions that make what is stored, for each width."""
@@ -91,8 +96,8 @@ class Computed(KernelConversion):
     def _function(self, width: int) -> str:
         n = str(width) if width > 1 else ""
         c, real = self.computation, f"{self.real}{n}"
-        value = as_real("value", self.src_type, c.real, n)
-        result = self._result.converted(c.formula.source(self.real, width), n)
+        value = self._as_real("value", self.src_type, n)
+        result = self._as_stored(c.formula.source(self.real, width), n)
         names = [*(o.name for o in c.operands), *c.scalars]
         parameters = [f"{self.lane}{n} value", *(f"{real} {name}" for name in names)]
         return (
@@ -100,9 +105,17 @@ class Computed(KernelConversion):
             f"{{\n    const {real} {c.value} = {value};\n    return {result};\n}}\n"
         )
 
+    def _as_stored(self, value: str, n: str) -> str:
+        """The formula's value as the destination's type."""
+        if not self.computation.whole:
+            return self._result.converted(value, n)
+        low, high = (f"(short)({limit})" for limit in self.dst_type.limits)
+        return f"convert_{self.dst}{n}(clamp({value}, {low}, {high}))"
+
     def call(self, value: str, operands: Sequence[str], width: int) -> str:
         """What is stored, of a value and of operands as texts of ``width`` lanes."""
-        scalars = [self.spread(name, width) for name in self.computation.scalars]
+        c = self.computation
+        scalars = [self.spread(self._as_real(name, c.real, ""), width) for name in c.scalars]
         return f"computed_{width}({', '.join([value, *operands, *scalars])})"
 
     def spread(self, value: str, width: int) -> str:
@@ -123,12 +136,14 @@ class Computed(KernelConversion):
             value = f"LOAD_{storage_type(dtype)}{n}({moved(pointer, at)})"
         else:
             value = f"{pointer}[{at}]"
-        return as_real(value, dtype, self.computation.real, n)
+        return self._as_real(value, dtype, n)
 
-
-def as_real(value: str, dtype: DType, real: DType, n: str) -> str:
-    """A loaded value of ``n`` lanes in the type that is computed with."""
-    return value if dtype == real else conversion(dtype, real).converted(value, n)
+    def _as_real(self, value: str, dtype: DType, n: str) -> str:
+        """A loaded value of ``n`` lanes in the type that is computed with."""
+        if self.computation.whole:
+            return f"convert_short{n}({value})"
+        real = self.computation.real
+        return value if dtype == real else conversion(dtype, real).converted(value, n)
 
 
 def types_of(p: Problem) -> KernelConversion:

@@ -15,7 +15,7 @@ from ..tensors import operations
 from ..tensors.desc import MemoryDesc
 from ..tensors.dtypes import DType
 from ..values.attr import OLD, VALUE, Attr, Values, compute_type
-from ..values.bounds import Range, is_small
+from ..values.bounds import Range, is_small, is_whole
 from ..values.formula import Formula
 from ..values.groups import Group
 
@@ -32,8 +32,8 @@ class Operand:
 class Computation:
     """``formula`` over ``value``, which is moved, and over operands and scalars.
 
-    Computed in the type ``real``, f32 or f64. ``small``: whatever the elements are, the result is
-    `clformats.values.bounds.is_small`.
+    Computed in the type ``real``, f32 or f64. Whatever the elements are, the result is
+    `clformats.values.bounds.is_small`, or the formula `is_whole` and becomes bytes, if it says so.
     """
 
     formula: Formula
@@ -42,6 +42,7 @@ class Computation:
     scalars: tuple[str, ...]
     real: DType
     small: bool = False
+    whole: bool = False
 
     @property
     def reads_old(self) -> bool:
@@ -70,8 +71,21 @@ def from_attr(attr: Attr, src: MemoryDesc, dst: MemoryDesc) -> Computation | Non
     if "beta" in attr.terms:
         operands.append(Operand(OLD, dst))
     scalars = tuple(name for name, values in attr.terms.items() if not values.mask)
-    small = is_small(formula, _ranges({VALUE: src.dtype, OLD: dst.dtype}, attr))
-    return Computation(formula, VALUE, tuple(operands), scalars, real, small)
+    types = {VALUE: src.dtype, OLD: dst.dtype}
+    return Computation(
+        formula, VALUE, tuple(operands), scalars, real, *_bounds(formula, types, dst.dtype, attr)
+    )
+
+
+def _bounds(
+    formula: Formula, types: Mapping[str, DType], dst: DType, attr: Attr | None = None
+) -> tuple[bool, bool]:
+    """Whether the formula is small, and whether it is whole."""
+    ranges = _ranges(types, attr)
+    terms = attr.terms if attr else {}
+    parts = {n for n, t in terms.items() if t.values is not None and (t.values % 1).any()}
+    whole = is_whole(formula, {n: r for n, r in ranges.items() if n not in parts})
+    return is_small(formula, ranges), whole and not dst.is_float and dst.nbytes == 1
 
 
 def _ranges(types: Mapping[str, DType], attr: Attr | None = None) -> dict[str, Range]:
@@ -123,5 +137,6 @@ def over_tensors(
     real = compute_type(dst.dtype, *(desc.dtype for _, desc in inputs))
     types = {name: desc.dtype for name, desc in [*inputs, *old]}
     formula = _adjusted(formula, dst)
-    small = is_small(formula, _ranges(types))
-    return moved[1], Computation(formula, moved[0], operands, (), real, small)
+    return moved[1], Computation(
+        formula, moved[0], operands, (), real, *_bounds(formula, types, dst.dtype)
+    )

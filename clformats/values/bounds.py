@@ -11,16 +11,31 @@ FARTHEST = 2.0**100
 """What may be further from zero has no bound: a device may have an infinity there."""
 ROUNDED_BELOW = 2.0**21
 """Half of the distance from zero up to which adding 1.5 * 2**23 to an f32 rounds it."""
+LARGEST_SHORT = 2.0**15 - 1
 Range = tuple[float, float]
 """The least and the largest distance from zero."""
 _UNKNOWN: Range = (0.0, inf)
 _WITHIN = {"?:", "min", "max", "fmin", "fmax", "clamp", "fabs", "trunc"}
 """What is not further from zero than all of its parts."""
+_WHOLE = {"+", "-", "*", "?:", "min", "max", "fmin", "fmax", "clamp"}
+"""What makes whole numbers of whole numbers."""
 
 
 def is_small(f: Formula, ranges: Mapping[str, Range]) -> bool:
     """Whether ``f`` is a number within `ROUNDED_BELOW` of zero; ``ranges``: see `largest`."""
     return largest(f, ranges) <= ROUNDED_BELOW
+
+
+def is_whole(f: Formula, ranges: Mapping[str, Range]) -> bool:
+    """Whether each step of ``f`` is a whole number of 16 bits: integers compute the same.
+
+    ``ranges`` are those of variables that are whole numbers.
+    """
+    whole = f.text in _WHOLE or f.is_condition if f.parts else f.kind == "name"
+    whole = whole or (f.kind == "number" and float(f.text).is_integer())
+    return (
+        whole and largest(f, ranges) <= LARGEST_SHORT and all(is_whole(p, ranges) for p in f.parts)
+    )
 
 
 def largest(f: Formula, ranges: Mapping[str, Range]) -> float:

@@ -123,8 +123,9 @@ class Formula:
             return np.asarray(_value(self, values, np.dtype(dtype).type), dtype)
 
     def source(self, real: str, width: int = 1) -> str:
-        """OpenCL C over variables of ``width`` lanes of ``real``, ``float`` or ``double``."""
-        return _FormulaWriter(real, f"{real}{width}" if width > 1 else "").wide(self, 0)
+        """OpenCL C over variables of ``width`` lanes: ``real`` is float, double or short."""
+        vector = f"{real}{width}" if width > 1 else real if real == "short" else ""
+        return _FormulaWriter(real, vector).wide(self, 0)
 
     def __str__(self) -> str:
         return self.source("float")
@@ -168,7 +169,7 @@ class _FormulaWriter:
     """Writes trees.
 
     C widens a scalar to a vector beside ``+ - * /`` only: ``vector`` is the type that constants are
-    made of elsewhere, empty where one lane is computed.
+    made of elsewhere, empty where one lane is computed. One lane of short becomes int in each step.
     """
 
     real: str
@@ -190,22 +191,22 @@ class _FormulaWriter:
 
     def wide(self, f: Formula, around: int) -> str:
         """``f`` as a number of all lanes."""
-        if f.names or not self.vector:
-            return self.number(f, around)
-        return f"({self.vector})({self.number(f, 0)})"
+        if self.vector and (not f.names or self.vector == "short"):
+            return f"({self.vector})({self.number(f, 0)})"
+        return self.number(f, around)
 
     def _written(self, f: Formula, around: int) -> str:
         if f.kind == "number":
-            return f"{np.float32(f.text)}f" if self.real == "float" else repr(float(f.text))
+            return self._literal(f.text)
         if f.kind == "name":
             return f.text
         if f.kind == "call" and f.text == "clamp":
             x, lo, hi = (self.wide(p, 0) for p in f.parts)
-            return f"fmin(fmax({x}, {lo}), {hi})"
+            return f"{self._name('min')}({self._name('max')}({x}, {lo}), {hi})"
         if f.kind == "call" and f.text in _SPELLED_OUT:
             return self.number(_SPELLED_OUT[f.text](*f.parts), around)
         if f.kind == "call":
-            return f"{_WRITTEN.get(f.text, f.text)}({', '.join(self.wide(p, 0) for p in f.parts)})"
+            return f"{self._name(f.text)}({', '.join(self.wide(p, 0) for p in f.parts)})"
         if f.text == "?:":
             own = 0
             text = f"{self.condition(f.parts[0], 1)} ? "
@@ -217,6 +218,17 @@ class _FormulaWriter:
             text = "".join(f"{side(p, own)} " for p in left) + f.text + " " * len(left)
             text += side(right, own + 1)
         return f"({text})" if own < around else text
+
+    def _literal(self, number: str) -> str:
+        if self.real == "short":
+            return f"(short){int(float(number))}"
+        return f"{np.float32(number)}f" if self.real == "float" else repr(float(number))
+
+    def _name(self, function: str) -> str:
+        """What a function is called where numbers are of the type ``real``."""
+        if self.real == "short":
+            return function.removeprefix("f")
+        return _WRITTEN.get(function, function)
 
     def _side(self, operator: str) -> Callable[[Formula, int], str]:
         """How the sides of an operator are written."""

@@ -55,6 +55,26 @@ def test_scales_of_any_size(scale: float, stream: cf.Stream) -> None:
             )
 
 
+@pytest.mark.parametrize(
+    "attr",
+    [
+        {"src_zero_point": 128},
+        {"dst_zero_point": ([-3, 7, 100], 2)},
+        {"beta": 1},
+        {"expression": "x > 5 && x != 9 ? -x * 2 : clamp(x + 1, -7.f, min(3 + x, 100.f))"},
+        {"expression": "(x > 3) + (x ? x : 4) - fmin(3, 4 + x)", "beta": -3},
+    ],
+)
+@pytest.mark.parametrize(("src", "dst"), [("s8", "u8"), ("u8", "s8"), ("s4", "s8"), ("u8", "u4")])
+def test_whole_numbers_are_computed_as_such(
+    src: str, dst: str, attr: dict[str, Any], stream: cf.Stream
+) -> None:
+    for fmt in ("byxf", "b_fs_yx_fsv16", "bfyx"):
+        a, b, given = D((3, 3, 8, 34), src, "bfyx"), D((3, 3, 8, 34), dst, fmt), cf.Attr(**attr)
+        assert "convert_short" in cf.Reorder(a, b, stream.engine, attr=given).source
+        check_reorder(a, b, stream, attr=given)
+
+
 def test_halves_begin_anywhere(stream: cf.Stream) -> None:
     """Also where of a vector a part alone is needed: pocl 3.1 reads that as if it were aligned."""
     dims = (3, 15, 33, 7)

@@ -10,7 +10,7 @@ import pytest
 
 import clformats as cf
 from clformats.problems.computation import from_attr, over_tensors
-from clformats.values.bounds import ROUNDED_BELOW, largest
+from clformats.values.bounds import ROUNDED_BELOW, is_whole, largest
 from clformats.values.formula import parse
 
 RANGES = {"x": (0.0, 128.0), "y": (0.25, 3.0)}
@@ -46,6 +46,41 @@ def test_no_value_is_beyond_the_bound() -> None:
             assert not np.isnan(found).any(), formula
             assert found.max() <= bound * (1 + 1e-5), formula
     assert bounded > 500
+
+
+def test_integers_compute_the_same_where_all_is_whole() -> None:
+    rng = np.random.default_rng(7)
+    values = {"x": np.arange(-128, 128, dtype=np.int16), "y": np.array([[-3], [0], [7]], np.int16)}
+    ranges, found = {"x": (0.0, 128.0), "y": (0.0, 7.0)}, 0
+    for _ in range(3000):
+        formula = parse(text(rng, int(rng.integers(1, 5))), ("x", "y", "z"))
+        if is_whole(formula, ranges):
+            found += 1
+            same = formula.evaluate(values, np.int16) == formula.evaluate(values)
+            assert same.all(), formula
+    assert found > 200
+
+
+@pytest.mark.parametrize(
+    ("src", "dst", "attr", "whole"),
+    [
+        ("s8", "u8", {"src_zero_point": ([-128, 3], 1), "beta": -2}, True),
+        ("u8", "s4", {"expression": "x > 7.f ? max(x, 9.f) : -x"}, True),
+        ("s8", "s8", {"beta": 254}, True),
+        ("s8", "s8", {"beta": 255}, False),
+        ("s8", "s8", {"dst_zero_point": ([3, 0.5], 1)}, False),
+        ("s8", "s8", {"dst_zero_point": cf.at_execution()}, False),
+        ("s8", "s8", {"dst_scale": 1}, False),
+        ("s8", "s32", {"beta": 1}, False),
+        ("s8", "f32", {"src_zero_point": 1}, False),
+        ("s32", "s8", {"src_zero_point": 1}, False),
+    ],
+)
+def test_which_formulas_are_whole(src: str, dst: str, attr: dict[str, Any], whole: bool) -> None:
+    a, b = (cf.MemoryDesc((2, 3), t, "ab") for t in (src, dst))
+    computation = from_attr(cf.Attr(**attr), a, b)
+    assert computation is not None
+    assert computation.whole is whole
 
 
 @pytest.mark.parametrize(
