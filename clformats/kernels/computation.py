@@ -83,7 +83,7 @@ class Computed(KernelConversion):
     def parameters(self) -> list[str]:
         """The kernel's parameters after its sizes: operands, then scalars."""
         pointers = [
-            f"__global const {storage_type(o.desc.dtype)} *restrict {o.name}_values"
+            f"__global const {storage_type(o.desc.dtype)} *restrict {pointer_to(o)}"
             for o in self.computation.operands if o.name != OLD
         ]  # fmt: skip
         c = self.computation
@@ -125,9 +125,9 @@ class Computed(KernelConversion):
     def load_operand(self, operand: Operand, at: str, width: int) -> str:
         """An expression: ``width`` elements of an operand from offset ``at``, in the real type."""
         dtype, n = operand.desc.dtype, str(width) if width > 1 else ""
-        pointer = f"{operand.name}_values"
-        if operand.name == OLD:
-            pointer = "(__global const half *)dst" if dtype.name == "f16" else "dst"
+        pointer = pointer_to(operand)
+        if operand.name == OLD and dtype.name == "f16":
+            pointer = "(__global const half *)dst"
         if found := codec(dtype, dtype.opencl):
             value = f"load_{found.name}_{width}({pointer}, {at})"
         elif dtype.name == "f16":
@@ -144,6 +144,11 @@ class Computed(KernelConversion):
             return f"convert_short{n}({value})"
         real = self.computation.real
         return value if dtype == real else conversion(dtype, real).converted(value, n)
+
+
+def pointer_to(operand: Operand) -> str:
+    """The kernel's parameter in which an operand is."""
+    return "dst" if operand.name == OLD else f"{operand.name}_values"
 
 
 def types_of(p: Problem) -> KernelConversion:

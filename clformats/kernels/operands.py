@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 
 from ..problems.computation import Operand
+from ..problems.thresholds import LINE_BYTES
 from ..schedule.layout import TileLayout, TileVector
 from ..schedule.schedule import VECTORS
-from .computation import Computed
+from .computation import Computed, pointer_to
 
 
 class Operands:
@@ -48,15 +50,38 @@ class Operands:
             names.append(name)
         return declared, names
 
+    def prefetched(self) -> list[str]:
+        """The last elements that a tile reads of lines of operands whose lanes are neighbours.
+
+        Not of those, such as scales, that elements of a tile share.
+        """
+        found: dict[tuple[int, tuple[int, ...], int], str] = {}
+        stores = () if self.layout.rolled else self.layout.stores
+        for (j, operand), vector in product(enumerate(self.types.computation.operands), stores):
+            steps = [s for s in self._steps(vector) if s is not None]
+            far = [self._far(j, s) for s in steps]
+            if all(self.along[j]) and len(far) > 1 and far == [*range(far[0], far[-1] + 1)]:
+                bits, place = operand.desc.dtype.bits, self._place(j, steps[-1], "next")
+                at = f"(({place}) * {bits} >> 3)" if operand.desc.dtype.is_packed else place
+                line = vector.shift * bits // (8 * LINE_BYTES)
+                found[j, vector.row, line] = f"PREFETCH({pointer_to(operand)} + {at});"
+        return [*found.values()]
+
+    def _steps(self, vector: TileVector) -> list[tuple[int, ...] | None]:
+        """The steps of the tile's loops to each lane; None for padding, whose place may be none."""
+        layout = self.layout
+        return [None if n is None or layout.loaded[n] is None else layout.steps[n]
+                for n in vector.elements]  # fmt: skip
+
+    def _far(self, j: int, steps: Sequence[int]) -> int:
+        """How far an element of an operand is from the tile's first."""
+        return sum(a * b for a, b in zip(steps, self.along[j], strict=True))
+
     def _read(self, vector: TileVector, j: int, *, edge: bool) -> str:
         """C of an operand in the lanes of a store."""
         types, lanes = self.types, self.layout.lanes
-        operand, along = types.computation.operands[j], self.along[j]
-        # Padding has no operand: at its place there may be none in memory.
-        steps = [None if n is None or self.layout.loaded[n] is None else self.layout.steps[n]
-                 for n in vector.elements]  # fmt: skip
-        far = [None if s is None else sum(a * b for a, b in zip(s, along, strict=True))
-               for s in steps]  # fmt: skip
+        operand, steps = types.computation.operands[j], self._steps(vector)
+        far = [None if s is None else self._far(j, s) for s in steps]
         given = [None if s is None else self._place(j, s) for s in steps]
         known = [(f, g) for f, g in zip(far, given, strict=True) if f is not None and g is not None]
         last = f"nest.last{j}"
@@ -90,9 +115,9 @@ class Operands:
         taken = "".join(f"{n:x}" for n in lane)
         return text if lane == [*range(lanes)] else f"({text}).s{taken}"
 
-    def _place(self, j: int, steps: Sequence[int]) -> str:
+    def _place(self, j: int, steps: Sequence[int], tile: str = "now") -> str:
         """The place of an element of an operand, by the steps of the tile's loops."""
-        rolled, terms = dict(self.layout.rolled), [f"now.operand[{j}]"]
+        rolled, terms = dict(self.layout.rolled), [f"{tile}.operand[{j}]"]
         for k, (n, stride) in enumerate(zip(steps, self.along[j], strict=True)):
             if stride and (n or k in rolled):
                 turn = f"f{k}" if k in rolled else str(n)

@@ -93,6 +93,7 @@ class _KernelWriter:
             staged=self.staged, stage=STAGE_BYTES // self.nbytes,
             line=LINE_BYTES // self.nbytes,
             prefetched=self._prefetched(), shared=self.shared,
+            read_too=self.operands.prefetched() if isinstance(self.types, Computed) else (),
             read_run=self.layout.read_run, loops=MOST_LOOPS + 1,
             axes=range(len(self.layout.axes)), guards=range(len(self.key.edges)),
             operands=range(len(self.key.operands)), constants=constants, fields=fields,

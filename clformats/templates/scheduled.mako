@@ -464,6 +464,9 @@ ${indent("\n".join(texts), "                ")}
             ${text}
 % endfor
 % endif
+% for text in read_too:
+            ${text}
+% endfor
             asks = next_tile(&nest, &step, &q, &next);
         }
 % if edge:

@@ -108,6 +108,18 @@ def test_lines_are_asked_for_by_the_last_element(dtype: str, last: set[int]) -> 
     assert {int(n or 0) for n in asked} == last
 
 
+@pytest.mark.parametrize(("dtype", "lines"), [("s8", 1), ("f16", 2), ("f32", 4)])
+def test_what_the_destination_held_is_asked_for(dtype: str, lines: int) -> None:
+    """Scales are not: all pixels have the same."""
+    src, dst = (cf.MemoryDesc((2, 64, 56, 56), dtype, name) for name in ("bfyx", "byxf"))
+    attr = cf.Attr(beta=0.5, src_scale=(np.ones(64), 2))
+    p = problem(src, dst, from_attr(attr, src, dst))
+    schedule = Schedule.parse("tile b16 c64 of 16 | a* b | ahead 16 | ordinary")
+    source = render_schedule(p, schedule).source
+    assert source.count("PREFETCH(dst + next.operand[1]") == 16 * lines
+    assert "PREFETCH(src_scale" not in source
+
+
 @pytest.mark.parametrize("nest", ["a b c", "a* b c", "c b a", "c:4 a b c"])
 def test_many_tiles_at_edges_wait(engine: cf.Engine, nest: str) -> None:
     """More of one work-item than a kernel keeps: 57 with four channels of a block of 16."""
