@@ -23,13 +23,14 @@ class Edge:
 
     A step of loop ``k`` of the tile moves the guarded index, number ``index`` of the kernel, by
     ``units[k]``. ``below``: there may be tiles below the first element. ``spills``: some tiles
-    reach beyond the padding, where nothing may be stored.
+    reach beyond the padding, where nothing may be stored. ``word``: see `Guard`.
     """
 
     index: int
     units: tuple[int, ...]
     below: bool
     spills: bool
+    word: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ def guarded(p: Problem, tile: Tile, layout: TileLayout) -> list[Guarded]:
         inside, last = guard_range(p, number, extents)
         lo, hi, end = guard.lo.value, guard.hi.value, guard.end.value
         units = tuple(p.nodes[k].unit if p.nodes[k].guard == number else 0 for k in layout.axes)
-        edge = Edge(index, units, lo > 0, last >= end)
+        edge = Edge(index, units, lo > 0, last >= end, guard.word)
         found.append(Guarded(edge, number, lo, hi, end, hi - 1 - inside))
     return found
 
@@ -77,6 +78,11 @@ class Masks:
     def asks(self) -> bool:
         """Whether there may be tiles at an edge."""
         return bool(self.edges) or self.reach
+
+    @property
+    def word(self) -> int:
+        """The elements of words that are cut at an edge; 1 where none are."""
+        return max((g.word for g in self.edges), default=1)
 
     @property
     def inside(self) -> str:
@@ -105,6 +111,24 @@ class Masks:
         masks += [f"(int{len(vector.elements)})({c} ? -1 : 0)" for c in conditions]
         return "", " & ".join(masks)
 
+    def of_words(self, vector: TileVector, word: str, bits: int, *, edge: bool) -> str:
+        """The mask of the bits of a vector of words that are elements, where words are cut.
+
+        ``word`` is the unsigned type of words, and ``bits`` how many they have.
+        """
+        lanes, cut = vector.elements[: vector.width], dict(self.layout.cut)
+        n = str(len(lanes)) if len(lanes) > 1 else ""
+        masks = []
+        if any(k in cut for k in lanes):
+            whole = (1 << bits) - 1
+            kept = ((1 << cut[k]) - 1 if k in cut else whole for k in lanes)
+            masks.append(f"({word}{n})({', '.join(f'{k:#x}u' for k in kept)})")
+        for g in (g for g in self.edges if edge and g.word > 1):
+            numbers = ", ".join(str(s or 0) for s in self._shifts(g, lanes))
+            left = f"nest.hi{g.index} - now.guard[{g.index}]"
+            masks.append(f"elements_{len(lanes)}({left}, (int{n})({numbers}))")
+        return " & ".join(masks)
+
     def of_values(self, vector: TileVector, mask_type: str, *, edge: bool) -> str:
         """The mask of the lanes of a computed vector that are elements."""
         lanes, loaded, n = vector.elements, self.layout.loaded, len(vector.elements)
@@ -115,14 +139,18 @@ class Masks:
         together = " & ".join(masks)
         return f"convert_{mask_type}{n if n > 1 else ''}({together})" if together else ""
 
+    def _shifts(self, edge: Edge, lanes: Sequence[int | None]) -> list[int | None]:
+        """How far the index of a guard is after the tile's first one, in each lane."""
+        steps = (None if n is None else self.layout.steps[n] for n in lanes)
+        return [None if s is None else sum(map(mul, edge.units, s)) for s in steps]
+
     def _tests(
         self, lanes: Sequence[int | None], edges: Sequence[Edge], lower: str, upper: str
     ) -> tuple[list[str], list[str]]:
         """Conditions for all lanes and masks over them: index from ``lower`` to below ``upper``."""
         conditions, masks = [], []
         for g in edges:
-            steps = (None if n is None else self.layout.steps[n] for n in lanes)
-            shifts = [None if s is None else sum(map(mul, g.units, s)) for s in steps]
+            shifts = self._shifts(g, lanes)
             known = [s for s in shifts if s is not None]
             at = f"now.guard[{g.index}]"
             low = f"nest.{lower}{g.index}" if lower else "0"

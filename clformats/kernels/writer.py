@@ -229,6 +229,8 @@ class _KernelWriter:
         value = self.types.load(moved("from", at), width)
         if mask:
             value = f"load_edge_{width}(src, {moved('now.src', at)}, {mask}, nest.src_end)"
+        kept = self.masks.of_words(vector, self.types.loaded, self.types.read_bits, edge=self.edge)
+        value = f"({value} & {kept})" if kept else value
         whole = self._widened(value, width)
         return f"{condition} ? {whole} : ({self.types.loaded}{self.n})(0)" if condition else whole
 

@@ -95,16 +95,19 @@ class Node:
 class Guard:
     """The bounds predicate of ``what``, a dimension or a loop: elements have ``lo <= p < hi``.
 
-    Padding ends before ``end``.
+    Padding ends before ``end``. Each step is a word of the indices ``p`` to ``p + word - 1``; in
+    the one that ``hi`` cuts the rest is padding.
     """
 
     what: str
     lo: Number
     hi: Number
     end: Number
+    word: int = 1
 
     def __str__(self) -> str:
-        return f"{self.what}: [{self.lo}, {self.hi}) of {self.end}"
+        words = f" in words of {self.word}" if self.word > 1 else ""
+        return f"{self.what}: [{self.lo}, {self.hi}) of {self.end}{words}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,17 +45,17 @@ def words_of(nbytes: int) -> DType:
     return as_dtype({1: "u8", 2: "f16", 4: "f32"}[nbytes])
 
 
-def in_words(p: Problem, begin_bytes: int, *, trades: bool = True) -> Problem:
+def in_words(p: Problem, begin_bytes: int, *, trades: bool = True, cuts: bool = False) -> Problem:
     """The problem in words where elements are only moved, several together; else itself.
 
     Words are no longer than ``begin_bytes``, at multiples of which memory begins. ``trades``:
-    whether elements may change places in them.
+    whether elements may change places in them; ``cuts``: whether some of a word may be padding.
     """
     src, dst = p.dtypes
     loops = not (p.why or p.tables)
     if src != dst or p.computation or not loops or (8 % src.bits and src.is_packed):
         return p
-    return _widest(p, src.bits, begin_bytes, partial(_in_words, trades=trades))
+    return _widest(p, src.bits, begin_bytes, partial(_in_words, trades=trades, cuts=cuts))
 
 
 def is_run(p: Problem) -> bool:
@@ -76,12 +76,14 @@ def refusal_of_loops(p: Problem) -> str:
     return p.why or next((table.why for table in p.tables), "") or nibbles.refusal(p.dst)
 
 
-def _in_words(p: Problem, nbytes: int, count: int, *, trades: bool) -> Problem | None:
+def _in_words(p: Problem, nbytes: int, count: int, *, trades: bool, cuts: bool) -> Problem | None:
     """The problem in words of ``nbytes``, which have ``count`` elements; None where that is not."""
     nodes, depth, bits = p.nodes, count.bit_length() - 1, p.src.dtype.bits
     before, after = (_digits(nodes, side, depth) for side in ("src", "dst"))
     taken = {*before, *after}
-    if len(before) < depth or len(after) < depth or not _keeps_guards(p, taken):
+    # Words that are cut are read to their end: of those memory has to have all.
+    cuts &= before == after and p.src.span_nbytes * 8 // bits % count == 0
+    if len(before) < depth or len(after) < depth or not _keeps_guards(p, taken, cuts=cuts):
         return None
     pairs, swaps = _trades(before, after)
     if (pairs or swaps) and not trades:
@@ -98,7 +100,7 @@ def _in_words(p: Problem, nbytes: int, count: int, *, trades: bool) -> Problem |
     rest = [_in_steps(n, count) for n in rest]
     added = {bits << at: _in_steps(n, count) for at, n in added.items()}
     word = words_of(nbytes)
-    words = fuse(normalise(replace(_in_units(p, rest, count), src0=p.src0 // count,
+    words = fuse(normalise(replace(_in_units(p, rest, taken, count), src0=p.src0 // count,
                                    dst0=p.dst0 // count, words=(word, word))))  # fmt: skip
     swapped = tuple((bits << a, bits << b) for a, b in swaps)
     words, places = _with(words, [*added.items()])
@@ -211,16 +213,21 @@ def _trades(
     return dict(sorted(pairs.items())), swaps
 
 
-def _keeps_guards(p: Problem, taken: set[Digit]) -> bool:
-    """Whether all elements of a word, and all words that trade some, are elements or none is."""
+def _keeps_guards(p: Problem, taken: set[Digit], *, cuts: bool = False) -> bool:
+    """Whether all elements of a word, and all words that trade some, are elements or none is.
+
+    ``cuts``: or a word is a run of the guarded index, which elements may end inside.
+    """
     for number, guard in enumerate(p.guards):
-        inside = [p.nodes[k].unit << t for k, t in taken if p.nodes[k].guard == number]
+        inside = _units(p, taken, number)
         if not inside:
             continue
         step = 2 * max(inside)
         parts = [n for n in _rest(p.nodes, taken) if n.guard == number]
         small = sum(n.unit * (n.size.value - 1) for n in parts if n.unit % step)
-        limits = (guard.lo.value, guard.hi.value, guard.end.value)
+        limits = [guard.lo.value, guard.end.value]
+        if not (cuts and len(inside) == len(taken) and small == 0 and sum(inside) == step - 1):
+            limits.append(guard.hi.value)
         if small + sum(inside) >= step or any(n % step for n in limits):
             return False
     return True
@@ -250,13 +257,23 @@ def _from(n: Node, digit: int) -> Node:
     return replace(n, src=src, dst=dst, operands=tuple(others), unit=n.unit << digit)
 
 
-def _in_units(p: Problem, nodes: Sequence[Node], count: int) -> Problem:
-    """The problem with these loops; guards count by ``count``, as far as all their steps do."""
+def _units(p: Problem, taken: set[Digit], guard: int) -> list[int]:
+    """How far those of the digits that have a guard move its index."""
+    return [p.nodes[k].unit << t for k, t in taken if p.nodes[k].guard == guard]
+
+
+def _in_units(p: Problem, nodes: Sequence[Node], taken: set[Digit], count: int) -> Problem:
+    """The problem with these loops; guards count by ``count``, as far as all their steps do.
+
+    ``taken``: the digits that are in words now.
+    """
     found = []
     for number, g in enumerate(p.guards):
         units = [n.unit for n in nodes if n.guard == number]
         step = gcd(count, *units, g.lo.value, g.hi.value, g.end.value)
-        found.append(replace(g, lo=part(g.lo, step), hi=part(g.hi, step), end=part(g.end, step)))
+        cut = g.hi.value % (2 * max(_units(p, taken, number), default=0) or 1) > 0
+        found.append(replace(g, lo=part(g.lo, step), hi=part(g.hi, step), end=part(g.end, step),
+                             word=count // step if cut else 1))  # fmt: skip
         nodes = [replace(n, unit=n.unit // step) if n.guard == number else n for n in nodes]
     return replace(p, nodes=tuple(nodes), guards=tuple(found))
 

@@ -193,10 +193,12 @@ def _at_edges(p: Problem, tile: Tile, counts: tuple[int, ...]) -> float:
     steps = [tile.steps(k) for k in range(len(counts))]
     read, written = ([nodes[k].guard for k, *_ in chain(p, side)[:1]] for side in ("src", "dst"))
     for number, guard in enumerate(p.guards):
+        if is_settled(p, number, steps):
+            continue
         unit, outer = max((n.unit, k) for k, n in enumerate(nodes) if n.guard == number)
         span = unit * steps[outer]
         stored = number in written and guard.end.value < span * counts[outer]
-        if (stored or number in read) and not is_settled(p, number, steps):
+        if stored or number in read:
             first, last = -(-guard.lo.value // span), guard.hi.value // span
             inside *= max(0, last - first) / counts[outer]
             price = weights.EDGE_NS if stored else price

@@ -48,7 +48,8 @@ class TileLayout:
     the source: rows and ``steps``, those of each element, are given along these. ``loaded[n]`` is
     the element whose value element n gets, None for a zero. ``reach`` says that some loads are
     longer than their run. ``rolled``: (which of the axes, steps) of `Problem.rolled`, along which
-    a tile has one step here.
+    a tile has one step here. ``cut``: words of which only the lowest bits are elements, and how
+    many.
     """
 
     axes: tuple[int, ...]
@@ -58,6 +59,7 @@ class TileLayout:
     stores: tuple[TileVector, ...]
     lanes: int
     rolled: tuple[tuple[int, int], ...] = ()
+    cut: tuple[tuple[int, int], ...] = ()
 
     @property
     def reach(self) -> bool:
@@ -127,7 +129,8 @@ def lay_out(p: Problem, tile: Tile) -> TileLayout:
     loads = _vectors({n: begins[n] for n in sources}, steps, tile.lanes, first, overlap=True)
     stores = _vectors({n: ends[n] for n in written}, steps, tile.lanes, late)
     rolled = tuple((axes.index(k), tile.steps(k)) for k in p.rolled)
-    return TileLayout(axes, steps, tuple(loaded), loads, stores, tile.lanes, rolled)
+    return TileLayout(axes, steps, tuple(loaded), loads, stores, tile.lanes, rolled,
+                      _cut(p, extents, axes, read))  # fmt: skip
 
 
 def exchanged(p: Problem) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
@@ -199,11 +202,29 @@ def _places(p: Problem, extents: Sequence[int], axes: Sequence[int]) -> tuple[li
     read = written
     for number, g in enumerate(p.guards):
         if is_settled(p, number, extents):
-            units = [p.nodes[k].unit if p.nodes[k].guard == number else 0 for k in axes]
-            at, lo, hi, end = _offsets(covered, units), g.lo.value, g.hi.value, g.end.value
+            at = _guarded(p, number, extents, axes)
+            lo, hi, end = g.lo.value, g.hi.value, g.end.value
             written = [n for n in written if at[n] < end]
             read = [n for n in read if lo <= at[n] < hi and at[n] < end]
     return read, written
+
+
+def _guarded(p: Problem, number: int, extents: Sequence[int], axes: Sequence[int]) -> list[int]:
+    """The index of a guard at each element of a tile."""
+    units = (p.nodes[k].unit if p.nodes[k].guard == number else 0 for k in axes)
+    return _offsets([extents[k] for k in axes], [*units])
+
+
+def _cut(
+    p: Problem, extents: Sequence[int], axes: Sequence[int], read: Sequence[int]
+) -> tuple[tuple[int, int], ...]:
+    """Of words that are read and have padding their numbers, and how many bits are elements."""
+    found: list[tuple[int, int]] = []
+    for number, g in enumerate(p.guards):
+        if g.word > 1 and is_settled(p, number, extents):
+            left = [g.hi.value - at for at in _guarded(p, number, extents, axes)]
+            found += [(n, left[n] * p.dtypes[0].bits // g.word) for n in read if left[n] < g.word]
+    return tuple(found)
 
 
 def _vectors(

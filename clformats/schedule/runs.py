@@ -121,7 +121,7 @@ def joined(levels: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 
 def guard_range(p: Problem, number: int, extents: Sequence[int]) -> tuple[int, int]:
     """How far the index of a guard gets in a tile, and over all tiles: (inside one, the last)."""
-    inside = last = 0
+    inside = last = p.guards[number].word - 1
     for node, extent in zip(p.nodes, extents, strict=True):
         if node.guard == number:
             inside += node.unit * (extent - 1)

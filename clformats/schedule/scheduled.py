@@ -97,7 +97,7 @@ def as_scheduled(p: Problem, begin_bytes: int) -> Problem:
     tile of words reads whole lines.
     """
     crowded = _reads_one_set(p)
-    words = in_words(p, begin_bytes, trades=p.src.dtype.is_packed or crowded)
+    words = in_words(p, begin_bytes, trades=p.src.dtype.is_packed or crowded, cuts=True)
     return separate(in_words_of_a_side(words, begin_bytes, of_bytes=crowded))
 
 

@@ -46,7 +46,7 @@ def legal(p: Problem, tile: Tile, nest: Sequence[Loop], begin_bytes: int) -> lis
     if not waits or p.dtypes[1].is_packed:
         return found
     extents = [tile.steps(k) for k in range(len(p.nodes))]
-    if any(is_settled(p, g, extents) for g in range(len(p.guards))):
+    if any(n.guard is not None and is_settled(p, n.guard, extents) for n in p.nodes):
         return found  # a tile that covers a whole padded dimension stores no whole vectors
     if can_buffer_lines(p, tile):
         found.append(Store(lines=True))

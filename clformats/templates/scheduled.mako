@@ -258,6 +258,18 @@ INLINE bool next_tile(const Nest *nest, const Tile *step, Position *p, Tile *til
     return found;
 }
 % if edge:
+% if masks.word > 1:
+<% most, each = (1 << types.read_bits) - 1, types.read_bits // masks.word %>\
+% for n_w in sorted({str(v.width) if v.width > 1 else "" for v in masks.layout.loads}):
+
+// The bits of words that are elements, of which so many are left from the tile's first on.
+static inline ${types.loaded}${n_w} elements_${n_w or 1}(idx left, int${n_w} lane)
+{
+    const int${n_w} all = min(max(convert_int_sat(left) - lane, 1), ${masks.word});
+    return (${types.loaded}${n_w})(${f"{most:#x}u"}) >> convert_${types.loaded}${n_w}((${masks.word} - all) * ${each});
+}
+% endfor
+% endif
 % for w in mask_widths:
 
 // Which lanes are elements: their indices are not below lo, and below hi.

@@ -16,6 +16,7 @@ from clformats.problems.traits import DEFAULT
 from clformats.problems.words import in_words, in_words_of_a_side
 from clformats.schedule.scheduled import as_scheduled
 from clformats.schedule.search import ranked
+from clformats.tensors.dtypes import as_dtype
 from clformats.values.groups import counts
 from tests.device_support import check_reorder
 
@@ -105,6 +106,47 @@ def test_random_bytes_of_rows_in_one_set_of_the_cache(seed: int, stream: cf.Stre
     scales = np.array([r.choice([0.5, 1.0, 2.0]) for _ in range(a)], np.float32)
     attr = r.choice([None, cf.Attr(src_scale=(scales, 1))]) if stored != dtype else None
     check_reorder(src, dst, stream, seed=seed, attr=attr, front=r.choice([0, 0, 1, 2, 4, 64]))
+
+
+@pytest.mark.parametrize(("dtype", "channels", "word", "cut"), [
+    ("u8", 17, 4, 4), ("u8", 3, 4, 4), ("u8", 18, 4, 2), ("u8", 20, 4, 1), ("f16", 17, 4, 2),
+    ("f16", 18, 4, 1), ("f32", 17, None, 1),
+])  # fmt: skip
+def test_channels_that_fill_no_word_are_cut_from_it(
+    dtype: str, channels: int, word: int | None, cut: int
+) -> None:
+    a, b = (D((2, channels, 5, 7), dtype, fmt) for fmt in ("nChw8c", "b_fs_yx_fsv16"))
+    p = as_scheduled(problem(a, b), 64)
+    assert p.word == (as_dtype({4: "f32"}[word]) if word else None)
+    assert [g.word for g in p.guards] == [cut]
+    assert [g.word for g in in_words(problem(a, b), 64).guards] == [1]
+
+
+def test_no_word_is_read_beyond_the_end_of_memory() -> None:
+    """Rows of 17 that begin every 20 elements: the last one ends after its first element."""
+    strides = (20 * 35, 1, 20 * 7, 20)
+    src = D((2, 17, 5, 7), "u8", strides=strides)
+    dst = D((2, 17, 5, 7), "u8", "acdB4b")
+    assert as_scheduled(problem(src, dst), 64).word is None
+
+
+@pytest.mark.sampled(8)
+@pytest.mark.parametrize("seed", range(COUNT))
+def test_random_words_that_are_cut(seed: int, stream: cf.Stream) -> None:
+    """Blocks that a dimension does not fill, with whatever the source has in its padding."""
+    r = random.Random(seed)  # noqa: S311  # formats, not secrets
+    dtype = r.choice(["u8", "s8", "f16", "bf16", "s4"])
+    formats = ["Abc4a", "Abc8a", "Abc16a", "bAc8a", "bcA32a", "ABc4b16a", "BAc16b16a", "ABc2b4a"]
+    for _ in range(4):
+        dims = [r.randrange(1, 40), r.choice([1, 2, 7, 16, 19]), r.choice([1, 5, 33])]
+        pads = [[(r.choice([0, 0, 4, 3]), r.choice([0, 0, 5])), (0, 0), (0, 0)] for _ in "ab"]
+        try:
+            a, b = (D(dims, dtype, r.choice(formats), padding=p) for p in pads)
+            check_reorder(a, b, stream, seed=seed, front=r.choice([0, 0, 4, 8, 64]))
+        except cf.Unsupported as error:
+            assert error.code == "ODD_NIBBLES"  # noqa: PT017  # some sizes cannot be written
+        except cf.InvalidDescriptor:
+            continue
 
 
 def test_words_of_a_side_are_taken_apart_or_put_together() -> None:

@@ -31,6 +31,7 @@ from clformats.records.record import SCHEMA
 from clformats.reorders import planning
 from clformats.reorders.planning import planned_by_record
 from clformats.schedule import Request
+from clformats.schedule.scheduled import as_scheduled
 from tests.schedules_support import random_problem, random_schedule
 from tests.tuned_support import DEVICE, DST, SRC, D, ahead, record_of
 
@@ -308,7 +309,7 @@ def test_a_schedule_that_does_not_cover_another_shape_leaves_that_to_the_rules(p
 def test_what_was_tuned_survives_being_stored(seed: int, path: Path) -> None:
     """From choices to a line and back, for random schedules of random problems."""
     r = random.Random(seed)  # noqa: S311  # cases, not secrets
-    p = random_problem(r)
+    p = as_scheduled(random_problem(r), DEFAULT.begin_bytes)
     choices = cf.Choices(
         schedule=str(random_schedule(r, p)), baked=r.choice([None, True]),
         family=r.choice([None, "scheduled"]),
