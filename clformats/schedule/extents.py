@@ -13,7 +13,9 @@ from math import prod
 
 from ..problems.problem import Problem
 from ..problems.thresholds import (
+    FEW_ELEMENTS,
     LINE_BYTES,
+    LONG_RUN_BYTES,
     LONGEST_ROW,
     MOST_ELEMENTS,
     MOST_VECTORS,
@@ -22,7 +24,17 @@ from ..problems.thresholds import (
 )
 from .layout import stores_units
 from .nest import is_legal_extent
-from .runs import alignment, chain, moved, power_of_two, run_of, strides, vectors
+from .runs import (
+    alignment,
+    asks_anything,
+    chain,
+    guard_range,
+    moved,
+    power_of_two,
+    run_of,
+    strides,
+    vectors,
+)
 from .schedule import ALL, Tile
 
 
@@ -111,8 +123,7 @@ def tiles(p: Problem) -> Iterator[Tile]:
         runs = [steps * reached for _, steps, reached in chain(p, "src")]
         if p.tables and lanes > max([8, *runs]):
             continue  # Compilers are slow to put many short loads together.
-        for source_run, stored_run in _wanted(p, lanes):
-            sizes = extents(p, source_run, stored_run)
+        for source_run, sizes in _sizes(p, lanes):
             tile = Tile.of(sizes, min(lanes, power_of_two(prod(sizes))))
             if tile in found or moved(p, tile) > MOST_ELEMENTS:
                 continue
@@ -126,6 +137,34 @@ def tiles(p: Problem) -> Iterator[Tile]:
                 first = first or both
                 found.add(tile)
                 yield tile
+
+
+def _sizes(p: Problem, lanes: int) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """The run of the source that is wanted, and the steps of each loop."""
+    for source_run, stored_run in _wanted(p, lanes):
+        found = extents(p, source_run, stored_run)
+        yield source_run, found
+        yield source_run, _covering(p, found)
+
+
+def _covering(p: Problem, sizes: tuple[int, ...]) -> tuple[int, ...]:
+    """The same with all steps of dimensions that have few: no tile is at the edge of these.
+
+    Of those that end within a run of the destination. Where they have rows of their own, as in
+    `bfyx`, edges cost less than stores to all of these rows in turn. Each size is a program: so
+    there may be more of them where tiles at the edge store lanes one by one.
+    """
+    found, near = [*sizes], 8 * LONG_RUN_BYTES // p.dtypes[1].bits
+    for number, guard in enumerate(() if p.tables else p.guards):
+        axes = [k for k, n in enumerate(p.nodes) if n.guard == number]
+        spills = guard_range(p, number, sizes)[1] >= guard.end.value
+        few = guard.end.value * (1 if spills else 2) <= FEW_ELEMENTS
+        within = any(p.nodes[k].dst.value < near for k in axes)
+        rest = [k for k in axes if sizes[k] < p.nodes[k].size.value]
+        if few and within and len(rest) < len(axes) and asks_anything(p, number, sizes):
+            for k in rest:
+                found[k] = p.nodes[k].size.value
+    return tuple(found)
 
 
 def _has_two_lines_in_few_banks(p: Problem, tile: Tile) -> bool:

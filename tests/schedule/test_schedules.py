@@ -239,3 +239,25 @@ def test_transposed_bytes_are_written_by_two_lines_where_rows_share_banks(
     src, dst = (cf.MemoryDesc((rows, 4096), "u8", name) for name in ("ab", "ba"))
     p = problem(src, dst)
     assert run_of(p, best(p, Traits()).tile, "dst") == lines * LINE_BYTES
+
+
+@pytest.mark.parametrize(("channels", "dst", "covered"), [
+    (17, "nChw8c", True), (35, "nChw8c", True), (63, "nChw8c", False), (17, "yxfb", True),
+    (17, "bfyx", False), (32, "nChw8c", False),
+])  # fmt: skip
+def test_a_tile_covers_few_blocks_that_end_within_a_run(
+    channels: int, dst: str, covered: bool
+) -> None:
+    """All of the 17 channels that are in two blocks, and no tile is at an edge.
+
+    Of 63 channels, which fill the destination's blocks, lanes are only loaded under masks.
+    """
+    dims = (16, channels, 40, 41)
+    a, b = (cf.MemoryDesc(dims, "f16", fmt) for fmt in ("b_fs_yx_fsv16", dst))
+    p = problem(a, b)
+    sizes = [[t.steps(k) for k in range(len(p.nodes))] for t in tiles(p)]
+    assert covered == any(
+        all(steps == n.size.value for steps, n in zip(found, p.nodes, strict=True)
+            if n.guard is not None)
+        for found in sizes if p.guards
+    )  # fmt: skip
