@@ -3,6 +3,7 @@
 A value is loaded in its own type and moved in it; where it is stored, one function for each vector
 width makes of it, and of the operands at the same place, what is stored. All steps are in ``float``
 or ``double``, each rounded by itself: contraction is off, so that the host gets the same bits.
+Where every step is a whole number of 16 bits, ``short`` gets them too, by fewer instructions.
 """
 
 from __future__ import annotations

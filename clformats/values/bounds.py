@@ -12,6 +12,7 @@ FARTHEST = 2.0**100
 ROUNDED_BELOW = 2.0**21
 """Half of the distance from zero up to which adding 1.5 * 2**23 to an f32 rounds it."""
 LARGEST_SHORT = 2.0**15 - 1
+"""The largest distance from zero that an integer of 16 bits has on both sides."""
 Range = tuple[float, float]
 """The least and the largest distance from zero."""
 _UNKNOWN: Range = (0.0, inf)
