@@ -18,7 +18,7 @@ from ..schedule.plan import Plan
 from ..schedule.runs import steady
 from ..schedule.schedule import Schedule
 from ..schedule.scheduled import ScheduledPlan
-from ..schedule.stores import staged_tiles
+from ..schedule.stores import line_groups, staged_tiles
 from .key import keyed
 from .masks import Guarded, guarded
 from .source import MOST_ARGUMENT_BYTES, Launch, packed
@@ -84,6 +84,8 @@ def _numbers(
         rows += [table.first, *(jump for _, jump in table.jumps)]
     if schedule.store.staged:
         rows += staged_tiles(p, schedule.tile, schedule.nest, schedule.store.staged)
+    if schedule.store.lines:
+        rows.append(line_groups(p, schedule.tile, schedule.nest))
     if shares_lines:
         rows.append(int(bool(loops) and loops[-1].axis in going_on(p, schedule.tile, "src")))
     return rows

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
-from ..problems.thresholds import LINE_BYTES, MOST_LOOPS, STAGE_BYTES
+from ..problems.thresholds import KEPT_LINES, LINE_BYTES, MOST_LOOPS, STAGE_BYTES
 from ..schedule.layout import TileVector
+from ..schedule.stores import most_groups
 from ..shuffles.pairs import PairedProgram, paired
 from ..shuffles.program import ZERO, Shuffle, ShuffleProgram
 from ..templates import filled
@@ -81,6 +82,7 @@ class _KernelWriter:
         whole, held = [*self._statements()], self.rows if self.lines else ()
         self.edge = True
         edge = [*self._statements()] if self.masks.asks else []
+        width = sum(v.width for v in self.layout.stores) // max(1, len(self.rows))
         return filled(
             "scheduled", wide=True, types=self.types, lanes=self.lanes, n=self.n,
             vector=self.vector, stored=f"{self.types.stored}{self.n}",
@@ -88,8 +90,10 @@ class _KernelWriter:
             pairs=bool(self.pairs),
             whole=whole, edge=edge, masks=self.masks, widths=self.widths,
             streams=bool(self.streams or self.lines or self.staged),
+            most_groups=most_groups(max(1, len(self.rows)), width * self.nbytes),
+            full=KEPT_LINES * LINE_BYTES // self.nbytes,
             held=[self._at(TileVector(row, 0, 1, ()), "d") for row in held],
-            width=sum(v.width for v in self.layout.stores) // max(1, len(self.rows)),
+            width=width,
             staged=self.staged, stage=STAGE_BYTES // self.nbytes,
             line=LINE_BYTES // self.nbytes,
             prefetched=self._prefetched(), shared=self.shared,
@@ -275,12 +279,9 @@ class _KernelWriter:
         at = self._at(vector, "d")
         declared, text = self._stored(number)
         yield from declared
-        if self.lines and not self.edge:
-            place = moved(f"PLACE({self.rows[vector.row]})", vector.shift)
-            yield f"KEEP({self.types.value_to_store(text, self.lanes)}, {place});"
-            return
-        if self.staged and not self.edge:
-            for part, to, width in self._parts(vector, text, at):
+        if (self.lines or self.staged) and not self.edge:
+            place = moved(f"to{self.rows[vector.row]}", vector.shift) if self.lines else ""
+            for part, to, width in self._parts(vector, text, place or moved("to", at)):
                 kept = self.types.value_to_store(part, width)
                 yield f"KEEP{width if width > 1 else ''}({kept}, {to});"
             return
@@ -324,17 +325,17 @@ class _KernelWriter:
         to = moved("to", self._at(self.layout.stores[numbers[0]], "d"))
         yield f"STORE_STREAM((uint16)({', '.join(parts)}), (__global uint16 *)({to}));"
 
-    def _parts(self, vector: TileVector, value: str, at: str) -> Iterator[tuple[str, str, int]]:
+    def _parts(self, vector: TileVector, value: str, to: str) -> Iterator[tuple[str, str, int]]:
         """A vector in powers of two: the lanes, where they go, and how many they are."""
         first = 0
         for width in powers(vector.width):
             self.widths.add(width)
             part = lane_part(value, self.lanes, range(first, first + width))
-            yield part, moved(moved("to", at), first), width
+            yield part, moved(to, first), width
             first += width
 
     def _pieces(self, vector: TileVector, value: str, at: str) -> Iterator[str]:
-        for part, to, width in self._parts(vector, value, at):
+        for part, to, width in self._parts(vector, value, moved("to", at)):
             if self.streams and width == self.lanes:
                 piece = min(self.lanes, self.streams // self.nbytes)
                 shuffled = bool(self.program.ops)

@@ -83,6 +83,11 @@ ITEM_NS = 100.0
 OWNED_BYTES = 3.0
 """Bytes that move for each byte of an ordinary store: its line is read, and written back. Fitted.
 """
+KEPT_BYTES, KEPT_ENDS = 1.2, 8.0
+"""Bytes that move for each byte of rows that wait in a line buffer; and how many lines more for a
+row, which begins and ends within lines. Fitted."""
+KEPT_TILE_NS, KEPT_ROW_NS = 20.0, 12.0
+"""Nanoseconds more for a tile whose rows wait there, and for each of its rows. Fitted."""
 SAME_BANK = 512
 """Places so many bytes apart, times any whole number, are in few banks of memory and few sets of a
 cache. Measured with lines that pass the cache, two cores of a Zen 5: 34 GB/s at odd multiples of 64
@@ -142,6 +147,9 @@ LEAST_WORD = 64
 """The least bits of a vector of elements that share bytes which pass the cache. Chosen."""
 MOST_ROWS = 64
 """Rows whose lines wait in a buffer. Chosen: with `LINE_BYTES` they fill 4 KiB."""
+KEPT_LINES = 1
+"""More lines of a row do not wait in a buffer: how many are full differs by one, which processors
+guess wrongly. Measured."""
 STAGE_BYTES = 32 << 10
 """Private memory in which a run is collected: it has to stay in the nearest cache. Published."""
 

@@ -19,7 +19,7 @@ from ..problems.traits import Traits
 from .nest import positions
 from .runs import chain, common, footprint, is_settled, moved, run_of, steady, turns, vectors
 from .schedule import Loop, Schedule, Tile
-from .stores import staged_tiles
+from .stores import staged_tiles, whole_row
 
 SURELY = 1 - 1e-9
 """A lower bound is below what it bounds, however both are rounded."""
@@ -30,16 +30,15 @@ class Traffic:
     """What a side of a schedule is to memory.
 
     ``run``: bytes of a row that come together, within the caches; ``jumps``: how often a tile goes
-    to another row; ``rows`` of a tile; ``follows``: whether the next tile goes on in them;
-    ``goes_on``: contiguous bytes of a row, until the loops leave it. ``apart``: the largest power
-    of two that divides the distances between places that come one after the other, in bytes.
+    to another row; ``rows`` of a tile; ``follows``: whether the next tile goes on in them.
+    ``apart``: the largest power of two that divides the distances between places that come one
+    after the other, in bytes.
     """
 
     run: int
     jumps: float
     rows: int
     follows: bool
-    goes_on: int
     apart: int
 
     def missed(self, *, cached: bool) -> float:
@@ -98,6 +97,8 @@ class CostModel:
         tiles = prod(counts)
         ahead = weights.TILE_NS / 2 if schedule.ahead else 0.0
         each += _at_edges(p, tile, tuple(counts)) * prod(tile.extents)
+        if schedule.store.lines:
+            each += weights.KEPT_TILE_NS + self._traffic[key][1].rows * weights.KEPT_ROW_NS
         items = prod(-(-counts[loop.axis] // loop.tiles) for loop in schedule.nest if loop.spread)
         units = min(traits.compute_units, items)
         left = sum(tiles / _rounds(schedule, inner, counts) for inner in schedule.nest[-1:])
@@ -141,7 +142,8 @@ class CostModel:
             return 1.1 + 4 * LINE_BYTES / (run * self.p.dtypes[1].nbytes)
         if store.lines:
             # Rows begin and end with parts of lines.
-            return 1.6 + 24 * LINE_BYTES / max(written.goes_on, LINE_BYTES)
+            row = whole_row(self.p, tile, nest) * self.p.dtypes[1].nbytes
+            return weights.KEPT_BYTES + weights.KEPT_ENDS * LINE_BYTES / row
         return 1.0 if written.run % LINE_BYTES == 0 else 4.0
 
 
@@ -228,7 +230,7 @@ def traffic(p: Problem, schedule: Schedule, side: str, counts: Sequence[int]) ->
     bits = p.dtypes[side == "dst"].bits
     steps = [schedule.tile.steps(k) for k in range(len(counts))]
     rows, run, apart = _rows(_digits(p, side, steps), _by_stride(p, side), bits)
-    first, goes_on = rows, run
+    first = rows
     follows = False
     tiles = 1
     jumps = float(rows)
@@ -238,7 +240,7 @@ def traffic(p: Problem, schedule: Schedule, side: str, counts: Sequence[int]) ->
         rounds, (after, longer, far), held = _around(p, side, steps, loop.axis, all_rounds)
         tiles *= rounds
         if number == 0 and longer > run:
-            follows, goes_on, jumps = True, longer, rows / rounds
+            follows, jumps = True, rows / rounds
         elif number == 0:
             apart = far
         if not held and not (number == 0 and follows):
@@ -247,7 +249,7 @@ def traffic(p: Problem, schedule: Schedule, side: str, counts: Sequence[int]) ->
         rows, run = after, longer
         if rounds < all_rounds:
             break
-    return Traffic(run, jumps, first, follows, goes_on, apart)
+    return Traffic(run, jumps, first, follows, apart)
 
 
 def _rounds(schedule: Schedule, loop: Loop, counts: Sequence[int]) -> int:

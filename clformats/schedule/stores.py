@@ -7,6 +7,7 @@ from math import prod
 
 from ..problems.problem import Problem, remembered
 from ..problems.thresholds import (
+    KEPT_LINES,
     LEAST_STREAM,
     LEAST_WORD,
     LINE_BYTES,
@@ -15,10 +16,11 @@ from ..problems.thresholds import (
     STAGE_BYTES,
 )
 from .layout import lay_out
-from .nest import positions
+from .nest import going_on, positions
 from .runs import (
     alignment,
     asks_anything,
+    chain,
     footprint,
     guard_range,
     is_settled,
@@ -48,7 +50,7 @@ def legal(p: Problem, tile: Tile, nest: Sequence[Loop], begin_bytes: int) -> lis
     extents = [tile.steps(k) for k in range(len(p.nodes))]
     if any(n.guard is not None and is_settled(p, n.guard, extents) for n in p.nodes):
         return found  # a tile that covers a whole padded dimension stores no whole vectors
-    if can_buffer_lines(p, tile):
+    if can_buffer_lines(p, tile, nest):
         found.append(Store(lines=True))
     staged = _most_staged(p, tile, nest)
     return [*found, Store(staged=staged)] if staged else found
@@ -104,13 +106,55 @@ def _has_whole_lines(p: Problem, tile: Tile) -> bool:
     return whole and all(n % line == 0 and n == firsts[k - k % each] for k, n in enumerate(firsts))
 
 
-def can_buffer_lines(p: Problem, tile: Tile) -> bool:
-    """Whether a line buffer can hold the rows of a tile: each has as many bytes as whole lines."""
+def can_buffer_lines(p: Problem, tile: Tile, nest: Sequence[Loop]) -> bool:
+    """Whether a line buffer can hold the rows of a tile, until they go on: a line of each at least.
+
+    Of shorter ones some have a full line and some have none, which processors guess wrongly.
+    """
     run = run_of(p, tile, "dst")
-    rows = prod(tile.extents) // run
-    return (
-        run * p.dtypes[1].nbytes % LINE_BYTES == 0 and run % tile.lanes == 0 and rows <= MOST_ROWS
-    )
+    rows, width = prod(tile.extents) // run, run * p.dtypes[1].nbytes
+    fits = rows <= MOST_ROWS and rows * width <= STAGE_BYTES // 4
+    return width >= LINE_BYTES and fits and line_groups(p, tile, nest) <= most_groups(rows, width)
+
+
+def most_groups(rows: int, width: int) -> int:
+    """Of how many tiles a line buffer holds the rows, which have ``width`` bytes each."""
+    lines = 2 * -(-width // LINE_BYTES) + 2 + KEPT_LINES
+    return max(1, STAGE_BYTES // (rows * lines * LINE_BYTES))
+
+
+def line_groups(p: Problem, tile: Tile, nest: Sequence[Loop]) -> int:
+    """How many tiles go by before the rows of the first one go on: those of the innermost loop.
+
+    1 where the innermost loop goes on in them itself.
+    """
+    inner = [loop for loop in nest if not loop.spread]
+    if not inner or inner[-1].axis in going_on(p, tile, "dst"):
+        return 1
+    axis = inner[-1].axis
+    outer = [x.tiles for x in nest if x.axis == axis and x.tiles > 1]
+    return min([*outer, positions(p, tile)[axis]])
+
+
+def whole_row(p: Problem, tile: Tile, nest: Sequence[Loop]) -> int:
+    """The elements of a row that a line buffer takes one after the other: by tile after tile.
+
+    No more than those of a loop whose last tile overlaps: how many lines are full varies there.
+    """
+    run, counts = run_of(p, tile, "dst"), positions(p, tile)
+    inner = [loop for loop in nest[::-1] if not loop.spread]
+    loops = iter(inner if line_groups(p, tile, nest) == 1 else inner[1:])
+    for axis, steps, reached in chain(p, "dst"):
+        if tile.steps(axis) >= steps:
+            continue
+        loop = next(loops, None)
+        if loop is None or loop.axis != axis:
+            break
+        rounds = min([counts[axis], *(x.tiles for x in nest if x.axis == axis and x.tiles > 1)])
+        run = min(steps * reached, run * rounds)
+        if rounds < counts[axis] or steps % tile.steps(axis):
+            break
+    return run
 
 
 def _most_staged(p: Problem, tile: Tile, nest: Sequence[Loop]) -> int:

@@ -15,7 +15,9 @@ def swizzled(a, b, pattern):
 
 half = lanes * types.moved.nbytes // 4
 words = 2 * half
-buffers = held or staged
+buffers, size = held or staged, types.dst_type.nbytes
+# Vectors, which compilers take for views of any type.
+parts = {32: "uint8", 16: "uint4", 8: "uint2", 4: "uchar4", 2: "uchar2", 1: "uchar"}
 looked_up = "".join(f"{text}\n" for text in tables.statements)
 waiting = 32
 # What tiles count beside their places in memory: by name, where each of them begins.
@@ -124,6 +126,9 @@ typedef struct {
 % endfor
 % if staged:
     idx tiles, run;
+% endif
+% if held:
+    idx groups;
 % endif
 % if shared > 1:
     idx follows;  // whether the innermost loop goes on in the source's lines
@@ -325,60 +330,8 @@ static inline void store_edge(${stored} v, int${lanes} inside, ${types.there})
 % if types.functions((1,)):
 #define KEEP_STORED(v, mask) as_${types.dst}${n}(as_${mask_type(types.dst)}${n}(v) & (mask))
 % endif
-% if held:
-<% count = len(held) %>\
+% if buffers:
 
-// Rows that start anywhere in a line wait here until a line is full: what a tile adds to a row lies
-// behind the ${line - 1} elements, at the most, of a line that is not.
-#define LINE ${line}
-#define WIDTH ${width}
-typedef struct {
-    ${types.dst} row[${count}][WIDTH + LINE] __attribute__((aligned(64)));
-    idx at[${count}];
-} Buffer;
-typedef ${types.dst}${n} kept_vector __attribute__((aligned(sizeof(${types.dst}))));
-#define IN_LINE(at) ((at) & (LINE - 1))
-#define PLACE(r) buffer.row[r] + IN_LINE(now.dst + buffer.at[r])
-#define KEEP(v, place) (*(kept_vector *)(place) = (v))
-
-// Send the lines that are full, after a tile whose rows start at to. Where a row begins, only its own
-// elements are written.
-static inline void send_lines(Buffer *buffer, __global ${types.dst} *dst, idx to, bool begins)
-{
-    for (int r = 0; r < ${count}; ++r) {
-        const idx at = to + buffer->at[r], first = IN_LINE(at);
-        __global ${types.dst} *line = dst + (at - first);
-        ${types.dst} *row = buffer->row[r];
-        int sent = 0;
-        if (begins && first) {
-            for (idx l = first; l < LINE; ++l) {
-                line[l] = row[l];
-            }
-            sent = LINE;
-        }
-        for (; sent < WIDTH; sent += LINE) {
-            STORE_STREAM(*(const uint16 *)(row + sent), (__global uint16 *)(line + sent));
-        }
-        *(uint16 *)row = *(const uint16 *)(row + WIDTH);
-    }
-}
-
-// Write what is left of the rows, which end before to.
-static inline void end_rows(const Buffer *buffer, __global ${types.dst} *dst, idx to)
-{
-    for (int r = 0; r < ${count}; ++r) {
-        const idx at = to + buffer->at[r], left = IN_LINE(at);
-        for (idx l = 0; l < left; ++l) {
-            dst[at - left + l] = buffer->row[r][l];
-        }
-    }
-}
-% endif
-
-% if staged:
-
-// Tiles that are one run together wait here until it is whole: it begins as far behind a line as in
-// memory.
 #define LINE ${line}
 #define IN_LINE(at) ((at) & (LINE - 1))
 % for w in sorted(widths):
@@ -387,20 +340,86 @@ typedef ${types.dst}${n_w} kept${n_w} __attribute__((aligned(sizeof(${types.dst}
 #define KEEP${n_w}(v, place) (*(kept${n_w} *)(place) = (v))
 % endfor
 
+// Write less than a line: two vectors, which overlap, of the widest kind that fits.
+% for part in (p for p in parts if p >= size):
+typedef ${parts[part]} part${part} __attribute__((aligned(${size})));
+% endfor
+static inline void store_part(const ${types.dst} *part, __global ${types.dst} *dst, idx count)
+{
+    const uchar *from = (const uchar *)part;
+    __global uchar *to = (__global uchar *)dst;
+    const idx nbytes = count * ${size};
+% for part in (p for p in parts if p >= size):
+    if (nbytes >= ${part}) {
+        *(__global part${part} *)to = *(const part${part} *)from;
+        *(__global part${part} *)(to + nbytes - ${part}) = *(const part${part} *)(from + nbytes - ${part});
+        return;
+    }
+% endfor
+}
+% endif
+% if held:
+<% count, back, room = len(held), -(-width // line) * line, ((line - 1 + width) // line + 1) * line %>\
+
+// Rows that start anywhere in a line wait here, and leave it when they have some lines. What is left of
+// a line goes to the front. A tile may begin before that, where the last one of a loop overlaps.
+#define WIDTH ${width}
+#define BACK ${back}
+#define FULL ${full}
+typedef struct {
+    ${types.dst} row[${count}][BACK + FULL + ${room}] __attribute__((aligned(64)));
+    // Where the first row began, the first element that was not sent, and the end: negative without any.
+    idx start, first, end;
+} Rows;
+
+// Send the lines that are full.
+static inline void send_lines(Rows *rows, const idx *apart, __global ${types.dst} *dst)
+{
+    const idx began = rows->start, first = rows->first, end = rows->end;
+    for (int r = 0; r < ${count}; ++r) {
+        const idx start = began + apart[r], at = first + apart[r], last = end + apart[r] - LINE;
+        ${types.dst} *row = rows->row[r] + BACK, *full = row;
+        idx line = at - IN_LINE(at);
+        if (line < start && line <= last) {
+            store_part(row + IN_LINE(start), dst + start, LINE - IN_LINE(start));
+            line += LINE;
+            full += LINE;
+        }
+        for (; line <= last; line += LINE, full += LINE) {
+            STORE_STREAM(*(const uint16 *)full, (__global uint16 *)(dst + line));
+        }
+        *(uint16 *)row = *(const uint16 *)full;
+    }
+    rows->first = end;
+}
+
+// Send all that is left of the rows.
+static inline void end_rows(Rows *rows, const idx *apart, __global ${types.dst} *dst)
+{
+    send_lines(rows, apart, dst);
+    for (int r = 0; r < ${count}; ++r) {
+        const idx end = rows->end + apart[r], left = min(IN_LINE(end), rows->end - rows->start);
+        store_part(rows->row[r] + BACK + (IN_LINE(end) - left), dst + end - left, left);
+    }
+}
+% endif
+% if staged:
+
+// Tiles that are one run together wait here until it is whole: it begins as far behind a line as in
+// memory.
 static inline void send_run(const ${types.dst} *stage, __global ${types.dst} *dst, idx start, idx count)
 {
     const idx first = IN_LINE(start), end = first + count;
     __global ${types.dst} *line = dst + (start - first);
     idx at = first;
-    for (; at < end && IN_LINE(at); ++at) {
-        line[at] = stage[at];
+    if (first) {
+        at = min((idx)LINE, end);
+        store_part(stage + first, line + first, at - first);
     }
     for (; at + LINE <= end; at += LINE) {
         STORE_STREAM(*(const uint16 *)(stage + at), (__global uint16 *)(line + at));
     }
-    for (; at < end; ++at) {
-        line[at] = stage[at];
-    }
+    store_part(stage + at, line + at, end - at);
 }
 % endif
 
@@ -441,8 +460,13 @@ ${nought()}\
     do {
 % endif
 % if held:
-    Buffer buffer = {.at = {${", ".join(held)}}};
-    idx follows = -1;  // where the next tile starts, if rows go on
+    const idx apart[${len(held)}] = {${", ".join(held)}};
+    Rows waits[${most_groups}];  // of the tiles that go by until the rows of the first one go on
+    const idx groups = clamp(nest.groups, (idx)1, (idx)${most_groups});
+    for (idx n = 0; n < groups; ++n) {
+        waits[n].end = -1;
+    }
+    idx group = 0, left = 0;
 % endif
 % if staged:
     ${types.dst} stage[${stage} + LINE] __attribute__((aligned(64)));
@@ -451,6 +475,11 @@ ${nought()}\
 % endif
     do {
 ${indent(looked_up, "        ")}\
+% if held:
+        group = now.left < left && group + 1 < groups ? group + 1 : 0;
+        left = now.left;
+        Rows *rows = &waits[group];
+% endif
 % if staged:
         if (!filled) {
             if (waits) {
@@ -494,23 +523,33 @@ ${indent("\n".join(texts), "                ")}
         ${types.begin("to", "dst", "now.dst")}
 % endif
 % if held:
-        const bool begins = now.dst != follows;
-        if (begins && follows >= 0) {
-            end_rows(&buffer, dst, follows);
+        if (now.dst > rows->end || now.dst < rows->end - WIDTH) {
+            if (rows->end >= 0) {
+                end_rows(rows, apart, dst);
+            }
+            rows->start = rows->first = now.dst;
         }
+        const idx first = rows->first, behind = BACK + now.dst - first;
+% for k, _ in enumerate(held):
+        ${types.dst} *const to${k} = rows->row[${k}] + behind + IN_LINE(first + apart[${k}]);
+% endfor
 % endif
 ${indent("\n".join(whole), "        ")}
 % if held:
-        send_lines(&buffer, dst, now.dst, begins);
-        follows = now.dst + WIDTH;
+        rows->end = now.dst + WIDTH;
+        if (rows->end - rows->first > FULL) {
+            send_lines(rows, apart, dst);
+        }
 % endif
 % if staged:
         waits = true;
 % endif
     } while (${"(more = next_tile(&nest, &step, &p, &now)) && count < " + str(waiting) if edge and not buffers else "next_tile(&nest, &step, &p, &now)"});
 % if held:
-    if (follows >= 0) {
-        end_rows(&buffer, dst, follows);
+    for (idx n = 0; n < groups; ++n) {
+        if (waits[n].end >= 0) {
+            end_rows(&waits[n], apart, dst);
+        }
     }
 % endif
 % if staged:

@@ -23,10 +23,11 @@ SPARE = 16384
 """Bytes of canary on each side."""
 ROWS = re.compile(
     r"    (\w+) row\[(\d+)\]\[([^]]+)\] __attribute__\(\(aligned\(64\)\)\);\n"
-    r"    idx at\[\d+\];\n"
+    r"    //[^\n]*\n    idx start, first, end;\n"
 )
 STAGE = re.compile(r"    (\w+) stage\[([^]]+)\] __attribute__\(\(aligned\(64\)\)\);\n")
-BEGIN = re.compile(r"    Buffer buffer = [^\n]+\n|#define stage [^\n]+\n")
+BEGIN = re.compile(r"    Rows waits[^\n]+\n|#define stage [^\n]+\n")
+EACH = "    for (int g = 0; g < (int)(sizeof(waits) / sizeof(waits[0])); ++g) {{\n{}    }}\n"
 FILL = f"    for (int i = 0; i < {SPARE}; ++i) buffer.front[i] = buffer.behind[i] = 0x5A;\n"
 LOOK = (
     f"    for (int i = 0; i < {SPARE}; ++i) {{\n"
@@ -42,7 +43,7 @@ def with_canaries(source: str, room: str) -> str:
     """
     room = room or r"\3"
     source = ROWS.sub(
-        rf"    idx at[\2];\n    uchar front[{SPARE}] __attribute__((aligned(64)));\n"
+        rf"    idx start, first, end;\n    uchar front[{SPARE}] __attribute__((aligned(64)));\n"
         rf"    \1 row[\2][{room}] __attribute__((aligned(64)));\n    uchar behind[{SPARE}];\n",
         source,
     )
@@ -57,7 +58,10 @@ def with_canaries(source: str, room: str) -> str:
     body, brace = source.rstrip()[:-1], "}\n"
     at = begin.end()
     declared = "    __global void *const all = dst;\n"
-    return f"{body[:at]}{declared}{FILL}{body[at:]}{LOOK}{brace}"
+    fill, look = FILL, LOOK
+    if "Rows waits" in begin[0]:
+        fill, look = (EACH.format(text.replace("buffer.", "waits[g].")) for text in (FILL, LOOK))
+    return f"{body[:at]}{declared}{fill}{body[at:]}{look}{brace}"
 
 
 class Fenced:
@@ -91,6 +95,13 @@ CASES = [
     ("f32:bfyx", "f32:byxf", (2, 67, 13, 11), "tile b16 c16 of 16 | a* b c", "lines"),
     ("f32:byxf", "f32:bfyx", (1, 33, 17, 23), "tile a16 b16 of 16 | a* b", "lines"),
     ("u8:byxf", "u8:bfyx", (1, 100, 37, 39), "tile a16 b64 of 16 | a* b", "lines"),
+    # Rows of any length: parts that overlap, and with other tiles between.
+    ("u8:bfyx", "u8:byxf", (2, 171, 9, 23), "tile b8 c64 of 16 | a* b:3 c b", "lines"),
+    ("u8:bfyx", "u8:byxf", (3, 71, 9, 23), "tile a2 b3 c71 of 8 | a b", "lines"),
+    ("u8:bfyx", "f32:yxfb", (17, 37, 5, 7), "tile a16 c17 of 16 | b a", "lines"),
+    ("u8:bfyx", "f32:yxfb", (17, 37, 5, 7), "tile a8 c16 of 8 | a:2 b c a", "lines"),
+    ("f16:bfyx", "f16:yxfb", (51, 13, 5, 7), "tile a8 b3 c51 of 8 | a:2 b a", "lines"),
+    ("f32:bfyx", "f64:yxfb", (3, 37, 5, 7), "tile a8 b5 c3 of 8 | a:4 b a", "lines"),
     ("f32:ioyx", "f16:oiyx", (32, 73, 7, 1), "tile a2 b2 c7 of 16 | b a", "staged 2"),
     ("f32:oiyx", "bf16:os_is_yx_isv16_osv16", (16, 96, 3, 3),
      "tile b9 c4 d16 of 16 | a c", "staged 2"),
