@@ -17,7 +17,18 @@ from ..problems.problem import Problem, remembered
 from ..problems.thresholds import LINE_BYTES
 from ..problems.traits import Traits
 from .nest import positions
-from .runs import chain, common, footprint, is_settled, moved, run_of, steady, turns, vectors
+from .runs import (
+    begins_blocks,
+    chain,
+    common,
+    footprint,
+    is_settled,
+    moved,
+    run_of,
+    steady,
+    turns,
+    vectors,
+)
 from .schedule import Loop, Schedule, Tile
 from .stores import staged_tiles, whole_row
 
@@ -162,8 +173,9 @@ def _core(p: Problem, tile: Tile, traits: Traits) -> float:
     # Each step of a transposition shuffles every vector once; short loads are put together.
     stages = log2(max(1, min(tile.lanes, run_of(p, tile, "dst")) / common(p, tile)))
     mixes = sent / p.held("src") * stages
+    steps = [tile.steps(k) for k in range(len(p.nodes))]
     looked = [prod(tile.steps(k) for k, n in enumerate(p.nodes) if n.steps_of(t))
-              for t in range(len(p.tables))]  # fmt: skip
+              / (begins_blocks(p, t, steps) or 1) for t in range(len(p.tables))]  # fmt: skip
     mixes = max(mixes, loads - stores) if looked else mixes
     live = tile.lanes * parts  # as many as a transposition mixes before the first is done
     spilled = mixes * parts * max(0, live - traits.registers) / live * weights.SPILLED
@@ -171,7 +183,6 @@ def _core(p: Problem, tile: Tile, traits: Traits) -> float:
     accesses += sent * max(1, tile.lanes * dst.bits // 8 // traits.vector_bytes)
     runs = [run_of(p, tile, side) for side in ("src", "dst")]
     if looked:
-        steps = [tile.steps(k) for k in range(len(p.nodes))]
         rows, *_ = _rows(_digits(p, "src", steps), _by_stride(p, "src"), src.bits)
         runs[0] = -(-prod(tile.extents) // rows)
     touched = sum(

@@ -9,7 +9,7 @@ a head of attention, is taken whole however long runs are wanted.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from math import prod
+from math import gcd, prod
 
 from ..problems.problem import Problem
 from ..problems.thresholds import (
@@ -27,8 +27,10 @@ from .nest import is_legal_extent
 from .runs import (
     alignment,
     asks_anything,
+    begins_blocks,
     chain,
     guard_range,
+    loaded_run,
     moved,
     power_of_two,
     run_of,
@@ -36,6 +38,9 @@ from .runs import (
     vectors,
 )
 from .schedule import ALL, Tile
+
+LANES = (16, 8)
+"""Of the vectors of tiles."""
 
 
 def extents(p: Problem, source_run: int, stored_run: int) -> tuple[int, ...]:
@@ -119,15 +124,17 @@ def tiles(p: Problem) -> Iterator[Tile]:
     """The tiles that are worth a thought, each once."""
     found: set[Tile] = set()
     most, first = 2 * MOST_VECTORS if p.inside else MOST_VECTORS, 0
-    for lanes in (16, 8):
+    for lanes in LANES:
         runs = [steps * reached for _, steps, reached in chain(p, "src")]
-        if p.tables and lanes > max([8, *runs]):
-            continue  # Compilers are slow to put many short loads together.
         for source_run, sizes in _sizes(p, lanes):
             tile = Tile.of(sizes, min(lanes, power_of_two(prod(sizes))))
+            if p.tables and tile.lanes > max([8, *runs, loaded_run(p, tile)]):
+                continue  # Compilers are slow to put many short loads together.
             if tile in found or moved(p, tile) > MOST_ELEMENTS:
                 continue
-            loads = vectors(p, tile, "src") // (4 if p.tables else 1)  # single elements
+            loads = vectors(p, tile, "src")
+            if not any(begins_blocks(p, t, sizes) for t in range(len(p.tables))):
+                loads //= 4 if p.tables else 1  # single elements
             both = loads + vectors(p, tile, "dst")
             # Words that trade elements may need runs of two lines: see `SAME_BANK`.
             limit = max(most, 2 * first) if p.exchanges and source_run == lanes else most
@@ -145,6 +152,7 @@ def _sizes(p: Problem, lanes: int) -> Iterator[tuple[int, tuple[int, ...]]]:
         found = extents(p, source_run, stored_run)
         yield source_run, found
         yield source_run, _covering(p, found)
+        yield source_run, _of_blocks(p, found)
 
 
 def _covering(p: Problem, sizes: tuple[int, ...]) -> tuple[int, ...]:
@@ -164,6 +172,25 @@ def _covering(p: Problem, sizes: tuple[int, ...]) -> tuple[int, ...]:
         if few and within and len(rest) < len(axes) and asks_anything(p, number, sizes):
             for k in rest:
                 found[k] = p.nodes[k].size.value
+    return tuple(found)
+
+
+def _of_blocks(p: Problem, sizes: tuple[int, ...]) -> tuple[int, ...]:
+    """The same with so many steps along tables that tiles begin with blocks of the source.
+
+    Where blocks of 3 are read for blocks of 16, a tile has 48 channels. Steps that fill vectors by
+    themselves gain nothing.
+    """
+    found = [*sizes]
+    for number, table in enumerate(p.tables):
+        steps = [n.steps_of(number) for n in p.nodes]
+        outer = steps.index(max(steps))
+        every = table.jumps[-1][0] // gcd(table.jumps[-1][0], steps[outer])
+        found = [n.size.value if moved else taken
+                 for n, moved, taken in zip(p.nodes, steps, found, strict=True)]  # fmt: skip
+        if not any(steps) or found[outer] % every or table.jumps[0][1] >= LANES[-1]:
+            return sizes
+        found[outer] = every
     return tuple(found)
 
 

@@ -21,7 +21,7 @@ from ..problems.problem import Problem
 from ..problems.thresholds import LINE_BYTES, MOST_LANES
 from ..shuffles.program import ShuffleProgram
 from ..shuffles.synthesis import synthesise
-from .runs import chain, is_settled, moves, steady, strides
+from .runs import begins_blocks, chain, is_settled, moves, steady, strides
 from .schedule import Tile
 
 
@@ -122,12 +122,16 @@ def lay_out(p: Problem, tile: Tile) -> TileLayout:
         loaded[n] = first[n]
     sources = {n for n in loaded if n is not None}
     begins, ends = _offsets(covered, src), _offsets(covered, dst)
+    near, blocks = _in_blocks(p, extents, axes)
     first, late = ([axes.index(axis) for axis, _ in some] for some in exchanged(p))
-    first += [j for j, k in enumerate(axes) if nodes[k].table]
     first += _overlapping(covered, src, [begins[n] for n in sources])
     late += _overlapping(covered, dst, [ends[n] for n in written])
-    loads = _vectors({n: begins[n] for n in sources}, steps, tile.lanes, first, overlap=True)
-    stores = _vectors({n: ends[n] for n in written}, steps, tile.lanes, late)
+    apart_in, apart_out = (
+        [tuple(step[k] for k in some) for step in steps] for some in (first, late)
+    )
+    apart_in = [(*a, *b) for a, b in zip(apart_in, blocks, strict=True)]
+    loads = _vectors({n: near[n] for n in sources}, steps, tile.lanes, apart_in, overlap=True)
+    stores = _vectors({n: ends[n] for n in written}, steps, tile.lanes, apart_out)
     rolled = tuple((axes.index(k), tile.steps(k)) for k in p.rolled)
     return TileLayout(axes, steps, tuple(loaded), loads, stores, tile.lanes, rolled,
                       _cut(p, extents, axes, read))  # fmt: skip
@@ -169,6 +173,24 @@ def _offsets(extents: Sequence[int], along: Sequence[int]) -> list[int]:
     for extent, stride in zip(extents, along, strict=True):
         found = [step * stride + n for step in range(extent) for n in found]
     return found
+
+
+def _in_blocks(
+    p: Problem, extents: Sequence[int], axes: Sequence[int]
+) -> tuple[list[int], list[tuple[int, ...]]]:
+    """How far each element is from the first one of its block in the source, and which that is.
+
+    Of tables; where a tile does not begin with a block, each step is one.
+    """
+    covered, along = [extents[k] for k in axes], steady(p.nodes, "src")
+    places = _offsets(covered, [along[k] for k in axes])
+    blocks: list[tuple[int, ...]] = [()] * len(places)
+    for number, table in enumerate(p.tables):
+        every = begins_blocks(p, number, extents) or 1
+        at = _offsets(covered, [p.nodes[k].steps_of(number) for k in axes])
+        places = [n + t % every * table.jumps[0][1] for n, t in zip(places, at, strict=True)]
+        blocks = [(*b, t // every) for b, t in zip(blocks, at, strict=True)]
+    return places, blocks
 
 
 def _overlapping(
@@ -231,18 +253,18 @@ def _vectors(
     places: Mapping[int, int],
     steps: Sequence[tuple[int, ...]],
     lanes: int,
-    apart_by: Sequence[int] = (),
+    apart: Sequence[tuple[int, ...]],
     *,
     overlap: bool = False,
 ) -> tuple[TileVector, ...]:
-    """The vectors of runs of elements; different steps of the loops ``apart_by`` are apart.
+    """The vectors of runs of elements; those that differ in ``apart`` are in several.
 
     ``overlap``: they may have elements twice, where the last of a run overlaps the one before, and
     lanes after its end.
     """
     groups: dict[tuple[int, ...], list[int]] = {}
     for n in sorted(places, key=places.__getitem__):
-        groups.setdefault(tuple(steps[n][k] for k in apart_by), []).append(n)
+        groups.setdefault(apart[n], []).append(n)
     runs: list[list[int]] = []
     for group in groups.values():
         for last, n in zip([None, *group], group, strict=False):

@@ -72,6 +72,21 @@ def is_inner(p: Problem, node: Node) -> bool:
     return guard is not None and any(n.guard == guard and n.unit > node.unit for n in p.nodes)
 
 
+def begins_blocks(p: Problem, table: int, extents: Sequence[int]) -> int:
+    """The steps of a block of the source where each tile begins with one, along a table; else 0.
+
+    Then it is known which steps of a tile are in one block: these lie one after the other.
+    """
+    _, *coarse = p.tables[table].jumps
+    found = [p.tables[table].first]
+    for node, extent in zip(p.nodes, extents, strict=True):
+        if node.size.value > extent:
+            rest = node.size.value - extent if is_shifted(p, node) else extent
+            found += [extent * node.steps_of(table), rest * node.steps_of(table)]
+    every = coarse[0][0] if coarse else 0
+    return 0 if not every or any(n % every for n in found) else every
+
+
 def moves(p: Problem, side: str, extents: Sequence[int]) -> list[int]:
     """Every number of elements by which a tile may begin after another, and the first offset."""
     found = [p.src0 if side == "src" else p.dst0]
@@ -151,9 +166,22 @@ def run_of(p: Problem, tile: Tile, side: str) -> int:
     return max(1, run)
 
 
+def loaded_run(p: Problem, tile: Tile) -> int:
+    """The elements of a tile that are one run in the source, blocks of tables counted."""
+    extents = [tile.steps(k) for k in range(len(p.nodes))]
+    levels = [*zip(extents, steady(p.nodes, "src"), strict=True)]
+    for number, table in enumerate(p.tables):
+        both = zip(p.nodes, extents, strict=True)
+        reached = 1 + sum(n.steps_of(number) * (extent - 1) for n, extent in both)
+        if every := begins_blocks(p, number, extents):
+            levels.append((min(every, reached), table.jumps[0][1]))
+    innermost = footprint(levels)[:1]
+    return innermost[0][0] if innermost and innermost[0][1] == 1 else 1
+
+
 def vectors(p: Problem, tile: Tile, side: str) -> int:
     """How many vectors of a tile are loaded or stored; in each turn, where words are apart."""
-    run = run_of(p, tile, side)
+    run = loaded_run(p, tile) if p.tables and side == "src" else run_of(p, tile, side)
     return max(1, moved(p, tile, side) // turns(p, side) // run) * -(-run // tile.lanes)
 
 

@@ -3,23 +3,33 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
+from math import prod
 
 import pytest
 
 import clformats as cf
 from clformats.errors import InvalidArgument
 from clformats.problems.computation import from_attr
-from clformats.problems.problem import Problem
+from clformats.problems.problem import Node, Problem
 from clformats.problems.refine import problem
 from clformats.problems.thresholds import LINE_BYTES
 from clformats.problems.traits import Traits
+from clformats.schedule import runs
 from clformats.schedule.cost import CostModel
 from clformats.schedule.extents import tiles
 from clformats.schedule.layout import lay_out
 from clformats.schedule.nest import counted, is_legal_extent
-from clformats.schedule.runs import alignment, footprint, moves, run_of
+from clformats.schedule.runs import (
+    alignment,
+    begins_blocks,
+    footprint,
+    moves,
+    run_of,
+    steady,
+)
 from clformats.schedule.schedule import Schedule, Store, Tile
 from clformats.schedule.search import best, ranked
 from clformats.schedule.stores import streaming
@@ -94,6 +104,15 @@ def test_shuffles_bring_every_element_to_its_place(seed: int) -> None:
         assert lanes[: vector.width] == wanted
 
 
+def _place(p: Problem, nodes: Sequence[Node], side: str, row: Sequence[int]) -> int:
+    """How far a step of each of these loops is from the first one, by the tables, too."""
+    at = sum(a * b for a, b in zip(row, steady(nodes, side), strict=True))
+    for t, table in enumerate(p.tables if side == "src" else ()):
+        moved = sum(a * n.steps_of(t) for a, n in zip(row, nodes, strict=True))
+        at += table.place(table.first + moved) - table.place(table.first)
+    return at
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_the_loads_of_a_tile_are_neighbours_and_have_all_elements(seed: int) -> None:
     r = random.Random(seed)  # noqa: S311  # cases, not secrets
@@ -102,13 +121,11 @@ def test_the_loads_of_a_tile_are_neighbours_and_have_all_elements(seed: int) -> 
         layout = lay_out(p, tile)
         nodes = [p.nodes[k] for k in layout.axes]
         for side, vectors in (("src", layout.loads), ("dst", layout.stores)):
-            along = [getattr(n, side).value for n in nodes]
             for v in vectors:
-                first = sum(a * b for a, b in zip(v.row, along, strict=True)) + v.shift
+                first = _place(p, nodes, side, v.row) + v.shift
                 for lane, n in enumerate(v.elements):
                     if n is not None:
-                        at = sum(a * b for a, b in zip(layout.steps[n], along, strict=True))
-                        assert at == first + lane
+                        assert _place(p, nodes, side, layout.steps[n]) == first + lane
         loaded = {n for v in layout.loads for n in v.elements if n is not None}
         assert loaded == {n for n in layout.loaded if n is not None}
 
@@ -261,3 +278,26 @@ def test_a_tile_covers_few_blocks_that_end_within_a_run(
             if n.guard is not None)
         for found in sizes if p.guards
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(("src", "dst", "channels", "together"), [
+    ("aBcd3b", "aBcd16b", 144, 48), ("aBcd16b", "aBcd3b", 144, 48),
+    ("aBcd18b", "aBcd16b", 144, 144),
+    ("aBcd3b", "aBcd16b", 160, 0), ("aBcd24b", "aBcd16b", 144, 0),
+])  # fmt: skip
+def test_tiles_that_begin_with_blocks_load_whole_vectors_of_them(
+    src: str, dst: str, channels: int, together: int
+) -> None:
+    """Of 3 and 16 channels 48 together: what lies in one block of the source is known then.
+
+    Other tiles look each step up. Of blocks of 24 and 16 these have eight channels.
+    """
+    dims = (4, channels, 28, 29)
+    a, b = (cf.MemoryDesc(dims, "f16", fmt) for fmt in (src, dst))
+    p = problem(a, b)
+    found = [t for t in tiles(p) if begins_blocks(p, 0, [t.steps(k) for k in range(len(p.nodes))])]
+    assert bool(found) == bool(together)
+    for tile in found:
+        moved = (tile.steps(k) * n.steps_of(0) for k, n in enumerate(p.nodes) if n.table)
+        assert max(moved) * p.tables[0].jumps[0][1] == together
+        assert len(lay_out(p, tile).loads) == runs.vectors(p, tile, "src") <= prod(tile.extents) / 6
