@@ -184,11 +184,13 @@ def _of_blocks(p: Problem, sizes: tuple[int, ...]) -> tuple[int, ...]:
     found = [*sizes]
     for number, table in enumerate(p.tables):
         steps = [n.steps_of(number) for n in p.nodes]
+        if not any(steps):
+            return sizes
         outer = steps.index(max(steps))
         every = table.jumps[-1][0] // gcd(table.jumps[-1][0], steps[outer])
         found = [n.size.value if moved else taken
                  for n, moved, taken in zip(p.nodes, steps, found, strict=True)]  # fmt: skip
-        if not any(steps) or found[outer] % every or table.jumps[0][1] >= LANES[-1]:
+        if found[outer] % every or table.jumps[0][1] >= LANES[-1]:
             return sizes
         found[outer] = every
     return tuple(found)

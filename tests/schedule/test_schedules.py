@@ -188,6 +188,13 @@ def test_the_best_schedule_is_found_without_a_look_at_all_of_them(
             assert model.least(s.tile) <= model.seconds(s), s
 
 
+@pytest.mark.parametrize("dst", ["f32:a:1", "f32:A48a:1", "f16:A5a:1"])
+def test_a_single_element_of_an_uneven_block_has_a_schedule(dst: str) -> None:
+    """No loop moves along the table of its blocks."""
+    p = problem(cf.MemoryDesc.parse("f16:A32a:1:pad=5+3"), cf.MemoryDesc.parse(dst))
+    assert best(p, Traits()).nest == ()
+
+
 @pytest.mark.parametrize("nbytes", [1 << 12, 1 << 26])
 def test_stores_pass_the_caches_only_where_these_do_not_hold_what_is_moved(nbytes: int) -> None:
     """Who reads a small result next finds it in a cache."""
