@@ -16,7 +16,7 @@ from ..problems import thresholds as weights
 from ..problems.problem import Problem, remembered
 from ..problems.thresholds import LINE_BYTES
 from ..problems.traits import Traits
-from .nest import positions
+from .nest import positions, rounds_of
 from .runs import (
     begins_blocks,
     chain,
@@ -112,7 +112,7 @@ class CostModel:
             each += weights.KEPT_TILE_NS + self._traffic[key][1].rows * weights.KEPT_ROW_NS
         items = prod(-(-counts[loop.axis] // loop.tiles) for loop in schedule.nest if loop.spread)
         units = min(traits.compute_units, items)
-        left = sum(tiles / _rounds(schedule, inner, counts) for inner in schedule.nest[-1:])
+        left = sum(tiles / rounds_of(schedule.nest, inner, counts) for inner in schedule.nest[-1:])
         left *= weights.LEFT_BYTES * self._byte_ns * (2 if schedule.ahead else 1)
         core = (tiles * (each + weights.TILE_NS + ahead) + left) / units
         memory = self._memory(schedule, tiles, self._traffic[key])
@@ -247,7 +247,7 @@ def traffic(p: Problem, schedule: Schedule, side: str, counts: Sequence[int]) ->
     jumps = float(rows)
     serial = [loop for loop in schedule.nest if not loop.spread]
     for number, loop in enumerate(reversed(serial)):
-        all_rounds = _rounds(schedule, loop, counts)
+        all_rounds = rounds_of(schedule.nest, loop, counts)
         rounds, (after, longer, far), held = _around(p, side, steps, loop.axis, all_rounds)
         tiles *= rounds
         if number == 0 and longer > run:
@@ -261,12 +261,6 @@ def traffic(p: Problem, schedule: Schedule, side: str, counts: Sequence[int]) ->
         if rounds < all_rounds:
             break
     return Traffic(run, jumps, first, follows, apart)
-
-
-def _rounds(schedule: Schedule, loop: Loop, counts: Sequence[int]) -> int:
-    """How many steps a loop has each time it is entered, within a block of its axis."""
-    outer = [x.tiles for x in schedule.nest if x.axis == loop.axis and x.tiles > loop.tiles]
-    return max(1, min([*outer, counts[loop.axis]]) // loop.tiles)
 
 
 def _around(

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import gcd, prod
 
-from ..problems.problem import Problem
+from ..problems.problem import Problem, remembered
 from ..problems.thresholds import (
     FEW_ELEMENTS,
     LINE_BYTES,
@@ -52,6 +52,7 @@ def extents(p: Problem, source_run: int, stored_run: int) -> tuple[int, ...]:
     return tuple(taken)
 
 
+@remembered
 def _shared_row(p: Problem) -> list[int]:
     """The loop along the rows that both sides have as they are, if they are short.
 
@@ -150,9 +151,8 @@ def _sizes(p: Problem, lanes: int) -> Iterator[tuple[int, tuple[int, ...]]]:
     """The run of the source that is wanted, and the steps of each loop."""
     for source_run, stored_run in _wanted(p, lanes):
         found = extents(p, source_run, stored_run)
-        yield source_run, found
-        yield source_run, _covering(p, found)
-        yield source_run, _of_blocks(p, found)
+        for sizes in dict.fromkeys((found, _covering(p, found), _of_blocks(p, found))):
+            yield source_run, sizes
 
 
 def _covering(p: Problem, sizes: tuple[int, ...]) -> tuple[int, ...]:

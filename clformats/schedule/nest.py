@@ -49,6 +49,12 @@ def positions(p: Problem, tile: Tile) -> list[int]:
     return [-(-n.size.value // tile.steps(k)) for k, n in enumerate(p.nodes)]
 
 
+def rounds_of(nest: Sequence[Loop], loop: Loop, counts: Sequence[int]) -> int:
+    """How many steps a loop has each time it is entered, within a block of its axis."""
+    outer = [x.tiles for x in nest if x.axis == loop.axis and x.tiles > loop.tiles]
+    return max(1, min([*outer, counts[loop.axis]]) // loop.tiles)
+
+
 def going_on(p: Problem, tile: Tile, side: str) -> list[int]:
     """The loop along which a tile's runs go on, on a side."""
     counts = positions(p, tile)

@@ -16,7 +16,7 @@ from ..problems.thresholds import (
     STAGE_BYTES,
 )
 from .layout import lay_out
-from .nest import going_on, positions
+from .nest import going_on, positions, rounds_of
 from .runs import (
     alignment,
     asks_anything,
@@ -131,9 +131,7 @@ def line_groups(p: Problem, tile: Tile, nest: Sequence[Loop]) -> int:
     inner = [loop for loop in nest if not loop.spread]
     if not inner or inner[-1].axis in going_on(p, tile, "dst"):
         return 1
-    axis = inner[-1].axis
-    outer = [x.tiles for x in nest if x.axis == axis and x.tiles > 1]
-    return min([*outer, positions(p, tile)[axis]])
+    return rounds_of(nest, inner[-1], positions(p, tile))
 
 
 def whole_row(p: Problem, tile: Tile, nest: Sequence[Loop]) -> int:
