@@ -146,12 +146,13 @@ LONG_RUN_BYTES = 256
 LEAST_WORD = 64
 """The least bits of a vector of elements that share bytes which pass the cache. Chosen."""
 MOST_ROWS = 64
-"""Rows whose lines wait in a buffer. Chosen: with `LINE_BYTES` they fill 4 KiB."""
+"""Rows of a tile whose lines wait in a buffer. Chosen."""
 KEPT_LINES = 1
 """More lines of a row do not wait in a buffer: how many are full differs by one, which processors
 guess wrongly. Measured."""
 STAGE_BYTES = 32 << 10
-"""Private memory in which a run is collected: it has to stay in the nearest cache. Published."""
+"""Private memory in which a run, or lines of rows, are collected: it has to stay in the nearest
+cache. Published."""
 
 # --- which schedules are looked at ----------------------------------------------------------------
 
