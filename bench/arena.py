@@ -88,8 +88,9 @@ class Arena(Data):
     def __init__(self, case: Case, engine: cf.Engine) -> None:
         memory, vendor = int(engine.device.global_mem_size), engine.device.vendor
         super().__init__(case, memory, is_nvidia="NVIDIA" in vendor)
-        self.engine, self.stream = engine, cf.Stream(engine)
         self.on_host = bool(engine.traits.is_cpu)
+        # One queue for all: commands on a second one would wait for markers on the first.
+        self.engine, self.stream = engine, cf.Stream(engine, profiling=not self.on_host)
         self.buffers = self._buffer(self.read), self._buffer(self.written)
 
     def _buffer(self, data: Bytes) -> Any:

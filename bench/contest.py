@@ -113,14 +113,14 @@ def on_device(
     """Everyone who can do the case on a device that is no CPU, after a look at each result."""
     import pyopencl as cl
 
-    stream, pairs = cf.Stream(arena.engine, profiling=True), rotation.buffers(arena)
+    stream, pairs = arena.stream, rotation.buffers(arena.stream, arena.buffers)
     own = {OURS: reorder, AGAIN: reorder, **_otherwise(arena), **(_swept(arena) if sweep else {})}
     batches: dict[str, rotation.Batch] = {}
     for name, move in own.items():
         memories = arena.memories(arena.src, arena.dst)
         arena.check_device(partial(move, arena.stream, *memories))
-        batches[name] = rotation.ours(move, arena, stream, pairs)
-    batches[COPY] = rotation.ours(copy.reorder(arena), arena, stream, pairs)
+        batches[name] = rotation.ours(move, stream, pairs)
+    batches[COPY] = rotation.ours(copy.reorder(arena), stream, pairs)
     batches[COMMAND] = rotation.opencl_batch(
         lambda pair: cl.enqueue_copy(stream.queue, pair[1], pair[0], byte_count=arena.copied),
         pairs,

@@ -47,11 +47,10 @@ class Ways:
         for launch, (a, b) in zip(launches, pairs, strict=True):
             assert launch is not None
             kernel = engine.kernel(launch.source, launch.KERNEL)
-            kernel.set_args(a.tracked_buffer, b.tracked_buffer, *launch.arguments)
+            kernel.set_args(a.tracked_buffer, b.tracked_buffer, *launch.given)
             self.kernels.append((kernel, (launch.global_size,), (launch.local_size,)))
         self.arguments = [
-            [np.frombuffer(v, np.uint8) if isinstance(v, bytes) else np.int64(v)
-             for v in launch.arguments] for launch in launches if launch
+            [np.frombuffer(v, np.uint8) for v in launch.given] for launch in launches if launch
         ]  # fmt: skip
         ends = {"inputs": {"a": self.memories[0]}, "outputs": {"b": self.memories[-1]}}
         self.recording = cf.Recording(engine, **ends)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 import clformats as cf
 from clformats.timing import QUICK, Settings, Slot, Times, race
 
+from . import rotation
 from .cases import MB
 from .machine import facts
 from .peers import ggml
@@ -89,7 +90,7 @@ def raced(
     Raises `AssertionError` where bytes differ from the host's.
     """
     src, dst = described(case.src, dims), described(case.dst, dims)
-    raw, stream = filled(src), cf.Stream(engine)
+    raw, stream = filled(src), cf.Stream(engine, profiling=not engine.traits.is_cpu)
     a, b = cf.Memory(src, engine), cf.Memory(dst, engine)
     with a.map("w") as flat:
         flat[:] = raw
@@ -103,13 +104,31 @@ def raced(
     c, d = cf.Memory(plain, engine), cf.Memory(plain, engine)
     with c.map("w") as flat:  # some processors move zeros half again as fast
         flat[:] = np.resize(raw.view(np.uint8), plain.nbytes).view(flat.dtype)
+    family = str(reorder.plan.family)
+    if not engine.traits.is_cpu:
+        return (
+            family,
+            moved,
+            by_device(stream, {"ours": (reorder, a, b), "copy": (copy, c, d)}, how),
+        )
     calls: dict[str, Callable[[], object]] = {
         "ours": lambda: reorder(stream, a, b).wait(),
         "copy": lambda: copy(stream, c, d).wait(),
         **ggml.calls(src, dst, raw),
     }
     slots = [Slot(name, call) for name, call in calls.items()]
-    return str(reorder.plan.family), moved, race(slots, how, np.random.default_rng())
+    return family, moved, race(slots, how, np.random.default_rng())
+
+
+def by_device(
+    stream: cf.Stream, moves: Mapping[str, tuple[cf.Reorder, cf.Memory, cf.Memory]], how: Settings
+) -> dict[str, Times]:
+    """The times of the device's clock, over buffers used in turn."""
+    batches = {
+        name: rotation.ours(reorder, stream, rotation.buffers(stream, (a.buffer, b.buffer)))
+        for name, (reorder, a, b) in moves.items()
+    }
+    return rotation.race(batches, how, np.random.default_rng())
 
 
 def check(raw: Array, src: Any, memory: cf.Memory) -> None:

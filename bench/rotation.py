@@ -20,7 +20,7 @@ import clformats as cf
 from clformats import timing
 from clformats.timing import Settings, Times
 
-from .arena import Arena, Data
+from .arena import Data
 
 TURN_BYTES = 512_000_000
 """All pairs together: twice the largest cache of today's GPUs (256 MB)."""
@@ -35,26 +35,28 @@ Pair = tuple[Any, Any]
 
 
 def pairs_of(data: Data) -> int:
-    """How many pairs of buffers a case takes turns with: at most an eighth of the memory."""
-    pair = data.read.size + data.written.size
-    most = data.memory // 8 // pair
-    return max(1, min(ceil(TURN_BYTES / pair), MOST_PAIRS, most))
+    """How many pairs of buffers a case takes turns with."""
+    return _turns(data.read.size + data.written.size, data.memory)
 
 
-def buffers(arena: Arena) -> list[Pair]:
-    """Pairs of OpenCL buffers with the case's source in each; the arena's own is the first."""
+def _turns(pair: int, memory: int) -> int:
+    """How many pairs of so many bytes: at most an eighth of the memory."""
+    return max(1, min(ceil(TURN_BYTES / pair), MOST_PAIRS, memory // 8 // pair))
+
+
+def buffers(stream: cf.Stream, first: Pair) -> list[Pair]:
+    """Pairs of OpenCL buffers like the first, which is one of them, each with its source."""
     import pyopencl as cl
 
-    result = [arena.buffers]
-    queue, (read, written) = arena.stream.queue, arena.buffers
-    for _ in range(pairs_of(arena) - 1):
+    result, (read, written) = [first], first
+    memory = int(stream.engine.device.global_mem_size)
+    for _ in range(_turns(read.size + written.size, memory) - 1):
         one, other = (
-            cl.Buffer(arena.engine.context, cl.mem_flags.READ_WRITE, b.size)
-            for b in (read, written)
+            cl.Buffer(stream.context, cl.mem_flags.READ_WRITE, b.size) for b in (read, written)
         )
-        cl.enqueue_copy(queue, one, read)
+        cl.enqueue_copy(stream.queue, one, read)
         result.append((one, other))
-    queue.finish()
+    stream.wait()
     return result
 
 
@@ -70,12 +72,12 @@ def opencl_batch(enqueue: Callable[[Pair], Any], pairs: list[Pair]) -> Batch:
     return run
 
 
-def ours(reorder: cf.Reorder, arena: Arena, stream: cf.Stream, pairs: list[Pair]) -> Batch:
+def ours(reorder: cf.Reorder, stream: cf.Stream, pairs: list[Pair]) -> Batch:
     """A reorder of ours."""
     memories = {
         id(pair): (
-            cf.Memory(reorder.src, arena.engine, buffer=pair[0]),
-            cf.Memory(reorder.dst, arena.engine, buffer=pair[1]),
+            cf.Memory(reorder.src, stream.engine, buffer=pair[0]),
+            cf.Memory(reorder.dst, stream.engine, buffer=pair[1]),
         )
         for pair in pairs
     }

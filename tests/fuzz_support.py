@@ -74,8 +74,13 @@ class Room:
         buffer = cl.Buffer(engine.context, flags, hostbuf=host)
         return cf.Memory(desc, engine, buffer=buffer), at
 
-    def check(self, at: slice, want: Any) -> None:
-        """Every byte of a buffer, and of the canaries beside it."""
+    def check(self, memory: cf.Memory, at: slice, want: Any) -> None:
+        """Every byte of a buffer that is here, and of the canaries beside it."""
+        with memory.map("r"):  # a GPU brings what it wrote
+            self.compare(at, want)
+
+    def compare(self, at: slice, want: Any) -> None:
+        """Every byte of a place, and of the canaries beside it."""
         first, last = max(0, at.start - PAGE), min(ROOM, at.stop + PAGE)
         whole = np.full(last - first, POISON, np.uint8)
         whole[at.start - first : at.stop - first] = want
@@ -163,7 +168,8 @@ def run(case: Case, bench: Bench) -> bool:
             if case.attr.is_empty
             else case.attr.apply(array, src.dtype, dst.dtype, old)
         )
-    bench.rooms[1].check(at, holding(values, dst)[:-CANARY] if dst.nelems else before)
+    want = holding(values, dst)[:-CANARY] if dst.nelems else before
+    bench.rooms[1].check(target, at, want)
     return True
 
 
@@ -190,7 +196,7 @@ def _transferred(case: Case, bench: Bench, array: Any) -> bool:
                 raise
     values = cf.transform(array, case.src, case.dst)
     want = holding(values, case.dst)[:-CANARY] if case.dst.nelems else contents[1]
-    bench.rooms[1].check(at, want)
+    bench.rooms[1].compare(at, want)
     return True
 
 

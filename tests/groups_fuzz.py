@@ -157,7 +157,7 @@ class Structure:
             want = before.copy()
             self.dst.places(dims).clear(want)
             self.dst.places(dims).put(want, coded(values, self.dst.dtype))
-        bench.rooms[1].check(at, want)
+        bench.rooms[1].check(target, at, want)
         return True
 
     def _reordered(

@@ -106,7 +106,7 @@ class Structure:
                 part = slice(b.start, b.start + b.nbytes)
                 whole[part] = want[part]
             want = whole
-        bench.rooms[1].check(at, want)
+        bench.rooms[1].check(target, at, want)
 
 
 def described(dims: tuple[int, ...], kind: Any, layout: str) -> QuantisedDesc:

@@ -32,7 +32,10 @@ class Runtime:
 RUNTIMES = (
     Runtime("PoCL", "Portable Computing Language", "CPU"),
     Runtime("Intel's CPU runtime", "Intel(R) OpenCL", "CPU"),
-    Runtime("NVIDIA", "NVIDIA CUDA", "GPU"),
+    Runtime(
+        "NVIDIA", "NVIDIA CUDA", "GPU", ("-DCLFORMATS_NO_PREFETCH",),
+        "no prefetches: its compiler has the function and refuses each call",
+    ),
     Runtime(
         "Mesa rusticl", "rusticl", "", (PORTABLE,),
         "kernels are OpenCL C alone: its translator to SPIR-V ends the process at a prefetch",
