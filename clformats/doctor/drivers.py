@@ -33,8 +33,8 @@ RUNTIMES = (
     Runtime("PoCL", "Portable Computing Language", "CPU"),
     Runtime("Intel's CPU runtime", "Intel(R) OpenCL", "CPU"),
     Runtime(
-        "NVIDIA", "NVIDIA CUDA", "GPU", ("-DCLFORMATS_NO_PREFETCH",),
-        "no prefetches: its compiler has the function and refuses each call",
+        "NVIDIA", "NVIDIA CUDA", "GPU", (PORTABLE,),
+        "kernels are OpenCL C alone: its compiler has a prefetch, and refuses each call of it",
     ),
     Runtime(
         "Mesa rusticl", "rusticl", "", (PORTABLE,),

@@ -158,16 +158,18 @@ def error_of(event: pyopencl.Event) -> str | None:
     """The error of a command that failed, "" of one that is done, None while it is under way.
 
     No command may wait for one that has failed: with PoCL it never ends. Intel's runtime calls some
-    complete that failed, so they are waited for, which takes no time. What a complete one wrote can
-    be seen by all queues from then on.
+    complete that failed, so they are waited for, which takes no time; NVIDIA's driver raises
+    nothing then. What a complete one wrote can be seen by all queues from then on.
     """
+    cl = opencl()
     try:
-        if event.command_execution_status > 0:
+        status = event.command_execution_status
+        if status > 0:
             return None
         event.wait()
-    except opencl().Error as error:
+    except cl.Error as error:
         return str(error)
-    return ""
+    return str(cl.status_code.to_string(status, "UNKNOWN_%d")) if status < 0 else ""
 
 
 def flush(waits: Sequence[pyopencl.Event]) -> None:

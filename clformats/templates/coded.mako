@@ -68,8 +68,8 @@ static inline float${n} from_${name}_${width}(uchar${n} x)
 // The nearest value of a table: how many of the bounds between values are below x. NaN counts as 0.
 #ifndef BOUNDS_OF_${name}
 #define BOUNDS_OF_${name}
-__constant float bounds_of_${name}[${1 << dtype.bits}] = {
-    ${", ".join([*map(literal, bounds), *["INFINITY"] * ((1 << dtype.bits) - len(bounds))])}};
+__constant float bounds_of_${name}[${len(bounds)}] = {
+    ${", ".join(map(literal, bounds))}};
 __constant uchar codes_of_${name}[${len(codes)}] = {${", ".join(map(str, codes))}};
 static inline uchar code_of_${name}(float x)
 {

@@ -42,9 +42,12 @@ def values_of_codes(dtype: DType) -> NDArray[np.float32]:
 def rounding_table(dtype: DType) -> tuple[NDArray[np.float32], NDArray[np.uint8]]:
     """Of a type with a table: (bounds, codes). Value x has the code ``codes[count of bounds < x]``.
 
-    The bounds lie half-way between neighbouring values, rounded to f32.
+    The bounds lie half-way between neighbouring values, rounded to f32. There are as many codes as
+    the type has; where values are equal the largest is repeated.
     """
     values, first = np.unique(values_of_codes(dtype), return_index=True)
+    repeated = (0, (1 << dtype.bits) - values.size)
+    values, first = np.pad(values, repeated, "edge"), np.pad(first, repeated, "edge")
     halfway = (values[1:].astype(np.float64) + values[:-1]) / 2
     return halfway.astype(np.float32), first.astype(np.uint8)
 

@@ -41,7 +41,7 @@ CASES = [
     ("scheduled local", "f32:bfyx", "s8:b_fs_yx_fsv4", (2, 36, 5, 16)),
     ("scheduled generic", "s32:aBcd24b", "s32:aBcd16b", (2, 40, 3, 3)),
     ("scheduled generic", "u4:ab", "s8:ab", (6, 64)),
-    ("scheduled generic", "s8:ab", "s4:ba", (6, 64)),
+    ("scheduled local generic", "s8:ab", "s4:ba", (6, 64)),
     ("scheduled local rows", "f32:oiyx", "s8:hwio:s8s8=1", (32, 16, 3, 3)),
 ]
 ATTRS = [

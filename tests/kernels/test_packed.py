@@ -84,6 +84,15 @@ def test_bit_by_bit(row: DType, stream: cf.Stream) -> None:
         check_reorder(shifted, D((3, 19), "f16"), stream, family="generic")
 
 
+@pytest.mark.parametrize("row", [r for r in OWN if r.values], ids=str)
+def test_tables_are_numbers(row: DType, stream: cf.Stream) -> None:
+    """OpenCL's INFINITY is no constant for NVIDIA's compiler."""
+    source = cf.Reorder(D((64,), "f32"), D((64,), row), stream.engine, wait=True).source
+    assert f"bounds_of_{row}" in source
+    assert "INFINITY" not in source
+
+
+@pytest.mark.usefixtures("plans_for_cpus")
 @pytest.mark.parametrize("dtype", ["f4_e2m1", "s4"])
 def test_single_lanes_with_guards(dtype: str, stream: cf.Stream) -> None:
     """Of a code and 0 that a condition chooses between, C makes an int."""

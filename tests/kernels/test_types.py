@@ -239,6 +239,7 @@ def test_halves_of_bytes_between_numpy_and_a_device(dtype: str, stream: cf.Strea
     assert (cf.to_numpy(back, stream=stream) == weights).all()
 
 
+@pytest.mark.usefixtures("plans_for_cpus")
 def test_a_run_of_another_length_compiles_nothing(stream: cf.Stream) -> None:
     """A few kernels for all lengths of a run."""
     built = []

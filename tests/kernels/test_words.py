@@ -196,6 +196,7 @@ def test_random_words_of_a_side(seed: int, stream: cf.Stream) -> None:
         check_reorder(a, b, stream, seed=seed, front=r.choice([0, 8]), attr=attr, choices=chosen)
 
 
+@pytest.mark.usefixtures("plans_for_cpus")
 @pytest.mark.parametrize("dtype", ["u4", "s4"])
 def test_a_vector_of_several_elements_of_words(dtype: str, stream: cf.Stream) -> None:
     """Rows of 17 follow each other: 16 lanes have the end of one and the beginning of the next."""

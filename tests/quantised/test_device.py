@@ -210,6 +210,7 @@ def test_values_of_every_layout(
     check_decodes(stream, src, dst, family)
 
 
+@pytest.mark.usefixtures("plans_for_cpus")
 @pytest.mark.parametrize(("dtype", "fmt", "rows"), [("f16", "ba", 128), ("f16", "BA16b16a", 16),
                                                     ("f32", "ba", 64)])  # fmt: skip
 @pytest.mark.parametrize(("name", "layout"), [("u4g128", "plain"), ("s4g128", "plain"),
@@ -271,6 +272,7 @@ def test_bits_are_moved(stream: cf.Stream, name: str, one: str, other: str) -> N
     assert check_moves(stream, src, src.with_layout(other)) == "moves"
 
 
+@pytest.mark.usefixtures("plans_for_cpus")
 @pytest.mark.parametrize("dims", [(128, 256), (96, 352)], ids=str)
 @pytest.mark.parametrize("layouts", [("gguf", "transposed"), ("gguf", "trans4")], ids=str)
 @pytest.mark.parametrize("name", ["q4_0", "q8_0", "q5_1", "mxfp4"])
@@ -599,10 +601,11 @@ def test_host_memory_is_used_in_place_or_refused(begin: int, engine: cf.Engine) 
     try:
         memory = cf.from_host(host, engine)
     except cf.DeviceError as error:
-        if begin:
-            assert "must begin where its buffer does" in str(error)  # noqa: PT017  # not everywhere
-            return
-        pytest.skip(str(error))
+        if "in place: copy them" in str(error):  # not everywhere
+            pytest.skip(str(error))
+        assert begin
+        assert "must begin where its buffer does" in str(error)  # noqa: PT017
+        return
     assert (memory.numpy() == 0).all()
 
 

@@ -155,11 +155,15 @@ def test_what_nobody_was_given_waits_for_no_queue(fake: SimpleNamespace) -> None
     assert not machine.run(machine.streams[0], [b], []).waits
 
 
-def test_a_failed_command_is_told_to_the_first_reader(fake: SimpleNamespace) -> None:
+@pytest.mark.parametrize("is_silent", [False, True])
+def test_a_failed_command_is_told_to_the_first_reader(
+    fake: SimpleNamespace, *, is_silent: bool
+) -> None:
     machine = Machine(fake, "ii")
     one, other = machine.streams
     a, b, c = machine.memories
-    machine.run(one, [a], []).status = FAILED
+    failed = machine.run(one, [a], [])
+    failed.status, failed.is_silent = FAILED, is_silent
     with pytest.raises(cf.DeviceError, match="a command that wrote what is read here has failed"):
         machine.run(other, [b], [a])
     assert not machine.run(other, [b], [a]).waits, "told once"

@@ -24,6 +24,7 @@ def test_a_sample_of_choices_for_gpus_moves_the_right_bytes(as_gpu: cf.Stream) -
     assert len(list(sampled(as_gpu, 2, 1))) == 2 * len(HURTING)
 
 
+@pytest.mark.usefixtures("plans_for_cpus")
 def test_baked_sizes_are_no_arguments(stream: cf.Stream) -> None:
     src, dst = HURTING[0]
     reorder = cf.Reorder(src, dst, stream.engine, tuned=cf.Choices(baked=True))

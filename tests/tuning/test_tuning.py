@@ -411,6 +411,7 @@ def test_what_was_not_measured_is_no_record(
     assert "no time" in verdict.reasons[ahead(8)]
 
 
+@pytest.mark.usefixtures("plans_for_cpus")
 def test_what_is_faster_is_stored_with_all_times(
     engine: cf.Engine, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -572,6 +573,7 @@ def test_outcomes_travel_between_processes() -> None:
 # --- records --------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("plans_for_cpus")
 def test_old_records_are_measured_again(
     engine: cf.Engine, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

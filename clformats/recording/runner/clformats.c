@@ -795,7 +795,7 @@ static int clf_has_kernels(clf_program *p, cl_program program, size_t index)
 }
 
 /* The platforms whose compilers translate clang's built-in functions; others may die of one, such as rusticl. */
-static const char *const clf_takes_builtins[] = {"Portable Computing Language", "Intel(R) OpenCL", "NVIDIA CUDA"};
+static const char *const clf_takes_builtins[] = {"Portable Computing Language", "Intel(R) OpenCL"};
 
 static int clf_is_portable(const clf_program *p)
 {
