@@ -123,14 +123,18 @@ def _adjusted(formula: Formula, dst: MemoryDesc) -> Formula:
 
 
 def over_tensors(
-    formula: Formula, inputs: Sequence[tuple[str, MemoryDesc]], dst: MemoryDesc
+    formula: Formula,
+    inputs: Sequence[tuple[str, MemoryDesc]],
+    dst: MemoryDesc,
+    moving: str = "",
 ) -> tuple[MemoryDesc, Computation]:
     """The tensor that is moved and the computation, for a map from ``inputs`` to ``dst``.
 
-    The first input in another format than the destination is moved, so that its transposition is
-    done in registers; the others are operands. The variable `OLD` is the destination itself.
+    That is the input ``moving``, else the first one in another format than the destination, so that
+    its transposition is done in registers; the others are operands. The variable `OLD` is the
+    destination itself.
     """
-    own = [i for i in inputs if not _is_grouped(i[1])] or inputs
+    own = [i for i in inputs if i[0] == moving or (not moving and not _is_grouped(i[1]))] or inputs
     moved = next((i for i in own if i[1].format != dst.format), own[0])
     old = [(OLD, dst)] if OLD in formula.names else []
     operands = tuple(Operand(name, desc) for name, desc in [*inputs, *old] if name != moved[0])

@@ -90,24 +90,35 @@ def _single(src: _Side, dst: _Side) -> PlaneMove | None:
     """One plane, element by element."""
     if src.plane.bits not in TYPES or not (src.plane.is_plain and dst.plane.is_plain):
         return None
-    both = [_tensor(side, side.field.extents) for side in (src, dst)]
+    both = [_tensor(s, s.field.extents, TYPES[s.plane.bits]) for s in (src, dst)]
     if both[0] is None or both[1] is None or nibbles.refusal(both[1]):
         return None
     return PlaneMove(both[0], both[1], (dst.plane.name,))
 
 
-def _tensor(side: _Side, extents: Sequence[int]) -> MemoryDesc | None:
-    """A plane as a tensor; None where a stride or the start is no number of elements."""
-    plane, bits = side.plane, side.plane.bits
+def plane_of(desc: QuantisedDesc, own: Field, dtype: str) -> MemoryDesc | None:
+    """The only plane of a field as a tensor of its dims; None where it is not one."""
+    if len(own.planes) > 1 or not own.planes[0].is_plain:
+        return None
+    plane = own.planes[0]
+    return _tensor(_Side(plane, _twice(desc).planes[plane.name], own), own.dims, dtype)
+
+
+def _tensor(side: _Side, dims: Sequence[int], dtype: str) -> MemoryDesc | None:
+    """A plane as a tensor; None where a stride or the start is no number of elements.
+
+    ``dims`` are the field's extents, or those of them that the tensor has.
+    """
+    plane, bits, first = side.plane, side.plane.bits, 3 - len(dims)
     if plane.first_bit % bits or any(d.stride % bits for d in plane.digits if d.size > 1):
         return None
     last = {dim: max((d.step for d in plane.digits if d.dim == dim), default=0) for dim in range(3)}
     placed = [
-        Placed(Digit(d.dim, None if d.step == last[d.dim] else d.size, d.step), d.size,
+        Placed(Digit(d.dim - first, None if d.step == last[d.dim] else d.size, d.step), d.size,
                d.stride // bits, fixed_stride=fixed)
-        for d, fixed in side.digits
+        for d, fixed in side.digits if d.dim >= first
     ]  # fmt: skip
-    return _described(extents, placed, plane.padded, plane.first_bit // bits, TYPES[bits])
+    return _described(dims, placed, plane.padded[first:], plane.first_bit // bits, dtype)
 
 
 def _described(

@@ -26,7 +26,8 @@ class Kernel:
     """A generated kernel: its source and name, the work-items, and the arguments after memory.
 
     ``what`` says in words what a work-item does. Source and destination must begin at multiples of
-    ``alignment`` bytes. Where ``local_size`` is None, the device chooses.
+    ``alignment`` bytes. Where ``local_size`` is None, the device chooses. The source is given again
+    after the arguments, once for each of the ``operands``.
     """
 
     source: str
@@ -36,6 +37,12 @@ class Kernel:
     what: str
     local_size: tuple[int, ...] | None = None
     alignment: int = 1
+    operands: int = 0
+
+    @property
+    def numbers(self) -> tuple[bytes, ...]:
+        """The arguments as a device has them."""
+        return tuple(a if isinstance(a, bytes) else a.tobytes() for a in self.arguments)
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,9 +40,10 @@ def moving(
 ) -> list[Kernel | PlaneMove]:
     """What moves a tensor between two layouts of its type.
 
-    One kernel where bytes stay what they are, so that each line is read and written once, and on
-    CPUs where words of records are taken apart or put together. Else each
+    On CPUs one kernel where bytes stay what they are, so that each line is read and written once,
+    and where words of records are taken apart or put together. Else each
     buffer of the destination by itself: its planes by plain reorders, or in tiles, bit by bit.
+    GPUs do so wherever plain reorders move all, which keep neighbours side by side.
     Raises `Unsupported` (code QUANTISED) where bytes hold elements that no tile has together.
     """
     buffers = [[p.name for p in dst.planes.values() if p.buffer == b]
@@ -51,6 +52,11 @@ def moving(
         bits = sum(prod(dst.planes[n].padded) * dst.planes[n].bits for n in names)
         if bits != 8 * buffer.nbytes:
             raise Unsupported("QUANTISED", f"no kernel writes the padding of {dst}")
+    apart: list[list[PlaneMove] | None] = []
+    if not traits.is_cpu:
+        apart = [moves_apart(src, dst, b) for b in range(len(buffers))]
+        if all(apart):
+            return [move for moves in apart for move in moves or ()]
     whole = _best(src, dst, list(dst.planes), ROWS)
     if whole and whole[0] <= TOGETHER:
         return [whole[1]]

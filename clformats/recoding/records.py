@@ -239,8 +239,10 @@ def runs_of(planes: Sequence[Placed], columns: int, span: int) -> Iterator[ByteR
                  if d.dim < 2 and d.size > 1 and not (d.is_open and d.symbol)]  # fmt: skip
         if apart or any(d.symbol for d in along) or len(last) != 1:
             raise NotInTilesError
-        block = lcm(block, *(d.step if d.is_open else d.step * d.size for d in along))
-        strides.append((last[0].step, last[0].stride))
+        step, stride = last[0].step, last[0].stride
+        filling = step * (8 // gcd(8, stride))  # columns that fill bytes
+        block = lcm(block, filling, *(d.step * d.size for d in along if not d.is_open))
+        strides.append((step, stride))
     if columns % block or span % block:
         raise NotInTilesError
     tile, whole = Tile(1, block), Tile(1, span)

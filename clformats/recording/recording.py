@@ -14,6 +14,7 @@ from ..opencl import opencl
 from ..reorders.ready import Ready
 from ..runtime import Engine, Event, Memory, Stream
 from ..runtime.arguments import set_arguments
+from ..runtime.engine import FIRST_NUMBER, SharedKernel
 from ..runtime.interop import from_numpy
 from ..runtime.order import LOCK, QueueOrder
 from ..runtime.scalar import TYPES, Scalar
@@ -177,6 +178,18 @@ class Recording(Stream):
                 tuple(map(int, local_size or ())),
             )))  # fmt: skip
         return Recorded()
+
+    def run_shared(
+        self,
+        shared: SharedKernel,
+        sizes: tuple[Sequence[int], Sequence[int] | None],
+        args: Sequence[Any],
+        numbers: Sequence[bytes],
+        reads: Sequence[Any],
+    ) -> Event:
+        """Take a kernel of the library's; see `Stream.run_shared`."""
+        every = (*args[:FIRST_NUMBER], *numbers, *args[FIRST_NUMBER:])
+        return self._ran(shared.kernel, *sizes, every, reads)
 
     def _touch(self, memory: Memory, about: str, *, writes: bool) -> None:
         slot = self._slots.of(memory)

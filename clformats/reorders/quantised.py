@@ -8,64 +8,29 @@ From numbers: one kernel quantises rows. What no kernel does goes by the host, a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
-from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from ..errors import InvalidArgument, InvalidDescriptor, Unsupported, expect
-from ..host.packing import pack, unpack, whole_nbytes
+from ..host.packing import pack, unpack
 from ..opencl import OnDevice, opencl
 from ..problems.thresholds import LINE_BYTES
-from ..programs.guard import FirstLaunch
 from ..programs.outcomes import CompilerDied
-from ..quantised import QuantisedDesc
 from ..quantised.host import moved
-from ..quantised.lanes import NotInTilesError
-from ..quantised.rules import check_rule
-from ..recoding.apart import PlaneMove
-from ..recoding.decoding import decoding
-from ..recoding.kernel import Kernel
-from ..recoding.moving import moving
-from ..recoding.quantising import quantising
-from ..recoding.repacking import repacking
 from ..runtime import Engine, Event, Memory, Stream
 from ..runtime.engine import default_engine
 from ..runtime.interop import from_numpy
-from ..schedule import Request, Traits
 from ..tensors.desc import MemoryDesc
 from ..tensors.given import as_any_desc
-from . import kept
-from .building import launch_within
 from .given import as_memory, as_stream, check_apart, check_desc, let_arrays_wait
-from .planning import planned
 from .profiles import traits_of
+from .works import AnyDesc, Maker, QuantisedPlan, Work, works
 
 if TYPE_CHECKING:
     import pyopencl
 
     from .given import AnyMemory, AnyStream
-
-T = TypeVar("T")
-
-AnyDesc = MemoryDesc | QuantisedDesc
-Maker = Callable[[AnyDesc, AnyDesc, Engine], Any]
-"""What makes a reorder."""
-
-
-@dataclass(frozen=True, slots=True)
-class QuantisedPlan:
-    """What a reorder of a quantised tensor does: ``family``, and its steps in words.
-
-    ``family`` is ``"moves"``, ``"decodes"``, ``"decodes twice"``, ``"quantises"`` or ``"host"``.
-    """
-
-    family: str
-    steps: tuple[str, ...]
-
-    def __str__(self) -> str:
-        return "\n".join([f"family {self.family}", *self.steps])
 
 
 class QuantisedReorder(OnDevice):
@@ -97,11 +62,11 @@ class QuantisedReorder(OnDevice):
         self.src.require_layout()
         self.dst.require_layout()
         self._maker = maker
-        self._works: dict[int, _Work] = {}
+        self._works: dict[int, Work] = {}
         self._work = self._beginning_at(LINE_BYTES)
         self.plan = self._work.plan
 
-    def _beginning_at(self, nbytes: int) -> _Work:
+    def _beginning_at(self, nbytes: int) -> Work:
         """What runs for memory that begins at multiples of so many bytes.
 
         The host does, where its kernels end the compiler. Raises `Unsupported`.
@@ -109,9 +74,9 @@ class QuantisedReorder(OnDevice):
         if nbytes not in self._works:
             traits = replace(traits_of(self.engine), begin_bytes=nbytes)
             try:
-                made = _by_kernels(self._maker, self.src, self.dst, self.engine, traits)
+                made = works(self._maker, self.src, self.dst, self.engine, traits)
             except CompilerDied as death:
-                made = _Work(QuantisedPlan("host", (f"works on the host: {death.outcome}",)))
+                made = Work(QuantisedPlan("host", (f"works on the host: {death.outcome}",)))
             self._works[nbytes] = made
         return self._works[nbytes]
 
@@ -210,159 +175,3 @@ def _regions(memory: Memory, whole: Memory) -> Iterator[tuple[Memory, Memory]]:
     flat = Memory(every, whole.engine, buffer=whole.tracked_buffer)
     for b in memory.desc.buffers:  # type: ignore[attr-defined]  # it is quantised
         yield memory.parts[b.first], flat.submemory((b.nbytes,), (b.start,))
-
-
-@dataclass(frozen=True, slots=True)
-class _Work:
-    """The kernels of a plan, built, and other reorders that run before and after them."""
-
-    plan: QuantisedPlan
-    kernels: tuple[tuple[Kernel, pyopencl.Kernel], ...] = ()
-    after: Any = None
-    before: Any = None
-
-    @property
-    def source(self) -> str:
-        """The OpenCL C of all."""
-        own = [k.source for k, _ in self.kernels]
-        others = [[r.source] if r else [] for r in (self.before, self.after)]
-        return "\n".join([*others[0], *own, *others[1]])
-
-    def run(self, stream: Stream, src: Memory, dst: Memory) -> Event:
-        """Enqueue everything."""
-        if self.before is not None:
-            first = Memory.unfilled(self.before.dst, dst.engine)
-            self.before(stream, src, first)
-            src = first
-        if self.after is None:
-            return self._run(stream, src, dst)
-        last = Memory.unfilled(self.after.src, dst.engine)
-        self._run(stream, src, last)
-        result: Event = self.after(stream, last, dst)
-        return result
-
-    def _run(self, stream: Stream, src: Memory, dst: Memory) -> Event:
-        event: Event | None = None
-        for kernel, built in self.kernels:
-            event = stream.run(built, kernel.global_size, kernel.local_size, src, dst,
-                               *kernel.arguments, reads=[src])  # fmt: skip
-        assert event is not None  # noqa: S101  # there is a kernel
-        return event
-
-
-def _by_kernels(maker: Maker, src: AnyDesc, dst: AnyDesc, engine: Engine, traits: Traits) -> _Work:
-    """What brings one into the other. Raises `CompilerDied` and `Unsupported`."""
-    if isinstance(dst, QuantisedDesc) and (
-        not isinstance(src, QuantisedDesc) or src.dtype != dst.dtype
-    ):
-        return _quantising(maker, src, dst, engine, traits)
-    if not dst.nelems:
-        return _Work(QuantisedPlan("host", ("nothing to do: no elements",)))
-    assert isinstance(src, QuantisedDesc)  # noqa: S101  # one of the two is
-    if isinstance(dst, QuantisedDesc):
-        return _moving(src, dst, engine, traits)
-    return _decoding(maker, src, dst, engine, traits)
-
-
-def _built(
-    kernels: Sequence[Kernel], src: AnyDesc, dst: AnyDesc, engine: Engine
-) -> tuple[tuple[Kernel, pyopencl.Kernel], ...]:
-    """Raises `CompilerDied`."""
-    return tuple((k, engine.kernel(k.source, k.name, _trial(k, src, dst))) for k in kernels)
-
-
-def _trial(kernel: Kernel, src: AnyDesc, dst: AnyDesc) -> FirstLaunch | None:
-    """One work-group of a kernel, with memory as large as that which it will have."""
-    sizes = [max(64, d.nbytes if isinstance(d, QuantisedDesc) else whole_nbytes(d))
-             for d in (src, dst)]  # fmt: skip
-    given = [a if isinstance(a, bytes) else a.tobytes() for a in kernel.arguments]
-    local = kernel.local_size or (1,) * len(kernel.global_size)
-    return launch_within(kernel.name, local, (*sizes, *given))
-
-
-def _moving(src: QuantisedDesc, dst: QuantisedDesc, engine: Engine, traits: Traits) -> _Work:
-    if not traits.is_cpu:
-        with suppress(NotInTilesError):
-            kernel = repacking(src, dst, traits)
-            return _Work(QuantisedPlan("moves", (kernel.what,)), _built([kernel], src, dst, engine))
-    try:
-        moves = _kept(moving, src, dst, traits)
-    except Unsupported as error:
-        return _Work(QuantisedPlan("host", (f"moves bits on the host: {error}",)))
-    made = [k for move in moves for k in _kernels(move, traits)]
-    return _Work(
-        QuantisedPlan("moves", tuple(k.what for k in made)), _built(made, src, dst, engine)
-    )
-
-
-def _decoding(
-    maker: Maker, src: QuantisedDesc, dst: MemoryDesc, engine: Engine, traits: Traits
-) -> _Work:
-    why: tuple[str, ...] = ()
-    try:
-        kernel = _kept(decoding, src, dst, traits)
-        return _Work(QuantisedPlan("decodes", (kernel.what,)), _built([kernel], src, dst, engine))
-    except Unsupported:
-        pass
-    except CompilerDied as death:
-        why = (f"not by one kernel: {death.outcome}",)
-    rows = MemoryDesc(dst.dims, "f32")
-    try:
-        kernel = _kept(decoding, src, rows, traits)
-    except Unsupported as error:
-        return _Work(QuantisedPlan("host", (f"unpacks on the host: {error}",)))
-    steps = (*why, kernel.what, f"then a reorder {rows} -> {dst}")
-    after = maker(rows, dst, engine)
-    return _Work(QuantisedPlan("decodes twice", steps), _built([kernel], src, rows, engine), after)
-
-
-def _kept(make: Callable[..., T], *asked: AnyDesc | Traits) -> T:
-    """What takes 50 ms and more, as an earlier process has made it of a type of the library's."""
-    types = [one.dtype for one in asked if isinstance(one, QuantisedDesc)]
-    if all(t.is_built_in for t in types):
-        return kept.made(asked, partial(make, *asked))
-    return make(*asked)
-
-
-def _quantising(
-    maker: Maker, src: AnyDesc, dst: QuantisedDesc, engine: Engine, traits: Traits
-) -> _Work:
-    """From numbers, or from another type: by kernels over rows, else on the host.
-
-    Raises `Unsupported` for types without a rule.
-    """
-    check_rule(dst.dtype)
-    decodes = f"decodes {src.dtype} and " * isinstance(src, QuantisedDesc)
-    if not dst.nelems:
-        return _Work(QuantisedPlan("host", ("nothing to do: no elements",)))
-    rows = MemoryDesc(dst.dims, "f16" if src.dtype.name == "f16" else "f32")
-    for made in _layouts(dst):
-        with suppress(Unsupported):
-            kernel = _kept(quantising, rows, made, traits)
-            before = maker(src, rows, engine) if src != rows else None
-            after = maker(made, dst, engine) if made != dst else None
-            steps = [f"{decodes}reorders to {rows}"] * bool(before) + [kernel.what]
-            steps += [f"then to {dst}"] * bool(after)
-            plan = QuantisedPlan("quantises", tuple(steps))
-            return _Work(plan, _built([kernel], rows, made, engine), after, before)
-    return _Work(QuantisedPlan("host", (f"{decodes}quantises on the host",)))
-
-
-def _layouts(dst: QuantisedDesc) -> Iterator[QuantisedDesc]:
-    """The tensor as it is, and in layouts of its type that kernels write, if it fills records."""
-    yield dst
-    for layout in map(dst.dtype.layouts.get, ("gguf", "plain")):
-        with suppress(InvalidDescriptor):
-            yield dst.with_layout(layout)
-
-
-def _kernels(move: Kernel | PlaneMove, traits: Traits) -> list[Kernel]:
-    """The kernel of a move; of planes, that of a plain reorder, if there is anything to move."""
-    if isinstance(move, Kernel):
-        return [move]
-    plan, made = planned(Request(move.src, move.dst, traits))
-    if made is None:
-        return []
-    what = f"{', '.join(move.names)}: {plan.family}, {plan.body}"
-    return [Kernel(made.source, made.KERNEL, (made.global_size,), made.given, what,
-                   (made.local_size,), max(plan.alignment))]  # fmt: skip

@@ -73,6 +73,8 @@ class _Program:
         self.lock = threading.Lock()
 
 
+FIRST_NUMBER = 2
+"""The argument of a `SharedKernel` from which on its numbers are set."""
 SOURCE = "_clformats_source"
 """The attribute of a kernel with the source that `Engine.kernel` made it of: a program that was
 loaded from a binary does not know it."""
@@ -221,7 +223,7 @@ class Engine(OnDevice):
                 )
             kernel = self.kernel(source, name, trial)
             with named_errors(f"setting the arguments of {name}"):
-                for k, value in enumerate(given, 2):
+                for k, value in enumerate(given, FIRST_NUMBER):
                     kernel.set_arg(k, value)
             return kernel
 

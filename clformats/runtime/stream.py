@@ -21,7 +21,7 @@ from ..errors import (
 from ..opencl import OnDevice, error_name, failure, named_errors, opencl
 from . import storage
 from .arguments import check_no_pointer, check_reads, check_run_sizes, set_arguments
-from .engine import Engine, default_engine
+from .engine import FIRST_NUMBER, Engine, SharedKernel, default_engine
 from .event import Event
 from .external import commands_before, handed_out
 from .order import (
@@ -183,17 +183,39 @@ class Stream(OnDevice):
         reads: Sequence[Any],
     ) -> Event:
         """See `run`."""
+        launch = partial(self._with_arguments, kernel, args, global_size, local_size)
+        return self._in_order(args, reads, launch)
+
+    def run_shared(
+        self,
+        shared: SharedKernel,
+        sizes: tuple[Sequence[int], Sequence[int] | None],
+        args: Sequence[Tracked],
+        numbers: Sequence[bytes],
+        reads: Sequence[Tracked],
+    ) -> Event:
+        """Enqueue a kernel of the library's as `run` does: its ``numbers`` are set already.
+
+        They stand after the first two of ``args``, which are all memory objects.
+        """
+        return self._in_order(args, reads, partial(self._with_buffers, shared, len(numbers), sizes))
+
+    def _in_order(
+        self,
+        args: Sequence[Any],
+        reads: Sequence[Any],
+        launch: Callable[[list[Any], list[pyopencl.Event] | None], pyopencl.Event],
+    ) -> Event:
+        """Enqueue a kernel after the commands that it must wait for: ``launch(given, waits)``."""
         order = self.order or QueueOrder(self.tracked_queue)
         with LOCK:
             given, writing, reading, alone = self._uses(order, args, reads)
-            set_arguments(kernel, given, args)
             if alone:
-                event = self._enqueue(kernel, global_size, local_size, None)
+                event = launch(given, None)
             else:
-                enqueue = partial(self._enqueue, kernel, global_size, local_size)
                 reading = [usage for usage in reading if usage not in writing]
                 waits = self._waits(order, reading, writing)
-                event = self._with_images(args, reads, waits, enqueue)
+                event = self._with_images(args, reads, waits, partial(launch, given))
             enqueued(reading, writing, order, event)
         return Event(event)
 
@@ -257,15 +279,18 @@ class Stream(OnDevice):
         queue, context = self.tracked_queue, self.context
         return commands_before(*once, order, queue, context, in_order=self.in_order)
 
-    def _enqueue(
+    def _with_arguments(
         self,
         kernel: Any,
+        args: Sequence[Any],
         global_size: Sequence[int],
         local_size: Sequence[int] | None,
+        given: list[Any],
         waits: list[pyopencl.Event] | None,
     ) -> pyopencl.Event:
-        """Enqueue a kernel with the arguments that it has, after these events."""
+        """Enqueue a kernel with all of its arguments, after these events."""
         cl = opencl()
+        set_arguments(kernel, given, args)
         try:
             return cl.enqueue_nd_range_kernel(  # type: ignore[no-any-return]
                 self.tracked_queue, kernel, tuple(global_size),
@@ -277,6 +302,26 @@ class Stream(OnDevice):
                 advice = f"; global_size is {tuple(global_size)}, local_size {local_size}"
                 advice += ": None leaves the choice to the device" * (local_size is not None)
             raise failure(f"enqueueing {kernel.function_name}", error, advice) from error
+
+    def _with_buffers(
+        self, shared: SharedKernel, numbers: int,
+        sizes: tuple[Sequence[int], Sequence[int] | None],
+        given: list[Any], waits: list[pyopencl.Event] | None,
+    ) -> pyopencl.Event:  # fmt: skip
+        """Enqueue a kernel with its buffers, before and after so many numbers."""
+        cl = opencl()
+
+        def enqueue(one: SharedKernel) -> pyopencl.Event:
+            for k, buffer in enumerate(given):
+                one.kernel.set_arg(k if k < FIRST_NUMBER else k + numbers, buffer)
+            return cl.enqueue_nd_range_kernel(  # type: ignore[no-any-return]
+                self.tracked_queue, one.kernel, *sizes, None, waits or None
+            )
+
+        try:
+            return shared.fitting(enqueue)
+        except cl.Error as error:
+            raise failure(f"enqueueing {shared.kernel.function_name}", error) from error
 
     def _filled(self, memory: Tracked, value: int, where: slice) -> Event:
         """See `fill`."""

@@ -19,6 +19,7 @@ from clformats.quantised.host import from_codes, moved
 from clformats.quantised.lanes import Tile
 from clformats.recoding.decoding import decoding
 from clformats.recoding.kernel import GROUP, Grid, Kernel
+from clformats.recoding.mapped import decoding_by_map
 from clformats.recoding.moving import moving
 from clformats.recoding.quantising import quantising
 from clformats.recoding.repacking import repacking
@@ -137,8 +138,60 @@ def test_records_go_through_local_memory(
         through = layout in ("gguf", "flat") and name not in STRADDLING
         assert "local memory" in found.what or not through, found.what
     except cf.Unsupported:
-        family = "host"
+        family = "decodes" if decoding_by_map(src, dst) else "host"
     check_decodes(as_gpu, src, dst, family)
+
+
+MAPPED = [
+    ("u4g128", "plain", "f16:ba"), ("u4g128", "plain", "f16:BA16b16a"),
+    ("u4g128", "plain", "bf16:ab"), ("s4g128", "plain", "f32:BA16b16a"),
+    ("u4g128", "awq_gemm", "f16:ab"), ("u4g128", "awq_gemm", "bf16:ba"),
+    ("u4g128", "gptq", "f16:ab"), ("u8g32", "gptq", "f16:ba"),  # zero points minus one
+    ("s4g128", "marlin", "f16:ab"), ("s4g128", "compressed", "f16:ba"),  # codes plus 8
+    ("u8gk", "plain", "f16:ba"), ("q4_0", "gguf", "f16:ba"), ("q4_0", "transposed", "f16:ab"),
+    ("mx_f8_e4m3", "swizzled", "f16:ab"), ("mx_f6_e2m3", "plain", "f16:ba"),
+    ("nvfp4_times", "swizzled", "f16:ba"), ("nvfp4_divided", "plain", "bf16:ba"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "layout", "to"), MAPPED)
+def test_planes_are_decoded_as_a_map(as_gpu: cf.Stream, name: str, layout: str, to: str) -> None:
+    """As for GPUs: the codes are moved as a plain reorder moves them, and computed with."""
+    for dims in ((128, 512), (384, 256)):
+        src, dst = described(dims, name, layout), cf.MemoryDesc(dims, *to.split(":"))
+        reorder, found = run(as_gpu, src, dst, raw := random_bytes(src, 7))
+        assert reorder.plan.family == "decodes"
+        assert "local memory" not in str(reorder.plan)
+        assert "in_q" in str(reorder.plan)
+        values = cf.tensors.dtypes.convert(cf.unpack(raw, src), "f32", dst.dtype)
+        expected = cf.pack(values, dst)
+        wide = (cf.tensors.dtypes.convert(x.view(expected.dtype), dst.dtype, "f32")
+                for x in (found, expected))  # fmt: skip
+        assert same(*wide)
+
+
+def test_maps_over_planes_have_experts_padding_and_regions(as_gpu: cf.Stream) -> None:
+    for dims, text in (((3, 8, 256), "abc"), ((2, 40, 384), "acb"), ((40, 24 * 128), "BA16b16a")):
+        src = described(dims, "u4g128", "gptq")
+        raw = random_bytes(src, 8)
+        whole = cf.MemoryDesc([n + 16 for n in dims], "f16", text)
+        for dst in (cf.MemoryDesc(dims, "f16", text), whole.submemory(dims, [16] * len(dims))):
+            memory, out = cf.Memory(src, as_gpu.engine), guarded(dst, as_gpu.engine)
+            with memory.map("w") as flat:
+                flat[:] = raw
+            reorder = cf.Reorder(src, dst, as_gpu.engine)
+            assert "in_z" in str(reorder.plan)
+            reorder(as_gpu, memory, out).wait()
+            with np.errstate(all="ignore"):
+                check_bytes(out, holding(cf.unpack(raw, src).astype(np.float16), dst))
+
+
+@pytest.mark.parametrize("name", ["q4_K", "q6_K"])
+def test_records_that_are_no_map_go_by_rows(as_gpu: cf.Stream, name: str) -> None:
+    src, dst = described((64, 512), name, "gguf"), cf.MemoryDesc((64, 512), "f16", "ba")
+    check_decodes(as_gpu, src, dst, "decodes twice")
+    reorder = cf.Reorder(src, dst, as_gpu.engine)
+    assert "then a reorder f16:ab:64x512 -> f16:ba:64x512" in str(reorder.plan)
 
 
 def test_codes_of_rows_and_columns_that_share_a_byte(stream: cf.Stream) -> None:

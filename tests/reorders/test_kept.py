@@ -20,7 +20,7 @@ from clformats.programs import cache
 from clformats.programs.background import background
 from clformats.recoding.decoding import decoding
 from clformats.recoding.moving import moving
-from clformats.reorders import kept, planning, quantised
+from clformats.reorders import kept, planning, works
 from clformats.schedule import Request, plan_for
 from clformats.tensors.rows import DType
 from clformats.values.formula import parse
@@ -127,9 +127,9 @@ def rows(name: str, layout: str | None = None) -> cf.QuantisedDesc:
 @pytest.mark.parametrize("name", ["q4_0", "q4_K"])
 def test_decodes_are_kept_too(name: str, folder: Path) -> None:
     src, dst = rows(name), cf.MemoryDesc((64, 512), "f16", "ba")
-    made = quantised._kept(decoding, src, dst, CPU)
+    made = works._kept(decoding, src, dst, CPU)
     assert made == decoding(src, dst, CPU)
-    assert quantised._kept(never, rows(name), dst, CPU) == made
+    assert works._kept(never, rows(name), dst, CPU) == made
     (file,) = entries(folder)
     asked = rows(name, "plain"), dst, CPU
     other = kept._file(asked)
@@ -140,16 +140,16 @@ def test_decodes_are_kept_too(name: str, folder: Path) -> None:
 
 def test_moves_of_planes_are_kept_too(folder: Path) -> None:
     asked = rows("q4_0"), rows("q4_0", "transposed")
-    made = quantised._kept(moving, *asked)
+    made = works._kept(moving, *asked)
     assert made == moving(*asked)
-    assert quantised._kept(never, *asked) == made
+    assert works._kept(never, *asked) == made
     assert len(entries(folder)) == 1
 
 
 def test_decodes_of_the_users_types_are_not_kept(folder: Path) -> None:
     cf.QuantisedType("mine_kept", {"q": ("u4", (1, 1)), "d": ("f16", (1, 32))}, "d * (q - 8)")
     src = rows("mine_kept")
-    assert quantised._kept(decoding, src, cf.MemoryDesc((64, 512), "f16", "ab"), CPU).source
+    assert works._kept(decoding, src, cf.MemoryDesc((64, 512), "f16", "ab"), CPU).source
     assert not entries(folder)
 
 
