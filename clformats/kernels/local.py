@@ -338,12 +338,12 @@ class _GroupWriter:
         whole = lanes == _lanes(width)
         if not isinstance(types, Computed):
             return "", types.store("value" if whole else _vector(types.work, lanes), to, width)
-        operands = range(len(types.computation.operands))
-        texts = [
-            types.call(lane, [self._operand(digits, types, k, j, further) for k in operands], 1)
-            for j, lane in enumerate(lanes)
+        operands = [
+            _vector(types.real, [self._operand(digits, types, k, j, further) for j in range(width)])
+            for k in range(len(types.computation.operands))
         ]
-        return _vector(types.dst, texts), types.store("result", to, width)
+        result = types.call("value" if whole else _vector(types.lane, lanes), operands, width)
+        return result, types.store("result", to, width)
 
     def _operand_bases(self) -> list[tuple[str, str]]:
         """(variable, value): where the tile starts in each operand but the destination."""

@@ -202,7 +202,7 @@ class KernelConversion:
             return self.load(pointers[0], width, aligned=True)
         lanes = str(width * len(pointers))
         if width > 1 or not self.early:
-            values = [self.load(p, width) for p in pointers]
+            values = [self.load(p, width, aligned=True) for p in pointers]
             return f"({self.work}{lanes})({', '.join(values)})"
         values = [self._bare(p, "") for p in pointers]
         loaded = "float" if self.src_type.name == "f16" else self.src

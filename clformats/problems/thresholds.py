@@ -190,6 +190,10 @@ VECTOR_BYTES = 16
 """The longest load that a work-item can make. Published."""
 BANKS, BANK_BYTES = 32, 4
 """Local memory has so many banks, and gives a word of each in one turn. Published."""
+MOVED_A_TURN, MOST_TURNS = 16, 0.65
+"""Bytes that memory moves for a multiprocessor in a turn of its banks, and the turns that may be
+taken meanwhile. Published: 15 bytes of an H100, 20 of an H200. Measured on an H200: bytes of
+images, `byxf` to `bfyx`, take 0.75 of the time with 0.3 turns instead of 1.1."""
 IN_STEP = 32
 """Work-items that access local memory together. Published: NVIDIA's warp; AMD's 64 go in halves."""
 GAPS = (1, 2, 4, 8, 16)

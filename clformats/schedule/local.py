@@ -27,7 +27,7 @@ from ..problems import thresholds
 from ..problems.problem import Problem
 from ..problems.traits import Traits
 from ..problems.words import on_groups, refusal_of_loops
-from .banks import dense
+from .banks import bank_cycles, dense
 from .body import ScheduleBody
 from .choices import Choices
 from .grouped import GroupLayout, GroupTile, lay_out_group, moving_bytes, order_of
@@ -209,7 +209,40 @@ def _by_rules(p: Problem, traits: Traits) -> GroupPlan:
     if p.computation and p.dtypes[0].is_packed:
         stored = _widths(tile, most)[1]
         word = max(1, min(thresholds.MOST_TALL, prod(tile.sizes) // (stored * traits.group_size)))
-    return _made(tile, LONGEST_VECTORS, Store(local=word), traits)
+    return _served(tile, word, traits)
+
+
+def _served(tile: GroupTile, word: int, traits: Traits) -> GroupPlan:
+    """The plan with the widest vectors for which local memory keeps pace with memory.
+
+    Where nothing is soon enough, what the banks serve soonest.
+    """
+    tried: list[GroupPlan] = []
+    for found in _narrower(tile, word, traits):
+        if tile.p.exchanges or _turns(found) <= thresholds.MOST_TURNS:
+            return found
+        tried.append(found)
+    return min(tried, key=_turns)
+
+
+def _narrower(tile: GroupTile, word: int, traits: Traits) -> Iterator[GroupPlan]:
+    """A tile by the widest vectors; those that store narrower ones, and that read longer words."""
+    widest = _made(tile, LONGEST_VECTORS, Store(local=word), traits)
+    yield widest
+    stored = widest.schedule.tile.widths[1]
+    others = [((LONGEST_VECTORS[0], stored >> n), word) for n in (1, 2) if stored >> n]
+    others += [(LONGEST_VECTORS, word << n) for n in (1, 2)]
+    made = (_made(tile, widths, Store(local=n), traits) for widths, n in others)
+    yield from filter(_stores_units, made)
+
+
+def _turns(plan: GroupPlan) -> float:
+    """Turns of the banks for what memory moves in one; 0 without local memory."""
+    p, layout = plan.problem, plan.layout
+    if (banks := layout.banks) is None:
+        return 0.0
+    turns = sum(bank_cycles(banks, one, moving_bytes(p)) for one in (layout.read, layout.write))
+    return turns * thresholds.MOVED_A_TURN / sum(t.bits / 8 for t in p.dtypes)
 
 
 def _tile_by_rules(p: Problem, most: int, traits: Traits) -> GroupTile:

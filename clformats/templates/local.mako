@@ -78,7 +78,7 @@ const ${kind} ${name} = ${value};
 ${capture(puts)}\
 </%def>\
 // ${title}
-${prelude(types, wide, {1, load.width if places else store.width // len(read["lanes"]), store.width, lanes}, computed=(1,) if computes else (), aligned=True, kept=bool(places))}
+${prelude(types, wide, {1, load.width if places else store.width // len(read["lanes"]), store.width, lanes}, computed=(store.width,) if computes else (), aligned=True, kept=bool(places))}
 ${trades(types, both, exchanges, swaps)}\
 __kernel __attribute__((reqd_work_group_size(${group}, 1, 1))) void reorder(
     __global const ${types.buffers[0]} *restrict src, __global ${types.buffers[1]} *restrict dst${"".join(f",\n    {d}" for d in declarations)})

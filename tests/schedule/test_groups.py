@@ -9,10 +9,11 @@ import pytest
 
 import clformats as cf
 from clformats.kernels import render
-from clformats.problems.thresholds import NEAR
+from clformats.problems.thresholds import MOST_TURNS, NEAR
 from clformats.problems.traits import DEFAULT, Traits
 from clformats.schedule.choices import RULES, Choices
-from clformats.schedule.local import GroupPlan
+from clformats.schedule.grouped import GroupTile
+from clformats.schedule.local import GroupPlan, _narrower, _turns
 from clformats.schedule.schedule import ALL, EXAMPLE, Loop, Schedule, Store, Tile
 from clformats.schedule.space import Space, space
 from tests.support import BUFFERS, random_pair
@@ -208,3 +209,17 @@ def test_a_new_order_of_groups_needs_no_division() -> None:
         assert made is not None
         assert made.groups == 3136
         assert " / count" not in made.source
+
+
+PACES = [
+    (D((64, 3, 512, 512), "u8", "byxf"), D((64, 3, 512, 512), "u8", "bfyx")),
+    (D((32, 256, 56, 56), "f16", "b_fs_yx_fsv16"), D((32, 256, 56, 56), "f32", "bfyx")),
+]
+
+
+@pytest.mark.parametrize("pair", PACES, ids=lambda pair: f"{pair[0].dtype} {pair[0].format}")
+def test_banks_keep_pace_with_memory(pair: tuple[D, D]) -> None:
+    """By narrower stores, or by longer words of local memory: by the widest vectors they do not."""
+    found = body(pair)
+    plans = [*_narrower(GroupTile(found.problem, found.schedule.tile), 1, GPU)]
+    assert _turns(plans[0]) > MOST_TURNS >= _turns(found)
