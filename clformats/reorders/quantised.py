@@ -38,8 +38,8 @@ class QuantisedReorder(OnDevice):
 
     ``Reorder(src, dst, engine)`` makes one where ``src`` or ``dst`` is of a quantised type, and it
     is called like a `Reorder`: ``reorder(stream, src, dst)`` gives an `Event`. Layouts of one type
-    hold the same bits; numbers are those of `clformats.unpack`, to the bit. ``plan`` tells what
-    runs, ``source`` is the OpenCL C.
+    hold the same bits; numbers are those of `clformats.unpack`, to the bit, but for the payload of
+    a NaN. ``plan`` tells what runs, ``source`` is the OpenCL C.
 
     Raises `InvalidDescriptor` for other dims, `Unsupported` (code QUANTISE) for numbers to a type
     without a rule.
