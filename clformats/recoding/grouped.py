@@ -102,14 +102,23 @@ class WritingGroup:
 
     def stores(self) -> Iterator[str]:
         """The statements by which a work-item writes its block to local memory ``out0`` .."""
-        yield f"    {{ const uint e = 0, n = 0, k = mine * {self.block};"
-        for j, run in enumerate(self.writes):
-            self.writer.write = {plane.name: at_zero(plane) for plane in run.planes}
+        yield from into_local(self.writer, self.writes, self.block)
+
+
+def into_local(writer: Writer, runs: Iterable[ByteRun], step: int) -> Iterator[str]:
+    """The statements by which work-item ``mine`` writes ``step`` columns to the runs.
+
+    These lie in local memory ``out0`` .. .
+    """
+    yield f"    {{ const uint e = 0, n = 0, k = mine * {step};"
+    for j, run in enumerate(runs):
+        writer.write = {p.name: at_zero(p) for p in run.planes if p.name in writer.lows}
+        if writer.write:
             yield "  {"
-            for line in self.writer.stores():
+            for line in writer.stores():
                 yield locally(line).replace(" = d + ", f" = out{j} + ")
             yield "  }"
-        yield "    }"
+    yield "    }"
 
 
 def at_zero(plane: Placed) -> Placed:

@@ -25,12 +25,15 @@ from .kernel import GROUP, Grid, Kernel, TileCode, asked, fitting, outer_strides
 from .plain import numbers_in_tiles
 from .records import LEAST_ITEMS, as_long_rows, columns_of_records, runs_of
 from .rules import BLOCK_RULES, Plain, block_rule, filled_in, for_template, most_of, places
+from .together import quantising_together
 from .vectors import LANES
 from .writing import Byte, Cell, Writer
 
 SHAPES = ((1, 1), (1, 2), (1, 4), (1, 8), (2, 1), (8, 1), (8, 2), (4, 1))
 """Rows, and blocks along a row, that are tried after records: the first whose bytes are whole."""
 QUANTISED_FROM = ("f32", "f16")
+BLOCK_OF_ONE = 32
+"""Blocks of so many columns are a work-item's on GPUs: neighbours read 64 bytes of f16 apart."""
 COLUMNS_AHEAD = 2048
 """By how many columns lines of the source are asked for before they are loaded."""
 PARTS = {"": range(LANES), ".lo": range(8), ".hi": range(8, LANES), ".even": range(0, LANES, 2),
@@ -38,10 +41,13 @@ PARTS = {"": range(LANES), ".lo": range(8), ".hi": range(8, LANES), ".even": ran
 """Parts of vectors that have a name, and their lanes."""
 
 
-def quantising(src: MemoryDesc, dst: QuantisedDesc, traits: Traits) -> Kernel:
+def quantising(
+    src: MemoryDesc, dst: QuantisedDesc, traits: Traits, *, in_tiles: bool = True
+) -> Kernel:
     """The kernel from rows of f32 or f16 to a quantised tensor, by its type's rule.
 
-    Raises `Unsupported` (code QUANTISED) where there is none: for rules that look at whole rows,
+    On GPUs it stores whole runs of bytes, or else tiles, if it may be ``in_tiles``. Raises
+    `Unsupported` (code QUANTISED) where there is none: for rules that look at whole rows,
     layouts that tiles do not reach, padding, which no tile has, and on devices that do not compute
     in f32 as the host does.
     """
@@ -51,17 +57,23 @@ def quantising(src: MemoryDesc, dst: QuantisedDesc, traits: Traits) -> Kernel:
     known = kind.rule in BLOCK_RULES and traits.has_ieee_f32 and src.dtype.name in QUANTISED_FROM
     known = known and not dst.has_padding and not whole and block % LANES == 0
     if known and not traits.is_cpu:
-        with suppress(NotInTilesError):
-            row, numbers = as_long_rows(dst, src)
-            return _GroupQuantiser(numbers, row, block, traits).kernel()
+        row, numbers = as_long_rows(dst, src)
+        for made in (quantising_together, _by_items)[:: 1 if block > BLOCK_OF_ONE else -1]:
+            with suppress(NotInTilesError):
+                return made(numbers, row, block, traits)
     record = columns_of_records(dst)
     whole_records = [(1, record)] if record % block == 0 and record <= block * LANES else []
-    shapes = [*whole_records, *((r, n * block) for r, n in SHAPES)] if known else []
+    shapes = [*whole_records, *((r, n * block) for r, n in SHAPES)] if known and in_tiles else []
     every = fitting(dst.extents, shapes, lambda t: _Quantiser(src, dst, t, block, traits).kernel())
-    made = next(every, None)
-    if made is None:
+    found = next(every, None)
+    if found is None:
         raise Unsupported("QUANTISED", f"no kernel quantises {src} to {dst}")
-    return made
+    return found
+
+
+def _by_items(src: MemoryDesc, dst: QuantisedDesc, block: int, traits: Traits) -> Kernel:
+    """The kernel of groups whose work-items have a record each."""
+    return _GroupQuantiser(src, dst, block, traits).kernel()
 
 
 class _Quantiser(Writer):

@@ -228,9 +228,12 @@ def _quantising(
     if not dst.nelems:
         return Work(QuantisedPlan("host", ("nothing to do: no elements",)))
     rows = MemoryDesc(dst.dims, "f16" if src.dtype.name == "f16" else "f32")
-    for made in _layouts(dst):
+    ways = [(made, quantising) for made in _layouts(dst)]
+    if not traits.is_cpu:  # first what stores neighbours side by side
+        ways = [(made, partial(quantising, in_tiles=False)) for made, _ in ways] + ways
+    for made, way in ways:
         with suppress(Unsupported):
-            kernel = _kept(quantising, rows, made, traits)
+            kernel = _kept(way, rows, made, traits)
             before = maker(src, rows, engine) if src != rows else None
             after = maker(made, dst, engine) if made != dst else None
             steps = [f"{decodes}reorders to {rows}"] * bool(before) + [kernel.what]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -477,6 +478,33 @@ def test_groups_quantise_as_the_host(as_gpu: cf.Stream, name: str, dtype: str) -
             except cf.InvalidDescriptor:
                 continue
             assert check_quantises(as_gpu, x, dst) == "quantises"
+
+
+@pytest.mark.parametrize("dtype", ["f16", "f32"])
+@pytest.mark.parametrize(
+    "name", ["u4g128", "u4g32", "u4g128_bf16", "s4g128", "u8g64", "s8g128", "u2g64", "q2_0"]
+)
+def test_work_items_quantise_blocks_together(as_gpu: cf.Stream, name: str, dtype: str) -> None:
+    """As for GPUs: 16 values each; the last group has less, also where rows are apart."""
+    for dims in ((17, 1280), (9, 768), (2, 4, 256)):
+        dst = described(dims, name, "gguf" if name == "q2_0" else "plain")
+        x = hard((prod(dims[:-1]), dims[-1]), dtype).reshape(dims)
+        assert check_quantises(as_gpu, x, dst) == "quantises"
+        src = cf.MemoryDesc(dims, dtype)
+        assert "16 each" in str(cf.Reorder(src, dst, as_gpu.engine).plan)
+
+
+@pytest.mark.parametrize(
+    ("name", "layout"), [("q4_0", "transposed"), ("u4g128", "awq_gemm"), ("s4g128", "marlin")]
+)
+def test_what_groups_do_not_store_they_leave_to_a_move(
+    as_gpu: cf.Stream, name: str, layout: str
+) -> None:
+    dst = described((64, 512), name, layout)
+    assert check_quantises(as_gpu, hard((64, 512), "f16"), dst) == "quantises"
+    plan = str(cf.Reorder(cf.MemoryDesc(dst.dims, "f16"), dst, as_gpu.engine).plan)
+    assert "local memory" in plan
+    assert f"then to {dst}" in plan
 
 
 @pytest.mark.parametrize(("layout", "through"), [("gguf", True), ("flat", True), ("trans4", False)])
