@@ -13,7 +13,6 @@ import site
 import subprocess
 import sys
 from dataclasses import dataclass
-from math import prod
 from pathlib import Path
 
 import clformats as cf
@@ -83,7 +82,7 @@ def elements(plan: cf.Plan) -> float:
     """How many elements a work-item moves."""
     body = plan.body
     assert isinstance(body, GroupPlan)
-    return prod(body.layout.sizes) / body.schedule.group
+    return body.layout.elements("dst") / body.schedule.group
 
 
 def source_of(plan: cf.Plan) -> str:

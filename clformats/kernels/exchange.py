@@ -92,7 +92,8 @@ class GroupTrades:
     @property
     def apart(self) -> int:
         """By how many units they are apart."""
-        return prod(self.sizes) // self.unit.width // self.together
+        count = prod(self.sizes[k] for k in self.unit.order)
+        return count // self.unit.width // self.together
 
     def numbers(self, group: int, count: int) -> tuple[str, int, int]:
         """C of the ``k``-th of ``count`` units of a chunk; how far chunks go on, where they end."""

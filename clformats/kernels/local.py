@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import prod
 
 from ..formats.expr import Const, Expr, Var, as_expr, total
@@ -14,6 +14,7 @@ from ..templates import filled
 from ..values.attr import OLD
 from . import exchange
 from .computation import Computed, types_of
+from .digits import Digits
 from .source import Arguments, Launch, divided, moved
 from .types import KernelConversion, as_bits
 
@@ -57,49 +58,6 @@ class PassText:
     width: int
     count: int
     digits: list[tuple[str, str]]
-
-
-@dataclass
-class _Digits:
-    """The digits that some text needs of the number of a unit's first element, as variables."""
-
-    width: int
-    named: dict[str, str] = field(default_factory=dict)
-
-    def of(self, step: int, size: int | None, lane: int = 0) -> Expr:
-        """The digit that counts ``step`` elements, of ``size`` values or, with None, of any.
-
-        ``lane``: how many elements further.
-        """
-        if size and not lane and self.width % (step * size) == 0:
-            return Const(0)
-        name = f"e{step}" + (f"_{size}" if size else "") + (f"_at{lane}" if lane else "")
-        digit = (Var("e") + lane) // step
-        self.named[name] = str(digit % size if size else digit)
-        return Var(name)
-
-    @property
-    def texts(self) -> list[tuple[str, str]]:
-        """(variable, value) of all."""
-        return list(self.named.items())
-
-    def sum(self, parts: Sequence[tuple[int, Expr]], lane: int = 0) -> Expr:
-        """The sum over (size, factor), the nearest digit first; those that go on are one."""
-        merged: list[tuple[int, Expr]] = []
-        for size, factor in parts:
-            if merged:
-                near, of_near = merged[-1]
-                if isinstance(of_near, Const) and factor == Const(of_near.value * near):
-                    merged[-1] = near * size, of_near
-                    continue
-            merged.append((size, factor))
-        terms, step = [], 1
-        for number, (size, factor) in enumerate(merged):
-            if factor != Const(0):
-                last = number == len(merged) - 1
-                terms.append(self.of(step, None if last else size, lane) * factor)
-            step *= size
-        return total(terms)
 
 
 def render(plan: Plan, body: GroupPlan) -> Launch:
@@ -165,14 +123,14 @@ class _GroupWriter:
         """Where the tile starts in a tensor."""
         return total([start, *(Var(f"x{k}") * factors[k] for k in sorted(self.order))])
 
-    def _offset(self, digits: _Digits, p: Pass, factors: Sequence[Expr]) -> Expr:
+    def _offset(self, digits: Digits, p: Pass, factors: Sequence[Expr]) -> Expr:
         """How far from there the first element of a unit is."""
         sizes = self.layout.sizes
         return digits.sum([
             (p.steps(sizes, k), factors[k] * (sizes[k] // p.steps(sizes, k))) for k in p.order
         ])  # fmt: skip
 
-    def _step(self, digits: _Digits, p: Pass, k: int, further: dict[int, int]) -> Expr:
+    def _step(self, digits: Digits, p: Pass, k: int, further: dict[int, int]) -> Expr:
         """How far into the tile along loop k an element is: ``further`` than its unit's first."""
         at: Expr = Const(0)
         if k in p.order:
@@ -184,7 +142,7 @@ class _GroupWriter:
             at = digit * (self.layout.sizes[k] // size)
         return at + further.get(k, 0)
 
-    def _tails(self, digits: _Digits, p: Pass, further: dict[int, int]) -> list[str]:
+    def _tails(self, digits: Digits, p: Pass, further: dict[int, int]) -> list[str]:
         """The conditions that a tile which reaches beyond its loops needs."""
         layout = self.layout
         return [
@@ -195,12 +153,13 @@ class _GroupWriter:
         ]  # fmt: skip
 
     def _guards(
-        self, digits: _Digits, p: Pass, further: dict[int, int]
+        self, digits: Digits, p: Pass, further: dict[int, int]
     ) -> tuple[list[str], list[str]]:
         """The conditions of guards: for elements, and for what is stored."""
         inside, exists = [], []
         for g, guard in enumerate(self.p.guards):
-            nodes = [(k, n) for k, n in enumerate(self.layout.nodes) if n.guard == g]
+            nodes = [(k, n) for k, n in enumerate(self.layout.nodes)
+                     if n.guard == g and (not n.split or k in p.order)]  # fmt: skip
             cover = 1 + sum((n.size.value - 1) * n.unit for _, n in nodes)
             steps = [
                 ((Var(f"x{k}") if k in self.order else Const(0))
@@ -242,8 +201,8 @@ class _GroupWriter:
     def _read(self) -> dict[str, object]:
         """What is loaded: the addresses and conditions of a vector, or of each of its elements."""
         layout, p = self.layout, self.layout.read
-        unit, digits = self._unit, _Digits(self._unit.width)
-        count = prod(layout.sizes) // unit.width
+        unit, digits = self._unit, Digits(self._unit.width)
+        count = layout.elements("src") // unit.width
         counted = self._in_count(count, loads=True)
         offset = self._offset(digits, unit, self.src)
         lanes = []
@@ -262,12 +221,19 @@ class _GroupWriter:
             "counted": "".join(counted), "pass": PassText(unit.width, count, digits.texts),
         }  # fmt: skip
 
-    def _kept(self, digits: _Digits, banks: BankLayout, p: Pass) -> list[tuple[str, str]]:
+    def _kept(self, digits: Digits, banks: BankLayout, p: Pass) -> list[tuple[str, str]]:
         """(where to, what) of the stores of a vector to local memory."""
         at_once, offsets = banks.lanes(p)
         if offsets is None:
-            return [(f"kept[{self._place(digits, banks, p, j)}]", f"value.s{j:x}")
-                    for j in range(p.width)]  # fmt: skip
+            parts = [
+                ("value.s" + "0123456789abcdef"[j : j + at_once], self._place(digits, banks, p, j))
+                for j in range(0, p.width, at_once)
+            ]
+            if at_once == 1:
+                return [(f"kept[{at}]", part) for part, at in parts]
+            bits = as_bits(self.types.work, at_once)
+            return [(f"*(__local {bits} *)({moved('kept', str(at))})", f"as_{bits}({part})")
+                    for part, at in parts]  # fmt: skip
         at = self._place(digits, banks, p)
         if at_once > 1:
             bits = as_bits(self.types.work, p.width)
@@ -275,7 +241,7 @@ class _GroupWriter:
         lanes = zip(offsets, _lanes(p.width), strict=True)
         return [(f"kept[{at + o}]", lane) for o, lane in lanes]
 
-    def _place(self, digits: _Digits, banks: BankLayout, p: Pass, lane: int = 0) -> Expr:
+    def _place(self, digits: Digits, banks: BankLayout, p: Pass, lane: int = 0) -> Expr:
         """Where a unit's first element lies in local memory, or the one ``lane`` further."""
         return digits.sum([(size, as_expr(stride)) for size, stride in banks.digits(p)], lane)
 
@@ -283,8 +249,8 @@ class _GroupWriter:
 
     def _write(self) -> dict[str, object]:
         """What is stored: where to, of what, and under which conditions."""
-        layout, p, digits = self.layout, self.layout.write, _Digits(self.layout.write.width)
-        count = prod(layout.sizes) // (p.width * p.tall)
+        layout, p, digits = self.layout, self.layout.write, Digits(self.layout.write.width)
+        count = layout.elements("dst") // (p.width * p.tall)
         counted = self._in_count(count, loads=layout.banks is None)
         offset = self._offset(digits, p, self.dst)
         fetched, columns = (
@@ -306,11 +272,18 @@ class _GroupWriter:
         return {"pass": text, "fetched": fetched, "moves": moves, "counted": "".join(counted)}
 
     def _fetched(
-        self, digits: _Digits, banks: BankLayout
+        self, digits: Digits, banks: BankLayout
     ) -> tuple[list[tuple[str, str, str]], list[list[str]]]:
         """(type, name, value) of what is read of local memory; the elements of each vector."""
         p, work = self.layout.write, self.types.work
         at_once, offsets = banks.lanes(p)
+        if offsets is None and at_once > 1:
+            kind = f"{work}{at_once}"
+            words = [
+                (kind, f"w{j}", f"*(__local const {kind} *)({moved('kept', str(at))})")
+                for j in range(0, p.width, at_once) for at in [self._place(digits, banks, p, j)]
+            ]  # fmt: skip
+            return words, [[f"{name}.s{t:x}" for _, name, _ in words for t in range(at_once)]]
         if offsets is None:
             places = [str(self._place(digits, banks, p, j)) for j in range(p.width)]
             return [], [[f"kept[{at} + {t}]" if t else f"kept[{at}]" for at in places]
@@ -331,7 +304,7 @@ class _GroupWriter:
         return words, [[f"w{j}.s{t:x}" for j in range(p.width)] for t in range(p.tall)]
 
     def _stored(
-        self, digits: _Digits, lanes: list[str], to: str, further: dict[int, int]
+        self, digits: Digits, lanes: list[str], to: str, further: dict[int, int]
     ) -> tuple[str, str]:
         """What is computed of a vector, if anything is, and the statement that stores it."""
         types, width = self.types, len(lanes)
@@ -365,7 +338,7 @@ class _GroupWriter:
         ]
 
     def _operand(
-        self, digits: _Digits, types: Computed, j: int, lane: int, further: dict[int, int]
+        self, digits: Digits, types: Computed, j: int, lane: int, further: dict[int, int]
     ) -> str:
         """Operand ``j`` for one element of a vector."""
         operand, p = types.computation.operands[j], self.layout.write

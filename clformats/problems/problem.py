@@ -64,12 +64,25 @@ def fixed(value: int) -> Number:
 
 
 @dataclass(frozen=True, slots=True)
+class Split:
+    """What makes a loop one of a single side: both sides split the index ``index`` differently.
+
+    Each step of the loop moves by ``steps`` of that index: see `clformats.problems.splits`.
+    """
+
+    side: str
+    index: int
+    steps: int
+
+
+@dataclass(frozen=True, slots=True)
 class Node:
     """One loop: ``size`` steps, ``src`` and ``dst`` elements apart.
 
     With a guard, each step moves the guarded index by ``unit``. ``operands`` are the strides in the
     other tensors that the kernel reads. ``table``: the number of the `Table` that says where steps
     lie in the source, and by how many of its steps each one moves; ``src`` is then their mean.
+    ``split``: only one side has the loop; it has a stride of 0 on the other.
     """
 
     size: Number
@@ -79,6 +92,11 @@ class Node:
     unit: int = 0
     operands: tuple[Number, ...] = ()
     table: tuple[int, int] | None = None
+    split: Split | None = None
+
+    def is_of(self, side: str) -> bool:
+        """Whether a side has the loop."""
+        return self.split is None or self.split.side == side
 
     def steps_of(self, table: int) -> int:
         """By how many steps of a table each step moves."""
@@ -88,7 +106,9 @@ class Node:
         mark = f"?{self.guard}" if self.guard is not None else ""
         others = "".join(f",{n}" for n in self.operands)
         about = "~" if self.table else ""
-        return f"({self.size}:{about}{self.src},{self.dst}{others}{mark})"
+        src, dst = (str(n) if self.is_of(side) else "-"
+                    for side, n in (("src", self.src), ("dst", self.dst)))  # fmt: skip
+        return f"({self.size}:{about}{src},{dst}{others}{mark})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +236,11 @@ class Problem:
         """The elements of a word, on the side that has words where the other has none."""
         inside = self.inside if self.words[side == "dst"] else ()
         return prod(self.nodes[k].size.value for k, _ in inside)
+
+    @property
+    def is_split(self) -> bool:
+        """Whether some loops are those of one side: see `clformats.problems.splits`."""
+        return any(n.split for n in self.nodes)
 
     @property
     def has_image(self) -> bool:

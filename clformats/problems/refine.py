@@ -262,7 +262,7 @@ def join(outer: Node, inner: Node) -> Node | None:
     )  # fmt: skip
     if any(a.value != inner.size.value * b.value for a, b in sides):
         return None
-    if outer.guard != inner.guard or outer.table or inner.table:
+    if outer.guard != inner.guard or any((n.table or n.split) for n in (outer, inner)):
         return None
     if outer.guard is not None and outer.unit != inner.unit * inner.size.value:
         return None

@@ -225,6 +225,9 @@ SINGLE_TILE_BYTES = 8192
 """The same where elements are loaded one by one. Measured on an H100: bfyx to fsv32 of u8 with odd
 sizes has 0.86 of a copy so and 0.77 with tiles twice as large; bfyx to byxf of f32 0.97 and 0.93.
 """
+LARGEST_TILE_BYTES = 28 << 10
+"""A tile in local memory at the most, where blocks that do not divide each other are taken whole:
+with gaps it has 32 KB. Chosen: OpenCL promises as much."""
 SMALL_RUN_BYTES, SMALL_RUN_ELEMENTS, SMALL_TILE_BYTES = 128, (32, 64), 4096
 """The same three for tensors that would not fill the device so. Chosen."""
 GROUPS_PER_UNIT = 4

@@ -30,8 +30,10 @@ from math import gcd
 
 from ..tensors import nibbles
 from ..tensors.dtypes import DType, as_dtype
+from . import splits
 from .problem import Node, Number, Problem, fixed
 from .refine import fuse, join, normalise
+from .splits import by_sides
 from .thresholds import LEAST_APART, LINE_BYTES
 
 Digit = tuple[int, int]
@@ -66,14 +68,18 @@ def is_run(p: Problem) -> bool:
 
 
 def on_groups(p: Problem, begin_bytes: int = WORDS[0], *, local: bool) -> Problem:
-    """The problem as GPUs move it: in words, which trade elements on their way to local memory."""
+    """The problem as GPUs move it: in words, which trade elements on their way to local memory.
+
+    Blocks that do not divide each other are loops of each side.
+    """
+    p = by_sides(p)
     found = in_words(p, begin_bytes, trades=p.src.dtype.is_packed)
     return in_words(p, begin_bytes, trades=False) if found.exchanges and not local else found
 
 
 def refusal_of_loops(p: Problem) -> str:
     """Why no family of GPUs takes the loops of a problem; empty if one does."""
-    return p.why or next((table.why for table in p.tables), "") or nibbles.refusal(p.dst)
+    return p.why or splits.refusal(p) or nibbles.refusal(p.dst)
 
 
 def _in_words(p: Problem, nbytes: int, count: int, *, trades: bool, cuts: bool) -> Problem | None:

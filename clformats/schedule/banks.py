@@ -7,12 +7,13 @@ ask one bank for several words, gaps move the elements apart.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import product
-from math import prod
+from math import gcd
 
+from ..problems.problem import Split
 from ..problems.thresholds import BANK_BYTES, BANKS, GAPS, IN_STEP
 from .runs import joined
 
@@ -20,6 +21,8 @@ TURN_BYTES = BANKS * BANK_BYTES
 """What local memory gives in one turn at the most."""
 
 
+Splits = tuple[Split | None, ...]
+"""What makes loops of a tile those of one side: see `clformats.problems.splits`."""
 BankDigits = list[tuple[int, int]]
 """(size, stride) of the digits of an element's number in local memory, the nearest first."""
 
@@ -47,6 +50,8 @@ class BankLayout:
     """A step of loop k lies ``pitch[k]`` elements further, one of ``every`` steps of ``loop`` more.
 
     Every ``every`` steps of ``loop``, ``gap`` extra elements are skipped; 0: no padding.
+    ``indices`` are those that both sides split differently: steps, and how far one goes; of these
+    are the loops ``split``.
     """
 
     sizes: tuple[int, ...]
@@ -54,13 +59,15 @@ class BankLayout:
     loop: int = -1
     every: int = 1
     gap: int = 0
+    split: frozenset[int] = frozenset()
+    indices: tuple[tuple[int, int], ...] = ()
 
     @property
     def extent(self) -> int:
         """The elements of local memory that the tile takes."""
-        return 1 + sum(
-            (size - 1) * stride for k in range(len(self.sizes)) for size, stride in self._of(k, 1)
-        )
+        loops = (k for k in range(len(self.sizes)) if k not in self.split)
+        levels = [*self.indices, *(level for k in loops for level in self._of(k, 1))]
+        return 1 + sum((size - 1) * stride for size, stride in levels)
 
     def digits(self, p: Pass) -> BankDigits:
         """How the number of an element in a pass gives its place."""
@@ -77,11 +84,11 @@ class BankLayout:
         """How the elements of a vector are reached: (elements of one access, where each begins).
 
         That is from the place of the vector's first element on; None where it is not the same for
-        all vectors.
+        all vectors: then it is that of each access.
         """
         digits = self.digits(p)
         if not stays(digits, p.width):
-            return 1, None
+            return self._piece(digits, p), None
         offsets = tuple(place(digits, j) for j in range(p.width))
         at_once = p.tall
         if p.tall == 1 and offsets == tuple(range(p.width)):
@@ -90,6 +97,13 @@ class BankLayout:
         if at_once > 1 and not aligned:
             return 1, offsets
         return at_once, offsets if at_once == p.tall else (0,)
+
+    def _piece(self, digits: BankDigits, p: Pass) -> int:
+        """How many elements of a vector lie together and aligned, wherever it begins."""
+        if not self.split or p.tall > 1 or digits[0][1] != 1:
+            return 1
+        together = gcd(p.width, digits[0][0], *(stride for _, stride in digits[1:]))
+        return together & -together
 
 
 def stays(digits: BankDigits, width: int) -> bool:
@@ -112,51 +126,96 @@ def place(digits: BankDigits, number: int) -> int:
     return at
 
 
-def dense(sizes: tuple[int, ...], first: Pass) -> BankLayout:
+def dense(sizes: tuple[int, ...], first: Pass, splits: Splits = ()) -> BankLayout:
     """The layout without gaps, in the order of the ``first`` pass."""
-    return BankLayout(sizes, _pitches(sizes, first.order, None, 0))
+    return _Room(sizes, splits).laid_out(first.order)
 
 
 @lru_cache(maxsize=512)
 def layout(
-    sizes: tuple[int, ...], first: Pass, second: Pass, item: int, spare: int = 8
-) -> BankLayout:
+    sizes: tuple[int, ...], first: Pass, second: Pass, item: int, spare: int = 8,
+    splits: Splits = (),
+) -> BankLayout:  # fmt: skip
     """The layout in which elements of ``item`` bytes are stored and read in the fewest cycles.
 
     Neighbours of the ``first`` pass are neighbours there. Its vectors stay whole. Gaps take one of
     ``spare`` parts of the tile more at the most.
     """
-    unit = max(first.width, second.tall)
-    tried = [dense(sizes, first)]
-    loops = [k for k in second.order if k != first.order[0]]
-    tried += [
-        BankLayout(sizes, _pitches(sizes, first.order, k, gap * unit))
-        for k, gap in product(loops, GAPS)
-    ]
+    room, unit = _Room(sizes, splits), max(first.width, second.tall)
+    tried = [one for order in room.orders(first) for one in room.with_gaps(order, second, unit)]
     near, every = second.order[0], second.width
-    if near in loops and sizes[near] % every == 0 and sizes[near] > every:
+    alone = near != first.order[0] and not room.splits[near]
+    if alone and sizes[near] % every == 0 and sizes[near] > every:
         tried += [
-            BankLayout(sizes, _pitches(sizes, first.order, near, 0, more), near, every, gap * unit)
+            replace(room.laid_out(room.order(first), near, 0, more), loop=near, every=every,
+                    gap=gap * unit)
             for gap in GAPS for more in [gap * unit * (sizes[near] // every)]
         ]  # fmt: skip
-    most = prod(sizes) * (spare + 1) // spare
-    small = [one for one in tried if one.extent <= most] or tried[:1]
-    return min(small, key=lambda one: sum(bank_cycles(one, p, item) for p in (first, second)))
+    most = tried[0].extent * (spare + 1) // spare
+    small = [one for one in tried if one.extent <= most]
+
+    def cost(one: BankLayout) -> tuple[float, int]:
+        accesses = sum(p.width // one.lanes(p)[0] for p in (first, second)) if any(splits) else 0
+        return sum(bank_cycles(one, p, item) for p in (first, second)), accesses
+
+    return min(small, key=cost)
 
 
-def _pitches(
-    sizes: Sequence[int], order: Sequence[int], apart: int | None, gap: int, after: int = 0
-) -> tuple[int, ...]:
-    """Dense pitches, but for a ``gap`` before a loop and one ``after`` it."""
-    result, reached = [0] * len(sizes), 1
-    for k in order:
-        if k == apart:
-            reached += gap
-        result[k] = reached
-        reached *= sizes[k]
-        if k == apart:
-            reached += after
-    return tuple(result)
+class _Room:
+    """The loops of a tile, and after them the indices that both sides split differently."""
+
+    def __init__(self, sizes: tuple[int, ...], splits: Splits) -> None:
+        self.sizes, self.splits = sizes, splits or (None,) * len(sizes)
+        reached: dict[tuple[int, str], int] = {}
+        for size, split in zip(sizes, self.splits, strict=True):
+            if split:
+                key = split.index, split.side
+                reached[key] = reached.get(key, 1) + (size - 1) * split.steps
+        last = max((index for index, _ in reached), default=-1)
+        self.indices = [max([n for (index, _), n in reached.items() if index == k], default=1)
+                        for k in range(last + 1)]  # fmt: skip
+
+    def order(self, p: Pass) -> list[int]:
+        """The loops of a pass, the nearest first, and indices in place of the first along them."""
+        splits = ((k, self.splits[k]) for k in p.order)
+        return [*dict.fromkeys(len(self.sizes) + s.index if s else k for k, s in splits)]
+
+    def orders(self, p: Pass) -> list[list[int]]:
+        """The same, and the same with the indices after all loops."""
+        order = self.order(p)
+        late = sorted(order, key=lambda k: k >= len(self.sizes))
+        return [order, late] if late != order else [order]
+
+    def with_gaps(self, order: Sequence[int], second: Pass, unit: int) -> Iterator[BankLayout]:
+        """The layout of an order, and the same with gaps before the loops of the second pass.
+
+        Gaps of whole vectors; or of elements, where vectors of one side lie apart.
+        """
+        yield self.laid_out(order)
+        loops = [k for k in self.order(second) if k != order[0]]
+        units = dict.fromkeys((unit, 1)) if self.indices else (unit,)
+        for each, k, gap in product(units, loops, GAPS):
+            yield self.laid_out(order, k, gap * each)
+
+    def laid_out(
+        self, order: Sequence[int], apart: int | None = None, gap: int = 0, after: int = 0
+    ) -> BankLayout:
+        """Dense in an order of them, but for a ``gap`` before one and one ``after`` it."""
+        sizes, reached = [*self.sizes, *self.indices], 1
+        result = [0] * len(sizes)
+        for k in order:
+            if k == apart:
+                reached += gap
+            result[k] = reached
+            reached *= sizes[k]
+            if k == apart:
+                reached += after
+        count = len(self.sizes)
+        pitch = (result[count + s.index] * s.steps if s else result[k]
+                 for k, s in enumerate(self.splits))  # fmt: skip
+        split = frozenset(k for k, s in enumerate(self.splits) if s)
+        indices = tuple(zip(self.indices, result[count:], strict=True))
+        return BankLayout(self.sizes, tuple(pitch), split=split, indices=indices)
 
 
 def bank_cycles(one: BankLayout, p: Pass, item: int) -> float:
@@ -165,7 +224,7 @@ def bank_cycles(one: BankLayout, p: Pass, item: int) -> float:
     digits, nbytes = one.digits(p), at_once * item
     together = min(IN_STEP, TURN_BYTES // max(nbytes, BANK_BYTES))
     count = 0
-    for lane in range(len(offsets) if offsets else p.width):
+    for lane in range(len(offsets)) if offsets else range(0, p.width, at_once):
         for begin in range(0, IN_STEP, together):
             words: dict[int, set[int]] = {}
             for n in range(begin, begin + together):

@@ -19,8 +19,9 @@ from .schedule import ALL, Schedule, Tile
 
 
 def order_of(nodes: Sequence[Node], side: str) -> tuple[int, ...]:
-    """The loops of more than one step by their stride on a side; those that stand still last."""
-    loops, along = [k for k, n in enumerate(nodes) if n.size.value > 1], strides(nodes, side)
+    """A side's loops of more than one step by their stride; those that stand still last."""
+    loops = [k for k, n in enumerate(nodes) if n.size.value > 1 and n.is_of(side)]
+    along = strides(nodes, side)
     return tuple(sorted(loops, key=lambda k: (along[k] == 0, along[k], -k)))
 
 
@@ -32,19 +33,30 @@ def moving_bytes(p: Problem) -> int:
     return src.nbytes if p.computation else min(src.nbytes, dst.nbytes)
 
 
+def elements_of(sizes: Sequence[int], nodes: Sequence[Node], side: str) -> int:
+    """How many elements a side's loops of a tile have."""
+    return prod(size for size, n in zip(sizes, nodes, strict=True) if n.is_of(side))
+
+
 class GroupTile:
     """How many steps of each loop a work-group takes; ``whole`` are those of which it takes all.
 
-    Among these are the loops of words that trade elements, ``traded``.
+    Among these are the loops of words that trade elements, ``traded``, and those of one side.
     """
 
     def __init__(self, p: Problem, tile: Tile | None = None) -> None:
         self.p, self.nodes = p, p.nodes
         steps = [tile.steps(k) if tile else 1 for k in range(len(self.nodes))]
         self.traded = tuple(k for k, _ in p.exchanges)
-        self.whole = {*self.traded, *(k for k, n in enumerate(steps) if n == ALL)}
+        self.kept = {*self.traded, *(k for k, n in enumerate(self.nodes) if n.split)}
+        self.whole = {*self.kept, *(k for k, n in enumerate(steps) if n == ALL)}
         self.sizes = [self.nodes[k].size.value if k in self.whole else n
                       for k, n in enumerate(steps)]  # fmt: skip
+
+    @property
+    def elements(self) -> int:
+        """How many elements it has, or places for them, on the side that has more."""
+        return max(elements_of(self.sizes, self.nodes, side) for side in ("src", "dst"))
 
     def tile(self, lanes: int, stored: int) -> Tile:
         """The same, moved by vectors of so many elements."""
@@ -70,7 +82,7 @@ class GroupTile:
         """More of the loops, until there are ``goal`` elements."""
         for k in order:
             most = 0 if k in self.whole else self.nodes[k].size.value
-            while 2 * prod(self.sizes) <= goal and 2 * self.sizes[k] <= most:
+            while 2 * self.elements <= goal and 2 * self.sizes[k] <= most:
                 self.sizes[k] *= 2
 
     def fit(self, most: int, twice: Sequence[int]) -> bool:
@@ -80,15 +92,19 @@ class GroupTile:
         """
         for k, node in enumerate(self.nodes):
             size = node.size.value
-            if k in self.whole and not (node.size.fixed or size <= SHORT_LOOP):
+            if k in self.whole - self.kept and not (node.size.fixed or size <= SHORT_LOOP):
                 self.whole.remove(k)
                 self.sizes[k] = 2 * size
             if k not in self.whole:
                 self.sizes[k] = power_of_two(min(self.sizes[k], 2 * size - 1))
         for k in twice:
             self.sizes[k] = max(2, self.sizes[k])
-        while prod(self.sizes) > most:
-            left = [k for k, n in enumerate(self.sizes) if k not in self.whole and n > 2]
+        return self.shrink(most, 2)
+
+    def shrink(self, most: int, least: int = 1) -> bool:
+        """Take fewer steps of its loops, ``least``, until there are ``most`` elements; or False."""
+        while self.elements > most:
+            left = [k for k, n in enumerate(self.sizes) if k not in self.whole and n > least]
             if not left:
                 return False
             self.sizes[max(left, key=lambda k: self.sizes[k])] //= 2
@@ -127,8 +143,8 @@ class GroupTile:
     @property
     def below(self) -> tuple[int, ...]:
         """The loops that are nearer in the destination than the nearest of the source."""
-        after = self.order("dst")
-        return after[: after.index(self.order("src")[0])]
+        after, near = self.order("dst"), self.order("src")[0]
+        return after[: after.index(near)] if near in after else ()
 
     def width(self, side: str, order: Sequence[int], most: int, *, stored: bool = False) -> int:
         """How many elements a work-item may access as one aligned vector, ``most`` at most.
@@ -152,7 +168,7 @@ class GroupTile:
         moves = [p.src0 if side == "src" else p.dst0, nodes[last].size.value * along[last]]
         moves += [s for k, s in enumerate(along) if k not in run and nodes[k].size.value > 1]
         if p.computation or any(nodes[k].guard is not None for k in run):
-            moves += [self.sizes[inner], *_limits(p, nodes[inner], stored=stored)]
+            moves += [self.sizes[inner], *_limits(p, nodes[inner], side, stored=stored)]
         return gcd(power_of_two(max(1, most)), reached, *moves)
 
 
@@ -182,6 +198,10 @@ class GroupLayout:
         """How many tiles there are."""
         return prod(self.positions(k).value for k in range(len(self.nodes)))
 
+    def elements(self, side: str) -> int:
+        """How many elements a side's pass has, or places for them."""
+        return elements_of(self.sizes, self.nodes, side)
+
     @property
     def local_elements(self) -> int:
         """Elements of local memory that a work-group takes."""
@@ -210,7 +230,9 @@ def lay_out_group(p: Problem, schedule: Schedule) -> GroupLayout:
     if store.local:
         item = moving_bytes(p)
         spare = 4 if p.exchanges else 8  # words that were neighbours in the source lie apart
-        banks = dense(sizes, read) if store.dense else layout(sizes, read, write, item, spare)
+        splits = tuple(n.split for n in nodes)
+        banks = (dense(sizes, read, splits) if store.dense
+                 else layout(sizes, read, write, item, spare, splits))  # fmt: skip
     return GroupLayout(marked, sizes, frozenset(tile.whole), read, write, banks)
 
 
@@ -224,7 +246,7 @@ def _known_strides(p: Problem, side: str, whole: set[int]) -> set[int]:
     return known
 
 
-def _limits(p: Problem, node: Node, *, stored: bool) -> list[int]:
+def _limits(p: Problem, node: Node, side: str, *, stored: bool) -> list[int]:
     """The limits of a node's guard in steps of it; 1 for one that lies between two steps.
 
     Where values are ``stored`` as they lie in local memory, zeros among them, only the end counts.
@@ -233,5 +255,5 @@ def _limits(p: Problem, node: Node, *, stored: bool) -> list[int]:
         return []
     guard = p.guards[node.guard]
     limits = [n.value for n in ((guard.end,) if stored else (guard.lo, guard.hi, guard.end))]
-    limits += [n.unit for n in p.nodes if n.guard == node.guard and n is not node]
+    limits += [n.unit for n in p.nodes if n.guard == node.guard and n.is_of(side) and n is not node]
     return [1 if n % node.unit else n // node.unit for n in limits]

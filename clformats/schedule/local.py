@@ -102,6 +102,10 @@ def refusal(p: Problem) -> str:
     nodes = p.nodes
     if p.exchanges:
         return ""
+    if p.is_split:
+        nbytes = GroupTile(p).elements * moving_bytes(p)
+        most = thresholds.LARGEST_TILE_BYTES
+        return f"blocks of both sides have {nbytes} bytes in common" if nbytes > most else ""
     if order_of(nodes, "src") == order_of(nodes, "dst"):
         return "source and destination have their loops in the same order"
     run = common(p, Tile(tuple(n.size.value for n in nodes), 1))
@@ -109,6 +113,13 @@ def refusal(p: Problem) -> str:
     if nbytes >= thresholds.SECTOR_BYTES:
         return f"both sides share runs of {nbytes} bytes, which need no local memory"
     return ""
+
+
+def refusal_of_rows(p: Problem) -> str:
+    """Why work-items of GPUs do not store what they have loaded; empty if they do."""
+    if reason := refusal_of_loops(p):
+        return reason
+    return next((t.why for t in p.tables), "") if on_groups(p, local=False).is_split else ""
 
 
 def needs(p: Problem, traits: Traits, *, through: bool = True) -> str:
@@ -188,12 +199,12 @@ def _made(
         store = replace(store, local=_word(tile, widths[1], store.local))
     group = traits.group_size
     if p.exchanges:  # as many work-items as have words that trade elements
-        units = prod(tile.sizes) // widths[0] >> len(p.exchanges)
+        units = tile.elements // widths[0] >> len(p.exchanges)
         group = min(group, power_of_two(max(thresholds.IN_STEP, units)))
     found = Schedule(tile.tile(*widths), nest, 0, store, group)
     if store.local:
         lies = lay_out_group(p, found)
-        is_dense = lies.banks == dense(lies.sizes, lies.read)
+        is_dense = lies.banks == dense(lies.sizes, lies.read, tuple(n.split for n in nodes))
         found = replace(found, store=replace(store, dense=is_dense))
     return GroupPlan(p, found)
 
@@ -250,7 +261,7 @@ def _tile_by_rules(p: Problem, most: int, traits: Traits) -> GroupTile:
     moving = moving_bytes(p)
     large = _tile_of_runs(p, thresholds.GROUP_RUN_BYTES, thresholds.RUN_ELEMENTS, most // moving)
     enough = large.count() >= traits.compute_units * thresholds.GROUPS_PER_UNIT
-    if prod(large.sizes) * moving <= most and enough:
+    if large.elements * moving <= most and enough:
         return large
     least = (thresholds.SMALL_TILE_BYTES << bool(p.exchanges)) // max(t.nbytes for t in p.dtypes)
     return _tile_of_runs(p, thresholds.SMALL_RUN_BYTES, thresholds.SMALL_RUN_ELEMENTS, least)
@@ -271,6 +282,8 @@ def _taken(p: Problem, runs: Sequence[int], goal: int) -> GroupTile:
     tile = GroupTile(p)
     for side, wanted in zip(("src", "dst"), runs, strict=True):
         tile.take(side, wanted)
+    if p.is_split:
+        tile.shrink(thresholds.LARGEST_TILE_BYTES // moving_bytes(p))
     tile.fill([k for side in ("src", "dst") for k in order_of(tile.nodes, side)], goal)
     return tile
 

@@ -77,7 +77,7 @@ are buffers to them."""
 GPU_FAMILIES = (
     Family("local", local.refusal, local.plan, SCHEDULE_OF_GROUPS, local.needs),
     Family(
-        "rows", words.refusal_of_loops, partial(local.plan, through=False), SCHEDULE_OF_GROUPS,
+        "rows", local.refusal_of_rows, partial(local.plan, through=False), SCHEDULE_OF_GROUPS,
         partial(local.needs, through=False),
     ),
     *_EVERYWHERE,

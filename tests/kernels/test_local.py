@@ -148,7 +148,15 @@ FAMILY_CASES = [
     ("rows", "u8:bfyx", "u8:bfyx:pad=0+0x3+2x1+1x4+0", (2, 9, 5, 16)),
     ("local", "f32:bfyx:pad=0+0x0+3x1+1x3+0", "u8:byxf:pad=0+0x3+2x1+1x4+0", (2, 36, 5, 17)),
     ("local", "u8:bfyx:pad=0+0x0+0x1+1x4+8", "u8:byxf:pad=0+0x4+8x1+1x4+0", (2, 36, 5, 20)),
-    ("generic", "s32:aBcd24b", "s32:aBcd16b", (2, 40, 3, 3)),
+    ("local", "s32:aBcd24b", "s32:aBcd16b", (2, 40, 3, 3)),
+    ("local", "f16:aBcd3b", "f16:aBcd16b", (2, 100, 3, 5)),
+    ("local", "u8:aBcd63b", "u8:aBcd64b", (2, 150, 3, 7)),
+    ("local", "u8:aBcd18b", "u8:aBcd16b", (2, 288, 4, 8)),
+    ("local", "f32:aBcd16b", "s8:aBcd12b", (3, 97, 3, 8)),
+    ("local", "f32:ABcd6a5b", "f16:ABcd4b9a", (25, 31, 3, 2)),
+    ("local", "u8:Ab24a2b6a", "u8:bA16a", (600, 4)),
+    ("local", "u8:aBcd12b", "u8:aBcd8b:pad=0+0x4+8x1+1x4+0", (2, 36, 5, 20)),
+    ("generic", "s32:aBcd12b:pad=0+0x4+0x0+0x0+0", "s32:aBcd16b", (2, 40, 3, 3)),
 ]
 
 
@@ -172,6 +180,8 @@ def test_each_family(
         ("u8:byxf", "f32:bfyx", (1, 17, 8, 4), {"src_zero_point": (range(17), 2), "beta": 0.5}),
         ("f16:b_fs_yx_fsv16", "f16:byxf", (2, 17, 5, 4),
          {"src_scale": (range(1, 18), 2), "beta": 1, "expression": "x + 1"}),
+        ("f32:aBcd3b", "s8:aBcd16b", (2, 50, 5, 4),
+         {"dst_scale": (range(1, 51), 2), "beta": 1}),
         ("u8:byxf", "u8:b_fs_yx_fsv4", (2, 6, 5, 4), {"expression": "max(x, 3)", "src_scale": 2}),
         ("f16:bfyx", "s8:byxf", (2, 8, 4, 4), {"src_scale": (range(1, 17), 3), "beta": 1}),
     ],

@@ -41,7 +41,7 @@ def test_a_plan_for_memory_that_begins_anywhere_relies_on_no_more(
         ("f32:nchw:2x16x8x8", "f32:nchw:2x16x8x8", GPU, (16, 16)),
         ("f32:nhwc:2x17x5x7", "f32:nChw16c:2x17x5x7", GPU, (1, 16)),
         ("u8:nchw:2x16x8x8", "u8:nhwc:2x16x8x8", GPU, (16, 16)),
-        ("s32:aBcd24b:2x40x3x3", "s32:aBcd16b:2x40x3x3", GPU, (1, 1)),
+        ("s32:aBcd24b:2x40x3x3", "s32:aBcd16b:2x40x3x3", GPU, (16, 16)),
     ],
 )
 def test_what_a_plan_relies_on(

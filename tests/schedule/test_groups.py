@@ -164,7 +164,8 @@ def test_cpus_and_other_families_leave_a_schedule_of_groups_to_the_rules() -> No
 def test_a_schedule_says_all_that_is_a_choice() -> None:
     """So the plan of a plan's own schedule is the same plan, whatever the problem."""
     for pair in random_pairs(60, 1):
-        for family in ("local", "rows"):
+        uneven = cf.make_plan(*pair, GPU).problem.tables  # these need local memory
+        for family in ("local",) if uneven else ("local", "rows"):
             found = cf.make_plan(*pair, GPU, family).body
             assert isinstance(found, GroupPlan)
             own = Choices(schedule=str(found.schedule))

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import random
-from math import prod
 
 import pytest
 
 import clformats as cf
-from bench.cases import CASES, UNEVEN, Case
+from bench.cases import CASES, Case
 from clformats.kernels import render
 from clformats.kernels.source import reciprocal
 from clformats.problems.thresholds import IN_STEP, SECTOR_BYTES
@@ -22,12 +21,8 @@ from tests.tiers import tiered
 D = cf.MemoryDesc
 GPU = Traits(is_cpu=False, compute_units=108, cache_bytes=40 << 20)
 
-WHOLE = [
-    case
-    for case in CASES
-    if case.group != UNEVEN and not any(d.dtype.is_packed for d in case.descriptors())
-]
-"""Elements of less than a byte have a test of their own; odd blocks take another family."""
+WHOLE = [case for case in CASES if not any(d.dtype.is_packed for d in case.descriptors())]
+"""Elements of less than a byte have a test of their own."""
 # Features are together on both sides: 16 of them are 64 bytes, or all that there are.
 ROWS = {"byxf_fsv16_f32", "fsv16_byxf_f32", "odd_byxf_fsv16_f32", "im3_byxf_fsv16_u8_f16",
         "cv_bfyx_bfyx_f32_f16", "tiny_bfyx_bfyx_u8_f32"}  # fmt: skip
@@ -73,7 +68,7 @@ def test_both_sides_are_coalesced(case: Case) -> None:
     """Work-items in step use what they fetch, and store whole sectors, wherever they are."""
     plan, moved = planned(case)
     for p, side in ((moved.read, "src"), (moved.write, "dst")):
-        vectors = prod(moved.sizes) // p.width
+        vectors = moved.elements(side) // p.width
         for start in range(0, vectors - IN_STEP + 1, IN_STEP):
             # Three features lie in a source without padding; what lies in it is read from cache.
             least = 0.1 if case.name == "im3_byxf_fsv16_u8_f16" and side == "src" else 0.5

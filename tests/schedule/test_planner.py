@@ -173,7 +173,7 @@ def test_images_go_by_their_twins() -> None:
 
 
 def test_a_plan_says_why_each_better_family_was_not_taken() -> None:
-    src, dst = (D((2, 40, 3, 3), "f32", name) for name in ("aBcd24b", "aBcd16b"))
+    src, dst = (D((2, 40, 3, 3), "u4", name) for name in ("aBcd24b", "aBcd16b"))
     plan = cf.make_plan(src, dst, Traits(is_cpu=False))
     assert [name for name, _ in plan.rejected] == ["local", "rows"]
     assert "dimension 1 is split at 24 on one side and at 16 on the other" in str(plan)
@@ -207,7 +207,7 @@ def test_single_elements_go_in_runs_that_leave_every_core_some(dims: tuple[int, 
         assert 1 <= body.run <= GENERIC_RUN
         assert body.run == 1 or body.items >= ITEMS_PER_UNIT * cores
         assert (body.items - 1) * body.run < body.places <= body.items * body.run
-    gpu = cf.make_plan(src, dst, Traits(is_cpu=False)).body
+    gpu = cf.make_plan(src, dst, Traits(is_cpu=False), "generic").body
     assert isinstance(gpu, GenericPlan)
     assert (gpu.counts, gpu.items, gpu.group) == (False, gpu.places, GROUP_ITEMS)
 

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import clformats as cf
+from bench.cases import CASES as BENCH
 from clformats.problems.computation import from_attr
 from clformats.recoding.decoding import decoding
 from clformats.recoding.quantising import quantising
@@ -80,6 +81,7 @@ CASES = {
         "s8:oiyx:1024x1024x3x3", "s8:os_is_yx_osv16_isv4:1024x1024x3x3", 10.0, 7.9, 1.01
     ),
     "f32 byxf fsv16": Case(f"f32:byxf:{ACT}", f"f32:b_fs_yx_fsv16:{ACT}", 10.5, 7.9, 0.56),
+    "f32 24b 16b": Case("f32:aBcd24b:16x144x56x57", "f32:aBcd16b:16x144x56x57", 20.0, 16.3, 1.2),
     "f32 copy": Case(f"f32:bfyx:{ACT}", f"f32:bfyx:{ACT}", 7.0, 4.0, 0.32),
 }
 PACKED = {
@@ -161,6 +163,34 @@ def test_intel(name: str, tmp_path: Path) -> None:
     assert all("with xyzw" in sends[k] for k in reads)
     found = intel_instructions(kernel)
     assert len(found) / kernel.elements <= CASES[name].dg2, len(found) / kernel.elements
+
+
+UNEVEN = {
+    "24_16_f32": 16.3, "16_24_f32": 14.6, "18_16_f32": 32.4, "12_8_f32": 14.2, "3_16_f32": 23.4,
+    "16_3_f32": 21.4, "63_64_f32": 96.5, "24_16_f16": 7.2, "48_32_f16": 12.2, "3_16_f16": 19.3,
+    "48_32_u8": 5.8, "24_16_u8": 3.8,
+}  # fmt: skip
+"""Blocks that do not divide each other, by the name of the case: instructions for an element."""
+
+
+@needs("clang", "libclc", "ptxas", "nvdisasm")
+@pytest.mark.parametrize("name", UNEVEN)
+def test_blocks_that_do_not_divide_each_other(name: str, tmp_path: Path) -> None:
+    """Nothing is spilt, and rows that are aligned are moved by 16 bytes.
+
+    Padding of blocks of 63 may begin within a vector; NVIDIA's compiler halves loads of halves.
+    """
+    (case,) = (c for c in BENCH if c.name == f"uneven_{name}")
+    plan = cf.make_plan(*case.descriptors(), H100)
+    kernel = sm_90(plan, tmp_path)
+    assert {*re.findall(r"(\d+) bytes spill", kernel.said)} == {"0"}, kernel.said
+    found = [i for i in SASS.findall(kernel.text) if i != "NOP"]
+    shorter = {"63_64_f32": "LDG.E.CONSTANT", "3_16_f16": "LDG.E.64.CONSTANT"}
+    loads = {i for i in found if i.startswith("LDG")}
+    assert loads == {shorter.get(name, "LDG.E.128.CONSTANT")}
+    assert {i for i in found if i.startswith("STG")} == {"STG.E.128"}
+    each = len(found) / kernel.elements / words(plan)
+    assert each <= UNEVEN[name], each
 
 
 def codes(pair: str, attr: cf.Attr | None = None) -> cf.Plan:

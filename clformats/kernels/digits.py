@@ -1,0 +1,51 @@
+"""The digits of an element's number in a pass of a work-group, as variables of its kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ..formats.expr import Const, Expr, Var, total
+
+
+@dataclass
+class Digits:
+    """The digits that some text needs of the number of a unit's first element, as variables."""
+
+    width: int
+    named: dict[str, str] = field(default_factory=dict)
+
+    def of(self, step: int, size: int | None, lane: int = 0) -> Expr:
+        """The digit that counts ``step`` elements, of ``size`` values or, with None, of any.
+
+        ``lane``: how many elements further.
+        """
+        if size and not lane and self.width % (step * size) == 0:
+            return Const(0)
+        name = f"e{step}" + (f"_{size}" if size else "") + (f"_at{lane}" if lane else "")
+        digit = (Var("e") + lane) // step
+        self.named[name] = str(digit % size if size else digit)
+        return Var(name)
+
+    @property
+    def texts(self) -> list[tuple[str, str]]:
+        """(variable, value) of all."""
+        return list(self.named.items())
+
+    def sum(self, parts: Sequence[tuple[int, Expr]], lane: int = 0) -> Expr:
+        """The sum over (size, factor), the nearest digit first; those that go on are one."""
+        merged: list[tuple[int, Expr]] = []
+        for size, factor in parts:
+            if merged:
+                near, of_near = merged[-1]
+                if isinstance(of_near, Const) and factor == Const(of_near.value * near):
+                    merged[-1] = near * size, of_near
+                    continue
+            merged.append((size, factor))
+        terms, step = [], 1
+        for number, (size, factor) in enumerate(merged):
+            if factor != Const(0):
+                last = number == len(merged) - 1
+                terms.append(self.of(step, None if last else size, lane) * factor)
+            step *= size
+        return total(terms)

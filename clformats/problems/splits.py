@@ -1,0 +1,98 @@
+"""Blocks that do not divide each other, for work-groups: loops that only one side has.
+
+A `Table` says where the steps of the destination's loops lie in the source. A work-group that moves
+a common multiple of both blocks needs none: it reads it by the loops of the source, and writes it
+by those of the destination. For blocks of 24 that become blocks of 16::
+
+    tables    c/16 (9: ~51072,51072)  c/8%2 (2: ~25536,8)  c%8 (8: 1,1)
+    splits    c/48 (3: 153216,153216)  c%8 (8: 1,1)      48 channels are two blocks, or three
+              c/24%2 (2: 76608,-)  c/8%3 (3: 8,-)        the loops of the source
+              c/16%3 (3: -,51072)  c/8%2 (2: -,8)        those of the destination
+
+Where there are no more steps than a common multiple has, the loops cover all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import lcm
+
+from .problem import Guard, Node, Number, Problem, Split, Table, fixed
+from .refine import fuse, normalise
+
+
+def refusal(p: Problem) -> str:
+    """Why the tables of a problem cannot be replaced; empty if they can."""
+    unfit = (t.why for t in p.tables if p.dst.dtype.is_packed or p.src.dtype.is_packed or _phase(t))
+    return next(unfit, "")
+
+
+def by_sides(p: Problem) -> Problem:
+    """The problem with loops of each side in place of its tables."""
+    if not p.tables or refusal(p):
+        return p
+    for number, table in enumerate(p.tables):
+        p = _replaced(p, number, table)
+    return fuse(normalise(replace(p, tables=())))
+
+
+def _phase(table: Table) -> int:
+    """How many steps after the beginning of a block of the source the loops begin."""
+    return table.first % table.jumps[-1][0]
+
+
+def _replaced(p: Problem, number: int, table: Table) -> Problem:
+    """The problem without the loops along a table, which is none for them any more."""
+    mine = sorted((n for n in p.nodes if n.table and n.table[0] == number),
+                  key=lambda n: n.steps_of(number))  # fmt: skip
+    p = replace(p, src0=p.src0 + table.place(table.first))
+    if not mine:
+        return p
+    count = 1 + sum((n.size.value - 1) * n.steps_of(number) for n in mine)
+    rest = [n for n in p.nodes if not (n.table and n.table[0] == number)]
+    if count <= table.jumps[1][0]:  # all of it is in one block of the source
+        found = [replace(n, src=Number(table.place(n.steps_of(number))), table=None) for n in mine]
+        return replace(p, nodes=(*rest, *found))
+    last, every = mine[-1], table.jumps[-1][0]
+    largest = last.steps_of(number)
+    whole = lcm(every, largest)
+    found = []
+    if count > whole:
+        times = fixed(whole // largest)
+        outer = replace(last, size=Number(-(-count // whole)), src=Number(table.place(whole)),
+                        dst=last.dst * times, operands=tuple(n * times for n in last.operands),
+                        table=(number, whole))  # fmt: skip
+        found, mine[-1] = [outer], replace(last, size=times)
+    covered = min(count, whole)
+    found += [replace(n, src=fixed(0), split=Split("dst", number, n.steps_of(number)))
+              for n in mine]  # fmt: skip
+    ends = [every for every, _ in table.jumps[1:]] + [covered]
+    still = tuple(fixed(0) for _ in last.operands)
+    found += [
+        Node(fixed(-(-min(end, covered) // begin)), Number(table.place(begin)), fixed(0),
+             operands=still, table=(number, begin), split=Split("src", number, begin))
+        for (begin, _), end in zip(table.jumps, ends, strict=True)
+    ]  # fmt: skip
+    p, guard, unit = _guarded(p, last, found, (number, count))
+    found = [replace(n, guard=guard, unit=n.steps_of(number) * unit, table=None) for n in found]
+    return replace(p, nodes=(*rest, *found))
+
+
+def _guarded(
+    p: Problem, last: Node, found: Sequence[Node], steps: tuple[int, int]
+) -> tuple[Problem, int | None, int]:
+    """The guard of loops that may reach beyond the steps, and by how much a step moves its index.
+
+    ``steps``: the table, and how many of them there are.
+    """
+    number, count = steps
+    if last.guard is not None:
+        return p, last.guard, last.unit // last.steps_of(number)
+    reached = (sum((n.size.value - 1) * n.steps_of(number) for n in found if n.is_of(side))
+               for side in ("src", "dst"))  # fmt: skip
+    if max(reached) < count:
+        return p, None, 0
+    end = Number(count)
+    guard = Guard(f"index {number}", fixed(0), end, end)
+    return replace(p, guards=(*p.guards, guard)), len(p.guards), 1

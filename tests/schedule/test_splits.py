@@ -1,0 +1,97 @@
+"""Blocks that do not divide each other, as work-groups move them: loops of either side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+
+import pytest
+
+import clformats as cf
+from bench.cases import CASES, UNEVEN, Case
+from clformats.problems.problem import Problem
+from clformats.problems.refine import problem
+from clformats.problems.splits import by_sides, refusal
+from clformats.schedule import Traits
+from clformats.schedule.banks import place
+from clformats.schedule.local import GroupPlan
+from tests.uneven_support import uneven_pairs
+
+D = cf.MemoryDesc
+GPU = Traits(is_cpu=False, compute_units=132)
+
+
+def steps(p: Problem, side: str) -> Iterator[tuple[tuple[int, ...], int, bool, bool]]:
+    """Each step of a side's loops: the indices, the offset, whether it is an element, or stored."""
+    nodes = [n for n in p.nodes if n.is_of(side)]
+    for step in product(*(range(n.size.value) for n in nodes)):
+        pairs = [*zip(step, nodes, strict=True)]
+        shared = tuple(i for i, n in pairs if not n.split)
+        split = [0] * 4
+        for i, n in pairs:
+            if n.split:
+                split[n.split.index] += i * n.split.steps
+        at = p.src0 if side == "src" else p.dst0
+        at += sum(i * (n.src if side == "src" else n.dst).value for i, n in pairs)
+        guarded = [sum(i * n.unit for i, n in pairs if n.guard == g) for g in range(len(p.guards))]
+        limits = [*zip(guarded, p.guards, strict=True)]
+        inside = all(g.lo.value <= n < g.hi.value for n, g in limits)
+        yield (*shared, *split), at, inside, all(n < g.end.value for n, g in limits)
+
+
+def check(p: Problem) -> None:
+    """Every place is stored once, elements from where the source has them."""
+    read = {key: at for key, at, inside, _ in steps(p, "src") if inside}
+    stored: dict[int, int | None] = {}
+    for key, at, inside, exists in steps(p, "dst"):
+        if exists:
+            assert at not in stored
+            stored[at] = read[key] if inside else None
+    pairs = zip(p.dst.offsets().ravel().tolist(), p.src.offsets().ravel().tolist(), strict=True)
+    assert {at: n for at, n in stored.items() if n is not None} == dict(pairs)
+    every = 1
+    for placed in p.dst.placed:
+        every *= placed.size
+    assert len(stored) == every
+
+
+def test_each_side_has_its_loops() -> None:
+    p = by_sides(problem(D((2, 144, 5, 7), "f32", "aBcd24b"), D((2, 144, 5, 7), "f32", "aBcd16b")))
+    assert not p.tables
+    assert str(p) == "(6:1680,1680) (3:-,560) (35:24,16) (2:-,8) (8:1,1) (2:840,-) (3:8,-)"
+    few = by_sides(problem(D((2, 40), "f32", "aB63b"), D((2, 40), "f32", "aB16b")))
+    assert str(few) == "(2:63,48) (48:1,1?0)  guards dim 1: [0, 40) of 48"
+
+
+def test_they_move_every_element_and_zero_the_padding() -> None:
+    found = [by_sides(problem(*pair)) for pair in uneven_pairs(3, 150, 20_000)]
+    split = [p for p in found if p.is_split]
+    assert len(split) > 40
+    for p in split:
+        check(p)
+
+
+def test_what_is_left_to_the_generic_family() -> None:
+    """Elements of less than a byte, and blocks that begin elsewhere in those of the other side."""
+    plain = D((2, 48, 4, 4), "u4", "aBcd24b"), D((2, 48, 4, 4), "u4", "aBcd16b")
+    padded = D((2, 19), "f32", "aB8b", padding=((0, 0), (3, 0))), D((2, 19), "f32", "aB8b")
+    large = D((9000, 9000), "f32", "AB63a64b"), D((9000, 9000), "f32", "AB64a63b")
+    for pair in (plain, padded, large):
+        plan = cf.make_plan(*pair, GPU)
+        assert plan.family == "generic", plan
+    assert all(refusal(problem(*pair)) for pair in (plain, padded))
+    assert not refusal(problem(*large))
+    assert "in common" in str(cf.make_plan(*large, GPU))
+
+
+@pytest.mark.parametrize("case", [c for c in CASES if c.group == UNEVEN], ids=lambda c: c.name)
+def test_elements_have_places_of_their_own_in_local_memory(case: Case) -> None:
+    body = cf.make_plan(*case.descriptors(), GPU).body
+    assert isinstance(body, GroupPlan)
+    moved = body.layout
+    assert moved.banks
+    for p, side in ((moved.read, "src"), (moved.write, "dst")):
+        digits = moved.banks.digits(p)
+        every = {place(digits, n) for n in range(moved.elements(side))}
+        assert len(every) == moved.elements(side)
+        assert max(every) < moved.local_elements
