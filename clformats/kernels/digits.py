@@ -42,6 +42,8 @@ class Digits:
                     merged[-1] = near * size, of_near
                     continue
             merged.append((size, factor))
+        if lane and len(merged) > 1 and merged[0][0] * merged[1][0] % self.width == 0:
+            return self._further(merged, lane)
         terms, step = [], 1
         for number, (size, factor) in enumerate(merged):
             if factor != Const(0):
@@ -49,3 +51,12 @@ class Digits:
                 terms.append(self.of(step, None if last else size, lane) * factor)
             step *= size
         return total(terms)
+
+    def _further(self, parts: Sequence[tuple[int, Expr]], lane: int) -> Expr:
+        """The sum so many elements after a unit's first, whose third digit is that of the first."""
+        (size, near), (_, far), *_ = parts
+        digit, name = self.of(1, size), f"turns{size}_at{lane}"
+        turns: Expr = Const(lane // size)
+        if not isinstance(digit, Const):
+            self.named[name], turns = str((digit + lane) // size), Var(name)
+        return self.sum(parts) + near * lane + turns * (far - near * size)

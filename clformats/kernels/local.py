@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from ..formats.expr import Const, Expr, Var, as_expr, total
-from ..schedule.banks import BankLayout, Pass
+from ..formats.expr import Const, Expr, Var, total
+from ..schedule.banks import Pass
+from ..schedule.grouped import block_of, limits
 from ..schedule.local import GroupPlan
 from ..schedule.plan import Plan
 from ..templates import filled
 from ..values.attr import OLD
-from . import exchange
+from . import exchange, kept
 from .computation import Computed, types_of
 from .digits import Digits
+from .kept import lanes_of, vector
 from .source import Arguments, Launch, divided, moved
-from .types import KernelConversion, as_bits
+from .types import KernelConversion
 
 AT_ONCE = 8
 """Loads of a work-item that are on their way before the first value is used, at the most."""
@@ -82,6 +84,9 @@ class _GroupWriter:
         self.order = [loop.axis for loop in plan.schedule.nest]
         self.types = types
         sizes = self.layout.sizes
+        blocks = {g: block_of(self.p, g) for g in range(len(self.p.guards))}
+        self.blocks = {g: block for g, block in blocks.items() if block}
+        self.strict = [g for g, block in blocks.items() if not block]
         self.trades = exchange.GroupTrades(self._unit, sizes, self.p.exchanges, types.work)
         self.arguments = arguments
         self._number = self.arguments.expression
@@ -153,20 +158,12 @@ class _GroupWriter:
         ]  # fmt: skip
 
     def _guards(
-        self, digits: Digits, p: Pass, further: dict[int, int]
+        self, digits: Digits, p: Pass, further: dict[int, int], guards: Collection[int]
     ) -> tuple[list[str], list[str]]:
         """The conditions of guards: for elements, and for what is stored."""
         inside, exists = [], []
-        for g, guard in enumerate(self.p.guards):
-            nodes = [(k, n) for k, n in enumerate(self.layout.nodes)
-                     if n.guard == g and (not n.split or k in p.order)]  # fmt: skip
-            cover = 1 + sum((n.size.value - 1) * n.unit for _, n in nodes)
-            steps = [
-                ((Var(f"x{k}") if k in self.order else Const(0))
-                 + self._step(digits, p, k, further)) * n.unit
-                for k, n in nodes
-            ]  # fmt: skip
-            at = total(steps)
+        for g in guards:
+            guard, (at, cover) = self.p.guards[g], self._guarded(digits, p, further, g)
             if guard.lo.value > 0:
                 inside.append(f"{at} >= {self._number(f'lo{g}', guard.lo)}")
             if guard.hi.value < cover:
@@ -174,6 +171,35 @@ class _GroupWriter:
             if guard.end.value < cover:
                 exists.append(f"{at} < {self._number(f'end{g}', guard.end)}")
         return inside, exists
+
+    def _guarded(
+        self, digits: Digits, p: Pass, further: dict[int, int], g: int, least: int = 0
+    ) -> tuple[Expr, int]:
+        """A guard's index in a pass, as loops by ``least`` units count it; and how far it goes."""
+        nodes = [(k, n) for k, n in enumerate(self.layout.nodes) if n.guard == g
+                 and n.unit >= least and (not n.split or k in p.order)]  # fmt: skip
+        steps = [
+            ((Var(f"x{k}") if k in self.order else Const(0))
+             + self._step(digits, p, k, further)) * n.unit
+            for k, n in nodes
+        ]  # fmt: skip
+        return total(steps), 1 + sum((n.size.value - 1) * n.unit for _, n in nodes)
+
+    def _in_blocks(self, digits: Digits, p: Pass) -> list[str]:
+        """The conditions that some of a vector is there, for guards of blocks loaded as a whole."""
+        found = []
+        for g, block in self.blocks.items():
+            node, guard, least = self.layout.nodes[p.order[0]], self.p.guards[g], 0
+            if self.layout.sizes[p.order[0]] % p.width:  # it is of several loops
+                least, after = block, block - 1
+            else:
+                after = node.unit * (p.width - 1) if node.guard == g else 0
+            at, cover = self._guarded(digits, p, {}, g, least)
+            if guard.lo.value > after:
+                found.append(f"{at + after} >= {self._number(f'lo{g}', guard.lo)}")
+            if guard.hi.value < cover:
+                found.append(f"{at} < {self._number(f'hi{g}', guard.hi)}")
+        return found
 
     @property
     def _unit(self) -> Pass:
@@ -208,8 +234,9 @@ class _GroupWriter:
         lanes = []
         for j in range(0, unit.width, p.width):
             further = {p.order[0]: j} if p.order else {}
-            inside, _ = self._guards(digits, unit, further)
-            test = [*counted, *self._tails(digits, unit, further), *inside]
+            inside, _ = self._guards(digits, unit, further, self.strict)
+            there = [*inside, *self._in_blocks(digits, unit)]
+            test = [*counted, *self._tails(digits, unit, further), *there]
             at = Var("src_at") + offset + (self.src[p.order[0]] * j if j else 0)
             part = "s" + "0123456789abcdef"[j : j + p.width]
             lanes.append(Lane(str(at), " && ".join(test), " && ".join(inside), part))
@@ -217,33 +244,9 @@ class _GroupWriter:
         pointers = [f"{begins}at{j}" for j in range(len(lanes))]
         return {
             "lanes": lanes, "loaded": self.types.load_pieces(pointers, p.width),
-            "kept": self._kept(digits, layout.banks, p) if layout.banks else [],
+            "kept": kept.stores(digits, layout.banks, p, self.types.work) if layout.banks else [],
             "counted": "".join(counted), "pass": PassText(unit.width, count, digits.texts),
         }  # fmt: skip
-
-    def _kept(self, digits: Digits, banks: BankLayout, p: Pass) -> list[tuple[str, str]]:
-        """(where to, what) of the stores of a vector to local memory."""
-        at_once, offsets = banks.lanes(p)
-        if offsets is None:
-            parts = [
-                ("value.s" + "0123456789abcdef"[j : j + at_once], self._place(digits, banks, p, j))
-                for j in range(0, p.width, at_once)
-            ]
-            if at_once == 1:
-                return [(f"kept[{at}]", part) for part, at in parts]
-            bits = as_bits(self.types.work, at_once)
-            return [(f"*(__local {bits} *)({moved('kept', str(at))})", f"as_{bits}({part})")
-                    for part, at in parts]  # fmt: skip
-        at = self._place(digits, banks, p)
-        if at_once > 1:
-            bits = as_bits(self.types.work, p.width)
-            return [(f"*(__local {bits} *)({moved('kept', str(at))})", f"as_{bits}(value)")]
-        lanes = zip(offsets, _lanes(p.width), strict=True)
-        return [(f"kept[{at + o}]", lane) for o, lane in lanes]
-
-    def _place(self, digits: Digits, banks: BankLayout, p: Pass, lane: int = 0) -> Expr:
-        """Where a unit's first element lies in local memory, or the one ``lane`` further."""
-        return digits.sum([(size, as_expr(stride)) for size, stride in banks.digits(p)], lane)
 
     # ---- the second pass -------------------------------------------------------------------------
 
@@ -254,12 +257,14 @@ class _GroupWriter:
         counted = self._in_count(count, loads=layout.banks is None)
         offset = self._offset(digits, p, self.dst)
         fetched, columns = (
-            self._fetched(digits, layout.banks) if layout.banks else ([], [_lanes(p.width)])
+            kept.loads(digits, layout.banks, p, self.types.work)
+            if layout.banks
+            else ([], [lanes_of(p.width)])
         )
         moves = []
         for j in range(p.tall):
             further = {p.across: j} if j else {}
-            inside, exists = self._guards(digits, p, further)
+            inside, exists = self._guards(digits, p, further, range(len(self.p.guards)))
             test = [*self._tails(digits, p, further), *exists]
             if not layout.banks:
                 test = [*counted, *test]
@@ -271,52 +276,45 @@ class _GroupWriter:
         text = PassText(p.width, count, digits.texts)
         return {"pass": text, "fetched": fetched, "moves": moves, "counted": "".join(counted)}
 
-    def _fetched(
-        self, digits: Digits, banks: BankLayout
-    ) -> tuple[list[tuple[str, str, str]], list[list[str]]]:
-        """(type, name, value) of what is read of local memory; the elements of each vector."""
-        p, work = self.layout.write, self.types.work
-        at_once, offsets = banks.lanes(p)
-        if offsets is None and at_once > 1:
-            kind = f"{work}{at_once}"
-            words = [
-                (kind, f"w{j}", f"*(__local const {kind} *)({moved('kept', str(at))})")
-                for j in range(0, p.width, at_once) for at in [self._place(digits, banks, p, j)]
-            ]  # fmt: skip
-            return words, [[f"{name}.s{t:x}" for _, name, _ in words for t in range(at_once)]]
-        if offsets is None:
-            places = [str(self._place(digits, banks, p, j)) for j in range(p.width)]
-            return [], [[f"kept[{at} + {t}]" if t else f"kept[{at}]" for at in places]
-                        for t in range(p.tall)]  # fmt: skip
-        at = self._place(digits, banks, p)
-        if p.tall == 1 and at_once > 1:
-            kind = f"{work}{p.width}"
-            bits = as_bits(work, p.width)
-            value = f"as_{kind}(*(__local const {bits} *)({moved('kept', str(at))}))"
-            return [(kind, "value", value)], [_lanes(p.width)]
-        if at_once == 1:
-            return [], [[f"kept[{at + o + t}]" for o in offsets] for t in range(p.tall)]
-        kind = f"{work}{p.tall}"
-        words = [
-            (kind, f"w{j}", f"*(__local const {kind} *)({moved('kept', str(at + o))})")
-            for j, o in enumerate(offsets)
-        ]
-        return words, [[f"w{j}.s{t:x}" for j in range(p.width)] for t in range(p.tall)]
-
     def _stored(
         self, digits: Digits, lanes: list[str], to: str, further: dict[int, int]
     ) -> tuple[str, str]:
         """What is computed of a vector, if anything is, and the statement that stores it."""
         types, width = self.types, len(lanes)
-        whole = lanes == _lanes(width)
+        whole = lanes == lanes_of(width)
         if not isinstance(types, Computed):
-            return "", types.store("value" if whole else _vector(types.work, lanes), to, width)
+            value = "value" if whole else vector(types.work, lanes)
+            return "", types.store(self._with_zeros(digits, value, lanes, further), to, width)
         operands = [
-            _vector(types.real, [self._operand(digits, types, k, j, further) for j in range(width)])
+            vector(types.real, [self._operand(digits, types, k, j, further) for j in range(width)])
             for k in range(len(types.computation.operands))
         ]
-        result = types.call("value" if whole else _vector(types.lane, lanes), operands, width)
+        result = types.call("value" if whole else vector(types.lane, lanes), operands, width)
         return result, types.store("result", to, width)
+
+    def _with_zeros(
+        self, digits: Digits, value: str, lanes: list[str], further: dict[int, int]
+    ) -> str:
+        """A vector with zeros for what is no element of blocks that are loaded as a whole."""
+        p, sizes, work = self.layout.write, self.layout.sizes, self.types.work
+        guards = [g for g in self.blocks if self.p.guards[g].hi.value < self.p.guards[g].end.value
+                  or self.p.guards[g].lo.value]  # fmt: skip
+        if not guards:
+            return value
+        near = self.p.nodes[p.order[0]]
+        ends = [sizes[p.order[0]], *limits(self.p, near, "dst", stored=False)]
+        alike = near.guard not in guards or not any(n % p.width for n in ends)
+        tests = [
+            " && ".join(self._guards(digits, p, {**further, p.order[0]: j}, guards)[0])
+            for j in range(1 if alike else p.width)
+        ]
+        if not tests[0]:
+            return value
+        if alike:
+            zero = f"({work}{p.width})(0)" if p.width > 1 else f"({work})0"
+            return f"{tests[0]} ? {value} : {zero}"
+        chosen = [f"({t} ? {x} : ({work})0)" for t, x in zip(tests, lanes, strict=True)]
+        return vector(work, chosen)
 
     def _operand_bases(self) -> list[tuple[str, str]]:
         """(variable, value): where the tile starts in each operand but the destination."""
@@ -351,13 +349,3 @@ class _GroupWriter:
         if lane:
             at = at + strides[p.order[0]] * lane
         return types.load_operand(operand, str(at), 1)
-
-
-def _lanes(width: int) -> list[str]:
-    """The elements of the vector ``value``."""
-    return ["value"] if width == 1 else [f"value.s{j:x}" for j in range(width)]
-
-
-def _vector(name: str, elements: Sequence[str]) -> str:
-    """A vector of elements; one is itself."""
-    return elements[0] if len(elements) == 1 else f"({name}{len(elements)})({', '.join(elements)})"

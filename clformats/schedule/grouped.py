@@ -151,7 +151,8 @@ class GroupTile:
 
         The tile falls into such vectors, so that all elements of one are there or none is; at a
         guard, and where operands are read, they are of one loop. ``order``: the loops of the pass.
-        ``stored``: values are stored as they lie, zeros too.
+        ``stored``: values are stored as they lie, zeros too. Where `block_of` says so, vectors are
+        loaded if some of one is.
         """
         p, nodes, along = self.p, self.nodes, strides(self.nodes, side)
         reached, run = 1, []
@@ -167,8 +168,15 @@ class GroupTile:
         inner, last = run[0], run[-1]
         moves = [p.src0 if side == "src" else p.dst0, nodes[last].size.value * along[last]]
         moves += [s for k, s in enumerate(along) if k not in run and nodes[k].size.value > 1]
-        if p.computation or any(nodes[k].guard is not None for k in run):
-            moves += [self.sizes[inner], *_limits(p, nodes[inner], side, stored=stored)]
+        guards = {nodes[k].guard for k in run} - {None}
+        if side == "src" and p.is_split:
+            loose = {g for g in guards if g is not None and block_of(p, g)}
+            guards -= loose
+            coarse = [k for k in run for g in loose & {nodes[k].guard}
+                      if nodes[k].unit >= block_of(p, g)]  # fmt: skip
+            moves += [prod(self.sizes[j] for j in run[: run.index(k)]) for k in coarse]
+        if guards or (p.computation and not (side == "src" and p.is_split)):
+            moves += [self.sizes[inner], *limits(p, nodes[inner], side, stored=stored)]
         return gcd(power_of_two(max(1, most)), reached, *moves)
 
 
@@ -246,7 +254,17 @@ def _known_strides(p: Problem, side: str, whole: set[int]) -> set[int]:
     return known
 
 
-def _limits(p: Problem, node: Node, side: str, *, stored: bool) -> list[int]:
+def block_of(p: Problem, guard: int) -> int:
+    """The units of a block of the source that is loaded if some of it is there; else 0.
+
+    So it is where both sides split the index of a guard differently: a tile has whole blocks, and
+    what is no element is replaced by zero before it is stored.
+    """
+    mine = (n for n in p.nodes if n.guard == guard and n.split and n.split.side == "src")
+    return max((n.unit for n in mine), default=0)
+
+
+def limits(p: Problem, node: Node, side: str, *, stored: bool) -> list[int]:
     """The limits of a node's guard in steps of it; 1 for one that lies between two steps.
 
     Where values are ``stored`` as they lie in local memory, zeros among them, only the end counts.
@@ -254,6 +272,6 @@ def _limits(p: Problem, node: Node, side: str, *, stored: bool) -> list[int]:
     if node.guard is None:
         return []
     guard = p.guards[node.guard]
-    limits = [n.value for n in ((guard.end,) if stored else (guard.lo, guard.hi, guard.end))]
-    limits += [n.unit for n in p.nodes if n.guard == node.guard and n.is_of(side) and n is not node]
-    return [1 if n % node.unit else n // node.unit for n in limits]
+    found = [n.value for n in ((guard.end,) if stored else (guard.lo, guard.hi, guard.end))]
+    found += [n.unit for n in p.nodes if n.guard == node.guard and n.is_of(side) and n is not node]
+    return [1 if n % node.unit else n // node.unit for n in found]

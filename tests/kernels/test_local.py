@@ -154,8 +154,10 @@ FAMILY_CASES = [
     ("local", "u8:aBcd18b", "u8:aBcd16b", (2, 288, 4, 8)),
     ("local", "f32:aBcd16b", "s8:aBcd12b", (3, 97, 3, 8)),
     ("local", "f32:ABcd6a5b", "f16:ABcd4b9a", (25, 31, 3, 2)),
-    ("local", "u8:Ab24a2b6a", "u8:bA16a", (600, 4)),
-    ("local", "u8:aBcd12b", "u8:aBcd8b:pad=0+0x4+8x1+1x4+0", (2, 36, 5, 20)),
+    ("local", "u8:AB24a2b6a", "u8:bA16a", (600, 4)),
+    ("local", "u8:aBcd12b", "u8:aBcd8b:pad=0+0x12+9x1+1x4+0", (2, 36, 5, 20)),
+    ("local", "f32:aBcd24b", "f32:aBcd16b", (2, 97, 4, 8)),
+    ("local", "bf16:aBcd15b", "f32:aBcd8b:pad=0+0x15+2x0+0x0+0", (2, 143, 4, 8)),
     ("generic", "s32:aBcd12b:pad=0+0x4+0x0+0x0+0", "s32:aBcd16b", (2, 40, 3, 3)),
 ]
 

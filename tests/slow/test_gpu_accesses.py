@@ -95,11 +95,12 @@ def test_requests_use_what_they_touch(case: Case, tmp_path: Path) -> None:
         TABLE.write_text("\n".join(text) + "\n")
     assert recorded().get(case.name) == found, dict(zip(HEAD, found, strict=True))
     load, store = costs[SOURCE, False], costs[DESTINATION, True]
-    if case.group != ODDS and not case.name.startswith(("d5_odd", "uneven_63")):
+    if case.group != ODDS and not case.name.startswith("d5_odd"):
         assert store.efficiency >= EVEN
         assert case.name in IN_PARTS or load.efficiency >= EVEN
     assert min(one.groups) >= (ODD if "odd" in case.name else EVEN)
-    assert costs[LOCAL, True].conflict <= 2, "vectors are stored whole"
+    # Vectors are stored whole, but those of blocks of 63 by single elements.
+    assert costs[LOCAL, True].conflict <= (2.2 if case.name.startswith("uneven_63") else 2)
 
 
 @needs_tools

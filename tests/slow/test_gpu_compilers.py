@@ -166,9 +166,9 @@ def test_intel(name: str, tmp_path: Path) -> None:
 
 
 UNEVEN = {
-    "24_16_f32": 16.3, "16_24_f32": 14.6, "18_16_f32": 32.4, "12_8_f32": 14.2, "3_16_f32": 23.4,
-    "16_3_f32": 21.4, "63_64_f32": 96.5, "24_16_f16": 7.2, "48_32_f16": 12.2, "3_16_f16": 19.3,
-    "48_32_u8": 5.8, "24_16_u8": 3.8,
+    "24_16_f32": 16.3, "16_24_f32": 14.6, "18_16_f32": 29.6, "12_8_f32": 14.2, "3_16_f32": 18.6,
+    "16_3_f32": 17.3, "63_64_f32": 43.1, "24_16_f16": 7.2, "48_32_f16": 12.0, "3_16_f16": 15.1,
+    "48_32_u8": 5.4, "24_16_u8": 4.1,
 }  # fmt: skip
 """Blocks that do not divide each other, by the name of the case: instructions for an element."""
 
@@ -178,16 +178,15 @@ UNEVEN = {
 def test_blocks_that_do_not_divide_each_other(name: str, tmp_path: Path) -> None:
     """Nothing is spilt, and rows that are aligned are moved by 16 bytes.
 
-    Padding of blocks of 63 may begin within a vector; NVIDIA's compiler halves loads of halves.
+    NVIDIA's compiler halves loads of halves that are taken apart.
     """
     (case,) = (c for c in BENCH if c.name == f"uneven_{name}")
     plan = cf.make_plan(*case.descriptors(), H100)
     kernel = sm_90(plan, tmp_path)
     assert {*re.findall(r"(\d+) bytes spill", kernel.said)} == {"0"}, kernel.said
     found = [i for i in SASS.findall(kernel.text) if i != "NOP"]
-    shorter = {"63_64_f32": "LDG.E.CONSTANT", "3_16_f16": "LDG.E.64.CONSTANT"}
     loads = {i for i in found if i.startswith("LDG")}
-    assert loads == {shorter.get(name, "LDG.E.128.CONSTANT")}
+    assert loads == {"LDG.E.64.CONSTANT" if name == "3_16_f16" else "LDG.E.128.CONSTANT"}
     assert {i for i in found if i.startswith("STG")} == {"STG.E.128"}
     each = len(found) / kernel.elements / words(plan)
     assert each <= UNEVEN[name], each
