@@ -18,6 +18,7 @@ import clformats as cf
 from bench.cases import CASES as BENCH
 from clformats.problems.computation import from_attr
 from clformats.recoding.decoding import decoding
+from clformats.recoding.mapped import decoding_by_map
 from clformats.recoding.quantising import quantising
 from clformats.recoding.repacking import repacking
 from tests.gpu_compilers_support import (
@@ -267,6 +268,47 @@ def test_records_are_made_in_local_memory(name: str, tmp_path: Path) -> None:
     ends, each = unspilled(kernel)
     assert ends in ([], ["STG.E.U8"])
     assert each <= MADE[name], each
+
+
+TOGETHER = {"u4g128": 54.8, "s4g128": 43.1}
+"""The same for planes whose blocks have several work-items; most of it is the division."""
+
+
+@needs("clang", "libclc", "ptxas", "nvdisasm")
+@pytest.mark.parametrize("name", TOGETHER)
+def test_blocks_are_made_by_work_items_together(name: str, tmp_path: Path) -> None:
+    src, dst = cf.MemoryDesc((4096, 4096), "f16"), described((4096, 4096), name, "plain")
+    made = quantising(src, dst, H100)
+    kernel = assembled(made.source, dst.nelems / made.global_size[0], tmp_path)
+    ends, each = unspilled(kernel)
+    assert {*ends} <= {"STG.E.U8"}
+    assert each <= TOGETHER[name], each
+
+
+MAPPED = {
+    "u4g128 plain f16:ba": 19.6,
+    "u4g128 plain f16:BA16b16a": 19.7,
+    "s4g128 plain f16:BA16b16a": 16.6,
+    "u4g128 awq_gemm f16:ab": 20.8,
+    "u4g128 gptq f16:ab": 22.4,
+    "q4_0 gguf f16:ba": 23.7,
+}
+"""The most instructions for an element that is decoded as a map over planes, as above."""
+
+
+@needs("clang", "libclc", "ptxas", "nvdisasm")
+@pytest.mark.parametrize("name", MAPPED)
+def test_planes_are_decoded_as_a_map(name: str, tmp_path: Path) -> None:
+    kind, layout, to = name.split()
+    src, dst = described((4096, 14336), kind, layout), cf.MemoryDesc((4096, 14336), *to.split(":"))
+    found = decoding_by_map(src, dst)
+    assert found
+    plan = cf.make_plan(found[0], dst, H100, computation=found[1])
+    assert plan.family == "local"
+    kernel = sm_90(plan, tmp_path)
+    ends, each = unspilled(kernel)
+    assert not [i for i in ends if i.startswith("STG")]
+    assert each <= MAPPED[name], each
 
 
 @needs("clang", "libclc", "ptxas", "nvdisasm")
