@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 
 from ..formats.expr import Const, Expr, Var, total
@@ -12,10 +13,10 @@ from ..schedule.grouped import block_of, limits
 from ..schedule.local import GroupPlan
 from ..schedule.plan import Plan
 from ..templates import filled
-from ..values.attr import OLD
 from . import exchange, kept
 from .computation import Computed, types_of
 from .digits import Digits
+from .group_operands import GroupOperands
 from .kept import lanes_of, vector
 from .source import Arguments, Launch, divided, moved
 from .types import KernelConversion
@@ -95,6 +96,11 @@ class _GroupWriter:
         self.src = [self._number(f"src_stride{k}", n.src) for k, n in enumerate(nodes)]
         self.dst = [self._number(f"dst_stride{k}", n.dst) for k, n in enumerate(nodes)]
         self.arguments.values.update(src0=self.p.src0, dst0=self.p.dst0)
+        self.operands = (
+            GroupOperands(self.layout, types, plan.schedule.group, self.arguments, self._start,
+                          self.dst, self.sizes)
+            if isinstance(types, Computed) else None
+        )  # fmt: skip
 
     def values(self) -> dict[str, object]:
         """Everything that ``local.mako`` uses, beside the types."""
@@ -117,7 +123,8 @@ class _GroupWriter:
             "traded": [*self.trades.statements(at_once)],
             "exchanges": exchange.distances([p.exchanges], p.dtypes[0].bits),
             "swaps": exchange.swaps(p.swaps, p.dtypes[0].bits),
-            "bases": self._operand_bases(),
+            "bases": self.operands.bases(p.operands0) if self.operands else [],
+            "shared": [*self.operands.shared.values()] if self.operands else [],
             "declarations": self.arguments.declarations + self.types.parameters,
             "constants": self.arguments.constants,
         }
@@ -282,11 +289,12 @@ class _GroupWriter:
         """What is computed of a vector, if anything is, and the statement that stores it."""
         types, width = self.types, len(lanes)
         whole = lanes == lanes_of(width)
-        if not isinstance(types, Computed):
+        if not (isinstance(types, Computed) and self.operands):
             value = "value" if whole else vector(types.work, lanes)
             return "", types.store(self._with_zeros(digits, value, lanes, further), to, width)
+        offset = partial(self._offset, digits, self.layout.write)
         operands = [
-            vector(types.real, [self._operand(digits, types, k, j, further) for j in range(width)])
+            self.operands.lanes(k, width, further, offset)
             for k in range(len(types.computation.operands))
         ]
         result = types.call("value" if whole else vector(types.lane, lanes), operands, width)
@@ -315,37 +323,3 @@ class _GroupWriter:
             return f"{tests[0]} ? {value} : {zero}"
         chosen = [f"({t} ? {x} : ({work})0)" for t, x in zip(tests, lanes, strict=True)]
         return vector(work, chosen)
-
-    def _operand_bases(self) -> list[tuple[str, str]]:
-        """(variable, value): where the tile starts in each operand but the destination."""
-        result: list[tuple[str, str]] = []
-        types = self.types
-        operands = types.computation.operands if isinstance(types, Computed) else ()
-        for j, operand in enumerate(operands):
-            if operand.name != OLD:
-                name = operand.name
-                self.arguments.values[f"{name}0"] = self.p.operands0[j]
-                start = self._start(self._operand_strides(j, name), Var(f"{name}0"))
-                result.append((f"{name}_at", str(start)))
-        return result
-
-    def _operand_strides(self, j: int, name: str) -> list[Expr]:
-        return [
-            self._number(f"{name}_stride{k}", n.operands[j])
-            for k, n in enumerate(self.layout.nodes)
-        ]
-
-    def _operand(
-        self, digits: Digits, types: Computed, j: int, lane: int, further: dict[int, int]
-    ) -> str:
-        """Operand ``j`` for one element of a vector."""
-        operand, p = types.computation.operands[j], self.layout.write
-        is_old = operand.name == OLD
-        strides = self.dst if is_old else self._operand_strides(j, operand.name)
-        begins = f"{operand.name}_at" if not is_old else "dst_at" if types.target else ""
-        at = self._offset(digits, p, strides) + (Var(begins) if begins else Const(0))
-        for k, steps in further.items():
-            at = at + strides[k] * steps
-        if lane:
-            at = at + strides[p.order[0]] * lane
-        return types.load_operand(operand, str(at), 1)

@@ -207,6 +207,10 @@ MOST_TALL = 8
 """Rows of elements of less than a byte that share scales, and a work-item stores together. Measured
 by NVIDIA's compiler for sm_90: u4 to f16 with scales and zero points has 16.7 instructions an
 element, 18.4 with 4, 25.4 with 1."""
+SHARED_BY, MOST_SHARED = 8, 512
+"""Elements of a tile that share a value of another tensor, such as a scale, for which the tile's
+values go through local memory; and how many values at the most. Chosen: a vector of the destination
+has 8 elements of 16 bits."""
 MOST_HELD = 32
 """Words that a work-item holds while they trade elements, at the most. Chosen."""
 VECTORS_EACH = 2

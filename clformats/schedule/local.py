@@ -174,12 +174,19 @@ def fitted(p: Problem, wish: Schedule, traits: Traits) -> GroupPlan | None:
         return None
     tile, most = GroupTile(p, wish.tile), thresholds.MOST_STEPS * traits.group_size
     if local:
-        most = min(traits.local_bytes * 8 // 9 // moving_bytes(p), most)
+        room = traits.local_bytes - _shared_bytes(p)
+        most = min(room * 8 // 9 // moving_bytes(p), most)
     first = [order_of(nodes, side)[0] for side in ("src", "dst")] if local else []
     if not tile.fit(most, first):
         return None
     found = _made(tile, wish.tile.widths, wish.store, traits, order)
     return found if _stores_units(found) else None
+
+
+def _shared_bytes(p: Problem) -> int:
+    """Local memory for values that elements of a tile share, at the most."""
+    c = p.computation
+    return len(c.operands) * thresholds.MOST_SHARED * c.real.nbytes if c else 0
 
 
 def _made(

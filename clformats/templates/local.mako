@@ -101,6 +101,18 @@ __kernel __attribute__((reqd_work_group_size(${group}, 1, 1))) void reorder(
     const idx ${name} = ${value};
 % endfor
     ${both} held[${at_once}];
+% for one in shared:
+<% name, rounds = one.name, -(-one.count // group) %>\
+    // Many elements share a value.
+    __local ${types.real} kept_${name}[${one.count}] __attribute__((aligned(64)));
+    ${types.real} held_${name}[${rounds}];
+    #pragma unroll
+    for (uint k = 0; k < ${rounds}; ++k) {
+        const uint i = k * ${group} + (uint)get_local_id(0);
+        const idx at = ${f"{one.test} ? {one.at} : 0" if one.test else one.at};
+        held_${name}[k] = ${one.value};
+    }
+% endfor
 
 % if chunks > 1:
     for (uint begin = 0; begin < ${end}; begin += ${step}) {
@@ -131,6 +143,14 @@ ${indent(capture(puts), "            ")}\
 % endif
         }
     }
+% for one in shared:
+<% name, rounds = one.name, -(-one.count // group) %>\
+    #pragma unroll
+    for (uint k = 0; k < ${rounds}; ++k) {
+        const uint i = k * ${group} + (uint)get_local_id(0);
+        ${f"if (i < {one.count}) " if one.count % group else ""}kept_${name}[i] = held_${name}[k];
+    }
+% endfor
 % if places:
     barrier(CLK_LOCAL_MEM_FENCE);
     #pragma unroll

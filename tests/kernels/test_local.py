@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 import clformats as cf
@@ -196,6 +197,22 @@ def test_attributes(
     done = check_reorder(a, b, as_gpu, attr=cf.Attr(**given))  # type: ignore[arg-type]
     assert done.plan.family in ("rows", "local")
     check_reorder(a, b, as_gpu, attr=cf.Attr(**given), front=3)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("dims", [(128, 512), (200, 512), (64, 130)])
+@pytest.mark.parametrize(("mask", "group"), [(2, None), (1, None), (3, (1, 128))])
+def test_values_that_a_tile_shares(
+    dims: tuple[int, int], mask: int, group: tuple[int, int] | None, as_gpu: cf.Stream
+) -> None:
+    """A scale and a zero point for each row, each column, or each group of columns."""
+    sizes = [n if mask >> d & 1 else 1 for d, n in enumerate(dims)]
+    sizes = [-(-n // g) for n, g in zip(sizes, group or (1, 1), strict=True)]
+    values = np.random.default_rng(1).integers(1, 32, sizes) / np.float32(8)
+    scale: object = cf.Grouped(values, group) if group else (values.ravel(), mask)
+    attr = cf.Attr(src_scale=scale, src_zero_point=scale)
+    made = check_reorder(D(dims, "u8", "ab"), D(dims, "f16", "ba"), as_gpu, attr=attr)
+    shared = "kept_src_scale[" in made.source
+    assert shared == (dims[1] % 128 == 0 or group is None), made.source
 
 
 def test_a_smaller_work_group(engine: cf.Engine) -> None:
