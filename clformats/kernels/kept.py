@@ -36,19 +36,19 @@ def loads(
     digits: Digits, banks: BankLayout, p: Pass, work: str
 ) -> tuple[list[tuple[str, str, str]], list[list[str]]]:
     """(type, name, value) of what is loaded for a unit; the elements of each of its vectors."""
-    at_once, offsets = banks.lanes(p)
+    (at_once, offsets), first = banks.lanes(p), banks.first
     if offsets is None and at_once > 1:
         kind = f"{work}{at_once}"
         words = [
             (kind, f"w{j}", f"*(__local const {kind} *)({moved('kept', str(at))})")
-            for j in range(0, p.width, at_once) for at in [_place(digits, banks, p, j)]
+            for j in range(0, p.width, at_once) for at in [_place(digits, banks, p, j) + first]
         ]  # fmt: skip
         return words, [[f"{name}.s{t:x}" for _, name, _ in words for t in range(at_once)]]
     if offsets is None:
-        places = [str(_place(digits, banks, p, j)) for j in range(p.width)]
+        places = [str(_place(digits, banks, p, j) + first) for j in range(p.width)]
         return [], [[f"kept[{at} + {t}]" if t else f"kept[{at}]" for at in places]
                     for t in range(p.tall)]  # fmt: skip
-    at = _place(digits, banks, p)
+    at = _place(digits, banks, p) + first
     if p.tall == 1 and at_once > 1:
         kind = f"{work}{p.width}"
         bits = as_bits(work, p.width)

@@ -170,19 +170,19 @@ class _GroupWriter:
         """The conditions of guards: for elements, and for what is stored."""
         inside, exists = [], []
         for g in guards:
-            guard, (at, cover) = self.p.guards[g], self._guarded(digits, p, further, g)
-            if guard.lo.value > 0:
+            guard, (at, low, high) = self.p.guards[g], self._guarded(digits, p, further, g)
+            if guard.lo.value > low:
                 inside.append(f"{at} >= {self._number(f'lo{g}', guard.lo)}")
-            if guard.hi.value < cover:
+            if guard.hi.value < high:
                 inside.append(f"{at} < {self._number(f'hi{g}', guard.hi)}")
-            if guard.end.value < cover:
+            if guard.end.value < high:
                 exists.append(f"{at} < {self._number(f'end{g}', guard.end)}")
         return inside, exists
 
     def _guarded(
         self, digits: Digits, p: Pass, further: dict[int, int], g: int, least: int = 0
-    ) -> tuple[Expr, int]:
-        """A guard's index in a pass, as loops by ``least`` units count it; and how far it goes."""
+    ) -> tuple[Expr, int, int]:
+        """A guard's index as a pass's loops by ``least`` units count it; its first and its end."""
         nodes = [(k, n) for k, n in enumerate(self.layout.nodes) if n.guard == g
                  and n.unit >= least and (not n.split or k in p.order)]  # fmt: skip
         steps = [
@@ -190,7 +190,10 @@ class _GroupWriter:
              + self._step(digits, p, k, further)) * n.unit
             for k, n in nodes
         ]  # fmt: skip
-        return total(steps), 1 + sum((n.size.value - 1) * n.unit for _, n in nodes)
+        first = next((-n.split.first * (n.unit // n.split.steps) for _, n in nodes
+                      if n.split and n.split.side == "src"), 0)  # fmt: skip
+        end = first + 1 + sum((n.size.value - 1) * n.unit for _, n in nodes)
+        return total(steps) + first, first, end
 
     def _in_blocks(self, digits: Digits, p: Pass) -> list[str]:
         """The conditions that some of a vector is there, for guards of blocks loaded as a whole."""
@@ -201,10 +204,10 @@ class _GroupWriter:
                 least, after = block, block - 1
             else:
                 after = node.unit * (p.width - 1) if node.guard == g else 0
-            at, cover = self._guarded(digits, p, {}, g, least)
-            if guard.lo.value > after:
+            at, low, high = self._guarded(digits, p, {}, g, least)
+            if guard.lo.value > low + after:
                 found.append(f"{at + after} >= {self._number(f'lo{g}', guard.lo)}")
-            if guard.hi.value < cover:
+            if guard.hi.value < high:
                 found.append(f"{at} < {self._number(f'hi{g}', guard.hi)}")
         return found
 

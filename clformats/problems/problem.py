@@ -67,12 +67,14 @@ def fixed(value: int) -> Number:
 class Split:
     """What makes a loop one of a single side: both sides split the index ``index`` differently.
 
-    Each step of the loop moves by ``steps`` of that index: see `clformats.problems.splits`.
+    Each step of the loop moves by ``steps`` of that index: see `clformats.problems.splits`. The
+    destination's loops begin ``first`` of its steps after those of the source.
     """
 
     side: str
     index: int
     steps: int
+    first: int = 0
 
 
 @dataclass(frozen=True, slots=True)

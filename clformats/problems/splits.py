@@ -9,7 +9,8 @@ by those of the destination. For blocks of 24 that become blocks of 16::
               c/24%2 (2: 76608,-)  c/8%3 (3: 8,-)        the loops of the source
               c/16%3 (3: -,51072)  c/8%2 (2: -,8)        those of the destination
 
-Where there are no more steps than a common multiple has, the loops cover all of them.
+Where there are no more steps than a common multiple has, the loops cover all of them. Where padding
+shifts blocks against each other, the source's loops begin earlier, with a block.
 """
 
 from __future__ import annotations
@@ -20,12 +21,13 @@ from math import lcm
 
 from .problem import Guard, Node, Number, Problem, Split, Table, fixed
 from .refine import fuse, normalise
+from .thresholds import SHIFTED_BLOCKS
 
 
 def refusal(p: Problem) -> str:
     """Why the tables of a problem cannot be replaced; empty if they can."""
-    unfit = (t.why for t in p.tables if p.dst.dtype.is_packed or p.src.dtype.is_packed or _phase(t))
-    return next(unfit, "")
+    packed = p.dst.dtype.is_packed or p.src.dtype.is_packed
+    return p.tables[0].why if p.tables and packed else ""
 
 
 def by_sides(p: Problem) -> Problem:
@@ -37,26 +39,22 @@ def by_sides(p: Problem) -> Problem:
     return fuse(normalise(replace(p, tables=())))
 
 
-def _phase(table: Table) -> int:
-    """How many steps after the beginning of a block of the source the loops begin."""
-    return table.first % table.jumps[-1][0]
-
-
 def _replaced(p: Problem, number: int, table: Table) -> Problem:
     """The problem without the loops along a table, which is none for them any more."""
     mine = sorted((n for n in p.nodes if n.table and n.table[0] == number),
                   key=lambda n: n.steps_of(number))  # fmt: skip
-    p = replace(p, src0=p.src0 + table.place(table.first))
-    if not mine:
-        return p
+    every, within = table.jumps[-1][0], table.jumps[1][0]
     count = 1 + sum((n.size.value - 1) * n.steps_of(number) for n in mine)
     rest = [n for n in p.nodes if not (n.table and n.table[0] == number)]
-    if count <= table.jumps[1][0]:  # all of it is in one block of the source
+    if table.first % within + count <= within:  # all of it is in one block of the source
         found = [replace(n, src=Number(table.place(n.steps_of(number))), table=None) for n in mine]
-        return replace(p, nodes=(*rest, *found))
-    last, every = mine[-1], table.jumps[-1][0]
+        return replace(p, nodes=(*rest, *found), src0=p.src0 + table.place(table.first))
+    last, first = mine[-1], table.first % every
+    p = replace(p, src0=p.src0 + table.place(table.first - first))
     largest = last.steps_of(number)
     whole = lcm(every, largest)
+    if first:
+        whole *= -(-SHIFTED_BLOCKS * every // whole)
     found = []
     if count > whole:
         times = fixed(whole // largest)
@@ -64,14 +62,14 @@ def _replaced(p: Problem, number: int, table: Table) -> Problem:
                         dst=last.dst * times, operands=tuple(n * times for n in last.operands),
                         table=(number, whole))  # fmt: skip
         found, mine[-1] = [outer], replace(last, size=times)
-    covered = min(count, whole)
-    found += [replace(n, src=fixed(0), split=Split("dst", number, n.steps_of(number)))
+    covered = min(count, whole) + first
+    found += [replace(n, src=fixed(0), split=Split("dst", number, n.steps_of(number), first))
               for n in mine]  # fmt: skip
-    ends = [every for every, _ in table.jumps[1:]] + [covered]
+    ends = [begin for begin, _ in table.jumps[1:]] + [covered]
     still = tuple(fixed(0) for _ in last.operands)
     found += [
         Node(fixed(-(-min(end, covered) // begin)), Number(table.place(begin)), fixed(0),
-             operands=still, table=(number, begin), split=Split("src", number, begin))
+             operands=still, table=(number, begin), split=Split("src", number, begin, first))
         for (begin, _), end in zip(table.jumps, ends, strict=True)
     ]  # fmt: skip
     p, guard, unit = _guarded(p, last, found, (number, count))
@@ -89,9 +87,10 @@ def _guarded(
     number, count = steps
     if last.guard is not None:
         return p, last.guard, last.unit // last.steps_of(number)
-    reached = (sum((n.size.value - 1) * n.steps_of(number) for n in found if n.is_of(side))
-               for side in ("src", "dst"))  # fmt: skip
-    if max(reached) < count:
+    before = next(n.split.first for n in found if n.split)
+    src, dst = (sum((n.size.value - 1) * n.steps_of(number) for n in found if n.is_of(side))
+                for side in ("src", "dst"))  # fmt: skip
+    if max(src - before, dst) < count:
         return p, None, 0
     end = Number(count)
     guard = Guard(f"index {number}", fixed(0), end, end)

@@ -232,6 +232,9 @@ sizes has 0.86 of a copy so and 0.77 with tiles twice as large; bfyx to byxf of 
 LARGEST_TILE_BYTES = 28 << 10
 """A tile in local memory at the most, where blocks that do not divide each other are taken whole:
 with gaps it has 32 KB. Chosen: OpenCL promises as much."""
+SHIFTED_BLOCKS = 4
+"""Blocks of the source in a tile, at the least, where it begins inside one: one more is loaded.
+Chosen."""
 SMALL_RUN_BYTES, SMALL_RUN_ELEMENTS, SMALL_TILE_BYTES = 128, (32, 64), 4096
 """The same three for tensors that would not fill the device so. Chosen."""
 GROUPS_PER_UNIT = 4

@@ -51,7 +51,7 @@ class BankLayout:
 
     Every ``every`` steps of ``loop``, ``gap`` extra elements are skipped; 0: no padding.
     ``indices`` are those that both sides split differently: steps, and how far one goes; of these
-    are the loops ``split``.
+    are the loops ``split``. ``first``: where the second pass begins.
     """
 
     sizes: tuple[int, ...]
@@ -61,6 +61,7 @@ class BankLayout:
     gap: int = 0
     split: frozenset[int] = frozenset()
     indices: tuple[tuple[int, int], ...] = ()
+    first: int = 0
 
     @property
     def extent(self) -> int:
@@ -93,8 +94,8 @@ class BankLayout:
         at_once = p.tall
         if p.tall == 1 and offsets == tuple(range(p.width)):
             at_once = p.width
-        aligned = all(stride % at_once == 0 for _, stride in digits[p.tall == 1 :])
-        if at_once > 1 and not aligned:
+        moves = (self.first, *(stride for _, stride in digits[p.tall == 1 :]))
+        if at_once > 1 and any(n % at_once for n in moves):
             return 1, offsets
         return at_once, offsets if at_once == p.tall else (0,)
 
@@ -102,7 +103,7 @@ class BankLayout:
         """How many elements of a vector lie together and aligned, wherever it begins."""
         if not self.split or p.tall > 1 or digits[0][1] != 1:
             return 1
-        together = gcd(p.width, digits[0][0], *(stride for _, stride in digits[1:]))
+        together = gcd(p.width, digits[0][0], self.first, *(stride for _, stride in digits[1:]))
         return together & -together
 
 
@@ -167,10 +168,12 @@ class _Room:
     def __init__(self, sizes: tuple[int, ...], splits: Splits) -> None:
         self.sizes, self.splits = sizes, splits or (None,) * len(sizes)
         reached: dict[tuple[int, str], int] = {}
+        self.first: dict[int, int] = {}
         for size, split in zip(sizes, self.splits, strict=True):
             if split:
-                key = split.index, split.side
-                reached[key] = reached.get(key, 1) + (size - 1) * split.steps
+                key, first = (split.index, split.side), split.first * (split.side == "dst")
+                reached[key] = reached.get(key, 1 + first) + (size - 1) * split.steps
+                self.first[split.index] = split.first
         last = max((index for index, _ in reached), default=-1)
         self.indices = [max([n for (index, _), n in reached.items() if index == k], default=1)
                         for k in range(last + 1)]  # fmt: skip
@@ -215,7 +218,8 @@ class _Room:
                  for k, s in enumerate(self.splits))  # fmt: skip
         split = frozenset(k for k, s in enumerate(self.splits) if s)
         indices = tuple(zip(self.indices, result[count:], strict=True))
-        return BankLayout(self.sizes, tuple(pitch), split=split, indices=indices)
+        first = sum(n * result[count + index] for index, n in self.first.items())
+        return BankLayout(self.sizes, tuple(pitch), split=split, indices=indices, first=first)
 
 
 def bank_cycles(one: BankLayout, p: Pass, item: int) -> float:

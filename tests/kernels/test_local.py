@@ -159,7 +159,10 @@ FAMILY_CASES = [
     ("local", "u8:aBcd12b", "u8:aBcd8b:pad=0+0x12+9x1+1x4+0", (2, 36, 5, 20)),
     ("local", "f32:aBcd24b", "f32:aBcd16b", (2, 97, 4, 8)),
     ("local", "bf16:aBcd15b", "f32:aBcd8b:pad=0+0x15+2x0+0x0+0", (2, 143, 4, 8)),
-    ("generic", "s32:aBcd12b:pad=0+0x4+0x0+0x0+0", "s32:aBcd16b", (2, 40, 3, 3)),
+    ("local", "s32:aBcd12b:pad=0+0x4+0x0+0x0+0", "s32:aBcd16b", (2, 40, 3, 3)),
+    ("local", "u8:aBcd16b", "u8:aBcd16b:pad=0+0x8+0x0+0x0+0", (2, 400, 3, 8)),
+    ("local", "f16:aBcd15b:pad=0+0x4+0x0+0x0+0", "f32:aBcd8b:pad=0+0x9+3x0+1x0+0", (2, 77, 4, 8)),
+    ("generic", "u4:aBcd24b", "u4:aBcd16b", (2, 48, 3, 4)),
 ]
 
 
