@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from itertools import groupby
 from math import gcd
 
 from ..errors import Unsupported
 from ..problems.thresholds import TILE_BYTES, VECTOR_BYTES
 from ..problems.traits import Traits
 from ..quantised import QuantisedDesc
-from ..quantised.lanes import HEX, NotInTilesError, Symbols, Tile, follow, kind_of
+from ..quantised.lanes import NotInTilesError, Symbols, Tile, follow, kind_of
 from ..quantised.types import WHOLE
 from ..tensors.desc import MemoryDesc
 from .grouped import WritingGroup
@@ -27,7 +26,7 @@ from .records import LEAST_ITEMS, as_long_rows, columns_of_records, runs_of
 from .rules import BLOCK_RULES, Plain, block_rule, filled_in, for_template, most_of, places
 from .together import quantising_together
 from .vectors import LANES
-from .writing import Byte, Cell, Writer
+from .writing import Byte, Cell, Writer, lanes_of
 
 SHAPES = ((1, 1), (1, 2), (1, 4), (1, 8), (2, 1), (8, 1), (8, 2), (4, 1))
 """Rows, and blocks along a row, that are tried after records: the first whose bytes are whole."""
@@ -36,9 +35,6 @@ BLOCK_OF_ONE = 32
 """Blocks of so many columns are a work-item's on GPUs: neighbours read 64 bytes of f16 apart."""
 COLUMNS_AHEAD = 2048
 """By how many columns lines of the source are asked for before they are loaded."""
-PARTS = {"": range(LANES), ".lo": range(8), ".hi": range(8, LANES), ".even": range(0, LANES, 2),
-         ".odd": range(1, LANES, 2)}  # fmt: skip
-"""Parts of vectors that have a name, and their lanes."""
 
 
 def quantising(
@@ -199,13 +195,7 @@ class _Quantiser(Writer):
 
     def _lanes(self, kind: str, cells: Sequence[Cell]) -> str:
         """C of the codes of values, as vectors of a type: parts of vectors side by side."""
-        at = [(f"qx{r}_{c // LANES * LANES}", c % LANES) for r, c in cells]
-        parts = []
-        for name, own in groupby(at, key=lambda x: x[0]):
-            lanes = [lane for _, lane in own]
-            part = next((p for p, wanted in PARTS.items() if lanes == [*wanted]), None)
-            parts += [f"{name}{part}"] if part is not None else [f"{name}.s{HEX[j]}" for j in lanes]
-        return parts[0] if len(parts) == 1 else f"({kind}{len(cells)})({', '.join(parts)})"
+        return lanes_of(kind, [(f"qx{r}_{c // LANES * LANES}", c % LANES) for r, c in cells])
 
     def _joined(self, own: Sequence[Byte]) -> str:
         """C of bytes that have the same parts; codes that fill them are joined as they are."""

@@ -10,11 +10,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import groupby
 from typing import TypeVar
 
 from ..quantised.desc import QuantisedDesc
 from ..quantised.lanes import (
     BY_PLACE,
+    HEX,
     WIDTHS,
     At,
     NotInTilesError,
@@ -27,9 +29,13 @@ from ..quantised.lanes import (
 )
 from ..quantised.planes import Field
 from .kernel import groups_of
+from .vectors import LANES
 
 Cell = tuple[int, int]
 T = TypeVar("T")
+PARTS = {"": range(LANES), ".lo": range(8), ".hi": range(8, LANES), ".even": range(0, LANES, 2),
+         ".odd": range(1, LANES, 2)}  # fmt: skip
+"""Parts of vectors that have a name, and their lanes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +169,16 @@ class Writer(ABC):
         kind = f"uchar{width}" if width > 1 else "uchar"
         joined = " | ".join(f"({t})" for t in texts)
         return joined if width > 1 else f"({kind})({joined})"
+
+
+def lanes_of(kind: str, lanes: Sequence[tuple[str, int]]) -> str:
+    """C of lanes of vectors, as one vector of a type: parts of vectors side by side."""
+    parts = []
+    for name, group in groupby(lanes, key=lambda x: x[0]):
+        own = [lane for _, lane in group]
+        part = next((p for p, wanted in PARTS.items() if own == [*wanted]), None)
+        parts += [f"{name}{part}"] if part is not None else [f"{name}.s{HEX[j]}" for j in own]
+    return parts[0] if len(parts) == 1 else f"({kind}{len(lanes)})({', '.join(parts)})"
 
 
 def _are_neighbours(bits: int, run: Sequence[tuple[At, Cell]]) -> bool:

@@ -24,6 +24,7 @@ from clformats.recoding.mapped import decoding_by_map
 from clformats.recoding.moving import moving
 from clformats.recoding.quantising import quantising
 from clformats.recoding.repacking import repacking
+from clformats.recoding.together import QUOTIENT
 from clformats.timing import timed
 from tests.device_support import check_bytes, guarded, holding
 from tests.quantised.test_table import ALL, described, random_bytes, random_codes, same
@@ -485,13 +486,34 @@ def test_groups_quantise_as_the_host(as_gpu: cf.Stream, name: str, dtype: str) -
     "name", ["u4g128", "u4g32", "u4g128_bf16", "s4g128", "u8g64", "s8g128", "u2g64", "q2_0"]
 )
 def test_work_items_quantise_blocks_together(as_gpu: cf.Stream, name: str, dtype: str) -> None:
-    """As for GPUs: 16 values each; the last group has less, also where rows are apart."""
+    """As for GPUs: 32 values each; the last group has less, also where rows are apart."""
     for dims in ((17, 1280), (9, 768), (2, 4, 256)):
         dst = described(dims, name, "gguf" if name == "q2_0" else "plain")
         x = hard((prod(dims[:-1]), dims[-1]), dtype).reshape(dims)
         assert check_quantises(as_gpu, x, dst) == "quantises"
         src = cf.MemoryDesc(dims, dtype)
-        assert "16 each" in str(cf.Reorder(src, dst, as_gpu.engine).plan)
+        assert "32 each" in str(cf.Reorder(src, dst, as_gpu.engine).plan)
+
+
+def test_quotients_by_an_inverse_are_rounded_correctly(stream: cf.Stream) -> None:
+    """Where they are no smaller than what rounds to 0, and their divisor is below the bound."""
+    text = """
+    kernel void quotients(global const float16 *x, global const float *t, global float16 *out)
+    {
+        const uint i = get_global_id(0);
+        out[i] = quotient(x[i], t[i], 1.0f / t[i]);
+    }
+    """
+    rng = np.random.default_rng(5)
+    t = np.exp2(rng.uniform(-20, 118, 20_000)).astype(np.float32)
+    t[:2000] = np.nextafter(np.exp2(rng.integers(-20, 118, 2000)), 0, dtype=np.float32)
+    x = (t[:, None] * np.exp2(rng.uniform(-2, 6, (t.size, 16)))).astype(np.float32)
+    x[::2] = (t[::2, None] * (rng.integers(0, 256, (t.size // 2, 16)) + 0.5)).astype(np.float32)
+    x = np.nextafter(x, np.float32(np.inf) * rng.choice((-1, 1), x.shape), dtype=np.float32)
+    given = [cf.from_numpy(a, stream.engine) for a in (x, t, np.zeros_like(x))]
+    kernel = stream.engine.kernel(QUOTIENT + text, "quotients")
+    stream.run(kernel, (t.size,), None, *given, reads=given[:2])
+    assert (given[2].numpy() == x / t[:, None]).all()
 
 
 @pytest.mark.parametrize(

@@ -270,8 +270,9 @@ def test_records_are_made_in_local_memory(name: str, tmp_path: Path) -> None:
     assert each <= MADE[name], each
 
 
-TOGETHER = {"u4g128": 54.8, "s4g128": 43.1}
-"""The same for planes whose blocks have several work-items; most of it is the division."""
+TOGETHER = {"u4g128": 53.3, "s4g128": 48.8}
+"""The same for planes whose blocks have several work-items. Two fifths are for blocks with values
+that are no finite numbers, which divide each by itself."""
 
 
 @needs("clang", "libclc", "ptxas", "nvdisasm")
