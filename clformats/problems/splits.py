@@ -9,7 +9,8 @@ by those of the destination. For blocks of 24 that become blocks of 16::
               c/24%2 (2: 76608,-)  c/8%3 (3: 8,-)        the loops of the source
               c/16%3 (3: -,51072)  c/8%2 (2: -,8)        those of the destination
 
-Where there are no more steps than a common multiple has, the loops cover all of them. Where padding
+Where there are no more steps than a common multiple has, the loops cover all of them, and where the
+elements are in one block of the source, its loops are those of the destination. Where padding
 shifts blocks against each other, the source's loops begin earlier, with a block.
 """
 
@@ -43,12 +44,15 @@ def _replaced(p: Problem, number: int, table: Table) -> Problem:
     """The problem without the loops along a table, which is none for them any more."""
     mine = sorted((n for n in p.nodes if n.table and n.table[0] == number),
                   key=lambda n: n.steps_of(number))  # fmt: skip
-    every, within = table.jumps[-1][0], table.jumps[1][0]
-    count = 1 + sum((n.size.value - 1) * n.steps_of(number) for n in mine)
     rest = [n for n in p.nodes if not (n.table and n.table[0] == number)]
-    if table.first % within + count <= within:  # all of it is in one block of the source
-        found = [replace(n, src=Number(table.place(n.steps_of(number))), table=None) for n in mine]
-        return replace(p, nodes=(*rest, *found), src0=p.src0 + table.place(table.first))
+    every, (within, _), step = table.jumps[-1][0], table.jumps[1], table.jumps[0][1]
+    count = 1 + sum((n.size.value - 1) * n.steps_of(number) for n in mine)
+    begin, end = _elements(p, mine[0], number, count)
+    if (table.first + begin) // within == (table.first + end - 1) // within:
+        # All of it is in one block of the source.
+        at = table.place(table.first + begin) - begin * step
+        found = [replace(n, src=Number(n.steps_of(number) * step), table=None) for n in mine]
+        return replace(p, nodes=(*rest, *found), src0=p.src0 + at)
     last, first = mine[-1], table.first % every
     p = replace(p, src0=p.src0 + table.place(table.first - first))
     largest = last.steps_of(number)
@@ -62,7 +66,7 @@ def _replaced(p: Problem, number: int, table: Table) -> Problem:
                         dst=last.dst * times, operands=tuple(n * times for n in last.operands),
                         table=(number, whole))  # fmt: skip
         found, mine[-1] = [outer], replace(last, size=times)
-    covered = min(count, whole) + first
+    covered = min(end, whole) + first
     found += [replace(n, src=fixed(0), split=Split("dst", number, n.steps_of(number), first))
               for n in mine]  # fmt: skip
     ends = [begin for begin, _ in table.jumps[1:]] + [covered]
@@ -75,6 +79,14 @@ def _replaced(p: Problem, number: int, table: Table) -> Problem:
     p, guard, unit = _guarded(p, last, found, (number, count))
     found = [replace(n, guard=guard, unit=n.steps_of(number) * unit, table=None) for n in found]
     return replace(p, nodes=(*rest, *found))
+
+
+def _elements(p: Problem, node: Node, number: int, count: int) -> tuple[int, int]:
+    """Which of the steps of a table have elements, by a loop along it: the first, and their end."""
+    if node.guard is None:
+        return 0, count
+    guard, unit = p.guards[node.guard], node.unit // node.steps_of(number)
+    return guard.lo.value // unit, min(count, -(-guard.hi.value // unit))
 
 
 def _guarded(
