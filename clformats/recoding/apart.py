@@ -9,7 +9,7 @@ elements in registers, schedules, streaming stores and the local memory of GPUs,
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from math import prod
 
@@ -17,7 +17,7 @@ from ..errors import Error
 from ..formats.digits import Digit, Layout, Placed
 from ..formats.format import Format
 from ..quantised.desc import QuantisedDesc
-from ..quantised.planes import Field, Plane, PlaneDigit
+from ..quantised.planes import Buffer, Field, Plane, PlaneDigit
 from ..tensors import nibbles
 from ..tensors.desc import MemoryDesc
 from ..tensors.geometry import Geometry
@@ -28,11 +28,15 @@ TYPES = {**{b: f"u{b}" for b in (1, 2, 3, 4, 5, 6, 8)}, 16: "f16", 32: "f32"}
 
 @dataclass(frozen=True, slots=True)
 class PlaneMove:
-    """A plain reorder that moves planes, within the bytes of both tensors; ``names`` of planes."""
+    """A plain reorder that moves planes, within the bytes of both tensors; ``names`` of planes.
+
+    ``buffers`` are their numbers, in the source and in the destination.
+    """
 
     src: MemoryDesc
     dst: MemoryDesc
     names: tuple[str, ...]
+    buffers: tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +53,13 @@ class _Side:
         pairs = zip(self.plane.digits, self.twice.digits, strict=True)
         own = [(d, d.stride == t.stride) for d, t in pairs]
         return tuple(sorted(own, key=lambda x: -x[0].stride))
+
+
+def in_buffer(desc: MemoryDesc, buffer: Buffer) -> MemoryDesc:
+    """A plane, within the bytes of its buffer."""
+    own = desc.geometry
+    first = own.offset0 - 8 * buffer.start // desc.dtype.bits
+    return MemoryDesc.of(replace(own, offset0=first), desc.dtype)
 
 
 def moves_apart(src: QuantisedDesc, dst: QuantisedDesc, buffer: int) -> list[PlaneMove] | None:
@@ -93,7 +104,8 @@ def _single(src: _Side, dst: _Side) -> PlaneMove | None:
     both = [_tensor(s, s.field.extents, TYPES[s.plane.bits]) for s in (src, dst)]
     if both[0] is None or both[1] is None or nibbles.refusal(both[1]):
         return None
-    return PlaneMove(both[0], both[1], (dst.plane.name,))
+    buffers = src.plane.buffer, dst.plane.buffer
+    return PlaneMove(both[0], both[1], (dst.plane.name,), buffers)
 
 
 def plane_of(desc: QuantisedDesc, own: Field, dtype: str) -> MemoryDesc | None:
@@ -159,7 +171,8 @@ def _run(
     ]
     if both[0] is None or both[1] is None:
         return None
-    return PlaneMove(both[0], both[1], tuple(s.plane.name for _, s in sides))
+    names = tuple(s.plane.name for _, s in sides)
+    return PlaneMove(both[0], both[1], names, (sides[0][0].plane.buffer, sides[0][1].plane.buffer))
 
 
 _Own = tuple[int, int, int, int]

@@ -26,8 +26,9 @@ class Kernel:
     """A generated kernel: its source and name, the work-items, and the arguments after memory.
 
     ``what`` says in words what a work-item does. Source and destination must begin at multiples of
-    ``alignment`` bytes. Where ``local_size`` is None, the device chooses. The source is given again
-    after the arguments, once for each of the ``operands``.
+    ``alignment`` bytes. Where ``local_size`` is None, the device chooses. ``reads`` are the planes
+    that begin the buffers of the source and, after the arguments, of operands; ``writes`` that of
+    the destination: what it has where tensors lie in several buffers, and "" for a whole one.
     """
 
     source: str
@@ -37,7 +38,8 @@ class Kernel:
     what: str
     local_size: tuple[int, ...] | None = None
     alignment: int = 1
-    operands: int = 0
+    reads: tuple[str, ...] = ("",)
+    writes: str = ""
 
     @property
     def numbers(self) -> tuple[bytes, ...]:

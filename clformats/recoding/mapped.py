@@ -17,16 +17,19 @@ from ..quantised.types import WHOLE
 from ..tensors.desc import MemoryDesc
 from ..tensors.dtypes import as_dtype
 from ..values.formula import Formula
-from .apart import plane_of
+from .apart import in_buffer, plane_of
 
 COMPUTED = ("f32", "f16", "bf16")
 """The element types that values become in one step from f32."""
 
 
-def decoding_by_map(src: QuantisedDesc, dst: MemoryDesc) -> tuple[MemoryDesc, Computation] | None:
+def decoding_by_map(
+    src: QuantisedDesc, dst: MemoryDesc, *, apart: bool = False
+) -> tuple[MemoryDesc, Computation] | None:
     """The plane of the codes, and what is computed of it and of the other planes, for ``dst``.
 
-    None where a plane is no tensor, or an element type of the table's has no codes.
+    They lie within the bytes of the tensor, or with ``apart`` of their buffers. None where a plane
+    is no tensor, or an element type of the table's has no codes.
     """
     fields = [src.fields[name] for name in src.dtype.formula.names]
     codes = [f.name for f in fields if f.group == (1, 1)]
@@ -38,10 +41,19 @@ def decoding_by_map(src: QuantisedDesc, dst: MemoryDesc) -> tuple[MemoryDesc, Co
         desc = plane_of(src, f, stored[0]) if stored and len(f.dims) == dst.ndims else None
         if stored is None or desc is None:
             return None
+        if apart:
+            desc = in_buffer(desc, src.buffers[f.planes[0].buffer])
         named[f.name] = stored[1]
         inputs.append((_variable(f), _for_each(desc, f, dst)))
     moving = _variable(src.fields[codes[0]])
     return over_tensors(src.dtype.formula.with_names(named), inputs, dst, moving)
+
+
+def buffers_of(src: QuantisedDesc, computation: Computation) -> tuple[str, ...]:
+    """The first planes of the buffers that a map reads: that of the codes, and of each operand."""
+    by_variable = {_variable(f): f for f in src.fields.values()}
+    names = computation.value, *(o.name for o in computation.operands)
+    return tuple(src.buffers[by_variable[n].planes[0].buffer].first for n in names)
 
 
 def _variable(f: Field) -> str:

@@ -9,6 +9,7 @@ From numbers: one kernel quantises rows. What no kernel does goes by the host, a
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +26,7 @@ from ..tensors.desc import MemoryDesc
 from ..tensors.given import as_any_desc
 from .given import as_memory, as_stream, check_apart, check_desc, let_arrays_wait
 from .profiles import traits_of
-from .works import AnyDesc, Maker, QuantisedPlan, Work, works
+from .works import AnyDesc, Maker, QuantisedPlan, Work, works, works_on_buffers
 
 if TYPE_CHECKING:
     import pyopencl
@@ -63,6 +64,7 @@ class QuantisedReorder(OnDevice):
         self.dst.require_layout()
         self._maker = maker
         self._works: dict[int, Work] = {}
+        self._apart: dict[tuple[bool, bool, int], Work | None] = {}
         self._work = self._beginning_at(LINE_BYTES)
         self.plan = self._work.plan
 
@@ -119,6 +121,9 @@ class QuantisedReorder(OnDevice):
         for written in _pieces(dst):
             read = [("source", piece, piece.desc) for piece in _pieces(src)]
             check_apart([*read, ("destination", written, written.desc)])
+        if work := self._on_buffers(src, dst):
+            event = work.run(stream, src, dst)
+            return self._done(stream) if dst.parts else event
         if src.parts:
             given, src = src, Memory.unfilled(src.desc, src.engine)
             for part, region in _regions(given, src):
@@ -130,6 +135,22 @@ class QuantisedReorder(OnDevice):
         for part, region in _regions(dst, whole):
             self._maker(region.desc, part.desc, self.engine)(stream, region, part)
         return self._done(stream)
+
+    def _on_buffers(self, src: Memory, dst: Memory) -> Work | None:
+        """What runs on several buffers as they are; None where it takes whole tensors."""
+        apart = bool(src.parts), bool(dst.parts)
+        begins = min(piece.begins_at for piece in (*_pieces(src), *_pieces(dst)))
+        for nbytes in (LINE_BYTES, begins) if any(apart) else ():
+            key = *apart, nbytes
+            if key not in self._apart:
+                traits, self._apart[key] = replace(traits_of(self.engine), begin_bytes=nbytes), None
+                with suppress(CompilerDied):
+                    made = works_on_buffers(self.src, self.dst, apart, self.engine, traits)
+                    self._apart[key] = made
+            found = self._apart[key]
+            if found and begins >= max(k.alignment for k, _ in found.kernels):
+                return found
+        return None
 
     def _run(self, stream: Stream, src: Memory, dst: Memory) -> Event:
         """Enqueue it for tensors of one buffer each."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -20,10 +20,10 @@ from ..programs.outcomes import CompilerDied
 from ..quantised import QuantisedDesc
 from ..quantised.lanes import NotInTilesError
 from ..quantised.rules import check_rule
-from ..recoding.apart import PlaneMove
+from ..recoding.apart import PlaneMove, in_buffer
 from ..recoding.decoding import TARGETS, decoding
 from ..recoding.kernel import Kernel
-from ..recoding.mapped import decoding_by_map
+from ..recoding.mapped import buffers_of, decoding_by_map
 from ..recoding.moving import moving
 from ..recoding.quantising import quantising
 from ..recoding.records import decoding_in_groups
@@ -91,8 +91,9 @@ class Work:
         event: Event | None = None
         for kernel, built in self.kernels:
             sizes = kernel.global_size, kernel.local_size
-            buffers = (src, dst, *[src] * kernel.operands)
-            event = stream.run_shared(built, sizes, buffers, kernel.numbers, (src,))
+            first, *others = (src.parts.get(name, src) for name in kernel.reads)
+            buffers = first, dst.parts.get(kernel.writes, dst), *others
+            event = stream.run_shared(built, sizes, buffers, kernel.numbers, (first, *others))
         assert event is not None  # noqa: S101  # there is a kernel
         return event
 
@@ -111,6 +112,43 @@ def works(maker: Maker, src: AnyDesc, dst: AnyDesc, engine: Engine, traits: Trai
     return _decoding(maker, src, dst, engine, traits)
 
 
+def works_on_buffers(
+    src: AnyDesc, dst: AnyDesc, apart: tuple[bool, bool], engine: Engine, traits: Traits
+) -> Work | None:
+    """The same for tensors in several buffers, by kernels of which each reads and writes planes.
+
+    ``apart``: whether the source is, and the destination. None where kernels want whole tensors.
+    Raises `CompilerDied`.
+    """
+    if not isinstance(src, QuantisedDesc):
+        return None
+    if isinstance(dst, QuantisedDesc):
+        return _moving_apart(src, dst, apart, engine, traits) if src.dtype == dst.dtype else None
+    kernel = None if traits.is_cpu else _mapped(src, dst, traits, apart=True)
+    if kernel is None:
+        return None
+    return Work(QuantisedPlan("decodes", (kernel.what,)), _built([kernel], src, dst, engine))
+
+
+def _moving_apart(
+    src: QuantisedDesc, dst: QuantisedDesc, apart: tuple[bool, bool], engine: Engine, traits: Traits
+) -> Work | None:
+    try:
+        moves = _kept(moving, src, dst, traits)
+    except Unsupported:
+        return None
+    made = []
+    for move in moves:
+        if isinstance(move, Kernel):
+            return None
+        read, written = (d.buffers[n] for d, n in zip((src, dst), move.buffers, strict=True))
+        own = replace(move, src=in_buffer(move.src, read) if apart[0] else move.src,
+                      dst=in_buffer(move.dst, written) if apart[1] else move.dst)  # fmt: skip
+        reads, writes = (read.first if apart[0] else "",), written.first if apart[1] else ""
+        made += [replace(k, reads=reads, writes=writes) for k in _kernels(own, traits)]
+    return Work(QuantisedPlan("moves", tuple(k.what for k in made)), _built(made, src, dst, engine))
+
+
 def _built(
     kernels: Sequence[Kernel], src: AnyDesc, dst: AnyDesc, engine: Engine
 ) -> tuple[tuple[Kernel, SharedKernel], ...]:
@@ -122,11 +160,17 @@ def _built(
 
 def _trial(kernel: Kernel, src: AnyDesc, dst: AnyDesc) -> FirstLaunch | None:
     """One work-group of a kernel, with memory as large as that which it will have."""
-    sizes = [max(64, d.nbytes if isinstance(d, QuantisedDesc) else whole_nbytes(d))
-             for d in (src, dst)]  # fmt: skip
+    read, *operands = (_nbytes(src, name) for name in kernel.reads)
     local = kernel.local_size or (1,) * len(kernel.global_size)
-    operands = [sizes[0]] * kernel.operands
-    return launch_within(kernel.name, local, (*sizes, *kernel.numbers, *operands))
+    buffers = read, _nbytes(dst, kernel.writes)
+    return launch_within(kernel.name, local, (*buffers, *kernel.numbers, *operands))
+
+
+def _nbytes(desc: AnyDesc, first: str) -> int:
+    """The bytes of a tensor, or of the buffer that begins with a plane."""
+    if not isinstance(desc, QuantisedDesc):
+        return max(64, whole_nbytes(desc))
+    return max(64, next((b.nbytes for b in desc.buffers if b.first == first), desc.nbytes))
 
 
 def _moving(src: QuantisedDesc, dst: QuantisedDesc, engine: Engine, traits: Traits) -> Work:
@@ -196,15 +240,19 @@ def _in_groups(src: QuantisedDesc, dst: MemoryDesc, traits: Traits) -> Kernel | 
     return None
 
 
-def _mapped(src: QuantisedDesc, dst: MemoryDesc, traits: Traits) -> Kernel | None:
+def _mapped(
+    src: QuantisedDesc, dst: MemoryDesc, traits: Traits, *, apart: bool = False
+) -> Kernel | None:
     """The kernel of a map over planes, of a family for GPUs; None where there is none."""
-    if found := decoding_by_map(src, dst):
+    if found := decoding_by_map(src, dst, apart=apart):
         moved, computation = found
         with suppress(Unsupported):
             plan, made = planned(Request(moved, dst, traits, computation))
             if made and not made.then and isinstance(plan.body, GroupPlan):
                 what = f"{computation}: {plan.family}, {plan.body}"
-                return _of_plan(plan, made, what, len(computation.operands))
+                names = buffers_of(src, computation)
+                reads = names if apart else ("",) * len(names)
+                return replace(_of_plan(plan, made, what), reads=reads)
     return None
 
 
@@ -261,7 +309,7 @@ def _kernels(move: Kernel | PlaneMove, traits: Traits) -> list[Kernel]:
     return [_of_plan(plan, made, f"{', '.join(move.names)}: {plan.family}, {plan.body}")]
 
 
-def _of_plan(plan: Plan, made: Launch, what: str, operands: int = 0) -> Kernel:
+def _of_plan(plan: Plan, made: Launch, what: str) -> Kernel:
     """The kernel of a plain reorder."""
     return Kernel(made.source, made.KERNEL, (made.global_size,), made.given, what,
-                  (made.local_size,), max(plan.alignment), operands)  # fmt: skip
+                  (made.local_size,), max(plan.alignment))  # fmt: skip

@@ -48,6 +48,49 @@ def test_reorders_read_and_write_buffers_apart(stream: cf.Stream, name: str, lay
         assert np.array_equal(found.numpy(), parts[part])
 
 
+@pytest.mark.parametrize("name", ["u4g32", "s4g32", "mx_f8_e4m3"])
+@pytest.mark.parametrize("begins", [0, 4])
+def test_planes_are_read_and_written_where_they_are(
+    as_gpu: cf.Stream, name: str, begins: int
+) -> None:
+    """As for GPUs: nothing is copied together first, also where buffers begin anywhere."""
+    one, other = {"u4g32": ("gptq_v2", "awq_gemm"), "s4g32": ("compressed", "marlin")}.get(
+        name, ("plain", "swizzled")
+    )
+    src, dst = described((128, 512), name, one), described((128, 512), name, other)
+    raw, engine = random_bytes(src, 3), as_gpu.engine
+
+    def own(desc: Any, contents: NDArray[Any]) -> dict[str, pyopencl.Buffer]:
+        flags = pyopencl.mem_flags.READ_WRITE | pyopencl.mem_flags.USE_HOST_PTR
+        found = {}
+        for n, part in desc.split(contents).items():
+            room = np.zeros(part.size + 128, np.uint8)
+            first = -room.ctypes.data % 64 + begins
+            room[first : first + part.size] = part
+            found[n] = pyopencl.Buffer(engine.context, flags, hostbuf=room[first:][: part.size])
+        return found
+
+    whole = cf.Memory(src, engine)
+    with whole.map("w") as flat:
+        flat[:] = raw
+    for read in (whole, cf.Memory(src, engine, buffers=own(src, raw))):
+        zeros = np.zeros(dst.nbytes, np.uint8)
+        written = cf.Memory(dst, engine, buffers=own(dst, zeros))
+        reorder: Any = cf.Reorder(src, dst, engine)
+        assert reorder._on_buffers(read, written)
+        reorder(as_gpu, read, written).wait()
+        with written.map("r") as flat:
+            assert np.array_equal(flat, moved(raw, src, dst))
+        for to in ("f16:ba", "f32:BA16b16a"):
+            dense = cf.Memory(cf.MemoryDesc((128, 512), *to.split(":")), engine)
+            decode: Any = cf.Reorder(dst, dense.desc, engine)
+            assert decode._on_buffers(written, dense)
+            decode(as_gpu, written, dense).wait()
+            with np.errstate(all="ignore"):
+                expected = cf.unpack(raw, src).astype(dense.desc.dtype.numpy)
+            assert same(dense.numpy().astype(np.float32), expected.astype(np.float32))
+
+
 def test_mapping_writes_buffers_apart(stream: cf.Stream) -> None:
     desc = described(DIMS, "u4g32", "gptq")
     raw = random_bytes(desc, 3)
