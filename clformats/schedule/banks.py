@@ -129,7 +129,8 @@ def place(digits: BankDigits, number: int) -> int:
 
 def dense(sizes: tuple[int, ...], first: Pass, splits: Splits = ()) -> BankLayout:
     """The layout without gaps, in the order of the ``first`` pass."""
-    return _Room(sizes, splits).laid_out(first.order)
+    room = _Room(sizes, splits)
+    return room.laid_out(room.order(first))
 
 
 @lru_cache(maxsize=512)

@@ -202,6 +202,17 @@ def test_attributes(
     check_reorder(a, b, as_gpu, attr=cf.Attr(**given), front=3)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("blocks", [(24, 16), (16, 24), (3, 16), (12, 8)])
+def test_blocks_that_do_not_divide_each_other_without_gaps(
+    blocks: tuple[int, int], as_gpu: cf.Stream
+) -> None:
+    src, dst = (D((2, 40, 3, 5), "u8", f"aBcd{n}b") for n in blocks)
+    chosen = cf.Choices(
+        schedule="tile a2 b c8 d e f g of 1 | a* c* of 256 | ahead 0 | local 1 dense"
+    )
+    assert check_reorder(src, dst, as_gpu, choices=chosen).plan.family == "local"
+
+
 @pytest.mark.parametrize("dims", [(128, 512), (200, 512), (64, 130)])
 @pytest.mark.parametrize(("mask", "group"), [(2, None), (1, None), (3, (1, 128))])
 def test_values_that_a_tile_shares(
