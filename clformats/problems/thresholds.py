@@ -232,6 +232,9 @@ sizes has 0.86 of a copy so and 0.77 with tiles twice as large; bfyx to byxf of 
 LARGEST_TILE_BYTES = 28 << 10
 """A tile in local memory at the most, where blocks that do not divide each other are taken whole:
 with gaps it has 32 KB. Chosen: OpenCL promises as much."""
+LARGER_TILES = 1.25
+"""How much larger a tile may be for that: of 9 times a power of two it has 18 KB, not half of that.
+Chosen: eight groups of an H100's multiprocessor have 28 KB each."""
 SHIFTED_BLOCKS = 4
 """Blocks of the source in a tile, at the least, where it begins inside one: one more is loaded.
 Chosen."""

@@ -266,6 +266,7 @@ def _turns(plan: GroupPlan) -> float:
 def _tile_by_rules(p: Problem, most: int, traits: Traits) -> GroupTile:
     """As large as is good, ``most`` bytes, if there are enough for the device; else smaller."""
     moving = moving_bytes(p)
+    most = int(most * thresholds.LARGER_TILES) if p.is_split else most
     large = _tile_of_runs(p, thresholds.GROUP_RUN_BYTES, thresholds.RUN_ELEMENTS, most // moving)
     enough = large.count() >= traits.compute_units * thresholds.GROUPS_PER_UNIT
     if large.elements * moving <= most and enough:
