@@ -113,7 +113,8 @@ def _supported(choices: Choices, family: Family, traits: Traits) -> Choices:
 class Plan:
     """A plan, as text by ``str``: the problem, the family of kernels, and why no faster one.
 
-    Elements that go as words have two lines of loops: ``words`` are those of the schedule.
+    Elements that go as words have two lines of loops: ``words`` are those of the schedule. So have
+    blocks that do not divide each other on GPUs: ``sides`` are loops, some of one side only.
     ``rejected`` has the families tried before and their reasons. ``choices`` are the decisions not
     left to the rules; ``record`` says where they come from. ``sums`` is the plan of the second
     kernel, for the sums that follow int8 weights. ``request`` is what was asked for;
@@ -191,7 +192,7 @@ class Plan:
         lines = [
             f"reorder {self.request.src} -> {self.request.dst}",
             f"  loops   {self.problem}",
-            *([f"  words   {body.problem}"] if body and any(body.problem.words) else []),
+            *([f"  {self._loops_are}   {body.problem}"] if body and self._loops_are else []),
             *([f"  compute {self.problem.computation}"] if self.problem.computation else []),
             f"  family  {self.family}: {body or 'nothing to do'}",
         ]
@@ -206,6 +207,12 @@ class Plan:
             lines.append(f"  not chosen    {body.instead}")
         lines += [f"  not {name:<10}{reason}" for name, reason in self.rejected]
         return "\n".join(lines)
+
+    @property
+    def _loops_are(self) -> str:
+        """What the schedule's loops are where they are not those of the problem."""
+        p = self.body.problem if self.body else self.problem
+        return "words" if any(p.words) else "sides" if self.problem.tables and not p.tables else ""
 
     def __repr__(self) -> str:
         return f"Plan({self.request.src} -> {self.request.dst}, {self.family})"

@@ -74,6 +74,13 @@ def test_each_side_has_its_loops() -> None:
     assert str(image) == "(10:3,16) (16:1,1?0)  guards dim 1: [0, 3) of 16"
 
 
+def test_a_plan_shows_them() -> None:
+    src, dst = D((2, 144, 5, 7), "f32", "aBcd24b"), D((2, 144, 5, 7), "f32", "aBcd16b")
+    text = str(cf.make_plan(src, dst, GPU))
+    assert f"  sides   {by_sides(problem(src, dst))}\n" in text
+    assert "sides" not in str(cf.make_plan(src, dst))
+
+
 def test_they_move_every_element_and_zero_the_padding() -> None:
     uneven = [p for p in (problem(*pair) for pair in uneven_pairs(3, 300, 20_000)) if p.tables]
     found = [by_sides(p) for p in uneven]
