@@ -30,13 +30,15 @@ TYPES = {**{b: f"u{b}" for b in (1, 2, 3, 4, 5, 6, 8)}, 16: "f16", 32: "f32"}
 class PlaneMove:
     """A plain reorder that moves planes, within the bytes of both tensors; ``names`` of planes.
 
-    ``buffers`` are their numbers, in the source and in the destination.
+    ``buffers`` are their numbers, in the source and in the destination. ``added`` is what each code
+    has more there, modulo its range.
     """
 
     src: MemoryDesc
     dst: MemoryDesc
     names: tuple[str, ...]
     buffers: tuple[int, int]
+    added: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,18 +64,22 @@ def in_buffer(desc: MemoryDesc, buffer: Buffer) -> MemoryDesc:
     return MemoryDesc.of(replace(own, offset0=first), desc.dtype)
 
 
-def moves_apart(src: QuantisedDesc, dst: QuantisedDesc, buffer: int) -> list[PlaneMove] | None:
+def moves_apart(
+    src: QuantisedDesc, dst: QuantisedDesc, buffer: int, *, adding: bool = False
+) -> list[PlaneMove] | None:
     """The plain reorders that write a buffer of the destination; None where that is not possible.
 
-    A plane moves by itself if both sides have it, with equal biases, and it owns whole bytes.
+    A plane moves by itself if both sides have it, with equal biases, and it owns whole bytes. With
+    ``adding`` biases may differ.
     """
     larger = _twice(src), _twice(dst)
     sides = []
     for field in dst.fields.values():
         own = src.fields[field.name]
         mine = [p for p in field.planes if p.buffer == buffer]
+        adds = own.bias != field.bias
         if mine and ([p.bits for p in own.planes] != [p.bits for p in field.planes]
-                     or own.bias != field.bias):  # fmt: skip
+                     or (adds and not (adding and len(field.planes) == 1))):  # fmt: skip
             return None
         for plane in mine:
             k = field.planes.index(plane)
@@ -85,7 +91,8 @@ def moves_apart(src: QuantisedDesc, dst: QuantisedDesc, buffer: int) -> list[Pla
     moves: list[PlaneMove] = []
     for _, together in groupby(sides, key=lambda s: s[0].plane.buffer):
         found = list(together)
-        run = _run(found, src, dst) if len(found) > 1 else None
+        alike = all(a.field.bias == b.field.bias for a, b in found)
+        run = _run(found, src, dst) if len(found) > 1 and alike else None
         made = [run] if run else [_single(a, b) for a, b in found]
         moves += [m for m in made if m is not None]
         if None in made:
@@ -105,7 +112,8 @@ def _single(src: _Side, dst: _Side) -> PlaneMove | None:
     if both[0] is None or both[1] is None or nibbles.refusal(both[1]):
         return None
     buffers = src.plane.buffer, dst.plane.buffer
-    return PlaneMove(both[0], both[1], (dst.plane.name,), buffers)
+    added = (dst.field.bias - src.field.bias) % (1 << dst.plane.bits)
+    return PlaneMove(both[0], both[1], (dst.plane.name,), buffers, added)
 
 
 def plane_of(desc: QuantisedDesc, own: Field, dtype: str) -> MemoryDesc | None:

@@ -17,7 +17,7 @@ from ..quantised.types import WHOLE
 from ..tensors.desc import MemoryDesc
 from ..tensors.dtypes import as_dtype
 from ..values.formula import Formula
-from .apart import in_buffer, plane_of
+from .apart import PlaneMove, in_buffer, plane_of
 
 COMPUTED = ("f32", "f16", "bf16")
 """The element types that values become in one step from f32."""
@@ -49,6 +49,21 @@ def decoding_by_map(
     return over_tensors(src.dtype.formula.with_names(named), inputs, dst, moving)
 
 
+def adding(move: PlaneMove) -> Computation | None:
+    """What is computed of each code that is moved; None where it is moved as it is."""
+    if not move.added:
+        return None
+    stored = Formula("name", "in_code")
+    text = _added(stored, move.added, 1 << move.src.dtype.bits)
+    return over_tensors(text, [("in_code", move.src)], move.dst)[1]
+
+
+def _added(stored: Formula, number: int, wraps: int) -> Formula:
+    """A code plus a number, modulo its range: what is no less than the difference goes back."""
+    turned = Formula("call", "step", (_number(wraps - number), stored)) * _number(wraps)
+    return stored + _number(number) - turned
+
+
 def buffers_of(src: QuantisedDesc, computation: Computation) -> tuple[str, ...]:
     """The first planes of the buffers that a map reads: that of the codes, and of each operand."""
     by_variable = {_variable(f): f for f in src.fields.values()}
@@ -65,9 +80,8 @@ def _stored(f: Field) -> tuple[str, Formula] | None:
     """The element type of what is stored, and the value of it; None where there is no such type."""
     name, kind, (wraps, half) = f.dtype.name, f.dtype.kind, (1 << f.bits, 1 << f.bits - 1)
     stored = Formula("name", _variable(f))
-    if f.bias and kind == "unsigned":  # of a code less than the bias the range is added
-        turned = Formula("call", "step", (_number(f.bias), stored)) * _number(wraps)
-        stored = stored + _number(wraps - f.bias) - turned
+    if f.bias and kind == "unsigned":
+        stored = _added(stored, wraps - f.bias, wraps)
     elif f.bias:
         if kind != "signed" or f.bias % wraps != half:
             return None

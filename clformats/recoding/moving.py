@@ -54,7 +54,7 @@ def moving(
             raise Unsupported("QUANTISED", f"no kernel writes the padding of {dst}")
     apart: list[list[PlaneMove] | None] = []
     if not traits.is_cpu:
-        apart = [moves_apart(src, dst, b) for b in range(len(buffers))]
+        apart = [moves_apart(src, dst, b, adding=True) for b in range(len(buffers))]
         if all(apart):
             return [move for moves in apart for move in moves or ()]
     whole = _best(src, dst, list(dst.planes), ROWS)
@@ -65,7 +65,8 @@ def moving(
             return [rearranging(src, dst, traits)]
     found: list[Kernel | PlaneMove] = []
     for b, names in enumerate(buffers):
-        found += moves_apart(src, dst, b) or [_in_tiles(src, dst, names)]
+        alone = moves_apart(src, dst, b, adding=not traits.is_cpu)
+        found += alone or [_in_tiles(src, dst, names)]
     return found
 
 

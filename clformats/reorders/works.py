@@ -23,7 +23,7 @@ from ..quantised.rules import check_rule
 from ..recoding.apart import PlaneMove, in_buffer
 from ..recoding.decoding import TARGETS, decoding
 from ..recoding.kernel import Kernel
-from ..recoding.mapped import buffers_of, decoding_by_map
+from ..recoding.mapped import adding, buffers_of, decoding_by_map
 from ..recoding.moving import moving
 from ..recoding.quantising import quantising
 from ..recoding.records import decoding_in_groups
@@ -303,10 +303,11 @@ def _kernels(move: Kernel | PlaneMove, traits: Traits) -> list[Kernel]:
     """The kernel of a move; of planes, that of a plain reorder, if there is anything to move."""
     if isinstance(move, Kernel):
         return [move]
-    plan, made = planned(Request(move.src, move.dst, traits))
+    plan, made = planned(Request(move.src, move.dst, traits, adding(move)))
     if made is None:
         return []
-    return [_of_plan(plan, made, f"{', '.join(move.names)}: {plan.family}, {plan.body}")]
+    more = f" + {move.added}" if move.added else ""
+    return [_of_plan(plan, made, f"{', '.join(move.names)}{more}: {plan.family}, {plan.body}")]
 
 
 def _of_plan(plan: Plan, made: Launch, what: str) -> Kernel:

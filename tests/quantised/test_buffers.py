@@ -54,7 +54,7 @@ def test_planes_are_read_and_written_where_they_are(
     as_gpu: cf.Stream, name: str, begins: int
 ) -> None:
     """As for GPUs: nothing is copied together first, also where buffers begin anywhere."""
-    one, other = {"u4g32": ("gptq_v2", "awq_gemm"), "s4g32": ("compressed", "marlin")}.get(
+    one, other = {"u4g32": ("gptq", "awq_gemm"), "s4g32": ("compressed", "marlin")}.get(
         name, ("plain", "swizzled")
     )
     src, dst = described((128, 512), name, one), described((128, 512), name, other)

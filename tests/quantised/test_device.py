@@ -390,6 +390,26 @@ def test_words_of_short_loops_trade_elements(as_gpu: cf.Stream, one: str, other:
         assert check_moves(as_gpu, src, dst) == "moves"
 
 
+@pytest.mark.parametrize(
+    ("name", "one", "other", "added"),
+    [
+        ("u4g128", "gptq", "awq_gemm", "z + 1"),
+        ("u8g32", "gptq", "plain", "z + 1"),
+        ("s4g128", "plain", "marlin", "q + 8"),
+        ("s8g128", "q=n k; s=n g", "q+128=k n; s=n g", "q + 128"),
+        ("u4g128", "q+3=k n; s=n g; z=n g", "q+9=n k; s=n g; z=n g", "q + 6"),
+    ],
+)
+def test_planes_whose_codes_are_stored_with_a_number_added_move(
+    as_gpu: cf.Stream, name: str, one: str, other: str, added: str
+) -> None:
+    src, dst = (described((128, 512), name, layout) for layout in (one, other))
+    assert check_moves(as_gpu, src, dst) == check_moves(as_gpu, dst, src) == "moves"
+    plan = str(cf.Reorder(src, dst, as_gpu.engine).plan)
+    assert f"{added}: " in plan
+    assert "a work-item moves" not in plan
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "layout"), ALL)
 def test_bits_of_every_layout_are_moved(stream: cf.Stream, name: str, layout: str) -> None:
