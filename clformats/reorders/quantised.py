@@ -121,6 +121,8 @@ class QuantisedReorder(OnDevice):
         for written in _pieces(dst):
             read = [("source", piece, piece.desc) for piece in _pieces(src)]
             check_apart([*read, ("destination", written, written.desc)])
+        if not (src.parts or dst.parts):
+            return self._run(stream, src, dst)
         if work := self._on_buffers(src, dst):
             event = work.run(stream, src, dst)
             return self._done(stream) if dst.parts else event
@@ -140,7 +142,7 @@ class QuantisedReorder(OnDevice):
         """What runs on several buffers as they are; None where it takes whole tensors."""
         apart = bool(src.parts), bool(dst.parts)
         begins = min(piece.begins_at for piece in (*_pieces(src), *_pieces(dst)))
-        for nbytes in (LINE_BYTES, begins) if any(apart) else ():
+        for nbytes in (LINE_BYTES, begins):
             key = *apart, nbytes
             if key not in self._apart:
                 traits, self._apart[key] = replace(traits_of(self.engine), begin_bytes=nbytes), None
