@@ -89,6 +89,7 @@ def is_right(reorder: cf.Reorder, engine: cf.Engine) -> bool:
     return bool((cf.to_numpy(dst) == array).all())
 
 
+@pytest.mark.usefixtures("plans_for_cpus")
 @pytest.mark.parametrize(
     "fault",
     tiered(["abort at build", "exit at build", "abort at launch"], ["abort at launch"]),
@@ -118,6 +119,7 @@ QUANTISED = {
 }
 
 
+@pytest.mark.usefixtures("plans_for_cpus")
 @pytest.mark.parametrize("family", tiered([*QUANTISED], ["decodes"]))
 def test_a_reorder_of_quantised_tensors_goes_on_too(
     own: cf.Engine, compiler: Compiler, monkeypatch: pytest.MonkeyPatch, family: str
@@ -210,6 +212,7 @@ def test_the_universal_program_has_no_better_one_to_wait_for(own: cf.Engine) -> 
         cf.Reorder(SRC, DST, own, attr=cf.Attr(src_scale=2.0), family="universal")
 
 
+@pytest.mark.usefixtures("plans_for_cpus")
 def test_whoever_names_a_kernel_gets_an_error(own: cf.Engine, compiler: Compiler) -> None:
     (victim,) = made_for(own)
     compiler.fails("exit at build", victim.source)

@@ -56,7 +56,9 @@ def run(
 def check_decodes(stream: cf.Stream, src: QuantisedDesc, dst: cf.MemoryDesc, family: str) -> None:
     raw = random_bytes(src, 3)
     reorder, found = run(stream, src, dst, raw)
-    assert reorder.plan.family == family, reorder.plan
+    if stream.engine.traits.is_cpu:
+        assert reorder.plan.family == family, reorder.plan
+    assert reorder.plan.family.startswith(family.split()[0]), reorder.plan
     with np.errstate(all="ignore"):
         expected = cf.pack(cf.unpack(raw, src).astype(dst.dtype.numpy), dst)
     values = found.view(dst.dtype.numpy).astype(np.float32)

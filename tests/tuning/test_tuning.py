@@ -181,6 +181,7 @@ def test_parts_that_are_missing_or_do_not_fit_are_told(engine: cf.Engine) -> Non
         cf.Reorder(SRC, SRC, engine, family="generic").as_kernel_tuner(parts=True)
 
 
+@pytest.mark.usefixtures("plans_for_cpus")
 def test_a_wrong_kernel_is_found_before_it_is_timed(
     engine: cf.Engine, kernel_tuner: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
