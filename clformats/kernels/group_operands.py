@@ -90,13 +90,21 @@ class GroupOperands:
         if one:
             strides = [as_expr(one.pitches.get(k, 0)) for k in range(len(self.layout.nodes))]
         at = total([offset(strides), *(strides[k] * steps for k, steps in further.items())])
-        near = strides[order[0]] if order else Const(0)
-        if near == Const(0):
+        near = [self._further(order, strides, lane) for lane in range(width)]
+        if all(step == Const(0) for step in near):
             return self.types.spread(self._element(j, at), width)
-        if one and near == Const(1) and width > 1:
+        if one and width > 1 and near == [Const(lane) for lane in range(width)]:
             return f"*(__local const {real}{width} *)({moved(f'kept_{one.name}', str(at))})"
-        lanes = [self._element(j, at + near * lane) for lane in range(width)]
-        return vector(real, lanes)
+        return vector(real, [self._element(j, at + step) for step in near])
+
+    def _further(self, order: Sequence[int], strides: Sequence[Expr], lane: int) -> Expr:
+        """How far a lane of a vector is from the first: along the loops that it goes through."""
+        terms, last = [], order[-1:]
+        for k in order:
+            size = self.layout.sizes[k]
+            terms.append(strides[k] * (lane if [k] == [*last] else lane % size))
+            lane //= size
+        return total(terms)
 
     def _element(self, j: int, at: Expr) -> str:
         """Operand ``j`` of one element, so far from where the tile begins."""

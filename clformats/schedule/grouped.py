@@ -150,7 +150,7 @@ class GroupTile:
         """How many elements a work-item may access as one aligned vector, ``most`` at most.
 
         The tile falls into such vectors, so that all elements of one are there or none is; at a
-        guard, and where operands are read, they are of one loop. ``order``: the loops of the pass.
+        guard they are of one loop. ``order``: the loops of the pass.
         ``stored``: values are stored as they lie, zeros too. Where `block_of` says so, vectors are
         loaded if some of one is.
         """
@@ -175,7 +175,7 @@ class GroupTile:
             coarse = [k for k in run for g in loose & {nodes[k].guard}
                       if nodes[k].unit >= block_of(p, g)]  # fmt: skip
             moves += [prod(self.sizes[j] for j in run[: run.index(k)]) for k in coarse]
-        if guards or (p.computation and not (side == "src" and p.is_split)):
+        if guards:
             moves += [self.sizes[inner], *limits(p, nodes[inner], side, stored=stored)]
         return gcd(power_of_two(max(1, most)), reached, *moves)
 

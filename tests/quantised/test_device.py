@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from dataclasses import replace
 from math import prod
@@ -172,6 +173,21 @@ def test_planes_are_decoded_as_a_map(as_gpu: cf.Stream, name: str, layout: str, 
         wide = (cf.tensors.dtypes.convert(x.view(expected.dtype), dst.dtype, "f32")
                 for x in (found, expected))  # fmt: skip
         assert same(*wide)
+
+
+@pytest.mark.parametrize("layout", ["awq_gemm", "gptq"])
+@pytest.mark.parametrize("to", ["ab", "ba"])
+def test_vectors_of_short_loops_have_operands(as_gpu: cf.Stream, layout: str, to: str) -> None:
+    """Eight rows in a word of AWQ's are two loops; a vector of both has scales of its own."""
+    src, dst = described((256, 1024), "u4g128", layout), cf.MemoryDesc((256, 1024), "f16", to)
+    found = decoding_by_map(src, dst)
+    assert found
+    traits = replace(as_gpu.engine.traits, begin_bytes=64)
+    schedule = str(cf.make_plan(found[0], dst, traits, computation=found[1]).body)
+    loaded, *stored = re.findall(r"of (\d+)(?: (\d+))?", schedule)[0]
+    assert int(loaded) >= 8
+    assert int(stored[0] or loaded) == 8
+    check_decodes(as_gpu, src, dst, "decodes")
 
 
 def test_maps_over_planes_have_experts_padding_and_regions(as_gpu: cf.Stream) -> None:

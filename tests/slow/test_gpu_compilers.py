@@ -290,8 +290,10 @@ MAPPED = {
     "u4g128 plain f16:ba": 10.3,
     "u4g128 plain f16:BA16b16a": 10.7,
     "s4g128 plain f16:BA16b16a": 8.6,
-    "u4g128 awq_gemm f16:ab": 12.2,
+    "u4g128 awq_gemm f16:ab": 11.9,
+    "u4g128 awq_gemm f16:ba": 25.3,
     "u4g128 gptq f16:ab": 13.0,
+    "s4g128 marlin f16:ab": 13.0,
     "q4_0 gguf f16:ba": 13.7,
 }
 """The most instructions for an element that is decoded as a map over planes, as above."""
