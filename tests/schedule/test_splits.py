@@ -101,6 +101,19 @@ def test_padding_may_shift_blocks_against_each_other() -> None:
                 check(p)
 
 
+@pytest.mark.parametrize("first", [0, 2, 17])
+def test_a_table_of_one_step_is_a_place(first: int) -> None:
+    """One image behind padding, in blocks of 16 of them: no loop is left along the table."""
+    src = D(
+        (1, 17, 3, 5), "u8", "bs_fs_yx_bsv16_fsv16", padding=((first, 1), (1, 1), (0, 0), (0, 0))
+    )
+    for dst in (D(src.dims, "f32", "ioyx"), D(src.dims, "u8", "bfyx")):
+        found = problem(src, dst)
+        assert by_sides(found).tables == ()
+        check(by_sides(found))
+        cf.make_plan(src, dst, GPU)
+
+
 def test_what_is_left_to_the_generic_family() -> None:
     """Elements of less than a byte, and blocks of which no tile has a common multiple."""
     plain = D((2, 48, 4, 4), "u4", "aBcd24b"), D((2, 48, 4, 4), "u4", "aBcd16b")
