@@ -44,7 +44,7 @@ def _replaced(p: Problem, number: int, table: Table) -> Problem:
     """The problem without the loops along a table, which is none for them any more."""
     mine = sorted((n for n in p.nodes if n.table and n.table[0] == number),
                   key=lambda n: n.steps_of(number))  # fmt: skip
-    if not mine:  # one step alone
+    if not mine:  # there is only one step
         return replace(p, src0=p.src0 + table.place(table.first))
     rest = [n for n in p.nodes if not (n.table and n.table[0] == number)]
     every, (within, _), step = table.jumps[-1][0], table.jumps[1], table.jumps[0][1]
