@@ -292,7 +292,10 @@ def _taken(p: Problem, runs: Sequence[int], goal: int) -> GroupTile:
         tile.take(side, wanted)
     if p.is_split:
         tile.shrink(thresholds.LARGEST_TILE_BYTES // moving_bytes(p))
-    tile.fill([k for side in ("src", "dst") for k in order_of(tile.nodes, side)], goal)
+    order = [k for side in ("src", "dst") for k in order_of(tile.nodes, side)]
+    if p.computation:  # first along what shares the values of operands
+        order.sort(key=lambda k: any(not n.fixed or n.value for n in tile.nodes[k].operands))
+    tile.fill(order, goal)
     return tile
 
 

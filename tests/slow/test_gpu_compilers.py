@@ -291,7 +291,7 @@ MAPPED = {
     "u4g128 plain f16:BA16b16a": 10.7,
     "s4g128 plain f16:BA16b16a": 8.6,
     "u4g128 awq_gemm f16:ab": 11.9,
-    "u4g128 awq_gemm f16:ba": 25.3,
+    "u4g128 awq_gemm f16:ba": 11.5,
     "u4g128 gptq f16:ab": 13.0,
     "s4g128 marlin f16:ab": 13.0,
     "q4_0 gguf f16:ba": 13.7,
