@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from weakref import finalize
 
 import numpy as np
 import pyopencl as cl
@@ -14,6 +16,7 @@ import pytest
 import clformats as cf
 from clformats.recording.arena import Piece, placed
 from clformats.recording.export import exported_reorder
+from clformats.recording.program import TEMPORARY
 from clformats.runtime.scalar import TYPES, Scalar
 from tests.recording_support import bytes_of, poison, sequence
 
@@ -62,6 +65,25 @@ def test_a_replay_repeats_the_calls(engine: cf.Engine, stream: cf.Stream, seed: 
             poison(memory)
         replay(stream, **made.scalars)
         assert made.held() == wanted
+
+
+class Token:
+    """On an object of pyopencl's, which goes with it."""
+
+
+def test_kernels_go_before_their_buffers_and_the_arena_last(three: Three) -> None:
+    """In another order NVIDIA's driver ends the process."""
+    replay, gone = three.recording.replay(), list[str]()
+    bound = replay._bound
+    found = [("kernel", kernel) for kernel, *_ in bound._steps]
+    found += [("part", bound._buffers[k]) for k, b in enumerate(replay._program.buffers)
+              if b.role == TEMPORARY]  # fmt: skip
+    for name, one in [*found, ("the arena", bound._arena)]:
+        one.token = Token()
+        finalize(one.token, gone.append, name)
+    del found, one, replay, bound
+    gc.collect()
+    assert gone == ["kernel"] * 3 + ["part"] * 2 + ["the arena"]
 
 
 def test_memory_and_scalars_are_exchanged_by_name(three: Three, stream: cf.Stream) -> None:
