@@ -54,7 +54,8 @@ CASES = (
     *(Case(f"{name}:{a}", f"{name}:{b}") for name, *two in _LAYOUTS for a, b in (two, two[::-1])),
     *(Case(f"{name}:plain", f"f16:{to}") for name in _GROUPED for to in ("BA16b16a", "ba")),
     *(Case("f16:ab", f"{name}:gguf") for name in ("q8_0", "q4_0", "mxfp4", "nvfp4")),
-    *(Case(f"u4g128:{layout}", "f16:ab") for layout in ("plain", "awq_gemm", "gptq")),
+    Case("u4g128:plain", "f16:ab"),
+    *(Case(f"u4g128:{name}", f"f16:{to}") for name in ("awq_gemm", "gptq") for to in ("ab", "ba")),
     Case("f16:ab", "mx_f4_e2m1:plain"),
     Case("f16:ab", "u4g128:plain"),
 )  # fmt: skip
