@@ -17,7 +17,7 @@ from ..opencl import failure, named_errors, opencl
 from ..problems.computation import Operand
 from ..runtime import Engine, Event, Memory, Stream
 from ..runtime.engine import SharedKernel
-from ..runtime.external import commands_before
+from ..runtime.external import commands_before, only_on
 from ..runtime.order import LOCK, QueueOrder, Usage, end_of, enqueued
 from ..runtime.scalar import Scalar
 from ..runtime.storage import check_same_context
@@ -133,7 +133,9 @@ class Ready(BuiltPlan):
             ):
                 return None
             alone = source.only_order is order and target.only_order is order
-            if not alone or source.exposed or target.exposed or self._twins is not None:
+            if alone and (source.exposed or target.exposed):
+                alone = only_on(stream.order)
+            if not alone or self._twins is not None:
                 return self._run(stream, src, dst, [source], target, None, about)
             try:
                 kernel = shared.kernel

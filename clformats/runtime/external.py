@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 from ..opencl import named_errors, opencl
-from .order import LOCK, Usage, error_of, events_before, finish, flush
+from .order import LOCK, QueueOrder, Usage, error_of, events_before, finish, flush
 
 if TYPE_CHECKING:
     import pyopencl
@@ -37,10 +37,11 @@ class _HandedOut:
     Its context is kept as well: Intel's runtime forgets one that only a queue keeps.
     """
 
-    __slots__ = ("_mark", "context", "last", "queue")
+    __slots__ = ("_mark", "address", "context", "last", "queue")
 
     def __init__(self, mark: _Mark, queue: pyopencl.CommandQueue) -> None:
         self._mark, self.queue, self.context = ref(mark), queue, queue.context
+        self.address = int(queue.int_ptr)
         self.last: pyopencl.Event | None = None
 
     @property
@@ -84,6 +85,17 @@ def handed_out(queue: Any) -> Any:
     return queue
 
 
+def only_on(order: QueueOrder | None) -> bool:
+    """Whether all commands that the library does not know are on this in-order queue, if on any.
+
+    Then a command there comes after them, whatever buffers they use. `LOCK` is held.
+    """
+    for entry in _handed_out:
+        if order is None or entry.address != order.address:
+            return False
+    return True
+
+
 def commands_before(
     reading: Sequence[Usage], writing: Sequence[Usage], order: object, queue: pyopencl.CommandQueue,
     context: object, *, in_order: bool,
@@ -106,8 +118,8 @@ def commands_before(
     with named_errors("waiting for commands on a queue that was handed out"):
         _handed_out[:] = [entry for entry in _handed_out if not entry.is_over]
         found = {
-            entry.queue.int_ptr: entry
+            entry.address: entry
             for entry in sorted(_handed_out, key=lambda e: not e.is_dropped)  # who has it counts
-            if entry.queue.int_ptr != own and entry.context == context
+            if entry.address != own and entry.context == context
         }
         return waits + [entry.event() for entry in found.values()]

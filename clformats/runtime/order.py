@@ -52,10 +52,10 @@ class QueueOrder:
     stay valid. Each command on an out-of-order queue has a new order of its own.
     """
 
-    __slots__ = ("__weakref__", "_queue")
+    __slots__ = ("__weakref__", "_queue", "address")
 
     def __init__(self, queue: pyopencl.CommandQueue) -> None:
-        self._queue = queue
+        self._queue, self.address = queue, int(queue.int_ptr)
 
 
 @dataclass(slots=True)

@@ -23,7 +23,7 @@ from . import storage
 from .arguments import check_no_pointer, check_reads, check_run_sizes, set_arguments
 from .engine import FIRST_NUMBER, Engine, SharedKernel, default_engine
 from .event import Event
-from .external import commands_before, handed_out
+from .external import commands_before, handed_out, only_on
 from .order import (
     FAILED,
     LOCK,
@@ -240,7 +240,8 @@ class Stream(OnDevice):
                 given.append(a)
                 if isinstance(a, opencl().MemoryObject):  # users may use theirs elsewhere, too
                     usage = usage_of(a)
-                    usage.exposed, alone = True, False
+                    usage.exposed = True
+                    alone = alone and usage.only_order is order and only_on(self.order)
                     (reading if is_read else writing).append(usage)
                 continue
             usage = a.usage
@@ -253,7 +254,8 @@ class Stream(OnDevice):
                     alone = False
                     continue
             (reading if is_read else writing).append(usage)
-            alone = alone and usage.only_order is order and not usage.exposed
+            alone = alone and usage.only_order is order
+            alone = alone and (not usage.exposed or only_on(self.order))
             given.append(a.tracked_buffer)
         return given, writing, reading, alone
 

@@ -145,6 +145,19 @@ def test_a_dropped_queue_counts_for_every_buffer_until_it_is_done(fake: SimpleNa
     assert not external._handed_out
 
 
+def test_commands_on_the_only_queue_that_is_known_wait_for_no_marker(fake: SimpleNamespace) -> None:
+    machine = Machine(fake, "ii")
+    a, b, _ = machine.memories
+    external.handed_out(machine.streams[0].tracked_queue)
+    assert a.buffer is a.tracked_buffer
+    before = len(machine.streams[0].tracked_queue.state.commands)
+    for count in (1, 2, 3):
+        assert not machine.run(machine.streams[0], [b], [a]).waits
+        assert len(machine.streams[0].tracked_queue.state.commands) == before + count
+    external.handed_out(machine.streams[1].tracked_queue)
+    assert len(machine.run(machine.streams[0], [b], [a]).waits) == 1
+
+
 def test_what_nobody_was_given_waits_for_no_queue(fake: SimpleNamespace) -> None:
     machine = Machine(fake, "ii")
     external.handed_out(machine.streams[1].tracked_queue)
