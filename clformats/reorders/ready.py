@@ -132,10 +132,8 @@ class Ready(BuiltPlan):
                 or (stream.context is not context or shared is None or self._then is not None)
             ):
                 return None
-            alone = source.only_order is order and target.only_order is order
-            if alone and (source.exposed or target.exposed):
-                alone = only_on(stream.order)
-            if not alone or self._twins is not None:
+            alone = source.only_order is order is target.only_order and self._twins is None
+            if not alone or ((source.exposed or target.exposed) and not only_on(stream.order)):
                 return self._run(stream, src, dst, [source], target, None, about)
             try:
                 kernel = shared.kernel

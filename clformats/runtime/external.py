@@ -90,10 +90,8 @@ def only_on(order: QueueOrder | None) -> bool:
 
     Then a command there comes after them, whatever buffers they use. `LOCK` is held.
     """
-    for entry in _handed_out:
-        if order is None or entry.address != order.address:
-            return False
-    return True
+    address = order and order.address
+    return all(entry.address == address for entry in _handed_out)
 
 
 def commands_before(
