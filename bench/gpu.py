@@ -34,7 +34,7 @@ from .picture import picture
 from .report import Report
 
 SETTINGS = Settings(rounds=5, seconds=0.6)
-LEAST = 96 * MB
+LEAST = 80 * MB
 """Cases are made so large by their outermost dimension, but for those that are small on purpose."""
 RUNS = (16, 32, 64, 128, 256, 512, 1024, 4096)
 """Bytes of a run in the copies whose runs lie apart."""

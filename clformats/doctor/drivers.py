@@ -83,6 +83,13 @@ TRIALS = (
         "2026-11-26",
     ),
     Trial(
+        "NVIDIA", "580.159", "Linux, H200 and H100",
+        "the fast tests of devices (2,234 on the H200, 5,189 of all on the H100); 1,260 random "
+        "reorders (fuzz)",
+        "a NaN that becomes f16 loses its payload, as OpenCL allows",
+        "2026-11-27",
+    ),
+    Trial(
         "Mesa rusticl", "25.0", "Debian 13, llvmpipe",
         "the fast tests of devices (2,028); 5,000 random reorders (fuzz, 2026-11-24)",
         "a few kernels end or hang the compiler (cf.CompilerDied): 1 of 5,000; f64 is refused",
