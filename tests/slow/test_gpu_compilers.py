@@ -259,8 +259,8 @@ MADE = {
     "q4_0 gguf": 17.2, "q8_0 gguf": 28.1, "q4_1 gguf": 29.3, "q5_0 gguf": 19.9, "mxfp4 gguf": 29.4,
     "nvfp4 gguf": 47.7, "u4g128 plain": 53.3, "s4g128 plain": 48.8,
 }  # fmt: skip
-"""The same for f16 that becomes blocks. Planes have blocks of several work-items: two fifths of their
-instructions are for blocks with values that are no finite numbers, which divide each by itself."""
+"""The same for f16 that becomes blocks. Those of planes have several work-items: two fifths of
+their instructions are for values that are no finite numbers, each of which is divided by itself."""
 
 
 @needs("clang", "libclc", "ptxas", "nvdisasm")
