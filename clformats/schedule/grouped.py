@@ -146,6 +146,15 @@ class GroupTile:
         after, near = self.order("dst"), self.order("src")[0]
         return after[: after.index(near)] if near in after else ()
 
+    def run(self, side: str) -> int:
+        """How many of its elements follow each other on a side."""
+        along, reached = strides(self.nodes, side), 1
+        for k in self.order(side):
+            if along[k] != reached:
+                break
+            reached *= self.sizes[k]
+        return reached
+
     def width(self, side: str, order: Sequence[int], most: int, *, stored: bool = False) -> int:
         """How many elements a work-item may access as one aligned vector, ``most`` at most.
 

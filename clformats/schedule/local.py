@@ -268,6 +268,13 @@ def _tile_by_rules(p: Problem, most: int, traits: Traits) -> GroupTile:
     moving = moving_bytes(p)
     most = int(most * thresholds.LARGER_TILES) if p.is_split else most
     large = _tile_of_runs(p, thresholds.GROUP_RUN_BYTES, thresholds.RUN_ELEMENTS, most // moving)
+    short = min(map(large.run, ("src", "dst"))) * moving < thresholds.GPU_LINE_BYTES
+    if p.exchanges and short and traits.local_bytes >= 3 * most:
+        # Words that trade elements lie far apart, and leave less of a tile for runs.
+        most *= 2
+        large = _tile_of_runs(
+            p, thresholds.GROUP_RUN_BYTES, thresholds.RUN_ELEMENTS, most // moving
+        )
     enough = large.count() >= traits.compute_units * thresholds.GROUPS_PER_UNIT
     if large.elements * moving <= most and enough:
         return large

@@ -224,3 +224,15 @@ def test_banks_keep_pace_with_memory(pair: tuple[D, D]) -> None:
     found = body(pair)
     plans = [*_narrower(GroupTile(found.problem, found.schedule.tile), 1, GPU)]
     assert _turns(plans[0]) > MOST_TURNS >= _turns(found)
+
+
+def test_words_that_trade_elements_are_moved_by_whole_lines() -> None:
+    """They lie far apart: a tile of the usual size has runs of half a line on one side."""
+    dims = (4096, 14336)
+    awq, plain = D(dims, "u4", "a b/8 b%2 b/2%4"), D(dims, "u4", "ba")
+    for pair in ((awq, plain), (plain, awq)):
+        for local_bytes, nbytes in ((32 << 10, 64), (48 << 10, 128)):
+            found = body(pair, traits=replace(GPU, local_bytes=local_bytes))
+            tile = GroupTile(found.problem, found.schedule.tile)
+            assert min(4 * tile.run(side) for side in ("src", "dst")) == nbytes
+            assert 4 * found.layout.local_elements <= local_bytes
