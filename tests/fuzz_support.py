@@ -338,7 +338,7 @@ def main(make: Callable[[int, int], Structure] = Reorders) -> None:
     bench = Bench(cf.Engine(os.environ.get("CLFORMATS_TEST_DEVICE", "pocl")))
     if "PoCL 3.1" in bench.engine.names[-1]:
         # Its usual method loses stores of kernels for GPUs, whose groups have several work-items.
-        os.environ.setdefault("POCL_WORK_GROUP_METHOD", "loops")
+        os.environ.setdefault("POCL_WORK_GROUP_METHOD", "auto")
     if sys.argv[1] == "odd":
         first = int(sys.argv[2])
         every = list(enumerate(fuzz_cases.odd_blocks(tuple(sys.argv[3:]))))[first:]

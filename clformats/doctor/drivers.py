@@ -66,7 +66,7 @@ TRIALS = (
     Trial(
         "PoCL", "3.1", "Debian 12",
         "the fast tests, at each commit; 5,000 random reorders (fuzz)",
-        "kernels for GPUs may lose stores, but with POCL_WORK_GROUP_METHOD=loops",
+        "kernels for GPUs may lose stores, but with POCL_WORK_GROUP_METHOD=auto",
         "2026-11-26",
     ),
     Trial(
