@@ -8,6 +8,7 @@ from functools import partial
 from math import prod
 
 from ..formats.expr import Const, Expr, Var, total
+from ..problems.problem import Number
 from ..schedule.banks import Pass
 from ..schedule.grouped import block_of, limits
 from ..schedule.local import GroupPlan
@@ -124,10 +125,18 @@ class _GroupWriter:
             "exchanges": exchange.distances([p.exchanges], p.dtypes[0].bits),
             "swaps": exchange.swaps(p.swaps, p.dtypes[0].bits),
             "bases": self.operands.bases(p.operands0) if self.operands else [],
+            "src_end": self._source_end(),
             "shared": [*self.operands.shared.values()] if self.operands else [],
             "declarations": self.arguments.declarations + self.types.parameters,
             "constants": self.arguments.constants,
         }
+
+    def _source_end(self) -> str:
+        """The end of the source, where words are loaded that begin at any element; else empty."""
+        if not self.layout.is_loose:
+            return ""
+        end = self.p.src.span_nbytes * 8 // self.p.dtypes[0].bits
+        return str(self._number("src_end", Number(end)))
 
     # ---- the parts of both passes ----------------------------------------------------------------
 
@@ -250,7 +259,7 @@ class _GroupWriter:
             at = Var("src_at") + offset + (self.src[p.order[0]] * j if j else 0)
             part = "s" + "0123456789abcdef"[j : j + p.width]
             lanes.append(Lane(str(at), " && ".join(test), " && ".join(inside), part))
-        begins = "" if self.types.source else "src + "
+        begins = "" if self.types.source or layout.is_loose else "src + "
         pointers = [f"{begins}at{j}" for j in range(len(lanes))]
         return {
             "lanes": lanes, "loaded": self.types.load_pieces(pointers, p.width),

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from math import gcd, prod
 
 from ..problems.problem import Node, Number, Problem, fixed
-from ..problems.thresholds import SHORT_LOOP
+from ..problems.thresholds import BANK_BYTES, SHORT_LOOP
 from .banks import BankLayout, Pass, dense, layout
 from .extents import run_of_whole_loops
 from .runs import chain, power_of_two, strides
@@ -146,6 +146,27 @@ class GroupTile:
         after, near = self.order("dst"), self.order("src")[0]
         return after[: after.index(near)] if near in after else ()
 
+    def loose(self) -> int:
+        """How many elements of the source a word has that may begin at any of them; 1: none do.
+
+        Rows of bytes and of 16-bit elements that begin anywhere are loaded so, out of two words
+        that lie in the tensor. Where a row ends inside, there are elements of the next one, which
+        nobody stores.
+        """
+        p, order = self.p, self.reads(1)
+        (one, other), nbytes = p.dtypes, p.src.span_nbytes
+        if not order or p.exchanges or p.is_split or p.src.dtype.is_packed or one.bits >= 32:
+            return 1
+        node, wide = self.nodes[order[0]], 8 * BANK_BYTES // one.bits
+        becomes_float = one.name == "f16" and (one != other or p.computation)
+        is_run = node.src.value == 1 and node.guard is None and not self.sizes[order[0]] % wide
+        in_words = nbytes % BANK_BYTES == 0 and nbytes >= 2 * BANK_BYTES
+        return wide if is_run and in_words and not becomes_float else 1
+
+    def is_loose(self, loaded: int) -> bool:
+        """Whether as many elements are loaded as such a word, not as a vector."""
+        return loaded == self.loose() > self.width("src", self.reads(loaded), loaded)
+
     def run(self, side: str) -> int:
         """How many of its elements follow each other on a side."""
         along, reached = strides(self.nodes, side), 1
@@ -195,7 +216,8 @@ class GroupLayout:
 
     It is loaded as ``read`` says and stored as ``write`` says; between, it lies in local memory as
     ``banks`` says, or, where that is None, in registers. ``nodes`` are the loops: what the tile
-    decides of their sizes and strides is a constant of the kernel.
+    decides of their sizes and strides is a constant of the kernel. ``is_loose``: what is loaded at
+    once is no vector, but see `GroupTile.loose`.
     """
 
     nodes: tuple[Node, ...]
@@ -204,6 +226,7 @@ class GroupLayout:
     read: Pass
     write: Pass
     banks: BankLayout | None
+    is_loose: bool = False
 
     def positions(self, node: int) -> Number:
         """How many tiles follow each other along a loop."""
@@ -250,7 +273,8 @@ def lay_out_group(p: Problem, schedule: Schedule) -> GroupLayout:
         splits = tuple(n.split for n in nodes)
         banks = (dense(sizes, read, splits) if store.dense
                  else layout(sizes, read, write, item, spare, splits))  # fmt: skip
-    return GroupLayout(marked, sizes, frozenset(tile.whole), read, write, banks)
+    is_loose = bool(banks) and tile.is_loose(lanes)
+    return GroupLayout(marked, sizes, frozenset(tile.whole), read, write, banks, is_loose)
 
 
 def _known_strides(p: Problem, side: str, whole: set[int]) -> set[int]:

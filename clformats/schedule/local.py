@@ -220,7 +220,8 @@ def _by_rules(p: Problem, traits: Traits) -> GroupPlan:
     moving, longest = moving_bytes(p), min(thresholds.VECTOR_BYTES, traits.begin_bytes)
     most = [longest * 8 // t.bits for t in p.dtypes]
     tile = _tile_by_rules(p, thresholds.TILE_BYTES, traits)
-    if _widths(tile, most)[0] == 1:
+    loaded = _widths(tile, most)[0]
+    if loaded == 1 or tile.is_loose(loaded):
         tile = _tile_by_rules(p, thresholds.SINGLE_TILE_BYTES, traits)
     together = prod(tile.sizes[k] for k in tile.below) * p.dtypes[1].nbytes
     word = max(1, thresholds.BANK_BYTES // moving) if together >= thresholds.GPU_LINE_BYTES else 1
@@ -327,6 +328,8 @@ def _widths(tile: GroupTile, most: Sequence[int]) -> tuple[int, int]:
     while found < loaded or not tile.trades_in(loaded):
         loaded = found if found < loaded else loaded // 2
         found = tile.width("src", tile.reads(loaded), loaded)
+    if loaded == 1 and tile.loose() <= most[0]:
+        loaded = tile.loose()
     return loaded, tile.width("dst", tile.order("dst"), most[1], stored=stored)
 
 

@@ -78,7 +78,7 @@ const ${kind} ${name} = ${value};
 ${capture(puts)}\
 </%def>\
 // ${title}
-${prelude(types, wide, {1, load.width if places else store.width // len(read["lanes"]), store.width, lanes}, computed=(store.width,) if computes else (), aligned=True, kept=bool(places))}
+${prelude(types, wide, {1, load.width if places else store.width // len(read["lanes"]), store.width, lanes}, computed=(store.width,) if computes else (), aligned=True, kept=bool(places), loose=load.width if src_end else 0)}
 ${trades(types, both, exchanges, swaps)}\
 __kernel __attribute__((reqd_work_group_size(${group}, 1, 1))) void reorder(
     __global const ${types.buffers[0]} *restrict src, __global ${types.buffers[1]} *restrict dst${"".join(f",\n    {d}" for d in declarations)})
@@ -96,6 +96,10 @@ __kernel __attribute__((reqd_work_group_size(${group}, 1, 1))) void reorder(
 % endfor
 % endif
     const idx src_at = ${src_base};
+% if src_end:
+    // The last word with an element of the source.
+    const idx src_last = (${src_end} - 1) / ${load.width};
+% endif
     ${"const idx dst_at =" if types.target else "dst +="} ${dst_base};
 % for name, value in bases:
     const idx ${name} = ${value};

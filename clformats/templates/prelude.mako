@@ -89,7 +89,7 @@ static inline ${to}${n} to_${name}_${width}(float${n} x)
 }
 % endif
 </%def>\
-<%def name="prelude(types, wide, widths=(1,), streams=False, computed=(), reads=None, aligned=False, kept=False)">\
+<%def name="prelude(types, wide, widths=(1,), streams=False, computed=(), reads=None, aligned=False, kept=False, loose=0)">\
 <%
 # The types of what is read, where they are not those of what is written.
 reads = reads or types
@@ -144,9 +144,23 @@ static inline float${width} loada_half${width}(__global const half *from)
 % endfor
 #endif
 % endif
+% if loose:
+// A word that begins at any element of the source: it lies in two.
+static inline uint word_at(__global const uint *words, idx place, idx last)
+{
+    const idx at = min(place >> ${loose.bit_length() - 1}, last - 1);
+    __global const uint *from = words + at;
+    const ulong both = (ulong)from[1] << 32 | from[0];
+    return (uint)(both >> (uint)((place - at * ${loose}) * ${32 // loose}));
+}
+#define LOAD${loose}(place) as_${loads["LOAD"]}${loose}(word_at((__global const uint *)src, place, src_last))
+% endif
 % for width in vectors:
 % for load, name in loads.items():
 <% bits = as_bits(name, width) %>\
+% if load == "LOAD" and width == loose:
+<% continue %>
+% endif
 #define ${load}${width}(p) as_${name}${width}(*(__global const ${bits} *)(p))
 % endfor
 <% bits, words = as_bits(types.dst, width), packed(types.dst, width) %>\

@@ -213,6 +213,23 @@ def test_blocks_that_do_not_divide_each_other_without_gaps(
     assert check_reorder(src, dst, as_gpu, choices=chosen).plan.family == "local"
 
 
+@pytest.mark.parametrize(
+    ("dtype", "to"), [("u8", "u8"), ("f16", "f16"), ("s8", "f32"), ("bf16", "s8")]
+)
+@pytest.mark.parametrize("dims", [(2, 20, 3, 333), (1, 7, 101, 55), (4, 33, 5, 57), (1, 1, 7, 255)])
+def test_rows_that_begin_anywhere_are_loaded_by_words(
+    dims: tuple[int, ...], dtype: str, to: str, as_gpu: cf.Stream
+) -> None:
+    """Out of two words each, which lie in the tensor; one by one where it does not end with one."""
+    src = D(dims, dtype, "bfyx")
+    for fmt, front in (("b_fs_yx_fsv16", 0), ("byxf", 0), ("b_fs_yx_fsv16", 3)):
+        made = check_reorder(src, D(dims, to, fmt), as_gpu, front=front)
+        if made.plan.family == "local":
+            assert ("word_at(" in made.source) == made.plan.body.layout.is_loose
+    whole = D((4, 33, 5, 57), "u8", "bfyx"), D((4, 33, 5, 57), "u8", "b_fs_yx_fsv16")
+    assert cf.Reorder(*whole, as_gpu.engine).plan.body.layout.is_loose
+
+
 @pytest.mark.parametrize("dims", [(128, 512), (200, 512), (64, 130)])
 @pytest.mark.parametrize(("mask", "group"), [(2, None), (1, None), (3, (1, 128))])
 def test_values_that_a_tile_shares(
