@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ..formats.expr import Const, Expr, Var, total
+from ..schedule.banks import stays
 
 
 @dataclass
@@ -42,6 +43,8 @@ class Digits:
                     merged[-1] = near * size, of_near
                     continue
             merged.append((size, factor))
+        if lane and stays(merged, self.width):
+            return self.sum(parts) + _near(merged, lane)
         if lane and len(merged) > 1 and merged[0][0] * merged[1][0] % self.width == 0:
             return self._further(merged, lane)
         terms, step = [], 1
@@ -60,3 +63,12 @@ class Digits:
         if not isinstance(digit, Const):
             self.named[name], turns = str((digit + lane) // size), Var(name)
         return self.sum(parts) + near * lane + turns * (far - near * size)
+
+
+def _near(parts: Sequence[tuple[int, Expr]], lane: int) -> Expr:
+    """How far an element is from the first of its unit, where that is the same for all units."""
+    terms = []
+    for size, factor in parts:
+        terms.append(factor * (lane % size))
+        lane //= size
+    return total(terms)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
-from ..formats.expr import Const, Expr, Var, as_expr, total
+from ..formats.expr import Expr, Var, as_expr, total
 from ..problems.thresholds import MOST_SHARED, SHARED_BY
 from ..schedule.grouped import GroupLayout
 from ..values.attr import OLD
@@ -78,33 +78,24 @@ class GroupOperands:
 
     def lanes(
         self, j: int, width: int, further: Mapping[int, int],
-        offset: Callable[[Sequence[Expr]], Expr],
+        offset: Callable[[Sequence[Expr], int], Expr],
     ) -> str:  # fmt: skip
         """Operand ``j`` for the elements of a vector of the destination.
 
-        ``offset`` is how far its first element is from the tile's, by strides, and ``further`` the
-        steps from there.
+        ``offset`` is how far an element of it is from the tile's first, by strides and by its
+        number in the vector, and ``further`` the steps from there.
         """
-        one, order, real = self.shared.get(j), self.layout.write.order, self.types.real
-        strides = self._strides(j)
+        one, real, strides = self.shared.get(j), self.types.real, self._strides(j)
         if one:
             strides = [as_expr(one.pitches.get(k, 0)) for k in range(len(self.layout.nodes))]
-        at = total([offset(strides), *(strides[k] * steps for k, steps in further.items())])
-        near = [self._further(order, strides, lane) for lane in range(width)]
-        if all(step == Const(0) for step in near):
-            return self.types.spread(self._element(j, at), width)
-        if one and width > 1 and near == [Const(lane) for lane in range(width)]:
-            return f"*(__local const {real}{width} *)({moved(f'kept_{one.name}', str(at))})"
-        return vector(real, [self._element(j, at + step) for step in near])
-
-    def _further(self, order: Sequence[int], strides: Sequence[Expr], lane: int) -> Expr:
-        """How far a lane of a vector is from the first: along the loops that it goes through."""
-        terms, last = [], order[-1:]
-        for k in order:
-            size = self.layout.sizes[k]
-            terms.append(strides[k] * (lane if [k] == [*last] else lane % size))
-            lane //= size
-        return total(terms)
+        steps = total([strides[k] * count for k, count in further.items()])
+        places = [offset(strides, lane) + steps for lane in range(width)]
+        if all(at == places[0] for at in places):
+            return self.types.spread(self._element(j, places[0]), width)
+        if one and width > 1 and places == [places[0] + lane for lane in range(width)]:
+            name = moved(f"kept_{one.name}", str(places[0]))
+            return f"*(__local const {real}{width} *)({name})"
+        return vector(real, [self._element(j, at) for at in places])
 
     def _element(self, j: int, at: Expr) -> str:
         """Operand ``j`` of one element, so far from where the tile begins."""

@@ -144,12 +144,11 @@ class _GroupWriter:
         """Where the tile starts in a tensor."""
         return total([start, *(Var(f"x{k}") * factors[k] for k in sorted(self.order))])
 
-    def _offset(self, digits: Digits, p: Pass, factors: Sequence[Expr]) -> Expr:
-        """How far from there the first element of a unit is."""
+    def _offset(self, digits: Digits, p: Pass, factors: Sequence[Expr], lane: int = 0) -> Expr:
+        """How far from there the first element of a unit is, or the one ``lane`` further."""
         sizes = self.layout.sizes
-        return digits.sum([
-            (p.steps(sizes, k), factors[k] * (sizes[k] // p.steps(sizes, k))) for k in p.order
-        ])  # fmt: skip
+        parts = [(p.steps(sizes, k), factors[k] * (sizes[k] // p.steps(sizes, k))) for k in p.order]
+        return digits.sum(parts, lane)
 
     def _step(self, digits: Digits, p: Pass, k: int, further: dict[int, int]) -> Expr:
         """How far into the tile along loop k an element is: ``further`` than its unit's first."""

@@ -7,7 +7,7 @@ ask one bank for several words, gaps move the elements apart.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import product
@@ -107,7 +107,7 @@ class BankLayout:
         return together & -together
 
 
-def stays(digits: BankDigits, width: int) -> bool:
+def stays(digits: Iterable[tuple[int, object]], width: int) -> bool:
     """Whether the elements of a vector differ from its first by the same for all vectors."""
     for size, _ in digits:
         if size % width == 0:
