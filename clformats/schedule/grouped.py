@@ -151,7 +151,7 @@ class GroupTile:
 
         Rows of bytes and of 16-bit elements that begin anywhere are loaded so, out of two words
         that lie in the tensor. Where a row ends inside, there are elements of the next one, which
-        nobody stores.
+        no work-item stores.
         """
         p, order = self.p, self.reads(1)
         (one, other), nbytes = p.dtypes, p.src.span_nbytes
