@@ -8,7 +8,7 @@ from ..formats.expr import Expr, as_expr
 from ..schedule.banks import BankLayout, Pass
 from .digits import Digits
 from .source import moved
-from .types import as_bits
+from .types import as_bits, swizzle
 
 
 def stores(digits: Digits, banks: BankLayout, p: Pass, work: str) -> list[tuple[str, str]]:
@@ -16,7 +16,7 @@ def stores(digits: Digits, banks: BankLayout, p: Pass, work: str) -> list[tuple[
     at_once, offsets = banks.lanes(p)
     if offsets is None:
         parts = [
-            ("value.s" + "0123456789abcdef"[j : j + at_once], _place(digits, banks, p, j))
+            (f"value.{swizzle(j, at_once)}", _place(digits, banks, p, j))
             for j in range(0, p.width, at_once)
         ]
         if at_once == 1:

@@ -20,7 +20,7 @@ from .digits import Digits
 from .group_operands import GroupOperands
 from .kept import lanes_of, vector
 from .source import Arguments, Launch, divided, moved
-from .types import KernelConversion
+from .types import KernelConversion, swizzle
 
 AT_ONCE = 8
 """Loads of a work-item that are on their way before the first value is used, at the most."""
@@ -256,7 +256,7 @@ class _GroupWriter:
             there = [*inside, *self._in_blocks(digits, unit)]
             test = [*counted, *self._tails(digits, unit, further), *there]
             at = Var("src_at") + offset + (self.src[p.order[0]] * j if j else 0)
-            part = "s" + "0123456789abcdef"[j : j + p.width]
+            part = swizzle(j, p.width)
             lanes.append(Lane(str(at), " && ".join(test), " && ".join(inside), part))
         begins = "" if self.types.source or layout.is_loose else "src + "
         pointers = [f"{begins}at{j}" for j in range(len(lanes))]

@@ -249,9 +249,8 @@ class KernelConversion:
             return f"STREAM{width}({value}, {pointer})"
         if piece == width:
             return self._streamed(value, pointer, width, hides)
-        lanes = "0123456789abcdef"
         stores = [
-            self._streamed(f"line.s{lanes[k : k + piece]}", f"{pointer} + {k}", piece, hides)
+            self._streamed(f"line.{swizzle(k, piece)}", f"{pointer} + {k}", piece, hides)
             for k in range(0, width, piece)
         ]
         return f"{{ const {self.dst}{width} line = {value}; {'; '.join(stores)}; }}"
@@ -328,6 +327,15 @@ def as_bits(work: str, width: int) -> str:
     """The type of a vector's bits in as few words as it has: no compiler takes those apart."""
     words = {4: "uint", 8: "uint2", 16: "uint4"}
     return words.get(width * _NBYTES.get(work, 4), f"{work}{width}")
+
+
+def swizzle(first: int, count: int) -> str:
+    """So many neighbouring elements of a vector, as a component of it.
+
+    >>> swizzle(8, 4)
+    's89ab'
+    """
+    return "s" + "0123456789abcdef"[first : first + count]
 
 
 def packed(name: str, width: int) -> tuple[str, str] | None:

@@ -20,6 +20,7 @@ from ..problems.thresholds import TILE_BYTES, VECTOR_BYTES
 from ..problems.traits import Traits
 from ..quantised import QuantisedDesc
 from ..quantised.lanes import (
+    HEX,
     At,
     NotInTilesError,
     Placed,
@@ -218,7 +219,7 @@ class _GroupDecoder:
         yield "}"
         each = VECTOR_BYTES // self.dst.dtype.nbytes
         for j in range(0, width, each):
-            part = "result" if each == width else "result.s" + "0123456789abcdef"[j : j + each]
+            part = "result" if each == width else f"result.s{HEX[j : j + each]}"
             stored = f"halves8({part})" if each == 8 else f"as_uint4({part})"
             yield f"out[{j // each}] = {stored};"
 

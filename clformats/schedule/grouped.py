@@ -169,12 +169,17 @@ class GroupTile:
 
     def run(self, side: str) -> int:
         """How many of its elements follow each other on a side."""
-        along, reached = strides(self.nodes, side), 1
-        for k in self.order(side):
+        return prod(self.sizes[k] for k in self._in_a_row(side, self.order(side)))
+
+    def _in_a_row(self, side: str, order: Sequence[int]) -> list[int]:
+        """The first loops of an order whose steps follow each other on a side."""
+        along, reached, found = strides(self.nodes, side), 1, []
+        for k in order:
             if along[k] != reached:
                 break
+            found.append(k)
             reached *= self.sizes[k]
-        return reached
+        return found
 
     def width(self, side: str, order: Sequence[int], most: int, *, stored: bool = False) -> int:
         """How many elements a work-item may access as one aligned vector, ``most`` at most.
@@ -185,16 +190,12 @@ class GroupTile:
         loaded if some of one is.
         """
         p, nodes, along = self.p, self.nodes, strides(self.nodes, side)
-        reached, run = 1, []
-        for k in order:
-            if along[k] != reached:
-                break
-            run.append(k)
-            reached *= self.sizes[k]
-            if k not in self.whole:
-                break
+        run = self._in_a_row(side, order)
         if not run:
             return 1
+        ends = next((n for n, k in enumerate(run) if k not in self.whole), len(run) - 1)
+        run = run[: ends + 1]
+        reached = prod(self.sizes[k] for k in run)
         inner, last = run[0], run[-1]
         moves = [p.src0 if side == "src" else p.dst0, nodes[last].size.value * along[last]]
         moves += [s for k, s in enumerate(along) if k not in run and nodes[k].size.value > 1]
