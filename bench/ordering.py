@@ -20,6 +20,7 @@ from clformats.problems.problem import Problem
 from clformats.problems.traits import Traits
 from clformats.schedule.cost import CostModel
 from clformats.schedule.schedule import Schedule
+from clformats.schedule.search import prefetch
 
 FILE = Path(__file__).with_name("schedules.tsv")
 COLUMNS = ("problem", "vector_bytes", "machine", "copy_us", "schedules")
@@ -39,9 +40,12 @@ class Measured:
 
     @property
     def compared(self) -> dict[Schedule, float]:
-        """The schedules that a model may choose from."""
-        is_large = self.problem.nbytes >= self.traits.stream_bytes
-        return {s: t for s, t in self.seconds.items() if is_large or s.store.is_ordinary}
+        """The schedules that a model may choose from: how far they prefetch is not its choice."""
+        p, traits = self.problem, self.traits
+        is_large = p.nbytes >= traits.stream_bytes
+        return {s: t for s, t in self.seconds.items()
+                if (is_large or s.store.is_ordinary)
+                and s.ahead == prefetch(p, s.tile, s.nest, traits)}  # fmt: skip
 
 
 def measured(path: Path = FILE) -> list[Measured]:

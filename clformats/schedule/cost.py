@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import log2, prod
+from math import inf, log2, prod
 
 from ..problems import thresholds as weights
 from ..problems.problem import Problem, remembered
@@ -43,7 +43,8 @@ class Traffic:
     ``run``: bytes of a row that come together, within the caches; ``jumps``: how often a tile goes
     to another row; ``rows`` of a tile; ``follows``: whether the next tile goes on in them.
     ``apart``: the largest power of two that divides the distances between places that come one
-    after the other, in bytes.
+    after the other, in bytes. ``between``: how many rows come before one of them goes on.
+    ``begins``: the largest power of two of which all runs begin at multiples; at most a line.
     """
 
     run: int
@@ -51,6 +52,13 @@ class Traffic:
     rows: int
     follows: bool
     apart: int
+    between: float
+    begins: int
+
+    @property
+    def whole(self) -> float:
+        """How many bytes the lines of a run have for each of its bytes, where one begins last."""
+        return (self.run + LINE_BYTES - self.begins) / self.run
 
     def missed(self, *, cached: bool) -> float:
         """How many of a tile's rows miss the few places of a cache, or banks, that they share.
@@ -61,7 +69,7 @@ class Traffic:
             return 0.0
         if cached and self.rows * self.apart <= weights.FAR_BYTES:
             return self.jumps
-        return self.rows * (weights.FOLLOWED_MISSES if self.follows else 1.0)
+        return float(self.rows) if self.between > weights.OPEN_ROWS else 0.0
 
 
 class CostModel:
@@ -108,8 +116,11 @@ class CostModel:
         tiles = prod(counts)
         ahead = weights.TILE_NS / 2 if schedule.ahead else 0.0
         each += _at_edges(p, tile, tuple(counts)) * prod(tile.extents)
+        if _shares_lines(p, schedule, counts, traits.compute_units):
+            each += self._traffic[key][1].rows * weights.FALSE_SHARING_NS
         if schedule.store.lines:
-            each += weights.KEPT_TILE_NS + self._traffic[key][1].rows * weights.KEPT_ROW_NS
+            kept = _lines(p, tile, "dst", run_of(p, tile, "dst"))
+            each += weights.KEPT_TILE_NS + kept * weights.KEPT_LINE_NS
         items = prod(-(-counts[loop.axis] // loop.tiles) for loop in schedule.nest if loop.spread)
         units = min(traits.compute_units, items)
         left = sum(tiles / rounds_of(schedule.nest, inner, counts) for inner in schedule.nest[-1:])
@@ -128,7 +139,7 @@ class CostModel:
         jump = weights.ASKED_BYTES if schedule.ahead else weights.JUMP_BYTES
         crowded = read.follows and read.rows > weights.PREFETCHED_PLACES and not schedule.ahead
         sparse = max((stride / run for stride, _, run in _by_stride(self.p, "src")), default=1.0)
-        lost = max(sparse, LINE_BYTES / read.run)
+        lost = max(sparse, read.whole)
         each = src * lost + dst * self._moved(written, schedule)
         moved = self.elements * each / 8
         moved += tiles * read.jumps * jump * (2 if crowded else 1)
@@ -145,12 +156,11 @@ class CostModel:
         """How many bytes move for each byte that is stored."""
         tile, nest, store = schedule.tile, schedule.nest, schedule.store
         if store.is_ordinary:
-            return max(1.0, LINE_BYTES / written.run) * (
-                weights.OWNED_BYTES if self.is_large else 1.0
-            )
+            return written.whole * (weights.OWNED_BYTES if self.is_large else 1.0)
         if store.staged:
             _, run = staged_tiles(self.p, tile, nest, store.staged)
-            return 1.1 + 4 * LINE_BYTES / (run * self.p.dtypes[1].nbytes)
+            row = run * self.p.dtypes[1].nbytes
+            return weights.STAGED_BYTES + weights.STAGED_ENDS * LINE_BYTES / row
         if store.lines:
             # Rows begin and end with parts of lines.
             row = whole_row(self.p, tile, nest) * self.p.dtypes[1].nbytes
@@ -185,13 +195,17 @@ def _core(p: Problem, tile: Tile, traits: Traits) -> float:
     if looked:
         rows, *_ = _rows(_digits(p, "src", steps), _by_stride(p, "src"), src.bits)
         runs[0] = -(-prod(tile.extents) // rows)
-    touched = sum(
-        -(-moved(p, tile, side) // run) * -(-run * t.bits // (8 * LINE_BYTES))
-        for side, run, t in zip(("src", "dst"), runs, p.dtypes, strict=True)
-    )
+    touched = _lines(p, tile, "src", runs[0]) + _lines(p, tile, "dst", runs[1])
+    touched += max(0, touched - weights.TOUCHED_LINES)
     shuffled = mixes * parts * weights.SHUFFLE_NS + touched * weights.TOUCHED_LINE_NS
     accesses += _operand_loads(p, tile)
     return (accesses + spilled) * weights.ACCESS_NS + shuffled + sum(looked) * weights.LOOKED_NS
+
+
+def _lines(p: Problem, tile: Tile, side: str, run: int) -> int:
+    """How many lines the runs of a tile touch on a side, where they begin with lines."""
+    line = 8 * LINE_BYTES
+    return -(-moved(p, tile, side) // run) * -(-run * p.dtypes[side == "dst"].bits // line)
 
 
 @remembered
@@ -218,6 +232,20 @@ def _at_edges(p: Problem, tile: Tile, counts: tuple[int, ...]) -> float:
     return (1 - min(1.0, inside)) * price
 
 
+def _shares_lines(p: Problem, schedule: Schedule, counts: Sequence[int], units: int) -> bool:
+    """Whether cores write the same lines at the same time: each has less than a line of a row."""
+    around = 1
+    for loop in schedule.nest:
+        if not loop.spread or around >= units:
+            break
+        rounds = -(-counts[loop.axis] // loop.tiles)
+        stride = p.nodes[loop.axis].dst.value * schedule.tile.steps(loop.axis) * loop.tiles
+        around *= rounds
+        if rounds > 1 and 0 < stride * around * p.dtypes[1].bits < 8 * LINE_BYTES * units:
+            return True
+    return False
+
+
 def _operand_loads(p: Problem, tile: Tile) -> float:
     """The loads of operands: one for many lanes that are neighbours, or share a value."""
     nodes, loads = p.nodes, 0.0
@@ -241,7 +269,7 @@ def traffic(p: Problem, schedule: Schedule, side: str, counts: Sequence[int]) ->
     bits = p.dtypes[side == "dst"].bits
     steps = [schedule.tile.steps(k) for k in range(len(counts))]
     rows, run, apart = _rows(_digits(p, side, steps), _by_stride(p, side), bits)
-    first = rows
+    first, begins = rows, apart
     follows = False
     tiles = 1
     jumps = float(rows)
@@ -257,10 +285,32 @@ def traffic(p: Problem, schedule: Schedule, side: str, counts: Sequence[int]) ->
         if not held and not (number == 0 and follows):
             break
         jumps = min(jumps, after / tiles)
-        rows, run = after, longer
+        rows, run, begins = after, longer, far
         if rounds < all_rounds:
             break
-    return Traffic(run, jumps, first, follows, apart)
+    return Traffic(
+        run,
+        jumps,
+        first,
+        follows,
+        apart,
+        _between(p, schedule, side, counts),
+        min(LINE_BYTES, begins, run & -run),
+    )
+
+
+def _between(p: Problem, schedule: Schedule, side: str, counts: Sequence[int]) -> float:
+    """How many rows the loops visit before the first of them goes on; infinite where none does."""
+    bits = p.dtypes[side == "dst"].bits
+    steps = [schedule.tile.steps(k) for k in range(len(counts))]
+    rows, run, _ = _rows(_digits(p, side, steps), _by_stride(p, side), bits)
+    for loop in reversed(schedule.nest):
+        steps[loop.axis] *= rounds_of(schedule.nest, loop, counts)
+        after, longer, _ = _rows(_digits(p, side, steps), _by_stride(p, side), bits)
+        if longer > run:
+            return rows
+        rows = after
+    return inf
 
 
 def _around(

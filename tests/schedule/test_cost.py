@@ -1,0 +1,66 @@
+"""The cost model's laws of caches and memory, by numbers worked out by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import inf
+
+import pytest
+
+import clformats as cf
+from clformats.problems.refine import problem
+from clformats.problems.traits import Traits
+from clformats.schedule.cost import CostModel, Traffic, traffic
+from clformats.schedule.nest import positions
+from clformats.schedule.schedule import Schedule
+from clformats.schedule.search import best
+
+CORES = Traits(compute_units=2, vector_bytes=64)
+PLAIN = Traffic(run=64, jumps=9.0, rows=9, follows=False, apart=4096, between=16, begins=64)
+
+
+def written(src: str, dst: str, schedule: str) -> Traffic:
+    p, s = problem(cf.MemoryDesc.parse(src), cf.MemoryDesc.parse(dst)), Schedule.parse(schedule)
+    return traffic(p, s, "dst", positions(p, s.tile))
+
+
+@pytest.mark.parametrize(
+    ("nest", "between"),
+    [("b*16 c b", 9 * 16), ("b*16 b:4 c b", 9 * 4), ("c* b*512 b", 9 * 1024), ("b*16 b c", 9)],
+)
+def test_rows_are_counted_until_one_goes_on(nest: str, between: float) -> None:
+    """Tiles of 9 rows: those of all steps of b that come before the next one along c."""
+    text = f"tile a9 c16 of 16 | {nest} | ahead 0 | stream 64"
+    src, dst = "f32:oiyx:1024x1024x3x3", "f32:hwio:1024x1024x3x3"
+    assert written(src, dst, text).between == between
+
+
+@pytest.mark.parametrize(("apart", "between", "missed"), [
+    (4096, 48, 0), (4096, 49, 9), (512, inf, 9), (256, inf, 0),
+])  # fmt: skip
+def test_few_rows_in_few_banks_stay_open(apart: int, between: float, missed: int) -> None:
+    rows = replace(PLAIN, apart=apart, between=between)
+    assert rows.missed(cached=False) == missed
+
+
+@pytest.mark.parametrize(("run", "begins", "lines"), [
+    (64, 64, 1), (16, 16, 4), (36, 4, 96 / 36), (144, 16, 192 / 144), (1 << 20, 1, 1),
+])  # fmt: skip
+def test_runs_that_begin_anywhere_touch_parts_of_lines(run: int, begins: int, lines: float) -> None:
+    assert replace(PLAIN, run=run, begins=begins).whole == pytest.approx(lines, rel=1e-3)
+
+
+def test_cores_do_not_write_the_same_lines_at_the_same_time() -> None:
+    """Rows of 15 bytes: two cores that take half of each write all lines together."""
+    dims = (15, 192, 56, 56)
+    src, dst = (cf.MemoryDesc(dims, "u8", name) for name in ("b_fs_yx_fsv32", "yxfb"))
+    p = problem(src, dst)
+    model = CostModel(p, CORES)
+    shared, apart = (
+        Schedule.parse(f"tile c32 d8 of 16 | {nest} a*1045 a | ahead 0 | ordinary")
+        for nest in ("d* b*", "b* d*")
+    )
+    assert model.seconds(shared) > 1.5 * model.seconds(apart)
+    assert best(p, CORES).nest[0].axis != shared.nest[0].axis
+    alone = CostModel(p, replace(CORES, compute_units=1))
+    assert alone.seconds(shared) == pytest.approx(alone.seconds(apart), rel=0.1)
