@@ -529,6 +529,10 @@ ${indent("\n".join(texts), "                ")}
             }
             rows->start = rows->first = now.dst;
         }
+        // Not as soon as lines are full: loads wait long for what was just stored in parts.
+        if (rows->end - rows->first > FULL) {
+            send_lines(rows, apart, dst);
+        }
         const idx first = rows->first, behind = BACK + now.dst - first;
 % for k, _ in enumerate(held):
         ${types.dst} *const to${k} = rows->row[${k}] + behind + IN_LINE(first + apart[${k}]);
@@ -537,9 +541,6 @@ ${indent("\n".join(texts), "                ")}
 ${indent("\n".join(whole), "        ")}
 % if held:
         rows->end = now.dst + WIDTH;
-        if (rows->end - rows->first > FULL) {
-            send_lines(rows, apart, dst);
-        }
 % endif
 % if staged:
         waits = true;
