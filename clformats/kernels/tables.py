@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import reduce
 
 from ..problems.problem import Problem
-from ..schedule.layout import TileLayout
+from ..schedule.layout import TileLayout, TileVector
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +38,12 @@ class Lookups:
 
     def __init__(self, keys: Sequence[TableKey], layout: TileLayout) -> None:
         self.keys = keys
-        rows = [self._steps(v.row) for v in layout.loads]
+        crossing = [v for v in layout.loads if v.last]
+        self.widths = sorted({v.width for v in crossing})
+        rows = [self._steps(row) for v in layout.loads for row in (v.row, v.last) if row]
         self.used = [sorted({steps[t] for steps in rows}) for t in range(len(keys))]
+        self.left = [sorted({self._steps(v.row)[t] for v in crossing if self._crossed(v) == t})
+                     for t in range(len(keys))]  # fmt: skip
 
     def _steps(self, row: Sequence[int]) -> list[int]:
         """The step of each table that a row is at, after those of the tile."""
@@ -50,11 +54,42 @@ class Lookups:
         rest = [0 if any(key.steps[k] for key in self.keys) else n for k, n in enumerate(row)]
         return rest, [f"p{t}_{step}" for t, step in enumerate(self._steps(row))]
 
+    def _crossed(self, vector: TileVector) -> int:
+        """The table whose blocks a vector may cross."""
+        both = zip(self._steps(vector.row), self._steps(vector.last), strict=True)
+        return next(t for t, (first, last) in enumerate(both) if first != last)
+
+    def left_of(self, vector: TileVector) -> str:
+        """How many elements from a vector's first one on are in its block."""
+        t = self._crossed(vector)
+        return f"left{t}_{self._steps(vector.row)[t]}"
+
+    def place(self, table: int) -> str:
+        """The place of a ``step``."""
+        return " + ".join(f"{self._whole(table, n)} * nest->jump{table}_{k}"
+                          for k, n in enumerate(self.keys[table].every))  # fmt: skip
+
+    def rest(self, table: int) -> str:
+        """How many steps a block has from a ``step`` on."""
+        n = self.keys[table].every[1]
+        return f"{n} - (step - {self._whole(table, n)} * {n})"
+
+    def _whole(self, table: int, n: int) -> str:
+        """How often there are ``n`` steps. A vector that crosses blocks may begin in padding."""
+        if n == 1:
+            return "step"
+        if self.left[table]:
+            return f"(step - {n - 1} * (step < 0)) / {n}"
+        return f"(idx)((ulong)step / {n})"
+
     @property
     def statements(self) -> list[str]:
         """What is looked up for each tile."""
-        return [f"const idx p{t}_{step} = place{t}(&nest, now.table[{t}] + {step});"
-                for t, steps in enumerate(self.used) for step in steps]  # fmt: skip
+        places = [f"const idx p{t}_{step} = place{t}(&nest, now.table[{t}] + {step});"
+                  for t, steps in enumerate(self.used) for step in steps]  # fmt: skip
+        left = [f"const idx left{t}_{step} = left{t}(now.table[{t}] + {step});"
+                for t, steps in enumerate(self.left) for step in steps]  # fmt: skip
+        return [*places, *left]
 
     @property
     def most(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 from ..problems.thresholds import KEPT_LINES, LINE_BYTES, MOST_LOOPS, STAGE_BYTES
@@ -231,12 +232,26 @@ class _KernelWriter:
         condition, mask = self.masks.of_load(vector) if self.edge else ("", "")
         at, width = self._at(vector, "s"), vector.width
         value = self.types.load(moved("from", at), width)
-        if mask:
+        if vector.last:
+            value = self._crossing(vector, mask)
+        elif mask:
             value = f"load_edge_{width}(src, {moved('now.src', at)}, {mask}, nest.src_end)"
         kept = self.masks.of_words(vector, self.types.loaded, self.types.read_bits, edge=self.edge)
         value = f"({value} & {kept})" if kept else value
         whole = self._widened(value, width)
         return f"{condition} ? {whole} : ({self.types.loaded}{self.n})(0)" if condition else whole
+
+    def _crossing(self, vector: TileVector, mask: str) -> str:
+        """A vector of parts in two blocks: of one where it begins, and of one where it ends."""
+        width, left = vector.width, self.tables.left_of(vector)
+        before = 1 - sum(n is not None for n in vector.elements)
+        first = self._at(vector, "s")
+        second = moved(self._at(replace(vector, row=vector.last), "s"), before)
+        if not self.edge:
+            both = [self.types.load(moved("from", at), width) for at in (first, second)]
+            return f"crossed_{width}({', '.join(both)}, {left})"
+        places = ", ".join(moved("now.src", at) for at in (first, second))
+        return f"crossed_edge_{width}(src, {places}, {left}, {mask or -1}, nest.src_end)"
 
     def _widened(self, value: str, width: int) -> str:
         """A short vector, widened by lanes that are never read."""

@@ -21,6 +21,7 @@ from .runs import (
     begins_blocks,
     chain,
     common,
+    crosses_blocks,
     footprint,
     is_settled,
     moved,
@@ -185,7 +186,8 @@ def _core(p: Problem, tile: Tile, traits: Traits) -> float:
     mixes = sent / p.held("src") * stages
     steps = [tile.steps(k) for k in range(len(p.nodes))]
     looked = [prod(tile.steps(k) for k, n in enumerate(p.nodes) if n.steps_of(t))
-              / (begins_blocks(p, t, steps) or 1) for t in range(len(p.tables))]  # fmt: skip
+              / (begins_blocks(p, t, steps) or _crossed(p, t, tile))
+              for t in range(len(p.tables))]  # fmt: skip
     mixes = max(mixes, loads - stores) if looked else mixes
     live = tile.lanes * parts  # as many as a transposition mixes before the first is done
     spilled = mixes * parts * max(0, live - traits.registers) / live * weights.SPILLED
@@ -200,6 +202,11 @@ def _core(p: Problem, tile: Tile, traits: Traits) -> float:
     shuffled = mixes * parts * weights.SHUFFLE_NS + touched * weights.TOUCHED_LINE_NS
     accesses += _operand_loads(p, tile)
     return (accesses + spilled) * weights.ACCESS_NS + shuffled + sum(looked) * weights.LOOKED_NS
+
+
+def _crossed(p: Problem, table: int, tile: Tile) -> float:
+    """The steps of which one is looked up in a table: a third of a vector that crosses blocks."""
+    return tile.lanes / 3 if crosses_blocks(p, table, tile.lanes) else 1
 
 
 def _lines(p: Problem, tile: Tile, side: str, run: int) -> int:

@@ -29,6 +29,7 @@ from .runs import (
     asks_anything,
     begins_blocks,
     chain,
+    crosses_blocks,
     guard_range,
     loaded_run,
     moved,
@@ -134,8 +135,9 @@ def tiles(p: Problem) -> Iterator[Tile]:
             if tile in found or moved(p, tile) > MOST_ELEMENTS:
                 continue
             loads = vectors(p, tile, "src")
-            if not any(begins_blocks(p, t, sizes) for t in range(len(p.tables))):
-                loads //= 4 if p.tables else 1  # single elements
+            if p.tables and not any(begins_blocks(p, t, sizes) or crosses_blocks(p, t, tile.lanes)
+                                    for t in range(len(p.tables))):  # fmt: skip
+                loads //= 4  # single elements
             both = loads + vectors(p, tile, "dst")
             # Words that trade elements may need runs of two lines: see `SAME_BANK`.
             limit = max(most, 2 * first) if p.exchanges and source_run == lanes else most

@@ -21,7 +21,7 @@ from ..problems.problem import Problem
 from ..problems.thresholds import LINE_BYTES, MOST_LANES
 from ..shuffles.program import ShuffleProgram
 from ..shuffles.synthesis import synthesise
-from .runs import begins_blocks, chain, is_settled, moves, steady, strides
+from .runs import begins_blocks, chain, crosses_blocks, is_settled, moves, steady, strides
 from .schedule import Tile
 
 
@@ -30,7 +30,8 @@ class TileVector:
     """Neighbours in memory: ``elements[l]`` is the number of lane l's, None where there is none.
 
     The first is ``shift`` elements after the step ``row[k]`` of each of the tile's loops. Loads of
-    different steps of a loop with a table are apart.
+    different steps of a loop with a table are apart, but for those that cross its blocks: their
+    last element is at the steps ``last``.
     ``width`` lanes are accessed: a power of two where they are loaded.
     """
 
@@ -38,6 +39,7 @@ class TileVector:
     shift: int
     width: int
     elements: tuple[int | None, ...]
+    last: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +65,8 @@ class TileLayout:
 
     @property
     def reach(self) -> bool:
-        """Whether some load is longer than its run."""
-        return any(None in v.elements[: v.width] for v in self.loads)
+        """Whether some load is longer than its run, or than its part in a block."""
+        return any(v.last or None in v.elements[: v.width] for v in self.loads)
 
     @property
     def read_run(self) -> int:
@@ -122,7 +124,7 @@ def lay_out(p: Problem, tile: Tile) -> TileLayout:
         loaded[n] = first[n]
     sources = {n for n in loaded if n is not None}
     begins, ends = _offsets(covered, src), _offsets(covered, dst)
-    near, blocks = _in_blocks(p, extents, axes)
+    near, blocks = _in_blocks(p, extents, axes, tile.lanes)
     first, late = ([axes.index(axis) for axis, _ in some] for some in exchanged(p))
     first += _overlapping(covered, src, [begins[n] for n in sources])
     late += _overlapping(covered, dst, [ends[n] for n in written])
@@ -130,7 +132,10 @@ def lay_out(p: Problem, tile: Tile) -> TileLayout:
         [tuple(step[k] for k in some) for step in steps] for some in (first, late)
     )
     apart_in = [(*a, *b) for a, b in zip(apart_in, blocks, strict=True)]
-    loads = _vectors({n: near[n] for n in sources}, steps, tile.lanes, apart_in, overlap=True)
+    crossed = any(crosses_blocks(p, t, tile.lanes) and not begins_blocks(p, t, extents)
+                  for t in range(len(p.tables)))  # fmt: skip
+    loads = _vectors({n: near[n] for n in sources}, steps, tile.lanes, apart_in,
+                     overlap=True, crossed=crossed)  # fmt: skip
     stores = _vectors({n: ends[n] for n in written}, steps, tile.lanes, apart_out)
     rolled = tuple((axes.index(k), tile.steps(k)) for k in p.rolled)
     return TileLayout(axes, steps, tuple(loaded), loads, stores, tile.lanes, rolled,
@@ -176,21 +181,38 @@ def _offsets(extents: Sequence[int], along: Sequence[int]) -> list[int]:
 
 
 def _in_blocks(
-    p: Problem, extents: Sequence[int], axes: Sequence[int]
+    p: Problem, extents: Sequence[int], axes: Sequence[int], lanes: int
 ) -> tuple[list[int], list[tuple[int, ...]]]:
     """How far each element is from the first one of its block in the source, and which that is.
 
-    Of tables; where a tile does not begin with a block, each step is one.
+    Of tables; where a tile does not begin with a block, each step is one, or all of them are, where
+    vectors cross blocks.
     """
     covered, along = [extents[k] for k in axes], steady(p.nodes, "src")
     places = _offsets(covered, [along[k] for k in axes])
     blocks: list[tuple[int, ...]] = [()] * len(places)
     for number, table in enumerate(p.tables):
-        every = begins_blocks(p, number, extents) or 1
-        at = _offsets(covered, [p.nodes[k].steps_of(number) for k in axes])
+        along = [p.nodes[k].steps_of(number) for k in axes]
+        at, every = _offsets(covered, along), begins_blocks(p, number, extents)
+        if not every and crosses_blocks(p, number, lanes):
+            every = max(at) + 1
+            beside = _numbers(covered, [not n for n in along])
+            blocks = [(*b, n) for b, n in zip(blocks, beside, strict=True)]
+        every = every or 1
         places = [n + t % every * table.jumps[0][1] for n, t in zip(places, at, strict=True)]
         blocks = [(*b, t // every) for b, t in zip(blocks, at, strict=True)]
     return places, blocks
+
+
+def _numbers(extents: Sequence[int], counted: Sequence[bool]) -> list[int]:
+    """A number for each element of a tile, the same for those that differ in other loops only.
+
+    >>> _numbers((2, 3), (False, True))
+    [0, 0, 1, 1, 2, 2]
+    """
+    reached = [prod(n for n, c in zip(extents[:k], counted, strict=False) if c)
+               for k in range(len(extents))]  # fmt: skip
+    return _offsets(extents, [n if c else 0 for n, c in zip(reached, counted, strict=True)])
 
 
 def _overlapping(
@@ -256,11 +278,12 @@ def _vectors(
     apart: Sequence[tuple[int, ...]],
     *,
     overlap: bool = False,
+    crossed: bool = False,
 ) -> tuple[TileVector, ...]:
     """The vectors of runs of elements; those that differ in ``apart`` are in several.
 
     ``overlap``: they may have elements twice, where the last of a run overlaps the one before, and
-    lanes after its end.
+    lanes after its end. ``crossed``: a run crosses blocks, where its elements are further apart.
     """
     groups: dict[tuple[int, ...], list[int]] = {}
     for n in sorted(places, key=places.__getitem__):
@@ -281,5 +304,8 @@ def _vectors(
             part = run[start : start + lanes]
             width = 1 << (len(part) - 1).bit_length() if overlap else len(part)
             elements = (*part, *[None] * (lanes - len(part)))
-            found.append(TileVector(steps[run[0]], start, width, elements))
+            if crossed and len(part) > 1:
+                found.append(TileVector(steps[part[0]], 0, width, elements, steps[part[-1]]))
+            else:
+                found.append(TileVector(steps[run[0]], start, width, elements))
     return tuple(found)

@@ -87,6 +87,22 @@ def begins_blocks(p: Problem, table: int, extents: Sequence[int]) -> int:
     return 0 if not every or any(n % every for n in found) else every
 
 
+def crosses_blocks(p: Problem, table: int, lanes: int) -> bool:
+    """Whether vectors are loaded across the blocks of a table: single elements that are neighbours.
+
+    A vector has a part in two blocks at the most: it is put together of two, one for each.
+    """
+    (_, near), *coarse = p.tables[table].jumps
+    whole = p.dtypes[0].bits % 8 == 0 and not p.inside
+    return (
+        whole
+        and near == 1
+        and bool(coarse)
+        and coarse[0][0] >= lanes > 1
+        and all(jump >= 0 for _, jump in coarse)
+    )
+
+
 def moves(p: Problem, side: str, extents: Sequence[int]) -> list[int]:
     """Every number of elements by which a tile may begin after another, and the first offset."""
     found = [p.src0 if side == "src" else p.dst0]
@@ -173,8 +189,9 @@ def loaded_run(p: Problem, tile: Tile) -> int:
     for number, table in enumerate(p.tables):
         both = zip(p.nodes, extents, strict=True)
         reached = 1 + sum(n.steps_of(number) * (extent - 1) for n, extent in both)
-        if every := begins_blocks(p, number, extents):
-            levels.append((min(every, reached), table.jumps[0][1]))
+        every = begins_blocks(p, number, extents)
+        if every or crosses_blocks(p, number, tile.lanes):
+            levels.append((min(every or reached, reached), table.jumps[0][1]))
     innermost = footprint(levels)[:1]
     return innermost[0][0] if innermost and innermost[0][1] == 1 else 1
 

@@ -169,7 +169,24 @@ INLINE void shift(const Nest *nest, Tile *tile, idx k, idx steps)
 // Where steps of a dimension lie whose blocks in the source are no whole ones of the destination's.
 INLINE idx place${t}(const Nest *nest, idx step)
 {
-    return ${" + ".join(f"(idx)((ulong)step / {n}) * nest->jump{t}_{k}" if n > 1 else f"step * nest->jump{t}_{k}" for k, n in enumerate(key.every))};
+    return ${tables.place(t)};
+}
+% if tables.left[t]:
+
+// How many steps are in a block, from one of its steps on.
+INLINE idx left${t}(idx step)
+{
+    return ${tables.rest(t)};
+}
+% endif
+% endfor
+% for w in tables.widths:
+<% loaded, numbers = f"{types.loaded}{w}", f"(0, {', '.join(map(str, range(1, w)))})" %>\
+
+// A vector that has its first elements in one block, and the others in the next one.
+static inline ${loaded} crossed_${w}(${loaded} first, ${loaded} second, idx left)
+{
+    return (${mask_type(types.loaded)}${w})${numbers} < (${mask_type(types.loaded)})min(left, (idx)${w}) ? first : second;
 }
 % endfor
 
@@ -304,6 +321,21 @@ static inline ${types.loaded}${w} load_edge_${w}(__global const ${types.buffers[
     }
     return vload${w}(0, lane);
 }
+% if w in tables.widths:
+<% loaded, kept = f"{types.loaded}{w}", f"(int{w})(0, {', '.join(map(str, range(1, w)))}) < (int)min(left, (idx){w})" %>\
+
+// The same of parts in two blocks.
+static inline ${loaded} crossed_edge_${w}(
+    __global const ${types.buffers[0]} *src, idx first, idx second, idx left, int${w} inside, idx end)
+{
+    const int${w} kept = ${kept};
+    if (!any(inside)) {
+        return (${loaded})(0);
+    }
+    return crossed_${w}(
+        load_edge_${w}(src, first, inside & kept, end), load_edge_${w}(src, second, inside & ~kept, end), left);
+}
+% endif
 % endfor
 % if lanes > 1:
 

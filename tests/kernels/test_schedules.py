@@ -15,9 +15,11 @@ from clformats.kernels.scheduled import render_schedule
 from clformats.kernels.source import IDLE_BYTES, idle
 from clformats.problems.computation import from_attr
 from clformats.problems.refine import problem, separate
+from clformats.problems.traits import Traits
 from clformats.problems.words import in_words
 from clformats.schedule.layout import lay_out
 from clformats.schedule.schedule import Schedule
+from clformats.schedule.search import ranked, spread
 from clformats.schedule.stores import legal
 from clformats.schedule.universal import CONVERTED, serves
 from clformats.tensors.dtypes import as_dtype, convert
@@ -69,6 +71,28 @@ def test_lines_without_elements_are_not_sent(engine: cf.Engine, text: str) -> No
     array = random_values(np.random.default_rng(0), dims, "f32")
     got = written(engine, p, schedule, with_garbage(p.src, array, 0))
     assert np.array_equal(got, cf.pack(array, p.dst).view(np.uint8))
+
+
+@pytest.mark.parametrize(("src", "dst"), [
+    ("f32:aBcd31b:2x70x3x5", "f32:aBcd64b:2x70x3x5"),
+    ("u8:aBcd33b:1x150x3x5", "u8:aBcd64b:1x150x3x5"),
+    ("f16:aBcd17b:3x40x2x3", "f32:aBcd24b:3x40x2x3"),
+    ("f32:aBcd31b:1x63x3x1", "f32:abcd:1x63x3x1:pad=5+2x1+0x0+0x0+0"),  # begins in padding
+    ("s8:aBcd16b:2x50x2x9:pad=0+0x3+0x0+0x0+0", "s8:aBcd32b:2x50x2x9"),
+    ("bf16:aBcd16b:2x50x2x9", "f32:aBcd16b:2x50x2x9:pad=0+0x1+6x0+0x0+0"),
+])  # fmt: skip
+def test_vectors_cross_blocks_that_no_tile_begins_with(
+    engine: cf.Engine, src: str, dst: str
+) -> None:
+    """Each is put together of a part in one block and a part in the next one."""
+    p = problem(cf.MemoryDesc.parse(src), cf.MemoryDesc.parse(dst))
+    source, expected = before_and_after(p, 0)
+    crossing = 0
+    for schedule in spread(ranked(p, Traits(vector_bytes=32))):
+        crossing += any(v.last for v in lay_out(p, schedule.tile).loads)
+        got = written(engine, p, schedule, source)
+        assert np.array_equal(got, expected), schedule
+    assert crossing > 2
 
 
 def test_a_program_serves_other_shapes_orders_and_splits() -> None:
