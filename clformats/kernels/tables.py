@@ -40,7 +40,8 @@ class Lookups:
         self.keys = keys
         crossing = [v for v in layout.loads if v.last]
         self.widths = sorted({v.width for v in crossing})
-        rows = [self._steps(row) for v in layout.loads for row in (v.row, v.last) if row]
+        rows = [self._steps(row) for row in (*(v.row for v in layout.loads),
+                                             *(v.last for v in crossing))]  # fmt: skip
         self.used = [sorted({steps[t] for steps in rows}) for t in range(len(keys))]
         self.left = [sorted({self._steps(v.row)[t] for v in crossing if self._crossed(v) == t})
                      for t in range(len(keys))]  # fmt: skip

@@ -95,6 +95,13 @@ def test_vectors_cross_blocks_that_no_tile_begins_with(
     assert crossing > 2
 
 
+def test_a_tile_of_one_element_looks_its_place_up(engine: cf.Engine) -> None:
+    p = problem(cf.MemoryDesc.parse("u8:abC12c:2x3x20"), cf.MemoryDesc.parse("u8:abC7c:2x3x20"))
+    source, expected = before_and_after(p, 0)
+    got = written(engine, p, Schedule.parse("tile of 1 | b c a | ahead 0 | ordinary"), source)
+    assert np.array_equal(got, expected)
+
+
 def test_a_program_serves_other_shapes_orders_and_splits() -> None:
     sources = set()
     for dims, text in (
