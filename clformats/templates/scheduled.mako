@@ -559,7 +559,7 @@ ${indent("\n".join(texts), "                ")}
             if (rows->end >= 0) {
                 end_rows(rows, apart, dst);
             }
-            rows->start = rows->first = now.dst;
+            rows->start = rows->first = rows->end = now.dst;
         }
         // Not as soon as lines are full: loads wait long for what was just stored in parts.
         if (rows->end - rows->first > FULL) {

@@ -95,6 +95,19 @@ def test_vectors_cross_blocks_that_no_tile_begins_with(
     assert crossing > 2
 
 
+@pytest.mark.parametrize(("src", "dst", "schedule"), [
+    ("f64:Ab100a:249x4", "f64:Ab36a:249x4", "tile b2 c2 d4 of 8 | c b a | ahead 3 | lines"),
+    ("s8:BAcd4b8a8b2a:1x98x1x9", "bf16:cBdA31a56b:1x98x1x9",
+     "tile d4 e8 of 8 | a d b c | ahead 3 | lines"),
+])  # fmt: skip
+def test_lines_of_rows_that_lie_before_the_last_ones(
+    engine: cf.Engine, src: str, dst: str, schedule: str
+) -> None:
+    p = problem(cf.MemoryDesc.parse(src), cf.MemoryDesc.parse(dst))
+    source, expected = before_and_after(p, 0)
+    assert np.array_equal(written(engine, p, Schedule.parse(schedule), source), expected)
+
+
 def test_a_tile_of_one_element_looks_its_place_up(engine: cf.Engine) -> None:
     p = problem(cf.MemoryDesc.parse("u8:abC12c:2x3x20"), cf.MemoryDesc.parse("u8:abC7c:2x3x20"))
     source, expected = before_and_after(p, 0)
