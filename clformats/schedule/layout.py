@@ -124,18 +124,19 @@ def lay_out(p: Problem, tile: Tile) -> TileLayout:
         loaded[n] = first[n]
     sources = {n for n in loaded if n is not None}
     begins, ends = _offsets(covered, src), _offsets(covered, dst)
-    near, blocks = _in_blocks(p, extents, axes, tile.lanes)
+    crossed = [t for t in range(len(p.tables)) if crosses_blocks(p, t, tile.lanes)
+               and not begins_blocks(p, t, extents)]  # fmt: skip
+    near, blocks = _in_blocks(p, extents, axes, crossed)
     first, late = ([axes.index(axis) for axis, _ in some] for some in exchanged(p))
     first += _overlapping(covered, src, [begins[n] for n in sources])
+    first += [j for t in crossed for j, k in enumerate(axes) if not nodes[k].steps_of(t)]
     late += _overlapping(covered, dst, [ends[n] for n in written])
     apart_in, apart_out = (
         [tuple(step[k] for k in some) for step in steps] for some in (first, late)
     )
     apart_in = [(*a, *b) for a, b in zip(apart_in, blocks, strict=True)]
-    crossed = any(crosses_blocks(p, t, tile.lanes) and not begins_blocks(p, t, extents)
-                  for t in range(len(p.tables)))  # fmt: skip
     loads = _vectors({n: near[n] for n in sources}, steps, tile.lanes, apart_in,
-                     overlap=True, crossed=crossed)  # fmt: skip
+                     overlap=True, crossed=bool(crossed))  # fmt: skip
     stores = _vectors({n: ends[n] for n in written}, steps, tile.lanes, apart_out)
     rolled = tuple((axes.index(k), tile.steps(k)) for k in p.rolled)
     return TileLayout(axes, steps, tuple(loaded), loads, stores, tile.lanes, rolled,
@@ -181,38 +182,22 @@ def _offsets(extents: Sequence[int], along: Sequence[int]) -> list[int]:
 
 
 def _in_blocks(
-    p: Problem, extents: Sequence[int], axes: Sequence[int], lanes: int
+    p: Problem, extents: Sequence[int], axes: Sequence[int], crossed: Collection[int]
 ) -> tuple[list[int], list[tuple[int, ...]]]:
     """How far each element is from the first one of its block in the source, and which that is.
 
-    Of tables; where a tile does not begin with a block, each step is one, or all of them are, where
-    vectors cross blocks.
+    Of tables; where a tile does not begin with a block, each step is one, or all of them are, of
+    tables whose blocks are ``crossed``.
     """
     covered, along = [extents[k] for k in axes], steady(p.nodes, "src")
     places = _offsets(covered, [along[k] for k in axes])
     blocks: list[tuple[int, ...]] = [()] * len(places)
     for number, table in enumerate(p.tables):
-        along = [p.nodes[k].steps_of(number) for k in axes]
-        at, every = _offsets(covered, along), begins_blocks(p, number, extents)
-        if not every and crosses_blocks(p, number, lanes):
-            every = max(at) + 1
-            beside = _numbers(covered, [not n for n in along])
-            blocks = [(*b, n) for b, n in zip(blocks, beside, strict=True)]
-        every = every or 1
+        at = _offsets(covered, [p.nodes[k].steps_of(number) for k in axes])
+        every = max(at) + 1 if number in crossed else begins_blocks(p, number, extents) or 1
         places = [n + t % every * table.jumps[0][1] for n, t in zip(places, at, strict=True)]
         blocks = [(*b, t // every) for b, t in zip(blocks, at, strict=True)]
     return places, blocks
-
-
-def _numbers(extents: Sequence[int], counted: Sequence[bool]) -> list[int]:
-    """A number for each element of a tile, the same for those that differ in other loops only.
-
-    >>> _numbers((2, 3), (False, True))
-    [0, 0, 1, 1, 2, 2]
-    """
-    reached = [prod(n for n, c in zip(extents[:k], counted, strict=False) if c)
-               for k in range(len(extents))]  # fmt: skip
-    return _offsets(extents, [n if c else 0 for n, c in zip(reached, counted, strict=True)])
 
 
 def _overlapping(
