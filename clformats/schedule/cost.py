@@ -44,7 +44,8 @@ class Traffic:
     ``run``: bytes of a row that come together, within the caches; ``jumps``: how often a tile goes
     to another row; ``rows`` of a tile; ``follows``: whether the next tile goes on in them.
     ``apart``: the largest power of two that divides the distances between places that come one
-    after the other, in bytes. ``between``: how many rows come before one of them goes on.
+    after the other, in bytes. ``between``: how many rows come before one of them goes on, which
+    counts only for stores to few banks; infinite elsewhere.
     ``begins``: the largest power of two of which all runs begin at multiples; at most a line.
     """
 
@@ -58,7 +59,7 @@ class Traffic:
 
     @property
     def whole(self) -> float:
-        """How many bytes the lines of a run have for each of its bytes, where one begins last."""
+        """The most bytes that the lines of a run have for each of its bytes."""
         return (self.run + LINE_BYTES - self.begins) / self.run
 
     def missed(self, *, cached: bool) -> float:
@@ -159,14 +160,14 @@ class CostModel:
         if store.is_ordinary:
             return written.whole * (weights.OWNED_BYTES if self.is_large else 1.0)
         if store.staged:
-            _, run = staged_tiles(self.p, tile, nest, store.staged)
-            row = run * self.p.dtypes[1].nbytes
-            return weights.STAGED_BYTES + weights.STAGED_ENDS * LINE_BYTES / row
-        if store.lines:
-            # Rows begin and end with parts of lines.
-            row = whole_row(self.p, tile, nest) * self.p.dtypes[1].nbytes
-            return weights.KEPT_BYTES + weights.KEPT_ENDS * LINE_BYTES / row
-        return 1.0 if written.run % LINE_BYTES == 0 else 4.0
+            _, row = staged_tiles(self.p, tile, nest, store.staged)
+            each, ends = weights.STAGED_BYTES, weights.STAGED_ENDS
+        elif store.lines:
+            row, each, ends = whole_row(self.p, tile, nest), weights.KEPT_BYTES, weights.KEPT_ENDS
+        else:
+            return 1.0 if written.run % LINE_BYTES == 0 else 4.0
+        # Rows begin and end with parts of lines.
+        return each + ends * LINE_BYTES / (row * self.p.dtypes[1].nbytes)
 
 
 def _together(core: float, memory: float) -> float:
@@ -295,25 +296,21 @@ def traffic(p: Problem, schedule: Schedule, side: str, counts: Sequence[int]) ->
         rows, run, begins = after, longer, far
         if rounds < all_rounds:
             break
-    return Traffic(
-        run,
-        jumps,
-        first,
-        follows,
-        apart,
-        _between(p, schedule, side, counts),
-        min(LINE_BYTES, begins, run & -run),
-    )
+    between = inf
+    if side == "dst" and apart >= weights.SAME_BANK:
+        between = _between(p, schedule, counts)
+    begins = min(LINE_BYTES, begins, run & -run)
+    return Traffic(run, jumps, first, follows, apart, between, begins)
 
 
-def _between(p: Problem, schedule: Schedule, side: str, counts: Sequence[int]) -> float:
-    """How many rows the loops visit before the first of them goes on; infinite where none does."""
-    bits = p.dtypes[side == "dst"].bits
+def _between(p: Problem, schedule: Schedule, counts: Sequence[int]) -> float:
+    """How many rows of the destination come before the first goes on; infinite where none does."""
+    bits, along = p.dtypes[1].bits, _by_stride(p, "dst")
     steps = [schedule.tile.steps(k) for k in range(len(counts))]
-    rows, run, _ = _rows(_digits(p, side, steps), _by_stride(p, side), bits)
+    rows, run, _ = _rows(steps, along, bits)
     for loop in reversed(schedule.nest):
         steps[loop.axis] *= rounds_of(schedule.nest, loop, counts)
-        after, longer, _ = _rows(_digits(p, side, steps), _by_stride(p, side), bits)
+        after, longer, _ = _rows(steps, along, bits)
         if longer > run:
             return rows
         rows = after
