@@ -13,6 +13,9 @@ def swizzled(a, b, pattern):
     taken = (f"{a}.s{k:x}" if k < lanes else f"{b}.s{k - lanes:x}" for k in pattern)
     return f"({vector})({', '.join(taken)})"
 
+def before(left, kind, width):
+    return f"({kind}{width})(0, {', '.join(map(str, range(1, width)))}) < ({kind})min({left}, (idx){width})"
+
 half = lanes * types.moved.nbytes // 4
 words = 2 * half
 buffers, size = held or staged, types.dst_type.nbytes
@@ -181,12 +184,12 @@ INLINE idx left${t}(idx step)
 % endif
 % endfor
 % for w in tables.widths:
-<% loaded, numbers = f"{types.loaded}{w}", f"(0, {', '.join(map(str, range(1, w)))})" %>\
+<% loaded = f"{types.loaded}{w}" %>\
 
 // A vector that has its first elements in one block, and the others in the next one.
 static inline ${loaded} crossed_${w}(${loaded} first, ${loaded} second, idx left)
 {
-    return (${mask_type(types.loaded)}${w})${numbers} < (${mask_type(types.loaded)})min(left, (idx)${w}) ? first : second;
+    return ${before("left", mask_type(types.loaded), w)} ? first : second;
 }
 % endfor
 
@@ -322,13 +325,13 @@ static inline ${types.loaded}${w} load_edge_${w}(__global const ${types.buffers[
     return vload${w}(0, lane);
 }
 % if w in tables.widths:
-<% loaded, kept = f"{types.loaded}{w}", f"(int{w})(0, {', '.join(map(str, range(1, w)))}) < (int)min(left, (idx){w})" %>\
+<% loaded = f"{types.loaded}{w}" %>\
 
 // The same of parts in two blocks.
 static inline ${loaded} crossed_edge_${w}(
     __global const ${types.buffers[0]} *src, idx first, idx second, idx left, int${w} inside, idx end)
 {
-    const int${w} kept = ${kept};
+    const int${w} kept = ${before("left", "int", w)};
     if (!any(inside)) {
         return (${loaded})(0);
     }
