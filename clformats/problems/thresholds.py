@@ -106,6 +106,12 @@ ONE_SET = 4096
 
 Elements of 1 and 2 bytes of rows so far apart take 0.75 to 0.8 of the time as words that trade
 them, geometric means of 46 reorders on three kinds of vectors; 2 KiB apart 0.7 to 1.5. Measured."""
+SET_ROWS, CROWDED_BYTES = 16, 20
+"""Rows in one set of the nearest cache: where a tile has more, and the next one reads their lines
+again, each costs as much as reading so many bytes. Fitted: such sets have 8 to 12 places.
+
+Measured on a Zen 5, PoCL, f32 weights 3x3 `oiyx` to `hwio`: tiles that read 64 rows of 36 bytes
+reach 1.0 of a copy where these lie 37,440 bytes apart, 0.55 at 36,864; of 16 rows 0.98."""
 MOST_APART = 1 << 16
 """How far apart lines have to be to share one place of the second cache, at the most. Published."""
 LOOKED_NS = 0.6

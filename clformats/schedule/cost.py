@@ -2,15 +2,13 @@
 
 Either the shuffles of the tiles take the time, or memory does. Memory is read and written in lines:
 a line of which a tile has a part is fetched again for the other parts, unless they come while it is
-still cached; a jump to another row costs as much as reading some more bytes would. Rows whose
-distance is a multiple of a large power of two share few sets of a cache, and few banks of memory.
+still cached; a jump to another row costs as much as reading some more bytes would.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from math import inf, log2, prod
+from math import log2, prod
 
 from ..problems import thresholds as weights
 from ..problems.problem import Problem, remembered
@@ -26,52 +24,15 @@ from .runs import (
     is_settled,
     moved,
     run_of,
-    steady,
     turns,
     vectors,
 )
 from .schedule import Loop, Schedule, Tile
 from .stores import staged_tiles, whole_row
+from .traffic import Traffic, by_stride, crowded_rows, digits, rows_of, traffic
 
 SURELY = 1 - 1e-9
 """A lower bound is below what it bounds, however both are rounded."""
-
-
-@dataclass(frozen=True, slots=True)
-class Traffic:
-    """What a side of a schedule is to memory.
-
-    ``run``: bytes of a row that come together, within the caches; ``jumps``: how often a tile goes
-    to another row; ``rows`` of a tile; ``follows``: whether the next tile goes on in them.
-    ``apart``: the largest power of two that divides the distances between places that come one
-    after the other, in bytes. ``between``: how many rows come before one of them goes on, which
-    counts only for stores to few banks; infinite elsewhere.
-    ``begins``: the largest power of two of which all runs begin at multiples; at most a line.
-    """
-
-    run: int
-    jumps: float
-    rows: int
-    follows: bool
-    apart: int
-    between: float
-    begins: int
-
-    @property
-    def whole(self) -> float:
-        """The most bytes that the lines of a run have for each of its bytes."""
-        return (self.run + LINE_BYTES - self.begins) / self.run
-
-    def missed(self, *, cached: bool) -> float:
-        """How many of a tile's rows miss the few places of a cache, or banks, that they share.
-
-        ``cached``: as they are stored to the caches, which hold lines of some of them.
-        """
-        if self.apart < weights.SAME_BANK:
-            return 0.0
-        if cached and self.rows * self.apart <= weights.FAR_BYTES:
-            return self.jumps
-        return float(self.rows) if self.between > weights.OPEN_ROWS else 0.0
 
 
 class CostModel:
@@ -140,7 +101,7 @@ class CostModel:
         read, written = sides
         jump = weights.ASKED_BYTES if schedule.ahead else weights.JUMP_BYTES
         crowded = read.follows and read.rows > weights.PREFETCHED_PLACES and not schedule.ahead
-        sparse = max((stride / run for stride, _, run in _by_stride(self.p, "src")), default=1.0)
+        sparse = max((stride / run for stride, _, run in by_stride(self.p, "src")), default=1.0)
         lost = max(sparse, read.whole)
         each = src * lost + dst * self._moved(written, schedule)
         moved = self.elements * each / 8
@@ -152,6 +113,7 @@ class CostModel:
         elif not store.staged and (written.rows > 1 or not written.follows):
             moved += tiles * written.rows * weights.SENT_BYTES
             moved = max(moved, missed) + min(moved, missed) * weights.BESIDE_MISSES
+        moved += tiles * crowded_rows(self.p, schedule.tile) * weights.CROWDED_BYTES
         return moved * self._byte_ns
 
     def _moved(self, written: Traffic, schedule: Schedule) -> float:
@@ -196,7 +158,7 @@ def _core(p: Problem, tile: Tile, traits: Traits) -> float:
     accesses += sent * max(1, tile.lanes * dst.bits // 8 // traits.vector_bytes)
     runs = [run_of(p, tile, side) for side in ("src", "dst")]
     if looked:
-        rows, *_ = _rows(_digits(p, "src", steps), _by_stride(p, "src"), src.bits)
+        rows, *_ = rows_of(digits(p, "src", steps), by_stride(p, "src"), src.bits)
         runs[0] = -(-prod(tile.extents) // rows)
     touched = _lines(p, tile, "src", runs[0]) + _lines(p, tile, "dst", runs[1])
     touched += max(0, touched - weights.TOUCHED_LINES)
@@ -270,119 +232,3 @@ def _operand_loads(p: Problem, tile: Tile) -> float:
         else:
             loads += values * weights.INSERTED
     return loads
-
-
-def traffic(p: Problem, schedule: Schedule, side: str, counts: Sequence[int]) -> Traffic:
-    """The rows of a side: of a tile, and of the loops around it while the caches hold them."""
-    bits = p.dtypes[side == "dst"].bits
-    steps = [schedule.tile.steps(k) for k in range(len(counts))]
-    rows, run, apart = _rows(_digits(p, side, steps), _by_stride(p, side), bits)
-    first, begins = rows, apart
-    follows = False
-    tiles = 1
-    jumps = float(rows)
-    serial = [loop for loop in schedule.nest if not loop.spread]
-    for number, loop in enumerate(reversed(serial)):
-        all_rounds = rounds_of(schedule.nest, loop, counts)
-        rounds, (after, longer, far), held = _around(p, side, steps, loop.axis, all_rounds)
-        tiles *= rounds
-        if number == 0 and longer > run:
-            follows, jumps = True, rows / rounds
-        elif number == 0:
-            apart = far
-        if not held and not (number == 0 and follows):
-            break
-        jumps = min(jumps, after / tiles)
-        rows, run, begins = after, longer, far
-        if rounds < all_rounds:
-            break
-    between = inf
-    if side == "dst" and apart >= weights.SAME_BANK:
-        between = _between(p, schedule, counts)
-    begins = min(LINE_BYTES, begins, run & -run)
-    return Traffic(run, jumps, first, follows, apart, between, begins)
-
-
-def _between(p: Problem, schedule: Schedule, counts: Sequence[int]) -> float:
-    """How many rows of the destination come before the first goes on; infinite where none does."""
-    bits, along = p.dtypes[1].bits, _by_stride(p, "dst")
-    steps = [schedule.tile.steps(k) for k in range(len(counts))]
-    rows, run, _ = _rows(steps, along, bits)
-    for loop in reversed(schedule.nest):
-        steps[loop.axis] *= rounds_of(schedule.nest, loop, counts)
-        after, longer, _ = _rows(steps, along, bits)
-        if longer > run:
-            return rows
-        rows = after
-    return inf
-
-
-def _around(
-    p: Problem, side: str, steps: list[int], axis: int, rounds: int
-) -> tuple[int, tuple[int, int, int], bool]:
-    """(rounds, rows, whether caches hold them) of one loop more, which is added to ``steps``.
-
-    Fewer rounds of a loop with a table, if these are held: after some it is in another block.
-    """
-    tabled = side == "src" and p.nodes[axis].table
-    before, bits = steps[axis], p.dtypes[side == "dst"].bits
-    while True:
-        steps[axis] = before * rounds
-        rows, run, far = _rows(_digits(p, side, steps), _by_stride(p, side), bits)
-        held = rows * max(run, LINE_BYTES) <= weights.FAR_BYTES
-        held &= far < weights.SAME_BANK or rows * far <= weights.NEAR_BYTES
-        if held or rounds == 1 or not tabled:
-            return rounds, (rows, run, far), held
-        rounds //= 2
-
-
-@remembered
-def _by_stride(p: Problem, side: str) -> list[tuple[int, int, int]]:
-    """The loops that move on a side, as (stride, loop, run), by stride; and the digits of tables.
-
-    After a run of so many elements the loop goes on in the row: their stride, or less where the
-    source has others between them, within a line, as in records.
-    """
-    nodes, tables = p.nodes, p.tables if side == "src" else ()
-    digits = (table.place(every) for table in tables for every, _ in table.jumps)
-    along = sorted((stride, axis) for axis, stride in enumerate((*steady(nodes, side), *digits))
-                   if stride)  # fmt: skip
-    if tables or side == "dst":
-        return [(stride, axis, stride) for stride, axis in along]
-    found, run, end = [], 1, 1
-    for stride, axis in along:
-        near = 0 < (stride - end) * p.dtypes[0].bits < 8 * LINE_BYTES
-        before = run if near else stride * run // end
-        found.append((stride, axis, before))
-        run, end = before * nodes[axis].size.value, stride * nodes[axis].size.value
-    return found
-
-
-def _digits(p: Problem, side: str, steps: list[int]) -> list[int]:
-    """Steps of each loop, and what they are along each digit of the tables in the source."""
-    if side == "dst" or not p.tables:
-        return steps
-    found = [*steps]
-    for t, table in enumerate(p.tables):
-        moved = (n.steps_of(t) * (k - 1) for n, k in zip(p.nodes, steps, strict=True))
-        left, every = 1 + sum(m for m in moved if m > 0), [every for every, _ in table.jumps]
-        for small, large in zip(every, [*every[1:], left * every[-1]], strict=True):
-            whole = large // small
-            # Of blocks that are read for more than half, all lines are read.
-            found.append(whole if 2 * left > whole else left)
-            left = -(-left // whole)
-    return found
-
-
-def _rows(steps: list[int], along: list[tuple[int, int, int]], bits: int) -> tuple[int, int, int]:
-    """(rows, bytes of each, the power of two in their distances): what of them these steps move."""
-    rows = run = 1
-    apart = weights.MOST_APART
-    for stride, axis, before in along:
-        if before == run and rows == 1:
-            run *= steps[axis]
-        else:
-            rows *= steps[axis]
-            if steps[axis] > 1:
-                apart = min(apart, (stride & -stride) * bits // 8)
-    return rows, max(1, run * bits // 8), apart if rows > 1 else LINE_BYTES

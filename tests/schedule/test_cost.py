@@ -10,10 +10,11 @@ import pytest
 import clformats as cf
 from clformats.problems.refine import problem
 from clformats.problems.traits import Traits
-from clformats.schedule.cost import CostModel, Traffic, traffic
+from clformats.schedule.cost import CostModel
 from clformats.schedule.nest import positions
 from clformats.schedule.schedule import Schedule
 from clformats.schedule.search import best
+from clformats.schedule.traffic import Traffic, traffic
 
 CORES = Traits(compute_units=2, vector_bytes=64)
 PLAIN = Traffic(run=64, jumps=9.0, rows=9, follows=False, apart=4096, between=16, begins=64)
@@ -64,3 +65,16 @@ def test_cores_do_not_write_the_same_lines_at_the_same_time() -> None:
     assert best(p, CORES).nest[0].axis != shared.nest[0].axis
     alone = CostModel(p, replace(CORES, compute_units=1))
     assert alone.seconds(shared) == pytest.approx(alone.seconds(apart), rel=0.1)
+
+
+@pytest.mark.parametrize(("inputs", "outputs", "dearer"), [(1024, 64, 1.2), (1024, 16, 1.0)])
+def test_rows_that_begin_anywhere_crowd_one_set(inputs: int, outputs: int, dearer: float) -> None:
+    """Rows of 9 elements 36,864 bytes apart share a set of 8 to 12 lines; 37,440 apart none do."""
+
+    def each(width: int) -> float:
+        dims = (1040, width, 3, 3)
+        src, dst = (cf.MemoryDesc(dims, "f32", name) for name in ("oiyx", "hwio"))
+        text = f"tile a9 c{outputs} of 16 | c* b | ahead 16 | stream 64"
+        return CostModel(problem(src, dst), CORES).seconds(Schedule.parse(text)) / width
+
+    assert each(inputs) == pytest.approx(each(1028) * dearer, rel=0.1)

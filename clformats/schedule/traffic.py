@@ -1,0 +1,185 @@
+"""What a side of a schedule is to memory: the rows that tiles move, and how far apart they lie.
+
+Rows whose distance is a multiple of a large power of two share few sets of a cache, and few banks
+of memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf
+
+from ..problems import thresholds as weights
+from ..problems.problem import Problem, remembered
+from ..problems.thresholds import LINE_BYTES
+from .nest import rounds_of
+from .runs import steady
+from .schedule import Schedule, Tile
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """What a side of a schedule is to memory.
+
+    ``run``: bytes of a row that come together, within the caches; ``jumps``: how often a tile goes
+    to another row; ``rows`` of a tile; ``follows``: whether the next tile goes on in them.
+    ``apart``: the largest power of two that divides the distances between places that come one
+    after the other, in bytes. ``between``: how many rows come before one of them goes on, which
+    counts only for stores to few banks; infinite elsewhere.
+    ``begins``: the largest power of two of which all runs begin at multiples; at most a line.
+    """
+
+    run: int
+    jumps: float
+    rows: int
+    follows: bool
+    apart: int
+    between: float
+    begins: int
+
+    @property
+    def whole(self) -> float:
+        """The most bytes that the lines of a run have for each of its bytes."""
+        return (self.run + LINE_BYTES - self.begins) / self.run
+
+    def missed(self, *, cached: bool) -> float:
+        """How many of a tile's rows miss the few places of a cache, or banks, that they share.
+
+        ``cached``: as they are stored to the caches, which hold lines of some of them.
+        """
+        if self.apart < weights.SAME_BANK:
+            return 0.0
+        if cached and self.rows * self.apart <= weights.FAR_BYTES:
+            return self.jumps
+        return float(self.rows) if self.between > weights.OPEN_ROWS else 0.0
+
+
+def traffic(p: Problem, schedule: Schedule, side: str, counts: Sequence[int]) -> Traffic:
+    """The rows of a side: of a tile, and of the loops around it while the caches hold them."""
+    bits = p.dtypes[side == "dst"].bits
+    steps = [schedule.tile.steps(k) for k in range(len(counts))]
+    rows, run, apart = rows_of(digits(p, side, steps), by_stride(p, side), bits)
+    first, begins = rows, apart
+    follows = False
+    tiles = 1
+    jumps = float(rows)
+    serial = [loop for loop in schedule.nest if not loop.spread]
+    for number, loop in enumerate(reversed(serial)):
+        all_rounds = rounds_of(schedule.nest, loop, counts)
+        rounds, (after, longer, far), held = _around(p, side, steps, loop.axis, all_rounds)
+        tiles *= rounds
+        if number == 0 and longer > run:
+            follows, jumps = True, rows / rounds
+        elif number == 0:
+            apart = far
+        if not held and not (number == 0 and follows):
+            break
+        jumps = min(jumps, after / tiles)
+        rows, run, begins = after, longer, far
+        if rounds < all_rounds:
+            break
+    between = inf
+    if side == "dst" and apart >= weights.SAME_BANK:
+        between = _between(p, schedule, counts)
+    begins = min(LINE_BYTES, begins, run & -run)
+    return Traffic(run, jumps, first, follows, apart, between, begins)
+
+
+def _between(p: Problem, schedule: Schedule, counts: Sequence[int]) -> float:
+    """How many rows of the destination come before the first goes on; infinite where none does."""
+    bits, along = p.dtypes[1].bits, by_stride(p, "dst")
+    steps = [schedule.tile.steps(k) for k in range(len(counts))]
+    rows, run, _ = rows_of(steps, along, bits)
+    for loop in reversed(schedule.nest):
+        steps[loop.axis] *= rounds_of(schedule.nest, loop, counts)
+        after, longer, _ = rows_of(steps, along, bits)
+        if longer > run:
+            return rows
+        rows = after
+    return inf
+
+
+def _around(
+    p: Problem, side: str, steps: list[int], axis: int, rounds: int
+) -> tuple[int, tuple[int, int, int], bool]:
+    """(rounds, rows, whether caches hold them) of one loop more, which is added to ``steps``.
+
+    Fewer rounds of a loop with a table, if these are held: after some it is in another block.
+    """
+    tabled = side == "src" and p.nodes[axis].table
+    before, bits = steps[axis], p.dtypes[side == "dst"].bits
+    while True:
+        steps[axis] = before * rounds
+        rows, run, far = rows_of(digits(p, side, steps), by_stride(p, side), bits)
+        held = rows * max(run, LINE_BYTES) <= weights.FAR_BYTES
+        held &= far < weights.SAME_BANK or rows * far <= weights.NEAR_BYTES
+        if held or rounds == 1 or not tabled:
+            return rounds, (rows, run, far), held
+        rounds //= 2
+
+
+@remembered
+def by_stride(p: Problem, side: str) -> list[tuple[int, int, int]]:
+    """The loops that move on a side, as (stride, loop, run), by stride; and the digits of tables.
+
+    After a run of so many elements the loop goes on in the row: their stride, or less where the
+    source has others between them, within a line, as in records.
+    """
+    nodes, tables = p.nodes, p.tables if side == "src" else ()
+    digits = (table.place(every) for table in tables for every, _ in table.jumps)
+    along = sorted((stride, axis) for axis, stride in enumerate((*steady(nodes, side), *digits))
+                   if stride)  # fmt: skip
+    if tables or side == "dst":
+        return [(stride, axis, stride) for stride, axis in along]
+    found, run, end = [], 1, 1
+    for stride, axis in along:
+        near = 0 < (stride - end) * p.dtypes[0].bits < 8 * LINE_BYTES
+        before = run if near else stride * run // end
+        found.append((stride, axis, before))
+        run, end = before * nodes[axis].size.value, stride * nodes[axis].size.value
+    return found
+
+
+def digits(p: Problem, side: str, steps: list[int]) -> list[int]:
+    """Steps of each loop, and what they are along each digit of the tables in the source."""
+    if side == "dst" or not p.tables:
+        return steps
+    found = [*steps]
+    for t, table in enumerate(p.tables):
+        moved = (n.steps_of(t) * (k - 1) for n, k in zip(p.nodes, steps, strict=True))
+        left, every = 1 + sum(m for m in moved if m > 0), [every for every, _ in table.jumps]
+        for small, large in zip(every, [*every[1:], left * every[-1]], strict=True):
+            whole = large // small
+            # Of blocks that are read for more than half, all lines are read.
+            found.append(whole if 2 * left > whole else left)
+            left = -(-left // whole)
+    return found
+
+
+def rows_of(steps: list[int], along: list[tuple[int, int, int]], bits: int) -> tuple[int, int, int]:
+    """(rows, bytes of each, the power of two in their distances): what of them these steps move."""
+    rows = run = 1
+    apart = weights.MOST_APART
+    for stride, axis, before in along:
+        if before == run and rows == 1:
+            run *= steps[axis]
+        else:
+            rows *= steps[axis]
+            if steps[axis] > 1:
+                apart = min(apart, (stride & -stride) * bits // 8)
+    return rows, max(1, run * bits // 8), apart if rows > 1 else LINE_BYTES
+
+
+@remembered
+def crowded_rows(p: Problem, tile: Tile) -> int:
+    """The rows of a tile that crowd each other out of one set of the nearest cache.
+
+    Those of the source that begin anywhere in a line: a vector has parts of two lines, and the next
+    tile reads one of them again. Of rows that begin with lines or their halves, the second cache
+    gives them in time.
+    """
+    steps = [tile.steps(k) for k in range(len(p.nodes))]
+    rows, run, apart = rows_of(digits(p, "src", steps), by_stride(p, "src"), p.dtypes[0].bits)
+    crosses = run & -run < min(run, LINE_BYTES)
+    return rows if crosses and apart >= weights.ONE_SET and rows > weights.SET_ROWS else 0
