@@ -14,7 +14,7 @@ from ..schedule.layout import TileLayout, begins_units, exchanged
 from ..schedule.schedule import Store, Tile
 from . import exchange, tables
 from .computation import types_of
-from .masks import Edge
+from .masks import Edge, reads_outside
 from .types import KernelConversion
 
 
@@ -22,6 +22,7 @@ from .types import KernelConversion
 class KernelKey:
     """What the source of a kernel depends on.
 
+    ``outside``: whether vectors at an edge may lie outside of the source, see `reads_outside`.
     ``operands[j]`` are the strides of operand ``j`` along the tile's loops, one for each of
     ``layout.axes``. ``exchanges`` are those of these along which words exchange elements as vectors
     are loaded, and as they are stored; ``inside`` are those over the elements of a word; ``swaps``:
@@ -32,6 +33,7 @@ class KernelKey:
     layout: TileLayout
     store: Store
     edges: tuple[Edge, ...]
+    outside: bool
     exchanges: tuple[exchange.Exchanges, exchange.Exchanges]
     inside: exchange.Exchanges
     swaps: exchange.Exchanges
@@ -58,5 +60,6 @@ def keyed(p: Problem, tile: Tile, layout: TileLayout, store: Store, edges: list[
     types = types_of(p)
     if types.source or types.target:
         types = types.in_units(loads=begins_units(p, tile, "src"))
-    return KernelKey(types, layout, store, tuple(edges), (early, late), inside, p.swaps, operands,
-                     tables.keyed(p, axes))  # fmt: skip
+    outside = (bool(edges) or layout.reach) and reads_outside(p, tile, layout)
+    return KernelKey(types, layout, store, tuple(edges), outside, (early, late), inside, p.swaps,
+                     operands, tables.keyed(p, axes))  # fmt: skip

@@ -13,7 +13,7 @@ from operator import mul
 
 from ..problems.problem import Problem
 from ..schedule.layout import TileLayout, TileVector
-from ..schedule.runs import asks_anything, guard_range, is_settled
+from ..schedule.runs import asks_anything, guard_range, is_settled, is_shifted, steady
 from ..schedule.schedule import Tile
 
 
@@ -65,14 +65,46 @@ def guarded(p: Problem, tile: Tile, layout: TileLayout) -> list[Guarded]:
     return found
 
 
+def reads_outside(p: Problem, tile: Tile, layout: TileLayout) -> bool:
+    """Whether some tile has a vector that is not all in the source's memory.
+
+    Memory of blocks holds the padding, too: tiles at its edges read no further. With tables the
+    answer is always yes.
+    """
+    low = high = p.src0
+    for k, (node, stride) in enumerate(zip(p.nodes, steady(p.nodes, "src"), strict=True)):
+        steps, size = tile.steps(k), node.size.value
+        last = size - steps if is_shifted(p, node) else (size - 1) // steps * steps
+        low, high = low + min(0, last * stride), high + max(0, last * stride)
+    places = layout.places(p, "src")
+    first, end = min(places, default=0), source_reach(p, layout)
+    return bool(p.tables) or low + first < 0 or high + end > source_end(p)
+
+
+def source_end(p: Problem) -> int:
+    """The elements that the source's memory holds, or words, from its first one on."""
+    return p.src.span_nbytes * 8 // p.dtypes[0].bits
+
+
+def source_reach(p: Problem, layout: TileLayout) -> int:
+    """How far beyond its first element a tile reads."""
+    places = zip(layout.places(p, "src"), layout.loads, strict=True)
+    turns = sum((n - 1) * p.nodes[layout.axes[k]].src.value for k, n in layout.rolled)
+    return turns + max((at + v.width for at, v in places), default=0)
+
+
 class Masks:
     """The conditions and masks of the vectors of a tile, as texts; empty where all are elements.
 
-    ``most`` is added to where a tile begins in the source, for its last row.
+    ``outside``: see `reads_outside`. ``most`` is added to where a tile begins in the source, for
+    its last row.
     """
 
-    def __init__(self, edges: Sequence[Edge], layout: TileLayout, most: str = "") -> None:
-        self.edges, self.layout, self.reach, self.most = edges, layout, layout.reach, most
+    def __init__(
+        self, edges: Sequence[Edge], layout: TileLayout, *, outside: bool, most: str = ""
+    ) -> None:
+        self.edges, self.layout, self.outside, self.most = edges, layout, outside, most
+        self.reach = outside and layout.reach
 
     @property
     def asks(self) -> bool:

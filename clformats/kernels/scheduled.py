@@ -20,7 +20,7 @@ from ..schedule.schedule import Schedule
 from ..schedule.scheduled import ScheduledPlan
 from ..schedule.stores import line_groups, staged_tiles
 from .key import keyed
-from .masks import Guarded, guarded
+from .masks import Guarded, guarded, source_end, source_reach
 from .source import MOST_ARGUMENT_BYTES, Launch, packed
 from .writer import source
 
@@ -77,8 +77,7 @@ def _numbers(
         rows += [nodes[k].src.value, nodes[k].dst.value, *(n.value for n in nodes[k].operands)]
     for g in guards:
         rows += [g.lo, g.hi, g.end, g.top]
-    src_end = p.src.span_nbytes * 8 // p.dtypes[0].bits
-    rows += [src_end, src_end - _source_reach(p, layout)]
+    rows += [source_end(p), source_end(p) - source_reach(p, layout)]
     rows += [d.span_nbytes * 8 // d.dtype.bits - 1 for d in p.operand_descs]
     for table in p.tables:
         rows += [table.first, *(jump for _, jump in table.jumps)]
@@ -89,10 +88,3 @@ def _numbers(
     if shares_lines:
         rows.append(int(bool(loops) and loops[-1].axis in going_on(p, schedule.tile, "src")))
     return rows
-
-
-def _source_reach(p: Problem, layout: TileLayout) -> int:
-    """How far beyond its first element a tile reads."""
-    places = zip(layout.places(p, "src"), layout.loads, strict=True)
-    turns = sum((n - 1) * p.nodes[layout.axes[k]].src.value for k, n in layout.rolled)
-    return turns + max((at + v.width for at, v in places), default=0)

@@ -43,7 +43,7 @@ class _KernelWriter:
     def __init__(self, key: KernelKey) -> None:
         layout, store = key.layout, key.store
         self.key, self.layout, self.tables = key, layout, tables.Lookups(key.tables, layout)
-        self.masks = Masks(key.edges, layout, self.tables.most)
+        self.masks = Masks(key.edges, layout, outside=key.outside, most=self.tables.most)
         self.types: KernelConversion = key.types
         spread = 2 * len(layout.loads) <= len(layout.stores)  # values widen as they are loaded
         if spread and not (key.inside or isinstance(self.types, Computed)):
@@ -70,6 +70,7 @@ class _KernelWriter:
         self.edge = False  # whether some of the tile may be no elements
         # What statements call is noted while they are written: the template defines it.
         self.patterns: dict[tuple[int, ...], str] = {}
+        self.masked: set[int] = set()
         self.shuffles = [self._op(op) for op in self.shuffled.ops]
 
     def _paired(self) -> PairedProgram | None:
@@ -105,7 +106,7 @@ class _KernelWriter:
             exchanges=exchange.distances(self.key.exchanges, 8 * self.nbytes),
             swaps=exchange.swaps(self.key.swaps, 8 * self.nbytes),
             cleared=any(text.startswith("CLEARED") for text in self.shuffles),
-            narrow=self.narrow, tables=self.tables,
+            narrow=self.narrow, tables=self.tables, masked=self.masked,
         )  # fmt: skip
 
     def _at(self, vector: TileVector, side: str, lane: int = 0) -> str:
@@ -234,8 +235,12 @@ class _KernelWriter:
         value = self.types.load(moved("from", at), width)
         if vector.last:
             value = self._crossing(vector, mask)
-        elif mask:
+        elif mask and self.key.outside:
             value = f"load_edge_{width}(src, {moved('now.src', at)}, {mask}, nest.src_end)"
+        elif mask:
+            value = f"masked_{width}({value}, {mask})"
+        if mask or (self.edge and vector.last):
+            self.masked.add(width)
         kept = self.masks.of_words(vector, self.types.loaded, self.types.read_bits, edge=self.edge)
         value = f"({value} & {kept})" if kept else value
         whole = self._widened(value, width)

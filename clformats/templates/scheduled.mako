@@ -304,14 +304,20 @@ static inline int${w} between_${w}(idx at, int${w} lane, idx lo, idx hi)
 }
 % endfor
 <% mask = mask_type(types.loaded) %>\
-% for w in sorted({v.width for v in masks.layout.loads} - {1}):
+% for w in sorted(masked):
 
-// A vector whose lanes that are no elements read as zero; nothing is read outside of the tensor.
+// A vector whose lanes that are no elements are zero.
+static inline ${types.loaded}${w} masked_${w}(${types.loaded}${w} v, int${w} inside)
+{
+    return as_${types.loaded}${w}(as_${mask}${w}(v) & convert_${mask}${w}(inside));
+}
+% if masks.outside:
+
+// Such a vector, of which nothing is read outside of the tensor.
 static inline ${types.loaded}${w} load_edge_${w}(__global const ${types.buffers[0]} *src, idx at, int${w} inside, idx end)
 {
     if (at >= 0 && at + ${w} <= end) {
-        const ${types.loaded}${w} v = ${types.load(types.place("at"), w)};
-        return as_${types.loaded}${w}(as_${mask}${w}(v) & convert_${mask}${w}(inside));
+        return masked_${w}(${types.load(types.place("at"), w)}, inside);
     }
     int is_element[${w}];
     ${types.loaded} lane[${w}];
@@ -324,6 +330,7 @@ static inline ${types.loaded}${w} load_edge_${w}(__global const ${types.buffers[
     }
     return vload${w}(0, lane);
 }
+% endif
 % if w in tables.widths:
 <% loaded = f"{types.loaded}{w}" %>\
 
