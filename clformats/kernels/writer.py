@@ -231,20 +231,23 @@ class _KernelWriter:
         vector = self.layout.loads[number]
         self.widths.add(vector.width)
         condition, mask = self.masks.of_load(vector) if self.edge else ("", "")
-        at, width = self._at(vector, "s"), vector.width
-        value = self.types.load(moved("from", at), width)
-        if vector.last:
-            value = self._crossing(vector, mask)
-        elif mask and self.key.outside:
-            value = f"load_edge_{width}(src, {moved('now.src', at)}, {mask}, nest.src_end)"
-        elif mask:
-            value = f"masked_{width}({value}, {mask})"
         if mask or (self.edge and vector.last):
-            self.masked.add(width)
+            self.masked.add(vector.width)
+        value = self._read(vector, mask)
         kept = self.masks.of_words(vector, self.types.loaded, self.types.read_bits, edge=self.edge)
         value = f"({value} & {kept})" if kept else value
-        whole = self._widened(value, width)
+        whole = self._widened(value, vector.width)
         return f"{condition} ? {whole} : ({self.types.loaded}{self.n})(0)" if condition else whole
+
+    def _read(self, vector: TileVector, mask: str) -> str:
+        """A vector of memory, whose lanes that are no elements are zero."""
+        if vector.last:
+            return self._crossing(vector, mask)
+        at, width = self._at(vector, "s"), vector.width
+        if mask and self.key.outside:
+            return f"load_edge_{width}(src, {moved('now.src', at)}, {mask}, nest.src_end)"
+        value = self.types.load(moved("from", at), width)
+        return f"masked_{width}({value}, {mask})" if mask else value
 
     def _crossing(self, vector: TileVector, mask: str) -> str:
         """A vector of parts in two blocks: of one where it begins, and of one where it ends."""
