@@ -4,7 +4,8 @@ The position of an element is a number of bits: the low ones say which *lane* of
 others which *register*. Where stores want the same bits in another order, one step exchanges a
 register bit with a lane bit, for all pairs of registers that differ in the register bit, by two
 shuffles of two inputs each. So a 16 x 16 transposition of 16-lane vectors takes 4 steps of 16
-shuffles.
+shuffles. Of 9 x 16 elements, as 3 x 3 weights have, the 7 stores that are not wanted fall away,
+with the shuffles that only they need: 47 are left.
 
 Bits are numbered by where loads have them: bits 0, 1, .. are those of the lane.
 """
@@ -12,9 +13,13 @@ Bits are numbered by where loads have them: bits 0, 1, .. are those of the lane.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import count as counted
 
 Bits = tuple[int, ...]
 Pattern = tuple[int | None, ...]
+Vectors = list[Sequence[int]]
+Network = tuple[list[tuple[int, int, Pattern]], list[int]]
+"""The shuffles, and the value of each store."""
 
 
 def bits_moved(places: Sequence[int]) -> Bits | None:
@@ -118,10 +123,66 @@ def _sources(
     return tuple(result)
 
 
+def completed(
+    loads: Sequence[Sequence[int]], stores: Sequence[Sequence[int]]
+) -> tuple[Vectors, Vectors] | None:
+    """Loads and stores of each element once: with elements in all lanes, and stores for them.
+
+    A negative number in a load is a lane that nothing wants. A store more has its elements as far
+    from each other as the others have: bit by bit, the loads counted as a store meets them. None
+    where stores differ in this or lack an element, and where they want fewer than half of the
+    lanes: then what is routed has no more shuffles, and the network took 0.8 to 1.4 of its time.
+
+    >>> completed([(0, 1), (2, -1)], [(0, 2)])
+    ([[0, 1], [2, 3]], [(0, 2), [1, 3]])
+    """
+    if 2 * len(stores) < len(loads):
+        return None
+    lanes, fresh = len(loads[0]), counted(max(e for v in loads for e in v) + 1)
+    whole: Vectors = [[e if e >= 0 else next(fresh) for e in load] for load in loads]
+    where = {e: (k, lane) for k, load in enumerate(whole) for lane, e in enumerate(load)}
+    if any(e not in where for store in stores for e in store):
+        return None
+    order = [*dict.fromkeys(where[e][0] for e in stores[0])]
+    number = {load: k * lanes for k, load in enumerate(order)}
+    if len(order) < len(loads) or len(loads) & (len(loads) - 1) or lanes & (lanes - 1):
+        return None
+    at = {number[k] | lane: e for e, (k, lane) in where.items()}
+    place = {e: p for p, e in at.items()}
+    apart = [place[e] ^ place[stores[0][0]] for e in stores[0]]
+    if any([place[e] ^ place[store[0]] for e in store] != apart for store in stores):
+        return None
+    found: Vectors = [*stores]
+    left = {*at} - {place[e] for store in stores for e in store}
+    while left:
+        more = [min(left) ^ n for n in apart]
+        if not left.issuperset(more):
+            return None
+        found.append([at[p] for p in more])
+        left -= {*more}
+    return whole, found
+
+
+def needed(network: Network, loads: int, stores: int) -> Network:
+    """The network without the shuffles that none of the first ``stores`` needs.
+
+    >>> needed(([(0, 1, (0, 2)), (0, 1, (1, 3))], [2, 3]), 2, 1)
+    ([(0, 1, (0, 2))], [2])
+    """
+    shuffles, outputs = network[0], network[1][:stores]
+    wanted = {*outputs}
+    for k, (a, b, _) in reversed([*enumerate(shuffles, loads)]):
+        wanted |= {a, b} if k in wanted else set()
+    kept = [k for k in range(loads + len(shuffles)) if k < loads or k in wanted]
+    name = {k: n for n, k in enumerate(kept)}
+    made = [shuffles[k - loads] for k in kept[loads:]]
+    return [(name[a], name[b], p) for a, b, p in made], [name[k] for k in outputs]
+
+
 def transposed(
     loads: Sequence[Sequence[int]], stores: Sequence[Sequence[int]], near: int
-) -> tuple[list[tuple[int, int, Pattern]], list[int]] | None:
-    """(shuffles, value of each store) of vectors of equal lengths; None where bits do not do.
+) -> Network | None:
+    """The network of vectors of equal lengths; None where bits do not do.
 
     Loads and stores may be in any order among themselves. Every element occurs once on each side.
     """

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from ..errors import InvalidArgument
 from .assembly import ANY_LANE, NOUGHT, Mix, Vector, routed
-from .butterfly import transposed
+from .butterfly import completed, needed, transposed
 from .emission import in_order
 from .program import ZERO, Shuffle, ShuffleProgram
 from .sets import connected, mask_of
@@ -146,9 +146,7 @@ def _part(
     """(shuffles, value of each store) of one part."""
     lanes = len(stores[0])
     near = min((16 // nbytes).bit_length(), lanes.bit_length()) - 1
-    all_once = list(range(len(loads) * lanes))
-    if sorted(e for store in stores for e in store) == all_once:
-        network = transposed(loads, stores, near)
-        if network:
-            return network
+    whole = completed(loads, stores)
+    if whole and (network := transposed(*whole, near)):
+        return needed(network, len(loads), len(stores))
     return routed(loads, stores)

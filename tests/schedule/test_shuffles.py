@@ -65,6 +65,37 @@ def test_a_transposition_is_a_butterfly(count: int, nbytes: int) -> None:
     assert peak_of(program) == count + 1
 
 
+@pytest.mark.parametrize(("columns", "shuffles"), [(9, 47), (12, 52), (15, 63), (16, 64)])
+@pytest.mark.parametrize("nbytes", [1, 2, 4])
+def test_a_part_of_a_transposition_is_what_is_needed_of_it(
+    columns: int, shuffles: int, nbytes: int
+) -> None:
+    """16 rows of 9 elements in vectors of 16: rows of 3x3 weights. Two patterns for each step."""
+    loads, stores = transposition(16, columns)
+    wide: list[Lanes] = [(*load, *[None] * (16 - columns)) for load in loads]
+    program = synthesise(wide, stores, nbytes=nbytes)
+    check(program, wide, stores)
+    assert len(program.ops) == shuffles
+    assert len({op.pattern for op in program.ops}) <= 2 * 4
+
+
+def test_stores_that_no_bits_describe_are_routed() -> None:
+    """As many elements as half of the lanes or more, in orders of their own."""
+    r = random.Random(7)  # noqa: S311  # cases, not secrets
+    for _ in range(50):
+        rows, lanes = r.choice([2, 4, 8]), r.choice([4, 8])
+        numbers = [*range(rows * lanes)]
+        r.shuffle(numbers)
+        wanted = r.randint(rows // 2, rows)
+        stores: list[Lanes] = [tuple(numbers[k * lanes : (k + 1) * lanes]) for k in range(wanted)]
+        kept = {e for store in stores for e in store}
+        loads: list[Lanes] = [
+            tuple(e if e in kept else None for e in range(k * lanes, (k + 1) * lanes))
+            for k in range(rows)
+        ]
+        check(synthesise(loads, stores, nbytes=4), loads, stores)
+
+
 def test_elements_lie_anywhere() -> None:
     draw = random.Random(5)  # noqa: S311
     for _ in range(200):
