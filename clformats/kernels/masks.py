@@ -71,6 +71,8 @@ def reads_outside(p: Problem, tile: Tile, layout: TileLayout) -> bool:
     Memory of blocks holds the padding, too: tiles at its edges read no further. With tables the
     answer is always yes.
     """
+    if p.tables:
+        return True
     low = high = p.src0
     for k, (node, stride) in enumerate(zip(p.nodes, steady(p.nodes, "src"), strict=True)):
         steps, size = tile.steps(k), node.size.value
@@ -78,7 +80,7 @@ def reads_outside(p: Problem, tile: Tile, layout: TileLayout) -> bool:
         low, high = low + min(0, last * stride), high + max(0, last * stride)
     places = layout.places(p, "src")
     first, end = min(places, default=0), source_reach(p, layout)
-    return bool(p.tables) or low + first < 0 or high + end > source_end(p)
+    return low + first < 0 or high + end > source_end(p)
 
 
 def source_end(p: Problem) -> int:
@@ -104,12 +106,12 @@ class Masks:
         self, edges: Sequence[Edge], layout: TileLayout, *, outside: bool, most: str = ""
     ) -> None:
         self.edges, self.layout, self.outside, self.most = edges, layout, outside, most
-        self.reach = outside and layout.reach
+        self.overruns = outside and layout.reach  # where loads are longer than what they read
 
     @property
     def asks(self) -> bool:
         """Whether there may be tiles at an edge."""
-        return bool(self.edges) or self.reach
+        return bool(self.edges) or self.overruns
 
     @property
     def word(self) -> int:
@@ -121,14 +123,14 @@ class Masks:
         """The condition that a tile is at no edge."""
         tests = [f"{at} >= nest.lo{g.index} && {at} <= nest.top{g.index}"
                  for g in self.edges for at in [f"now.guard[{g.index}]"]]  # fmt: skip
-        ends = [f"now.src{self.most} <= nest.src_top"] if self.reach else []
+        ends = [f"now.src{self.most} <= nest.src_top"] if self.overruns else []
         return " && ".join([*tests, *ends])
 
     def of_load(self, vector: TileVector) -> tuple[str, str]:
         """The condition under which a vector is loaded, and the mask of its lanes."""
         lanes = vector.elements[: vector.width]
         conditions, masks = self._tests(lanes, self.edges, "lo", "hi")
-        if None in lanes:
+        if None in lanes and self.outside:
             masks.append(_constant([n is not None for n in lanes]))
         return " && ".join(conditions), " & ".join(masks)
 

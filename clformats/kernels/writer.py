@@ -240,7 +240,7 @@ class _KernelWriter:
         return f"{condition} ? {whole} : ({self.types.loaded}{self.n})(0)" if condition else whole
 
     def _read(self, vector: TileVector, mask: str) -> str:
-        """A vector of memory, whose lanes that are no elements are zero."""
+        """A vector of memory; at an edge, lanes of elements that there are not are zero."""
         if vector.last:
             return self._crossing(vector, mask)
         at, width = self._at(vector, "s"), vector.width

@@ -172,14 +172,13 @@ def rows_of(steps: list[int], along: list[tuple[int, int, int]], bits: int) -> t
 
 
 @remembered
-def crowded_rows(p: Problem, tile: Tile) -> int:
-    """The rows of a tile that crowd each other out of one set of the nearest cache.
+def reread_rows(p: Problem, tile: Tile) -> int:
+    """The rows of a tile in the source whose lines leave the nearest cache before the next tile.
 
-    Those of the source that begin anywhere in a line: a vector has parts of two lines, and the next
-    tile reads one of them again. Of rows that begin with lines or their halves, the second cache
-    gives them in time.
+    All of them are in one set of it, and each run has a part of a line that the next tile reads
+    again. Runs of whole or half lines do not count: the second cache gives them in time.
     """
     steps = [tile.steps(k) for k in range(len(p.nodes))]
     rows, run, apart = rows_of(digits(p, "src", steps), by_stride(p, "src"), p.dtypes[0].bits)
-    crosses = run & -run < min(run, LINE_BYTES)
-    return rows if crosses and apart >= weights.ONE_SET and rows > weights.SET_ROWS else 0
+    part = run & -run < min(run, LINE_BYTES // 2)
+    return rows if part and apart >= weights.ONE_SET and rows > weights.SET_ROWS else 0

@@ -1,4 +1,4 @@
-"""Tiles whose sides are powers of two: the butterfly network.
+"""Tiles of as many vectors and lanes as powers of two: the butterfly network.
 
 The position of an element is a number of bits: the low ones say which *lane* of the vector, the
 others which *register*. Where stores want the same bits in another order, one step exchanges a
@@ -18,7 +18,7 @@ from itertools import count as counted
 Bits = tuple[int, ...]
 Pattern = tuple[int | None, ...]
 Vectors = list[Sequence[int]]
-Network = tuple[list[tuple[int, int, Pattern]], list[int]]
+Made = tuple[list[tuple[int, int, Pattern]], list[int]]
 """The shuffles, and the value of each store."""
 
 
@@ -126,12 +126,15 @@ def _sources(
 def completed(
     loads: Sequence[Sequence[int]], stores: Sequence[Sequence[int]]
 ) -> tuple[Vectors, Vectors] | None:
-    """Loads and stores of each element once: with elements in all lanes, and stores for them.
+    """The loads with an element in each lane, and the stores with more for what these do not want.
 
-    A negative number in a load is a lane that nothing wants. A store more has its elements as far
-    from each other as the others have: bit by bit, the loads counted as a store meets them. None
-    where stores differ in this or lack an element, and where they want fewer than half of the
-    lanes: then what is routed has no more shuffles, and the network took 0.8 to 1.4 of its time.
+    A lane that nothing wants is a negative number in ``loads``. Count places in the order in which
+    the first store meets the loads: each store then has one pattern of places, XOR where it begins;
+    so have those that are added. None where a store differs in this or lacks an element, where the
+    first one does not meet every load, and for numbers of loads or lanes that are no powers of two.
+
+    None, too, where fewer than half of the lanes are wanted: then what is routed has as few
+    shuffles, and a network took 0.8 to 1.4 of its time.
 
     >>> completed([(0, 1), (2, -1)], [(0, 2)])
     ([[0, 1], [2, 3]], [(0, 2), [1, 3]])
@@ -163,7 +166,7 @@ def completed(
     return whole, found
 
 
-def needed(network: Network, loads: int, stores: int) -> Network:
+def needed(network: Made, loads: int, stores: int) -> Made:
     """The network without the shuffles that none of the first ``stores`` needs.
 
     >>> needed(([(0, 1, (0, 2)), (0, 1, (1, 3))], [2, 3]), 2, 1)
@@ -181,7 +184,7 @@ def needed(network: Network, loads: int, stores: int) -> Network:
 
 def transposed(
     loads: Sequence[Sequence[int]], stores: Sequence[Sequence[int]], near: int
-) -> Network | None:
+) -> Made | None:
     """The network of vectors of equal lengths; None where bits do not do.
 
     Loads and stores may be in any order among themselves. Every element occurs once on each side.

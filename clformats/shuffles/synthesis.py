@@ -147,6 +147,8 @@ def _part(
     lanes = len(stores[0])
     near = min((16 // nbytes).bit_length(), lanes.bit_length()) - 1
     whole = completed(loads, stores)
-    if whole and (network := transposed(*whole, near)):
-        return needed(network, len(loads), len(stores))
-    return routed(loads, stores)
+    network = transposed(*whole, near) if whole else None
+    if network and len(stores) == len(loads):
+        return network
+    part, other = network and needed(network, len(loads), len(stores)), routed(loads, stores)
+    return part if part and len(part[0]) <= len(other[0]) else other

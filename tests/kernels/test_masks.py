@@ -64,11 +64,13 @@ def test_tiles_that_read_outside_are_found(
     assert outside is None or outside in found
 
 
-def test_edges_of_blocks_are_loaded_without_a_check() -> None:
-    """One vector more or less of the source's memory: a kernel of plain channels has to look."""
-    text = "tile c16 d16 of 16 | a* b d | ahead 0 | ordinary"
-    blocked, plain = D((2, 17, 16, 16), "f32", "aBcd16b"), D((2, 17, 16, 16), "f32", "abcd")
-    source = render_schedule(problem(blocked, plain), Schedule.parse(text)).source
-    assert "masked_16(LOAD16(" in source
-    assert "load_edge" not in source
-    assert "nest.src_end" not in source
+def test_only_edges_of_plain_channels_are_loaded_with_a_check() -> None:
+    """17 channels in blocks of 16, in whole vectors; beside them the last pixel is the last."""
+    blocked, channels = D((2, 17, 16, 16), "f32", "aBcd16b"), D((2, 17, 16, 16), "f32", "acdb")
+    for src, dst, text, checks in (
+        (blocked, channels, "tile c16 d16 of 16 | a* b d | ahead 0 | ordinary", False),
+        (channels, blocked, "tile c16 d16 of 16 | a* b c | ahead 0 | ordinary", True),
+    ):
+        source = render_schedule(problem(src, dst), Schedule.parse(text)).source
+        assert "= masked_16(LOAD16(" in source or checks, text
+        assert ("load_edge" in source) == checks, text
