@@ -65,10 +65,10 @@ def test_tiles_that_read_outside_are_found(
 
 
 def test_only_edges_of_plain_channels_are_loaded_with_a_check() -> None:
-    """17 channels in blocks of 16, in whole vectors; beside them the last pixel is the last."""
-    blocked, channels = D((2, 17, 16, 16), "f32", "aBcd16b"), D((2, 17, 16, 16), "f32", "acdb")
+    """17 channels in blocks of 16 are whole vectors; one of the last pixel's ends outside."""
+    blocked, plain, channels = (D((2, 17, 16, 16), "f32", x) for x in ("aBcd16b", "abcd", "acdb"))
     for src, dst, text, checks in (
-        (blocked, channels, "tile c16 d16 of 16 | a* b d | ahead 0 | ordinary", False),
+        (blocked, plain, "tile c16 d16 of 16 | a* b d | ahead 0 | ordinary", False),
         (channels, blocked, "tile c16 d16 of 16 | a* b c | ahead 0 | ordinary", True),
     ):
         source = render_schedule(problem(src, dst), Schedule.parse(text)).source
