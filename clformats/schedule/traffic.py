@@ -127,8 +127,8 @@ def by_stride(p: Problem, side: str) -> list[tuple[int, int, int]]:
     source has others between them, within a line, as in records.
     """
     nodes, tables = p.nodes, p.tables if side == "src" else ()
-    digits = (table.place(every) for table in tables for every, _ in table.jumps)
-    along = sorted((stride, axis) for axis, stride in enumerate((*steady(nodes, side), *digits))
+    places = (table.place(every) for table in tables for every, _ in table.jumps)
+    along = sorted((stride, axis) for axis, stride in enumerate((*steady(nodes, side), *places))
                    if stride)  # fmt: skip
     if tables or side == "dst":
         return [(stride, axis, stride) for stride, axis in along]
