@@ -3,7 +3,8 @@
 A tile takes a run of the source and a run of the destination, each as long as is wanted. A block is
 taken whole, and so is a short loop after which the run goes on, or one of whole vectors; others
 are cut to a power of two. A short row that both sides have as it is, such as a window of weights or
-a head of attention, is taken whole however long runs are wanted.
+a head of attention, is taken whole however long runs are wanted, and may be followed by the next
+ones: 16 rows of 25 bytes are whole vectors.
 """
 
 from __future__ import annotations
@@ -72,6 +73,8 @@ def _take(p: Problem, taken: list[int], side: str, wanted: int) -> None:
         axis = min(rest, key=lambda k: p.nodes[k].src.value)
         run = [*run, (axis, p.nodes[axis].size.value, reached)]
     run = [*run, *_rows_after(p, run, side)]
+    if run and run[0][0] in _shared_row(p):
+        run = run[1:]  # It is taken, and the run goes on after it.
     for axis, steps, most in run_of_whole_loops(p, run, wanted, SHORT):
         if most == ALL:
             part = p.nodes[axis].size.value
@@ -209,8 +212,9 @@ def _has_two_lines_in_few_banks(p: Problem, tile: Tile) -> bool:
 
 def _wanted(p: Problem, lanes: int) -> Iterator[tuple[int, int]]:
     """Runs of the source and of the destination, in elements."""
+    row = _shared_row(p)
     short = [
-        next((steps for _, steps, _ in chain(p, side)[:1] if 1 < steps <= SHORT), 1)
+        next((steps for k, steps, _ in chain(p, side)[:1] if 1 < steps <= SHORT or k in row), 1)
         for side in ("src", "dst")
     ]
     for source_run in (lanes, 2 * lanes, lanes * short[0]):

@@ -206,6 +206,16 @@ def test_stores_pass_the_caches_only_where_these_do_not_hold_what_is_moved(nbyte
     assert bool(passing) == traits.streams(p.nbytes)
 
 
+@pytest.mark.parametrize("window", [5, 7])
+@pytest.mark.parametrize("dtype", ["s8", "f16", "f32"])
+def test_tiles_take_several_short_rows_of_both_sides(dtype: str, window: int) -> None:
+    """Rows of 25 and 49 elements fill no whole vectors; 16 of them do."""
+    dims = (640, 512, window, window)
+    src, dst = (cf.MemoryDesc(dims, dtype, name) for name in ("oiyx", "ioyx"))
+    tile = best(problem(src, dst), Traits()).tile
+    assert prod(tile.extents) >= 16 * window**2
+
+
 @pytest.mark.parametrize(("pixels", "step"), [(49, 49), (256, 256), (257, 8)])
 def test_short_rows_of_both_sides_are_taken_whole(pixels: int, step: int) -> None:
     src, dst = (cf.MemoryDesc((640, 192, pixels), "f32", name) for name in ("abc", "bac"))
