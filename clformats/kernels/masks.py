@@ -13,7 +13,7 @@ from operator import mul
 
 from ..problems.problem import Problem
 from ..schedule.layout import TileLayout, TileVector
-from ..schedule.runs import asks_anything, guard_range, is_settled, is_shifted, steady
+from ..schedule.runs import asks_anything, ends_at, guard_range, is_settled, steady
 from ..schedule.schedule import Tile
 
 
@@ -75,8 +75,7 @@ def reads_outside(p: Problem, tile: Tile, layout: TileLayout) -> bool:
         return True
     low = high = p.src0
     for k, (node, stride) in enumerate(zip(p.nodes, steady(p.nodes, "src"), strict=True)):
-        steps, size = tile.steps(k), node.size.value
-        last = size - steps if is_shifted(p, node) else (size - 1) // steps * steps
+        last = ends_at(p, node, tile.steps(k)) - tile.steps(k)
         low, high = low + min(0, last * stride), high + max(0, last * stride)
     places = layout.places(p, "src")
     first, end = min(places, default=0), source_reach(p, layout)

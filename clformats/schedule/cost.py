@@ -29,7 +29,7 @@ from .runs import (
 )
 from .schedule import Loop, Schedule, Tile
 from .stores import staged_tiles, whole_row
-from .traffic import Traffic, by_stride, digits, reread_rows, rows_of, traffic
+from .traffic import Traffic, by_stride, digits, rows_of, traffic
 
 SURELY = 1 - 1e-9
 """A lower bound is below what it bounds, however both are rounded."""
@@ -113,8 +113,7 @@ class CostModel:
         elif not store.staged and (written.rows > 1 or not written.follows):
             moved += tiles * written.rows * weights.SENT_BYTES
             moved = max(moved, missed) + min(moved, missed) * weights.BESIDE_MISSES
-        again = reread_rows(self.p, schedule.tile) if read.follows else 0
-        moved += tiles * again * weights.REREAD_BYTES
+        moved += tiles * read.reread * weights.REREAD_BYTES
         return moved * self._byte_ns
 
     def _moved(self, written: Traffic, schedule: Schedule) -> float:

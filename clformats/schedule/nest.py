@@ -10,7 +10,7 @@ from ..errors import InvalidArgument
 from ..problems.problem import Problem
 from ..problems.thresholds import MOST_ELEMENTS, MOST_LOOPS
 from .layout import stores_units
-from .runs import chain, is_inner, is_shifted, moved
+from .runs import chain, ends_at, is_inner, is_shifted, moved
 from .schedule import ALL, LETTERS, VECTORS, Loop, Schedule, Tile
 
 
@@ -70,10 +70,7 @@ def counted(p: Problem, schedule: Schedule) -> Nest:
     found: dict[int, int] = {}
     for k, loop in enumerate(schedule.nest):
         steps = schedule.tile.steps(loop.axis)
-        node = p.nodes[loop.axis]
-        size = node.size.value
-        if not is_shifted(p, node):
-            size = -(-size // steps) * steps
+        size = ends_at(p, p.nodes[loop.axis], steps)
         extent = steps if last[loop.axis] == k else 0
         loops.append(Counted(loop.axis, loop.tiles * steps, size, extent, found.get(loop.axis, -1)))
         found[loop.axis] = k

@@ -66,6 +66,12 @@ def is_shifted(p: Problem, node: Node) -> bool:
     return node.guard is None or (bool(p.tables) and is_inner(p, node))
 
 
+def ends_at(p: Problem, node: Node, steps: int) -> int:
+    """How far tiles of so many steps go along a loop: to its end, or beyond it."""
+    size = node.size.value
+    return size if is_shifted(p, node) else -(-size // steps) * steps
+
+
 def is_inner(p: Problem, node: Node) -> bool:
     """Whether other loops of its guard are around a loop."""
     guard = node.guard

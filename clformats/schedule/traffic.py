@@ -15,7 +15,7 @@ from ..problems.problem import Problem, remembered
 from ..problems.thresholds import LINE_BYTES
 from .nest import rounds_of
 from .runs import steady
-from .schedule import Schedule, Tile
+from .schedule import Schedule
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,9 @@ class Traffic:
     after the other, in bytes. ``between``: how many rows come before one of them goes on, which
     counts only for stores to few banks; infinite elsewhere.
     ``begins``: the largest power of two of which all runs begin at multiples; at most a line.
+    ``reread``: the tile's rows where their lines leave the nearest cache before the next tile goes
+    on in them: all are in one set of it, and runs end inside lines. Runs of whole or half lines do
+    not count: the second cache gives them in time.
     """
 
     run: int
@@ -37,6 +40,7 @@ class Traffic:
     apart: int
     between: float
     begins: int
+    reread: int = 0
 
     @property
     def whole(self) -> float:
@@ -61,6 +65,8 @@ def traffic(p: Problem, schedule: Schedule, side: str, counts: Sequence[int]) ->
     steps = [schedule.tile.steps(k) for k in range(len(counts))]
     rows, run, apart = rows_of(digits(p, side, steps), by_stride(p, side), bits)
     first, begins = rows, apart
+    parts = run & -run < min(run, LINE_BYTES // 2)
+    leaves = parts and apart >= weights.ONE_SET and rows > weights.SET_ROWS
     follows = False
     tiles = 1
     jumps = float(rows)
@@ -83,7 +89,8 @@ def traffic(p: Problem, schedule: Schedule, side: str, counts: Sequence[int]) ->
     if side == "dst" and apart >= weights.SAME_BANK:
         between = _between(p, schedule, counts)
     begins = min(LINE_BYTES, begins, run & -run)
-    return Traffic(run, jumps, first, follows, apart, between, begins)
+    reread = first if follows and leaves else 0
+    return Traffic(run, jumps, first, follows, apart, between, begins, reread)
 
 
 def _between(p: Problem, schedule: Schedule, counts: Sequence[int]) -> float:
@@ -169,16 +176,3 @@ def rows_of(steps: list[int], along: list[tuple[int, int, int]], bits: int) -> t
             if steps[axis] > 1:
                 apart = min(apart, (stride & -stride) * bits // 8)
     return rows, max(1, run * bits // 8), apart if rows > 1 else LINE_BYTES
-
-
-@remembered
-def reread_rows(p: Problem, tile: Tile) -> int:
-    """The rows of a tile in the source whose lines leave the nearest cache before the next tile.
-
-    All of them are in one set of it, and each run has a part of a line that the next tile reads
-    again. Runs of whole or half lines do not count: the second cache gives them in time.
-    """
-    steps = [tile.steps(k) for k in range(len(p.nodes))]
-    rows, run, apart = rows_of(digits(p, "src", steps), by_stride(p, "src"), p.dtypes[0].bits)
-    part = run & -run < min(run, LINE_BYTES // 2)
-    return rows if part and apart >= weights.ONE_SET and rows > weights.SET_ROWS else 0

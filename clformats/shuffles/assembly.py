@@ -18,10 +18,12 @@ NOUGHT = -2
 Vector = tuple[int, ...]
 Mix = tuple[int, int, tuple[int | None, ...]]
 """Two values, and the lanes that are taken of them, as in `clformats.shuffles.program.Shuffle`."""
+Made = tuple[list[Mix], list[int]]
+"""The shuffles of a part, and the value of each store."""
 
 
-def routed(loads: Sequence[Vector], stores: Sequence[Vector]) -> tuple[list[Mix], list[int]]:
-    """(shuffles, value of each store) of vectors of equal lengths, by the router."""
+def routed(loads: Sequence[Vector], stores: Sequence[Vector]) -> Made:
+    """A part of vectors of equal lengths, by the router."""
     router = Router(
         len(stores[0]), [mask_of(s) for s in stores], [Merge(mask_of(v)) for v in loads]
     )

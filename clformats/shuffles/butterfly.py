@@ -15,11 +15,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import count as counted
 
+from .assembly import Made
+
 Bits = tuple[int, ...]
 Pattern = tuple[int | None, ...]
 Vectors = list[Sequence[int]]
-Made = tuple[list[tuple[int, int, Pattern]], list[int]]
-"""The shuffles, and the value of each store."""
 
 
 def bits_moved(places: Sequence[int]) -> Bits | None:

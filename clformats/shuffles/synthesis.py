@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
 from ..errors import InvalidArgument
-from .assembly import ANY_LANE, NOUGHT, Mix, Vector, routed
+from .assembly import ANY_LANE, NOUGHT, Made, Mix, Vector, routed
 from .butterfly import completed, needed, transposed
 from .emission import in_order
 from .program import ZERO, Shuffle, ShuffleProgram
@@ -140,10 +140,8 @@ def _add(
 
 
 @lru_cache(maxsize=1024)
-def _part(
-    loads: tuple[Vector, ...], stores: tuple[Vector, ...], nbytes: int
-) -> tuple[list[Mix], list[int]]:
-    """(shuffles, value of each store) of one part."""
+def _part(loads: tuple[Vector, ...], stores: tuple[Vector, ...], nbytes: int) -> Made:
+    """The shuffles of one part: a network where bits do and it has no more of them."""
     lanes = len(stores[0])
     near = min((16 // nbytes).bit_length(), lanes.bit_length()) - 1
     whole = completed(loads, stores)
