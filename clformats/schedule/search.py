@@ -18,6 +18,7 @@ from ..problems.thresholds import (
     ITEMS,
     LEADS,
     MOST_AHEAD,
+    PAGES_AHEAD,
     PROGRAMS,
     UNUSUAL,
 )
@@ -28,6 +29,7 @@ from .nest import going_on, ordered, positions
 from .runs import common, moved, strides
 from .schedule import Loop, Schedule, Store, Tile
 from .stores import legal
+from .traffic import pages
 
 
 def best(p: Problem, traits: Traits) -> Schedule:
@@ -100,12 +102,13 @@ def prefetch(p: Problem, tile: Tile, nest: Sequence[Loop], traits: Traits) -> in
 
     None either where each tile would look up more places in tables: kernels of these have none.
 
-    Processors follow rows themselves; where each tile is in other rows, it has to be early.
+    Processors follow rows themselves; where each tile is in other rows, it has to be early, but in
+    few pages.
     """
     if p.nbytes < traits.stream_bytes or p.tables:
         return 0
     if nest and nest[-1].axis not in going_on(p, tile, "src"):
-        return MOST_AHEAD
+        return max(1, min(MOST_AHEAD, PAGES_AHEAD // pages(p, tile)))
     ahead = 8 * AHEAD_BYTES // (moved(p, tile, "src") * p.dtypes[0].bits)
     return max(4, min(MOST_AHEAD, ahead))
 

@@ -15,7 +15,7 @@ from ..problems.problem import Problem, remembered
 from ..problems.thresholds import LINE_BYTES
 from .nest import rounds_of
 from .runs import steady
-from .schedule import Schedule
+from .schedule import Schedule, Tile
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +124,20 @@ def _around(
         if held or rounds == 1 or not tabled:
             return rounds, (rows, run, far), held
         rounds //= 2
+
+
+def pages(p: Problem, tile: Tile) -> int:
+    """In how many pages of the source a tile's rows are, at the least."""
+    page = 8 * weights.PAGE_BYTES // p.dtypes[0].bits
+    steps = digits(p, "src", [tile.steps(k) for k in range(len(p.nodes))])
+    found = span = 1
+    for stride, axis, _ in by_stride(p, "src"):
+        if stride >= page:
+            found *= steps[axis]
+        else:
+            span += stride * (steps[axis] - 1)
+            found = -(-span // page)
+    return found
 
 
 @remembered

@@ -102,5 +102,5 @@ def test_the_cost_model_orders_measured_schedules() -> None:
     assert all(not why_illegal(row.problem, s) for row in rows for s in row.seconds)
     found = order(rows)
     assert found.pairs > 1500
-    assert found.right > 0.75
-    assert found.regret < 1.19
+    assert found.right > 0.73
+    assert found.regret < 1.18

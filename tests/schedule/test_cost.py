@@ -13,7 +13,7 @@ from clformats.problems.traits import Traits
 from clformats.schedule.cost import CostModel
 from clformats.schedule.nest import positions
 from clformats.schedule.schedule import Schedule
-from clformats.schedule.search import best
+from clformats.schedule.search import best, prefetch
 from clformats.schedule.traffic import Traffic, traffic
 
 CORES = Traits(compute_units=2, vector_bytes=64)
@@ -78,3 +78,15 @@ def test_rows_in_one_set_are_read_again(inputs: int, outputs: int, dearer: float
         return CostModel(problem(src, dst), CORES).seconds(Schedule.parse(text)) / width
 
     assert each(inputs) == pytest.approx(each(1028) * dearer, rel=0.1)
+
+
+@pytest.mark.parametrize(("outputs", "tile", "lead"), [
+    (2000, "a32 b32", 2), (2000, "a32 b8", 9), (200, "a32 b32", 16), (20, "a16 b16", 16),
+])  # fmt: skip
+def test_the_prefetch_is_ahead_by_few_pages(outputs: int, tile: str, lead: int) -> None:
+    """32 rows of 4,000 bytes fill 31 pages, 8 of them 7, 32 rows of 400 bytes 4: of 64."""
+    dims = (outputs, 9_000_000 // outputs // 9, 3, 3)
+    src, dst = (cf.MemoryDesc(dims, "bf16", name) for name in ("yxio", "oyxi"))
+    p = problem(src, dst)
+    found = Schedule.parse(f"tile {tile} of 16 | a* b | ahead 0 | lines")
+    assert prefetch(p, found.tile, found.nest, CORES) == lead
