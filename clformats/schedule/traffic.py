@@ -126,6 +126,7 @@ def _around(
         rounds //= 2
 
 
+@remembered
 def pages(p: Problem, tile: Tile) -> int:
     """In how many pages of the source a tile's rows are, at the least."""
     page = 8 * weights.PAGE_BYTES // p.dtypes[0].bits

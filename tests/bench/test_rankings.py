@@ -95,12 +95,13 @@ def test_other_columns_are_refused(tmp_path: Path) -> None:
         rankings(file)
 
 
-def test_the_cost_model_orders_measured_schedules() -> None:
-    rows = measured()[::3]
+@pytest.mark.parametrize("processor", ["Zen 4", "Zen 5"])
+def test_the_cost_model_orders_measured_schedules(processor: str) -> None:
+    rows = [row for row in measured() if processor in row.machine][::3]
     assert len({row.machine for row in rows}) >= 3
     assert {row.traits.vector_bytes for row in rows} == {32, 64}
     assert all(not why_illegal(row.problem, s) for row in rows for s in row.seconds)
     found = order(rows)
     assert found.pairs > 1500
-    assert found.right > 0.73
+    assert found.right > 0.75
     assert found.regret < 1.18

@@ -85,7 +85,7 @@ def test_rows_in_one_set_are_read_again(inputs: int, outputs: int, dearer: float
 ])  # fmt: skip
 def test_the_prefetch_is_ahead_by_few_pages(outputs: int, tile: str, lead: int) -> None:
     """32 rows of 4,000 bytes fill 31 pages, 8 of them 7, 32 rows of 400 bytes 4: of 64."""
-    dims = (outputs, 9_000_000 // outputs // 9, 3, 3)
+    dims = (outputs, 1_000_000 // outputs, 3, 3)
     src, dst = (cf.MemoryDesc(dims, "bf16", name) for name in ("yxio", "oyxi"))
     p = problem(src, dst)
     found = Schedule.parse(f"tile {tile} of 16 | a* b | ahead 0 | lines")
