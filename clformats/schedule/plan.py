@@ -8,7 +8,7 @@ from functools import partial
 from math import prod
 from typing import Any
 
-from ..errors import Unsupported, expect
+from ..errors import InvalidDescriptor, Unsupported, expect
 from ..problems import twins, words
 from ..problems.computation import Computation
 from ..problems.problem import Problem
@@ -239,7 +239,8 @@ def make_plan(
     one of another kind of device; raises `Unsupported` (code FAMILY) if it refuses. ``choices``
     override the rules, see `Choices`; ``family`` overrides theirs. ``transform`` says whether
     values are moved or transformed, where the dims leave both open: see
-    `clformats.values.transforms.between`. Raises `InvalidDescriptor` if the two do not fit.
+    `clformats.values.transforms.between`. Raises `InvalidDescriptor` if the two do not fit, and for
+    sizes that are `RUNTIME_DIM`.
     """
     src, dst = as_desc(src, "src"), as_desc(dst, "dst")
     expect(traits, Traits, "traits")
@@ -255,7 +256,12 @@ def make_plan(
 def plan_for(request: Request) -> Plan:
     """The plan of the first family that takes what is asked for; raises as `make_plan`."""
     src, dst = request.src, request.dst
-    for desc in (src, dst):
+    for name, desc in (("src", src), ("dst", dst)):
+        if desc.has_runtime:
+            raise InvalidDescriptor(
+                f"{name} is {desc}, of sizes or strides known at execution only: make a plan for "
+                f"each shape, or a Reorder, which has one kernel for all of them"
+            )
         check_size(desc.geometry, desc.dtype.bits)
     p = problem(src, dst, request.computation, transform=request.transform)
     if request.choices.family != "image":

@@ -229,6 +229,10 @@ def test_what_does_not_fit_together_is_refused() -> None:
         cf.make_plan(a, D((2, 3), "f32", "any"))
     with pytest.raises(cf.InvalidDescriptor, match="stride of 0"):
         cf.make_plan(a, D((2, 3), "f32", strides=(0, 1)))
+    with pytest.raises(
+        cf.InvalidDescriptor, match=r"dst is .* make a plan for each shape, or a Reorder"
+    ):
+        cf.make_plan(a, D((cf.RUNTIME_DIM, 3), "f32"))
 
 
 @pytest.mark.parametrize("dims", [(3, 0), (0, 3)])
