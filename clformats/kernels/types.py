@@ -238,7 +238,7 @@ class KernelConversion:
     def store_nontemporal(
         self, value: str, pointer: str, width: int, piece: int, *, shuffled: bool
     ) -> str:
-        """As `store`, past the cache; only for plain vectors that complete aligned cache lines.
+        """As `store`, past the cache; only for vectors that complete lines, or are in a long run.
 
         ``piece``: how many lanes at once, which are aligned. ``shuffled``: lanes have moved since
         they were loaded.

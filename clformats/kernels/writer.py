@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from ..problems.thresholds import KEPT_LINES, LINE_BYTES, MOST_LOOPS, STAGE_BYTES
+from ..problems.thresholds import LINE_BYTES, MOST_LOOPS, PAGE_BYTES, STAGE_BYTES
 from ..schedule.layout import TileVector
-from ..schedule.stores import most_groups
+from ..schedule.line_buffer import LineBuffer
 from ..shuffles.pairs import PairedProgram, paired
 from ..shuffles.program import ZERO, Shuffle, ShuffleProgram
 from ..templates import filled
@@ -84,7 +84,8 @@ class _KernelWriter:
         whole, held = [*self._statements()], self.rows if self.lines else ()
         self.edge = True
         edge = [*self._statements()] if self.masks.asks else []
-        width = sum(v.width for v in self.layout.stores) // max(1, len(self.rows))
+        count = max(1, len(self.rows))
+        width = sum(v.width for v in self.layout.stores) // count
         return filled(
             "scheduled", wide=True, types=self.types, lanes=self.lanes, n=self.n,
             vector=self.vector, stored=f"{self.types.stored}{self.n}",
@@ -92,11 +93,9 @@ class _KernelWriter:
             pairs=bool(self.pairs),
             whole=whole, edge=edge, masks=self.masks, widths=self.widths,
             streams=bool(self.streams or self.lines or self.staged),
-            most_groups=most_groups(max(1, len(self.rows)), width * self.nbytes),
-            full=KEPT_LINES * LINE_BYTES // self.nbytes,
+            line_buffer=LineBuffer(count, width, self.nbytes),
             held=[self._at(TileVector(row, 0, 1, ()), "d") for row in held],
-            width=width,
-            staged=self.staged, stage=STAGE_BYTES // self.nbytes,
+            staged=self.staged, stage=STAGE_BYTES // self.nbytes, page_bytes=PAGE_BYTES,
             line=LINE_BYTES // self.nbytes,
             prefetched=self._prefetched(), shared=self.shared,
             read_too=self.operands.prefetched() if isinstance(self.types, Computed) else (),
@@ -131,7 +130,8 @@ class _KernelWriter:
         found: dict[tuple[tuple[int, ...], int], str] = {}
         for v in self.layout.loads:
             at = self.types.address(moved("ahead", self._at(v, "s", v.width - 1)))
-            found[v.row, v.shift * bits // (8 * LINE_BYTES)] = f"PREFETCH({at});"
+            last = (v.shift + v.width) * bits - 1
+            found[v.row, last // (8 * LINE_BYTES)] = f"PREFETCH({at});"
         texts = [*found.values()]
         if self.layout.rolled:
             return [[*(turns(self.layout, texts) if self.turned == "s" else texts)]]

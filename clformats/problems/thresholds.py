@@ -61,6 +61,15 @@ BESIDE_MISSES = 1 / 16
 """The share of all other traffic that stores to few banks do not hide. Fitted: at 0, orders of
 loops that read parts of lines cost no more than those that read lines; at 1/8, u4 with groups to
 `ba` had worse tiles."""
+PAGE_BYTES = 4096
+"""A page of memory. Published."""
+HELD_PAGES = 1024
+"""Pages whose addresses a work-item can count on in the second level of the TLB. Fitted: Zen 4 and
+5 have 3072 and 4096 places, and cores that share one have half."""
+NEW_PAGE_BYTES = 100
+"""What could be read in the time that it takes to find the address of another page of the source.
+Fitted: with it the model orders 4 to 6 of 100 more pairs of schedules right on a Zen 4, on a Zen 5
+as many as before."""
 BYTE_NS = 0.1
 """Nanoseconds for a byte from or to memory. Fitted."""
 CACHED = 0.2
@@ -91,7 +100,7 @@ OWNED_BYTES = 4.0
 """
 STAGED_BYTES, STAGED_ENDS = 1.8, 4.0
 """Bytes that move for each byte of rows that are put together first; and how many lines more for a
-row, which begins and ends within lines. Fitted."""
+row, which begins and ends within lines, also of one that passes the cache as it is. Fitted."""
 KEPT_BYTES, KEPT_ENDS = 1.2, 24.0
 """Bytes that move for each byte of rows that wait in a line buffer; and how many lines more for a
 row, which begins and ends within lines. Fitted."""
@@ -106,7 +115,7 @@ ONE_SET = 4096
 
 Elements of 1 and 2 bytes of rows so far apart take 0.75 to 0.8 of the time as words that trade
 them, geometric means of 46 reorders on three kinds of vectors; 2 KiB apart 0.7 to 1.5. Measured."""
-SET_ROWS, REREAD_BYTES = 16, 20
+SET_ROWS, REREAD_BYTES = 16, 40
 """Rows in one set of the nearest cache: where a tile has more, and the next one reads their lines
 again, each costs as much as reading so many bytes. Fitted: such sets have 8 to 12 places.
 
@@ -125,6 +134,8 @@ SPILLED = 12
 
 LONGEST_SPLIT = 64
 """The longest part of a loop that one tile takes. Chosen."""
+OVERLAP = 1.2
+"""How many times the elements of a short loop its tiles move where it is taken whole. Chosen."""
 LONGEST_ROW = 256
 """The longest row that tiles take whole where both sides have it: each length is a program.
 Measured on a Zen 5, 18 MB and more, 25 to 192 elements: 50 reorders of windows and heads took 0.72
@@ -143,8 +154,9 @@ MOST_ELEMENTS = 4096
 MOST_VECTORS = 160
 """Loads and stores together of the largest tiles, for the same reason: 1.1 s of PoCL's compiler,
 2.2 where some tiles are at an edge; Intel's takes half. Twice as many of words that are taken apart
-in a loop, which has the text once, and of rows of two lines in few banks of memory: bytes of
-4096 x 11008 are transposed in 0.6 of the time. Where words trade elements, also twice the vectors
+in a loop, which has the text once, of rows of large tensors that are loaded by themselves (0.6 to
+1.6 s), and of rows of two lines in few banks of memory: bytes of 4096 x 11008 are transposed in 0.6
+of the time. Where words trade elements, also twice the vectors
 of the usual tile: a plain order to AWQ's, 4096 x 4096, in 0.73 of the time. Measured."""
 LEAST_APART = 16
 """Places between elements of a word that is taken apart: the lanes of a vector. Chosen."""
@@ -176,10 +188,11 @@ AHEAD_BYTES = 16 << 10
 """
 MOST_AHEAD = 16
 """The same in tiles, at the most. Fitted."""
-PAGES_AHEAD, PAGE_BYTES = 64, 4096
-"""Pages that the prefetch may be ahead where each tile is in others: as many as processors hold the
-addresses of. Published. Measured on a Zen 4, bf16 3x3 `yxio` to `oyxi`, 2,000 outputs, whose tiles
-read 32 rows of 64 bytes in 31 pages: 0.56 of a copy with 16 tiles ahead, 0.75 with two."""
+PAGES_AHEAD = 64
+"""Pages that the prefetch may be ahead where each tile is in others: as many as the first level of
+the TLB has places for. Published. Measured on a Zen 4, bf16 3x3 `yxio` to `oyxi`, 2,000 outputs,
+whose tiles read 32 rows of 64 bytes in 31 pages: 0.56 of a copy with 16 tiles ahead, 0.75 with two.
+"""
 BLOCKS = (4, 16)
 """Tiles of a block of the last loop but one. Chosen."""
 ITEM_BYTES = 32 << 10

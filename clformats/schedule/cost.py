@@ -29,7 +29,7 @@ from .runs import (
 )
 from .schedule import Loop, Schedule, Tile
 from .stores import staged_tiles, whole_row
-from .traffic import Traffic, by_stride, digits, rows_of, traffic
+from .traffic import Traffic, by_stride, digits, new_pages, rows_of, traffic
 
 SURELY = 1 - 1e-9
 """A lower bound is below what it bounds, however both are rounded."""
@@ -46,7 +46,7 @@ class CostModel:
         src, dst = p.dtypes
         self.bits = src.bits / p.held("src"), dst.bits / p.held("dst")
         self._core: dict[Tile, tuple[list[int], float]] = {}
-        self._traffic: dict[tuple[Tile, tuple[Loop, ...]], tuple[Traffic, Traffic]] = {}
+        self._traffic: dict[tuple[Tile, tuple[Loop, ...]], tuple[Traffic, Traffic, float]] = {}
 
     def _of_tile(self, tile: Tile) -> tuple[list[int], float]:
         """How many tiles there are along each loop, and the time of one in the nearest cache."""
@@ -75,6 +75,7 @@ class CostModel:
             self._traffic[key] = (
                 traffic(p, schedule, "src", counts),
                 traffic(p, schedule, "dst", counts),
+                new_pages(p, schedule, counts) if self.is_large else 0.0,
             )
         tiles = prod(counts)
         ahead = weights.TILE_NS / 2 if schedule.ahead else 0.0
@@ -94,11 +95,13 @@ class CostModel:
         waits = -(-items // units) * units / items
         return (_together(core, memory) * waits + items * weights.ITEM_NS / units) * 1e-9
 
-    def _memory(self, schedule: Schedule, tiles: int, sides: tuple[Traffic, Traffic]) -> float:
+    def _memory(
+        self, schedule: Schedule, tiles: int, sides: tuple[Traffic, Traffic, float]
+    ) -> float:
         """The time that memory takes."""
         store = schedule.store
         src, dst = self.bits
-        read, written = sides
+        read, written, pages = sides
         jump = weights.ASKED_BYTES if schedule.ahead else weights.JUMP_BYTES
         crowded = read.follows and read.rows > weights.PREFETCHED_PLACES and not schedule.ahead
         sparse = max((stride / run for stride, _, run in by_stride(self.p, "src")), default=1.0)
@@ -114,6 +117,7 @@ class CostModel:
             moved += tiles * written.rows * weights.SENT_BYTES
             moved = max(moved, missed) + min(moved, missed) * weights.BESIDE_MISSES
         moved += tiles * read.reread * weights.REREAD_BYTES
+        moved += tiles * pages * weights.NEW_PAGE_BYTES
         return moved * self._byte_ns
 
     def _moved(self, written: Traffic, schedule: Schedule) -> float:
@@ -127,9 +131,14 @@ class CostModel:
         elif store.lines:
             row, each, ends = whole_row(self.p, tile, nest), weights.KEPT_BYTES, weights.KEPT_ENDS
         else:
-            return 1.0 if written.run % LINE_BYTES == 0 else 4.0
+            # No cache holds what passes it until other tiles go on in its lines.
+            row, each, ends = run_of(self.p, tile, "dst"), 1.0, weights.STAGED_ENDS
+            if store.streams == LINE_BYTES:
+                return each
+            if written.follows:
+                row *= rounds_of(nest, nest[-1], self._of_tile(tile)[0])
         # Rows begin and end with parts of lines.
-        return each + ends * LINE_BYTES / (row * self.p.dtypes[1].nbytes)
+        return each + ends * 8 * LINE_BYTES / (row * self.p.dtypes[1].bits)
 
 
 def _together(core: float, memory: float) -> float:

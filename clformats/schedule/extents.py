@@ -18,10 +18,13 @@ from ..problems.thresholds import (
     LINE_BYTES,
     LONG_RUN_BYTES,
     LONGEST_ROW,
+    LONGEST_SPLIT,
     MOST_ELEMENTS,
     MOST_VECTORS,
+    OVERLAP,
     SAME_BANK,
     SHORT,
+    STREAMED_LEAST,
 )
 from .layout import stores_units
 from .nest import is_legal_extent
@@ -35,6 +38,7 @@ from .runs import (
     loaded_run,
     moved,
     power_of_two,
+    row_apart,
     run_of,
     strides,
     vectors,
@@ -144,7 +148,8 @@ def tiles(p: Problem) -> Iterator[Tile]:
             both = loads + vectors(p, tile, "dst")
             # Words that trade elements may need runs of two lines: see `SAME_BANK`.
             limit = max(most, 2 * first) if p.exchanges and source_run == lanes else most
-            if source_run == lanes and _has_two_lines_in_few_banks(p, tile):
+            wide = source_run == lanes and _has_two_lines_in_few_banks(p, tile)
+            if wide or (p.nbytes >= STREAMED_LEAST and row_apart(p, tile) is not None):
                 limit = max(limit, 2 * MOST_VECTORS)
             if (not found or both <= limit) and stores_units(p, tile):
                 first = first or both
@@ -156,7 +161,8 @@ def _sizes(p: Problem, lanes: int) -> Iterator[tuple[int, tuple[int, ...]]]:
     """The run of the source that is wanted, and the steps of each loop."""
     for source_run, stored_run in _wanted(p, lanes):
         found = extents(p, source_run, stored_run)
-        for sizes in dict.fromkeys((found, _covering(p, found), _of_blocks(p, found))):
+        several = found, _covering(p, found), _of_blocks(p, found), _without_overlaps(p, found)
+        for sizes in dict.fromkeys(several):
             yield source_run, sizes
 
 
@@ -177,6 +183,23 @@ def _covering(p: Problem, sizes: tuple[int, ...]) -> tuple[int, ...]:
         if few and within and len(rest) < len(axes) and asks_anything(p, number, sizes):
             for k in rest:
                 found[k] = p.nodes[k].size.value
+    return tuple(found)
+
+
+def _without_overlaps(p: Problem, sizes: tuple[int, ...]) -> tuple[int, ...]:
+    """The same with all steps of short loops whose last tile would overlap the others by much.
+
+    Such as windows: 25 elements are two tiles of 16, which move 32. Not the rows of the
+    destination, whose vectors would have shuffles of their own. For large tensors only: each size
+    is a program to compile.
+    """
+    found = [*sizes]
+    rows = [axis for axis, *_ in chain(p, "dst")[:1]]
+    for k, node in enumerate(p.nodes if p.nbytes >= STREAMED_LEAST else ()):
+        size, steps = node.size.value, sizes[k]
+        cut = k not in rows and node.guard is None and 1 < steps < size <= LONGEST_SPLIT
+        if cut and -(-size // steps) * steps >= OVERLAP * size and is_legal_extent(p, k, size):
+            found[k] = size
     return tuple(found)
 
 

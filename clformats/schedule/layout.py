@@ -21,7 +21,16 @@ from ..problems.problem import Problem
 from ..problems.thresholds import LINE_BYTES, MOST_LANES
 from ..shuffles.program import ShuffleProgram
 from ..shuffles.synthesis import synthesise
-from .runs import begins_blocks, chain, crosses_blocks, is_settled, moves, steady, strides
+from .runs import (
+    begins_blocks,
+    chain,
+    crosses_blocks,
+    is_settled,
+    moves,
+    row_apart,
+    steady,
+    strides,
+)
 from .schedule import Tile
 
 
@@ -130,6 +139,8 @@ def lay_out(p: Problem, tile: Tile) -> TileLayout:
     first, late = ([axes.index(axis) for axis, _ in some] for some in exchanged(p))
     first += _overlapping(covered, src, [begins[n] for n in sources])
     first += [j for t in crossed for j, k in enumerate(axes) if not nodes[k].steps_of(t)]
+    if (row := row_apart(p, tile)) is not None:
+        first += [j for j, k in enumerate(axes) if k != row]
     late += _overlapping(covered, dst, [ends[n] for n in written])
     apart_in, apart_out = (
         [tuple(step[k] for k in some) for step in steps] for some in (first, late)

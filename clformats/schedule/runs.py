@@ -188,6 +188,23 @@ def run_of(p: Problem, tile: Tile, side: str) -> int:
     return max(1, run)
 
 
+def row_apart(p: Problem, tile: Tile) -> int | None:
+    """The loop along rows of the source that are loaded by themselves; None where they go on.
+
+    Rows of more than a vector, but of no whole ones, that the destination takes apart, as those of
+    5 x 5 windows: the last vector of each overlaps the one before. So the shuffles of all rows are
+    alike; where vectors go on from row to row, each has others, of which compilers make slow ones.
+    Not of elements that share bytes, inside which such rows would begin.
+    """
+    along = [chain(p, side)[:1] for side in ("src", "dst")]
+    packed = p.dtypes[0].is_packed
+    if p.tables or packed or not all(along) or along[0][0][0] == along[1][0][0]:
+        return None
+    axis, steps, _ = along[0][0]
+    is_apart = tile.steps(axis) == steps > tile.lanes and steps % tile.lanes
+    return axis if is_apart else None
+
+
 def loaded_run(p: Problem, tile: Tile) -> int:
     """The elements of a tile that are one run in the source, blocks of tables counted."""
     extents = [tile.steps(k) for k in range(len(p.nodes))]
@@ -205,6 +222,8 @@ def loaded_run(p: Problem, tile: Tile) -> int:
 def vectors(p: Problem, tile: Tile, side: str) -> int:
     """How many vectors of a tile are loaded or stored; in each turn, where words are apart."""
     run = loaded_run(p, tile) if p.tables and side == "src" else run_of(p, tile, side)
+    if side == "src" and (row := row_apart(p, tile)) is not None:
+        run = tile.steps(row)
     return max(1, moved(p, tile, side) // turns(p, side) // run) * -(-run // tile.lanes)
 
 

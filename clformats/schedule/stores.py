@@ -7,7 +7,6 @@ from math import prod
 
 from ..problems.problem import Problem, remembered
 from ..problems.thresholds import (
-    KEPT_LINES,
     LEAST_STREAM,
     LEAST_WORD,
     LINE_BYTES,
@@ -16,6 +15,7 @@ from ..problems.thresholds import (
     STAGE_BYTES,
 )
 from .layout import lay_out
+from .line_buffer import LineBuffer
 from .nest import going_on, positions, rounds_of
 from .runs import (
     alignment,
@@ -61,23 +61,23 @@ def streaming(p: Problem, tile: Tile, begin_bytes: int) -> int:
     """Bytes of a streaming store that every vector of a tile may have; 0 for none.
 
     A tile stores whole lines, each of them at once: parts of lines that are far apart in time are
-    worse than ordinary stores. One long run may begin anywhere in a line.
+    worse than ordinary stores. One long run may begin and end anywhere in a line.
     """
     bits = p.dtypes[1].bits
     extents = [tile.steps(k) for k in range(len(p.nodes))]
     run = run_of(p, tile, "dst")
-    whole = run * bits % (8 * LINE_BYTES) == 0 and run % tile.lanes == 0 and tile.lanes > 1
+    one_run = prod(extents) == run and run * bits >= 8 * LONG_RUN_BYTES
+    whole = one_run or run * bits % (8 * LINE_BYTES) == 0
     if p.dtypes[1].is_packed and (8 % bits or tile.lanes * bits < LEAST_WORD):
         return 0
     # Rows of words that exchange elements lie apart, where the loops are one run.
     cut = bool(p.exchanges) or _ends_inside(p, extents)
-    if not whole or (cut and not _has_whole_lines(p, tile)):
+    if not whole or run % tile.lanes or tile.lanes == 1 or (cut and not _has_whole_lines(p, tile)):
         return 0
     inside = zip(p.nodes, extents, strict=True)
     rows = [n.dst.value for n, extent in inside if extent > 1 and n.dst.value >= run]
-    every = [*moves(p, "dst", extents), *rows, *(p.nodes[k].dst.value for k in p.rolled)]
+    every = [run, *moves(p, "dst", extents), *rows, *(p.nodes[k].dst.value for k in p.rolled)]
     least = alignment(every, bits, min(LINE_BYTES, begin_bytes))
-    one_run = prod(extents) == run and run * bits >= 8 * LONG_RUN_BYTES
     return least if least >= (LEAST_STREAM if one_run else LINE_BYTES) else 0
 
 
@@ -114,13 +114,8 @@ def can_buffer_lines(p: Problem, tile: Tile, nest: Sequence[Loop]) -> bool:
     run = run_of(p, tile, "dst")
     rows, width = prod(tile.extents) // run, run * p.dtypes[1].nbytes
     fits = rows <= MOST_ROWS and rows * width <= STAGE_BYTES // 4
-    return width >= LINE_BYTES and fits and line_groups(p, tile, nest) <= most_groups(rows, width)
-
-
-def most_groups(rows: int, width: int) -> int:
-    """Of how many tiles a line buffer holds the rows, which have ``width`` bytes each."""
-    lines = 2 * -(-width // LINE_BYTES) + 2 + KEPT_LINES
-    return max(1, STAGE_BYTES // (rows * lines * LINE_BYTES))
+    buffer = LineBuffer(rows, run, p.dtypes[1].nbytes)
+    return width >= LINE_BYTES and fits and line_groups(p, tile, nest) <= buffer.tiles
 
 
 def line_groups(p: Problem, tile: Tile, nest: Sequence[Loop]) -> int:

@@ -129,8 +129,13 @@ def _around(
 @remembered
 def pages(p: Problem, tile: Tile) -> int:
     """In how many pages of the source a tile's rows are, at the least."""
+    return _pages(p, [tile.steps(k) for k in range(len(p.nodes))])
+
+
+def _pages(p: Problem, steps: list[int]) -> int:
+    """In how many pages of the source so many steps of each loop are, at the least."""
     page = 8 * weights.PAGE_BYTES // p.dtypes[0].bits
-    steps = digits(p, "src", [tile.steps(k) for k in range(len(p.nodes))])
+    steps = digits(p, "src", steps)
     found = span = 1
     for stride, axis, _ in by_stride(p, "src"):
         if stride >= page:
@@ -138,6 +143,22 @@ def pages(p: Problem, tile: Tile) -> int:
         else:
             span += stride * (steps[axis] - 1)
             found = -(-span // page)
+    return found
+
+
+def new_pages(p: Problem, schedule: Schedule, counts: Sequence[int]) -> float:
+    """How many pages of the source a tile goes to, in the mean, whose addresses are not held."""
+    steps = [schedule.tile.steps(k) for k in range(len(counts))]
+    held, tiles = pages(p, schedule.tile), 1
+    found = float(held)
+    for loop in reversed(schedule.nest):
+        if loop.spread or held > weights.HELD_PAGES:
+            break
+        rounds = rounds_of(schedule.nest, loop, counts)
+        steps[loop.axis] *= rounds
+        tiles *= rounds
+        held = _pages(p, steps)
+        found = min(found, held / tiles)
     return found
 
 

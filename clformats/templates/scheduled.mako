@@ -401,26 +401,28 @@ static inline void store_part(const ${types.dst} *part, __global ${types.dst} *d
 }
 % endif
 % if held:
-<% count, back, room = len(held), -(-width // line) * line, ((line - 1 + width) // line + 1) * line %>\
+<% count = line_buffer.count %>\
 
 // Rows that start anywhere in a line wait here, and leave it when they have some lines. What is left of
 // a line goes to the front. A tile may begin before that, where the last one of a loop overlaps.
-#define WIDTH ${width}
-#define BACK ${back}
-#define FULL ${full}
+#define WIDTH ${line_buffer.width}
+#define BACK ${line_buffer.back}
+#define FULL ${line_buffer.full}
+#define ROOM ${line_buffer.row}
+#define ROW(r) ((r) / ${line_buffer.each} * ${line_buffer.page} + (r) % ${line_buffer.each} * ROOM)
+#define ROWS(n) ((n) / ${line_buffer.together} * ${line_buffer.step} + (n) % ${line_buffer.together} * ${count} * ROOM)
 typedef struct {
-    ${types.dst} row[${count}][BACK + FULL + ${room}] __attribute__((aligned(64)));
     // Where the first row began, the first element that was not sent, and the end: negative without any.
     idx start, first, end;
 } Rows;
 
 // Send the lines that are full.
-static inline void send_lines(Rows *rows, const idx *apart, __global ${types.dst} *dst)
+static inline void send_lines(Rows *rows, ${types.dst} *here, const idx *apart, __global ${types.dst} *dst)
 {
     const idx began = rows->start, first = rows->first, end = rows->end;
     for (int r = 0; r < ${count}; ++r) {
         const idx start = began + apart[r], at = first + apart[r], last = end + apart[r] - LINE;
-        ${types.dst} *row = rows->row[r] + BACK, *full = row;
+        ${types.dst} *row = here + ROW(r) + BACK, *full = row;
         idx line = at - IN_LINE(at);
         if (line < start && line <= last) {
             store_part(row + IN_LINE(start), dst + start, LINE - IN_LINE(start));
@@ -436,12 +438,12 @@ static inline void send_lines(Rows *rows, const idx *apart, __global ${types.dst
 }
 
 // Send all that is left of the rows.
-static inline void end_rows(Rows *rows, const idx *apart, __global ${types.dst} *dst)
+static inline void end_rows(Rows *rows, ${types.dst} *here, const idx *apart, __global ${types.dst} *dst)
 {
-    send_lines(rows, apart, dst);
+    send_lines(rows, here, apart, dst);
     for (int r = 0; r < ${count}; ++r) {
         const idx end = rows->end + apart[r], left = min(IN_LINE(end), rows->end - rows->start);
-        store_part(rows->row[r] + BACK + (IN_LINE(end) - left), dst + end - left, left);
+        store_part(here + ROW(r) + BACK + (IN_LINE(end) - left), dst + end - left, left);
     }
 }
 % endif
@@ -503,15 +505,16 @@ ${nought()}\
 % endif
 % if held:
     const idx apart[${len(held)}] = {${", ".join(held)}};
-    Rows waits[${most_groups}];  // of the tiles that go by until the rows of the first one go on
-    const idx groups = clamp(nest.groups, (idx)1, (idx)${most_groups});
+    ${types.dst} held[${line_buffer.size}] __attribute__((aligned(${page_bytes})));
+    Rows waits[${line_buffer.tiles}];  // of the tiles that go by until the rows of the first one go on
+    const idx groups = clamp(nest.groups, (idx)1, (idx)${line_buffer.tiles});
     for (idx n = 0; n < groups; ++n) {
         waits[n].end = -1;
     }
     idx group = 0, left = 0;
 % endif
 % if staged:
-    ${types.dst} stage[${stage} + LINE] __attribute__((aligned(64)));
+    ${types.dst} stage[${stage} + LINE] __attribute__((aligned(${page_bytes})));
     idx start = 0, filled = 0;
     bool waits = false;  // whether a tile of the run is in the stage: those at edges come later
 % endif
@@ -521,6 +524,7 @@ ${indent(looked_up, "        ")}\
         group = now.left < left && group + 1 < groups ? group + 1 : 0;
         left = now.left;
         Rows *rows = &waits[group];
+        ${types.dst} *here = held + ROWS(group);
 % endif
 % if staged:
         if (!filled) {
@@ -567,17 +571,17 @@ ${indent("\n".join(texts), "                ")}
 % if held:
         if (now.dst > rows->end || now.dst < rows->end - WIDTH) {
             if (rows->end >= 0) {
-                end_rows(rows, apart, dst);
+                end_rows(rows, here, apart, dst);
             }
             rows->start = rows->first = rows->end = now.dst;
         }
         // Not as soon as lines are full: loads wait long for what was just stored in parts.
         if (rows->end - rows->first > FULL) {
-            send_lines(rows, apart, dst);
+            send_lines(rows, here, apart, dst);
         }
         const idx first = rows->first, behind = BACK + now.dst - first;
 % for k, _ in enumerate(held):
-        ${types.dst} *const to${k} = rows->row[${k}] + behind + IN_LINE(first + apart[${k}]);
+        ${types.dst} *const to${k} = here + ROW(${k}) + behind + IN_LINE(first + apart[${k}]);
 % endfor
 % endif
 ${indent("\n".join(whole), "        ")}
@@ -591,7 +595,7 @@ ${indent("\n".join(whole), "        ")}
 % if held:
     for (idx n = 0; n < groups; ++n) {
         if (waits[n].end >= 0) {
-            end_rows(&waits[n], apart, dst);
+            end_rows(&waits[n], held + ROWS(n), apart, dst);
         }
     }
 % endif

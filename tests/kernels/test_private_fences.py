@@ -21,46 +21,55 @@ pytestmark = pytest.mark.usefixtures("plans_for_cpus")
 D = cf.MemoryDesc
 SPARE = 16384
 """Bytes of canary on each side."""
-ROWS = re.compile(
-    r"    (\w+) row\[(\d+)\]\[([^]]+)\] __attribute__\(\(aligned\(64\)\)\);\n"
-    r"    //[^\n]*\n    idx start, first, end;\n"
+HELD = re.compile(
+    r"    (\w+) held\[\d+\] __attribute__\(\(aligned\(4096\)\)\);\n    Rows waits\[(\d+)\]"
 )
-STAGE = re.compile(r"    (\w+) stage\[([^]]+)\] __attribute__\(\(aligned\(64\)\)\);\n")
+ROWS = re.compile(r"#define ROWS\(n\) [^\n]+\n")
+STAGE = re.compile(r"    (\w+) stage\[([^]]+)\] __attribute__\(\(aligned\(4096\)\)\);\n")
 BEGIN = re.compile(r"    Rows waits[^\n]+\n|#define stage [^\n]+\n")
-EACH = "    for (int g = 0; g < (int)(sizeof(waits) / sizeof(waits[0])); ++g) {{\n{}    }}\n"
+EACH = "    for (int g = 0; g <= GROUPS; ++g) {{\n{}    }}\n"
 FILL = f"    for (int i = 0; i < {SPARE}; ++i) buffer.front[i] = buffer.behind[i] = 0x5A;\n"
 LOOK = (
     f"    for (int i = 0; i < {SPARE}; ++i) {{\n"
     "        if (buffer.front[i] != 0x5A || buffer.behind[i] != 0x5A) *(__global uchar *)all = 0;\n"
     "    }\n"
 )
+BETWEEN = "((uchar *)(held + ROWS(g)) - SPARE)[i]"
+"""A canary in front of the rows of tile ``g``, and behind those of the one before."""
 
 
 def with_canaries(source: str, room: str) -> str:
-    """The kernel with canaries around its stage, or around rows.
+    """The kernel with canaries around its stage, or around the rows of each tile.
 
-    ``room``: the elements of each row; empty for as many as the kernel gives them.
+    ``room``: the elements of the last row of a tile; empty for as many as the kernel gives it.
     """
-    room = room or r"\3"
-    source = ROWS.sub(
-        rf"    idx start, first, end;\n    uchar front[{SPARE}] __attribute__((aligned(64)));\n"
-        rf"    \1 row[\2][{room}] __attribute__((aligned(64)));\n    uchar behind[{SPARE}];\n",
-        source,
-    )
     source = STAGE.sub(
         rf"    struct {{ uchar front[{SPARE}] __attribute__((aligned(64)));\n"
         rf"    \1 stage[\2] __attribute__((aligned(64)));\n"
         rf"    uchar behind[{SPARE}]; }} buffer;\n#define stage buffer.stage\n",
         source,
     )
+    fill, look = FILL, LOOK
+    if held := HELD.search(source):
+        kind, groups = held.groups()
+        count = source.split("int r = 0; r < ")[1].split(";")[0]
+        apart = f"(ROW({count} - 1) + {room or 'ROOM'} + SPARE / (int)sizeof({kind}))"
+        source = ROWS.sub(
+            f"#define SPARE {SPARE}\n#define GROUPS {groups}\n"
+            f"#define ROWS(n) ((n) * {apart} + SPARE / (int)sizeof({kind}))\n",
+            source,
+        )
+        source = HELD.sub(
+            r"    \1 held[ROWS(GROUPS)] __attribute__((aligned(64)));\n    Rows waits[\2]", source
+        )
+        loop = "        for (int i = 0; i < SPARE; ++i) "
+        fill = EACH.format(f"{loop}{BETWEEN} = 0x5A;\n")
+        look = EACH.format(f"{loop}if ({BETWEEN} != 0x5A) *(__global uchar *)all = 0;\n")
     begin = BEGIN.search(source)
     assert begin
     body, brace = source.rstrip()[:-1], "}\n"
     at = begin.end()
     declared = "    __global void *const all = dst;\n"
-    fill, look = FILL, LOOK
-    if "Rows waits" in begin[0]:
-        fill, look = (EACH.format(text.replace("buffer.", "waits[g].")) for text in (FILL, LOOK))
     return f"{body[:at]}{declared}{fill}{body[at:]}{look}{brace}"
 
 
@@ -81,7 +90,7 @@ class Fenced:
 
     def built(self, source: str, *rest: Any) -> Any:
         """The kernel with canaries."""
-        found = ROWS.search(source) or STAGE.search(source)
+        found = HELD.search(source) or STAGE.search(source)
         self.buffers += found is not None
         return self.build(with_canaries(source, self.room) if found else source, *rest)
 

@@ -152,6 +152,17 @@ def test_lines_are_asked_for_by_the_last_element(dtype: str, last: set[int]) -> 
     assert {int(n or 0) for n in asked} == last
 
 
+@pytest.mark.parametrize(("dtype", "last"), [("u8", {24}), ("f16", {24}), ("f32", {15, 24})])
+def test_all_lines_of_a_short_row_are_asked_for(dtype: str, last: set[int]) -> None:
+    """Vectors of 25 elements overlap: the second one of f32 ends in another line."""
+    src, dst = (cf.MemoryDesc((320, 1, 1, 5, 5), dtype, f) for f in ("goiyx", "gs_oiyx_gsv16"))
+    schedule = Schedule.parse("tile b25 c16 of 16 | a* | ahead 4 | ordinary")
+    source = render_schedule(problem(src, dst), schedule).source
+    asked = re.findall(r"PREFETCH\(ahead(?: \+ (?:\d+ \* )?s1)?(?: \+ (\d+))?\);", source)
+    assert len(asked) == 16 * len(last)
+    assert {int(n) for n in asked} == last
+
+
 @pytest.mark.parametrize(("dtype", "lines"), [("s8", 1), ("f16", 2), ("f32", 4)])
 def test_what_the_destination_held_is_asked_for(dtype: str, lines: int) -> None:
     """Scales are not: all pixels have the same."""

@@ -67,7 +67,7 @@ def test_cores_do_not_write_the_same_lines_at_the_same_time() -> None:
     assert alone.seconds(shared) == pytest.approx(alone.seconds(apart), rel=0.1)
 
 
-@pytest.mark.parametrize(("inputs", "outputs", "dearer"), [(1024, 64, 1.2), (1024, 16, 1.0)])
+@pytest.mark.parametrize(("inputs", "outputs", "dearer"), [(1024, 64, 1.45), (1024, 16, 1.0)])
 def test_rows_in_one_set_are_read_again(inputs: int, outputs: int, dearer: float) -> None:
     """Rows of 9 elements 36,864 bytes apart share a set of 8 to 12 lines; 37,008 apart none do."""
 

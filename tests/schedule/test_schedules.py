@@ -224,6 +224,28 @@ def test_short_rows_of_both_sides_are_taken_whole(pixels: int, step: int) -> Non
     assert {tile.steps(row) % step for tile in tiles(p)} == {0}
 
 
+@pytest.mark.parametrize(("window", "loads"), [(25, 64), (49, 128), (9, 18), (32, 64)])
+def test_rows_that_are_no_whole_vectors_are_loaded_by_themselves(window: int, loads: int) -> None:
+    """So that all rows have the same shuffles; shorter ones than a vector follow each other."""
+    src, dst = (cf.MemoryDesc((320, 1, 1, 1, window), "u8", f) for f in ("goiyx", "gs_oiyx_gsv32"))
+    layout = lay_out(problem(src, dst), Tile.of((1, window, 32), 16))
+    assert len(layout.loads) == loads
+    if window == 25:
+        assert {v.shift for v in layout.loads} == {0, 9}
+        assert len(layout.program(1, 1).ops) < 2 * 128
+
+
+@pytest.mark.parametrize(("window", "whole"), [(25, True), (49, True), (64, False), (70, False)])
+def test_a_short_loop_is_one_tile_where_the_last_would_overlap_by_much(
+    window: int, *, whole: bool
+) -> None:
+    src, dst = (
+        cf.MemoryDesc((200000, 1, 1, 1, window), "u8", f) for f in ("goiyx", "gs_oiyx_gsv32")
+    )
+    tile = best(problem(src, dst), Traits(compute_units=2)).tile
+    assert (tile.steps(1) == window) == whole
+
+
 def test_not_all_schedules_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     p, traits = to_byxf(), Traits(compute_units=2, vector_bytes=64)
     looked: list[Schedule] = []

@@ -19,6 +19,7 @@ from clformats.problems.words import in_words
 from clformats.schedule.extents import tiles
 from clformats.schedule.layout import lay_out
 from clformats.schedule.nest import ordered, positions
+from clformats.schedule.runs import run_of
 from clformats.schedule.schedule import Loop, Store, Tile
 from clformats.schedule.stores import _ends_inside, legal, staged_tiles, streaming
 from tests.schedules_support import random_problem
@@ -102,7 +103,7 @@ def nests(p: Problem, tile: Tile) -> list[tuple[Loop, ...]]:
 
 @pytest.mark.parametrize("begin", [16, 32, 64])
 def test_streamed_vectors_begin_at_multiples_of_the_store(begin: int) -> None:
-    """Whole lines that are stored at once; of shorter stores a tile is one long run."""
+    """Whole lines that are stored at once, unless a tile is one long run."""
     found = set()
     for p in problems():
         nbytes = p.dtypes[1].nbytes
@@ -112,20 +113,28 @@ def test_streamed_vectors_begin_at_multiples_of_the_store(begin: int) -> None:
                 continue
             found.add(stored)
             assert stored <= begin
-            assert prod(tile.extents) * nbytes % LINE_BYTES == 0
             layout = lay_out(p, tile)
             steps = [tile.steps(k) for k in range(len(p.nodes))]
             strides = [p.nodes[k].dst.value for k in layout.axes]
             rows = {sum(a * b for a, b in zip(v.row, strides, strict=True))
                     for v in layout.stores}  # fmt: skip
-            assert stored == LINE_BYTES or (
-                (rows == {0} or p.exchanges) and prod(tile.extents) * nbytes >= LONG_RUN_BYTES
+            one_run = rows == {0} or bool(p.exchanges)
+            assert run_of(p, tile, "dst") * nbytes % stored == 0
+            assert (one_run and prod(tile.extents) * nbytes >= LONG_RUN_BYTES) or (
+                stored == LINE_BYTES and run_of(p, tile, "dst") * nbytes % LINE_BYTES == 0
             )
             firsts = {p.dst0 + at for at in begins(p, steps, range(len(steps)))}
             # Rows of words may be parts of a line, which follow each other.
             least = min(stored, tile.lanes * nbytes) if p.exchanges else stored
             assert all((at + row) * nbytes % least == 0 for at in firsts for row in rows)
     assert begin in found
+
+
+def test_stores_of_one_long_run_divide_it() -> None:
+    """17 x 32 bytes are 8.5 lines: the last store would have half of one."""
+    src = cf.MemoryDesc((60000, 17, 32), "u8", "cab")
+    dst = cf.MemoryDesc((60000, 17, 32), "u8", strides=(576, 32, 1))
+    assert streaming(problem(src, dst), Tile.of((1, 17, 32), 16), 64) == 32
 
 
 @pytest.mark.parametrize(("channels", "ends"), [(17, True), (31, True), (32, False)])
