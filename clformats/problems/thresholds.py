@@ -156,8 +156,8 @@ MOST_VECTORS = 160
 2.2 where some tiles are at an edge; Intel's takes half. Twice as many of words that are taken apart
 in a loop, which has the text once, of rows of large tensors that are loaded by themselves (0.6 to
 1.6 s), and of rows of two lines in few banks of memory: bytes of 4096 x 11008 are transposed in 0.6
-of the time. Where words trade elements, also twice the vectors
-of the usual tile: a plain order to AWQ's, 4096 x 4096, in 0.73 of the time. Measured."""
+of the time. Where words trade elements, also twice the vectors of the usual tile: a plain order to
+AWQ's, 4096 x 4096, in 0.73 of the time. Measured."""
 LEAST_APART = 16
 """Places between elements of a word that is taken apart: the lanes of a vector. Chosen."""
 MOST_LOOPS = 12

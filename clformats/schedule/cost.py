@@ -125,6 +125,8 @@ class CostModel:
         tile, nest, store = schedule.tile, schedule.nest, schedule.store
         if store.is_ordinary:
             return written.whole * (weights.OWNED_BYTES if self.is_large else 1.0)
+        if store.streams == LINE_BYTES:
+            return 1.0
         if store.staged:
             _, row = staged_tiles(self.p, tile, nest, store.staged)
             each, ends = weights.STAGED_BYTES, weights.STAGED_ENDS
@@ -133,8 +135,6 @@ class CostModel:
         else:
             # No cache holds what passes it until other tiles go on in its lines.
             row, each, ends = run_of(self.p, tile, "dst"), 1.0, weights.STAGED_ENDS
-            if store.streams == LINE_BYTES:
-                return each
             if written.follows:
                 row *= rounds_of(nest, nest[-1], self._of_tile(tile)[0])
         # Rows begin and end with parts of lines.
