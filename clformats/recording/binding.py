@@ -44,7 +44,7 @@ class Bound:
     `DeviceError` where a program cannot be built or memory not be had.
 
     What is released goes in the order of the attributes: kernels, then their buffers, and last the
-    arena that some of these are parts of. NVIDIA's driver ended the process otherwise.
+    arena that some of these are parts of.
     """
 
     def __init__(self, program: Program, variant: Variant, engine: Engine) -> None:
@@ -123,12 +123,19 @@ def _made(engine: Engine, source: Source, name: str) -> pyopencl.Kernel:
 
 
 def _allocated(program: Program, engine: Engine) -> tuple[dict[int, Any], Any]:
-    """The constants, and the temporaries as parts of one arena, by their numbers; and the arena."""
+    """The constants and the temporaries by their numbers; and the arena.
+
+    Temporaries are parts of the arena where buffers may begin at its pieces. On NVIDIA's driver
+    each has a buffer of its own: one replay of random commands of two whose temporaries were parts
+    of a buffer ended the process as it went, in whatever order all was released.
+    """
+    from pyopencl.characterize import nv_compute_capability
+
     cl, flags = opencl(), opencl().mem_flags
     found: dict[int, Any] = {}
     with named_errors("allocating the temporaries of a recording"):
-        arena = None
-        if program.arena_bytes and engine.device.mem_base_addr_align <= 8 * 512:
+        arena, apart = None, nv_compute_capability(engine.device) is not None
+        if program.arena_bytes and engine.device.mem_base_addr_align <= 8 * 512 and not apart:
             arena = cl.Buffer(engine.context, flags.READ_WRITE, program.arena_bytes)
         for k, b in enumerate(program.buffers):
             if b.role == CONSTANT:
