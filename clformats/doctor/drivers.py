@@ -84,7 +84,7 @@ TRIALS = (
     ),
     Trial(
         "NVIDIA", "580.159", "Linux, H200 and H100",
-        "the fast tests of devices (2,234 on the H200, 5,189 of all on the H100); 1,260 random "
+        "the fast tests of devices (2,234 on the H200, 5,189 of all on the H100); 4,500 random "
         "reorders (fuzz)",
         "a NaN that becomes f16 loses its payload, as OpenCL allows",
         "2026-11-27",

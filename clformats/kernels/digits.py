@@ -11,9 +11,14 @@ from ..schedule.banks import stays
 
 @dataclass
 class Digits:
-    """The digits that some text needs of the number of a unit's first element, as variables."""
+    """The digits that some text needs of the number of a unit's first element, as variables.
+
+    Units begin at multiples of their ``width``; where ``run`` is given anywhere, and they end in
+    the same run of so many elements.
+    """
 
     width: int
+    run: int = 0
     named: dict[str, str] = field(default_factory=dict)
 
     def of(self, step: int, size: int | None, lane: int = 0) -> Expr:
@@ -21,7 +26,7 @@ class Digits:
 
         ``lane``: how many elements further.
         """
-        if size and not lane and self.width % (step * size) == 0:
+        if size and not lane and not self.run and self.width % (step * size) == 0:
             return Const(0)
         name = f"e{step}" + (f"_{size}" if size else "") + (f"_at{lane}" if lane else "")
         digit = (Var("e") + lane) // step
@@ -43,9 +48,9 @@ class Digits:
                     merged[-1] = near * size, of_near
                     continue
             merged.append((size, factor))
-        if lane and stays(merged, self.width):
+        if lane and (merged[0][0] % self.run == 0 if self.run else stays(merged, self.width)):
             return self.sum(parts) + _near(merged, lane)
-        if lane and len(merged) > 1 and merged[0][0] * merged[1][0] % self.width == 0:
+        if lane and len(merged) > 1 and merged[0][0] * merged[1][0] % (self.run or self.width) == 0:
             return self._further(merged, lane)
         terms, step = [], 1
         for number, (size, factor) in enumerate(merged):
@@ -61,7 +66,9 @@ class Digits:
         digit, name = self.of(1, size), f"turns{size}_at{lane}"
         turns: Expr = Const(lane // size)
         if not isinstance(digit, Const):
-            self.named[name], turns = str((digit + lane) // size), Var(name)
+            turns = (digit + lane) // size
+            self.named[name] = f"{digit + lane} >= {size}" if lane <= size else str(turns)
+            turns = Var(name)
         return self.sum(parts) + near * lane + turns * (far - near * size)
 
 

@@ -64,6 +64,11 @@ def loads(
     return words, [[f"w{j}.s{t:x}" for j in range(p.width)] for t in range(p.tall)]
 
 
+def elements(digits: Digits, banks: BankLayout, p: Pass, count: int) -> list[str]:
+    """As many elements that follow each other in the pass, from any on."""
+    return [f"kept[{_place(digits, banks, p, j) + banks.first}]" for j in range(count)]
+
+
 def _place(digits: Digits, banks: BankLayout, p: Pass, lane: int = 0) -> Expr:
     """Where a unit's first element lies in local memory, or the one ``lane`` further."""
     return digits.sum([(size, as_expr(stride)) for size, stride in banks.digits(p)], lane)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from functools import partial
 from math import prod
 
 from ..formats.expr import Const, Expr, Var, total
+from ..problems.guards import limits
 from ..problems.problem import Number
 from ..schedule.banks import Pass
-from ..schedule.grouped import block_of, limits
 from ..schedule.local import GroupPlan
 from ..schedule.plan import Plan
 from ..templates import filled
@@ -19,49 +18,12 @@ from .computation import Computed, types_of
 from .digits import Digits
 from .group_operands import GroupOperands
 from .kept import lanes_of, vector
+from .passes import Anywhere, GroupMove, Lane, PassText, Runs
 from .source import Arguments, Launch, divided, moved
 from .types import KernelConversion, swizzle
 
 AT_ONCE = 8
 """Loads of a work-item that are on their way before the first value is used, at the most."""
-
-
-@dataclass(frozen=True, slots=True)
-class Lane:
-    """What is loaded at once: from where, if ``test`` holds; what is not ``inside`` is zero.
-
-    ``part`` are the elements of the unit's vector, as a swizzle.
-    """
-
-    at: str
-    test: str
-    inside: str
-    part: str
-
-
-@dataclass(frozen=True, slots=True)
-class GroupMove:
-    """What a work-item stores at once: under which condition, what, and the statement.
-
-    ``inside`` is the condition for elements where something is computed: padding is zero.
-    """
-
-    exists: str
-    inside: str
-    result: str
-    stored: str
-
-
-@dataclass(frozen=True, slots=True)
-class PassText:
-    """One pass in the kernel: a work-item takes each ``group``-th of ``count`` units.
-
-    A unit begins with element ``e``, a multiple of ``width``; ``digits`` are (variable, value).
-    """
-
-    width: int
-    count: int
-    digits: list[tuple[str, str]]
 
 
 def render(plan: Plan, body: GroupPlan) -> Launch:
@@ -86,9 +48,8 @@ class _GroupWriter:
         self.order = [loop.axis for loop in plan.schedule.nest]
         self.types = types
         sizes = self.layout.sizes
-        blocks = {g: block_of(self.p, g) for g in range(len(self.p.guards))}
-        self.blocks = {g: block for g, block in blocks.items() if block}
-        self.strict = [g for g, block in blocks.items() if not block]
+        self.blocks = self.layout.blocks
+        self.strict = [g for g in range(len(self.p.guards)) if g not in self.blocks]
         self.trades = exchange.GroupTrades(self._unit, sizes, self.p.exchanges, types.work)
         self.arguments = arguments
         self._number = self.arguments.expression
@@ -107,7 +68,8 @@ class _GroupWriter:
         """Everything that ``local.mako`` uses, beside the types."""
         layout, p = self.layout, self.p
         positions = [(k, layout.positions(k), layout.sizes[k]) for k in self.order]
-        starts, read, write = divided(positions, self.arguments), self._read(), self._write()
+        starts, read = divided(positions, self.arguments), self._read()
+        write = self._write_runs() if layout.loose[1] else self._write()
         chunks, at_once = self._loads()
         return {
             "title": f"{p.src.format} -> {p.dst.format}: {self.schedule}",
@@ -125,18 +87,19 @@ class _GroupWriter:
             "exchanges": exchange.distances([p.exchanges], p.dtypes[0].bits),
             "swaps": exchange.swaps(p.swaps, p.dtypes[0].bits),
             "bases": self.operands.bases(p.operands0) if self.operands else [],
-            "src_end": self._source_end(),
+            "anywhere": self._anywhere(),
             "shared": [*self.operands.shared.values()] if self.operands else [],
             "declarations": self.arguments.declarations + self.types.parameters,
             "constants": self.arguments.constants,
         }
 
-    def _source_end(self) -> str:
-        """The end of the source, where words are loaded that begin at any element; else empty."""
-        if not self.layout.is_loose:
-            return ""
-        end = self.p.src.span_nbytes * 8 // self.p.dtypes[0].bits
-        return str(self._number("src_end", Number(end)))
+    def _anywhere(self) -> Anywhere | None:
+        """The end of the source, where words are loaded that begin at any element."""
+        if not self.layout.loose[0]:
+            return None
+        bits, wide = self.p.dtypes[0].bits, self.layout.read.width
+        end = self.p.src.span_nbytes * 8 // bits
+        return Anywhere(wide, str(self._number("src_end", Number(end))), bits, end % wide > 0)
 
     # ---- the parts of both passes ----------------------------------------------------------------
 
@@ -150,35 +113,49 @@ class _GroupWriter:
         parts = [(p.steps(sizes, k), factors[k] * (sizes[k] // p.steps(sizes, k))) for k in p.order]
         return digits.sum(parts, lane)
 
-    def _step(self, digits: Digits, p: Pass, k: int, further: dict[int, int]) -> Expr:
-        """How far into the tile along loop k an element is: ``further`` than its unit's first."""
+    def _step(
+        self, digits: Digits, p: Pass, k: int, further: dict[int, int], lane: int = 0
+    ) -> Expr:
+        """How far into the tile along loop k an element is: ``further`` than its unit's first.
+
+        Or than the one that follows ``lane`` elements after it.
+        """
         at: Expr = Const(0)
         if k in p.order:
             step = 1
             for inner in p.order[: p.order.index(k)]:
                 step *= p.steps(self.layout.sizes, inner)
             size = p.steps(self.layout.sizes, k)
-            digit = digits.of(step, None if k == p.order[-1] else size)
+            digit = digits.of(step, None if k == p.order[-1] else size, lane)
             at = digit * (self.layout.sizes[k] // size)
         return at + further.get(k, 0)
 
     def _tails(self, digits: Digits, p: Pass, further: dict[int, int]) -> list[str]:
         """The conditions that a tile which reaches beyond its loops needs."""
-        layout = self.layout
         return [
             f"{Var(f'x{k}') + self._step(digits, p, k, further)} < {self.sizes[k]}"
-            for k, n in enumerate(layout.nodes)
-            if layout.sizes[k] > 1 and k not in layout.whole
-            and not (n.size.fixed and n.size.value % layout.sizes[k] == 0)
+            for k in range(len(self.layout.nodes)) if self._reaches_beyond(k)
         ]  # fmt: skip
 
+    def _reaches_beyond(self, k: int) -> bool:
+        """Whether a tile may have steps of a loop that are not there."""
+        size, steps = self.layout.nodes[k].size, self.layout.sizes[k]
+        cut = steps > 1 and k not in self.layout.whole
+        return cut and not (size.fixed and size.value % steps == 0)
+
     def _guards(
-        self, digits: Digits, p: Pass, further: dict[int, int], guards: Collection[int]
+        self,
+        digits: Digits,
+        p: Pass,
+        further: dict[int, int],
+        guards: Collection[int],
+        lane: int = 0,
     ) -> tuple[list[str], list[str]]:
         """The conditions of guards: for elements, and for what is stored."""
         inside, exists = [], []
         for g in guards:
-            guard, (at, low, high) = self.p.guards[g], self._guarded(digits, p, further, g)
+            at, low, high = self._guarded(digits, p, further, g, lane=lane)
+            guard = self.p.guards[g]
             if guard.lo.value > low:
                 inside.append(f"{at} >= {self._number(f'lo{g}', guard.lo)}")
             if guard.hi.value < high:
@@ -188,14 +165,20 @@ class _GroupWriter:
         return inside, exists
 
     def _guarded(
-        self, digits: Digits, p: Pass, further: dict[int, int], g: int, least: int = 0
+        self,
+        digits: Digits,
+        p: Pass,
+        further: dict[int, int],
+        g: int,
+        least: int = 0,
+        lane: int = 0,
     ) -> tuple[Expr, int, int]:
         """A guard's index as a pass's loops by ``least`` units count it; its first and its end."""
         nodes = [(k, n) for k, n in enumerate(self.layout.nodes) if n.guard == g
                  and n.unit >= least and (not n.split or k in p.order)]  # fmt: skip
         steps = [
             ((Var(f"x{k}") if k in self.order else Const(0))
-             + self._step(digits, p, k, further)) * n.unit
+             + self._step(digits, p, k, further, lane)) * n.unit
             for k, n in nodes
         ]  # fmt: skip
         first = next((-n.split.first * (n.unit // n.split.steps) for _, n in nodes
@@ -207,11 +190,12 @@ class _GroupWriter:
         """The conditions that some of a vector is there, for guards of blocks loaded as a whole."""
         found = []
         for g, block in self.blocks.items():
-            node, guard, least = self.layout.nodes[p.order[0]], self.p.guards[g], 0
-            if self.layout.sizes[p.order[0]] % p.width:  # it is of several loops
+            guard, least, after = self.p.guards[g], 0, 0
+            near = p.order[0] if p.width > 1 else -1
+            if p.width > 1 and self.layout.sizes[near] % p.width:  # it is of several loops
                 least, after = block, block - 1
-            else:
-                after = node.unit * (p.width - 1) if node.guard == g else 0
+            elif p.width > 1 and self.layout.nodes[near].guard == g:
+                after = self.layout.nodes[near].unit * (p.width - 1)
             at, low, high = self._guarded(digits, p, {}, g, least)
             if guard.lo.value > low + after:
                 found.append(f"{at + after} >= {self._number(f'lo{g}', guard.lo)}")
@@ -258,10 +242,11 @@ class _GroupWriter:
             at = Var("src_at") + offset + (self.src[p.order[0]] * j if j else 0)
             part = swizzle(j, p.width)
             lanes.append(Lane(str(at), " && ".join(test), " && ".join(inside), part))
-        begins = "" if self.types.source or layout.is_loose else "src + "
-        pointers = [f"{begins}at{j}" for j in range(len(lanes))]
+        pointers = [f"{'' if self.types.source else 'src + '}at{j}" for j in range(len(lanes))]
+        loaded = (self.types.load_anywhere("at0", p.width) if layout.loose[0]
+                  else self.types.load_pieces(pointers, p.width))  # fmt: skip
         return {
-            "lanes": lanes, "loaded": self.types.load_pieces(pointers, p.width),
+            "lanes": lanes, "loaded": loaded,
             "kept": kept.stores(digits, layout.banks, p, self.types.work) if layout.banks else [],
             "counted": "".join(counted), "pass": PassText(unit.width, count, digits.texts),
         }  # fmt: skip
@@ -292,7 +277,53 @@ class _GroupWriter:
             zero = " && ".join(inside) if result else ""
             moves.append(GroupMove(" && ".join(test), zero, result, stored))
         text = PassText(p.width, count, digits.texts)
-        return {"pass": text, "fetched": fetched, "moves": moves, "counted": "".join(counted)}
+        return {"pass": text, "fetched": fetched, "moves": moves, "runs": None,
+                "counted": "".join(counted)}  # fmt: skip
+
+    def _write_runs(self) -> dict[str, object]:
+        """The same where vectors are stored that begin anywhere."""
+        layout, types, p = self.layout, self.types, self.layout.write
+        assert layout.banks  # noqa: S101  # they come out of local memory
+        wide, size = p.width, prod(layout.sizes[k] for k in layout.run)
+        first, whole, one = Digits(size), Digits(wide, size), Digits(1)
+        at = self._offset(first, p, self.dst)
+        exists, ends = self._ends(first, p)
+        lanes = kept.elements(whole, layout.banks, p, wide)
+        value = self._with_zeros(whole, vector(types.work, lanes), lanes, {})
+        (single,) = kept.elements(one, layout.banks, p, 1)
+        alone = self._with_zeros(one, single, [single], {})
+        runs = Runs(
+            size, wide, str(Var("dst_at") + at), " && ".join(exists), ends, first.texts,
+            (whole.texts, types.store(value, "dst + at + within", wide)),
+            (one.texts, types.store(alone, "dst + at + within", 1)),
+        )  # fmt: skip
+        count = layout.elements("dst") // size * runs.count
+        counted = self._in_count(count, loads=False)
+        text = PassText(wide, count, [])
+        return {"pass": text, "runs": runs, "moves": [], "counted": "".join(counted)}
+
+    def _ends(self, digits: Digits, p: Pass) -> tuple[list[str], list[str]]:
+        """Under which conditions a run exists, and how many of its elements do at the most."""
+        layout, exists, ends = self.layout, [], []
+        limits = [([k], 1, Var(f"x{k}") + self._step(digits, p, k, {}), self.sizes[k])
+                  for k in range(len(layout.nodes)) if self._reaches_beyond(k)]  # fmt: skip
+        for g, guard in enumerate(self.p.guards):
+            at, _, high = self._guarded(digits, p, {}, g)
+            mine = [k for k in layout.run if layout.nodes[k].guard == g]
+            if guard.end.value < high:
+                unit = layout.nodes[mine[0]].unit if mine else 1
+                limits.append((mine, unit, at, self._number(f"end{g}", guard.end)))
+        for mine, unit, at, limit in limits:
+            inside = [k for k in mine if k in layout.run]
+            if not inside:
+                exists.append(f"{at} < {limit}")
+                continue
+            each = prod(layout.sizes[k] for k in layout.run[: layout.run.index(inside[0])])
+            left = (
+                f"({limit} - ({at}) + {unit - 1}) / {unit}" if unit > 1 else f"({limit} - ({at}))"
+            )
+            ends.append(f"{left} * {each}" if each > 1 else left)
+        return exists, ends
 
     def _stored(
         self, digits: Digits, lanes: list[str], to: str, further: dict[int, int]
@@ -320,17 +351,20 @@ class _GroupWriter:
                   or self.p.guards[g].lo.value]  # fmt: skip
         if not guards:
             return value
-        near = self.p.nodes[p.order[0]]
-        ends = [sizes[p.order[0]], *limits(self.p, near, "dst", stored=False)]
-        alike = near.guard not in guards or not any(n % p.width for n in ends)
+        width, alike = len(lanes), len(lanes) == 1
+        if not (alike or digits.run):
+            near = self.p.nodes[p.order[0]]
+            ends = [sizes[p.order[0]], *limits(self.p, near, "dst", stored=False)]
+            alike = near.guard not in guards or not any(n % width for n in ends)
+        apart = [({}, j) if digits.run else ({p.order[0]: j} if j else {}, 0) for j in range(width)]
         tests = [
-            " && ".join(self._guards(digits, p, {**further, p.order[0]: j}, guards)[0])
-            for j in range(1 if alike else p.width)
+            " && ".join(self._guards(digits, p, {**further, **more}, guards, lane)[0])
+            for more, lane in ([({}, 0)] if alike else apart)
         ]
         if not tests[0]:
             return value
         if alike:
-            zero = f"({work}{p.width})(0)" if p.width > 1 else f"({work})0"
+            zero = f"({work}{width})(0)" if width > 1 else f"({work})0"
             return f"{tests[0]} ? {value} : {zero}"
         chosen = [f"({t} ? {x} : ({work})0)" for t, x in zip(tests, lanes, strict=True)]
         return vector(work, chosen)

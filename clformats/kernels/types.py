@@ -193,6 +193,11 @@ class KernelConversion:
         """The same with loads that convert."""
         return replace(self, early=True, work=self.dst)
 
+    def load_anywhere(self, place: str, width: int) -> str:
+        """An expression: ``width`` elements from a place that need not be a multiple of it."""
+        value = f"LOAD_ANY{width}({place})"
+        return self.converted(value, str(width)) if self.early else value
+
     def load_pieces(self, pointers: Sequence[str], width: int) -> str:
         """An expression: pieces of ``width`` elements as one vector of the moving type.
 

@@ -118,7 +118,8 @@ class Guard:
     """The bounds predicate of ``what``, a dimension or a loop: elements have ``lo <= p < hi``.
 
     Padding ends before ``end``. Each step is a word of the indices ``p`` to ``p + word - 1``; in
-    the one that ``hi`` cuts the rest is padding.
+    the one that ``hi`` cuts the rest is padding. The source has memory for whole blocks of
+    ``block`` indices, wherever it has an element of one.
     """
 
     what: str
@@ -126,6 +127,7 @@ class Guard:
     hi: Number
     end: Number
     word: int = 1
+    block: int = 1
 
     def __str__(self) -> str:
         words = f" in words of {self.word}" if self.word > 1 else ""

@@ -132,7 +132,7 @@ def _refine_dim(
     cut, why = _cut(chains, moves[0])
     steps = sorted({cut, *(p.digit.step for p in chains[0] if p.digit.step < cut),
                     *(p.digit.step for chain in chains[1:] for p in chain)})  # fmt: skip
-    table = None
+    table, block = None, _whole_block(sides, dim, moves[0])
     if why:
         table, moves[0] = _table(chains[0], cut, moves[0], f"dimension {dim} {why}"), 0
     shifts = _shifts(chains, moves, steps)
@@ -149,9 +149,17 @@ def _refine_dim(
                  for n, step in zip(nodes, steps, strict=True)]  # fmt: skip
     guard = None
     if lower or lower + dst.dims[dim] != extent or cover != extent:
-        guard = _guard(dst, dim, steps[-1])
+        guard = replace(_guard(dst, dim, steps[-1]), block=block)
         nodes = [replace(n, guard=guard_id, unit=u) for n, u in zip(nodes, steps, strict=True)]
     return nodes, guard, table, shifts
+
+
+def _whole_block(sides: Sequence[MemoryDesc], dim: int, moved: int) -> int:
+    """The largest block of the source that lies in its memory as a whole, if an element does."""
+    src, dst = sides[:2]
+    end, there = dst.padded_offsets[dim] + dst.dims[dim], src.padded_dims[dim] - moved
+    steps = (p.digit.step for p in _chain(src, dim))
+    return max(n for n in (1, *steps) if moved % n == 0 and -(-end // n) * n <= max(there, end))
 
 
 def _shifts(

@@ -22,7 +22,7 @@ from math import lcm
 
 from .problem import Guard, Node, Number, Problem, Split, Table, fixed
 from .refine import fuse, normalise
-from .thresholds import SHIFTED_BLOCKS
+from .thresholds import BANK_BYTES, FEW_OF_BLOCK, MOST_PLACES, SHIFTED_BLOCKS, WHOLE_LOOP
 
 
 def refusal(p: Problem) -> str:
@@ -38,6 +38,59 @@ def by_sides(p: Problem) -> Problem:
     for number, table in enumerate(p.tables):
         p = _replaced(p, number, table)
     return fuse(normalise(replace(p, tables=())))
+
+
+def by_padding(p: Problem) -> Problem:
+    """The problem with loops of each side along dimensions of which blocks hold few elements.
+
+    So a tile has the elements of the side without blocks one after the other, and no places for the
+    padding of the other side. 3 channels that become blocks of 16::
+
+        one loop  c (16: 50176,1) of which 3 are elements
+        splits    c (3: 50176,-), c (16: -,1)
+    """
+    if p.computation or p.is_split:
+        return p
+    for g in range(len(p.guards)):
+        mine = sorted((n for n in p.nodes if n.guard == g), key=lambda n: n.unit)
+        if mine and (side := _side_without_blocks(p, p.guards[g], mine)):
+            p = _by_one_side(p, g, mine, side)
+    return p
+
+
+def _side_without_blocks(p: Problem, guard: Guard, mine: Sequence[Node]) -> str:
+    """The side without blocks along a guard, if it gains by a loop of its own; else empty."""
+    count, places = guard.hi.value, 1 + sum((n.size.value - 1) * n.unit for n in mine)
+    in_blocks = guard.block > 1, guard.end.value > count
+    few = 1 < count <= WHOLE_LOOP and MOST_PLACES * count < places and not guard.lo.value
+    if not few or mine[0].unit > 1 or in_blocks[0] == in_blocks[1]:
+        return ""
+    side = "dst" if in_blocks[0] else "src"
+    strides = [(n.dst if side == "dst" else n.src).value for n in mine]
+    is_row = all(a == n.unit * strides[0] for n, a in zip(mine, strides, strict=True))
+    if not is_row or p.dtypes[side == "dst"].bits >= 8 * BANK_BYTES:
+        return ""
+    if strides[0] == 1:  # work-items that store blocks load what few elements a row has
+        return "dst" if side == "dst" else ""
+    return side if FEW_OF_BLOCK * count <= places else ""
+
+
+def _by_one_side(p: Problem, g: int, mine: Sequence[Node], side: str) -> Problem:
+    """The problem with one loop over a guard's elements on a ``side``, the blocks on the other."""
+    index = 1 + max((n.split.index for n in p.nodes if n.split), default=-1)
+    rest = [n for n in p.nodes if n.guard != g]
+    elements = replace(mine[0], size=fixed(p.guards[g].hi.value))
+    found = [_of_one_side(elements, Split(side, index, 1))]
+    other = "dst" if side == "src" else "src"
+    found += [_of_one_side(n, Split(other, index, n.unit)) for n in mine]
+    return normalise(replace(p, nodes=(*rest, *found)))
+
+
+def _of_one_side(n: Node, split: Split) -> Node:
+    """A loop that only one side has."""
+    if split.side == "src":
+        return replace(n, dst=fixed(0), split=split)
+    return replace(n, src=fixed(0), split=split)
 
 
 def _replaced(p: Problem, number: int, table: Table) -> Problem:

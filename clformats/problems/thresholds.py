@@ -230,9 +230,32 @@ IN_STEP = 32
 """Work-items that access local memory together. Published: NVIDIA's warp; AMD's 64 go in halves."""
 GAPS = (1, 2, 4, 8, 16)
 """Words between rows of a tile in local memory that are tried. Chosen."""
+MUCH_SOONER = 2
+"""How many times fewer turns of the banks gaps have to need that part vectors. Measured on an H200:
+3 x 3 weights of s8 to `os_is_yx_osv16_isv4` have 0.94 of a copy with gaps of whole vectors, and
+0.83 with gaps of 8 bytes, for two thirds of the turns."""
 SHORT_LOOP = 16
 """Channels of an image, taps of a 3x3 window: a loop of so few steps fills no run by itself.
 Chosen."""
+WHOLE_LOOP = 32
+"""Steps of a loop that is no power of two, of which a tile may have all: windows of 5x5 and 17
+channels. Chosen."""
+NEIGHBOURS_BYTES = 64
+"""Runs that begin no further apart share what memory gives at once, or nearly so: a tile has
+several of them. Chosen: two sectors."""
+LARGE_TENSOR = 16 << 20
+"""Bytes read and written from which on the sizes of loops decide about a tile, where it would have
+empty places else: each needs a program of its own. Chosen."""
+FEW_OF_BLOCK = 4
+"""Places of blocks for each element, from which on a tile has loops of each side although neither
+has the elements side by side. Chosen by what NVIDIA's compiler makes: 3 channels in blocks of 16
+take 3.5 instructions a byte so, and 8.5 by common loops; 17 in blocks of 8 take 5.2 and 2.6."""
+MOST_PLACES = 1.4
+"""Places of the tiles along a loop for each of its steps, at the most. Chosen."""
+LEAST_STORED = 2048
+"""Bytes of a run, at the least, for which vectors are stored that begin anywhere. Chosen: its ends
+are stored one by one, while the work-items in step wait; in shorter runs neighbours store single
+elements."""
 MOST_STEPS = 256
 """Elements that a work-item moves in a tile that is chosen, at the most. Chosen."""
 MOST_TALL = 8

@@ -34,7 +34,7 @@ from . import splits
 from .problem import Node, Number, Problem, fixed
 from .refine import fuse, join, normalise
 from .splits import by_sides
-from .thresholds import LEAST_APART, LINE_BYTES
+from .thresholds import LARGE_TENSOR, LEAST_APART, LINE_BYTES
 
 Digit = tuple[int, int]
 """A loop's number, and which of its binary digits."""
@@ -73,6 +73,8 @@ def on_groups(p: Problem, begin_bytes: int = WORDS[0], *, local: bool) -> Proble
     Blocks that do not divide each other are loops of each side.
     """
     p = by_sides(p)
+    if local and p.nbytes >= LARGE_TENSOR:
+        p = splits.by_padding(p)
     found = in_words(p, begin_bytes, trades=p.src.dtype.is_packed)
     return in_words(p, begin_bytes, trades=False) if found.exchanges and not local else found
 
@@ -277,9 +279,10 @@ def _in_units(p: Problem, nodes: Sequence[Node], taken: set[Digit], count: int) 
     for number, g in enumerate(p.guards):
         units = [n.unit for n in nodes if n.guard == number]
         step = gcd(count, *units, g.lo.value, g.hi.value, g.end.value)
+        block = g.block // step if g.block % step == 0 else 1
         cut = g.hi.value % (2 * max(_units(p, taken, number), default=0) or 1) > 0
         found.append(replace(g, lo=part(g.lo, step), hi=part(g.hi, step), end=part(g.end, step),
-                             word=count // step if cut else 1))  # fmt: skip
+                             word=count // step if cut else 1, block=block))  # fmt: skip
         nodes = [replace(n, unit=n.unit // step) if n.guard == number else n for n in nodes]
     return replace(p, nodes=tuple(nodes), guards=tuple(found))
 

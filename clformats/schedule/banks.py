@@ -14,7 +14,7 @@ from itertools import product
 from math import gcd
 
 from ..problems.problem import Split
-from ..problems.thresholds import BANK_BYTES, BANKS, GAPS, IN_STEP
+from ..problems.thresholds import BANK_BYTES, BANKS, GAPS, IN_STEP, MUCH_SOONER
 from .runs import joined
 
 TURN_BYTES = BANKS * BANK_BYTES
@@ -96,12 +96,13 @@ class BankLayout:
             at_once = p.width
         moves = (self.first, *(stride for _, stride in digits[p.tall == 1 :]))
         if at_once > 1 and any(n % at_once for n in moves):
-            return 1, offsets
+            together = gcd(at_once, *moves) if p.tall == 1 and not self.split else 1
+            return together, None if together > 1 else offsets
         return at_once, offsets if at_once == p.tall else (0,)
 
     def _piece(self, digits: BankDigits, p: Pass) -> int:
         """How many elements of a vector lie together and aligned, wherever it begins."""
-        if not self.split or p.tall > 1 or digits[0][1] != 1:
+        if p.tall > 1 or digits[0][1] != 1:
             return 1
         together = gcd(p.width, digits[0][0], self.first, *(stride for _, stride in digits[1:]))
         return together & -together
@@ -144,23 +145,20 @@ def layout(
     ``spare`` parts of the tile more at the most.
     """
     room, unit = _Room(sizes, splits), max(first.width, second.tall)
-    tried = [one for order in room.orders(first) for one in room.with_gaps(order, second, unit)]
-    near, every = second.order[0], second.width
-    alone = near != first.order[0] and not room.splits[near]
-    if alone and sizes[near] % every == 0 and sizes[near] > every:
-        tried += [
-            replace(room.laid_out(room.order(first), near, 0, more), loop=near, every=every,
-                    gap=gap * unit)
-            for gap in GAPS for more in [gap * unit * (sizes[near] // every)]
-        ]  # fmt: skip
-    most = tried[0].extent * (spare + 1) // spare
-    small = [one for one in tried if one.extent <= most]
+    word = min(unit, max(second.tall, BANK_BYTES // item))
+    orders = room.orders(first)
+    usual, others = ([one for order in orders for one in room.with_gaps(order, second, each)]
+                     for each in (unit, word))  # fmt: skip
+    usual += room.with_gaps_inside(first, second, unit)
+    most = usual[0].extent * (spare + 1) // spare
 
     def cost(one: BankLayout) -> tuple[float, int]:
         accesses = sum(p.width // one.lanes(p)[0] for p in (first, second)) if any(splits) else 0
         return sum(bank_cycles(one, p, item) for p in (first, second)), accesses
 
-    return min(small, key=cost)
+    best, found = (min((one for one in tried if one.extent <= most), key=cost)
+                   for tried in (usual, others))  # fmt: skip
+    return found if MUCH_SOONER * cost(found)[0] <= cost(best)[0] else best
 
 
 class _Room:
@@ -193,13 +191,21 @@ class _Room:
     def with_gaps(self, order: Sequence[int], second: Pass, unit: int) -> Iterator[BankLayout]:
         """The layout of an order, and the same with gaps before the loops of the second pass.
 
-        Gaps of whole vectors; or of elements, where vectors of one side lie apart.
+        Gaps of so many ``unit`` elements; or of one, where vectors of one side lie apart.
         """
         yield self.laid_out(order)
         loops = [k for k in self.order(second) if k != order[0]]
         units = dict.fromkeys((unit, 1)) if self.indices else (unit,)
         for each, k, gap in product(units, loops, GAPS):
             yield self.laid_out(order, k, gap * each)
+
+    def with_gaps_inside(self, first: Pass, second: Pass, unit: int) -> Iterator[BankLayout]:
+        """The layouts with gaps after each vector of the second pass."""
+        near, every = second.order[0], second.width
+        steps = 0 if near == first.order[0] or self.splits[near] else self.sizes[near]
+        for gap in (gap * unit for gap in GAPS if steps % every == 0 and steps > every):
+            room = self.laid_out(self.order(first), near, 0, gap * (steps // every))
+            yield replace(room, loop=near, every=every, gap=gap)
 
     def laid_out(
         self, order: Sequence[int], apart: int | None = None, gap: int = 0, after: int = 0

@@ -10,8 +10,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import gcd, prod
 
+from ..problems.guards import block_of, is_limited, limits
 from ..problems.problem import Node, Number, Problem, fixed
-from ..problems.thresholds import BANK_BYTES, SHORT_LOOP
+from ..problems.thresholds import (
+    BANK_BYTES,
+    LARGE_TENSOR,
+    LEAST_STORED,
+    MOST_PLACES,
+    NEIGHBOURS_BYTES,
+    SHORT_LOOP,
+    WHOLE_LOOP,
+)
 from .banks import BankLayout, Pass, dense, layout
 from .extents import run_of_whole_loops
 from .runs import chain, power_of_two, strides
@@ -23,6 +32,15 @@ def order_of(nodes: Sequence[Node], side: str) -> tuple[int, ...]:
     loops = [k for k, n in enumerate(nodes) if n.size.value > 1 and n.is_of(side)]
     along = strides(nodes, side)
     return tuple(sorted(loops, key=lambda k: (along[k] == 0, along[k], -k)))
+
+
+def is_whole(size: Number) -> bool:
+    """Whether a tile may have all of a loop: a block, and few steps, or more that it would not cut.
+
+    Else its size is no part of the structure.
+    """
+    odd = size.value & (size.value - 1)
+    return size.fixed or size.value <= (WHOLE_LOOP if odd else SHORT_LOOP)
 
 
 def moving_bytes(p: Problem) -> int:
@@ -70,20 +88,54 @@ class GroupTile:
         to a power of two, so that its size is no part of the structure.
         """
         run = chain(self.p, side, counted=False)
-        for k, steps, most in run_of_whole_loops(self.p, run, wanted, SHORT_LOOP):
-            if most == ALL:
+        short = WHOLE_LOOP if self.is_large else SHORT_LOOP
+        for k, steps, most in run_of_whole_loops(self.p, run, wanted, short):
+            if most == ALL and is_whole(self.nodes[k].size):
                 self.sizes[k] = steps
                 self.whole.add(k)
             elif k not in self.whole:
-                part = min(power_of_two(most), power_of_two(2 * steps - 1))
+                part = self._part(steps, min(most or steps, 2 * steps - 1))
                 self.sizes[k] = max(self.sizes[k], part)
+        self._take_beside(side, wanted)
+
+    def _take_beside(self, side: str, wanted: int) -> None:
+        """More runs, with gaps between them, where several of them share what memory gives at once.
+
+        So it is with the codes of records, which a scale keeps apart.
+        """
+        along, nbytes = strides(self.nodes, side), self.p.dtypes[side == "dst"].nbytes
+        run = self._in_a_row(side, self.order(side))
+        left = (k for k in order_of(self.nodes, side) if k not in run and along[k])
+        if (k := next(left, None)) is None or k in self.whole:
+            return
+        if along[k] * nbytes <= NEIGHBOURS_BYTES:
+            steps = wanted // prod(self.sizes[j] for j in run)
+            part = self._part(self.nodes[k].size.value, min(steps, self.nodes[k].size.value))
+            self.sizes[k] = max(self.sizes[k], part)
 
     def fill(self, order: Sequence[int], goal: int) -> None:
         """More of the loops, until there are ``goal`` elements."""
         for k in order:
-            most = 0 if k in self.whole else self.nodes[k].size.value
-            while 2 * self.elements <= goal and 2 * self.sizes[k] <= most:
-                self.sizes[k] *= 2
+            size = 0 if k in self.whole else self.nodes[k].size.value
+            while (twice := 2 * self.sizes[k]) <= size and self._part(size, twice) == twice:
+                if 2 * self.elements > goal:
+                    return
+                self.sizes[k] = twice
+
+    def _part(self, size: int, most: int) -> int:
+        """A power of two of a loop's steps, ``most`` at most.
+
+        Of large tensors one that leaves few places of tiles empty.
+        """
+        steps = power_of_two(max(1, most))
+        while self.is_large and -(-size // steps) * steps > MOST_PLACES * size:
+            steps //= 2
+        return steps
+
+    @property
+    def is_large(self) -> bool:
+        """Whether the tensor is so large that sizes of its loops may decide about the structure."""
+        return self.p.nbytes >= LARGE_TENSOR
 
     def fit(self, most: int, twice: Sequence[int]) -> bool:
         """Make it one of ``most`` elements that the loops have; whether there is such a tile.
@@ -92,7 +144,7 @@ class GroupTile:
         """
         for k, node in enumerate(self.nodes):
             size = node.size.value
-            if k in self.whole - self.kept and not (node.size.fixed or size <= SHORT_LOOP):
+            if k in self.whole - self.kept and not is_whole(node.size):
                 self.whole.remove(k)
                 self.sizes[k] = 2 * size
             if k not in self.whole:
@@ -146,26 +198,75 @@ class GroupTile:
         after, near = self.order("dst"), self.order("src")[0]
         return after[: after.index(near)] if near in after else ()
 
-    def loose(self) -> int:
-        """How many elements of the source a word has that may begin at any of them; 1: none do.
+    def loose(self, side: str, most: int) -> int:
+        """How many elements of a side a vector has that may begin at any of them; 1: none do.
 
-        Rows of bytes and of 16-bit elements that begin anywhere are loaded so, out of two words
-        that lie in the tensor. Where a row ends inside, there are elements of the next one, which
-        no work-item stores.
+        Rows of 8- and 16-bit elements that begin anywhere are moved so. A vector of the source is
+        put together out of words. Where a row ends inside, there are elements of the next one,
+        which no work-item stores. In the destination the vectors of memory are stored that a run
+        fills, and its other elements one by one.
         """
-        p, order = self.p, self.reads(1)
-        (one, other), nbytes = p.dtypes, p.src.span_nbytes
-        if not order or p.exchanges or p.is_split or p.src.dtype.is_packed or one.bits >= 32:
+        p, bits = self.p, self.p.dtypes[side == "dst"].bits
+        element = (p.src if side == "src" else p.dst).dtype
+        alone = not (p.inside or p.tables or (element.is_packed and not p.word))
+        if bits >= 8 * BANK_BYTES or not alone:
             return 1
-        node, wide = self.nodes[order[0]], 8 * BANK_BYTES // one.bits
-        becomes_float = one.name == "f16" and (one != other or p.computation)
-        is_run = node.src.value == 1 and node.guard is None and not self.sizes[order[0]] % wide
-        in_words = nbytes % BANK_BYTES == 0 and nbytes >= 2 * BANK_BYTES
-        return wide if is_run and in_words and not becomes_float else 1
+        if side == "dst":
+            is_long = self._stored() * bits >= 8 * LEAST_STORED and not p.computation
+            return power_of_two(max(1, most)) if is_long else 1
+        wide = 1 if p.exchanges or p.src.span_nbytes < BANK_BYTES else power_of_two(max(1, most))
+        run = prod(self.sizes[k] for k in self.loose_run(side))
+        wide = gcd(wide, run)
+        return wide if wide * bits >= 8 * BANK_BYTES else 1
 
-    def is_loose(self, loaded: int) -> bool:
-        """Whether as many elements are loaded as such a word, not as a vector."""
-        return loaded == self.loose() > self.width("src", self.reads(loaded), loaded)
+    def _stored(self) -> int:
+        """How many elements of a run the destination has, at the most."""
+        run = 1
+        for k in self.loose_run("dst"):
+            node = self.nodes[k]
+            if is_limited(self.p, node, "dst"):
+                assert node.guard is not None  # noqa: S101  # it has one
+                steps = -(-self.p.guards[node.guard].end.value // node.unit)
+                return run * steps
+            run *= min(self.sizes[k], node.size.value)
+        return run
+
+    def loose_run(self, side: str) -> list[int]:
+        """The loops whose steps are elements of such vectors.
+
+        In the source an element is there only if those before it in its vector are; so are those of
+        a run in the destination.
+        """
+        loops = self._in_a_row(side, self.reads(1) if side == "src" else self.order("dst"))
+        loops = self._to_an_end(loops)
+        guarded = [k for k in loops if is_limited(self.p, self.nodes[k], side)]
+        if not guarded:
+            return loops
+        number, first = self.nodes[guarded[0]].guard, loops.index(guarded[0])
+        assert number is not None  # noqa: S101  # it has one
+        if side == "src" and self.p.guards[number].lo.value:
+            return loops[:first]
+        others = (n for n, k in enumerate(loops) if n > first and self.nodes[k].guard != number)
+        return loops[: next(others, len(loops))]
+
+    def _to_an_end(self, loops: list[int]) -> list[int]:
+        """The loops as far as the first that a tile has not the whole of."""
+        ends = next((n for n, k in enumerate(loops) if k not in self.whole), len(loops) - 1)
+        return loops[: ends + 1]
+
+    def is_loose(self, side: str, width: int) -> bool:
+        """Whether as many elements are moved as a vector that begins anywhere."""
+        order = self.reads(width) if side == "src" else self.order("dst")
+        return width > self.width(side, order, width, stored=side == "dst")
+
+    def blocks(self, loaded: int) -> dict[int, int]:
+        """The guards for which all is loaded together if some of it is there: units of that."""
+        every = {g: block_of(self.p, g) for g in range(len(self.p.guards))}
+        found = {g: block for g, block in every.items() if block}
+        if self.is_loose("src", loaded):
+            loops = (self.nodes[k].guard for k in self.loose_run("src"))
+            found = {g: 1 for g in loops if g is not None} | found
+        return found
 
     def run(self, side: str) -> int:
         """How many of its elements follow each other on a side."""
@@ -193,14 +294,13 @@ class GroupTile:
         run = self._in_a_row(side, order)
         if not run:
             return 1
-        ends = next((n for n, k in enumerate(run) if k not in self.whole), len(run) - 1)
-        run = run[: ends + 1]
+        run = self._to_an_end(run)
         reached = prod(self.sizes[k] for k in run)
         inner, last = run[0], run[-1]
         moves = [p.src0 if side == "src" else p.dst0, nodes[last].size.value * along[last]]
         moves += [s for k, s in enumerate(along) if k not in run and nodes[k].size.value > 1]
         guards = {nodes[k].guard for k in run} - {None}
-        if side == "src" and p.is_split:
+        if side == "src":
             loose = {g for g in guards if g is not None and block_of(p, g)}
             guards -= loose
             coarse = [k for k in run for g in loose & {nodes[k].guard}
@@ -217,8 +317,9 @@ class GroupLayout:
 
     It is loaded as ``read`` says and stored as ``write`` says; between, it lies in local memory as
     ``banks`` says, or, where that is None, in registers. ``nodes`` are the loops: what the tile
-    decides of their sizes and strides is a constant of the kernel. ``is_loose``: what is loaded at
-    once is no vector, but see `GroupTile.loose`.
+    decides of their sizes and strides is a constant of the kernel. ``loose``: whether the vectors
+    that are loaded, and stored, begin anywhere, see `GroupTile.loose`; ``run``: the loops of a run
+    that is stored so. ``blocks``: see `GroupTile.blocks`.
     """
 
     nodes: tuple[Node, ...]
@@ -227,7 +328,9 @@ class GroupLayout:
     read: Pass
     write: Pass
     banks: BankLayout | None
-    is_loose: bool = False
+    blocks: dict[int, int]
+    loose: tuple[bool, bool] = (False, False)
+    run: tuple[int, ...] = ()
 
     def positions(self, node: int) -> Number:
         """How many tiles follow each other along a loop."""
@@ -274,8 +377,11 @@ def lay_out_group(p: Problem, schedule: Schedule) -> GroupLayout:
         splits = tuple(n.split for n in nodes)
         banks = (dense(sizes, read, splits) if store.dense
                  else layout(sizes, read, write, item, spare, splits))  # fmt: skip
-    is_loose = bool(banks) and tile.is_loose(lanes)
-    return GroupLayout(marked, sizes, frozenset(tile.whole), read, write, banks, is_loose)
+    src, dst = (bool(banks) and tile.is_loose(side, width)
+                for side, width in (("src", lanes), ("dst", stored)))  # fmt: skip
+    run = tuple(tile.loose_run("dst")) if dst else ()
+    return GroupLayout(marked, sizes, frozenset(tile.whole), read, write, banks,
+                       tile.blocks(lanes), (src, dst), run)  # fmt: skip
 
 
 def _known_strides(p: Problem, side: str, whole: set[int]) -> set[int]:
@@ -286,26 +392,3 @@ def _known_strides(p: Problem, side: str, whole: set[int]) -> set[int]:
         if k not in whole:
             break
     return known
-
-
-def block_of(p: Problem, guard: int) -> int:
-    """The units of a block of the source that is loaded if some of it is there; else 0.
-
-    So it is where both sides split the index of a guard differently: a tile has whole blocks, and
-    what is no element is replaced by zero before it is stored.
-    """
-    mine = (n for n in p.nodes if n.guard == guard and n.split and n.split.side == "src")
-    return max((n.unit for n in mine), default=0)
-
-
-def limits(p: Problem, node: Node, side: str, *, stored: bool) -> list[int]:
-    """The limits of a node's guard in steps of it; 1 for one that lies between two steps.
-
-    Where values are ``stored`` as they lie in local memory, zeros among them, only the end counts.
-    """
-    if node.guard is None:
-        return []
-    guard = p.guards[node.guard]
-    found = [n.value for n in ((guard.end,) if stored else (guard.lo, guard.hi, guard.end))]
-    found += [n.unit for n in p.nodes if n.guard == node.guard and n.is_of(side) and n is not node]
-    return [1 if n % node.unit else n // node.unit for n in found]

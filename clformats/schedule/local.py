@@ -221,7 +221,9 @@ def _by_rules(p: Problem, traits: Traits) -> GroupPlan:
     most = [longest * 8 // t.bits for t in p.dtypes]
     tile = _tile_by_rules(p, thresholds.TILE_BYTES, traits)
     loaded = _widths(tile, most)[0]
-    if loaded == 1 or tile.is_loose(loaded):
+    if loaded == 1 or (
+        tile.is_loose("src", loaded) and loaded * p.dtypes[0].nbytes <= thresholds.BANK_BYTES
+    ):
         tile = _tile_by_rules(p, thresholds.SINGLE_TILE_BYTES, traits)
     together = prod(tile.sizes[k] for k in tile.below) * p.dtypes[1].nbytes
     word = max(1, thresholds.BANK_BYTES // moving) if together >= thresholds.GPU_LINE_BYTES else 1
@@ -249,8 +251,9 @@ def _narrower(tile: GroupTile, word: int, traits: Traits) -> Iterator[GroupPlan]
     widest = _made(tile, LONGEST_VECTORS, Store(local=word), traits)
     yield widest
     stored = widest.schedule.tile.widths[1]
-    others = [((LONGEST_VECTORS[0], stored >> n), word) for n in (1, 2) if stored >> n]
-    others += [(LONGEST_VECTORS, word << n) for n in (1, 2)]
+    fewest = stored if tile.is_loose("dst", stored) else 1
+    others = [(LONGEST_VECTORS, word << n) for n in (1, 2)]
+    others += [((LONGEST_VECTORS[0], stored >> n), word) for n in (1, 2) if stored >> n >= fewest]
     made = (_made(tile, widths, Store(local=n), traits) for widths, n in others)
     yield from filter(_stores_units, made)
 
@@ -328,15 +331,19 @@ def _widths(tile: GroupTile, most: Sequence[int]) -> tuple[int, int]:
     while found < loaded or not tile.trades_in(loaded):
         loaded = found if found < loaded else loaded // 2
         found = tile.width("src", tile.reads(loaded), loaded)
-    if loaded == 1 and tile.loose() <= most[0]:
-        loaded = tile.loose()
-    return loaded, tile.width("dst", tile.order("dst"), most[1], stored=stored)
+    width = tile.width("dst", tile.order("dst"), most[1], stored=stored)
+    if loaded == 1:
+        loaded = tile.loose("src", most[0])
+    if width * tile.p.dtypes[1].bits < 8 * thresholds.BANK_BYTES:
+        width = max(width, tile.loose("dst", most[1]))
+    return loaded, width
 
 
 def _row_widths(tile: GroupTile, most: Sequence[int]) -> tuple[int, int]:
     """The same where what is loaded is stored: of one width, or loaded in pieces, or one by one."""
-    (src, dst), inner = most, tile.order("dst")
-    width = min(tile.width(side, inner, min(src, dst)) for side in ("src", "dst"))
+    (src, dst), inner, moves = most, tile.order("dst"), not tile.p.computation
+    width = min(tile.width(side, inner, min(src, dst), stored=side == "dst" and moves)
+                for side in ("src", "dst"))  # fmt: skip
     stored = tile.width("dst", inner, dst, stored=True)
     if tile.p.word or tile.p.computation or not inner or tile.sizes[inner[0]] % stored:
         return width, width
@@ -347,7 +354,7 @@ def _row_widths(tile: GroupTile, most: Sequence[int]) -> tuple[int, int]:
 
 def _word(tile: GroupTile, stored: int, wanted: int) -> int:
     """How many steps of the source's nearest loop are taken of local memory as one word."""
-    below = () if tile.traded else tile.below
+    below = () if tile.traded or tile.is_loose("dst", stored) else tile.below
     word = power_of_two(max(1, min(wanted, thresholds.VECTOR_BYTES // moving_bytes(tile.p))))
     if not below or prod(tile.sizes[k] for k in below) % stored:
         return 1

@@ -15,6 +15,7 @@ both = f"{types.work}{lanes if lanes > 1 else ''}"
 number, step, end = numbers
 result_type = f"{types.dst}{store.width if store.width > 1 else ''}"
 computes = any(move.result for move in write["moves"])
+runs = write["runs"]
 %>\
 <%def name="unit(p, first)">\
 const uint n = ${first} + (uint)get_local_id(0);
@@ -77,8 +78,43 @@ const ${kind} ${name} = ${value};
 % endfor
 ${capture(puts)}\
 </%def>\
+<%def name="digits(texts)">\
+% for name, text in texts:
+const idx ${name} = ${text};
+% endfor
+</%def>\
+<%def name="put_runs()">\
+const uint row = n / ${runs.count} * ${runs.size};
+idx at, end = ${runs.size};
+{
+    const uint e = row;
+${indent(capture(digits, runs.first), "    ")}\
+    at = ${runs.at};
+% for end in runs.ends:
+    end = min(end, ${end});
+% endfor
+% if runs.exists:
+    end = ${runs.exists} ? end : 0;
+% endif
+}
+// A run begins anywhere: its first vector may begin before it, and its last one end behind it.
+idx within = (idx)(n % ${runs.count} * ${runs.wide}) - (at & ${runs.wide - 1});
+if (within >= 0 && within + ${runs.wide} <= end) {
+    const uint e = row + (uint)within;
+${indent(capture(digits, runs.whole[0]), "    ")}\
+    ${runs.whole[1]};
+} else {
+    const idx last = min(within + ${runs.wide}, end);
+    #pragma unroll 1
+    for (within = max(within, (idx)0); within < last; ++within) {
+        const uint e = row + (uint)within;
+${indent(capture(digits, runs.one[0]), "        ")}\
+        ${runs.one[1]};
+    }
+}
+</%def>\
 // ${title}
-${prelude(types, wide, {1, load.width if places else store.width // len(read["lanes"]), store.width, lanes}, computed=(store.width,) if computes else (), aligned=True, kept=bool(places), loose=load.width if src_end else 0)}
+${prelude(types, wide, {1, load.width if places else store.width // len(read["lanes"]), store.width, lanes}, computed=(store.width,) if computes else (), aligned=True, kept=bool(places), anywhere=anywhere)}
 ${trades(types, both, exchanges, swaps)}\
 __kernel __attribute__((reqd_work_group_size(${group}, 1, 1))) void reorder(
     __global const ${types.buffers[0]} *restrict src, __global ${types.buffers[1]} *restrict dst${"".join(f",\n    {d}" for d in declarations)})
@@ -96,11 +132,17 @@ __kernel __attribute__((reqd_work_group_size(${group}, 1, 1))) void reorder(
 % endfor
 % endif
     const idx src_at = ${src_base};
-% if src_end:
-    // The last word with an element of the source.
-    const idx src_last = (${src_end} - 1) / ${load.width};
+% if anywhere:
+<%
+kind = "uchar" if anywhere.bits == 8 else "ushort"
+after = [(j * anywhere.bits, f"src_words * {anywhere.each} + {j}") for j in range(anywhere.each - 1)]
+rest = [f"({at} < {anywhere.end} ? (uint)((__global const {kind} *)src)[{at}] << {shift} : 0)" for shift, at in after]
+%>\
+    // The whole words of the source, and the elements after them.
+    const idx src_words = ${anywhere.end} / ${anywhere.each};
+    const uint src_rest = ${" | ".join(rest) if anywhere.has_rest else "0"};
 % endif
-    ${"const idx dst_at =" if types.target else "dst +="} ${dst_base};
+    ${"const idx dst_at =" if types.target or runs else "dst +="} ${dst_base};
 % for name, value in bases:
     const idx ${name} = ${value};
 % endfor
@@ -159,8 +201,13 @@ ${indent(capture(puts), "            ")}\
     barrier(CLK_LOCAL_MEM_FENCE);
     #pragma unroll
     for (uint first = 0; first < ${store.count}; first += ${group}) {
+% if runs:
+        const uint n = first + (uint)get_local_id(0);
+${indent(capture(when, write["counted"], capture(put_runs)), "        ")}\
+% else:
 ${indent(capture(unit, store, "first"), "        ")}\
 ${indent(capture(when, write["counted"], capture(second)), "        ")}\
+% endif
     }
 % endif
 }

@@ -89,7 +89,7 @@ static inline ${to}${n} to_${name}_${width}(float${n} x)
 }
 % endif
 </%def>\
-<%def name="prelude(types, wide, widths=(1,), streams=False, computed=(), reads=None, aligned=False, kept=False, loose=0)">\
+<%def name="prelude(types, wide, widths=(1,), streams=False, computed=(), reads=None, aligned=False, kept=False, anywhere=None)">\
 <%
 # The types of what is read, where they are not those of what is written.
 reads = reads or types
@@ -144,23 +144,41 @@ static inline float${width} loada_half${width}(__global const half *from)
 % endfor
 #endif
 % endif
-% if loose:
-// A word that begins at any element of the source: it lies in two.
-static inline uint word_at(__global const uint *words, idx place, idx last)
+% if anywhere:
+<%
+count, each, wide = anywhere.words, anywhere.each, anywhere.wide
+words = f"uint{count}" if count > 1 else "uint"
+joined = ", ".join(f"(uint)(((ulong)found[{k + 1}] << 32 | found[{k}]) >> shift)" for k in range(count))
+value = "words_at((__global const uint *)src, place, src_words, src_rest)"
+kind, piece = f"float{wide}", min(wide, 4)
+pieces = ", ".join(f"vload_half{piece}({k}, (const half *)&bits)" for k in range(wide // piece))
+%>\
+// A vector that begins at any element of the source. What follows its whole words is the rest.
+static inline ${words} words_at(__global const uint *from, idx place, idx whole, uint rest)
 {
-    const idx at = min(place >> ${loose.bit_length() - 1}, last - 1);
-    __global const uint *from = words + at;
-    const ulong both = (ulong)from[1] << 32 | from[0];
-    return (uint)(both >> (uint)((place - at * ${loose}) * ${32 // loose}));
+    const idx at = place >> ${each.bit_length() - 1};
+    const uint shift = (uint)(place & ${each - 1}) * ${anywhere.bits};
+    uint found[${count + 1}];
+    #pragma unroll
+    for (int k = 0; k <= ${count}; ++k) {
+        const uint word = from[min(at + k, whole - 1)];
+        found[k] = at + k < whole ? word : rest;
+    }
+    return ${f"({words})({joined})" if count > 1 else joined};
 }
-#define LOAD${loose}(place) as_${loads["LOAD"]}${loose}(word_at((__global const uint *)src, place, src_last))
+% if types.declared == "half" and not types.moves_bits:
+static inline float${wide} halves_of(${words} bits)
+{
+    ${f"return ({kind})({pieces});" if wide > 4 else f"return {pieces};"}
+}
+#define LOAD_ANY${wide}(place) halves_of(${value})
+% else:
+#define LOAD_ANY${wide}(place) as_${types.declared}${wide}(${value})
+% endif
 % endif
 % for width in vectors:
 % for load, name in loads.items():
 <% bits = as_bits(name, width) %>\
-% if load == "LOAD" and width == loose:
-<% continue %>
-% endif
 #define ${load}${width}(p) as_${name}${width}(*(__global const ${bits} *)(p))
 % endfor
 <% bits, words = as_bits(types.dst, width), packed(types.dst, width) %>\

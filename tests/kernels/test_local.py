@@ -237,14 +237,52 @@ def test_blocks_that_do_not_divide_each_other_without_gaps(
 def test_rows_that_begin_anywhere_are_loaded_by_words(
     dims: tuple[int, ...], dtype: str, to: str, as_gpu: cf.Stream
 ) -> None:
-    """Out of two words each, which lie in the tensor; one by one where it does not end with one."""
+    """Out of words of the tensor; what follows its whole words is put together once."""
     src = D(dims, dtype, "bfyx")
     for fmt, front in (("b_fs_yx_fsv16", 0), ("byxf", 0), ("b_fs_yx_fsv16", 3)):
         made = check_reorder(src, D(dims, to, fmt), as_gpu, front=front)
         if isinstance(made.plan.body, GroupPlan):
-            assert ("word_at(" in made.source) == made.plan.body.layout.is_loose
+            assert ("words_at(" in made.source) == made.plan.body.layout.loose[0]
     whole = D((4, 33, 5, 57), "u8", "bfyx"), D((4, 33, 5, 57), "u8", "b_fs_yx_fsv16")
-    assert "word_at(" in cf.Reorder(*whole, as_gpu.engine).source
+    assert "words_at(" in cf.Reorder(*whole, as_gpu.engine).source
+
+
+@pytest.fixture
+def for_large(as_gpu: cf.Stream, monkeypatch: pytest.MonkeyPatch) -> cf.Stream:
+    """A stream whose kernels are planned as if for a GPU and for large tensors."""
+    for module in ("clformats.schedule.grouped", "clformats.problems.words"):
+        monkeypatch.setattr(f"{module}.LARGE_TENSOR", 0)
+    return as_gpu
+
+
+@pytest.mark.parametrize(
+    ("src", "dst", "dims"),
+    [
+        ("u8:gs_oiyx_gsv32", "u8:goiyx", (301, 1, 1, 5, 5)),
+        ("f16:goiyx", "s8:gs_oiyx_gsv16", (100, 1, 1, 5, 5)),
+        ("u8:oyxi", "u8:oiyx", (3, 301, 5, 5)),
+        ("s8:b_fs_yx_fsv16", "f16:byxf", (2, 17, 13, 31)),
+        ("u8:nChw16c", "u8:byxf", (5, 3, 31, 33)),
+        ("u8:b_fs_yx_fsv32", "u8:b_fs_yx_fsv16", (3, 33, 19, 31)),
+        ("s8:bfyx", "s8:nChw16c", (5, 3, 14, 15)),
+        ("u8:yxfb", "u8:nChw8c", (33, 3, 7, 5)),
+        ("s8:oiyx", "s8:OIhw16i16o", (33, 45, 3, 3)),
+        ("f16:oiyx", "s8:os_is_yx_osv16_isv4", (17, 39, 5, 5)),
+    ],
+)
+def test_rows_of_odd_sizes(src: str, dst: str, dims: tuple[int, ...], for_large: cf.Stream) -> None:
+    """Vectors that begin anywhere, also where padding becomes zeros, and the ends of their runs."""
+    a, b = pair_of(src, dst, dims)
+    for front in (0, 1, 5, 16):
+        check_reorder(a, b, for_large, front=front)
+
+
+def test_long_runs_are_stored_by_vectors(for_large: cf.Stream) -> None:
+    """So are bytes of images with 3 channels; rows of 57 bytes are not."""
+    for dims, runs in (((2, 3, 64, 65), True), ((2, 40, 7, 57), False)):
+        made = cf.Reorder(D(dims, "u8", "nChw16c"), D(dims, "u8", "byxf"), for_large.engine)
+        assert isinstance(made.plan.body, GroupPlan)
+        assert made.plan.body.layout.loose[1] == ("within" in made.source) == runs, made.source
 
 
 @pytest.mark.parametrize("dims", [(128, 512), (200, 512), (64, 130)])

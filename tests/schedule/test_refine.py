@@ -50,3 +50,23 @@ def test_dealt_blocks_are_not_fused(name: str) -> None:
 def check_visited(src: str, dst: str, dims: tuple[int, ...]) -> None:
     pair = cf.MemoryDesc(dims, "f32", src), cf.MemoryDesc(dims, "f16", dst)
     np.testing.assert_array_equal(visited(problem(*pair)), visited(refine(*pair)))
+
+
+@pytest.mark.parametrize(
+    ("src", "dst", "block"),
+    [
+        ("u8:b_fs_yx_fsv16:2x17x3x3", "u8:bfyx:2x17x3x3", 16),
+        ("u8:bfyx:2x17x3x3", "u8:b_fs_yx_fsv16:2x17x3x3", 1),
+        ("u8:OIhw4i16o4i:16x17x3x3", "u8:oiyx:16x17x3x3", 16),
+        # The source begins two places before the destination: its blocks do not begin with those.
+        ("u8:b_fs_yx_fsv16:2x17x3x3:pad=0+0x2+0x0+0x0+0", "u8:bfyx:2x17x3x3", 1),
+        ("u8:b_fs_yx_fsv16:2x17x3x3:pad=0+0x16+0x0+0x0+0", "u8:bfyx:2x17x3x3", 16),
+        # A part of a larger tensor may lie at the end of its memory.
+        ("u8:aBcd16b:2x17x3x3:padded=2x17x3x3:strides=288x144x48x16", "u8:bfyx:2x17x3x3", 1),
+    ],
+)
+def test_blocks_that_lie_in_memory_as_a_whole(src: str, dst: str, block: int) -> None:
+    """Of the source, wherever it has an element of one."""
+    p = problem(cf.MemoryDesc.parse(src), cf.MemoryDesc.parse(dst))
+    assert [g.block for g in p.guards] == [block] * len(p.guards)
+    assert p.guards

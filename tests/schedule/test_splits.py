@@ -11,10 +11,11 @@ import clformats as cf
 from bench.cases import CASES, UNEVEN, Case
 from clformats.problems.problem import Problem
 from clformats.problems.refine import problem
-from clformats.problems.splits import by_sides, refusal
+from clformats.problems.splits import by_padding, by_sides, refusal
 from clformats.schedule import Traits
 from clformats.schedule.banks import place
 from clformats.schedule.local import GroupPlan
+from tests.support import pair_of
 from tests.uneven_support import uneven_pairs
 
 D = cf.MemoryDesc
@@ -138,3 +139,27 @@ def test_elements_have_places_of_their_own_in_local_memory(case: Case) -> None:
         every = {first + place(digits, n) for n in range(moved.elements(side))}
         assert len(every) == moved.elements(side)
         assert max(every) < moved.local_elements
+
+
+@pytest.mark.parametrize(
+    ("src", "dst", "dims", "side"),
+    [
+        ("u8:b_fs_yx_fsv16", "u8:byxf", (2, 17, 3, 4), "dst"),  # rows of 17 bytes
+        ("u8:b_fs_yx_fsv16", "u8:bfyx", (2, 3, 3, 4), "dst"),  # 3 planes of 16 places
+        ("s8:bfyx", "f16:b_fs_yx_fsv32", (2, 3, 3, 4), "src"),
+        ("u8:bfyx", "u8:bs_fs_yx_bsv16_fsv16", (3, 40, 2, 5), "src"),
+        ("u8:yxfb", "u8:bs_fs_yx_bsv16_fsv16", (3, 40, 2, 5), ""),
+        ("u8:byxf", "u8:b_fs_yx_fsv16", (2, 3, 3, 4), ""),  # such rows are loaded one by one
+        ("u8:b_fs_yx_fsv16", "u8:bfyx", (2, 17, 3, 4), ""),  # more than half of the places
+        ("u8:b_fs_yx_fsv16", "u8:b_fs_yx_fsv32", (2, 3, 3, 4), ""),  # both have blocks
+        ("f32:bfyx", "f32:b_fs_yx_fsv16", (2, 3, 3, 4), ""),  # elements of 4 bytes
+        ("u8:b_fs_yx_fsv16", "u8:byxf", (2, 33, 3, 4), ""),
+    ],
+)
+def test_blocks_with_few_elements(src: str, dst: str, dims: tuple[int, ...], side: str) -> None:
+    """The side without blocks has a loop over the elements; the other one keeps its own."""
+    p = by_padding(problem(*pair_of(src, dst, dims)))
+    check(p)
+    counts = {g.hi.value for g in p.guards}
+    whole = {n.split.side for n in p.nodes if n.split and n.size.value in counts}
+    assert whole == ({side} if side else set()), p
