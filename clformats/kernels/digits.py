@@ -26,6 +26,8 @@ class Digits:
 
         ``lane``: how many elements further.
         """
+        if size == 1:
+            return Const(0)
         if size and not lane and not self.run and self.width % (step * size) == 0:
             return Const(0)
         name = f"e{step}" + (f"_{size}" if size else "") + (f"_at{lane}" if lane else "")

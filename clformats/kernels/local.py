@@ -22,8 +22,15 @@ from .passes import Anywhere, GroupMove, Lane, PassText, Runs
 from .source import Arguments, Launch, divided, moved
 from .types import KernelConversion, swizzle
 
+NEVER = "false"
+"""A condition that does not hold."""
 AT_ONCE = 8
 """Loads of a work-item that are on their way before the first value is used, at the most."""
+
+
+def all_of(conditions: Sequence[str]) -> str:
+    """The condition that all hold; empty for none."""
+    return NEVER if NEVER in conditions else " && ".join(conditions)
 
 
 def render(plan: Plan, body: GroupPlan) -> Launch:
@@ -159,10 +166,16 @@ class _GroupWriter:
             if guard.lo.value > low:
                 inside.append(f"{at} >= {self._number(f'lo{g}', guard.lo)}")
             if guard.hi.value < high:
-                inside.append(f"{at} < {self._number(f'hi{g}', guard.hi)}")
+                inside += self._below(at, f"hi{g}", guard.hi)
             if guard.end.value < high:
-                exists.append(f"{at} < {self._number(f'end{g}', guard.end)}")
+                exists += self._below(at, f"end{g}", guard.end)
         return inside, exists
+
+    def _below(self, at: Expr, name: str, limit: Number) -> list[str]:
+        """The condition that an index is below a limit: none where it is known to be."""
+        if isinstance(at, Const) and limit.fixed:
+            return [] if at.value < limit.value else [NEVER]
+        return [f"{at} < {self._number(name, limit)}"]
 
     def _guarded(
         self,
@@ -200,7 +213,7 @@ class _GroupWriter:
             if guard.lo.value > low + after:
                 found.append(f"{at + after} >= {self._number(f'lo{g}', guard.lo)}")
             if guard.hi.value < high:
-                found.append(f"{at} < {self._number(f'hi{g}', guard.hi)}")
+                found += self._below(at, f"hi{g}", guard.hi)
         return found
 
     @property
@@ -241,7 +254,7 @@ class _GroupWriter:
             test = [*counted, *self._tails(digits, unit, further), *there]
             at = Var("src_at") + offset + (self.src[p.order[0]] * j if j else 0)
             part = swizzle(j, p.width)
-            lanes.append(Lane(str(at), " && ".join(test), " && ".join(inside), part))
+            lanes.append(Lane(str(at), all_of(test), all_of(inside), part))
         pointers = [f"{'' if self.types.source else 'src + '}at{j}" for j in range(len(lanes))]
         loaded = (self.types.load_anywhere("at0", p.width) if layout.loose[0]
                   else self.types.load_pieces(pointers, p.width))  # fmt: skip
@@ -274,8 +287,8 @@ class _GroupWriter:
             at = offset + (self.dst[p.across] * j if j else 0)
             to = moved("dst_at" if self.types.target else "dst", str(at))
             result, stored = self._stored(digits, columns[j], to, further)
-            zero = " && ".join(inside) if result else ""
-            moves.append(GroupMove(" && ".join(test), zero, result, stored))
+            zero = all_of(inside) if result else ""
+            moves.append(GroupMove(all_of(test), zero, result, stored))
         text = PassText(p.width, count, digits.texts)
         return {"pass": text, "fetched": fetched, "moves": moves, "runs": None,
                 "counted": "".join(counted)}  # fmt: skip
@@ -293,7 +306,7 @@ class _GroupWriter:
         (single,) = kept.elements(one, layout.banks, p, 1)
         alone = self._with_zeros(one, single, [single], {})
         runs = Runs(
-            size, wide, str(Var("dst_at") + at), " && ".join(exists), ends, first.texts,
+            size, wide, str(Var("dst_at") + at), all_of(exists), ends, first.texts,
             (whole.texts, types.store(value, "dst + at + within", wide)),
             (one.texts, types.store(alone, "dst + at + within", 1)),
         )  # fmt: skip
@@ -358,13 +371,16 @@ class _GroupWriter:
             alike = near.guard not in guards or not any(n % width for n in ends)
         apart = [({}, j) if digits.run else ({p.order[0]: j} if j else {}, 0) for j in range(width)]
         tests = [
-            " && ".join(self._guards(digits, p, {**further, **more}, guards, lane)[0])
+            all_of(self._guards(digits, p, {**further, **more}, guards, lane)[0])
             for more, lane in ([({}, 0)] if alike else apart)
         ]
-        if not tests[0]:
+        if not any(tests):
             return value
         if alike:
             zero = f"({work}{width})(0)" if width > 1 else f"({work})0"
             return f"{tests[0]} ? {value} : {zero}"
-        chosen = [f"({t} ? {x} : ({work})0)" for t, x in zip(tests, lanes, strict=True)]
+        chosen = [
+            f"({work})0" if NEVER in t else f"({t} ? {x} : ({work})0)" if t else x
+            for t, x in zip(tests, lanes, strict=True)
+        ]
         return vector(work, chosen)

@@ -70,8 +70,8 @@ def _side_without_blocks(p: Problem, guard: Guard, mine: Sequence[Node]) -> str:
     is_row = all(a == n.unit * strides[0] for n, a in zip(mine, strides, strict=True))
     if not is_row or p.dtypes[side == "dst"].bits >= 8 * BANK_BYTES:
         return ""
-    if strides[0] == 1:  # work-items that store blocks load what few elements a row has
-        return "dst" if side == "dst" else ""
+    if strides[0] == 1:  # Work-items that store blocks load the few elements of a row one by one.
+        return "" if side == "src" else side
     return side if FEW_OF_BLOCK * count <= places else ""
 
 
