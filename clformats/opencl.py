@@ -46,6 +46,14 @@ def opencl() -> ModuleType:
     return pyopencl
 
 
+@cache
+def is_nvidia(device: pyopencl.Device) -> bool:
+    """Whether NVIDIA's driver has the device."""
+    from pyopencl.characterize import nv_compute_capability
+
+    return nv_compute_capability(device) is not None
+
+
 def kernel_of(program: pyopencl.Program, name: str) -> pyopencl.Kernel:
     """A kernel object, also where pyopencl's cache on disk fails meanwhile: then without the cache.
 

@@ -13,8 +13,8 @@ from ..schedule.banks import stays
 class Digits:
     """The digits that some text needs of the number of a unit's first element, as variables.
 
-    Units begin at multiples of their ``width``; where ``run`` is given anywhere, and they end in
-    the same run of so many elements.
+    Units begin at multiples of their ``width``. With ``run`` they begin anywhere in a run of so
+    many elements, and do not leave it.
     """
 
     width: int

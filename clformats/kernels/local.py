@@ -101,7 +101,7 @@ class _GroupWriter:
         }
 
     def _anywhere(self) -> Anywhere | None:
-        """The end of the source, where words are loaded that begin at any element."""
+        """How vectors are loaded that begin anywhere; None where none are."""
         if not self.layout.loose[0]:
             return None
         bits, wide = self.p.dtypes[0].bits, self.layout.read.width
@@ -318,15 +318,15 @@ class _GroupWriter:
     def _ends(self, digits: Digits, p: Pass) -> tuple[list[str], list[str]]:
         """Under which conditions a run exists, and how many of its elements do at the most."""
         layout, exists, ends = self.layout, [], []
-        limits = [([k], 1, Var(f"x{k}") + self._step(digits, p, k, {}), self.sizes[k])
+        found = [([k], 1, Var(f"x{k}") + self._step(digits, p, k, {}), self.sizes[k])
                   for k in range(len(layout.nodes)) if self._reaches_beyond(k)]  # fmt: skip
         for g, guard in enumerate(self.p.guards):
             at, _, high = self._guarded(digits, p, {}, g)
             mine = [k for k in layout.run if layout.nodes[k].guard == g]
             if guard.end.value < high:
                 unit = layout.nodes[mine[0]].unit if mine else 1
-                limits.append((mine, unit, at, self._number(f"end{g}", guard.end)))
-        for mine, unit, at, limit in limits:
+                found.append((mine, unit, at, self._number(f"end{g}", guard.end)))
+        for mine, unit, at, limit in found:
             inside = [k for k in mine if k in layout.run]
             if not inside:
                 exists.append(f"{at} < {limit}")

@@ -40,7 +40,8 @@ class GroupMove:
 class PassText:
     """One pass in the kernel: a work-item takes each ``group``-th of ``count`` units.
 
-    A unit begins with element ``e``, a multiple of ``width``; ``digits`` are (variable, value).
+    A unit begins with element ``e``, a multiple of ``width``, but for vectors that begin anywhere;
+    ``digits`` are (variable, value).
     """
 
     width: int

@@ -25,9 +25,10 @@ def block_of(p: Problem, guard: int) -> int:
     it is stored. Where both sides split the index of a guard differently, a tile has whole blocks.
     """
     mine = [n for n in p.nodes if n.guard == guard and n.is_of("src")]
-    if any(n.split for n in p.nodes if n.guard == guard):
-        return max((n.unit for n in mine if n.split), default=1)
-    block = p.guards[guard].block
+    block, places = p.guards[guard].block, 1 + sum((n.size.value - 1) * n.unit for n in mine)
+    if splits := [n.split for n in p.nodes if n.guard == guard and n.split]:
+        is_one = places <= block and not any(s.first for s in splits)
+        return block if is_one else max((n.unit for n in mine if n.split), default=1)
     straddles = any(n.unit < block < n.unit * n.size.value for n in mine)
     return 0 if block == 1 or straddles or p.exchanges else block
 

@@ -43,8 +43,8 @@ def by_sides(p: Problem) -> Problem:
 def by_padding(p: Problem) -> Problem:
     """The problem with loops of each side along dimensions of which blocks hold few elements.
 
-    So a tile has the elements of the side without blocks one after the other, and no places for the
-    padding of the other side. 3 channels that become blocks of 16::
+    So a tile has no places for the padding of blocks on the side that has none. Not where elements
+    have 32 bits and more, which lose little by it. 3 channels that become blocks of 16::
 
         one loop  c (16: 50176,1) of which 3 are elements
         splits    c (3: 50176,-), c (16: -,1)
@@ -62,8 +62,8 @@ def _side_without_blocks(p: Problem, guard: Guard, mine: Sequence[Node]) -> str:
     """The side without blocks along a guard, if it gains by a loop of its own; else empty."""
     count, places = guard.hi.value, 1 + sum((n.size.value - 1) * n.unit for n in mine)
     in_blocks = guard.block > 1, guard.end.value > count
-    few = 1 < count <= WHOLE_LOOP and MOST_PLACES * count < places and not guard.lo.value
-    if not few or mine[0].unit > 1 or in_blocks[0] == in_blocks[1]:
+    few = 1 < count <= WHOLE_LOOP and MOST_PLACES * count < places <= 2 * WHOLE_LOOP
+    if not few or guard.lo.value or mine[0].unit > 1 or in_blocks[0] == in_blocks[1]:
         return ""
     side = "dst" if in_blocks[0] else "src"
     strides = [(n.dst if side == "dst" else n.src).value for n in mine]

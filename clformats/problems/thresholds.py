@@ -244,8 +244,8 @@ NEIGHBOURS_BYTES = 64
 """Runs that begin no further apart share what memory gives at once, or nearly so: a tile has
 several of them. Chosen: two sectors."""
 LARGE_TENSOR = 16 << 20
-"""Bytes read and written from which on the sizes of loops decide about a tile, where it would have
-empty places else: each needs a program of its own. Chosen."""
+"""Bytes read and written from which on a tile has sizes that leave few of its places empty. Chosen:
+such sizes follow from those of the tensor, so that fewer tensors share a program."""
 FEW_OF_BLOCK = 4
 """Places of blocks for each element, from which on a tile has loops of each side although neither
 has the elements side by side. Chosen by what NVIDIA's compiler makes: 3 channels in blocks of 16

@@ -34,7 +34,7 @@ from .. import trust
 from ..doctor.caches import REMEDY
 from ..doctor.icd import cache_root
 from ..errors import CacheWarning, warn
-from ..opencl import opencl
+from ..opencl import is_nvidia, opencl
 from ..version import __version__
 from .background import background
 from .guard import Build, is_guarded, tried
@@ -246,7 +246,8 @@ compilers_silent = _Silence()
 
 def _file(wanted: Build) -> Path | None:
     """The entry of a program; None where there is no cache."""
-    folder = None if _driver_caches(wanted.device) else cache_folder()
+    # NVIDIA's driver finds a program by its source as fast as by its binary.
+    folder = None if is_nvidia(wanted.device) else cache_folder()
     return folder / key(wanted) if folder else None
 
 
@@ -292,14 +293,6 @@ def _gives_slowly(device: pyopencl.Device) -> bool:
     So that only a child may ask it.
     """
     return bool(device.platform.name == "Portable Computing Language")
-
-
-@lru_cache(maxsize=64)
-def _driver_caches(device: pyopencl.Device) -> bool:
-    """Whether the driver finds a program by its source as fast as by its binary: NVIDIA's."""
-    from pyopencl.characterize import nv_compute_capability
-
-    return nv_compute_capability(device) is not None
 
 
 def read_entry(file: Path) -> bytes | None:

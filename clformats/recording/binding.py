@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..opencl import named_errors, opencl
+from ..opencl import is_nvidia, named_errors, opencl
 from ..programs.cache import build
 from ..programs.guard import Build
 from ..runtime import Engine
@@ -126,15 +126,13 @@ def _allocated(program: Program, engine: Engine) -> tuple[dict[int, Any], Any]:
     """The constants and the temporaries by their numbers; and the arena.
 
     Temporaries are parts of the arena where buffers may begin at its pieces. On NVIDIA's driver
-    each has a buffer of its own: one replay of random commands of two whose temporaries were parts
-    of a buffer ended the process as it went, in whatever order all was released.
+    each has a buffer of its own: there a replay whose temporaries were parts of one buffer ended
+    the process when it was dropped.
     """
-    from pyopencl.characterize import nv_compute_capability
-
     cl, flags = opencl(), opencl().mem_flags
     found: dict[int, Any] = {}
     with named_errors("allocating the temporaries of a recording"):
-        arena, apart = None, nv_compute_capability(engine.device) is not None
+        arena, apart = None, is_nvidia(engine.device)
         if program.arena_bytes and engine.device.mem_base_addr_align <= 8 * 512 and not apart:
             arena = cl.Buffer(engine.context, flags.READ_WRITE, program.arena_bytes)
         for k, b in enumerate(program.buffers):

@@ -141,8 +141,9 @@ def layout(
 ) -> BankLayout:  # fmt: skip
     """The layout in which elements of ``item`` bytes are stored and read in the fewest cycles.
 
-    Neighbours of the ``first`` pass are neighbours there. Its vectors stay whole. Gaps take one of
-    ``spare`` parts of the tile more at the most.
+    Neighbours of the ``first`` pass are neighbours there. Its vectors stay whole, unless gaps of
+    single words save most turns of the banks. Gaps take one of ``spare`` parts of the tile more at
+    the most.
     """
     room, unit = _Room(sizes, splits), max(first.width, second.tall)
     word = min(unit, max(second.tall, BANK_BYTES // item))

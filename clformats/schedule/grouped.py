@@ -13,14 +13,8 @@ from math import gcd, prod
 from ..problems.guards import block_of, is_limited, limits
 from ..problems.problem import Node, Number, Problem, fixed
 from ..problems.thresholds import (
-    BANK_BYTES,
-    LARGE_TENSOR,
-    LEAST_STORED,
-    MOST_PLACES,
-    NEIGHBOURS_BYTES,
-    SHORT_LOOP,
-    WHOLE_LOOP,
-)
+    BANK_BYTES, LARGE_TENSOR, LEAST_STORED, MOST_PLACES, NEIGHBOURS_BYTES, SHORT_LOOP, WHOLE_LOOP,
+)  # fmt: skip
 from .banks import BankLayout, Pass, dense, layout
 from .extents import run_of_whole_loops
 from .runs import chain, power_of_two, strides
@@ -34,10 +28,10 @@ def order_of(nodes: Sequence[Node], side: str) -> tuple[int, ...]:
     return tuple(sorted(loops, key=lambda k: (along[k] == 0, along[k], -k)))
 
 
-def is_whole(size: Number) -> bool:
-    """Whether a tile may have all of a loop: a block, and few steps, or more that it would not cut.
+def may_be_whole(size: Number) -> bool:
+    """Whether a tile may have all of a loop: that of a block, or one of few steps.
 
-    Else its size is no part of the structure.
+    Of more steps where they are no power of two. The size is part of the structure then.
     """
     odd = size.value & (size.value - 1)
     return size.fixed or size.value <= (WHOLE_LOOP if odd else SHORT_LOOP)
@@ -90,7 +84,7 @@ class GroupTile:
         run = chain(self.p, side, counted=False)
         short = WHOLE_LOOP if self.is_large else SHORT_LOOP
         for k, steps, most in run_of_whole_loops(self.p, run, wanted, short):
-            if most == ALL and is_whole(self.nodes[k].size):
+            if most == ALL and may_be_whole(self.nodes[k].size):
                 self.sizes[k] = steps
                 self.whole.add(k)
             elif k not in self.whole:
@@ -144,7 +138,7 @@ class GroupTile:
         """
         for k, node in enumerate(self.nodes):
             size = node.size.value
-            if k in self.whole - self.kept and not is_whole(node.size):
+            if k in self.whole - self.kept and not may_be_whole(node.size):
                 self.whole.remove(k)
                 self.sizes[k] = 2 * size
             if k not in self.whole:
@@ -285,10 +279,9 @@ class GroupTile:
     def width(self, side: str, order: Sequence[int], most: int, *, stored: bool = False) -> int:
         """How many elements a work-item may access as one aligned vector, ``most`` at most.
 
-        The tile falls into such vectors, so that all elements of one are there or none is; at a
-        guard they are of one loop. ``order``: the loops of the pass.
-        ``stored``: values are stored as they lie, zeros too. Where `block_of` says so, vectors are
-        loaded if some of one is.
+        The tile falls into such vectors, so that memory has all of one or nothing: all elements or
+        none, but in blocks of the source (`block_of`). At other guards they are of one loop.
+        ``order``: the loops of the pass. ``stored``: values are stored as they lie, zeros too.
         """
         p, nodes, along = self.p, self.nodes, strides(self.nodes, side)
         run = self._in_a_row(side, order)

@@ -247,13 +247,14 @@ def _served(tile: GroupTile, word: int, traits: Traits) -> GroupPlan:
 
 
 def _narrower(tile: GroupTile, word: int, traits: Traits) -> Iterator[GroupPlan]:
-    """A tile by the widest vectors; those that store narrower ones, and that read longer words."""
+    """A tile by the widest vectors; those that read longer words, and that store narrower ones."""
     widest = _made(tile, LONGEST_VECTORS, Store(local=word), traits)
     yield widest
     stored = widest.schedule.tile.widths[1]
-    fewest = stored if tile.is_loose("dst", stored) else 1
+    if tile.is_loose("dst", stored):  # it is stored by single elements otherwise
+        return
     others = [(LONGEST_VECTORS, word << n) for n in (1, 2)]
-    others += [((LONGEST_VECTORS[0], stored >> n), word) for n in (1, 2) if stored >> n >= fewest]
+    others += [((LONGEST_VECTORS[0], stored >> n), word) for n in (1, 2) if stored >> n]
     made = (_made(tile, widths, Store(local=n), traits) for widths, n in others)
     yield from filter(_stores_units, made)
 

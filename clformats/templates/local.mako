@@ -91,7 +91,7 @@ idx at, end = ${runs.size};
 ${indent(capture(digits, runs.first), "    ")}\
     at = ${runs.at};
 % for end in runs.ends:
-    end = min(end, ${end});
+    end = min(end, (idx)(${end}));
 % endfor
 % if runs.exists:
     end = ${runs.exists} ? end : 0;

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import clformats as cf
+from clformats.reorders import planning
 from clformats.schedule.local import GroupPlan
 from tests.device_support import check_reorder
 from tests.reorders.test_reorder import NO_TAG, check_both_ways
@@ -248,11 +250,13 @@ def test_rows_that_begin_anywhere_are_loaded_by_words(
 
 
 @pytest.fixture
-def for_large(as_gpu: cf.Stream, monkeypatch: pytest.MonkeyPatch) -> cf.Stream:
+def for_large(as_gpu: cf.Stream, monkeypatch: pytest.MonkeyPatch) -> Iterator[cf.Stream]:
     """A stream whose kernels are planned as if for a GPU and for large tensors."""
+    planning._planned.cache_clear()
     for module in ("clformats.schedule.grouped", "clformats.problems.words"):
         monkeypatch.setattr(f"{module}.LARGE_TENSOR", 0)
-    return as_gpu
+    yield as_gpu
+    planning._planned.cache_clear()
 
 
 @pytest.mark.parametrize(

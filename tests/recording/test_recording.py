@@ -14,6 +14,7 @@ import pyopencl as cl
 import pytest
 
 import clformats as cf
+from clformats.opencl import is_nvidia
 from clformats.recording.arena import Piece, placed
 from clformats.recording.export import exported_reorder
 from clformats.recording.program import TEMPORARY
@@ -72,7 +73,9 @@ class Token:
 
 
 def test_kernels_go_before_their_buffers_and_the_arena_last(three: Three) -> None:
-    """In another order NVIDIA's driver ends the process."""
+    """Nothing goes before what has it."""
+    if is_nvidia(three.recording.engine.device):
+        pytest.skip("temporaries have buffers of their own there")
     replay, gone = three.recording.replay(), list[str]()
     bound = replay._bound
     found = [("kernel", kernel) for kernel, *_ in bound._steps]
