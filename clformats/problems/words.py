@@ -30,11 +30,11 @@ from math import gcd
 
 from ..tensors import nibbles
 from ..tensors.dtypes import DType, as_dtype
-from . import splits
+from . import splits, thresholds
 from .problem import Node, Number, Problem, fixed
 from .refine import fuse, join, normalise
 from .splits import by_sides
-from .thresholds import LARGE_TENSOR, LEAST_APART, LINE_BYTES
+from .thresholds import LEAST_APART, LINE_BYTES
 
 Digit = tuple[int, int]
 """A loop's number, and which of its binary digits."""
@@ -73,7 +73,7 @@ def on_groups(p: Problem, begin_bytes: int = WORDS[0], *, local: bool) -> Proble
     Blocks that do not divide each other are loops of each side.
     """
     p = by_sides(p)
-    if local and p.nbytes >= LARGE_TENSOR:
+    if local and p.nbytes >= thresholds.LARGE_TENSOR:
         p = splits.by_padding(p)
     found = in_words(p, begin_bytes, trades=p.src.dtype.is_packed)
     return in_words(p, begin_bytes, trades=False) if found.exchanges and not local else found

@@ -10,11 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import gcd, prod
 
+from ..problems import thresholds
 from ..problems.guards import block_of, is_limited, limits
 from ..problems.problem import Node, Number, Problem, fixed
-from ..problems.thresholds import (
-    BANK_BYTES, LARGE_TENSOR, LEAST_STORED, MOST_PLACES, NEIGHBOURS_BYTES, SHORT_LOOP, WHOLE_LOOP,
-)  # fmt: skip
 from .banks import BankLayout, Pass, dense, layout
 from .extents import run_of_whole_loops
 from .runs import chain, power_of_two, strides
@@ -34,7 +32,7 @@ def may_be_whole(size: Number) -> bool:
     Of more steps where they are no power of two. The size is part of the structure then.
     """
     odd = size.value & (size.value - 1)
-    return size.fixed or size.value <= (WHOLE_LOOP if odd else SHORT_LOOP)
+    return size.fixed or size.value <= (thresholds.WHOLE_LOOP if odd else thresholds.SHORT_LOOP)
 
 
 def moving_bytes(p: Problem) -> int:
@@ -82,7 +80,7 @@ class GroupTile:
         to a power of two, so that its size is no part of the structure.
         """
         run = chain(self.p, side, counted=False)
-        short = WHOLE_LOOP if self.is_large else SHORT_LOOP
+        short = thresholds.WHOLE_LOOP if self.is_large else thresholds.SHORT_LOOP
         for k, steps, most in run_of_whole_loops(self.p, run, wanted, short):
             if most == ALL and may_be_whole(self.nodes[k].size):
                 self.sizes[k] = steps
@@ -102,7 +100,7 @@ class GroupTile:
         left = (k for k in order_of(self.nodes, side) if k not in run and along[k])
         if (k := next(left, None)) is None or k in self.whole:
             return
-        if along[k] * nbytes <= NEIGHBOURS_BYTES:
+        if along[k] * nbytes <= thresholds.NEIGHBOURS_BYTES:
             steps = wanted // prod(self.sizes[j] for j in run)
             part = self._part(self.nodes[k].size.value, min(steps, self.nodes[k].size.value))
             self.sizes[k] = max(self.sizes[k], part)
@@ -122,14 +120,14 @@ class GroupTile:
         Of large tensors one that leaves few places of tiles empty.
         """
         steps = power_of_two(max(1, most))
-        while self.is_large and -(-size // steps) * steps > MOST_PLACES * size:
+        while self.is_large and -(-size // steps) * steps > thresholds.MOST_PLACES * size:
             steps //= 2
         return steps
 
     @property
     def is_large(self) -> bool:
         """Whether the tensor is so large that sizes of its loops may decide about the structure."""
-        return self.p.nbytes >= LARGE_TENSOR
+        return self.p.nbytes >= thresholds.LARGE_TENSOR
 
     def fit(self, most: int, twice: Sequence[int]) -> bool:
         """Make it one of ``most`` elements that the loops have; whether there is such a tile.
@@ -203,15 +201,19 @@ class GroupTile:
         p, bits = self.p, self.p.dtypes[side == "dst"].bits
         element = (p.src if side == "src" else p.dst).dtype
         alone = not (p.inside or p.tables or (element.is_packed and not p.word))
-        if bits >= 8 * BANK_BYTES or not alone:
+        if bits >= 8 * thresholds.BANK_BYTES or not alone:
             return 1
         if side == "dst":
-            is_long = self._stored() * bits >= 8 * LEAST_STORED and not p.computation
+            is_long = self._stored() * bits >= 8 * thresholds.LEAST_STORED and not p.computation
             return power_of_two(max(1, most)) if is_long else 1
-        wide = 1 if p.exchanges or p.src.span_nbytes < BANK_BYTES else power_of_two(max(1, most))
+        wide = (
+            1
+            if p.exchanges or p.src.span_nbytes < thresholds.BANK_BYTES
+            else power_of_two(max(1, most))
+        )
         run = prod(self.sizes[k] for k in self.loose_run(side))
         wide = gcd(wide, run)
-        return wide if wide * bits >= 8 * BANK_BYTES else 1
+        return wide if wide * bits >= 8 * thresholds.BANK_BYTES else 1
 
     def _stored(self) -> int:
         """How many elements of a run the destination has, at the most."""

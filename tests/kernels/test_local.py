@@ -253,8 +253,7 @@ def test_rows_that_begin_anywhere_are_loaded_by_words(
 def for_large(as_gpu: cf.Stream, monkeypatch: pytest.MonkeyPatch) -> Iterator[cf.Stream]:
     """A stream whose kernels are planned as if for a GPU and for large tensors."""
     planning._planned.cache_clear()
-    for module in ("clformats.schedule.grouped", "clformats.problems.words"):
-        monkeypatch.setattr(f"{module}.LARGE_TENSOR", 0)
+    monkeypatch.setattr("clformats.problems.thresholds.LARGE_TENSOR", 0)
     yield as_gpu
     planning._planned.cache_clear()
 
