@@ -28,7 +28,7 @@ import sys
 import clformats as cf
 from clformats.programs import cache as programs
 from clformats.reorders import kept, planning
-programs._driver_caches = lambda device: False
+programs.is_nvidia = lambda device: False
 programs._gives_slowly = lambda device: False
 kept.SETTLED_NS = -(10**18)  # however shortly ago files were edited
 if sys.argv[2] == "again":
@@ -68,7 +68,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cache:
     monkeypatch.delenv("PYOPENCL_NO_CACHE", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setenv(guard.SWITCH, "0")
-    monkeypatch.setattr(programs, "_driver_caches", lambda device: False)
+    monkeypatch.setattr(programs, "is_nvidia", lambda device: False)
     monkeypatch.setattr(programs, "_gives_slowly", lambda device: False)
     folder = programs.cache_folder()
     assert folder is not None
@@ -182,7 +182,7 @@ TWO = """
 import sys
 import numpy as np, pyopencl as cl, clformats as cf
 from clformats.programs import cache as programs
-programs._driver_caches = lambda device: False
+programs.is_nvidia = lambda device: False
 programs._gives_slowly = lambda device: False
 devices = next(p for p in cl.get_platforms() if p.name == sys.argv[1]).get_devices()
 assert len(devices) == 2
@@ -387,7 +387,7 @@ with warnings.catch_warnings(record=True) as told:
     warnings.simplefilter("always")
     import clformats as cf
     from clformats.programs import cache as programs
-    programs._driver_caches = lambda device: sys.argv[2] == "driver"
+    programs.is_nvidia = lambda device: sys.argv[2] == "driver"
     memory = cf.from_numpy(__import__('numpy').ones((2, 17, 5, 3), 'f4'), cf.Engine(sys.argv[1]))
     assert (cf.to_numpy(cf.reorder(memory, 'byxf')) == 1).all()
 print(sum("XDG_CACHE_HOME" in str(w.message) for w in told))
