@@ -68,8 +68,8 @@ class Digits:
         digit, name = self.of(1, size), f"turns{size}_at{lane}"
         turns: Expr = Const(lane // size)
         if not isinstance(digit, Const):
-            turns = (digit + lane) // size
-            self.named[name] = f"{digit + lane} >= {size}" if lane <= size else str(turns)
+            at = digit + lane
+            self.named[name] = f"{at} >= {size}" if lane <= size else str(at // size)
             turns = Var(name)
         return self.sum(parts) + near * lane + turns * (far - near * size)
 

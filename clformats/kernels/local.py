@@ -7,8 +7,9 @@ from functools import partial
 from math import prod
 
 from ..formats.expr import Const, Expr, Var, total
-from ..problems.guards import limits
+from ..problems.guards import limits, places
 from ..problems.problem import Number
+from ..problems.thresholds import BANK_BYTES
 from ..schedule.banks import Pass
 from ..schedule.local import GroupPlan
 from ..schedule.plan import Plan
@@ -104,9 +105,9 @@ class _GroupWriter:
         """How vectors are loaded that begin anywhere; None where none are."""
         if not self.layout.loose[0]:
             return None
-        bits, wide = self.p.dtypes[0].bits, self.layout.read.width
-        end = self.p.src.span_nbytes * 8 // bits
-        return Anywhere(wide, str(self._number("src_end", Number(end))), bits, end % wide > 0)
+        bits, nbytes = self.p.dtypes[0].bits, self.p.src.span_nbytes
+        end = str(self._number("src_end", Number(nbytes * 8 // bits)))
+        return Anywhere(self.layout.read.width, end, bits, nbytes % BANK_BYTES > 0)
 
     # ---- the parts of both passes ----------------------------------------------------------------
 
@@ -196,7 +197,7 @@ class _GroupWriter:
         ]  # fmt: skip
         first = next((-n.split.first * (n.unit // n.split.steps) for _, n in nodes
                       if n.split and n.split.side == "src"), 0)  # fmt: skip
-        end = first + 1 + sum((n.size.value - 1) * n.unit for _, n in nodes)
+        end = first + places(n for _, n in nodes)
         return total(steps) + first, first, end
 
     def _in_blocks(self, digits: Digits, p: Pass) -> list[str]:

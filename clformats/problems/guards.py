@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from .problem import Node, Problem
+
+
+def places(nodes: Iterable[Node]) -> int:
+    """How many indices of a guard its loops count: some of them, such as those of one side."""
+    return 1 + sum((n.size.value - 1) * n.unit for n in nodes)
 
 
 def is_limited(p: Problem, node: Node, side: str) -> bool:
@@ -15,7 +22,7 @@ def is_limited(p: Problem, node: Node, side: str) -> bool:
     guard = p.guards[node.guard]
     mine = [n for n in p.nodes if n.guard == node.guard and n.is_of(side)]
     end = guard.hi.value if side == "src" else guard.end.value
-    return guard.lo.value > 0 or end < 1 + sum((n.size.value - 1) * n.unit for n in mine)
+    return guard.lo.value > 0 or end < places(mine)
 
 
 def block_of(p: Problem, guard: int) -> int:
@@ -25,9 +32,9 @@ def block_of(p: Problem, guard: int) -> int:
     it is stored. Where both sides split the index of a guard differently, a tile has whole blocks.
     """
     mine = [n for n in p.nodes if n.guard == guard and n.is_of("src")]
-    block, places = p.guards[guard].block, 1 + sum((n.size.value - 1) * n.unit for n in mine)
+    block = p.guards[guard].block
     if splits := [n.split for n in p.nodes if n.guard == guard and n.split]:
-        is_one = places <= block and not any(s.first for s in splits)
+        is_one = places(mine) <= block and not any(s.first for s in splits)
         return block if is_one else max((n.unit for n in mine if n.split), default=1)
     straddles = any(n.unit < block < n.unit * n.size.value for n in mine)
     return 0 if block == 1 or straddles or p.exchanges else block

@@ -149,7 +149,7 @@ def _refine_dim(
                  for n, step in zip(nodes, steps, strict=True)]  # fmt: skip
     guard = None
     if lower or lower + dst.dims[dim] != extent or cover != extent:
-        guard = replace(_guard(dst, dim, steps[-1]), block=block)
+        guard = _guard(dst, dim, steps[-1], block)
         nodes = [replace(n, guard=guard_id, unit=u) for n, u in zip(nodes, steps, strict=True)]
     return nodes, guard, table, shifts
 
@@ -233,14 +233,16 @@ def _stride_at(chain: Sequence[Placed], step: int) -> Number:
     return Number(holder.stride * (step // holder.digit.step), holder.fixed_stride)
 
 
-def _guard(dst: MemoryDesc, dim: int, block: int) -> Guard:
+def _guard(dst: MemoryDesc, dim: int, step: int, block: int) -> Guard:
+    """``step``: the largest of the loops; ``block``: that of the source, see `Guard`."""
     lo, end = dst.padded_offsets[dim], dst.padded_dims[dim]
-    small = end <= min(block, FEW_ELEMENTS)
+    small = end <= min(step, FEW_ELEMENTS)
     return Guard(
         f"dim {dim}",
         Number(lo, small or lo == 0),
         Number(lo + dst.dims[dim], small),
         Number(end, small),
+        block=block,
     )
 
 

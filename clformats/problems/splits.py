@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import lcm
 
+from .guards import places
 from .problem import Guard, Node, Number, Problem, Split, Table, fixed
 from .refine import fuse, normalise
 from .thresholds import BANK_BYTES, FEW_OF_BLOCK, MOST_PLACES, SHIFTED_BLOCKS, WHOLE_LOOP
@@ -60,9 +61,9 @@ def by_padding(p: Problem) -> Problem:
 
 def _side_without_blocks(p: Problem, guard: Guard, mine: Sequence[Node]) -> str:
     """The side without blocks along a guard, if it gains by a loop of its own; else empty."""
-    count, places = guard.hi.value, 1 + sum((n.size.value - 1) * n.unit for n in mine)
+    count, cover = guard.hi.value, places(mine)
     in_blocks = guard.block > 1, guard.end.value > count
-    few = 1 < count <= WHOLE_LOOP and MOST_PLACES * count < places <= 2 * WHOLE_LOOP
+    few = 1 < count <= WHOLE_LOOP and MOST_PLACES * count < cover <= 2 * WHOLE_LOOP
     if not few or guard.lo.value or mine[0].unit > 1 or in_blocks[0] == in_blocks[1]:
         return ""
     side = "dst" if in_blocks[0] else "src"
@@ -72,7 +73,7 @@ def _side_without_blocks(p: Problem, guard: Guard, mine: Sequence[Node]) -> str:
         return ""
     if strides[0] == 1:  # Work-items that store blocks load the few elements of a row one by one.
         return "" if side == "src" else side
-    return side if FEW_OF_BLOCK * count <= places else ""
+    return side if FEW_OF_BLOCK * count <= cover else ""
 
 
 def _by_one_side(p: Problem, g: int, mine: Sequence[Node], side: str) -> Problem:

@@ -146,20 +146,20 @@ def layout(
     the most.
     """
     room, unit = _Room(sizes, splits), max(first.width, second.tall)
-    word = min(unit, max(second.tall, BANK_BYTES // item))
-    orders = room.orders(first)
-    usual, others = ([one for order in orders for one in room.with_gaps(order, second, each)]
-                     for each in (unit, word))  # fmt: skip
-    usual += room.with_gaps_inside(first, second, unit)
+    word = max(second.tall, BANK_BYTES // item)
+    usual = [*room.with_gaps(first, second, unit), *room.with_gaps_inside(first, second, unit)]
     most = usual[0].extent * (spare + 1) // spare
 
     def cost(one: BankLayout) -> tuple[float, int]:
         accesses = sum(p.width // one.lanes(p)[0] for p in (first, second)) if any(splits) else 0
         return sum(bank_cycles(one, p, item) for p in (first, second)), accesses
 
-    best, found = (min((one for one in tried if one.extent <= most), key=cost)
-                   for tried in (usual, others))  # fmt: skip
-    return found if MUCH_SOONER * cost(found)[0] <= cost(best)[0] else best
+    found = min((one for one in usual if one.extent <= most), key=cost)
+    if word < unit:
+        parting = (one for one in room.with_gaps(first, second, word) if one.extent <= most)
+        parted = min(parting, key=cost)
+        return parted if MUCH_SOONER * cost(parted)[0] <= cost(found)[0] else found
+    return found
 
 
 class _Room:
@@ -189,16 +189,17 @@ class _Room:
         late = sorted(order, key=lambda k: k >= len(self.sizes))
         return [order, late] if late != order else [order]
 
-    def with_gaps(self, order: Sequence[int], second: Pass, unit: int) -> Iterator[BankLayout]:
-        """The layout of an order, and the same with gaps before the loops of the second pass.
+    def with_gaps(self, first: Pass, second: Pass, unit: int) -> Iterator[BankLayout]:
+        """The layouts in each order, and the same with gaps before the loops of the second pass.
 
         Gaps of so many ``unit`` elements; or of one, where vectors of one side lie apart.
         """
-        yield self.laid_out(order)
-        loops = [k for k in self.order(second) if k != order[0]]
         units = dict.fromkeys((unit, 1)) if self.indices else (unit,)
-        for each, k, gap in product(units, loops, GAPS):
-            yield self.laid_out(order, k, gap * each)
+        for order in self.orders(first):
+            yield self.laid_out(order)
+            loops = [k for k in self.order(second) if k != order[0]]
+            for each, k, gap in product(units, loops, GAPS):
+                yield self.laid_out(order, k, gap * each)
 
     def with_gaps_inside(self, first: Pass, second: Pass, unit: int) -> Iterator[BankLayout]:
         """The layouts with gaps after each vector of the second pass."""

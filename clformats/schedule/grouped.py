@@ -255,11 +255,11 @@ class GroupTile:
         order = self.reads(width) if side == "src" else self.order("dst")
         return width > self.width(side, order, width, stored=side == "dst")
 
-    def blocks(self, loaded: int) -> dict[int, int]:
-        """The guards for which all is loaded together if some of it is there: units of that."""
+    def blocks(self, *, loose: bool) -> dict[int, int]:
+        """The guards for which all is loaded if some of it is there, with the units of that."""
         every = {g: block_of(self.p, g) for g in range(len(self.p.guards))}
         found = {g: block for g, block in every.items() if block}
-        if self.is_loose("src", loaded):
+        if loose:
             loops = (self.nodes[k].guard for k in self.loose_run("src"))
             found = {g: 1 for g in loops if g is not None} | found
         return found
@@ -376,7 +376,7 @@ def lay_out_group(p: Problem, schedule: Schedule) -> GroupLayout:
                 for side, width in (("src", lanes), ("dst", stored)))  # fmt: skip
     run = tuple(tile.loose_run("dst")) if dst else ()
     return GroupLayout(marked, sizes, frozenset(tile.whole), read, write, banks,
-                       tile.blocks(lanes), (src, dst), run)  # fmt: skip
+                       tile.blocks(loose=src), (src, dst), run)  # fmt: skip
 
 
 def _known_strides(p: Problem, side: str, whole: set[int]) -> set[int]:

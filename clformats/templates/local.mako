@@ -17,12 +17,15 @@ result_type = f"{types.dst}{store.width if store.width > 1 else ''}"
 computes = any(move.result for move in write["moves"])
 runs = write["runs"]
 %>\
+<%def name="digits(texts)">\
+% for name, text in texts:
+const idx ${name} = ${text};
+% endfor
+</%def>\
 <%def name="unit(p, first)">\
 const uint n = ${first} + (uint)get_local_id(0);
 const uint e = n${f" * {p.width}" if p.width > 1 else ""};
-% for name, text in p.digits:
-const idx ${name} = ${text};
-% endfor
+${digits(p.digits)}\
 </%def>\
 <%def name="fetch()">\
 ${unit(load, number)}\
@@ -77,11 +80,6 @@ ${capture(put, move)}\
 const ${kind} ${name} = ${value};
 % endfor
 ${capture(puts)}\
-</%def>\
-<%def name="digits(texts)">\
-% for name, text in texts:
-const idx ${name} = ${text};
-% endfor
 </%def>\
 <%def name="put_runs()">\
 const uint row = n / ${runs.count} * ${runs.size};
