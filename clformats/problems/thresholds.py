@@ -238,8 +238,8 @@ SHORT_LOOP = 16
 """Channels of an image, taps of a 3x3 window: a loop of so few steps fills no run by itself.
 Chosen."""
 WHOLE_LOOP = 32
-"""Steps of a loop that is no power of two, of which a tile may have all: windows of 5x5 and 17
-channels. Chosen."""
+"""Steps of a loop that is no power of two, of which a tile has all where the run goes on after it:
+windows of 5x5 and 17 channels. Chosen."""
 NEIGHBOURS_BYTES = 64
 """Runs that begin no further apart share what memory gives at once, or nearly so: a tile has
 several of them. Chosen: two sectors."""

@@ -29,10 +29,12 @@ def order_of(nodes: Sequence[Node], side: str) -> tuple[int, ...]:
 def may_be_whole(size: Number) -> bool:
     """Whether a tile may have all of a loop: that of a block, or one of few steps.
 
-    Of more steps where they are no power of two. The size is part of the structure then.
+    Of as many steps as a run has where they are no power of two. The size is part of the structure
+    then.
     """
     odd = size.value & (size.value - 1)
-    return size.fixed or size.value <= (thresholds.WHOLE_LOOP if odd else thresholds.SHORT_LOOP)
+    most = thresholds.RUN_ELEMENTS[1] if odd else thresholds.SHORT_LOOP
+    return size.fixed or size.value <= most
 
 
 def moving_bytes(p: Problem) -> int:
@@ -76,17 +78,21 @@ class GroupTile:
     def take(self, side: str, wanted: int) -> None:
         """A contiguous run of up to ``wanted`` elements on a side.
 
-        A block is taken whole, and so is a short loop after which the run goes on; others are cut
-        to a power of two, so that its size is no part of the structure.
+        A block is taken whole, and so is a short loop after which the run goes on, or of which no
+        part without many empty places would be a long run; others are cut to a power of two, so
+        that its size is no part of the structure.
         """
         run = chain(self.p, side, counted=False)
         short = thresholds.WHOLE_LOOP if self.is_large else thresholds.SHORT_LOOP
-        for k, steps, most in run_of_whole_loops(self.p, run, wanted, short):
-            if most == ALL and may_be_whole(self.nodes[k].size):
+        least = thresholds.GROUP_RUN_BYTES // self.p.dtypes[side == "dst"].nbytes
+        loops = run_of_whole_loops(self.p, run, wanted, short)
+        for (k, steps, most), (*_, reached) in zip(loops, run, strict=False):
+            part = self._part(steps, min(most or steps, 2 * steps - 1))
+            fits = most == ALL or (part < steps <= most and reached * part < least)
+            if fits and may_be_whole(self.nodes[k].size):
                 self.sizes[k] = steps
                 self.whole.add(k)
             elif k not in self.whole:
-                part = self._part(steps, min(most or steps, 2 * steps - 1))
                 self.sizes[k] = max(self.sizes[k], part)
         self._take_beside(side, wanted)
 

@@ -280,6 +280,20 @@ def test_rows_of_odd_sizes(src: str, dst: str, dims: tuple[int, ...], for_large:
         check_reorder(a, b, for_large, front=front)
 
 
+@pytest.mark.parametrize(
+    ("batch", "src", "dst"), [(33, "f32", "s8"), (36, "bf16", "bf16"), (72, "u8", "f16")]
+)
+def test_rows_are_taken_whole_where_parts_would_be_short(
+    batch: int, src: str, dst: str, for_large: cf.Stream
+) -> None:
+    """Powers of two would leave places of tiles empty, or be runs of 8 of the 33 elements."""
+    dims = (batch, 48, 5, 7)
+    made = check_reorder(D(dims, src, "yxfb"), D(dims, dst, "nChw16c"), for_large)
+    assert isinstance(made.plan.body, GroupPlan)
+    layout = made.plan.body.layout
+    assert batch in [layout.nodes[k].size.value for k in layout.whole], str(made.plan.body)
+
+
 def test_long_runs_are_stored_by_vectors(for_large: cf.Stream) -> None:
     """So are bytes of images with 3 channels; rows of 57 bytes are not."""
     for dims, runs in (((2, 3, 64, 65), True), ((2, 40, 7, 57), False)):
