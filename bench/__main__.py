@@ -16,6 +16,7 @@ from clformats.timing import QUICK, Settings, pin_threads
 from . import gpu, host, launches, network, plans, quantised, table
 from .cases import CASES, MB, Case
 from .contest import contest
+from .drawn import drawn, positive, with_random
 from .firstuse import first_use
 from .machine import facts
 from .picture import picture
@@ -25,6 +26,7 @@ EXAMPLES = """\
 examples:
   python -m bench --cases 'byxf|hwio' --why
   python -m bench --json new.json --compare bench/results/old.json
+  python -m bench --random 60 --json new.json        60 pairs drawn from the names of networks
   python -m bench gpu --json gpu.json --svg gpu.svg  all that a GPU is asked, in ten minutes
   python -m bench --load new.json --svg new.svg      print and draw a stored run, measure nothing
   python -m bench host                               from_numpy, pack and others against numpy
@@ -84,6 +86,7 @@ def parser() -> argparse.ArgumentParser:
     add = result.add_argument
     add("--device", metavar="NAME", help="a text in the device's or platform's name")
     add("--cases", metavar="REGEX", type=expression, help="only cases whose name has this in it")
+    with_random(result)
     add("--rounds", metavar="N", type=positive, help="rounds per case, whatever time they take")
     add("--quick", action="store_true", help="few short rounds, tiny cases: to see that it works")
     add("--why", action="store_true", help="print each plan: the family, and why no better one")
@@ -102,20 +105,15 @@ def expression(words: str) -> re.Pattern[str]:
         raise argparse.ArgumentTypeError(f"{words!r} is no regular expression: {error}") from error
 
 
-def positive(words: str) -> int:
-    """A number of 1 or more of the command line."""
-    if not words.isdecimal() or int(words) < 1:
-        raise argparse.ArgumentTypeError(f"got {words!r}, expected a number of 1 or more")
-    return int(words)
-
-
-def chosen(wanted: re.Pattern[str] | None, *, quick: bool) -> list[Case]:
-    """The cases to run: those that match; of all, only tiny ones where it shall be quick."""
+def chosen(options: argparse.Namespace) -> list[Case]:
+    """The cases to run: those that match; of the fixed ones, only tiny where it shall be quick."""
+    cases = drawn(options.random, options.seed) if options.random else CASES
+    wanted = options.cases
     if wanted is None:
-        return [c for c in CASES if not quick or size(c) < MB]
-    found = [case for case in CASES if wanted.search(case.name)]
+        return [c for c in cases if options.random or not options.quick or size(c) < MB]
+    found = [case for case in cases if wanted.search(case.name)]
     if not found:
-        known = ", ".join(case.name for case in CASES)
+        known = ", ".join(case.name for case in cases)
         raise ValueError(f"no case matches {wanted.pattern!r}; there are: {known}")
     return found
 
@@ -133,7 +131,7 @@ def settings(options: argparse.Namespace) -> Settings:
 
 def measured(options: argparse.Namespace) -> Report:
     """A new run, printed as it goes."""
-    cases, how = chosen(options.cases, quick=options.quick), settings(options)
+    cases, how = chosen(options), settings(options)
     engine = cf.Engine(options.device)
     now = datetime.now(timezone.utc).isoformat(timespec="seconds")
     report = Report(now, facts(engine), asdict(how), [], first_use(engine, how))

@@ -62,6 +62,7 @@ F32, F16, U8 = "f32 data", "16-bit", "8-bit"
 ODDS, UNEVEN, CONVERT, WEIGHTS = "odd sizes", "uneven blocks", "conversions", "weights"
 PACKED, GROUPED = "4-bit moves", "4-bit conversions"
 IMAGES, FIVE_D, SMALL, LAUNCH = "3-channel images", "5-D", "2-10 MB", "tiny"
+DRAWN = "drawn at random"
 
 # Blocks that do not divide each other, by their sizes and types.
 UNEVENS = tuple(
@@ -147,6 +148,10 @@ CASES = (
     Case("tiny_bfyx_byxf_f32", LAUNCH, TINY, "f32:bfyx", "f32:byxf"),
     Case("tiny_bfyx_bfyx_u8_f32", LAUNCH, TINY, "u8:bfyx", "f32:bfyx"),
 )
+
+
+LEAST_SHARE = 0.6
+"""No case shall have less of the copy."""
 
 
 @dataclass(frozen=True, slots=True)

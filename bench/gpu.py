@@ -29,6 +29,7 @@ from clformats.timing import Settings
 from . import ptx, rotation, table
 from .cases import CASES, F16, F32, LAUNCH, MB, SMALL, U8, Case
 from .contest import contest
+from .drawn import drawn, with_random
 from .machine import facts
 from .picture import picture
 from .report import Report
@@ -90,7 +91,7 @@ def main(words: list[str]) -> int:
         report.machine[name] = f"{speed:.0f} GB/s"
         print(f"{name:<40}{speed:>8.0f} GB/s", flush=True)
     print(f"\n{table.heading()}", flush=True)
-    for case in chosen(options.cases):
+    for case in chosen(options):
         report.records.append(contest(case, engine, SETTINGS, sweep=options.sweep))
         print(table.row(report.records[-1]), flush=True)
     print("\n".join(table.footer(report)))
@@ -105,6 +106,7 @@ def parser() -> argparse.ArgumentParser:
     add = result.add_argument
     add("--device", metavar="NAME", help="a text in the device's or platform's name")
     add("--cases", metavar="REGEX", type=re.compile, help="only cases whose name has this in it")
+    with_random(result)
     add("--sweep", action="store_true", help="other families and the tuner's space as well")
     add("--json", metavar="FILE", type=Path, help="write the results")
     add("--svg", metavar="FILE", type=Path, help="draw the results")
@@ -118,7 +120,7 @@ def with_ptx(options: argparse.Namespace) -> int:
     """Make the kernels of the cases as PTX, or run them; 1 where one is wrong, 2 where none is."""
     try:
         if options.ptx:
-            made = ptx.write(options.ptx, chosen(options.cases))
+            made = ptx.write(options.ptx, chosen(options))
             print(f"{len(made)} kernels in {options.ptx}")
             return 0
         wanted = options.cases.search if options.cases else bool
@@ -143,7 +145,7 @@ def write(options: argparse.Namespace, report: Report, engine: cf.Engine) -> Non
     store(options, report)
     if options.isa:
         with zipfile.ZipFile(options.isa, "w", zipfile.ZIP_DEFLATED) as archive:
-            for case in chosen(options.cases):
+            for case in chosen(options):
                 reorder = cf.Reorder(*case.descriptors(), engine, tuned=False, wait=True)
                 archive.writestr(f"{case.name}.cl", reorder.source)
                 archive.writestr(f"{case.name}.bin", binary(reorder, engine))
@@ -158,10 +160,12 @@ def binary(reorder: cf.Reorder, engine: cf.Engine) -> bytes:
     return bytes(found[0])
 
 
-def chosen(wanted: re.Pattern[str] | None) -> Iterator[Case]:
+def chosen(options: argparse.Namespace) -> Iterator[Case]:
     """The cases to run, as large as they are to be."""
-    for case in (*map(scaled, CASES), *MORE):
-        if wanted is None or wanted.search(case.name):
+    fixed = () if options.random else MORE
+    cases = drawn(options.random, options.seed) if options.random else CASES
+    for case in (*map(scaled, cases), *fixed):
+        if options.cases is None or options.cases.search(case.name):
             yield case
 
 

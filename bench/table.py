@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from clformats.timing import Times
 
+from .cases import LEAST_SHARE
 from .report import (
     AGAIN,
     BAKED,
@@ -97,6 +98,7 @@ def footer(report: Report) -> Iterator[str]:
     yield from (f"{sign}: {text}" for sign, text in FOOTNOTES.items() if sign in marks)
     yield from absences(report.records)
     yield from ("", *groups(summaries(report.records)))
+    yield from ("", *slowest(report.records))
     yield from ("", *choices(report.records))
     if report.first_use:
         yield from ("", *costs(report.first_use))
@@ -121,6 +123,21 @@ def groups(lines: list[Summary]) -> Iterator[str]:
         ratios[0] += " "
         text = _GROUP.format(line.group.name, line.count, goal(line), number(line.share), *ratios)
         yield text + _more(line)
+
+
+def slowest(records: list[Record]) -> Iterator[str]:
+    """The cases that no mean may hide: below `LEAST_SHARE` of the copy, or slower than oneDNN."""
+    fair = {r.name: r.ratio("oneDNN") for r in records if r.is_fair}
+    shares = {r.name: r.share for r in records}
+    for goal, values, least in (
+        (f"below {LEAST_SHARE} of the copy", shares, LEAST_SHARE),
+        ("slower than oneDNN", fair, 1.0),
+    ):
+        known = {name: value for name, value in values.items() if value}
+        below = sorted((value, name) for name, value in known.items() if value < least)
+        yield f"{goal}: {len(below)} of {len(known)}"
+        pairs = {r.name: f"{r.src} -> {r.dst}" for r in records}
+        yield from (f"  {number(value):>5}  {name:<24}{pairs[name]}" for value, name in below)
 
 
 def choices(records: list[Record]) -> Iterator[str]:

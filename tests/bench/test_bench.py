@@ -16,8 +16,9 @@ import clformats as cf
 from bench import gpu, quantised, rotation
 from bench.__main__ import main
 from bench.arena import Arena, NotComparableError, WrongResultError
-from bench.cases import CASES, GROUPS, LAUNCH, SMALL, Case
+from bench.cases import CASES, GROUPS, LAUNCH, MB, SMALL, Case
 from bench.contest import contest
+from bench.drawn import TYPES, drawn
 from bench.peers import ggml, numpy_, onednn
 from bench.peers.views import views
 from bench.picture import picture
@@ -33,7 +34,7 @@ from bench.report import (
     Report,
     summaries,
 )
-from bench.table import choices, comparison, groups, mark, row
+from bench.table import choices, comparison, groups, mark, row, slowest
 from clformats.timing import QUICK, Times
 
 NAME = "tiny_bfyx_fsv16_f32"
@@ -316,6 +317,32 @@ def test_what_cannot_be_done_is_said_in_one_line(
     assert words in message
 
 
+def test_drawn_cases_are_the_same_of_a_seed_and_of_networks_names() -> None:
+    cases = drawn(200)
+    assert cases[:7] == drawn(7)
+    assert drawn(7, seed=1) != cases[:7]
+    assert len({case.name for case in cases}) == 200
+    moved = [sum(desc.nbytes for desc in case.descriptors()) / MB for case in cases]
+    assert min(moved) > 5
+    assert {case.src.split(":")[0] for case in cases} == set(TYPES)
+    assert [gpu.scaled(case).dims[1:] for case in cases] == [case.dims[1:] for case in cases]
+    on_gpus = list(gpu.chosen(gpu.parser().parse_args(["--random", "5"])))
+    assert [case.name for case in on_gpus] == [case.name for case in cases[:5]]
+
+
+def test_the_slowest_cases_are_named() -> None:
+    slow, fast = (
+        replace(made_up(**{"clformats": t, "copy kernel": 1.0, "oneDNN": 2.0}), name=name)
+        for name, t in (("slow", 2.5), ("fast", 1.1))
+    )
+    assert list(slowest([slow, fast])) == [
+        "below 0.6 of the copy: 1 of 2",
+        f"   0.40  {'slow':<24}src -> dst",
+        "slower than oneDNN: 1 of 2",
+        f"   0.80  {'slow':<24}src -> dst",
+    ]
+
+
 @pytest.mark.parametrize("arguments", [["--rounds", "0"], ["--rounds", "x"], ["--cases", "("]])
 def test_bad_options_are_refused(arguments: list[str]) -> None:
     with pytest.raises(SystemExit) as stop:
@@ -352,7 +379,7 @@ def test_all_that_a_gpu_is_asked(
 
 
 def test_cases_for_gpus_are_larger_than_caches() -> None:
-    cases = list(gpu.chosen(None))
+    cases = list(gpu.chosen(gpu.parser().parse_args([])))
     assert len(cases) == len(CASES) + len(gpu.MORE)
     for case in cases:
         moved = sum(desc.nbytes for desc in case.descriptors())

@@ -1,0 +1,119 @@
+"""Cases drawn at random: the formats, types, channels and windows that networks use.
+
+The fixed cases are what networks have most, and what schedules were made for. Drawn ones say how
+far that carries: `python -m bench --random 60`, and the same of `python -m bench gpu`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+from collections.abc import Callable, Iterator
+from itertools import islice
+
+import clformats as cf
+
+from .cases import DRAWN, MB, Case
+
+SEED = 9292
+TYPES = ("f32", "f16", "bf16", "s8", "u8")
+SAME_TYPE = 0.6
+"""The share of cases whose elements are only moved."""
+SIZES = (18 * MB, 60 * MB)
+"""Bytes that a case reads and writes, without padding."""
+
+CHANNELS = (3, 17, 64, 192, 1000, 48, 100, 256, 512)
+SIDES = (7, 14, 28, 56, 55, 57, 112, 224)
+WINDOWS = (1, 3, 3, 3, 5, 7)
+OUTPUTS = (64, 96, 128, 256, 512, 720, 768, 1000, 1024, 2048)
+MOST_INPUTS = 4096
+
+Dims = tuple[int, ...]
+
+
+def with_random(parser: argparse.ArgumentParser) -> None:
+    """The options that ask for drawn cases in place of the fixed ones."""
+    add = parser.add_argument
+    add("--random", metavar="N", type=positive, help="N cases drawn from what networks use instead")
+    add("--seed", metavar="N", type=positive, default=SEED, help=f"which ones ({SEED})")
+
+
+def positive(words: str) -> int:
+    """A number of 1 or more of the command line."""
+    if not words.isdecimal() or int(words) < 1:
+        raise argparse.ArgumentTypeError(f"got {words!r}, expected a number of 1 or more")
+    return int(words)
+
+
+def drawn(count: int, seed: int = SEED) -> list[Case]:
+    """So many cases, always the same of a seed.
+
+    >>> print(*(case.src for case in drawn(2)), drawn(1)[0].dims)
+    s8:hwio bf16:bfyx (720, 2243, 3, 3)
+    """
+    return list(islice(_endless(seed), count))
+
+
+def _endless(seed: int) -> Iterator[Case]:
+    """Cases of a seed, without end."""
+    rng = random.Random(seed)  # noqa: S311  # cases, not secrets
+    number = 0
+    while True:
+        case = _case(rng, f"{seed}/{number}")
+        if case:
+            number += 1
+            yield case
+
+
+def _case(rng: random.Random, name: str) -> Case | None:
+    """A case; None where what was drawn is far from the size that was drawn."""
+    share = rng.random()
+    src = rng.choice(TYPES)
+    dst = src if rng.random() < SAME_TYPE else rng.choice(TYPES)
+    count = rng.uniform(*SIZES) / sum(cf.MemoryDesc((1,), t).dtype.nbytes for t in (src, dst))
+    dims_of, formats = next((dims, names) for limit, dims, names in KINDS if share < limit)
+    dims = dims_of(rng, count)
+    if not dims:
+        return None
+    one, other = rng.sample(formats, 2)
+    return Case(name, DRAWN, dims, f"{src}:{one}", f"{dst}:{other}")
+
+
+def _activations(rng: random.Random, count: float) -> Dims | None:
+    """Batch, channels, rows and columns."""
+    channels, side = rng.choice(CHANNELS), rng.choice(SIDES)
+    image = channels * side * side
+    batch = max(1, round(count / image))
+    return None if batch * image > 2 * count else (batch, channels, side, side)
+
+
+def _weights(rng: random.Random, count: float) -> Dims | None:
+    """Outputs, inputs and a window; half of them with inputs by 16."""
+    window, outputs = rng.choice(WINDOWS), rng.choice(OUTPUTS)
+    row = outputs * window * window
+    inputs = min(MOST_INPUTS, max(1, round(count / row)))
+    if inputs * row < count / 3:
+        return None
+    if rng.random() < 0.5:
+        inputs = max(16, inputs // 16 * 16)
+    return outputs, inputs, window, window
+
+
+def _depthwise(rng: random.Random, count: float) -> Dims:
+    """Groups of one channel and a window."""
+    window = rng.choice((3, 5))
+    return round(count / (window * window)), 1, 1, window, window
+
+
+KINDS: tuple[tuple[float, Callable[[random.Random, float], Dims | None], tuple[str, ...]], ...] = (
+    (0.55, _activations, (
+        "bfyx", "byxf", "yxfb", "b_fs_yx_fsv16", "b_fs_yx_fsv32", "b_fs_yx_fsv4",
+        "bs_fs_yx_bsv16_fsv16", "fs_b_yx_fsv32", "nChw8c", "nChw16c",
+    )),
+    (0.93, _weights, (
+        "oiyx", "hwio", "yxio", "ioyx", "oyxi", "OIhw16i16o", "OIhw16o16i", "OIhw8i8o",
+        "os_is_yx_osv16_isv4", "OIhw4i16o4i", "os_is_yx_isv16_osv16", "OIhw8o8i",
+    )),
+    (1.0, _depthwise, ("goiyx", "gs_oiyx_gsv16", "gs_oiyx_gsv32", "gyxio")),
+)  # fmt: skip
+"""What is drawn: up to which share, sizes, and formats."""
