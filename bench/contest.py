@@ -10,7 +10,7 @@ import numpy as np
 
 import clformats as cf
 from clformats.reorders.profiles import traits_of
-from clformats.schedule.space import spaces
+from clformats.spaces.space import spaces
 from clformats.timing import Settings, Slot, race
 
 from . import rotation

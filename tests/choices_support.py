@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterator
 
 import clformats as cf
-from clformats.schedule.space import space
+from clformats.spaces.space import space
 from tests.device_support import check_reorder
 
 D = cf.MemoryDesc

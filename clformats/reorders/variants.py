@@ -16,10 +16,10 @@ from ..opencl import places
 from ..programs import compiler
 from ..runtime import Engine
 from ..schedule.choices import Choices
-from ..schedule.parts import LOCAL_SIZE as LOCAL
-from ..schedule.parts import Config, Parts
 from ..schedule.schedule import Schedule
-from ..schedule.space import Space, space
+from ..spaces.parts import LOCAL_SIZE as LOCAL
+from ..spaces.parts import Config, Parts
+from ..spaces.space import Space, space
 from ..tensors.desc import MemoryDesc
 from ..values.attr import Attr
 from .profiles import traits_of

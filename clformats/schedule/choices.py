@@ -2,7 +2,7 @@
 
 A choice is a wish. If a problem cannot have it (tiles of 16 steps in a loop of 12), the plan takes
 the nearest possible value, or that of the rules; the result is always right.
-`clformats.schedule.space` lists the choices that make a difference for a problem.
+`clformats.spaces.space` lists the choices that make a difference for a problem.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from ..runtime import Engine
 from ..runtime.engine import default_engine
 from ..schedule import Request
 from ..schedule.choices import RULES, Choices
-from ..schedule.space import spaces
+from ..spaces.space import spaces
 from ..tensors.desc import MemoryDesc
 from ..tensors.described import Described
 from ..timing import Settings

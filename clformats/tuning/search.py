@@ -13,7 +13,7 @@ from time import monotonic
 
 from ..errors import Error
 from ..schedule.choices import Choices
-from ..schedule.space import Space
+from ..spaces.space import Space
 from ..timing import Settings, Slot, sampled
 from .contest import Contest
 from .outcome import Tried

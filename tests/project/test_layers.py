@@ -31,6 +31,7 @@ LAYERS = [
     {"transfers"},
     {"reorders"},
     {"runtime", "kernels", "recoding", "records"},
+    {"spaces"},
     {"index", "schedule"},
     {"pictures"},
     {"quantised"},

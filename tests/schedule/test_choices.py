@@ -20,7 +20,7 @@ from clformats.schedule.plan import FAMILIES, GPU_FAMILIES
 from clformats.schedule.schedule import Schedule
 from clformats.schedule.scheduled import ScheduledPlan
 from clformats.schedule.search import ranked
-from clformats.schedule.space import space, spaces
+from clformats.spaces.space import space, spaces
 from tests.support import BUFFERS, random_pair
 
 D = cf.MemoryDesc

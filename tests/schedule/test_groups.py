@@ -15,7 +15,7 @@ from clformats.schedule.choices import RULES, Choices
 from clformats.schedule.grouped import GroupTile
 from clformats.schedule.local import GroupPlan, _narrower, _turns
 from clformats.schedule.schedule import ALL, EXAMPLE, Loop, Schedule, Store, Tile
-from clformats.schedule.space import Space, space
+from clformats.spaces.space import Space, space
 from tests.support import BUFFERS, random_pair
 
 D = cf.MemoryDesc

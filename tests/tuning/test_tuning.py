@@ -23,7 +23,7 @@ from clformats import records as tuned
 from clformats.records.record import InvalidRecord
 from clformats.reorders.variants import Variants
 from clformats.schedule.choices import RULES
-from clformats.schedule.space import spaces
+from clformats.spaces.space import spaces
 from clformats.timing import QUICK, Slot, Times
 from clformats.tuning import contest, run, search
 from clformats.tuning.exchange import merge, t4

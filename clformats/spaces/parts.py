@@ -27,13 +27,13 @@ from ..errors import InvalidArgument
 from ..problems.problem import Problem
 from ..problems.thresholds import BLOCKS, GROUP_SIZES, ITEMS, SHORT, VECTOR_BYTES
 from ..problems.traits import Traits
-from .body import Body
-from .local import GroupPlan, fitted
-from .nest import is_legal_extent, ordered, why_illegal
-from .schedule import ALL, LETTERS, STAGED, STORES, VECTORS, Loop, Schedule, Store, Tile
-from .scheduled import ScheduledPlan
-from .search import in_blocks, wanted_items
-from .stores import legal
+from ..schedule.body import Body
+from ..schedule.local import GroupPlan, fitted
+from ..schedule.nest import is_legal_extent, ordered, why_illegal
+from ..schedule.schedule import ALL, LETTERS, STAGED, STORES, VECTORS, Loop, Schedule, Store, Tile
+from ..schedule.scheduled import ScheduledPlan
+from ..schedule.search import in_blocks, wanted_items
+from ..schedule.stores import legal
 
 Config = Mapping[str, Any]
 """Names of parameters and their values."""

@@ -14,12 +14,12 @@ from typing import Any, cast
 
 from ..problems.thresholds import NEAR
 from ..problems.traits import Traits
+from ..schedule.body import Body
+from ..schedule.choices import RULES, Choices
+from ..schedule.plan import Plan, make_plan
+from ..schedule.plan import families as families_on
 from ..tensors.desc import MemoryDesc
-from .body import Body
-from .choices import RULES, Choices
 from .parts import Parts, parts_of
-from .plan import Plan, make_plan
-from .plan import families as families_on
 
 
 @dataclass(frozen=True)
