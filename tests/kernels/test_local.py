@@ -250,11 +250,16 @@ def test_rows_that_begin_anywhere_are_loaded_by_words(
 
 
 @pytest.fixture
-def for_large(as_gpu: cf.Stream, monkeypatch: pytest.MonkeyPatch) -> Iterator[cf.Stream]:
-    """A stream whose kernels are planned as if for a GPU and for large tensors."""
+def for_large(engine: cf.Engine, monkeypatch: pytest.MonkeyPatch) -> Iterator[cf.Stream]:
+    """A stream whose kernels are planned as if for a GPU and for large tensors.
+
+    It has one multiprocessor: tensors that leave some of them idle have smaller tiles.
+    """
+    other = cf.Engine(device=engine.device)
+    other.__dict__["traits"] = replace(engine.traits, is_cpu=False, compute_units=1)
     planning._planned.cache_clear()
     monkeypatch.setattr("clformats.problems.thresholds.LARGE_TENSOR", 0)
-    yield as_gpu
+    yield cf.Stream(other)
     planning._planned.cache_clear()
 
 
