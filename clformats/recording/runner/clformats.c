@@ -1348,7 +1348,8 @@ void clf_program_destroy(clf_program *p)
     if (!p) return;
     if (p->queue) clFinish(p->queue); /* a driver may use what a kernel was given until it has ended */
     clf_drop_variant(p);
-    for (k = 0; k < p->num_buffers; k++)
+    /* The last made goes first: NVIDIA's driver ends the process otherwise, where parts of the arena overlap. */
+    for (k = p->num_buffers; k-- > 0;)
         if (p->buffers[k].mem) clReleaseMemObject(p->buffers[k].mem);
     if (p->arena) clReleaseMemObject(p->arena);
     if (p->queue) clReleaseCommandQueue(p->queue);
