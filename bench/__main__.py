@@ -27,6 +27,7 @@ examples:
   python -m bench --cases 'byxf|hwio' --why
   python -m bench --json new.json --compare bench/results/old.json
   python -m bench --random 60 --json new.json        60 pairs drawn from the names of networks
+  python -m bench --random 200 --tune 5              what the tuner gains over the rules
   python -m bench gpu --json gpu.json --svg gpu.svg  all that a GPU is asked, in ten minutes
   python -m bench --load new.json --svg new.svg      print and draw a stored run, measure nothing
   python -m bench host                               from_numpy, pack and others against numpy
@@ -88,6 +89,7 @@ def parser() -> argparse.ArgumentParser:
     add("--cases", metavar="REGEX", type=expression, help="only cases whose name has this in it")
     with_random(result)
     add("--rounds", metavar="N", type=positive, help="rounds per case, whatever time they take")
+    add("--tune", metavar="SECONDS", type=positive, help="tune each case first, and record it")
     add("--quick", action="store_true", help="few short rounds, tiny cases: to see that it works")
     add("--why", action="store_true", help="print each plan: the family, and why no better one")
     add("--json", metavar="FILE", type=Path, help="write the results")
@@ -137,6 +139,8 @@ def measured(options: argparse.Namespace) -> Report:
     report = Report(now, facts(engine), asdict(how), [], first_use(engine, how))
     begin(report)
     for case in cases:
+        if options.tune and not case.shared:
+            cf.tune(*case.descriptors(), engine, time_limit=options.tune)
         report.records.append(contest(case, engine, how))
         show(report, -1, why=options.why)
     return report

@@ -244,8 +244,8 @@ def test_the_rules_stand_beside_constants_and_records() -> None:
     plain = made_up(clformats=0.01)
     beside = {BAKED: Times(0.008, 0.007, 0.009, 9), TUNED: Times(0.0125, 0.012, 0.013, 9)}
     lines = list(choices([plain, replace(plain, times=plain.times | beside)]))
-    assert lines[1].split()[-5:] == ["0.80", "goal", "0.95,", "1", "cases"]
-    assert lines[2].split()[-5:] == ["1.25", "goal", "0.95,", "1", "cases"]
+    assert lines[1].endswith("0.80  goal 0.95, 1 of 2 cases, lowest 0.80")
+    assert lines[2].endswith("1.25  goal 0.95, 1 of 2 cases, lowest 1.25")
 
 
 def test_the_reference_code_of_onednn_is_marked_and_not_in_the_means() -> None:
