@@ -7,6 +7,7 @@ is favoured by where its data lies. On other devices the kernels have buffers of
 from __future__ import annotations
 
 import mmap
+from copy import copy
 from functools import lru_cache
 from typing import Any
 
@@ -14,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import clformats as cf
+from clformats.reorders.profiles import traits_of
+from clformats.tuning.contest import turns
 
 from .cases import Case
 
@@ -91,13 +94,27 @@ class Arena(Data):
         self.on_host = bool(engine.traits.is_cpu)
         # One queue for all: commands on a second one would wait for markers on the first.
         self.engine, self.stream = engine, cf.Stream(engine, profiling=not self.on_host)
-        self.buffers = self._buffer(self.read), self._buffer(self.written)
+        self.allocate()
 
-    def _buffer(self, data: Bytes) -> Any:
+    def turns(self) -> list[Arena]:
+        """Itself, and others of the same data that take turns with it: see `contest.turns`."""
+        found = [self]
+        for _ in range(turns(self.moved, traits_of(self.engine)) - 1):
+            other = copy(self)
+            other.read, other.written = pages(self.read.size), pages(self.written.size)
+            other.read[:], other.written[:] = self.read, 0  # an untouched page has no memory yet
+            other.allocate()
+            found.append(other)
+        return found
+
+    def allocate(self) -> None:
+        """Make the buffers: of the memory on the host, or of their own."""
         import pyopencl as cl
 
         where = cl.mem_flags.USE_HOST_PTR if self.on_host else cl.mem_flags.COPY_HOST_PTR
-        return cl.Buffer(self.engine.context, cl.mem_flags.READ_WRITE | where, hostbuf=data)
+        flags, context = cl.mem_flags.READ_WRITE | where, self.engine.context
+        read, written = (cl.Buffer(context, flags, hostbuf=d) for d in (self.read, self.written))
+        self.buffers = read, written
 
     def memories(self, src: cf.MemoryDesc, dst: cf.MemoryDesc) -> tuple[cf.Memory, cf.Memory]:
         """The two buffers under these descriptors."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import cycle
 
 import numpy as np
 
@@ -63,23 +64,29 @@ def contest(case: Case, engine: cf.Engine, settings: Settings, *, sweep: bool = 
 
 def enter(arena: Arena, reorder: cf.Reorder) -> Entries:
     """Everyone who can do the case, after a look at the result of each."""
-    entries = Entries()
-    memories = arena.memories(arena.src, arena.dst)
-
-    def ours() -> object:
-        return reorder(arena.stream, *memories)
-
-    arena.check_device(ours)
-    moves = {OURS: ours, AGAIN: ours, COPY: copy.kernel(arena), COMMAND: copy.command(arena)}
-    for name, other in _otherwise(arena).items():
-        moves[name] = partial(other, arena.stream, *memories)
-        arena.check_device(moves[name])
+    entries, places = Entries(), arena.turns()
+    for name, move in {OURS: reorder, AGAIN: reorder, **_otherwise(arena)}.items():
+        runs = [partial(move, a.stream, *a.memories(a.src, a.dst)) for a in places]
+        arena.check_device(runs[0])
+        entries.slots.append(Slot(name, waiting(arena.stream, in_turn(runs))))
+    for name, make in ((COPY, copy.kernel), (COMMAND, copy.command)):
+        copies = in_turn([make(a) for a in places])
+        entries.slots.append(Slot(name, waiting(arena.stream, copies)))
     if arena.moved < MB:
-        moves[EMPTY] = partial(copy.empty(arena, arena.stream), arena.buffers)
-    for name, enqueue in moves.items():
-        entries.slots.append(Slot(name, waiting(arena.stream, enqueue)))
-    _peers(entries, arena)
+        nothing = partial(copy.empty(arena, arena.stream), arena.buffers)
+        entries.slots.append(Slot(EMPTY, waiting(arena.stream, nothing)))
+    _peers(entries, places)
     return entries
+
+
+def in_turn(runs: Iterable[Callable[[], object]]) -> Callable[[], object]:
+    """Each call runs the next one."""
+    turn = cycle(runs)
+
+    def run() -> object:
+        return next(turn)()
+
+    return run
 
 
 def _otherwise(arena: Arena) -> dict[str, cf.Reorder]:
@@ -158,10 +165,10 @@ def _swept(arena: Arena) -> dict[str, cf.Reorder]:
     return found
 
 
-def _peers(entries: Entries, arena: Arena) -> None:
-    _peer(entries, arena, "oneDNN", lambda: _onednn(entries, arena), pads=True)
-    _peer(entries, arena, "torch", lambda: torch_.move(arena))
-    _peer(entries, arena, "numpy", lambda: numpy_.move(arena))
+def _peers(entries: Entries, places: list[Arena]) -> None:
+    _peer(entries, places, "oneDNN", partial(_onednn, entries), pads=True)
+    _peer(entries, places, "torch", torch_.move)
+    _peer(entries, places, "numpy", numpy_.move)
 
 
 def _onednn(entries: Entries, arena: Arena) -> Callable[[], None]:
@@ -171,19 +178,19 @@ def _onednn(entries: Entries, arena: Arena) -> Callable[[], None]:
 
 def _peer(
     entries: Entries,
-    arena: Arena,
+    places: list[Arena],
     name: str,
-    prepare: Callable[[], Callable[[], None]],
+    prepare: Callable[[Arena], Callable[[], object]],
     *,
     pads: bool = False,
 ) -> None:
     """Let a peer take part if it can do the case and its result is right."""
     try:
-        _comparable(arena)
-        run = prepare()
-        if arena.on_host:
-            arena.check_host(run, pads=pads)
+        _comparable(places[0])
+        runs = [prepare(arena) for arena in places]
+        if places[0].on_host:
+            places[0].check_host(runs[0], pads=pads)
     except (NotComparableError, WrongResultError) as reason:
         entries.notes[name] = str(reason)
         return
-    entries.slots.append(Slot(name, run))
+    entries.slots.append(Slot(name, in_turn(runs)))
