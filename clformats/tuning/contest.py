@@ -32,7 +32,7 @@ LEAST_SLOTS = 3
 """The plan by the rules, twice, and one other."""
 TURN_SHARE = 6
 """Pairs of tensors that take turns have so many times the bytes together from which on stores pass
-the cache: four last-level caches. A run finds nothing there of those before it."""
+the cache: four last-level caches. A run finds nothing there of those before it. Chosen."""
 
 
 def turns(nbytes: int, traits: Traits) -> int:
@@ -40,7 +40,7 @@ def turns(nbytes: int, traits: Traits) -> int:
 
     Programs seldom move a large tensor twice: again and again between the same two, a part of both
     stays in the cache, and stores that go through it seem faster than they are. Smaller tensors are
-    measured there: programs use them right before and after. GPUs are measured so, too.
+    measured in the cache, as programs use them right before and after.
 
     >>> [turns(n << 20, Traits()) for n in (16, 24, 100, 300)]
     [1, 6, 2, 1]

@@ -340,6 +340,23 @@ def test_a_contestant_that_is_wrong_is_no_record(
         run.checked(SLOW)
 
 
+def test_large_tensors_take_turns(engine: cf.Engine) -> None:
+    """So a run finds nothing in the caches of the run before. Small ones are measured there."""
+    moved = SRC.nbytes + DST.nbytes
+    assert len(contest.Contest(SRC, DST, engine)._places) == contest.turns(moved, engine.traits)
+    if not engine.traits.is_cpu:
+        pytest.skip("GPUs have one pair of tensors")
+    other = cf.Engine(device=engine.device)
+    other.__dict__["traits"] = replace(engine.traits, streamed_bytes=moved // 2)
+    run = contest.Contest(SRC, DST, other)
+    slot = run.slot("rules", RULES)
+    for _ in run._places:
+        slot.run()
+    assert len({id(memory) for pair in run._places for memory in pair}) == 2 * 3
+    for _, written in run._places:
+        assert np.array_equal(written.read(), run._expected)
+
+
 def test_what_the_kernel_before_wrote_does_not_count(
     engine: cf.Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
