@@ -9,7 +9,9 @@ from pathlib import Path
 import numpy as np
 
 import clformats as cf
+from clformats.reorders.profiles import kept_of, traits_of
 
+from .cases import MB
 from .peers import onednn, torch_
 
 
@@ -23,6 +25,8 @@ def facts(engine: cf.Engine) -> dict[str, str]:
         "platform": f"{device.platform.name.strip()}, {device.platform.version.strip()}",
         "driver": device.driver_version.strip(),
         "units": f"{device.max_compute_units}, {device.global_mem_cache_size >> 10} KiB cache",
+        "stores": f"past the cache from {traits_of(engine).stream_bytes / MB:.1f} MB on, "
+        f"{'as measured' if kept_of(engine) else 'by default: clformats calibrate'}",
         "processor": f"{processor()}, {os.cpu_count()} cores",
         "load": ", ".join(f"{load:.2f}" for load in os.getloadavg()),
         "clformats": cf.__version__,
