@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import sys
 from dataclasses import asdict, replace
 from datetime import datetime, timezone
@@ -16,9 +15,10 @@ from clformats.timing import QUICK, Settings, pin_threads
 from . import gpu, host, launches, network, plans, quantised, table
 from .cases import CASES, MB, Case
 from .contest import contest
-from .drawn import drawn, positive, with_random
+from .drawn import drawn
 from .firstuse import first_use
 from .machine import facts
+from .options import positive, which_cases
 from .picture import picture
 from .report import Report
 
@@ -85,9 +85,7 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = result.add_argument
-    add("--device", metavar="NAME", help="a text in the device's or platform's name")
-    add("--cases", metavar="REGEX", type=expression, help="only cases whose name has this in it")
-    with_random(result)
+    which_cases(result)
     add("--rounds", metavar="N", type=positive, help="rounds per case, whatever time they take")
     add("--tune", metavar="SECONDS", type=positive, help="tune each case first, and record it")
     add("--quick", action="store_true", help="few short rounds, tiny cases: to see that it works")
@@ -97,14 +95,6 @@ def parser() -> argparse.ArgumentParser:
     add("--compare", metavar="OLD.json", type=Path, help="show what changed since an older run")
     add("--load", metavar="FILE", type=Path, help="take the results from a file, measure nothing")
     return result
-
-
-def expression(words: str) -> re.Pattern[str]:
-    """A regular expression of the command line."""
-    try:
-        return re.compile(words)
-    except re.error as error:
-        raise argparse.ArgumentTypeError(f"{words!r} is no regular expression: {error}") from error
 
 
 def chosen(options: argparse.Namespace) -> list[Case]:

@@ -6,7 +6,6 @@ far that carries: `python -m bench --random 60`, and the same of `python -m benc
 
 from __future__ import annotations
 
-import argparse
 import random
 from collections.abc import Callable, Iterator
 from itertools import islice
@@ -29,20 +28,6 @@ OUTPUTS = (64, 96, 128, 256, 512, 720, 768, 1000, 1024, 2048)
 MOST_INPUTS = 4096
 
 Dims = tuple[int, ...]
-
-
-def with_random(parser: argparse.ArgumentParser) -> None:
-    """The options that ask for drawn cases in place of the fixed ones."""
-    add = parser.add_argument
-    add("--random", metavar="N", type=positive, help="N cases drawn from what networks use instead")
-    add("--seed", metavar="N", type=positive, default=SEED, help=f"which ones ({SEED})")
-
-
-def positive(words: str) -> int:
-    """A number of 1 or more of the command line."""
-    if not words.isdecimal() or int(words) < 1:
-        raise argparse.ArgumentTypeError(f"got {words!r}, expected a number of 1 or more")
-    return int(words)
 
 
 def drawn(count: int, seed: int = SEED) -> list[Case]:

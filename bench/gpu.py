@@ -8,7 +8,6 @@ length of a run; the cases, and large ones, beside torch and CuPy, every result 
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 import zipfile
 from collections.abc import Iterator
@@ -29,8 +28,9 @@ from clformats.timing import Settings
 from . import ptx, rotation, table
 from .cases import CASES, F16, F32, LAUNCH, MB, SMALL, U8, Case
 from .contest import contest
-from .drawn import drawn, with_random
+from .drawn import drawn
 from .machine import facts
+from .options import which_cases
 from .picture import picture
 from .report import Report
 
@@ -104,9 +104,7 @@ def parser() -> argparse.ArgumentParser:
     """The options."""
     result = argparse.ArgumentParser(prog="python -m bench gpu", description=__doc__)
     add = result.add_argument
-    add("--device", metavar="NAME", help="a text in the device's or platform's name")
-    add("--cases", metavar="REGEX", type=re.compile, help="only cases whose name has this in it")
-    with_random(result)
+    which_cases(result)
     add("--sweep", action="store_true", help="other families and the tuner's space as well")
     add("--json", metavar="FILE", type=Path, help="write the results")
     add("--svg", metavar="FILE", type=Path, help="draw the results")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 import tracemalloc
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -18,6 +17,7 @@ from clformats.timing import QUICK, Settings, Slot, race
 
 from .cases import MB
 from .machine import facts
+from .options import expression
 
 Array = NDArray[Any]
 SIZES = (2.0, 50.0, 206.0)
@@ -151,7 +151,7 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench host", description=__doc__)
     add = parser.add_argument
     add("--device", metavar="NAME", help="a text in the device's or platform's name")
-    add("--cases", metavar="REGEX", type=re.compile, help="only cases that have this in their name")
+    add("--cases", metavar="REGEX", type=expression, help="only cases that have this in their name")
     add("--rounds", metavar="N", type=int, help="rounds per case")
     add("--quick", action="store_true", help="few short rounds, 2 MB only: to see that it works")
     options = parser.parse_args(arguments)

@@ -20,6 +20,7 @@ from clformats.timing import QUICK, Settings, Slot, Times, race
 from . import rotation
 from .cases import MB
 from .machine import facts
+from .options import expression
 from .peers import ggml
 
 Array = NDArray[Any]
@@ -249,7 +250,7 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench quantised", description=__doc__)
     add = parser.add_argument
     add("--device", metavar="NAME", help="a text in the device's or platform's name")
-    add("--cases", metavar="REGEX", type=re.compile, help="only cases that have this in their name")
+    add("--cases", metavar="REGEX", type=expression, help="only cases that have this in their name")
     add("--size", metavar="NxK", type=size, action="append", help="rows x columns, may be repeated")
     add("--rounds", metavar="N", type=int, help="rounds per case")
     add("--runs", metavar="N", type=int, default=1, help="the whole so often; medians count")
