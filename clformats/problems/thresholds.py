@@ -134,7 +134,7 @@ SPILLED = 12
 
 LONGEST_SPLIT = 64
 """The longest part of a loop that one tile takes. Chosen."""
-OVERLAP = 1.2
+OVERLAP = 1.05
 """How many times the elements of a short loop its tiles move where it is taken whole. Chosen."""
 LONGEST_ROW = 256
 """The longest row that tiles take whole where both sides have it: each length is a program.

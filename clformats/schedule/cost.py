@@ -22,6 +22,7 @@ from .runs import (
     crosses_blocks,
     footprint,
     is_settled,
+    is_shifted,
     moved,
     run_of,
     turns,
@@ -106,8 +107,8 @@ class CostModel:
         crowded = read.follows and read.rows > weights.PREFETCHED_PLACES and not schedule.ahead
         sparse = max((stride / run for stride, _, run in by_stride(self.p, "src")), default=1.0)
         lost = max(sparse, read.whole)
-        each = src * lost + dst * self._moved(written, schedule)
-        moved = self.elements * each / 8
+        moved = self.elements * src * lost / 8
+        moved += self._stored(schedule) * dst * self._moved(written, schedule) / 8
         moved += tiles * read.jumps * jump * (2 if crowded else 1)
         moved += tiles * (0 if read.follows else read.rows) * weights.HOP_BYTES
         missed = tiles * written.missed(cached=store.is_ordinary) * weights.BANK_MISS_BYTES
@@ -119,6 +120,16 @@ class CostModel:
         moved += tiles * read.reread * weights.REREAD_BYTES
         moved += tiles * pages * weights.NEW_PAGE_BYTES
         return moved * self._byte_ns
+
+    def _stored(self, schedule: Schedule) -> float:
+        """How many elements are stored: tiles that overlap store some twice, past the cache."""
+        if schedule.store.is_ordinary:
+            return self.elements
+        counts, _ = self._of_tile(schedule.tile)
+        return prod(
+            count * schedule.tile.steps(k) if is_shifted(self.p, n) else n.size.value
+            for k, (n, count) in enumerate(zip(self.p.nodes, counts, strict=True))
+        )
 
     def _moved(self, written: Traffic, schedule: Schedule) -> float:
         """How many bytes move for each byte that is stored."""
