@@ -26,7 +26,7 @@ EXAMPLES = """\
 examples:
   python -m bench --cases 'byxf|hwio' --why
   python -m bench --json new.json --compare bench/results/old.json
-  python -m bench --random 60 --json new.json        60 pairs drawn from the names of networks
+  python -m bench --random 60 --json new.json        60 pairs of formats that networks use
   python -m bench --random 200 --tune 5              what the tuner gains over the rules
   python -m bench gpu --json gpu.json --svg gpu.svg  all that a GPU is asked, in ten minutes
   python -m bench --load new.json --svg new.svg      print and draw a stored run, measure nothing
@@ -126,12 +126,11 @@ def measured(options: argparse.Namespace) -> Report:
     cases, how = chosen(options), settings(options)
     engine = cf.Engine(options.device)
     now = datetime.now(timezone.utc).isoformat(timespec="seconds")
-    report = Report(now, facts(engine), asdict(how), [], first_use(engine, how))
+    asked = asdict(how) | ({"tune": options.tune} if options.tune else {})
+    report = Report(now, facts(engine), asked, [], first_use(engine, how))
     begin(report)
     for case in cases:
-        if options.tune and not case.shared:
-            cf.tune(*case.descriptors(), engine, time_limit=options.tune)
-        report.records.append(contest(case, engine, how))
+        report.records.append(contest(case, engine, how, tune=options.tune or 0))
         show(report, -1, why=options.why)
     return report
 

@@ -1,7 +1,8 @@
 """Where a case is run: its data, the truth from the host, and buffers that every contestant shares.
 
-On a CPU the device and the peers use the same two page-aligned pieces of memory, so none of them
-is favoured by where its data lies. On other devices the kernels have buffers of their own.
+On a CPU the device and the peers use the same page-aligned pieces of memory, so none of them is
+favoured by where its data lies; what caches do not hold takes turns over several pairs of pieces.
+On other devices the kernels have buffers of their own.
 """
 
 from __future__ import annotations

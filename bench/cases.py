@@ -182,6 +182,7 @@ GROUPS = (
     Group("4-bit conversions", lambda _, group, __: group == GROUPED),
     Group("3-channel images", lambda _, group, __: group == IMAGES),
     Group("5-D", lambda _, group, __: group == FIVE_D),
+    Group("drawn at random", lambda _, group, __: group == DRAWN),
     Group("2 to 10 MB", lambda _, __, mb: 2 <= mb <= 10, share=0.92),
     Group("under 1 MB", lambda _, __, mb: mb < 1, launch=1.15),
 )

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import cycle
+from itertools import cycle, repeat
 
 import numpy as np
 
@@ -23,21 +23,38 @@ from .report import AGAIN, BAKED, COMMAND, COPY, CUPY, EMPTY, OURS, TUNED, Recor
 
 @dataclass
 class Entries:
-    """The contestants that take part, and why the others do not."""
+    """The contestants that take part, and why the others do not.
 
+    ``turn``: the numbers of the places that all of them go round in together.
+    """
+
+    turn: Iterator[int] = field(default_factory=lambda: repeat(0))
     slots: list[Slot] = field(default_factory=list)
     notes: dict[str, str] = field(default_factory=dict)
     onednn: str = ""
 
+    def in_turn(self, runs: Sequence[Callable[[], object]]) -> Callable[[], object]:
+        """Each call runs the one of the next place, whoever ran at the place before."""
 
-def contest(case: Case, engine: cf.Engine, settings: Settings, *, sweep: bool = False) -> Record:
+        def run() -> object:
+            return runs[next(self.turn)]()
+
+        return run
+
+
+def contest(
+    case: Case, engine: cf.Engine, settings: Settings, *, sweep: bool = False, tune: int = 0
+) -> Record:
     """Run a case. What goes wrong with ours stands in the record's ``error``.
 
     ``sweep``: on a GPU every family that takes the case, and the tuner's space, run as well.
+    ``tune``: the seconds for which it is tuned before; what is found is recorded.
     """
     src, dst = case.descriptors()
     blank = Record(case.name, case.group, str(src), str(dst))
     try:
+        if tune and not case.shared:
+            cf.tune(src, dst, engine, time_limit=tune)
         reorder = cf.Reorder(src, dst, engine, tuned=False, wait=True, attr=case.attr())
     except cf.Error as error:
         return replace(blank, error=str(error))
@@ -64,29 +81,20 @@ def contest(case: Case, engine: cf.Engine, settings: Settings, *, sweep: bool = 
 
 def enter(arena: Arena, reorder: cf.Reorder) -> Entries:
     """Everyone who can do the case, after a look at the result of each."""
-    entries, places = Entries(), arena.turns()
+    places = arena.turns()
+    entries = Entries(cycle(range(len(places))))
     for name, move in {OURS: reorder, AGAIN: reorder, **_otherwise(arena)}.items():
         runs = [partial(move, a.stream, *a.memories(a.src, a.dst)) for a in places]
         arena.check_device(runs[0])
-        entries.slots.append(Slot(name, waiting(arena.stream, in_turn(runs))))
+        entries.slots.append(Slot(name, waiting(arena.stream, entries.in_turn(runs))))
     for name, make in ((COPY, copy.kernel), (COMMAND, copy.command)):
-        copies = in_turn([make(a) for a in places])
+        copies = entries.in_turn([make(a) for a in places])
         entries.slots.append(Slot(name, waiting(arena.stream, copies)))
     if arena.moved < MB:
         nothing = partial(copy.empty(arena, arena.stream), arena.buffers)
         entries.slots.append(Slot(EMPTY, waiting(arena.stream, nothing)))
     _peers(entries, places)
     return entries
-
-
-def in_turn(runs: Iterable[Callable[[], object]]) -> Callable[[], object]:
-    """Each call runs the next one."""
-    turn = cycle(runs)
-
-    def run() -> object:
-        return next(turn)()
-
-    return run
 
 
 def _otherwise(arena: Arena) -> dict[str, cf.Reorder]:
@@ -193,4 +201,4 @@ def _peer(
     except (NotComparableError, WrongResultError) as reason:
         entries.notes[name] = str(reason)
         return
-    entries.slots.append(Slot(name, in_turn(runs)))
+    entries.slots.append(Slot(name, entries.in_turn(runs)))

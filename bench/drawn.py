@@ -19,7 +19,7 @@ TYPES = ("f32", "f16", "bf16", "s8", "u8")
 SAME_TYPE = 0.6
 """The share of cases whose elements are only moved."""
 SIZES = (18 * MB, 60 * MB)
-"""Bytes that a case reads and writes, without padding."""
+"""Bytes that a case reads and writes, about, and without padding: weights may have fewer."""
 
 CHANNELS = (3, 17, 64, 192, 1000, 48, 100, 256, 512)
 SIDES = (7, 14, 28, 56, 55, 57, 112, 224)
@@ -44,7 +44,7 @@ def _endless(seed: int) -> Iterator[Case]:
     rng = random.Random(seed)  # noqa: S311  # cases, not secrets
     number = 0
     while True:
-        case = _case(rng, f"{seed}/{number}")
+        case = _case(rng, f"{seed}-{number}")
         if case:
             number += 1
             yield case

@@ -25,8 +25,7 @@ def facts(engine: cf.Engine) -> dict[str, str]:
         "platform": f"{device.platform.name.strip()}, {device.platform.version.strip()}",
         "driver": device.driver_version.strip(),
         "units": f"{device.max_compute_units}, {device.global_mem_cache_size >> 10} KiB cache",
-        "stores": f"past the cache from {traits_of(engine).stream_bytes / MB:.1f} MB on, "
-        f"{'as measured' if kept_of(engine) else 'by default: clformats calibrate'}",
+        "stores": _stores(engine),
         "processor": f"{processor()}, {os.cpu_count()} cores",
         "load": ", ".join(f"{load:.2f}" for load in os.getloadavg()),
         "clformats": cf.__version__,
@@ -36,6 +35,14 @@ def facts(engine: cf.Engine) -> dict[str, str]:
         "oneDNN": onednn.available() or ".".join(map(str, onednn.version())),
         "torch": torch_.version() or "not installed",
     }
+
+
+def _stores(engine: cf.Engine) -> str:
+    """From where on they pass the cache."""
+    if not engine.traits.is_cpu:
+        return "through the caches"
+    origin = "as measured" if kept_of(engine) else "by default: clformats calibrate"
+    return f"past the cache from {traits_of(engine).stream_bytes / MB:.1f} MB on, {origin}"
 
 
 def processor() -> str:

@@ -99,7 +99,7 @@ def footer(report: Report) -> Iterator[str]:
     yield from absences(report.records)
     yield from ("", *groups(summaries(report.records)))
     yield from ("", *slowest(report.records))
-    yield from ("", *choices(report.records))
+    yield from ("", *choices(report.records, is_tuned="tune" in report.settings))
     if report.first_use:
         yield from ("", *costs(report.first_use))
 
@@ -134,20 +134,25 @@ def slowest(records: list[Record]) -> Iterator[str]:
         ("slower than oneDNN", fair, 1.0),
     ):
         known = {name: value for name, value in values.items() if value}
+        if not known:
+            continue
         below = sorted((value, name) for name, value in known.items() if value < least)
         yield f"{goal}: {len(below)} of {len(known)}"
         pairs = {r.name: f"{r.src} -> {r.dst}" for r in records}
         yield from (f"  {number(value):>5}  {name:<24}{pairs[name]}" for value, name in below)
 
 
-def choices(records: list[Record]) -> Iterator[str]:
+def choices(records: list[Record], *, is_tuned: bool = False) -> Iterator[str]:
     """What the rules leave to constants and to the tuner, in the mean of the cases that have it.
 
-    Where the tuner has no record, nothing that it tried was faster than the rules.
+    ``is_tuned``: all were tuned. Those without a record then count as 1: nothing that was tried was
+    surely faster than the rules.
     """
     yield "speed by the rules, beside the same reorder"
     for name, slot in (("with its sizes as constants", BAKED), ("as the tuner recorded it", TUNED)):
         ratios = [ratio for record in records if (ratio := record.ratio(slot))]
+        if is_tuned and slot == TUNED:
+            ratios += [1.0 for record in records if record.times and slot not in record.times]
         mean, low = number(geomean([*ratios])), number(min(ratios, default=None))
         of = f"{len(ratios)} of {len(records)} cases"
         yield f"  {name:<30}{mean:>6}  goal 0.95, {of}, lowest {low}"

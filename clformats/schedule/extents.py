@@ -187,7 +187,7 @@ def _covering(p: Problem, sizes: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _without_overlaps(p: Problem, sizes: tuple[int, ...]) -> tuple[int, ...]:
-    """The same with all steps of short loops whose last tile would overlap the others by much.
+    """The same with all steps of short loops whose last tile would overlap the others: `OVERLAP`.
 
     Such as windows: 25 elements are two tiles of 16, which move 32. Not the rows of the
     destination, whose vectors would have shuffles of their own. For large tensors only: each size

@@ -30,9 +30,8 @@ BATCH_SECONDS = 1e-3
 DEFAULT, AGAIN = "default", "default, again"
 LEAST_SLOTS = 3
 """The plan by the rules, twice, and one other."""
-TURN_SHARE = 6
-"""Pairs of tensors that take turns have so many times the bytes together from which on stores pass
-the cache: four last-level caches. A run finds nothing there of those before it. Chosen."""
+IN_TURN_BYTES = 128 << 20
+"""Of all pairs of tensors that take turns: four times a cache of 32 MB. Chosen."""
 
 
 def turns(nbytes: int, traits: Traits) -> int:
@@ -45,7 +44,7 @@ def turns(nbytes: int, traits: Traits) -> int:
     >>> [turns(n << 20, Traits()) for n in (16, 24, 100, 300)]
     [1, 6, 2, 1]
     """
-    return math.ceil(TURN_SHARE * traits.stream_bytes / nbytes) if traits.streams(nbytes) else 1
+    return math.ceil(IN_TURN_BYTES / nbytes) if traits.streams(nbytes) else 1
 
 
 class Contest:
@@ -60,6 +59,7 @@ class Contest:
         case, count = self._case, turns(src.nbytes + dst.nbytes, traits_of(engine))
         self._places = [(DeviceTensor(src, case.source, engine),
                          DeviceTensor(dst, case.before, engine)) for _ in range(count)]  # fmt: skip
+        self._turn = cycle([(read.memory, written.memory) for read, written in self._places])
         self._before = with_canary(self._case.before)
         self.rng = np.random.default_rng(0)
 
@@ -107,8 +107,7 @@ class Contest:
         return Slot(name, self._runner(reorder, batch), batch)
 
     def _runner(self, reorder: Reorder, batch: int) -> Callable[[], object]:
-        stream = self.stream
-        turn = cycle([(src.memory, dst.memory) for src, dst in self._places])
+        stream, turn = self.stream, self._turn
 
         def run() -> None:
             for _ in range(batch - 1):

@@ -246,6 +246,8 @@ def test_the_rules_stand_beside_constants_and_records() -> None:
     lines = list(choices([plain, replace(plain, times=plain.times | beside)]))
     assert lines[1].endswith("0.80  goal 0.95, 1 of 2 cases, lowest 0.80")
     assert lines[2].endswith("1.25  goal 0.95, 1 of 2 cases, lowest 1.25")
+    *_, tuned = choices([plain, replace(plain, times=plain.times | beside)], is_tuned=True)
+    assert tuned.endswith("1.12  goal 0.95, 2 of 2 cases, lowest 1.00")
 
 
 def test_the_reference_code_of_onednn_is_marked_and_not_in_the_means() -> None:
@@ -325,7 +327,8 @@ def test_drawn_cases_are_the_same_of_a_seed_and_of_networks_names() -> None:
     moved = [sum(desc.nbytes for desc in case.descriptors()) / MB for case in cases]
     assert min(moved) > 5
     assert {case.src.split(":")[0] for case in cases} == set(TYPES)
-    assert [gpu.scaled(case).dims[1:] for case in cases] == [case.dims[1:] for case in cases]
+    large = [sum(d.nbytes for d in gpu.scaled(case).descriptors()) for case in cases]
+    assert min(large) > 0.9 * gpu.LEAST
     on_gpus = list(gpu.chosen(gpu.parser().parse_args(["--random", "5"])))
     assert [case.name for case in on_gpus] == [case.name for case in cases[:5]]
 
