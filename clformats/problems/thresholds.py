@@ -136,8 +136,8 @@ LONGEST_SPLIT = 64
 """The longest part of a loop that one tile takes. Chosen."""
 OVERLAP = 1.05
 """A short loop is taken whole where its tiles would move so many times its elements. Chosen: 61 and
-70 of 900 random reorders of networks' formats take 0.92 and 0.91 of the time that they took with 1.2,
-together with a price for what overlapping tiles store twice (Zen 4, AVX2, PoCL)."""
+70 of 900 random reorders of networks' formats take 0.92 and 0.91 of their time with 1.2, together
+with a price for what overlapping tiles store twice (Zen 4, AVX2, PoCL)."""
 LONGEST_ROW = 256
 """The longest row that tiles take whole where both sides have it: each length is a program.
 Measured on a Zen 5, 18 MB and more, 25 to 192 elements: 50 reorders of windows and heads took 0.72

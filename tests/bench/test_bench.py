@@ -328,7 +328,7 @@ def test_drawn_cases_are_the_same_of_a_seed_and_of_networks_names() -> None:
     assert min(moved) > 5
     assert {case.src.split(":")[0] for case in cases} == set(TYPES)
     large = [sum(d.nbytes for d in gpu.scaled(case).descriptors()) for case in cases]
-    assert min(large) > 0.9 * gpu.LEAST
+    assert min(large) > 0.8 * gpu.LEAST  # padding of small batches does not grow with them
     on_gpus = list(gpu.chosen(gpu.parser().parse_args(["--random", "5"])))
     assert [case.name for case in on_gpus] == [case.name for case in cases[:5]]
 
