@@ -13,12 +13,11 @@ import clformats as cf
 from clformats.timing import QUICK, Settings, pin_threads
 
 from . import gpu, host, launches, network, plans, quantised, table
-from .cases import CASES, MB, Case
+from .cases import MB, Case
 from .contest import contest
-from .drawn import drawn
 from .firstuse import first_use
 from .machine import facts
-from .options import positive, which_cases
+from .options import pool, positive, which_cases
 from .picture import picture
 from .report import Report
 
@@ -99,8 +98,7 @@ def parser() -> argparse.ArgumentParser:
 
 def chosen(options: argparse.Namespace) -> list[Case]:
     """The cases to run: those that match; of the fixed ones, only tiny where it shall be quick."""
-    cases = drawn(options.random, options.seed) if options.random else CASES
-    wanted = options.cases
+    cases, wanted = pool(options), options.cases
     if wanted is None:
         return [c for c in cases if options.random or not options.quick or size(c) < MB]
     found = [case for case in cases if wanted.search(case.name)]

@@ -7,8 +7,7 @@ far that carries: `python -m bench --random 60`, and the same of `python -m benc
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
-from itertools import islice
+from collections.abc import Callable
 
 import clformats as cf
 
@@ -36,18 +35,11 @@ def drawn(count: int, seed: int = SEED) -> list[Case]:
     >>> print(*(case.src for case in drawn(2)), drawn(1)[0].dims)
     s8:hwio bf16:bfyx (720, 2243, 3, 3)
     """
-    return list(islice(_endless(seed), count))
-
-
-def _endless(seed: int) -> Iterator[Case]:
-    """Cases of a seed, without end."""
-    rng = random.Random(seed)  # noqa: S311  # cases, not secrets
-    number = 0
-    while True:
-        case = _case(rng, f"{seed}-{number}")
-        if case:
-            number += 1
-            yield case
+    rng, found = random.Random(seed), list[Case]()  # noqa: S311  # cases, not secrets
+    while len(found) < count:
+        if case := _case(rng, f"{seed}-{len(found)}"):
+            found.append(case)
+    return found
 
 
 def _case(rng: random.Random, name: str) -> Case | None:

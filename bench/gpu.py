@@ -26,11 +26,10 @@ from clformats.cli import main as clformats_main
 from clformats.timing import Settings
 
 from . import ptx, rotation, table
-from .cases import CASES, F16, F32, LAUNCH, MB, SMALL, U8, Case
+from .cases import F16, F32, LAUNCH, MB, SMALL, U8, Case
 from .contest import contest
-from .drawn import drawn
 from .machine import facts
-from .options import which_cases
+from .options import pool, which_cases
 from .picture import picture
 from .report import Report
 
@@ -161,8 +160,7 @@ def binary(reorder: cf.Reorder, engine: cf.Engine) -> bytes:
 def chosen(options: argparse.Namespace) -> Iterator[Case]:
     """The cases to run, as large as they are to be."""
     fixed = () if options.random else MORE
-    cases = drawn(options.random, options.seed) if options.random else CASES
-    for case in (*map(scaled, cases), *fixed):
+    for case in (*map(scaled, pool(options)), *fixed):
         if options.cases is None or options.cases.search(case.name):
             yield case
 

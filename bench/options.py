@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import re
+from collections.abc import Sequence
 
-from .drawn import SEED
+from .cases import CASES, Case
+from .drawn import SEED, drawn
 
 
 def which_cases(parser: argparse.ArgumentParser) -> None:
@@ -15,6 +17,11 @@ def which_cases(parser: argparse.ArgumentParser) -> None:
     add("--cases", metavar="REGEX", type=expression, help="only cases whose name has this in it")
     add("--random", metavar="N", type=positive, help="N cases drawn from what networks use instead")
     add("--seed", metavar="N", type=positive, default=SEED, help=f"which ones ({SEED})")
+
+
+def pool(options: argparse.Namespace) -> Sequence[Case]:
+    """The cases to choose from: the fixed ones, or so many drawn ones."""
+    return drawn(options.random, options.seed) if options.random else CASES
 
 
 def expression(words: str) -> re.Pattern[str]:

@@ -129,6 +129,7 @@ def slowest(records: list[Record]) -> Iterator[str]:
     """The cases that no mean may hide: below `LEAST_SHARE` of the copy, or slower than oneDNN."""
     fair = {r.name: r.ratio("oneDNN") for r in records if r.is_fair}
     shares = {r.name: r.share for r in records}
+    pairs = {r.name: f"{r.src} -> {r.dst}" for r in records}
     for goal, values, least in (
         (f"below {LEAST_SHARE} of the copy", shares, LEAST_SHARE),
         ("slower than oneDNN", fair, 1.0),
@@ -138,7 +139,6 @@ def slowest(records: list[Record]) -> Iterator[str]:
             continue
         below = sorted((value, name) for name, value in known.items() if value < least)
         yield f"{goal}: {len(below)} of {len(known)}"
-        pairs = {r.name: f"{r.src} -> {r.dst}" for r in records}
         yield from (f"  {number(value):>5}  {name:<24}{pairs[name]}" for value, name in below)
 
 

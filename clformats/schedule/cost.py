@@ -47,6 +47,7 @@ class CostModel:
         src, dst = p.dtypes
         self.bits = src.bits / p.held("src"), dst.bits / p.held("dst")
         self._core: dict[Tile, tuple[list[int], float]] = {}
+        self._past_caches: dict[Tile, int] = {}
         self._traffic: dict[tuple[Tile, tuple[Loop, ...]], tuple[Traffic, Traffic, float]] = {}
 
     def _of_tile(self, tile: Tile) -> tuple[list[int], float]:
@@ -108,7 +109,8 @@ class CostModel:
         sparse = max((stride / run for stride, _, run in by_stride(self.p, "src")), default=1.0)
         lost = max(sparse, read.whole)
         moved = self.elements * src * lost / 8
-        moved += self._stored(schedule) * dst * self._moved(written, schedule) / 8
+        stored = self.elements if store.is_ordinary else self._stored(schedule.tile)
+        moved += stored * dst * self._moved(written, schedule) / 8
         moved += tiles * read.jumps * jump * (2 if crowded else 1)
         moved += tiles * (0 if read.follows else read.rows) * weights.HOP_BYTES
         missed = tiles * written.missed(cached=store.is_ordinary) * weights.BANK_MISS_BYTES
@@ -121,15 +123,15 @@ class CostModel:
         moved += tiles * pages * weights.NEW_PAGE_BYTES
         return moved * self._byte_ns
 
-    def _stored(self, schedule: Schedule) -> float:
-        """How many elements are stored: tiles that overlap store some twice, past the cache."""
-        if schedule.store.is_ordinary:
-            return self.elements
-        counts, _ = self._of_tile(schedule.tile)
-        return prod(
-            count * schedule.tile.steps(k) if is_shifted(self.p, n) else n.size.value
-            for k, (n, count) in enumerate(zip(self.p.nodes, counts, strict=True))
-        )
+    def _stored(self, tile: Tile) -> int:
+        """How many elements are stored past the cache: tiles that overlap store some twice."""
+        if tile not in self._past_caches:
+            counts, _ = self._of_tile(tile)
+            self._past_caches[tile] = prod(
+                count * tile.steps(k) if is_shifted(self.p, n) else n.size.value
+                for k, (n, count) in enumerate(zip(self.p.nodes, counts, strict=True))
+            )
+        return self._past_caches[tile]
 
     def _moved(self, written: Traffic, schedule: Schedule) -> float:
         """How many bytes move for each byte that is stored."""
