@@ -92,6 +92,11 @@ class KernelConversion:
         return self.source.bits if self.source else 8 * (self.word or self.src_type).nbytes
 
     @property
+    def write_bits(self) -> int:
+        """The bits of what a store has in each lane, in memory."""
+        return self.target.bits if self.target else 8 * self.dst_type.nbytes
+
+    @property
     def codecs(self) -> list[Codec]:
         """How elements that share bytes are loaded."""
         return needed([self.source])
@@ -105,9 +110,10 @@ class KernelConversion:
         """A pointer to an element of the source, or its number where elements share bytes."""
         return at if self.source else f"(src + {at})"
 
-    def address(self, place: str) -> str:
-        """A pointer to the first byte of an element of the source, by what `load` takes."""
-        return f"src + (({place}) * {self.source.bits} >> 3)" if self.source else place
+    def address(self, place: str, side: str = "src") -> str:
+        """A pointer to the first byte of an element of a side, by what `begin` declares."""
+        codec = self.source if side == "src" else self.target
+        return f"{side} + (({place}) * {codec.bits} >> 3)" if codec else place
 
     @property
     def there(self) -> str:

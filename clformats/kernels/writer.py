@@ -12,6 +12,7 @@ from ..schedule.line_buffer import LineBuffer
 from ..shuffles.pairs import PairedProgram, paired
 from ..shuffles.program import ZERO, Shuffle, ShuffleProgram
 from ..templates import filled
+from ..values.attr import OLD
 from . import exchange, tables
 from .computation import Computed
 from .key import KernelKey
@@ -97,7 +98,7 @@ class _KernelWriter:
             held=[self._at(TileVector(row, 0, 1, ()), "d") for row in held],
             staged=self.staged, stage=STAGE_BYTES // self.nbytes, page_bytes=PAGE_BYTES,
             line=LINE_BYTES // self.nbytes,
-            prefetched=self._prefetched(), shared=self.shared,
+            prefetched=self._prefetched(), shared=self.shared, written=self._written(),
             read_too=self.operands.prefetched() if isinstance(self.types, Computed) else (),
             read_run=self.layout.read_run, loops=MOST_LOOPS + 1,
             axes=range(len(self.layout.axes)), guards=range(len(self.key.edges)),
@@ -124,19 +125,36 @@ class _KernelWriter:
         Where rows do not begin with lines, the tile before has read the line that one begins in.
         In as many groups as tiles share a line: each of them asks for one.
         """
-        bits = self.types.read_bits
         if self.key.tables:
             return []
-        found: dict[tuple[tuple[int, ...], int], str] = {}
-        for v in self.layout.loads:
-            at = self.types.address(moved("ahead", self._at(v, "s", v.width - 1)))
-            last = (v.shift + v.width) * bits - 1
-            found[v.row, last // (8 * LINE_BYTES)] = f"PREFETCH({at});"
-        texts = [*found.values()]
+        ends = self._line_ends(self.layout.loads, "s", self.types.read_bits)
+        texts = [f"PREFETCH({self.types.address(moved('ahead', at))});" for at in ends]
         if self.layout.rolled:
             return [[*(turns(self.layout, texts) if self.turned == "s" else texts)]]
         each = -(-len(texts) // self.shared)
         return [texts[k : k + each] for k in range(0, len(texts), each)]
+
+    def _written(self) -> list[str]:
+        """The last elements that a tile stores of lines, if stores go through the cache.
+
+        A store that the cache has no line for waits, and all behind it. Old values are asked for
+        where they are read.
+        """
+        computed = self.types.computation.operands if isinstance(self.types, Computed) else ()
+        passes = self.streams or self.lines or self.staged
+        if passes or any(operand.name == OLD for operand in computed):
+            return []
+        ends = self._line_ends(self.layout.stores, "d", self.types.write_bits)
+        texts = [f"CLAIM({self.types.address(moved('to_ahead', at), 'dst')});" for at in ends]
+        return [*turns(self.layout, texts)] if self.layout.rolled and self.turned == "d" else texts
+
+    def _line_ends(self, vectors: Sequence[TileVector], side: str, bits: int) -> list[str]:
+        """How far the last element of each line of a row is from the tile's first."""
+        found: dict[tuple[tuple[int, ...], int], str] = {}
+        for v in vectors:
+            last = (v.shift + v.width) * bits - 1
+            found[v.row, last // (8 * LINE_BYTES)] = self._at(v, side, v.width - 1)
+        return [*found.values()]
 
     def _statements(self) -> Iterator[str]:
         """What is done with a tile, in order."""

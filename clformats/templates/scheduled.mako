@@ -23,6 +23,7 @@ buffers, size = held or staged, types.dst_type.nbytes
 parts = {32: "uint8", 16: "uint4", 8: "uint2", 4: "uchar4", 2: "uchar2", 1: "uchar"}
 looked_up = "".join(f"{text}\n" for text in tables.statements)
 waiting = 32
+claims = written or staged
 # What tiles count beside their places in memory: by name, where each of them begins.
 counters = {"operand": [f"nest->operand{o}_0" for o in operands], "guard": ["0" for _ in guards],
             "table": [f"nest->first{k}" for k, _ in enumerate(tables.keys)]}
@@ -95,10 +96,17 @@ ${trades(types, vector, exchanges, swaps)}\
 #if defined(__has_builtin) && !defined(CLFORMATS_PORTABLE) && !defined(CLFORMATS_NO_PREFETCH)
 #if __has_builtin(__builtin_prefetch)
 #define PREFETCH(pointer) __builtin_prefetch((const void *)(uintptr_t)(pointer), 0, 2)
+% if claims:
+// Lines that stores fill in part: a core must own them, and stores wait until it does.
+#define CLAIM(pointer) __builtin_prefetch((const void *)(uintptr_t)(pointer), 1, 2)
+% endif
 #endif
 #endif
 #ifndef PREFETCH
 #define PREFETCH(pointer)
+% if claims:
+#define CLAIM(pointer)
+% endif
 #endif
 
 // What runs for every tile stays in registers.
@@ -515,7 +523,7 @@ ${nought()}\
 % endif
 % if staged:
     ${types.dst} stage[${stage} + LINE] __attribute__((aligned(${page_bytes})));
-    idx start = 0, filled = 0;
+    idx start = 0, filled = 0, coming = nest.lead % nest.tiles;
     bool waits = false;  // whether a tile of the run is in the stage: those at edges come later
 % endif
     do {
@@ -554,6 +562,22 @@ ${indent("\n".join(texts), "                ")}
 % for text in read_too:
             ${text}
 % endfor
+% if written:
+            ${types.begin("to_ahead", "dst", "next.dst")}
+% for text in written:
+            ${text}
+% endfor
+% endif
+% if staged:
+            // A run that ends inside a line is stored in two ways, and the second one waits for the line.
+            if (!coming) {
+                const idx end = next.dst + nest.run;
+                if (IN_LINE(end)) {
+                    CLAIM(dst + end);
+                }
+            }
+            coming = coming + 1 < nest.tiles ? coming + 1 : 0;
+% endif
             asks = next_tile(&nest, &step, &q, &next);
         }
 % if edge:
