@@ -175,6 +175,31 @@ def test_what_the_destination_held_is_asked_for(dtype: str, lines: int) -> None:
     assert "PREFETCH(src_scale" not in source
 
 
+@pytest.mark.parametrize(("dtype", "lines"), [("s8", 1), ("f16", 2), ("f32", 4)])
+def test_lines_are_claimed_where_stores_go_through_the_cache(dtype: str, lines: int) -> None:
+    """A line once, however many vectors are stored to it; none that old values are read from."""
+    src, dst = (cf.MemoryDesc((2, 64, 56, 56), dtype, name) for name in ("bfyx", "byxf"))
+    tile = "tile b16 c64 of 16 | a* b | ahead 16"
+    sums = from_attr(cf.Attr(beta=0.5), src, dst)
+    for store, p, claims in (
+        ("ordinary", problem(src, dst), 16 * lines),
+        ("stream 64", problem(src, dst), 0),
+        ("ordinary", problem(src, dst, sums), 0),
+    ):
+        source = render_schedule(p, Schedule.parse(f"{tile} | {store}")).source
+        assert source.count("CLAIM(to_ahead") == claims
+        assert ("#define CLAIM" in source) == bool(claims)
+
+
+def test_the_line_is_claimed_that_a_staged_run_ends_in() -> None:
+    """Runs of 784 bytes end inside lines: once a run, and where the tile ahead begins one."""
+    src, dst = (cf.MemoryDesc((64, 48, 28, 28), "s8", f) for f in ("byxf", "bfyx"))
+    schedule = Schedule.parse("tile b32 c16 of 16 | a* c b | ahead 16 | staged 1")
+    source = render_schedule(problem(src, dst), schedule).source
+    assert source.count("CLAIM(dst + end);") == 1
+    assert "coming = nest.lead % nest.tiles;" in source
+
+
 @pytest.mark.parametrize("nest", ["a b c", "a* b c", "c b a", "c:4 a b c"])
 def test_many_tiles_at_edges_wait(engine: cf.Engine, nest: str) -> None:
     """More of one work-item than a kernel keeps: 57 with four channels of a block of 16."""
