@@ -501,15 +501,12 @@ ${nought()}\
     for (idx n = 0; asks && n < nest.lead; ++n) {
         asks = next_tile(&nest, &step, &q, &next);
     }
-% if edge and buffers:
-    bool has_edges = false;
-% elif edge:
+% if edge:
     // Tiles at the edges wait for a loop of their own: a compiler that sees both merges their stores. To find
     // them again would take as long as many tiles.
     Tile waiting[${waiting}];
     int count = 0;
     bool more = true;
-    do {
 % endif
 % if held:
     const idx apart[${len(held)}] = {${", ".join(held)}};
@@ -525,6 +522,9 @@ ${nought()}\
     ${types.dst} stage[${stage} + LINE] __attribute__((aligned(${page_bytes})));
     idx start = 0, filled = 0, coming = nest.lead % nest.tiles;
     bool waits = false;  // whether a tile of the run is in the stage: those at edges come later
+% endif
+% if edge:
+    do {
 % endif
     do {
 ${indent(looked_up, "        ")}\
@@ -582,7 +582,7 @@ ${indent("\n".join(texts), "                ")}
         }
 % if edge:
         if (!(${masks.inside})) {
-            ${"has_edges = true" if buffers else "waiting[count++] = now"};
+            waiting[count++] = now;
             continue;
         }
 % endif
@@ -615,7 +615,17 @@ ${indent("\n".join(whole), "        ")}
 % if staged:
         waits = true;
 % endif
-    } while (${"(more = next_tile(&nest, &step, &p, &now)) && count < " + str(waiting) if edge and not buffers else "next_tile(&nest, &step, &p, &now)"});
+    } while (${f"(more = next_tile(&nest, &step, &p, &now)) && count < {waiting}" if edge else "next_tile(&nest, &step, &p, &now)"});
+% if edge:
+    const Tile after = now;
+    while (count > 0) {
+        now = waiting[--count];
+${indent(looked_up, "        ")}\
+${at_edge()}\
+    }
+    now = after;
+    } while (more);
+% endif
 % if held:
     for (idx n = 0; n < groups; ++n) {
         if (waits[n].end >= 0) {
@@ -627,28 +637,6 @@ ${indent("\n".join(whole), "        ")}
     if (waits) {
         send_run(stage, dst, start, nest.run);
     }
-% endif
-% if edge and buffers:
-
-    // The tiles at the edges, in a loop of their own, when all that waits is sent.
-    if (has_edges) {
-        do {
-${indent(looked_up, "            ")}\
-            if (${masks.inside}) {
-                continue;
-            }
-${at_edge()}\
-        } while (next_tile(&nest, &step, &p, &now));
-    }
-% elif edge:
-    const Tile after = now;
-    while (count > 0) {
-        now = waiting[--count];
-${indent(looked_up, "        ")}\
-${at_edge()}\
-    }
-    now = after;
-    } while (more);
 % endif
 }
 <%def name="at_edge()">\
