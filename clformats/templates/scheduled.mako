@@ -23,12 +23,13 @@ buffers, size = held or staged, types.dst_type.nbytes
 parts = {32: "uint8", 16: "uint4", 8: "uint2", 4: "uchar4", 2: "uchar2", 1: "uchar"}
 looked_up = "".join(f"{text}\n" for text in tables.statements)
 waiting = 32
-claims = written or staged
+claims, listed = written or staged, edge and not staged
 # What tiles count beside their places in memory: by name, where each of them begins.
 counters = {"operand": [f"nest->operand{o}_0" for o in operands], "guard": ["0" for _ in guards],
             "table": [f"nest->first{k}" for k, _ in enumerate(tables.keys)]}
 counters = {name: begins for name, begins in counters.items() if begins}
 counted = {f"{name}[{k}]": begin for name, begins in counters.items() for k, begin in enumerate(begins)}
+bytes_as = {16: "ulong2", 8: "ulong", 4: "uint", 2: "ushort"}
 mask_widths = sorted({lanes, *(w for w in widths if w > 1)} - {1})
 %>\
 ${prelude(types, wide, widths, streams, (lanes,) if operands or types.parameters or types.functions((1,)) else ())}\
@@ -310,6 +311,14 @@ static inline int${w} between_${w}(idx at, int${w} lane, idx lo, idx hi)
 {
     return (lane >= convert_int_sat(lo - at)) & (lane < convert_int_sat(hi - at));
 }
+<% bits = bytes_as[w] %>\
+
+// Whether no lane is one: PoCL's any() and all() look at lane after lane.
+static inline bool none_${w}(int${w} inside)
+{
+    const ${bits} lanes = as_${bits}(convert_char${w}(inside));
+    return !${"(lanes.s0 | lanes.s1)" if w == 16 else "lanes"};
+}
 % endfor
 <% mask = mask_type(types.loaded) %>\
 % for w in sorted(masked):
@@ -326,6 +335,9 @@ static inline ${types.loaded}${w} load_edge_${w}(__global const ${types.buffers[
 {
     if (at >= 0 && at + ${w} <= end) {
         return masked_${w}(${types.load(types.place("at"), w)}, inside);
+    }
+    if (none_${w}(inside)) {
+        return (${types.loaded}${w})(0);
     }
     int is_element[${w}];
     ${types.loaded} lane[${w}];
@@ -347,7 +359,7 @@ static inline ${loaded} crossed_edge_${w}(
     __global const ${types.buffers[0]} *src, idx first, idx second, idx left, int${w} inside, idx end)
 {
     const int${w} kept = ${before("left", "int", w)};
-    if (!any(inside)) {
+    if (none_${w}(inside)) {
         return (${loaded})(0);
     }
     return crossed_${w}(
@@ -360,7 +372,10 @@ static inline ${loaded} crossed_edge_${w}(
 // The lanes of a vector that have a place.
 static inline void store_edge(${stored} v, int${lanes} inside, ${types.there})
 {
-    if (all(inside)) {
+    if (none_${lanes}(inside)) {
+        return;
+    }
+    if (none_${lanes}(~inside)) {
         ${types.store("v", "to", lanes)};
         return;
     }
@@ -501,13 +516,6 @@ ${nought()}\
     for (idx n = 0; asks && n < nest.lead; ++n) {
         asks = next_tile(&nest, &step, &q, &next);
     }
-% if edge:
-    // Tiles at the edges wait for a loop of their own: a compiler that sees both merges their stores. To find
-    // them again would take as long as many tiles.
-    Tile waiting[${waiting}];
-    int count = 0;
-    bool more = true;
-% endif
 % if held:
     const idx apart[${len(held)}] = {${", ".join(held)}};
     ${types.dst} held[${line_buffer.size}] __attribute__((aligned(${page_bytes})));
@@ -521,10 +529,18 @@ ${nought()}\
 % if staged:
     ${types.dst} stage[${stage} + LINE] __attribute__((aligned(${page_bytes})));
     idx start = 0, filled = 0, coming = nest.lead % nest.tiles;
-    bool waits = false;  // whether a tile of the run is in the stage: those at edges come later
+    bool waits = false;  // whether a tile of the run is in the stage
 % endif
-% if edge:
+% if listed:
+    // Tiles at the edges wait for a loop of their own: a compiler that sees both merges their stores. To find
+    // them again would take as long as many tiles.
+    Tile waiting[${waiting}];
+    int count = 0;
+    bool more = true;
     do {
+% elif edge:
+    // They are found again when all runs are sent: one may have some of both kinds.
+    bool has_edges = false;
 % endif
     do {
 ${indent(looked_up, "        ")}\
@@ -582,7 +598,7 @@ ${indent("\n".join(texts), "                ")}
         }
 % if edge:
         if (!(${masks.inside})) {
-            waiting[count++] = now;
+            ${"waiting[count++] = now" if listed else "has_edges = true"};
             continue;
         }
 % endif
@@ -615,8 +631,8 @@ ${indent("\n".join(whole), "        ")}
 % if staged:
         waits = true;
 % endif
-    } while (${f"(more = next_tile(&nest, &step, &p, &now)) && count < {waiting}" if edge else "next_tile(&nest, &step, &p, &now)"});
-% if edge:
+    } while (${f"(more = next_tile(&nest, &step, &p, &now)) && count < {waiting}" if listed else "next_tile(&nest, &step, &p, &now)"});
+% if listed:
     const Tile after = now;
     while (count > 0) {
         now = waiting[--count];
@@ -636,6 +652,17 @@ ${at_edge()}\
 % if staged:
     if (waits) {
         send_run(stage, dst, start, nest.run);
+    }
+% endif
+% if edge and staged:
+    if (has_edges) {
+        do {
+${indent(looked_up, "            ")}\
+            if (${masks.inside}) {
+                continue;
+            }
+${at_edge()}\
+        } while (next_tile(&nest, &step, &p, &now));
     }
 % endif
 }
