@@ -36,6 +36,7 @@ __kernel void clformats_probe(__global int *out, int step) {
 #if defined(__has_builtin)
 #if __has_builtin(__builtin_prefetch)
     __builtin_prefetch((const void *)(uintptr_t)to, 0, 2);
+    __builtin_prefetch((const void *)(uintptr_t)to, 1, 2);
 #endif
 #if __has_builtin(__builtin_shufflevector)
     v = __builtin_shufflevector(v, v, 3, 2, 1, 0);

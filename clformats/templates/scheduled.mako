@@ -98,7 +98,7 @@ ${trades(types, vector, exchanges, swaps)}\
 #if __has_builtin(__builtin_prefetch)
 #define PREFETCH(pointer) __builtin_prefetch((const void *)(uintptr_t)(pointer), 0, 2)
 % if claims:
-// Lines that stores fill in part: a core must own them, and stores wait until it does.
+// A line that is stored to through the cache: the core must own it, and stores wait until it does.
 #define CLAIM(pointer) __builtin_prefetch((const void *)(uintptr_t)(pointer), 1, 2)
 % endif
 #endif
@@ -311,12 +311,12 @@ static inline int${w} between_${w}(idx at, int${w} lane, idx lo, idx hi)
 {
     return (lane >= convert_int_sat(lo - at)) & (lane < convert_int_sat(hi - at));
 }
-<% bits = bytes_as[w] %>\
+<% together = bytes_as[w] %>\
 
-// Whether no lane is one: PoCL's any() and all() look at lane after lane.
+// Whether no lane is -1, where the others are 0: PoCL's any() and all() look at lane after lane.
 static inline bool none_${w}(int${w} inside)
 {
-    const ${bits} lanes = as_${bits}(convert_char${w}(inside));
+    const ${together} lanes = as_${together}(convert_char${w}(inside));
     return !${"(lanes.s0 | lanes.s1)" if w == 16 else "lanes"};
 }
 % endfor
@@ -513,8 +513,14 @@ ${nought()}\
     Tile now = p.tile, next = now;
     const Tile step = inner_step(&nest);
     bool asks = nest.lead > 0;
+% if staged:
+    idx coming = 0;  // how many tiles of its run come before the one ahead
+% endif
     for (idx n = 0; asks && n < nest.lead; ++n) {
         asks = next_tile(&nest, &step, &q, &next);
+% if staged:
+        coming = coming + 1 < nest.tiles ? coming + 1 : 0;
+% endif
     }
 % if held:
     const idx apart[${len(held)}] = {${", ".join(held)}};
@@ -528,18 +534,18 @@ ${nought()}\
 % endif
 % if staged:
     ${types.dst} stage[${stage} + LINE] __attribute__((aligned(${page_bytes})));
-    idx start = 0, filled = 0, coming = nest.lead % nest.tiles;
+    idx start = 0, filled = 0;
     bool waits = false;  // whether a tile of the run is in the stage
 % endif
 % if listed:
     // Tiles at the edges wait for a loop of their own: a compiler that sees both merges their stores. To find
     // them again would take as long as many tiles.
-    Tile waiting[${waiting}];
+    Tile at_edges[${waiting}];
     int count = 0;
     bool more = true;
     do {
 % elif edge:
-    // They are found again when all runs are sent: one may have some of both kinds.
+    // A run may have tiles at edges and others, and is sent as a whole: those are found again after it.
     bool has_edges = false;
 % endif
     do {
@@ -585,7 +591,7 @@ ${indent("\n".join(texts), "                ")}
 % endfor
 % endif
 % if staged:
-            // A run that ends inside a line is stored in two ways, and the second one waits for the line.
+            // Lines of a run pass by the cache, but not the part of one at its end: that store waits for it.
             if (!coming) {
                 const idx end = next.dst + nest.run;
                 if (IN_LINE(end)) {
@@ -598,7 +604,7 @@ ${indent("\n".join(texts), "                ")}
         }
 % if edge:
         if (!(${masks.inside})) {
-            ${"waiting[count++] = now" if listed else "has_edges = true"};
+            ${"at_edges[count++] = now" if listed else "has_edges = true"};
             continue;
         }
 % endif
@@ -635,7 +641,7 @@ ${indent("\n".join(whole), "        ")}
 % if listed:
     const Tile after = now;
     while (count > 0) {
-        now = waiting[--count];
+        now = at_edges[--count];
 ${indent(looked_up, "        ")}\
 ${at_edge()}\
     }

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import random
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -191,13 +193,29 @@ def test_lines_are_claimed_where_stores_go_through_the_cache(dtype: str, lines: 
         assert ("#define CLAIM" in source) == bool(claims)
 
 
-def test_the_line_is_claimed_that_a_staged_run_ends_in() -> None:
-    """Runs of 784 bytes end inside lines: once a run, and where the tile ahead begins one."""
-    src, dst = (cf.MemoryDesc((64, 48, 28, 28), "s8", f) for f in ("byxf", "bfyx"))
-    schedule = Schedule.parse("tile b32 c16 of 16 | a* c b | ahead 16 | staged 1")
-    source = render_schedule(problem(src, dst), schedule).source
-    assert source.count("CLAIM(dst + end);") == 1
-    assert "coming = nest.lead % nest.tiles;" in source
+def test_the_line_is_claimed_that_a_staged_run_ends_in(engine: cf.Engine) -> None:
+    """Of runs of four tiles and 24.5 lines every other one ends inside a line: three ahead."""
+    import pyopencl as cl
+
+    src, dst = (cf.MemoryDesc((4, 672, 7, 7), "u8", name) for name in ("byxf", "bfyx"))
+    schedule = Schedule.parse("tile b32 c16 of 16 | a b c | ahead 12 | staged 1")
+    p = problem(src, dst)
+    assert schedule.store in legal(p, schedule.tile, schedule.nest, 64)
+    launch = render_schedule(p, schedule)
+    source = launch.source.replace("const Nest nest)", "const Nest nest, __global int *claims)")
+    source = source.replace("CLAIM(dst + end);", "claims[end / LINE] += 1;")
+    kernel = engine.kernel(source, launch.KERNEL)
+    flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
+    claims = np.zeros(dst.nbytes // 64, np.int32)
+    data = (np.zeros(src.nbytes, np.uint8), np.zeros(dst.nbytes, np.uint8), claims)
+    a, b, log = (cl.Buffer(engine.context, flags, hostbuf=array) for array in data)
+    kernel.set_args(a, b, *launch.given, log)
+    cl.enqueue_nd_range_kernel(engine.queue, kernel, (launch.global_size,), (1,)).wait()
+    cl.enqueue_copy(engine.queue, claims, log).wait()
+    run = 32 * 49
+    ends = [run * n for n in range(1, dst.nbytes // run + 1)][3:]
+    assert [*np.flatnonzero(claims)] == [end // 64 for end in ends if end % 64]
+    assert claims.max() == 1
 
 
 @pytest.mark.parametrize("nest", ["a b c", "a* b c", "c b a", "c:4 a b c"])
@@ -269,6 +287,15 @@ def test_an_idle_launch_touches_the_beginning_alone(engine: cf.Engine, text: str
     cl.enqueue_nd_range_kernel(engine.queue, kernel, (1,), (1,)).wait()
     cl.enqueue_copy(engine.queue, whole, dst).wait()
     assert (whole[IDLE_BYTES:] == 0xA5).all()
+
+
+def test_an_idle_launch_divides_by_no_number_of_its_nest() -> None:
+    """Those are zeros: PoCL survives that, unless someone else handles the signal."""
+    test = f"{__file__}::test_an_idle_launch_touches_the_beginning_alone"
+    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "-p", "no:cacheprovider", test]
+    done = subprocess.run(words, env=os.environ | {"POCL_SIGFPE_HANDLER": "0"}, check=False,
+                          capture_output=True, text=True, timeout=300)  # fmt: skip
+    assert not done.returncode, done.stdout
 
 
 @pytest.mark.parametrize(("before", "after"), [(8, 4), (8, 0), (3, 5), (0, 12)])
