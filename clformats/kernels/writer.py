@@ -137,8 +137,8 @@ class _KernelWriter:
     def _written(self) -> list[str]:
         """The last elements that a tile stores of lines, if stores go through the cache.
 
-        A store that the cache has no line for waits, and so do later ones. Where a row does not begin
-        with a line, the tile before has claimed that one. Kernels that read old values have
+        A store that the cache has no line for waits, and so do later ones. Where a row does not
+        begin with a line, the tile before has claimed that one. Kernels that read old values have
         `Operands.prefetched` for this.
         """
         computed = self.types.computation.operands if isinstance(self.types, Computed) else ()
