@@ -127,10 +127,7 @@ class _KernelWriter:
         """
         if self.key.tables:
             return []
-        ends = self._line_ends(self.layout.loads, "s", self.types.read_bits)
-        texts = [f"PREFETCH({self.types.address(moved('ahead', at))});" for at in ends]
-        if self.layout.rolled:
-            return [[*(turns(self.layout, texts) if self.turned == "s" else texts)]]
+        texts = self._asked("PREFETCH", "ahead", "s")
         each = -(-len(texts) // self.shared)
         return [texts[k : k + each] for k in range(0, len(texts), each)]
 
@@ -142,20 +139,21 @@ class _KernelWriter:
         `Operands.prefetched` for this.
         """
         computed = self.types.computation.operands if isinstance(self.types, Computed) else ()
-        passes = self.streams or self.lines or self.staged
-        if passes or any(operand.name == OLD for operand in computed):
-            return []
-        ends = self._line_ends(self.layout.stores, "d", self.types.write_bits)
-        texts = [f"CLAIM({self.types.address(moved('to_ahead', at), 'dst')});" for at in ends]
-        return [*turns(self.layout, texts)] if self.layout.rolled and self.turned == "d" else texts
+        reads_old = any(operand.name == OLD for operand in computed)
+        claims = self.key.store.is_ordinary and not reads_old
+        return self._asked("CLAIM", "to_ahead", "d") if claims else []
 
-    def _line_ends(self, vectors: Sequence[TileVector], side: str, bits: int) -> list[str]:
-        """How far the last element of each line of a row is from the tile's first."""
-        found: dict[tuple[tuple[int, ...], int], str] = {}
+    def _asked(self, macro: str, tile: str, side: str) -> list[str]:
+        """Statements that ask for the last element of each line of a row; ``tile`` is the first."""
+        types, is_src = self.types, side == "s"
+        name, vectors, bits = (("src", self.layout.loads, types.read_bits) if is_src else
+                               ("dst", self.layout.stores, types.write_bits))  # fmt: skip
+        ends: dict[tuple[tuple[int, ...], int], str] = {}
         for v in vectors:
             last = (v.shift + v.width) * bits - 1
-            found[v.row, last // (8 * LINE_BYTES)] = self._at(v, side, v.width - 1)
-        return [*found.values()]
+            ends[v.row, last // (8 * LINE_BYTES)] = self._at(v, side, v.width - 1)
+        texts = [f"{macro}({types.address(moved(tile, at), name)});" for at in ends.values()]
+        return [*turns(self.layout, texts)] if self.layout.rolled and self.turned == side else texts
 
     def _statements(self) -> Iterator[str]:
         """What is done with a tile, in order."""

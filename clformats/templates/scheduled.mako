@@ -260,6 +260,14 @@ static __attribute__((noinline)) bool advance(const Nest *nest, Position *p)
     enter(nest, p, found ? k + 1 : nest->spread);
     return found;
 }
+% if staged:
+
+// How many tiles of a run come before the tile after one that so many come before.
+INLINE idx following(const Nest *nest, idx before)
+{
+    return before + 1 < nest->tiles ? before + 1 : 0;
+}
+% endif
 
 // By how much the innermost loop goes on: its steps are in left.
 static inline Tile inner_step(const Nest *nest)
@@ -519,7 +527,7 @@ ${nought()}\
     for (idx n = 0; asks && n < nest.lead; ++n) {
         asks = next_tile(&nest, &step, &q, &next);
 % if staged:
-        coming = coming + 1 < nest.tiles ? coming + 1 : 0;
+        coming = following(&nest, coming);
 % endif
     }
 % if held:
@@ -564,7 +572,7 @@ ${indent(looked_up, "        ")}\
             waits = false;
             start = now.dst;
         }
-        filled = filled + 1 < nest.tiles ? filled + 1 : 0;
+        filled = following(&nest, filled);
 % endif
         if (asks) {
             ${types.begin("ahead", "src", "next.src")}
@@ -598,7 +606,7 @@ ${indent("\n".join(texts), "                ")}
                     CLAIM(dst + end);
                 }
             }
-            coming = coming + 1 < nest.tiles ? coming + 1 : 0;
+            coming = following(&nest, coming);
 % endif
             asks = next_tile(&nest, &step, &q, &next);
         }
